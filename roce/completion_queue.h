@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "roce/types.h"
+#include "roce/wire/qpn.h"
+#include "stack/error.h"
+
+namespace rockhopper::roce {
+
+/// Completion statuses; names and order as in enum ibv_wc_status.
+enum class WcStatus : std::uint8_t {
+  success,
+  loc_len_err,
+  loc_qp_op_err,
+  loc_eec_op_err,
+  loc_prot_err,
+  wr_flush_err,
+  mw_bind_err,
+  bad_resp_err,
+  loc_access_err,
+  rem_inv_req_err,
+  rem_access_err,
+  rem_op_err,
+  retry_exc_err,
+  rnr_retry_exc_err,
+  loc_rdd_viol_err,
+  rem_inv_rd_req_err,
+  rem_abort_err,
+  inv_eecn_err,
+  inv_eec_state_err,
+  fatal_err,
+  resp_timeout_err,
+  general_err,
+};
+[[nodiscard]] std::string_view to_string(WcStatus status);
+
+enum class WcOpcode : std::uint8_t {
+  send,
+  rdma_write,
+  rdma_read,
+  comp_swap,
+  fetch_add,
+  recv,
+  recv_rdma_with_imm,
+};
+[[nodiscard]] std::string_view to_string(WcOpcode opcode);
+
+enum WcFlags : std::uint32_t {
+  kWcWithImm = 1u << 0,
+  kWcWithInv = 1u << 1,
+};
+
+/// A work completion, as ibv_wc. On an error only wr_id, status and qp_num are meaningful.
+struct Completion {
+  std::uint64_t wr_id = 0;
+  WcStatus status = WcStatus::success;
+  WcOpcode opcode = WcOpcode::send;
+  std::uint32_t wc_flags = 0;
+  std::uint32_t byte_len = 0;    ///< receives and READs: bytes written to local memory
+  std::uint32_t imm_data = 0;    ///< with kWcWithImm; host order
+  MemoryKey invalidated_rkey{};  ///< with kWcWithInv
+  wire::Qpn qp_num{};            ///< the local queue pair
+};
+
+/// Which completions raise the next event (IBTA vol. 1, 11.4.2.2).
+enum class Notify : std::uint8_t { none, solicited_only, next };
+
+class CompletionQueue;
+
+/// Told once per CompletionQueue::request_notify, from inside Engine::receive, transmit or a post.
+class CompletionHandler {
+ public:
+  CompletionHandler() = default;
+  CompletionHandler(const CompletionHandler&) = delete;
+  CompletionHandler& operator=(const CompletionHandler&) = delete;
+  virtual ~CompletionHandler() = default;
+  virtual void on_completion_event(CompletionQueue& cq) = 0;
+};
+
+/// A bounded queue of completions. Belongs to its engine's thread. A completion that finds the
+/// queue full puts it in error for good: as in verbs, the queue pairs that use it are moved to
+/// ERR and completions from then on are lost.
+class CompletionQueue {
+ public:
+  /// `capacity` is 1 to 2^22, rounded up to a power of two.
+  [[nodiscard]] static Expected<std::unique_ptr<CompletionQueue>> create(std::uint32_t capacity);
+
+  /// Takes up to out.size() completions, oldest first; returns their number.
+  [[nodiscard]] std::size_t poll(std::span<Completion> out);
+
+  /// Arms one event; `handler` is not owned, and null removes it.
+  void request_notify(Notify notify, CompletionHandler* handler);
+
+  [[nodiscard]] bool overrun() const { return overrun_; }
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(tail_ - head_); }
+  [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
+
+ private:
+  friend class QueuePair;
+  friend class Engine;
+  explicit CompletionQueue(std::uint32_t capacity);
+
+  /// False: the queue is full or was; the completion is lost.
+  [[nodiscard]] bool push(const Completion& completion, bool solicited);
+
+  std::unique_ptr<Completion[]> ring_;
+  std::uint64_t mask_;
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_ = 0;
+  CompletionHandler* handler_ = nullptr;
+  Notify notify_ = Notify::none;
+  bool overrun_ = false;
+  std::uint32_t users_ = 0;  ///< queue pairs attached (each side counts)
+};
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <rte_mempool.h>
+
+#include "roce/completion_queue.h"
+#include "roce/counters.h"
+#include "roce/event_trace.h"
+#include "roce/memory.h"
+#include "roce/queue_pair.h"
+#include "roce/random.h"
+#include "stack/host.h"
+#include "stack/link.h"
+#include "stack/protocol.h"
+#include "stack/timing_wheel.h"
+
+namespace rockhopper::roce {
+
+/// QPNs that standard queue pairs never get: they belong to the extensions (docs/wire.md).
+inline constexpr std::uint32_t kReservedQpnFirst = 0xD00000;
+inline constexpr std::uint32_t kReservedQpnLast = 0xDFFFFF;
+
+struct EngineConfig {
+  stack::Host* host = nullptr;              ///< not owned; addresses and neighbours
+  rte_mempool* packet_pool = nullptr;       ///< not owned; packets to send
+  Random* random = nullptr;                 ///< not owned; QPNs and keys
+  std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536
+  std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
+  stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
+  EventTrace* trace = nullptr;                   ///< not owned; may be null
+};
+
+/// Asynchronous events; names as in enum ibv_event_type.
+enum class AsyncEventType : std::uint8_t {
+  cq_err,
+  qp_fatal,
+  qp_req_err,
+  qp_access_err,
+  comm_est,
+  sq_drained
+};
+struct AsyncEvent {
+  AsyncEventType type;
+  wire::Qpn qp_num;  ///< 0 for cq_err
+};
+
+/// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
+/// Takes packets and a time, hands packets back. All calls on an engine and on the objects made by
+/// it come from one thread.
+class Engine final : public stack::Protocol, private stack::UdpHandler {
+ public:
+  [[nodiscard]] static Expected<std::unique_ptr<Engine>> create(const EngineConfig& config);
+  ~Engine() override;
+
+  [[nodiscard]] ProtectionDomain allocate_pd();
+  /// Fails with `busy` while regions or queue pairs of the domain exist.
+  [[nodiscard]] Expected<void> deallocate_pd(ProtectionDomain pd);
+
+  /// As ibv_reg_mr / ibv_reg_mr_iova: see MemoryTable.
+  [[nodiscard]] Expected<MemoryRegion> register_memory(ProtectionDomain pd, void* base,
+                                                       std::uint64_t length, std::uint32_t access);
+  [[nodiscard]] Expected<MemoryRegion> register_memory_iova(ProtectionDomain pd, void* base,
+                                                            std::uint64_t length,
+                                                            std::uint32_t access,
+                                                            std::uint64_t iova);
+  /// From the return on, no packet reads or writes the region, not even for requests in flight.
+  [[nodiscard]] Expected<void> deregister_memory(MemoryKey key);
+
+  /// Makes an RC queue pair in RESET. The engine owns it; destroy_qp ends it.
+  [[nodiscard]] Expected<QueuePair*> create_qp(const QpInit& init);
+  void destroy_qp(QueuePair* qp);
+  [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;
+  [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
+
+  /// An unpredictable first PSN.
+  [[nodiscard]] wire::Psn random_psn();
+
+  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override;
+  [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
+
+  /// The oldest asynchronous event not yet taken.
+  [[nodiscard]] std::optional<AsyncEvent> poll_async_event();
+
+  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  /// Calls `visit` for every counter of the engine, drops as drop_<reason>. Any thread.
+  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
+                      void* context) const;
+
+ private:
+  friend class QueuePair;
+  friend class rc::Requester;
+  friend class rc::Responder;
+
+  explicit Engine(const EngineConfig& config);
+
+  void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
+
+  /// Puts the queue pair in line for transmit(); harmless when it is there already.
+  void schedule(QueuePair& qp);
+  void unschedule(QueuePair& qp);
+  void count_drop(DropReason reason, const rte_mbuf* packet);
+  void raise(AsyncEventType type, wire::Qpn qp);
+  /// The completion queue overran: every queue pair that uses it goes to ERR.
+  void on_cq_overrun(const CompletionQueue& cq);
+
+  EngineConfig config_;
+  MemoryTable memory_;
+  stack::TimingWheel timers_;
+  std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by the low 16 bits of the QPN
+  std::size_t qp_count_ = 0;
+  QpList ready_;              ///< have something to send
+  QpList unresolved_;         ///< have something to send, but the next hop's MAC is not known yet
+  std::uint64_t now_ns_ = 0;  ///< of the call that is under way
+  std::uint64_t unresolved_retry_ns_ = stack::kNever;
+  std::uint32_t next_pd_ = 1;
+  std::vector<ProtectionDomain> pds_;
+  std::vector<AsyncEvent> async_events_;  ///< a ring, oldest dropped when full
+  EngineCounters counters_;
+};
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "roce/completion_queue.h"
+#include "roce/qp_attributes.h"
+#include "roce/qp_list.h"
+#include "roce/work_queue.h"
+#include "roce/work_request.h"
+#include "stack/host.h"
+
+namespace rockhopper::roce {
+
+class Engine;
+namespace rc {
+class Requester;
+class Responder;
+}  // namespace rc
+
+/// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it.
+struct QpInit {
+  ProtectionDomain pd;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* recv_cq = nullptr;
+  std::uint32_t max_send_wr = 64;      ///< 1 to kMaxQpWr
+  std::uint32_t max_recv_wr = 64;      ///< 0 to kMaxQpWr
+  std::uint32_t max_send_sge = 1;      ///< 1 to kMaxSge
+  std::uint32_t max_recv_sge = 1;      ///< 1 to kMaxSge
+  std::uint32_t max_inline_data = 64;  ///< 0 to kMaxInlineBytes
+  bool sq_sig_all = false;             ///< every send request is signalled
+};
+
+/// A reliable-connected queue pair: its state machine and its two work queues. The transport
+/// itself is in rc/requester and rc/responder. Owned by the engine; belongs to its thread.
+class QueuePair : public QpListHook {
+ public:
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+  ~QueuePair();
+
+  [[nodiscard]] wire::Qpn number() const { return number_; }
+  [[nodiscard]] QpState state() const { return attributes_.qp_state; }
+  [[nodiscard]] const QpInit& init() const { return init_; }
+
+  /// As ibv_modify_qp: all or nothing. A move to ERR flushes both queues; a move to RESET empties
+  /// them without completions.
+  [[nodiscard]] Expected<void> modify(const QpAttributes& attributes, std::uint32_t mask);
+
+  /// As ibv_query_qp; sq_psn and rq_psn are the next to send and to expect.
+  [[nodiscard]] QpAttributes query() const;
+
+  /// As ibv_post_send for one request: states RTS, SQD and SQE queue it (and send it in RTS), ERR
+  /// completes it at once with wr_flush_err, other states refuse it.
+  [[nodiscard]] PostResult post_send(const SendWr& wr);
+  /// As ibv_post_recv for one request: refused in RESET only; ERR flushes it at once.
+  [[nodiscard]] PostResult post_recv(const RecvWr& wr);
+
+  [[nodiscard]] std::size_t send_queue_depth() const { return send_queue_.size(); }
+  [[nodiscard]] std::size_t recv_queue_depth() const { return recv_queue_.size(); }
+
+ private:
+  friend class Engine;
+  friend class rc::Requester;
+  friend class rc::Responder;
+  friend struct QueuePairTestAccess;
+
+  QueuePair(Engine& engine, wire::Qpn number, const QpInit& init);
+
+  void enter_state(QpState state, const QpAttributes& attributes);
+  /// Moves to ERR because of a transport error: flushes after what has already completed.
+  void fail();
+  void flush_send_queue();
+  void flush_recv_queue();
+  void complete_send(const SendWqe& wqe, WcStatus status);
+  void complete_recv(const Completion& completion, bool solicited);
+  void configure_flow();
+
+  Engine& engine_;
+  const wire::Qpn number_;
+  const QpInit init_;
+  QpAttributes attributes_;
+  SendQueue send_queue_;
+  RecvQueue recv_queue_;
+  stack::Flow flow_;
+  std::unique_ptr<rc::Requester> requester_;
+  std::unique_ptr<rc::Responder> responder_;
+};
+
+/// A scheduling list of the engine. A queue pair is in one list at most.
+using QpList = boost::intrusive::list<QueuePair, boost::intrusive::base_hook<QpListHook>,
+                                      boost::intrusive::constant_time_size<false>>;
+
+}  // namespace rockhopper::roce

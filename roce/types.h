@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace rockhopper::roce {
+
+/// Queue pair states (IBTA vol. 1, 10.3.1).
+enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, err };
+[[nodiscard]] std::string_view to_string(QpState state);
+
+/// Path MTU: bytes of payload in a full packet.
+enum class PathMtu : std::uint16_t {
+  mtu_256 = 256,
+  mtu_512 = 512,
+  mtu_1024 = 1024,
+  mtu_2048 = 2048,
+  mtu_4096 = 4096,
+};
+[[nodiscard]] constexpr std::uint32_t bytes(PathMtu mtu) { return static_cast<std::uint32_t>(mtu); }
+
+/// Access rights of memory regions and queue pairs; bit values as in enum ibv_access_flags.
+enum Access : std::uint32_t {
+  kAccessLocalWrite = 1u << 0,
+  kAccessRemoteWrite = 1u << 1,
+  kAccessRemoteRead = 1u << 2,
+  kAccessRemoteAtomic = 1u << 3,
+};
+inline constexpr std::uint32_t kAccessAll =
+    kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic;
+
+/// Keys of registered memory. The same value serves as lkey and rkey.
+enum class MemoryKey : std::uint32_t {};
+
+/// A protection domain (IBTA vol. 1, 10.2.3): objects work together only within one.
+struct ProtectionDomain {
+  std::uint32_t id = 0;
+  friend bool operator==(ProtectionDomain, ProtectionDomain) = default;
+};
+
+/// Largest message in bytes (IBTA vol. 1, 9.7.6: 2^31).
+inline constexpr std::uint32_t kMaxMessageBytes = 1u << 31;
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "roce/completion_queue.h"
+#include "roce/wire/psn.h"
+#include "roce/work_request.h"
+
+namespace rockhopper::roce {
+
+/// A posted send request and how far the requester has come with it.
+struct SendWqe {
+  std::uint64_t wr_id;
+  std::uint64_t remote_addr;
+  std::uint64_t compare_add;
+  std::uint64_t swap;
+  std::uint32_t length;      ///< bytes of payload, or to read; 8 for atomics
+  std::uint32_t imm_or_inv;  ///< immediate data in host order, or the rkey to invalidate
+  std::uint32_t rkey;
+  std::uint32_t flags;      ///< SendFlags
+  std::uint32_t psn_count;  ///< PSNs it takes; 0 until the requester has given it PSNs
+  wire::Psn first_psn;
+  std::uint32_t ssn;  ///< send sequence number, 24 bits (IBTA vol. 1, 9.7.7.2)
+  std::uint16_t num_sge;
+  WrOpcode opcode;
+  WcStatus failure;  ///< a local error met while sending; completes in its turn
+
+  [[nodiscard]] bool is_read() const { return opcode == WrOpcode::rdma_read; }
+  [[nodiscard]] bool is_atomic() const {
+    return opcode == WrOpcode::atomic_cmp_and_swp || opcode == WrOpcode::atomic_fetch_and_add;
+  }
+  /// READs and atomics: they take one of the peer's responder resources and a response ends them.
+  [[nodiscard]] bool has_response() const { return is_read() || is_atomic(); }
+};
+
+struct RecvWqe {
+  std::uint64_t wr_id;
+  std::uint64_t length;  ///< sum over the list
+  std::uint16_t num_sge;
+};
+
+/// A ring of work queue entries with their scatter/gather lists, all allocated at creation.
+/// Entries are named by a sequence number that never wraps (64 bits). `extra_bytes` of storage
+/// come with each entry (inline data).
+template <typename Wqe>
+class WorkQueue {
+ public:
+  WorkQueue(std::uint32_t capacity, std::uint32_t max_sge, std::uint32_t extra_bytes)
+      : capacity_(capacity),
+        max_sge_(max_sge),
+        extra_bytes_(extra_bytes),
+        wqes_(capacity == 0 ? nullptr : new Wqe[capacity]),
+        sges_(capacity == 0 ? nullptr : new Sge[std::size_t{capacity} * max_sge]),
+        extra_(capacity == 0 || extra_bytes == 0
+                   ? nullptr
+                   : new std::byte[std::size_t{capacity} * extra_bytes]) {}
+
+  [[nodiscard]] std::uint64_t head() const { return head_; }
+  [[nodiscard]] std::uint64_t tail() const { return tail_; }
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(tail_ - head_); }
+  [[nodiscard]] bool empty() const { return head_ == tail_; }
+  [[nodiscard]] bool full() const { return size() == capacity_; }
+  [[nodiscard]] std::uint32_t max_sge() const { return max_sge_; }
+  [[nodiscard]] std::uint32_t extra_bytes() const { return extra_bytes_; }
+
+  /// The entry behind the last, to be filled before push(). Requires !full().
+  [[nodiscard]] Wqe& next() { return wqes_[slot(tail_)]; }
+  void push() {
+    assert(!full());
+    ++tail_;
+  }
+  [[nodiscard]] Wqe& at(std::uint64_t sequence) {
+    assert(sequence >= head_ && sequence < tail_);
+    return wqes_[slot(sequence)];
+  }
+  [[nodiscard]] Wqe& front() { return at(head_); }
+  void pop() {
+    assert(!empty());
+    ++head_;
+  }
+  void clear() { head_ = tail_; }
+
+  [[nodiscard]] std::span<Sge> sges(std::uint64_t sequence) {
+    return {sges_.get() + slot(sequence) * max_sge_, max_sge_};
+  }
+  [[nodiscard]] std::span<std::byte> extra(std::uint64_t sequence) {
+    return {extra_.get() + slot(sequence) * extra_bytes_, extra_bytes_};
+  }
+
+ private:
+  [[nodiscard]] std::size_t slot(std::uint64_t sequence) const {
+    return static_cast<std::size_t>(sequence % capacity_);
+  }
+
+  std::uint32_t capacity_;
+  std::uint32_t max_sge_;
+  std::uint32_t extra_bytes_;
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_ = 0;
+  std::unique_ptr<Wqe[]> wqes_;
+  std::unique_ptr<Sge[]> sges_;
+  std::unique_ptr<std::byte[]> extra_;
+};
+
+using SendQueue = WorkQueue<SendWqe>;
+using RecvQueue = WorkQueue<RecvWqe>;
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rte_ether.h>
+#include <rte_mempool.h>
+
+#include "stack/counter.h"
+#include "stack/error.h"
+#include "stack/link.h"
+#include "stack/mbuf_pool.h"
+
+namespace rockhopper::stack {
+
+/// Bytes of Ethernet header and one VLAN tag around an IP packet; the FCS is the device's.
+inline constexpr std::uint16_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN;
+/// Largest MTU that a port takes.
+inline constexpr std::uint16_t kMtuMax = 9000;
+
+struct PortConfig {
+  /// A device to plug, as "net_memif0,role=server,socket=/path,id=0" or a PCI address; or the name
+  /// of one that the EAL has found already. Empty: `port_id` names the port.
+  std::string devargs;
+  std::uint16_t port_id = 0;
+
+  std::uint16_t queues = 1;             ///< pairs of a receive and a transmit queue
+  std::uint16_t rx_descriptors = 1024;  ///< a queue; the driver's limits prevail
+  std::uint16_t tx_descriptors = 1024;
+  std::uint16_t mtu = 1500;  ///< largest IP packet in bytes, 576 to kMtuMax
+  /// Mbufs of the port's pool. 0: enough for the rings of all queues, caches and 4096 in flight.
+  std::uint32_t pool_size = 0;
+  std::uint16_t pool_cache = 256;
+  /// Bytes of packet data an mbuf holds. 0: a whole frame of `mtu`, so that none is chained.
+  std::uint16_t data_room = 0;
+  bool checksum_offload = true;  ///< use the IPv4 header checksum of the device when offered
+  bool promiscuous = false;
+};
+
+class Port;
+
+struct PortQueueCounters {
+  Counter rx_packets;
+  Counter rx_bytes;
+  Counter rx_error_packets;  ///< marked bad by the driver (truncated); freed
+  Counter tx_packets;
+  Counter tx_bytes;
+  Counter tx_backpressure;  ///< packets handed back because the device took no more
+  Counter tx_oversize;      ///< longer than the MTU; freed
+  Counter tx_rejected;      ///< impossible offload request; freed
+  Counter tx_linearised;    ///< chains copied into one buffer for the driver
+  Counter tx_no_mbuf;       ///< packets handed back because there was no buffer for such a copy
+};
+
+/// One pair of queues of a port. An lcore owns it.
+class PortQueue final : public Link {
+ public:
+  PortQueue(Port& port, std::uint16_t index);
+
+  [[nodiscard]] std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] rte_ether_addr mac() const override;
+  [[nodiscard]] std::uint16_t mtu() const override;
+  [[nodiscard]] const PortQueueCounters& counters() const { return counters_; }
+
+ private:
+  enum class Fit : std::uint8_t { ok, rejected, no_mbuf };
+  [[nodiscard]] Fit fit(rte_mbuf*& packet);
+
+  Port& port_;
+  std::uint16_t index_;
+  PortQueueCounters counters_;
+};
+
+/// A port of any ethdev driver: configured, started, and closed at the end. The device is unplugged
+/// too if it was plugged here. Control functions are for one thread at a time; each queue belongs
+/// to one lcore.
+class Port {
+ public:
+  [[nodiscard]] static Expected<std::unique_ptr<Port>> open(const PortConfig& config);
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  ~Port();
+
+  [[nodiscard]] PortQueue& queue(std::uint16_t index);
+  [[nodiscard]] std::uint16_t queue_count() const;
+
+  [[nodiscard]] std::uint16_t port_id() const { return port_id_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& driver() const { return driver_; }
+  [[nodiscard]] rte_ether_addr mac() const { return mac_; }
+  [[nodiscard]] std::uint16_t mtu() const { return mtu_; }
+  [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
+  /// The device fills in IPv4 header checksums of packets marked RTE_MBUF_F_TX_IP_CKSUM.
+  [[nodiscard]] bool ipv4_checksum_offload() const { return ipv4_checksum_offload_; }
+
+  /// Does not wait. A memif or vhost port is up when its peer has connected.
+  [[nodiscard]] bool link_up() const;
+  /// Polls link_up() once a millisecond of real time; false after `timeout_ms`. Control path only.
+  [[nodiscard]] bool wait_for_link(std::uint32_t timeout_ms) const;
+
+  /// The driver's rte_eth_stats and extended statistics and the sums of the queues' counters, by
+  /// name. Any thread. Calls `visit(context, name, value)`.
+  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
+                      void* context) const;
+  /// One of the driver's extended statistics.
+  [[nodiscard]] std::optional<std::uint64_t> xstat(const std::string& name) const;
+
+ private:
+  friend class PortQueue;
+  Port() = default;
+
+  std::uint16_t port_id_ = 0;
+  std::string name_;
+  std::string driver_;
+  rte_ether_addr mac_{};
+  std::uint16_t mtu_ = 0;
+  bool plugged_ = false;  ///< by us, so unplugged by us
+  bool started_ = false;
+  bool ipv4_checksum_offload_ = false;
+  bool multi_segment_ = false;  ///< the driver sends chains
+  MbufPool pool_;
+  std::vector<std::unique_ptr<PortQueue>> queues_;
+};
+
+}  // namespace rockhopper::stack

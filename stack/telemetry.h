@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "stack/error.h"
+
+namespace rockhopper::stack {
+
+/// Receives a group's counters one by one.
+using CounterVisitor = void (*)(void* context, const char* name, std::uint64_t value);
+
+/// Names a group of counters to DPDK telemetry for as long as it lives:
+///   /rockhopper/list                          the groups' names
+///   /rockhopper/counters                      all groups that fit one answer
+///   /rockhopper/counters,GROUP[,FIRST]        one group, from its FIRST counter on
+/// An answer that ends early has an entry "next", the FIRST to go on with. Characters that
+/// telemetry does not carry in names become '_', and names are cut to its length. `visit` runs in a
+/// telemetry thread at any time until the destructor has returned: it must read only what is safe
+/// to read there, as stack::Counter. Does nothing where telemetry is off.
+class CounterGroup {
+ public:
+  using Visit = std::function<void(CounterVisitor visitor, void* context)>;
+
+  /// `name` is unique in the process and has no comma; `busy` if it is taken.
+  [[nodiscard]] static Expected<CounterGroup> add(std::string name, Visit visit);
+  CounterGroup(CounterGroup&& other) noexcept;
+  CounterGroup& operator=(CounterGroup&& other) noexcept;
+  ~CounterGroup();
+
+ private:
+  explicit CounterGroup(std::string name) : name_(std::move(name)) {}
+  std::string name_;  ///< empty after a move
+};
+
+/// `add` for anything with Host's or Port's visit_counters(); `owner` must outlive the group.
+template <typename Owner>
+[[nodiscard]] Expected<CounterGroup> add_counter_group(std::string name, const Owner& owner) {
+  return CounterGroup::add(std::move(name), [&owner](CounterVisitor visitor, void* context) {
+    owner.visit_counters(visitor, context);
+  });
+}
+
+}  // namespace rockhopper::stack

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+#include "stack/clock.h"
+#include "stack/counter.h"
+#include "stack/error.h"
+#include "stack/link.h"
+#include "stack/protocol.h"
+
+namespace rockhopper::stack {
+
+struct WorkerConfig {
+  /// Polls without work before the worker sleeps between polls; 0 never sleeps. For CPUs that are
+  /// shared with others.
+  std::uint32_t idle_polls = 0;
+  /// The longest such sleep; a due deadline ends it earlier. At most a second.
+  std::uint64_t idle_sleep_ns = 50'000;
+};
+
+struct WorkerCounters {
+  Counter polls;
+  Counter idle_polls;  ///< neither received nor sent
+  Counter sleeps;
+  Counter rx_bursts;  ///< with at least one packet
+  Counter rx_packets;
+  Counter tx_bursts;
+  Counter tx_packets;
+  Counter tx_backpressure;  ///< bursts of which the link left some
+  Counter tx_discarded;     ///< left over at the stop, freed
+};
+
+/// The run-to-completion loop of one link and one protocol. Packets that the link refuses are kept
+/// and offered again before any others: none is lost or overtaken, and the protocol is asked for no
+/// more than there is room for. Link, protocol and clock are not owned.
+class Worker {
+ public:
+  static constexpr std::uint16_t kBurst = 32;
+
+  Worker(Link& link, Protocol& protocol, const Clock& clock, const WorkerConfig& config = {});
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  /// Stops, joins and frees what is left over.
+  ~Worker();
+
+  /// One turn: receive, handle, send. True if any packet moved. For programs with a loop of their
+  /// own, and for virtual time.
+  bool poll_once();
+
+  /// Polls in the calling thread until stop(), then frees what is left over. Needs a clock that
+  /// runs by itself.
+  void run();
+
+  /// Runs on a waiting lcore of the EAL, not the main one. join() waits for its end.
+  [[nodiscard]] Expected<void> launch(unsigned lcore_id);
+  void join();
+
+  /// Makes run() return after the current turn; a run() that comes later returns at once. Any
+  /// thread, also from a signal handler.
+  void stop() noexcept { stop_.store(true, std::memory_order_relaxed); }
+
+  /// When poll_once() has work again if nothing arrives: the protocol's or the link's deadline, or
+  /// now while packets wait for the link.
+  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  [[nodiscard]] const WorkerCounters& counters() const { return counters_; }
+
+ private:
+  [[nodiscard]] std::uint16_t receive(std::uint64_t now_ns);
+  [[nodiscard]] std::uint16_t transmit(std::uint64_t now_ns);
+  void idle() const;
+  void discard_leftover();
+
+  Link& link_;
+  Protocol& protocol_;
+  const Clock& clock_;
+  WorkerConfig config_;
+  std::array<rte_mbuf*, kBurst> tx_{};
+  std::uint16_t tx_count_ = 0;
+  unsigned lcore_id_ = UINT32_MAX;
+  std::atomic<bool> stop_{false};
+  WorkerCounters counters_;
+};
+
+}  // namespace rockhopper::stack

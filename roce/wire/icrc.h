@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rockhopper::wire {
+
+/// The invariant CRC of a RoCEv2 packet (IBTA vol. 1, annex A17.3.3), computed over any number of
+/// consecutive pieces:
+///
+///     Icrc icrc;
+///     icrc.add_ip_udp_bth(l3);      // IP header, UDP header, BTH
+///     icrc.add(extension_headers);  // then all bytes up to the ICRC, padding included
+///     icrc.add(payload);
+///     store_icrc(icrc.value(), trailer);
+///
+/// It is CRC-32 with zlib's conventions over eight bytes of ones, then the packet from its IP
+/// header on, with ones in the place of the fields that routers and switches may change.
+class Icrc {
+ public:
+  static constexpr std::size_t kSize = 4;
+
+  explicit Icrc() = default;
+
+  /// Adds bytes as they are.
+  void add(std::span<const std::uint8_t> bytes);
+
+  /// Adds the contiguous bytes from the IP header through the 12th byte of the BTH. IPv4 may carry
+  /// options and IPv6 extension headers, kL3Max bytes in all. Masked are, in a copy: the type of
+  /// service or traffic class, the time to live or hop limit, the IPv4 header checksum, the IPv6
+  /// flow label, the UDP checksum, and BTH byte 4 (FECN, BECN, six reserved bits).
+  /// A span that cannot be such a sequence (too short, too long, unknown version) is safe, and is
+  /// added unmasked: the value then matches no packet.
+  void add_ip_udp_bth(std::span<const std::uint8_t> l3);
+
+  /// The ICRC of all bytes added so far.
+  [[nodiscard]] std::uint32_t value() const { return crc_; }
+
+  /// The longest IPv4 header, a UDP header, a BTH.
+  static constexpr std::size_t kL3Max = 60 + 8 + 12;
+
+ private:
+  std::uint32_t crc_ = 0x2144df1c;  // the CRC-32 of the eight bytes of ones
+};
+
+/// The ICRC of a packet given as its `l3` bytes (see Icrc::add_ip_udp_bth) and consecutive pieces.
+template <typename... Spans>
+[[nodiscard]] std::uint32_t icrc_over(std::span<const std::uint8_t> l3, const Spans&... rest) {
+  Icrc icrc;
+  icrc.add_ip_udp_bth(l3);
+  (icrc.add(std::span<const std::uint8_t>(rest)), ...);
+  return icrc.value();
+}
+
+/// The ICRC is the one field of RoCEv2 that travels least significant byte first.
+constexpr void store_icrc(std::uint32_t icrc, std::span<std::uint8_t, Icrc::kSize> trailer) {
+  trailer[0] = static_cast<std::uint8_t>(icrc);
+  trailer[1] = static_cast<std::uint8_t>(icrc >> 8);
+  trailer[2] = static_cast<std::uint8_t>(icrc >> 16);
+  trailer[3] = static_cast<std::uint8_t>(icrc >> 24);
+}
+
+[[nodiscard]] constexpr std::uint32_t load_icrc(
+    std::span<const std::uint8_t, Icrc::kSize> trailer) {
+  return std::uint32_t{trailer[0]} | std::uint32_t{trailer[1]} << 8 |
+         std::uint32_t{trailer[2]} << 16 | std::uint32_t{trailer[3]} << 24;
+}
+
+}  // namespace rockhopper::wire

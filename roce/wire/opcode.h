@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace rockhopper::wire {
+
+/// BTH opcodes: three bits of service, five of operation (IBTA vol. 1 release 1.7, 9.2.1,
+/// annexes A14 (XRC), A17 (RoCEv2, CNP) and A19 (FLUSH, ATOMIC WRITE)).
+enum class Opcode : std::uint8_t {
+  rc_send_first = 0x00,
+  rc_send_middle = 0x01,
+  rc_send_last = 0x02,
+  rc_send_last_with_immediate = 0x03,
+  rc_send_only = 0x04,
+  rc_send_only_with_immediate = 0x05,
+  rc_rdma_write_first = 0x06,
+  rc_rdma_write_middle = 0x07,
+  rc_rdma_write_last = 0x08,
+  rc_rdma_write_last_with_immediate = 0x09,
+  rc_rdma_write_only = 0x0a,
+  rc_rdma_write_only_with_immediate = 0x0b,
+  rc_rdma_read_request = 0x0c,
+  rc_rdma_read_response_first = 0x0d,
+  rc_rdma_read_response_middle = 0x0e,
+  rc_rdma_read_response_last = 0x0f,
+  rc_rdma_read_response_only = 0x10,
+  rc_acknowledge = 0x11,
+  rc_atomic_acknowledge = 0x12,
+  rc_compare_swap = 0x13,
+  rc_fetch_add = 0x14,
+  rc_send_last_with_invalidate = 0x16,
+  rc_send_only_with_invalidate = 0x17,
+  rc_flush = 0x1c,
+  rc_atomic_write = 0x1d,
+
+  uc_send_first = 0x20,
+  uc_send_middle = 0x21,
+  uc_send_last = 0x22,
+  uc_send_last_with_immediate = 0x23,
+  uc_send_only = 0x24,
+  uc_send_only_with_immediate = 0x25,
+  uc_rdma_write_first = 0x26,
+  uc_rdma_write_middle = 0x27,
+  uc_rdma_write_last = 0x28,
+  uc_rdma_write_last_with_immediate = 0x29,
+  uc_rdma_write_only = 0x2a,
+  uc_rdma_write_only_with_immediate = 0x2b,
+
+  rd_send_first = 0x40,
+  rd_send_middle = 0x41,
+  rd_send_last = 0x42,
+  rd_send_last_with_immediate = 0x43,
+  rd_send_only = 0x44,
+  rd_send_only_with_immediate = 0x45,
+  rd_rdma_write_first = 0x46,
+  rd_rdma_write_middle = 0x47,
+  rd_rdma_write_last = 0x48,
+  rd_rdma_write_last_with_immediate = 0x49,
+  rd_rdma_write_only = 0x4a,
+  rd_rdma_write_only_with_immediate = 0x4b,
+  rd_rdma_read_request = 0x4c,
+  rd_rdma_read_response_first = 0x4d,
+  rd_rdma_read_response_middle = 0x4e,
+  rd_rdma_read_response_last = 0x4f,
+  rd_rdma_read_response_only = 0x50,
+  rd_acknowledge = 0x51,
+  rd_atomic_acknowledge = 0x52,
+  rd_compare_swap = 0x53,
+  rd_fetch_add = 0x54,
+  rd_resync = 0x55,
+  rd_flush = 0x5c,
+
+  ud_send_only = 0x64,
+  ud_send_only_with_immediate = 0x65,
+
+  cnp = 0x81,
+
+  xrc_send_first = 0xa0,
+  xrc_send_middle = 0xa1,
+  xrc_send_last = 0xa2,
+  xrc_send_last_with_immediate = 0xa3,
+  xrc_send_only = 0xa4,
+  xrc_send_only_with_immediate = 0xa5,
+  xrc_rdma_write_first = 0xa6,
+  xrc_rdma_write_middle = 0xa7,
+  xrc_rdma_write_last = 0xa8,
+  xrc_rdma_write_last_with_immediate = 0xa9,
+  xrc_rdma_write_only = 0xaa,
+  xrc_rdma_write_only_with_immediate = 0xab,
+  xrc_rdma_read_request = 0xac,
+  xrc_rdma_read_response_first = 0xad,
+  xrc_rdma_read_response_middle = 0xae,
+  xrc_rdma_read_response_last = 0xaf,
+  xrc_rdma_read_response_only = 0xb0,
+  xrc_acknowledge = 0xb1,
+  xrc_atomic_acknowledge = 0xb2,
+  xrc_compare_swap = 0xb3,
+  xrc_fetch_add = 0xb4,
+  xrc_send_last_with_invalidate = 0xb6,
+  xrc_send_only_with_invalidate = 0xb7,
+  xrc_flush = 0xbc,
+  xrc_atomic_write = 0xbd,
+};
+
+/// Bits 7 to 5 of the opcode.
+enum class ServiceClass : std::uint8_t {
+  rc = 0,
+  uc = 1,
+  rd = 2,
+  ud = 3,
+  cnp = 4,
+  xrc = 5,
+  manufacturer_6 = 6,  ///< 0xc0 to 0xdf, open to manufacturers
+  manufacturer_7 = 7,  ///< 0xe0 to 0xff, open to manufacturers
+};
+
+/// Where a packet stands in its message.
+enum class Position : std::uint8_t { first, middle, last, only };
+
+enum class Operation : std::uint8_t {
+  send,
+  rdma_write,
+  rdma_read_request,
+  rdma_read_response,
+  acknowledge,
+  atomic_acknowledge,
+  compare_swap,
+  fetch_add,
+  resync,
+  flush,
+  atomic_write,
+  cnp,
+};
+
+/// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.
+struct Header {
+  static constexpr std::uint16_t rdeth = 1 << 0;
+  static constexpr std::uint16_t deth = 1 << 1;
+  static constexpr std::uint16_t xrceth = 1 << 2;
+  static constexpr std::uint16_t feth = 1 << 3;
+  static constexpr std::uint16_t reth = 1 << 4;
+  static constexpr std::uint16_t atomic_eth = 1 << 5;
+  static constexpr std::uint16_t aeth = 1 << 6;
+  static constexpr std::uint16_t atomic_ack_eth = 1 << 7;
+  static constexpr std::uint16_t imm_dt = 1 << 8;
+  static constexpr std::uint16_t ieth = 1 << 9;
+  static constexpr std::uint16_t cnp_reserved = 1 << 10;
+};
+
+/// What an opcode says about its packet. For an undefined opcode only `service` has a meaning.
+struct OpcodeInfo {
+  const char* name = "UNDEFINED";  ///< "RC_SEND_FIRST"; static storage
+  bool defined = false;
+  ServiceClass service = ServiceClass::rc;
+  std::uint16_t headers = 0;      ///< set of Header bits: the extension headers, BTH not counted
+  std::uint8_t header_bytes = 0;  ///< bytes of all these extension headers together
+  Position position = Position::only;
+  Operation operation = Operation::send;
+  bool is_request = false;  ///< travels from requester to responder
+  bool has_payload = false;
+  bool has_immediate = false;
+  bool has_invalidate = false;
+
+  [[nodiscard]] constexpr bool has(std::uint16_t header) const { return (headers & header) != 0; }
+  /// The packet opens a message.
+  [[nodiscard]] constexpr bool starts() const {
+    return position == Position::first || position == Position::only;
+  }
+  /// The packet closes a message.
+  [[nodiscard]] constexpr bool ends() const {
+    return position == Position::last || position == Position::only;
+  }
+};
+
+namespace detail {
+
+/// One operation, as RC has it; the other services add headers of their own.
+struct OperationRow {
+  std::uint8_t code;  ///< the low five bits of the opcode
+  const char* name;
+  Position position;
+  Operation operation;
+  std::uint16_t headers;
+  bool is_request;
+  bool has_payload;
+};
+
+inline constexpr std::array kOperations = {
+    OperationRow{0x00, "SEND_FIRST", Position::first, Operation::send, 0, true, true},
+    OperationRow{0x01, "SEND_MIDDLE", Position::middle, Operation::send, 0, true, true},
+    OperationRow{0x02, "SEND_LAST", Position::last, Operation::send, 0, true, true},
+    OperationRow{0x03, "SEND_LAST_WITH_IMMEDIATE", Position::last, Operation::send, Header::imm_dt,
+                 true, true},
+    OperationRow{0x04, "SEND_ONLY", Position::only, Operation::send, 0, true, true},
+    OperationRow{0x05, "SEND_ONLY_WITH_IMMEDIATE", Position::only, Operation::send, Header::imm_dt,
+                 true, true},
+    OperationRow{0x06, "RDMA_WRITE_FIRST", Position::first, Operation::rdma_write, Header::reth,
+                 true, true},
+    OperationRow{0x07, "RDMA_WRITE_MIDDLE", Position::middle, Operation::rdma_write, 0, true, true},
+    OperationRow{0x08, "RDMA_WRITE_LAST", Position::last, Operation::rdma_write, 0, true, true},
+    OperationRow{0x09, "RDMA_WRITE_LAST_WITH_IMMEDIATE", Position::last, Operation::rdma_write,
+                 Header::imm_dt, true, true},
+    OperationRow{0x0a, "RDMA_WRITE_ONLY", Position::only, Operation::rdma_write, Header::reth, true,
+                 true},
+    OperationRow{0x0b, "RDMA_WRITE_ONLY_WITH_IMMEDIATE", Position::only, Operation::rdma_write,
+                 Header::reth | Header::imm_dt, true, true},
+    OperationRow{0x0c, "RDMA_READ_REQUEST", Position::only, Operation::rdma_read_request,
+                 Header::reth, true, false},
+    OperationRow{0x0d, "RDMA_READ_RESPONSE_FIRST", Position::first, Operation::rdma_read_response,
+                 Header::aeth, false, true},
+    OperationRow{0x0e, "RDMA_READ_RESPONSE_MIDDLE", Position::middle, Operation::rdma_read_response,
+                 0, false, true},
+    OperationRow{0x0f, "RDMA_READ_RESPONSE_LAST", Position::last, Operation::rdma_read_response,
+                 Header::aeth, false, true},
+    OperationRow{0x10, "RDMA_READ_RESPONSE_ONLY", Position::only, Operation::rdma_read_response,
+                 Header::aeth, false, true},
+    OperationRow{0x11, "ACKNOWLEDGE", Position::only, Operation::acknowledge, Header::aeth, false,
+                 false},
+    OperationRow{0x12, "ATOMIC_ACKNOWLEDGE", Position::only, Operation::atomic_acknowledge,
+                 Header::aeth | Header::atomic_ack_eth, false, false},
+    OperationRow{0x13, "COMPARE_SWAP", Position::only, Operation::compare_swap, Header::atomic_eth,
+                 true, false},
+    OperationRow{0x14, "FETCH_ADD", Position::only, Operation::fetch_add, Header::atomic_eth, true,
+                 false},
+    OperationRow{0x15, "RESYNC", Position::only, Operation::resync, 0, true, false},
+    OperationRow{0x16, "SEND_LAST_WITH_INVALIDATE", Position::last, Operation::send, Header::ieth,
+                 true, true},
+    OperationRow{0x17, "SEND_ONLY_WITH_INVALIDATE", Position::only, Operation::send, Header::ieth,
+                 true, true},
+    OperationRow{0x1c, "FLUSH", Position::only, Operation::flush, Header::feth | Header::reth, true,
+                 false},
+    OperationRow{0x1d, "ATOMIC_WRITE", Position::only, Operation::atomic_write, Header::reth, true,
+                 true},
+};
+
+/// One service: which of the operations it has, and what it adds to their headers.
+struct ServiceRow {
+  ServiceClass service;
+  const char* prefix;
+  std::uint32_t operations;  ///< bit n: the operation with code n is defined
+  std::uint16_t request_headers;
+  std::uint16_t response_headers;
+};
+
+inline constexpr std::array kServices = {
+    // All but 0x15.
+    ServiceRow{ServiceClass::rc, "RC_", 0x30dfffff, 0, 0},
+    // Sends and writes.
+    ServiceRow{ServiceClass::uc, "UC_", 0x00000fff, 0, 0},
+    // No invalidate, no atomic write; RESYNC in addition.
+    ServiceRow{ServiceClass::rd, "RD_", 0x103fffff, Header::rdeth | Header::deth, Header::rdeth},
+    // Single-packet sends.
+    ServiceRow{ServiceClass::ud, "UD_", 0x00000030, Header::deth, 0},
+    // As RC.
+    ServiceRow{ServiceClass::xrc, "XRC_", 0x30dfffff, Header::xrceth, 0},
+};
+
+[[nodiscard]] constexpr std::uint8_t header_bytes(std::uint16_t headers) {
+  constexpr std::array<std::uint8_t, 11> kBytes = {4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16};
+  std::uint8_t sum = 0;
+  for (std::size_t bit = 0; bit < kBytes.size(); ++bit) {
+    sum = static_cast<std::uint8_t>(sum + ((headers >> bit & 1) != 0 ? kBytes[bit] : 0));
+  }
+  return sum;
+}
+
+using OpcodeNames = std::array<std::array<char, 40>, 256>;
+
+[[nodiscard]] constexpr OpcodeNames make_opcode_names() {
+  OpcodeNames names{};
+  for (const ServiceRow& service : kServices) {
+    for (const OperationRow& operation : kOperations) {
+      auto& name = names[static_cast<std::size_t>(service.service) << 5 | operation.code];
+      std::size_t length = 0;
+      for (const char* p = service.prefix; *p != 0; ++p) name[length++] = *p;
+      for (const char* p = operation.name; *p != 0; ++p) name[length++] = *p;
+    }
+  }
+  return names;
+}
+
+inline constexpr OpcodeNames kOpcodeNames = make_opcode_names();
+
+[[nodiscard]] constexpr OpcodeInfo make_info(const ServiceRow& service, const OperationRow& op) {
+  const auto headers = static_cast<std::uint16_t>(
+      op.headers | (op.is_request ? service.request_headers : service.response_headers));
+  return OpcodeInfo{
+      .name = kOpcodeNames[static_cast<std::size_t>(service.service) << 5 | op.code].data(),
+      .defined = true,
+      .service = service.service,
+      .headers = headers,
+      .header_bytes = header_bytes(headers),
+      .position = op.position,
+      .operation = op.operation,
+      .is_request = op.is_request,
+      .has_payload = op.has_payload,
+      .has_immediate = (headers & Header::imm_dt) != 0,
+      .has_invalidate = (headers & Header::ieth) != 0};
+}
+
+[[nodiscard]] constexpr std::array<OpcodeInfo, 256> make_opcode_table() {
+  std::array<OpcodeInfo, 256> table{};
+  for (std::size_t opcode = 0; opcode < table.size(); ++opcode) {
+    table[opcode].service = static_cast<ServiceClass>(opcode >> 5);
+  }
+  for (const ServiceRow& service : kServices) {
+    for (const OperationRow& operation : kOperations) {
+      if ((service.operations >> operation.code & 1) != 0) {
+        table[static_cast<std::size_t>(service.service) << 5 | operation.code] =
+            make_info(service, operation);
+      }
+    }
+  }
+  table[static_cast<std::size_t>(Opcode::cnp)] =
+      OpcodeInfo{.name = "CNP",
+                 .defined = true,
+                 .service = ServiceClass::cnp,
+                 .headers = Header::cnp_reserved,
+                 .header_bytes = header_bytes(Header::cnp_reserved),
+                 .operation = Operation::cnp};
+  return table;
+}
+
+inline constexpr std::array<OpcodeInfo, 256> kOpcodeTable = make_opcode_table();
+
+}  // namespace detail
+
+/// What is known of `opcode`; the reference is valid for ever.
+[[nodiscard]] constexpr const OpcodeInfo& info(std::uint8_t opcode) {
+  return detail::kOpcodeTable[opcode];
+}
+[[nodiscard]] constexpr const OpcodeInfo& info(Opcode opcode) {
+  return info(static_cast<std::uint8_t>(opcode));
+}
+
+/// "RC_SEND_FIRST", or "UNDEFINED"; static storage.
+[[nodiscard]] constexpr const char* opcode_name(std::uint8_t opcode) { return info(opcode).name; }
+[[nodiscard]] constexpr const char* opcode_name(Opcode opcode) { return info(opcode).name; }
+
+}  // namespace rockhopper::wire

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "roce/wire/psn.h"
+
+namespace rockhopper::wire {
+
+/// A queue pair number: 24 bits (IBTA vol. 1, 9.2.5).
+struct Qpn {
+  std::uint32_t value = 0;  ///< 0 to 2^24 - 1
+
+  /// Keeps the low 24 bits of `value`.
+  [[nodiscard]] static constexpr Qpn make(std::uint32_t value) { return Qpn{value & kMask24}; }
+
+  friend constexpr auto operator<=>(Qpn, Qpn) = default;
+};
+
+/// Queue pair 1, the general services interface: management datagrams, the connection manager.
+inline constexpr Qpn kGsiQpn{1};
+/// The destination of multicast datagrams.
+inline constexpr Qpn kMulticastQpn{0xffffff};
+
+}  // namespace rockhopper::wire

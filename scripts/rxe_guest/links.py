@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The guest's data links: what each kind means to QEMU, and to the Linux inside."""
+
+import dataclasses
+import hashlib
+import ipaddress
+import os
+import pathlib
+import stat
+
+from .errors import UsageError
+
+KINDS = {
+    "vhost-user": "PATH: socket of a DPDK net_vhost port, which is the server and runs already",
+    "vhost-user-server": "PATH: as above, but QEMU is the server and DPDK (client=1) may come and go",
+    "tap": "IFNAME: an existing tap interface of the host",
+    "guest": "NAME: another guest whose link is guest=THIS (unix datagrams, no root)",
+    "veth": "two rxe devices in this guest, joined by a veth pair",
+}
+MTU_MIN, MTU_MAX = 1280, 9000
+
+
+@dataclasses.dataclass
+class Link:
+    """One --link.  A veth link makes two network devices, the others one."""
+
+    kind: str
+    target: str = ""
+    mtu: int = 1500
+    addresses: list = dataclasses.field(default_factory=list)  # ip_interface; veth: of both ends
+    neighbours: list = dataclasses.field(default_factory=list)  # "IP@MAC"
+    mac: str = ""
+    rxe: bool = True
+    first_index: int = 0  # rdmaN and rxeN of its first device
+
+    @staticmethod
+    def parse(text):
+        """KIND[=TARGET][,mtu=N][,ip=A/LEN]...[,neighbour=IP@MAC]...[,mac=M][,rxe=no]"""
+        head, *options = text.split(",")
+        kind, _, target = head.partition("=")
+        if kind not in KINDS:
+            raise UsageError(f"link '{text}': kind must be one of {', '.join(KINDS)}")
+        if (kind != "veth") != bool(target):
+            raise UsageError(f"link '{text}': {kind} is {KINDS[kind]}")
+        link = Link(kind, target)
+        for option in options:
+            link._set(option, text)
+        if kind == "veth" and not link.addresses:
+            defaults = "10.8.0.1/24", "fd08::1/64", "10.8.0.2/24", "fd08::2/64"
+            link.addresses = [ipaddress.ip_interface(address) for address in defaults]
+        return link
+
+    def _set(self, option, text):
+        key, _, value = option.partition("=")
+        try:
+            if key == "mtu":
+                self.mtu = int(value)
+                if not MTU_MIN <= self.mtu <= MTU_MAX:
+                    raise ValueError(f"mtu must be {MTU_MIN} to {MTU_MAX}")
+            elif key == "ip":
+                self.addresses.append(ipaddress.ip_interface(value))
+            elif key == "neighbour":
+                address, _, mac = value.partition("@")
+                self.neighbours.append((ipaddress.ip_address(address), _checked_mac(mac)))
+            elif key == "mac":
+                self.mac = _checked_mac(value)
+            elif key == "rxe":
+                self.rxe = {"yes": True, "no": False}[value]
+            else:
+                raise ValueError("options are mtu, ip, neighbour, mac, rxe")
+        except (ValueError, KeyError) as error:
+            raise UsageError(f"link '{text}': '{option}': {error}") from None
+
+    def device_count(self):
+        """How many network devices it makes in the guest."""
+        return 2 if self.kind == "veth" else 1
+
+    def mac_of(self, name, end=0):
+        """The MAC address of an end: as given, else locally administered and derived from the name."""
+        if self.mac and end == 0:
+            return self.mac
+        digest = hashlib.sha256(f"{name}/{self.first_index + end}".encode()).digest()
+        return "52:54:00:aa:" + ":".join(f"{byte:02x}" for byte in digest[:2])
+
+    def check(self):
+        """Raises UsageError where the host's side of the link is not there yet."""
+        if self.kind == "vhost-user":
+            path = pathlib.Path(self.target)
+            if not path.exists() or not stat.S_ISSOCK(path.stat().st_mode):
+                raise UsageError(f"no vhost-user socket at {path}: start the DPDK process first")
+        if self.kind == "tap" and not os.path.exists(f"/sys/class/net/{self.target}/tun_flags"):
+            raise UsageError(f"no tap interface {self.target}: ip tuntap add {self.target} mode tap")
+
+    def qemu_arguments(self, name, directory):
+        """QEMU's arguments; `directory` is where the sockets between guests are."""
+        ident = f"data{self.first_index}"
+        mac = self.mac_of(name)
+        device = f"virtio-net-pci,netdev={ident},mac={mac},romfile="
+        if self.kind.startswith("vhost-user"):
+            server = ",server=on,wait=off" if self.kind == "vhost-user-server" else ""
+            # With interrupt vectors QEMU 7.2 crashes on vhost-user under software emulation.
+            return ["-chardev", f"socket,id=char-{ident},path={self.target}{server}",
+                    "-netdev", f"vhost-user,id={ident},chardev=char-{ident}",
+                    "-device", device + ",vectors=0"]
+        if self.kind == "tap":
+            # A process that reads the tap as raw frames knows no partial checksums or segments.
+            return ["-netdev", f"tap,id={ident},ifname={self.target},script=no,downscript=no",
+                    "-device", device + ",csum=off,guest_csum=off,gso=off,guest_tso4=off,"
+                    "guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off"]
+        if self.kind == "guest":
+            local, remote = (f"{directory}/{a}-to-{b}"
+                             for a, b in ((self.target, name), (name, self.target)))
+            return ["-netdev", f"dgram,id={ident},local.type=unix,local.path={local},"
+                    f"remote.type=unix,remote.path={remote}", "-device", device]
+        return []
+
+    def setup_commands(self, name):
+        """Shell commands that make the link's devices rdmaN and rxeN in the guest."""
+        ends = [f"rdma{self.first_index + end}" for end in range(self.device_count())]
+        if self.kind == "veth":
+            commands = [f"ip link add {ends[0]} address {self.mac_of(name, 0)} mtu {self.mtu} "
+                        f"type veth peer name {ends[1]} address {self.mac_of(name, 1)} mtu {self.mtu}"]
+        else:
+            commands = [f"for d in /sys/class/net/*; do [ $(cat $d/address) != {self.mac_of(name)} ] "
+                        f"|| ip link set ${{d##*/}} name {ends[0]} mtu {self.mtu}; done"]
+        half = len(self.addresses) // len(ends)
+        for end, device in enumerate(ends):
+            # Two ends in one network namespace: packets arrive with a source that is our own.
+            for setting in ("ipv6/conf/%s/accept_dad", "ipv4/conf/%s/rp_filter"):
+                commands.append(f"echo 0 >/proc/sys/net/{setting % device}")
+            commands.append(f"echo 1 >/proc/sys/net/ipv4/conf/{device}/accept_local")
+            for address in self.addresses[end * half:(end + 1) * half]:
+                nodad = " nodad" if address.version == 6 else ""
+                commands.append(f"ip addr add {address} dev {device}{nodad}")
+            commands.append(f"ip link set {device} up")
+        commands += self._neighbour_commands(name, ends, half)
+        if self.rxe:
+            commands += [f"rdma link add rxe{device[4:]} type rxe netdev {device}" for device in ends]
+        return commands
+
+    def _neighbour_commands(self, name, ends, half):
+        found = [(ends[0], address, mac) for address, mac in self.neighbours]
+        if self.kind == "veth":
+            for end, device in enumerate(ends):
+                other = 1 - end
+                for address in self.addresses[other * half:(other + 1) * half]:
+                    found.append((device, address.ip, self.mac_of(name, other)))
+                local = _link_local(self.mac_of(name, other))
+                found.append((device, local, self.mac_of(name, other)))
+        return [f"ip neigh replace {address} lladdr {mac} nud permanent dev {device}"
+                for device, address, mac in found]
+
+    def describe(self, name):
+        """The devices it makes, for `list` and the summary of `start`."""
+        half = len(self.addresses) // self.device_count()
+        return [{
+            "netdev": f"rdma{self.first_index + end}",
+            "rdma_device": f"rxe{self.first_index + end}" if self.rxe else None,
+            "mac": self.mac_of(name, end),
+            "mtu": self.mtu,
+            "addresses": [str(a.ip) for a in self.addresses[end * half:(end + 1) * half]],
+            "link": self.kind + (f"={self.target}" if self.target else ""),
+        } for end in range(self.device_count())]
+
+
+def number(links):
+    """Gives each link its device numbers, in the order of the command line."""
+    index = 0
+    for link in links:
+        link.first_index = index
+        index += link.device_count()
+    return links
+
+
+def _checked_mac(text):
+    parts = text.split(":")
+    if len(parts) != 6 or not all(len(part) == 2 and int(part, 16) >= 0 for part in parts):
+        raise ValueError("a MAC address is six hexadecimal bytes with colons")
+    if int(parts[0], 16) & 1:
+        raise ValueError("a multicast MAC address")
+    return text.lower()
+
+
+def _link_local(mac):
+    """RFC 4291 appendix A: the link-local address of an interface with this MAC address."""
+    parts = [int(part, 16) for part in mac.split(":")]
+    parts = [parts[0] ^ 2, parts[1], parts[2], 0xFF, 0xFE, *parts[3:]]
+    return ipaddress.IPv6Address(b"\xfe\x80" + bytes(6) + bytes(parts))
+
+

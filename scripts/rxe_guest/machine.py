@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""A running guest: its state directory, its QEMU, and the supervisor that always cleans up.
+
+State directory (one a guest, under ${XDG_RUNTIME_DIR:-/tmp/rockhopper-UID}/rxe-guest):
+  lock         held by the supervisor while the guest lives; holds the supervisor's process id
+  state.json   what exec and the other commands need
+  qmp, console, ready   unix sockets;   console.log, qemu.log   text
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import pathlib
+import re
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from . import links as links_module
+from .errors import GuestError, Timeout, UsageError
+from .image import find_program
+
+OOB_MAC = "52:54:00:0b:00:01"
+AGENT_PORT = 2222
+_PR_SET_PDEATHSIG = 1
+_UNIX_PATH_MAX = 107
+
+
+def runtime_directory():
+    """Where the state directories are: only this user can enter it."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    root = pathlib.Path(base or f"/tmp/rockhopper-{os.getuid()}")
+    root.mkdir(mode=0o700, exist_ok=True)
+    status = root.stat()
+    if status.st_uid != os.getuid() or (not base and status.st_mode & 0o077):
+        raise GuestError(f"{root} is not ours alone: remove it or set XDG_RUNTIME_DIR")
+    path = root / "rxe-guest"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def state_directory(name):
+    """The directory of a guest (which may not exist)."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}", name):
+        raise UsageError(f"'{name}': a guest's name is 1 to 32 letters, digits, '_', '.', '-'")
+    path = runtime_directory() / name
+    if len(str(path / "console")) > _UNIX_PATH_MAX:
+        raise UsageError(f"{path} is too long for a unix socket: set XDG_RUNTIME_DIR")
+    return path
+
+
+def supervisor_of(directory):
+    """The process id of a living guest's supervisor (0: not written yet); None when it is dead."""
+    try:
+        with open(directory / "lock", encoding="ascii") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(lock.read() or 0)
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def load_state(name):
+    """The state of a running guest; raises GuestError when it does not run."""
+    directory = state_directory(name)
+    if supervisor_of(directory) is None:
+        raise GuestError(f"guest '{name}' does not run")
+    try:
+        return json.loads((directory / "state.json").read_text())
+    except FileNotFoundError:
+        raise GuestError(f"guest '{name}' is still starting") from None
+
+
+def running():
+    """Names of the guests that live; what dead ones left (their supervisor was killed) is removed."""
+    names = []
+    for directory in sorted(runtime_directory().iterdir()):
+        if not (directory / "lock").exists():
+            continue
+        if supervisor_of(directory) is not None:
+            names.append(directory.name)
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+    return names
+
+
+def stop(name, timeout_s=30.0):
+    """Ends a guest and waits until nothing of it is left.  False when it did not run."""
+    directory = state_directory(name)
+    pid = supervisor_of(directory)
+    if pid is None:
+        shutil.rmtree(directory, ignore_errors=True)
+        return False
+    if pid == 0:
+        raise GuestError(f"guest '{name}' is still starting")
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        if not select.select([descriptor], [], [], timeout_s)[0]:
+            raise Timeout(f"guest '{name}' did not stop in {timeout_s:.0f} s")
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def monitor(name, command):
+    """Runs one command of QEMU's human monitor and returns its text."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(30)
+        connection.connect(str(state_directory(name) / "qmp"))
+        stream = connection.makefile("rw")
+        stream.readline()  # the greeting
+        for request in ({"execute": "qmp_capabilities"},
+                        {"execute": "human-monitor-command", "arguments": {"command-line": command}}):
+            stream.write(json.dumps(request) + "\n")
+            stream.flush()
+            while "event" in (answer := json.loads(stream.readline())):
+                pass
+            if "error" in answer:
+                raise GuestError(f"QEMU refused '{command}': {answer['error']['desc']}")
+        return answer["return"]
+
+
+def forward(name, guest_port):
+    """Forwards a free TCP port of 127.0.0.1 to a port of the guest; returns the host's port."""
+    before = _forwards(name, guest_port)
+    text = monitor(name, f"hostfwd_add oob tcp:127.0.0.1:0-:{guest_port}")
+    added = _forwards(name, guest_port) - before
+    if len(added) != 1:
+        raise GuestError(f"cannot forward to port {guest_port}: {text.strip() or 'no port found'}")
+    return added.pop()
+
+
+def _forwards(name, guest_port):
+    # TCP[HOST_FORWARD]  12       127.0.0.1 40001       10.0.2.15  2222     0     0
+    pattern = r"TCP\[HOST_FORWARD\]\s+\d+\s+\S+\s+(\d+)\s+\S+\s+(\d+)"
+    return {int(host) for host, guest in re.findall(pattern, monitor(name, "info usernet"))
+            if int(guest) == guest_port}
+
+
+class Machine:
+    """Starts one guest: `start()` returns when its agent answers."""
+
+    def __init__(self, name, kernel, image, *, links=(), cpus=2, memory_mb=512,
+                 owner=None, lifetime_s=3600):
+        self.name = name
+        self.links = links_module.number(list(links))
+        self._kernel = kernel
+        self._image = image
+        self._cpus = cpus
+        self._memory_mb = memory_mb
+        self._owner = owner
+        self._lifetime_s = lifetime_s
+        self._directory = state_directory(name)
+        self._token = secrets.token_hex(16)
+
+    def start(self, timeout_s):
+        """Boots and returns the state; on any failure nothing is left running."""
+        deadline = time.monotonic() + timeout_s
+        for link in self.links:
+            link.check()
+        running()  # removes what a dead guest of this name left
+        try:
+            self._directory.mkdir(mode=0o700)
+        except FileExistsError:
+            raise GuestError(f"guest '{self.name}' runs already: stop it or choose another name") from None
+        alive, supervisors_end = os.pipe()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self._directory / "ready"))
+            listener.listen(1)
+            self._fork_supervisor(supervisors_end, [listener.fileno(), alive])
+            os.close(supervisors_end)
+            try:
+                self._handshake(listener, alive, deadline)
+                port = self._agent_port()
+            except BaseException:
+                stop(self.name)
+                raise
+            finally:
+                os.close(alive)
+        state = {"name": self.name, "token": self._token, "port": port,
+                 "devices": [device for link in self.links for device in link.describe(self.name)]}
+        temporary = self._directory / "state.tmp"
+        temporary.write_text(json.dumps(state))
+        temporary.rename(self._directory / "state.json")
+        return state
+
+    def _agent_port(self):
+        ports = _forwards(self.name, AGENT_PORT)
+        if len(ports) != 1:
+            raise GuestError("QEMU does not tell the port of the agent")
+        return ports.pop()
+
+    def _handshake(self, listener, alive, deadline):
+        """Waits for QEMU's and then the guest's side of the serial port; no polling."""
+        connection = None
+        line = b""
+        while not line.endswith(b"\n"):
+            source = connection or listener
+            ready, _, _ = select.select([source, alive], [], [], max(0, deadline - time.monotonic()))
+            if not ready:
+                raise Timeout(f"guest '{self.name}' did not boot in time; {self._last_words()}")
+            if alive in ready:
+                raise GuestError(f"QEMU ended: {self._last_words()}")
+            if connection is None:
+                connection, _ = listener.accept()
+                connection.sendall(self._token.encode() + b"\n")
+            else:
+                line += connection.recv(4096)
+        connection.close()
+        if line != b"ready\n":
+            raise GuestError(f"guest '{self.name}': {line.decode(errors='replace').strip()}")
+
+    def _last_words(self):
+        for name in ("qemu.log", "console.log"):
+            with contextlib.suppress(OSError):
+                lines = (self._directory / name).read_text(errors="replace").strip().splitlines()
+                if lines:
+                    return f"last line of {name}: {lines[-1]}"
+        return "it wrote nothing"
+
+    def _qemu_command(self):
+        directory = self._directory
+        command = [
+            find_program("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none",
+            "-no-reboot", "-M", "q35,usb=off,memory-backend=memory",
+            # Software emulation always: the same everywhere, and no rights needed.
+            "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(self._cpus),
+            # Shared, so that a vhost-user process can map it.
+            "-m", str(self._memory_mb),
+            "-object", f"memory-backend-memfd,id=memory,size={self._memory_mb}M,share=on",
+            "-kernel", str(self._kernel.image), "-initrd", str(self._image),
+            "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+            "-serial", f"file:{directory}/console.log",
+            "-qmp", f"unix:{directory}/qmp,server=on,wait=off",
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=ready,path={directory}/ready",
+            "-device", "virtserialport,chardev=ready,name=ready",
+            "-chardev", f"socket,id=console,path={directory}/console,server=on,wait=off",
+            "-device", "virtconsole,chardev=console",
+            "-netdev", f"user,id=oob,hostfwd=tcp:127.0.0.1:0-:{AGENT_PORT}",
+            "-device", f"virtio-net-pci,netdev=oob,mac={OOB_MAC},romfile=",
+        ]
+        for link in self.links:
+            command += link.qemu_arguments(self.name, directory.parent)
+        return command
+
+    def _fork_supervisor(self, alive, foreign):
+        """A process of its own session outlives `start`; it holds the lock and ends with the guest."""
+        lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        owner = os.pidfd_open(self._owner) if self._owner else None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setsid()
+                if os.fork() == 0:
+                    for descriptor in foreign:
+                        os.close(descriptor)
+                    os.set_inheritable(alive, False)
+                    os.write(lock, str(os.getpid()).encode())
+                    self._supervise(owner)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(lock)
+        if owner is not None:
+            os.close(owner)
+
+    def _supervise(self, owner):
+        """Runs QEMU until it ends, is told to stop, its owner ends, or its lifetime is over."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake_write)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        with open(self._directory / "qemu.log", "ab", buffering=0) as log:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 0)
+            os.dup2(null, 1)
+            os.dup2(log.fileno(), 2)
+        try:
+            with subprocess.Popen(self._qemu_command(), stdin=0, stdout=2, stderr=2,
+                                  preexec_fn=_die_with_parent) as qemu:
+                ended = os.pidfd_open(qemu.pid)
+                waited = [ended, wake_read] + ([owner] if owner is not None else [])
+                select.select(waited, [], [], self._lifetime_s or None)
+                qemu.kill()
+        finally:
+            for link in self.links:
+                if link.kind == "guest":
+                    with contextlib.suppress(OSError):
+                        os.unlink(self._directory.parent / f"{link.target}-to-{self.name}")
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _die_with_parent():
+    """Runs in the child before QEMU: when even the supervisor is killed, the kernel ends QEMU."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -25,18 +25,20 @@ struct EmbeddedConfig {
 };
 
 /// EAL arguments for a process with no huge pages, no PCI devices and no root rights, with a file
-/// prefix of its own, logging warnings only. Telemetry is on, under the user's runtime directory.
+/// prefix of its own, logging warnings only. Each lcore floats over all CPUs of the affinity, so
+/// that two such processes do not poll on one CPU while another is free.
 [[nodiscard]] std::vector<std::string> embedded_arguments(const EmbeddedConfig& config = {});
 
 /// The life of DPDK's environment: at most one in a process, and none after it has ended.
 /// Ports, pools and workers must be gone before it. Main thread only.
 class Eal {
  public:
-  /// `arguments` are EAL options without the program's name. DPDK's messages go to standard error;
-  /// those of a failed start are summed up in the error. Help and version options end the process,
-  /// as in any DPDK program.
-  [[nodiscard]] static Expected<std::unique_ptr<Eal>> start(
-      const std::vector<std::string>& arguments);
+  /// Starts with `arguments.eal`, or with embedded_arguments(embedded) where `--` was not given;
+  /// then a user without XDG_RUNTIME_DIR gets it set to runtime_directory(), and the directory that
+  /// DPDK made is removed at the end. DPDK's messages go to standard error; those of a failed start
+  /// are summed up in the error. Help and version options end the process, as in any DPDK program.
+  [[nodiscard]] static Expected<std::unique_ptr<Eal>> start(const Arguments& arguments,
+                                                            const EmbeddedConfig& embedded = {});
   Eal(const Eal&) = delete;
   Eal& operator=(const Eal&) = delete;
   ~Eal();
@@ -45,7 +47,8 @@ class Eal {
   [[nodiscard]] std::string runtime_directory() const;
 
  private:
-  Eal() = default;
+  explicit Eal(bool embedded) : embedded_(embedded) {}
+  bool embedded_;
 };
 
 }  // namespace rockhopper::stack

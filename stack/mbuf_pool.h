@@ -13,7 +13,7 @@
 namespace rockhopper::stack {
 
 struct MbufPoolConfig {
-  std::string name;             ///< unique in the process; empty chooses one
+  std::string name{};           ///< unique in the process; empty chooses one
   std::uint32_t size = 8191;    ///< number of mbufs; 2^n - 1 wastes no memory
   std::uint16_t cache = 256;    ///< mbufs kept by each lcore, at most 512 and size / 1.5; 0 is none
   std::uint16_t data_room = 0;  ///< bytes of data a buffer holds, without headroom; 0: 2048

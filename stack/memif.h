@@ -9,17 +9,13 @@
 
 namespace rockhopper::stack {
 
-/// A directory of this user alone for sockets: $XDG_RUNTIME_DIR/rockhopper or else
-/// /tmp/rockhopper-UID, mode 0700. Makes it if need be; refuses one that others own or may enter.
-[[nodiscard]] Expected<std::string> runtime_directory();
-
 enum class MemifRole { server, client };
 
 /// One end of a memif link: shared-memory packet rings between two processes of a user.
 struct MemifConfig {
   MemifRole role = MemifRole::server;
   std::string device = "net_memif0";
-  std::string socket;    ///< path; empty: "memif.sock" in runtime_directory(). At most 107 bytes.
+  std::string socket{};  ///< path; empty: "memif.sock" in runtime_directory(). At most 107 bytes.
   std::uint32_t id = 0;  ///< of the link; equal at both ends, unique for a socket
   std::uint16_t buffer_size = 8192;  ///< a frame of path MTU 4096 fits one
   std::uint8_t ring_size_log2 = 10;  ///< 1 to 14

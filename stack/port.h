@@ -26,7 +26,7 @@ inline constexpr std::uint16_t kMtuMax = 9000;
 struct PortConfig {
   /// A device to plug, as "net_memif0,role=server,socket=/path,id=0" or a PCI address; or the name
   /// of one that the EAL has found already. Empty: `port_id` names the port.
-  std::string devargs;
+  std::string devargs{};
   std::uint16_t port_id = 0;
 
   std::uint16_t queues = 1;             ///< pairs of a receive and a transmit queue

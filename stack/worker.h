@@ -73,7 +73,7 @@ class Worker {
  private:
   [[nodiscard]] std::uint16_t receive(std::uint64_t now_ns);
   [[nodiscard]] std::uint16_t transmit(std::uint64_t now_ns);
-  void idle() const;
+  void idle();
   void discard_leftover();
 
   Link& link_;

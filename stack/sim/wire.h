@@ -11,6 +11,7 @@
 
 #include "stack/counter.h"
 #include "stack/link.h"
+#include "stack/random.h"
 
 namespace rockhopper::stack::sim {
 
@@ -64,7 +65,7 @@ class WireEnd final : public Link {
   std::vector<InFlight> incoming_;  ///< a ring of queue_packets
   std::uint32_t head_ = 0;          ///< index of the oldest
   std::uint32_t size_ = 0;
-  std::uint64_t random_state_;
+  Random random_;
   WireCounters counters_;
 };
 

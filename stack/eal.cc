@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/eal.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "stack/runtime_directory.h"
+
+namespace rockhopper::stack {
+namespace {
+
+/// Keeps DPDK's messages while the EAL starts: a good start passes them on, a failed one becomes
+/// one line of those that name an error.
+class LogCapture {
+ public:
+  LogCapture() {
+    cookie_io_functions_t functions{};
+    functions.write = &LogCapture::write;
+    stream_ = fopencookie(this, "w", functions);
+    if (stream_ != nullptr) rte_openlog_stream(stream_);
+  }
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
+  ~LogCapture() {
+    rte_openlog_stream(nullptr);
+    if (stream_ != nullptr) std::fclose(stream_);
+  }
+
+  [[nodiscard]] const std::string& all() const { return all_; }
+  [[nodiscard]] const std::string& errors() const { return errors_; }
+
+ private:
+  static ssize_t write(void* cookie, const char* data, std::size_t size) {
+    auto& self = *static_cast<LogCapture*>(cookie);
+    const std::string_view text(data, size);
+    const int level = rte_log_cur_msg_loglevel();
+    // The process may be about to end: such messages must not stay here.
+    if (level > 0 && level <= static_cast<int>(RTE_LOG_CRIT)) {
+      std::fwrite(data, 1, size, stderr);
+    } else {
+      self.all_.append(text);
+    }
+    if (level <= static_cast<int>(RTE_LOG_ERR)) self.add_error(text);
+    return static_cast<ssize_t>(size);
+  }
+
+  void add_error(std::string_view text) {
+    constexpr std::string_view kPrefix = "EAL: ";
+    if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+    while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+    if (text.empty() || errors_.find(text) != std::string::npos) return;
+    if (!errors_.empty()) errors_ += "; ";
+    errors_ += text;
+  }
+
+  std::FILE* stream_ = nullptr;
+  std::string all_;
+  std::string errors_;
+};
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    }
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+/// "0@(0,1,4),1@(0,1,4)" for two lcores.
+std::string lcore_map(unsigned lcores) {
+  std::string set = "(";
+  for (const int cpu : allowed_cpus()) {
+    if (set.size() > 1) set += ',';
+    set += std::to_string(cpu);
+  }
+  set += ')';
+  std::string map;
+  for (unsigned lcore = 0; lcore < lcores; ++lcore) {
+    if (lcore > 0) map += ',';
+    map += fmt::format("{}@{}", lcore, set);
+  }
+  return map;
+}
+
+/// DPDK falls back to /tmp/dpdk, which belongs to whoever came first.
+Expected<void> ensure_runtime_directory() {
+  if (getuid() == 0 || std::getenv("RUNTIME_DIRECTORY") != nullptr ||
+      std::getenv("XDG_RUNTIME_DIR") != nullptr) {
+    return {};
+  }
+  const auto directory = runtime_directory();
+  if (!directory) return tl::make_unexpected(directory.error());
+  setenv("XDG_RUNTIME_DIR", directory->c_str(), 1);
+  return {};
+}
+
+}  // namespace
+
+Arguments split_arguments(int argc, const char* const* argv) {
+  Arguments result;
+  for (int i = 1; i < argc; ++i) {
+    if (result.embedded && std::strcmp(argv[i], "--") == 0) {
+      result.embedded = false;
+      result.eal.swap(result.application);
+    } else {
+      result.application.emplace_back(argv[i]);
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> embedded_arguments(const EmbeddedConfig& config) {
+  return {
+      "--no-huge",
+      "-m",
+      std::to_string(config.memory_mb),
+      "--no-pci",
+      "--no-shconf",
+      fmt::format("--file-prefix=rockhopper-{}", getpid()),
+      "--log-level=warning",
+      "--log-level=telemetry:error",
+      "--lcores",
+      lcore_map(config.lcores),
+  };
+}
+
+Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
+                                          const EmbeddedConfig& embedded) {
+  if (arguments.embedded) {
+    if (embedded.lcores == 0 || embedded.lcores > RTE_MAX_LCORE) {
+      return fail(ErrorCode::invalid_argument, "{} lcores: 1 to {} are possible", embedded.lcores,
+                  RTE_MAX_LCORE);
+    }
+    if (auto made = ensure_runtime_directory(); !made) return tl::make_unexpected(made.error());
+  }
+  std::vector<std::string> strings =
+      arguments.embedded ? embedded_arguments(embedded) : arguments.eal;
+  strings.insert(strings.begin(), "rockhopper");
+  // rte_eal_init() reorders its vector, so it gets one of its own.
+  std::vector<char*> argv;
+  argv.reserve(strings.size() + 1);
+  for (std::string& string : strings) argv.push_back(string.data());
+  argv.push_back(nullptr);
+
+  std::string messages;
+  {
+    LogCapture capture;
+    if (rte_eal_init(static_cast<int>(strings.size()), argv.data()) < 0) {
+      return fail(rte_errno == EALREADY ? ErrorCode::invalid_state : ErrorCode::io,
+                  "DPDK does not start: {}",
+                  capture.errors().empty() ? rte_strerror(rte_errno) : capture.errors());
+    }
+    messages = capture.all();
+  }
+  std::fputs(messages.c_str(), stderr);
+  return std::unique_ptr<Eal>(new Eal(arguments.embedded));
+}
+
+Eal::~Eal() {
+  const std::filesystem::path directory = runtime_directory();
+  rte_eal_cleanup();
+  if (!embedded_ || directory.empty()) return;
+  // Telemetry would unlink its socket only at exit, and nothing would ever remove the directory.
+  std::error_code ignored;
+  std::filesystem::remove(directory / "dpdk_telemetry.v2", ignored);
+  std::filesystem::remove(directory, ignored);
+}
+
+std::string Eal::runtime_directory() const { return rte_eal_get_runtime_dir(); }
+
+}  // namespace rockhopper::stack

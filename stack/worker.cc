@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/worker.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+namespace rockhopper::stack {
+
+Worker::Worker(Link& link, Protocol& protocol, const Clock& clock, const WorkerConfig& config)
+    : link_(link), protocol_(protocol), clock_(clock), config_(config) {
+  config_.idle_sleep_ns = std::min<std::uint64_t>(config_.idle_sleep_ns, 999'999'999);
+}
+
+Worker::~Worker() {
+  stop();
+  join();
+  discard_leftover();
+}
+
+std::uint16_t Worker::receive(std::uint64_t now_ns) {
+  std::array<rte_mbuf*, kBurst> packets;
+  const std::uint16_t count = link_.rx_burst(packets.data(), kBurst, now_ns);
+  if (count == 0) return 0;
+  counters_.rx_bursts.add();
+  counters_.rx_packets.add(count);
+  protocol_.receive(packets.data(), count, now_ns);
+  return count;
+}
+
+std::uint16_t Worker::transmit(std::uint64_t now_ns) {
+  // Also with no room left: the protocol's timers run in transmit().
+  const auto room = static_cast<std::uint16_t>(kBurst - tx_count_);
+  tx_count_ = static_cast<std::uint16_t>(tx_count_ +
+                                         protocol_.transmit(tx_.data() + tx_count_, room, now_ns));
+  if (tx_count_ == 0) return 0;
+  const std::uint16_t sent = link_.tx_burst(tx_.data(), tx_count_, now_ns);
+  if (sent > 0) {
+    counters_.tx_bursts.add();
+    counters_.tx_packets.add(sent);
+  }
+  if (sent < tx_count_) {
+    counters_.tx_backpressure.add();
+    std::copy(tx_.begin() + sent, tx_.begin() + tx_count_, tx_.begin());
+  }
+  tx_count_ = static_cast<std::uint16_t>(tx_count_ - sent);
+  return sent;
+}
+
+bool Worker::poll_once() {
+  const std::uint64_t now_ns = clock_.now_ns();
+  counters_.polls.add();
+  const std::uint16_t received = receive(now_ns);
+  const std::uint16_t sent = transmit(now_ns);
+  const bool worked = received + sent > 0;
+  if (!worked) counters_.idle_polls.add();
+  return worked;
+}
+
+std::uint64_t Worker::next_deadline_ns() const {
+  if (tx_count_ > 0) return clock_.now_ns();
+  return std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
+}
+
+void Worker::idle() {
+  const std::uint64_t now_ns = clock_.now_ns();
+  const std::uint64_t deadline_ns =
+      std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
+  if (deadline_ns <= now_ns) return;
+  const std::uint64_t sleep_ns = std::min(config_.idle_sleep_ns, deadline_ns - now_ns);
+  const timespec duration{0, static_cast<long>(sleep_ns)};
+  counters_.sleeps.add();
+  // A signal ends the sleep early: the caller then sees its stop flag at once.
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
+}
+
+void Worker::run() {
+  std::uint32_t idle_polls = 0;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (poll_once()) {
+      idle_polls = 0;
+    } else if (config_.idle_polls != 0 && ++idle_polls >= config_.idle_polls) {
+      idle();
+    }
+  }
+  discard_leftover();
+}
+
+Expected<void> Worker::launch(unsigned lcore_id) {
+  if (lcore_id_ != UINT32_MAX) {
+    return fail(ErrorCode::invalid_state, "the worker runs already, on lcore {}", lcore_id_);
+  }
+  if (lcore_id >= RTE_MAX_LCORE || rte_lcore_is_enabled(lcore_id) == 0 ||
+      lcore_id == rte_get_main_lcore()) {
+    return fail(ErrorCode::invalid_argument, "lcore {} is not a worker lcore of the EAL", lcore_id);
+  }
+  const auto entry = [](void* worker) {
+    static_cast<Worker*>(worker)->run();
+    return 0;
+  };
+  if (rte_eal_remote_launch(entry, this, lcore_id) != 0) {
+    return fail(ErrorCode::busy, "lcore {} is busy", lcore_id);
+  }
+  lcore_id_ = lcore_id;
+  return {};
+}
+
+void Worker::join() {
+  if (lcore_id_ == UINT32_MAX) return;
+  rte_eal_wait_lcore(lcore_id_);
+  lcore_id_ = UINT32_MAX;
+}
+
+void Worker::discard_leftover() {
+  if (tx_count_ == 0) return;
+  counters_.tx_discarded.add(tx_count_);
+  rte_pktmbuf_free_bulk(tx_.data(), tx_count_);
+  tx_count_ = 0;
+}
+
+}  // namespace rockhopper::stack

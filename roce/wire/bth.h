@@ -28,10 +28,10 @@ struct Bth {
   bool fecn = false;
   bool becn = false;
   std::uint8_t reserved6 = 0;  ///< 6 bits, kept as received
-  Qpn destination;
+  Qpn destination{};
   bool ack_request = false;
   std::uint8_t reserved7 = 0;  ///< 7 bits, kept as received
-  Psn psn;
+  Psn psn{};
 
   [[nodiscard]] static constexpr Bth parse(std::span<const std::uint8_t, kSize> bytes) {
     return Bth{.opcode = bytes[0],

@@ -17,7 +17,7 @@ struct Deth {
 
   std::uint32_t qkey = 0;
   std::uint8_t reserved8 = 0;  ///< kept as received
-  Qpn source;
+  Qpn source{};
 
   [[nodiscard]] static constexpr Deth parse(std::span<const std::uint8_t, kSize> bytes) {
     return Deth{

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The stages of scripts/test: each builds something, runs it, and returns counts."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+from testing.results import Counts, count_log, failure
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / 'build'
+SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """One meson build folder below build/."""
+    name: str
+    compiler: tuple  # of the C and the C++ compiler
+    options: tuple = ()
+
+    @property
+    def folder(self):
+        return BUILD / self.name
+
+
+GCC = Build('gcc', ('gcc', 'g++'))
+# UndefinedBehaviorSanitizer ends the program, so that no finding passes as a line in a log.
+ASAN = Build('asan', ('clang', 'clang++'), (
+    '-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzzing=true',
+    '-Dcpp_args=-fno-sanitize-recover=all', '-Doptimization=1'))
+TSAN = Build('tsan', ('clang', 'clang++'), (
+    '-Db_sanitize=thread', '-Db_lundef=false', '-Doptimization=1'))
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def run(command, log, env=None, quiet=True):
+    """Runs `command` with its output in the file `log`; on the terminal too unless `quiet`."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open('w', encoding='utf-8', errors='replace') as out:
+        process = subprocess.Popen(
+            [str(c) for c in command], cwd=ROOT, env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors='replace')
+        for line in process.stdout:
+            out.write(line)
+            if not quiet and line.strip():
+                say('  ' + line.rstrip())
+        status = process.wait()
+    if status != 0 and quiet:
+        tail = log.read_text(encoding='utf-8', errors='replace').splitlines()[-40:]
+        say('\n'.join('  | ' + line for line in tail))
+        say(f'  exit status {status}; the whole output: {log.relative_to(ROOT)}')
+    return status
+
+
+def log_file(name):
+    return BUILD / 'logs' / f'{name}.log'
+
+
+def compile_tree(build, targets=()):
+    """Configures and builds; true on success."""
+    ccache = ['ccache'] if shutil.which('ccache') else []
+    env = {'CC': ' '.join([*ccache, build.compiler[0]]),
+           'CXX': ' '.join([*ccache, build.compiler[1]])}
+    stamp = build.folder / 'rockhopper-options'
+    wanted = json.dumps([env, build.options])
+    if build.folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
+        shutil.rmtree(build.folder)
+    start = time.monotonic()
+    if not stamp.exists():
+        command = ['meson', 'setup', build.folder, ROOT, *build.options]
+        if run(command, log_file(f'{build.name}-setup'), env) != 0:
+            return False
+        stamp.write_text(wanted)
+    if run(['ninja', '-C', build.folder, *targets], log_file(f'{build.name}-build')) != 0:
+        return False
+    say(f'  built {build.folder.relative_to(ROOT)} in {time.monotonic() - start:.0f} s')
+    return True
+
+
+def run_suites(build, suites=(), env=None, timeout_factor=1, label=None):
+    """Runs meson tests (all, or those of `suites`) and returns {suite: Counts}."""
+    label = label or build.name
+    if SOAK:
+        timeout_factor *= 30
+    command = ['meson', 'test', '-C', build.folder, '--no-rebuild', '--print-errorlogs',
+               '--logbase', f'{label}-testlog', '-t', str(timeout_factor)]
+    for suite in suites:
+        command += ['--suite', suite]
+    log = build.folder / 'meson-logs' / f'{label}-testlog.json'
+    log.unlink(missing_ok=True)
+    status = run(command, log_file(f'{label}-test'), env, quiet=False)
+    results = count_log(log)
+    if status != 0 and not any(c.failed for c in results.values()):
+        results.setdefault(label, Counts()).add(failure(f'meson test ended with status {status}'))
+    for suite in suites:
+        if results.get(suite, Counts()).total == 0:
+            results.setdefault(suite, Counts()).add(failure(f'suite {suite} ran no test'))
+    return results
+
+
+def stage_main():
+    """Every suite, built with gcc."""
+    if not compile_tree(GCC):
+        return {'build': failure('build with gcc')}
+    return run_suites(GCC)
+
+
+def stage_format():
+    """clang-format finds nothing to change."""
+    status = run([sys.executable, ROOT / 'scripts/lint', '--format-only'], log_file('format'))
+    return {'format': Counts(passed=1) if status == 0 else failure('format (scripts/lint --fix)')}
+
+
+def stage_install():
+    """A program outside the tree builds against an installed prefix, with pkg-config alone."""
+    if not compile_tree(GCC):
+        return {'install': failure('build with gcc')}
+    status = run([sys.executable, ROOT / 'tests/install/check.py', GCC.folder],
+                 log_file('install'))
+    return {'install': Counts(passed=1) if status == 0 else failure('install')}
+
+
+def sanitizer_env(**seeds):
+    """Fewer seeds than the plain build runs, unless the caller chose a number."""
+    env = {'UBSAN_OPTIONS': 'print_stacktrace=1'}
+    if not SOAK and 'ROCKHOPPER_SEEDS' not in os.environ:
+        env.update({key: str(value) for key, value in seeds.items()})
+    return env
+
+
+def stage_asan():
+    """Unit, wire and simulator suites under AddressSanitizer and UBSan, built with clang."""
+    if not compile_tree(ASAN):
+        return {'asan': failure('build with clang, ASan and UBSan')}
+    return run_suites(ASAN, ('unit', 'wire', 'sim'), sanitizer_env(ROCKHOPPER_SEEDS=300), 6)
+
+
+def stage_tsan():
+    """Unit suites, which hold all tests with threads, under ThreadSanitizer."""
+    if not compile_tree(TSAN):
+        return {'tsan': failure('build with clang and TSan')}
+    suppressions = ROOT / 'tests/support/tsan.supp'
+    env = sanitizer_env(ROCKHOPPER_SEEDS=50)
+    env['TSAN_OPTIONS'] = f'suppressions={suppressions}:halt_on_error=0:exitcode=66'
+    return run_suites(TSAN, ('unit',), env, 10)
+
+
+def fuzzers():
+    introspection = subprocess.run(
+        ['meson', 'introspect', '--targets', ASAN.folder], check=True, capture_output=True,
+        text=True).stdout
+    return sorted(target['filename'][0] for target in json.loads(introspection)
+                  if target['type'] == 'executable' and 'fuzz' in target['name'])
+
+
+def stage_fuzz():
+    """Each fuzzer for a short time, from a fresh seed, which is printed."""
+    if not compile_tree(ASAN):
+        return {'fuzz': failure('build of the fuzzers')}
+    seconds = os.environ.get('ROCKHOPPER_FUZZ_SECONDS', '600' if SOAK else '10')
+    counts = Counts()
+    for fuzzer in fuzzers():
+        name = pathlib.Path(fuzzer).name
+        findings = BUILD / 'fuzz' / name
+        corpus = findings / 'corpus'
+        corpus.mkdir(parents=True, exist_ok=True)
+        seed = int.from_bytes(os.urandom(4), 'big') or 1
+        say(f'  {name} -seed={seed} for {seconds} s')
+        status = run([fuzzer, f'-seed={seed}', f'-max_total_time={seconds}', '-timeout=10',
+                      '-rss_limit_mb=4096', f'-artifact_prefix={findings}/', corpus],
+                     log_file(f'fuzz-{name}'))
+        counts.add(Counts(passed=1) if status == 0 else failure(f'{name} -seed={seed}'))
+    return {'fuzz': counts}
+
+
+def stage_mutations():
+    """A build that leaves one protection out must fail the test that proves the protection."""
+    log = log_file('mutations')
+    command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', BUILD / 'mutation']
+    status = run(command + (['--all'] if SOAK else []), log, quiet=False)
+    from testing.results import count_plain
+    counts = count_plain(log.read_text(encoding='utf-8')) or Counts()
+    if status != 0 and counts.failed == 0:
+        counts.add(failure(f'mutations ended with status {status}'))
+    return {'mutations': counts}
+
+
+# In the order of a run: quick answers first.
+STAGES = {
+    'format': stage_format,
+    'main': stage_main,
+    'install': stage_install,
+    'asan': stage_asan,
+    'fuzz': stage_fuzz,
+    'tsan': stage_tsan,
+    'mutations': stage_mutations,
+}

@@ -2,18 +2,34 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <rte_ether.h>
-#include <rte_mbuf.h>
-
 #include <array>
+#include <cassert>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <vector>
 
-#include "stack/counter.h"
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+
+#include "stack/address_table.h"
+#include "stack/arp.h"
+#include "stack/checksum.h"
 #include "stack/error.h"
+#include "stack/host_counters.h"
 #include "stack/ip_address.h"
+#include "stack/ip_header.h"
 #include "stack/link.h"
+#include "stack/neighbour_discovery.h"
+#include "stack/neighbour_table.h"
+#include "stack/output_queue.h"
+#include "stack/timing_wheel.h"
+#include "stack/token_bucket.h"
 
 namespace rockhopper::stack {
 
@@ -54,8 +70,6 @@ struct FlowConfig {
   std::uint8_t priority = 0;     ///< 802.1p PCP, used when the host has a VLAN
 };
 
-enum class Resolution { ready, pending, unreachable };
-
 /// The finished Ethernet/VLAN/IP/UDP header of one flow, ready to be put before a payload.
 /// A plain value owned by its user; Host::resolve fills and refreshes it.
 struct Flow {
@@ -64,59 +78,158 @@ struct Flow {
   std::array<std::uint8_t, kHeaderMax> header{};
   std::uint8_t header_length = 0;  ///< bytes of `header` in use; 0 before resolve() said ready
   std::uint8_t l3_offset = 0;
-  std::uint64_t neighbour_generation = 0;  ///< of the neighbour table when last resolved
+  std::uint64_t neighbour_generation = 0;  ///< of the neighbour table when it became ready
 };
 
 struct HostConfig {
   rte_ether_addr mac{};
   std::uint16_t mtu = 1500;
-  std::optional<std::uint16_t> vlan_id;     ///< 1 to 4094: all frames carry this tag, others are dropped
-  bool ipv4_checksum_offload = false;       ///< the link computes the IPv4 header checksum
-  rte_mempool* packet_pool = nullptr;       ///< for ARP, neighbour discovery and echo; not owned
-  std::uint64_t seed = 1;                   ///< for jitter
+  std::optional<std::uint16_t>
+      vlan_id;                         ///< 1 to 4094: all frames carry this tag, others are dropped
+  bool ipv4_checksum_offload = false;  ///< the link computes the IPv4 header checksum
+  rte_mempool* packet_pool = nullptr;  ///< for ARP, neighbour discovery and echo; not owned
+  std::uint64_t seed = 1;              ///< for jitter
   std::uint32_t neighbour_limit = 4096;
-  DropObserver* drop_observer = nullptr;    ///< not owned; may be null
+  DropObserver* drop_observer = nullptr;  ///< not owned; may be null
 };
 
 /// An IP host without I/O: addresses, ARP, neighbour discovery, ICMP echo, UDP demultiplexing.
 /// Single-threaded.
-class Host {
+class Host final : private NeighbourSolicitor {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Host>> create(const HostConfig& config);
-  virtual ~Host() = default;
+  ~Host() override;
 
-  [[nodiscard]] virtual Expected<void> add_address(const IpAddress& address,
-                                                   std::uint8_t prefix_length) = 0;
-  [[nodiscard]] virtual Expected<void> remove_address(const IpAddress& address) = 0;
-  /// Next hop for destinations outside every prefix.
-  [[nodiscard]] virtual Expected<void> set_gateway(const IpAddress& gateway) = 0;
-  [[nodiscard]] virtual Expected<void> add_static_neighbour(const IpAddress& address,
-                                                            const rte_ether_addr& mac) = 0;
-  [[nodiscard]] virtual bool owns(const IpAddress& address) const = 0;
+  /// Announces the address to the link. The first IPv6 address brings the link-local one of the MAC
+  /// with it.
+  [[nodiscard]] Expected<void> add_address(const IpAddress& address, std::uint8_t prefix_length);
+  [[nodiscard]] Expected<void> remove_address(const IpAddress& address);
+  /// Next hop for destinations outside every prefix; itself inside one.
+  [[nodiscard]] Expected<void> set_gateway(const IpAddress& gateway);
+  /// Neither learnt nor aged nor asked for.
+  [[nodiscard]] Expected<void> add_static_neighbour(const IpAddress& address,
+                                                    const rte_ether_addr& mac);
+  [[nodiscard]] bool owns(const IpAddress& address) const { return addresses_.owns(address); }
 
   /// `handler` is not owned and must outlive the host or be unbound with nullptr.
-  virtual void bind_udp(std::uint16_t port, UdpHandler* handler) = 0;
+  void bind_udp(std::uint16_t port, UdpHandler* handler);
 
   /// Takes ownership of the packets; handlers run inside this call.
-  virtual void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) = 0;
+  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns);
   /// ARP, neighbour discovery and ICMP packets due now; ownership passes to the caller.
-  [[nodiscard]] virtual std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
-                                               std::uint64_t now_ns) = 0;
-  [[nodiscard]] virtual std::uint64_t next_deadline_ns() const = 0;
+  [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns);
+  /// May lie in the past: then transmit() has packets.
+  [[nodiscard]] std::uint64_t next_deadline_ns() const;
 
   /// Makes `flow` ready if the next hop's MAC is known, else starts to look for it. Cheap when the
   /// flow is ready and the neighbour table unchanged: call it before each use. `unreachable` after
-  /// the retries failed; a later call starts anew once the hold-down has passed.
-  [[nodiscard]] virtual Resolution resolve(Flow& flow, std::uint64_t now_ns) = 0;
+  /// the retries failed; a later call starts anew once the hold-down has passed. Also unreachable:
+  /// a source that is not ours, a destination outside every prefix if there is no gateway. A
+  /// destination of our own is ready and has our MAC: hand such packets to receive().
+  [[nodiscard]] Resolution resolve(Flow& flow, std::uint64_t now_ns) {
+    if (flow.neighbour_generation == neighbours_.generation()) [[likely]]
+      return Resolution::ready;
+    return resolve_anew(flow, now_ns);
+  }
 
   /// Prepends the flow's headers to `packet`, whose data is the whole UDP payload, except that
   /// `trailer` bytes will still be appended behind it: lengths count them. Requires a ready flow,
   /// and headroom of header_length. Sets mbuf offload fields where offloads are on.
-  virtual void encapsulate(const Flow& flow, rte_mbuf* packet, std::uint16_t trailer) const = 0;
+  void encapsulate(const Flow& flow, rte_mbuf* packet, std::uint16_t trailer) const;
 
+  [[nodiscard]] const HostCounters& counters() const { return counters_; }
   /// Calls `visit(context, name, value)` for every counter, drops by reason included.
-  virtual void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                              void* context) const = 0;
+  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
+                      void* context) const {
+    counters_.visit(visit, context);
+  }
+
+ private:
+  struct Frame;
+  struct UdpBinding {
+    std::uint16_t port;
+    UdpHandler* handler;
+  };
+
+  explicit Host(const HostConfig& config);
+
+  // host.cc
+  [[nodiscard]] Resolution resolve_anew(Flow& flow, std::uint64_t now_ns);
+  [[nodiscard]] Resolution find_mac(const FlowConfig& flow, std::uint64_t now_ns,
+                                    rte_ether_addr& mac);
+  void build_header(Flow& flow, const rte_ether_addr& mac) const;
+  [[nodiscard]] rte_mbuf* new_packet(std::uint16_t length);
+  bool send(rte_mbuf* packet, const rte_ether_addr& destination, std::uint16_t ether_type);
+  bool send_ip(rte_mbuf* payload, IpHeader header, const rte_ether_addr& destination);
+
+  // host_receive.cc
+  void receive_packet(rte_mbuf* packet, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop receive_ethernet(Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop check_stations(const Frame& frame) const;
+  [[nodiscard]] HostDrop receive_ip(Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop check_addresses(const Frame& frame) const;
+  [[nodiscard]] HostDrop receive_udp(Frame& frame, std::uint64_t now_ns);
+
+  // host_icmp.cc
+  [[nodiscard]] HostDrop receive_icmp(const Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop receive_icmpv6(const Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop reply_to_echo(const Frame& frame, std::uint8_t reply_type,
+                                       std::uint64_t now_ns);
+
+  // host_neighbours.cc
+  [[nodiscard]] HostDrop receive_arp(const Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop receive_neighbour_message(const Frame& frame, std::uint64_t now_ns);
+  void solicit(const IpAddress& target, const rte_ether_addr* probed) override;
+  void announce_due(std::uint64_t now_ns);
+  void announce(const IpAddress& address);
+  void defend(const IpAddress& address, std::uint64_t now_ns);
+  bool send_arp(const ArpMessage& message, const rte_ether_addr& destination);
+  bool send_neighbour_message(const NeighbourMessage& message, const IpAddress& source,
+                              const IpAddress& destination, const rte_ether_addr& mac);
+
+  HostConfig config_;
+  HostCounters counters_;
+  std::uint64_t now_ns_ = 0;  ///< the last time seen
+  TimingWheel timers_;
+  AddressTable addresses_;
+  NeighbourTable neighbours_;
+  std::vector<UdpBinding> udp_bindings_;
+  OutputQueue output_;
+  Timer announce_timer_;
+  TokenBucket echo_replies_;
+  TokenBucket defences_;
 };
+
+inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet, std::uint16_t trailer) const {
+  assert(flow.header_length != 0);
+  const auto udp_length =
+      static_cast<std::uint16_t>(rte_pktmbuf_pkt_len(packet) + sizeof(rte_udp_hdr) + trailer);
+  auto* header = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_prepend(packet, flow.header_length));
+  assert(header != nullptr);
+  std::memcpy(header, flow.header.data(), flow.header_length);
+  const auto l3_length =
+      static_cast<std::uint8_t>(flow.header_length - flow.l3_offset - sizeof(rte_udp_hdr));
+  const rte_be16_t udp_length_be = rte_cpu_to_be_16(udp_length);
+  std::uint8_t* l3 = header + flow.l3_offset;
+  std::memcpy(l3 + l3_length + offsetof(rte_udp_hdr, dgram_len), &udp_length_be,
+              sizeof udp_length_be);
+  if (l3_length == sizeof(rte_ipv6_hdr)) {
+    std::memcpy(l3 + offsetof(rte_ipv6_hdr, payload_len), &udp_length_be, sizeof udp_length_be);
+    return;
+  }
+  rte_ipv4_hdr ip;
+  std::memcpy(&ip, l3, sizeof ip);
+  ip.total_length = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length + sizeof ip));
+  if (config_.ipv4_checksum_offload) {
+    ip.hdr_checksum = 0;
+    packet->tx_offload = rte_mbuf_tx_offload(flow.l3_offset, sizeof ip, 0, 0, 0, 0, 0);
+    packet->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+  } else {
+    // The header of a flow holds there the sum of the rest, not inverted.
+    ip.hdr_checksum = static_cast<std::uint16_t>(~add_checksums(ip.hdr_checksum, ip.total_length));
+  }
+  std::memcpy(l3, &ip, sizeof ip);
+}
 
 }  // namespace rockhopper::stack

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "stack/error.h"
+#include "stack/ip_address.h"
+
+namespace rockhopper::stack {
+
+/// The addresses of a host with their prefixes, and a gateway for each family.
+class AddressTable {
+ public:
+  static constexpr std::size_t kLimit = 64;
+
+  struct Entry {
+    IpAddress address;
+    std::uint8_t prefix_length;      ///< over the 16 bytes: 96 more than an IPv4 one's
+    std::uint8_t announcements = 0;  ///< still to be made
+  };
+
+  /// Refuses a second one of the same address, and what is no unicast address.
+  [[nodiscard]] Expected<void> add(const IpAddress& address, std::uint8_t prefix_length);
+  [[nodiscard]] Expected<void> remove(const IpAddress& address);
+  /// Has to be on a link of ours.
+  [[nodiscard]] Expected<void> set_gateway(const IpAddress& gateway);
+
+  [[nodiscard]] bool owns(const IpAddress& address) const {
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [&](const Entry& entry) { return entry.address == address; });
+  }
+  /// Whether `group` is the solicited-node group of an address of ours (RFC 4291, section 2.7.1).
+  [[nodiscard]] bool in_solicited_node_group(const IpAddress& group) const;
+  /// Whether `address` is inside one of our prefixes.
+  [[nodiscard]] bool on_link(const IpAddress& address) const;
+  /// Where a packet for `destination` goes first: itself if on link, else the gateway if any.
+  [[nodiscard]] std::optional<IpAddress> next_hop(const IpAddress& destination) const;
+  /// Our address to ask for `neighbour` with: that of the longest prefix around it, else the first
+  /// of its family.
+  [[nodiscard]] std::optional<IpAddress> source_for(const IpAddress& neighbour) const;
+  [[nodiscard]] bool has_ipv6() const;
+
+  [[nodiscard]] std::vector<Entry>& entries() { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+  std::optional<IpAddress> ipv4_gateway_;
+  std::optional<IpAddress> ipv6_gateway_;
+};
+
+/// ff02::1:ffXX:XXXX (RFC 4291, section 2.7.1).
+[[nodiscard]] IpAddress solicited_node_group(const IpAddress& address);
+
+}  // namespace rockhopper::stack

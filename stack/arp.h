@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <rte_arp.h>
+#include <rte_ether.h>
+
+#include "stack/ip_address.h"
+
+namespace rockhopper::stack {
+
+/// An ARP request or reply for IPv4 over Ethernet (RFC 826).
+struct ArpMessage {
+  static constexpr std::size_t kSize = sizeof(rte_arp_hdr);
+
+  bool is_request;
+  rte_ether_addr sender_mac;
+  IpAddress sender_ip;
+  rte_ether_addr target_mac;
+  IpAddress target_ip;
+
+  /// Nothing if the message is short, not of this kind, or its sender's MAC cannot be one.
+  [[nodiscard]] static std::optional<ArpMessage> parse(std::span<const std::uint8_t> bytes);
+  void emit(std::span<std::uint8_t, kSize> out) const;
+};
+
+}  // namespace rockhopper::stack

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <rte_mbuf.h>
+
+#include "stack/ethernet.h"
+#include "stack/host.h"
+#include "stack/ip_header.h"
+
+namespace rockhopper::stack {
+
+/// A frame on its way through the receiving side of a host.
+struct Host::Frame {
+  /// Ethernet with a tag, the longer IP header, UDP.
+  static constexpr std::uint32_t kHeaderMax = 18 + 40 + 8;
+
+  rte_mbuf* packet;                       ///< null once a handler has taken it
+  std::span<const std::uint8_t> headers;  ///< its first bytes, at most kHeaderMax
+  EthernetHeader ethernet{};
+  IpHeader ip{};
+
+  [[nodiscard]] std::span<const std::uint8_t> l3_bytes() const {
+    return headers.subspan(ethernet.length);
+  }
+  [[nodiscard]] std::uint32_t l3_length() const {
+    return rte_pktmbuf_pkt_len(packet) - ethernet.length;
+  }
+  [[nodiscard]] std::uint16_t l4_offset() const {
+    return static_cast<std::uint16_t>(ethernet.length + ip.length);
+  }
+};
+
+}  // namespace rockhopper::stack

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <netinet/in.h>
+#include <rte_icmp.h>
+
+#include "stack/host.h"
+#include "stack/host_frame.h"
+
+namespace rockhopper::stack {
+namespace {
+
+/// ICMP and ICMPv6 messages begin with type, code and checksum alike.
+constexpr std::size_t kHeaderSize = 4;
+constexpr std::size_t kChecksumOffset = 2;
+constexpr std::size_t kEchoHeaderSize = sizeof(rte_icmp_hdr);
+constexpr std::uint8_t kDscpMask = RTE_IPV4_HDR_DSCP_MASK;
+
+struct IcmpStart {
+  std::uint8_t type;
+  std::uint8_t code;
+};
+
+/// Reads the start of the message, which is at least kHeaderSize long.
+IcmpStart read_start(const rte_mbuf* packet, std::uint32_t offset) {
+  std::uint8_t copy[sizeof(IcmpStart)];
+  const auto* bytes =
+      static_cast<const std::uint8_t*>(rte_pktmbuf_read(packet, offset, sizeof copy, copy));
+  return {bytes[0], bytes[1]};
+}
+
+}  // namespace
+
+HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
+  if (frame.ip.payload_length < kHeaderSize) return HostDrop::icmp_malformed;
+  const IcmpStart start = read_start(frame.packet, frame.l4_offset());
+  if (start.type != RTE_IP_ICMP_ECHO_REQUEST) return HostDrop::icmp_unsupported;
+  if (start.code != 0 || frame.ip.payload_length < kEchoHeaderSize ||
+      raw_checksum(frame.packet, frame.l4_offset(), frame.ip.payload_length) != 0xffff)
+    return HostDrop::icmp_malformed;
+  return reply_to_echo(frame, RTE_IP_ICMP_ECHO_REPLY, now_ns);
+}
+
+HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
+  const IpHeader& ip = frame.ip;
+  if (ip.payload_length < kHeaderSize) return HostDrop::icmp_malformed;
+  const std::uint16_t sum = add_checksums(
+      pseudo_header_checksum(ip.source, ip.destination, ip.protocol, ip.payload_length),
+      raw_checksum(frame.packet, frame.l4_offset(), ip.payload_length));
+  if (sum != 0xffff) return HostDrop::icmp_malformed;
+  const IcmpStart start = read_start(frame.packet, frame.l4_offset());
+  switch (start.type) {
+    case kNeighbourSolicitation:
+    case kNeighbourAdvertisement:
+      return receive_neighbour_message(frame, now_ns);
+    case kIcmpv6EchoRequest:
+      // Not to groups: one request would draw an answer from every station.
+      if (start.code != 0 || ip.payload_length < kEchoHeaderSize || ip.source.is_unspecified() ||
+          ip.destination.is_multicast())
+        return HostDrop::icmp_malformed;
+      return reply_to_echo(frame, kIcmpv6EchoReply, now_ns);
+    default:
+      return HostDrop::icmp_unsupported;
+  }
+}
+
+/// Sends the message back with another type. The copy is of our own pool, so that the request may
+/// be shared, chained, or have lost its VLAN tag to the NIC.
+HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::uint64_t now_ns) {
+  if (!echo_replies_.take(now_ns)) return HostDrop::icmp_rate_limited;
+  rte_mbuf* reply = rte_pktmbuf_copy(frame.packet, config_.packet_pool, frame.l4_offset(),
+                                     frame.ip.payload_length);
+  if (reply == nullptr) {
+    counters_.add(HostEvent::tx_no_buffer);
+    return HostDrop::none;
+  }
+  reply->ol_flags = 0;
+  reply->tx_offload = 0;
+  reply->vlan_tci = 0;
+  // The copy's first segment holds kEchoHeaderSize bytes: new_packet() asks more of the pool.
+  auto* message = rte_pktmbuf_mtod(reply, std::uint8_t*);
+  message[0] = reply_type;
+  message[kChecksumOffset] = 0;
+  message[kChecksumOffset + 1] = 0;
+  IpHeader ip;
+  ip.source = frame.ip.destination;
+  ip.destination = frame.ip.source;
+  ip.protocol = frame.ip.protocol;
+  ip.traffic_class = frame.ip.traffic_class & kDscpMask;
+  std::uint16_t sum = raw_checksum(reply, 0, frame.ip.payload_length);
+  if (!ip.source.is_ipv4())
+    sum = add_checksums(sum, pseudo_header_checksum(ip.source, ip.destination, ip.protocol,
+                                                    frame.ip.payload_length));
+  sum = static_cast<std::uint16_t>(~sum);
+  std::memcpy(&message[kChecksumOffset], &sum, sizeof sum);
+  if (send_ip(reply, ip, frame.ethernet.source)) counters_.add(HostEvent::echo_replies_sent);
+  return HostDrop::none;
+}
+
+}  // namespace rockhopper::stack

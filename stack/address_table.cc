@@ -7,7 +7,6 @@ namespace {
 
 constexpr std::uint8_t kIpv4Bits = 32;
 constexpr std::uint8_t kIpv6Bits = 128;
-constexpr std::uint8_t kMappedBits = kIpv6Bits - kIpv4Bits;
 
 bool is_unicast(const IpAddress& address) {
   if (address.is_unspecified() || address.is_multicast()) return false;

@@ -2,8 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/wire/icrc.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <isa-l/crc.h>
 
@@ -60,7 +60,7 @@ void Icrc::add_ip_udp_bth(std::span<const std::uint8_t> l3) {
     add(l3);
     return;
   }
-  std::memcpy(copy.data(), l3.data(), l3.size());
+  std::copy(l3.begin(), l3.end(), copy.begin());
   const std::span<std::uint8_t> masked(copy.data(), l3.size());
   if (!mask_variant_fields(masked)) {
     add(l3);

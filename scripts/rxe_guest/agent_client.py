@@ -45,6 +45,10 @@ def execute(port, token, command, *, stdin=None, stdout=None, stderr=None, timeo
     call = _Call(port, token, time.monotonic() + timeout_s)
     try:
         return call.run(shell_command(command), stdin, stdout, stderr)
+    except TimeoutError:
+        raise Timeout("the guest's agent did not answer in time") from None
+    except ConnectionError as error:
+        raise GuestError(f"lost the connection to the guest's agent: {error}") from None
     finally:
         call.close()
 

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent / "root"
 REQUIRED = {
     "busybox": "busybox-static",
     "dash": "dash",
+    "setsid": "util-linux",
     "ip": "iproute2",
     "tc": "iproute2",
     "rdma": "iproute2",
@@ -32,7 +33,7 @@ REQUIRED = {
 # Programs that are taken along where they are installed.  The first line: those that run another
 # program, because busybox's would prefer its own applets (ip, sh, ...) to the real ones.
 OPTIONAL = (
-    "timeout env nice nohup setsid xargs "
+    "timeout env nice nohup xargs "
     "ss ethtool tcpdump ibv_devices ibv_asyncwatch ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong "
     "ibv_xsrq_pingpong rping ucmatose udaddy mckey rdma_server rdma_client udpong cmtime "
     "ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat"

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/command_line.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include <CLI/Error.hpp>
+#include <fmt/core.h>
+
+#include "apps/common/version.h"
+
+namespace rockhopper::apps {
+namespace {
+
+/// Messages of libraries may have several lines; a user gets one.
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// Keeps the examples' line breaks, which CLI11's formatter does for its footer.
+std::string footer(const ProgramText& text) {
+  return fmt::format(
+      "\nEXAMPLES\n{}\n"
+      "EAL ARGUMENTS\n"
+      "  {} [EAL arguments] -- [arguments]\n"
+      "  Arguments before -- go to DPDK. Without -- the program needs no huge pages, no PCI "
+      "device\n"
+      "  and no root rights.\n\n"
+      "EXIT STATUS\n"
+      "  0 all that was asked for is done and verified; 1 failed; 2 bad arguments\n",
+      text.examples, text.name);
+}
+
+}  // namespace
+
+CommandLine::CommandLine(int argc, const char* const* argv, const ProgramText& text)
+    : name_(text.name),
+      arguments_(stack::split_arguments(argc, argv)),
+      app_(text.summary, text.name) {
+  app_.set_version_flag("--version", fmt::format("{} {}", text.name, kVersion));
+  app_.footer(footer(text));
+  app_.get_formatter()->column_width(34);
+  app_.option_defaults()->always_capture_default();
+}
+
+std::optional<ExitStatus> CommandLine::parse() {
+  // CLI11 takes a vector of arguments from its end.
+  std::vector<std::string> reversed(arguments_.application.rbegin(), arguments_.application.rend());
+  try {
+    app_.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      (void)app_.exit(error);
+      return kExitOk;
+    }
+    return usage_error(Error{ErrorCode::invalid_argument, error.what()});
+  }
+  return std::nullopt;
+}
+
+ExitStatus CommandLine::usage_error(const Error& error) const {
+  fmt::print(stderr, "{}: {} (see {} --help)\n", name_, one_line(error.message), name_);
+  return kExitUsage;
+}
+
+ExitStatus CommandLine::finish(const Expected<void>& result) const {
+  if (std::fflush(stdout) != 0) {
+    fmt::print(stderr, "{}: standard output cannot be written\n", name_);
+    return kExitFailed;
+  }
+  if (result) return kExitOk;
+  fmt::print(stderr, "{}: {}\n", name_, one_line(result.error().message));
+  return kExitFailed;
+}
+
+}  // namespace rockhopper::apps

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "apps/common/exit_status.h"
+#include "stack/eal.h"
+#include "stack/error.h"
+
+namespace rockhopper::apps {
+
+/// What `--help` says of a program besides its options.
+struct ProgramText {
+  std::string name;
+  std::string summary;
+  std::string examples;  ///< shown behind the options, as it is
+};
+
+/// A program's arguments: DPDK's before `--`, its own behind it, or its own alone. Problems and
+/// help are printed here, so that every program words them alike.
+class CommandLine {
+ public:
+  CommandLine(int argc, const char* const* argv, const ProgramText& text);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  /// Options are added here before parse().
+  [[nodiscard]] CLI::App& app() { return app_; }
+  [[nodiscard]] const stack::Arguments& arguments() const { return arguments_; }
+
+  /// A status to exit with: help was asked for, or the arguments are bad (said on standard error).
+  [[nodiscard]] std::optional<ExitStatus> parse();
+
+  /// For what CLI11 cannot check: prints the error as bad arguments.
+  [[nodiscard]] ExitStatus usage_error(const Error& error) const;
+  /// The end of a run: prints its error, if any.
+  [[nodiscard]] ExitStatus finish(const Expected<void>& result) const;
+
+ private:
+  std::string name_;
+  stack::Arguments arguments_;
+  CLI::App app_;
+};
+
+}  // namespace rockhopper::apps

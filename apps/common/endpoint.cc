@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/endpoint.h"
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "apps/common/signals.h"
+#include "apps/common/steady_clock.h"
+
+namespace rockhopper::apps {
+namespace {
+
+/// Idle turns before the policy has a say: packets come in flights with short breaks.
+constexpr std::uint32_t kIdleTurns = 200;
+constexpr std::uint64_t kTurnsPerClock = 256;
+constexpr std::uint64_t kSleepNs = 50'000;
+constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
+/// Transport headers around the payload of the largest packet: IPv6, UDP, BTH, RETH and immediate
+/// data, ICRC; the rule that Linux has too.
+constexpr unsigned kPathMtuOverhead = 80;
+
+bool is_number(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config,
+                                                     const stack::Arguments& arguments) {
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(config));
+  auto eal = stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(config)});
+  if (!eal) return tl::make_unexpected(eal.error());
+  endpoint->eal_ = std::move(*eal);
+  endpoint->clock_ = std::make_unique<stack::TscClock>();
+  const auto built = endpoint->open_port()
+                         .and_then([&] { return endpoint->build_links(); })
+                         .and_then([&] { return endpoint->build_host(); })
+                         .and_then([&] { return endpoint->build_engine(); })
+                         .and_then([&] { return endpoint->publish_counters(); });
+  if (!built) return tl::make_unexpected(built.error());
+  return endpoint;
+}
+
+Endpoint::~Endpoint() {
+  // Telemetry reads the parts: it must not while they go.
+  groups_.clear();
+}
+
+Expected<void> Endpoint::open_port() {
+  stack::PortConfig port_config;
+  port_config.mtu = config_.mtu;
+  if (config_.memif) {
+    auto devargs = stack::memif_devargs(*config_.memif);
+    if (!devargs) return tl::make_unexpected(devargs.error());
+    port_config.devargs = *devargs;
+  } else if (is_number(config_.device)) {
+    port_config.port_id = static_cast<std::uint16_t>(std::stoul(config_.device.substr(0, 5)));
+  } else {
+    port_config.devargs = config_.device;
+  }
+  auto pool = stack::MbufPool::create(
+      {.data_room = std::max<std::uint16_t>(
+           RTE_MBUF_DEFAULT_DATAROOM,
+           static_cast<std::uint16_t>(config_.mtu + stack::kFrameOverhead))});
+  if (!pool) return tl::make_unexpected(pool.error());
+  packet_pool_ = std::move(*pool);
+  auto port = stack::Port::open(port_config);
+  if (!port) return tl::make_unexpected(port.error());
+  port_ = std::move(*port);
+  return {};
+}
+
+Expected<void> Endpoint::build_links() {
+  link_ = &port_->queue(0);
+  if (!config_.pcap.empty()) {
+    auto pcap = stack::PcapWriter::open(*link_, {.path = config_.pcap,
+                                                 .interface_name = port_->name() + " (wire side)",
+                                                 .time_offset_ns = clock_->wall_offset_ns()});
+    if (!pcap) return tl::make_unexpected(pcap.error());
+    pcap_ = std::move(*pcap);
+    link_ = pcap_.get();
+    if (config_.faults) {
+      fmt::print(stderr,
+                 "capture: what is on the wire, so without packets lost by --faults "
+                 "when sending, and with those lost when receiving\n");
+    }
+  }
+  if (config_.trace_packets) {
+    tracer_ = std::make_unique<stack::Tracer>(*link_, stderr);
+    link_ = tracer_.get();
+  }
+  if (config_.faults) {
+    faults_ = std::make_unique<stack::FaultInjector>(*link_, packet_pool_.get(), *config_.faults);
+    link_ = faults_.get();
+    fmt::print(stderr, "faults: seed={}\n", config_.faults->seed);
+  }
+  return {};
+}
+
+Expected<void> Endpoint::build_host() {
+  stack::HostConfig host_config;
+  host_config.mac = link_->mac();
+  host_config.mtu = config_.mtu;
+  host_config.vlan_id = config_.vlan;
+  host_config.ipv4_checksum_offload = port_->ipv4_checksum_offload();
+  host_config.packet_pool = packet_pool_.get();
+  host_config.seed = config_.seed;
+  host_config.drop_observer = pcap_.get();
+  auto host = stack::Host::create(host_config);
+  if (!host) return tl::make_unexpected(host.error());
+  host_ = std::move(*host);
+  for (const InterfaceAddress& item : config_.addresses) {
+    if (auto added = host_->add_address(item.address, item.prefix_length); !added) return added;
+  }
+  if (config_.gateway) return host_->set_gateway(*config_.gateway);
+  return {};
+}
+
+Expected<void> Endpoint::build_engine() {
+  if (config_.trace_events) events_ = std::make_unique<EventPrinter>(stderr);
+  roce::EngineConfig engine_config;
+  engine_config.host = host_.get();
+  engine_config.packet_pool = packet_pool_.get();
+  engine_config.random = &random_;
+  engine_config.drop_observer = pcap_.get();
+  engine_config.trace = events_.get();
+  auto engine = roce::Engine::create(engine_config);
+  if (!engine) return tl::make_unexpected(engine.error());
+  engine_ = std::move(*engine);
+  worker_ = std::make_unique<stack::Worker>(*link_, *engine_, *clock_);
+  return {};
+}
+
+Expected<void> Endpoint::publish_counters() {
+  const auto add = [this](const char* name, const auto& owner) -> Expected<void> {
+    auto group = stack::add_counter_group(name, owner);
+    if (!group) return tl::make_unexpected(group.error());
+    groups_.push_back(std::move(*group));
+    return {};
+  };
+  if (auto added = add("port", *port_); !added) return added;
+  if (faults_) {
+    if (auto added = add("faults", *faults_); !added) return added;
+  }
+  if (auto added = add("host", *host_); !added) return added;
+  return add("engine", *engine_);
+}
+
+bool Endpoint::turn() {
+  if (config_.stats_s > 0 && ++turns_ % kTurnsPerClock == 0) print_rates();
+  const bool worked = worker_->poll_once();
+  if (worked) {
+    idle_turns_ = 0;
+  } else if (++idle_turns_ >= kIdleTurns) {
+    rest();
+  }
+  return worked;
+}
+
+void Endpoint::rest() {
+  if (idle_ == IdlePolicy::yield) {
+    sched_yield();
+  } else if (idle_ == IdlePolicy::sleep) {
+    const std::uint64_t now_ns = clock_->now_ns();
+    const std::uint64_t deadline_ns = worker_->next_deadline_ns();
+    if (deadline_ns <= now_ns) return;
+    const timespec duration{
+        0, static_cast<long>(std::min<std::uint64_t>(kSleepNs, deadline_ns - now_ns))};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
+  }
+}
+
+Expected<void> Endpoint::wait_for_link(std::uint32_t timeout_ms) {
+  const std::uint64_t deadline_ns = steady_now_ns() + timeout_ms * kNsPerMs;
+  while (!port_->link_up()) {
+    if (stop_requested()) return tl::make_unexpected(interrupted());
+    if (steady_now_ns() >= deadline_ns) {
+      return fail(ErrorCode::timeout, "{}: no link after {} s; is the other end running{}",
+                  port_->name(), timeout_ms / 1000,
+                  config_.memif ? ", on the same memif socket and in the other role?" : "?");
+    }
+    (void)worker_->poll_once();
+    const timespec pause{0, static_cast<long>(kNsPerMs)};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+  }
+  was_up_ = true;
+  return {};
+}
+
+bool Endpoint::link_alive() {
+  const std::uint64_t now_ns = steady_now_ns();
+  if (now_ns >= next_link_check_ns_) {
+    next_link_check_ns_ = now_ns + kLinkCheckNs;
+    link_alive_ = port_->link_up();
+    was_up_ = was_up_ || link_alive_;
+  }
+  return link_alive_ || !was_up_;
+}
+
+roce::PathMtu Endpoint::path_mtu_max() const {
+  using enum roce::PathMtu;
+  for (const roce::PathMtu mtu : {mtu_4096, mtu_2048, mtu_1024, mtu_512}) {
+    if (roce::bytes(mtu) + kPathMtuOverhead <= config_.mtu) return mtu;
+  }
+  return mtu_256;
+}
+
+Expected<stack::IpAddress> Endpoint::address_of_family(bool ipv4) const {
+  for (const InterfaceAddress& item : config_.addresses) {
+    if (item.address.is_ipv4() == ipv4) return item.address;
+  }
+  return fail(ErrorCode::not_found, "the peer uses {}, and this end has no such address; add --ip",
+              ipv4 ? "IPv4" : "IPv6");
+}
+
+void Endpoint::visit_counters(const CounterVisit& visit) const {
+  struct Context {
+    const CounterVisit& to;
+    const char* group;
+  };
+  const auto forward = [](void* context, const char* name, std::uint64_t value) {
+    const auto& at = *static_cast<const Context*>(context);
+    at.to(at.group, name, value);
+  };
+  Context context{visit, "port"};
+  port_->visit_counters(forward, &context);
+  if (faults_) {
+    context.group = "faults";
+    faults_->visit_counters(forward, &context);
+  }
+  context.group = "host";
+  host_->visit_counters(forward, &context);
+  context.group = "engine";
+  engine_->visit_counters(forward, &context);
+  if (pcap_) {
+    visit("pcap", "packets", pcap_->counters().packets.value());
+    visit("pcap", "lost", pcap_->counters().lost.value());
+  }
+}
+
+void Endpoint::print_statistics(std::FILE* out) const {
+  fmt::print(out, "counters that are not 0:\n");
+  visit_counters([out](const char* group, const char* name, std::uint64_t value) {
+    if (value != 0) fmt::print(out, "  {:<7} {:<28} {}\n", group, name, value);
+  });
+}
+
+void Endpoint::print_rates() {
+  const std::uint64_t now_ns = steady_now_ns();
+  if (now_ns < next_rates_ns_) return;
+  const auto& counters = port_->queue(0).counters();
+  const std::uint64_t sent = counters.tx_packets.value();
+  const std::uint64_t received = counters.rx_packets.value();
+  const std::uint64_t sent_bytes = counters.tx_bytes.value();
+  const std::uint64_t received_bytes = counters.rx_bytes.value();
+  if (last_rates_ns_ != 0) {
+    const double seconds = static_cast<double>(now_ns - last_rates_ns_) / 1e9;
+    const auto rate = [seconds](std::uint64_t now, std::uint64_t before) {
+      return static_cast<double>(now - before) / seconds;
+    };
+    fmt::print(stderr, "tx {:.0f} packets/s {:.3f} Gbit/s, rx {:.0f} packets/s {:.3f} Gbit/s\n",
+               rate(sent, last_sent_), rate(sent_bytes, last_sent_bytes_) * 8e-9,
+               rate(received, last_received_), rate(received_bytes, last_received_bytes_) * 8e-9);
+  }
+  last_rates_ns_ = now_ns;
+  next_rates_ns_ = now_ns + static_cast<std::uint64_t>(config_.stats_s * 1e9);
+  last_sent_ = sent;
+  last_received_ = received;
+  last_sent_bytes_ = sent_bytes;
+  last_received_bytes_ = received_bytes;
+}
+
+}  // namespace rockhopper::apps

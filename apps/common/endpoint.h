@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "apps/common/background.h"
+#include "apps/common/endpoint_options.h"
+#include "apps/common/event_printer.h"
+#include "roce/engine.h"
+#include "roce/random.h"
+#include "stack/clock.h"
+#include "stack/eal.h"
+#include "stack/fault_injector.h"
+#include "stack/host.h"
+#include "stack/mbuf_pool.h"
+#include "stack/pcap_writer.h"
+#include "stack/port.h"
+#include "stack/telemetry.h"
+#include "stack/tracer.h"
+#include "stack/worker.h"
+
+namespace rockhopper::apps {
+
+/// A RoCEv2 endpoint put together from its parts, for a program with one thread:
+///   Engine, Host - Worker - FaultInjector - Tracer - PcapWriter - PortQueue
+/// so that a capture shows what is on the wire. The program calls turn() in its loop. Every part's
+/// counters are in telemetry. At most one in a process.
+class Endpoint final : public Background {
+ public:
+  /// Starts the EAL, the port and all above. Says on standard error what the user should know
+  /// (seed of faults, where the capture is taken).
+  [[nodiscard]] static Expected<std::unique_ptr<Endpoint>> create(
+      const EndpointConfig& config, const stack::Arguments& arguments);
+  ~Endpoint() override;
+
+  /// Moves packets both ways once. Idle turns follow the idle policy, so do not wait besides.
+  bool turn() override;
+
+  /// Waits until the port's link is up: for memif, until the peer has connected.
+  [[nodiscard]] Expected<void> wait_for_link(std::uint32_t timeout_ms);
+  /// False when the link was up and has been lost: the peer process is gone. Cheap: looks at the
+  /// port only now and then.
+  [[nodiscard]] bool link_alive();
+
+  [[nodiscard]] roce::Engine& engine() { return *engine_; }
+  [[nodiscard]] stack::Host& host() { return *host_; }
+  [[nodiscard]] const EndpointConfig& config() const { return config_; }
+  /// The largest path MTU whose packets the port takes.
+  [[nodiscard]] roce::PathMtu path_mtu_max() const;
+  /// The GID table: the own addresses in order.
+  [[nodiscard]] const std::vector<InterfaceAddress>& addresses() const { return config_.addresses; }
+  /// The first own address of that family.
+  [[nodiscard]] Expected<stack::IpAddress> address_of_family(bool ipv4) const;
+
+  using CounterVisit =
+      std::function<void(const char* group, const char* name, std::uint64_t value)>;
+  void visit_counters(const CounterVisit& visit) const;
+  /// Every counter that is not 0, a line each.
+  void print_statistics(std::FILE* out) const;
+
+  /// The worker's sleep while completions are awaited by events, whatever the policy says.
+  void set_idle(IdlePolicy idle) { idle_ = idle; }
+
+ private:
+  explicit Endpoint(EndpointConfig config) : config_(std::move(config)), idle_(config_.idle) {}
+
+  [[nodiscard]] Expected<void> open_port();
+  [[nodiscard]] Expected<void> build_links();
+  [[nodiscard]] Expected<void> build_host();
+  [[nodiscard]] Expected<void> build_engine();
+  [[nodiscard]] Expected<void> publish_counters();
+  void rest();
+  void print_rates();
+
+  EndpointConfig config_;
+  IdlePolicy idle_;
+  // In order of construction; destroyed from the end on.
+  std::unique_ptr<stack::Eal> eal_;
+  std::unique_ptr<stack::TscClock> clock_;
+  stack::MbufPool packet_pool_;  ///< of what is sent; the port's rings hold its mbufs
+  std::unique_ptr<stack::Port> port_;
+  std::unique_ptr<stack::PcapWriter> pcap_;
+  std::unique_ptr<stack::Tracer> tracer_;
+  std::unique_ptr<stack::FaultInjector> faults_;
+  stack::Link* link_ = nullptr;  ///< the outermost of them
+  std::unique_ptr<stack::Host> host_;
+  roce::SystemRandom random_;
+  std::unique_ptr<EventPrinter> events_;
+  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<stack::Worker> worker_;
+  std::vector<stack::CounterGroup> groups_;
+
+  std::uint64_t turns_ = 0;
+  std::uint32_t idle_turns_ = 0;
+  bool was_up_ = false;
+  bool link_alive_ = true;
+  std::uint64_t next_link_check_ns_ = 0;
+  std::uint64_t next_rates_ns_ = 0;
+  std::uint64_t last_rates_ns_ = 0;
+  std::uint64_t last_sent_ = 0;
+  std::uint64_t last_received_ = 0;
+  std::uint64_t last_sent_bytes_ = 0;
+  std::uint64_t last_received_bytes_ = 0;
+};
+
+}  // namespace rockhopper::apps

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/endpoint_options.h"
+
+#include <charconv>
+
+#include <CLI/Option.hpp>
+#include <CLI/Validators.hpp>
+
+#include "roce/random.h"
+#include "stack/port.h"
+
+namespace rockhopper::apps {
+namespace {
+
+constexpr const char* kNetwork = "Network";
+constexpr const char* kObservation = "Observation and faults";
+
+/// IPv4 and IPv6 addresses of the two ends of a link without --ip.
+std::vector<InterfaceAddress> default_addresses(Role role) {
+  constexpr std::uint32_t kServer = (10u << 24) + (42u << 16) + 1;
+  stack::IpAddress ipv6 = *stack::IpAddress::parse("fd42::1");
+  if (role == Role::client) ipv6.bytes[15] = 2;
+  return {{stack::IpAddress::from_ipv4(role == Role::server ? kServer : kServer + 1), 24},
+          {ipv6, 64}};
+}
+
+Expected<std::vector<InterfaceAddress>> parse_addresses(const std::vector<std::string>& texts) {
+  std::vector<InterfaceAddress> addresses;
+  for (const std::string& text : texts) {
+    auto address = parse_interface_address(text);
+    if (!address) return tl::make_unexpected(address.error());
+    addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+IdlePolicy parse_idle(const std::string& text) {
+  if (text == "poll") return IdlePolicy::poll;
+  return text == "sleep" ? IdlePolicy::sleep : IdlePolicy::yield;
+}
+
+stack::MemifConfig memif_config(const EndpointOptions& options, Role role) {
+  stack::MemifConfig memif;
+  const bool server = options.memif_role ? *options.memif_role == "server" : role == Role::server;
+  memif.role = server ? stack::MemifRole::server : stack::MemifRole::client;
+  memif.socket = options.memif_socket;
+  memif.id = options.memif_id;
+  return memif;
+}
+
+}  // namespace
+
+void add_endpoint_options(CLI::App& app, EndpointOptions& options,
+                          const std::string& device_names) {
+  app.add_option(device_names, options.device,
+                 "DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
+                 "that the EAL has found, or a port number. Default: a memif link, or port 0 "
+                 "with EAL arguments")
+      ->type_name("DEVARGS|ID")
+      ->group(kNetwork);
+  app.add_option("--ip", options.ip,
+                 "own address, IPv4 or IPv6; may be repeated. Default: 10.42.0.1/24 and fd42::1/64 "
+                 "for a server, .2 for a client")
+      ->type_name("ADDR/LEN")
+      ->allow_extra_args(false)
+      ->group(kNetwork);
+  app.add_option("--gateway", options.gateway, "next hop for other networks")
+      ->type_name("ADDR")
+      ->group(kNetwork);
+  app.add_option("--vlan", options.vlan, "send and take frames with this VLAN id only")
+      ->check(CLI::Range(1, 4094))
+      ->type_name("ID")
+      ->group(kNetwork);
+  app.add_option("--mtu", options.mtu,
+                 "largest IP packet in bytes; path MTU 4096 needs 4176. Default: 4300 on the memif "
+                 "link, else 1500")
+      ->check(CLI::Range(576, static_cast<int>(stack::kMtuMax)))
+      ->type_name("BYTES")
+      ->group(kNetwork);
+  app.add_option("--memif-role", options.memif_role,
+                 "end of the memif link: one process is server, the other client")
+      ->check(CLI::IsMember({"server", "client"}))
+      ->type_name("ROLE")
+      ->group(kNetwork);
+  app.add_option("--memif-socket", options.memif_socket,
+                 "socket of the memif link. Default: memif.sock in the user's runtime directory")
+      ->type_name("PATH")
+      ->group(kNetwork);
+  app.add_option("--memif-id", options.memif_id, "number of the link on that socket")
+      ->type_name("N")
+      ->group(kNetwork);
+  app.add_option("--idle", options.idle,
+                 "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us")
+      ->check(CLI::IsMember({"poll", "yield", "sleep"}))
+      ->type_name("POLICY")
+      ->group(kNetwork);
+  app.add_option("--pcap", options.pcap,
+                 "capture to a pcapng file what is on the wire: behind --faults when sending, "
+                 "before them when receiving; dropped packets carry the reason as a comment")
+      ->type_name("FILE")
+      ->group(kObservation);
+  app.add_option("--faults", options.faults,
+                 "impair the link: loss=1%,dup=1%,reorder=5%:2ms,corrupt=0.1%,delay=1ms,"
+                 "rate=1Gbit,rx.loss=... or profile=P2")
+      ->type_name("SPEC")
+      ->group(kObservation);
+  app.add_option("--trace", options.trace, "print packets, events of queue pairs, or all (stderr)")
+      ->check(CLI::IsMember({"packets", "events", "all"}))
+      ->type_name("WHAT")
+      ->group(kObservation);
+  app.add_option("--seed", options.seed,
+                 "of test data and faults. Default: random, printed when faults are asked for")
+      ->type_name("N")
+      ->group(kObservation);
+  app.add_option("--stats", options.stats_s,
+                 "print packet rates every so many seconds, and all counters at the end (stderr)")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("SECONDS")
+      ->group(kObservation);
+}
+
+Expected<InterfaceAddress> parse_interface_address(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto address = stack::IpAddress::parse(text.substr(0, slash));
+  if (!address || slash == std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument,
+                "--ip {}: not an address with prefix length, as 10.0.0.1/24 or fd00::1/64", text);
+  }
+  const std::string_view length = text.substr(slash + 1);
+  const unsigned limit = address->is_ipv4() ? 32 : 128;
+  unsigned prefix = 0;
+  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), prefix);
+  if (error != std::errc{} || end != length.data() + length.size() || prefix > limit) {
+    return fail(ErrorCode::invalid_argument, "--ip {}: the prefix length must be 0 to {}", text,
+                limit);
+  }
+  if (address->is_unspecified() || address->is_multicast()) {
+    return fail(ErrorCode::invalid_argument, "--ip {}: not an address of a single interface", text);
+  }
+  return InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
+}
+
+Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options, Role role,
+                                              bool use_eal_ports) {
+  EndpointConfig config;
+  config.device = options.device;
+  const bool memif_given = options.memif_role || !options.memif_socket.empty();
+  if (options.device.empty() && use_eal_ports && !memif_given) config.device = "0";
+  if (!config.device.empty() && memif_given) {
+    return fail(ErrorCode::invalid_argument, "--memif-role and --memif-socket exclude --device");
+  }
+  if (config.device.empty()) config.memif = memif_config(options, role);
+  config.mtu = options.mtu.value_or(config.memif ? kMemifMtu : std::uint16_t{1500});
+
+  auto addresses = parse_addresses(options.ip);
+  if (!addresses) return tl::make_unexpected(addresses.error());
+  config.addresses = addresses->empty() ? default_addresses(role) : std::move(*addresses);
+  if (!options.gateway.empty()) {
+    config.gateway = stack::IpAddress::parse(options.gateway);
+    if (!config.gateway) {
+      return fail(ErrorCode::invalid_argument, "--gateway {}: not an IP address", options.gateway);
+    }
+  }
+  config.vlan = options.vlan;
+  config.pcap = options.pcap;
+  config.seed = options.seed ? *options.seed : roce::SystemRandom().next();
+  if (!options.faults.empty()) {
+    auto faults = stack::parse_faults(options.faults);
+    if (!faults) {
+      return fail(ErrorCode::invalid_argument, "--faults: {}", faults.error().message);
+    }
+    // A seed inside of the specification wins.
+    if (options.faults.find("seed=") == std::string::npos) faults->seed = config.seed;
+    config.faults = *faults;
+  }
+  config.trace_packets = options.trace == "packets" || options.trace == "all";
+  config.trace_events = options.trace == "events" || options.trace == "all";
+  config.idle = parse_idle(options.idle);
+  config.stats_s = options.stats_s;
+  return config;
+}
+
+unsigned embedded_memory_mb(const EndpointConfig& config) {
+  // Two pools of about 8000 mbufs with room for a frame each, and half as much again for rings,
+  // caches and the holes that plain pages leave.
+  const unsigned pools_mb = 2u * 8u * (config.mtu + 512u) / 1000u;
+  return 64u + pools_mb + pools_mb / 2;
+}
+
+}  // namespace rockhopper::apps

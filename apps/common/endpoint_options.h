@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+#include "stack/error.h"
+#include "stack/fault_config.h"
+#include "stack/ip_address.h"
+#include "stack/memif.h"
+
+namespace rockhopper::apps {
+
+/// Which end of a default link a program is: two terminals work without any options.
+enum class Role { server, client };
+
+/// The options that every program with a RoCE endpoint has, as given.
+struct EndpointOptions {
+  std::string device;
+  std::vector<std::string> ip;
+  std::string gateway;
+  std::optional<std::uint16_t> vlan;
+  std::optional<std::uint16_t> mtu;
+  std::optional<std::string> memif_role;
+  std::string memif_socket;
+  std::uint32_t memif_id = 0;
+  std::string pcap;
+  std::string faults;
+  std::string trace;
+  std::optional<std::uint64_t> seed;
+  std::string idle = "yield";
+  double stats_s = 0;
+};
+
+/// Adds them. `device_names` are the names of the option that chooses the DPDK port.
+void add_endpoint_options(CLI::App& app, EndpointOptions& options, const std::string& device_names);
+
+struct InterfaceAddress {
+  stack::IpAddress address;
+  std::uint8_t prefix_length = 0;
+};
+
+/// Reads "10.0.0.1/24" or "fd00::1/64".
+[[nodiscard]] Expected<InterfaceAddress> parse_interface_address(std::string_view text);
+
+/// What a program does while no packet moves.
+enum class IdlePolicy {
+  poll,   ///< polls on: the lowest latency, and a CPU of its own
+  yield,  ///< lets another thread run on the CPU, if one waits
+  sleep,  ///< sleeps up to 50 microseconds
+};
+
+/// An endpoint's settings, checked.
+struct EndpointConfig {
+  std::string device;  ///< empty: `memif` is the port
+  std::optional<stack::MemifConfig> memif;
+  std::vector<InterfaceAddress> addresses;
+  std::optional<stack::IpAddress> gateway;
+  std::optional<std::uint16_t> vlan;
+  std::uint16_t mtu = 1500;
+  std::string pcap;
+  std::optional<stack::FaultConfig> faults;
+  bool trace_packets = false;
+  bool trace_events = false;
+  std::uint64_t seed = 1;
+  IdlePolicy idle = IdlePolicy::yield;
+  double stats_s = 0;  ///< 0: none
+};
+
+/// MTU of the default memif link: a path MTU of 4096 fits.
+inline constexpr std::uint16_t kMemifMtu = 4300;
+
+/// Checks the options and fills in the role's defaults. `use_eal_ports`: the user has configured
+/// the EAL, so that without a device its first port serves and not the default memif link.
+[[nodiscard]] Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
+                                                            Role role, bool use_eal_ports);
+
+/// Megabytes of memory for the embedded EAL of such an endpoint.
+[[nodiscard]] unsigned embedded_memory_mb(const EndpointConfig& config);
+
+}  // namespace rockhopper::apps

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/signals.h"
+
+#include <atomic>
+#include <csignal>
+
+#include <fmt/format.h>
+
+namespace rockhopper::apps {
+namespace {
+
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void on_signal(int signal) { stop_signal.store(signal, std::memory_order_relaxed); }
+
+}  // namespace
+
+void catch_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = &on_signal;
+  // The second signal meets the default action: a way out should a clean stop hang.
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  (void)sigaction(SIGINT, &action, nullptr);
+  (void)sigaction(SIGTERM, &action, nullptr);
+  (void)std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool stop_requested() { return stop_signal.load(std::memory_order_relaxed) != 0; }
+
+Error interrupted() {
+  const int signal = stop_signal.load(std::memory_order_relaxed);
+  return Error{ErrorCode::invalid_state,
+               fmt::format("interrupted by {}", signal == SIGTERM ? "SIGTERM" : "SIGINT")};
+}
+
+}  // namespace rockhopper::apps

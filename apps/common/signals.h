@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include "stack/error.h"
+
+namespace rockhopper::apps {
+
+/// Lets SIGINT and SIGTERM ask the program to stop; a second one ends it at once. SIGPIPE is
+/// ignored: a write to a closed socket or pipe fails instead. Once, at the start of main().
+void catch_stop_signals();
+
+/// True from the first SIGINT or SIGTERM on. Any thread.
+[[nodiscard]] bool stop_requested();
+
+/// The error of work that a signal has ended.
+[[nodiscard]] Error interrupted();
+
+}  // namespace rockhopper::apps

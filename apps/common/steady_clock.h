@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace rockhopper::apps {
+
+/// CLOCK_MONOTONIC in nanoseconds: for timing a workload and for timeouts of the control path.
+[[nodiscard]] inline std::uint64_t steady_now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+inline constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+inline constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace rockhopper::apps

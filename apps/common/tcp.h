@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "apps/common/background.h"
+#include "stack/error.h"
+
+namespace rockhopper::apps {
+
+/// A file descriptor that is closed at the end.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor();
+
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// A TCP connection between two programs for what the RDMA connection needs beforehand. Calls wait
+/// while `background` goes on, at most `timeout_ms`, and end early when a stop is requested.
+class TcpConnection {
+ public:
+  static constexpr std::uint32_t kNoTimeout = UINT32_MAX;
+
+  /// Tries until `timeout_ms` is over, as the server may still be starting.
+  [[nodiscard]] static Expected<TcpConnection> connect(const std::string& host, std::uint16_t port,
+                                                       std::uint32_t timeout_ms,
+                                                       Background& background);
+  explicit TcpConnection(FileDescriptor socket) : socket_(std::move(socket)) {}
+
+  /// Sends all of `data`, in one segment where the socket allows it.
+  [[nodiscard]] Expected<void> send(std::string_view data, std::uint32_t timeout_ms,
+                                    Background& background);
+  /// Fills `out`.
+  [[nodiscard]] Expected<void> receive(std::span<char> out, std::uint32_t timeout_ms,
+                                       Background& background);
+  /// A line without its end. Longer ones than kLineMax are refused.
+  [[nodiscard]] Expected<std::string> receive_line(std::uint32_t timeout_ms,
+                                                   Background& background);
+  /// A line that has arrived already, if any; does not wait.
+  [[nodiscard]] Expected<std::optional<std::string>> poll_line();
+
+  /// True once the peer has closed its side and everything it sent has been taken. Does not wait.
+  [[nodiscard]] bool peer_closed();
+  void shut_down_sending();
+
+  static constexpr std::size_t kLineMax = 1 << 20;
+
+ private:
+  /// Reads what is there into pending_.
+  [[nodiscard]] Expected<void> read_available();
+  [[nodiscard]] Expected<void> wait(short events, std::uint64_t deadline_ns,
+                                    Background& background);
+  [[nodiscard]] std::optional<std::string> take_line();
+
+  FileDescriptor socket_;
+  std::string pending_;  ///< received, not yet taken
+  bool closed_ = false;  ///< the peer's side
+};
+
+class TcpListener {
+ public:
+  /// Listens on all addresses, IPv6 and IPv4. Port 0 lets the system choose.
+  [[nodiscard]] static Expected<TcpListener> open(std::uint16_t port);
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// Waits without limit for one client.
+  [[nodiscard]] Expected<TcpConnection> accept(Background& background);
+
+ private:
+  TcpListener(FileDescriptor socket, std::uint16_t port)
+      : socket_(std::move(socket)), port_(port) {}
+
+  FileDescriptor socket_;
+  std::uint16_t port_;
+};
+
+}  // namespace rockhopper::apps

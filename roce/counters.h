@@ -9,22 +9,23 @@
 namespace rockhopper::roce {
 
 /// Why a received RoCE packet was not used. One counter each.
-#define ROCKHOPPER_DROP_REASONS(X)                                                       \
-  X(malformed, "headers do not fit the packet's length or are not RoCEv2")               \
-  X(bad_icrc, "the ICRC does not match")                                                 \
-  X(unknown_opcode, "an opcode that IBTA does not define or this engine does not serve") \
-  X(unknown_qp, "no such queue pair")                                                    \
-  X(bad_qp_state, "the queue pair's state takes no such packets")                        \
-  X(bad_service, "the opcode's service is not the queue pair's")                         \
-  X(bad_pkey, "the P_Key is not 0xFFFF")                                                 \
-  X(bad_address, "source or destination address is not the connection's")                \
-  X(ghost_acknowledge, "acknowledges a PSN that is not outstanding")                     \
-  X(duplicate_response, "a response that has been received before")                      \
-  X(out_of_order_response, "a response behind a missing one")                            \
-  X(bad_response, "a response that does not fit the request")                            \
-  X(out_of_seq_request, "a request behind a missing one")                                \
-  X(duplicate_request, "a request that has been executed before and needs no answer")    \
-  X(rnr_dropped_request, "a request after an RNR NAK for an earlier one")                \
+#define ROCKHOPPER_DROP_REASONS(X)                                                    \
+  X(malformed, "headers do not fit the packet's length or are not RoCEv2")            \
+  X(bad_icrc, "the ICRC does not match")                                              \
+  X(unknown_opcode, "an opcode that IBTA does not define")                            \
+  X(unserved_opcode, "an opcode that this engine does not serve")                     \
+  X(unknown_qp, "no such queue pair")                                                 \
+  X(bad_qp_state, "the queue pair's state takes no such packets")                     \
+  X(bad_service, "the opcode's service is not the queue pair's")                      \
+  X(bad_pkey, "the P_Key is not 0xFFFF")                                              \
+  X(bad_address, "source or destination address is not the connection's")             \
+  X(ghost_acknowledge, "acknowledges a PSN that is not outstanding")                  \
+  X(duplicate_response, "a response that has been received before")                   \
+  X(out_of_order_response, "a response behind a missing one")                         \
+  X(bad_response, "a response that does not fit the request")                         \
+  X(out_of_seq_request, "a request behind a missing one")                             \
+  X(duplicate_request, "a request that has been executed before and needs no answer") \
+  X(rnr_dropped_request, "a request after an RNR NAK for an earlier one")             \
   X(refused_request, "answered with a NAK")
 
 enum class DropReason : std::uint8_t {

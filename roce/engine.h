@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include "roce/memory.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
+#include "roce/rc/rx_packet.h"
 #include "stack/host.h"
 #include "stack/link.h"
 #include "stack/protocol.h"
@@ -79,6 +81,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;
   [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
 
+  /// The largest path MTU whose packets fit the interface MTU.
+  [[nodiscard]] std::uint32_t max_path_mtu() const;
+
   /// An unpredictable first PSN.
   [[nodiscard]] wire::Psn random_psn();
 
@@ -104,6 +109,13 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
 
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
 
+  [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
+                                                 std::uint64_t now_ns);
+  void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
+  [[nodiscard]] bool resolve(QueuePair& qp);
+  [[nodiscard]] TransmitResult transmit_from(QueuePair& qp, rte_mbuf** packets,
+                                             std::uint16_t count);
+  [[nodiscard]] wire::Qpn choose_qpn();
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);
   void unschedule(QueuePair& qp);
@@ -111,6 +123,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void raise(AsyncEventType type, wire::Qpn qp);
   /// The completion queue overran: every queue pair that uses it goes to ERR.
   void on_cq_overrun(const CompletionQueue& cq);
+  void fail_users_of_overrun_cqs();
 
   EngineConfig config_;
   MemoryTable memory_;
@@ -123,7 +136,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::uint64_t unresolved_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;
-  std::vector<AsyncEvent> async_events_;  ///< a ring, oldest dropped when full
+  std::deque<AsyncEvent> async_events_;  ///< bounded: the oldest goes
+  std::vector<const CompletionQueue*> overrun_cqs_;
+  stack::Timer overrun_timer_;
   EngineCounters counters_;
 };
 

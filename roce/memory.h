@@ -21,7 +21,8 @@ struct MemoryRegion {
   std::uint64_t iova = 0;  ///< the address that requests use for `base`
   ProtectionDomain pd;
   std::uint32_t access = 0;
-  MemoryKey key{};  ///< lkey and rkey
+  MemoryKey key{};    ///< lkey and rkey
+  bool valid = true;  ///< not invalidated by the peer
 };
 
 enum class MemoryStatus : std::uint8_t {
@@ -51,6 +52,11 @@ class MemoryTable {
                                                        std::uint64_t iova);
   /// From the return on no packet reads or writes the region.
   [[nodiscard]] Expected<void> deregister(MemoryKey key);
+
+  /// Invalidates the key on behalf of a remote SEND with Invalidate: the region must have
+  /// kAccessRemoteInvalidate and be of `pd`, and must not be invalid already. It still has to be
+  /// deregistered by its owner. False: nothing happened.
+  [[nodiscard]] bool invalidate(MemoryKey key, ProtectionDomain pd);
 
   /// Checks one access of `length` bytes at `addr` (an iova) and gives its local place.
   /// Overflow of addr + length is out of bounds.

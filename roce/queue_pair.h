@@ -7,6 +7,7 @@
 #include <span>
 
 #include "roce/completion_queue.h"
+#include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
 #include "roce/work_queue.h"
@@ -70,19 +71,26 @@ class QueuePair : public QpListHook {
 
   QueuePair(Engine& engine, wire::Qpn number, const QpInit& init);
 
-  void enter_state(QpState state, const QpAttributes& attributes);
-  /// Moves to ERR because of a transport error: flushes after what has already completed.
-  void fail();
+  [[nodiscard]] PostResult check_send(const SendWr& wr, std::uint64_t length) const;
+  void apply(const QpAttributes& attributes, std::uint32_t mask);
+  void enter_state(QpState state);
+  void configure_flow();
+  /// Moves to ERR because of a transport error: what is still queued is flushed, in order.
+  void enter_error();
   void flush_send_queue();
   void flush_recv_queue();
   void complete_send(const SendWqe& wqe, WcStatus status);
   void complete_recv(const Completion& completion, bool solicited);
-  void configure_flow();
+  /// SQD, and the last request that had been started is done.
+  void on_drained();
+  void trace(TraceEvent event, std::uint32_t a, std::uint32_t b) const;
 
   Engine& engine_;
   const wire::Qpn number_;
   const QpInit init_;
   QpAttributes attributes_;
+  bool sqd_notify_ = false;   ///< raise sq_drained once drained
+  bool established_ = false;  ///< comm_est has been raised
   SendQueue send_queue_;
   RecvQueue recv_queue_;
   stack::Flow flow_;

@@ -27,7 +27,11 @@ enum Access : std::uint32_t {
   kAccessRemoteWrite = 1u << 1,
   kAccessRemoteRead = 1u << 2,
   kAccessRemoteAtomic = 1u << 3,
+  /// Our own: the peer's SEND with Invalidate may invalidate the region's key. In verbs only memory
+  /// windows and fast-registered regions allow that.
+  kAccessRemoteInvalidate = 1u << 16,
 };
+/// All rights that a queue pair can grant.
 inline constexpr std::uint32_t kAccessAll =
     kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic;
 

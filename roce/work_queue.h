@@ -79,6 +79,10 @@ class WorkQueue {
     assert(sequence >= head_ && sequence < tail_);
     return wqes_[slot(sequence)];
   }
+  [[nodiscard]] const Wqe& at(std::uint64_t sequence) const {
+    assert(sequence >= head_ && sequence < tail_);
+    return wqes_[slot(sequence)];
+  }
   [[nodiscard]] Wqe& front() { return at(head_); }
   void pop() {
     assert(!empty());

@@ -138,6 +138,8 @@ class Host final : private NeighbourSolicitor {
   /// and headroom of header_length. Sets mbuf offload fields where offloads are on.
   void encapsulate(const Flow& flow, rte_mbuf* packet, std::uint16_t trailer) const;
 
+  /// Largest IP packet in bytes.
+  [[nodiscard]] std::uint16_t mtu() const { return config_.mtu; }
   [[nodiscard]] const HostCounters& counters() const { return counters_; }
   /// Calls `visit(context, name, value)` for every counter, drops by reason included.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),

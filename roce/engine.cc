@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "roce/packet_builder.h"
+#include "roce/rc/requester.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::roce {
+namespace {
+
+constexpr std::uint32_t kIndexBits = 16;
+constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
+constexpr std::uint64_t kTimerTickNs = 1024;
+constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
+constexpr std::size_t kMaxAsyncEvents = 1024;
+/// Packets that one queue pair may send before the next has its turn.
+constexpr std::uint16_t kBurst = 32;
+
+}  // namespace
+
+Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
+  if (config.host == nullptr || config.packet_pool == nullptr || config.random == nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                "an engine needs a host, a packet pool and a generator");
+  }
+  if (config.max_qp == 0 || config.max_qp > (1u << kIndexBits)) {
+    return fail(ErrorCode::invalid_argument, "an engine has 1 to {} queue pairs, not {}",
+                1u << kIndexBits, config.max_qp);
+  }
+  if (config.max_unacked_packets == 0 || config.max_unacked_packets > (1u << 16)) {
+    return fail(ErrorCode::invalid_argument, "1 to {} packets can be unacknowledged, not {}",
+                1u << 16, config.max_unacked_packets);
+  }
+  return std::unique_ptr<Engine>(new Engine(config));
+}
+
+Engine::Engine(const EngineConfig& config)
+    : config_(config),
+      memory_(*config.random),
+      timers_(kTimerTickNs),
+      overrun_timer_([](void* self,
+                        std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
+                     this) {
+  config_.host->bind_udp(wire::kRoceUdpPort, this);
+}
+
+Engine::~Engine() {
+  config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
+  ready_.clear();
+  unresolved_.clear();
+}
+
+ProtectionDomain Engine::allocate_pd() {
+  pds_.push_back({next_pd_++});
+  return pds_.back();
+}
+
+Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
+  const auto found = std::find(pds_.begin(), pds_.end(), pd);
+  if (found == pds_.end()) {
+    return fail(ErrorCode::not_found, "no such protection domain");
+  }
+  const bool used_by_qp = std::any_of(qps_.begin(), qps_.end(), [pd](const auto& qp) {
+    return qp != nullptr && qp->init().pd == pd;
+  });
+  if (used_by_qp || memory_.regions_of(pd) > 0) {
+    return fail(ErrorCode::busy, "the protection domain still has queue pairs or memory regions");
+  }
+  pds_.erase(found);
+  return {};
+}
+
+Expected<MemoryRegion> Engine::register_memory(ProtectionDomain pd, void* base,
+                                               std::uint64_t length, std::uint32_t access) {
+  return register_memory_iova(pd, base, length, access, reinterpret_cast<std::uintptr_t>(base));
+}
+
+Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* base,
+                                                    std::uint64_t length, std::uint32_t access,
+                                                    std::uint64_t iova) {
+  if (std::find(pds_.begin(), pds_.end(), pd) == pds_.end()) {
+    return fail(ErrorCode::not_found, "no such protection domain");
+  }
+  return memory_.register_region(pd, base, length, access, iova);
+}
+
+Expected<void> Engine::deregister_memory(MemoryKey key) { return memory_.deregister(key); }
+
+Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
+  if (std::find(pds_.begin(), pds_.end(), init.pd) == pds_.end()) {
+    return fail(ErrorCode::not_found, "no such protection domain");
+  }
+  if (init.send_cq == nullptr || init.recv_cq == nullptr) {
+    return fail(ErrorCode::invalid_argument, "a queue pair needs two completion queues");
+  }
+  if (init.max_send_wr == 0 || init.max_send_wr > kMaxQpWr || init.max_recv_wr > kMaxQpWr ||
+      init.max_send_sge == 0 || init.max_send_sge > kMaxSge || init.max_recv_sge == 0 ||
+      init.max_recv_sge > kMaxSge || init.max_inline_data > kMaxInlineBytes) {
+    return fail(ErrorCode::invalid_argument,
+                "a queue pair has 1 to {} requests a queue, 1 to {} elements a request and up to "
+                "{} bytes inline",
+                kMaxQpWr, kMaxSge, kMaxInlineBytes);
+  }
+  if (qp_count_ == config_.max_qp) {
+    return fail(ErrorCode::exhausted, "all {} queue pairs are in use", config_.max_qp);
+  }
+  const wire::Qpn number = choose_qpn();
+  auto& slot = qps_[number.value & kIndexMask];
+  slot.reset(new QueuePair(*this, number, init));
+  ++init.send_cq->users_;
+  ++init.recv_cq->users_;
+  ++qp_count_;
+  return slot.get();
+}
+
+/// Low bits: a free place of the table, at random. High bits: random, so that an old number is not
+/// soon a live one again. QPNs 0, 1 and 0xFFFFFF have meanings of their own.
+wire::Qpn Engine::choose_qpn() {
+  constexpr std::size_t kFirstSlots = 16;
+  const std::size_t slots_max = std::size_t{1} << kIndexBits;
+  if ((qp_count_ + 1) * 2 > qps_.size() && qps_.size() < slots_max) {
+    qps_.resize(std::clamp(qps_.size() * 2, kFirstSlots, slots_max));
+  }
+  std::uint64_t index = config_.random->below(qps_.size());
+  while (qps_[index] != nullptr) {
+    index = (index + 1) % qps_.size();
+  }
+  while (true) {
+    const auto high = static_cast<std::uint32_t>(1 + config_.random->below(0xfe));
+    const std::uint32_t number = high << kIndexBits | static_cast<std::uint32_t>(index);
+    if (number < kReservedQpnFirst || number > kReservedQpnLast) {
+      return wire::Qpn{number};
+    }
+  }
+}
+
+void Engine::destroy_qp(QueuePair* qp) {
+  assert(qp != nullptr && find_qp(qp->number()) == qp);
+  --qp->init().send_cq->users_;
+  --qp->init().recv_cq->users_;
+  --qp_count_;
+  qps_[qp->number().value & kIndexMask].reset();
+}
+
+QueuePair* Engine::find_qp(wire::Qpn number) const {
+  const std::size_t index = number.value & kIndexMask;
+  QueuePair* qp = index < qps_.size() ? qps_[index].get() : nullptr;
+  return qp != nullptr && qp->number() == number ? qp : nullptr;
+}
+
+wire::Psn Engine::random_psn() {
+  return wire::Psn::make(static_cast<std::uint32_t>(config_.random->next()));
+}
+
+std::uint32_t Engine::max_path_mtu() const {
+  // IP, UDP, BTH, the longest extension headers with payload, ICRC: as RNICs and rxe reckon.
+  constexpr std::uint32_t kOverhead = 80;
+  std::uint32_t mtu = 256;
+  while (mtu < 4096 && mtu * 2 + kOverhead <= config_.host->mtu()) {
+    mtu *= 2;
+  }
+  return mtu;
+}
+
+void Engine::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  config_.host->receive(packets, count, now_ns);
+  if (count > 0) {
+    // One of them may have been the answer that these wait for.
+    ready_.splice(ready_.end(), unresolved_);
+  }
+}
+
+std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  timers_.advance(now_ns);
+  if (now_ns >= unresolved_retry_ns_) {
+    unresolved_retry_ns_ = stack::kNever;
+    ready_.splice(ready_.end(), unresolved_);
+  }
+  const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
+  std::uint16_t sent = from_host;
+  while (sent < count && !ready_.empty()) {
+    QueuePair& qp = ready_.front();
+    ready_.pop_front();
+    if (!resolve(qp)) {
+      continue;
+    }
+    const auto room = std::min<std::uint16_t>(kBurst, static_cast<std::uint16_t>(count - sent));
+    const TransmitResult result = transmit_from(qp, packets + sent, room);
+    sent = static_cast<std::uint16_t>(sent + result.count);
+    if (result.out_of_mbufs) {
+      ready_.push_front(qp);
+      unresolved_retry_ns_ = std::min(unresolved_retry_ns_, now_ns + kUnresolvedRetryNs);
+      break;
+    }
+    if (result.count == room) {
+      schedule(qp);
+    }
+  }
+  for (std::uint16_t i = from_host; i < sent; ++i) {
+    counters_.sent_bytes.add(packets[i]->pkt_len);
+  }
+  counters_.sent_pkts.add(sent - from_host);
+  return sent;
+}
+
+/// False: the queue pair cannot send now, and stands where it will be found again if it has to.
+bool Engine::resolve(QueuePair& qp) {
+  switch (config_.host->resolve(qp.flow_, now_ns_)) {
+    case stack::Resolution::ready:
+      return true;
+    case stack::Resolution::pending:
+      unresolved_.push_back(qp);
+      unresolved_retry_ns_ = std::min(unresolved_retry_ns_, now_ns_ + kUnresolvedRetryNs);
+      break;
+    case stack::Resolution::unreachable:
+      qp.responder_->on_unreachable();
+      qp.requester_->on_unreachable(now_ns_);
+      break;
+  }
+  return false;
+}
+
+TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uint16_t count) {
+  TransmitResult result = qp.responder_->transmit(packets, count);
+  if (!result.out_of_mbufs && result.count < count) {
+    const TransmitResult requests = qp.requester_->transmit(
+        packets + result.count, static_cast<std::uint16_t>(count - result.count), now_ns_);
+    result.count = static_cast<std::uint16_t>(result.count + requests.count);
+    result.out_of_mbufs = requests.out_of_mbufs;
+  }
+  return result;
+}
+
+std::uint64_t Engine::next_deadline_ns() const {
+  if (!ready_.empty()) {
+    return now_ns_;
+  }
+  return std::min({timers_.next_deadline_ns(), config_.host->next_deadline_ns(),
+                   unresolved_.empty() ? stack::kNever : unresolved_retry_ns_});
+}
+
+void Engine::schedule(QueuePair& qp) {
+  if (!qp.is_linked()) {
+    ready_.push_back(qp);
+  }
+}
+
+void Engine::unschedule(QueuePair& qp) {
+  if (qp.is_linked()) {
+    qp.unlink();
+  }
+}
+
+void Engine::count_drop(DropReason reason, const rte_mbuf* packet) {
+  counters_.drops[static_cast<std::size_t>(reason)].add();
+  if (config_.drop_observer != nullptr) {
+    config_.drop_observer->on_drop(packet, to_string(reason));
+  }
+}
+
+void Engine::raise(AsyncEventType type, wire::Qpn qp) {
+  if (async_events_.size() == kMaxAsyncEvents) {
+    async_events_.pop_front();
+  }
+  async_events_.push_back({type, qp});
+}
+
+std::optional<AsyncEvent> Engine::poll_async_event() {
+  if (async_events_.empty()) {
+    return std::nullopt;
+  }
+  const AsyncEvent event = async_events_.front();
+  async_events_.pop_front();
+  return event;
+}
+
+/// Its queue pairs fail once the call that is under way has left them alone.
+void Engine::on_cq_overrun(const CompletionQueue& cq) {
+  counters_.cq_overrun.add();
+  if (std::find(overrun_cqs_.begin(), overrun_cqs_.end(), &cq) == overrun_cqs_.end()) {
+    overrun_cqs_.push_back(&cq);
+    raise(AsyncEventType::cq_err, wire::Qpn{0});
+    timers_.arm(overrun_timer_, now_ns_);
+  }
+}
+
+void Engine::fail_users_of_overrun_cqs() {
+  for (const auto& qp : qps_) {
+    const auto uses = [&qp](const CompletionQueue* cq) {
+      return qp->init().send_cq == cq || qp->init().recv_cq == cq;
+    };
+    if (qp != nullptr && qp->state() != QpState::reset &&
+        std::any_of(overrun_cqs_.begin(), overrun_cqs_.end(), uses)) {
+      qp->enter_error();
+    }
+  }
+}
+
+void Engine::visit_counters(void (*visit)(void*, const char*, std::uint64_t), void* context) const {
+#define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_ENGINE_COUNTERS(X)
+#undef X
+#define X(name, text)           \
+  visit(context, "drop_" #name, \
+        counters_.drops[static_cast<std::size_t>(DropReason::name)].value());
+  ROCKHOPPER_DROP_REASONS(X)
+#undef X
+}
+
+}  // namespace rockhopper::roce

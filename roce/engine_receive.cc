@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// What arrives: from a UDP datagram to the requester or responder that it is for.
+#include <array>
+
+#include "roce/engine.h"
+#include "roce/packet_builder.h"
+#include "roce/rc/requester.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::roce {
+namespace {
+
+/// The longest IP header, UDP, and all transport headers.
+constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
+
+bool takes_requests(QpState state) {
+  return state == QpState::rtr || state == QpState::rts || state == QpState::sqd ||
+         state == QpState::sqe;
+}
+
+bool takes_responses(QpState state) { return state == QpState::rts || state == QpState::sqd; }
+
+}  // namespace
+
+void Engine::on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
+  counters_.rcvd_pkts.add();
+  counters_.rcvd_bytes.add(datagram.payload_length);
+  if (const auto reason = accept(datagram, now_ns)) {
+    count_drop(*reason, datagram.packet);
+  }
+  rte_pktmbuf_free(datagram.packet);
+}
+
+/// All that is checked before any state changes; then the packet is the queue pair's.
+std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
+  const rte_mbuf* packet = datagram.packet;
+  const std::uint32_t l3_length =
+      std::uint32_t{datagram.payload_offset} - datagram.l3_offset;  // IP and UDP headers
+  if (datagram.payload_length < wire::Bth::kSize + wire::Icrc::kSize || l3_length > 60 + 8) {
+    return DropReason::malformed;
+  }
+  // The headers in one piece: in place when the first segment holds them, else copied.
+  std::array<std::uint8_t, kHeadMax> copy;
+  const std::uint32_t head_length =
+      std::min<std::uint32_t>(l3_length + wire::kHeadersMax, l3_length + datagram.payload_length);
+  const auto* head = static_cast<const std::uint8_t*>(
+      rte_pktmbuf_read(packet, datagram.l3_offset, head_length, copy.data()));
+  if (head == nullptr) {
+    return DropReason::malformed;
+  }
+  wire::Headers headers;
+  switch (wire::parse_headers({head + l3_length, head_length - l3_length}, datagram.payload_length,
+                              headers)) {
+    case wire::ParseResult::ok:
+      break;
+    case wire::ParseResult::unknown_opcode:
+      return DropReason::unknown_opcode;
+    default:
+      return DropReason::malformed;
+  }
+  const std::uint32_t icrc_offset = std::uint32_t{datagram.payload_offset} +
+                                    datagram.payload_length -
+                                    static_cast<std::uint32_t>(wire::Icrc::kSize);
+#if !ROCKHOPPER_MUTATION_ICRC_CHECK
+  std::array<std::byte, wire::Icrc::kSize> trailer;
+  copy_from_mbuf({packet, icrc_offset, wire::Icrc::kSize}, trailer.data());
+  const std::span<const std::uint8_t, wire::Icrc::kSize> icrc_bytes{
+      reinterpret_cast<const std::uint8_t*>(trailer.data()), wire::Icrc::kSize};
+  if (packet_icrc(packet, {head, l3_length + wire::Bth::kSize}, datagram.l3_offset, icrc_offset) !=
+      wire::load_icrc(icrc_bytes)) {
+    return DropReason::bad_icrc;
+  }
+#endif
+  if (headers.bth.pkey != wire::kDefaultPkey) {
+    return DropReason::bad_pkey;
+  }
+  if (headers.opcode->operation == wire::Operation::cnp) {
+    return DropReason::unserved_opcode;
+  }
+  QueuePair* qp = find_qp(headers.bth.destination);
+  if (qp == nullptr) {
+    return DropReason::unknown_qp;
+  }
+  if (headers.opcode->service != wire::ServiceClass::rc) {
+    return DropReason::bad_service;
+  }
+  const bool request = headers.opcode->is_request;
+  if (!(request ? takes_requests(qp->state()) : takes_responses(qp->state()))) {
+    return DropReason::bad_qp_state;
+  }
+  const AddressVector& av = qp->attributes_.ah_attr;
+  if (datagram.source != av.destination || datagram.destination != av.source) {
+    return DropReason::bad_address;
+  }
+  const RxPacket received{headers,
+                          {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
+                           headers.payload_length}};
+  deliver(*qp, received, now_ns);
+  return std::nullopt;
+}
+
+void Engine::deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns) {
+  if (packet.headers.opcode->is_request) {
+    if (qp.state() == QpState::rtr && !qp.established_) {
+      qp.established_ = true;
+      raise(AsyncEventType::comm_est, qp.number());
+    }
+    qp.responder_->on_request(packet);
+    return;
+  }
+  switch (packet.headers.opcode->operation) {
+    case wire::Operation::acknowledge:
+      qp.requester_->on_acknowledge(packet, now_ns);
+      break;
+    case wire::Operation::rdma_read_response:
+      qp.requester_->on_read_response(packet, now_ns);
+      break;
+    case wire::Operation::atomic_acknowledge:
+      qp.requester_->on_atomic_acknowledge(packet, now_ns);
+      break;
+    default:
+      count_drop(DropReason::unserved_opcode, packet.payload.packet);
+      break;
+  }
+}
+
+}  // namespace rockhopper::roce

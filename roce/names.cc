@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <array>
+#include <cstddef>
+
+#include "roce/completion_queue.h"
+#include "roce/counters.h"
+#include "roce/types.h"
+#include "roce/work_request.h"
+
+namespace rockhopper::roce {
+namespace {
+
+template <typename Enum, std::size_t N>
+std::string_view name_of(Enum value, const std::array<std::string_view, N>& names) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < N ? names[index] : std::string_view("invalid");
+}
+
+}  // namespace
+
+std::string_view to_string(QpState state) {
+  static constexpr std::array<std::string_view, 7> kNames = {"RESET", "INIT", "RTR", "RTS",
+                                                             "SQD",   "SQE",  "ERR"};
+  return name_of(state, kNames);
+}
+
+std::string_view to_string(PostResult result) {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "ok",
+      "the queue is full",
+      "the queue pair's state takes no such requests",
+      "opcode and fields do not fit together",
+      "too many scatter/gather elements",
+      "more inline data than the queue pair was made for",
+      "the message is longer than 2^31 bytes"};
+  return name_of(result, kNames);
+}
+
+std::string_view to_string(WcStatus status) {
+  static constexpr std::array<std::string_view, 22> kNames = {"success",
+                                                              "local length error",
+                                                              "local QP operation error",
+                                                              "local EE context operation error",
+                                                              "local protection error",
+                                                              "Work Request Flushed Error",
+                                                              "memory bind operation error",
+                                                              "bad response error",
+                                                              "local access error",
+                                                              "remote invalid request error",
+                                                              "remote access error",
+                                                              "remote operation error",
+                                                              "transport retry counter exceeded",
+                                                              "RNR retry counter exceeded",
+                                                              "local RDD violation error",
+                                                              "remote invalid RD request",
+                                                              "aborted error",
+                                                              "invalid EE context number",
+                                                              "invalid EE context state",
+                                                              "fatal error",
+                                                              "response timeout error",
+                                                              "general error"};
+  return name_of(status, kNames);
+}
+
+std::string_view to_string(WcOpcode opcode) {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "RECV", "RECV_RDMA_WITH_IMM"};
+  return name_of(opcode, kNames);
+}
+
+const char* to_string(DropReason reason) {
+  switch (reason) {
+#define X(name, text)    \
+  case DropReason::name: \
+    return #name;
+    ROCKHOPPER_DROP_REASONS(X)
+#undef X
+    case DropReason::count:
+      break;
+  }
+  return "invalid";
+}
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/packet_builder.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace rockhopper::roce {
+namespace {
+
+// Room that every segment keeps, so that padding and ICRC never need one of their own.
+constexpr std::uint32_t kTrailerMax = 3 + wire::Icrc::kSize;
+
+}  // namespace
+
+PacketBuilder::PacketBuilder(rte_mempool* pool, wire::Headers& headers,
+                             std::uint32_t payload_length)
+    : pool_(pool),
+      packet_(rte_pktmbuf_alloc(pool)),
+      last_(packet_),
+      pad_(wire::pad_count(payload_length)) {
+  if (packet_ == nullptr) {
+    return;
+  }
+  headers.bth.pad_count = pad_;
+  auto* data = rte_pktmbuf_mtod(packet_, std::uint8_t*);
+  const std::size_t length = wire::emit_headers(headers, {data, wire::kHeadersMax});
+  packet_->data_len = static_cast<std::uint16_t>(length);
+  packet_->pkt_len = static_cast<std::uint32_t>(length);
+}
+
+PacketBuilder::~PacketBuilder() { rte_pktmbuf_free(packet_); }
+
+bool PacketBuilder::append(const std::byte* data, std::uint32_t length) {
+  while (length > 0) {
+    const std::uint32_t room = rte_pktmbuf_tailroom(last_) - kTrailerMax;
+    if (room == 0) {
+      rte_mbuf* segment = rte_pktmbuf_alloc(pool_);
+      if (segment == nullptr) {
+        rte_pktmbuf_free(packet_);
+        packet_ = nullptr;
+        return false;
+      }
+      last_->next = segment;
+      last_ = segment;
+      ++packet_->nb_segs;
+      continue;
+    }
+    const std::uint32_t piece = std::min(room, length);
+    std::memcpy(rte_pktmbuf_mtod_offset(last_, std::byte*, last_->data_len), data, piece);
+    last_->data_len = static_cast<std::uint16_t>(last_->data_len + piece);
+    packet_->pkt_len += piece;
+    data += piece;
+    length -= piece;
+  }
+  return true;
+}
+
+rte_mbuf* PacketBuilder::finish(const stack::Host& host, const stack::Flow& flow) {
+  assert(packet_ != nullptr);
+  auto* trailer = rte_pktmbuf_mtod_offset(last_, std::uint8_t*, last_->data_len);
+  std::memset(trailer, 0, pad_);
+  const auto trailer_length = static_cast<std::uint32_t>(pad_ + wire::Icrc::kSize);
+  last_->data_len = static_cast<std::uint16_t>(last_->data_len + trailer_length);
+  packet_->pkt_len += trailer_length;
+  host.encapsulate(flow, packet_, 0);
+
+  const std::span<const std::uint8_t> head{
+      rte_pktmbuf_mtod_offset(packet_, const std::uint8_t*, flow.l3_offset),
+      static_cast<std::size_t>(flow.header_length - flow.l3_offset) + wire::Bth::kSize};
+  const std::uint32_t icrc =
+      packet_icrc(packet_, head, flow.l3_offset,
+                  packet_->pkt_len - static_cast<std::uint32_t>(wire::Icrc::kSize));
+  wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(trailer + pad_, 4));
+  rte_mbuf* packet = packet_;
+  packet_ = nullptr;
+  return packet;
+}
+
+std::uint32_t packet_icrc(const rte_mbuf* packet, std::span<const std::uint8_t> head,
+                          std::uint32_t l3_offset, std::uint32_t end) {
+  wire::Icrc icrc;
+  icrc.add_ip_udp_bth(head);
+  std::uint32_t skip = l3_offset + static_cast<std::uint32_t>(head.size());
+  std::uint32_t left = end - skip;
+  for (const rte_mbuf* segment = packet; segment != nullptr && left > 0; segment = segment->next) {
+    if (skip >= segment->data_len) {
+      skip -= segment->data_len;
+      continue;
+    }
+    const std::uint32_t piece = std::min<std::uint32_t>(left, segment->data_len - skip);
+    icrc.add({rte_pktmbuf_mtod_offset(segment, const std::uint8_t*, skip), piece});
+    left -= piece;
+    skip = 0;
+  }
+  return icrc.value();
+}
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "roce/wire/packet.h"
+#include "stack/host.h"
+
+namespace rockhopper::roce {
+
+/// One RoCEv2 packet on its way out: transport headers, payload copied in pieces, then padding,
+/// the flow's lower headers and the ICRC. Frees its mbufs unless finish() hands them out.
+class PacketBuilder {
+ public:
+  /// Starts with the headers' opcode, extension headers and BTH; the pad count is set for
+  /// `payload_length`. Check ok() afterwards: false when the pool is empty.
+  PacketBuilder(rte_mempool* pool, wire::Headers& headers, std::uint32_t payload_length);
+  ~PacketBuilder();
+  PacketBuilder(const PacketBuilder&) = delete;
+  PacketBuilder& operator=(const PacketBuilder&) = delete;
+
+  [[nodiscard]] bool ok() const { return packet_ != nullptr; }
+  /// Copies payload behind what is there. False when the pool is empty; the packet is lost then.
+  [[nodiscard]] bool append(const std::byte* data, std::uint32_t length);
+  /// All `payload_length` bytes have been appended: completes the packet and passes it on. Requires
+  /// ok() and a ready flow.
+  [[nodiscard]] rte_mbuf* finish(const stack::Host& host, const stack::Flow& flow);
+
+ private:
+  rte_mempool* pool_;
+  rte_mbuf* packet_;
+  rte_mbuf* last_;
+  std::uint8_t pad_;
+};
+
+/// The ICRC that the packet's bytes from the IP header on should end with. `l3_offset` and
+/// `transport_offset` count from the start of the frame; `end` is where the ICRC field starts.
+/// Needs all bytes through the BTH in `head`, which begins at the IP header.
+[[nodiscard]] std::uint32_t packet_icrc(const rte_mbuf* packet, std::span<const std::uint8_t> head,
+                                        std::uint32_t l3_offset, std::uint32_t end);
+
+}  // namespace rockhopper::roce

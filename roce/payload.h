@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <rte_mbuf.h>
+
+#include "roce/memory.h"
+#include "roce/work_request.h"
+
+namespace rockhopper::roce {
+
+/// Bytes inside a received packet, possibly over several segments. Does not own the packet.
+struct MbufBytes {
+  const rte_mbuf* packet = nullptr;
+  std::uint32_t offset = 0;  ///< from the start of the packet
+  std::uint32_t length = 0;
+};
+
+/// Copies all of `bytes` to `to`, which has room for them.
+void copy_from_mbuf(const MbufBytes& bytes, std::byte* to);
+
+/// Calls `visit(std::byte* data, std::uint32_t length)` for each piece of registered memory that
+/// holds bytes [offset, offset + length) of the scatter/gather list, in order. Stops at the first
+/// piece that the keys do not allow, or when `visit` returns false; then the pieces before it have
+/// been visited. The range must lie within the list.
+template <typename Visit>
+[[nodiscard]] MemoryStatus for_each_piece(const MemoryTable& memory, ProtectionDomain pd,
+                                          std::span<const Sge> list, std::uint64_t offset,
+                                          std::uint32_t length, std::uint32_t access,
+                                          Visit&& visit) {
+  for (const Sge& sge : list) {
+    if (length == 0) {
+      break;
+    }
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    const auto piece =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(length, sge.length - offset));
+    const MemoryAccess found = memory.access(sge.lkey, pd, sge.addr + offset, piece, access);
+    if (found.status != MemoryStatus::ok) {
+      return found.status;
+    }
+    if (!visit(found.data, piece)) {
+      break;
+    }
+    length -= piece;
+    offset = 0;
+  }
+  return MemoryStatus::ok;
+}
+
+/// Copies a payload to bytes [offset, ...) of a scatter list; see for_each_piece.
+[[nodiscard]] MemoryStatus scatter(const MemoryTable& memory, ProtectionDomain pd,
+                                   std::span<const Sge> list, std::uint64_t offset,
+                                   MbufBytes payload);
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/qp_attributes.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rockhopper::roce {
+namespace {
+
+/// One row of IBTA's tables of queue pair modifiers for RC.
+struct Transition {
+  QpState from;
+  QpState to;
+  std::uint32_t required;
+  std::uint32_t optional;
+};
+
+constexpr std::array kTransitions = {
+    Transition{QpState::reset, QpState::init, kQpPkeyIndex | kQpPort | kQpAccessFlags, 0},
+    Transition{QpState::init, QpState::init, 0, kQpPkeyIndex | kQpPort | kQpAccessFlags},
+    Transition{QpState::init, QpState::rtr,
+               kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic | kQpMinRnrTimer,
+               kQpAltPath | kQpAccessFlags | kQpPkeyIndex},
+    Transition{QpState::rtr, QpState::rts,
+               kQpSqPsn | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic,
+               kQpCurState | kQpAltPath | kQpAccessFlags | kQpMinRnrTimer | kQpPathMigState},
+    Transition{QpState::rts, QpState::rts, 0,
+               kQpCurState | kQpAccessFlags | kQpAltPath | kQpPathMigState | kQpMinRnrTimer},
+    Transition{QpState::rts, QpState::sqd, 0, kQpEnSqdAsyncNotify},
+    Transition{QpState::sqd, QpState::rts, 0,
+               kQpCurState | kQpAltPath | kQpAccessFlags | kQpMinRnrTimer | kQpPathMigState},
+    Transition{QpState::sqd, QpState::sqd, 0,
+               kQpPort | kQpAv | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic |
+                   kQpMaxDestRdAtomic | kQpCurState | kQpAltPath | kQpAccessFlags | kQpPkeyIndex |
+                   kQpMinRnrTimer | kQpPathMigState},
+};
+
+Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
+  const auto given = [mask](std::uint32_t bit) { return (mask & bit) != 0; };
+  if (given(kQpAltPath) || given(kQpPathMigState)) {
+    return fail(ErrorCode::unsupported, "automatic path migration is not supported");
+  }
+  if (given(kQpPkeyIndex) && a.pkey_index != 0) {
+    return fail(ErrorCode::invalid_argument, "the P_Key table has index 0 only, not {}",
+                a.pkey_index);
+  }
+  if (given(kQpPort) && a.port_num != 1) {
+    return fail(ErrorCode::invalid_argument, "there is port 1 only, not {}", a.port_num);
+  }
+  if (given(kQpAccessFlags) && (a.qp_access_flags & ~kAccessAll) != 0) {
+    return fail(ErrorCode::invalid_argument, "unknown access flags {:#x}",
+                a.qp_access_flags & ~kAccessAll);
+  }
+  if (given(kQpPathMtu)) {
+    const std::uint32_t mtu = bytes(a.path_mtu);
+    if (mtu != 256 && mtu != 512 && mtu != 1024 && mtu != 2048 && mtu != 4096) {
+      return fail(ErrorCode::invalid_argument, "{} is no path MTU", mtu);
+    }
+  }
+  if ((given(kQpMaxQpRdAtomic) && a.max_rd_atomic > kMaxRdAtomic) ||
+      (given(kQpMaxDestRdAtomic) && a.max_dest_rd_atomic > kMaxRdAtomic)) {
+    return fail(ErrorCode::invalid_argument, "at most {} READs and atomics can be outstanding",
+                kMaxRdAtomic);
+  }
+  if ((given(kQpMinRnrTimer) && a.min_rnr_timer > 31) || (given(kQpTimeout) && a.timeout > 31)) {
+    return fail(ErrorCode::invalid_argument, "timer codes are 0 to 31");
+  }
+  if ((given(kQpRetryCnt) && a.retry_cnt > 7) || (given(kQpRnrRetry) && a.rnr_retry > 7)) {
+    return fail(ErrorCode::invalid_argument, "retry counts are 0 to 7");
+  }
+  if ((given(kQpRqPsn) && a.rq_psn.value > wire::kMask24) ||
+      (given(kQpSqPsn) && a.sq_psn.value > wire::kMask24) ||
+      (given(kQpDestQpn) && a.dest_qp_num.value > wire::kMask24)) {
+    return fail(ErrorCode::invalid_argument, "PSNs and QPNs have 24 bits");
+  }
+  if (given(kQpAv)) {
+    const AddressVector& av = a.ah_attr;
+    if (av.destination.is_unspecified() || av.destination.is_multicast() ||
+        av.destination.is_ipv4() != av.source.is_ipv4()) {
+      return fail(ErrorCode::invalid_argument,
+                  "an RC address vector needs two unicast addresses of one family, not {} and {}",
+                  av.source.to_string(), av.destination.to_string());
+    }
+    if (av.flow_label > 0xfffff || av.service_level > 7) {
+      return fail(ErrorCode::invalid_argument, "flow labels have 20 bits, service levels 3");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<void> check_rc_transition(QpState current, const QpAttributes& attributes,
+                                   std::uint32_t mask) {
+  const QpState next = (mask & kQpState) != 0 ? attributes.qp_state : current;
+  if ((mask & kQpCurState) != 0 && attributes.cur_qp_state != current) {
+    return fail(ErrorCode::invalid_state, "the queue pair is in {}, not in {}", to_string(current),
+                to_string(attributes.cur_qp_state));
+  }
+  const std::uint32_t rest = mask & ~std::uint32_t{kQpState};
+  if (next == QpState::reset || next == QpState::err) {
+    // Any state may go there; nothing else can be set on the way.
+    if (rest != 0 && rest != kQpCurState) {
+      return fail(ErrorCode::invalid_argument, "no attribute can be set on the way to {}",
+                  to_string(next));
+    }
+    return {};
+  }
+  const auto row = std::find_if(kTransitions.begin(), kTransitions.end(), [&](const Transition& t) {
+    return t.from == current && t.to == next;
+  });
+  if (row == kTransitions.end()) {
+    return fail(ErrorCode::invalid_state, "an RC queue pair cannot go from {} to {}",
+                to_string(current), to_string(next));
+  }
+  if (const std::uint32_t missing = row->required & ~mask; missing != 0) {
+    return fail(ErrorCode::invalid_argument, "{} to {} needs the attributes {:#x} too",
+                to_string(current), to_string(next), missing);
+  }
+  if (const std::uint32_t extra = rest & ~(row->required | row->optional); extra != 0) {
+    return fail(ErrorCode::invalid_argument, "{} to {} cannot set the attributes {:#x}",
+                to_string(current), to_string(next), extra);
+  }
+  return check_values(attributes, mask);
+}
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/queue_pair.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "roce/engine.h"
+#include "roce/rc/requester.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::roce {
+namespace {
+
+WcOpcode wc_opcode(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::rdma_write:
+    case WrOpcode::rdma_write_with_imm:
+      return WcOpcode::rdma_write;
+    case WrOpcode::rdma_read:
+      return WcOpcode::rdma_read;
+    case WrOpcode::atomic_cmp_and_swp:
+      return WcOpcode::comp_swap;
+    case WrOpcode::atomic_fetch_and_add:
+      return WcOpcode::fetch_add;
+    case WrOpcode::send:
+    case WrOpcode::send_with_imm:
+    case WrOpcode::send_with_inv:
+      break;
+  }
+  return WcOpcode::send;
+}
+
+std::uint64_t total_length(std::span<const Sge> list) {
+  std::uint64_t length = 0;
+  for (const Sge& sge : list) {
+    length += sge.length;
+  }
+  return length;
+}
+
+/// The UDP source port: entropy for the network's hashing, constant for a connection, in the
+/// range that RNICs use. From the flow label when there is one (IBTA annex A17).
+std::uint16_t source_port(const AddressVector& av, wire::Qpn local, wire::Qpn remote) {
+  constexpr std::uint32_t kFirst = 0xc000;
+  constexpr std::uint32_t kMask = 0x3fff;
+  std::uint32_t label = av.flow_label;
+  if (label == 0) {
+    const std::uint64_t mixed =
+        (std::uint64_t{local.value} << 24 | remote.value) * 0x9e3779b97f4a7c15;
+    label = static_cast<std::uint32_t>(mixed >> 44);
+  }
+  return static_cast<std::uint16_t>(kFirst | ((label ^ label >> 14) & kMask));
+}
+
+}  // namespace
+
+QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
+    : engine_(engine),
+      number_(number),
+      init_(init),
+      send_queue_(init.max_send_wr, init.max_send_sge, init.max_inline_data),
+      recv_queue_(init.max_recv_wr, init.max_recv_sge, 0),
+      requester_(std::make_unique<rc::Requester>(*this)),
+      responder_(std::make_unique<rc::Responder>(*this)) {}
+
+QueuePair::~QueuePair() = default;
+
+Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask) {
+  const QpState current = state();
+  if (auto checked = check_rc_transition(current, attributes, mask); !checked) {
+    return checked;
+  }
+  const QpState next = (mask & kQpState) != 0 ? attributes.qp_state : current;
+  if ((mask & kQpAv) != 0 && !engine_.config_.host->owns(attributes.ah_attr.source)) {
+    return fail(ErrorCode::invalid_argument, "{} is not an address of this host",
+                attributes.ah_attr.source.to_string());
+  }
+  if ((mask & kQpPathMtu) != 0 && bytes(attributes.path_mtu) > engine_.max_path_mtu()) {
+    return fail(ErrorCode::invalid_argument,
+                "path MTU {} does not fit the interface MTU; the largest that does is {}",
+                bytes(attributes.path_mtu), engine_.max_path_mtu());
+  }
+  if (current == QpState::sqd && next == QpState::sqd && !requester_->drained()) {
+    return fail(ErrorCode::invalid_state, "the send queue is not drained yet");
+  }
+  apply(attributes, mask);
+  if (next != current || next == QpState::reset) {
+    enter_state(next);
+  }
+  return {};
+}
+
+void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
+  const auto take = [&](std::uint32_t bit, auto QpAttributes::*member) {
+    if ((mask & bit) != 0) {
+      attributes_.*member = attributes.*member;
+    }
+  };
+  take(kQpAccessFlags, &QpAttributes::qp_access_flags);
+  take(kQpPkeyIndex, &QpAttributes::pkey_index);
+  take(kQpPort, &QpAttributes::port_num);
+  take(kQpQkey, &QpAttributes::qkey);
+  take(kQpAv, &QpAttributes::ah_attr);
+  take(kQpPathMtu, &QpAttributes::path_mtu);
+  take(kQpTimeout, &QpAttributes::timeout);
+  take(kQpRetryCnt, &QpAttributes::retry_cnt);
+  take(kQpRnrRetry, &QpAttributes::rnr_retry);
+  take(kQpRqPsn, &QpAttributes::rq_psn);
+  take(kQpMaxQpRdAtomic, &QpAttributes::max_rd_atomic);
+  take(kQpMinRnrTimer, &QpAttributes::min_rnr_timer);
+  take(kQpSqPsn, &QpAttributes::sq_psn);
+  take(kQpMaxDestRdAtomic, &QpAttributes::max_dest_rd_atomic);
+  take(kQpDestQpn, &QpAttributes::dest_qp_num);
+  if ((mask & kQpEnSqdAsyncNotify) != 0) {
+    sqd_notify_ = true;
+  }
+  if ((mask & (kQpAv | kQpDestQpn)) != 0) {
+    configure_flow();
+  }
+  if ((mask & kQpMaxDestRdAtomic) != 0) {
+    responder_->set_resources(attributes_.max_dest_rd_atomic);
+  }
+}
+
+void QueuePair::configure_flow() {
+  const AddressVector& av = attributes_.ah_attr;
+  flow_ = stack::Flow{};
+  flow_.config = {.source = av.source,
+                  .destination = av.destination,
+                  .source_port = source_port(av, number_, attributes_.dest_qp_num),
+                  .destination_port = wire::kRoceUdpPort,
+                  .traffic_class = av.traffic_class,
+                  .hop_limit = av.hop_limit,
+                  .flow_label = av.flow_label,
+                  .priority = av.service_level};
+  // Look for the next hop now, so that the first request need not wait.
+  static_cast<void>(engine_.config_.host->resolve(flow_, engine_.now_ns_));
+}
+
+void QueuePair::enter_state(QpState next) {
+  trace(TraceEvent::qp_state, static_cast<std::uint32_t>(state()),
+        static_cast<std::uint32_t>(next));
+  attributes_.qp_state = next;
+  switch (next) {
+    case QpState::reset:
+      send_queue_.clear();
+      recv_queue_.clear();
+      requester_->reset({});
+      responder_->reset({});
+      attributes_ = QpAttributes{};
+      sqd_notify_ = established_ = false;
+      engine_.unschedule(*this);
+      break;
+    case QpState::rtr:
+      responder_->reset(attributes_.rq_psn);
+      break;
+    case QpState::rts:
+      if (attributes_.cur_qp_state == QpState::rtr) {
+        requester_->reset(attributes_.sq_psn);
+      }
+      engine_.schedule(*this);
+      break;
+    case QpState::sqd:
+      if (requester_->drained()) {
+        on_drained();
+      }
+      break;
+    case QpState::err:
+      requester_->stop();
+      flush_send_queue();
+      flush_recv_queue();
+      break;
+    case QpState::init:
+    case QpState::sqe:
+      break;
+  }
+  attributes_.cur_qp_state = attributes_.qp_state;
+}
+
+QpAttributes QueuePair::query() const {
+  QpAttributes attributes = attributes_;
+  attributes.sq_draining = state() == QpState::sqd && !requester_->drained();
+  if (state() == QpState::rts || state() == QpState::sqd) {
+    attributes.sq_psn = requester_->next_psn();
+  }
+  if (state() != QpState::reset && state() != QpState::init) {
+    attributes.rq_psn = responder_->expected_psn();
+  }
+  return attributes;
+}
+
+PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
+  if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {
+    return PostResult::invalid_state;
+  }
+  if (send_queue_.full()) {
+    return PostResult::queue_full;
+  }
+  if (wr.sg_list.size() > send_queue_.max_sge()) {
+    return PostResult::too_many_sges;
+  }
+  const bool atomic =
+      wr.opcode == WrOpcode::atomic_cmp_and_swp || wr.opcode == WrOpcode::atomic_fetch_and_add;
+  const bool response = atomic || wr.opcode == WrOpcode::rdma_read;
+  if ((wr.send_flags & kSendInline) != 0) {
+    if (response) {
+      return PostResult::invalid_request;
+    }
+    if (length > init_.max_inline_data) {
+      return PostResult::inline_too_long;
+    }
+  }
+  if (length > kMaxMessageBytes) {
+    return PostResult::message_too_long;
+  }
+  if (wr.opcode > WrOpcode::atomic_fetch_and_add || (atomic && length != 8) ||
+      (atomic && wr.remote_addr % 8 != 0) ||
+      (response && state() != QpState::err && attributes_.max_rd_atomic == 0)) {
+    return PostResult::invalid_request;
+  }
+  return PostResult::ok;
+}
+
+PostResult QueuePair::post_send(const SendWr& wr) {
+  const std::uint64_t length = total_length(wr.sg_list);
+  if (const PostResult result = check_send(wr, length); result != PostResult::ok) {
+    return result;
+  }
+  SendWqe& wqe = send_queue_.next();
+  wqe = SendWqe{.wr_id = wr.wr_id,
+                .remote_addr = wr.remote_addr,
+                .compare_add = wr.compare_add,
+                .swap = wr.swap,
+                .length = static_cast<std::uint32_t>(length),
+                .imm_or_inv = wr.opcode == WrOpcode::send_with_inv
+                                  ? static_cast<std::uint32_t>(wr.invalidate_rkey)
+                                  : wr.imm_data,
+                .rkey = static_cast<std::uint32_t>(wr.rkey),
+                .flags = wr.send_flags,
+                .psn_count = 0,
+                .first_psn = {},
+                .ssn = 0,
+                .num_sge = static_cast<std::uint16_t>(wr.sg_list.size()),
+                .opcode = wr.opcode,
+                .failure = WcStatus::success};
+  const std::uint64_t sequence = send_queue_.tail();
+  if ((wr.send_flags & kSendInline) != 0) {
+    std::byte* to = send_queue_.extra(sequence).data();
+    for (const Sge& sge : wr.sg_list) {
+      if (sge.length > 0) {
+        std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+        to += sge.length;
+      }
+    }
+  } else {
+    std::copy(wr.sg_list.begin(), wr.sg_list.end(), send_queue_.sges(sequence).begin());
+  }
+  send_queue_.push();
+  trace(TraceEvent::request_posted, static_cast<std::uint32_t>(wr.opcode), wqe.length);
+  if (state() == QpState::err) {
+    flush_send_queue();
+  } else {
+    engine_.schedule(*this);
+  }
+  return PostResult::ok;
+}
+
+PostResult QueuePair::post_recv(const RecvWr& wr) {
+  if (state() == QpState::reset) {
+    return PostResult::invalid_state;
+  }
+  if (recv_queue_.full()) {
+    return PostResult::queue_full;
+  }
+  if (wr.sg_list.size() > recv_queue_.max_sge()) {
+    return PostResult::too_many_sges;
+  }
+  const std::uint64_t length = total_length(wr.sg_list);
+  recv_queue_.next() = RecvWqe{.wr_id = wr.wr_id,
+                               .length = length,
+                               .num_sge = static_cast<std::uint16_t>(wr.sg_list.size())};
+  std::copy(wr.sg_list.begin(), wr.sg_list.end(), recv_queue_.sges(recv_queue_.tail()).begin());
+  recv_queue_.push();
+  if (state() == QpState::err) {
+    flush_recv_queue();
+  } else {
+    responder_->on_receive_posted();
+  }
+  return PostResult::ok;
+}
+
+void QueuePair::enter_error() {
+  if (state() == QpState::err) {
+    return;
+  }
+  engine_.raise(AsyncEventType::qp_fatal, number_);
+  enter_state(QpState::err);
+}
+
+void QueuePair::flush_send_queue() {
+  while (!send_queue_.empty()) {
+    const SendWqe wqe = send_queue_.front();
+    send_queue_.pop();
+    complete_send(wqe, WcStatus::wr_flush_err);
+  }
+  requester_->stop();
+}
+
+void QueuePair::flush_recv_queue() {
+  while (!recv_queue_.empty()) {
+    const Completion completion{.wr_id = recv_queue_.front().wr_id,
+                                .status = WcStatus::wr_flush_err,
+                                .opcode = WcOpcode::recv,
+                                .qp_num = number_};
+    recv_queue_.pop();
+    complete_recv(completion, false);
+  }
+}
+
+void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
+  trace(TraceEvent::request_done, static_cast<std::uint32_t>(status),
+        static_cast<std::uint32_t>(wqe.wr_id));
+  if (status == WcStatus::success) {
+    engine_.counters_.rdma_sends.add();
+    if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) {
+      return;
+    }
+  } else if (status == WcStatus::loc_prot_err || status == WcStatus::loc_len_err) {
+    engine_.counters_.local_errors.add();
+  }
+  const Completion completion{.wr_id = wqe.wr_id,
+                              .status = status,
+                              .opcode = wc_opcode(wqe.opcode),
+                              .byte_len = wqe.has_response() ? wqe.length : 0,
+                              .qp_num = number_};
+  if (!init_.send_cq->push(completion, false)) {
+    engine_.on_cq_overrun(*init_.send_cq);
+  }
+}
+
+void QueuePair::complete_recv(const Completion& completion, bool solicited) {
+  if (!init_.recv_cq->push(completion, solicited)) {
+    engine_.on_cq_overrun(*init_.recv_cq);
+  }
+}
+
+void QueuePair::on_drained() {
+  if (sqd_notify_) {
+    sqd_notify_ = false;
+    engine_.raise(AsyncEventType::sq_drained, number_);
+  }
+}
+
+void QueuePair::trace(TraceEvent event, std::uint32_t a, std::uint32_t b) const {
+  if (engine_.config_.trace != nullptr) {
+    engine_.config_.trace->on_event(engine_.now_ns_, number_, event, a, b);
+  }
+}
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+#include "roce/packet_builder.h"
+#include "roce/queue_pair.h"
+#include "roce/rc/rx_packet.h"
+#include "roce/wire/packet.h"
+#include "stack/timing_wheel.h"
+
+namespace rockhopper::roce::rc {
+
+/// The requester of a reliable connection (IBTA vol. 1, 9.7.3 and 9.7.5 to 9.7.8): turns the send
+/// queue into request packets, and acknowledgements and responses into completions.
+///
+/// Sending is a cursor that moves over the send queue. Losing packets moves it back to the oldest
+/// unacknowledged PSN (go-back-N); everything behind is then sent again in order, with the PSNs
+/// that it had. All PSN comparisons are made as distances ahead of `unacked_psn_`.
+class Requester {
+ public:
+  explicit Requester(QueuePair& qp);
+
+  /// Forgets everything; the next request gets `first_psn`.
+  void reset(wire::Psn first_psn);
+  /// Disarms the timers: the queue pair is in error.
+  void stop();
+
+  [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
+                                        std::uint64_t now_ns);
+  /// The peer's address cannot be resolved: counts as a loss of what is to be sent.
+  void on_unreachable(std::uint64_t now_ns);
+
+  /// ACK, NAK or RNR NAK.
+  void on_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
+  void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
+  void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
+
+  [[nodiscard]] wire::Psn next_psn() const { return next_psn_; }
+  /// No request that has been started is unfinished.
+  [[nodiscard]] bool drained() const;
+
+ private:
+  // requester_send.cc
+  [[nodiscard]] bool can_send_next();
+  [[nodiscard]] bool may_start(const SendWqe& wqe) const;
+  [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
+  [[nodiscard]] std::uint32_t packets_in_flight() const;
+  [[nodiscard]] std::uint32_t distance_to_next() const;
+  void number(SendWqe& wqe);
+  [[nodiscard]] rte_mbuf* build_packet(SendWqe& wqe);
+  [[nodiscard]] MemoryStatus append_payload(PacketBuilder& builder, const SendWqe& wqe,
+                                            std::uint32_t length);
+  void move_cursor(const SendWqe& wqe);
+
+  // requester_response.cc
+  [[nodiscard]] std::uint32_t ahead(wire::Psn psn) const;
+  [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
+  [[nodiscard]] SendWqe* await_response(const RxPacket& packet, std::uint64_t now_ns);
+  void advance(std::uint32_t count, std::uint64_t now_ns);
+  void complete_front(WcStatus status);
+  void settle_front_failure();
+  void on_nak(wire::NakCode code, std::uint64_t now_ns);
+  void on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns);
+  void take_credits(const wire::Aeth& aeth);
+  void fail_front(WcStatus status);
+
+  // requester_retry.cc
+  void go_back();
+  void implied_nak(std::uint64_t now_ns);
+  /// False: retry_cnt is used up and the queue pair has failed.
+  [[nodiscard]] bool use_retry();
+  void restart_ack_timer(std::uint64_t now_ns);
+  void on_ack_timeout(std::uint64_t now_ns);
+  void on_rnr_timer();
+
+  QueuePair& qp_;
+  stack::Timer ack_timer_;
+  stack::Timer rnr_timer_;
+
+  wire::Psn next_psn_;               ///< of the first request that has none yet
+  wire::Psn unacked_psn_;            ///< the oldest that is not acknowledged
+  std::uint32_t sent_ahead_ = 0;     ///< PSNs from unacked_psn_ to the highest ever sent, inclusive
+  std::uint64_t numbered_ = 0;       ///< the first request without PSNs
+  std::uint64_t cursor_ = 0;         ///< the request to send from
+  std::uint32_t cursor_packet_ = 0;  ///< the packet of it to send next
+  std::uint32_t responses_outstanding_ = 0;      ///< READs and atomics between head and cursor
+  std::uint32_t response_psns_outstanding_ = 0;  ///< PSNs that their missing responses take
+  std::uint32_t next_ssn_ = 1;
+  std::uint32_t credit_limit_ssn_ = 0;  ///< 24 bits; requests up to it find a receive request
+  bool credits_known_ = false;
+  bool rnr_waiting_ = false;
+  bool implied_nak_done_ = false;  ///< went back for a skipped response; no progress since
+  bool unreachable_ = false;
+  std::uint8_t retries_left_ = 0;
+  std::uint8_t rnr_retries_left_ = 0;
+};
+
+}  // namespace rockhopper::roce::rc

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// What comes back: acknowledgements, NAKs, READ and atomic responses.
+#include <bit>
+#include <cassert>
+#include <cstring>
+
+#include "roce/engine.h"
+#include "roce/rc/requester.h"
+#include "roce/wire/timer_code.h"
+
+namespace rockhopper::roce::rc {
+namespace {
+
+WcStatus status_of(wire::NakCode code) {
+  switch (code) {
+    case wire::NakCode::invalid_request:
+      return WcStatus::rem_inv_req_err;
+    case wire::NakCode::remote_access_error:
+      return WcStatus::rem_access_err;
+    case wire::NakCode::remote_operational_error:
+      return WcStatus::rem_op_err;
+    case wire::NakCode::invalid_rd_request:
+      return WcStatus::rem_inv_rd_req_err;
+    case wire::NakCode::psn_sequence_error:
+      break;
+  }
+  return WcStatus::bad_resp_err;
+}
+
+}  // namespace
+
+std::uint32_t Requester::ahead(wire::Psn psn) const {
+  return (psn.value - unacked_psn_.value) & wire::kMask24;
+}
+
+void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
+  EngineCounters& counters = qp_.engine_.counters_;
+  const wire::Aeth& aeth = packet.headers.aeth;
+  const std::uint32_t distance = ahead(packet.headers.bth.psn);
+  if (distance >= sent_ahead_) {
+    // Also how a responder repeats itself after duplicates: it may still bring credits.
+    if (aeth.kind() == wire::AethKind::ack && packet.headers.bth.psn == unacked_psn_ - 1) {
+      take_credits(aeth);
+      return;
+    }
+    qp_.engine_.count_drop(DropReason::ghost_acknowledge, packet.payload.packet);
+    return;
+  }
+  switch (aeth.kind()) {
+    case wire::AethKind::ack:
+      counters.rcvd_ack.add();
+      take_credits(aeth);
+      if (acknowledge(distance + 1, now_ns) > 0) {
+        implied_nak(now_ns);
+      }
+      break;
+    case wire::AethKind::nak:
+      if (acknowledge(distance, now_ns) > 0) {
+        implied_nak(now_ns);
+      } else if (!qp_.send_queue_.empty()) {
+        on_nak(aeth.nak_code(), now_ns);
+      }
+      break;
+    case wire::AethKind::rnr_nak:
+      if (acknowledge(distance, now_ns) > 0) {
+        implied_nak(now_ns);
+      } else if (!qp_.send_queue_.empty()) {
+        on_rnr_nak(aeth.timer(), now_ns);
+      }
+      break;
+    case wire::AethKind::reserved:
+      qp_.engine_.count_drop(DropReason::bad_response, packet.payload.packet);
+      break;
+  }
+}
+
+/// Acknowledges `count` PSNs. Stops before a READ or atomic whose response is missing and returns
+/// how many are left then.
+std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) {
+  SendQueue& queue = qp_.send_queue_;
+  while (count > 0 && !queue.empty()) {
+    const SendWqe& wqe = queue.front();
+    if (wqe.has_response()) {
+      return count;
+    }
+    const std::uint32_t done = (unacked_psn_.value - wqe.first_psn.value) & wire::kMask24;
+    const std::uint32_t step = std::min(count, wqe.psn_count - done);
+    advance(step, now_ns);
+    count -= step;
+    if (done + step == wqe.psn_count) {
+      complete_front(WcStatus::success);
+    }
+  }
+  return 0;
+}
+
+/// Moves unacked_psn_ on by PSNs of the front request. This is progress: all retries are regained.
+void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
+  assert(count <= sent_ahead_);
+  const bool was_sent = cursor_ > qp_.send_queue_.head();
+  unacked_psn_ = unacked_psn_ + count;
+  sent_ahead_ -= count;
+  SendWqe& front = qp_.send_queue_.front();
+  if (front.has_response() && was_sent) {
+    response_psns_outstanding_ -= count;
+  }
+  if (!was_sent) {
+    // The acknowledgement overtook a cursor that had gone back.
+    const std::uint32_t done = (unacked_psn_.value - front.first_psn.value) & wire::kMask24;
+    cursor_packet_ = std::max(cursor_packet_, done);
+  }
+  retries_left_ = qp_.attributes_.retry_cnt;
+  rnr_retries_left_ = qp_.attributes_.rnr_retry;
+  implied_nak_done_ = false;
+  if (rnr_waiting_) {
+    rnr_waiting_ = false;
+    qp_.engine_.timers_.cancel(rnr_timer_);
+  }
+  restart_ack_timer(now_ns);
+  qp_.engine_.schedule(qp_);
+}
+
+void Requester::complete_front(WcStatus status) {
+  SendQueue& queue = qp_.send_queue_;
+  const SendWqe wqe = queue.front();
+  if (wqe.has_response() && cursor_ > queue.head()) {
+    --responses_outstanding_;
+  }
+  queue.pop();
+  if (cursor_ < queue.head()) {
+    cursor_ = queue.head();
+    cursor_packet_ = 0;
+  }
+  qp_.complete_send(wqe, status);
+  settle_front_failure();
+  if (qp_.state() == QpState::sqd && drained()) {
+    qp_.on_drained();
+  }
+}
+
+/// A request that failed locally while being sent completes once all before it have.
+void Requester::settle_front_failure() {
+  SendQueue& queue = qp_.send_queue_;
+  if (!queue.empty() && cursor_ == queue.head() && queue.front().failure != WcStatus::success) {
+    fail_front(queue.front().failure);
+  }
+}
+
+void Requester::fail_front(WcStatus status) {
+  SendQueue& queue = qp_.send_queue_;
+  const SendWqe wqe = queue.front();
+  queue.pop();
+  qp_.complete_send(wqe, status);
+  qp_.enter_error();
+}
+
+bool Requester::drained() const { return qp_.send_queue_.head() == numbered_; }
+
+void Requester::on_nak(wire::NakCode code, std::uint64_t now_ns) {
+  EngineCounters& counters = qp_.engine_.counters_;
+  if (code == wire::NakCode::psn_sequence_error) {
+    counters.rcvd_seq_err.add();
+    // Packets behind one that drew an RNR NAK draw this from some responders: the wait covers it.
+    if (!rnr_waiting_ && use_retry()) {
+      go_back();
+      restart_ack_timer(now_ns);
+    }
+    return;
+  }
+  counters.rcvd_nak.add();
+  fail_front(status_of(code));
+}
+
+void Requester::on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns) {
+  EngineCounters& counters = qp_.engine_.counters_;
+  counters.rcvd_rnr_err.add();
+  if (rnr_waiting_) {
+    return;
+  }
+  constexpr std::uint8_t kWithoutLimit = 7;
+  if (qp_.attributes_.rnr_retry != kWithoutLimit) {
+    if (rnr_retries_left_ == 0) {
+      counters.retry_rnr_exceeded_err.add();
+      fail_front(WcStatus::rnr_retry_exc_err);
+      return;
+    }
+    --rnr_retries_left_;
+  }
+  go_back();
+  qp_.engine_.timers_.cancel(ack_timer_);
+  rnr_waiting_ = true;
+  qp_.engine_.timers_.arm(rnr_timer_, now_ns + wire::rnr_timer_ns(timer_code));
+}
+
+void Requester::take_credits(const wire::Aeth& aeth) {
+  const auto credits = wire::credit_count(aeth.credit());
+  credits_known_ = credits.has_value();
+  if (credits_known_) {
+    credit_limit_ssn_ = (aeth.msn + *credits) & wire::kMask24;
+    qp_.engine_.schedule(qp_);
+  }
+}
+
+/// The front request, if `packet` holds the next of its response PSNs. A response acknowledges the
+/// requests before its own.
+SendWqe* Requester::await_response(const RxPacket& packet, std::uint64_t now_ns) {
+  Engine& engine = qp_.engine_;
+  const std::uint32_t distance = ahead(packet.headers.bth.psn);
+  if (distance >= sent_ahead_) {
+    engine.count_drop(DropReason::duplicate_response, packet.payload.packet);
+    return nullptr;
+  }
+  if (acknowledge(distance, now_ns) > 0) {
+    engine.count_drop(DropReason::out_of_order_response, packet.payload.packet);
+    implied_nak(now_ns);
+    return nullptr;
+  }
+  if (qp_.send_queue_.empty() || sent_ahead_ == 0) {
+    return nullptr;  // acknowledging failed the queue pair
+  }
+  return &qp_.send_queue_.front();
+}
+
+void Requester::on_read_response(const RxPacket& packet, std::uint64_t now_ns) {
+  Engine& engine = qp_.engine_;
+  SendWqe* wqe = await_response(packet, now_ns);
+  if (wqe == nullptr) {
+    return;
+  }
+  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint32_t index = (packet.headers.bth.psn.value - wqe->first_psn.value) & wire::kMask24;
+  const std::uint64_t offset = std::uint64_t{index} * mtu;
+  const bool last = index + 1 == wqe->psn_count;
+  const std::uint64_t expected_length = last ? wqe->length - offset : mtu;
+  // Whether a response is a first or a middle one depends on where the last retry started.
+  if (!wqe->is_read() || packet.headers.opcode->ends() != last ||
+      packet.payload.length != expected_length) {
+    engine.count_drop(DropReason::bad_response, packet.payload.packet);
+    fail_front(WcStatus::bad_resp_err);
+    return;
+  }
+  const auto list = qp_.send_queue_.sges(qp_.send_queue_.head()).first(wqe->num_sge);
+  if (scatter(engine.memory_, qp_.init_.pd, list, offset, packet.payload) != MemoryStatus::ok) {
+    fail_front(WcStatus::loc_prot_err);
+    return;
+  }
+  if (packet.headers.opcode->has(wire::Header::aeth)) {
+    take_credits(packet.headers.aeth);
+  }
+  advance(1, now_ns);
+  if (last) {
+    complete_front(WcStatus::success);
+  }
+}
+
+void Requester::on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
+  Engine& engine = qp_.engine_;
+  SendWqe* wqe = await_response(packet, now_ns);
+  if (wqe == nullptr) {
+    return;
+  }
+  if (!wqe->is_atomic()) {
+    engine.count_drop(DropReason::bad_response, packet.payload.packet);
+    fail_front(WcStatus::bad_resp_err);
+    return;
+  }
+  const std::uint64_t original = packet.headers.atomic_ack_eth.original;
+  const auto* from = reinterpret_cast<const std::byte*>(&original);
+  const auto list = qp_.send_queue_.sges(qp_.send_queue_.head()).first(wqe->num_sge);
+  const MemoryStatus status =
+      for_each_piece(engine.memory_, qp_.init_.pd, list, 0, sizeof original, kAccessLocalWrite,
+                     [&from](std::byte* data, std::uint32_t length) {
+                       std::memcpy(data, from, length);
+                       from += length;
+                       return true;
+                     });
+  if (status != MemoryStatus::ok) {
+    fail_front(WcStatus::loc_prot_err);
+    return;
+  }
+  take_credits(packet.headers.aeth);
+  advance(1, now_ns);
+  complete_front(WcStatus::success);
+}
+
+}  // namespace rockhopper::roce::rc

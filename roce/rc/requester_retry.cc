@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Losing packets and trying again: timers, retry counts, going back.
+#include "roce/engine.h"
+#include "roce/rc/requester.h"
+#include "roce/wire/timer_code.h"
+
+namespace rockhopper::roce::rc {
+
+Requester::Requester(QueuePair& qp)
+    : qp_(qp),
+      ack_timer_(
+          [](void* self, std::uint64_t now_ns) {
+            static_cast<Requester*>(self)->on_ack_timeout(now_ns);
+          },
+          this),
+      rnr_timer_([](void* self, std::uint64_t) { static_cast<Requester*>(self)->on_rnr_timer(); },
+                 this) {}
+
+void Requester::reset(wire::Psn first_psn) {
+  stop();
+  next_psn_ = first_psn;
+  unacked_psn_ = first_psn;
+  sent_ahead_ = 0;
+  next_ssn_ = 1;
+  credits_known_ = false;
+  implied_nak_done_ = false;
+  retries_left_ = qp_.attributes_.retry_cnt;
+  rnr_retries_left_ = qp_.attributes_.rnr_retry;
+}
+
+void Requester::stop() {
+  stack::TimingWheel& timers = qp_.engine_.timers_;
+  timers.cancel(ack_timer_);
+  timers.cancel(rnr_timer_);
+  rnr_waiting_ = false;
+  sent_ahead_ = 0;
+  numbered_ = cursor_ = qp_.send_queue_.tail();
+  cursor_packet_ = 0;
+  responses_outstanding_ = 0;
+  response_psns_outstanding_ = 0;
+}
+
+/// The cursor returns to the oldest unacknowledged PSN, which the front request holds.
+void Requester::go_back() {
+  const SendWqe& front = qp_.send_queue_.front();
+  qp_.trace(TraceEvent::retransmit, unacked_psn_.value, retries_left_);
+  cursor_ = qp_.send_queue_.head();
+  cursor_packet_ = (unacked_psn_.value - front.first_psn.value) & wire::kMask24;
+  responses_outstanding_ = 0;
+  response_psns_outstanding_ = 0;
+  qp_.engine_.schedule(qp_);
+}
+
+/// Something behind a READ or atomic was acknowledged, so its response was lost. Packets that were
+/// sent before going back say so again: only the first counts until there is progress.
+void Requester::implied_nak(std::uint64_t now_ns) {
+  qp_.engine_.counters_.implied_nak_seq_err.add();
+#if !ROCKHOPPER_MUTATION_IMPLIED_NAK
+  if (!implied_nak_done_ && !rnr_waiting_ && use_retry()) {
+    implied_nak_done_ = true;
+    go_back();
+    restart_ack_timer(now_ns);
+  }
+#else
+  static_cast<void>(now_ns);
+#endif
+}
+
+bool Requester::use_retry() {
+  if (retries_left_ == 0) {
+    qp_.engine_.counters_.retry_exceeded_err.add();
+    fail_front(WcStatus::retry_exc_err);
+    return false;
+  }
+  --retries_left_;
+  return true;
+}
+
+void Requester::restart_ack_timer(std::uint64_t now_ns) {
+  const std::uint64_t timeout_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
+  stack::TimingWheel& timers = qp_.engine_.timers_;
+  if ((sent_ahead_ > 0 || unreachable_) && timeout_ns != 0) {
+    timers.arm(ack_timer_, now_ns + timeout_ns);
+  } else {
+    timers.cancel(ack_timer_);
+  }
+}
+
+void Requester::on_ack_timeout(std::uint64_t now_ns) {
+  qp_.engine_.counters_.local_ack_timeout_err.add();
+  if (qp_.send_queue_.empty()) {
+    return;
+  }
+  qp_.trace(TraceEvent::ack_timeout, unacked_psn_.value, retries_left_);
+#if !ROCKHOPPER_MUTATION_RETRANSMISSION
+  if (use_retry()) {
+    implied_nak_done_ = false;
+    if (sent_ahead_ > 0) {
+      go_back();
+    }
+    restart_ack_timer(now_ns);
+    qp_.engine_.schedule(qp_);
+  }
+#else
+  static_cast<void>(now_ns);
+#endif
+}
+
+void Requester::on_rnr_timer() {
+  rnr_waiting_ = false;
+  qp_.engine_.schedule(qp_);
+}
+
+void Requester::on_unreachable(std::uint64_t now_ns) {
+  unreachable_ = true;
+  if (!ack_timer_.armed() && !qp_.send_queue_.empty()) {
+    restart_ack_timer(now_ns);
+  }
+}
+
+}  // namespace rockhopper::roce::rc

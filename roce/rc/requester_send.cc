@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Sending requests: which packet is next, whether it may go, what it looks like.
+#include <algorithm>
+#include <cassert>
+
+#include "roce/engine.h"
+#include "roce/rc/requester.h"
+
+namespace rockhopper::roce::rc {
+namespace {
+
+using wire::Opcode;
+
+/// PSNs that may be outstanding at once (IBTA vol. 1, 9.7.2).
+constexpr std::uint32_t kMaxPsnsOutstanding = 1u << 23;
+
+std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
+  return length == 0 ? 1 : (length - 1) / mtu + 1;
+}
+
+/// The opcodes of a message by the place of a packet in it.
+struct OpcodeSet {
+  Opcode first, middle, last, only;
+};
+
+OpcodeSet opcodes_of(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::send:
+      return {Opcode::rc_send_first, Opcode::rc_send_middle, Opcode::rc_send_last,
+              Opcode::rc_send_only};
+    case WrOpcode::send_with_imm:
+      return {Opcode::rc_send_first, Opcode::rc_send_middle, Opcode::rc_send_last_with_immediate,
+              Opcode::rc_send_only_with_immediate};
+    case WrOpcode::send_with_inv:
+      return {Opcode::rc_send_first, Opcode::rc_send_middle, Opcode::rc_send_last_with_invalidate,
+              Opcode::rc_send_only_with_invalidate};
+    case WrOpcode::rdma_write:
+      return {Opcode::rc_rdma_write_first, Opcode::rc_rdma_write_middle, Opcode::rc_rdma_write_last,
+              Opcode::rc_rdma_write_only};
+    case WrOpcode::rdma_write_with_imm:
+      return {Opcode::rc_rdma_write_first, Opcode::rc_rdma_write_middle,
+              Opcode::rc_rdma_write_last_with_immediate, Opcode::rc_rdma_write_only_with_immediate};
+    case WrOpcode::rdma_read:
+      return {Opcode::rc_rdma_read_request, Opcode::rc_rdma_read_request,
+              Opcode::rc_rdma_read_request, Opcode::rc_rdma_read_request};
+    case WrOpcode::atomic_cmp_and_swp:
+      return {Opcode::rc_compare_swap, Opcode::rc_compare_swap, Opcode::rc_compare_swap,
+              Opcode::rc_compare_swap};
+    case WrOpcode::atomic_fetch_and_add:
+      break;
+  }
+  return {Opcode::rc_fetch_add, Opcode::rc_fetch_add, Opcode::rc_fetch_add, Opcode::rc_fetch_add};
+}
+
+Opcode opcode_of(const SendWqe& wqe, std::uint32_t packet) {
+  const OpcodeSet set = opcodes_of(wqe.opcode);
+  if (wqe.psn_count == 1) {
+    return set.only;
+  }
+  if (packet == 0) {
+    return set.first;
+  }
+  return packet + 1 == wqe.psn_count ? set.last : set.middle;
+}
+
+bool takes_receive(WrOpcode opcode) {
+  return opcode == WrOpcode::send || opcode == WrOpcode::send_with_imm ||
+         opcode == WrOpcode::send_with_inv || opcode == WrOpcode::rdma_write_with_imm;
+}
+
+}  // namespace
+
+TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  TransmitResult result;
+  unreachable_ = false;
+  while (result.count < count && can_send_next()) {
+    SendWqe& wqe = qp_.send_queue_.at(cursor_);
+    rte_mbuf* packet = build_packet(wqe);
+    if (packet == nullptr) {
+      if (wqe.failure != WcStatus::success) {
+        settle_front_failure();
+        break;
+      }
+      qp_.engine_.counters_.tx_no_mbuf.add();
+      result.out_of_mbufs = true;
+      break;
+    }
+    packets[result.count++] = packet;
+    move_cursor(wqe);
+  }
+  if (sent_ahead_ > 0 && !ack_timer_.armed() && !rnr_waiting_) {
+    restart_ack_timer(now_ns);
+  }
+  return result;
+}
+
+bool Requester::can_send_next() {
+  const QpState state = qp_.state();
+  if ((state != QpState::rts && state != QpState::sqd) || rnr_waiting_ ||
+      cursor_ == qp_.send_queue_.tail()) {
+    return false;
+  }
+  SendWqe& wqe = qp_.send_queue_.at(cursor_);
+  if (wqe.failure != WcStatus::success) {
+    return false;  // it fails in its turn, and nothing behind it is sent
+  }
+  if (cursor_ == numbered_) {
+    if (state == QpState::sqd) {
+      return false;
+    }
+    const std::uint32_t count =
+        wqe.is_atomic() ? 1 : packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
+    if (distance_to_next() + count > kMaxPsnsOutstanding) {
+      return false;
+    }
+    wqe.psn_count = count;
+  }
+  if (wqe.has_response()) {
+    if (!may_start(wqe)) {
+      return false;
+    }
+  } else {
+    if (cursor_packet_ == 0 && !may_start(wqe)) {
+      return false;
+    }
+    if (packets_in_flight() >= qp_.engine_.config_.max_unacked_packets) {
+      return false;
+    }
+  }
+  if (cursor_ == numbered_) {
+    number(wqe);
+  }
+  return credit_allows(wqe);
+}
+
+std::uint32_t Requester::distance_to_next() const {
+  return (next_psn_.value - unacked_psn_.value) & wire::kMask24;
+}
+
+bool Requester::may_start(const SendWqe& wqe) const {
+#if !ROCKHOPPER_MUTATION_FENCE
+  if ((wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0) {
+    return false;
+  }
+#endif
+  return !wqe.has_response() || responses_outstanding_ < qp_.attributes_.max_rd_atomic;
+}
+
+/// End-to-end flow control (IBTA vol. 1, 9.7.7.2). Without credits one packet at a time still goes,
+/// so that its acknowledgement brings new ones.
+bool Requester::credit_allows(const SendWqe& wqe) const {
+  if (!credits_known_ || !takes_receive(wqe.opcode)) {
+    return true;
+  }
+  const std::uint32_t beyond = (wqe.ssn - credit_limit_ssn_) & wire::kMask24;
+  const bool limited = beyond != 0 && beyond < (1u << 23);
+  return !limited || packets_in_flight() == 0;
+}
+
+/// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
+std::uint32_t Requester::packets_in_flight() const {
+  const SendQueue& queue = qp_.send_queue_;
+  std::uint32_t sent = distance_to_next();
+  if (cursor_ < numbered_) {
+    const wire::Psn at_cursor = queue.at(cursor_).first_psn + cursor_packet_;
+    sent = (at_cursor.value - unacked_psn_.value) & wire::kMask24;
+  }
+  assert(sent >= response_psns_outstanding_);
+  return sent - response_psns_outstanding_;
+}
+
+void Requester::number(SendWqe& wqe) {
+  wqe.first_psn = next_psn_;
+  next_psn_ = next_psn_ + wqe.psn_count;
+  wqe.ssn = next_ssn_;
+  next_ssn_ = (next_ssn_ + 1) & wire::kMask24;
+  ++numbered_;
+}
+
+rte_mbuf* Requester::build_packet(SendWqe& wqe) {
+  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint64_t offset = std::uint64_t{cursor_packet_} * mtu;
+  const bool last = wqe.has_response() || cursor_packet_ + 1 == wqe.psn_count;
+  const std::uint32_t ack_interval = std::max(1u, qp_.engine_.config_.max_unacked_packets / 2);
+
+  wire::Headers headers;
+  const Opcode opcode = opcode_of(wqe, cursor_packet_);
+  const wire::OpcodeInfo& info = wire::info(opcode);
+  headers.bth.opcode = static_cast<std::uint8_t>(opcode);
+  headers.bth.mig_req = true;  // as RNICs send it; a path is always in the migrated state
+  headers.bth.destination = qp_.attributes_.dest_qp_num;
+  headers.bth.psn = wqe.first_psn + cursor_packet_;
+  headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
+  headers.bth.ack_request = last || cursor_packet_ % ack_interval == ack_interval - 1;
+  if (info.has(wire::Header::reth)) {
+    // A READ that has been answered in part is asked for from where it stopped.
+    const auto done = static_cast<std::uint32_t>(offset);
+    headers.reth = {.va = wqe.remote_addr + done, .rkey = wqe.rkey, .length = wqe.length - done};
+  }
+  if (info.has(wire::Header::atomic_eth)) {
+    const bool swap = wqe.opcode == WrOpcode::atomic_cmp_and_swp;
+    headers.atomic_eth = {.va = wqe.remote_addr,
+                          .rkey = wqe.rkey,
+                          .swap_add = swap ? wqe.swap : wqe.compare_add,
+                          .compare = swap ? wqe.compare_add : 0};
+  }
+  headers.imm_dt.data = wqe.imm_or_inv;
+  headers.ieth.rkey = wqe.imm_or_inv;
+
+  const auto length =
+      info.has_payload
+          ? static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, wqe.length - offset))
+          : 0;
+  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, length);
+  if (!builder.ok()) {
+    return nullptr;
+  }
+  if (append_payload(builder, wqe, length) != MemoryStatus::ok) {
+    wqe.failure = WcStatus::loc_prot_err;
+    return nullptr;
+  }
+  return builder.ok() ? builder.finish(*qp_.engine_.config_.host, qp_.flow_) : nullptr;
+}
+
+MemoryStatus Requester::append_payload(PacketBuilder& builder, const SendWqe& wqe,
+                                       std::uint32_t length) {
+  const std::uint64_t offset = std::uint64_t{cursor_packet_} * bytes(qp_.attributes_.path_mtu);
+  SendQueue& queue = qp_.send_queue_;
+  if ((wqe.flags & kSendInline) != 0) {
+    static_cast<void>(builder.append(queue.extra(cursor_).data() + offset, length));
+    return MemoryStatus::ok;
+  }
+  return for_each_piece(qp_.engine_.memory_, qp_.init_.pd, queue.sges(cursor_).first(wqe.num_sge),
+                        offset, length, 0, [&builder](const std::byte* data, std::uint32_t piece) {
+                          return builder.append(data, piece);
+                        });
+}
+
+void Requester::move_cursor(const SendWqe& wqe) {
+  EngineCounters& counters = qp_.engine_.counters_;
+  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
+  const std::uint32_t end = ahead(wqe.first_psn + cursor_packet_) + taken;
+  if (end <= sent_ahead_) {
+    counters.retransmitted_pkts.add();
+  }
+  sent_ahead_ = std::max(sent_ahead_, end);
+  cursor_packet_ += taken;
+  if (wqe.has_response()) {
+    ++responses_outstanding_;
+    response_psns_outstanding_ += taken;
+  }
+  if (cursor_packet_ == wqe.psn_count) {
+    ++cursor_;
+    cursor_packet_ = 0;
+  }
+}
+
+}  // namespace rockhopper::roce::rc

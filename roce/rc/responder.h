@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <rte_mbuf.h>
+
+#include "roce/queue_pair.h"
+#include "roce/rc/rx_packet.h"
+#include "roce/wire/packet.h"
+
+namespace rockhopper::roce::rc {
+
+/// The responder of a reliable connection (IBTA vol. 1, 9.7.4 and 9.7.5): checks and executes
+/// requests in PSN order and answers them.
+///
+/// Answers leave in PSN order: first what READs and atomics still owe (the responder resources,
+/// a ring in PSN order), then the one pending ACK or NAK, which covers everything before it.
+/// The resources stay after they have been answered, for duplicates: a READ is executed again from
+/// the PSN asked for, an atomic is answered with the value it had.
+class Responder {
+ public:
+  explicit Responder(QueuePair& qp);
+
+  /// Forgets everything; the next request is to have `first_psn`.
+  void reset(wire::Psn first_psn);
+  /// Attributes that set the number of resources have changed.
+  void set_resources(std::uint8_t max_dest_rd_atomic);
+
+  /// Any request packet.
+  void on_request(const RxPacket& packet);
+  /// A receive request was posted.
+  void on_receive_posted();
+
+  [[nodiscard]] bool has_replies() const;
+  /// READ responses, atomic acknowledgements, ACKs and NAKs. Goes on in ERR, so that the NAK which
+  /// tells why still leaves.
+  [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count);
+  /// The peer's address cannot be resolved: what is owed is dropped, the peer will ask again.
+  void on_unreachable();
+
+  [[nodiscard]] wire::Psn expected_psn() const { return expected_psn_; }
+
+ private:
+  /// Holds what one READ or atomic owes and owed.
+  struct Resource {
+    wire::Psn first_psn;
+    std::uint32_t psn_count = 0;
+    std::uint32_t next = 0;   ///< the packet to send next; psn_count when all are sent
+    std::uint32_t start = 0;  ///< the packet with which the current answer began
+    std::uint32_t msn = 0;
+    std::uint32_t length = 0;
+    std::uint32_t rkey = 0;
+    bool is_atomic = false;
+    std::uint64_t va = 0;
+    std::uint64_t original = 0;  ///< atomics: the value before
+  };
+  enum class Reply : std::uint8_t { none, ack, nak };
+  enum class Message : std::uint8_t { none, send, write };
+
+  // responder_request.cc
+  [[nodiscard]] bool in_order(const RxPacket& packet);
+  [[nodiscard]] bool check_sequence(const wire::OpcodeInfo& opcode) const;
+  [[nodiscard]] bool check_length(const RxPacket& packet) const;
+  void execute_send(const RxPacket& packet);
+  void execute_write(const RxPacket& packet);
+  void execute_read(const RxPacket& packet);
+  void execute_atomic(const RxPacket& packet);
+  void finish_packet(const RxPacket& packet);
+  void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
+  [[nodiscard]] bool has_free_resource() const;
+  [[nodiscard]] bool take_resource(const Resource& resource);
+  void drop(DropReason reason, const RxPacket& packet);
+
+  // responder_duplicate.cc
+  void on_duplicate(const RxPacket& packet);
+  void repeat_read(const RxPacket& packet);
+  void repeat_atomic(const RxPacket& packet);
+  void owe(const Resource& resource);
+  [[nodiscard]] Resource* find_resource(wire::Psn psn);
+
+  // responder_reply.cc
+  void acknowledge();
+  void refuse(wire::NakCode code, const RxPacket& packet);
+  void rnr_nak(const RxPacket& packet);
+  void fail_receive(WcStatus status);
+  [[nodiscard]] rte_mbuf* next_reply();
+  [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
+  [[nodiscard]] rte_mbuf* build_atomic_acknowledge(const Resource& owing);
+  [[nodiscard]] rte_mbuf* build_acknowledge(wire::Psn psn, std::uint8_t syndrome);
+  [[nodiscard]] rte_mbuf* refuse_read(const Resource& owing);
+  [[nodiscard]] wire::Headers reply_headers(wire::Opcode opcode, wire::Psn psn) const;
+  [[nodiscard]] std::uint8_t ack_syndrome() const;
+
+  [[nodiscard]] Resource& at(std::uint64_t sequence) {
+    return resources_[static_cast<std::size_t>(sequence % resources_.size())];
+  }
+
+  QueuePair& qp_;
+  wire::Psn expected_psn_;
+  std::uint32_t msn_ = 0;  ///< messages completed, 24 bits
+
+  Message message_ = Message::none;  ///< whose first packet has been executed, but not its last
+  std::uint64_t received_ = 0;       ///< bytes of it so far
+  wire::Reth write_;                 ///< of a WRITE in progress
+
+  std::vector<Resource> resources_;
+  std::uint64_t resource_head_ = 0;     ///< the oldest kept
+  std::uint64_t resource_pending_ = 0;  ///< the oldest that owes something
+  std::uint64_t resource_tail_ = 0;
+
+  Reply reply_ = Reply::none;
+  std::uint8_t nak_syndrome_ = 0;
+  bool nak_outstanding_ = false;  ///< a NAK or RNR NAK for expected_psn_ has been given
+  bool rnr_outstanding_ = false;
+  bool out_of_credits_ = false;  ///< the last ACK said so
+};
+
+}  // namespace rockhopper::roce::rc

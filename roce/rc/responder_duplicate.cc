@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Requests that have been executed before (IBTA vol. 1, 9.7.4.1.2 and 9.7.5.1.2 to 9.7.5.1.5).
+#include "roce/engine.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::roce::rc {
+
+using wire::Operation;
+
+void Responder::on_duplicate(const RxPacket& packet) {
+  qp_.engine_.counters_.duplicate_request.add();
+  const wire::Headers& headers = packet.headers;
+  switch (headers.opcode->operation) {
+    case Operation::rdma_read_request:
+      repeat_read(packet);
+      break;
+    case Operation::compare_swap:
+    case Operation::fetch_add:
+      repeat_atomic(packet);
+      break;
+    default:
+      // SENDs and WRITEs are not executed again; the ACK that was lost is.
+      drop(DropReason::duplicate_request, packet);
+      acknowledge();
+      break;
+  }
+}
+
+/// A READ may be repeated from a packet in the middle; its range must be the end of the original's.
+void Responder::repeat_read(const RxPacket& packet) {
+  const wire::Headers& headers = packet.headers;
+  Resource* found = find_resource(headers.bth.psn);
+  if (found == nullptr || found->is_atomic) {
+    drop(DropReason::duplicate_request, packet);
+    return;
+  }
+  const std::uint32_t index = (headers.bth.psn.value - found->first_psn.value) & wire::kMask24;
+  const std::uint64_t offset = std::uint64_t{index} * bytes(qp_.attributes_.path_mtu);
+  if (headers.reth.rkey != found->rkey || headers.reth.va != found->va + offset ||
+      headers.reth.length != found->length - offset) {
+    drop(DropReason::duplicate_request, packet);
+    return;
+  }
+  if (index < found->next) {
+    found->next = index;
+    found->start = index;
+  }
+  owe(*found);
+}
+
+void Responder::repeat_atomic(const RxPacket& packet) {
+  Resource* found = find_resource(packet.headers.bth.psn);
+  if (found == nullptr || !found->is_atomic || found->va != packet.headers.atomic_eth.va) {
+    drop(DropReason::duplicate_request, packet);
+    return;
+  }
+  found->next = 0;
+  owe(*found);
+}
+
+/// The ring is walked: repetitions are rare, and the ring is short.
+Responder::Resource* Responder::find_resource(wire::Psn psn) {
+  for (std::uint64_t sequence = resource_head_; sequence < resource_tail_; ++sequence) {
+    Resource& candidate = at(sequence);
+    if (((psn.value - candidate.first_psn.value) & wire::kMask24) < candidate.psn_count) {
+      return &candidate;
+    }
+  }
+  return nullptr;
+}
+
+/// What `resource` owes again comes before what later ones owe.
+void Responder::owe(const Resource& resource) {
+  for (std::uint64_t sequence = resource_head_; sequence < resource_pending_; ++sequence) {
+    if (&at(sequence) == &resource) {
+      resource_pending_ = sequence;
+    }
+  }
+  qp_.engine_.schedule(qp_);
+}
+
+}  // namespace rockhopper::roce::rc

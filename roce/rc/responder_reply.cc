@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Answers: READ responses, atomic acknowledgements, ACKs and NAKs.
+#include <algorithm>
+
+#include "roce/engine.h"
+#include "roce/packet_builder.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::roce::rc {
+
+using wire::NakCode;
+using wire::Opcode;
+
+Responder::Responder(QueuePair& qp) : qp_(qp) {}
+
+void Responder::reset(wire::Psn first_psn) {
+  expected_psn_ = first_psn;
+  msn_ = 0;
+  message_ = Message::none;
+  resource_head_ = resource_pending_ = resource_tail_ = 0;
+  reply_ = Reply::none;
+  nak_outstanding_ = false;
+  rnr_outstanding_ = false;
+  out_of_credits_ = false;
+}
+
+void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
+  if (resources_.size() != max_dest_rd_atomic) {
+    resources_.assign(max_dest_rd_atomic, Resource{});
+    resource_head_ = resource_pending_ = resource_tail_ = 0;
+  }
+}
+
+bool Responder::has_replies() const {
+  return resource_pending_ != resource_tail_ || reply_ != Reply::none;
+}
+
+TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
+  TransmitResult result;
+  while (result.count < count && has_replies()) {
+    rte_mbuf* packet = next_reply();
+    if (packet == nullptr) {
+      if (has_replies()) {
+        qp_.engine_.counters_.tx_no_mbuf.add();
+        result.out_of_mbufs = true;
+      }
+      break;
+    }
+    packets[result.count++] = packet;
+  }
+  return result;
+}
+
+rte_mbuf* Responder::next_reply() {
+  if (resource_pending_ != resource_tail_) {
+    Resource& owing = at(resource_pending_);
+    rte_mbuf* packet =
+        owing.is_atomic ? build_atomic_acknowledge(owing) : build_read_response(owing);
+    if (packet == nullptr) {
+      return nullptr;
+    }
+    ++owing.next;
+    while (resource_pending_ != resource_tail_ &&
+           at(resource_pending_).next == at(resource_pending_).psn_count) {
+      ++resource_pending_;
+    }
+    return packet;
+  }
+  const bool nak = reply_ == Reply::nak;
+  rte_mbuf* packet = build_acknowledge(nak ? expected_psn_ : expected_psn_ - 1,
+                                       nak ? nak_syndrome_ : ack_syndrome());
+  if (packet != nullptr) {
+    if (!nak) {
+      qp_.engine_.counters_.send_ack.add();
+      out_of_credits_ = ack_syndrome() == wire::Aeth::ack(0, 0).syndrome;
+    }
+    reply_ = Reply::none;
+  }
+  return packet;
+}
+
+void Responder::on_unreachable() {
+  for (std::uint64_t sequence = resource_pending_; sequence < resource_tail_; ++sequence) {
+    at(sequence).next = at(sequence).psn_count;
+  }
+  resource_pending_ = resource_tail_;
+  reply_ = Reply::none;
+}
+
+/// The ACK leaves with the next burst; one covers all that is executed by then.
+void Responder::acknowledge() {
+  if (reply_ == Reply::ack) {
+    qp_.engine_.counters_.ack_deferred.add();
+  }
+  if (reply_ == Reply::none) {
+    reply_ = Reply::ack;
+  }
+  qp_.engine_.schedule(qp_);
+}
+
+/// A NAK that ends the connection: the queue pair goes to ERR, the NAK still leaves.
+void Responder::refuse(NakCode code, const RxPacket& packet) {
+  drop(DropReason::refused_request, packet);
+  qp_.engine_.counters_.send_nak.add();
+  reply_ = Reply::nak;
+  nak_syndrome_ = wire::Aeth::nak(code, 0).syndrome;
+  qp_.trace(TraceEvent::nak_sent, nak_syndrome_, expected_psn_.value);
+  qp_.engine_.raise(code == NakCode::remote_access_error ? AsyncEventType::qp_access_err
+                                                         : AsyncEventType::qp_req_err,
+                    qp_.number());
+  qp_.enter_error();
+  qp_.engine_.schedule(qp_);
+}
+
+void Responder::rnr_nak(const RxPacket& packet) {
+  drop(DropReason::refused_request, packet);
+  qp_.engine_.counters_.send_rnr_err.add();
+  reply_ = Reply::nak;
+  nak_syndrome_ = wire::Aeth::rnr_nak(qp_.attributes_.min_rnr_timer, 0).syndrome;
+  nak_outstanding_ = true;
+  rnr_outstanding_ = true;
+  qp_.trace(TraceEvent::nak_sent, nak_syndrome_, expected_psn_.value);
+  qp_.engine_.schedule(qp_);
+}
+
+/// The receive request of the SEND in progress ends with a local error.
+void Responder::fail_receive(WcStatus status) {
+  qp_.engine_.counters_.local_errors.add();
+  const Completion completion{
+      .wr_id = qp_.recv_queue_.front().wr_id, .status = status, .qp_num = qp_.number()};
+  qp_.recv_queue_.pop();
+  qp_.complete_recv(completion, false);
+}
+
+/// A peer that was told "no credits" learns of new ones at once (IBTA vol. 1, 9.7.7.2.4:
+/// unsolicited acknowledge).
+void Responder::on_receive_posted() {
+  if (out_of_credits_) {
+    out_of_credits_ = false;
+    acknowledge();
+  }
+}
+
+rte_mbuf* Responder::build_atomic_acknowledge(const Resource& owing) {
+  wire::Headers headers = reply_headers(Opcode::rc_atomic_acknowledge, owing.first_psn);
+  headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
+  headers.atomic_ack_eth.original = owing.original;
+  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, 0);
+  return builder.ok() ? builder.finish(*qp_.engine_.config_.host, qp_.flow_) : nullptr;
+}
+
+rte_mbuf* Responder::build_read_response(Resource& owing) {
+  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint32_t index = owing.next;
+  const std::uint64_t offset = std::uint64_t{index} * mtu;
+  const auto length =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, owing.length - offset));
+  const bool last = index + 1 == owing.psn_count;
+  Opcode opcode = last ? Opcode::rc_rdma_read_response_last : Opcode::rc_rdma_read_response_middle;
+  if (index == owing.start) {
+    opcode = last ? Opcode::rc_rdma_read_response_only : Opcode::rc_rdma_read_response_first;
+  }
+  MemoryAccess source{MemoryStatus::ok, nullptr};
+  if (length > 0) {
+    source = qp_.engine_.memory_.access(MemoryKey{owing.rkey}, qp_.init_.pd, owing.va + offset,
+                                        length, kAccessRemoteRead);
+  }
+  if (source.status != MemoryStatus::ok) {
+    return refuse_read(owing);
+  }
+  wire::Headers headers = reply_headers(opcode, owing.first_psn + index);
+  headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
+  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, length);
+  if (!builder.ok() || (length > 0 && !builder.append(source.data, length))) {
+    return nullptr;
+  }
+  return builder.finish(*qp_.engine_.config_.host, qp_.flow_);
+}
+
+/// The region went away while its READ was being answered: a NAK takes the place of the response.
+rte_mbuf* Responder::refuse_read(const Resource& owing) {
+  rte_mbuf* packet = build_acknowledge(owing.first_psn + owing.next,
+                                       wire::Aeth::nak(NakCode::remote_access_error, 0).syndrome);
+  if (packet != nullptr) {
+    qp_.engine_.counters_.send_nak.add();
+    on_unreachable();
+    qp_.engine_.raise(AsyncEventType::qp_access_err, qp_.number());
+    qp_.enter_error();
+  }
+  return packet;
+}
+
+rte_mbuf* Responder::build_acknowledge(wire::Psn psn, std::uint8_t syndrome) {
+  wire::Headers headers = reply_headers(Opcode::rc_acknowledge, psn);
+  headers.aeth = {.syndrome = syndrome, .msn = msn_};
+  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, 0);
+  return builder.ok() ? builder.finish(*qp_.engine_.config_.host, qp_.flow_) : nullptr;
+}
+
+wire::Headers Responder::reply_headers(Opcode opcode, wire::Psn psn) const {
+  wire::Headers headers;
+  headers.bth.opcode = static_cast<std::uint8_t>(opcode);
+  headers.bth.mig_req = true;
+  headers.bth.destination = qp_.attributes_.dest_qp_num;
+  headers.bth.psn = psn;
+  return headers;
+}
+
+/// Credits count from the MSN on, so a SEND in progress still counts its receive request.
+std::uint8_t Responder::ack_syndrome() const {
+  const auto receives = static_cast<std::uint32_t>(qp_.recv_queue_.size());
+  return wire::Aeth::ack(wire::credit_code(receives), 0).syndrome;
+}
+
+}  // namespace rockhopper::roce::rc

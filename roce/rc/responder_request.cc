@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Checking and executing requests.
+#include <atomic>
+#include <cassert>
+
+#include "roce/engine.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::roce::rc {
+
+using wire::NakCode;
+using wire::Operation;
+
+void Responder::on_request(const RxPacket& packet) {
+  if (!in_order(packet)) {
+    return;
+  }
+  if (!check_sequence(*packet.headers.opcode) || !check_length(packet)) {
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
+  switch (packet.headers.opcode->operation) {
+    case Operation::send:
+      execute_send(packet);
+      break;
+    case Operation::rdma_write:
+      execute_write(packet);
+      break;
+    case Operation::rdma_read_request:
+      execute_read(packet);
+      break;
+    case Operation::compare_swap:
+    case Operation::fetch_add:
+      execute_atomic(packet);
+      break;
+    default:
+      refuse(NakCode::invalid_request, packet);
+      break;
+  }
+}
+
+/// True: the packet has the expected PSN (IBTA vol. 1, 9.7.4.1.2).
+bool Responder::in_order(const RxPacket& packet) {
+  constexpr std::uint32_t kHalf = 1u << 23;
+  const std::uint32_t distance =
+      (packet.headers.bth.psn.value - expected_psn_.value) & wire::kMask24;
+#if ROCKHOPPER_MUTATION_PSN_CHECK
+  return true;
+#endif
+  if (distance == 0) {
+    nak_outstanding_ = false;
+    rnr_outstanding_ = false;
+    if (reply_ == Reply::nak) {
+      reply_ = Reply::none;  // it had not left yet, and what it asked for is here
+    }
+    return true;
+  }
+  if (distance >= kHalf) {
+    on_duplicate(packet);
+    return false;
+  }
+  if (rnr_outstanding_) {
+    drop(DropReason::rnr_dropped_request, packet);
+    return false;
+  }
+  drop(DropReason::out_of_seq_request, packet);
+  qp_.engine_.counters_.out_of_seq_request.add();
+  if (!nak_outstanding_) {
+    nak_outstanding_ = true;
+    reply_ = Reply::nak;
+    nak_syndrome_ = wire::Aeth::nak(NakCode::psn_sequence_error, 0).syndrome;
+    qp_.engine_.counters_.send_seq_err.add();
+    qp_.trace(TraceEvent::nak_sent, nak_syndrome_, expected_psn_.value);
+    qp_.engine_.schedule(qp_);
+  }
+  return false;
+}
+
+/// The order of opcodes within and between messages (IBTA vol. 1, 9.7.4.1.5).
+bool Responder::check_sequence(const wire::OpcodeInfo& opcode) const {
+  switch (message_) {
+    case Message::none:
+      return opcode.starts();
+    case Message::send:
+      return !opcode.starts() && opcode.operation == Operation::send;
+    case Message::write:
+      return !opcode.starts() && opcode.operation == Operation::rdma_write;
+  }
+  return false;
+}
+
+/// Payload lengths by position (IBTA vol. 1, 9.7.4.1.6).
+bool Responder::check_length(const RxPacket& packet) const {
+  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint32_t length = packet.payload.length;
+  switch (packet.headers.opcode->position) {
+    case wire::Position::first:
+    case wire::Position::middle:
+      return length == mtu;
+    case wire::Position::last:
+      return length >= 1 && length <= mtu;
+    case wire::Position::only:
+      return length <= mtu;
+  }
+  return false;
+}
+
+void Responder::execute_send(const RxPacket& packet) {
+  RecvQueue& queue = qp_.recv_queue_;
+  const wire::OpcodeInfo& opcode = *packet.headers.opcode;
+  if (opcode.starts()) {
+    if (queue.empty()) {
+      rnr_nak(packet);
+      return;
+    }
+    message_ = Message::send;
+    received_ = 0;
+  }
+  const RecvWqe& wqe = queue.front();
+  if (received_ + packet.payload.length > wqe.length) {
+    fail_receive(WcStatus::loc_len_err);
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
+  const auto list = queue.sges(queue.head()).first(wqe.num_sge);
+  if (scatter(qp_.engine_.memory_, qp_.init_.pd, list, received_, packet.payload) !=
+      MemoryStatus::ok) {
+    fail_receive(WcStatus::loc_prot_err);
+    refuse(NakCode::remote_operational_error, packet);
+    return;
+  }
+  received_ += packet.payload.length;
+  if (opcode.has_invalidate &&
+      !qp_.engine_.memory_.invalidate(MemoryKey{packet.headers.ieth.rkey}, qp_.init_.pd)) {
+    fail_receive(WcStatus::loc_prot_err);
+    refuse(NakCode::remote_access_error, packet);
+    return;
+  }
+  if (opcode.ends()) {
+    finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(received_));
+  }
+  finish_packet(packet);
+}
+
+void Responder::execute_write(const RxPacket& packet) {
+  const wire::OpcodeInfo& opcode = *packet.headers.opcode;
+  const MemoryTable& memory = qp_.engine_.memory_;
+  if (opcode.starts()) {
+    if ((qp_.attributes_.qp_access_flags & kAccessRemoteWrite) == 0) {
+      refuse(NakCode::invalid_request, packet);
+      return;
+    }
+    write_ = packet.headers.reth;
+    received_ = 0;
+    if (write_.length > kMaxMessageBytes) {
+      refuse(NakCode::invalid_request, packet);
+      return;
+    }
+    // A message without bytes touches no memory: its key is not looked at (IBTA vol. 1, 9.7.4.1.4).
+    if (write_.length > 0 && memory.access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va,
+                                           write_.length, kAccessRemoteWrite)
+                                     .status != MemoryStatus::ok) {
+      refuse(NakCode::remote_access_error, packet);
+      return;
+    }
+  }
+  const std::uint64_t end = received_ + packet.payload.length;
+  if (opcode.ends() ? end != write_.length : end >= write_.length) {
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
+  if (opcode.has_immediate && qp_.recv_queue_.empty()) {
+    rnr_nak(packet);
+    return;
+  }
+  if (packet.payload.length > 0) {
+    const MemoryAccess target =
+        memory.access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va + received_,
+                      packet.payload.length, kAccessRemoteWrite);
+    if (target.status != MemoryStatus::ok) {
+      refuse(NakCode::remote_access_error, packet);
+      return;
+    }
+    copy_from_mbuf(packet.payload, target.data);
+  }
+  received_ = end;
+  message_ = Message::write;
+  if (opcode.ends()) {
+    qp_.engine_.counters_.rx_write_requests.add();
+    if (opcode.has_immediate) {
+      finish_receive(packet, WcOpcode::recv_rdma_with_imm, write_.length);
+    }
+  }
+  finish_packet(packet);
+}
+
+void Responder::execute_read(const RxPacket& packet) {
+  const wire::Reth& reth = packet.headers.reth;
+  if ((qp_.attributes_.qp_access_flags & kAccessRemoteRead) == 0 ||
+      reth.length > kMaxMessageBytes) {
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
+  if (reth.length > 0 &&
+      qp_.engine_.memory_
+              .access(MemoryKey{reth.rkey}, qp_.init_.pd, reth.va, reth.length, kAccessRemoteRead)
+              .status != MemoryStatus::ok) {
+    refuse(NakCode::remote_access_error, packet);
+    return;
+  }
+  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  Resource resource{.first_psn = expected_psn_,
+                    .psn_count = reth.length == 0 ? 1 : (reth.length - 1) / mtu + 1,
+                    .msn = (msn_ + 1) & wire::kMask24,
+                    .length = reth.length,
+                    .rkey = reth.rkey,
+                    .va = reth.va};
+  if (!take_resource(resource)) {
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
+  qp_.engine_.counters_.rx_read_requests.add();
+  msn_ = resource.msn;
+  expected_psn_ = expected_psn_ + resource.psn_count;
+}
+
+void Responder::execute_atomic(const RxPacket& packet) {
+  const wire::AtomicEth& eth = packet.headers.atomic_eth;
+  if ((qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || eth.va % 8 != 0) {
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
+  const MemoryAccess target =
+      qp_.engine_.memory_.access(MemoryKey{eth.rkey}, qp_.init_.pd, eth.va, 8, kAccessRemoteAtomic);
+  if (target.status != MemoryStatus::ok) {
+    refuse(NakCode::remote_access_error, packet);
+    return;
+  }
+  if (reinterpret_cast<std::uintptr_t>(target.data) % 8 != 0) {
+    refuse(NakCode::invalid_request, packet);  // an iova can be aligned where the memory is not
+    return;
+  }
+  Resource resource{.first_psn = expected_psn_,
+                    .psn_count = 1,
+                    .msn = (msn_ + 1) & wire::kMask24,
+                    .is_atomic = true,
+                    .va = eth.va};
+  if (!has_free_resource()) {
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
+  // Atomic with respect to the CPU's own atomics on the same word.
+  std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(target.data));
+  if (packet.headers.opcode->operation == Operation::fetch_add) {
+    resource.original = word.fetch_add(eth.swap_add);
+  } else {
+    resource.original = eth.compare;
+    word.compare_exchange_strong(resource.original, eth.swap_add);
+  }
+  static_cast<void>(take_resource(resource));
+  qp_.engine_.counters_.rx_atomic_requests.add();
+  msn_ = resource.msn;
+  expected_psn_ = expected_psn_ + 1;
+}
+
+bool Responder::has_free_resource() const {
+  return resource_tail_ - resource_pending_ < resources_.size();
+}
+
+/// Puts a READ or atomic into the ring; the oldest one, when it owes nothing, makes room.
+bool Responder::take_resource(const Resource& resource) {
+  if (!has_free_resource()) {
+    return false;
+  }
+  if (resource_tail_ - resource_head_ == resources_.size()) {
+    ++resource_head_;
+  }
+  at(resource_tail_++) = resource;
+  if (reply_ == Reply::ack) {
+    reply_ = Reply::none;  // the response acknowledges what came before it
+    qp_.engine_.counters_.ack_deferred.add();
+  }
+  qp_.engine_.schedule(qp_);
+  return true;
+}
+
+/// Completes the front receive request with a message's last packet.
+void Responder::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) {
+  const wire::Headers& headers = packet.headers;
+  Completion completion{.wr_id = qp_.recv_queue_.front().wr_id,
+                        .opcode = opcode,
+                        .byte_len = length,
+                        .qp_num = qp_.number()};
+  if (headers.opcode->has_immediate) {
+    completion.wc_flags |= kWcWithImm;
+    completion.imm_data = headers.imm_dt.data;
+  }
+  if (headers.opcode->has_invalidate) {
+    completion.wc_flags |= kWcWithInv;
+    completion.invalidated_rkey = MemoryKey{headers.ieth.rkey};
+  }
+  qp_.recv_queue_.pop();
+  qp_.engine_.counters_.rdma_recvs.add();
+  qp_.complete_recv(completion, headers.bth.solicited);
+}
+
+void Responder::finish_packet(const RxPacket& packet) {
+  expected_psn_ = expected_psn_ + 1;
+  if (packet.headers.opcode->ends()) {
+    message_ = Message::none;
+    msn_ = (msn_ + 1) & wire::kMask24;
+  }
+  if (packet.headers.bth.ack_request) {
+    acknowledge();
+  }
+}
+
+void Responder::drop(DropReason reason, const RxPacket& packet) {
+  qp_.engine_.count_drop(reason, packet.payload.packet);
+}
+
+}  // namespace rockhopper::roce::rc

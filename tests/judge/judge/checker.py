@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Judges one capture: a pass over single packets, then a pass over sequences."""
+
+from dataclasses import dataclass
+
+from . import survey
+from .capture import Capture, CaptureError
+from .channel import Channel
+from .frame import address, parse
+from .opcodes import UC
+from .options import Options
+from .report import Report
+
+
+@dataclass
+class Verdict:
+    """What is to be told about one capture."""
+
+    path: str
+    report: Report
+    survey: survey.Survey
+    truncated: bool
+    connections: list[dict]
+
+
+def check(path: str, options: Options) -> Verdict:
+    """Judges a capture; raises CaptureError or OSError when it cannot be read."""
+    report = Report(options)
+    capture = Capture(path)
+    overview = survey.run(capture, options, report)
+    if overview.roce == 0:
+        raise CaptureError("no RoCEv2 packet in it")
+    if capture.truncated:
+        report.notes.append("the last record is incomplete and was left out")
+    if overview.cut:
+        report.notes.append(
+            f"{overview.cut} packets were cut by the snap length: ICRC and content not checked"
+        )
+    channels = _channels(overview, options, report)
+    for record in capture:
+        if not overview.usable[record.number]:
+            continue
+        frame = parse(record)
+        channel = channels.get((survey.flow_key(frame), frame.info.is_request))
+        if channel is None:
+            continue
+        if frame.info.is_request:
+            channel.on_request(frame)
+        else:
+            channel.on_response(frame)
+    for (_, is_request), channel in channels.items():
+        if is_request:
+            channel.finish(overview.last_ns)
+    report.violations.sort()
+    return Verdict(path, report, overview, capture.truncated, _connections(overview, channels))
+
+
+def _channels(overview, options, report) -> dict[tuple[survey.FlowKey, bool], Channel]:
+    channels: dict[tuple[survey.FlowKey, bool], Channel] = {}
+    for key, flow in overview.flows.items():
+        if not flow.requests:
+            continue
+        other = overview.answers.get(key)
+        flows = [flow] if other is None else [flow, overview.flows[other]]
+        clear = key not in overview.unclear
+        pmtu = survey.path_mtu(flows, options)
+        channel = Channel(key[2], pmtu, other is not None, clear, options, report)
+        channels[key, True] = channel
+        if other is not None:
+            channels[other, False] = channel
+    return channels
+
+
+def _connections(overview, channels) -> list[dict]:
+    """For the JSON output: each flow of requests, and what was seen of it."""
+    rows = []
+    for (key, is_request), channel in channels.items():
+        if not is_request:
+            continue
+        other = overview.answers.get(key)
+        rows.append(
+            {
+                "requester": address(key[0]),
+                "responder": address(key[1]),
+                "service": "UC" if key[2] == UC else "RC",
+                "responder_qpn": key[3],
+                "requester_qpn": other[3] if other else None,
+                "path_mtu": channel.pmtu,
+                "requests": overview.flows[key].requests,
+                "responses": overview.flows[other].responses if other else 0,
+                "retransmissions": channel.requester.retransmissions,
+                "naks": channel.responder.naks,
+            }
+        )
+    return rows

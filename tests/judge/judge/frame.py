@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Finds the RoCEv2 packet in a captured frame: link layer, VLAN tags, IP, UDP port 4791, BTH."""
+
+import ipaddress
+import struct
+
+from . import capture
+from .opcodes import TABLE, Opcode
+
+ROCE_PORT = 4791
+BTH_SIZE = 12
+ICRC_SIZE = 4
+_IPV4, _IPV6 = 0x0800, 0x86DD
+_VLAN = (0x8100, 0x88A8, 0x9100)
+_UDP = 17
+_UDP_HEADER = struct.Struct(">HHHH")
+_BTH = struct.Struct(">BBHII")
+
+
+class Frame:
+    """A RoCEv2 packet: where its parts lie in the captured bytes, and the fields of its BTH.
+
+    `info` is None and nothing behind the BTH is known when the opcode is not defined. `defect` is
+    the rule and the reason when a packet could not be taken apart; the rule is empty when only the
+    capture is to blame.
+    """
+
+    __slots__ = (
+        "number", "time_ns", "data", "wire_length", "dropped", "direction",
+        "ip_version", "l3", "src", "dst", "ip_end", "udp", "src_port", "udp_length", "udp_checksum",
+        "bth", "opcode", "info", "flags", "pad", "pkey", "byte4", "dqpn", "byte8", "psn",
+        "payload", "payload_length", "complete", "defect",
+    )  # fmt: skip
+
+    number: int
+    time_ns: int
+    data: bytes
+    info: Opcode | None
+    defect: tuple[str, str] | None
+
+    @property
+    def ack_request(self) -> bool:
+        return bool(self.byte8 & 0x80)
+
+    def payload_bytes(self) -> bytes:
+        return self.data[self.payload : self.payload + self.payload_length]
+
+    def u32(self, offset: int) -> int:
+        return int.from_bytes(self.data[offset : offset + 4], "big")
+
+    def reth(self) -> tuple[int, int, int]:
+        """Virtual address, R_Key and DMA length; only for opcodes that have a RETH."""
+        return struct.unpack_from(">QII", self.data, self.bth + BTH_SIZE + self.info.reth)
+
+    def aeth(self) -> tuple[int, int]:
+        """Syndrome and MSN; only for opcodes that have an AETH."""
+        word = self.u32(self.bth + BTH_SIZE + self.info.aeth)
+        return word >> 24, word & 0xFFFFFF
+
+
+def address(raw: bytes) -> str:
+    return str(ipaddress.ip_address(raw))
+
+
+def parse(record: capture.Record) -> Frame | None:
+    """The RoCEv2 packet of a record, or None when it holds something else."""
+    data = record.data
+    protocol, l3 = _network_layer(data, record.linktype)
+    if protocol == _IPV4:
+        fixed, version = 20, 4
+    elif protocol == _IPV6:
+        fixed, version = 40, 6
+    else:
+        return None
+    if len(data) < l3 + fixed + 8 or data[l3] >> 4 != version:
+        return None
+    if version == 4:
+        udp = l3 + (data[l3] & 0x0F) * 4
+        upper, src, dst = data[l3 + 9], data[l3 + 12 : l3 + 16], data[l3 + 16 : l3 + 20]
+        ip_end = l3 + (data[l3 + 2] << 8 | data[l3 + 3])
+        if ((data[l3 + 6] << 8 | data[l3 + 7]) & 0x1FFF) != 0:
+            return None  # not the first fragment: no UDP header here
+    else:
+        udp = l3 + 40
+        upper, src, dst = data[l3 + 6], data[l3 + 8 : l3 + 24], data[l3 + 24 : l3 + 40]
+        ip_end = udp + (data[l3 + 4] << 8 | data[l3 + 5])
+    if upper != _UDP or udp < l3 + fixed or len(data) < udp + 8:
+        return None
+    src_port, dst_port, udp_length, udp_checksum = _UDP_HEADER.unpack_from(data, udp)
+    if dst_port != ROCE_PORT:
+        return None
+
+    frame = Frame()
+    frame.number, frame.time_ns, frame.data = record.number, record.time_ns, data
+    frame.wire_length, frame.direction = record.wire_length, record.direction
+    frame.dropped = record.comment.startswith("drop:") if record.comment else False
+    frame.ip_version, frame.l3, frame.src, frame.dst = version, l3, src, dst
+    frame.ip_end, frame.udp, frame.src_port = ip_end, udp, src_port
+    frame.udp_length, frame.udp_checksum = udp_length, udp_checksum
+    _transport(frame)
+    return frame
+
+
+def _network_layer(data: bytes, linktype: int) -> tuple[int, int]:
+    """Ethertype and offset of the network header; ethertype 0 when there is none."""
+    if linktype == capture.LINKTYPE_ETHERNET:
+        position = 12
+    elif linktype == capture.LINKTYPE_LINUX_SLL:
+        position = 14
+    elif linktype == capture.LINKTYPE_LINUX_SLL2:
+        return (int.from_bytes(data[:2], "big"), 20) if len(data) > 20 else (0, 0)
+    elif linktype in (capture.LINKTYPE_RAW, capture.LINKTYPE_IPV4, capture.LINKTYPE_IPV6):
+        return ({4: _IPV4, 6: _IPV6}.get(data[0] >> 4, 0), 0) if data else (0, 0)
+    else:
+        return 0, 0
+    while len(data) >= position + 2:
+        ethertype = data[position] << 8 | data[position + 1]
+        if ethertype not in _VLAN:
+            return ethertype, position + 2
+        position += 4
+    return 0, 0
+
+
+def _transport(frame: Frame) -> None:
+    """Fills in the BTH and what follows it."""
+    data = frame.data
+    frame.bth = bth = frame.udp + 8
+    frame.complete = frame.ip_end <= len(data)
+    frame.defect, frame.info, frame.opcode, frame.dqpn = None, None, -1, 0
+    frame.payload, frame.payload_length = 0, 0
+    if frame.ip_end > frame.wire_length:
+        frame.defect = ("ip-length", "the IP packet is longer than the frame")
+    elif frame.ip_end < bth + BTH_SIZE + ICRC_SIZE:
+        frame.defect = ("header-length", "no room for the BTH and the ICRC")
+    elif len(data) < bth + BTH_SIZE:
+        frame.defect = ("", "the BTH was not captured")
+    if frame.defect:
+        return
+    opcode, flags, frame.pkey, word1, word2 = _BTH.unpack_from(data, bth)
+    frame.opcode, frame.flags, frame.pad = opcode, flags, flags >> 4 & 3
+    frame.byte4, frame.dqpn = word1 >> 24, word1 & 0xFFFFFF
+    frame.byte8, frame.psn = word2 >> 24, word2 & 0xFFFFFF
+    frame.info = info = TABLE[opcode]
+    if info is None:
+        return
+    frame.payload = payload = bth + BTH_SIZE + info.headers
+    frame.payload_length = frame.ip_end - ICRC_SIZE - frame.pad - payload
+    if payload > frame.ip_end - ICRC_SIZE:
+        frame.defect = ("header-length", f"no room for the headers of {info.name}")
+    elif payload > len(data):
+        frame.defect = ("", "the extension headers were not captured")

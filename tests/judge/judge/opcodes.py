@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The opcodes of the BTH and the headers that follow each (IBTA vol. 1, 9.2.1 and annex A14)."""
+
+from typing import NamedTuple
+
+# Sizes of the extension headers in bytes.
+RDETH, DETH, XRCETH, RETH, AETH, ATOMIC_ETH, ATOMIC_ACK_ETH = 4, 8, 4, 16, 4, 28, 8
+IMM_DT, IETH, FETH, CNP_RESERVED = 4, 4, 4, 16
+
+RC, UC, RD, UD, CNP_CLASS, XRC = 0x00, 0x20, 0x40, 0x60, 0x80, 0xA0
+MANUFACTURER = (0xC0, 0xE0)
+CNP = 0x81
+
+# The low five bits, the same in all connected services.
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(0x00, 0x06)
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(0x06, 0x0C)
+READ_REQUEST, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = range(0x0C, 0x11)
+ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, COMPARE_SWAP, FETCH_ADD, RESYNC = range(0x11, 0x16)
+SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE = 0x16, 0x17
+FLUSH, ATOMIC_WRITE = 0x1C, 0x1D
+
+FIRST, MIDDLE, LAST, ONLY = "first", "middle", "last", "only"
+
+READ_RESPONSES = frozenset((READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY))
+RESPONSES = READ_RESPONSES | {ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE}
+ATOMICS = frozenset((COMPARE_SWAP, FETCH_ADD))
+# Requests answered by a response of their own, which no later acknowledgement replaces.
+ANSWERED = ATOMICS | {READ_REQUEST, FLUSH, ATOMIC_WRITE}
+
+
+class Opcode(NamedTuple):
+    """What the opcode byte alone says about a packet."""
+
+    name: str
+    service: int  # RC, UC, ...
+    operation: int  # the low five bits
+    kind: str  # "send", "write", "read", "read response", "ack", "atomic", ...
+    position: str  # of the packet in its message
+    headers: int  # bytes of extension headers after the BTH
+    reth: int  # offset of the RETH behind the BTH, -1 without one
+    aeth: int  # the same for the AETH
+    has_payload: bool
+    is_request: bool
+
+
+# operation: (name, kind, position, headers without those of RD and XRC, has RETH, has AETH, payload)
+_OPERATIONS = {
+    SEND_FIRST: ("SEND_FIRST", "send", FIRST, 0, False, False, True),
+    SEND_MIDDLE: ("SEND_MIDDLE", "send", MIDDLE, 0, False, False, True),
+    SEND_LAST: ("SEND_LAST", "send", LAST, 0, False, False, True),
+    SEND_LAST_IMM: ("SEND_LAST_IMM", "send", LAST, IMM_DT, False, False, True),
+    SEND_ONLY: ("SEND_ONLY", "send", ONLY, 0, False, False, True),
+    SEND_ONLY_IMM: ("SEND_ONLY_IMM", "send", ONLY, IMM_DT, False, False, True),
+    WRITE_FIRST: ("WRITE_FIRST", "write", FIRST, RETH, True, False, True),
+    WRITE_MIDDLE: ("WRITE_MIDDLE", "write", MIDDLE, 0, False, False, True),
+    WRITE_LAST: ("WRITE_LAST", "write", LAST, 0, False, False, True),
+    WRITE_LAST_IMM: ("WRITE_LAST_IMM", "write", LAST, IMM_DT, False, False, True),
+    WRITE_ONLY: ("WRITE_ONLY", "write", ONLY, RETH, True, False, True),
+    WRITE_ONLY_IMM: ("WRITE_ONLY_IMM", "write", ONLY, RETH + IMM_DT, True, False, True),
+    READ_REQUEST: ("READ_REQUEST", "read", ONLY, RETH, True, False, False),
+    READ_FIRST: ("READ_RESPONSE_FIRST", "read response", FIRST, AETH, False, True, True),
+    READ_MIDDLE: ("READ_RESPONSE_MIDDLE", "read response", MIDDLE, 0, False, False, True),
+    READ_LAST: ("READ_RESPONSE_LAST", "read response", LAST, AETH, False, True, True),
+    READ_ONLY: ("READ_RESPONSE_ONLY", "read response", ONLY, AETH, False, True, True),
+    ACKNOWLEDGE: ("ACKNOWLEDGE", "ack", ONLY, AETH, False, True, False),
+    ATOMIC_ACKNOWLEDGE: (
+        "ATOMIC_ACKNOWLEDGE", "atomic ack", ONLY, AETH + ATOMIC_ACK_ETH, False, True, False
+    ),
+    COMPARE_SWAP: ("COMPARE_SWAP", "atomic", ONLY, ATOMIC_ETH, False, False, False),
+    FETCH_ADD: ("FETCH_ADD", "atomic", ONLY, ATOMIC_ETH, False, False, False),
+    RESYNC: ("RESYNC", "resync", ONLY, 0, False, False, False),
+    SEND_LAST_INVALIDATE: ("SEND_LAST_INVALIDATE", "send", LAST, IETH, False, False, True),
+    SEND_ONLY_INVALIDATE: ("SEND_ONLY_INVALIDATE", "send", ONLY, IETH, False, False, True),
+    FLUSH: ("FLUSH", "flush", ONLY, FETH + RETH, True, False, False),
+    ATOMIC_WRITE: ("ATOMIC_WRITE", "atomic write", ONLY, RETH, True, False, True),
+}
+
+_RC_OPERATIONS = frozenset(_OPERATIONS) - {RESYNC}
+_DEFINED = {
+    RC: ("RC", _RC_OPERATIONS),
+    UC: ("UC", frozenset(range(SEND_FIRST, WRITE_ONLY_IMM + 1))),
+    RD: ("RD", frozenset(range(SEND_FIRST, RESYNC + 1))),
+    UD: ("UD", frozenset((SEND_ONLY, SEND_ONLY_IMM))),
+    XRC: ("XRC", _RC_OPERATIONS),
+}
+
+
+def _opcode(service: int, prefix: str, operation: int) -> Opcode:
+    name, kind, position, headers, has_reth, has_aeth, has_payload = _OPERATIONS[operation]
+    is_request = operation not in RESPONSES
+    front = 0
+    if service == RD:
+        front = RDETH + (DETH if is_request else 0)
+    elif service == UD:
+        front = DETH
+    elif service == XRC and is_request:
+        front = XRCETH
+    # FLUSH carries the FETH before the RETH.
+    reth = front + (FETH if operation == FLUSH else 0) if has_reth else -1
+    return Opcode(
+        f"{prefix}_{name}", service, operation, kind, position, front + headers, reth,
+        front if has_aeth else -1, has_payload, is_request,
+    )
+
+
+def _table() -> list[Opcode | None]:
+    table: list[Opcode | None] = [None] * 256
+    for service, (prefix, operations) in _DEFINED.items():
+        for operation in operations:
+            table[service | operation] = _opcode(service, prefix, operation)
+    table[CNP] = Opcode("CNP", CNP_CLASS, 1, "cnp", ONLY, CNP_RESERVED, -1, -1, False, False)
+    return table
+
+
+TABLE = _table()
+
+
+def name(opcode: int) -> str:
+    entry = TABLE[opcode]
+    return entry.name if entry else f"opcode 0x{opcode:02X}"

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The responses to READ requests: which run of PSNs answers which request, and with what bytes."""
+
+from .frame import Frame
+from .opcodes import FIRST, LAST, MIDDLE, ONLY
+from .options import Options
+from .report import Report
+from .requestlog import Request, RequestLog
+
+_HORIZON = 1 << 17  # PSNs for which the content is remembered
+
+
+class ReadRun:
+    """What one READ request asks for; a request resumed in the middle is a run of its own."""
+
+    __slots__ = ("psn", "count", "length", "pending")
+
+    def __init__(self, request: Request):
+        self.psn, self.count = request.psn, request.count
+        self.length = request.read_length
+        self.pending = 0  # executions not yet begun
+
+
+class ReadRuns:
+    def __init__(self, log: RequestLog, pmtu: int, options: Options, report: Report):
+        self._log, self._pmtu, self._options, self._report = log, pmtu, options, report
+        self._runs: dict[int, ReadRun] = {}  # by first PSN
+        self._current: ReadRun | None = None
+        self._next = 0  # PSN that goes on with the current run
+        self._asked_again = False  # since the current run began
+        self._contents: dict[int, int] = {}  # hash of the payload by PSN
+
+    def on_request(self, request: Request) -> None:
+        run = self._runs.get(request.psn)
+        if run is None or run.length != request.read_length:
+            run = self._runs[request.psn] = ReadRun(request)
+        run.pending += 1
+        self._asked_again = True
+        self._prune(request.psn)
+
+    def on_response(self, frame: Frame, psn: int) -> bool:
+        """Judges a response; true when it is the last of its run."""
+        starts = frame.info.position in (FIRST, ONLY)
+        run = self._start(frame, psn) if starts else self._continue(frame, psn)
+        if run is None:
+            self._current = None
+            return False
+        last = psn == run.psn + run.count - 1
+        self._check_opcode(frame, run, psn, last)
+        self._check_size(frame, run, psn, last)
+        self._check_content(frame, psn)
+        self._current, self._next = (None, 0) if last else (run, psn + 1)
+        return last
+
+    def _start(self, frame: Frame, psn: int) -> ReadRun | None:
+        run = self._runs.get(psn)
+        if run is None or run.pending == 0:
+            why = "no READ request starts there" if run is None else "it was answered before"
+            self._report.add("read-response-unrequested", frame, f"PSN {frame.psn:#08x}: {why}")
+            return run
+        if self._current is not None and not self._asked_again:
+            self._report.add(
+                "read-response-sequence",
+                frame,
+                f"a new run while PSN {self._next & 0xFFFFFF:#08x} of the one before is due",
+            )
+        run.pending -= 1
+        self._asked_again = any(other.pending for other in self._duplicates(run))
+        return run
+
+    def _duplicates(self, run: ReadRun) -> list[ReadRun]:
+        """Runs that a responder may turn to before it has finished this one: it was asked again."""
+        last = run.psn + run.count
+        return [other for other in self._runs.values() if other.pending and other.psn < last]
+
+    def _continue(self, frame: Frame, psn: int) -> ReadRun | None:
+        run = self._current
+        if run is not None and psn == self._next:
+            return run
+        request = self._log.covering(psn)
+        if request is None or request.reth is None or request.received_ns is None:
+            self._report.add(
+                "read-response-unrequested", frame, f"no READ request covers {frame.psn:#08x}"
+            )
+            return None
+        due = f"{self._next & 0xFFFFFF:#08x} is due" if run else "no run is under way"
+        self._report.add(
+            "read-response-sequence", frame, f"{frame.info.name} at {frame.psn:#08x}, {due}"
+        )
+        return self._runs.get(request.psn)
+
+    def _check_opcode(self, frame: Frame, run: ReadRun, psn: int, last: bool) -> None:
+        if run.count == 1:
+            due = ONLY
+        elif last:
+            due = LAST
+        else:
+            due = FIRST if psn == run.psn else MIDDLE
+        if frame.info.position != due:
+            self._report.add(
+                "read-response-sequence",
+                frame,
+                f"{frame.info.name}, a {due.upper()} is due "
+                f"({psn - run.psn + 1} of {run.count} responses)",
+            )
+
+    def _check_size(self, frame: Frame, run: ReadRun, psn: int, last: bool) -> None:
+        due = run.length - (psn - run.psn) * self._pmtu if last else self._pmtu
+        if frame.payload_length != due:
+            self._report.add(
+                "read-response-size",
+                frame,
+                f"{frame.payload_length} bytes at {frame.psn:#08x}, {due} are due",
+            )
+
+    def _check_content(self, frame: Frame, psn: int) -> None:
+        if self._options.memory_changes or not frame.complete:
+            return
+        digest = hash(frame.payload_bytes())
+        if self._contents.setdefault(psn, digest) != digest:
+            self._report.add(
+                "read-response-content",
+                frame,
+                f"PSN {frame.psn:#08x} got other bytes when it was first answered",
+            )
+
+    def _prune(self, newest: int) -> None:
+        if len(self._contents) > 2 * _HORIZON:
+            self._contents = {p: d for p, d in self._contents.items() if p > newest - _HORIZON}
+        if len(self._runs) > 4096:
+            self._runs = {
+                p: r for p, r in self._runs.items() if r.pending or p > newest - _HORIZON
+            }

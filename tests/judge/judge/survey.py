@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The first pass over a capture: judges single packets and finds out which flows there are, their
+path MTU, and which flow answers which.
+
+A packet names only its destination queue pair. So a flow is (source, destination, service,
+destination QPN), and a connection is two flows of opposite direction, found by the PSNs: responses
+repeat the PSNs of the requests that they answer.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from . import framing
+from .capture import Capture
+from .frame import Frame, address, parse
+from .opcodes import FIRST, MIDDLE, RC, READ_REQUEST, UC, XRC
+from .options import Options
+from .psn import unwrap
+from .report import Report
+
+MTUS = (256, 512, 1024, 2048, 4096)
+_MAX_VOTES = 64  # responses that are looked at, per flow, while several partners are possible
+_STRONG = 4  # the vote of a response that repeats the PSN of the latest request
+_RECENT = 1 << 17  # PSNs before the latest request that a response may still refer to
+_MAX_READ_SAMPLES = 64
+
+FlowKey = tuple[bytes, bytes, int, int]  # source, destination, service, destination QPN
+
+
+def flow_key(frame: Frame) -> FlowKey:
+    return frame.src, frame.dst, frame.info.service, frame.dqpn
+
+
+class Flow:
+    """What the first pass learns about the packets to one queue pair."""
+
+    def __init__(self, key: FlowKey, src_port: int):
+        self.key = key
+        self.src_port = src_port
+        self.packets = self.requests = self.responses = 0
+        self.sizes: Counter[int] = Counter()  # payload of FIRST and MIDDLE packets
+        self.largest = 0  # payload of any LAST or ONLY packet
+        self.low = self.high = self.latest = -1  # PSNs of the requests, unwrapped; high inclusive
+        self.latest_frame = 0
+        self.reads: list[tuple[int, int]] = []  # (DMA length, PSNs up to the next request)
+        self.votes_cast = 0
+        self._read: tuple[int, int] | None = None  # (PSN, DMA length) of the request before
+
+    def on_request(self, frame: Frame) -> None:
+        if self.low < 0:
+            self.low = self.high = frame.psn + (1 << 24)  # room below for late retransmissions
+        psn = unwrap(self.high, frame.psn)
+        if self._read and psn > self._read[0] and len(self.reads) < _MAX_READ_SAMPLES:
+            self.reads.append((self._read[1], psn - self._read[0]))
+        self._read = None
+        last = psn
+        if frame.info.operation == READ_REQUEST:
+            length = frame.reth()[2]
+            self._read = (psn, length)
+            last += max(0, (length - 1) // MTUS[0])
+        self.low, self.high, self.latest = min(self.low, psn), max(self.high, last), psn
+        self.latest_frame = frame.number
+
+    def vote_of(self, psn: int) -> int:
+        """How strongly a response with this PSN points to the requests of this flow."""
+        if self.low < 0:
+            return 0
+        near = unwrap(self.latest, psn)
+        if not max(self.low, self.latest - _RECENT) <= near <= self.high:
+            return 0
+        return _STRONG if near == self.latest else 1
+
+
+@dataclass
+class Survey:
+    """The result of the first pass."""
+
+    flows: dict[FlowKey, Flow] = field(default_factory=dict)
+    usable: bytearray = field(default_factory=bytearray)  # by frame number: 1 for the second pass
+    answers: dict[FlowKey, FlowKey] = field(default_factory=dict)  # requests -> responses
+    unclear: set[FlowKey] = field(default_factory=set)  # several flows could be the answer
+    frames: int = 0
+    roce: int = 0
+    judged: int = 0
+    dropped: int = 0
+    cut: int = 0  # by the snap length
+    last_ns: int = 0
+
+
+def run(capture: Capture, options: Options, report: Report) -> Survey:
+    survey = Survey()
+    votes: Counter[tuple[FlowKey, FlowKey]] = Counter()
+    by_pair: dict[tuple[bytes, bytes, int], list[Flow]] = {}
+    usable = survey.usable
+    usable.append(0)
+    for record in capture:
+        survey.frames += 1
+        frame = parse(record)
+        if frame is None:
+            usable.append(0)
+            continue
+        survey.roce += 1
+        survey.judged += options.judges(frame.src)
+        survey.dropped += frame.dropped
+        survey.cut += not frame.complete
+        survey.last_ns = max(survey.last_ns, frame.time_ns)
+        good = framing.check(frame, options, report)
+        usable.append(good)
+        if good and frame.info.service in (RC, UC, XRC):
+            _note_flow(frame, survey, by_pair, votes, report)
+    _pair(survey, votes, options, report)
+    return survey
+
+
+def _note_flow(frame: Frame, survey: Survey, by_pair, votes, report: Report) -> None:
+    key = flow_key(frame)
+    flow = survey.flows.get(key)
+    if flow is None:
+        flow = survey.flows[key] = Flow(key, frame.src_port)
+        by_pair.setdefault(key[:3], []).append(flow)
+    elif frame.src_port != flow.src_port:
+        report.add(
+            "udp-source-port-constant",
+            frame,
+            f"source port {frame.src_port}, was {flow.src_port} in this flow",
+        )
+        flow.src_port = frame.src_port
+    flow.packets += 1
+    info = frame.info
+    if info.position in (FIRST, MIDDLE):
+        flow.sizes[frame.payload_length] += 1
+    elif frame.payload_length > flow.largest:
+        flow.largest = frame.payload_length
+    if info.is_request:
+        flow.requests += 1
+        flow.on_request(frame)
+        return
+    flow.responses += 1
+    candidates = by_pair.get((frame.dst, frame.src, info.service), ())
+    if len(candidates) > 1 and flow.votes_cast >= _MAX_VOTES:
+        return
+    flow.votes_cast += 1
+    best: Flow | None = None
+    for candidate in candidates:
+        vote = candidate.vote_of(frame.psn)
+        if vote:
+            votes[candidate.key, key] += vote
+        if vote == _STRONG and (best is None or candidate.latest_frame > best.latest_frame):
+            best = candidate
+    if best:
+        votes[best.key, key] += _STRONG  # most responses follow their request closely
+
+
+def _pair(survey: Survey, votes, options: Options, report: Report) -> None:
+    """Joins flows to connections: most votes first, each flow once, unclear cases left out."""
+    both: Counter[tuple[FlowKey, FlowKey]] = Counter()
+    for (requests, responses), count in votes.items():
+        both[min(requests, responses), max(requests, responses)] += count
+    partner: dict[FlowKey, FlowKey] = {}
+    for one in survey.flows:
+        wanted = options.pairs.get(one[3])
+        other = (one[1], one[0], one[2], wanted)
+        if wanted is not None and other in survey.flows:
+            partner[one], partner[other] = other, one
+    unclear = survey.unclear
+    ranked = both.most_common()
+    for (one, other), count in ranked:
+        if one in partner or other in partner or one in unclear or other in unclear:
+            continue
+        rivals = [
+            pair
+            for pair, rival in ranked
+            if rival * 10 >= count * 9
+            and pair != (one, other)
+            and (one in pair) != (other in pair)
+            and not any(flow in partner for flow in pair)
+        ]
+        if rivals:
+            unclear.update((one, other))
+            continue
+        partner[one], partner[other] = other, one
+    _pair_the_only_ones(survey, partner)
+    survey.answers = partner
+    for key in unclear:
+        report.notes.append(
+            f"flow {address(key[0])} > {address(key[1])} QP 0x{key[3]:06x}: several flows could "
+            "answer it; requests and responses are not compared (use --pair)"
+        )
+
+
+def _pair_the_only_ones(survey: Survey, partner: dict[FlowKey, FlowKey]) -> None:
+    """Joins flows which no PSN joins, where only one flow of requests and one of responses is left
+    between two hosts."""
+    left: dict[tuple[bytes, bytes, int], list[Flow]] = {}
+    for key, flow in survey.flows.items():
+        if key not in partner and key not in survey.unclear:
+            left.setdefault(key[:3], []).append(flow)
+    for (src, dst, service), flows in left.items():
+        others = left.get((dst, src, service), [])
+        if len(flows) == len(others) == 1 and src != dst:
+            one, other = flows[0], others[0]
+            if not one.responses and not other.requests:
+                partner[one.key], partner[other.key] = other.key, one.key
+
+
+def path_mtu(flows: list[Flow], options: Options) -> int:
+    """The path MTU of a connection, from the packets of its flows."""
+    if options.pmtu:
+        return options.pmtu
+    sizes: Counter[int] = Counter()
+    for flow in flows:
+        sizes.update(flow.sizes)
+    for size, _ in sizes.most_common():
+        if size in MTUS:
+            return size
+    # No message had two packets: what single packets carried is a lower bound, and the PSNs that
+    # READ requests take tell more.
+    largest = max((flow.largest for flow in flows), default=0)
+    reads = [read for flow in flows for read in flow.reads]
+
+    def agreement(mtu: int) -> int:
+        return sum(max(1, -(-length // mtu)) == psns for length, psns in reads)
+
+    candidates = [mtu for mtu in MTUS if mtu >= largest] or [MTUS[-1]]
+    return max(candidates, key=lambda mtu: (agreement(mtu), mtu))

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include <rte_arp.h>
 #include <rte_ether.h>
 
+#include "stack/host_counters.h"
 #include "stack/ip_address.h"
 
 namespace rockhopper::stack {
@@ -17,14 +17,14 @@ namespace rockhopper::stack {
 struct ArpMessage {
   static constexpr std::size_t kSize = sizeof(rte_arp_hdr);
 
-  bool is_request;
-  rte_ether_addr sender_mac;
+  bool is_request = false;
+  rte_ether_addr sender_mac{};
   IpAddress sender_ip;
-  rte_ether_addr target_mac;
+  rte_ether_addr target_mac{};
   IpAddress target_ip;
 
-  /// Nothing if the message is short, not of this kind, or its sender's MAC cannot be one.
-  [[nodiscard]] static std::optional<ArpMessage> parse(std::span<const std::uint8_t> bytes);
+  /// Reads the message at the front of `bytes`; HostDrop::none if it is well formed.
+  [[nodiscard]] static HostDrop parse(std::span<const std::uint8_t> bytes, ArpMessage& message);
   void emit(std::span<std::uint8_t, kSize> out) const;
 };
 

@@ -19,6 +19,8 @@ constexpr std::uint8_t kAnnouncements = 2;                    // RFC 5227, secti
 constexpr std::uint8_t kLinkLocalPrefixLength = 64;
 constexpr std::uint16_t kMtuMin = RTE_IPV6_MIN_MTU;
 constexpr std::uint16_t kVlanIdMax = 4094;
+/// Room for the longest message that new_packet() is asked for.
+constexpr std::uint16_t kDataRoomMin = RTE_PKTMBUF_HEADROOM + 64;
 constexpr unsigned kPriorityShift = 13;  // of the PCP in a tag
 constexpr std::uint8_t kPriorityMax = 7;
 
@@ -29,6 +31,9 @@ Expected<std::unique_ptr<Host>> Host::create(const HostConfig& config) {
     return fail(ErrorCode::invalid_argument, "the host's MAC is not a station address");
   if (config.packet_pool == nullptr)
     return fail(ErrorCode::invalid_argument, "the host has no packet pool");
+  if (rte_pktmbuf_data_room_size(config.packet_pool) < kDataRoomMin)
+    return fail(ErrorCode::invalid_argument, "the packet pool's data room is below {} bytes",
+                kDataRoomMin);
   if (config.mtu < kMtuMin)
     return fail(ErrorCode::invalid_argument, "MTU {} is below {}", config.mtu, kMtuMin);
   if (config.vlan_id && (*config.vlan_id == 0 || *config.vlan_id > kVlanIdMax))

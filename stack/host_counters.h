@@ -13,41 +13,52 @@ namespace rockhopper::stack {
 // clang-format off
 
 /// Why the host did not use a received packet. The names serve as counters and as drop reasons.
-#define ROCKHOPPER_HOST_DROPS(X)                                                               \
-  X(ethernet_truncated)         /* shorter than an Ethernet (and VLAN) header */               \
-  X(ethernet_bad_source)        /* source is a group address or zero */                        \
-  X(ethernet_own_source)        /* a packet of ours came back */                               \
-  X(ethernet_not_ours)          /* for another station or group */                             \
-  X(ethernet_wrong_vlan)                                                                       \
-  X(ethernet_unknown_type)                                                                     \
-  X(arp_malformed)                                                                             \
-  X(arp_not_ours)               /* about addresses of others */                                \
-  X(ipv4_truncated)                                                                            \
-  X(ipv4_bad_version)                                                                          \
-  X(ipv4_bad_header_length)                                                                    \
-  X(ipv4_bad_total_length)                                                                     \
-  X(ipv4_bad_checksum)                                                                         \
-  X(ipv4_options)               /* neither RoCEv2 nor echo needs any */                        \
-  X(ipv4_fragment)                                                                             \
-  X(ipv6_truncated)                                                                            \
-  X(ipv6_bad_version)                                                                          \
-  X(ipv6_bad_payload_length)                                                                   \
-  X(ipv6_fragment)                                                                             \
-  X(ipv6_extension_header)                                                                     \
-  X(ip_bad_source)              /* unspecified, multicast, broadcast or loopback */            \
-  X(ip_own_source)              /* another station uses our address as its source */           \
-  X(ip_not_ours)                                                                               \
-  X(ip_unknown_protocol)                                                                       \
-  X(udp_truncated)                                                                             \
-  X(udp_bad_length)                                                                            \
-  X(udp_bad_checksum)                                                                          \
-  X(udp_no_listener)                                                                           \
-  X(icmp_malformed)             /* truncated, wrong checksum, wrong code */                    \
-  X(icmp_unsupported)           /* a message that we have no use for */                        \
-  X(icmp_rate_limited)                                                                         \
-  X(nd_bad_hop_limit)           /* not 255: it crossed a router */                             \
-  X(nd_malformed)               /* RFC 4861, sections 7.1.1 and 7.1.2 */                       \
-  X(nd_not_ours)                /* about addresses of others */                                \
+#define ROCKHOPPER_HOST_DROPS(X)                                                                \
+  X(ethernet_truncated)         /* shorter than an Ethernet (and VLAN) header */                \
+  X(ethernet_bad_source)        /* a group address or zero */                                   \
+  X(ethernet_own_source)        /* a packet of ours came back */                                \
+  X(ethernet_not_ours)          /* for another station */                                       \
+  X(ethernet_wrong_vlan)                                                                        \
+  X(ethernet_unknown_type)                                                                      \
+  X(arp_truncated)                                                                              \
+  X(arp_unsupported)            /* not request or reply for IPv4 over Ethernet */               \
+  X(arp_bad_sender)             /* its MAC is no station address */                             \
+  X(arp_not_ours)               /* about addresses of others */                                 \
+  X(ipv4_truncated)                                                                             \
+  X(ipv4_bad_version)                                                                           \
+  X(ipv4_bad_header_length)                                                                     \
+  X(ipv4_bad_total_length)                                                                      \
+  X(ipv4_bad_checksum)                                                                          \
+  X(ipv4_options)               /* neither RoCEv2 nor echo needs any */                         \
+  X(ipv4_fragment)                                                                              \
+  X(ipv6_truncated)                                                                             \
+  X(ipv6_bad_version)                                                                           \
+  X(ipv6_bad_payload_length)                                                                    \
+  X(ipv6_fragment)                                                                              \
+  X(ipv6_extension_header)                                                                      \
+  X(ipv6_mapped_address)        /* ::ffff:0:0/96 is for sockets, not for packets */             \
+  X(ip_bad_source)              /* unspecified, multicast, broadcast or loopback */             \
+  X(ip_own_source)              /* another station has our address as source */                 \
+  X(ip_not_ours)                                                                                \
+  X(ip_unknown_protocol)                                                                        \
+  X(udp_truncated)                                                                              \
+  X(udp_bad_length)                                                                             \
+  X(udp_bad_checksum)                                                                           \
+  X(udp_no_listener)                                                                            \
+  X(icmp_truncated)                                                                             \
+  X(icmp_bad_checksum)                                                                          \
+  X(icmp_bad_code)                                                                              \
+  X(icmp_group_echo)            /* every station of the group would answer */                   \
+  X(icmp_unsupported)           /* a message that we have no use for */                         \
+  X(icmp_rate_limited)                                                                          \
+  X(nd_bad_hop_limit)           /* not 255: it crossed a router */                              \
+  X(nd_bad_length)                                                                              \
+  X(nd_bad_code)                                                                                \
+  X(nd_bad_target)              /* no unicast address */                                        \
+  X(nd_bad_option)                                                                              \
+  X(nd_bad_source)              /* unspecified where it must not be */                          \
+  X(nd_bad_destination)         /* multicast where it must not be, or the other way */          \
+  X(nd_not_ours)                /* about addresses of others */                                 \
   X(duplicate_address)          /* another station claims an address of ours */
 
 /// What else the host counts.

@@ -31,41 +31,39 @@ IcmpStart read_start(const rte_mbuf* packet, std::uint32_t offset) {
 }  // namespace
 
 HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
-  if (frame.ip.payload_length < kHeaderSize) return HostDrop::icmp_malformed;
+  const std::uint16_t length = frame.ip.payload_length;
+  if (length < kHeaderSize) return HostDrop::icmp_truncated;
+  if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff)
+    return HostDrop::icmp_bad_checksum;
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
   if (start.type != RTE_IP_ICMP_ECHO_REQUEST) return HostDrop::icmp_unsupported;
-  if (start.code != 0 || frame.ip.payload_length < kEchoHeaderSize ||
-      raw_checksum(frame.packet, frame.l4_offset(), frame.ip.payload_length) != 0xffff)
-    return HostDrop::icmp_malformed;
+  if (start.code != 0) return HostDrop::icmp_bad_code;
   return reply_to_echo(frame, RTE_IP_ICMP_ECHO_REPLY, now_ns);
 }
 
 HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
   const IpHeader& ip = frame.ip;
-  if (ip.payload_length < kHeaderSize) return HostDrop::icmp_malformed;
-  const std::uint16_t sum = add_checksums(
-      pseudo_header_checksum(ip.source, ip.destination, ip.protocol, ip.payload_length),
-      raw_checksum(frame.packet, frame.l4_offset(), ip.payload_length));
-  if (sum != 0xffff) return HostDrop::icmp_malformed;
+  const std::uint16_t length = ip.payload_length;
+  if (length < kHeaderSize) return HostDrop::icmp_truncated;
+  const std::uint16_t sum =
+      add_checksums(pseudo_header_checksum(ip.source, ip.destination, ip.protocol, length),
+                    raw_checksum(frame.packet, frame.l4_offset(), length));
+  if (sum != 0xffff) return HostDrop::icmp_bad_checksum;
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
-  switch (start.type) {
-    case kNeighbourSolicitation:
-    case kNeighbourAdvertisement:
-      return receive_neighbour_message(frame, now_ns);
-    case kIcmpv6EchoRequest:
-      // Not to groups: one request would draw an answer from every station.
-      if (start.code != 0 || ip.payload_length < kEchoHeaderSize || ip.source.is_unspecified() ||
-          ip.destination.is_multicast())
-        return HostDrop::icmp_malformed;
-      return reply_to_echo(frame, kIcmpv6EchoReply, now_ns);
-    default:
-      return HostDrop::icmp_unsupported;
-  }
+  if (start.type == kNeighbourSolicitation || start.type == kNeighbourAdvertisement)
+    return receive_neighbour_message(frame, now_ns);
+  // Only a solicitation may come from nowhere.
+  if (ip.source.is_unspecified()) return HostDrop::ip_bad_source;
+  if (start.type != kIcmpv6EchoRequest) return HostDrop::icmp_unsupported;
+  if (start.code != 0) return HostDrop::icmp_bad_code;
+  if (ip.destination.is_multicast()) return HostDrop::icmp_group_echo;
+  return reply_to_echo(frame, kIcmpv6EchoReply, now_ns);
 }
 
 /// Sends the message back with another type. The copy is of our own pool, so that the request may
 /// be shared, chained, or have lost its VLAN tag to the NIC.
 HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::uint64_t now_ns) {
+  if (frame.ip.payload_length < kEchoHeaderSize) return HostDrop::icmp_truncated;
   if (!echo_replies_.take(now_ns)) return HostDrop::icmp_rate_limited;
   rte_mbuf* reply = rte_pktmbuf_copy(frame.packet, config_.packet_pool, frame.l4_offset(),
                                      frame.ip.payload_length);
@@ -76,7 +74,7 @@ HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::u
   reply->ol_flags = 0;
   reply->tx_offload = 0;
   reply->vlan_tci = 0;
-  // The copy's first segment holds kEchoHeaderSize bytes: new_packet() asks more of the pool.
+  // create() made sure that a first segment has room for more than that.
   auto* message = rte_pktmbuf_mtod(reply, std::uint8_t*);
   message[0] = reply_type;
   message[kChecksumOffset] = 0;

@@ -20,63 +20,65 @@ constexpr std::uint16_t kNeighbourMessageMax = 1280;
 }  // namespace
 
 HostDrop Host::receive_arp(const Frame& frame, std::uint64_t now_ns) {
-  const auto message = ArpMessage::parse(frame.l3_bytes());
-  if (!message) return HostDrop::arp_malformed;
-  if (owns(message->sender_ip)) {
-    defend(message->sender_ip, now_ns);
+  ArpMessage message;
+  const HostDrop reason = ArpMessage::parse(frame.l3_bytes(), message);
+  if (reason != HostDrop::none) return reason;
+  if (owns(message.sender_ip)) {
+    defend(message.sender_ip, now_ns);
     return HostDrop::duplicate_address;
   }
-  const bool to_us = owns(message->target_ip);
+  const bool to_us = owns(message.target_ip);
   // RFC 5227, section 1.1: a probe has no sender's address and teaches none.
-  const bool is_probe = message->sender_ip.is_unspecified();
-  if (!is_probe && addresses_.on_link(message->sender_ip) && !message->sender_ip.is_multicast()) {
-    if (message->is_request) {
-      neighbours_.learn(message->sender_ip, message->sender_mac, to_us, now_ns);
+  const bool is_probe = message.sender_ip.is_unspecified();
+  if (!is_probe && addresses_.on_link(message.sender_ip) && !message.sender_ip.is_multicast()) {
+    if (message.is_request) {
+      neighbours_.learn(message.sender_ip, message.sender_mac, to_us, now_ns);
     } else {
-      neighbours_.advertise(message->sender_ip, message->sender_mac, to_us, true, now_ns);
+      neighbours_.advertise(message.sender_ip, message.sender_mac, to_us, true, now_ns);
     }
   }
   if (!to_us) return HostDrop::arp_not_ours;
-  if (!message->is_request) return HostDrop::none;
-  const ArpMessage reply{false, config_.mac, message->target_ip, message->sender_mac,
-                         message->sender_ip};
-  if (send_arp(reply, message->sender_mac)) counters_.add(HostEvent::arp_replies_sent);
+  if (!message.is_request) return HostDrop::none;
+  const ArpMessage reply{false, config_.mac, message.target_ip, message.sender_mac,
+                         message.sender_ip};
+  if (send_arp(reply, message.sender_mac)) counters_.add(HostEvent::arp_replies_sent);
   return HostDrop::none;
 }
 
 HostDrop Host::receive_neighbour_message(const Frame& frame, std::uint64_t now_ns) {
   const IpHeader& ip = frame.ip;
   if (ip.hop_limit != kNeighbourHopLimit) return HostDrop::nd_bad_hop_limit;
-  if (ip.payload_length > kNeighbourMessageMax) return HostDrop::nd_malformed;
+  if (ip.payload_length > kNeighbourMessageMax) return HostDrop::nd_bad_length;
   std::uint8_t copy[kNeighbourMessageMax];
   const auto* bytes = static_cast<const std::uint8_t*>(
       rte_pktmbuf_read(frame.packet, frame.l4_offset(), ip.payload_length, copy));
-  const auto message =
-      NeighbourMessage::parse({bytes, ip.payload_length}, ip.source, ip.destination);
-  if (!message) return HostDrop::nd_malformed;
-  if (!message->is_solicitation) {
-    if (owns(message->target)) return HostDrop::duplicate_address;
-    neighbours_.advertise(message->target, message->link_address, message->solicited,
-                          message->override_mac, now_ns);
+  NeighbourMessage message;
+  const HostDrop reason =
+      NeighbourMessage::parse({bytes, ip.payload_length}, ip.source, ip.destination, message);
+  if (reason != HostDrop::none) return reason;
+  if (!message.is_solicitation) {
+    if (owns(message.target)) return HostDrop::duplicate_address;
+    neighbours_.advertise(message.target, message.link_address, message.solicited,
+                          message.override_mac, now_ns);
     return HostDrop::none;
   }
-  if (!owns(message->target)) return HostDrop::nd_not_ours;
+  if (!owns(message.target)) return HostDrop::nd_not_ours;
   NeighbourMessage reply;
   reply.override_mac = true;
-  reply.target = message->target;
+  reply.target = message.target;
   reply.link_address = config_.mac;
   bool sent = false;
   if (ip.source.is_unspecified()) {
     // Somebody wants our address: everyone shall know that it is taken (RFC 4861, section 7.2.4).
-    sent = send_neighbour_message(reply, message->target, kAllNodesGroup,
+    sent = send_neighbour_message(reply, message.target, kAllNodesGroup,
                                   multicast_mac(kAllNodesGroup));
   } else {
     const rte_ether_addr& mac =
-        message->link_address ? *message->link_address : frame.ethernet.source;
-    if (message->link_address)
+        message.link_address ? *message.link_address : frame.ethernet.source;
+    if (message.link_address)
       neighbours_.learn(ip.source, mac, addresses_.on_link(ip.source), now_ns);
     reply.solicited = true;
-    sent = send_neighbour_message(reply, message->target, ip.source, mac);
+    sent = send_neighbour_message(reply, message.target, ip.source, mac);
   }
   if (sent) counters_.add(HostEvent::neighbour_advertisements_sent);
   return HostDrop::none;

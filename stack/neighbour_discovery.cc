@@ -3,6 +3,7 @@
 #include "stack/neighbour_discovery.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace rockhopper::stack {
@@ -17,7 +18,8 @@ constexpr std::uint8_t kSourceLinkAddress = 1;
 constexpr std::uint8_t kTargetLinkAddress = 2;
 constexpr std::size_t kOptionUnit = 8;  // option lengths count units of 8 bytes
 
-/// Finds the link-layer address option of type `wanted`; false if an option is malformed.
+/// Reads the link-layer address option of type `wanted` if there is one; false if an option is
+/// malformed.
 bool parse_options(std::span<const std::uint8_t> options, std::uint8_t wanted,
                    std::optional<rte_ether_addr>& link_address) {
   while (!options.empty()) {
@@ -44,30 +46,29 @@ bool is_solicited_node_group(const IpAddress& address) {
 
 }  // namespace
 
-std::optional<NeighbourMessage> NeighbourMessage::parse(std::span<const std::uint8_t> bytes,
-                                                        const IpAddress& source,
-                                                        const IpAddress& destination) {
-  if (bytes.size() < kFixedSize) return std::nullopt;
-  NeighbourMessage message;
+HostDrop NeighbourMessage::parse(std::span<const std::uint8_t> bytes, const IpAddress& source,
+                                 const IpAddress& destination, NeighbourMessage& message) {
+  if (bytes.size() < kFixedSize) return HostDrop::nd_bad_length;
   message.is_solicitation = bytes[0] == kNeighbourSolicitation;
-  if (!message.is_solicitation && bytes[0] != kNeighbourAdvertisement) return std::nullopt;
-  if (bytes[1] != 0) return std::nullopt;
-  std::memcpy(message.target.bytes.data(), &bytes[kTargetOffset], message.target.bytes.size());
-  if (message.target.is_multicast() || message.target.is_unspecified() || message.target.is_ipv4())
-    return std::nullopt;
+  assert(message.is_solicitation || bytes[0] == kNeighbourAdvertisement);
+  if (bytes[1] != 0) return HostDrop::nd_bad_code;
+  IpAddress& target = message.target;
+  std::memcpy(target.bytes.data(), &bytes[kTargetOffset], target.bytes.size());
+  if (target.is_multicast() || target.is_unspecified() || target.is_ipv4())
+    return HostDrop::nd_bad_target;
   const std::uint8_t wanted = message.is_solicitation ? kSourceLinkAddress : kTargetLinkAddress;
-  if (!parse_options(bytes.subspan(kFixedSize), wanted, message.link_address)) return std::nullopt;
+  if (!parse_options(bytes.subspan(kFixedSize), wanted, message.link_address))
+    return HostDrop::nd_bad_option;
   if (message.is_solicitation) {
-    if (source.is_unspecified() &&
-        (!is_solicited_node_group(destination) || message.link_address.has_value()))
-      return std::nullopt;
-    return message;
+    if (!source.is_unspecified()) return HostDrop::none;
+    if (!is_solicited_node_group(destination)) return HostDrop::nd_bad_destination;
+    return message.link_address ? HostDrop::nd_bad_option : HostDrop::none;
   }
   message.solicited = (bytes[kFlagsOffset] & kSolicitedFlag) != 0;
   message.override_mac = (bytes[kFlagsOffset] & kOverrideFlag) != 0;
-  if (source.is_unspecified() || (message.solicited && destination.is_multicast()))
-    return std::nullopt;
-  return message;
+  if (source.is_unspecified()) return HostDrop::nd_bad_source;
+  if (message.solicited && destination.is_multicast()) return HostDrop::nd_bad_destination;
+  return HostDrop::none;
 }
 
 std::size_t NeighbourMessage::emit(std::span<std::uint8_t, kSizeMax> out) const {

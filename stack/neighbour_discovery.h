@@ -8,6 +8,7 @@
 
 #include <rte_ether.h>
 
+#include "stack/host_counters.h"
 #include "stack/ip_address.h"
 
 namespace rockhopper::stack {
@@ -35,11 +36,11 @@ struct NeighbourMessage {
   /// Of the source (solicitation) or of the target (advertisement).
   std::optional<rte_ether_addr> link_address;
 
-  /// Reads the ICMPv6 message `bytes` that came from `source` to `destination`. Nothing if it
-  /// violates section 7.1.1 or 7.1.2; hop limit and checksum are the caller's to check.
-  [[nodiscard]] static std::optional<NeighbourMessage> parse(std::span<const std::uint8_t> bytes,
-                                                             const IpAddress& source,
-                                                             const IpAddress& destination);
+  /// Reads the ICMPv6 message `bytes` that came from `source` to `destination` and whose type is
+  /// one of the two. Checks all that sections 7.1.1 and 7.1.2 ask for but hop limit and checksum.
+  /// Returns HostDrop::none if all is well.
+  [[nodiscard]] static HostDrop parse(std::span<const std::uint8_t> bytes, const IpAddress& source,
+                                      const IpAddress& destination, NeighbourMessage& message);
   /// Writes the message with checksum 0 and returns its length.
   std::size_t emit(std::span<std::uint8_t, kSizeMax> out) const;
 };

@@ -14,7 +14,7 @@ namespace rockhopper::wire {
 
 enum class AethKind : std::uint8_t { ack, rnr_nak, reserved, nak };
 
-/// IBTA vol. 1, 9.7.5.2.1.
+/// IBTA vol. 1, 9.7.5.2.
 enum class NakCode : std::uint8_t {
   psn_sequence_error = 0,
   invalid_request = 1,
@@ -26,7 +26,7 @@ enum class NakCode : std::uint8_t {
 /// Credit code of a responder that grants no end-to-end credits: the requester is not limited.
 inline constexpr std::uint8_t kCreditCodeUnlimited = 31;
 
-/// ACK extended transport header (IBTA vol. 1, 9.3.4 and 9.7.5).
+/// ACK extended transport header (IBTA vol. 1, 9.3 and 9.7.5).
 struct Aeth {
   static constexpr std::size_t kSize = 4;
 
@@ -74,7 +74,7 @@ struct Aeth {
   }
 };
 
-/// Receive credits that credit code 0 to 30 stands for (IBTA vol. 1, 9.7.7.2.4); nothing for 31
+/// Receive credits that credit code 0 to 30 stands for (IBTA vol. 1, 9.7.7.2); nothing for 31
 /// and above: no limit.
 [[nodiscard]] constexpr std::optional<std::uint32_t> credit_count(std::uint8_t code) {
   if (code >= kCreditCodeUnlimited) {

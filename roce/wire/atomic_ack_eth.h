@@ -10,7 +10,7 @@
 
 namespace rockhopper::wire {
 
-/// Atomic acknowledge extended transport header (IBTA vol. 1, 9.5.3).
+/// Atomic acknowledge extended transport header (IBTA vol. 1, 9.3).
 struct AtomicAckEth {
   static constexpr std::size_t kSize = 8;
 

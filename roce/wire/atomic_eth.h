@@ -10,7 +10,7 @@
 
 namespace rockhopper::wire {
 
-/// Atomic extended transport header (IBTA vol. 1, 9.3.5).
+/// Atomic extended transport header (IBTA vol. 1, 9.3).
 struct AtomicEth {
   static constexpr std::size_t kSize = 28;
 

@@ -15,7 +15,7 @@ namespace rockhopper::wire {
 /// The partition key of RoCE: full member of the default partition.
 inline constexpr std::uint16_t kDefaultPkey = 0xffff;
 
-/// Base transport header (IBTA vol. 1, 9.2; FECN and BECN as in RoCEv2, annex A17.9.2).
+/// Base transport header (IBTA vol. 1, 9.2; FECN and BECN: annex A10).
 struct Bth {
   static constexpr std::size_t kSize = 12;
 

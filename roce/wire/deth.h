@@ -11,7 +11,7 @@
 
 namespace rockhopper::wire {
 
-/// Datagram extended transport header (IBTA vol. 1, 9.3.2).
+/// Datagram extended transport header (IBTA vol. 1, 9.3).
 struct Deth {
   static constexpr std::size_t kSize = 8;
 

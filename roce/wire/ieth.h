@@ -10,7 +10,7 @@
 
 namespace rockhopper::wire {
 
-/// Invalidate extended transport header (IBTA vol. 1, 9.3.7).
+/// Invalidate extended transport header (IBTA vol. 1, 9.3).
 struct Ieth {
   static constexpr std::size_t kSize = 4;
 

@@ -10,7 +10,7 @@
 
 namespace rockhopper::wire {
 
-/// Immediate data (IBTA vol. 1, 9.3.6).
+/// Immediate data (IBTA vol. 1, 9.3).
 struct ImmDt {
   static constexpr std::size_t kSize = 4;
 

@@ -9,7 +9,7 @@
 
 namespace rockhopper::wire {
 
-/// A queue pair number: 24 bits (IBTA vol. 1, 9.2.5).
+/// A queue pair number: 24 bits (IBTA vol. 1, 9.2).
 struct Qpn {
   std::uint32_t value = 0;  ///< 0 to 2^24 - 1
 

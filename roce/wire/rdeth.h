@@ -10,7 +10,7 @@
 
 namespace rockhopper::wire {
 
-/// Reliable datagram extended transport header (IBTA vol. 1, 9.3.1).
+/// Reliable datagram extended transport header (IBTA vol. 1, 9.3).
 struct Rdeth {
   static constexpr std::size_t kSize = 4;
 

@@ -10,7 +10,7 @@
 
 namespace rockhopper::wire {
 
-/// RDMA extended transport header (IBTA vol. 1, 9.3.3).
+/// RDMA extended transport header (IBTA vol. 1, 9.3).
 struct Reth {
   static constexpr std::size_t kSize = 16;
 

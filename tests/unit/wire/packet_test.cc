@@ -167,7 +167,7 @@ TEST(Packet, BytesAfterThePacketAreNotLookedAt) {
   EXPECT_EQ(parse(packet, packet.size(), length - 4, headers), ParseResult::too_short);
 }
 
-TEST(Packet_9_2_4, OnlyVersionZeroIsTaken) {
+TEST(Packet_9_2, OnlyVersionZeroIsTaken) {
   std::mt19937_64 random(test::seed());
   for (std::uint8_t version = 1; version < 16; ++version) {
     Bytes packet = make_packet(random, 0x04, 8);
@@ -204,7 +204,7 @@ TEST(Packet, LengthMustBeAMultipleOfFourUpTo65535) {
   EXPECT_EQ(parse(packet, packet.size(), SIZE_MAX - 3, headers), ParseResult::bad_length);
 }
 
-TEST(Packet_9_2_3, PaddingMustHaveBytesToStandIn) {
+TEST(Packet_9_2, PaddingMustHaveBytesToStandIn) {
   std::mt19937_64 random(test::seed());
   for (const std::uint8_t opcode : opcodes_where(&OpcodeInfo::defined)) {
     for (unsigned pad = 1; pad < 4; ++pad) {

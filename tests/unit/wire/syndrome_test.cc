@@ -41,7 +41,7 @@ constexpr std::array<std::uint32_t, 31> kCredits = {
     0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,  192,
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
 
-TEST(Credits_9_7_7_2_4, CodesStandForTheTabledCounts) {
+TEST(Credits_9_7_7_2, CodesStandForTheTabledCounts) {
   for (std::uint8_t code = 0; code < kCredits.size(); ++code) {
     EXPECT_EQ(credit_count(code), kCredits[code]) << unsigned{code};
   }
@@ -49,7 +49,7 @@ TEST(Credits_9_7_7_2_4, CodesStandForTheTabledCounts) {
   EXPECT_EQ(credit_count(255), std::nullopt);
 }
 
-TEST(Credits_9_7_7_2_4, EncodingNeverPromisesMoreThanThereIs) {
+TEST(Credits_9_7_7_2, EncodingNeverPromisesMoreThanThereIs) {
   std::uint8_t expected = 0;
   for (std::uint32_t count = 0; count < 40'000; ++count) {
     while (expected + 1u < kCredits.size() && kCredits[expected + 1] <= count) ++expected;

@@ -134,7 +134,7 @@ std::vector<std::string> embedded_arguments(const EmbeddedConfig& config) {
       "--no-shconf",
       fmt::format("--file-prefix=rockhopper-{}", getpid()),
       "--log-level=warning",
-      "--log-level=telemetry:error",
+      "--log-level=lib.telemetry:error",
       "--lcores",
       lcore_map(config.lcores),
   };

@@ -14,8 +14,7 @@
 
 namespace rockhopper::stack {
 
-/// What one direction did. Every packet offered leaves as delivered, under one of the drop
-/// counters, or waits; a duplicate counts as offered too.
+/// What one direction did: offered + duplicated = delivered + lost + dropped_* + those that wait.
 struct FaultCounters {
   Counter offered;
   Counter delivered;
@@ -58,6 +57,7 @@ class FaultInjector final : public Link {
 
  private:
   static constexpr std::uint16_t kBurst = 32;
+  void begin(std::uint64_t now_ns);
   void drain_tx(std::uint64_t now_ns);
 
   Link& inner_;
@@ -65,6 +65,7 @@ class FaultInjector final : public Link {
   std::unique_ptr<FaultLane> tx_;
   std::array<rte_mbuf*, kBurst> tx_due_{};  ///< left the lane, not yet taken by inner_
   std::uint16_t tx_due_count_ = 0;
+  bool begun_ = false;
 };
 
 }  // namespace rockhopper::stack

@@ -17,7 +17,7 @@ struct MemifConfig {
   std::string device = "net_memif0";
   std::string socket{};  ///< path; empty: "memif.sock" in runtime_directory(). At most 107 bytes.
   std::uint32_t id = 0;  ///< of the link; equal at both ends, unique for a socket
-  std::uint16_t buffer_size = 8192;  ///< a frame of path MTU 4096 fits one
+  std::uint16_t buffer_size = 0;  ///< 0: what the MTU of the port needs, as one frame must fit one
   std::uint8_t ring_size_log2 = 10;  ///< 1 to 14
 };
 

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,7 +30,9 @@ struct PcapCounters {
 /// Captures what passes a link into a pcapng file: both directions, nanoseconds, and for received
 /// packets that were dropped above a comment "drop: REASON". Packets of a burst wait until the next
 /// rx_burst for that. A failing file (disk full) ends the capture with one message and never
-/// disturbs the traffic; the file stays readable, as only whole blocks are written to it.
+/// disturbs the traffic; the file stays readable, as only whole blocks are written to it. Outgoing
+/// packets show the IPv4 checksum that the device will fill in. Comments need this to be the
+/// outermost link: another that copies packets above it hides which packet a drop concerns.
 class PcapWriter final : public Link, public DropObserver {
  public:
   /// `inner` is not owned. Creates or truncates the file.
@@ -72,6 +75,7 @@ class PcapWriter final : public Link, public DropObserver {
   void encode_staged();
   void encode(const Record& record);
   void write_out();
+  void give_up(std::size_t written, int error);
   void write_headers();
 
   Link& inner_;
@@ -82,7 +86,6 @@ class PcapWriter final : public Link, public DropObserver {
   std::vector<Record> records_;
   std::vector<std::uint8_t> staged_;  ///< bytes of records_
   std::vector<std::uint8_t> blocks_;  ///< finished blocks, not yet in the file
-  std::uint64_t blocks_packets_ = 0;  ///< packets among them
   PcapCounters counters_;
 };
 

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_mempool.h>
 
@@ -47,7 +48,6 @@ class Port;
 struct PortQueueCounters {
   Counter rx_packets;
   Counter rx_bytes;
-  Counter rx_error_packets;  ///< marked bad by the driver (truncated); freed
   Counter tx_packets;
   Counter tx_bytes;
   Counter tx_backpressure;  ///< packets handed back because the device took no more
@@ -72,7 +72,9 @@ class PortQueue final : public Link {
 
  private:
   enum class Fit : std::uint8_t { ok, rejected, no_mbuf };
+  /// Puts a linear copy in place of a chain that the driver cannot send.
   [[nodiscard]] Fit fit(rte_mbuf*& packet);
+  [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count);
 
   Port& port_;
   std::uint16_t index_;
@@ -106,18 +108,24 @@ class Port {
   /// Polls link_up() once a millisecond of real time; false after `timeout_ms`. Control path only.
   [[nodiscard]] bool wait_for_link(std::uint32_t timeout_ms) const;
 
-  /// The driver's rte_eth_stats and extended statistics and the sums of the queues' counters, by
-  /// name. Any thread. Calls `visit(context, name, value)`.
+  /// The driver's rte_eth_stats under their own names and the sums of the queues' counters. Any
+  /// thread. Calls `visit(context, name, value)`.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
-  /// One of the driver's extended statistics.
-  [[nodiscard]] std::optional<std::uint64_t> xstat(const std::string& name) const;
+  /// The driver's extended statistics by name. Any thread.
+  [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> xstats() const;
 
  private:
   friend class PortQueue;
   Port() = default;
+  [[nodiscard]] Expected<void> attach(const PortConfig& config);
+  [[nodiscard]] Expected<void> configure(const PortConfig& config);
+  [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
+  [[nodiscard]] Expected<void> start(const PortConfig& config);
 
   std::uint16_t port_id_ = 0;
+  std::uint64_t owner_id_ = RTE_ETH_DEV_NO_OWNER;
+  std::string devargs_;  ///< as completed; empty for a device that was there
   std::string name_;
   std::string driver_;
   rte_ether_addr mac_{};

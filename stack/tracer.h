@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -31,7 +32,7 @@ class Tracer final : public Link {
   [[nodiscard]] std::uint16_t mtu() const override { return inner_.mtu(); }
 
  private:
-  void trace(const char* direction, const rte_mbuf* packet, const std::string& text,
+  void trace(const char* direction, std::uint32_t length, const std::string& text,
              std::uint64_t now_ns);
 
   Link& inner_;

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/fault_lane.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <optional>
+
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "stack/checksum_offload.h"
+
+namespace rockhopper::stack {
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint16_t kRoceUdpPort = 4791;
+
+enum class Stream : std::uint64_t { loss, corruption, duplication, reordering, jitter, black_hole };
+
+Random stream(std::uint64_t seed, std::uint64_t direction, Stream kind) {
+  // Starting points far apart: each is an output of a generator, not a neighbour of another.
+  Random root(seed);
+  const std::uint64_t index = direction * 16 + static_cast<std::uint64_t>(kind);
+  return Random(root.next() ^ Random(index).next());
+}
+
+template <typename T>
+std::optional<T> read_at(const rte_mbuf* packet, std::uint32_t offset) {
+  T value;
+  const void* data = rte_pktmbuf_read(packet, offset, sizeof(T), &value);
+  if (data == nullptr) return std::nullopt;
+  if (data != &value) std::memcpy(&value, data, sizeof(T));
+  return value;
+}
+
+/// Where the BTH of a RoCEv2 packet begins. Only as much checking as this needs.
+std::optional<std::uint32_t> bth_offset(const rte_mbuf* packet) {
+  const auto ether = read_at<rte_ether_hdr>(packet, 0);
+  if (!ether) return std::nullopt;
+  std::uint32_t offset = sizeof(rte_ether_hdr);
+  rte_be16_t type = ether->ether_type;
+  if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)) {
+    const auto vlan = read_at<rte_vlan_hdr>(packet, offset);
+    if (!vlan) return std::nullopt;
+    type = vlan->eth_proto;
+    offset += static_cast<std::uint32_t>(sizeof(rte_vlan_hdr));
+  }
+  if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
+    const auto ip = read_at<rte_ipv4_hdr>(packet, offset);
+    if (!ip || ip->next_proto_id != IPPROTO_UDP) return std::nullopt;
+    offset += rte_ipv4_hdr_len(&*ip);
+  } else if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
+    const auto ip = read_at<rte_ipv6_hdr>(packet, offset);
+    if (!ip || ip->proto != IPPROTO_UDP) return std::nullopt;
+    offset += static_cast<std::uint32_t>(sizeof(rte_ipv6_hdr));
+  } else {
+    return std::nullopt;
+  }
+  const auto udp = read_at<rte_udp_hdr>(packet, offset);
+  if (!udp || udp->dst_port != rte_cpu_to_be_16(kRoceUdpPort)) return std::nullopt;
+  return offset + static_cast<std::uint32_t>(sizeof(rte_udp_hdr));
+}
+
+}  // namespace
+
+FaultLane::FaultLane(const FaultRates& rates, std::uint64_t seed, std::uint64_t direction,
+                     rte_mempool* pool)
+    : rates_(rates),
+      pool_(pool),
+      loss_(stream(seed, direction, Stream::loss)),
+      corruption_(stream(seed, direction, Stream::corruption)),
+      duplication_(stream(seed, direction, Stream::duplication)),
+      reordering_(stream(seed, direction, Stream::reordering)),
+      jitter_(stream(seed, direction, Stream::jitter)),
+      black_holes_(stream(seed, 0, Stream::black_hole)),
+      departures_(rates.rate_bits_per_s == 0 ? 0 : std::max(rates.queue_packets, 1u)) {
+  waiting_.reserve(kCapacity);
+}
+
+FaultLane::~FaultLane() {
+  for (const Waiting& waiting : waiting_) rte_pktmbuf_free(waiting.packet);
+}
+
+void FaultLane::begin(std::uint64_t now_ns) {
+  begin_ns_ = now_ns;
+  if (rates_.black_hole.interval_ns != 0) schedule_black_hole(now_ns);
+}
+
+void FaultLane::schedule_black_hole(std::uint64_t from_ns) {
+  const BlackHole& hole = rates_.black_hole;
+  hole_begin_ns_ = from_ns + black_holes_.below(2 * hole.interval_ns + 1);
+  hole_end_ns_ = hole_begin_ns_ + hole.length_min_ns +
+                 black_holes_.below(hole.length_max_ns - hole.length_min_ns + 1);
+}
+
+bool FaultLane::in_black_hole(std::uint64_t now_ns) {
+  const BlackHole& hole = rates_.black_hole;
+  const std::uint64_t age_ns = now_ns - begin_ns_;
+  if (age_ns >= hole.fixed_start_ns && age_ns - hole.fixed_start_ns < hole.fixed_length_ns) {
+    return true;
+  }
+  if (hole.interval_ns == 0) return false;
+  while (now_ns >= hole_end_ns_) schedule_black_hole(hole_end_ns_);
+  return now_ns >= hole_begin_ns_;
+}
+
+bool FaultLane::matches(OpcodeDrop& drop, const rte_mbuf* packet) const {
+  if (drop.limit == 0) return false;
+  const auto bth = bth_offset(packet);
+  if (!bth) return false;
+  const auto opcode = read_at<std::uint8_t>(packet, *bth);
+  if (!opcode || *opcode < drop.first || *opcode > drop.last) return false;
+  if (!drop.match_offset) return true;
+  return read_at<std::uint8_t>(packet, *bth + *drop.match_offset) == drop.match_value;
+}
+
+Counter* FaultLane::reason_to_drop(const rte_mbuf* packet, std::uint64_t now_ns) {
+  if (rates_.drop_every != 0 && counters_.offered.value() % rates_.drop_every == 0) {
+    return &counters_.dropped_nth;
+  }
+  for (OpcodeDrop& drop : rates_.drop_opcodes) {
+    if (matches(drop, packet)) {
+      --drop.limit;
+      return &counters_.dropped_opcode;
+    }
+  }
+  if (in_black_hole(now_ns)) return &counters_.dropped_black_hole;
+  if (loss_.chance(rates_.loss)) return &counters_.lost;
+  return nullptr;
+}
+
+rte_mbuf* FaultLane::corrupt(rte_mbuf* packet) {
+  // A copy, as others may hold references to the same bytes.
+  rte_mbuf* copy = packet->pkt_len == 0 ? nullptr : rte_pktmbuf_copy(packet, pool_, 0, UINT32_MAX);
+  if (copy == nullptr) {
+    counters_.copy_failed.add();
+    return packet;
+  }
+  // Else the device would mend a damaged IPv4 header.
+  fill_offloaded_checksum(copy, rte_pktmbuf_mtod(copy, std::uint8_t*), copy->data_len);
+  copy->ol_flags &= ~RTE_MBUF_F_TX_IP_CKSUM;
+
+  const std::uint64_t bit = corruption_.below(std::uint64_t{copy->pkt_len} * 8);
+  auto byte = static_cast<std::uint32_t>(bit / 8);
+  rte_mbuf* part = copy;
+  for (; byte >= part->data_len; part = part->next) byte -= part->data_len;
+  *rte_pktmbuf_mtod_offset(part, std::uint8_t*, byte) ^= static_cast<std::uint8_t>(1u << (bit % 8));
+  rte_pktmbuf_free(packet);
+  counters_.corrupted.add();
+  return copy;
+}
+
+void FaultLane::offer(rte_mbuf* packet, std::uint64_t now_ns) {
+  assert(room() > 0);
+  counters_.offered.add();
+  if (Counter* reason = reason_to_drop(packet, now_ns); reason != nullptr) {
+    reason->add();
+    rte_pktmbuf_free(packet);
+    return;
+  }
+  if (corruption_.chance(rates_.corrupt)) packet = corrupt(packet);
+  rte_mbuf* duplicate = nullptr;
+  std::uint64_t duplicate_extra_ns = 0;
+  if (duplication_.chance(rates_.duplicate)) {
+    duplicate_extra_ns = duplication_.below(rates_.duplicate_max_ns + 1);
+    duplicate = rte_pktmbuf_copy(packet, pool_, 0, UINT32_MAX);
+    (duplicate != nullptr ? counters_.duplicated : counters_.copy_failed).add();
+  }
+  pass(packet, now_ns, 0);
+  if (duplicate != nullptr) pass(duplicate, now_ns, duplicate_extra_ns);
+}
+
+void FaultLane::pass(rte_mbuf* packet, std::uint64_t now_ns, std::uint64_t extra_ns) {
+  std::uint64_t release_ns = now_ns;
+  if (rates_.rate_bits_per_s != 0 && !through_rate(packet, now_ns, release_ns)) {
+    counters_.dropped_queue_full.add();
+    rte_pktmbuf_free(packet);
+    return;
+  }
+  release_ns += rates_.delay_ns + jitter_.below(rates_.jitter_ns + 1);
+  release_ns = std::max(release_ns, last_release_ns_);
+  if (extra_ns == 0 && reordering_.chance(rates_.reorder)) {
+    extra_ns = 1 + reordering_.below(rates_.reorder_max_ns);
+    counters_.reordered.add();
+  } else if (extra_ns == 0) {
+    last_release_ns_ = release_ns;
+  }
+  push(packet, release_ns + extra_ns);
+}
+
+bool FaultLane::through_rate(const rte_mbuf* packet, std::uint64_t now_ns,
+                             std::uint64_t& departure_ns) {
+  const auto capacity = static_cast<std::uint32_t>(departures_.size());
+  while (departures_size_ > 0 && departures_[departures_head_] <= now_ns) {
+    departures_head_ = (departures_head_ + 1) % capacity;
+    --departures_size_;
+  }
+  if (departures_size_ == capacity) return false;
+  const std::uint64_t bits = std::uint64_t{packet->pkt_len} * 8;
+  rate_free_ns_ = std::max(rate_free_ns_, now_ns) + bits * kNsPerSecond / rates_.rate_bits_per_s;
+  departures_[(departures_head_ + departures_size_) % capacity] = rate_free_ns_;
+  ++departures_size_;
+  departure_ns = rate_free_ns_;
+  return true;
+}
+
+void FaultLane::push(rte_mbuf* packet, std::uint64_t release_ns) {
+  assert(waiting_.size() < kCapacity);
+  waiting_.push_back({release_ns, next_number_++, packet});
+  std::push_heap(waiting_.begin(), waiting_.end(), Later{});
+}
+
+std::uint16_t FaultLane::take_due(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  std::uint16_t taken = 0;
+  while (taken < count && !waiting_.empty() && waiting_.front().release_ns <= now_ns) {
+    packets[taken++] = waiting_.front().packet;
+    std::pop_heap(waiting_.begin(), waiting_.end(), Later{});
+    waiting_.pop_back();
+  }
+  counters_.delivered.add(taken);
+  return taken;
+}
+
+std::uint64_t FaultLane::next_release_ns() const {
+  return waiting_.empty() ? kNever : waiting_.front().release_ns;
+}
+
+}  // namespace rockhopper::stack

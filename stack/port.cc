@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/port.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include <rte_cycles.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include "stack/device_limits.h"
+
+namespace rockhopper::stack {
+namespace {
+
+constexpr std::uint16_t kMtuMin = 576;
+constexpr std::uint32_t kMbufsInFlight = 4096;
+
+Expected<std::uint16_t> find_port(const std::string& name) {
+  std::uint16_t port_id = 0;
+  if (rte_eth_dev_get_port_by_name(name.c_str(), &port_id) == 0) return port_id;
+  for (port_id = 0; port_id < RTE_MAX_ETHPORTS; ++port_id) {
+    rte_eth_dev_info info{};  // a PCI port may have another name than its device
+    if (rte_eth_dev_is_valid_port(port_id) != 0 && rte_eth_dev_info_get(port_id, &info) == 0 &&
+        name == rte_dev_name(info.device)) {
+      return port_id;
+    }
+  }
+  return fail(ErrorCode::not_found, "there is no port {}", name);
+}
+
+Expected<void> check(const PortConfig& config) {
+  if (config.mtu < kMtuMin || config.mtu > kMtuMax) {
+    return fail(ErrorCode::invalid_argument, "MTU {}: {} to {} are possible", config.mtu, kMtuMin,
+                kMtuMax);
+  }
+  if (config.queues == 0) return fail(ErrorCode::invalid_argument, "a port needs a queue");
+  return {};
+}
+
+tl::unexpected<Error> refused(const std::string& port, const char* what, int result) {
+  return fail(ErrorCode::io, "port {}: {}: {}", port, what, rte_strerror(-result));
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Port>> Port::open(const PortConfig& config) {
+  if (auto good = check(config); !good) return tl::make_unexpected(good.error());
+  std::unique_ptr<Port> port(new Port);
+  port->mtu_ = config.mtu;
+  auto opened =
+      port->attach(config).and_then([&] { return port->configure(config); }).and_then([&] {
+        return port->start(config);
+      });
+  if (!opened) return tl::make_unexpected(opened.error());
+  return port;
+}
+
+Expected<void> Port::attach(const PortConfig& config) {
+  if (config.devargs.empty()) {
+    if (rte_eth_dev_is_valid_port(config.port_id) == 0) {
+      return fail(ErrorCode::not_found, "there is no port {}", config.port_id);
+    }
+    port_id_ = config.port_id;
+  } else {
+    const std::string name = config.devargs.substr(0, config.devargs.find(','));
+    auto found = find_port(name);
+    if (found && name != config.devargs) {
+      return fail(ErrorCode::busy, "device {} is there already", name);
+    }
+    if (!found) {
+      auto devargs = complete_devargs(config.devargs, config.mtu + kFrameOverhead, config.queues);
+      if (!devargs) return tl::make_unexpected(devargs.error());
+      devargs_ = *devargs;
+      if (const int result = rte_dev_probe(devargs_.c_str()); result != 0) {
+        return fail(ErrorCode::io, "cannot plug {}: {}", devargs_, rte_strerror(-result));
+      }
+      found = find_port(name);
+      if (!found) return tl::make_unexpected(found.error());
+      plugged_ = true;
+    }
+    port_id_ = *found;
+  }
+  std::array<char, RTE_ETH_NAME_MAX_LEN> name{};
+  if (rte_eth_dev_get_name_by_port(port_id_, name.data()) == 0) name_ = name.data();
+
+  rte_eth_dev_owner owner{};
+  int result = rte_eth_dev_owner_new(&owner.id);
+  std::strcpy(owner.name, "rockhopper");
+  if (result == 0) result = rte_eth_dev_owner_set(port_id_, &owner);
+  if (result != 0) return fail(ErrorCode::busy, "port {} is in use", name_);
+  owner_id_ = owner.id;
+  return {};
+}
+
+Expected<void> Port::configure(const PortConfig& config) {
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(port_id_, &info); result != 0) {
+    return refused(name_, "no device information", result);
+  }
+  driver_ = info.driver_name;
+  if (config.queues > info.max_rx_queues || config.queues > info.max_tx_queues) {
+    return fail(ErrorCode::unsupported, "port {}: {} queue pairs, but {} has {} at most", name_,
+                config.queues, driver_, std::min(info.max_rx_queues, info.max_tx_queues));
+  }
+  const auto plan = plan_frames(info, devargs_, config.mtu);
+  if (!plan) return tl::make_unexpected(plan.error());
+
+  const std::uint32_t frame = config.mtu + kFrameOverhead;
+  // Some devices take receive buffers in steps of 1024 bytes and ignore the rest.
+  std::uint32_t data_room =
+      config.data_room != 0
+          ? config.data_room
+          : std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, RTE_ALIGN_CEIL(frame, 1024u));
+  data_room = std::max(data_room, plan->data_room_min);
+
+  rte_eth_conf conf{};
+  conf.rxmode.mtu = plan->configured_mtu;
+  if (data_room < frame) conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+  conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  multi_segment_ = conf.txmode.offloads != 0 || sends_chains_unasked(info);
+  if (config.checksum_offload) {
+    conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+    conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+    ipv4_checksum_offload_ = (conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0;
+  }
+  if (!multi_segment_ && data_room < frame) {
+    return fail(ErrorCode::unsupported,
+                "port {}: {} sends no chains, so the data room must be {} bytes", name_, driver_,
+                frame);
+  }
+  const std::uint64_t rss = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP;
+  if (config.queues > 1 && (info.flow_type_rss_offloads & rss) != 0) {
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & rss;
+  }
+  if (const int result = rte_eth_dev_configure(port_id_, config.queues, config.queues, &conf);
+      result != 0) {
+    return refused(name_, "the driver refuses the configuration", result);
+  }
+  return set_up_queues(config, static_cast<std::uint16_t>(data_room));
+}
+
+Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_room) {
+  std::uint16_t rx_descriptors = config.rx_descriptors;
+  std::uint16_t tx_descriptors = config.tx_descriptors;
+  int result = rte_eth_dev_adjust_nb_rx_tx_desc(port_id_, &rx_descriptors, &tx_descriptors);
+  if (result != 0) return refused(name_, "descriptor numbers", result);
+
+  std::uint32_t size = config.pool_size;
+  if (size == 0) {
+    const std::uint32_t rings = static_cast<std::uint32_t>(rx_descriptors + tx_descriptors);
+    size = rte_align32pow2(config.queues * (rings + config.pool_cache * 2u) + kMbufsInFlight) - 1;
+  }
+  auto pool = MbufPool::create({.name = fmt::format("port-{}", port_id_),
+                                .size = size,
+                                .cache = config.pool_cache,
+                                .data_room = data_room});
+  if (!pool) return tl::make_unexpected(pool.error());
+  pool_ = std::move(*pool);
+
+  const int socket = rte_eth_dev_socket_id(port_id_);
+  const auto socket_id = static_cast<unsigned>(socket);  // SOCKET_ID_ANY is -1 in either type
+  for (std::uint16_t i = 0; i < config.queues; ++i) {
+    result = rte_eth_rx_queue_setup(port_id_, i, rx_descriptors, socket_id, nullptr, pool_.get());
+    if (result == 0) {
+      result = rte_eth_tx_queue_setup(port_id_, i, tx_descriptors, socket_id, nullptr);
+    }
+    if (result != 0) return refused(name_, "the driver refuses a queue", result);
+    queues_.push_back(std::make_unique<PortQueue>(*this, i));
+  }
+  return {};
+}
+
+Expected<void> Port::start(const PortConfig& config) {
+  if (const int result = rte_eth_dev_start(port_id_); result != 0) {
+    return refused(name_, "the driver does not start", result);
+  }
+  started_ = true;
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(port_id_, &info); result != 0) {
+    return refused(name_, "no device information", result);
+  }
+  if (const int result = rte_eth_macaddr_get(port_id_, &mac_); result != 0) {
+    return refused(name_, "no MAC address", result);
+  }
+  if (rte_is_zero_ether_addr(&mac_) != 0 || shares_mac_with_kernel(info)) {
+    rte_eth_random_addr(mac_.addr_bytes);
+  }
+  // Neighbour discovery is multicast. Virtual devices without such filters pass everything.
+  (void)rte_eth_allmulticast_enable(port_id_);
+  if (config.promiscuous) {
+    const int result = rte_eth_promiscuous_enable(port_id_);
+    if (result != 0 && result != -ENOTSUP) return refused(name_, "promiscuous mode", result);
+  }
+  return {};
+}
+
+Port::~Port() {
+  if (owner_id_ != RTE_ETH_DEV_NO_OWNER) {
+    if (started_) (void)rte_eth_dev_stop(port_id_);
+    rte_eth_dev_owner_unset(port_id_, owner_id_);
+  }
+  if (!plugged_) return;
+  rte_eth_dev_info info{};
+  rte_device* device = rte_eth_dev_info_get(port_id_, &info) == 0 ? info.device : nullptr;
+  (void)rte_eth_dev_close(port_id_);
+  if (device != nullptr) (void)rte_dev_remove(device);
+}
+
+PortQueue& Port::queue(std::uint16_t index) {
+  assert(index < queues_.size());
+  return *queues_[index];
+}
+
+std::uint16_t Port::queue_count() const { return static_cast<std::uint16_t>(queues_.size()); }
+
+bool Port::link_up() const {
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+bool Port::wait_for_link(std::uint32_t timeout_ms) const {
+  for (std::uint32_t waited_ms = 0; !link_up(); ++waited_ms) {
+    if (waited_ms >= timeout_ms) return false;
+    rte_delay_us_sleep(1000);
+  }
+  return true;
+}
+
+void Port::visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
+                          void* context) const {
+  rte_eth_stats stats{};
+  if (rte_eth_stats_get(port_id_, &stats) == 0) {
+    visit(context, "ipackets", stats.ipackets);
+    visit(context, "opackets", stats.opackets);
+    visit(context, "ibytes", stats.ibytes);
+    visit(context, "obytes", stats.obytes);
+    visit(context, "imissed", stats.imissed);
+    visit(context, "ierrors", stats.ierrors);
+    visit(context, "oerrors", stats.oerrors);
+    visit(context, "rx_nombuf", stats.rx_nombuf);
+  }
+  const auto sum = [this](Counter PortQueueCounters::*counter) {
+    std::uint64_t total = 0;
+    for (const auto& queue : queues_) total += (queue->counters().*counter).value();
+    return total;
+  };
+  visit(context, "tx_backpressure", sum(&PortQueueCounters::tx_backpressure));
+  visit(context, "tx_oversize", sum(&PortQueueCounters::tx_oversize));
+  visit(context, "tx_rejected", sum(&PortQueueCounters::tx_rejected));
+  visit(context, "tx_linearised", sum(&PortQueueCounters::tx_linearised));
+  visit(context, "tx_no_mbuf", sum(&PortQueueCounters::tx_no_mbuf));
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> Port::xstats() const {
+  const int count = rte_eth_xstats_get_names(port_id_, nullptr, 0);
+  if (count <= 0) return {};
+  const auto size = static_cast<std::size_t>(count);
+  std::vector<rte_eth_xstat_name> names(size);
+  std::vector<rte_eth_xstat> values(size);
+  if (rte_eth_xstats_get_names(port_id_, names.data(), static_cast<unsigned>(size)) != count ||
+      rte_eth_xstats_get(port_id_, values.data(), static_cast<unsigned>(size)) != count) {
+    return {};
+  }
+  std::vector<std::pair<std::string, std::uint64_t>> result;
+  result.reserve(size);
+  for (const rte_eth_xstat& value : values) {
+    result.emplace_back(names[value.id].name, value.value);
+  }
+  return result;
+}
+
+}  // namespace rockhopper::stack

@@ -50,6 +50,7 @@ class Responder {
     std::uint32_t psn_count = 0;
     std::uint32_t next = 0;   ///< the packet to send next; psn_count when all are sent
     std::uint32_t start = 0;  ///< the packet with which the current answer began
+    std::uint32_t sent = 0;   ///< packets that have been sent at least once
     std::uint32_t msn = 0;
     std::uint32_t length = 0;
     std::uint32_t rkey = 0;
@@ -70,7 +71,7 @@ class Responder {
   void execute_atomic(const RxPacket& packet);
   void finish_packet(const RxPacket& packet);
   void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
-  [[nodiscard]] bool has_free_resource() const;
+  [[nodiscard]] bool has_free_resource();
   [[nodiscard]] bool take_resource(const Resource& resource);
   void drop(DropReason reason, const RxPacket& packet);
 
@@ -87,6 +88,7 @@ class Responder {
   void rnr_nak(const RxPacket& packet);
   void fail_receive(WcStatus status);
   [[nodiscard]] rte_mbuf* next_reply();
+  void skip_answered();
   [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
   [[nodiscard]] rte_mbuf* build_atomic_acknowledge(const Resource& owing);
   [[nodiscard]] rte_mbuf* build_acknowledge(wire::Psn psn, std::uint8_t syndrome);

@@ -61,10 +61,8 @@ rte_mbuf* Responder::next_reply() {
       return nullptr;
     }
     ++owing.next;
-    while (resource_pending_ != resource_tail_ &&
-           at(resource_pending_).next == at(resource_pending_).psn_count) {
-      ++resource_pending_;
-    }
+    owing.sent = std::max(owing.sent, owing.next);
+    skip_answered();
     return packet;
   }
   const bool nak = reply_ == Reply::nak;
@@ -78,6 +76,14 @@ rte_mbuf* Responder::next_reply() {
     reply_ = Reply::none;
   }
   return packet;
+}
+
+/// Moves resource_pending_ on to a resource that owes something.
+void Responder::skip_answered() {
+  while (resource_pending_ != resource_tail_ &&
+         at(resource_pending_).next == at(resource_pending_).psn_count) {
+    ++resource_pending_;
+  }
 }
 
 void Responder::on_unreachable() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Checking and executing requests.
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 
@@ -264,17 +265,24 @@ void Responder::execute_atomic(const RxPacket& packet) {
   expected_psn_ = expected_psn_ + 1;
 }
 
-bool Responder::has_free_resource() const {
-  return resource_tail_ - resource_pending_ < resources_.size();
+/// A requester that keeps to the agreed number has received the whole answer to the oldest before
+/// it sends another request. What the oldest may owe then is a repetition that nobody waits for.
+bool Responder::has_free_resource() {
+  if (resource_tail_ - resource_head_ < resources_.size()) {
+    return true;
+  }
+  return !resources_.empty() && at(resource_head_).sent == at(resource_head_).psn_count;
 }
 
-/// Puts a READ or atomic into the ring; the oldest one, when it owes nothing, makes room.
+/// Puts a READ or atomic into the ring, in place of the oldest when it is full.
 bool Responder::take_resource(const Resource& resource) {
   if (!has_free_resource()) {
     return false;
   }
   if (resource_tail_ - resource_head_ == resources_.size()) {
     ++resource_head_;
+    resource_pending_ = std::max(resource_pending_, resource_head_);
+    skip_answered();
   }
   at(resource_tail_++) = resource;
   if (reply_ == Reply::ack) {

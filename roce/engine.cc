@@ -17,6 +17,7 @@ constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
 constexpr std::uint64_t kTimerTickNs = 1024;
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
+constexpr std::uint64_t kNoMbufRetryNs = 10'000;
 constexpr std::size_t kMaxAsyncEvents = 1024;
 /// Packets that one queue pair may send before the next has its turn.
 constexpr std::uint16_t kBurst = 32;
@@ -52,7 +53,7 @@ Engine::Engine(const EngineConfig& config)
 Engine::~Engine() {
   config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
   ready_.clear();
-  unresolved_.clear();
+  waiting_.clear();
 }
 
 ProtectionDomain Engine::allocate_pd() {
@@ -106,6 +107,9 @@ Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
                 "{} bytes inline",
                 kMaxQpWr, kMaxSge, kMaxInlineBytes);
   }
+  if (init.send_cq->overrun() || init.recv_cq->overrun()) {
+    return fail(ErrorCode::invalid_state, "the completion queue is in error after an overrun");
+  }
   if (qp_count_ == config_.max_qp) {
     return fail(ErrorCode::exhausted, "all {} queue pairs are in use", config_.max_qp);
   }
@@ -141,8 +145,11 @@ wire::Qpn Engine::choose_qpn() {
 
 void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
-  --qp->init().send_cq->users_;
-  --qp->init().recv_cq->users_;
+  for (CompletionQueue* cq : {qp->init().send_cq, qp->init().recv_cq}) {
+    if (--cq->users_ == 0) {
+      std::erase(overrun_cqs_, cq);
+    }
+  }
   --qp_count_;
   qps_[qp->number().value & kIndexMask].reset();
 }
@@ -172,16 +179,16 @@ void Engine::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_
   config_.host->receive(packets, count, now_ns);
   if (count > 0) {
     // One of them may have been the answer that these wait for.
-    ready_.splice(ready_.end(), unresolved_);
+    ready_.splice(ready_.end(), waiting_);
   }
 }
 
 std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   now_ns_ = now_ns;
   timers_.advance(now_ns);
-  if (now_ns >= unresolved_retry_ns_) {
-    unresolved_retry_ns_ = stack::kNever;
-    ready_.splice(ready_.end(), unresolved_);
+  if (now_ns >= waiting_retry_ns_) {
+    waiting_retry_ns_ = stack::kNever;
+    ready_.splice(ready_.end(), waiting_);
   }
   const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
   std::uint16_t sent = from_host;
@@ -193,18 +200,19 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     }
     const auto room = std::min<std::uint16_t>(kBurst, static_cast<std::uint16_t>(count - sent));
     const TransmitResult result = transmit_from(qp, packets + sent, room);
+    for (std::uint16_t i = 0; i < result.count; ++i) {
+      counters_.sent_bytes.add(packets[sent + i]->pkt_len - qp.flow_.header_length);
+    }
     sent = static_cast<std::uint16_t>(sent + result.count);
     if (result.out_of_mbufs) {
-      ready_.push_front(qp);
-      unresolved_retry_ns_ = std::min(unresolved_retry_ns_, now_ns + kUnresolvedRetryNs);
+      waiting_.push_back(qp);
+      waiting_.splice(waiting_.end(), ready_);
+      wait_until(now_ns + kNoMbufRetryNs);
       break;
     }
     if (result.count == room) {
       schedule(qp);
     }
-  }
-  for (std::uint16_t i = from_host; i < sent; ++i) {
-    counters_.sent_bytes.add(packets[i]->pkt_len);
   }
   counters_.sent_pkts.add(sent - from_host);
   return sent;
@@ -216,8 +224,8 @@ bool Engine::resolve(QueuePair& qp) {
     case stack::Resolution::ready:
       return true;
     case stack::Resolution::pending:
-      unresolved_.push_back(qp);
-      unresolved_retry_ns_ = std::min(unresolved_retry_ns_, now_ns_ + kUnresolvedRetryNs);
+      waiting_.push_back(qp);
+      wait_until(now_ns_ + kUnresolvedRetryNs);
       break;
     case stack::Resolution::unreachable:
       qp.responder_->on_unreachable();
@@ -227,13 +235,24 @@ bool Engine::resolve(QueuePair& qp) {
   return false;
 }
 
+void Engine::wait_until(std::uint64_t retry_ns) {
+  waiting_retry_ns_ = std::min(waiting_retry_ns_, retry_ns);
+}
+
+/// Replies and requests share what may be sent; neither keeps the other from going on.
 TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uint16_t count) {
-  TransmitResult result = qp.responder_->transmit(packets, count);
-  if (!result.out_of_mbufs && result.count < count) {
-    const TransmitResult requests = qp.requester_->transmit(
-        packets + result.count, static_cast<std::uint16_t>(count - result.count), now_ns_);
-    result.count = static_cast<std::uint16_t>(result.count + requests.count);
-    result.out_of_mbufs = requests.out_of_mbufs;
+  TransmitResult result;
+  const auto add = [&](const TransmitResult& more) {
+    result.count = static_cast<std::uint16_t>(result.count + more.count);
+    result.out_of_mbufs = more.out_of_mbufs;
+  };
+  const auto room = [&] { return static_cast<std::uint16_t>(count - result.count); };
+  add(qp.responder_->transmit(packets, static_cast<std::uint16_t>((count + 1) / 2)));
+  if (!result.out_of_mbufs && room() > 0) {
+    add(qp.requester_->transmit(packets + result.count, room(), now_ns_));
+  }
+  if (!result.out_of_mbufs && room() > 0) {
+    add(qp.responder_->transmit(packets + result.count, room()));
   }
   return result;
 }
@@ -243,7 +262,7 @@ std::uint64_t Engine::next_deadline_ns() const {
     return now_ns_;
   }
   return std::min({timers_.next_deadline_ns(), config_.host->next_deadline_ns(),
-                   unresolved_.empty() ? stack::kNever : unresolved_retry_ns_});
+                   waiting_.empty() ? stack::kNever : waiting_retry_ns_});
 }
 
 void Engine::schedule(QueuePair& qp) {
@@ -287,8 +306,8 @@ void Engine::on_cq_overrun(const CompletionQueue& cq) {
   if (std::find(overrun_cqs_.begin(), overrun_cqs_.end(), &cq) == overrun_cqs_.end()) {
     overrun_cqs_.push_back(&cq);
     raise(AsyncEventType::cq_err, wire::Qpn{0});
-    timers_.arm(overrun_timer_, now_ns_);
   }
+  timers_.arm(overrun_timer_, now_ns_);
 }
 
 void Engine::fail_users_of_overrun_cqs() {

@@ -113,6 +113,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
                                                  std::uint64_t now_ns);
   void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
   [[nodiscard]] bool resolve(QueuePair& qp);
+  void wait_until(std::uint64_t retry_ns);
   [[nodiscard]] TransmitResult transmit_from(QueuePair& qp, rte_mbuf** packets,
                                              std::uint16_t count);
   [[nodiscard]] wire::Qpn choose_qpn();
@@ -131,9 +132,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by the low 16 bits of the QPN
   std::size_t qp_count_ = 0;
   QpList ready_;              ///< have something to send
-  QpList unresolved_;         ///< have something to send, but the next hop's MAC is not known yet
+  QpList waiting_;            ///< have something to send, but no mbuf or not the next hop's MAC
   std::uint64_t now_ns_ = 0;  ///< of the call that is under way
-  std::uint64_t unresolved_retry_ns_ = stack::kNever;
+  std::uint64_t waiting_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;
   std::deque<AsyncEvent> async_events_;  ///< bounded: the oldest goes

@@ -140,7 +140,8 @@ void QueuePair::configure_flow() {
 }
 
 void QueuePair::enter_state(QpState next) {
-  trace(TraceEvent::qp_state, static_cast<std::uint32_t>(state()),
+  const QpState previous = state();
+  trace(TraceEvent::qp_state, static_cast<std::uint32_t>(previous),
         static_cast<std::uint32_t>(next));
   attributes_.qp_state = next;
   switch (next) {
@@ -157,7 +158,7 @@ void QueuePair::enter_state(QpState next) {
       responder_->reset(attributes_.rq_psn);
       break;
     case QpState::rts:
-      if (attributes_.cur_qp_state == QpState::rtr) {
+      if (previous == QpState::rtr) {
         requester_->reset(attributes_.sq_psn);
       }
       engine_.schedule(*this);

@@ -31,6 +31,10 @@ def check(path: str, options: Options) -> Verdict:
     overview = survey.run(capture, options, report)
     if overview.roce == 0:
         raise CaptureError("no RoCEv2 packet in it")
+    if overview.headers_cut:
+        raise CaptureError(
+            f"the snap length cut the headers of {overview.headers_cut} packets: use 128 or more"
+        )
     if capture.truncated:
         report.notes.append("the last record is incomplete and was left out")
     if overview.cut:

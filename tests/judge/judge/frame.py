@@ -148,5 +148,5 @@ def _transport(frame: Frame) -> None:
     frame.payload_length = frame.ip_end - ICRC_SIZE - frame.pad - payload
     if payload > frame.ip_end - ICRC_SIZE:
         frame.defect = ("header-length", f"no room for the headers of {info.name}")
-    elif payload > len(data):
+    elif bth + BTH_SIZE + info.fields_end > len(data):
         frame.defect = ("", "the extension headers were not captured")

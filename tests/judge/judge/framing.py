@@ -66,7 +66,7 @@ def _ip_and_udp(frame: Frame, report: Report) -> None:
             report.add("ipv4-fragment", frame, f"flags and offset 0x{words[3]:04X}")
     if frame.udp_checksum:
         report.add("udp-checksum", frame, f"UDP checksum 0x{frame.udp_checksum:04X}")
-    if frame.udp_length != frame.ip_end - frame.udp:
+    if frame.ip_end <= frame.wire_length and frame.udp_length != frame.ip_end - frame.udp:
         report.add(
             "udp-length",
             frame,

@@ -40,6 +40,7 @@ class Opcode(NamedTuple):
     headers: int  # bytes of extension headers after the BTH
     reth: int  # offset of the RETH behind the BTH, -1 without one
     aeth: int  # the same for the AETH
+    fields_end: int  # behind the last of these two, from the BTH's end
     has_payload: bool
     is_request: bool
 
@@ -98,9 +99,11 @@ def _opcode(service: int, prefix: str, operation: int) -> Opcode:
         front = XRCETH
     # FLUSH carries the FETH before the RETH.
     reth = front + (FETH if operation == FLUSH else 0) if has_reth else -1
+    aeth = front if has_aeth else -1
+    fields_end = reth + RETH if has_reth else aeth + AETH if has_aeth else 0
     return Opcode(
-        f"{prefix}_{name}", service, operation, kind, position, front + headers, reth,
-        front if has_aeth else -1, has_payload, is_request,
+        f"{prefix}_{name}", service, operation, kind, position, front + headers, reth, aeth,
+        fields_end, has_payload, is_request,
     )
 
 
@@ -109,7 +112,7 @@ def _table() -> list[Opcode | None]:
     for service, (prefix, operations) in _DEFINED.items():
         for operation in operations:
             table[service | operation] = _opcode(service, prefix, operation)
-    table[CNP] = Opcode("CNP", CNP_CLASS, 1, "cnp", ONLY, CNP_RESERVED, -1, -1, False, False)
+    table[CNP] = Opcode("CNP", CNP_CLASS, 1, "cnp", ONLY, CNP_RESERVED, -1, -1, 0, False, False)
     return table
 
 

@@ -2,6 +2,8 @@
 # Copyright (c) The Rockhopper authors
 """The responses to READ requests: which run of PSNs answers which request, and with what bytes."""
 
+from collections import deque
+
 from .frame import Frame
 from .opcodes import FIRST, LAST, MIDDLE, ONLY
 from .options import Options
@@ -9,6 +11,7 @@ from .report import Report
 from .requestlog import Request, RequestLog
 
 _HORIZON = 1 << 17  # PSNs for which the content is remembered
+_MAX_RUNS = 4096
 
 
 class ReadRun:
@@ -25,7 +28,8 @@ class ReadRun:
 class ReadRuns:
     def __init__(self, log: RequestLog, pmtu: int, options: Options, report: Report):
         self._log, self._pmtu, self._options, self._report = log, pmtu, options, report
-        self._runs: dict[int, ReadRun] = {}  # by first PSN
+        self._runs: dict[int, ReadRun] = {}  # by first PSN, oldest request first
+        self._queue: deque[int] = deque(maxlen=_MAX_RUNS)  # PSNs of requests not yet begun
         self._current: ReadRun | None = None
         self._next = 0  # PSN that goes on with the current run
         self._asked_again = False  # since the current run began
@@ -36,6 +40,7 @@ class ReadRuns:
         if run is None or run.length != request.read_length:
             run = self._runs[request.psn] = ReadRun(request)
         run.pending += 1
+        self._queue.append(request.psn)
         self._asked_again = True
         self._prune(request.psn)
 
@@ -66,13 +71,13 @@ class ReadRuns:
                 f"a new run while PSN {self._next & 0xFFFFFF:#08x} of the one before is due",
             )
         run.pending -= 1
-        self._asked_again = any(other.pending for other in self._duplicates(run))
+        queue = self._queue
+        if psn in queue:  # requests in front of it were passed over
+            while queue.popleft() != psn:
+                pass
+        # Asked again for something before its end, a responder may leave this run.
+        self._asked_again = any(other < psn + run.count for other in queue)
         return run
-
-    def _duplicates(self, run: ReadRun) -> list[ReadRun]:
-        """Runs that a responder may turn to before it has finished this one: it was asked again."""
-        last = run.psn + run.count
-        return [other for other in self._runs.values() if other.pending and other.psn < last]
 
     def _continue(self, frame: Frame, psn: int) -> ReadRun | None:
         run = self._current
@@ -128,7 +133,7 @@ class ReadRuns:
     def _prune(self, newest: int) -> None:
         if len(self._contents) > 2 * _HORIZON:
             self._contents = {p: d for p, d in self._contents.items() if p > newest - _HORIZON}
-        if len(self._runs) > 4096:
-            self._runs = {
-                p: r for p, r in self._runs.items() if r.pending or p > newest - _HORIZON
-            }
+        if len(self._runs) > 2 * _MAX_RUNS:
+            for old in list(self._runs)[:_MAX_RUNS]:
+                if self._runs[old].pending == 0:
+                    del self._runs[old]

@@ -200,7 +200,7 @@ class Responder:
             )
         request.pending = max(0, request.pending - 1)
         result = frame.data[frame.payload - 8 : frame.payload]
-        first = self._results.setdefault(psn, result)
+        first = self._results.setdefault(psn, result) if len(result) == 8 else result
         if first != result:
             self._report.add(
                 "atomic-replay", frame, f"result {result.hex()}, it was {first.hex()} at first"

@@ -85,6 +85,7 @@ class Survey:
     judged: int = 0
     dropped: int = 0
     cut: int = 0  # by the snap length
+    headers_cut: int = 0  # so short that not even the headers are there
     last_ns: int = 0
 
 
@@ -104,6 +105,7 @@ def run(capture: Capture, options: Options, report: Report) -> Survey:
         survey.judged += options.judges(frame.src)
         survey.dropped += frame.dropped
         survey.cut += not frame.complete
+        survey.headers_cut += frame.defect is not None and not frame.defect[0]
         survey.last_ns = max(survey.last_ns, frame.time_ns)
         good = framing.check(frame, options, report)
         usable.append(good)

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Tests of the checker: clean captures pass, and each kind of damage is found by its rule."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import packets as p  # noqa: E402
+import scenarios  # noqa: E402
+from judge import cli  # noqa: E402
+from judge.rules import RULES  # noqa: E402
+
+CAPTURES = HERE.parent / "data" / "captures"
+
+# What Soft-RoCE of Linux 6.1 does against the rules.
+DEVIATIONS = {
+    # Packets that were under way when it refused one with RNR draw a NAK for a sequence error.
+    "ipv4-rc-rnr-mtu1024.pcap": {"nak-after-rnr"},
+}
+
+
+class JudgeCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, data: bytes, name: str = "test.pcap") -> str:
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def judge(self, path: str, *options: str) -> tuple[int, dict]:
+        """Exit status and the JSON answer for one file."""
+        output, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            status = cli.main(["--json", *options, str(path)])
+        return status, json.loads(output.getvalue())["files"][0]
+
+    def rules(self, packets: list[p.Packet], *options: str) -> set[str]:
+        """The rules that a capture of these packets breaks."""
+        status, answer = self.judge(self.write(p.pcapng(packets)), *options)
+        found = set(answer["violations_by_rule"])
+        self.assertEqual(status, 1 if found else 0)
+        return found
+
+
+class RealCaptures(JudgeCase):
+    """Soft-RoCE to Soft-RoCE: nothing but the deviations listed above."""
+
+    def test_captures(self):
+        files = sorted(CAPTURES.glob("*.pcap"))
+        self.assertGreater(len(files), 30)
+        for file in files:
+            with self.subTest(file.name):
+                _, answer = self.judge(file)
+                self.assertEqual(
+                    set(answer["violations_by_rule"]), DEVIATIONS.get(file.name, set()), answer
+                )
+                self.assertEqual(answer["notes"], [])
+
+    def test_a_destroyed_queue_pair_owes_an_acknowledgement(self):
+        _, answer = self.judge(
+            CAPTURES / "ipv4-rc-retry-exceeded-mtu1024.pcap", "--settle-ms", "50"
+        )
+        self.assertEqual(answer["violations_by_rule"], {"ack-owed": 1})
+
+    def test_connections_are_found(self):
+        _, answer = self.judge(CAPTURES / "cm-ucmatose.pcap")
+        pairs = {(c["requester_qpn"], c["responder_qpn"]) for c in answer["connections"]}
+        self.assertEqual(len(answer["connections"]), 4)
+        self.assertEqual(pairs, {(one, other) for other, one in pairs})
+
+
+class DamagedCaptures(JudgeCase):
+    """Real captures, edited; checksums and ICRC are mended where they are not the point."""
+
+    def damaged(self, name: str, edit) -> dict[str, int]:
+        frames = p.load(CAPTURES / name)
+        edit(frames)
+        path = os.path.join(self.folder, "damaged.pcap")
+        p.save(path, frames)
+        return self.judge(path, "--settle-ms", "0")[1]["violations_by_rule"]
+
+    def edited(self, name: str, number: int, offset: int, value: bytes) -> dict[str, int]:
+        """With `value` written at an offset from the BTH of a frame, counted from 1."""
+
+        def edit(frames):
+            data = frames[number - 1][1]
+            data[42 + offset : 42 + offset + len(value)] = value
+            p.mend(data)
+
+        return self.damaged(name, edit)
+
+    def test_every_bit_counts(self):
+        """A flipped bit is found wherever it is, except where a network element may flip it."""
+        for name, first, free in (
+            ("ipv4-rc-send-small-mtu1024.pcap", 34, set()),
+            ("ipv6-rc-write-mtu1024.pcap", 54, {15, 16, 17, 21}),
+        ):
+            time_ns, good = p.load(CAPTURES / name)[4]  # AckReq, padding, some bytes of payload
+            bth = first + 8
+            missed = set()
+            for bit in range(12 * 8, len(good) * 8):
+                data = bytearray(good)
+                data[bit // 8] ^= 0x80 >> bit % 8
+                path = os.path.join(self.folder, "bit.pcap")
+                p.save(path, [(time_ns, data)])
+                if self.judge(path)[0] == 0:
+                    missed.add(bit)
+            allowed = {byte * 8 + bit for byte in free for bit in range(8)}
+            if first == 54:
+                allowed |= {14 * 8 + bit for bit in range(4, 8)}
+            allowed |= {(bth + 4) * 8, (bth + 4) * 8 + 1}  # FECN and BECN
+            self.assertEqual(missed, allowed, name)
+
+    def test_wrong_psn(self):
+        found = self.edited("ipv4-rc-send-burst-mtu1024.pcap", 21, 9, b"\x00\x07\x00")
+        self.assertIn("psn-advance", found)
+
+    def test_missing_middle_packet(self):
+        found = self.damaged("ipv4-rc-big-mtu1024.pcap", lambda frames: frames.pop(20))
+        self.assertIn("psn-advance", found)
+
+    def test_missing_read_response(self):
+        found = self.damaged("ipv4-rc-read-pipelined-mtu1024.pcap", lambda frames: frames.pop(5))
+        self.assertEqual(set(found), {"read-response-sequence"})
+
+    def test_missing_acknowledgement(self):
+        found = self.damaged("ipv4-rc-write-mtu1024.pcap", lambda frames: frames.pop())
+        self.assertEqual(set(found), {"ack-owed"})
+
+    def test_msn_backwards(self):
+        found = self.edited("ipv4-rc-write-mtu1024.pcap", 25, 13, b"\x00\x00\x01")
+        self.assertEqual(set(found), {"msn-backwards", "msn-count"})
+
+    def test_ack_of_what_was_not_sent(self):
+        found = self.edited("ipv4-rc-send-small-mtu1024.pcap", 4, 9, b"\x00\x01\x20")
+        self.assertIn("ack-psn", found)
+
+    def test_nak_with_wrong_psn(self):
+        found = self.edited("ipv4-rc-rnr-mtu1024.pcap", 4, 9, b"\x00\x01\x01")
+        self.assertEqual(
+            set(found), {"nak-sequence-psn", "nak-after-rnr", "retransmit-acknowledged"}
+        )
+
+    def test_other_bytes_in_a_retransmission(self):
+        found = self.edited("ipv4-rc-rnr-mtu1024.pcap", 7, 50, b"\xee")
+        self.assertEqual(set(found), {"retransmit-content", "nak-after-rnr"})
+
+    def test_read_response_of_wrong_kind(self):
+        # LAST becomes MIDDLE: the AETH is taken for payload.
+        found = self.edited("ipv4-rc-read-pipelined-mtu1024.pcap", 7, 0, b"\x0e")
+        self.assertIn("read-response-sequence", found)
+
+    def test_shorter_rdma_write(self):
+        def edit(frames):
+            for _, data in frames:
+                if data[42] == 0x06:
+                    data[42 + 27] ^= 1  # lowest byte of the DMA length
+                    p.mend(data)
+
+        self.assertEqual(
+            set(self.damaged("ipv4-rc-write-mtu1024.pcap", edit)), {"reth-length"}
+        )
+
+    def test_atomic_answered_for_wrong_psn(self):
+        found = self.edited("ipv4-rc-atomic-mtu1024.pcap", 4, 9, b"\x00\x01\x00")
+        self.assertIn("response-order", found)
+
+
+class EveryRule(JudgeCase):
+    """Each rule is broken on purpose, in a dialogue that is clean otherwise."""
+
+    def test_good_dialogues_are_clean(self):
+        for name, (build, options) in scenarios.CLEAN.items():
+            for service in (0x00, 0xA0):
+                with self.subTest(name, service=service):
+                    packets = [scenarios.as_service(packet, service) for packet in build()]
+                    self.assertEqual(self.rules(packets, "--settle-ms", "0", *options), set())
+
+    def test_good_dialogues_are_clean_over_ipv6(self):
+        for name, (build, options) in scenarios.CLEAN.items():
+            with self.subTest(name):
+                packets = [scenarios.as_ipv6(packet) for packet in build()]
+                self.assertEqual(self.rules(packets, "--settle-ms", "0", *options), set())
+
+    def test_each_breach_is_found(self):
+        for breach in scenarios.BREACHES:
+            with self.subTest(breach.rule, what=breach.what):
+                found = self.rules(breach.build(), "--settle-ms", "0", *breach.options)
+                self.assertEqual(found, {breach.rule} | breach.also)
+
+    def test_each_rule_is_broken_at_least_once(self):
+        self.assertEqual({breach.rule for breach in scenarios.BREACHES}, set(RULES))
+
+    def test_ignored_rules(self):
+        for breach in scenarios.BREACHES:
+            with self.subTest(breach.rule, what=breach.what):
+                ignored = [word for rule in {breach.rule} | breach.also for word in ("--ignore", rule)]
+                found = self.rules(breach.build(), "--settle-ms", "0", *breach.options, *ignored)
+                self.assertEqual(found, set())
+
+    def test_rules_that_need_a_view_are_silent_without_it(self):
+        for breach in scenarios.BREACHES:
+            rules = {breach.rule} | breach.also
+            with self.subTest(breach.rule, what=breach.what):
+                found = self.rules(
+                    breach.build(), "--settle-ms", "0", "--lossy", "both", *breach.options
+                )
+                self.assertEqual(found, {rule for rule in rules if not RULES[rule].needs_view})
+
+
+class Endpoints(JudgeCase):
+    """--endpoint and --lossy choose who is judged, and by what."""
+
+    def test_only_the_endpoint_is_judged(self):
+        packets = scenarios.basic()
+        packets[3].pkey = 0x1111  # sent by the responder
+        self.assertEqual(self.rules(packets, "--endpoint", "192.0.2.2"), {"bth-pkey"})
+        self.assertEqual(self.rules(packets, "--endpoint", "192.0.2.1"), set())
+
+    def test_far_losses_do_not_excuse_the_endpoint(self):
+        packets = scenarios.basic()
+        del packets[1]  # SEND MIDDLE
+        near = ("--endpoint", "192.0.2.1", "--lossy", "near")
+        far = ("--endpoint", "192.0.2.1", "--lossy", "far")
+        self.assertIn("psn-advance", self.rules(packets, *far))
+        self.assertNotIn("psn-advance", self.rules(packets, *near))
+        self.assertEqual(self.rules(packets, "--endpoint", "192.0.2.2", "--lossy", "near"), set())
+
+    def test_a_dropped_request_was_not_received(self):
+        packets = scenarios.basic()
+        packets[2].comment = "drop: icrc"
+        path = self.write(p.pcapng(packets))
+        self.assertIn("ack-psn", self.judge(path)[1]["violations_by_rule"])
+        packets[2].comment = "seen by a probe"
+        path = self.write(p.pcapng(packets))
+        self.assertEqual(self.judge(path)[0], 0)
+
+    def test_a_dropped_acknowledgement_acknowledges_nothing(self):
+        for comment, expected in (("drop: test", set()), ("", {"retransmit-acknowledged"})):
+            packets = scenarios.acknowledged_twice()
+            packets[3].comment = comment
+            answer = self.judge(self.write(p.pcapng(packets)))[1]
+            self.assertEqual(set(answer["violations_by_rule"]), expected)
+
+    def test_pair_joins_unclear_flows(self):
+        packets = scenarios.two_alike()
+        _, answer = self.judge(self.write(p.pcap(packets)))
+        self.assertEqual(len(answer["notes"]), 4)
+        options = ("--pair", "0x11:0x22", "--pair", "0x12:0x23")
+        _, answer = self.judge(self.write(p.pcapng(packets)), *options)
+        self.assertEqual(answer["notes"], [])
+        self.assertEqual(
+            {(c["requester_qpn"], c["responder_qpn"]) for c in answer["connections"]},
+            {(0x11, 0x22), (0x12, 0x23)},
+        )
+
+
+class Files(JudgeCase):
+    """File formats, damaged files, exit status."""
+
+    def test_formats_agree(self):
+        packets = scenarios.basic()
+        packets[2].solicited = True
+        for index, data in enumerate(
+            (
+                p.pcap(packets, order="<", nano=True),
+                p.pcap(packets, order=">", nano=True),
+                p.pcap(packets, order="<", nano=False),
+                p.pcap(packets, order=">", nano=False),
+                p.pcapng(packets, "<", 9),
+                p.pcapng(packets, ">", 9),
+                p.pcapng(packets, "<", 6),
+            )
+        ):
+            with self.subTest(index):
+                status, answer = self.judge(self.write(data))
+                self.assertEqual((status, answer["roce_packets"]), (0, len(packets)))
+                self.assertFalse(answer["truncated"])
+
+    def test_times_are_those_of_the_file(self):
+        packets = scenarios.basic()
+        packets[0].pkey = 1
+        seconds, rest = divmod(packets[0].time_ns, 10**9)
+        for data in (p.pcap(packets), p.pcapng(packets), p.pcapng(packets, ">")):
+            violation = self.judge(self.write(data))[1]["violations"][0]
+            self.assertEqual(violation["time_ns"], f"{seconds}.{rest:09d}")
+            self.assertEqual(violation["frame"], 1)
+
+    def test_a_file_cut_anywhere_is_read_up_to_there(self):
+        packets = scenarios.basic()[:4]
+        for data in (p.pcap(packets), p.pcapng(packets)):
+            for size in range(len(data)):
+                status, answer = self.judge(self.write(data[:size]))
+                if status != 2:
+                    self.assertEqual(status, 0)
+                    self.assertLessEqual(answer["roce_packets"], 4)
+                    self.assertTrue(answer["truncated"] or answer["roce_packets"] < 4)
+
+    def test_random_damage_never_raises(self):
+        seed = int.from_bytes(os.urandom(4), "big")
+        generator = scenarios.Random(seed)
+        for data in (p.pcap(scenarios.basic()), p.pcapng(scenarios.basic())):
+            for _ in range(300):
+                damaged = bytearray(data)
+                for _ in range(generator.randrange(1, 8)):
+                    damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+                with self.subTest(seed=seed):
+                    self.assertIn(self.judge(self.write(damaged))[0], (0, 1, 2))
+
+    def test_snap_length(self):
+        data = p.pcap(scenarios.basic(), snaplen=80)
+        status, answer = self.judge(self.write(data))
+        self.assertEqual(status, 0)
+        self.assertEqual(len(answer["notes"]), 1)
+        self.assertEqual(self.judge(self.write(p.pcap(scenarios.basic(), snaplen=66)))[0], 2)
+
+    def test_vlan_tag(self):
+        packets = scenarios.basic()
+        for packet in packets:
+            packet.vlan = 42
+        self.assertEqual(self.rules(packets), set())
+        packets[4].payload = b"\1" + packets[4].payload[1:]
+        packets[4].icrc = 1
+        self.assertIn("icrc", self.rules(packets))
+
+    def test_other_traffic_is_passed_over(self):
+        data = p.pcap(scenarios.basic())
+        other = struct.pack("<IIII", 1, 0, 60, 60) + b"\xff" * 12 + b"\x08\x06" + bytes(46)
+        status, answer = self.judge(self.write(data + other))
+        self.assertEqual((status, answer["frames"] - answer["roce_packets"]), (0, 1))
+
+    def test_bad_input(self):
+        for data in (b"", b"hello world", p.pcap([]), b"\x0a\x0d\x0d\x0a" + bytes(40)):
+            self.assertEqual(self.judge(self.write(data))[0], 2)
+        self.assertEqual(self.judge(os.path.join(self.folder, "missing"))[0], 2)
+        path = self.write(p.pcap(scenarios.basic()))
+        self.assertEqual(self.judge(path, "--min-packets", "1000")[0], 2)
+        self.assertEqual(self.judge(path, "--endpoint", "203.0.113.9")[0], 2)
+
+    def test_program(self):
+        good = self.write(p.pcap(scenarios.basic()), "good.pcap")
+        packets = scenarios.basic()
+        packets[1].psn += 7
+        bad = self.write(p.pcap(packets), "bad.pcap")
+
+        def run(*arguments):
+            return subprocess.run(
+                [sys.executable, str(HERE / "check_capture.py"), *arguments],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+
+        self.assertEqual(run(good).returncode, 0)
+        result = run(good, bad)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"bad\.pcap: frame 2 at 1700000000\.000010000: psn-advance: ")
+        self.assertEqual(run().returncode, 2)
+        self.assertEqual(run("--ignore", "nonsense", good).returncode, 2)
+        self.assertEqual(len(run("--list-rules").stdout.splitlines()), len(RULES))
+
+
+class Documentation(unittest.TestCase):
+    def test_the_page_lists_each_rule(self):
+        page = (HERE.parent.parent / "docs" / "capture-checker.md").read_text("utf-8")
+        listed = {
+            line.split("`")[1] for line in page.splitlines() if line.startswith("| `")
+        }
+        self.assertEqual(listed, set(RULES))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <tl/expected.hpp>

@@ -47,6 +47,7 @@ class Requester {
   // requester_send.cc
   [[nodiscard]] bool can_send_next();
   [[nodiscard]] bool may_start(const SendWqe& wqe) const;
+  [[nodiscard]] bool limited(const SendWqe& wqe) const;
   [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
   [[nodiscard]] std::uint32_t packets_in_flight() const;
   [[nodiscard]] std::uint32_t distance_to_next() const;

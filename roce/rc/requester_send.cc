@@ -147,15 +147,19 @@ bool Requester::may_start(const SendWqe& wqe) const {
   return !wqe.has_response() || responses_outstanding_ < qp_.attributes_.max_rd_atomic;
 }
 
-/// End-to-end flow control (IBTA vol. 1, 9.7.7.2). Without credits one packet at a time still goes,
-/// so that its acknowledgement brings new ones.
-bool Requester::credit_allows(const SendWqe& wqe) const {
+/// The request needs a receive request that the peer has not said to have (IBTA vol. 1, 9.7.7.2).
+bool Requester::limited(const SendWqe& wqe) const {
   if (!credits_known_ || !takes_receive(wqe.opcode)) {
-    return true;
+    return false;
   }
   const std::uint32_t beyond = (wqe.ssn - credit_limit_ssn_) & wire::kMask24;
-  const bool limited = beyond != 0 && beyond < (1u << 23);
-  return !limited || packets_in_flight() == 0;
+  return beyond != 0 && beyond < (1u << 23);
+}
+
+/// End-to-end flow control: without credits one packet at a time still goes, asking for the
+/// acknowledgement that brings new ones.
+bool Requester::credit_allows(const SendWqe& wqe) const {
+  return !limited(wqe) || packets_in_flight() == 0;
 }
 
 /// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
@@ -192,7 +196,8 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   headers.bth.destination = qp_.attributes_.dest_qp_num;
   headers.bth.psn = wqe.first_psn + cursor_packet_;
   headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
-  headers.bth.ack_request = last || cursor_packet_ % ack_interval == ack_interval - 1;
+  headers.bth.ack_request =
+      last || cursor_packet_ % ack_interval == ack_interval - 1 || limited(wqe);
   if (info.has(wire::Header::reth)) {
     // A READ that has been answered in part is asked for from where it stopped.
     const auto done = static_cast<std::uint32_t>(offset);

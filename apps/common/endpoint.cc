@@ -9,9 +9,11 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
+#include "stack/runtime_directory.h"
 
 namespace rockhopper::apps {
 namespace {
@@ -20,14 +22,37 @@ namespace {
 constexpr std::uint32_t kIdleTurns = 200;
 constexpr std::uint64_t kTurnsPerClock = 256;
 constexpr std::uint64_t kSleepNs = 50'000;
+constexpr std::uint64_t kMemifServerTimeoutNs = 10 * kNsPerSecond;
 constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
-/// Transport headers around the payload of the largest packet: IPv6, UDP, BTH, RETH and immediate
-/// data, ICRC; the rule that Linux has too.
-constexpr unsigned kPathMtuOverhead = 80;
 
 bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+void pause_ms(std::uint64_t ms) {
+  const timespec duration{0, static_cast<long>(ms * kNsPerMs)};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
+}
+
+/// The memif driver connects once, and a client may be started together with its server: tries for
+/// some seconds. A socket that merely exists may be a dead server's; whether one listens is only
+/// found out by the driver, as a connection that is closed again can bring down a DPDK 22.11
+/// server.
+Expected<std::unique_ptr<stack::Port>> open_memif_client(const stack::PortConfig& config,
+                                                         const std::string& socket) {
+  const std::uint64_t deadline_ns = steady_now_ns() + kMemifServerTimeoutNs;
+  for (std::uint64_t wait_ms = 20;; wait_ms = std::min<std::uint64_t>(2 * wait_ms, 500)) {
+    if (::access(socket.c_str(), F_OK) == 0) {
+      auto port = stack::Port::open(config);
+      if (port || port.error().code != ErrorCode::io) return port;
+    }
+    if (stop_requested()) return tl::make_unexpected(interrupted());
+    if (steady_now_ns() >= deadline_ns) {
+      return fail(ErrorCode::timeout, "no memif server at {}; start the other end first", socket);
+    }
+    pause_ms(wait_ms);
+  }
 }
 
 }  // namespace
@@ -35,6 +60,12 @@ bool is_number(const std::string& text) {
 Expected<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config,
                                                      const stack::Arguments& arguments) {
   std::unique_ptr<Endpoint> endpoint(new Endpoint(config));
+  if (config.memif && config.memif->socket.empty()) {
+    // Before the EAL starts, which may set the variable that the directory follows from.
+    auto directory = stack::runtime_directory();
+    if (!directory) return tl::make_unexpected(directory.error());
+    endpoint->config_.memif->socket = *directory + "/memif.sock";
+  }
   auto eal = stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(config)});
   if (!eal) return tl::make_unexpected(eal.error());
   endpoint->eal_ = std::move(*eal);
@@ -54,6 +85,13 @@ Endpoint::~Endpoint() {
 }
 
 Expected<void> Endpoint::open_port() {
+  auto pool = stack::MbufPool::create(
+      {.data_room = std::max<std::uint16_t>(
+           RTE_MBUF_DEFAULT_DATAROOM,
+           static_cast<std::uint16_t>(config_.mtu + stack::kFrameOverhead))});
+  if (!pool) return tl::make_unexpected(pool.error());
+  packet_pool_ = std::move(*pool);
+
   stack::PortConfig port_config;
   port_config.mtu = config_.mtu;
   if (config_.memif) {
@@ -65,13 +103,9 @@ Expected<void> Endpoint::open_port() {
   } else {
     port_config.devargs = config_.device;
   }
-  auto pool = stack::MbufPool::create(
-      {.data_room = std::max<std::uint16_t>(
-           RTE_MBUF_DEFAULT_DATAROOM,
-           static_cast<std::uint16_t>(config_.mtu + stack::kFrameOverhead))});
-  if (!pool) return tl::make_unexpected(pool.error());
-  packet_pool_ = std::move(*pool);
-  auto port = stack::Port::open(port_config);
+  const bool memif_client = config_.memif && config_.memif->role == stack::MemifRole::client;
+  auto port = memif_client ? open_memif_client(port_config, config_.memif->socket)
+                           : stack::Port::open(port_config);
   if (!port) return tl::make_unexpected(port.error());
   port_ = std::move(*port);
   return {};
@@ -187,8 +221,7 @@ Expected<void> Endpoint::wait_for_link(std::uint32_t timeout_ms) {
                   config_.memif ? ", on the same memif socket and in the other role?" : "?");
     }
     (void)worker_->poll_once();
-    const timespec pause{0, static_cast<long>(kNsPerMs)};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+    pause_ms(1);
   }
   was_up_ = true;
   return {};
@@ -202,14 +235,6 @@ bool Endpoint::link_alive() {
     was_up_ = was_up_ || link_alive_;
   }
   return link_alive_ || !was_up_;
-}
-
-roce::PathMtu Endpoint::path_mtu_max() const {
-  using enum roce::PathMtu;
-  for (const roce::PathMtu mtu : {mtu_4096, mtu_2048, mtu_1024, mtu_512}) {
-    if (roce::bytes(mtu) + kPathMtuOverhead <= config_.mtu) return mtu;
-  }
-  return mtu_256;
 }
 
 Expected<stack::IpAddress> Endpoint::address_of_family(bool ipv4) const {

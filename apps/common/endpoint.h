@@ -53,8 +53,6 @@ class Endpoint final : public Background {
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
   [[nodiscard]] stack::Host& host() { return *host_; }
   [[nodiscard]] const EndpointConfig& config() const { return config_; }
-  /// The largest path MTU whose packets the port takes.
-  [[nodiscard]] roce::PathMtu path_mtu_max() const;
   /// The GID table: the own addresses in order.
   [[nodiscard]] const std::vector<InterfaceAddress>& addresses() const { return config_.addresses; }
   /// The first own address of that family.

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/endpoint_options.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <CLI/Option.hpp>
@@ -72,9 +73,10 @@ void add_endpoint_options(CLI::App& app, EndpointOptions& options,
       ->check(CLI::Range(1, 4094))
       ->type_name("ID")
       ->group(kNetwork);
-  app.add_option("--mtu", options.mtu,
-                 "largest IP packet in bytes; path MTU 4096 needs 4176. Default: 4300 on the memif "
-                 "link, else 1500")
+  app.add_option(
+         "--link-mtu", options.link_mtu,
+         "largest IP packet in bytes: the path MTU and 80 for headers. Default: 4300 on the "
+         "memif link, else 1500, or what the path MTU asked for needs")
       ->check(CLI::Range(576, static_cast<int>(stack::kMtuMax)))
       ->type_name("BYTES")
       ->group(kNetwork);
@@ -141,21 +143,23 @@ Expected<InterfaceAddress> parse_interface_address(std::string_view text) {
   return InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
 }
 
-Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options, Role role,
-                                              bool use_eal_ports) {
+Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
+                                              const EndpointUse& use) {
   EndpointConfig config;
   config.device = options.device;
   const bool memif_given = options.memif_role || !options.memif_socket.empty();
-  if (options.device.empty() && use_eal_ports && !memif_given) config.device = "0";
+  if (options.device.empty() && use.use_eal_ports && !memif_given) config.device = "0";
   if (!config.device.empty() && memif_given) {
     return fail(ErrorCode::invalid_argument, "--memif-role and --memif-socket exclude --device");
   }
-  if (config.device.empty()) config.memif = memif_config(options, role);
-  config.mtu = options.mtu.value_or(config.memif ? kMemifMtu : std::uint16_t{1500});
+  if (config.device.empty()) config.memif = memif_config(options, use.role);
+  const std::uint16_t default_mtu = config.memif ? kMemifMtu : std::uint16_t{1500};
+  config.mtu = options.link_mtu.value_or(
+      std::max(default_mtu, static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead)));
 
   auto addresses = parse_addresses(options.ip);
   if (!addresses) return tl::make_unexpected(addresses.error());
-  config.addresses = addresses->empty() ? default_addresses(role) : std::move(*addresses);
+  config.addresses = addresses->empty() ? default_addresses(use.role) : std::move(*addresses);
   if (!options.gateway.empty()) {
     config.gateway = stack::IpAddress::parse(options.gateway);
     if (!config.gateway) {

@@ -26,7 +26,7 @@ struct EndpointOptions {
   std::vector<std::string> ip;
   std::string gateway;
   std::optional<std::uint16_t> vlan;
-  std::optional<std::uint16_t> mtu;
+  std::optional<std::uint16_t> link_mtu;
   std::optional<std::string> memif_role;
   std::string memif_socket;
   std::uint32_t memif_id = 0;
@@ -75,11 +75,21 @@ struct EndpointConfig {
 
 /// MTU of the default memif link: a path MTU of 4096 fits.
 inline constexpr std::uint16_t kMemifMtu = 4300;
+/// What headers need of the link's MTU beyond the path MTU: IPv6, UDP, BTH, RETH, immediate data
+/// and ICRC. The rule that Linux has too.
+inline constexpr std::uint16_t kPathMtuOverhead = 80;
 
-/// Checks the options and fills in the role's defaults. `use_eal_ports`: the user has configured
-/// the EAL, so that without a device its first port serves and not the default memif link.
+/// What the program knows of an endpoint beforehand.
+struct EndpointUse {
+  Role role = Role::server;
+  /// The user has configured the EAL: its first port serves, not the default memif link.
+  bool use_eal_ports = false;
+  std::uint16_t path_mtu = 0;  ///< asked for by the user; a default link MTU leaves room for it
+};
+
+/// Checks the options and fills in defaults.
 [[nodiscard]] Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
-                                                            Role role, bool use_eal_ports);
+                                                            const EndpointUse& use);
 
 /// Megabytes of memory for the embedded EAL of such an endpoint.
 [[nodiscard]] unsigned embedded_memory_mb(const EndpointConfig& config);

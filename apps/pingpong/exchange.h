@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "apps/common/background.h"
+#include "apps/common/tcp.h"
+#include "roce/wire/psn.h"
+#include "roce/wire/qpn.h"
+#include "stack/error.h"
+#include "stack/ip_address.h"
+
+namespace rockhopper::apps::pingpong {
+
+/// What one end of ibv_rc_pingpong tells the other over TCP.
+struct Destination {
+  std::uint16_t lid = 0;  ///< 0 with RoCE
+  wire::Qpn qpn;
+  wire::Psn psn;
+  stack::IpAddress gid;
+};
+
+/// "LLLL:QQQQQQ:PPPPPP:GGGG..." in hexadecimal and a NUL. The stock tool reads it with one read(),
+/// so it must go out in one piece.
+inline constexpr std::size_t kMessageBytes = 52;
+
+[[nodiscard]] std::array<char, kMessageBytes> encode(const Destination& destination);
+/// Nothing but exactly that form is accepted.
+[[nodiscard]] std::optional<Destination> decode(std::string_view message);
+
+/// What the stock tool prints of a destination.
+[[nodiscard]] std::string describe(const Destination& destination);
+
+/// The client's side: sends its own, receives the server's, confirms.
+[[nodiscard]] Expected<Destination> exchange_as_client(TcpConnection& connection,
+                                                       const Destination& local,
+                                                       std::uint32_t timeout_ms,
+                                                       Background& background);
+/// The server's side in two steps, as its queue pair must be ready to receive before it answers.
+[[nodiscard]] Expected<Destination> receive_from_client(TcpConnection& connection,
+                                                        std::uint32_t timeout_ms,
+                                                        Background& background);
+[[nodiscard]] Expected<void> answer_client(TcpConnection& connection, const Destination& local,
+                                           std::uint32_t timeout_ms, Background& background);
+
+}  // namespace rockhopper::apps::pingpong

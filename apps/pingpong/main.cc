@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/command_line.h"
+#include "apps/common/endpoint.h"
+#include "apps/common/signals.h"
+#include "apps/pingpong/options.h"
+#include "apps/pingpong/session.h"
+
+namespace {
+
+using namespace rockhopper;
+using namespace rockhopper::apps;
+using namespace rockhopper::apps::pingpong;
+
+const ProgramText kText{
+    "rh-pingpong",
+    "Ping-pong over an RC queue pair, with the options and the out-of-band exchange of "
+    "ibv_rc_pingpong: either end may be that tool.",
+    "  rh-pingpong -c                    on one terminal, and\n"
+    "  rh-pingpong -c localhost          on another: over a memif link\n"
+    "  rh-pingpong --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 -c\n"
+    "                                    for ibv_rc_pingpong -c -g 1 HOST on another machine\n"
+    "  rh-pingpong -s 1048576 -m 4096 -n 100 --faults loss=1% --pcap run.pcapng localhost\n"};
+
+nlohmann::json to_json(const Destination& destination) {
+  return {{"qpn", destination.qpn.value},
+          {"psn", destination.psn.value},
+          {"gid", destination.gid.to_string()}};
+}
+
+void report(const Options& options, const Result& result) {
+  const double bytes =
+      static_cast<double>(options.size) * static_cast<double>(options.iterations) * 2;
+  const double mbit_per_s = bytes * 8e-6 / result.seconds;
+  const double us = result.seconds * 1e6 / static_cast<double>(options.iterations);
+  if (options.json) {
+    const nlohmann::json object{{"program", "rh-pingpong"},
+                                {"role", options.role() == Role::server ? "server" : "client"},
+                                {"size", options.size},
+                                {"path_mtu", options.path_mtu},
+                                {"iterations", options.iterations},
+                                {"messages_checked", result.messages_checked},
+                                {"seconds", result.seconds},
+                                {"mbit_per_s", mbit_per_s},
+                                {"us_per_iteration", us},
+                                {"local", to_json(result.local)},
+                                {"remote", to_json(result.remote)}};
+    fmt::print("{}\n", object.dump());
+    return;
+  }
+  fmt::print("{:.0f} bytes in {:.2f} seconds = {:.2f} Mbit/sec\n", bytes, result.seconds,
+             mbit_per_s);
+  fmt::print("{} iters in {:.2f} seconds = {:.2f} usec/iter\n", options.iterations, result.seconds,
+             us);
+  if (options.check) fmt::print("{} messages checked\n", result.messages_checked);
+}
+
+Expected<void> check(const Options& options, const EndpointConfig& config) {
+  if (options.gid_index && *options.gid_index >= config.addresses.size()) {
+    std::string table;
+    for (const InterfaceAddress& item : config.addresses) {
+      table += (table.empty() ? "" : ", ") + item.address.to_string();
+    }
+    return fail(ErrorCode::invalid_argument, "--gid-idx {}: own addresses are, from 0 on: {}",
+                *options.gid_index, table);
+  }
+  if (options.path_mtu + kPathMtuOverhead > config.mtu) {
+    return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more",
+                options.path_mtu, options.path_mtu + kPathMtuOverhead);
+  }
+  return {};
+}
+
+Expected<void> run(const Options& options, const EndpointConfig& config,
+                   const stack::Arguments& arguments) {
+  auto endpoint = Endpoint::create(config, arguments);
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
+  Session session(**endpoint, options);
+  auto result = session.run();
+  if (result) report(options, *result);
+  if (options.endpoint.stats_s > 0 || stop_requested()) (*endpoint)->print_statistics(stderr);
+  if (!result) return tl::make_unexpected(result.error());
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line(argc, argv, kText);
+  Options options;
+  add_options(line.app(), options);
+  if (const auto status = line.parse()) return *status;
+  auto config = make_endpoint_config(options.endpoint, {.role = options.role(),
+                                                        .use_eal_ports = !line.arguments().embedded,
+                                                        .path_mtu = options.path_mtu});
+  if (!config) return line.usage_error(config.error());
+  if (auto good = check(options, *config); !good) return line.usage_error(good.error());
+  catch_stop_signals();
+  return line.finish(run(options, *config, line.arguments()));
+}

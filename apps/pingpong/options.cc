@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/pingpong/options.h"
+
+#include <CLI/Option.hpp>
+#include <CLI/Validators.hpp>
+
+#include "roce/qp_attributes.h"
+
+namespace rockhopper::apps::pingpong {
+namespace {
+
+constexpr int kSizeMax = 1 << 30;
+
+}  // namespace
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("host", options.host,
+                 "server to connect to (its TCP address); without it, be the server");
+  app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");
+  app.add_option("-s,--size", options.size, "bytes of a message")->check(CLI::Range(1, kSizeMax));
+  app.add_option("-m,--mtu", options.path_mtu, "path MTU")
+      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
+      ->type_name("BYTES");
+  app.add_option("-r,--rx-depth", options.rx_depth, "receives posted at a time")
+      ->check(CLI::Range(1, static_cast<int>(roce::kMaxQpWr)));
+  app.add_option("-n,--iters", options.iterations, "number of exchanges")
+      ->check(CLI::PositiveNumber);
+  app.add_option("-l,--sl", options.service_level,
+                 "service level, which is the 802.1p priority on a VLAN")
+      ->check(CLI::Range(0, 7));
+  app.add_flag("-e,--events", options.events, "sleep until completion events (default: poll)");
+  app.add_option("-g,--gid-idx", options.gid_index,
+                 "own address: 0 is the first --ip. Default: 0; a server answers in the client's "
+                 "address family")
+      ->type_name("INDEX");
+  app.add_flag("-c,--chk", options.check,
+               "validate what is received, compatible with ibv_rc_pingpong -c");
+  app.add_option(
+         "-i,--ib-port", [](const CLI::results_t&) { return true; },
+         "accepted for compatibility; a RoCE endpoint has one port")
+      ->type_name("N");
+  app.add_option("--ack-timeout", options.ack_timeout, "local ACK timeout code: 4.096 us * 2^code")
+      ->check(CLI::Range(1, 31));
+  app.add_option("--timeout", options.timeout_s,
+                 "give up when the peer has shown no sign of life for so long")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("SECONDS");
+  app.add_flag("--json", options.json, "print one JSON object instead of text");
+  add_endpoint_options(app, options.endpoint, "-d,--ib-dev,--device");
+}
+
+}  // namespace rockhopper::apps::pingpong

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "roce/engine.h"
+#include "tests/sim/atomic_history.h"
+#include "tests/sim/node_memory.h"
+#include "tests/sim/rng.h"
+
+namespace rockhopper::sim {
+
+/// What the queue pairs of a run are like and what is asked of them; drawn from the seed.
+struct RcSettings {
+  roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
+  std::uint32_t ops = 30;  ///< each channel
+  std::uint32_t max_message = 4096;
+  std::uint32_t target_size = 8192;
+  std::uint32_t send_depth = 16;
+  std::uint32_t recv_depth = 16;
+  std::uint32_t max_send_sge = 1;
+  std::uint32_t max_recv_sge = 1;
+  std::uint32_t max_inline = 64;
+  bool sq_sig_all = false;
+  unsigned signal_percent = 50;
+  unsigned read_percent = 20;
+  unsigned atomic_percent = 20;
+  unsigned shared_percent = 30;       ///< of the atomics: on words that all channels change
+  unsigned late_receive_percent = 0;  ///< that a receive is put off at an opportunity
+  std::uint8_t max_rd_atomic = 4;
+  std::uint8_t max_dest_rd_atomic = 4;
+  std::uint8_t timeout = 8;
+  std::uint8_t retry_cnt = 7;
+  std::uint8_t rnr_retry = 7;
+  std::uint8_t min_rnr_timer = 1;
+  bool expect_failure = false;  ///< the network will break down
+  bool fatal_request = false;   ///< the first channel ends with a request that must fail
+  bool nak_may_be_lost = false;
+};
+
+/// One end of a connection.
+struct Endpoint {
+  roce::Engine* engine = nullptr;
+  roce::QueuePair* qp = nullptr;
+  roce::ProtectionDomain pd;
+  NodeMemory* memory = nullptr;
+};
+
+/// A word that many change.
+struct SharedWord {
+  std::uint64_t address = 0;  ///< for requests
+  std::uint64_t* word = nullptr;
+  bool swaps = false;  ///< compare-and-swap; else increments
+  AtomicHistory history = AtomicHistory(0);
+};
+struct SharedWords {
+  roce::MemoryKey key{};
+  std::vector<SharedWord> words;
+};
+
+/// What a run has asked for, to be compared with the engines' counters.
+struct ChannelTotals {
+  std::uint64_t sends = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t atomics = 0;
+  std::uint64_t receives = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// One direction of a connection: the requests that one queue pair posts, the receives that the
+/// other posts for them, and a model of both memories. Requests of a channel take effect in the
+/// order in which they are posted, so that the model executes each when posting it.
+class RcChannel {
+ public:
+  RcChannel(const RcSettings& settings, std::uint32_t id, const Endpoint& requester,
+            const Endpoint& responder, SharedWords& shared, Rng& rng);
+
+  /// Posts the next request if there is room. False: nothing was posted.
+  bool post_request();
+  /// The request that the peer must refuse, and some behind it that must have no effect.
+  void post_fatal();
+  bool post_receive();
+
+  void on_send_completion(const roce::Completion& completion);
+  void on_recv_completion(const roce::Completion& completion);
+
+  [[nodiscard]] bool owns_send(std::uint64_t wr_id) const { return wr_id >> 32 == 2ull * id_; }
+  [[nodiscard]] bool owns_recv(std::uint64_t wr_id) const { return wr_id >> 32 == 2ull * id_ + 1; }
+
+  [[nodiscard]] bool all_posted() const { return posted_ >= settings_.ops; }
+  [[nodiscard]] bool idle() const { return requests_.empty() && received_ == claimed_; }
+  /// Every receive that the posted requests need is posted.
+  [[nodiscard]] bool needs_receive() const;
+  [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] std::size_t outstanding() const { return requests_.size() + receives_.size(); }
+  void allow_failure() { allow_failure_ = true; }
+  /// Takes the memory as it is where a failed connection leaves it open.
+  void accept_unknown();
+
+  [[nodiscard]] const Endpoint& requester() const { return requester_; }
+  [[nodiscard]] const Endpoint& responder() const { return responder_; }
+  [[nodiscard]] const ChannelTotals& totals() const { return totals_; }
+  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct Request {
+    std::uint64_t wr_id = 0;
+    std::uint32_t number = 0;
+    roce::WrOpcode opcode = roce::WrOpcode::send;
+    std::uint32_t length = 0;
+    std::uint32_t target = 0;  ///< offset in the target area
+    bool signalled = false;
+    bool phantom = false;  ///< must have no effect
+    std::optional<roce::WcStatus> must_fail;
+    std::optional<std::uint32_t> receive;  ///< index of the receive that it takes
+    std::optional<ScatterBuffer> landing;
+    bool landing_lent = false;         ///< a later request sends from it and frees it
+    std::vector<std::uint8_t> result;  ///< what the landing must hold
+    SharedWord* shared = nullptr;
+    std::uint64_t compare = 0, swap = 0;
+  };
+  /// What the peer's next receive must get.
+  struct Expected {
+    roce::WrOpcode opcode = roce::WrOpcode::send;
+    std::uint32_t request = 0;
+    std::uint32_t length = 0;
+    std::uint32_t target = 0;
+    std::uint32_t imm = 0;
+    std::vector<std::uint8_t> data;
+  };
+  struct Receive {
+    std::uint64_t wr_id = 0;
+    std::uint32_t capacity = 0;
+    ScatterBuffer buffer;
+  };
+
+  void fail(std::string text);
+  [[nodiscard]] bool build(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool build_send(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool build_write(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool build_read(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool build_atomic(Request& request, roce::SendWr& wr);
+  void build_private_atomic(Request& request, roce::SendWr& wr);
+  void build_shared_atomic(Request& request, roce::SendWr& wr);
+  void gather(const Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool borrow_landing(Request& request, roce::SendWr& wr);
+  [[nodiscard]] std::uint32_t draw_length(std::uint32_t limit);
+  void expect_receive(Request& request, roce::SendWr& wr);
+  [[nodiscard]] const Receive* next_receive() const;
+  void fence_if_needed(const Request& request, roce::SendWr& wr) const;
+  void write_model(const Request& request, std::span<const std::uint8_t> data);
+  void submit(Request&& request, roce::SendWr& wr);
+  void retire(Request& request);
+  void check_target(std::uint32_t number, std::uint32_t target, std::uint32_t length);
+  void release(const ScatterBuffer& landing);
+  void on_failed(const roce::Completion& completion);
+  void on_first_failure(const roce::Completion& completion);
+  void check_completion(const Request& request, const roce::Completion& completion);
+  void check_received(const Receive& receive, const Expected& expected,
+                      const roce::Completion& completion);
+
+  const RcSettings& settings_;
+  std::uint32_t id_;
+  Endpoint requester_;
+  Endpoint responder_;
+  SharedWords& shared_;
+  Rng& rng_;
+
+  Area source_, landing_, target_, receive_;
+  RangeAllocator landing_ranges_, receive_ranges_;
+  std::vector<std::uint32_t> last_writer_;  ///< number of the request, by byte of the target
+
+  std::uint32_t posted_ = 0;
+  std::uint32_t unsignalled_run_ = 0;
+  std::deque<Request> requests_;    ///< not known to be complete
+  std::vector<std::uint8_t> data_;  ///< what the request being built sends
+  std::vector<roce::Sge> sges_;
+  std::vector<std::uint8_t> inline_copy_;
+
+  std::deque<Expected> expected_;  ///< from receive number `received_` on
+  std::uint32_t claimed_ = 0;      ///< receives that requests have been given
+  std::deque<Receive> receives_;   ///< posted, from receive number `received_` on
+  std::uint32_t received_ = 0;
+  std::uint32_t receives_posted_ = 0;
+
+  bool allow_failure_ = false;
+  bool broken_ = false;          ///< a request has failed
+  bool receive_broken_ = false;  ///< a receive has been flushed
+  bool fatal_ = false;           ///< post_fatal() was called
+  ChannelTotals totals_;
+  std::string error_;
+};
+
+}  // namespace rockhopper::sim

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// What a channel accepts as an outcome.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/sim/rc_channel.h"
+
+namespace rockhopper::sim {
+namespace {
+
+using roce::WcOpcode;
+using roce::WcStatus;
+using roce::WrOpcode;
+
+WcOpcode completion_opcode(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::rdma_write:
+    case WrOpcode::rdma_write_with_imm:
+      return WcOpcode::rdma_write;
+    case WrOpcode::rdma_read:
+      return WcOpcode::rdma_read;
+    case WrOpcode::atomic_cmp_and_swp:
+      return WcOpcode::comp_swap;
+    case WrOpcode::atomic_fetch_and_add:
+      return WcOpcode::fetch_add;
+    case WrOpcode::send:
+    case WrOpcode::send_with_imm:
+    case WrOpcode::send_with_inv:
+      break;
+  }
+  return WcOpcode::send;
+}
+
+}  // namespace
+
+void RcChannel::fail(std::string text) {
+  if (error_.empty()) {
+    error_ = fmt::format("channel {}: {}", id_, text);
+  }
+}
+
+std::string RcChannel::describe() const {
+  std::string text = fmt::format(
+      "channel {}: {} of {} requests posted, {} outstanding, {} receives claimed, {} posted, {} "
+      "done",
+      id_, posted_, settings_.ops, requests_.size(), claimed_, receives_posted_, received_);
+  if (!requests_.empty()) {
+    const Request& oldest = requests_.front();
+    text += fmt::format("; oldest: number {}, opcode {}, {} bytes", oldest.number,
+                        static_cast<int>(oldest.opcode), oldest.length);
+  }
+  return text;
+}
+
+void RcChannel::on_send_completion(const roce::Completion& completion) {
+  if (completion.qp_num != requester_.qp->number()) {
+    return fail(fmt::format("completion of request {:#x} names QP {:#x}", completion.wr_id,
+                            completion.qp_num.value));
+  }
+  if (completion.status != WcStatus::success) {
+    return on_failed(completion);
+  }
+  while (!requests_.empty()) {
+    Request request = std::move(requests_.front());
+    requests_.pop_front();
+    if (request.must_fail || request.phantom || broken_) {
+      return fail(fmt::format("request {} succeeded, which it must not", request.number));
+    }
+    retire(request);
+    if (request.wr_id == completion.wr_id) {
+      return check_completion(request, completion);
+    }
+    if (request.signalled) {
+      return fail(fmt::format("completion {:#x} overtook that of request {}", completion.wr_id,
+                              request.number));
+    }
+  }
+  fail(fmt::format("completion {:#x} is of no outstanding request", completion.wr_id));
+}
+
+void RcChannel::check_completion(const Request& request, const roce::Completion& completion) {
+  if (!request.signalled) {
+    fail(fmt::format("request {} is not signalled and completed", request.number));
+  }
+  if (completion.opcode != completion_opcode(request.opcode)) {
+    fail(fmt::format("request {} completed as {}", request.number, to_string(completion.opcode)));
+  }
+  const bool lands = request.landing && !request.result.empty();
+  if (lands && completion.byte_len != request.length) {
+    fail(fmt::format("request {} of {} bytes completed with byte_len {}", request.number,
+                     request.length, completion.byte_len));
+  }
+}
+
+/// A request is known to have succeeded: its effect must be there already.
+void RcChannel::retire(Request& request) {
+  if (request.receive && received_ <= *request.receive) {
+    fail(fmt::format("request {} completed before its receive", request.number));
+  }
+  const bool writes =
+      request.opcode == WrOpcode::rdma_write || request.opcode == WrOpcode::rdma_write_with_imm;
+  if (writes) {
+    check_target(request.number, request.target, request.length);
+  }
+  const bool reads = request.opcode == WrOpcode::rdma_read ||
+                     request.opcode == WrOpcode::atomic_cmp_and_swp ||
+                     request.opcode == WrOpcode::atomic_fetch_and_add;
+  if (reads) {
+    const auto landed = request.landing->read(
+        requester_.memory->actual(request.landing->offset, request.landing->span), request.length);
+    if (request.shared != nullptr) {
+      std::uint64_t before = 0;
+      std::memcpy(&before, landed.data(), sizeof before);
+      if (request.shared->swaps) {
+        request.shared->history.add_swap(id_, request.compare, request.swap, before);
+      } else {
+        request.shared->history.add_increment(id_, before);
+      }
+    } else if (landed != request.result) {
+      const auto at = std::mismatch(landed.begin(), landed.end(), request.result.begin()).first;
+      fail(fmt::format("request {} (opcode {}) of {} bytes returned wrong data at byte {}",
+                       request.number, static_cast<int>(request.opcode), request.length,
+                       at - landed.begin()));
+    }
+  }
+  if (request.landing && !request.landing_lent) {
+    release(*request.landing);
+  }
+}
+
+/// Bytes that no later request has been asked to overwrite must be those of the request.
+void RcChannel::check_target(std::uint32_t number, std::uint32_t target, std::uint32_t length) {
+  const auto actual = responder_.memory->actual(target_);
+  const auto expected = responder_.memory->expected(target_);
+  for (std::uint32_t at = target; at < target + length; ++at) {
+    if (last_writer_[at] == number && actual[at] != expected[at]) {
+      return fail(fmt::format("request {} of {} bytes completed, byte {} of it is not written",
+                              number, length, at - target));
+    }
+  }
+}
+
+/// Whoever writes there from now on is too late; the comparison at the end will tell.
+void RcChannel::release(const ScatterBuffer& landing) {
+  requester_.memory->scramble(landing.offset, landing.span, rng_);
+  landing_ranges_.free(landing.area_offset);
+}
+
+void RcChannel::on_failed(const roce::Completion& completion) {
+  if (!broken_) {
+    on_first_failure(completion);
+    return;
+  }
+  if (requests_.empty() || requests_.front().wr_id != completion.wr_id) {
+    return fail(fmt::format("failed completion {:#x} out of turn", completion.wr_id));
+  }
+  if (completion.status != WcStatus::wr_flush_err) {
+    fail(fmt::format("request {} behind a failed one: {}", requests_.front().number,
+                     to_string(completion.status)));
+  }
+  requests_.pop_front();
+}
+
+void RcChannel::on_first_failure(const roce::Completion& completion) {
+  broken_ = true;
+  while (!requests_.empty() && requests_.front().wr_id != completion.wr_id) {
+    if (requests_.front().signalled) {
+      fail(fmt::format("request {} has no completion", requests_.front().number));
+    }
+    retire(requests_.front());
+    requests_.pop_front();
+  }
+  if (requests_.empty()) {
+    return fail(
+        fmt::format("failed completion {:#x} is of no outstanding request", completion.wr_id));
+  }
+  const Request request = std::move(requests_.front());
+  requests_.pop_front();
+  const WcStatus status = completion.status;
+  // A NAK can be lost, and the peer, which is in error then, does not repeat it.
+  const bool expected = request.must_fail
+                            ? status == *request.must_fail ||
+                                  (settings_.nak_may_be_lost && status == WcStatus::retry_exc_err)
+                            : allow_failure_ && (status == WcStatus::retry_exc_err ||
+                                                 status == WcStatus::wr_flush_err);
+  if (!expected) {
+    fail(fmt::format("request {} (opcode {}, {} bytes) failed: {}", request.number,
+                     static_cast<int>(request.opcode), request.length, to_string(status)));
+  }
+}
+
+void RcChannel::on_recv_completion(const roce::Completion& completion) {
+  if (completion.qp_num != responder_.qp->number()) {
+    return fail(fmt::format("completion of receive {:#x} names QP {:#x}", completion.wr_id,
+                            completion.qp_num.value));
+  }
+  if (receives_.empty() || receives_.front().wr_id != completion.wr_id) {
+    return fail(fmt::format("receive completion {:#x} out of turn", completion.wr_id));
+  }
+  const Receive receive = std::move(receives_.front());
+  receives_.pop_front();
+  if (completion.status != WcStatus::success) {
+    if (!allow_failure_ || completion.status != WcStatus::wr_flush_err) {
+      fail(fmt::format("receive {} failed: {}", received_, to_string(completion.status)));
+    }
+    receive_broken_ = true;
+    return;
+  }
+  if (receive_broken_ || expected_.empty()) {
+    return fail(fmt::format("receive {} completed, which nothing was sent for", received_));
+  }
+  check_received(receive, expected_.front(), completion);
+  expected_.pop_front();
+  ++received_;
+  responder_.memory->scramble(receive.buffer.offset, receive.buffer.span, rng_);
+  receive_ranges_.free(receive.buffer.area_offset);
+}
+
+void RcChannel::check_received(const Receive& receive, const Expected& expected,
+                               const roce::Completion& completion) {
+  const bool writes = expected.opcode == WrOpcode::rdma_write_with_imm;
+  const bool has_imm = expected.opcode != WrOpcode::send;
+  if (completion.opcode != (writes ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv)) {
+    fail(fmt::format("receive {} completed as {}", received_, to_string(completion.opcode)));
+  }
+  if (completion.wc_flags != (has_imm ? std::uint32_t{roce::kWcWithImm} : 0u)) {
+    fail(fmt::format("receive {} has flags {:#x}", received_, completion.wc_flags));
+  }
+  if (has_imm && completion.imm_data != expected.imm) {
+    fail(fmt::format("receive {} got other immediate data", received_));
+  }
+  if (completion.byte_len != expected.length) {
+    fail(fmt::format("receive {} of {} bytes completed with byte_len {}", received_,
+                     expected.length, completion.byte_len));
+  }
+  if (writes) {
+    check_target(expected.request, expected.target, expected.length);
+  } else if (receive.buffer.read(
+                 responder_.memory->actual(receive.buffer.offset, receive.buffer.span),
+                 expected.length) != expected.data) {
+    fail(fmt::format("receive {} of {} bytes got other data", received_, expected.length));
+  }
+}
+
+void RcChannel::accept_unknown() {
+  if (!broken_ && !receive_broken_) {
+    return;
+  }
+  requester_.memory->accept(landing_.offset, landing_.size);
+  responder_.memory->accept(receive_.offset, receive_.size);
+  if (!fatal_) {
+    responder_.memory->accept(target_.offset, target_.size);
+  }
+}
+
+}  // namespace rockhopper::sim

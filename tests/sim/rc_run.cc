@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "tests/sim/rc_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+
+namespace rockhopper::sim {
+namespace {
+
+using roce::QpState;
+
+constexpr std::uint64_t kRunLimit_ns = 120'000'000'000;
+constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
+constexpr std::uint32_t kMaxSteps = 3'000'000;
+constexpr std::uint32_t kSharedWords = 3;
+
+std::uint8_t pick8(Rng& rng, std::uint32_t low, std::uint32_t high) {
+  return static_cast<std::uint8_t>(rng.between32(low, high));
+}
+
+RcSettings draw_settings(Rng& rng, const RcProfile& profile) {
+  RcSettings s;
+  s.path_mtu = rng.pick({roce::PathMtu::mtu_256, roce::PathMtu::mtu_512, roce::PathMtu::mtu_1024,
+                         roce::PathMtu::mtu_2048, roce::PathMtu::mtu_4096});
+  const std::uint32_t mtu = roce::bytes(s.path_mtu);
+  s.max_message = mtu * rng.between32(1, 6) + rng.between32(0, mtu);
+  s.ops = rng.between32(1, 40);
+  if (profile.long_messages) {
+    s.max_message = 65536 + rng.between32(0, 40000);
+    s.ops = rng.between32(1, 12);
+  }
+  s.target_size = s.max_message + rng.between32(8, 2048);
+  s.send_depth = rng.between32(1, 24);
+  s.recv_depth = rng.between32(1, 24);
+  s.max_send_sge = rng.between32(1, 5);
+  s.max_recv_sge = rng.between32(1, 5);
+  s.max_inline = rng.between32(0, 200);
+  s.sq_sig_all = rng.chance(20);
+  s.signal_percent = rng.pick<unsigned>({0, 20, 50, 100});
+  s.read_percent = rng.pick<unsigned>({0, 10, 30, 60});
+  s.atomic_percent = rng.pick<unsigned>({0, 10, 30});
+  s.late_receive_percent = profile.late_receives ? rng.pick<unsigned>({50, 90, 98}) : 10;
+  s.max_rd_atomic = pick8(rng, 1, 16);
+  s.max_dest_rd_atomic = pick8(rng, s.max_rd_atomic, 16);
+  s.timeout = pick8(rng, profile.timeout_min, profile.timeout_min + 3u);
+  s.min_rnr_timer = pick8(rng, 1, 14);
+  if (profile.lossless && !profile.late_receives) {
+    s.retry_cnt = pick8(rng, 0, 7);
+  }
+  s.expect_failure = profile.ending != Ending::complete;
+  s.fatal_request = profile.ending == Ending::fatal;
+  s.nak_may_be_lost = !profile.lossless;
+  return s;
+}
+
+NetworkConfig network_config(std::uint64_t seed, Rng& rng, const RcProfile& profile,
+                             PoolSet& pools) {
+  NetworkConfig config{.seed = seed, .pools = &pools, .faults = profile.faults};
+  config.ipv6 = rng.chance(40);
+  config.static_neighbours = !profile.resolve_neighbours;
+  config.segment_arrivals = rng.chance(25);
+  config.delay_ns = rng.pick<std::uint64_t>({0, 300, 2'000, 20'000});
+  config.wire_packets = rng.pick<std::uint32_t>({8, 64, 4096});
+  config.max_unacked_packets = rng.pick<std::uint32_t>({1, 2, 7, 32, 128});
+  if (const char* path = std::getenv("ROCKHOPPER_PCAP"); path != nullptr) {
+    config.capture = path;
+  }
+  return config;
+}
+
+/// A connection: two queue pairs, a channel each way.
+struct Connection {
+  std::array<Endpoint, 2> ends;
+  std::array<std::unique_ptr<RcChannel>, 2> channels;
+};
+
+class RcRun final {
+ public:
+  RcRun(std::uint64_t seed, const RcProfile& profile, PoolSet& pools)
+      : rng_(seed),
+        profile_(profile),
+        settings_(draw_settings(rng_, profile)),
+        network_(network_config(seed, rng_, profile, pools)) {}
+
+  std::string run(RcTotals& totals);
+
+ private:
+  /// A completion queue, polled freely or only after its event.
+  class Cq final : public roce::CompletionHandler {
+   public:
+    Cq(std::uint32_t capacity, bool by_event)
+        : queue(must(roce::CompletionQueue::create(capacity))), by_event_(by_event) {
+      if (by_event_) {
+        queue->request_notify(roce::Notify::next, this);
+      }
+    }
+    void on_completion_event(roce::CompletionQueue& /*cq*/) override { raised_ = true; }
+    [[nodiscard]] bool due() const { return !by_event_ || raised_; }
+    void rearm() {
+      if (by_event_) {
+        raised_ = false;
+        queue->request_notify(roce::Notify::next, this);
+      }
+    }
+    std::unique_ptr<roce::CompletionQueue> queue;
+
+   private:
+    bool by_event_;
+    bool raised_ = false;
+  };
+
+  void set_up();
+  void make_shared_words(unsigned node);
+  void connect(Connection& connection, std::uint32_t number);
+  Cq& make_cq(unsigned node, std::uint32_t capacity);
+  void bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wire::Psn sq_psn);
+
+  bool drive(bool eagerly);
+  void post_receives(RcChannel& channel, bool eagerly, bool& did);
+  bool poll_completions();
+  void dispatch(const roce::Completion& completion);
+  void local_atomics();
+  void break_network();
+  void end_failed_run();
+
+  [[nodiscard]] bool finished() const;
+  [[nodiscard]] std::string first_error() const;
+  [[nodiscard]] std::string progress() const;
+  [[nodiscard]] std::string work();
+  [[nodiscard]] bool come_to_rest();
+  [[nodiscard]] std::string check_end();
+  [[nodiscard]] std::string check_counters();
+  [[nodiscard]] std::string tear_down();
+  void add_totals(RcTotals& totals);
+
+  template <typename Action>
+  void for_each_channel(Action action) {
+    for (const auto& connection : connections_) {
+      for (const auto& channel : connection->channels) {
+        action(*channel);
+      }
+    }
+  }
+
+  Rng rng_;
+  const RcProfile& profile_;
+  RcSettings settings_;
+  SimNetwork network_;
+  std::array<std::unique_ptr<NodeMemory>, 2> memories_;
+  std::array<SharedWords, 2> shared_;
+  std::array<roce::ProtectionDomain, 2> pds_;
+  std::vector<std::unique_ptr<Cq>> cqs_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::uint64_t start_ns_ = network_.now_ns();
+  std::uint64_t break_at_ns_ = stack::kNever;
+  bool fatal_posted_ = false;
+};
+
+RcRun::Cq& RcRun::make_cq(unsigned /*node*/, std::uint32_t capacity) {
+  cqs_.push_back(std::make_unique<Cq>(capacity, rng_.chance(30)));
+  return *cqs_.back();
+}
+
+void RcRun::make_shared_words(unsigned node) {
+  Area area = memories_[node]->make_area(network_.node(node).engine(), pds_[node], kSharedWords * 8,
+                                         roce::kAccessAll, rng_);
+  shared_[node].key = area.region.key;
+  for (std::uint32_t i = 0; i < kSharedWords; ++i) {
+    auto* word = reinterpret_cast<std::uint64_t*>(memories_[node]->actual(area).data() + i * 8);
+    shared_[node].words.push_back(
+        {.address = area.address(i * 8), .word = word, .swaps = i % 2 == 1});
+  }
+}
+
+void RcRun::set_up() {
+  const std::uint32_t count = rng_.between32(1, profile_.long_messages ? 2 : 4);
+  const std::uint32_t channel_bytes = settings_.max_message * 7 + settings_.target_size + 8192;
+  const bool share_cqs = rng_.chance(50);
+  for (unsigned node = 0; node < 2; ++node) {
+    memories_[node] = std::make_unique<NodeMemory>(channel_bytes * count * 2 + 4096);
+    pds_[node] = network_.node(node).engine().allocate_pd();
+    if (profile_.ending == Ending::complete) {
+      make_shared_words(node);
+    }
+  }
+  const std::uint32_t capacity = settings_.send_depth + settings_.recv_depth + 8;
+  std::array<Cq*, 2> common{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto connection = std::make_unique<Connection>();
+    for (unsigned node = 0; node < 2; ++node) {
+      if (common[node] == nullptr || !share_cqs) {
+        common[node] = &make_cq(node, capacity * (share_cqs ? count : 1));
+      }
+      Cq& recv_cq = share_cqs ? *common[node] : make_cq(node, capacity);
+      roce::Engine& engine = network_.node(node).engine();
+      roce::QueuePair* qp = must(engine.create_qp({.pd = pds_[node],
+                                                   .send_cq = common[node]->queue.get(),
+                                                   .recv_cq = recv_cq.queue.get(),
+                                                   .max_send_wr = settings_.send_depth,
+                                                   .max_recv_wr = settings_.recv_depth,
+                                                   .max_send_sge = settings_.max_send_sge,
+                                                   .max_recv_sge = settings_.max_recv_sge,
+                                                   .max_inline_data = settings_.max_inline,
+                                                   .sq_sig_all = settings_.sq_sig_all}));
+      connection->ends[node] = {&engine, qp, pds_[node], memories_[node].get()};
+    }
+    connect(*connection, i);
+    connections_.push_back(std::move(connection));
+  }
+  // The model begins with what is there once all areas exist.
+  for (unsigned node = 0; node < 2; ++node) {
+    memories_[node]->fill(rng_);
+    for (SharedWord& word : shared_[node].words) {
+      word.history = AtomicHistory(*word.word);
+    }
+  }
+  if (profile_.ending == Ending::blackhole) {
+    break_at_ns_ = network_.now_ns() + rng_.between(0, 300'000);
+  }
+}
+
+void RcRun::connect(Connection& connection, std::uint32_t number) {
+  for (unsigned node = 0; node < 2; ++node) {
+    connection.channels[node] =
+        std::make_unique<RcChannel>(settings_, number * 2 + node, connection.ends[node],
+                                    connection.ends[1 - node], shared_[1 - node], rng_);
+    if (profile_.ending != Ending::complete) {
+      connection.channels[node]->allow_failure();
+    }
+  }
+  std::array<wire::Psn, 2> psn;
+  for (wire::Psn& first : psn) {
+    first = rng_.chance(50) ? wire::Psn::make(0u - rng_.between32(0, 40))
+                            : wire::Psn::make(static_cast<std::uint32_t>(rng_.next()));
+  }
+  for (unsigned node = 0; node < 2; ++node) {
+    bring_up(node, connection, psn[1 - node], psn[node]);
+  }
+}
+
+void RcRun::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wire::Psn sq_psn) {
+  roce::QueuePair& qp = *connection.ends[node].qp;
+  roce::QpAttributes a;
+  a.qp_state = QpState::init;
+  a.qp_access_flags = roce::kAccessAll;
+  must(qp.modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
+  a.qp_state = QpState::rtr;
+  a.path_mtu = settings_.path_mtu;
+  a.dest_qp_num = connection.ends[1 - node].qp->number();
+  a.rq_psn = rq_psn;
+  a.max_dest_rd_atomic = settings_.max_dest_rd_atomic;
+  a.min_rnr_timer = settings_.min_rnr_timer;
+  a.ah_attr.source = network_.node(node).address();
+  a.ah_attr.destination = network_.node(1 - node).address();
+  must(qp.modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
+                        roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
+  a.qp_state = QpState::rts;
+  a.sq_psn = sq_psn;
+  a.timeout = settings_.timeout;
+  a.retry_cnt = settings_.retry_cnt;
+  a.rnr_retry = settings_.rnr_retry;
+  a.max_rd_atomic = settings_.max_rd_atomic;
+  must(qp.modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
+                        roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+}
+
+void RcRun::post_receives(RcChannel& channel, bool eagerly, bool& did) {
+  if (!eagerly && rng_.chance(settings_.late_receive_percent)) {
+    return;
+  }
+  const std::uint32_t most = settings_.late_receive_percent > 10 ? 1 : settings_.recv_depth;
+  for (std::uint32_t i = 0; i < most && channel.post_receive(); ++i) {
+    did = true;
+  }
+}
+
+/// The applications' turn. `eagerly`: everybody does all that he can.
+bool RcRun::drive(bool eagerly) {
+  bool did = false;
+  for_each_channel([&](RcChannel& channel) {
+    post_receives(channel, eagerly, did);
+    if (eagerly || rng_.chance(60)) {
+      for (std::uint32_t i = rng_.between32(1, 6); i > 0 && channel.post_request(); --i) {
+        did = true;
+      }
+    }
+  });
+  RcChannel& first = *connections_[0]->channels[0];
+  if (settings_.fatal_request && !fatal_posted_ && first.all_posted() && first.idle() &&
+      settings_.send_depth >= 4) {
+    first.post_fatal();
+    fatal_posted_ = true;
+    did = true;
+  }
+  if (eagerly || rng_.chance(70)) {
+    did = poll_completions() || did;
+  }
+  local_atomics();
+  break_network();
+  return did;
+}
+
+bool RcRun::poll_completions() {
+  std::vector<roce::Completion> found;
+  for (const auto& cq : cqs_) {
+    if (!cq->due()) {
+      continue;
+    }
+    std::array<roce::Completion, 16> some;
+    for (bool again = true; again;) {
+      const std::size_t count = cq->queue->poll(some);
+      found.insert(found.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(count));
+      again = count > 0;
+    }
+    cq->rearm();
+  }
+  // Receives first: a request may not complete before its receive has.
+  std::stable_partition(found.begin(), found.end(),
+                        [](const roce::Completion& c) { return (c.wr_id >> 32) % 2 == 1; });
+  for (const roce::Completion& completion : found) {
+    dispatch(completion);
+  }
+  return !found.empty();
+}
+
+void RcRun::dispatch(const roce::Completion& completion) {
+  for_each_channel([&completion](RcChannel& channel) {
+    if (channel.owns_send(completion.wr_id)) {
+      channel.on_send_completion(completion);
+    } else if (channel.owns_recv(completion.wr_id)) {
+      channel.on_recv_completion(completion);
+    }
+  });
+}
+
+/// The nodes' own processors change the shared words too.
+void RcRun::local_atomics() {
+  constexpr std::uint32_t kLocalActor = 1000;
+  for (SharedWords& shared : shared_) {
+    if (shared.words.empty() || !rng_.chance(10)) {
+      continue;
+    }
+    SharedWord& word = shared.words[rng_.between(0, shared.words.size() - 1)];
+    std::atomic_ref<std::uint64_t> value(*word.word);
+    if (word.swaps) {
+      std::uint64_t before = value.load();
+      const std::uint64_t compare = before;
+      const std::uint64_t swap = rng_.next() << 8;  // requests' swaps end in 1
+      value.compare_exchange_strong(before, swap);
+      word.history.add_swap(kLocalActor, compare, swap, before);
+    } else {
+      word.history.add_increment(kLocalActor, value.fetch_add(1));
+    }
+  }
+}
+
+void RcRun::break_network() {
+  if (network_.now_ns() >= break_at_ns_) {
+    network_.cut();
+    break_at_ns_ = stack::kNever;
+  }
+}
+
+bool RcRun::finished() const {
+  bool done = true;
+  bool broken = false;
+  const bool fatal_done = connections_[0]->channels[0]->broken();
+  for (const auto& connection : connections_) {
+    for (const auto& channel : connection->channels) {
+      done = done && channel->all_posted() && channel->idle();
+      broken = broken || channel->broken();
+    }
+  }
+  switch (profile_.ending) {
+    case Ending::complete:
+      return done;
+    case Ending::fatal:
+      return fatal_done || (done && settings_.send_depth < 4);
+    case Ending::blackhole:
+      break;
+  }
+  return broken || done;
+}
+
+std::string RcRun::first_error() const {
+  for (const auto& connection : connections_) {
+    for (const auto& channel : connection->channels) {
+      if (!channel->error().empty()) {
+        return channel->error();
+      }
+    }
+  }
+  return {};
+}
+
+std::string RcRun::progress() const {
+  std::string text;
+  for (const auto& connection : connections_) {
+    for (const auto& channel : connection->channels) {
+      text += "\n  " + channel->describe();
+    }
+  }
+  return text;
+}
+
+std::string RcRun::work() {
+  const std::uint64_t limit_ns = network_.now_ns() + kRunLimit_ns;
+  for (std::uint32_t step = 0; step < kMaxSteps; ++step) {
+    const bool did = drive(false);
+    const bool moved = network_.poll();
+    if (std::string error = first_error(); !error.empty()) {
+      return error;
+    }
+    if (finished()) {
+      return {};
+    }
+    if (did || moved || network_.advance(limit_ns)) {
+      continue;
+    }
+    // All wait: only what the applications have put off can help.
+    if (!drive(true) && !network_.poll() && first_error().empty()) {
+      return "stuck" + progress();
+    }
+  }
+  return "too many steps" + progress();
+}
+
+/// Ends what is left of failed connections, so that every request and receive has its completion.
+void RcRun::end_failed_run() {
+  roce::QpAttributes error;
+  error.qp_state = QpState::err;
+  for_each_channel(
+      [&](RcChannel& channel) { must(channel.requester().qp->modify(error, roce::kQpState)); });
+  for (int i = 0; i < 3; ++i) {
+    network_.poll();
+    static_cast<void>(drive(true));
+  }
+}
+
+/// A host that knows its neighbours by resolution goes on checking them: it never rests.
+bool RcRun::come_to_rest() {
+  constexpr std::uint64_t kNeighbourCheck_ns = 1'000'000'000;
+  const std::uint64_t limit_ns = profile_.resolve_neighbours ? kNeighbourCheck_ns : kRestLimit_ns;
+  return network_.run_to_rest(network_.now_ns() + limit_ns) || profile_.resolve_neighbours;
+}
+
+std::string RcRun::check_end() {
+  if (profile_.ending != Ending::complete) {
+    end_failed_run();
+  }
+  if (!come_to_rest()) {
+    return "the network does not come to rest";
+  }
+  for_each_channel([](RcChannel& channel) { channel.accept_unknown(); });
+  if (poll_completions() && profile_.ending == Ending::complete) {
+    return "completions after the last one";
+  }
+  if (std::string error = first_error(); !error.empty()) {
+    return error;
+  }
+  for (const auto& connection : connections_) {
+    for (const auto& channel : connection->channels) {
+      const roce::QueuePair& qp = *channel->requester().qp;
+      if (profile_.ending == Ending::complete &&
+          (qp.state() != QpState::rts || qp.send_queue_depth() != 0)) {
+        return fmt::format("QP in {} with {} requests at the end", to_string(qp.state()),
+                           qp.send_queue_depth());
+      }
+      if (profile_.ending != Ending::complete && channel->outstanding() != 0) {
+        return "requests or receives without a completion" + progress();
+      }
+    }
+  }
+  for (unsigned node = 0; node < 2; ++node) {
+    for (const SharedWord& word : shared_[node].words) {
+      if (const auto text = word.history.contradiction(*word.word); text) {
+        return "shared word: " + *text;
+      }
+    }
+    for (SharedWord& word : shared_[node].words) {
+      const auto base = reinterpret_cast<std::uint8_t*>(word.word);
+      const auto start = memories_[node]->actual(0, 1).data();
+      memories_[node]->accept(static_cast<std::uint32_t>(base - start), 8);
+    }
+    if (const auto at = memories_[node]->first_difference(); at) {
+      return fmt::format("memory of node {} differs from the model at byte {}", node, *at);
+    }
+  }
+  return {};
+}
+
+std::string RcRun::check_counters() {
+  for (unsigned node = 0; node < 2; ++node) {
+    const roce::EngineCounters& self = network_.node(node).engine().counters();
+    const roce::EngineCounters& peer = network_.node(1 - node).engine().counters();
+    ChannelTotals asked;
+    for (const auto& connection : connections_) {
+      const ChannelTotals& some = connection->channels[node]->totals();
+      asked.writes += some.writes;
+      asked.reads += some.reads;
+      asked.atomics += some.atomics;
+      asked.receives += some.receives;
+    }
+    // Executed exactly once, whatever the network did.
+    if (peer.rx_write_requests.value() != asked.writes ||
+        peer.rx_atomic_requests.value() != asked.atomics ||
+        peer.rdma_recvs.value() != asked.receives) {
+      return fmt::format("asked for {} writes, {} atomics, {} receives, executed {}, {}, {}",
+                         asked.writes, asked.atomics, asked.receives,
+                         peer.rx_write_requests.value(), peer.rx_atomic_requests.value(),
+                         peer.rdma_recvs.value());
+    }
+    if (peer.rx_read_requests.value() < asked.reads) {
+      return fmt::format("asked for {} reads, executed {}", asked.reads,
+                         peer.rx_read_requests.value());
+    }
+    if (!profile_.lossless) {
+      continue;
+    }
+    if (self.sent_pkts.value() != peer.rcvd_pkts.value() ||
+        self.sent_bytes.value() != peer.rcvd_bytes.value()) {
+      return fmt::format("sent {} packets of {} bytes, the peer counts {} of {}",
+                         self.sent_pkts.value(), self.sent_bytes.value(), peer.rcvd_pkts.value(),
+                         peer.rcvd_bytes.value());
+    }
+    const bool again = self.retransmitted_pkts.value() != 0 && self.rcvd_rnr_err.value() == 0;
+    if (again || self.local_ack_timeout_err.value() != 0 || self.out_of_seq_request.value() != 0 ||
+        self.duplicate_request.value() != 0) {
+      return fmt::format(
+          "without any loss {} packets sent again, {} timeouts, {} out of sequence, "
+          "{} duplicates",
+          self.retransmitted_pkts.value(), self.local_ack_timeout_err.value(),
+          self.out_of_seq_request.value(), self.duplicate_request.value());
+    }
+  }
+  return {};
+}
+
+std::string RcRun::tear_down() {
+  for (const auto& connection : connections_) {
+    for (const Endpoint& end : connection->ends) {
+      end.engine->destroy_qp(end.qp);
+    }
+  }
+  for (unsigned node = 0; node < 2; ++node) {
+    if (network_.node(node).engine().qp_count() != 0) {
+      return "queue pairs are left";
+    }
+  }
+  return come_to_rest() ? std::string() : "deadlines are left behind queue pairs";
+}
+
+void RcRun::add_totals(RcTotals& totals) {
+  ++totals.runs;
+  totals.virtual_ns += network_.now_ns() - start_ns_;
+  for_each_channel([&](RcChannel& channel) {
+    const ChannelTotals& t = channel.totals();
+    totals.requests += t.sends + t.writes + t.reads + t.atomics;
+    totals.bytes += t.bytes;
+    totals.failed_connections += channel.broken() ? 1 : 0;
+  });
+  for (unsigned node = 0; node < 2; ++node) {
+    const roce::EngineCounters& c = network_.node(node).engine().counters();
+    totals.packets += c.sent_pkts.value();
+    totals.retransmitted += c.retransmitted_pkts.value();
+    totals.duplicates += c.duplicate_request.value();
+    totals.out_of_sequence += c.out_of_seq_request.value();
+    totals.timeouts += c.local_ack_timeout_err.value();
+    totals.implied_naks += c.implied_nak_seq_err.value();
+    totals.rnr_naks += c.send_rnr_err.value();
+    totals.bad_icrc += c.drops[static_cast<std::size_t>(roce::DropReason::bad_icrc)].value();
+    totals.lost += network_.node(node).faults().tx_counters().lost.value() +
+                   network_.node(node).selectively_dropped();
+  }
+}
+
+std::string RcRun::run(RcTotals& totals) {
+  set_up();
+  std::string error = work();
+  if (error.empty()) {
+    error = check_end();
+  }
+  if (error.empty() && profile_.ending == Ending::complete) {
+    error = check_counters();
+  }
+  add_totals(totals);
+  if (error.empty()) {
+    error = tear_down();
+  }
+  return error;
+}
+
+}  // namespace
+
+std::string run_rc(std::uint64_t seed, const RcProfile& profile, PoolSet& pools, RcTotals& totals) {
+  std::string error = std::make_unique<RcRun>(seed, profile, pools)->run(totals);
+  if (const std::uint32_t leaked = pools.in_use(); error.empty() && leaked != 0) {
+    error = fmt::format("{} mbufs are not back in their pools", leaked);
+  }
+  return error;
+}
+
+}  // namespace rockhopper::sim

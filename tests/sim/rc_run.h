@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/sim/rc_channel.h"
+#include "tests/sim/sim_network.h"
+
+namespace rockhopper::sim {
+
+/// How a run ends.
+enum class Ending : std::uint8_t {
+  complete,   ///< every request succeeds
+  fatal,      ///< the last request of the first channel is one that must fail
+  blackhole,  ///< from some moment on nothing arrives any more
+};
+
+/// A family of runs; everything else is drawn from the seed.
+struct RcProfile {
+  const char* name = "";
+  NetworkFaults faults;
+  Ending ending = Ending::complete;
+  bool lossless = false;       ///< nothing is ever sent twice, and the counters must show it
+  bool late_receives = false;  ///< receives often come after the messages
+  bool resolve_neighbours = false;
+  bool long_messages = false;
+  std::uint8_t timeout_min = 7;  ///< local ACK timeout code, above the network's round trip
+};
+
+/// Sums over runs; shows that the hazards of a profile have been met.
+struct RcTotals {
+  std::uint64_t runs = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t retransmitted = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t out_of_sequence = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t implied_naks = 0;
+  std::uint64_t rnr_naks = 0;
+  std::uint64_t bad_icrc = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t failed_connections = 0;
+  std::uint64_t virtual_ns = 0;
+};
+
+/// One run from one seed. Returns an empty text when all checks held, else what did not.
+[[nodiscard]] std::string run_rc(std::uint64_t seed, const RcProfile& profile, PoolSet& pools,
+                                 RcTotals& totals);
+
+}  // namespace rockhopper::sim

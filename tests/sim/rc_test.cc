@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Reliable connections under seeded faults, against a model (docs/testing.md).
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "roce/wire/opcode.h"
+#include "tests/sim/rc_run.h"
+
+namespace rockhopper::sim {
+namespace {
+
+using wire::Opcode;
+
+std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+PoolSet& pools() {
+  // Never freed: the EAL ends before static objects do.
+  static auto* const set = new PoolSet(8191, 4096 + 256);
+  return *set;
+}
+
+/// The same packets in chains of small mbufs, on the way out and in.
+PoolSet& small_pools() {
+  static auto* const set = new PoolSet(32767, 192);
+  return *set;
+}
+
+void report(const RcProfile& profile, const RcTotals& t, double seconds) {
+  std::printf("%s: %" PRIu64 " runs in %.1f s, %" PRIu64 " requests, %" PRIu64 " MB, %" PRIu64
+              " packets; lost %" PRIu64 ", sent again %" PRIu64 ", duplicates %" PRIu64
+              ", out of sequence %" PRIu64 ", timeouts %" PRIu64 ", implied NAKs %" PRIu64
+              ", RNR NAKs %" PRIu64 ", bad ICRC %" PRIu64 ", failed %" PRIu64 ", virtual %" PRIu64
+              " s\n",
+              profile.name, t.runs, seconds, t.requests, t.bytes >> 20, t.packets, t.lost,
+              t.retransmitted, t.duplicates, t.out_of_sequence, t.timeouts, t.implied_naks,
+              t.rnr_naks, t.bad_icrc, t.failed_connections, t.virtual_ns / 1'000'000'000);
+}
+
+/// Runs the profile from many seeds, or from the one of ROCKHOPPER_SEED. `share` is the profile's
+/// part in a thousand of ROCKHOPPER_SEEDS.
+RcTotals run_seeds(const RcProfile& profile, std::uint64_t share, PoolSet& pool_set = pools()) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t seeds = environment_number("ROCKHOPPER_SEEDS", 20'000);
+  std::uint64_t first = 1;
+  std::uint64_t count = std::max<std::uint64_t>(1, seeds * share / 1000);
+  if (const std::uint64_t only = environment_number("ROCKHOPPER_SEED", 0); only != 0) {
+    first = only;
+    count = 1;
+  }
+  RcTotals totals;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const std::string error = run_rc(seed, profile, pool_set, totals);
+    if (!error.empty()) {
+      ADD_FAILURE() << profile.name << ", seed " << seed << ": " << error
+                    << "\n  repeat with ROCKHOPPER_SEED=" << seed << " and --gtest_filter="
+                    << ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name()
+                    << "." << ::testing::UnitTest::GetInstance()->current_test_info()->name();
+      break;
+    }
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  report(profile, totals, elapsed.count());
+  return totals;
+}
+
+bool single_seed() { return environment_number("ROCKHOPPER_SEED", 0) != 0; }
+
+/// A hazard that a profile is about must have been met, or the profile proves nothing.
+#define EXPECT_MET(count)        \
+  if (!single_seed()) {          \
+    EXPECT_GT(totals.count, 0u); \
+  }
+
+TEST(RcSimulation, P0Clean) {
+  const auto totals = run_seeds({.name = "P0", .lossless = true}, 120);
+  EXPECT_EQ(totals.timeouts, 0u);
+}
+
+TEST(RcSimulation, P0LateReceives) {
+  const auto totals =
+      run_seeds({.name = "P0 late receives", .lossless = true, .late_receives = true}, 60);
+  EXPECT_MET(rnr_naks);
+}
+
+TEST(RcSimulation, P1Loss) {
+  const auto totals = run_seeds({.name = "P1", .faults{.rates{.loss = 0.01}}}, 100);
+  EXPECT_MET(retransmitted);
+}
+
+TEST(RcSimulation, P2LossDuplicationReorderingCorruption) {
+  const auto totals = run_seeds({.name = "P2",
+                                 .faults{.rates{.loss = 0.01,
+                                                .corrupt = 0.0001,
+                                                .duplicate = 0.01,
+                                                .reorder = 0.05,
+                                                .reorder_max_ns = 2'000'000}},
+                                 .timeout_min = 9},
+                                100);
+  EXPECT_MET(duplicates);
+  EXPECT_MET(out_of_sequence);
+}
+
+TEST(RcSimulation, P2LateReceives) {
+  const auto totals = run_seeds(
+      {.name = "P2 late receives",
+       .faults{
+           .rates{.loss = 0.01, .duplicate = 0.01, .reorder = 0.05, .reorder_max_ns = 2'000'000}},
+       .late_receives = true,
+       .timeout_min = 9},
+      60);
+  EXPECT_MET(rnr_naks);
+}
+
+TEST(RcSimulation, HeavyLoss) {
+  const auto totals = run_seeds({.name = "loss 7 %", .faults{.rates{.loss = 0.07}}}, 60);
+  EXPECT_MET(timeouts);
+  EXPECT_MET(implied_naks);
+}
+
+TEST(RcSimulation, Duplication) {
+  const auto totals = run_seeds({.name = "duplication 30 %",
+                                 .faults{.rates{.duplicate = 0.3, .duplicate_max_ns = 3'000'000}}},
+                                60);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcSimulation, P6LateDuplicates) {
+  const auto totals = run_seeds({.name = "P6",
+                                 .faults{.rates{.duplicate = 0.05,
+                                                .duplicate_max_ns = 5'000'000'000,
+                                                .reorder = 0.01,
+                                                .reorder_max_ns = 5'000'000'000}}},
+                                30);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcSimulation, Reordering) {
+  const auto totals = run_seeds(
+      {.name = "reordering 20 %", .faults{.rates{.reorder = 0.2, .reorder_max_ns = 50'000}}}, 60);
+  EXPECT_MET(out_of_sequence);
+}
+
+TEST(RcSimulation, Corruption) {
+  const auto totals = run_seeds({.name = "corruption 3 %", .faults{.rates{.corrupt = 0.03}}}, 60);
+  EXPECT_MET(bad_icrc);
+}
+
+TEST(RcSimulation, DelayAndRate) {
+  run_seeds({.name = "delay, jitter, rate",
+             .faults{.rates{.delay_ns = 200'000,
+                            .jitter_ns = 300'000,
+                            .rate_bits_per_s = 2'000'000'000,
+                            .queue_packets = 20}},
+             .timeout_min = 11},
+            30);
+}
+
+TEST(RcSimulation, LongMessages) {
+  run_seeds(
+      {.name = "64 KiB and more, P2",
+       .faults{.rates{.loss = 0.01, .duplicate = 0.01, .reorder = 0.02, .reorder_max_ns = 100'000}},
+       .long_messages = true},
+      15);
+}
+
+TEST(RcSimulation, SmallMbufs) {
+  run_seeds({.name = "small mbufs, P2",
+             .faults{.rates{.loss = 0.01,
+                            .corrupt = 0.001,
+                            .duplicate = 0.01,
+                            .reorder = 0.05,
+                            .reorder_max_ns = 200'000}}},
+            40, small_pools());
+}
+
+TEST(RcSimulation, NeighboursResolvedUnderLoss) {
+  run_seeds({.name = "ARP and ND under loss",
+             .faults{.rates{.loss = 0.05}},
+             .resolve_neighbours = true,
+             .timeout_min = 12},
+            20);
+}
+
+TEST(RcSimulation, OnlyAcknowledgementsLost) {
+  const auto totals =
+      run_seeds({.name = "ACKs lost",
+                 .faults{.dropped_opcodes = {static_cast<std::uint8_t>(Opcode::rc_acknowledge)},
+                         .dropped_percent = 10}},
+                40);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcSimulation, OnlyReadResponsesLost) {
+  const auto totals = run_seeds(
+      {.name = "READ responses lost",
+       .faults{.dropped_opcodes = {static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_first),
+                                   static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_middle),
+                                   static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_last),
+                                   static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_only)},
+               .dropped_percent = 10}},
+      40);
+  EXPECT_MET(implied_naks);
+}
+
+TEST(RcSimulation, OnlyAtomicAcknowledgementsLost) {
+  const auto totals = run_seeds(
+      {.name = "atomic ACKs lost",
+       .faults{.dropped_opcodes = {static_cast<std::uint8_t>(Opcode::rc_atomic_acknowledge)},
+               .dropped_percent = 10}},
+      40);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcSimulation, OnlyLastPacketsLost) {
+  const auto totals = run_seeds(
+      {.name = "last packets lost",
+       .faults{
+           .dropped_opcodes = {static_cast<std::uint8_t>(Opcode::rc_send_last),
+                               static_cast<std::uint8_t>(Opcode::rc_send_last_with_immediate),
+                               static_cast<std::uint8_t>(Opcode::rc_rdma_write_last),
+                               static_cast<std::uint8_t>(Opcode::rc_rdma_write_last_with_immediate),
+                               static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_last)},
+           .dropped_percent = 10}},
+      40);
+  EXPECT_MET(timeouts);
+}
+
+TEST(RcSimulation, OnlyReadAndAtomicRequestsLost) {
+  const auto totals = run_seeds(
+      {.name = "READ and atomic requests lost",
+       .faults{.dropped_opcodes = {static_cast<std::uint8_t>(Opcode::rc_rdma_read_request),
+                                   static_cast<std::uint8_t>(Opcode::rc_compare_swap),
+                                   static_cast<std::uint8_t>(Opcode::rc_fetch_add)},
+               .dropped_percent = 10}},
+      40);
+  EXPECT_MET(out_of_sequence);
+}
+
+TEST(RcSimulation, FatalRequestStopsEverythingBehindIt) {
+  const auto totals =
+      run_seeds({.name = "fatal request, P0", .ending = Ending::fatal, .lossless = true}, 30);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, FatalRequestStopsEverythingBehindItUnderLoss) {
+  const auto totals = run_seeds(
+      {.name = "fatal request, P1", .faults{.rates{.loss = 0.01}}, .ending = Ending::fatal}, 40);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, BlackHoleEndsInFlushes) {
+  const auto totals =
+      run_seeds({.name = "black hole", .ending = Ending::blackhole, .timeout_min = 7}, 40);
+  EXPECT_MET(failed_connections);
+}
+
+}  // namespace
+}  // namespace rockhopper::sim

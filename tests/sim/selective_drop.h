@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "stack/link.h"
+#include "tests/sim/rng.h"
+
+namespace rockhopper::sim {
+
+/// Loses some of the sent RoCEv2 packets whose opcode is in a set: "only acknowledgements", "only
+/// the last packet of messages". The protocol then meets one kind of loss far more often than a
+/// uniform loss would show it.
+class SelectiveDrop final : public stack::Link {
+ public:
+  /// `inner` is not owned.
+  SelectiveDrop(stack::Link& inner, std::uint64_t seed, std::set<std::uint8_t> opcodes,
+                unsigned percent)
+      : inner_(inner), rng_(seed), opcodes_(std::move(opcodes)), percent_(percent) {}
+
+  [[nodiscard]] std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override {
+    return inner_.rx_burst(packets, count, now_ns);
+  }
+  [[nodiscard]] std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override {
+    return inner_.next_deadline_ns();
+  }
+  [[nodiscard]] rte_ether_addr mac() const override { return inner_.mac(); }
+  [[nodiscard]] std::uint16_t mtu() const override { return inner_.mtu(); }
+
+  /// From now on nothing that is sent arrives.
+  void cut() { cut_ = true; }
+  [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  stack::Link& inner_;
+  Rng rng_;
+  std::set<std::uint8_t> opcodes_;
+  unsigned percent_;
+  bool cut_ = false;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace rockhopper::sim

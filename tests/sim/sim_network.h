@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "roce/engine.h"
+#include "roce/random.h"
+#include "stack/clock.h"
+#include "stack/fault_injector.h"
+#include "stack/host.h"
+#include "stack/mbuf_pool.h"
+#include "stack/pcap_writer.h"
+#include "stack/sim/wire.h"
+#include "stack/worker.h"
+#include "tests/sim/selective_drop.h"
+
+namespace rockhopper::sim {
+
+/// Mbuf pools that outlive the runs, since making one takes longer than most runs. A pool serves
+/// one node for sending and receiving.
+class PoolSet {
+ public:
+  PoolSet(std::uint32_t mbufs, std::uint16_t data_room);
+  [[nodiscard]] rte_mempool* node(unsigned index) { return pools_.at(index).get(); }
+  [[nodiscard]] std::uint32_t in_use() const { return pools_[0].in_use() + pools_[1].in_use(); }
+
+ private:
+  std::array<stack::MbufPool, 2> pools_;
+};
+
+/// What a run does to its packets.
+struct NetworkFaults {
+  stack::FaultRates rates;                 ///< of what each node sends
+  std::set<std::uint8_t> dropped_opcodes;  ///< lost besides, in `dropped_percent` of 100 cases
+  unsigned dropped_percent = 0;
+};
+
+struct NetworkConfig {
+  std::uint64_t seed = 1;
+  PoolSet* pools = nullptr;  ///< not owned
+  bool ipv6 = false;
+  bool static_neighbours = true;
+  bool segment_arrivals = false;  ///< received packets are chains cut at random places
+  std::uint64_t delay_ns = 1000;
+  std::uint32_t wire_packets = 4096;
+  std::uint32_t max_unacked_packets = 128;
+  NetworkFaults faults;
+  std::string capture;  ///< pcapng file of what node 0 sends and receives; empty: none
+};
+
+/// One RoCEv2 endpoint of a simulated network.
+class SimNode {
+ public:
+  SimNode(const NetworkConfig& config, unsigned index, stack::sim::Wire& wire,
+          const stack::Clock& clock);
+
+  [[nodiscard]] roce::Engine& engine() { return *engine_; }
+  [[nodiscard]] const roce::Engine& engine() const { return *engine_; }
+  [[nodiscard]] stack::Host& host() { return *host_; }
+  [[nodiscard]] stack::Worker& worker() { return *worker_; }
+  [[nodiscard]] const stack::IpAddress& address() const { return address_; }
+  [[nodiscard]] const stack::FaultInjector& faults() const { return *faults_; }
+  [[nodiscard]] std::uint64_t selectively_dropped() const { return selective_->dropped(); }
+  void cut() { selective_->cut(); }
+
+ private:
+  stack::IpAddress address_;
+  roce::SeededRandom random_;
+  std::unique_ptr<stack::PcapWriter> capture_;
+  std::unique_ptr<stack::FaultInjector> faults_;
+  std::unique_ptr<SelectiveDrop> selective_;
+  std::unique_ptr<stack::Host> host_;
+  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<stack::Worker> worker_;
+};
+
+/// Two endpoints on a wire, one virtual clock. Time stands while there is work and then jumps to
+/// the next deadline of anybody, so that a run costs what it does, not how long it waits.
+class SimNetwork {
+ public:
+  explicit SimNetwork(const NetworkConfig& config);
+
+  [[nodiscard]] SimNode& node(unsigned index) { return *nodes_.at(index); }
+  [[nodiscard]] std::uint64_t now_ns() const { return clock_.now_ns(); }
+
+  /// One turn of both nodes. True if any packet moved.
+  bool poll();
+  /// Lets time pass to the next deadline, but not beyond `limit_ns`. False: there is none before.
+  bool advance(std::uint64_t limit_ns);
+  /// Polls until nothing moves and no deadline is left, or `limit_ns` passes: false then.
+  bool run_to_rest(std::uint64_t limit_ns);
+  /// The earliest deadline of both nodes; kNever at rest.
+  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  /// From now on nothing arrives anywhere.
+  void cut();
+  /// Times that an idle node asked to be called at once: it would keep a processor busy.
+  [[nodiscard]] std::uint64_t busy_deadlines() const { return busy_deadlines_; }
+
+ private:
+  stack::VirtualClock clock_;
+  stack::sim::Wire wire_;
+  std::array<std::unique_ptr<SimNode>, 2> nodes_;
+  std::uint64_t busy_deadlines_ = 0;
+};
+
+/// Aborts with the error's text: set-up of a simulation does not fail.
+template <typename T>
+T must(Expected<T> result);
+
+[[noreturn]] void die(const std::string& text);
+
+template <typename T>
+T must(Expected<T> result) {
+  if (!result) {
+    die(result.error().message);
+  }
+  if constexpr (!std::is_void_v<T>) {
+    return std::move(*result);
+  }
+}
+
+}  // namespace rockhopper::sim

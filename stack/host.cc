@@ -59,18 +59,19 @@ Host::Host(const HostConfig& config)
 Host::~Host() = default;
 
 Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length) {
-  if (!address.is_ipv4() && !addresses_.has_ipv6()) {
-    const IpAddress link_local = link_local_address(config_.mac);
-    if (auto added = addresses_.add(link_local, kLinkLocalPrefixLength); !added) return added;
-    addresses_.entries().back().announcements = kAnnouncements;
-    if (address == link_local) prefix_length = kLinkLocalPrefixLength;
-  }
-  if (!(address == link_local_address(config_.mac) && owns(address))) {
-    if (auto added = addresses_.add(address, prefix_length); !added) return added;
+  const bool first_ipv6 = !address.is_ipv4() && !addresses_.has_ipv6();
+  if (auto added = addresses_.add(address, prefix_length); !added) return added;
+  addresses_.entries().back().announcements = kAnnouncements;
+  const IpAddress link_local = link_local_address(config_.mac);
+  if (first_ipv6 && address != link_local) {
+    if (auto added = addresses_.add(link_local, kLinkLocalPrefixLength); !added) {
+      (void)addresses_.remove(address);
+      return added;
+    }
     addresses_.entries().back().announcements = kAnnouncements;
   }
   neighbours_.invalidate();
-  timers_.arm(announce_timer_, now_ns_);
+  timers_.arm(announce_timer_, 0);
   return {};
 }
 

@@ -26,7 +26,8 @@ rte_mbuf* make_packet(rte_mempool* pool, const Bytes& bytes, std::size_t segment
     std::size_t room = rte_pktmbuf_tailroom(part);
     if (segment != 0) room = std::min(room, segment);
     const auto take = static_cast<std::uint16_t>(std::min(room, bytes.size() - done));
-    std::memcpy(rte_pktmbuf_append(part, take), bytes.data() + done, take);
+    char* to = rte_pktmbuf_append(part, take);
+    if (take > 0) std::memcpy(to, bytes.data() + done, take);
     done += take;
     if (head == nullptr) {
       head = part;

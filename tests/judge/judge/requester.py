@@ -96,8 +96,10 @@ class Requester:
             )
         self._check_hole(frame, psn)
         original = log.covering(psn)
-        if original is None:
-            return Request(frame, psn, self._pmtu)
+        if original is None:  # its first transmission was lost before the capture
+            request = Request(frame, psn, self._pmtu)
+            log.add(request)
+            return request
         if original.psn != psn:
             return self._resumed_read(frame, psn, original)
         original.transmissions += 1

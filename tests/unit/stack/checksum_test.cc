@@ -10,7 +10,7 @@
 #include "stack/random.h"
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
-#include "tests/unit/stack/exact_packet.h"
+#include "tests/support/exact_packet.h"
 #include "tests/unit/stack/frames.h"
 
 namespace rockhopper::stack {

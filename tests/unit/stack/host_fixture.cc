@@ -3,7 +3,7 @@
 #include "tests/unit/stack/host_fixture.h"
 
 #include "tests/support/packets.h"
-#include "tests/unit/stack/exact_packet.h"
+#include "tests/support/exact_packet.h"
 
 namespace rockhopper::stack {
 

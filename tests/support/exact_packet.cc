@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "tests/unit/stack/exact_packet.h"
+#include "tests/support/exact_packet.h"
 
 #include <algorithm>
 #include <cassert>

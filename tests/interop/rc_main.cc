@@ -25,6 +25,7 @@ struct Arguments {
   std::uint16_t port = 0;
   std::vector<std::string> kinds;
   std::string requester = "both";
+  std::string wait_for_fence = "none";
   std::optional<std::uint32_t> first_psn;
   std::uint32_t max_path_mtu = 4096;
   bool list_cases = false;
@@ -45,6 +46,9 @@ void add_script_options(CLI::App& app, Arguments& arguments) {
                  "Operations between two checks of the whole region, 1 to 4096 (256)");
   app.add_option("--region-bytes", script.region_bytes, "Size of the region (262144)");
   app.add_option("--max-length", script.max_length, "Longest message in bytes (98304)");
+  app.add_option("--wait-for-fence", arguments.wait_for_fence,
+                 "Whose requests wait for completions instead of using a fence (nobody's)")
+      ->check(CLI::IsMember({"client", "server", "both", "none"}));
   app.add_option("--late-receives", arguments.options.late_receives,
                  "Post so many receives at a time when they are needed already: provokes RNR NAKs");
   app.add_option("--negative", arguments.options.negative,
@@ -81,6 +85,10 @@ void complete(Arguments& arguments) {
   RunOptions& options = arguments.options;
   options.client_requests = arguments.requester != "server";
   options.server_requests = arguments.requester != "client";
+  options.client_waits_for_fence =
+      arguments.wait_for_fence == "client" || arguments.wait_for_fence == "both";
+  options.server_waits_for_fence =
+      arguments.wait_for_fence == "server" || arguments.wait_for_fence == "both";
   for (const std::string& name : arguments.kinds) {
     const std::optional<OperationKind> kind = operation_kind(name);
     if (!kind) {

@@ -23,8 +23,12 @@ std::string name(const Operation& operation) {
 
 }  // namespace
 
-RequesterHalf::RequesterHalf(Endpoint& endpoint, const ScriptOptions& options, Direction direction)
-    : endpoint_(endpoint), window_(options.window), script_(options, direction) {}
+RequesterHalf::RequesterHalf(Endpoint& endpoint, const ScriptOptions& options, Direction direction,
+                             bool wait_for_fence)
+    : endpoint_(endpoint),
+      window_(options.window),
+      wait_for_fence_(wait_for_fence),
+      script_(options, direction) {}
 
 bool RequesterHalf::begin_phase() {
   posted_ = completed_ = 0;
@@ -58,8 +62,7 @@ bool RequesterHalf::post() {
     return false;
   }
   batch_.clear();
-  while (posted_ < phase_.operations.size() && posted_ - completed_ < window_ &&
-         batch_.size() < kBatch) {
+  while (batch_.size() < kBatch && may_post()) {
     batch_.push_back(to_request(phase_.operations[posted_++]));
   }
   if (batch_.empty()) {
@@ -69,11 +72,18 @@ bool RequesterHalf::post() {
   return true;
 }
 
+bool RequesterHalf::may_post() const {
+  if (posted_ == phase_.operations.size() || posted_ - completed_ >= window_) {
+    return false;
+  }
+  return !wait_for_fence_ || !phase_.operations[posted_].fenced || completed_ == posted_;
+}
+
 Request RequesterHalf::to_request(const Operation& operation) const {
   Request request;
   request.id = operation.index;
   request.kind = operation.kind;
-  request.fenced = operation.fenced;
+  request.fenced = operation.fenced && !wait_for_fence_;
   request.signalled = operation.signalled;
   request.solicited = operation.solicited;
   request.immediate = operation.immediate;

@@ -17,7 +17,9 @@ namespace rockhopper::interop {
 /// Throws Failure at the first thing that is wrong.
 class RequesterHalf {
  public:
-  RequesterHalf(Endpoint& endpoint, const ScriptOptions& options, Direction direction);
+  /// wait_for_fence: see rc_script.h.
+  RequesterHalf(Endpoint& endpoint, const ScriptOptions& options, Direction direction,
+                bool wait_for_fence);
 
   /// Draws the next phase and lays out its local buffers; false at the end of the script.
   [[nodiscard]] bool begin_phase();
@@ -35,11 +37,13 @@ class RequesterHalf {
   [[nodiscard]] nlohmann::json progress() const;
 
  private:
+  [[nodiscard]] bool may_post() const;
   [[nodiscard]] Request to_request(const Operation& operation) const;
   void check_result(const Operation& operation);
 
   Endpoint& endpoint_;
   const std::uint32_t window_;
+  const bool wait_for_fence_;
   Script script_;
   Phase phase_;
   RemoteRegion region_;

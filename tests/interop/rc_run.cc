@@ -125,7 +125,8 @@ class Run {
     const Direction own = client ? Direction::client_to_server : Direction::server_to_client;
     const Direction other = client ? Direction::server_to_client : Direction::client_to_server;
     if (client ? options.client_requests : options.server_requests) {
-      requester_.emplace(endpoint, options.script, own);
+      requester_.emplace(endpoint, options.script, own,
+                         client ? options.client_waits_for_fence : options.server_waits_for_fence);
     }
     if (client ? options.server_requests : options.client_requests) {
       responder_.emplace(endpoint, options.script, other, options.late_receives);
@@ -280,6 +281,8 @@ Json to_json(const RunOptions& options) {
           {"client_requests", options.client_requests},
           {"server_requests", options.server_requests},
           {"late_receives", options.late_receives},
+          {"client_waits_for_fence", options.client_waits_for_fence},
+          {"server_waits_for_fence", options.server_waits_for_fence},
           {"max_rd_atomic", options.max_rd_atomic},
           {"timeout", options.timeout},
           {"retry_count", options.retry_count},
@@ -307,6 +310,8 @@ RunOptions run_options(const Json& line) {
   options.client_requests = field<bool>(line, "client_requests");
   options.server_requests = field<bool>(line, "server_requests");
   options.late_receives = field<std::uint32_t>(line, "late_receives");
+  options.client_waits_for_fence = field<bool>(line, "client_waits_for_fence");
+  options.server_waits_for_fence = field<bool>(line, "server_waits_for_fence");
   options.max_rd_atomic = field<std::uint8_t>(line, "max_rd_atomic");
   options.timeout = field<std::uint8_t>(line, "timeout");
   options.retry_count = field<std::uint8_t>(line, "retry_count");

@@ -18,7 +18,9 @@ struct RunOptions {
   ScriptOptions script;
   bool client_requests = true;
   bool server_requests = true;
-  std::uint32_t late_receives = 0;  ///< see rc_script.h, step 1 of the flow
+  std::uint32_t late_receives = 0;      ///< see rc_script.h, step 1 of the flow
+  bool client_waits_for_fence = false;  ///< see rc_script.h, order
+  bool server_waits_for_fence = false;
   std::uint8_t max_rd_atomic = 16;
   std::uint8_t timeout = 14;
   std::uint8_t retry_count = 7;

@@ -212,6 +212,11 @@ void Script::append(Phase& phase, const Drawn& drawn) {
     place_rdma(phase, operation);
   }
   decide_fence(operation);
+  if (operation.fenced && !phase.operations.empty()) {
+    // So that a requester that waits for it instead of fencing knows when it may go on.
+    phase.operations.back().signalled = true;
+    unsignalled_ = 0;
+  }
   operation.signalled = one_in(2) || ++unsignalled_ >= std::max(1u, options_.window / 2);
   if (operation.signalled) {
     unsignalled_ = 0;

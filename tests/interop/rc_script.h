@@ -37,7 +37,9 @@
 ///
 /// Order. RC executes operations in order, but a READ whose response was lost is executed again:
 /// what comes after it and changes what it read carries a fence, and so does a SEND with Invalidate
-/// of the key it used. Atomics may follow each other without one: their answers are kept.
+/// of the key it used. Atomics may follow each other without one: their answers are kept. Instead
+/// of the fence the requester may wait for all that is outstanding (`wait_for_fence`): rxe of
+/// Linux 6.1 stops for good when a packet is lost while it waits at a fence.
 namespace rockhopper::interop {
 
 enum class OperationKind : std::uint8_t {

@@ -89,10 +89,20 @@ constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 
 }  // namespace
 
-RockhopperEndpoint::RockhopperEndpoint(apps::Endpoint& endpoint, bool ipv4)
-    : endpoint_(endpoint), engine_(endpoint.engine()), ipv4_(ipv4), pd_(engine_.allocate_pd()) {}
+RockhopperEndpoint::RockhopperEndpoint(std::unique_ptr<apps::Endpoint> endpoint, bool ipv4,
+                                       bool statistics)
+    : endpoint_(std::move(endpoint)),
+      engine_(endpoint_->engine()),
+      ipv4_(ipv4),
+      statistics_(statistics),
+      pd_(engine_.allocate_pd()) {}
 
-RockhopperEndpoint::~RockhopperEndpoint() { release(); }
+RockhopperEndpoint::~RockhopperEndpoint() {
+  release();
+  if (statistics_) {
+    endpoint_->print_statistics(stderr);
+  }
+}
 
 Limits RockhopperEndpoint::limits() const {
   return {.path_mtu = engine_.max_path_mtu(), .max_rd_atomic = 16, .invalidate = true};
@@ -126,7 +136,7 @@ RockhopperEndpoint::Arena RockhopperEndpoint::make_arena(std::uint32_t bytes,
 Address RockhopperEndpoint::open(const ConnectionConfig& config) {
   release();
   config_ = config;
-  address_ = need(endpoint_.address_of_family(ipv4_));
+  address_ = need(endpoint_->address_of_family(ipv4_));
   region_ = make_arena(config.region_bytes, access_flags(config.region_rights));
   local_ = make_arena(config.local_bytes, roce::kAccessLocalWrite);
   receive_ = make_arena(config.receive_bytes, roce::kAccessLocalWrite);
@@ -237,7 +247,7 @@ void RockhopperEndpoint::post(std::span<const Receive> receives) {
 }
 
 std::size_t RockhopperEndpoint::poll(std::span<Completed> out) {
-  static_cast<void>(endpoint_.turn());
+  static_cast<void>(endpoint_->turn());
   std::array<roce::Completion, 64> completions;
   const std::size_t count =
       cq_->poll(std::span(completions).first(std::min(out.size(), completions.size())));
@@ -261,7 +271,7 @@ std::size_t RockhopperEndpoint::poll(std::span<Completed> out) {
 void RockhopperEndpoint::wait(int descriptor, int /*timeout_ms*/) {
   // Packets come by polling only, so a sleep on the descriptor would hold them up: one turn, which
   // rests as the endpoint's idle policy says.
-  if (!endpoint_.turn()) {
+  if (!endpoint_->turn()) {
     pollfd waited{.fd = descriptor, .events = POLLIN, .revents = 0};
     static_cast<void>(::poll(&waited, 1, 0));
   }

@@ -15,8 +15,9 @@ namespace rockhopper::interop {
 /// An end of an RC connection made by Rockhopper.
 class RockhopperEndpoint final : public Endpoint {
  public:
-  /// `endpoint` is not owned. Connections use its first address of the family asked for.
-  RockhopperEndpoint(apps::Endpoint& endpoint, bool ipv4);
+  /// Connections use the endpoint's first address of the family asked for. With `statistics`, every
+  /// counter is printed on standard error in the end.
+  RockhopperEndpoint(std::unique_ptr<apps::Endpoint> endpoint, bool ipv4, bool statistics);
   ~RockhopperEndpoint() override;
 
   [[nodiscard]] Limits limits() const override;
@@ -56,9 +57,10 @@ class RockhopperEndpoint final : public Endpoint {
   [[nodiscard]] roce::Sge sge(const Arena& arena, const Piece& piece, bool bad_lkey) const;
   void release();
 
-  apps::Endpoint& endpoint_;
+  std::unique_ptr<apps::Endpoint> endpoint_;
   roce::Engine& engine_;
   const bool ipv4_;
+  const bool statistics_;
   roce::ProtectionDomain pd_;
   ConnectionConfig config_;
   stack::IpAddress address_;

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""What the demo shows. Each proof runs something and returns what came out, or raises LabError."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+from lab.comparison import OPERATIONS
+from lab.pairs import CLIENT_IP, SERVER_IP, Pair
+from lab.processes import LabError
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FAULTS = ['--faults', 'loss=1%']
+
+
+class Demo:
+    def __init__(self, lab, programs, captures):
+        self.lab = lab
+        self.programs = programs
+        self.captures = captures
+
+    def capture(self, name):
+        return self.captures / f'{name}.pcapng'
+
+    def pair(self, name, family=4):
+        return Pair(self.lab, self.programs, name, family)
+
+    def pingpong(self, family, size, iterations, name, faults=()):
+        """Ping-pong with every message compared; the capture is the server's."""
+        client, server = self.pair('rh-pingpong', family).run(
+            ['-c', '-s', size, '-n', iterations, *faults],
+            server_options=['-c', '-s', size, '-n', iterations, '--pcap', self.capture(name)])
+        checked = min(client['messages_checked'], server['messages_checked'])
+        if checked < iterations:
+            raise LabError(f'only {checked} of {iterations} messages were checked')
+        return (f'{checked} messages of {size} bytes each way, '
+                f'{client["us_per_iteration"]:.1f} us an exchange')
+
+    def operations(self, name, faults=()):
+        """All five operations with a validated pass; the capture is the client's."""
+        client, _ = self.pair('rh-perf').run(
+            ['--op', 'all', '-s', '4096', '-n', '2000', '--pcap', self.capture(name)],
+            server_options=faults)
+        results = {result['op']: result for result in client['results']}
+        missing = [op for op in OPERATIONS if not results.get(op, {}).get('validated')]
+        if missing:
+            raise LabError(f'not validated: {", ".join(missing)}')
+        return ', '.join(f'{op} {results[op]["iterations"]}' for op in OPERATIONS) + ' operations'
+
+    def large_messages(self, name):
+        """Messages of many packets, validated."""
+        client, _ = self.pair('rh-perf').run(
+            ['--op', 'send,write,read', '-s', '1M', '-n', '64', '--pcap', self.capture(name)])
+        if not all(result['validated'] for result in client['results']):
+            raise LabError('data of a 1 MiB message was not validated')
+        return ', '.join(f'{result["op"]} {result["gbit_per_s"]:.1f} Gbit/s'
+                         for result in client['results'])
+
+    def judged(self, name, endpoint=None):
+        """The independent checker over a capture: ICRC, sequences, acknowledgements, content.
+
+        With loss only what `endpoint`, where the capture was taken, sent can be judged strictly.
+        """
+        lossy = ['--lossy', 'far', '--endpoint', endpoint] if endpoint else []
+        report = json.loads(self.checker('check_capture.py', ['--json', *lossy], name))
+        file = report['files'][0]
+        again = sum(flow['retransmissions'] for flow in file['connections'])
+        if endpoint and again == 0:
+            raise LabError(f'{name}: 1 % loss, yet nothing was sent again')
+        return (f'{file["judged_packets"]} packets judged, 0 violations'
+                + (f'; {again} packets sent again' if endpoint else ''))
+
+    def dissected(self, name):
+        return self.checker('tshark_check.py', [], name).strip().splitlines()[-1].partition(': ')[2]
+
+    def checker(self, script, options, name):
+        result = subprocess.run(
+            [sys.executable, ROOT / 'tests/judge' / script, *options, self.capture(name)],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if result.returncode != 0:
+            lines = (result.stdout + result.stderr).strip().splitlines()
+            raise LabError(f'{script} on {self.capture(name)}: {lines[0] if lines else "failed"}')
+        return result.stdout
+
+
+def proofs(demo):
+    """(what, function) in the order of the table."""
+    server, client = SERVER_IP[4], CLIENT_IP[4]
+    return [
+        ('ping-pong, IPv4', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-ipv4')),
+        ('ping-pong, IPv6', lambda: demo.pingpong(6, 4096, 1000, 'pingpong-ipv6')),
+        ('ping-pong, 1 MiB', lambda: demo.pingpong(4, 1 << 20, 20, 'pingpong-large')),
+        ('five operations', lambda: demo.operations('operations')),
+        ('messages of 1 MiB', lambda: demo.large_messages('large')),
+        ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),
+        ('five operations, 1 % loss', lambda: demo.operations('operations-loss', FAULTS)),
+        ('checker, no loss', lambda: demo.judged('operations')),
+        ('checker, IPv6', lambda: demo.judged('pingpong-ipv6')),
+        ('checker, responder in loss', lambda: demo.judged('pingpong-loss', server)),
+        ('checker, requester in loss', lambda: demo.judged('operations-loss', client)),
+        ('tshark, no loss', lambda: demo.dissected('operations')),
+        ('tshark, 1 % loss', lambda: demo.dissected('operations-loss')),
+    ]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Pairs of Rockhopper programs on this machine, a server and a client joined by memif."""
+
+import json
+import socket
+
+from lab.processes import LabError, processors
+
+SERVER_IP = {4: '10.42.0.1', 6: 'fd42::1'}
+CLIENT_IP = {4: '10.42.0.2', 6: 'fd42::2'}
+PREFIX_LENGTH = {4: 24, 6: 64}
+
+
+def free_port():
+    """A TCP port of the loopback that nobody uses now; the next taker is our server."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+class Pair:
+    """How a server and a client of the same program are started, and what they printed."""
+
+    def __init__(self, lab, programs, name, family=4):
+        self.lab = lab
+        self.program = programs / name
+        self.name = name
+        self.family = family
+        if not self.program.exists():
+            raise LabError(f'{self.program} is not built')
+
+    def run(self, options, server_options=(), client_options=(), limit_s=120):
+        """Runs both to success and returns the client's and the server's JSON."""
+        port = free_port()
+        memif = self.lab.path(f'{self.lab.unique("memif")}.sock')
+        common = ['-p', port, '--memif-socket', memif, '--json']
+        length = PREFIX_LENGTH[self.family]
+        server_cpu, client_cpu = processors()
+        server = self.lab.start(f'{self.name}-server', [
+            self.program, *common, '--ip', f'{SERVER_IP[self.family]}/{length}',
+            *server_options], server_cpu)
+        client = self.lab.start(f'{self.name}-client', [
+            self.program, *common, '--ip', f'{CLIENT_IP[self.family]}/{length}',
+            *options, *client_options, '127.0.0.1'], client_cpu)
+        try:
+            client.expect_success(limit_s)
+            server.expect_success(30)
+        finally:
+            client.end()
+            server.end()
+        return parse(client), parse(server)
+
+
+def parse(process):
+    try:
+        return json.loads(process.output())
+    except json.JSONDecodeError:
+        raise LabError(f'{process.name} printed no JSON object: '
+                       f'{process.output()[:200]!r}') from None

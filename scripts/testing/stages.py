@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from testing.results import Counts, count_log, failure
+from testing.results import Counts, count_log, count_plain, failure
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / 'build'
@@ -69,7 +69,8 @@ def compile_tree(build, targets=()):
     """Configures and builds; true on success."""
     ccache = ['ccache'] if shutil.which('ccache') else []
     env = {'CC': ' '.join([*ccache, build.compiler[0]]),
-           'CXX': ' '.join([*ccache, build.compiler[1]])}
+           'CXX': ' '.join([*ccache, build.compiler[1]]),
+           'CCACHE_NOHASHDIR': '1'}  # so that another clone's results serve too
     stamp = build.folder / 'rockhopper-options'
     wanted = json.dumps([env, build.options])
     if build.folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
@@ -80,7 +81,9 @@ def compile_tree(build, targets=()):
         if run(command, log_file(f'{build.name}-setup'), env) != 0:
             return False
         stamp.write_text(wanted)
-    if run(['ninja', '-C', build.folder, *targets], log_file(f'{build.name}-build')) != 0:
+    jobs = str(len(os.sched_getaffinity(0)))
+    if run(['ninja', '-j', jobs, '-C', build.folder, *targets], log_file(f'{build.name}-build'),
+           env) != 0:
         return False
     say(f'  built {build.folder.relative_to(ROOT)} in {time.monotonic() - start:.0f} s')
     return True
@@ -141,7 +144,7 @@ def stage_asan():
     """Unit, wire and simulator suites under AddressSanitizer and UBSan, built with clang."""
     if not compile_tree(ASAN):
         return {'asan': failure('build with clang, ASan and UBSan')}
-    return run_suites(ASAN, ('unit', 'wire', 'sim'), sanitizer_env(ROCKHOPPER_SEEDS=300), 6)
+    return run_suites(ASAN, ('unit', 'wire', 'sim', 'fuzz'), sanitizer_env(ROCKHOPPER_SEEDS=300), 6)
 
 
 def stage_tsan():
@@ -199,7 +202,6 @@ def stage_mutations():
     log = log_file('mutations')
     command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', BUILD / 'mutation']
     status = run(command + (['--all'] if SOAK else []), log, quiet=False)
-    from testing.results import count_plain
     counts = count_plain(log.read_text(encoding='utf-8')) or Counts()
     if status != 0 and counts.failed == 0:
         counts.add(failure(f'mutations ended with status {status}'))

@@ -11,12 +11,12 @@ namespace rockhopper::test {
 namespace {
 
 std::uint64_t draw_seed() {
-  const char* given = std::getenv("ROCKHOPPER_TEST_SEED");
+  const char* given = std::getenv("ROCKHOPPER_SEED");
   std::random_device device;
   const std::uint64_t seed = given != nullptr
                                  ? std::strtoull(given, nullptr, 0)
                                  : std::uint64_t{device()} << 32 | std::uint64_t{device()};
-  std::printf("seed: repeat with ROCKHOPPER_TEST_SEED=0x%" PRIx64 "\n", seed);
+  std::printf("seed: repeat with ROCKHOPPER_SEED=0x%" PRIx64 "\n", seed);
   std::fflush(stdout);
   return seed;
 }

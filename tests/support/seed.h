@@ -6,7 +6,7 @@
 
 namespace rockhopper::test {
 
-/// The seed of a randomised test: the environment's ROCKHOPPER_TEST_SEED, which repeats a run, else
+/// The seed of a randomised test: the environment's ROCKHOPPER_SEED, which repeats a run, else
 /// one drawn once a process. The first call prints it.
 [[nodiscard]] std::uint64_t seed();
 

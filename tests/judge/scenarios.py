@@ -156,6 +156,14 @@ def refused() -> list[Packet]:
     return c.packets
 
 
+def told_drops(build: Callable[[], list[Packet]], *dropped: int) -> list[Packet]:
+    """The same in a capture that tells which requests were not used."""
+    packets = build()
+    for index in dropped:
+        packets[index].comment = "drop: told"
+    return packets
+
+
 def two_alike() -> list[Packet]:
     """Two connections of the same hosts with the same PSNs, in step."""
     packets = []
@@ -229,6 +237,10 @@ CLEAN: dict[str, tuple[Callable[[], list[Packet]], tuple[str, ...]]] = {
     "duplicate acknowledged": (duplicate_acknowledged, ()),
     "pipelined reads": (pipelined_reads, ("--max-rd-atomic", "3")),
     "refused": (refused, ()),
+    "gap, told": (lambda: told_drops(gap, 1, 2, 3), ()),
+    "rnr, told": (lambda: told_drops(rnr, 2, 3, 4), ()),
+    "refused, told": (lambda: told_drops(refused, 2, 3, 4), ()),
+    "duplicate acknowledged, told": (lambda: told_drops(duplicate_acknowledged, 4, 5, 6), ()),
     "uc": (uc, ()),
     "datagrams": (datagrams, ()),
     "selective repeat": (selective, ("--selective-repeat",)),

@@ -60,6 +60,7 @@ class World:
         self.random = Random(seed)
         self.loss, self.tap, self.bug = loss, tap, bug
         self.pmtu = self.random.choice((256, 512))
+        self.tells_drops = self.random.random() < 0.5
         self.now = 1_700_000_000_000_000_000
         self.capture: list[p.Packet] = []
         self._events: list[tuple[int, int, Callable, tuple]] = []
@@ -104,6 +105,7 @@ class Node:
     def __init__(self, world: World, name: str, ip: str, qpn: int, psn: int, messages: int):
         self.world, self.name, self.ip, self.qpn = world, name, ip, qpn
         self.last_arrival = 0
+        self.inbound: p.Packet | None = None
         self.peer: Node
         self.requester = Requester(self, psn, messages)
         self.responder = Responder(self)
@@ -121,10 +123,16 @@ class Node:
             world.record(packet, self.name, "in", "drop: chance")
             return
         world.record(packet, self.name, "in")
+        self.inbound = world.capture[-1] if self.name == world.tap else None
         if p.READ_FIRST <= packet.opcode <= p.ATOMIC_ACK:
             self.requester.on_response(packet)
         else:
             self.responder.on_request(packet)
+
+    def mark_drop(self, reason: str) -> None:
+        """The packet at hand is not used; some endpoints tell so in their captures."""
+        if self.inbound and self.world.tells_drops:
+            self.inbound.comment = f"drop: {reason}"
 
     def bug(self, name: str) -> bool:
         """Whether to make this mistake now: only the endpoint with the capture makes any."""
@@ -291,15 +299,18 @@ class Responder:
             self._execute(packet, psn)
         elif psn < self.expected:
             self._repeat(packet, psn)
-        elif not self.nak_sent or self.node.bug("nak-again"):
-            high = 1 if self.node.bug("nak-high") else 0
-            self.nak_sent = True
-            self._acknowledge(self.expected + high, p.NAK_SEQUENCE)
+        else:
+            self.node.mark_drop("out of sequence")
+            if not self.nak_sent or self.node.bug("nak-again"):
+                high = 1 if self.node.bug("nak-high") else 0
+                self.nak_sent = True
+                self._acknowledge(self.expected + high, p.NAK_SEQUENCE)
 
     def _execute(self, packet: p.Packet, psn: int) -> None:
         node, random = self.node, self.node.world.random
         takes_receive = packet.opcode in (p.SEND_FIRST, p.SEND_ONLY)
         if takes_receive and random.random() < 0.05:
+            self.node.mark_drop("receiver not ready")
             self._acknowledge(psn, p.RNR_NAK | _RNR_CODE)
             self.nak_sent = True
             return
@@ -332,8 +343,10 @@ class Responder:
                 self.atomics[psn] = self.value
                 self.value += 1
             self._atomic(psn)
-        elif packet.ack_request:
-            self._acknowledge(self.expected - 1)
+        else:
+            self.node.mark_drop("duplicate")
+            if packet.ack_request:
+                self._acknowledge(self.expected - 1)
 
     def _acknowledge(self, psn: int, syndrome: int = p.NO_CREDITS) -> None:
         self.node.send(p.ACK, psn, p.aeth(syndrome, self.msn))

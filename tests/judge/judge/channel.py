@@ -34,7 +34,9 @@ class Channel:
 
     def on_response(self, frame: Frame) -> None:
         self.responder.on_response(frame)
-        if not frame.dropped:
+        if frame.dropped:
+            self.requester.on_dropped_response(frame)
+        else:
             self.requester.on_response(frame)
 
     def finish(self, last_ns: int) -> None:

@@ -34,6 +34,7 @@ class Requester:
         self._una = 0  # oldest unacknowledged PSN, by the responses captured
         self._settled = 0  # the same, by responses that have surely been processed
         self._advances: deque[tuple[int, int]] = deque()  # (time, una) not yet settled
+        self._hinted = 0  # the same, counting responses that were received and dropped
         self._answers_due = 0  # READ and ATOMIC requests in _unacked
         self._rnr: tuple[int, int, int] | None = None  # (PSN, time of the NAK, timer in ns)
         self._nak: tuple[int, int] | None = None  # (PSN, time of the NAK)
@@ -44,7 +45,7 @@ class Requester:
         log = self._log
         if log.first is None:
             log.begin(frame.psn + (1 << 24))
-            self._cursor = self._una = self._settled = log.next
+            self._cursor = self._una = self._settled = self._hinted = log.next
         psn = unwrap(log.next, frame.psn)
         if self._paired:
             self._check_waits(frame, psn)
@@ -139,8 +140,9 @@ class Requester:
         """Between the last transmission and this one lies nothing that still needs sending."""
         if self._options.selective_repeat or not self._paired:
             return
-        if psn > self._cursor and self._una < psn:
-            missing = max(self._cursor, self._una)
+        acknowledged = max(self._una, self._hinted)
+        if psn > self._cursor and acknowledged < psn:
+            missing = max(self._cursor, acknowledged)
             self._report.add(
                 "retransmit-hole",
                 frame,
@@ -198,6 +200,15 @@ class Requester:
             self._rnr = (psn, frame.time_ns, timer)
         elif kind == 3 and syndrome & 0x1F == 0 and request and request.transmissions == 1:
             self._nak = (psn, frame.time_ns)
+
+    def on_dropped_response(self, frame: Frame) -> None:
+        """A response that the requester did not use: it may have told that what lies before it is
+        acknowledged, and so excuses that it is not sent again."""
+        log = self._log
+        if log.first is not None:
+            psn = unwrap(log.next, frame.psn)
+            if psn < log.next:
+                self._hinted = max(self._hinted, psn + 1)
 
     def _acknowledge(self, psn: int, operation: int, now: int) -> None:
         """Everything up to `psn` is acknowledged, READ and ATOMIC only by responses of theirs."""

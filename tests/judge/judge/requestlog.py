@@ -17,7 +17,8 @@ class Request:
 
     __slots__ = (
         "psn", "count", "operation", "name", "digest", "reth", "ends_message", "answered",
-        "transmissions", "progress", "messages_before", "received_ns", "copies", "pending",
+        "transmissions", "progress", "messages_before", "received_ns", "refused", "copies",
+        "pending",
     )  # fmt: skip
 
     def __init__(self, frame: Frame, psn: int, pmtu: int):
@@ -32,10 +33,11 @@ class Request:
         self.transmissions = 1
         self.progress = 0  # responses in order so far, at the requester
         # What the responder model notes: messages completed before it (None: never accepted), when
-        # it was last received, how many copies came since the last NAK for it, and how many
-        # executions are still unanswered.
+        # it was last received, whether the responder saw it and did not use it, how many copies
+        # came since the last NAK for it, and how many executions are still unanswered.
         self.messages_before: int | None = None
         self.received_ns: int | None = None
+        self.refused = False
         self.copies = 0
         self.pending = 0
 

@@ -66,7 +66,8 @@ class Responder:
         """A request that the responder saw but did not use: it may explain a NAK, or an
         acknowledgement of a duplicate, and asks for nothing."""
         if self._first is None:
-            return
+            self._first = self._next = request.psn
+        request.refused = True
         if request.psn < self._next:
             self._duplicates += request.count
         elif request.psn > self._next:
@@ -245,14 +246,16 @@ class Responder:
         if psn < self._first:
             return
         request = self._log.covering(psn)
-        unknown = request is None or request.received_ns is None
-        if psn >= self._next or unknown or (self._highest is not None and psn <= self._highest):
+        known = request is not None and (
+            request.refused or (request.received_ns is not None and psn < self._next)
+        )
+        if not known or psn > self._next or (self._highest is not None and psn <= self._highest):
             self._report.add("nak-psn", frame, f"{what} for PSN {_hex(psn)}")
             return
         self._check_order(frame, psn - 1)
         # A copy that came meanwhile may have been taken: then go on as before.
         copies, request.copies = request.copies, 0
-        if copies > 1 and request.received_ns > frame.time_ns - self._options.race_ns:
+        if copies > 1 and psn < self._next and request.received_ns > frame.time_ns - self._options.race_ns:
             return
         self._go_back(request.psn)
         self._refused = request.psn
@@ -261,7 +264,7 @@ class Responder:
     def _go_back(self, psn: int) -> None:
         """Requests from this PSN on were not accepted."""
         request = self._log.starting_at(psn)
-        if request is not None and request.messages_before is not None:
+        if request is not None and request.messages_before is not None and psn < self._next:
             self._messages = request.messages_before
             self._ahead = self._next > request.end
         self._next = psn

@@ -89,6 +89,7 @@ class Responder {
   void fail_receive(WcStatus status);
   [[nodiscard]] rte_mbuf* next_reply();
   void skip_answered();
+  [[nodiscard]] bool is_stale_repetition(const Resource& owing) const;
   [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
   [[nodiscard]] rte_mbuf* build_atomic_acknowledge(const Resource& owing);
   [[nodiscard]] rte_mbuf* build_acknowledge(wire::Psn psn, std::uint8_t syndrome);
@@ -115,6 +116,7 @@ class Responder {
 
   Reply reply_ = Reply::none;
   std::uint8_t nak_syndrome_ = 0;
+  wire::Psn last_dropped_psn_;    ///< of the last packet that was ahead of expected_psn_
   bool nak_outstanding_ = false;  ///< a NAK or RNR NAK for expected_psn_ has been given
   bool rnr_outstanding_ = false;
   bool out_of_credits_ = false;  ///< the last ACK said so

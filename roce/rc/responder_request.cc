@@ -50,11 +50,15 @@ bool Responder::in_order(const RxPacket& packet) {
   return true;
 #endif
   if (distance == 0) {
-    nak_outstanding_ = false;
-    rnr_outstanding_ = false;
     if (reply_ == Reply::nak) {
-      reply_ = Reply::none;  // it had not left yet, and what it asked for is here
+      // It had not left yet, and what it asked for is here: now it is to ask for what was dropped
+      // behind this packet. Without that, what it covers is still to be acknowledged.
+      const bool more_dropped =
+          !rnr_outstanding_ && wire::distance(expected_psn_, last_dropped_psn_) > 0;
+      reply_ = more_dropped ? Reply::nak : Reply::ack;
     }
+    nak_outstanding_ = reply_ == Reply::nak;
+    rnr_outstanding_ = false;
     return true;
   }
   if (distance >= kHalf) {
@@ -67,6 +71,7 @@ bool Responder::in_order(const RxPacket& packet) {
   }
   drop(DropReason::out_of_seq_request, packet);
   qp_.engine_.counters_.out_of_seq_request.add();
+  last_dropped_psn_ = packet.headers.bth.psn;
   if (!nak_outstanding_) {
     nak_outstanding_ = true;
     reply_ = Reply::nak;

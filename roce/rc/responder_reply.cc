@@ -53,8 +53,13 @@ TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
 }
 
 rte_mbuf* Responder::next_reply() {
-  if (resource_pending_ != resource_tail_) {
+  while (resource_pending_ != resource_tail_) {
     Resource& owing = at(resource_pending_);
+    if (is_stale_repetition(owing)) {
+      owing.next = owing.psn_count;
+      skip_answered();
+      continue;
+    }
     rte_mbuf* packet =
         owing.is_atomic ? build_atomic_acknowledge(owing) : build_read_response(owing);
     if (packet == nullptr) {
@@ -64,6 +69,9 @@ rte_mbuf* Responder::next_reply() {
     owing.sent = std::max(owing.sent, owing.next);
     skip_answered();
     return packet;
+  }
+  if (reply_ == Reply::none) {
+    return nullptr;
   }
   const bool nak = reply_ == Reply::nak;
   rte_mbuf* packet = build_acknowledge(nak ? expected_psn_ : expected_psn_ - 1,
@@ -76,6 +84,17 @@ rte_mbuf* Responder::next_reply() {
     reply_ = Reply::none;
   }
   return packet;
+}
+
+/// A late copy of a READ that was answered when its region still existed. The requester has its
+/// data and the application may have gone on: this is no access error.
+bool Responder::is_stale_repetition(const Resource& owing) const {
+  if (owing.is_atomic || owing.length == 0 || owing.next >= owing.sent) {
+    return false;
+  }
+  return qp_.engine_.memory_
+             .access(MemoryKey{owing.rkey}, qp_.init_.pd, owing.va, owing.length, kAccessRemoteRead)
+             .status != MemoryStatus::ok;
 }
 
 /// Moves resource_pending_ on to a resource that owes something.

@@ -51,6 +51,7 @@ def run(command, log, env=None, quiet=True):
             text=True, errors='replace')
         for line in process.stdout:
             out.write(line)
+            out.flush()
             if not quiet and line.strip():
                 say('  ' + line.rstrip())
         status = process.wait()
@@ -65,22 +66,45 @@ def log_file(name):
     return BUILD / 'logs' / f'{name}.log'
 
 
-def compile_tree(build, targets=()):
-    """Configures and builds; true on success."""
-    ccache = ['ccache'] if shutil.which('ccache') else []
-    env = {'CC': ' '.join([*ccache, build.compiler[0]]),
-           'CXX': ' '.join([*ccache, build.compiler[1]]),
-           'CCACHE_NOHASHDIR': '1'}  # so that another clone's results serve too
+def configure(build, env):
+    """Sets the build folder up, anew if its options are others than last time."""
     stamp = build.folder / 'rockhopper-options'
     wanted = json.dumps([env, build.options])
     if build.folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
         shutil.rmtree(build.folder)
-    start = time.monotonic()
     if not stamp.exists():
         command = ['meson', 'setup', build.folder, ROOT, *build.options]
         if run(command, log_file(f'{build.name}-setup'), env) != 0:
             return False
         stamp.write_text(wanted)
+    return True
+
+
+def test_programs(build, suites):
+    """The ninja targets of the test programs of `suites`."""
+    introspection = subprocess.run(
+        ['meson', 'introspect', '--tests', build.folder], check=True, capture_output=True,
+        text=True).stdout
+    targets = set()
+    for test in json.loads(introspection):
+        if any(name.partition(':')[2] in suites for name in test['suite']):
+            program = pathlib.Path(test['cmd'][0])
+            if program.is_relative_to(build.folder):
+                targets.add(program.relative_to(build.folder).as_posix())
+    return sorted(targets)
+
+
+def compile_tree(build, targets=(), suites=()):
+    """Configures and builds: everything, or `targets` and the programs of `suites`. True on
+    success."""
+    ccache = ['ccache'] if shutil.which('ccache') else []
+    env = {'CC': ' '.join([*ccache, build.compiler[0]]),
+           'CXX': ' '.join([*ccache, build.compiler[1]]),
+           'CCACHE_NOHASHDIR': '1'}  # so that another clone's results serve too
+    start = time.monotonic()
+    if not configure(build, env):
+        return False
+    targets = [*targets, *(test_programs(build, suites) if suites else ())]
     jobs = str(len(os.sched_getaffinity(0)))
     if run(['ninja', '-j', jobs, '-C', build.folder, *targets], log_file(f'{build.name}-build'),
            env) != 0:
@@ -149,7 +173,7 @@ def stage_asan():
 
 def stage_tsan():
     """Unit suites, which hold all tests with threads, under ThreadSanitizer."""
-    if not compile_tree(TSAN):
+    if not compile_tree(TSAN, suites=('unit',)):
         return {'tsan': failure('build with clang and TSan')}
     suppressions = ROOT / 'tests/support/tsan.supp'
     env = sanitizer_env(ROCKHOPPER_SEEDS=50)

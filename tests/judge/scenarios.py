@@ -137,6 +137,21 @@ def duplicate_acknowledged() -> list[Packet]:
     return packets
 
 
+def rnr_behind_a_lost_answer() -> list[Packet]:
+    """An RNR NAK tells first of all that the answer to the READ before it is lost."""
+    c = Conversation()
+    c.read(psn(0), 100)  # 0
+    c.send(psn(1), 1)  # 1
+    c.read_responses(psn(0), 100, 1)  # 2
+    c.packets[2].comment = "drop: test"
+    c.respond(p.ACK, psn(1), p.aeth(p.RNR_NAK | 20, 1))  # 3
+    c.read(psn(0), 100)  # 4
+    c.send(psn(1), 1)  # 5
+    c.read_responses(psn(0), 100, 1)  # 6
+    c.ack(psn(1), 2)  # 7
+    return c.packets
+
+
 def pipelined_reads() -> list[Packet]:
     c = Conversation()
     for index in range(3):
@@ -235,6 +250,7 @@ CLEAN: dict[str, tuple[Callable[[], list[Packet]], tuple[str, ...]]] = {
     "read retry": (read_retry, ()),
     "read again": (read_again, ()),
     "duplicate acknowledged": (duplicate_acknowledged, ()),
+    "RNR behind a lost answer": (rnr_behind_a_lost_answer, ()),
     "pipelined reads": (pipelined_reads, ("--max-rd-atomic", "3")),
     "refused": (refused, ()),
     "gap, told": (lambda: told_drops(gap, 1, 2, 3), ()),

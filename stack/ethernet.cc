@@ -3,36 +3,37 @@
 #include "stack/ethernet.h"
 
 #include <cassert>
+#include <cstddef>
 #include <cstring>
 
 #include <rte_byteorder.h>
 
 namespace rockhopper::stack {
 
-std::optional<EthernetHeader> parse_ethernet(std::span<const std::uint8_t> bytes,
-                                             const rte_mbuf* packet) {
-  rte_ether_hdr ethernet;
-  if (bytes.size() < sizeof ethernet) return std::nullopt;
-  std::memcpy(&ethernet, bytes.data(), sizeof ethernet);
-  EthernetHeader header{ethernet.src_addr,
-                        ethernet.dst_addr,
-                        rte_be_to_cpu_16(ethernet.ether_type),
-                        sizeof ethernet,
-                        false,
-                        0};
+bool parse_ethernet(std::span<const std::uint8_t> bytes, const rte_mbuf* packet,
+                    EthernetHeader& header) {
+  if (bytes.size() < sizeof(rte_ether_hdr)) return false;
+  std::memcpy(&header.source, &bytes[offsetof(rte_ether_hdr, src_addr)], sizeof header.source);
+  std::memcpy(&header.destination, &bytes[offsetof(rte_ether_hdr, dst_addr)],
+              sizeof header.destination);
+  rte_be16_t ether_type = 0;
+  std::memcpy(&ether_type, &bytes[offsetof(rte_ether_hdr, ether_type)], sizeof ether_type);
+  header.length = sizeof(rte_ether_hdr);
+  header.tagged = false;
   if ((packet->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) {
     header.tagged = true;
     header.vlan_tci = packet->vlan_tci;
-  } else if (header.ether_type == RTE_ETHER_TYPE_VLAN) {
+  } else if (ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)) {
     rte_vlan_hdr tag;
-    if (bytes.size() < sizeof ethernet + sizeof tag) return std::nullopt;
-    std::memcpy(&tag, bytes.data() + sizeof ethernet, sizeof tag);
-    header.ether_type = rte_be_to_cpu_16(tag.eth_proto);
-    header.length = sizeof ethernet + sizeof tag;
+    if (bytes.size() < sizeof(rte_ether_hdr) + sizeof tag) return false;
+    std::memcpy(&tag, &bytes[sizeof(rte_ether_hdr)], sizeof tag);
+    ether_type = tag.eth_proto;
+    header.length = sizeof(rte_ether_hdr) + sizeof tag;
     header.tagged = true;
     header.vlan_tci = rte_be_to_cpu_16(tag.vlan_tci);
   }
-  return header;
+  header.ether_type = rte_be_to_cpu_16(ether_type);
+  return true;
 }
 
 std::uint8_t emit_ethernet(std::uint8_t* out, const rte_ether_addr& destination,

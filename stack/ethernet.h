@@ -20,15 +20,15 @@ struct EthernetHeader {
   std::uint16_t ether_type;  ///< of what follows the tag
   std::uint8_t length;       ///< 14, or 18 with a tag in the frame
   bool tagged;
-  std::uint16_t vlan_tci;  ///< PCP, DEI and VLAN id; 0 if not tagged
+  std::uint16_t vlan_tci;  ///< PCP, DEI and VLAN id, if tagged
 };
 
 inline constexpr std::uint16_t kVlanIdMask = 0x0fff;
 
-/// `bytes` are the first of `packet`; its offload fields tell of a tag that the NIC took out.
-/// Nothing if the header is not complete.
-[[nodiscard]] std::optional<EthernetHeader> parse_ethernet(std::span<const std::uint8_t> bytes,
-                                                           const rte_mbuf* packet);
+/// Reads the header at the front of `bytes`, the first of `packet`, whose offload fields tell of a
+/// tag that the NIC took out. False if it is not complete.
+[[nodiscard]] bool parse_ethernet(std::span<const std::uint8_t> bytes, const rte_mbuf* packet,
+                                  EthernetHeader& header);
 
 /// Writes the header, with a tag if `vlan_tci` is given, and returns its length. `out` has room for
 /// 18 bytes.

@@ -210,28 +210,29 @@ inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet, std::uint16_t 
   auto* header = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_prepend(packet, flow.header_length));
   assert(header != nullptr);
   std::memcpy(header, flow.header.data(), flow.header_length);
-  const auto l3_length =
-      static_cast<std::uint8_t>(flow.header_length - flow.l3_offset - sizeof(rte_udp_hdr));
-  const rte_be16_t udp_length_be = rte_cpu_to_be_16(udp_length);
-  std::uint8_t* l3 = header + flow.l3_offset;
-  std::memcpy(l3 + l3_length + offsetof(rte_udp_hdr, dgram_len), &udp_length_be,
-              sizeof udp_length_be);
-  if (l3_length == sizeof(rte_ipv6_hdr)) {
-    std::memcpy(l3 + offsetof(rte_ipv6_hdr, payload_len), &udp_length_be, sizeof udp_length_be);
+  const auto store = [&](std::size_t offset, rte_be16_t value) {
+    std::memcpy(header + offset, &value, sizeof value);
+  };
+  const std::size_t udp = flow.header_length - sizeof(rte_udp_hdr);
+  store(udp + offsetof(rte_udp_hdr, dgram_len), rte_cpu_to_be_16(udp_length));
+  if (udp - flow.l3_offset == sizeof(rte_ipv6_hdr)) {
+    store(flow.l3_offset + offsetof(rte_ipv6_hdr, payload_len), rte_cpu_to_be_16(udp_length));
     return;
   }
-  rte_ipv4_hdr ip;
-  std::memcpy(&ip, l3, sizeof ip);
-  ip.total_length = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length + sizeof ip));
+  const rte_be16_t total_length =
+      rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length + sizeof(rte_ipv4_hdr)));
+  store(flow.l3_offset + offsetof(rte_ipv4_hdr, total_length), total_length);
+  std::uint16_t checksum = 0;
   if (config_.ipv4_checksum_offload) {
-    ip.hdr_checksum = 0;
-    packet->tx_offload = rte_mbuf_tx_offload(flow.l3_offset, sizeof ip, 0, 0, 0, 0, 0);
+    packet->tx_offload = rte_mbuf_tx_offload(flow.l3_offset, sizeof(rte_ipv4_hdr), 0, 0, 0, 0, 0);
     packet->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
   } else {
     // The header of a flow holds there the sum of the rest, not inverted.
-    ip.hdr_checksum = static_cast<std::uint16_t>(~add_checksums(ip.hdr_checksum, ip.total_length));
+    std::memcpy(&checksum, &flow.header[flow.l3_offset + offsetof(rte_ipv4_hdr, hdr_checksum)],
+                sizeof checksum);
+    checksum = static_cast<std::uint16_t>(~add_checksums(checksum, total_length));
   }
-  std::memcpy(l3, &ip, sizeof ip);
+  store(flow.l3_offset + offsetof(rte_ipv4_hdr, hdr_checksum), checksum);
 }
 
 }  // namespace rockhopper::stack

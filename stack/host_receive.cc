@@ -47,12 +47,11 @@ void Host::receive_packet(rte_mbuf* packet, std::uint64_t now_ns) {
 }
 
 HostDrop Host::receive_ethernet(Frame& frame, std::uint64_t now_ns) {
-  const auto ethernet = parse_ethernet(frame.headers, frame.packet);
-  if (!ethernet) return HostDrop::ethernet_truncated;
-  frame.ethernet = *ethernet;
+  if (!parse_ethernet(frame.headers, frame.packet, frame.ethernet))
+    return HostDrop::ethernet_truncated;
   if (const HostDrop reason = check_stations(frame); reason != HostDrop::none) return reason;
   HostDrop reason = HostDrop::ethernet_unknown_type;
-  switch (ethernet->ether_type) {
+  switch (frame.ethernet.ether_type) {
     case RTE_ETHER_TYPE_IPV4: {
       const bool checksum_is_good =
           (frame.packet->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;

@@ -46,6 +46,7 @@ void add_script_options(CLI::App& app, Arguments& arguments) {
                  "Operations between two checks of the whole region, 1 to 4096 (256)");
   app.add_option("--region-bytes", script.region_bytes, "Size of the region (262144)");
   app.add_option("--max-length", script.max_length, "Longest message in bytes (98304)");
+  app.add_option("--max-sges", script.max_sges, "Elements of a request's list, 1 to 3 (3)");
   app.add_option("--wait-for-fence", arguments.wait_for_fence,
                  "Whose requests wait for completions instead of using a fence (nobody's)")
       ->check(CLI::IsMember({"client", "server", "both", "none"}));

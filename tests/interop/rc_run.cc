@@ -278,6 +278,7 @@ Json to_json(const RunOptions& options) {
           {"phase_operations", options.script.phase_operations},
           {"region_bytes", options.script.region_bytes},
           {"max_length", options.script.max_length},
+          {"max_sges", options.script.max_sges},
           {"client_requests", options.client_requests},
           {"server_requests", options.server_requests},
           {"late_receives", options.late_receives},
@@ -307,6 +308,7 @@ RunOptions run_options(const Json& line) {
   options.script.phase_operations = field<std::uint32_t>(line, "phase_operations");
   options.script.region_bytes = field<std::uint32_t>(line, "region_bytes");
   options.script.max_length = field<std::uint32_t>(line, "max_length");
+  options.script.max_sges = field<std::uint32_t>(line, "max_sges");
   options.client_requests = field<bool>(line, "client_requests");
   options.server_requests = field<bool>(line, "server_requests");
   options.late_receives = field<std::uint32_t>(line, "late_receives");

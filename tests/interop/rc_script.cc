@@ -75,6 +75,9 @@ std::string check(const ScriptOptions& options) {
   if (!std::has_single_bit(options.path_mtu) || options.path_mtu < 256 || options.path_mtu > 4096) {
     return "path MTU must be 256, 512, 1024, 2048 or 4096";
   }
+  if (options.max_sges < 1 || options.max_sges > kMaxSges) {
+    return "elements of a list must be 1 to " + std::to_string(kMaxSges);
+  }
   if (options.kinds.empty()) {
     return "no kind of operation";
   }
@@ -186,7 +189,7 @@ void Script::append(Phase& phase, const Drawn& drawn) {
   operation.immediate = static_cast<std::uint32_t>(random_());
   operation.solicited = consumes_receive(drawn.kind) && one_in(4);
   const std::uint32_t sges =
-      is_atomic(drawn.kind) ? 1 : 1 + static_cast<std::uint32_t>(random_below(kMaxSges));
+      is_atomic(drawn.kind) ? 1 : 1 + static_cast<std::uint32_t>(random_below(options_.max_sges));
   operation.sges = static_cast<std::uint8_t>(std::min(sges, drawn.length));
 
   // Any alignment for messages; the guard keeps neighbours apart.

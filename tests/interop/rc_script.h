@@ -88,6 +88,7 @@ struct ScriptOptions {
   std::uint32_t phase_operations = 256;  ///< 1 to 4096
   std::uint32_t region_bytes = 256u << 10;
   std::uint32_t max_length = 96u << 10;  ///< longest message; at most half the region
+  std::uint32_t max_sges = kMaxSges;     ///< elements of a request's list
   std::uint32_t path_mtu = 1024;
 };
 /// An empty text, or why the options are not valid.

@@ -92,7 +92,8 @@ class Packet:
             rest = struct.pack(">HB", length, 17)
             ends = source.packed + destination.packed
             head = struct.pack(">I", 6 << 28 | self.tos << 20)
-            return head + rest + bytes([self.ttl]) + ends, b"\x6f\xff\xff\xff" + rest + b"\xff" + ends
+            masked_head = b"\x6f\xff\xff\xff"
+            return head + rest + bytes([self.ttl]) + ends, masked_head + rest + b"\xff" + ends
         length = 20 + size if self.ip_length is None else self.ip_length
         header = bytearray(
             struct.pack(">BBHHHBBH", 0x45, self.tos, length, 1, self.ip_flags, self.ttl, 17, 0)
@@ -200,14 +201,17 @@ def pattern(size: int, seed: int) -> bytes:
     return bytes((7 * index + 31 * seed + 3) & 0xFF for index in range(size))
 
 
-def pcap(packets: list[Packet], snaplen: int = 1 << 16, order: str = "<", nano: bool = True) -> bytes:
+def pcap(
+    packets: list[Packet], snaplen: int = 1 << 16, order: str = "<", nano: bool = True
+) -> bytes:
     magic, tick = (0xA1B23C4D, 1) if nano else (0xA1B2C3D4, 1000)
     parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, 1)]
     for packet in packets:
         data = packet.to_bytes()
         seconds, rest = divmod(packet.time_ns, 10**9)
         kept = data[:snaplen]
-        parts.append(struct.pack(order + "IIII", seconds, rest // tick, len(kept), len(data)) + kept)
+        parts.append(struct.pack(order + "IIII", seconds, rest // tick, len(kept), len(data)))
+        parts.append(kept)
     return b"".join(parts)
 
 
@@ -230,7 +234,8 @@ def pcapng(packets: list[Packet], order: str = "<", resolution: int = 9) -> byte
     for packet in packets:
         data = packet.to_bytes()
         ticks = packet.time_ns * 10**resolution // 10**9
-        body = struct.pack(order + "IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data))
+        size = len(data)
+        body = struct.pack(order + "IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, size, size)
         body += data + bytes(-len(data) % 4)
         if packet.direction:
             body += option(2, struct.pack(order + "I", {"in": 1, "out": 2}[packet.direction]))

@@ -4,7 +4,6 @@
 
 import dataclasses
 import struct
-from random import Random  # noqa: F401  (for the tests)
 from typing import Callable, NamedTuple
 
 import packets as p
@@ -121,7 +120,7 @@ def read_again() -> list[Packet]:
 
 
 def acknowledged_twice() -> list[Packet]:
-    """A message is sent again though its acknowledgement is in the capture: good only if dropped."""
+    """A message is sent again though its acknowledgement is there: good only if it was dropped."""
     c = Conversation()
     c.send(psn(0), 3)  # 0-2
     c.ack(psn(2), 1)  # 3

@@ -190,10 +190,12 @@ class Requester:
         if self.cursor >= len(self.pieces):
             return
         piece = self.pieces[self.cursor]
-        due = [x for x in self.pieces[self.acked : self.cursor] if x.operation in (p.READ, p.FETCH_ADD)]
+        answered = (p.READ, p.FETCH_ADD)
+        under_way = self.pieces[self.acked : self.cursor]
+        due = sum(other.operation in answered for other in under_way)
         if self.cursor - self.acked >= _WINDOW:
             return
-        if piece.operation in (p.READ, p.FETCH_ADD) and len(due) >= _MAX_RD_ATOMIC:
+        if piece.operation in answered and due >= _MAX_RD_ATOMIC:
             return
         last_to_send = self.cursor == len(self.pieces) - 1
         self._transmit(piece, last_to_send)

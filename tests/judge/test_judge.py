@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -210,7 +211,8 @@ class EveryRule(JudgeCase):
     def test_ignored_rules(self):
         for breach in scenarios.BREACHES:
             with self.subTest(breach.rule, what=breach.what):
-                ignored = [word for rule in {breach.rule} | breach.also for word in ("--ignore", rule)]
+                rules = {breach.rule} | breach.also
+                ignored = [word for rule in rules for word in ("--ignore", rule)]
                 found = self.rules(breach.build(), "--settle-ms", "0", *breach.options, *ignored)
                 self.assertEqual(found, set())
 
@@ -314,7 +316,7 @@ class Files(JudgeCase):
 
     def test_random_damage_never_raises(self):
         seed = int.from_bytes(os.urandom(4), "big")
-        generator = scenarios.Random(seed)
+        generator = random.Random(seed)
         for data in (p.pcap(scenarios.basic()), p.pcapng(scenarios.basic())):
             for _ in range(300):
                 damaged = bytearray(data)
@@ -368,7 +370,7 @@ class Files(JudgeCase):
         self.assertEqual(run(good).returncode, 0)
         result = run(good, bad)
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, r"bad\.pcap: frame 2 at 1700000000\.000010000: psn-advance: ")
+        self.assertIn("bad.pcap: frame 2 at 1700000000.000010000: psn-advance: ", result.stdout)
         self.assertEqual(run().returncode, 2)
         self.assertEqual(run("--ignore", "nonsense", good).returncode, 2)
         self.assertEqual(len(run("--list-rules").stdout.splitlines()), len(RULES))

@@ -61,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--race-us", type=float, default=1000, metavar="US",
         help="time that a device may take to act on a packet after it was captured (default: 1000)")
     add("--settle-ms", type=float, default=1000, metavar="MS",
-        help="how long before the end of the capture a request must have its answer (default: 1000)")
+        help="a request older than this at the end of the capture must have its answer "
+        "(default: 1000)")
     add("--pair", action="append", type=_pair, default=[], metavar="QPN:QPN",
         help="these two queue pairs are connected (default: found by their PSNs)")
     add("--ignore", action="append", type=_rule, default=[], metavar="RULE",

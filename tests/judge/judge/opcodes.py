@@ -14,7 +14,8 @@ CNP = 0x81
 
 # The low five bits, the same in all connected services.
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(0x00, 0x06)
-WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(0x06, 0x0C)
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM = range(0x06, 0x0A)
+WRITE_ONLY, WRITE_ONLY_IMM = 0x0A, 0x0B
 READ_REQUEST, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = range(0x0C, 0x11)
 ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, COMPARE_SWAP, FETCH_ADD, RESYNC = range(0x11, 0x16)
 SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE = 0x16, 0x17
@@ -45,7 +46,7 @@ class Opcode(NamedTuple):
     is_request: bool
 
 
-# operation: (name, kind, position, headers without those of RD and XRC, has RETH, has AETH, payload)
+# operation: (name, kind, position, headers but those of RD and XRC, has RETH, has AETH, payload)
 _OPERATIONS = {
     SEND_FIRST: ("SEND_FIRST", "send", FIRST, 0, False, False, True),
     SEND_MIDDLE: ("SEND_MIDDLE", "send", MIDDLE, 0, False, False, True),

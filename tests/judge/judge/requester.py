@@ -193,7 +193,7 @@ class Requester:
         if kind in (0, 1, 3):
             self._acknowledge(psn if kind == 0 else psn - 1, info.operation, frame.time_ns)
         if psn != self._una:
-            return  # with an answer missing before it, a NAK tells only that: the requester goes back
+            return  # an answer before it is missing: the NAK tells only that, and to go back there
         request = log.covering(psn)
         if kind == 1:
             timer = _RNR_TIMER_10US[syndrome & 0x1F] * 10_000

@@ -181,7 +181,9 @@ class Responder:
             self._duplicates -= 1
             return
         self._report.add(
-            "ack-backwards", frame, f"PSN {_hex(psn)} after {_hex(self._highest)}, no duplicate came"
+            "ack-backwards",
+            frame,
+            f"PSN {_hex(psn)} after {_hex(self._highest)}, and no duplicate came",
         )
 
     def _answered(self, psn: int) -> None:
@@ -255,7 +257,8 @@ class Responder:
         self._check_order(frame, psn - 1)
         # A copy that came meanwhile may have been taken: then go on as before.
         copies, request.copies = request.copies, 0
-        if copies > 1 and psn < self._next and request.received_ns > frame.time_ns - self._options.race_ns:
+        recently = frame.time_ns - self._options.race_ns
+        if copies > 1 and psn < self._next and request.received_ns > recently:
             return
         self._go_back(request.psn)
         self._refused = request.psn

@@ -2,8 +2,8 @@
 # Copyright (c) The Rockhopper authors
 """The rules that a capture is judged by.
 
-A rule that `needs_view` compares what an endpoint sent with all that it sent and received before; it
-is judged only where the capture shows all of that (see options.Options.sees_all_of).
+A rule that `needs_view` compares what an endpoint sent with all that it sent and received before.
+It is judged only where the capture shows all of that (see options.Options.sees_all_of).
 """
 
 from dataclasses import dataclass

@@ -6,9 +6,10 @@
 #include <cstdio>
 #include <vector>
 
-#include <CLI/Error.hpp>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
+#include "apps/common/cli.h"
 #include "apps/common/version.h"
 
 namespace rockhopper::apps {
@@ -40,21 +41,23 @@ std::string footer(const ProgramText& text) {
 CommandLine::CommandLine(int argc, const char* const* argv, const ProgramText& text)
     : name_(text.name),
       arguments_(stack::split_arguments(argc, argv)),
-      app_(text.summary, text.name) {
-  app_.set_version_flag("--version", fmt::format("{} {}", text.name, kVersion));
-  app_.footer(footer(text));
-  app_.get_formatter()->column_width(34);
-  app_.option_defaults()->always_capture_default();
+      app_(std::make_unique<CLI::App>(text.summary, text.name)) {
+  app_->set_version_flag("--version", fmt::format("{} {}", text.name, kVersion));
+  app_->footer(footer(text));
+  app_->get_formatter()->column_width(34);
+  app_->option_defaults()->always_capture_default();
 }
+
+CommandLine::~CommandLine() = default;
 
 std::optional<ExitStatus> CommandLine::parse() {
   // CLI11 takes a vector of arguments from its end.
   std::vector<std::string> reversed(arguments_.application.rbegin(), arguments_.application.rend());
   try {
-    app_.parse(std::move(reversed));
+    app_->parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
-      (void)app_.exit(error);
+      (void)app_->exit(error);
       return kExitOk;
     }
     return usage_error(Error{ErrorCode::invalid_argument, error.what()});
@@ -67,7 +70,11 @@ ExitStatus CommandLine::usage_error(const Error& error) const {
   return kExitUsage;
 }
 
-ExitStatus CommandLine::finish(const Expected<void>& result) const {
+ExitStatus CommandLine::finish(const Expected<void>& result, bool json) const {
+  if (!result && json) {
+    const nlohmann::json object{{"program", name_}, {"error", result.error().message}};
+    fmt::print("{}\n", object.dump());
+  }
   if (std::fflush(stdout) != 0) {
     fmt::print(stderr, "{}: standard output cannot be written\n", name_);
     return kExitFailed;

@@ -2,16 +2,17 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
-
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include "apps/common/exit_status.h"
 #include "stack/eal.h"
 #include "stack/error.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rockhopper::apps {
 
@@ -29,9 +30,10 @@ class CommandLine {
   CommandLine(int argc, const char* const* argv, const ProgramText& text);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
+  ~CommandLine();
 
   /// Options are added here before parse().
-  [[nodiscard]] CLI::App& app() { return app_; }
+  [[nodiscard]] CLI::App& app() { return *app_; }
   [[nodiscard]] const stack::Arguments& arguments() const { return arguments_; }
 
   /// A status to exit with: help was asked for, or the arguments are bad (said on standard error).
@@ -39,13 +41,13 @@ class CommandLine {
 
   /// For what CLI11 cannot check: prints the error as bad arguments.
   [[nodiscard]] ExitStatus usage_error(const Error& error) const;
-  /// The end of a run: prints its error, if any.
-  [[nodiscard]] ExitStatus finish(const Expected<void>& result) const;
+  /// The end of a run: prints its error, if any; with `json` also as an object on standard output.
+  [[nodiscard]] ExitStatus finish(const Expected<void>& result, bool json = false) const;
 
  private:
   std::string name_;
   stack::Arguments arguments_;
-  CLI::App app_;
+  std::unique_ptr<CLI::App> app_;
 };
 
 }  // namespace rockhopper::apps

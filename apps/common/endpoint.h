@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "apps/common/background.h"
 #include "apps/common/endpoint_options.h"
 #include "apps/common/event_printer.h"
@@ -53,6 +51,7 @@ class Endpoint final : public Background {
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
   [[nodiscard]] stack::Host& host() { return *host_; }
   [[nodiscard]] const EndpointConfig& config() const { return config_; }
+  [[nodiscard]] const std::string& port_name() const { return port_->name(); }
   /// The GID table: the own addresses in order.
   [[nodiscard]] const std::vector<InterfaceAddress>& addresses() const { return config_.addresses; }
   /// The first own address of that family.

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include <CLI/Option.hpp>
-#include <CLI/Validators.hpp>
-
+#include "apps/common/cli.h"
 #include "roce/random.h"
 #include "stack/port.h"
 

@@ -8,12 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/App.hpp>
-
 #include "stack/error.h"
 #include "stack/fault_config.h"
 #include "stack/ip_address.h"
 #include "stack/memif.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace rockhopper::apps {
 

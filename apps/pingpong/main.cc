@@ -101,5 +101,5 @@ int main(int argc, char** argv) {
   if (!config) return line.usage_error(config.error());
   if (auto good = check(options, *config); !good) return line.usage_error(good.error());
   catch_stop_signals();
-  return line.finish(run(options, *config, line.arguments()));
+  return line.finish(run(options, *config, line.arguments()), options.json);
 }

@@ -2,9 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/pingpong/options.h"
 
-#include <CLI/Option.hpp>
-#include <CLI/Validators.hpp>
-
+#include "apps/common/cli.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::pingpong {

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/client.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "apps/common/version.h"
+#include "apps/perf/messages.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+constexpr std::uint32_t kConnectTimeoutMs = 10'000;
+
+}  // namespace
+
+Client::Client(Backend& backend, const Options& options, std::uint64_t seed)
+    : backend_(backend), options_(options), seed_(seed), pump_(backend) {}
+
+Expected<void> Client::run() {
+  auto result = connect().and_then([this] { return run_all(); });
+  // The first cause: a failed completion met while waiting for the server.
+  if (!result && pump_.error()) result = tl::make_unexpected(*pump_.error());
+  if (!result && channel_) channel_->send_error(result.error());
+  return result;
+}
+
+Expected<void> Client::connect() {
+  agreement_.qps = options_.qps;
+  agreement_.window = options_.window;
+  agreement_.receive_depth = options_.receive_depth;
+  agreement_.inline_bytes = options_.inline_bytes;
+  agreement_.outstanding_reads =
+      std::min(options_.outstanding_reads, backend_.outstanding_reads_max());
+  agreement_.path_mtu =
+      options_.path_mtu.value_or(static_cast<std::uint16_t>(backend_.path_mtu_max()));
+  agreement_.ack_timeout = static_cast<std::uint8_t>(options_.ack_timeout);
+  agreement_.service_level = static_cast<std::uint8_t>(options_.service_level);
+  for (const RunSpec& spec : plan(options_)) {
+    agreement_.size_max = std::max(agreement_.size_max, spec.size);
+  }
+  auto layout = Layout::make(agreement_);
+  if (!layout) return tl::make_unexpected(layout.error());
+  layout_ = *layout;
+
+  auto connection = TcpConnection::connect(options_.host, options_.port, kConnectTimeoutMs, pump_);
+  if (!connection) return tl::make_unexpected(connection.error());
+  channel_.emplace(std::move(*connection), pump_);
+  if (auto up = backend_.wait_for_link(kConnectTimeoutMs); !up) return up;
+  return greet();
+}
+
+Expected<void> Client::greet() {
+  auto side = backend_.prepare(agreement_, layout_->bytes(), std::nullopt);
+  if (!side) return tl::make_unexpected(side.error());
+  side_ = std::move(*side);
+  const nlohmann::json hello{
+      {"version", kProtocolVersion}, {"agreement", to_json(agreement_)}, {"side", to_json(side_)}};
+  if (auto sent = channel_->send("hello", hello); !sent) return sent;
+  auto welcome = channel_->receive("welcome");
+  if (!welcome) return tl::make_unexpected(welcome.error());
+  auto agreed = agreement_from_json(welcome->value("agreement", nlohmann::json()));
+  if (!agreed) return tl::make_unexpected(agreed.error());
+  if (agreed->qps != agreement_.qps || agreed->size_max != agreement_.size_max ||
+      agreed->path_mtu > agreement_.path_mtu ||
+      agreed->outstanding_reads > agreement_.outstanding_reads) {
+    return fail(ErrorCode::io, "the server agreed to something that was not asked for");
+  }
+  if (options_.path_mtu && agreed->path_mtu != *options_.path_mtu) {
+    return fail(ErrorCode::unsupported, "the server's link has path MTU {}, not {}",
+                agreed->path_mtu, *options_.path_mtu);
+  }
+  agreement_.path_mtu = agreed->path_mtu;
+  agreement_.outstanding_reads = agreed->outstanding_reads;
+  auto remote = side_from_json(welcome->value("side", nlohmann::json()), agreement_);
+  if (!remote) return tl::make_unexpected(remote.error());
+  if (remote->bytes != layout_->bytes()) {
+    return fail(ErrorCode::io,
+                "the server's memory has {} bytes, not {}; are both ends of the "
+                "same version?",
+                remote->bytes, layout_->bytes());
+  }
+  if (auto connected = backend_.connect(agreement_, *remote); !connected) return connected;
+  watch_ = std::make_unique<Watch>(
+      [this]() -> Expected<void> {
+        if (!backend_.link_alive()) {
+          return fail(ErrorCode::io, "the link went down: the peer has gone");
+        }
+        return channel_->check();
+      },
+      static_cast<std::uint64_t>(options_.timeout_s * 1e9));
+  traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, *remote, *watch_);
+  pump_.set_traffic(traffic_.get());
+  return {};
+}
+
+Expected<void> Client::run_all() {
+  std::optional<RunSpec> last;
+  std::uint64_t number = 0;
+  for (RunSpec spec : plan(options_)) {
+    spec.seed = seed_ + number++;
+    if (!options_.json && (!last || last->operation != spec.operation)) print_title(spec);
+    last = spec;
+    auto measurement = measure(spec);
+    if (!measurement) return tl::make_unexpected(measurement.error());
+    if (options_.validate) {
+      if (auto valid = validate(spec); !valid) return valid;
+    }
+    results_.push_back({spec, *measurement, options_.validate});
+    if (!options_.json) {
+      fmt::print("{}\n", table_row(results_.back(), options_.report_gbits));
+      (void)std::fflush(stdout);
+    }
+  }
+  auto ended = channel_->send("end", {{"results", report()["results"]}}).and_then([this] {
+    return channel_->receive("ended");
+  });
+  if (!ended) return tl::make_unexpected(ended.error());
+  return {};
+}
+
+Expected<void> Client::start(const RunSpec& spec) {
+  if (auto started = traffic_->start(spec); !started) return started;
+  if (auto sent = channel_->send("start", to_json(spec)); !sent) return sent;
+  auto started = channel_->receive("started");
+  if (!started) return tl::make_unexpected(started.error());
+  return {};
+}
+
+Expected<nlohmann::json> Client::stop() {
+  if (auto sent = channel_->send("stop", nlohmann::json::object()); !sent) {
+    return tl::make_unexpected(sent.error());
+  }
+  return channel_->receive("stopped");
+}
+
+Expected<Measurement> Client::measure(const RunSpec& spec) {
+  if (auto started = start(spec); !started) return tl::make_unexpected(started.error());
+  auto measurement = spec.kind == RunKind::latency
+                         ? run_latency(*traffic_, spec)
+                         : run_bandwidth(*traffic_, spec, options_.cq_moderation);
+  if (!measurement) return measurement;
+  auto stopped = stop();
+  if (!stopped) return tl::make_unexpected(stopped.error());
+  if (options_.validate && is_atomic(spec.operation)) {
+    if (auto right = check_words(spec, *stopped); !right) {
+      return tl::make_unexpected(right.error());
+    }
+  }
+  if (spec.bidirectional) {
+    auto other = measurement_from_json(stopped->value("measurement", nlohmann::json()));
+    if (!other) return tl::make_unexpected(other.error());
+    // The sum of both rates, over the time that the sum of both counts takes at it.
+    const double rate = operations_per_s(*measurement) + operations_per_s(*other);
+    measurement->operations += other->operations;
+    measurement->seconds = static_cast<double>(measurement->operations) / rate;
+    measurement->peak_operations_per_s += other->peak_operations_per_s;
+  }
+  return measurement;
+}
+
+Expected<void> Client::check_words(const RunSpec& spec, const nlohmann::json& stopped) {
+  auto words = words_from_json(stopped, agreement_);
+  if (!words) return tl::make_unexpected(words.error());
+  for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {
+    if ((*words)[qp] == traffic_->posted(qp)) continue;
+    return fail(ErrorCode::io,
+                "invalid data: {} atomics ({}) were executed on queue pair {}, not {}",
+                (*words)[qp], to_string(spec.operation), qp, traffic_->posted(qp));
+  }
+  return {};
+}
+
+Expected<void> Client::validate(const RunSpec& spec) {
+  RunSpec pass = spec;
+  pass.kind = RunKind::validation;
+  pass.bidirectional = false;
+  auto stopped =
+      start(pass).and_then([&] { return run_validation(*traffic_, pass); }).and_then([&] {
+        return stop();
+      });
+  if (!stopped) return tl::make_unexpected(stopped.error());
+  return {};
+}
+
+void Client::print_title(const RunSpec& spec) const {
+  const std::string rule(87, '-');
+  fmt::print("{}\n {} {} Test: RC, {} QP{}, {}path MTU {}, {}{}\n{}\n{}\n", rule,
+             title(spec.operation), spec.kind == RunKind::latency ? "Latency" : "BW",
+             agreement_.qps, agreement_.qps == 1 ? "" : "s",
+             spec.kind == RunKind::latency ? "" : fmt::format("window {}, ", agreement_.window),
+             agreement_.path_mtu, backend_.name(), spec.bidirectional ? ", bidirectional" : "",
+             rule, table_header(spec.kind, options_.report_gbits));
+}
+
+nlohmann::json Client::report() const {
+  nlohmann::json results = nlohmann::json::array();
+  for (const Result& result : results_) results.push_back(result_json(result));
+  return {{"program", "rh-perf"},
+          {"version", kVersion},
+          {"role", "client"},
+          {"backend", backend_.name()},
+          {"transport", "RC"},
+          {"qps", agreement_.qps},
+          {"window", agreement_.window},
+          {"path_mtu", agreement_.path_mtu},
+          {"bidirectional", options_.bidirectional},
+          {"seed", seed_},
+          {"results", std::move(results)}};
+}
+
+}  // namespace rockhopper::apps::perf

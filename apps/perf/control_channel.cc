@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/control_channel.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+Expected<Message> parse(const std::string& line) {
+  auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object() || json.size() != 1) {
+    return fail(ErrorCode::io, "the peer does not speak rh-perf's language");
+  }
+  Message message{json.begin().key(), json.begin().value()};
+  if (message.type != "error") return message;
+  return fail(ErrorCode::io, "the peer reports: {}",
+              message.body.is_string() ? message.body.get<std::string>() : message.body.dump());
+}
+
+}  // namespace
+
+Expected<void> ControlChannel::send(const char* type, const nlohmann::json& body) {
+  const nlohmann::json message{{type, body}};
+  return connection_.send(message.dump() + "\n", kTimeoutMs, background_);
+}
+
+Expected<nlohmann::json> ControlChannel::receive(const char* type, std::uint32_t timeout_ms) {
+  auto message = connection_.receive_line(timeout_ms, background_).and_then(parse);
+  if (!message) {
+    if (message.error().code != ErrorCode::timeout) return tl::make_unexpected(message.error());
+    return fail(ErrorCode::timeout, "the peer did not answer with \"{}\" within {} s", type,
+                timeout_ms / 1000);
+  }
+  if (message->type != type) {
+    return fail(ErrorCode::io, "the peer sent \"{}\" where \"{}\" was due", message->type, type);
+  }
+  return std::move(message->body);
+}
+
+Expected<Message> ControlChannel::receive_any() {
+  return connection_.receive_line(TcpConnection::kNoTimeout, background_).and_then(parse);
+}
+
+Expected<std::optional<Message>> ControlChannel::poll() {
+  auto line = connection_.poll_line();
+  if (!line) return tl::make_unexpected(line.error());
+  if (!*line) return std::nullopt;
+  auto message = parse(**line);
+  if (!message) return tl::make_unexpected(message.error());
+  return std::optional<Message>(std::move(*message));
+}
+
+Expected<void> ControlChannel::check() {
+  auto message = poll();
+  if (!message) return tl::make_unexpected(message.error());
+  if (!*message) return {};
+  return fail(ErrorCode::io, "the peer sent \"{}\" out of turn", (*message)->type);
+}
+
+void ControlChannel::send_error(const Error& error) {
+  const nlohmann::json message{{"error", error.message}};
+  NoBackground none;
+  (void)connection_.send(message.dump() + "\n", 0, none);
+}
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "apps/common/progress.h"
+#include "apps/common/steady_clock.h"
+#include "apps/perf/workload.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+/// Both ends' WRITEs carry a number in their last byte, which arrives last.
+std::byte mark_of(std::uint64_t message) { return static_cast<std::byte>((message + 1) & 0xff); }
+
+/// The last byte of this end's target, which the other end's WRITE changes behind our back.
+std::byte landed(Traffic& traffic, std::uint32_t size) {
+  std::byte& last = traffic.target(0, 0, size).back();
+  return std::atomic_ref<std::byte>(last).load(std::memory_order_acquire);
+}
+
+Expected<void> post_one(Traffic& traffic, const RunSpec& spec, std::uint64_t message) {
+  while (traffic.room(0) == 0) {
+    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
+  }
+  if (spec.operation == Operation::write) {
+    traffic.local(0, message, spec.size).back() = mark_of(message);
+  }
+  SendRequest request;
+  request.id = WorkId{false, 0, 1}.encode();
+  request.operation = spec.operation;
+  request.length = spec.size;
+  request.local_offset = traffic.layout().local(0, message);
+  request.remote_address = traffic.remote_target(0, 0);
+  request.compare_add = spec.operation == Operation::cas ? message : 1;
+  request.swap = message + 1;
+  return traffic.post(0, {&request, 1});
+}
+
+/// The event that ends the measurement of a message has come.
+bool answered(Traffic& traffic, const RunSpec& spec, std::uint64_t message) {
+  switch (spec.operation) {
+    case Operation::send:
+      return traffic.received() > message;
+    case Operation::write:
+      return landed(traffic, spec.size) == mark_of(message);
+    default:
+      return traffic.completed() > message;
+  }
+}
+
+}  // namespace
+
+Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec) {
+  const auto histogram = std::make_unique<LatencyHistogram>();
+  Progress progress("operations");
+  traffic.watch().set_impatient(true);
+  const std::uint64_t total = spec.warmup + spec.iterations;
+  std::uint64_t start_ns = steady_now_ns();
+  std::uint64_t sent_ns = start_ns;
+  for (std::uint64_t message = 0; spec.duration_ns > 0 || message < total; ++message) {
+    if (message == spec.warmup) start_ns = steady_now_ns();
+    sent_ns = steady_now_ns();
+    if (spec.duration_ns > 0 && message >= spec.warmup && sent_ns - start_ns >= spec.duration_ns) {
+      break;
+    }
+    if (auto posted = post_one(traffic, spec, message); !posted) {
+      return tl::make_unexpected(posted.error());
+    }
+    while (!answered(traffic, spec, message)) {
+      if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
+    }
+    if (message >= spec.warmup) histogram->add(steady_now_ns() - sent_ns);
+    if (message % 64 == 0) progress.update(message, spec.duration_ns > 0 ? 0 : total);
+  }
+  const double seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
+  if (auto drained = traffic.drain(); !drained) return tl::make_unexpected(drained.error());
+  traffic.watch().set_impatient(false);
+  const bool round_trip = spec.operation == Operation::send || spec.operation == Operation::write;
+  Measurement result;
+  result.operations = histogram->count();
+  result.seconds = seconds;
+  result.latency = histogram->summary(round_trip ? 0.5 : 1.0);
+  return result;
+}
+
+Expected<void> PongServer::turn() {
+  if (spec_.operation == Operation::send) {
+    for (; answered_ < traffic_.received(); ++answered_) {
+      if (auto posted = post_one(traffic_, spec_, answered_); !posted) return posted;
+    }
+  } else if (spec_.operation == Operation::write &&
+             landed(traffic_, spec_.size) == mark_of(answered_)) {
+    return post_one(traffic_, spec_, answered_++);
+  }
+  return {};
+}
+
+}  // namespace rockhopper::apps::perf

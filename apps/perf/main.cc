@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "apps/common/command_line.h"
+#include "apps/common/endpoint.h"
+#include "apps/common/signals.h"
+#include "apps/perf/client.h"
+#include "apps/perf/options.h"
+#include "apps/perf/rockhopper_backend.h"
+#include "apps/perf/server.h"
+#include "apps/perf/verbs_backend.h"
+#include "roce/random.h"
+
+namespace {
+
+using namespace rockhopper;
+using namespace rockhopper::apps;
+using namespace rockhopper::apps::perf;
+
+const ProgramText kText{
+    "rh-perf",
+    "Bandwidth, message rate and latency of RDMA operations, in perftest's tables. The same "
+    "workload runs on Rockhopper and, with --backend verbs, on any RDMA device; the two talk to "
+    "each other.",
+    "  rh-perf                                  on one terminal, and\n"
+    "  rh-perf --op write localhost             on another: over a memif link\n"
+    "  rh-perf --op all --mode lat localhost    latency of all five operations\n"
+    "  rh-perf --op send -a --json localhost    a sweep of sizes as JSON\n"
+    "  rh-perf --backend verbs -d rxe0          a server on an RDMA device\n"
+    "  rh-perf --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 --op read HOST\n"};
+
+Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
+                                                const std::optional<EndpointConfig>& config,
+                                                const stack::Arguments& arguments) {
+  if (options.backend == BackendKind::verbs) {
+    auto backend = VerbsBackend::open(options.device, options.gid_index);
+    if (!backend) return tl::make_unexpected(backend.error());
+    return std::move(*backend);
+  }
+  auto endpoint = Endpoint::create(*config, arguments);
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
+  return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index);
+}
+
+template <typename Side>
+Expected<void> run_side(Side side, const Options& options) {
+  auto result = side.run();
+  if (result && options.json) fmt::print("{}\n", side.report().dump());
+  return result;
+}
+
+Expected<void> run(const Options& options, const std::optional<EndpointConfig>& config,
+                   const stack::Arguments& arguments) {
+  auto backend = open_backend(options, config, arguments);
+  if (!backend) return tl::make_unexpected(backend.error());
+  const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
+  auto result = options.role() == Role::client ? run_side(Client(**backend, options, seed), options)
+                                               : run_side(Server(**backend, options), options);
+  if (options.endpoint.stats_s > 0 || stop_requested()) (*backend)->print_statistics();
+  return result;
+}
+
+/// None for the verbs backend.
+Expected<std::optional<EndpointConfig>> endpoint_config(const Options& options, bool embedded) {
+  if (options.backend == BackendKind::verbs) return std::nullopt;
+  auto config = make_endpoint_config(options.endpoint, {.role = options.role(),
+                                                        .use_eal_ports = !embedded,
+                                                        .path_mtu = options.path_mtu.value_or(0)});
+  if (!config) return tl::make_unexpected(config.error());
+  if (options.gid_index && *options.gid_index >= config->addresses.size()) {
+    return fail(ErrorCode::invalid_argument, "--gid-index {}: there are {} own addresses",
+                *options.gid_index, config->addresses.size());
+  }
+  if (options.path_mtu && *options.path_mtu + kPathMtuOverhead > config->mtu) {
+    return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more",
+                *options.path_mtu, *options.path_mtu + kPathMtuOverhead);
+  }
+  return std::move(*config);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line(argc, argv, kText);
+  RawOptions raw;
+  add_options(line.app(), raw);
+  if (const auto status = line.parse()) return *status;
+  auto options = finish_options(raw);
+  if (!options) return line.usage_error(options.error());
+  auto config = endpoint_config(*options, line.arguments().embedded);
+  if (!config) return line.usage_error(config.error());
+  catch_stop_signals();
+  return line.finish(run(*options, *config, line.arguments()), options->json);
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/messages.h"
+
+#include <limits>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "roce/wire/psn.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+using nlohmann::json;
+
+/// Reads members of a peer's object; remembers the first that is not as it must be.
+class Reader {
+ public:
+  explicit Reader(const json& object) : object_(object) {}
+
+  template <typename T>
+  [[nodiscard]] T number(const char* name, std::uint64_t min, std::uint64_t max) {
+    const json* value = find(name);
+    if (value == nullptr || !value->is_number_unsigned() || value->get<std::uint64_t>() < min ||
+        value->get<std::uint64_t>() > max) {
+      refuse(name);
+      return static_cast<T>(min);
+    }
+    return static_cast<T>(value->get<std::uint64_t>());
+  }
+
+  [[nodiscard]] std::string text(const char* name) {
+    const json* value = find(name);
+    if (value == nullptr || !value->is_string()) {
+      refuse(name);
+      return {};
+    }
+    return value->get<std::string>();
+  }
+
+  [[nodiscard]] bool flag(const char* name) {
+    const json* value = find(name);
+    if (value == nullptr || !value->is_boolean()) {
+      refuse(name);
+      return false;
+    }
+    return value->get<bool>();
+  }
+
+  [[nodiscard]] double real(const char* name) {
+    const json* value = find(name);
+    if (value == nullptr || !value->is_number()) {
+      refuse(name);
+      return 0;
+    }
+    return value->get<double>();
+  }
+
+  [[nodiscard]] const json* array(const char* name, std::size_t size) {
+    const json* value = find(name);
+    if (value == nullptr || !value->is_array() || value->size() != size) {
+      refuse(name);
+      return nullptr;
+    }
+    return value;
+  }
+
+  void refuse(const char* name) {
+    if (bad_.empty()) bad_ = name;
+  }
+  [[nodiscard]] Expected<void> result() const {
+    if (bad_.empty()) return {};
+    return fail(ErrorCode::io,
+                "the peer's message has no valid \"{}\"; is it rh-perf of this "
+                "version?",
+                bad_);
+  }
+
+ private:
+  [[nodiscard]] const json* find(const char* name) const {
+    if (!object_.is_object()) return nullptr;
+    const auto found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
+  }
+
+  const json& object_;
+  std::string bad_;
+};
+
+constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+json to_json(const Agreement& agreement) {
+  return {{"qps", agreement.qps},
+          {"window", agreement.window},
+          {"receive_depth", agreement.receive_depth},
+          {"size_max", agreement.size_max},
+          {"inline_bytes", agreement.inline_bytes},
+          {"outstanding_reads", agreement.outstanding_reads},
+          {"path_mtu", agreement.path_mtu},
+          {"ack_timeout", agreement.ack_timeout},
+          {"service_level", agreement.service_level}};
+}
+
+Expected<Agreement> agreement_from_json(const json& json) {
+  Reader reader(json);
+  Agreement agreement;
+  agreement.qps = reader.number<std::uint16_t>("qps", 1, kQpsMax);
+  agreement.window = reader.number<std::uint32_t>("window", 1, kDepthMax);
+  agreement.receive_depth = reader.number<std::uint32_t>("receive_depth", 1, kDepthMax);
+  agreement.size_max = reader.number<std::uint32_t>("size_max", 0, kSizeMax);
+  agreement.inline_bytes = reader.number<std::uint32_t>("inline_bytes", 0, 1024);
+  agreement.outstanding_reads = reader.number<std::uint16_t>("outstanding_reads", 1, 255);
+  agreement.path_mtu = reader.number<std::uint16_t>("path_mtu", 256, 4096);
+  if ((agreement.path_mtu & (agreement.path_mtu - 1)) != 0) reader.refuse("path_mtu");
+  agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 0, 31);
+  agreement.service_level = reader.number<std::uint8_t>("service_level", 0, 7);
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return agreement;
+}
+
+json to_json(const Side& side) {
+  json qps = json::array();
+  for (const QpAddress& qp : side.qps) qps.push_back({{"qpn", qp.qpn}, {"psn", qp.psn}});
+  return {{"gid", side.gid.to_string()},
+          {"address", side.address},
+          {"bytes", side.bytes},
+          {"rkey", side.rkey},
+          {"qps", std::move(qps)}};
+}
+
+Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
+  Reader reader(json);
+  Side side;
+  const auto gid = stack::IpAddress::parse(reader.text("gid"));
+  if (gid) {
+    side.gid = *gid;
+  } else {
+    reader.refuse("gid");
+  }
+  side.address = reader.number<std::uint64_t>("address", 0, kAny);
+  side.bytes = reader.number<std::uint64_t>("bytes", 1, kAny);
+  side.rkey = reader.number<std::uint32_t>("rkey", 0, UINT32_MAX);
+  if (const auto* qps = reader.array("qps", agreement.qps)) {
+    for (const auto& item : *qps) {
+      Reader qp(item);
+      side.qps.push_back({qp.number<std::uint32_t>("qpn", 0, wire::kMask24),
+                          qp.number<std::uint32_t>("psn", 0, wire::kMask24)});
+      if (!qp.result()) reader.refuse("qps");
+    }
+  }
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return side;
+}
+
+json to_json(const RunSpec& spec) {
+  return {{"operation", to_string(spec.operation)},
+          {"kind", to_string(spec.kind)},
+          {"size", spec.size},
+          {"iterations", spec.iterations},
+          {"duration_ns", spec.duration_ns},
+          {"warmup", spec.warmup},
+          {"bidirectional", spec.bidirectional},
+          {"seed", spec.seed}};
+}
+
+Expected<RunSpec> run_spec_from_json(const json& json, const Agreement& agreement) {
+  Reader reader(json);
+  RunSpec spec;
+  const auto operation = parse_operation(reader.text("operation"));
+  const auto kind = parse_run_kind(reader.text("kind"));
+  if (!operation) reader.refuse("operation");
+  if (!kind) reader.refuse("kind");
+  spec.operation = operation.value_or(Operation::send);
+  spec.kind = kind.value_or(RunKind::bandwidth);
+  spec.size = reader.number<std::uint32_t>("size", 0, agreement.size_max);
+  // The word of an atomic must lie in its slot, and a WRITE's last byte must exist to be watched.
+  if (is_atomic(spec.operation) && spec.size != 8) reader.refuse("size");
+  if (spec.kind == RunKind::latency && spec.operation == Operation::write && spec.size == 0) {
+    reader.refuse("size");
+  }
+  spec.iterations = reader.number<std::uint64_t>("iterations", 0, kAny);
+  spec.duration_ns = reader.number<std::uint64_t>("duration_ns", 0, kAny);
+  spec.warmup = reader.number<std::uint64_t>("warmup", 0, kAny);
+  spec.bidirectional = reader.flag("bidirectional");
+  spec.seed = reader.number<std::uint64_t>("seed", 0, kAny);
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return spec;
+}
+
+json to_json(const Measurement& measurement) {
+  return {{"operations", measurement.operations},
+          {"seconds", measurement.seconds},
+          {"peak_operations_per_s", measurement.peak_operations_per_s}};
+}
+
+Expected<Measurement> measurement_from_json(const json& json) {
+  Reader reader(json);
+  Measurement measurement;
+  measurement.operations = reader.number<std::uint64_t>("operations", 0, kAny);
+  measurement.seconds = reader.real("seconds");
+  measurement.peak_operations_per_s = reader.real("peak_operations_per_s");
+  if (!(measurement.seconds > 0)) reader.refuse("seconds");
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return measurement;
+}
+
+Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agreement& agreement) {
+  Reader reader(json);
+  std::vector<std::uint64_t> words;
+  if (const auto* list = reader.array("words", agreement.qps)) {
+    for (const auto& word : *list) {
+      if (!word.is_number_unsigned()) reader.refuse("words");
+      words.push_back(word.is_number_unsigned() ? word.get<std::uint64_t>() : 0);
+    }
+  }
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return words;
+}
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/options.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "apps/common/cli.h"
+#include "apps/perf/messages.h"
+#include "roce/qp_attributes.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+constexpr const char* kWorkload = "Workload (the client's count)";
+constexpr std::uint32_t kSweepMax = 8u << 20;
+
+template <typename Take>
+Expected<void> split_list(std::string_view list, Take&& take) {
+  while (true) {
+    const std::size_t comma = list.find(',');
+    if (auto taken = take(list.substr(0, comma)); !taken) return taken;
+    if (comma == std::string_view::npos) return {};
+    list.remove_prefix(comma + 1);
+  }
+}
+
+Expected<std::vector<Operation>> parse_operations(std::string_view list) {
+  std::vector<Operation> operations;
+  if (list == "all") {
+    return std::vector{Operation::send, Operation::write, Operation::read, Operation::cas,
+                       Operation::faa};
+  }
+  auto split = split_list(list, [&](std::string_view name) -> Expected<void> {
+    const auto operation = parse_operation(name);
+    if (!operation) {
+      return fail(ErrorCode::invalid_argument,
+                  "--op {}: there are send, write, read, cas, faa and all", name);
+    }
+    operations.push_back(*operation);
+    return {};
+  });
+  if (!split) return tl::make_unexpected(split.error());
+  return operations;
+}
+
+Expected<std::vector<std::uint32_t>> parse_sizes(const RawOptions& raw) {
+  std::vector<std::uint32_t> sizes;
+  if (raw.all_sizes) {
+    for (std::uint32_t size = 2; size <= kSweepMax; size *= 2) sizes.push_back(size);
+    return sizes;
+  }
+  if (raw.sizes.empty()) return sizes;
+  auto split = split_list(raw.sizes, [&](std::string_view text) -> Expected<void> {
+    auto size = parse_size(text);
+    if (!size) return tl::make_unexpected(size.error());
+    sizes.push_back(*size);
+    return {};
+  });
+  if (!split) return tl::make_unexpected(split.error());
+  return sizes;
+}
+
+void add_workload_options(CLI::App& app, RawOptions& raw) {
+  Options& options = raw.options;
+  app.add_option("--op", raw.operations, "send, write, read, cas, faa, a list of these, or all")
+      ->type_name("OPS")
+      ->group(kWorkload);
+  app.add_option("--mode", raw.mode, "bandwidth or latency")
+      ->check(CLI::IsMember({"bw", "lat"}))
+      ->group(kWorkload);
+  auto* sizes = app.add_option("-s,--size", raw.sizes,
+                               "bytes of a message, or a list; 4k, 1M. Default: 65536 for bw, 2 "
+                               "for lat; atomics have 8")
+                    ->type_name("BYTES")
+                    ->group(kWorkload);
+  app.add_flag("-a,--all", raw.all_sizes, "sizes 2, 4, 8, ... 8 MiB")
+      ->excludes(sizes)
+      ->group(kWorkload);
+  auto* iterations =
+      app.add_option("-n,--iters", options.iterations,
+                     "operations of each queue pair and size. Default: 1000; 5000 for send and "
+                     "write bw")
+          ->check(CLI::PositiveNumber)
+          ->group(kWorkload);
+  app.add_option("-D,--duration", options.duration_s, "run each size so long instead")
+      ->check(CLI::Range(0.01, 86400.0))
+      ->type_name("SECONDS")
+      ->excludes(iterations)
+      ->group(kWorkload);
+  app.add_option("--warmup", options.warmup,
+                 "operations of each queue pair before the measured ones. Default: a tenth")
+      ->group(kWorkload);
+  app.add_option("-t,--window,--tx-depth", options.window,
+                 "requests outstanding for each queue pair (bw)")
+      ->check(CLI::Range(1u, roce::kMaxQpWr))
+      ->group(kWorkload);
+  app.add_option("-r,--rx-depth", options.receive_depth, "receives posted for each queue pair")
+      ->check(CLI::Range(1u, roce::kMaxQpWr))
+      ->group(kWorkload);
+  app.add_option("-q,--qp", options.qps, "number of queue pairs (bw)")
+      ->check(CLI::Range(1, static_cast<int>(kQpsMax)))
+      ->group(kWorkload);
+  app.add_option("-Q,--cq-mod", options.cq_moderation,
+                 "a completion for every so many requests (bw); at most half the window")
+      ->check(CLI::Range(1u, roce::kMaxQpWr))
+      ->group(kWorkload);
+  app.add_option("-o,--outs", options.outstanding_reads,
+                 "READs and atomics outstanding for each queue pair, as far as both ends can")
+      ->check(CLI::Range(1, static_cast<int>(roce::kMaxRdAtomic)))
+      ->group(kWorkload);
+  app.add_option("-I,--inline", options.inline_bytes, "send messages up to this size inline")
+      ->check(CLI::Range(0u, roce::kMaxInlineBytes))
+      ->type_name("BYTES")
+      ->group(kWorkload);
+  app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
+      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
+      ->type_name("BYTES")
+      ->group(kWorkload);
+  app.add_option("-u,--qp-timeout", options.ack_timeout,
+                 "local ACK timeout code: 4.096 us * 2^code")
+      ->check(CLI::Range(1, 31))
+      ->group(kWorkload);
+  app.add_option("-S,--sl", options.service_level,
+                 "service level, which is the 802.1p priority on a VLAN")
+      ->check(CLI::Range(0, 7))
+      ->group(kWorkload);
+  app.add_flag("-b,--bidirectional", options.bidirectional,
+               "both ends send; the figures are sums (bw)")
+      ->group(kWorkload);
+  app.add_flag("--validate,!--no-validate", options.validate,
+               "check the data of a final pass, and the words that atomics leave (default)")
+      ->group(kWorkload);
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, RawOptions& raw) {
+  Options& options = raw.options;
+  app.add_option("host", options.host,
+                 "server to connect to (its TCP address); without it, be the server");
+  app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");
+  app.add_option("--backend", raw.backend,
+                 "rockhopper, or verbs: the same workload through libibverbs")
+      ->check(CLI::IsMember({"rockhopper", "verbs"}));
+  app.add_option("-x,--gid-index", options.gid_index,
+                 "own address: 0 is the first --ip; for verbs, the index in the device's table. "
+                 "Default: one of the peer's family")
+      ->type_name("INDEX");
+  app.add_flag("--report-gbits,--report_gbits", options.report_gbits,
+               "bandwidth in Gbit/s instead of MiB/s");
+  app.add_flag("--json", options.json, "print one JSON object instead of tables");
+  app.add_option("--timeout", options.timeout_s, "give up when nothing has completed for so long")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("SECONDS");
+  add_workload_options(app, raw);
+  add_endpoint_options(app, options.endpoint, "-d,--device");
+}
+
+Expected<std::uint32_t> parse_size(std::string_view text) {
+  std::uint64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  const std::string_view unit(end, static_cast<std::size_t>(last - end));
+  unsigned shift = 0;
+  if (unit == "k" || unit == "K") shift = 10;
+  if (unit == "m" || unit == "M") shift = 20;
+  if (unit == "g" || unit == "G") shift = 30;
+  if (error != std::errc{} || (!unit.empty() && shift == 0) || value > (kSizeMax >> shift)) {
+    return fail(ErrorCode::invalid_argument, "--size {}: sizes are 0 to 1G, as 64, 4k or 1M", text);
+  }
+  return static_cast<std::uint32_t>(value << shift);
+}
+
+Expected<Options> finish_options(const RawOptions& raw) {
+  Options options = raw.options;
+  options.backend = raw.backend == "verbs" ? BackendKind::verbs : BackendKind::rockhopper;
+  options.device = options.endpoint.device;
+  options.kind = raw.mode == "lat" ? RunKind::latency : RunKind::bandwidth;
+  auto operations = parse_operations(raw.operations);
+  if (!operations) return tl::make_unexpected(operations.error());
+  options.operations = std::move(*operations);
+  auto sizes = parse_sizes(raw);
+  if (!sizes) return tl::make_unexpected(sizes.error());
+  options.sizes = std::move(*sizes);
+  const auto& ops = options.operations;
+  const bool write = std::find(ops.begin(), ops.end(), Operation::write) != ops.end();
+  if (options.kind == RunKind::latency) {
+    if (write && std::find(options.sizes.begin(), options.sizes.end(), 0u) != options.sizes.end()) {
+      return fail(ErrorCode::invalid_argument,
+                  "the latency of WRITEs of 0 bytes cannot be measured: nothing arrives");
+    }
+    if (options.bidirectional || options.qps != 1) {
+      return fail(ErrorCode::invalid_argument,
+                  "latency is measured on one queue pair in one direction");
+    }
+  }
+  return options;
+}
+
+std::vector<RunSpec> plan(const Options& options) {
+  std::vector<RunSpec> runs;
+  for (const Operation operation : options.operations) {
+    std::vector<std::uint32_t> sizes = options.sizes;
+    if (sizes.empty()) sizes = {options.kind == RunKind::latency ? 2u : 65536u};
+    if (is_atomic(operation)) sizes = {8};
+    for (const std::uint32_t size : sizes) {
+      RunSpec spec;
+      spec.operation = operation;
+      spec.kind = options.kind;
+      spec.size = size;
+      const bool one_sided_data = operation == Operation::send || operation == Operation::write;
+      const std::uint64_t usual =
+          options.kind == RunKind::bandwidth && one_sided_data ? 5000 : 1000;
+      spec.iterations = options.iterations != 0 ? options.iterations : usual;
+      spec.duration_ns = static_cast<std::uint64_t>(options.duration_s * 1e9);
+      spec.warmup = options.warmup.value_or(std::min<std::uint64_t>(spec.iterations / 10, 1000));
+      spec.bidirectional = options.bidirectional;
+      runs.push_back(spec);
+    }
+  }
+  return runs;
+}
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/pattern.h"
+#include "apps/perf/atomic_words.h"
+#include "apps/perf/workload.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+/// Posts one request when there is room.
+Expected<void> post_when_possible(Traffic& traffic, std::uint16_t qp, const SendRequest& request) {
+  while (traffic.room(qp) == 0) {
+    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
+  }
+  return traffic.post(qp, {&request, 1});
+}
+
+SendRequest make_request(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
+                         std::uint32_t slot) {
+  SendRequest request;
+  request.id = WorkId{false, qp, 1}.encode();
+  request.operation = spec.operation;
+  request.length = spec.size;
+  request.local_offset = traffic.layout().local(qp, slot);
+  request.remote_address = traffic.remote_target(qp, slot);
+  return request;
+}
+
+Expected<void> post_atomic(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
+                           std::uint32_t slot) {
+  const AtomicWords words = atomic_words(spec.seed, traffic.message_number(qp, slot));
+  SendRequest request = make_request(traffic, spec, qp, slot);
+  request.swap = words.operand;
+  request.compare_add = words.operand;
+  if (spec.operation == Operation::cas) {
+    // Before it one that must not swap; its result goes behind the other's.
+    request.compare_add = words.before;
+    SendRequest miss = request;
+    miss.compare_add = ~words.before;
+    miss.swap = ~words.operand;
+    miss.local_offset += kWordBytes;
+    if (auto posted = post_when_possible(traffic, qp, miss); !posted) return posted;
+  }
+  return post_when_possible(traffic, qp, request);
+}
+
+Expected<void> post_slot(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
+                         std::uint32_t slot) {
+  const bool outgoing = spec.operation == Operation::send || spec.operation == Operation::write;
+  // What is to come is overwritten with something else first.
+  fill_pattern(traffic.local(qp, slot, is_atomic(spec.operation) ? 2 * kWordBytes : spec.size),
+               outgoing ? spec.seed : ~spec.seed, traffic.message_number(qp, slot));
+  if (is_atomic(spec.operation)) return post_atomic(traffic, spec, qp, slot);
+  return post_when_possible(traffic, qp, make_request(traffic, spec, qp, slot));
+}
+
+Expected<void> check_read(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
+                          std::uint32_t slot) {
+  const auto wrong = find_pattern_mismatch(traffic.local(qp, slot, spec.size), spec.seed,
+                                           traffic.message_number(qp, slot));
+  if (!wrong) return {};
+  return fail(ErrorCode::io, "invalid data: READ {} of queue pair {} differs at offset {}", slot,
+              qp, *wrong);
+}
+
+/// Both results of a CAS, and the one of a FAA, are the word before.
+Expected<void> check_atomic(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
+                            std::uint32_t slot) {
+  const std::uint64_t expected = atomic_words(spec.seed, traffic.message_number(qp, slot)).before;
+  const auto results = traffic.local(qp, slot, 2 * kWordBytes);
+  for (std::size_t i = 0; i < (spec.operation == Operation::cas ? 2u : 1u); ++i) {
+    const std::uint64_t result = load_word(results.subspan(i * kWordBytes));
+    if (result == expected) continue;
+    return fail(ErrorCode::io, "invalid data: {} {} of queue pair {} returned {:#x}, not {:#x}",
+                to_string(spec.operation), slot, qp, result, expected);
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<void> run_validation(Traffic& traffic, const RunSpec& spec) {
+  traffic.watch().set_impatient(true);
+  for (std::uint32_t slot = 0; slot < traffic.layout().slots(); ++slot) {
+    for (std::uint16_t qp = 0; qp < traffic.agreement().qps; ++qp) {
+      if (auto posted = post_slot(traffic, spec, qp, slot); !posted) return posted;
+    }
+  }
+  if (auto drained = traffic.drain(); !drained) return drained;
+  traffic.watch().set_impatient(false);
+  for (std::uint16_t qp = 0; qp < traffic.agreement().qps; ++qp) {
+    for (std::uint32_t slot = 0; slot < traffic.layout().slots(); ++slot) {
+      Expected<void> checked;
+      if (spec.operation == Operation::read) checked = check_read(traffic, spec, qp, slot);
+      if (is_atomic(spec.operation)) checked = check_atomic(traffic, spec, qp, slot);
+      if (!checked) return checked;
+    }
+  }
+  return {};
+}
+
+}  // namespace rockhopper::apps::perf

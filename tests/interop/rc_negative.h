@@ -16,8 +16,9 @@ namespace rockhopper::interop {
 /// ({"case":name,"qpn":...,"region":{...},"keys":[...]}), {"connected":true}, then {"go":true} from
 /// the server once it has prepared, {"result":{...}} from the client, and the same from the server.
 /// The client's result: `completions` (the request in question, then two SENDs that were posted
-/// behind it: {"id", "status"}), `state` of its queue pair, `events`. The server's: `completions`
-/// of its receives, `state`, `events`, `region_changed`.
+/// behind it: {"id", "status"}; status "not_posted" where the device refused to take it), `state`
+/// of its queue pair, `events`. The server's: `completions` of its receives, `state`, `events`,
+/// `region_changed`.
 [[nodiscard]] std::vector<std::string_view> negative_cases();
 
 /// Runs options.negative (one case, or "all"). The client's summary holds both ends' results.

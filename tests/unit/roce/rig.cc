@@ -302,15 +302,6 @@ std::vector<RocePacket> Rig::sent() {
   return result;
 }
 
-bool Rig::advance_to_deadline() {
-  const std::uint64_t deadline_ns = engine_->next_deadline_ns();
-  if (deadline_ns == stack::kNever) {
-    return false;
-  }
-  now_ns_ = std::max(now_ns_, deadline_ns);
-  return true;
-}
-
 void Rig::post_send(std::uint64_t wr_id, roce::WrOpcode opcode, std::uint32_t length,
                     std::size_t offset, std::uint32_t flags) {
   const std::array<roce::Sge, 1> list{{{.addr = va(offset), .length = length, .lkey = key()}}};

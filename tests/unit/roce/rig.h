@@ -110,8 +110,6 @@ class Rig {
   // Time.
   [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
   void advance(std::uint64_t by_ns) { now_ns_ += by_ns; }
-  /// Lets the next deadline come; false when there is none.
-  bool advance_to_deadline();
 
   // Requests and completions.
   [[nodiscard]] roce::PostResult post(const roce::SendWr& wr) { return qp_->post_send(wr); }

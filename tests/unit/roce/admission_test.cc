@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// What is checked before a packet may change anything; numbers that peers must not guess.
+#include <set>
+
+#include "tests/unit/roce/rig.h"
+
+namespace rockhopper::test {
+namespace {
+
+using roce::DropReason;
+using roce::QpState;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using wire::Opcode;
+
+constexpr std::uint32_t kPsn = 0x020000;
+
+RocePacket good_write(const Rig& rig) {
+  return write_packet(Opcode::rc_rdma_write_only, kPsn,
+                      {.va = rig.va(), .rkey = rig.rkey(), .length = 8}, pattern(8));
+}
+
+/// The packet is dropped for `reason`, changes nothing, and the right one is taken afterwards.
+void expect_dropped(Rig& rig, const RocePacket& packet, const Damage& damage, DropReason reason) {
+  rig.inject(packet, damage);
+  EXPECT_THAT(rig.sent(), IsEmpty());
+  EXPECT_EQ(rig.drops(reason), 1u) << to_string(reason);
+  EXPECT_TRUE(rig.untouched_outside(0, 0));
+  EXPECT_EQ(rig.qp().state(), QpState::rts);
+  rig.inject(good_write(rig));
+  EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
+}
+
+TEST(Admission, BadIcrc) {
+  Rig rig;
+  expect_dropped(rig, good_write(rig), {.icrc = true}, DropReason::bad_icrc);
+}
+
+TEST(Admission, Clause9_6_PkeyOtherThanTheDefault) {
+  for (const std::uint16_t pkey : std::initializer_list<std::uint16_t>{0x7fff, 0x8001, 0, 0xfffe}) {
+    Rig rig;
+    expect_dropped(rig, good_write(rig), {.pkey = pkey}, DropReason::bad_pkey);
+  }
+}
+
+TEST(Admission, Clause9_6_HeaderVersion) {
+  Rig rig;
+  expect_dropped(rig, good_write(rig), {.version = 1}, DropReason::malformed);
+}
+
+TEST(Admission, UndefinedOpcode) {
+  for (const std::uint8_t opcode : std::initializer_list<std::uint8_t>{0x15, 0x1f, 0x7f, 0xff}) {
+    Rig rig;
+    rig.inject(good_write(rig), {.opcode = opcode});
+    EXPECT_THAT(rig.sent(), IsEmpty());
+    EXPECT_TRUE(rig.untouched_outside(0, 0));
+    EXPECT_EQ(rig.drops(DropReason::unknown_opcode), 1u) << unsigned{opcode};
+  }
+}
+
+TEST(Admission, UnknownQueuePair) {
+  for (const std::uint32_t change : {0x000001u, 0x010000u, 0x800000u}) {
+    Rig rig;
+    RocePacket write = good_write(rig);
+    write.headers.bth.destination = wire::Qpn{rig.qp().number().value ^ change};
+    expect_dropped(rig, write, {}, DropReason::unknown_qp);
+  }
+}
+
+TEST(Admission, Clause9_6_OtherServices) {
+  for (const Opcode opcode : {Opcode::uc_rdma_write_only, Opcode::uc_send_only,
+                              Opcode::ud_send_only, Opcode::xrc_send_only}) {
+    Rig rig;
+    rig.post_recv(1, 64);
+    RocePacket other = packet(opcode, kPsn, pattern(8));
+    other.headers.reth = {.va = rig.va(), .rkey = rig.rkey(), .length = 8};
+    expect_dropped(rig, other, {}, DropReason::bad_service);
+  }
+}
+
+TEST(Admission, AddressesThatAreNotTheConnections) {
+  {
+    Rig rig;
+    expect_dropped(rig, good_write(rig), {.source_address = true}, DropReason::bad_address);
+  }
+  {
+    Rig rig;
+    expect_dropped(rig, good_write(rig), {.as_ipv6 = true}, DropReason::bad_address);
+  }
+}
+
+TEST(Admission, ResponsesNeedTheSameChecks) {
+  for (const Damage& damage : {Damage{.icrc = true}, Damage{.source_address = true},
+                               Damage{.pkey = std::uint16_t{0x7fff}}}) {
+    Rig rig;
+    rig.post_send(1, roce::WrOpcode::rdma_write, 8);
+    static_cast<void>(rig.sent());
+    rig.inject(ack(0x001000), damage);
+    EXPECT_THAT(rig.send_completions(), IsEmpty());
+  }
+}
+
+TEST(Admission, TruncatedAndLengthenedPackets) {
+  for (std::int32_t change = -44; change <= 12; ++change) {
+    if (change == 0) {
+      continue;
+    }
+    Rig rig;
+    rig.inject(good_write(rig), {.extra_bytes = change});
+    EXPECT_THAT(rig.sent(), IsEmpty()) << change;
+    EXPECT_TRUE(rig.untouched_outside(0, 0)) << change;
+    EXPECT_EQ(rig.qp().query().rq_psn.value, kPsn) << change;
+  }
+}
+
+/// Every packet received is executed, answered or counted as dropped with its reason.
+TEST(Admission, SumOfDropsAccountsForEveryPacket) {
+  Rig rig;
+  rig.inject(good_write(rig), {.icrc = true});
+  rig.inject(good_write(rig), {.version = 3});
+  rig.inject(good_write(rig), {.pkey = std::uint16_t{1}});
+  rig.inject(good_write(rig));
+  std::uint64_t dropped = 0;
+  for (const stack::Counter& counter : rig.counters().drops) {
+    dropped += counter.value();
+  }
+  EXPECT_EQ(dropped, 3u);
+  EXPECT_EQ(rig.counters().rcvd_pkts.value(), 4u);
+}
+
+TEST(Admission, CountersAreAllVisited) {
+  Rig rig;
+  rig.inject(good_write(rig), {.icrc = true});
+  std::set<std::string> names;
+  struct Context {
+    std::set<std::string>* names;
+    std::uint64_t bad_icrc = 0;
+  } context{&names};
+  rig.engine().visit_counters(
+      [](void* opaque, const char* name, std::uint64_t value) {
+        auto* c = static_cast<Context*>(opaque);
+        EXPECT_TRUE(c->names->insert(name).second) << name;
+        if (std::string(name) == "drop_bad_icrc") {
+          c->bad_icrc = value;
+        }
+      },
+      &context);
+  EXPECT_GT(names.size(), static_cast<std::size_t>(DropReason::count));
+  EXPECT_EQ(context.bad_icrc, 1u);
+}
+
+TEST(Numbers, QpnsAreDistinctAndOutsideTheReservedWindow) {
+  Rig rig;
+  std::set<std::uint32_t> numbers{rig.qp().number().value};
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t number = rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0}).number().value;
+    EXPECT_TRUE(numbers.insert(number).second);
+    EXPECT_GT(number, 1u);
+    EXPECT_LT(number, 0xffffffu);
+    EXPECT_FALSE(number >= roce::kReservedQpnFirst && number <= roce::kReservedQpnLast);
+  }
+}
+
+/// Successive numbers of one place must not be told from one another.
+TEST(Numbers, QpnsKeysAndPsnsFollowTheGeneratorOnly) {
+  Rig rig;
+  std::set<std::uint32_t> qpns;
+  std::set<std::uint32_t> psns;
+  for (int i = 0; i < 200; ++i) {
+    roce::QueuePair& qp = rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0});
+    qpns.insert(qp.number().value);
+    rig.engine().destroy_qp(&qp);
+    psns.insert(rig.engine().random_psn().value);
+  }
+  EXPECT_GT(qpns.size(), 150u);  // 16 places at first, 240 numbers each
+  EXPECT_GT(psns.size(), 195u);
+}
+
+TEST(Numbers, LimitOfQueuePairs) {
+  Rig rig;
+  for (int i = 1; i < 1024; ++i) {
+    static_cast<void>(rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0}));
+  }
+  const auto beyond = rig.engine().create_qp(
+      {.pd = rig.pd(), .send_cq = &rig.send_cq(), .recv_cq = &rig.recv_cq()});
+  ASSERT_FALSE(beyond.has_value());
+  EXPECT_EQ(beyond.error().code, ErrorCode::exhausted);
+}
+
+}  // namespace
+}  // namespace rockhopper::test

@@ -3,6 +3,7 @@
 """Runs the demonstration: builds, proves, prints one table, leaves captures."""
 
 import argparse
+import os
 import pathlib
 import sys
 import time
@@ -57,7 +58,9 @@ def measure(lab, programs, seconds):
         say(f'FAILED: {error}')
         return 1
     say('\n'.join(comparison.table(rows)))
-    say('Mframe/s: frames that carry the data. ratio: of testpmd\'s frames a second.')
+    say('Mframe/s: frames that carry the data. ratio: of testpmd\'s frames a second. '
+        f'Load average {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} processors'
+        ' (2 while this measures, if nothing else runs).')
     return 0
 
 

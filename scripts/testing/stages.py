@@ -175,10 +175,7 @@ def stage_tsan():
     """Unit suites, which hold all tests with threads, under ThreadSanitizer."""
     if not compile_tree(TSAN, suites=('unit',)):
         return {'tsan': failure('build with clang and TSan')}
-    suppressions = ROOT / 'tests/support/tsan.supp'
-    env = sanitizer_env(ROCKHOPPER_SEEDS=50)
-    env['TSAN_OPTIONS'] = f'suppressions={suppressions}:halt_on_error=0:exitcode=66'
-    return run_suites(TSAN, ('unit',), env, 10)
+    return run_suites(TSAN, ('unit',), sanitizer_env(ROCKHOPPER_SEEDS=50), 10)
 
 
 def fuzzers():

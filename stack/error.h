@@ -2,11 +2,11 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <fmt/core.h>
-
 #include <string>
-#include <tl/expected.hpp>
 #include <utility>
+
+#include <fmt/core.h>
+#include <tl/expected.hpp>
 
 namespace rockhopper {
 
@@ -18,7 +18,7 @@ enum class ErrorCode {
   exhausted,  ///< a configured limit or the memory behind it is used up
   busy,
   unsupported,
-  io,       ///< the operating system or DPDK refused
+  io,  ///< the operating system or DPDK refused
   timeout,
 };
 

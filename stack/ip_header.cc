@@ -73,8 +73,7 @@ HostDrop parse_ipv6(std::span<const std::uint8_t> bytes, std::uint32_t frame_len
   header.source = from_bytes(ip.src_addr);
   header.destination = from_bytes(ip.dst_addr);
   // The mapped form stands for IPv4 here; on the wire it is never valid (RFC 4942, section 2.2).
-  if (header.source.is_ipv4() || header.destination.is_ipv4()) 
-    return HostDrop::ipv6_mapped_address;
+  if (header.source.is_ipv4() || header.destination.is_ipv4()) return HostDrop::ipv6_mapped_address;
   header.protocol = ip.proto;
   header.traffic_class = static_cast<std::uint8_t>(version_class_label >> RTE_IPV6_HDR_TC_SHIFT);
   header.hop_limit = ip.hop_limits;

@@ -2,10 +2,10 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstdint>
+
 #include <rte_ether.h>
 #include <rte_mbuf.h>
-
-#include <cstdint>
 
 namespace rockhopper::stack {
 
@@ -22,7 +22,8 @@ class Link {
   [[nodiscard]] virtual std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
                                                std::uint64_t now_ns) = 0;
 
-  /// Takes ownership of the first `result` packets; the rest stay the caller's, to be offered again.
+  /// Takes ownership of the first `result` packets; the rest stay the caller's, to be offered
+  /// again.
   [[nodiscard]] virtual std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
                                                std::uint64_t now_ns) = 0;
 

@@ -2,9 +2,9 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <rte_mbuf.h>
-
 #include <cstdint>
+
+#include <rte_mbuf.h>
 
 namespace rockhopper::stack {
 
@@ -26,7 +26,8 @@ class Protocol {
   [[nodiscard]] virtual std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
                                                std::uint64_t now_ns) = 0;
 
-  /// When transmit() has work again without anything being received or posted; kNever if it has not.
+  /// When transmit() has work again without anything being received or posted; kNever if it has
+  /// not.
   [[nodiscard]] virtual std::uint64_t next_deadline_ns() const = 0;
 };
 

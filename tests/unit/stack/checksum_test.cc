@@ -8,9 +8,9 @@
 
 #include "stack/mbuf_pool.h"
 #include "stack/random.h"
+#include "tests/support/exact_packet.h"
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
-#include "tests/support/exact_packet.h"
 #include "tests/unit/stack/frames.h"
 
 namespace rockhopper::stack {

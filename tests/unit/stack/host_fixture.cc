@@ -2,8 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "tests/unit/stack/host_fixture.h"
 
-#include "tests/support/packets.h"
 #include "tests/support/exact_packet.h"
+#include "tests/support/packets.h"
 
 namespace rockhopper::stack {
 

@@ -113,8 +113,9 @@ def compile_tree(build, targets=(), suites=()):
     return True
 
 
-def run_suites(build, suites=(), env=None, timeout_factor=1, label=None):
-    """Runs meson tests (all, or those of `suites`) and returns {suite: Counts}."""
+def run_suites(build, suites=(), env=None, timeout_factor=1, label=None, expected=()):
+    """Runs meson tests (all, or those of `suites`) and returns {suite: Counts}. A suite that was
+    asked for or `expected` and ran nothing is a failure."""
     label = label or build.name
     if SOAK:
         timeout_factor *= 30
@@ -128,7 +129,7 @@ def run_suites(build, suites=(), env=None, timeout_factor=1, label=None):
     results = count_log(log)
     if status != 0 and not any(c.failed for c in results.values()):
         results.setdefault(label, Counts()).add(failure(f'meson test ended with status {status}'))
-    for suite in suites:
+    for suite in (*suites, *expected):
         if results.get(suite, Counts()).total == 0:
             results.setdefault(suite, Counts()).add(failure(f'suite {suite} ran no test'))
     return results
@@ -138,7 +139,7 @@ def stage_main():
     """Every suite, built with gcc."""
     if not compile_tree(GCC):
         return {'build': failure('build with gcc')}
-    return run_suites(GCC)
+    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'fuzz', 'layers'))
 
 
 def stage_format():

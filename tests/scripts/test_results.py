@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The counting behind `N passed, N failed, N skipped`: nothing that failed may go uncounted."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'scripts'))
+
+from testing.results import Counts, count_test, suite_of  # noqa: E402
+
+GTEST = """\
+[==========] Running 3 tests from 1 test suite.
+[ RUN      ] Psn.Wraps
+[       OK ] Psn.Wraps (0 ms)
+[ RUN      ] Psn.NeedsRoot
+psn_test.cc:12: Skipped
+not root
+[  SKIPPED ] Psn.NeedsRoot (0 ms)
+[ RUN      ] Psn.Orders
+psn_test.cc:20: Failure
+[  FAILED  ] Psn.Orders (1 ms)
+[==========] 3 tests from 1 test suite ran. (1 ms total)
+[  PASSED  ] 1 test.
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] Psn.NeedsRoot
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] Psn.Orders
+
+ 1 FAILED TEST
+"""
+
+GTEST_DIED = """\
+[==========] Running 3 tests from 1 test suite.
+[ RUN      ] Psn.Wraps
+[       OK ] Psn.Wraps (0 ms)
+[ RUN      ] Psn.Orders
+"""
+
+UNITTEST = """\
+test_a (t.T.test_a) ... ok
+test_b (t.T.test_b) ... skipped 'no tshark'
+test_c (t.T.test_c) ... FAIL
+
+======================================================================
+FAIL: test_c (t.T.test_c)
+----------------------------------------------------------------------
+Ran 3 tests in 0.001s
+
+FAILED (failures=1, skipped=1)
+"""
+
+
+def record(result, stdout='', stderr=''):
+    return {'name': 'rockhopper:unit / psn', 'result': result, 'stdout': stdout, 'stderr': stderr}
+
+
+def numbers(counts):
+    return counts.passed, counts.failed, counts.skipped
+
+
+class Counting(unittest.TestCase):
+    def test_gtest(self):
+        counts = count_test(record('FAIL', GTEST))
+        self.assertEqual(numbers(counts), (1, 1, 1))
+        self.assertEqual(counts.failures, ['Psn.Orders'])
+        self.assertEqual(counts.skips, [('Psn.NeedsRoot', 'not root')])
+
+    def test_gtest_that_died_is_a_failure(self):
+        self.assertEqual(numbers(count_test(record('FAIL', GTEST_DIED))), (1, 1, 0))
+        self.assertEqual(numbers(count_test(record('TIMEOUT', GTEST_DIED))), (1, 1, 0))
+
+    def test_leak_report_after_all_passed_is_a_failure(self):
+        passed = '[==========] Running 2 tests\n[  PASSED  ] 2 tests.\n'
+        self.assertEqual(numbers(count_test(record('OK', passed))), (2, 0, 0))
+        self.assertEqual(numbers(count_test(record('FAIL', passed))), (2, 1, 0))
+
+    def test_unittest(self):
+        counts = count_test(record('FAIL', stderr=UNITTEST))
+        self.assertEqual(numbers(counts), (1, 1, 1))
+        self.assertEqual(counts.skips, [('test_b', 'no tshark')])
+
+    def test_exit_status_alone(self):
+        self.assertEqual(numbers(count_test(record('OK'))), (1, 0, 0))
+        self.assertEqual(numbers(count_test(record('FAIL'))), (0, 1, 0))
+        self.assertEqual(numbers(count_test(record('ERROR'))), (0, 1, 0))
+
+    def test_skipped_program_gives_its_reason(self):
+        counts = count_test(record('SKIP', stderr='interop: no QEMU here\n'))
+        self.assertEqual(numbers(counts), (0, 0, 1))
+        self.assertEqual(counts.skips, [('rockhopper:unit / psn', 'interop: no QEMU here')])
+
+    def test_plain_line(self):
+        self.assertEqual(numbers(count_test(record('OK', '7 passed, 0 failed\n'))), (7, 0, 0))
+        self.assertEqual(numbers(count_test(record('FAIL', '7 passed, 2 failed, 1 skipped\n'))),
+                         (7, 2, 1))
+
+    def test_closing_line(self):
+        total = Counts()
+        total.add(Counts(passed=2, skipped=1))
+        total.add(Counts(failed=1))
+        self.assertEqual(str(total), '2 passed, 1 failed, 1 skipped')
+
+    def test_suite(self):
+        self.assertEqual(suite_of(record('OK')), 'unit')
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)

@@ -121,7 +121,8 @@ class Endpoint {
   virtual void post(std::span<const Receive> receives) = 0;
   /// Moves the transport on, where that is the caller's job, and takes completions, oldest first.
   [[nodiscard]] virtual std::size_t poll(std::span<Completed> out) = 0;
-  /// Returns when a completion may be there, `descriptor` is readable, or after `timeout_ms`.
+  /// Moves the transport on, where that is the caller's job; returns when a completion may be
+  /// there, `descriptor` is readable, or after `timeout_ms`. Completions stay for poll().
   virtual void wait(int descriptor, int timeout_ms) = 0;
 
   /// The rkeys of `count` keys (at most ConnectionConfig::keys) that a SEND with Invalidate may

@@ -153,21 +153,6 @@ std::optional<Json> Exchange::poll() {
   return line;
 }
 
-Json Exchange::receive(int timeout_s) {
-  const auto deadline = Clock::now() + std::chrono::seconds(timeout_s);
-  while (true) {
-    if (std::optional<Json> line = poll()) {
-      return *std::move(line);
-    }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) {
-      throw Failure("the peer said nothing for " + std::to_string(timeout_s) + " s");
-    }
-    pollfd waited{socket_, POLLIN, 0};
-    static_cast<void>(::poll(&waited, 1, static_cast<int>(left)));
-  }
-}
-
 void Exchange::abort(const std::string& reason) noexcept {
   try {
     send({{"abort", reason}});

@@ -51,8 +51,6 @@ class Exchange {
   void send(const Json& line);
   /// The next line if it has arrived; throws Failure when the peer aborted or closed.
   [[nodiscard]] std::optional<Json> poll();
-  /// Waits for the next line.
-  [[nodiscard]] Json receive(int timeout_s);
   /// Tells the peer why this end gives up; never throws.
   void abort(const std::string& reason) noexcept;
 

@@ -209,7 +209,7 @@ class NegativeRun {
   }
 
   Json line(const char* name) {
-    Json received = exchange_.receive(kTimeoutS);
+    Json received = receive_line(endpoint_, exchange_, kTimeoutS);
     if (!received.contains(name)) {
       throw Failure("unexpected line of the peer: " + received.dump());
     }
@@ -265,7 +265,7 @@ class NegativeRun {
       endpoint_.destroy_queue_pair();
     }
     exchange_.send(go);
-    static_cast<void>(wait_for_client());
+    static_cast<void>(line("result"));
     const Json completions = test.peer == Peer::gone
                                  ? Json::array()
                                  : collect(endpoint_, exchange_, receives.size(), kSettle);
@@ -276,19 +276,6 @@ class NegativeRun {
             {"state", test.peer == Peer::gone ? "none" : endpoint_.state()},
             {"events", endpoint_.events()},
             {"region_changed", changed}};
-  }
-
-  /// The client's result; the transport may need this end to be polled meanwhile, so receives are
-  /// left in the completion queue.
-  Json wait_for_client() {
-    const auto deadline = Clock::now() + std::chrono::seconds(kTimeoutS);
-    while (Clock::now() < deadline) {
-      if (const std::optional<Json> received = exchange_.poll()) {
-        return *received;
-      }
-      endpoint_.wait(exchange_.descriptor(), 20);
-    }
-    throw Failure("the client does not report its result");
   }
 
   Endpoint& endpoint_;

@@ -83,7 +83,7 @@ Agreement agree(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions op
   Json peer;
   std::uint32_t path_mtu = std::min(options.script.path_mtu, endpoint.limits().path_mtu);
   if (role == Role::server) {
-    peer = exchange.receive(options.stall_timeout_s);
+    peer = receive_line(endpoint, exchange, options.stall_timeout_s);
     check_protocol(peer);
     options = run_options(field<Json>(peer, "options"));
     path_mtu = std::min(path_mtu, field<std::uint32_t>(peer, "path_mtu"));
@@ -95,7 +95,7 @@ Agreement agree(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions op
   }
   exchange.send(line);
   if (role == Role::client) {
-    peer = exchange.receive(options.stall_timeout_s);
+    peer = receive_line(endpoint, exchange, options.stall_timeout_s);
     check_protocol(peer);
     path_mtu = field<std::uint32_t>(peer, "path_mtu");
   }
@@ -148,7 +148,8 @@ class Run {
                     {"requested", requester_ ? requester_->summary() : Json()},
                     {"received", responder_ ? responder_->summary() : Json()}};
     exchange_.send({{"finished", true}});
-    if (!exchange_.receive(agreement_.options.stall_timeout_s).contains("finished")) {
+    if (!receive_line(endpoint_, exchange_, agreement_.options.stall_timeout_s)
+             .contains("finished")) {
       throw Failure("the peer did not finish");
     }
     return summary;
@@ -345,6 +346,17 @@ RemoteRegion remote_region(const Json& line) {
           field<std::uint64_t>(line, "length")};
 }
 
+Json receive_line(Endpoint& endpoint, Exchange& exchange, int timeout_s) {
+  const auto deadline = Clock::now() + std::chrono::seconds(timeout_s);
+  while (Clock::now() < deadline) {
+    if (std::optional<Json> line = exchange.poll()) {
+      return *std::move(line);
+    }
+    endpoint.wait(exchange.descriptor(), kWaitMs);
+  }
+  throw Failure("the peer said nothing for " + std::to_string(timeout_s) + " s");
+}
+
 Json run(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions options,
          std::uint32_t first_psn, bool show_progress) {
   Agreement agreement = agree(endpoint, exchange, role, std::move(options), first_psn);
@@ -359,7 +371,7 @@ Json run(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions options,
   Run connection(endpoint, exchange, role, std::move(agreement), show_progress);
   endpoint.connect(peer, path_mtu, max_rd_atomic);
   exchange.send({{"connected", true}});
-  if (!exchange.receive(timeout_s).contains("connected")) {
+  if (!receive_line(endpoint, exchange, timeout_s).contains("connected")) {
     throw Failure("the peer did not connect");
   }
   return connection.execute();

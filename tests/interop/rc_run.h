@@ -39,6 +39,10 @@ struct RunOptions {
 [[nodiscard]] Json to_json(const RemoteRegion& region);
 [[nodiscard]] RemoteRegion remote_region(const Json& line);
 
+/// Waits for the peer's next line. The endpoint goes on meanwhile: it may have to answer the peer's
+/// neighbour discovery, or to acknowledge.
+[[nodiscard]] Json receive_line(Endpoint& endpoint, Exchange& exchange, int timeout_s);
+
 /// Runs one connection to its end and returns this end's summary; throws Failure.
 /// The server's `options` are those that the client sends.
 [[nodiscard]] Json run(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions options,

@@ -421,6 +421,11 @@ std::size_t VerbsEndpoint::poll(std::span<Completed> out) {
 }
 
 void VerbsEndpoint::wait(int descriptor, int timeout_ms) {
+  if (!cq_) {
+    pollfd waited{descriptor, POLLIN, 0};
+    static_cast<void>(::poll(&waited, 1, timeout_ms));
+    return;
+  }
   if (!armed_) {
     if (ibv_req_notify_cq(cq_.get(), 0) != 0) {
       fail("cannot ask for completion events");

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -69,6 +70,8 @@ class Responder {
   void execute_write(const RxPacket& packet);
   void execute_read(const RxPacket& packet);
   void execute_atomic(const RxPacket& packet);
+  [[nodiscard]] static std::uint64_t perform_atomic(const wire::Headers& headers,
+                                                    std::byte* target);
   void finish_packet(const RxPacket& packet);
   void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
   [[nodiscard]] bool has_free_resource();

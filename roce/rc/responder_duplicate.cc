@@ -55,6 +55,14 @@ void Responder::repeat_atomic(const RxPacket& packet) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
+#if ROCKHOPPER_MUTATION_ATOMIC_REPLAY
+  const wire::AtomicEth& eth = packet.headers.atomic_eth;
+  const MemoryAccess target =
+      qp_.engine_.memory_.access(MemoryKey{eth.rkey}, qp_.init_.pd, eth.va, 8, kAccessRemoteAtomic);
+  if (target.status == MemoryStatus::ok) {
+    found->original = perform_atomic(packet.headers, target.data);
+  }
+#endif
   found->next = 0;
   owe(*found);
 }

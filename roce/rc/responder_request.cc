@@ -231,6 +231,18 @@ void Responder::execute_read(const RxPacket& packet) {
   expected_psn_ = expected_psn_ + resource.psn_count;
 }
 
+/// Atomic with respect to the CPU's own atomics on the same word. Returns the value before.
+std::uint64_t Responder::perform_atomic(const wire::Headers& headers, std::byte* target) {
+  const wire::AtomicEth& eth = headers.atomic_eth;
+  std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(target));
+  if (headers.opcode->operation == Operation::fetch_add) {
+    return word.fetch_add(eth.swap_add);
+  }
+  std::uint64_t original = eth.compare;
+  word.compare_exchange_strong(original, eth.swap_add);
+  return original;
+}
+
 void Responder::execute_atomic(const RxPacket& packet) {
   const wire::AtomicEth& eth = packet.headers.atomic_eth;
   if ((qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || eth.va % 8 != 0) {
@@ -256,14 +268,7 @@ void Responder::execute_atomic(const RxPacket& packet) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
-  // Atomic with respect to the CPU's own atomics on the same word.
-  std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(target.data));
-  if (packet.headers.opcode->operation == Operation::fetch_add) {
-    resource.original = word.fetch_add(eth.swap_add);
-  } else {
-    resource.original = eth.compare;
-    word.compare_exchange_strong(resource.original, eth.swap_add);
-  }
+  resource.original = perform_atomic(packet.headers, target.data);
   static_cast<void>(take_resource(resource));
   qp_.engine_.counters_.rx_atomic_requests.add();
   msn_ = resource.msn;

@@ -201,7 +201,7 @@ TEST(RequesterRead, Clause9_7_6_GapInTheResponsesAsksForTheRest) {
   rig.inject(read_response(kFirst, kPsn, pattern(kMtu, 1)));
   rig.inject(read_response(kMiddle, kPsn + 2, pattern(kMtu, 3)));
   const auto sent = rig.sent();
-  EXPECT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn + 1)));
+  ASSERT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn + 1)));
   EXPECT_EQ(sent[0].headers.reth,
             (wire::Reth{.va = 0x100000 + kMtu, .rkey = 0xabcdef01, .length = 3 * kMtu}));
   // What else was on its way does not ask again.
@@ -349,7 +349,7 @@ TEST(RequesterCredits, Clause9_7_7_2_WithoutCreditsOnePacketGoesAndAsksForAnAck)
   rig.inject(acknowledge(kPsn, wire::Aeth::ack(0, 1)));
   rig.post_send(2, WrOpcode::send, 3 * kMtu);
   const auto probe = rig.sent();
-  EXPECT_THAT(probe, ElementsAre(IsPacket(Opcode::rc_send_first, kPsn + 1)));
+  ASSERT_THAT(probe, ElementsAre(IsPacket(Opcode::rc_send_first, kPsn + 1)));
   EXPECT_TRUE(probe[0].headers.bth.ack_request);
   // The peer took it: the message has its receive, and the rest may go.
   rig.inject(acknowledge(kPsn + 1, wire::Aeth::ack(1, 1)));

@@ -249,7 +249,7 @@ TEST(RequesterRetry, ReadIsRepeatedFromWhereItStopped) {
   rig.inject(read_response(Opcode::rc_rdma_read_response_middle, kPsn + 1, pattern(kMtu)));
   rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
   const auto sent = rig.sent();
-  EXPECT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn + 2)));
+  ASSERT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn + 2)));
   EXPECT_EQ(sent[0].headers.reth.va, 0x100000 + 2 * kMtu);
   EXPECT_EQ(sent[0].headers.reth.length, 2 * kMtu);
   rig.inject(read_response(Opcode::rc_rdma_read_response_first, kPsn + 2, pattern(kMtu)));

@@ -85,7 +85,7 @@ TEST(RequesterSend, Clause9_7_3_ReadTakesAsManyPsnsAsItsResponses) {
   rig.post_send(1, WrOpcode::rdma_read, 3 * kMtu + 1);
   rig.post_send(2, WrOpcode::rdma_write, 8);
   const auto sent = rig.sent();
-  EXPECT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn),
+  ASSERT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn),
                                 IsPacket(Opcode::rc_rdma_write_only, kPsn + 4)));
   EXPECT_EQ(sent[0].headers.reth,
             (wire::Reth{.va = 0x100000, .rkey = 0xabcdef01, .length = 3 * kMtu + 1}));
@@ -106,7 +106,7 @@ TEST(RequesterSend, Clause9_7_3_AtomicsCarryTheirOperands) {
   wr.opcode = WrOpcode::atomic_fetch_and_add;
   ASSERT_EQ(rig.post(wr), roce::PostResult::ok);
   const auto sent = rig.sent();
-  EXPECT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_compare_swap, kPsn),
+  ASSERT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_compare_swap, kPsn),
                                 IsPacket(Opcode::rc_fetch_add, kPsn + 1)));
   EXPECT_EQ(sent[0].headers.atomic_eth,
             (wire::AtomicEth{.va = 0x1000, .rkey = 7, .swap_add = 22, .compare = 11}));
@@ -221,7 +221,7 @@ TEST(RequesterSend, Clause10_8_3_FenceWaitsForEarlierReadsAndAtomics) {
   EXPECT_THAT(rig.sent(), IsEmpty());
   rig.inject(read_response(Opcode::rc_rdma_read_response_last, kPsn + 1, pattern(kMtu, 6)));
   const auto sent = rig.sent();
-  EXPECT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_send_only, kPsn + 3),
+  ASSERT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_send_only, kPsn + 3),
                                 IsPacket(Opcode::rc_rdma_write_only, kPsn + 4)));
   // The fenced request sends what the READ has brought.
   const Payload read = pattern(kMtu, 5);

@@ -214,7 +214,7 @@ TEST(ResponderReceive, Clause9_7_7_2_NewReceiveIsAnnouncedToAPeerWithoutCredits)
   static_cast<void>(rig.sent());
   rig.post_recv(1, 8, 0);
   const auto announcement = rig.sent();
-  EXPECT_THAT(announcement, ElementsAre(IsAck(kPsn, 1u)));
+  ASSERT_THAT(announcement, ElementsAre(IsAck(kPsn, 1u)));
   EXPECT_EQ(announcement[0].headers.aeth.credit(), wire::credit_code(1));
   rig.post_recv(2, 8, 0);
   EXPECT_THAT(rig.sent(), IsEmpty());

@@ -144,15 +144,20 @@ Expected<void> Port::configure(const PortConfig& config) {
   return set_up_queues(config, static_cast<std::uint16_t>(data_room));
 }
 
-Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_room) {
-  std::uint16_t rx_descriptors = config.rx_descriptors;
-  std::uint16_t tx_descriptors = config.tx_descriptors;
-  int result = rte_eth_dev_adjust_nb_rx_tx_desc(port_id_, &rx_descriptors, &tx_descriptors);
-  if (result != 0) return refused(name_, "descriptor numbers", result);
-
+Expected<void> Port::set_up_pool(const PortConfig& config, std::uint32_t rings,
+                                 std::uint16_t data_room) {
+  if (config.shared_pool != nullptr) {
+    const int holds = rte_pktmbuf_data_room_size(config.shared_pool) - RTE_PKTMBUF_HEADROOM;
+    if (holds < data_room) {
+      return fail(ErrorCode::invalid_argument,
+                  "port {}: buffers of the shared pool hold {} bytes, {} are needed", name_, holds,
+                  data_room);
+    }
+    shared_pool_ = config.shared_pool;
+    return {};
+  }
   std::uint32_t size = config.pool_size;
   if (size == 0) {
-    const std::uint32_t rings = static_cast<std::uint32_t>(rx_descriptors + tx_descriptors);
     size = rte_align32pow2(config.queues * (rings + config.pool_cache * 2u) + kMbufsInFlight) - 1;
   }
   auto pool = MbufPool::create({.name = fmt::format("port-{}", port_id_),
@@ -161,11 +166,22 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
                                 .data_room = data_room});
   if (!pool) return tl::make_unexpected(pool.error());
   pool_ = std::move(*pool);
+  return {};
+}
+
+Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_room) {
+  std::uint16_t rx_descriptors = config.rx_descriptors;
+  std::uint16_t tx_descriptors = config.tx_descriptors;
+  int result = rte_eth_dev_adjust_nb_rx_tx_desc(port_id_, &rx_descriptors, &tx_descriptors);
+  if (result != 0) return refused(name_, "descriptor numbers", result);
+
+  const std::uint32_t rings = static_cast<std::uint32_t>(rx_descriptors + tx_descriptors);
+  if (auto pool = set_up_pool(config, rings, data_room); !pool) return pool;
 
   const int socket = rte_eth_dev_socket_id(port_id_);
   const auto socket_id = static_cast<unsigned>(socket);  // SOCKET_ID_ANY is -1 in either type
   for (std::uint16_t i = 0; i < config.queues; ++i) {
-    result = rte_eth_rx_queue_setup(port_id_, i, rx_descriptors, socket_id, nullptr, pool_.get());
+    result = rte_eth_rx_queue_setup(port_id_, i, rx_descriptors, socket_id, nullptr, pool());
     if (result == 0) {
       result = rte_eth_tx_queue_setup(port_id_, i, tx_descriptors, socket_id, nullptr);
     }

@@ -39,6 +39,10 @@ struct PortConfig {
   std::uint16_t pool_cache = 256;
   /// Bytes of packet data an mbuf holds. 0: a whole frame of `mtu`, so that none is chained.
   std::uint16_t data_room = 0;
+  /// A pool to receive into instead of one of the port's own; not owned. For ports that pass
+  /// packets on to each other: mbufs of a port's own pool must not outlive it in another port's
+  /// ring.
+  rte_mempool* shared_pool = nullptr;
   bool checksum_offload = true;  ///< use the IPv4 header checksum of the device when offered
   bool promiscuous = false;
 };
@@ -99,7 +103,9 @@ class Port {
   [[nodiscard]] const std::string& driver() const { return driver_; }
   [[nodiscard]] rte_ether_addr mac() const { return mac_; }
   [[nodiscard]] std::uint16_t mtu() const { return mtu_; }
-  [[nodiscard]] rte_mempool* pool() const { return pool_.get(); }
+  [[nodiscard]] rte_mempool* pool() const {
+    return shared_pool_ != nullptr ? shared_pool_ : pool_.get();
+  }
   /// The device fills in IPv4 header checksums of packets marked RTE_MBUF_F_TX_IP_CKSUM.
   [[nodiscard]] bool ipv4_checksum_offload() const { return ipv4_checksum_offload_; }
 
@@ -120,6 +126,8 @@ class Port {
   Port() = default;
   [[nodiscard]] Expected<void> attach(const PortConfig& config);
   [[nodiscard]] Expected<void> configure(const PortConfig& config);
+  [[nodiscard]] Expected<void> set_up_pool(const PortConfig& config, std::uint32_t rings,
+                                           std::uint16_t data_room);
   [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
   [[nodiscard]] Expected<void> start(const PortConfig& config);
 
@@ -133,7 +141,8 @@ class Port {
   bool plugged_ = false;  ///< by us, so unplugged by us
   bool started_ = false;
   bool ipv4_checksum_offload_ = false;
-  bool multi_segment_ = false;  ///< the driver sends chains
+  bool multi_segment_ = false;          ///< the driver sends chains
+  rte_mempool* shared_pool_ = nullptr;  ///< in place of pool_
   MbufPool pool_;
   std::vector<std::unique_ptr<PortQueue>> queues_;
 };

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/switch/forwarder.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+
+namespace rockhopper::apps::ethernet_switch {
+
+Forwarder::Forwarder(LearningSwitch& learning_switch, std::vector<ForwarderPort> ports)
+    : switch_(learning_switch), ports_(std::move(ports)) {
+  assert(ports_.size() == switch_.port_count());
+}
+
+bool Forwarder::turn(std::uint64_t now_ns) {
+  if (now_ns >= next_link_check_ns_) check_links(now_ns);
+  bool moved = false;
+  for (PortNumber port = 0; port < switch_.port_count(); ++port) {
+    if (receive(port, now_ns)) moved = true;
+  }
+  for (PortNumber port = 0; port < switch_.port_count(); ++port) {
+    if (transmit(port, now_ns)) moved = true;
+  }
+  return moved;
+}
+
+void Forwarder::check_links(std::uint64_t now_ns) {
+  next_link_check_ns_ = now_ns + kLinkCheckNs;
+  for (PortNumber port = 0; port < switch_.port_count(); ++port) {
+    switch_.set_link(port, ports_[port].link_up());
+  }
+}
+
+bool Forwarder::receive(PortNumber port, std::uint64_t now_ns) {
+  // Ports that are down are polled as well: a FaultInjector has delayed packets to move.
+  std::array<rte_mbuf*, kBurst> packets;
+  const std::uint16_t count = ports_[port].link->rx_burst(packets.data(), kBurst, now_ns);
+  if (count == 0) return false;
+  switch_.receive(port, packets.data(), count, now_ns);
+  return true;
+}
+
+bool Forwarder::transmit(PortNumber port, std::uint64_t now_ns) {
+  bool moved = false;
+  for (;;) {
+    const std::span<rte_mbuf*> waiting = switch_.output(port);
+    if (waiting.empty()) return moved;
+    const auto offered = static_cast<std::uint16_t>(std::min<std::size_t>(waiting.size(), kBurst));
+    // Read beforehand: a sent packet is no longer ours.
+    std::array<std::uint32_t, kBurst> lengths;
+    for (std::uint16_t i = 0; i < offered; ++i) lengths[i] = waiting[i]->pkt_len;
+    const std::uint16_t taken = ports_[port].link->tx_burst(waiting.data(), offered, now_ns);
+    std::uint64_t bytes = 0;
+    for (std::uint16_t i = 0; i < taken; ++i) bytes += lengths[i];
+    switch_.sent(port, taken, bytes);
+    moved = moved || taken > 0;
+    if (taken < offered) return moved;
+  }
+}
+
+}  // namespace rockhopper::apps::ethernet_switch

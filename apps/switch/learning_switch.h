@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <rte_mbuf.h>
+
+#include "apps/switch/egress_queue.h"
+#include "apps/switch/mac_table.h"
+#include "stack/counter.h"
+#include "stack/link.h"
+#include "stack/telemetry.h"
+
+namespace rockhopper::apps::ethernet_switch {
+
+inline constexpr PortNumber kPortsMax = 32;
+
+struct LearningSwitchConfig {
+  PortNumber ports = 2;  ///< at most kPortsMax
+  std::size_t mac_table_size = 4096;
+  std::uint64_t mac_ageing_ns = 300'000'000'000;  ///< IEEE 802.1Q's recommended 300 s
+  std::size_t queue_packets = 1024;               ///< that wait for a port at most
+  std::uint64_t seed = 1;                         ///< of the address table's hash
+};
+
+/// What happened to the packets of one port. None goes without a trace:
+///   rx_packets  = rx_forwarded + rx_flooded + all rx_dropped_*
+///   tx_enqueued = tx_packets + tx_dropped_link_down + those that wait
+struct SwitchPortCounters {
+  stack::Counter rx_packets;
+  stack::Counter rx_bytes;
+  stack::Counter rx_forwarded;           ///< to the one port where the destination was heard
+  stack::Counter rx_flooded;             ///< to all others: group address, or nobody knows it
+  stack::Counter rx_dropped_runt;        ///< shorter than an Ethernet header
+  stack::Counter rx_dropped_source;      ///< source address is a group's, or zero
+  stack::Counter rx_dropped_link_local;  ///< 01-80-C2-00-00-0x: for the neighbour only
+  stack::Counter rx_dropped_same_port;   ///< the destination was heard on the same port
+  stack::Counter rx_dropped_no_port;     ///< to be flooded, but no other port is up
+  stack::Counter tx_enqueued;
+  stack::Counter tx_packets;  ///< taken by the link
+  stack::Counter tx_bytes;
+  stack::Counter tx_dropped_queue_full;  ///< not enqueued
+  stack::Counter tx_dropped_link_down;   ///< waited when the link went down
+};
+
+struct MacTableCounters {
+  stack::Counter added;
+  stack::Counter moved;  ///< heard on another port than before
+  stack::Counter aged;
+  stack::Counter flushed;  ///< forgotten as their port went down
+  stack::Counter full;     ///< not learned for want of room
+};
+
+/// A learning Ethernet switch without I/O: packets that arrive at a port are put into the output
+/// queues of the ports they are for, and wait there to be taken. Frames are not changed, whatever
+/// VLAN tags they have. A packet for several ports is one set of mbufs with a reference for each,
+/// so whoever takes packets may read them and must not write (FaultInjector and Port copy what
+/// they change). Single-threaded; counters may be read by any thread.
+class LearningSwitch {
+ public:
+  explicit LearningSwitch(const LearningSwitchConfig& config);
+
+  /// Takes ownership of packets that arrived at port `ingress`.
+  void receive(PortNumber ingress, rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns);
+
+  /// The oldest packets that wait for a port; empty if there are none. They stay the switch's.
+  [[nodiscard]] std::span<rte_mbuf*> output(PortNumber egress);
+  /// The first `count` packets of output() have been taken over, of `bytes` in sum.
+  void sent(PortNumber egress, std::uint16_t count, std::uint64_t bytes);
+
+  /// A port that is down gets no packets; what waits for it is dropped, and the stations behind it
+  /// are forgotten. All ports are down at first; a packet that arrives shows that its port is up.
+  void set_link(PortNumber port, bool up);
+  [[nodiscard]] bool link_up(PortNumber port) const { return ports_[port]->up; }
+
+  /// Is told of packets that arrived at the port and were dropped. Not owned; may be nullptr.
+  void set_drop_observer(PortNumber port, stack::DropObserver* observer);
+
+  [[nodiscard]] PortNumber port_count() const { return static_cast<PortNumber>(ports_.size()); }
+  [[nodiscard]] const SwitchPortCounters& counters(PortNumber port) const {
+    return ports_[port]->counters;
+  }
+  [[nodiscard]] const MacTableCounters& mac_counters() const { return mac_counters_; }
+  [[nodiscard]] const MacTable& mac_table() const { return macs_; }
+  void visit_port_counters(PortNumber port, stack::CounterVisitor visit, void* context) const;
+  void visit_mac_counters(stack::CounterVisitor visit, void* context) const;
+
+ private:
+  struct Port {
+    explicit Port(std::size_t queue_packets) : queue(queue_packets) {}
+    EgressQueue queue;
+    bool up = false;
+    stack::DropObserver* observer = nullptr;
+    SwitchPortCounters counters;
+  };
+
+  void receive_one(PortNumber ingress, rte_mbuf* packet, std::uint64_t now_ns);
+  void learn(const rte_ether_addr& source, PortNumber port, std::uint64_t now_ns);
+  void flood(PortNumber ingress, rte_mbuf* packet);
+  /// Counts, tells and frees.
+  static void drop(Port& port, rte_mbuf* packet, stack::Counter SwitchPortCounters::*reason);
+
+  std::vector<std::unique_ptr<Port>> ports_;
+  MacTable macs_;
+  MacTableCounters mac_counters_;
+};
+
+}  // namespace rockhopper::apps::ethernet_switch

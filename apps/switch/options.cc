@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/switch/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "apps/common/cli.h"
+#include "roce/random.h"
+#include "stack/port.h"
+#include "stack/runtime_directory.h"
+
+namespace rockhopper::apps::ethernet_switch {
+namespace {
+
+constexpr const char* kNetwork = "Network";
+constexpr const char* kObservation = "Observation and faults";
+/// Rings of a receive and a transmit queue, and what lcore caches and bursts hold.
+constexpr std::uint32_t kMbufsPerPort = 1024 + 1024 + 512;
+/// What the two directions of a FaultInjector hold, if it delays.
+constexpr std::uint32_t kMbufsPerFaults = 8192;
+
+IdlePolicy parse_idle(const std::string& text) {
+  if (text == "poll") return IdlePolicy::poll;
+  return text == "sleep" ? IdlePolicy::sleep : IdlePolicy::yield;
+}
+
+Expected<std::vector<PortSettings>> make_ports(const SwitchOptions& options) {
+  std::vector<PortSettings> ports;
+  for (const std::string& device : options.ports) ports.push_back({.device = device});
+  if (options.memif_ports > 0) {
+    std::string directory = options.socket_directory;
+    if (directory.empty()) {
+      auto own = stack::runtime_directory();
+      if (!own) return tl::make_unexpected(own.error());
+      directory = *own;
+    } else if (std::error_code ignored; !std::filesystem::is_directory(directory, ignored)) {
+      return fail(ErrorCode::invalid_argument, "--socket-dir {}: there is no such directory",
+                  directory);
+    }
+    for (PortNumber i = 0; i < options.memif_ports; ++i) {
+      ports.push_back({.memif_socket = fmt::format("{}/switch{}.sock", directory, ports.size())});
+    }
+  } else if (!options.socket_directory.empty()) {
+    return fail(ErrorCode::invalid_argument, "--socket-dir needs --memif");
+  }
+  if (ports.size() < 2 || ports.size() > kPortsMax) {
+    return fail(ErrorCode::invalid_argument,
+                "{} ports: a switch needs 2 to {}; give --port for each, or --memif N",
+                ports.size(), kPortsMax);
+  }
+  return ports;
+}
+
+/// "2:loss=1%" is for port 2, "loss=1%" for all.
+Expected<void> add_faults(const std::string& text, const SwitchSettings& settings,
+                          std::vector<PortSettings>& ports) {
+  std::string_view specification = text;
+  std::size_t first = 0;
+  std::size_t last = ports.size();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), first);
+  if (error == std::errc{} && end < text.data() + text.size() && *end == ':') {
+    if (first >= ports.size()) {
+      return fail(ErrorCode::invalid_argument, "--faults {}: the ports are 0 to {}", text,
+                  ports.size() - 1);
+    }
+    specification.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+    last = first + 1;
+  } else {
+    first = 0;
+  }
+  auto faults = stack::parse_faults(specification);
+  if (!faults) {
+    return fail(ErrorCode::invalid_argument, "--faults {}: {}", text, faults.error().message);
+  }
+  for (std::size_t port = first; port < last; ++port) {
+    ports[port].faults = *faults;
+    // A seed inside of the specification wins. Else each port has another sequence.
+    if (specification.find("seed=") == std::string_view::npos) {
+      ports[port].faults->seed = settings.seed + port;
+    }
+  }
+  return {};
+}
+
+bool is_memif(const PortSettings& port) {
+  return port.device.empty() || port.device.starts_with("net_memif");
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, SwitchOptions& options) {
+  app.add_option("--port", options.ports,
+                 "a DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
+                 "that the EAL has found, or a port number; once for each port")
+      ->type_name("DEVARGS|ID")
+      ->allow_extra_args(false)
+      ->group(kNetwork);
+  app.add_option("--memif", options.memif_ports,
+                 "so many memif servers besides, for programs on this machine")
+      ->check(CLI::Range(1, static_cast<int>(kPortsMax)))
+      ->type_name("N")
+      ->group(kNetwork);
+  app.add_option("--socket-dir", options.socket_directory,
+                 "where their sockets switchPORT.sock are. Default: the user's runtime directory")
+      ->type_name("DIR")
+      ->group(kNetwork);
+  app.add_option("--link-mtu", options.link_mtu,
+                 "largest IP packet in bytes. Default: 4300 if all ports are memif, else 1500")
+      ->check(CLI::Range(576, static_cast<int>(stack::kMtuMax)))
+      ->type_name("BYTES")
+      ->group(kNetwork);
+  app.add_option("--mac-ageing", options.mac_ageing_s, "forget stations not heard for so long")
+      ->check(CLI::Range(0.001, 1e6))
+      ->type_name("SECONDS")
+      ->group(kNetwork);
+  app.add_option("--mac-table", options.mac_table_size,
+                 "stations remembered at most; frames to others are flooded")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N")
+      ->group(kNetwork);
+  app.add_option("--queue", options.queue_packets, "packets that wait for a port at most")
+      ->check(CLI::Range(1, 1 << 16))
+      ->type_name("N")
+      ->group(kNetwork);
+  app.add_option("--idle", options.idle,
+                 "while no packet moves: poll on, yield the CPU to others, or sleep 50 us")
+      ->check(CLI::IsMember({"poll", "yield", "sleep"}))
+      ->type_name("POLICY")
+      ->group(kNetwork);
+  app.add_option("--faults", options.faults,
+                 "impair a port, or all ports without \"PORT:\"; may be repeated, and the last one "
+                 "for a port counts. rx. is what the port receives: loss=1%,dup=1%,"
+                 "reorder=5%:2ms,corrupt=0.1%,delay=1ms,tx.rate=1Gbit or profile=P2")
+      ->type_name("[PORT:]SPEC")
+      ->allow_extra_args(false)
+      ->group(kObservation);
+  app.add_option("--seed", options.seed, "of the faults. Default: random, printed")
+      ->type_name("N")
+      ->group(kObservation);
+  app.add_option("--pcap", options.pcap,
+                 "capture each port's wire to a pcapng file of its own: run.pcapng gives "
+                 "run.0.pcapng, run.1.pcapng ...")
+      ->type_name("FILE")
+      ->group(kObservation);
+  app.add_option("--stats", options.stats_s, "print packet rates every so many seconds (stderr)")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("SECONDS")
+      ->group(kObservation);
+  app.add_flag("--json", options.json, "print the counters at the end as one JSON object")
+      ->group(kObservation);
+}
+
+Expected<SwitchSettings> make_settings(const SwitchOptions& options) {
+  SwitchSettings settings;
+  auto ports = make_ports(options);
+  if (!ports) return tl::make_unexpected(ports.error());
+  settings.seed = options.seed ? *options.seed : roce::SystemRandom().next();
+  for (const std::string& text : options.faults) {
+    if (auto added = add_faults(text, settings, *ports); !added) {
+      return tl::make_unexpected(added.error());
+    }
+  }
+  if (!options.pcap.empty()) {
+    for (std::size_t i = 0; i < ports->size(); ++i) {
+      (*ports)[i].pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
+    }
+  }
+  const bool all_memif = std::all_of(ports->begin(), ports->end(), is_memif);
+  settings.mtu = options.link_mtu.value_or(all_memif ? kMemifMtu : std::uint16_t{1500});
+  settings.ports = std::move(*ports);
+  settings.mac_ageing_ns = static_cast<std::uint64_t>(options.mac_ageing_s * 1e9);
+  settings.mac_table_size = options.mac_table_size;
+  settings.queue_packets = options.queue_packets;
+  settings.idle = parse_idle(options.idle);
+  return settings;
+}
+
+std::string capture_file(const std::string& path, PortNumber port) {
+  const std::filesystem::path file(path);
+  std::filesystem::path name = file.stem();
+  name += fmt::format(".{}", port);
+  name += file.extension();
+  return file.parent_path() / name;
+}
+
+std::uint32_t pool_size(const SwitchSettings& settings) {
+  std::uint32_t size = 0;
+  for (const PortSettings& port : settings.ports) {
+    size += kMbufsPerPort + static_cast<std::uint32_t>(settings.queue_packets);
+    if (port.faults) size += kMbufsPerFaults;
+  }
+  return size;
+}
+
+std::uint16_t data_room(const SwitchSettings& settings) {
+  const std::uint32_t frame = settings.mtu + stack::kFrameOverhead;
+  return static_cast<std::uint16_t>(
+      std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, RTE_ALIGN_CEIL(frame, 1024u)));
+}
+
+unsigned embedded_memory_mb(const SwitchSettings& settings) {
+  constexpr std::uint64_t kMbufOverhead = sizeof(rte_mbuf) + RTE_PKTMBUF_HEADROOM + 64;
+  const std::uint64_t pool_bytes =
+      std::uint64_t{pool_size(settings)} * (data_room(settings) + kMbufOverhead);
+  // A quarter more for the holes that plain pages leave, and the EAL's own.
+  return static_cast<unsigned>(pool_bytes * 5 / 4 >> 20) + 64;
+}
+
+}  // namespace rockhopper::apps::ethernet_switch

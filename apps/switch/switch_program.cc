@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/switch/switch_program.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "stack/memif.h"
+
+namespace rockhopper::apps::ethernet_switch {
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() <= 5 &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber number) {
+  stack::PortConfig config;
+  config.promiscuous = true;  // frames are for others
+  if (is_number(port.device)) {
+    const unsigned long id = std::stoul(port.device);
+    if (id >= RTE_MAX_ETHPORTS) return fail(ErrorCode::not_found, "there is no port {}", id);
+    config.port_id = static_cast<std::uint16_t>(id);
+  } else if (!port.device.empty()) {
+    config.devargs = port.device;
+  } else {
+    auto devargs = stack::memif_devargs({.role = stack::MemifRole::server,
+                                         .device = fmt::format("net_memif_switch{}", number),
+                                         .socket = port.memif_socket});
+    if (!devargs) return tl::make_unexpected(devargs.error());
+    config.devargs = *devargs;
+  }
+  return config;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const SwitchSettings& settings,
+                                                               const stack::Arguments& arguments) {
+  std::unique_ptr<SwitchProgram> program(new SwitchProgram(settings));
+  auto eal = stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(settings)});
+  if (!eal) return tl::make_unexpected(eal.error());
+  program->eal_ = std::move(*eal);
+  if (auto built = program->build(); !built) return tl::make_unexpected(built.error());
+  return program;
+}
+
+Expected<void> SwitchProgram::build() {
+  clock_ = std::make_unique<stack::TscClock>();
+  auto pool =
+      stack::MbufPool::create({.size = pool_size(settings_), .data_room = data_room(settings_)});
+  if (!pool) return tl::make_unexpected(pool.error());
+  pool_ = std::move(*pool);
+
+  switch_ = std::make_unique<LearningSwitch>(
+      LearningSwitchConfig{.ports = static_cast<PortNumber>(settings_.ports.size()),
+                           .mac_table_size = settings_.mac_table_size,
+                           .mac_ageing_ns = settings_.mac_ageing_ns,
+                           .queue_packets = settings_.queue_packets,
+                           .seed = settings_.seed});
+  std::vector<ForwarderPort> links;
+  for (PortNumber number = 0; number < settings_.ports.size(); ++number) {
+    if (auto opened = open_port(number); !opened) return opened;
+    const SwitchPort& port = ports_.back();
+    links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
+  }
+  forwarder_ = std::make_unique<Forwarder>(*switch_, std::move(links));
+  loop_ = std::make_unique<InterruptLoop>([this] { return forwarder_->turn(clock_->now_ns()); },
+                                          settings_.idle);
+  return publish_counters();
+}
+
+Expected<void> SwitchProgram::open_port(PortNumber number) {
+  const PortSettings& settings = settings_.ports[number];
+  auto config = port_config(settings, number);
+  if (!config) return tl::make_unexpected(config.error());
+  config->mtu = settings_.mtu;
+  config->shared_pool = pool_.get();
+  auto device = stack::Port::open(*config);
+  if (!device) return tl::make_unexpected(device.error());
+
+  SwitchPort port;
+  port.port = std::move(*device);
+  port.link = &port.port->queue(0);
+  if (!settings.pcap.empty()) {
+    auto pcap = stack::PcapWriter::open(
+        *port.link, {.path = settings.pcap,
+                     .interface_name = fmt::format("port {} {}", number, port.port->name()),
+                     .time_offset_ns = clock_->wall_offset_ns()});
+    if (!pcap) return tl::make_unexpected(pcap.error());
+    port.pcap = std::move(*pcap);
+    port.link = port.pcap.get();
+    switch_->set_drop_observer(number, port.pcap.get());
+  }
+  if (settings.faults) {
+    port.faults = std::make_unique<stack::FaultInjector>(*port.link, pool_.get(), *settings.faults);
+    port.link = port.faults.get();
+  }
+  ports_.push_back(std::move(port));
+  return {};
+}
+
+Expected<void> SwitchProgram::publish_counters() {
+  const auto add = [this](std::string name, stack::CounterGroup::Visit visit) -> Expected<void> {
+    auto group = stack::CounterGroup::add(std::move(name), std::move(visit));
+    if (!group) return tl::make_unexpected(group.error());
+    groups_.push_back(std::move(*group));
+    return {};
+  };
+  auto added = add("mac_table", [this](stack::CounterVisitor visit, void* context) {
+    switch_->visit_mac_counters(visit, context);
+  });
+  for (PortNumber number = 0; added && number < ports_.size(); ++number) {
+    added = add(fmt::format("port{}", number),
+                [this, number](stack::CounterVisitor visit, void* context) {
+                  visit_port_counters(number, visit, context);
+                });
+    const stack::FaultInjector* faults = ports_[number].faults.get();
+    if (!added || faults == nullptr) continue;
+    added = add(fmt::format("port{}_faults", number),
+                [faults](stack::CounterVisitor visit, void* context) {
+                  faults->visit_counters(visit, context);
+                });
+  }
+  return added;
+}
+
+void SwitchProgram::visit_port_counters(PortNumber port, stack::CounterVisitor visit,
+                                        void* context) const {
+  switch_->visit_port_counters(port, visit, context);
+  struct Device {
+    stack::CounterVisitor visit;
+    void* context;
+  } device{visit, context};
+  // The device counts on the other side of captures and faults, under similar names.
+  ports_[port].port->visit_counters(
+      [](void* to, const char* name, std::uint64_t value) {
+        const auto& target = *static_cast<const Device*>(to);
+        target.visit(target.context, fmt::format("device_{}", name).c_str(), value);
+      },
+      &device);
+}
+
+Expected<void> SwitchProgram::start() { return loop_->start(); }
+
+Expected<void> SwitchProgram::check() const {
+  if (loop_->running()) return {};
+  return fail(ErrorCode::exhausted, "the switch has stopped: DPDK has no memory for an alarm");
+}
+
+Expected<void> SwitchProgram::stop() {
+  loop_->stop();
+  for (SwitchPort& port : ports_) {
+    if (port.pcap && !port.pcap->flush()) {
+      return fail(ErrorCode::io, "the capture of port {} is not complete: it could not be written",
+                  port.port->name());
+    }
+  }
+  return {};
+}
+
+}  // namespace rockhopper::apps::ethernet_switch

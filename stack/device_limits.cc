@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "stack/port.h"
+#include "stack/unix_socket.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -31,9 +30,9 @@ struct Traits {
 
 constexpr std::array kTraits = {
     Traits{"net_memif", nullptr, true, true},         Traits{"net_af_packet", "qpairs", true, true},
-    Traits{"net_tap", nullptr, true, true},           Traits{"net_vhost", "queues", false, true},
+    Traits{"net_tap", nullptr, false, true},          Traits{"net_vhost", "queues", false, true},
     Traits{"net_virtio_user", "queues", false, true}, Traits{"net_ring", nullptr, false, true},
-    Traits{"net_null", nullptr, false, true},         Traits{"net_pcap", nullptr, false, true},
+    Traits{"net_null", nullptr, false, true},
 };
 
 /// `driver` is exact, or has a device number behind it; "eth_" is the old form of "net_".
@@ -64,18 +63,18 @@ std::optional<std::uint32_t> number_of(const std::string& devargs, const std::st
   return value;
 }
 
-/// memif of DPDK 22.11 overruns its ring when a frame of several buffers meets the last free one,
-/// and loses track of its receive ring when mbufs run out amid such a frame. So: one frame, one
-/// buffer.
+/// One frame, one buffer: memif of DPDK 22.11 overwrites unread packets when a frame of several
+/// buffers meets a nearly full ring, and loses its place when mbufs run out amid such a frame. The
+/// client's size holds for both ends, so the default fits every MTU that the server may have.
 Expected<std::string> complete_memif(const std::string& devargs, std::uint32_t frame_bytes) {
-  const std::uint32_t needed = round_up(frame_bytes, 1024);
+  constexpr std::uint32_t kDefault = round_up(kMtuMax + kFrameOverhead, 1024);
   const std::string given = devargs_value(devargs, "bsize");
-  if (given.empty()) return fmt::format("{},bsize={}", devargs, needed);
+  if (given.empty()) return fmt::format("{},bsize={}", devargs, kDefault);
   const auto size = number_of(devargs, "bsize");
   if (!size || *size < frame_bytes) {
     return fail(ErrorCode::invalid_argument,
                 "bsize={} does not hold a frame of {} bytes: give bsize={} or leave it out", given,
-                frame_bytes, needed);
+                frame_bytes, kDefault);
   }
   return devargs;
 }
@@ -99,38 +98,17 @@ Expected<std::string> complete_af_packet(const std::string& devargs, std::uint32
   return devargs;
 }
 
-class ControlSocket {
- public:
-  ControlSocket() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
-  ControlSocket(const ControlSocket&) = delete;
-  ControlSocket& operator=(const ControlSocket&) = delete;
-  ~ControlSocket() {
-    if (fd_ >= 0) close(fd_);
-  }
-  [[nodiscard]] bool control(unsigned long request, ifreq& interface) const {
-    return fd_ >= 0 && ioctl(fd_, request, &interface) == 0;
-  }
-
- private:
-  int fd_;
-};
-
-Expected<void> check_kernel_mtu(unsigned if_index, bool own_interface, std::uint16_t mtu) {
+Expected<void> check_kernel_mtu(unsigned if_index, std::uint16_t mtu) {
   ifreq interface {};
   if (if_indextoname(if_index, interface.ifr_name) == nullptr) return {};
-  const ControlSocket socket;
-  if (!socket.control(SIOCGIFMTU, interface)) return {};
-  if (interface.ifr_mtu >= mtu) return {};
-  const int found = interface.ifr_mtu;
-  if (own_interface) {
-    interface.ifr_mtu = mtu;
-    if (socket.control(SIOCSIFMTU, interface)) return {};
-    return fail(ErrorCode::io, "cannot give interface {} an MTU of {}: {}", interface.ifr_name, mtu,
-                std::strerror(errno));
-  }
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return {};
+  const bool known = ioctl(fd, SIOCGIFMTU, &interface) == 0;
+  close(fd);
+  if (!known || interface.ifr_mtu >= mtu) return {};
   return fail(ErrorCode::invalid_argument,
               "interface {} has an MTU of {}: run \"ip link set {} mtu {}\" or ask for less",
-              interface.ifr_name, found, interface.ifr_name, mtu);
+              interface.ifr_name, interface.ifr_mtu, interface.ifr_name, mtu);
 }
 
 }  // namespace
@@ -157,6 +135,18 @@ Expected<std::string> complete_devargs(const std::string& devargs, std::uint32_t
   return completed;
 }
 
+void clear_dead_sockets(const std::string& devargs) {
+  const Traits* traits = find_traits(devargs.substr(0, devargs.find(',')));
+  if (traits == nullptr) return;
+  if (traits->driver == "net_memif" && devargs_value(devargs, "socket-abstract") == "no" &&
+      devargs_value(devargs, "role") == "server") {
+    remove_dead_socket(devargs_value(devargs, "socket"), SOCK_SEQPACKET);
+  }
+  if (traits->driver == "net_vhost" && devargs_value(devargs, "client") != "1") {
+    remove_dead_socket(devargs_value(devargs, "iface"), SOCK_STREAM);
+  }
+}
+
 Expected<FramePlan> plan_frames(const rte_eth_dev_info& info, const std::string& devargs,
                                 std::uint16_t mtu) {
   const Traits* traits = find_traits(info.driver_name);
@@ -175,13 +165,15 @@ Expected<FramePlan> plan_frames(const rte_eth_dev_info& info, const std::string&
                 most, mtu);
   }
   plan.data_room_min = info.min_rx_bufsize;
+  if (traits != nullptr && traits->driver == "net_memif") {
+    plan.data_room_min = mtu + kFrameOverhead;  // as no chain must be, see complete_memif()
+  }
   if (traits != nullptr && traits->driver == "net_af_packet") {
     // The driver never chains: it wants room for a whole frame of its ring.
     plan.data_room_min = number_of(devargs, "framesz").value_or(2048);
   }
   if (info.if_index > 0) {
-    const bool own_interface = traits != nullptr && traits->driver == "net_tap";
-    if (auto checked = check_kernel_mtu(info.if_index, own_interface, mtu); !checked) {
+    if (auto checked = check_kernel_mtu(info.if_index, mtu); !checked) {
       return tl::make_unexpected(checked.error());
     }
   }

@@ -22,6 +22,10 @@ namespace rockhopper::stack {
 /// The value of one key of devargs; empty when it is not there.
 [[nodiscard]] std::string devargs_value(const std::string& devargs, const std::string& key);
 
+/// Makes way for a device that is to listen on a Unix socket (memif server, vhost): removes the
+/// socket of a process that is no more.
+void clear_dead_sockets(const std::string& devargs);
+
 /// What to ask of a device for an MTU.
 struct FramePlan {
   std::uint32_t configured_mtu = 0;  ///< for rte_eth_rxmode::mtu; 0: the driver's default

@@ -135,6 +135,7 @@ std::vector<std::string> embedded_arguments(const EmbeddedConfig& config) {
       fmt::format("--file-prefix=rockhopper-{}", getpid()),
       "--log-level=warning",
       "--log-level=lib.telemetry:error",
+      "--log-level=pmd.net.memif:error",  // it warns that secondary processes are off
       "--lcores",
       lcore_map(config.lcores),
   };
@@ -174,7 +175,8 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
 
 Eal::~Eal() {
   const std::filesystem::path directory = runtime_directory();
-  rte_eal_cleanup();
+  // The memif driver leaves its listener with the interrupt thread, in memory that this unmaps.
+  if (rte_eal_has_hugepages() != 0) rte_eal_cleanup();
   if (!embedded_ || directory.empty()) return;
   // Telemetry would unlink its socket only at exit, and nothing would ever remove the directory.
   std::error_code ignored;

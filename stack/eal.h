@@ -12,8 +12,8 @@ namespace rockhopper::stack {
 
 /// A command line taken apart at the first `--`, without the program's name.
 struct Arguments {
-  std::vector<std::string> eal;          ///< what stood before `--`
-  std::vector<std::string> application;  ///< what stood after it, or everything without `--`
+  std::vector<std::string> eal{};          ///< what stood before `--`
+  std::vector<std::string> application{};  ///< what stood after it, or everything without `--`
   bool embedded = true;                  ///< no `--` was given: embedded_arguments() serve the EAL
 };
 [[nodiscard]] Arguments split_arguments(int argc, const char* const* argv);

@@ -17,12 +17,12 @@ struct MemifConfig {
   std::string device = "net_memif0";
   std::string socket{};  ///< path; empty: "memif.sock" in runtime_directory(). At most 107 bytes.
   std::uint32_t id = 0;  ///< of the link; equal at both ends, unique for a socket
-  std::uint16_t buffer_size = 0;  ///< 0: what the MTU of the port needs, as one frame must fit one
+  std::uint16_t buffer_size = 0;     ///< 0: Port chooses; one frame must fit one
   std::uint8_t ring_size_log2 = 10;  ///< 1 to 14
 };
 
 /// The devargs for PortConfig::devargs. The socket is a file (memif's default is an abstract one,
-/// which every user of the machine may open), made usable for a server if a dead one left it.
+/// which every user of the machine may open).
 [[nodiscard]] Expected<std::string> memif_devargs(const MemifConfig& config);
 
 }  // namespace rockhopper::stack

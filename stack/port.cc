@@ -10,14 +10,20 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 
+#include "stack/clock.h"
 #include "stack/device_limits.h"
+#include "stack/interrupt_thread.h"
 
 namespace rockhopper::stack {
 namespace {
 
 constexpr std::uint16_t kMtuMin = 576;
 constexpr std::uint32_t kMbufsInFlight = 4096;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kConnectIntervalNs = 50 * kNsPerMs;
+constexpr std::uint64_t kHandshakeTimeoutNs = 1000 * kNsPerMs;
 
 Expected<std::uint16_t> find_port(const std::string& name) {
   std::uint16_t port_id = 0;
@@ -75,8 +81,11 @@ Expected<void> Port::attach(const PortConfig& config) {
       auto devargs = complete_devargs(config.devargs, config.mtu + kFrameOverhead, config.queues);
       if (!devargs) return tl::make_unexpected(devargs.error());
       devargs_ = *devargs;
+      clear_dead_sockets(devargs_);
       if (const int result = rte_dev_probe(devargs_.c_str()); result != 0) {
-        return fail(ErrorCode::io, "cannot plug {}: {}", devargs_, rte_strerror(-result));
+        // Many drivers return -1 for whatever went wrong; they log more.
+        return fail(ErrorCode::io, "cannot plug {}: {}", devargs_,
+                    result == -1 ? "the driver refuses" : rte_strerror(-result));
       }
       found = find_port(name);
       if (!found) return tl::make_unexpected(found.error());
@@ -192,10 +201,12 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
 }
 
 Expected<void> Port::start(const PortConfig& config) {
-  if (const int result = rte_eth_dev_start(port_id_); result != 0) {
+  reconnects_ = driver_ == "net_memif" && devargs_value(devargs_, "role") != "server";
+  if (const int result = start_device(); result == 0) {
+    next_maintenance_ns_ = TscClock().now_ns() + kHandshakeTimeoutNs;
+  } else if (!reconnects_) {
     return refused(name_, "the driver does not start", result);
   }
-  started_ = true;
   rte_eth_dev_info info{};
   if (const int result = rte_eth_dev_info_get(port_id_, &info); result != 0) {
     return refused(name_, "no device information", result);
@@ -215,15 +226,50 @@ Expected<void> Port::start(const PortConfig& config) {
   return {};
 }
 
+int Port::start_device() {
+  // A memif client without a server is no error, but its driver calls it one.
+  static const int memif_log = rte_log_register("pmd.net.memif");
+  const int level = rte_log_get_level(static_cast<std::uint32_t>(memif_log));
+  if (reconnects_ && level >= 0) {
+    rte_log_set_level(static_cast<std::uint32_t>(memif_log), RTE_LOG_EMERG);
+  }
+  const int result = control(rte_eth_dev_start);
+  if (reconnects_ && level >= 0) {
+    rte_log_set_level(static_cast<std::uint32_t>(memif_log), static_cast<std::uint32_t>(level));
+  }
+  if (result == 0) started_.store(true, std::memory_order_release);
+  return result;
+}
+
+void Port::stop_device() {
+  if (started_.exchange(false, std::memory_order_acq_rel)) (void)control(rte_eth_dev_stop);
+}
+
+int Port::control(int (*call)(std::uint16_t port_id)) {
+  if (driver_ != "net_memif") return call(port_id_);
+  return call_in_interrupt_thread([this, call] { return call(port_id_); });
+}
+
+void Port::maintain_link(std::uint64_t now_ns) {
+  if (now_ns < next_maintenance_ns_ || maintaining_.test_and_set(std::memory_order_acquire)) return;
+  next_maintenance_ns_ = now_ns + kConnectIntervalNs;
+  if (!link_up()) {
+    stop_device();
+    // The peers shake hands in the background: time for it before the next attempt.
+    if (start_device() == 0) next_maintenance_ns_ = now_ns + kHandshakeTimeoutNs;
+  }
+  maintaining_.clear(std::memory_order_release);
+}
+
 Port::~Port() {
   if (owner_id_ != RTE_ETH_DEV_NO_OWNER) {
-    if (started_) (void)rte_eth_dev_stop(port_id_);
+    stop_device();
     rte_eth_dev_owner_unset(port_id_, owner_id_);
   }
   if (!plugged_) return;
   rte_eth_dev_info info{};
   rte_device* device = rte_eth_dev_info_get(port_id_, &info) == 0 ? info.device : nullptr;
-  (void)rte_eth_dev_close(port_id_);
+  (void)control(rte_eth_dev_close);
   if (device != nullptr) (void)rte_dev_remove(device);
 }
 
@@ -236,12 +282,16 @@ std::uint16_t Port::queue_count() const { return static_cast<std::uint16_t>(queu
 
 bool Port::link_up() const {
   rte_eth_link link{};
-  return rte_eth_link_get_nowait(port_id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  return started_.load(std::memory_order_acquire) &&
+         rte_eth_link_get_nowait(port_id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-bool Port::wait_for_link(std::uint32_t timeout_ms) const {
-  for (std::uint32_t waited_ms = 0; !link_up(); ++waited_ms) {
-    if (waited_ms >= timeout_ms) return false;
+bool Port::wait_for_link(std::uint32_t timeout_ms) {
+  const TscClock clock;
+  const std::uint64_t end_ns = clock.now_ns() + timeout_ms * kNsPerMs;
+  while (!link_up()) {
+    if (clock.now_ns() >= end_ns) return false;
+    if (reconnects_) maintain_link(clock.now_ns());
     rte_delay_us_sleep(1000);
   }
   return true;

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -87,7 +88,8 @@ class PortQueue final : public Link {
 
 /// A port of any ethdev driver: configured, started, and closed at the end. The device is unplugged
 /// too if it was plugged here. Control functions are for one thread at a time; each queue belongs
-/// to one lcore.
+/// to one lcore. A memif client may start before its server, and connects again when the server has
+/// gone and come back, as long as queue 0 or wait_for_link() is polled with real time.
 class Port {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Port>> open(const PortConfig& config);
@@ -112,7 +114,7 @@ class Port {
   /// Does not wait. A memif or vhost port is up when its peer has connected.
   [[nodiscard]] bool link_up() const;
   /// Polls link_up() once a millisecond of real time; false after `timeout_ms`. Control path only.
-  [[nodiscard]] bool wait_for_link(std::uint32_t timeout_ms) const;
+  [[nodiscard]] bool wait_for_link(std::uint32_t timeout_ms);
 
   /// The driver's rte_eth_stats under their own names and the sums of the queues' counters. Any
   /// thread. Calls `visit(context, name, value)`.
@@ -130,6 +132,12 @@ class Port {
                                            std::uint16_t data_room);
   [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
   [[nodiscard]] Expected<void> start(const PortConfig& config);
+  [[nodiscard]] int start_device();
+  void stop_device();
+  /// Runs a call that changes the device's state where the driver can bear it.
+  int control(int (*call)(std::uint16_t port_id));
+  /// Connects a memif client that has no link, now and then.
+  void maintain_link(std::uint64_t now_ns);
 
   std::uint16_t port_id_ = 0;
   std::uint64_t owner_id_ = RTE_ETH_DEV_NO_OWNER;
@@ -139,7 +147,10 @@ class Port {
   rte_ether_addr mac_{};
   std::uint16_t mtu_ = 0;
   bool plugged_ = false;  ///< by us, so unplugged by us
-  bool started_ = false;
+  std::atomic<bool> started_{false};
+  bool reconnects_ = false;  ///< a memif client: its driver connects once, when it starts
+  std::atomic_flag maintaining_;
+  std::uint64_t next_maintenance_ns_ = 0;
   bool ipv4_checksum_offload_ = false;
   bool multi_segment_ = false;          ///< the driver sends chains
   rte_mempool* shared_pool_ = nullptr;  ///< in place of pool_

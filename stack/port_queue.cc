@@ -20,12 +20,16 @@ PortQueue::PortQueue(Port& port, std::uint16_t index) : port_(port), index_(inde
 rte_ether_addr PortQueue::mac() const { return port_.mac(); }
 std::uint16_t PortQueue::mtu() const { return port_.mtu(); }
 
-std::uint16_t PortQueue::rx_burst(rte_mbuf** packets, std::uint16_t count,
-                                  std::uint64_t /*now_ns*/) {
-  const std::uint16_t received = rte_eth_rx_burst(port_.port_id_, index_, packets, count);
+std::uint16_t PortQueue::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  std::uint16_t received = 0;
+  if (port_.started_.load(std::memory_order_acquire)) {
+    received = rte_eth_rx_burst(port_.port_id_, index_, packets, count);
+  }
   if (received > 0) {
     counters_.rx_packets.add(received);
     counters_.rx_bytes.add(total_bytes(packets, received));
+  } else if (port_.reconnects_ && index_ == 0) {
+    port_.maintain_link(now_ns);
   }
   return received;
 }
@@ -67,7 +71,8 @@ std::uint16_t PortQueue::transmit(rte_mbuf** packets, std::uint16_t count) {
 std::uint16_t PortQueue::tx_burst(rte_mbuf** packets, std::uint16_t count,
                                   std::uint64_t /*now_ns*/) {
   std::uint16_t done = 0;
-  while (done < count) {
+  const bool started = port_.started_.load(std::memory_order_acquire);
+  while (started && done < count) {
     Fit next = Fit::ok;
     std::uint16_t end = done;
     while (end < count && (next = fit(packets[end])) == Fit::ok) ++end;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/interrupt_thread.h"
+
+#include <future>
+
+#include <rte_alarm.h>
+#include <rte_interrupts.h>
+
+namespace rockhopper::stack {
+namespace {
+
+struct Call {
+  const std::function<int()>& function;
+  std::promise<int> result;
+};
+
+void run(void* argument) {
+  auto& call = *static_cast<Call*>(argument);
+  call.result.set_value(call.function());
+}
+
+}  // namespace
+
+int call_in_interrupt_thread(const std::function<int()>& call) {
+  if (rte_thread_is_intr() != 0) return call();
+  Call pending{call, {}};
+  auto result = pending.result.get_future();
+  // Alarms are the one kind of work that the thread takes from others.
+  if (const int refused = rte_eal_alarm_set(1, run, &pending); refused != 0) return refused;
+  return result.get();
+}
+
+}  // namespace rockhopper::stack

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -76,14 +77,20 @@ void note(const Error& error) { fmt::print(stderr, "rh-stats: skipped {}\n", err
 
 std::vector<Watched> connect_programs(const Options& options) {
   std::vector<Watched> programs;
+  std::size_t dead = 0;
   for (const TelemetrySocket& socket : find_sockets(runtime_parents())) {
     if (!options.file_prefix.empty() && socket.file_prefix != options.file_prefix) continue;
     auto program = Program::connect(socket);
-    if (!program) {
+    if (!program && program.error().code == ErrorCode::not_found) {
+      ++dead;
+    } else if (!program) {
       note(program.error());
     } else if (!options.pid || *options.pid == program->pid()) {
       programs.push_back({std::move(*program)});
     }
+  }
+  if (dead > 0) {
+    fmt::print(stderr, "rh-stats: skipped {} sockets of programs that have ended\n", dead);
   }
   return programs;
 }

@@ -91,6 +91,7 @@ class Responder {
   void rnr_nak(const RxPacket& packet);
   void fail_receive(WcStatus status);
   [[nodiscard]] rte_mbuf* next_reply();
+  [[nodiscard]] wire::Psn acknowledged_psn();
   void skip_answered();
   [[nodiscard]] bool is_stale_repetition(const Resource& owing) const;
   [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);

@@ -74,7 +74,7 @@ rte_mbuf* Responder::next_reply() {
     return nullptr;
   }
   const bool nak = reply_ == Reply::nak;
-  rte_mbuf* packet = build_acknowledge(nak ? expected_psn_ : expected_psn_ - 1,
+  rte_mbuf* packet = build_acknowledge(nak ? expected_psn_ : acknowledged_psn(),
                                        nak ? nak_syndrome_ : ack_syndrome());
   if (packet != nullptr) {
     if (!nak) {
@@ -84,6 +84,22 @@ rte_mbuf* Responder::next_reply() {
     reply_ = Reply::none;
   }
   return packet;
+}
+
+/// What an ACK covers: everything executed, but not READs and atomics at its end, which only their
+/// responses acknowledge. A requester that lost such a response and sees an ACK of the very same
+/// PSN should ask for the response again; Linux rxe 6.1 completes the request without its data
+/// instead.
+wire::Psn Responder::acknowledged_psn() {
+  wire::Psn psn = expected_psn_ - 1;
+  for (std::uint64_t sequence = resource_tail_; sequence > resource_head_; --sequence) {
+    const Resource& resource = at(sequence - 1);
+    if (!(resource.first_psn + (resource.psn_count - 1) == psn)) {
+      break;
+    }
+    psn = resource.first_psn - 1;
+  }
+  return psn;
 }
 
 /// A late copy of a READ that was answered when its region still existed. The requester has its

@@ -228,6 +228,22 @@ TEST(ResponderAtomic, DuplicateOfAnotherKindIsDropped) {
   EXPECT_EQ(rig.drops(DropReason::duplicate_request), 3u);
 }
 
+// A plain ACK with the PSN of a READ or atomic would pass for its answer at rxe.
+TEST(ResponderAtomic, AckOfADuplicateDoesNotCoverWhatOnlyAResponseAcknowledges) {
+  Rig rig;
+  const auto write = write_packet(Opcode::rc_rdma_write_only, kPsn, reth(rig, 0, 8), pattern(8));
+  rig.inject(write);
+  rig.inject(read_request(kPsn + 1, reth(rig, 0, 2 * kMtu)));
+  rig.inject(fetch_add(kPsn + 3, rig.va(1024), rig.rkey(), 1));
+  ASSERT_EQ(rig.sent().size(), 3u);
+  rig.inject(write);
+  EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_acknowledge, kPsn)));
+  rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn + 4, reth(rig, 0, 8), pattern(8)));
+  ASSERT_EQ(rig.sent().size(), 1u);
+  rig.inject(write);
+  EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_acknowledge, kPsn + 4)));
+}
+
 class Resources : public ::testing::TestWithParam<std::uint8_t> {};
 
 TEST_P(Resources, Clause9_7_4_MoreThanMaxDestRdAtomicIsInvalid) {

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""rh-switch between three programs, with loss and with programs that die; rh-stats on it."""
+
+import json
+import os
+import signal
+
+import support
+from support import LIMIT_S, pcapng_packets, wait_until
+
+ITERATIONS = 200
+
+
+class Switch(support.ProgramTest):
+    def start_switch(self, ports, *arguments):
+        switch = self.start('rh-switch', '--memif', ports, '--socket-dir', self.lab.folder,
+                            '--json', *arguments)
+        wait_until(lambda: self.is_ready(switch), LIMIT_S, 'rh-switch is ready')
+        return switch
+
+    def is_ready(self, switch):
+        self.assertIsNone(switch.child.poll(), switch.messages())
+        return 'rh-switch: ready' in switch.messages()
+
+    def station(self, port):
+        """Options of a program at a port of the switch."""
+        return ['--memif-role', 'client', '--memif-socket', self.lab.path(f'switch{port}.sock'),
+                '--ip', f'10.42.0.{port + 1}/24']
+
+    def ping(self, server_port, client_port, *common):
+        server, tcp = self.start_server('rh-pingpong', *self.station(server_port), '-c', *common)
+        client = self.start('rh-pingpong', '-p', tcp, *self.station(client_port), '-c', *common,
+                            'localhost')
+        return server, client
+
+    def check_ping(self, *arguments):
+        for process in self.ping(*arguments, '-n', ITERATIONS):
+            self.assert_status(process, 0)
+
+    def stop(self, switch, signal_number=signal.SIGTERM):
+        switch.child.send_signal(signal_number)
+        self.assert_status(switch, 0)
+        report = json.loads(switch.output())
+        for port in report['ports']:
+            counters = port['counters']
+            dropped = sum(value for name, value in counters.items()
+                          if name.startswith('rx_dropped_'))
+            self.assertEqual(counters['rx_packets'],
+                             counters['rx_forwarded'] + counters['rx_flooded'] + dropped)
+        return report
+
+    def test_three_programs_with_loss(self):
+        capture = self.lab.path('run.pcapng')
+        switch = self.start_switch(3, '--faults', '1:loss=2%,dup=1%,reorder=2%:1ms', '--seed', 5,
+                                   '--pcap', capture)
+        for ends in ((0, 1), (2, 1), (0, 2)):
+            self.check_ping(*ends)
+        report = self.stop(switch, signal.SIGINT)
+        faults = report['ports'][1]['faults']
+        self.assertGreater(faults['rx_lost'] + faults['tx_lost'], 0)
+        for number, port in enumerate(report['ports']):
+            self.assertGreater(port['counters']['rx_forwarded'], ITERATIONS)
+            self.assertEqual(pcapng_packets(self.lab.path(f'run.{number}.pcapng')),
+                             port['pcap']['packets'])
+        self.assertEqual(report['mac_table']['full'], 0)
+
+    def test_survives_programs_that_are_killed(self):
+        switch = self.start_switch(2)
+        for _ in range(3):
+            server, client = self.ping(0, 1, '-n', 10 ** 8, '-s', 65536)
+            wait_until(lambda: 'remote address' in client.output() + client.messages() or
+                       client.child.poll() is not None, LIMIT_S, 'the client has begun')
+            for process in (client, server):
+                process.child.kill()
+                process.wait(LIMIT_S)
+        self.check_ping(0, 1)
+        self.stop(switch)
+
+    def test_stats(self):
+        switch = self.start_switch(2)
+        pid = ('--pid', switch.child.pid)
+        listing = self.run_program('rh-stats', '--list', '--json', *pid)
+        self.assert_status(listing, 0)
+        [program] = json.loads(listing.output())['programs']
+        self.assertEqual((program['pid'], program['name']), (switch.child.pid, 'rh-switch'))
+        self.assertEqual(program['groups'], ['mac_table', 'port0', 'port1'])
+
+        watch = self.run_program('rh-stats', *pid, '--group', 'mac_table', '--json', '--watch',
+                                 0.1, '--count', 3)
+        self.assert_status(watch, 0)
+        objects = [json.loads(line)['programs'][0] for line in watch.output().splitlines()]
+        self.assertEqual(len(objects), 3)
+        self.assertEqual(objects[0]['counters']['mac_table']['capacity'], 4096)
+        self.assertNotIn('rates', objects[0])
+        self.assertEqual(objects[2]['rates']['mac_table']['added'], 0)
+
+        self.assert_failed(self.run_program('rh-stats', *pid, '--group', 'nothing'), 'port0, port1')
+        self.stop(switch)
+        self.assert_failed(self.run_program('rh-stats', *pid), 'no Rockhopper program')
+
+    def test_bad_arguments(self):
+        for program, *arguments in (('rh-switch',), ('rh-switch', '--memif', 1),
+                                    ('rh-switch', '--memif', 2, '--faults', '2:loss=1%'),
+                                    ('rh-switch', '--memif', 2, '--socket-dir', os.devnull),
+                                    ('rh-stats', '--count', 2), ('rh-stats', '--', '--list')):
+            with self.subTest(program=program, arguments=arguments):
+                process = self.run_program(program, *arguments)
+                self.assert_status(process, 2)
+                self.assertEqual(len(process.messages().splitlines()), 1)
+
+
+if __name__ == '__main__':
+    support.main()

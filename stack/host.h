@@ -71,7 +71,8 @@ struct FlowConfig {
 };
 
 /// The finished Ethernet/VLAN/IP/UDP header of one flow, ready to be put before a payload.
-/// A plain value owned by its user; Host::resolve fills and refreshes it.
+/// A plain value owned by its user; Host::resolve fills and refreshes it. After a change of
+/// `config`, neighbour_generation must be set to 0.
 struct Flow {
   static constexpr std::size_t kHeaderMax = 14 + 4 + 40 + 8;
   FlowConfig config;

@@ -196,6 +196,15 @@ TEST_F(HostArp, DoesNotLearnAddressesThatAreNotOnTheLink) {
     receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, sender, {}, kUs)));
     EXPECT_EQ(sent().size(), 1u);
   }
+  HostConfig config = default_config();
+  config.neighbour_limit = 2;
+  create(config);
+  for (int i = 0; i < 20; ++i) {
+    const std::string sender = "198.51.100." + std::to_string(i);
+    receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, sender, {}, kUs)));
+    EXPECT_EQ(sent().size(), 1u);
+  }
+  EXPECT_EQ(counter("neighbours_evicted"), 0u) << "they took room";
   ASSERT_TRUE(host_->set_gateway(address("192.0.2.254")));
   Flow flow = flow_to("198.51.100.1");
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);

@@ -126,15 +126,18 @@ TEST(TimingWheel, ATimerMovesFromOneWheelToAnother) {
 }
 
 TEST(TimingWheel, ACallbackMayRearmItselfAndIsNotCalledTwiceInOneAdvance) {
-  TimingWheel wheel(kTick_ns);
-  Probe probe;
-  probe.then = [&](std::uint64_t) { wheel.arm(probe.timer, 0); };
-  wheel.arm(probe.timer, kTick_ns);
-  wheel.advance(100 * kTick_ns);
-  EXPECT_EQ(probe.fired.size(), 1u);
-  EXPECT_LE(wheel.next_deadline_ns(), 100 * kTick_ns);
-  wheel.advance(100 * kTick_ns);
-  EXPECT_EQ(probe.fired.size(), 2u);
+  // Whether the new deadline is before the tick being worked off, or after it but not after now.
+  for (const std::uint64_t again_ns : {std::uint64_t{0}, 50 * kTick_ns, 100 * kTick_ns}) {
+    TimingWheel wheel(kTick_ns);
+    Probe probe;
+    probe.then = [&](std::uint64_t) { wheel.arm(probe.timer, again_ns); };
+    wheel.arm(probe.timer, kTick_ns);
+    wheel.advance(100 * kTick_ns);
+    EXPECT_EQ(probe.fired.size(), 1u);
+    EXPECT_LE(wheel.next_deadline_ns(), 100 * kTick_ns);
+    wheel.advance(100 * kTick_ns);
+    EXPECT_EQ(probe.fired.size(), 2u);
+  }
 }
 
 TEST(TimingWheel, ACallbackMayDestroyTimersOfTheSameSlotAndItself) {

@@ -16,13 +16,13 @@ using wire::Opcode;
 
 constexpr std::uint32_t kPsn = 0x020000;
 
-RocePacket good_write(const Rig& rig) {
+Packet good_write(const Rig& rig) {
   return write_packet(Opcode::rc_rdma_write_only, kPsn,
                       {.va = rig.va(), .rkey = rig.rkey(), .length = 8}, pattern(8));
 }
 
 /// The packet is dropped for `reason`, changes nothing, and the right one is taken afterwards.
-void expect_dropped(Rig& rig, const RocePacket& packet, const Damage& damage, DropReason reason) {
+void expect_dropped(Rig& rig, const Packet& packet, const Damage& damage, DropReason reason) {
   rig.inject(packet, damage);
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_EQ(rig.drops(reason), 1u) << to_string(reason);
@@ -62,7 +62,7 @@ TEST(Admission, UndefinedOpcode) {
 TEST(Admission, UnknownQueuePair) {
   for (const std::uint32_t change : {0x000001u, 0x010000u, 0x800000u}) {
     Rig rig;
-    RocePacket write = good_write(rig);
+    Packet write = good_write(rig);
     write.headers.bth.destination = wire::Qpn{rig.qp().number().value ^ change};
     expect_dropped(rig, write, {}, DropReason::unknown_qp);
   }
@@ -73,7 +73,7 @@ TEST(Admission, Clause9_6_OtherServices) {
                               Opcode::ud_send_only, Opcode::xrc_send_only}) {
     Rig rig;
     rig.post_recv(1, 64);
-    RocePacket other = packet(opcode, kPsn, pattern(8));
+    Packet other = packet(opcode, kPsn, pattern(8));
     other.headers.reth = {.va = rig.va(), .rkey = rig.rkey(), .length = 8};
     expect_dropped(rig, other, {}, DropReason::bad_service);
   }

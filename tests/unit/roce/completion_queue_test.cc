@@ -27,7 +27,7 @@ class CountingHandler final : public roce::CompletionHandler {
 };
 
 void receive_send(Rig& rig, std::uint32_t psn, bool solicited) {
-  RocePacket send = packet(Opcode::rc_send_only, psn, pattern(8));
+  Packet send = packet(Opcode::rc_send_only, psn, pattern(8));
   send.headers.bth.solicited = solicited;
   rig.inject(send);
 }

@@ -374,7 +374,7 @@ TEST(QpStates, DestroyedQueuePairTakesItsPacketsAndTimersWithIt) {
   rig.bring_up(other, {});
   const std::array<roce::Sge, 1> list{{{.addr = rig.va(), .length = 8, .lkey = rig.key()}}};
   ASSERT_EQ(other.post_send({.wr_id = 1, .sg_list = list}), PostResult::ok);
-  RocePacket late = ack(0x001000);
+  Packet late = ack(0x001000);
   late.headers.bth.destination = other.number();
   rig.engine().destroy_qp(&other);
   EXPECT_EQ(rig.engine().qp_count(), 1u);

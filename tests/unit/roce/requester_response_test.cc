@@ -242,7 +242,7 @@ TEST(RequesterRead, Clause9_7_6_SkippedAtomicIsAskedForAgainWithItsPsn) {
 
 struct ResponseRow {
   const char* name;
-  std::vector<RocePacket> responses;  ///< the last one does not fit
+  std::vector<Packet> responses;  ///< the last one does not fit
 };
 
 class BadResponse : public ::testing::TestWithParam<ResponseRow> {};
@@ -250,7 +250,7 @@ class BadResponse : public ::testing::TestWithParam<ResponseRow> {};
 TEST_P(BadResponse, Clause9_9_2_ResponseThatDoesNotFitIsABadResponse) {
   Rig rig;
   post_and_send(rig, WrOpcode::rdma_read, 1, 3 * kMtu);
-  for (const RocePacket& response : GetParam().responses) {
+  for (const Packet& response : GetParam().responses) {
     ASSERT_EQ(rig.qp().state(), QpState::rts);
     rig.inject(response);
   }

@@ -120,7 +120,7 @@ TEST(RequesterSend, SolicitedEventOnlyOnTheLastPacketOfWhatTakesAReceive) {
   rig.post_send(2, WrOpcode::rdma_write, 8, 0, roce::kSendSolicited);
   rig.post_send(3, WrOpcode::rdma_write_with_imm, 8, 0, roce::kSendSolicited);
   std::vector<bool> solicited;
-  for (const RocePacket& packet : rig.sent()) {
+  for (const Packet& packet : rig.sent()) {
     solicited.push_back(packet.headers.bth.solicited);
   }
   EXPECT_THAT(solicited, ElementsAre(false, true, false, true));
@@ -135,7 +135,7 @@ TEST(RequesterSend, GatherListIsReadInOrder) {
   ASSERT_EQ(rig.post({.wr_id = 1, .sg_list = list, .opcode = WrOpcode::send}),
             roce::PostResult::ok);
   Payload all;
-  for (const RocePacket& packet : rig.sent()) {
+  for (const Packet& packet : rig.sent()) {
     all.insert(all.end(), packet.payload.begin(), packet.payload.end());
   }
   Payload expected = rig.memory_at(900, 200);
@@ -189,7 +189,7 @@ TEST(RequesterSend, NoMorePacketsInFlightThanConfigured) {
       ASSERT_FALSE(sent.empty()) << "stopped for good after " << received;
       ASSERT_LE(sent.size(), limit);
       ASSERT_EQ(sent.front().psn(), kPsn + received);
-      EXPECT_TRUE(std::any_of(sent.begin(), sent.end(), [](const RocePacket& p) {
+      EXPECT_TRUE(std::any_of(sent.begin(), sent.end(), [](const Packet& p) {
         return p.headers.bth.ack_request;
       })) << "nothing asks for the acknowledgement that would open the window";
       received += static_cast<std::uint32_t>(sent.size());

@@ -22,7 +22,7 @@ constexpr std::uint32_t kMtu = 256;
 /// The requests that name memory, each for `length` bytes (atomics always 8).
 enum class Kind { write, write_immediate, write_first, read, compare_swap, fetch_add };
 
-RocePacket request(Kind kind, std::uint64_t va, std::uint32_t rkey, std::uint32_t length) {
+Packet request(Kind kind, std::uint64_t va, std::uint32_t rkey, std::uint32_t length) {
   const wire::Reth reth{.va = va, .rkey = rkey, .length = length};
   switch (kind) {
     case Kind::write:
@@ -62,7 +62,7 @@ std::uint32_t right_of(Kind kind) {
 
 class MemoryRequest : public ::testing::TestWithParam<Kind> {
  protected:
-  void expect_refused(Rig& rig, const RocePacket& packet, NakCode code) {
+  void expect_refused(Rig& rig, const Packet& packet, NakCode code) {
     rig.post_recv(77, 64, 60000);
     rig.inject(packet);
     EXPECT_THAT(rig.sent(), ElementsAre(IsNak(kPsn, code)));
@@ -173,7 +173,7 @@ TEST_P(MemoryRequest, IovaAtTheEndOfTheAddressSpace) {
   const auto key = static_cast<std::uint32_t>(region->key);
   rig.inject(request(GetParam(), kIova + 4096 - 1024, key, 8));
   EXPECT_EQ(rig.qp().state(), QpState::rts);
-  RocePacket beyond = request(GetParam(), kIova + 4096, key, 8);
+  Packet beyond = request(GetParam(), kIova + 4096, key, 8);
   beyond.headers.bth.psn = wire::Psn{kPsn + 1};
   if (GetParam() == Kind::write_first) {
     return;

@@ -30,7 +30,7 @@ TEST(ResponderOrder, Clause9_7_4_ExpectedPsnIsExecutedAndAcknowledged) {
 
 TEST(ResponderOrder, Clause9_7_4_NoAnswerWithoutAckReq) {
   Rig rig;
-  RocePacket write = write_packet(Opcode::rc_rdma_write_only, kPsn, reth(rig, 0, 8), pattern(8));
+  Packet write = write_packet(Opcode::rc_rdma_write_only, kPsn, reth(rig, 0, 8), pattern(8));
   write.headers.bth.ack_request = false;
   rig.inject(write);
   EXPECT_THAT(rig.sent(), IsEmpty());
@@ -81,7 +81,7 @@ TEST(ResponderOrder, Clause9_7_5_AcknowledgementIsNotLostWithANakThatBecameNeedl
   Rig rig;
   rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn, reth(rig, 0, 8), pattern(8)));
   rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn + 2, reth(rig, 16, 8), pattern(8)));
-  RocePacket late = write_packet(Opcode::rc_rdma_write_only, kPsn + 1, reth(rig, 8, 8), pattern(8));
+  Packet late = write_packet(Opcode::rc_rdma_write_only, kPsn + 1, reth(rig, 8, 8), pattern(8));
   late.headers.bth.ack_request = false;
   rig.inject(late);
   const auto sent = rig.sent();
@@ -170,12 +170,12 @@ struct FollowUp {
 
 class OpcodeOrder : public ::testing::TestWithParam<FollowUp> {};
 
-RocePacket request(const Rig& rig, Opcode opcode, std::uint32_t psn) {
+Packet request(const Rig& rig, Opcode opcode, std::uint32_t psn) {
   const wire::OpcodeInfo& info = wire::info(static_cast<std::uint8_t>(opcode));
   const std::uint32_t length = info.ends() ? 8 : 256;
   const bool opens = info.position == wire::Position::first;
-  RocePacket result = write_packet(opcode, psn, reth(rig, 0, opens ? 1024 : length),
-                                   info.has_payload ? pattern(length) : Payload{});
+  Packet result = write_packet(opcode, psn, reth(rig, 0, opens ? 1024 : length),
+                               info.has_payload ? pattern(length) : Payload{});
   result.headers.atomic_eth = {.va = rig.va(), .rkey = rig.rkey(), .swap_add = 0, .compare = 0};
   return result;
 }
@@ -247,7 +247,7 @@ TEST(ResponderOrder, Clause9_7_4_OnlyItsOwnPacketsFollowAWriteFirst) {
     const std::uint32_t total = middle ? 1024 : 256 + 8;
     rig.inject(write_packet(Opcode::rc_rdma_write_first, kPsn, reth(rig, 0, total), pattern(256)));
     static_cast<void>(rig.sent());
-    RocePacket next = request(rig, opcode, kPsn + 1);
+    Packet next = request(rig, opcode, kPsn + 1);
     rig.inject(next);
     const bool allowed = middle || opcode == Opcode::rc_rdma_write_last ||
                          opcode == Opcode::rc_rdma_write_last_with_immediate;

@@ -18,7 +18,7 @@ using wire::Opcode;
 constexpr std::uint32_t kPsn = 0x020000;
 constexpr std::uint32_t kMtu = 256;
 
-RocePacket with_immediate(RocePacket packet, std::uint32_t immediate) {
+Packet with_immediate(Packet packet, std::uint32_t immediate) {
   packet.headers.imm_dt.data = immediate;
   return packet;
 }
@@ -224,7 +224,7 @@ TEST(ResponderReceive, SendWithInvalidateEndsTheKey) {
   Rig rig;
   const auto region = rig.add_region(0, 64, roce::kAccessAll | roce::kAccessRemoteInvalidate);
   rig.post_recv(1, 64, 1024);
-  RocePacket send = packet(Opcode::rc_send_only_with_invalidate, kPsn, pattern(8));
+  Packet send = packet(Opcode::rc_send_only_with_invalidate, kPsn, pattern(8));
   send.headers.ieth.rkey = static_cast<std::uint32_t>(region.key);
   rig.inject(send);
   EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
@@ -243,7 +243,7 @@ TEST(ResponderReceive, SendWithInvalidateOfAKeyThatAllowsNoneIsRefused) {
   for (const bool known : {true, false}) {
     Rig rig;
     rig.post_recv(1, 64, 1024);
-    RocePacket send = packet(Opcode::rc_send_only_with_invalidate, kPsn, pattern(8));
+    Packet send = packet(Opcode::rc_send_only_with_invalidate, kPsn, pattern(8));
     send.headers.ieth.rkey = known ? rig.rkey() : 0x12345;
     rig.inject(send);
     EXPECT_THAT(rig.sent(), ElementsAre(IsNak(kPsn, NakCode::remote_access_error)));

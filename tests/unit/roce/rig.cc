@@ -85,7 +85,7 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
 
 }  // namespace
 
-void PrintTo(const RocePacket& packet, std::ostream* out) {
+void PrintTo(const Packet& packet, std::ostream* out) {
   const char* name = wire::info(packet.headers.bth.opcode).name;
   *out << name << " PSN 0x" << std::hex << packet.psn() << std::dec << ", " << packet.payload.size()
        << " bytes";
@@ -214,7 +214,7 @@ bool Rig::untouched_outside(std::size_t offset, std::size_t length) const {
   return true;
 }
 
-rte_mbuf* Rig::build(const RocePacket& packet, const Damage& damage) {
+rte_mbuf* Rig::build(const Packet& packet, const Damage& damage) {
   std::array<std::uint8_t, wire::kHeadersMax> headers{};
   wire::Headers copy = packet.headers;
   copy.bth.pad_count = wire::pad_count(packet.payload.size());
@@ -260,8 +260,8 @@ rte_mbuf* Rig::build(const RocePacket& packet, const Damage& damage) {
   return mbuf;
 }
 
-void Rig::inject(const RocePacket& packet, const Damage& damage) {
-  RocePacket addressed = packet;
+void Rig::inject(const Packet& packet, const Damage& damage) {
+  Packet addressed = packet;
   if (addressed.headers.bth.destination == wire::Qpn{}) {
     addressed.headers.bth.destination = qp_->number();
   }
@@ -269,8 +269,8 @@ void Rig::inject(const RocePacket& packet, const Damage& damage) {
   engine_->receive(&mbuf, 1, now_ns_);
 }
 
-std::vector<RocePacket> Rig::sent() {
-  std::vector<RocePacket> result;
+std::vector<Packet> Rig::sent() {
+  std::vector<Packet> result;
   std::array<rte_mbuf*, 32> burst{};
   while (const std::uint16_t count =
              engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_)) {
@@ -287,7 +287,7 @@ std::vector<RocePacket> Rig::sent() {
       if (frame.size() < kOffset || (frame[12] << 8 | frame[13]) != RTE_ETHER_TYPE_IPV4) {
         continue;
       }
-      RocePacket packet;
+      Packet packet;
       const std::span<const std::uint8_t> transport(frame.data() + kOffset, frame.size() - kOffset);
       const wire::ParseResult parsed =
           wire::parse_headers(transport, transport.size(), packet.headers);
@@ -334,8 +334,8 @@ std::vector<roce::AsyncEvent> Rig::async_events() {
   return events;
 }
 
-RocePacket packet(wire::Opcode opcode, std::uint32_t psn, Payload payload, bool ack_request) {
-  RocePacket result;
+Packet packet(wire::Opcode opcode, std::uint32_t psn, Payload payload, bool ack_request) {
+  Packet result;
   result.headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   result.headers.bth.psn = wire::Psn::make(psn);
   result.headers.bth.mig_req = true;
@@ -344,55 +344,55 @@ RocePacket packet(wire::Opcode opcode, std::uint32_t psn, Payload payload, bool 
   return result;
 }
 
-RocePacket write_packet(wire::Opcode opcode, std::uint32_t psn, wire::Reth reth, Payload payload) {
-  RocePacket result = packet(opcode, psn, std::move(payload));
+Packet write_packet(wire::Opcode opcode, std::uint32_t psn, wire::Reth reth, Payload payload) {
+  Packet result = packet(opcode, psn, std::move(payload));
   result.headers.reth = reth;
   return result;
 }
 
-RocePacket read_request(std::uint32_t psn, wire::Reth reth) {
+Packet read_request(std::uint32_t psn, wire::Reth reth) {
   return write_packet(wire::Opcode::rc_rdma_read_request, psn, reth);
 }
 
-RocePacket compare_swap(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey,
-                        std::uint64_t compare, std::uint64_t swap) {
-  RocePacket result = packet(wire::Opcode::rc_compare_swap, psn);
+Packet compare_swap(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey, std::uint64_t compare,
+                    std::uint64_t swap) {
+  Packet result = packet(wire::Opcode::rc_compare_swap, psn);
   result.headers.atomic_eth = {.va = va, .rkey = rkey, .swap_add = swap, .compare = compare};
   return result;
 }
 
-RocePacket fetch_add(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey, std::uint64_t add) {
-  RocePacket result = packet(wire::Opcode::rc_fetch_add, psn);
+Packet fetch_add(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey, std::uint64_t add) {
+  Packet result = packet(wire::Opcode::rc_fetch_add, psn);
   result.headers.atomic_eth = {.va = va, .rkey = rkey, .swap_add = add, .compare = 0};
   return result;
 }
 
-RocePacket acknowledge(std::uint32_t psn, wire::Aeth aeth) {
-  RocePacket result = packet(wire::Opcode::rc_acknowledge, psn, {}, false);
+Packet acknowledge(std::uint32_t psn, wire::Aeth aeth) {
+  Packet result = packet(wire::Opcode::rc_acknowledge, psn, {}, false);
   result.headers.aeth = aeth;
   return result;
 }
 
-RocePacket ack(std::uint32_t psn, std::uint32_t msn) {
+Packet ack(std::uint32_t psn, std::uint32_t msn) {
   return acknowledge(psn, wire::Aeth::ack(wire::kCreditCodeUnlimited, msn));
 }
 
-RocePacket nak(std::uint32_t psn, wire::NakCode code) {
+Packet nak(std::uint32_t psn, wire::NakCode code) {
   return acknowledge(psn, wire::Aeth::nak(code, 0));
 }
 
-RocePacket rnr_nak(std::uint32_t psn, std::uint8_t timer) {
+Packet rnr_nak(std::uint32_t psn, std::uint8_t timer) {
   return acknowledge(psn, wire::Aeth::rnr_nak(timer, 0));
 }
 
-RocePacket read_response(wire::Opcode opcode, std::uint32_t psn, Payload payload) {
-  RocePacket result = packet(opcode, psn, std::move(payload), false);
+Packet read_response(wire::Opcode opcode, std::uint32_t psn, Payload payload) {
+  Packet result = packet(opcode, psn, std::move(payload), false);
   result.headers.aeth = wire::Aeth::ack(wire::kCreditCodeUnlimited, 0);
   return result;
 }
 
-RocePacket atomic_response(std::uint32_t psn, std::uint64_t original) {
-  RocePacket result = packet(wire::Opcode::rc_atomic_acknowledge, psn, {}, false);
+Packet atomic_response(std::uint32_t psn, std::uint64_t original) {
+  Packet result = packet(wire::Opcode::rc_atomic_acknowledge, psn, {}, false);
   result.headers.aeth = wire::Aeth::ack(wire::kCreditCodeUnlimited, 0);
   result.headers.atomic_ack_eth.original = original;
   return result;

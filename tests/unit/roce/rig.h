@@ -21,7 +21,7 @@ namespace rockhopper::test {
 using Payload = std::vector<std::uint8_t>;
 
 /// One RoCEv2 packet of a connection, as the test sends it or has seen it sent.
-struct RocePacket {
+struct Packet {
   wire::Headers headers;
   Payload payload;
 
@@ -30,7 +30,7 @@ struct RocePacket {
   }
   [[nodiscard]] std::uint32_t psn() const { return headers.bth.psn.value; }
 };
-void PrintTo(const RocePacket& packet, std::ostream* out);
+void PrintTo(const Packet& packet, std::ostream* out);
 
 /// How an injected packet may differ from a right one below the transport headers.
 struct Damage {
@@ -102,10 +102,10 @@ class Rig {
   [[nodiscard]] bool untouched_outside(std::size_t offset, std::size_t length) const;
 
   // Packets to the engine.
-  void inject(const RocePacket& packet, const Damage& damage = {});
-  [[nodiscard]] rte_mbuf* build(const RocePacket& packet, const Damage& damage = {});
+  void inject(const Packet& packet, const Damage& damage = {});
+  [[nodiscard]] rte_mbuf* build(const Packet& packet, const Damage& damage = {});
   /// Everything the engine sends now.
-  [[nodiscard]] std::vector<RocePacket> sent();
+  [[nodiscard]] std::vector<Packet> sent();
 
   // Time.
   [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
@@ -138,21 +138,21 @@ class Rig {
 
 // Packets as a peer sends them. PSNs are absolute.
 
-[[nodiscard]] RocePacket packet(wire::Opcode opcode, std::uint32_t psn, Payload payload = {},
-                                bool ack_request = true);
-[[nodiscard]] RocePacket write_packet(wire::Opcode opcode, std::uint32_t psn, wire::Reth reth,
-                                      Payload payload = {});
-[[nodiscard]] RocePacket read_request(std::uint32_t psn, wire::Reth reth);
-[[nodiscard]] RocePacket compare_swap(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey,
-                                      std::uint64_t compare, std::uint64_t swap);
-[[nodiscard]] RocePacket fetch_add(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey,
-                                   std::uint64_t add);
-[[nodiscard]] RocePacket acknowledge(std::uint32_t psn, wire::Aeth aeth);
-[[nodiscard]] RocePacket ack(std::uint32_t psn, std::uint32_t msn = 0);
-[[nodiscard]] RocePacket nak(std::uint32_t psn, wire::NakCode code);
-[[nodiscard]] RocePacket rnr_nak(std::uint32_t psn, std::uint8_t timer);
-[[nodiscard]] RocePacket read_response(wire::Opcode opcode, std::uint32_t psn, Payload payload);
-[[nodiscard]] RocePacket atomic_response(std::uint32_t psn, std::uint64_t original);
+[[nodiscard]] Packet packet(wire::Opcode opcode, std::uint32_t psn, Payload payload = {},
+                            bool ack_request = true);
+[[nodiscard]] Packet write_packet(wire::Opcode opcode, std::uint32_t psn, wire::Reth reth,
+                                  Payload payload = {});
+[[nodiscard]] Packet read_request(std::uint32_t psn, wire::Reth reth);
+[[nodiscard]] Packet compare_swap(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey,
+                                  std::uint64_t compare, std::uint64_t swap);
+[[nodiscard]] Packet fetch_add(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey,
+                               std::uint64_t add);
+[[nodiscard]] Packet acknowledge(std::uint32_t psn, wire::Aeth aeth);
+[[nodiscard]] Packet ack(std::uint32_t psn, std::uint32_t msn = 0);
+[[nodiscard]] Packet nak(std::uint32_t psn, wire::NakCode code);
+[[nodiscard]] Packet rnr_nak(std::uint32_t psn, std::uint8_t timer);
+[[nodiscard]] Packet read_response(wire::Opcode opcode, std::uint32_t psn, Payload payload);
+[[nodiscard]] Packet atomic_response(std::uint32_t psn, std::uint64_t original);
 
 /// `length` bytes that depend on `seed` and their place.
 [[nodiscard]] Payload pattern(std::size_t length, std::uint8_t seed = 1);

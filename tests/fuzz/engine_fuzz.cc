@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+//
+// A connected engine. The input is a list of actions: packets with right lower headers and ICRC but
+// any transport headers, requests, time, state changes. Memory that is not registered with the
+// right must stay as it is, every request completes at most once, every mbuf comes back.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "roce/engine.h"
+#include "roce/wire/packet.h"
+#include "stack/eal.h"
+#include "stack/mbuf_pool.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace rockhopper::fuzz {
+namespace {
+
+using roce::QpState;
+using test::Bytes;
+
+constexpr std::uint32_t kOwnIpv4 = 0x0a000001;
+constexpr std::uint32_t kPeerIpv4 = 0x0a000002;
+constexpr std::uint32_t kPeerQpn = 0x000123;
+constexpr rte_ether_addr kOwnMac{{2, 0, 0, 0, 0, 1}};
+constexpr rte_ether_addr kPeerMac{{2, 0, 0, 0, 0, 2}};
+constexpr std::uint32_t kMtu = 256;
+constexpr std::size_t kMaxActions = 400;
+constexpr std::uint32_t kQueueDepth = 8;
+
+// The memory of a run: what a peer may write, what it may read, what only we may write, and
+// between them what nobody may touch.
+constexpr std::size_t kMemory = 16 * 1024;
+struct Place {
+  std::size_t offset, length;
+};
+constexpr Place kShared{1024, 4096};
+constexpr Place kReadable{6144, 1024};
+constexpr Place kLocal{8192, 4096};
+constexpr std::uint8_t kCanary = 0xc5;
+
+/// Reads the input from its front; zeros when it has ended.
+class Input {
+ public:
+  explicit Input(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  [[nodiscard]] bool empty() const { return bytes_.empty(); }
+  [[nodiscard]] std::uint8_t u8() {
+    const std::uint8_t value = bytes_.empty() ? 0 : bytes_[0];
+    bytes_ = bytes_.subspan(std::min<std::size_t>(1, bytes_.size()));
+    return value;
+  }
+  [[nodiscard]] std::uint16_t u16() { return static_cast<std::uint16_t>(u8() << 8 | u8()); }
+  [[nodiscard]] std::uint32_t u32() { return std::uint32_t{u16()} << 16 | u16(); }
+  [[nodiscard]] std::uint64_t u64() { return std::uint64_t{u32()} << 32 | u32(); }
+  [[nodiscard]] std::span<const std::uint8_t> take(std::size_t length) {
+    const auto result = bytes_.first(std::min(length, bytes_.size()));
+    bytes_ = bytes_.subspan(result.size());
+    return result;
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+template <typename T>
+T must(Expected<T> result) {
+  check(result.has_value());
+  if constexpr (!std::is_void_v<T>) {
+    return std::move(*result);
+  }
+}
+
+/// One EAL and one pool for the process; a run leaves nothing in them.
+struct Environment {
+  std::unique_ptr<stack::Eal> eal = must(stack::Eal::start({}, {.memory_mb = 64}));
+  stack::MbufPool pool =
+      must(stack::MbufPool::create({.name = {}, .size = 4095, .cache = 0, .data_room = 1024}));
+};
+
+rte_mempool* pool() {
+  // Never freed: static objects end in no useful order.
+  static const auto* const environment = new Environment;
+  return environment->pool.get();
+}
+
+void append(Bytes& to, const void* from, std::size_t length) {
+  const auto* bytes = static_cast<const std::uint8_t*>(from);
+  to.insert(to.end(), bytes, bytes + length);
+}
+
+/// A frame with right lower headers and ICRC around `transport`, which lacks the ICRC.
+Bytes make_frame(std::span<const std::uint8_t> transport) {
+  Bytes frame;
+  rte_ether_hdr ethernet{};
+  ethernet.dst_addr = kOwnMac;
+  ethernet.src_addr = kPeerMac;
+  ethernet.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
+  append(frame, &ethernet, sizeof ethernet);
+  const std::size_t udp_length = sizeof(rte_udp_hdr) + transport.size() + wire::Icrc::kSize;
+  rte_ipv4_hdr ip{};
+  ip.version_ihl = RTE_IPV4_VHL_DEF;
+  ip.total_length = rte_cpu_to_be_16(static_cast<std::uint16_t>(sizeof ip + udp_length));
+  ip.time_to_live = 64;
+  ip.next_proto_id = IPPROTO_UDP;
+  ip.src_addr = rte_cpu_to_be_32(kPeerIpv4);
+  ip.dst_addr = rte_cpu_to_be_32(kOwnIpv4);
+  ip.hdr_checksum = rte_ipv4_cksum(&ip);
+  append(frame, &ip, sizeof ip);
+  rte_udp_hdr udp{};
+  udp.src_port = rte_cpu_to_be_16(0xc000);
+  udp.dst_port = rte_cpu_to_be_16(wire::kRoceUdpPort);
+  udp.dgram_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
+  append(frame, &udp, sizeof udp);
+  append(frame, transport.data(), transport.size());
+  wire::Icrc icrc;
+  const auto covered = std::span(frame).subspan(sizeof ethernet);
+  const std::size_t head = std::min(covered.size(), sizeof ip + sizeof udp + wire::Bth::kSize);
+  icrc.add_ip_udp_bth(covered.first(head));
+  icrc.add(covered.subspan(head));
+  std::array<std::uint8_t, wire::Icrc::kSize> trailer;
+  wire::store_icrc(icrc.value(), trailer);
+  append(frame, trailer.data(), trailer.size());
+  return frame;
+}
+
+class EngineRun {
+ public:
+  explicit EngineRun(std::span<const std::uint8_t> input);
+  ~EngineRun();
+  EngineRun(const EngineRun&) = delete;
+  EngineRun& operator=(const EngineRun&) = delete;
+
+  void run();
+
+ private:
+  void bring_up();
+  void act(std::uint8_t action);
+  void receive_transport(std::span<const std::uint8_t> transport);
+  void receive_raw();
+  void receive_built();
+  void fill_headers(wire::Headers& headers);
+  [[nodiscard]] std::uint64_t choose_address();
+  [[nodiscard]] std::uint32_t choose_key();
+  [[nodiscard]] roce::Sge choose_sge();
+  void post_send();
+  void post_receive();
+  void transmit();
+  void poll(roce::CompletionQueue& cq, std::uint64_t& posted);
+  void change_state();
+  void change_regions();
+  void check_memory() const;
+
+  Input input_;
+  std::unique_ptr<std::uint8_t[]> memory_;
+  std::uint64_t now_ns_ = 1'000'000'000;
+  std::unique_ptr<stack::Host> host_;
+  roce::SeededRandom random_{7};
+  std::unique_ptr<roce::CompletionQueue> send_cq_;
+  std::unique_ptr<roce::CompletionQueue> recv_cq_;
+  std::unique_ptr<roce::Engine> engine_;
+  roce::ProtectionDomain pd_;
+  std::array<roce::MemoryRegion, 3> regions_;
+  roce::QueuePair* qp_ = nullptr;
+  std::uint64_t sends_posted_ = 0;
+  std::uint64_t receives_posted_ = 0;
+};
+
+EngineRun::EngineRun(std::span<const std::uint8_t> input)
+    : input_(input), memory_(new std::uint8_t[kMemory]) {
+  std::fill_n(memory_.get(), kMemory, kCanary);
+  host_ = must(
+      stack::Host::create({.mac = kOwnMac, .mtu = 1500, .vlan_id = {}, .packet_pool = pool()}));
+  must(host_->add_address(stack::IpAddress::from_ipv4(kOwnIpv4), 24));
+  must(host_->add_static_neighbour(stack::IpAddress::from_ipv4(kPeerIpv4), kPeerMac));
+  const std::uint8_t settings = input_.u8();
+  engine_ = must(roce::Engine::create({.host = host_.get(),
+                                       .packet_pool = pool(),
+                                       .random = &random_,
+                                       .max_qp = 4,
+                                       .max_unacked_packets = 1u << (settings & 7)}));
+  // Now and then too small, so that overruns are met.
+  send_cq_ = must(roce::CompletionQueue::create((settings & 8) != 0 ? 4 : 64));
+  recv_cq_ = must(roce::CompletionQueue::create((settings & 16) != 0 ? 4 : 64));
+  pd_ = engine_->allocate_pd();
+  const auto add = [this](const Place& place, std::uint32_t access) {
+    return must(engine_->register_memory(pd_, memory_.get() + place.offset, place.length, access));
+  };
+  regions_ = {add(kShared, roce::kAccessAll | roce::kAccessRemoteInvalidate),
+              add(kReadable, roce::kAccessRemoteRead), add(kLocal, roce::kAccessLocalWrite)};
+  qp_ = must(engine_->create_qp({.pd = pd_,
+                                 .send_cq = send_cq_.get(),
+                                 .recv_cq = recv_cq_.get(),
+                                 .max_send_wr = kQueueDepth,
+                                 .max_recv_wr = kQueueDepth,
+                                 .max_send_sge = 3,
+                                 .max_recv_sge = 3,
+                                 .max_inline_data = 64,
+                                 .sq_sig_all = (settings & 32) != 0}));
+  bring_up();
+}
+
+EngineRun::~EngineRun() {
+  transmit();
+  check_memory();
+  engine_.reset();
+  host_.reset();
+  check(rte_mempool_in_use_count(pool()) == 0);
+}
+
+void EngineRun::bring_up() {
+  roce::QpAttributes a;
+  a.qp_access_flags = roce::kAccessAll;
+  a.path_mtu = roce::PathMtu::mtu_256;
+  a.dest_qp_num = wire::Qpn{kPeerQpn};
+  a.rq_psn = wire::Psn{0xfffff0};
+  a.sq_psn = wire::Psn{0xfffff8};
+  a.max_dest_rd_atomic = 3;
+  a.max_rd_atomic = 3;
+  a.timeout = 4;
+  a.retry_cnt = 3;
+  a.rnr_retry = 3;
+  a.min_rnr_timer = 1;
+  a.ah_attr.source = stack::IpAddress::from_ipv4(kOwnIpv4);
+  a.ah_attr.destination = stack::IpAddress::from_ipv4(kPeerIpv4);
+  a.qp_state = QpState::init;
+  must(qp_->modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
+  a.qp_state = QpState::rtr;
+  must(qp_->modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
+                          roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
+  a.qp_state = QpState::rts;
+  must(qp_->modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
+                          roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+}
+
+void EngineRun::run() {
+  for (std::size_t i = 0; i < kMaxActions && !input_.empty(); ++i) {
+    act(input_.u8());
+  }
+}
+
+void EngineRun::act(std::uint8_t action) {
+  switch (action % 16) {
+    case 0:
+      return receive_raw();
+    case 7:
+    case 8:
+      return post_send();
+    case 9:
+      return post_receive();
+    case 10:
+    case 11:
+      return transmit();
+    case 12:
+      now_ns_ += std::uint64_t{input_.u8()} << (input_.u8() % 24);
+      return transmit();
+    case 13:
+      poll(*send_cq_, sends_posted_);
+      return poll(*recv_cq_, receives_posted_);
+    case 14:
+      return change_state();
+    case 15:
+      return change_regions();
+    default:
+      return receive_built();
+  }
+}
+
+void EngineRun::receive_transport(std::span<const std::uint8_t> transport) {
+  const Bytes frame = make_frame(transport);
+  // One segment, or cut where the input says so.
+  const std::uint8_t cut = input_.u8();
+  constexpr std::size_t kSegmentMax = 700;
+  const std::size_t first = cut < 128 ? kSegmentMax : cut - 127u;
+  rte_mbuf* packet = nullptr;
+  for (std::size_t at = 0; at < frame.size();) {
+    const std::size_t piece = std::min(at == 0 ? first : kSegmentMax, frame.size() - at);
+    rte_mbuf* part = rte_pktmbuf_alloc(pool());
+    check(part != nullptr);
+    std::memcpy(rte_pktmbuf_append(part, static_cast<std::uint16_t>(piece)), frame.data() + at,
+                piece);
+    check(packet == nullptr || rte_pktmbuf_chain(packet, part) == 0);
+    packet = packet == nullptr ? part : packet;
+    at += piece;
+  }
+  engine_->receive(&packet, 1, now_ns_);
+}
+
+/// Transport bytes as they are, except, if the input wants it, the two numbers that no fuzzer would
+/// hit: the queue pair and the PSN.
+void EngineRun::receive_raw() {
+  const std::uint8_t how = input_.u8();
+  const auto taken = input_.take(std::min<std::size_t>(input_.u16(), 1400));
+  Bytes transport(taken.begin(), taken.end());
+  if (transport.size() >= wire::Bth::kSize) {
+    if ((how & 1) != 0) {
+      wire::store_be24(&transport[5], qp_->number().value);
+    }
+    if ((how & 2) != 0) {
+      const bool response = !wire::info(transport[0]).is_request;
+      const wire::Psn psn = response ? qp_->query().sq_psn - 1 : qp_->query().rq_psn;
+      wire::store_be24(&transport[9], psn.value);
+    }
+  }
+  receive_transport(transport);
+}
+
+void EngineRun::receive_built() {
+  wire::Headers headers;
+  headers.bth.opcode = static_cast<std::uint8_t>(input_.u8() % 0x18);
+  const wire::OpcodeInfo& info = wire::info(headers.bth.opcode);
+  const auto delta = static_cast<std::int8_t>(input_.u8());
+  const wire::Psn base = info.is_request ? qp_->query().rq_psn : qp_->query().sq_psn - 1;
+  headers.bth.psn =
+      wire::Psn::make(base.value + static_cast<std::uint32_t>(
+                                       delta > 100 || delta < -100 ? delta * 83'000 : delta / 8));
+  headers.bth.destination = qp_->number();
+  fill_headers(headers);
+  std::size_t length = 0;
+  if (info.has_payload) {
+    const std::uint8_t how = input_.u8();
+    length = how < 64 ? kMtu : how < 128 ? how - 64u : how * 3u;
+    // A WRITE whose length fits, so that what comes after the check is met too.
+    if (info.operation == wire::Operation::rdma_write && (how & 1) == 0) {
+      headers.reth.length = static_cast<std::uint32_t>(
+          info.position == wire::Position::only ? length : length + kMtu);
+    }
+  }
+  headers.bth.pad_count = wire::pad_count(length);
+  Bytes transport(wire::kHeadersMax);
+  transport.resize(wire::emit_headers(headers, transport));
+  if (transport.empty()) {
+    return;
+  }
+  transport.resize(transport.size() + length + headers.bth.pad_count, 0x77);
+  receive_transport(transport);
+}
+
+void EngineRun::fill_headers(wire::Headers& headers) {
+  const std::uint8_t flags = input_.u8();
+  headers.bth.ack_request = (flags & 1) != 0;
+  headers.bth.solicited = (flags & 2) != 0;
+  headers.bth.becn = (flags & 4) != 0;
+  headers.bth.pkey = (flags & 0xf0) == 0xf0 ? 0x7fff : wire::kDefaultPkey;
+  headers.reth = {.va = choose_address(), .rkey = choose_key(), .length = input_.u16()};
+  if ((flags & 8) != 0) {
+    headers.reth.length = input_.u32();
+  }
+  headers.atomic_eth = {.va = headers.reth.va,
+                        .rkey = headers.reth.rkey,
+                        .swap_add = headers.reth.length,
+                        .compare = flags};
+  headers.aeth = {.syndrome = input_.u8(), .msn = input_.u8()};
+  headers.atomic_ack_eth.original = flags;
+  headers.ieth.rkey = headers.reth.rkey;
+  headers.imm_dt.data = flags;
+}
+
+std::uint64_t EngineRun::choose_address() {
+  const std::uint8_t kind = input_.u8();
+  const std::uint16_t offset = input_.u16();
+  if (kind >= 240) {
+    return input_.u64();
+  }
+  const roce::MemoryRegion& region = regions_[kind % regions_.size()];
+  return region.iova + offset % (region.length + 64) - (kind >= 192 ? 8 : 0);
+}
+
+std::uint32_t EngineRun::choose_key() {
+  const std::uint8_t kind = input_.u8();
+  const auto key = static_cast<std::uint32_t>(regions_[kind % regions_.size()].key);
+  return kind >= 240 ? input_.u32() : kind >= 224 ? key ^ 0x10000 : key;
+}
+
+/// Local memory of which only the first and the last region may be written.
+roce::Sge EngineRun::choose_sge() {
+  const std::uint64_t addr = choose_address();
+  const std::uint8_t kind = input_.u8();
+  return {.addr = addr,
+          .length = kind < 250 ? kind * 5u : input_.u32(),
+          .lkey = roce::MemoryKey{choose_key()}};
+}
+
+void EngineRun::post_send() {
+  const std::uint8_t flags = input_.u8();
+  std::array<roce::Sge, 4> list;
+  const std::size_t count = flags % list.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    list[i] = choose_sge();
+  }
+  roce::SendWr wr{.wr_id = 1,
+                  .sg_list = {list.data(), count},
+                  .opcode = static_cast<roce::WrOpcode>(input_.u8() % 9),
+                  .send_flags = static_cast<std::uint32_t>(flags >> 2) & 7u,
+                  .remote_addr = std::uint64_t{input_.u8()} * 4,
+                  .rkey = roce::MemoryKey{5},
+                  .compare_add = 3,
+                  .swap = 4};
+  if (count > 0 && (flags & 0xe0) == 0xe0) {
+    // Inline data is read from wherever the application says: it must exist.
+    wr.send_flags |= roce::kSendInline;
+    for (std::size_t i = 0; i < count; ++i) {
+      list[i].addr = reinterpret_cast<std::uintptr_t>(memory_.get());
+      list[i].length %= 40;
+    }
+  }
+  if (qp_->post_send(wr) == roce::PostResult::ok) {
+    ++sends_posted_;
+  }
+}
+
+void EngineRun::post_receive() {
+  std::array<roce::Sge, 4> list;
+  const std::size_t count = input_.u8() % list.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    list[i] = choose_sge();
+  }
+  if (qp_->post_recv({.wr_id = 2, .sg_list = {list.data(), count}}) == roce::PostResult::ok) {
+    ++receives_posted_;
+  }
+}
+
+/// Takes what the engine sends and looks at it as a receiver would.
+void EngineRun::transmit() {
+  std::array<rte_mbuf*, 32> burst;
+  for (std::size_t rounds = 0; rounds < 64; ++rounds) {
+    const std::uint16_t count =
+        engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
+    for (std::uint16_t i = 0; i < count; ++i) {
+      Bytes frame(burst[i]->pkt_len);
+      const void* whole = rte_pktmbuf_read(burst[i], 0, burst[i]->pkt_len, frame.data());
+      if (whole != frame.data()) {
+        std::memcpy(frame.data(), whole, frame.size());
+      }
+      rte_pktmbuf_free(burst[i]);
+      constexpr std::size_t kHead =
+          sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr);
+      if (frame.size() < kHead || wire::load_be16(&frame[12]) != RTE_ETHER_TYPE_IPV4) {
+        continue;
+      }
+      wire::Headers headers;
+      const auto transport = std::span(frame).subspan(kHead);
+      check(wire::parse_headers(transport, transport.size(), headers) == wire::ParseResult::ok);
+      check(headers.payload_length <= kMtu);
+      check(headers.bth.destination.value == kPeerQpn);
+    }
+    if (count == 0) {
+      return;
+    }
+  }
+  check(false);  // it goes on sending although nothing happens
+}
+
+void EngineRun::poll(roce::CompletionQueue& cq, std::uint64_t& posted) {
+  std::array<roce::Completion, 8> some;
+  while (const std::size_t count = cq.poll(some)) {
+    check(count <= posted);
+    posted -= count;
+  }
+}
+
+void EngineRun::change_state() {
+  roce::QpAttributes a;
+  switch (input_.u8() % 8) {
+    case 0:
+      a.qp_state = QpState::err;
+      static_cast<void>(qp_->modify(a, roce::kQpState));
+      break;
+    case 1:
+    case 2:
+    case 3:
+      a.qp_state = QpState::reset;
+      must(qp_->modify(a, roce::kQpState));
+      if (!send_cq_->overrun() && !recv_cq_->overrun()) {
+        bring_up();
+      }
+      break;
+    case 4:
+    case 5:
+      a.qp_state = QpState::sqd;
+      static_cast<void>(qp_->modify(a, roce::kQpState));
+      break;
+    default:
+      a.qp_state = QpState::rts;
+      static_cast<void>(qp_->modify(a, roce::kQpState));
+      break;
+  }
+}
+
+/// Takes a region away and gives it back under another key.
+void EngineRun::change_regions() {
+  roce::MemoryRegion& region = regions_[input_.u8() % regions_.size()];
+  must(engine_->deregister_memory(region.key));
+  region = must(
+      engine_->register_memory_iova(pd_, region.base, region.length, region.access, region.iova));
+}
+
+void EngineRun::check_memory() const {
+  for (std::size_t i = 0; i < kMemory; ++i) {
+    const auto inside = [i](const Place& place) {
+      return i >= place.offset && i < place.offset + place.length;
+    };
+    check(inside(kShared) || inside(kLocal) || memory_[i] == kCanary);
+  }
+}
+
+void run(std::span<const std::uint8_t> input) { EngineRun(input).run(); }
+
+/// The captured packet twice, before and after a receive has been posted, then time.
+Bytes make_input(const test::RocePacket& packet) {
+  auto transport = packet.transport();
+  transport = transport.first(transport.size() - std::min(transport.size(), wire::Icrc::kSize));
+  Bytes input{0};
+  const auto add_packet = [&] {
+    input.insert(input.end(), {0, 3, static_cast<std::uint8_t>(transport.size() >> 8),
+                               static_cast<std::uint8_t>(transport.size())});
+    input.insert(input.end(), transport.begin(), transport.end());
+    input.push_back(0);
+  };
+  input.insert(input.end(), {7, 1, 2, 0, 0, 20, 2, 0, 0});  // a request for responses to answer
+  input.push_back(10);
+  add_packet();
+  input.insert(input.end(), {9, 1, 2, 0, 0, 200, 2});
+  add_packet();
+  input.insert(input.end(), {10, 12, 200, 16, 13});
+  return input;
+}
+
+const FuzzTarget kTarget("engine", run, make_input);
+
+}  // namespace
+}  // namespace rockhopper::fuzz

@@ -16,8 +16,8 @@
 
 #include "roce/engine.h"
 #include "roce/wire/packet.h"
-#include "stack/eal.h"
 #include "stack/mbuf_pool.h"
+#include "tests/fuzz/eal.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace rockhopper::fuzz {
@@ -77,17 +77,14 @@ T must(Expected<T> result) {
   }
 }
 
-/// One EAL and one pool for the process; a run leaves nothing in them.
-struct Environment {
-  std::unique_ptr<stack::Eal> eal = must(stack::Eal::start({}, {.memory_mb = 64}));
-  stack::MbufPool pool =
-      must(stack::MbufPool::create({.name = {}, .size = 4095, .cache = 0, .data_room = 1024}));
-};
-
 rte_mempool* pool() {
-  // Never freed: static objects end in no useful order.
-  static const auto* const environment = new Environment;
-  return environment->pool.get();
+  // One for the process; a run leaves nothing in it. Never freed: as ensure_eal().
+  static const auto* const instance = [] {
+    ensure_eal();
+    return new stack::MbufPool(
+        must(stack::MbufPool::create({.name = {}, .size = 4095, .cache = 0, .data_room = 1024})));
+  }();
+  return instance->get();
 }
 
 void append(Bytes& to, const void* from, std::size_t length) {

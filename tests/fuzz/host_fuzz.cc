@@ -13,9 +13,9 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "stack/eal.h"
 #include "stack/host.h"
 #include "stack/mbuf_pool.h"
+#include "tests/fuzz/eal.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/exact_packet.h"
 
@@ -45,23 +45,15 @@ constexpr std::uint32_t kNeighbourLimit = 4;
 const IpAddress kIpv4Address = IpAddress::from_ipv4(0xc0000201);
 const IpAddress kIpv6Address = IpAddress::parse("2001:db8::1").value();
 
-/// One EAL and one pool for the life of the process.
-struct Environment {
-  Environment() {
-    auto started = stack::Eal::start({}, {.memory_mb = 64});
-    check(started.has_value());
-    eal = std::move(*started);
+/// One pool for the life of the process.
+rte_mempool* pool() {
+  static const stack::MbufPool* const instance = [] {
+    ensure_eal();
     auto created = stack::MbufPool::create({.size = 1023, .cache = 0});
     check(created.has_value());
-    pool = std::move(*created);
-  }
-  std::unique_ptr<stack::Eal> eal;
-  stack::MbufPool pool;
-};
-
-Environment& environment() {
-  static Environment instance;
-  return instance;
+    return new stack::MbufPool(std::move(*created));
+  }();
+  return instance->get();
 }
 
 std::uint16_t ones_complement_sum(std::span<const std::uint8_t> bytes, std::uint32_t sum) {
@@ -135,7 +127,7 @@ class Session {
   Session() {
     stack::HostConfig config;
     std::copy(kMac.begin(), kMac.end(), config.mac.addr_bytes);
-    config.packet_pool = environment().pool.get();
+    config.packet_pool = pool();
     config.neighbour_limit = kNeighbourLimit;
     config.drop_observer = &drops_;
     host_ = std::move(*Host::create(config));
@@ -174,7 +166,7 @@ class Session {
     for (std::size_t left = length; left > 0; left -= lengths.back())
       lengths.push_back(lengths.size() < 30 ? std::min(segment, left) : left);
     if (lengths.empty()) lengths.push_back(0);
-    rte_mbuf* packet = test::make_exact_packet(environment().pool.get(), frame, lengths);
+    rte_mbuf* packet = test::make_exact_packet(pool(), frame, lengths);
     check(packet != nullptr);
     const std::uint64_t before = drops_.dropped + handler_.delivered;
     host_->receive(&packet, 1, now_ns_);
@@ -210,7 +202,7 @@ class Session {
     flow.neighbour_generation = 0;
     if (host_->resolve(flow, now_ns_) != stack::Resolution::ready) return;
     check(host_->resolve(flow, now_ns_) == stack::Resolution::ready);
-    rte_mbuf* packet = rte_pktmbuf_alloc(environment().pool.get());
+    rte_mbuf* packet = rte_pktmbuf_alloc(pool());
     check(packet != nullptr);
     host_->encapsulate(flow, packet, 4);
     check(rte_pktmbuf_pkt_len(packet) == flow.header_length);
@@ -225,9 +217,8 @@ class Session {
 };
 
 void run(std::span<const std::uint8_t> input) {
-  environment();
   { Session().play(input); }
-  check(environment().pool.in_use() == 0);
+  check(rte_mempool_in_use_count(pool()) == 0);
 }
 
 void append_frame(Bytes& input, const Bytes& frame) {

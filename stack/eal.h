@@ -14,7 +14,7 @@ namespace rockhopper::stack {
 struct Arguments {
   std::vector<std::string> eal{};          ///< what stood before `--`
   std::vector<std::string> application{};  ///< what stood after it, or everything without `--`
-  bool embedded = true;                  ///< no `--` was given: embedded_arguments() serve the EAL
+  bool embedded = true;  ///< no `--` was given: embedded_arguments() serve the EAL
 };
 [[nodiscard]] Arguments split_arguments(int argc, const char* const* argv);
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/cli.h"
+#include "apps/common/help_formatter.h"
 #include "apps/common/version.h"
 
 namespace rockhopper::apps {
@@ -22,17 +23,17 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// Keeps the examples' line breaks, which CLI11's formatter does for its footer.
 std::string footer(const ProgramText& text) {
   return fmt::format(
-      "\nEXAMPLES\n{}\n"
+      "EXAMPLES\n{}\n"
       "EAL ARGUMENTS\n"
-      "  {} [EAL arguments] -- [arguments]\n"
-      "  Arguments before -- go to DPDK. Without -- the program needs no huge pages, no PCI "
-      "device\n"
-      "  and no root rights.\n\n"
+      "  {} [EAL arguments] -- [options]\n"
+      "  Arguments before -- go to DPDK. Without -- the program needs no huge pages, no\n"
+      "  PCI device and no root rights.\n\n"
       "EXIT STATUS\n"
-      "  0 all that was asked for is done and verified; 1 failed; 2 bad arguments\n",
+      "  0  all that was asked for is done and verified\n"
+      "  1  some of it failed\n"
+      "  2  bad arguments",
       text.examples, text.name);
 }
 
@@ -44,7 +45,7 @@ CommandLine::CommandLine(int argc, const char* const* argv, const ProgramText& t
       app_(std::make_unique<CLI::App>(text.summary, text.name)) {
   app_->set_version_flag("--version", fmt::format("{} {}", text.name, kVersion));
   app_->footer(footer(text));
-  app_->get_formatter()->column_width(34);
+  app_->formatter(std::make_shared<HelpFormatter>());
   app_->option_defaults()->always_capture_default();
 }
 

@@ -19,10 +19,9 @@ namespace rockhopper::apps {
 namespace {
 
 /// Idle turns before the policy has a say: packets come in flights with short breaks.
-constexpr std::uint32_t kIdleTurns = 200;
+constexpr std::uint32_t kIdleTurns = 32;
 constexpr std::uint64_t kTurnsPerClock = 256;
 constexpr std::uint64_t kSleepNs = 50'000;
-constexpr std::uint64_t kMemifServerTimeoutNs = 10 * kNsPerSecond;
 constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
 
 bool is_number(const std::string& text) {
@@ -40,8 +39,9 @@ void pause_ms(std::uint64_t ms) {
 /// found out by the driver, as a connection that is closed again can bring down a DPDK 22.11
 /// server.
 Expected<std::unique_ptr<stack::Port>> open_memif_client(const stack::PortConfig& config,
-                                                         const std::string& socket) {
-  const std::uint64_t deadline_ns = steady_now_ns() + kMemifServerTimeoutNs;
+                                                         const std::string& socket,
+                                                         std::uint32_t timeout_ms) {
+  const std::uint64_t deadline_ns = steady_now_ns() + timeout_ms * kNsPerMs;
   for (std::uint64_t wait_ms = 20;; wait_ms = std::min<std::uint64_t>(2 * wait_ms, 500)) {
     if (::access(socket.c_str(), F_OK) == 0) {
       auto port = stack::Port::open(config);
@@ -104,7 +104,8 @@ Expected<void> Endpoint::open_port() {
     port_config.devargs = config_.device;
   }
   const bool memif_client = config_.memif && config_.memif->role == stack::MemifRole::client;
-  auto port = memif_client ? open_memif_client(port_config, config_.memif->socket)
+  auto port = memif_client ? open_memif_client(port_config, config_.memif->socket,
+                                               config_.connect_timeout_ms)
                            : stack::Port::open(port_config);
   if (!port) return tl::make_unexpected(port.error());
   port_ = std::move(*port);
@@ -211,13 +212,13 @@ void Endpoint::rest() {
   }
 }
 
-Expected<void> Endpoint::wait_for_link(std::uint32_t timeout_ms) {
-  const std::uint64_t deadline_ns = steady_now_ns() + timeout_ms * kNsPerMs;
+Expected<void> Endpoint::wait_for_link() {
+  const std::uint64_t deadline_ns = steady_now_ns() + config_.connect_timeout_ms * kNsPerMs;
   while (!port_->link_up()) {
     if (stop_requested()) return tl::make_unexpected(interrupted());
     if (steady_now_ns() >= deadline_ns) {
       return fail(ErrorCode::timeout, "{}: no link after {} s; is the other end running{}",
-                  port_->name(), timeout_ms / 1000,
+                  port_->name(), config_.connect_timeout_ms / 1000.0,
                   config_.memif ? ", on the same memif socket and in the other role?" : "?");
     }
     (void)worker_->poll_once();

@@ -42,8 +42,9 @@ class Endpoint final : public Background {
   /// Moves packets both ways once. Idle turns follow the idle policy, so do not wait besides.
   bool turn() override;
 
-  /// Waits until the port's link is up: for memif, until the peer has connected.
-  [[nodiscard]] Expected<void> wait_for_link(std::uint32_t timeout_ms);
+  /// Waits until the port's link is up (for memif, until the peer has connected), at most the
+  /// configured time.
+  [[nodiscard]] Expected<void> wait_for_link();
   /// False when the link was up and has been lost: the peer process is gone. Cheap: looks at the
   /// port only now and then.
   [[nodiscard]] bool link_alive();

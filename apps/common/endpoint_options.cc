@@ -90,6 +90,11 @@ void add_endpoint_options(CLI::App& app, EndpointOptions& options,
   app.add_option("--memif-id", options.memif_id, "number of the link on that socket")
       ->type_name("N")
       ->group(kNetwork);
+  app.add_option("--connect-timeout", options.connect_timeout_s,
+                 "how long to wait for the other end: its memif socket, its link, its TCP port")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("SECONDS")
+      ->group(kNetwork);
   app.add_option("--idle", options.idle,
                  "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us")
       ->check(CLI::IsMember({"poll", "yield", "sleep"}))
@@ -101,8 +106,8 @@ void add_endpoint_options(CLI::App& app, EndpointOptions& options,
       ->type_name("FILE")
       ->group(kObservation);
   app.add_option("--faults", options.faults,
-                 "impair the link: loss=1%,dup=1%,reorder=5%:2ms,corrupt=0.1%,delay=1ms,"
-                 "rate=1Gbit,rx.loss=... or profile=P2")
+                 "impair the link, as loss=1%,dup=1%,reorder=5%:2ms or "
+                 "delay=1ms,rate=1Gbit,rx.corrupt=0.1% or profile=P2")
       ->type_name("SPEC")
       ->group(kObservation);
   app.add_option("--trace", options.trace, "print packets, events of queue pairs, or all (stderr)")
@@ -180,6 +185,7 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
   config.trace_events = options.trace == "events" || options.trace == "all";
   config.idle = parse_idle(options.idle);
   config.stats_s = options.stats_s;
+  config.connect_timeout_ms = static_cast<std::uint32_t>(options.connect_timeout_s * 1000);
   return config;
 }
 

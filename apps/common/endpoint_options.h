@@ -38,6 +38,7 @@ struct EndpointOptions {
   std::optional<std::uint64_t> seed;
   std::string idle = "yield";
   double stats_s = 0;
+  double connect_timeout_s = 10;
 };
 
 /// Adds them. `device_names` are the names of the option that chooses the DPDK port.
@@ -72,7 +73,8 @@ struct EndpointConfig {
   bool trace_events = false;
   std::uint64_t seed = 1;
   IdlePolicy idle = IdlePolicy::yield;
-  double stats_s = 0;  ///< 0: none
+  double stats_s = 0;                         ///< 0: none
+  std::uint32_t connect_timeout_ms = 10'000;  ///< for the other end to appear
 };
 
 /// MTU of the default memif link: a path MTU of 4096 fits.

@@ -97,7 +97,7 @@ class Backend : public Background {
   [[nodiscard]] virtual std::uint16_t outstanding_reads_max() const = 0;
 
   /// Waits until packets can be exchanged with the peer at all.
-  [[nodiscard]] virtual Expected<void> wait_for_link(std::uint32_t timeout_ms) = 0;
+  [[nodiscard]] virtual Expected<void> wait_for_link() = 0;
 
   /// Memory of `bytes`, completion queue, queue pairs in INIT. `ipv4`: the peer's address family,
   /// if it is known. Once.

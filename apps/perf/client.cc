@@ -11,12 +11,6 @@
 #include "apps/perf/messages.h"
 
 namespace rockhopper::apps::perf {
-namespace {
-
-constexpr std::uint32_t kConnectTimeoutMs = 10'000;
-
-}  // namespace
-
 Client::Client(Backend& backend, const Options& options, std::uint64_t seed)
     : backend_(backend), options_(options), seed_(seed), pump_(backend) {}
 
@@ -46,10 +40,12 @@ Expected<void> Client::connect() {
   if (!layout) return tl::make_unexpected(layout.error());
   layout_ = *layout;
 
-  auto connection = TcpConnection::connect(options_.host, options_.port, kConnectTimeoutMs, pump_);
+  auto connection = TcpConnection::connect(
+      options_.host, options_.port,
+      static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), pump_);
   if (!connection) return tl::make_unexpected(connection.error());
   channel_.emplace(std::move(*connection), pump_);
-  if (auto up = backend_.wait_for_link(kConnectTimeoutMs); !up) return up;
+  if (auto up = backend_.wait_for_link(); !up) return up;
   return greet();
 }
 

@@ -26,12 +26,13 @@ const ProgramText kText{
     "Bandwidth, message rate and latency of RDMA operations, in perftest's tables. The same "
     "workload runs on Rockhopper and, with --backend verbs, on any RDMA device; the two talk to "
     "each other.",
-    "  rh-perf                                  on one terminal, and\n"
-    "  rh-perf --op write localhost             on another: over a memif link\n"
-    "  rh-perf --op all --mode lat localhost    latency of all five operations\n"
-    "  rh-perf --op send -a --json localhost    a sweep of sizes as JSON\n"
-    "  rh-perf --backend verbs -d rxe0          a server on an RDMA device\n"
-    "  rh-perf --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 --op read HOST\n"};
+    "  rh-perf                                 on one terminal, and\n"
+    "  rh-perf --op write localhost            on another: over a memif link\n\n"
+    "  rh-perf --op all --mode lat localhost   latency of all five operations\n"
+    "  rh-perf --op send -a --json localhost   a sweep of sizes as JSON\n\n"
+    "  rh-perf --backend verbs -d rxe0         a server on an RDMA device, and\n"
+    "  rh-perf --op read --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 HOST\n"
+    "                                          its client\n"};
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
                                                 const std::optional<EndpointConfig>& config,

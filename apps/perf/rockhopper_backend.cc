@@ -51,9 +51,7 @@ std::uint32_t RockhopperBackend::path_mtu_max() const { return endpoint_->engine
 
 std::uint16_t RockhopperBackend::outstanding_reads_max() const { return roce::kMaxRdAtomic; }
 
-Expected<void> RockhopperBackend::wait_for_link(std::uint32_t timeout_ms) {
-  return endpoint_->wait_for_link(timeout_ms);
-}
+Expected<void> RockhopperBackend::wait_for_link() { return endpoint_->wait_for_link(); }
 
 Expected<Side> RockhopperBackend::prepare(const Agreement& agreement, std::size_t bytes,
                                           std::optional<bool> ipv4) {

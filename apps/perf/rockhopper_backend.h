@@ -21,7 +21,7 @@ class RockhopperBackend final : public Backend {
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] std::uint32_t path_mtu_max() const override;
   [[nodiscard]] std::uint16_t outstanding_reads_max() const override;
-  [[nodiscard]] Expected<void> wait_for_link(std::uint32_t timeout_ms) override;
+  [[nodiscard]] Expected<void> wait_for_link() override;
   [[nodiscard]] Expected<Side> prepare(const Agreement& agreement, std::size_t bytes,
                                        std::optional<bool> ipv4) override;
   [[nodiscard]] Expected<void> connect(const Agreement& agreement, const Side& remote) override;

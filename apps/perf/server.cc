@@ -12,12 +12,6 @@
 #include "apps/perf/workload.h"
 
 namespace rockhopper::apps::perf {
-namespace {
-
-constexpr std::uint32_t kLinkTimeoutMs = 10'000;
-
-}  // namespace
-
 Server::Server(Backend& backend, const Options& options)
     : backend_(backend), options_(options), pump_(backend) {}
 
@@ -35,7 +29,7 @@ Expected<void> Server::run() {
 }
 
 Expected<void> Server::greet() {
-  if (auto up = backend_.wait_for_link(kLinkTimeoutMs); !up) return up;
+  if (auto up = backend_.wait_for_link(); !up) return up;
   auto hello = channel_->receive("hello");
   if (!hello) return tl::make_unexpected(hello.error());
   if (hello->value("version", 0) != kProtocolVersion) {

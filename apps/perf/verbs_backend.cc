@@ -110,7 +110,7 @@ std::uint16_t VerbsBackend::outstanding_reads_max() const {
       std::clamp(std::min(device_.max_qp_rd_atom, device_.max_qp_init_rd_atom), 0, 255));
 }
 
-Expected<void> VerbsBackend::wait_for_link(std::uint32_t /*timeout_ms*/) { return {}; }
+Expected<void> VerbsBackend::wait_for_link() { return {}; }
 
 Expected<void> VerbsBackend::choose_gid(std::optional<bool> ipv4) {
   if (gid_index_) {

@@ -21,11 +21,12 @@ const ProgramText kText{
     "rh-pingpong",
     "Ping-pong over an RC queue pair, with the options and the out-of-band exchange of "
     "ibv_rc_pingpong: either end may be that tool.",
-    "  rh-pingpong -c                    on one terminal, and\n"
-    "  rh-pingpong -c localhost          on another: over a memif link\n"
-    "  rh-pingpong --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 -c\n"
-    "                                    for ibv_rc_pingpong -c -g 1 HOST on another machine\n"
-    "  rh-pingpong -s 1048576 -m 4096 -n 100 --faults loss=1% --pcap run.pcapng localhost\n"};
+    "  rh-pingpong -c               on one terminal, and\n"
+    "  rh-pingpong -c localhost     on another: over a memif link\n\n"
+    "  rh-pingpong -c --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24\n"
+    "                               here, and on another machine\n"
+    "  ibv_rc_pingpong -c -g 1 HOST\n\n"
+    "  rh-pingpong -s 1048576 -m 4096 -n 100 --faults loss=1% --pcap run.pcapng HOST\n"};
 
 nlohmann::json to_json(const Destination& destination) {
   return {{"qpn", destination.qpn.value},

@@ -19,13 +19,12 @@ namespace {
 constexpr std::uint64_t kReceiveId = 1;
 constexpr std::uint64_t kSendId = 2;
 
-constexpr std::uint32_t kConnectTimeoutMs = 10'000;
 constexpr std::uint32_t kPeerTimeoutMs = 30'000;
 /// What one of us tells the other at the end. The stock tool has closed its connection by then.
 constexpr std::string_view kBye{"bye", 4};
 constexpr std::uint64_t kQuietNs = 500 * kNsPerMs;
 constexpr std::uint64_t kLingerNs = 5 * kNsPerSecond;
-constexpr std::uint32_t kIdleTurnsPerCheck = 256;
+constexpr std::uint32_t kTurnsPerCheck = 1024;
 
 constexpr std::uint32_t kRtrAttributes = roce::kQpState | roce::kQpAv | roce::kQpPathMtu |
                                          roce::kQpDestQpn | roce::kQpRqPsn |
@@ -117,11 +116,11 @@ Expected<void> Session::connect_as_client() {
   if (!gid) return tl::make_unexpected(gid.error());
   result_.local.gid = *gid;
   if (!options_.json) fmt::print("  local address:  {}\n", describe(result_.local));
-  auto connection =
-      TcpConnection::connect(options_.host, options_.port, kConnectTimeoutMs, endpoint_);
+  auto connection = TcpConnection::connect(options_.host, options_.port,
+                                           endpoint_.config().connect_timeout_ms, endpoint_);
   if (!connection) return tl::make_unexpected(connection.error());
   connection_ = std::move(*connection);
-  if (auto up = endpoint_.wait_for_link(kConnectTimeoutMs); !up) return up;
+  if (auto up = endpoint_.wait_for_link(); !up) return up;
   auto remote = exchange_as_client(*connection_, result_.local, kPeerTimeoutMs, endpoint_);
   if (!remote) return tl::make_unexpected(remote.error());
   result_.remote = *remote;
@@ -138,7 +137,7 @@ Expected<void> Session::connect_as_server() {
   auto connection = listener->accept(endpoint_);
   if (!connection) return tl::make_unexpected(connection.error());
   connection_ = std::move(*connection);
-  if (auto up = endpoint_.wait_for_link(kConnectTimeoutMs); !up) return up;
+  if (auto up = endpoint_.wait_for_link(); !up) return up;
   auto remote = receive_from_client(*connection_, kPeerTimeoutMs, endpoint_);
   if (!remote) return tl::make_unexpected(remote.error());
   result_.remote = *remote;
@@ -210,21 +209,20 @@ Expected<void> Session::exchange_messages() {
     if (auto posted = send_message(); !posted) return posted;
   }
   std::array<roce::Completion, 16> completions;
-  std::uint32_t idle_turns = 0;
+  std::uint32_t turns = 0;
   while (!finished()) {
-    const bool moved = endpoint_.turn();
+    (void)endpoint_.turn();
     const std::size_t count = cq_->poll(completions);
     for (std::size_t i = 0; i < count; ++i) {
       if (auto handled = handle(completions[i]); !handled) return handled;
     }
     if (count > 0) {
-      last_progress_ns_ = 0;  // dated at the next idle turn
+      last_progress_ns_ = 0;  // dated at the next check
       progress.update(received_, options_.iterations);
     } else if (options_.events) {
       await_event();
     }
-    idle_turns = moved ? 0 : idle_turns + 1;
-    if (idle_turns % kIdleTurnsPerCheck == kIdleTurnsPerCheck - 1 || stop_requested()) {
+    if (++turns % kTurnsPerCheck == 0) {
       if (auto alive = check_alive(); !alive) return alive;
     }
   }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/help_formatter.h"
+
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace rockhopper::apps {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kNameIndent = 2;
+constexpr std::size_t kTextIndent = 6;
+
+/// The values that an option takes, from its validators: "{bw,lat}", "[1 - 32768]". Empty when the
+/// type name says it all.
+std::string values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t colon = type.find(':');
+  if (colon == std::string::npos) return {};
+  std::string values = type.substr(colon + 1);
+  const std::size_t range = values.find(" in [");
+  if (range != std::string::npos) values = values.substr(range + 4);
+  return values == "POSITIVE" ? "above 0" : values;
+}
+
+std::string argument_of(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return {};
+  const std::string type = option.get_type_name();
+  std::string argument = type.substr(0, type.find(':'));
+  if (argument == "UINT" || argument == "INT") argument = "N";
+  if (argument == "TEXT") argument = "NAME";
+  return " " + argument;
+}
+
+}  // namespace
+
+std::string wrap(const std::string& text, std::size_t indent, std::size_t width) {
+  std::istringstream words(text);
+  std::string word;
+  std::string line(indent, ' ');
+  std::string result;
+  while (words >> word) {
+    if (line.size() > indent && line.size() + 1 + word.size() > width) {
+      result += line + '\n';
+      line.assign(indent, ' ');
+    }
+    if (line.size() > indent) line += ' ';
+    line += word;
+  }
+  return line.size() > indent ? result + line + '\n' : result;
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  std::string usage = fmt::format("USAGE\n  {} [options]", name);
+  for (const CLI::Option* option :
+       app->get_options([](const CLI::Option* item) { return item->get_positional(); })) {
+    const std::string argument = option->get_name(true);
+    usage += option->get_required() ? ' ' + argument : " [" + argument + ']';
+  }
+  return usage + '\n';
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return wrap(app->get_description(), 0, kWidth) + '\n';
+}
+
+std::string HelpFormatter::make_group(std::string group, bool positional,
+                                      std::vector<const CLI::Option*> options) const {
+  std::string text = '\n' + group + '\n';
+  for (const CLI::Option* option : options) text += make_option(option, positional);
+  return text;
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool positional) const {
+  std::string head = option->get_name(positional, !positional);
+  for (std::size_t at = head.find(','); at != std::string::npos; at = head.find(',', at + 2)) {
+    head.insert(at + 1, " ");
+  }
+  if (!positional) head += argument_of(*option);
+  std::string notes;
+  if (const std::string values = values_of(*option); !values.empty()) notes += values;
+  const std::string preset = option->get_default_str();
+  if (!preset.empty() && preset != "[]" && preset != "false" && preset != "0" && preset != "\"\"") {
+    notes += fmt::format("{}default {}", notes.empty() ? "" : "; ", preset);
+  }
+  std::string text = option->get_description();
+  if (!notes.empty()) text += fmt::format(" ({})", notes);
+  return std::string(kNameIndent, ' ') + head + '\n' + wrap(text, kTextIndent, kWidth);
+}
+
+}  // namespace rockhopper::apps

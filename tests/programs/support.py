@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""What the tests of the programs share: where the programs are, and pairs of them over memif.
+
+A test runs real processes in a temporary folder of its own; sockets are there, and TCP ports are
+chosen by the system.
+"""
+
+import json
+import os
+import pathlib
+import re
+import struct
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from lab.processes import Lab, wait_until  # noqa: E402 (needs the path above)
+
+# The build folder's programs, as meson tells.
+PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', ROOT / 'build' / 'apps'))
+# A machine that is busy with other things must not fail a test.
+LIMIT_S = 120
+ADDRESSES = {4: ('10.42.0.1/24', '10.42.0.2/24'), 6: ('fd42::1/64', 'fd42::2/64')}
+
+
+class ProgramTest(unittest.TestCase):
+    """A test with a laboratory: processes and files that are gone at its end."""
+
+    def setUp(self):
+        self.lab = Lab()
+        self.lab.__enter__()
+        self.addCleanup(self.lab.__exit__, None, None, None)
+
+    def start(self, program, *arguments, prefix=(), eal=()):
+        """`prefix` is a command that starts the program; `eal` are arguments before the dashes."""
+        dashes = ['--'] if eal else []
+        return self.lab.start(program, [*prefix, PROGRAMS / program, *eal, *dashes, *arguments])
+
+    def run_program(self, program, *arguments, **more):
+        process = self.start(program, *arguments, **more)
+        process.wait(LIMIT_S)
+        return process
+
+    def start_server(self, program, *arguments, **more):
+        """A server that listens on a port of the system's choice: the process and the port."""
+        server = self.start(program, '-p', 0, *arguments, **more)
+        port = wait_until(lambda: listening_port(server), LIMIT_S, f'{program} listens')
+        return server, port
+
+    def start_pair(self, program, *common, server=(), client=(), family=4):
+        """Server and client joined by memif."""
+        socket = self.lab.path(self.lab.unique('memif') + '.sock')
+        ends = ADDRESSES[family]
+        server_process, port = self.start_server(
+            program, '--memif-socket', socket, '--ip', ends[0], *common, *server)
+        client_process = self.start(program, '-p', port, '--memif-socket', socket, '--ip', ends[1],
+                                    *common, *client, 'localhost')
+        return server_process, client_process
+
+    def run_pair(self, program, *common, **options):
+        """Runs a pair to success and returns both JSON objects, the server's first."""
+        server, client = self.start_pair(program, '--json', *common, **options)
+        for process in (client, server):
+            self.assert_status(process, 0)
+        return json.loads(server.output()), json.loads(client.output())
+
+    def assert_status(self, process, status, limit_s=LIMIT_S):
+        self.assertEqual(process.wait(limit_s), status,
+                         f'{process.name}: {" ".join(process.command)}\n{process.messages()}')
+
+    def assert_failed(self, process, pattern, limit_s=LIMIT_S):
+        """Exit status 1, and a last line on standard error that says why."""
+        self.assert_status(process, 1, limit_s)
+        last = process.messages().strip().splitlines()[-1]
+        self.assertRegex(last, pattern)
+
+
+def listening_port(process):
+    found = re.search(r'listening on TCP port (\d+)', process.messages())
+    if not found and process.child.poll() is not None:
+        raise AssertionError(f'{process.name} has ended: {process.messages()}')
+    return found and int(found.group(1))
+
+
+def pcapng_packets(path):
+    """The number of packets of a pcapng file; ValueError unless it is whole blocks to its end."""
+    data = pathlib.Path(path).read_bytes()
+    packets = offset = 0
+    while offset < len(data):
+        if len(data) - offset < 12:
+            raise ValueError(f'{len(data) - offset} bytes are left at the end')
+        kind, length = struct.unpack_from('<II', data, offset)
+        if length < 12 or length % 4 or offset + length > len(data):
+            raise ValueError(f'block of {length} bytes at {offset}')
+        if struct.unpack_from('<I', data, offset + length - 4)[0] != length:
+            raise ValueError(f'the block at {offset} ends otherwise than it begins')
+        if offset == 0 and kind != 0x0A0D0D0A:
+            raise ValueError('no section header')
+        packets += kind == 6
+        offset += length
+    return packets
+
+
+def main():
+    unittest.main(verbosity=2)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Arguments, exit statuses, and the two ways to configure the EAL, for every program."""
+
+import os
+import pwd
+import shutil
+import unittest
+
+import support
+from support import PROGRAMS
+
+PERF = 'rh-perf'
+PINGPONG = 'rh-pingpong'
+
+BAD = [
+    (PINGPONG, ['--no-such-option'], 'no-such-option'),
+    (PINGPONG, ['a', 'b'], 'b'),
+    (PINGPONG, ['-m', '1000'], '1000'),
+    (PINGPONG, ['-m', '4096', '--link-mtu', '1500'], '--link-mtu'),
+    (PINGPONG, ['-s', '-1'], '--size'),
+    (PINGPONG, ['-s', '99999999999999'], '--size'),
+    (PINGPONG, ['-n', '0'], '--iters'),
+    (PINGPONG, ['-p', '65536'], '--port'),
+    (PINGPONG, ['-g', '2'], 'own addresses'),
+    (PINGPONG, ['--ip', '10.0.0.1'], 'prefix length'),
+    (PINGPONG, ['--ip', 'nowhere/24'], '--ip nowhere/24'),
+    (PINGPONG, ['--faults', 'loss=much'], '--faults'),
+    (PINGPONG, ['--vlan', '4095'], '--vlan'),
+    (PINGPONG, ['--memif-role', 'middle'], '--memif-role'),
+    (PINGPONG, ['--device', 'net_null0', '--memif-role', 'client'], '--device'),
+    (PERF, ['--op', 'fly'], 'fly'),
+    (PERF, ['--op', 'send,'], '--op'),
+    (PERF, ['-s', '4x'], '4x'),
+    (PERF, ['-s', '64', '-a'], '--all'),
+    (PERF, ['-n', '5', '-D', '5'], '--duration'),
+    (PERF, ['--mode', 'fast'], '--mode'),
+    (PERF, ['--mode', 'lat', '-q', '2'], 'latency'),
+    (PERF, ['--mode', 'lat', '--op', 'write', '-s', '0'], 'latency'),
+    (PERF, ['-I', '5000'], '--inline'),
+    (PERF, ['-x', '9'], '--gid-index'),
+    (PERF, ['--trace', 'everything'], '--trace'),
+]
+
+
+class Arguments(support.ProgramTest):
+    def test_bad_ones_are_named_in_one_line(self):
+        for program, arguments, named in BAD:
+            with self.subTest(program=program, arguments=arguments):
+                process = self.run_program(program, *arguments)
+                self.assert_status(process, 2)
+                self.assertEqual(process.output(), '')
+                lines = process.messages().splitlines()
+                self.assertEqual(len(lines), 1, lines)
+                self.assertTrue(lines[0].startswith(program + ': '), lines[0])
+                self.assertIn(named, lines[0])
+
+    def test_help_and_version(self):
+        for program in (PINGPONG, PERF):
+            for option in ('--help', '-h'):
+                process = self.run_program(program, option)
+                self.assert_status(process, 0)
+                text = process.output()
+                for part in ('USAGE', 'EXAMPLES', 'EXIT STATUS', '--pcap', '--faults', '--ip'):
+                    self.assertIn(part, text)
+                self.assertLessEqual(max(map(len, text.splitlines())), 80)
+                self.assertEqual(process.messages(), '')
+            process = self.run_program(program, '--version')
+            self.assert_status(process, 0)
+            self.assertRegex(process.output(), rf'^{program} \d+\.\d+\.\d+\n$')
+
+    def test_no_server(self):
+        for program in (PINGPONG, PERF):
+            with self.subTest(program=program, missing='memif'):
+                process = self.run_program(program, '--memif-socket', self.lab.path('none.sock'),
+                                           '--connect-timeout', 0.3, 'localhost')
+                self.assert_failed(process, 'no memif server at .*none.sock')
+            with self.subTest(program=program, missing='TCP'):
+                process = self.run_program(program, '--device', 'net_null0', '-p', 1,
+                                           '--connect-timeout', 0.3, 'localhost')
+                self.assert_failed(process, 'no server answers at localhost port 1')
+
+    def test_a_device_that_does_not_exist(self):
+        process = self.run_program(PINGPONG, '--device', 'net_nonsense0')
+        self.assert_failed(process, 'net_nonsense0')
+
+    def test_verbs_without_a_device(self):
+        process = self.run_program(PERF, '--backend', 'verbs', '--device', 'no such device')
+        self.assert_failed(process, 'RDMA device')
+
+    def test_a_capture_that_cannot_be_written(self):
+        process = self.run_program(PINGPONG, '--device', 'net_null0', '--pcap',
+                                   self.lab.path('no/such/folder.pcapng'))
+        self.assert_failed(process, 'no/such/folder.pcapng')
+
+
+class Eal(support.ProgramTest):
+    def eal(self, *more):
+        return ['--no-huge', '-m', '256', '--no-pci', '--no-telemetry',
+                f'--file-prefix={self.lab.unique("rh")}', *more]
+
+    def test_arguments_before_the_dashes_are_the_eals(self):
+        device = f'net_memif0,socket={self.lab.path("memif.sock")},socket-abstract=no,role='
+        options = ('-c', '-n', 50)
+        server, port = self.start_server(PINGPONG, '--ip', '10.9.0.1/24', *options,
+                                         eal=self.eal('--vdev', device + 'server'))
+        client = self.start(PINGPONG, '--ip', '10.9.0.2/24', '-p', port, *options, 'localhost',
+                            eal=self.eal('--vdev', device + 'client'))
+        for process in (client, server):
+            self.assert_status(process, 0)
+            self.assertIn('50 messages checked', process.output())
+
+    def test_bad_eal_arguments_fail_with_a_message(self):
+        process = self.run_program(PINGPONG, '-n', 1, eal=self.eal('--lcores', 'nonsense'))
+        self.assert_failed(process, f'^{PINGPONG}: DPDK does not start')
+
+    @unittest.skipUnless(os.getuid() == 0, 'only root can become somebody else')
+    def test_without_root_rights_and_huge_pages(self):
+        nobody = pwd.getpwnam('nobody')
+        os.chmod(self.lab.folder, 0o711)
+        home = self.lab.path('home')
+        home.mkdir(mode=0o700)
+        shutil.copy(PROGRAMS / PERF, home)
+        for path in (home, home / PERF):
+            os.chown(path, nobody.pw_uid, nobody.pw_gid)
+        # The build folder need not be open to everybody: the copy is.
+        prefix = ['setpriv', f'--reuid={nobody.pw_uid}', f'--regid={nobody.pw_gid}',
+                  '--clear-groups', '--inh-caps=-all', 'env', f'XDG_RUNTIME_DIR={home}',
+                  'sh', '-c', 'cd "$0" && shift && exec ./rh-perf "$@"', home]
+        server, port = self.start_server(PERF, prefix=prefix)
+        client = self.start(PERF, '-p', port, '--op', 'all', '-n', 200, 'localhost', prefix=prefix)
+        for process in (client, server):
+            self.assert_status(process, 0)
+        self.assertEqual(server.output().count('data is right'), 5)
+
+
+if __name__ == '__main__':
+    support.main()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""rh-perf against itself over memif."""
+
+import signal
+
+import support
+from support import LIMIT_S, pcapng_packets, wait_until
+
+OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
+# So that a test of losses does not wait for the default of 67 ms each time.
+FAST_RETRY = ('-u', '10')
+
+
+class Perf(support.ProgramTest):
+    def run_perf(self, *client, common=(), **more):
+        """The client's results."""
+        server, report = self.run_pair('rh-perf', *common, client=client, **more)
+        self.assertEqual(server['results'], report['results'])
+        for result in report['results']:
+            self.assertTrue(result['validated'], result)
+        return report['results']
+
+    def check_rates(self, result):
+        self.assertAlmostEqual(result['mops'], result['iterations'] / result['seconds'] * 1e-6,
+                               delta=result['mops'] * 1e-6)
+        self.assertAlmostEqual(result['gbit_per_s'], result['mops'] * result['size'] * 8e-3,
+                               delta=result['gbit_per_s'] * 1e-6)
+
+    def test_bandwidth_of_all_operations(self):
+        results = self.run_perf('--op', 'all', '-s', 5000, '-n', 500)
+        self.assertEqual([result['op'] for result in results], OPERATIONS)
+        for result in results:
+            self.assertEqual(result['iterations'], 500)
+            self.assertEqual(result['size'], 8 if result['op'] in ('cas', 'faa') else 5000)
+            self.assertGreaterEqual(result['peak_gbit_per_s'], result['gbit_per_s'] * 0.999)
+            self.check_rates(result)
+
+    def test_latency_of_all_operations(self):
+        results = self.run_perf('--op', 'all', '--mode', 'lat', '-s', 64, '-n', 300)
+        self.assertEqual([result['op'] for result in results], OPERATIONS)
+        for result in results:
+            self.assertEqual(result['iterations'], 300)
+            latency = result['latency_us']
+            order = [latency[key] for key in ('min', 'p50', 'p90', 'p99', 'p99.9', 'max')]
+            self.assertEqual(order, sorted(order))
+            self.assertGreater(latency['min'], 0)
+            self.assertTrue(latency['min'] <= latency['avg'] <= latency['max'])
+
+    def test_sizes(self):
+        sizes = [0, 1, 4095, 4096, 4097, 1048576]
+        results = self.run_perf('--op', 'send,write,read', '-s', ','.join(map(str, sizes)),
+                                '-n', 20)
+        self.assertEqual([result['size'] for result in results], 3 * sizes)
+
+    def test_many_queue_pairs_in_both_directions(self):
+        results = self.run_perf('--op', 'all', '-q', 5, '-b', '-s', 3000, '-n', 100)
+        for result in results:
+            self.assertEqual(result['iterations'], 2 * 5 * 100)
+            self.check_rates(result)
+
+    def test_duration(self):
+        for result in self.run_perf('--op', 'write,faa', '-D', 0.3, '-q', 2):
+            self.assertGreaterEqual(result['seconds'], 0.3)
+            self.assertGreater(result['iterations'], 0)
+
+    def test_small_windows(self):
+        for window in (1, 2, 3):
+            with self.subTest(window=window):
+                self.run_perf('--op', 'all', '-t', window, '-n', 100, '-r', 1, '-s', 100)
+
+    def test_inline(self):
+        self.run_perf('--op', 'send,write', '-I', 64, '-s', '64,65', '-n', 200)
+
+    def test_ipv6_and_path_mtu(self):
+        server, client = self.run_pair('rh-perf', client=('--op', 'read', '-m', 1024, '-n', 20),
+                                       family=6)
+        self.assertEqual(client['path_mtu'], 1024)
+
+    def test_path_mtu_is_the_smaller_ends(self):
+        _, client = self.run_pair('rh-perf', server=('--link-mtu', 1500),
+                                  client=('-n', 20, '-s', 4096))
+        self.assertEqual(client['path_mtu'], 1024)
+        server, client = self.start_pair('rh-perf', server=('--link-mtu', 1500),
+                                         client=('-m', 2048))
+        self.assert_failed(client, 'path MTU 1024, not 2048')
+        self.assert_failed(server, 'path MTU')
+
+    def test_loss_duplication_reordering_corruption(self):
+        results = self.run_perf(
+            '--op', 'all', '-s', 10000, '-n', 200, *FAST_RETRY,
+            common=('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%'))
+        self.assertEqual([result['op'] for result in results], OPERATIONS)
+
+    def test_tables(self):
+        server, client = self.start_pair('rh-perf', client=('--op', 'write', '-n', 100))
+        for process in (client, server):
+            self.assert_status(process, 0)
+        lines = client.output().splitlines()
+        header = lines.index(' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   '
+                             'MsgRate[Mpps]')
+        self.assertRegex(lines[header + 1], r'^ 65536 +100 +[\d.]+ +[\d.]+\s+[\d.]+$')
+
+
+class Ends(support.ProgramTest):
+    """What ends a run before its time."""
+
+    def start_endless(self, operation):
+        capture = self.lab.path(self.lab.unique('server') + '.pcapng')
+        server, client = self.start_pair(
+            'rh-perf', server=('--pcap', capture),
+            client=('--op', operation, '-D', 3600, '-s', 4096, '--no-validate'))
+        wait_until(lambda: capture.exists() and capture.stat().st_size > 20000, LIMIT_S,
+                   'packets are captured')
+        return server, client, capture
+
+    def test_signals(self):
+        for number, operation in ((signal.SIGINT, 'send'), (signal.SIGTERM, 'read')):
+            with self.subTest(signal=number):
+                server, client, capture = self.start_endless(operation)
+                server.child.send_signal(number)
+                self.assert_failed(server, f'interrupted by {number.name}')
+                self.assertIn('counters that are not 0', server.messages())
+                self.assertGreater(pcapng_packets(capture), 10)
+                self.assert_failed(client, 'the peer|the link went down|failed')
+
+    def test_killed_peer(self):
+        for victim, operation in (('server', 'write'), ('client', 'send')):
+            with self.subTest(victim=victim):
+                server, client, _ = self.start_endless(operation)
+                killed, other = (server, client) if victim == 'server' else (client, server)
+                killed.child.kill()
+                self.assert_failed(other, 'the peer|the link went down|failed', limit_s=40)
+
+    def test_failure_as_json(self):
+        client = self.run_program('rh-perf', '--device', 'net_null0', '--json', '-p', 1,
+                                  '--connect-timeout', 0.2, 'localhost')
+        self.assert_failed(client, 'no server answers')
+        self.assertRegex(client.output(), r'^\{"error":"no server answers .*"\}|"program":"rh-perf"')
+
+
+if __name__ == '__main__':
+    support.main()

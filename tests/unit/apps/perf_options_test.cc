@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/perf/options.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(PerfOptions, SizesHaveBinaryUnits) {
+  EXPECT_EQ(parse_size("0").value(), 0u);
+  EXPECT_EQ(parse_size("64").value(), 64u);
+  EXPECT_EQ(parse_size("4k").value(), 4096u);
+  EXPECT_EQ(parse_size("8M").value(), 8u << 20);
+  EXPECT_EQ(parse_size("1G").value(), 1u << 30);
+  for (const char* text :
+       {"", "k", "-1", "4x", "4kk", "2G", "1073741825", "99999999999999999999"}) {
+    EXPECT_FALSE(parse_size(text)) << text;
+  }
+}
+
+TEST(PerfOptions, ListsOfOperationsAndSizes) {
+  RawOptions raw;
+  raw.operations = "read,faa";
+  raw.sizes = "1,2k";
+  const auto options = finish_options(raw);
+  ASSERT_TRUE(options);
+  EXPECT_THAT(options->operations, ElementsAre(Operation::read, Operation::faa));
+  EXPECT_THAT(options->sizes, ElementsAre(1u, 2048u));
+  raw.operations = "read,fly";
+  EXPECT_THAT(finish_options(raw).error().message, HasSubstr("fly"));
+  raw.operations = "all";
+  EXPECT_EQ(finish_options(raw)->operations.size(), 5u);
+}
+
+TEST(PerfOptions, TheSweepGoesFrom2BytesTo8Mib) {
+  RawOptions raw;
+  raw.all_sizes = true;
+  const auto options = finish_options(raw);
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->sizes.front(), 2u);
+  EXPECT_EQ(options->sizes.back(), 8u << 20);
+  EXPECT_EQ(options->sizes.size(), 23u);
+}
+
+TEST(PerfOptions, LatencyNeedsSomethingThatArrivesOnOneQueuePair) {
+  RawOptions raw;
+  raw.mode = "lat";
+  raw.operations = "write";
+  raw.sizes = "0";
+  EXPECT_FALSE(finish_options(raw));
+  raw.sizes = "1";
+  EXPECT_TRUE(finish_options(raw));
+  raw.options.qps = 2;
+  EXPECT_FALSE(finish_options(raw));
+  raw.options.qps = 1;
+  raw.options.bidirectional = true;
+  EXPECT_FALSE(finish_options(raw));
+}
+
+TEST(PerfPlan, AtomicsRunOnceWith8Bytes) {
+  Options options;
+  options.operations = {Operation::write, Operation::cas};
+  options.sizes = {1, 2};
+  const auto runs = plan(options);
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[1].size, 2u);
+  EXPECT_EQ(runs[2].operation, Operation::cas);
+  EXPECT_EQ(runs[2].size, 8u);
+}
+
+TEST(PerfPlan, DefaultsArePerftests) {
+  Options options;
+  options.operations = {Operation::send, Operation::read};
+  auto runs = plan(options);
+  EXPECT_EQ(runs[0].size, 65536u);
+  EXPECT_EQ(runs[0].iterations, 5000u);
+  EXPECT_EQ(runs[1].iterations, 1000u);
+  options.kind = RunKind::latency;
+  runs = plan(options);
+  EXPECT_EQ(runs[0].size, 2u);
+  EXPECT_EQ(runs[0].iterations, 1000u);
+}
+
+}  // namespace
+}  // namespace rockhopper::apps::perf

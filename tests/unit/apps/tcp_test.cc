@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/tcp.h"
+
+#include <array>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace rockhopper::apps {
+namespace {
+
+constexpr std::uint32_t kLongMs = 30'000;
+
+/// Counts its turns, and says each time that there is more to do.
+class Busy final : public Background {
+ public:
+  bool turn() override {
+    ++turns;
+    return true;
+  }
+  int turns = 0;
+};
+
+/// Both ends of a connection, made on this thread.
+struct Pair {
+  static Pair make() {
+    NoBackground none;
+    auto listener = TcpListener::open(0);
+    EXPECT_TRUE(listener);
+    auto client = TcpConnection::connect("localhost", listener->port(), kLongMs, none);
+    EXPECT_TRUE(client) << client.error().message;
+    auto server = listener->accept(none);
+    EXPECT_TRUE(server);
+    return {std::move(*client), std::move(*server)};
+  }
+  TcpConnection client;
+  TcpConnection server;
+};
+
+TEST(Tcp, CarriesBytesAndLines) {
+  NoBackground none;
+  Pair pair = Pair::make();
+  ASSERT_TRUE(pair.client.send("12345first\nsecond\n", kLongMs, none));
+  std::array<char, 5> bytes;
+  ASSERT_TRUE(pair.server.receive(bytes, kLongMs, none));
+  EXPECT_EQ(std::string(bytes.data(), bytes.size()), "12345");
+  EXPECT_EQ(pair.server.receive_line(kLongMs, none).value(), "first");
+  EXPECT_EQ(pair.server.receive_line(kLongMs, none).value(), "second");
+  EXPECT_EQ(pair.server.poll_line().value(), std::nullopt);
+}
+
+TEST(Tcp, AClosedPeerIsNoticedAfterWhatItSent) {
+  NoBackground none;
+  Pair pair = Pair::make();
+  ASSERT_TRUE(pair.client.send("last\n", kLongMs, none));
+  { const TcpConnection gone = std::move(pair.client); }
+  EXPECT_EQ(pair.server.receive_line(kLongMs, none).value(), "last");
+  const auto line = pair.server.receive_line(kLongMs, none);
+  ASSERT_FALSE(line);
+  EXPECT_NE(line.error().code, ErrorCode::timeout);
+  EXPECT_TRUE(pair.server.peer_closed());
+}
+
+TEST(Tcp, TheBackgroundGoesOnWhileNothingComes) {
+  Busy busy;
+  Pair pair = Pair::make();
+  std::array<char, 1> byte;
+  const auto received = pair.server.receive(byte, 20, busy);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, ErrorCode::timeout);
+  EXPECT_GT(busy.turns, 10);
+}
+
+TEST(Tcp, AnEndlessLineIsRefused) {
+  NoBackground none;
+  Pair pair = Pair::make();
+  const std::string much(TcpConnection::kLineMax + 100'000, 'x');
+  std::thread sender([&] {
+    NoBackground own;
+    (void)pair.client.send(much, kLongMs, own);
+  });
+  const auto line = pair.server.receive_line(kLongMs, none);
+  ASSERT_FALSE(line);
+  EXPECT_EQ(line.error().code, ErrorCode::io);
+  { const TcpConnection gone = std::move(pair.server); }
+  sender.join();
+}
+
+TEST(Tcp, NoServerAndNoHostAreErrorsWithinTheTime) {
+  NoBackground none;
+  std::uint16_t port = 0;
+  { port = TcpListener::open(0)->port(); }
+  const auto refused = TcpConnection::connect("localhost", port, 100, none);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find(std::to_string(port)), std::string::npos);
+  EXPECT_FALSE(TcpConnection::connect("no host has spaces", 1, 100, none));
+}
+
+}  // namespace
+}  // namespace rockhopper::apps

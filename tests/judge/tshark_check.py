@@ -50,8 +50,13 @@ def _disabled_protocols(tshark: str) -> list[str]:
 def _complaint(fields: list[str]) -> str:
     """What is wrong with one packet; empty when nothing is."""
     _, protocols, opcode, malformed, severities, messages, info = fields
-    if "infiniband" not in protocols.split(":"):
+    names = protocols.split(":")
+    if "infiniband" not in names:
         return f"not dissected as RoCEv2: {protocols}"
+    if "ethertype" in names[names.index("infiniband") :]:
+        # One guess cannot be switched off: payload that begins like an ethertype is taken for a
+        # frame. What follows says nothing about our headers, which have been dissected by then.
+        return ""
     if malformed:
         return f"malformed: {malformed.split(_AGGREGATOR)[0]}"
     experts = zip(severities.split(_AGGREGATOR), messages.split(_AGGREGATOR))

@@ -33,7 +33,8 @@ class Responder:
         self._first: int | None = None
         self._next = 0  # expected PSN
         self._messages = 0  # completed
-        self._ahead = False  # a request beyond the expected PSN was received
+        self._ahead = False  # a request from the expected PSN on was received too early
+        self._too_early = -1  # the highest such PSN; it was dropped and must come again
         self._kept: dict[int, tuple[Frame, Request]] = {}  # out of order, selective repeat only
         self._highest: int | None = None  # PSN of any positive response
         self._unanswered: deque[Request] = deque()  # READ and ATOMIC, accepted
@@ -58,7 +59,7 @@ class Responder:
         elif request.psn < self._next:
             self._duplicate(frame, request)
         else:
-            self._ahead = True
+            self._came_early(request.psn)
             if self._options.selective_repeat:
                 self._kept[request.psn] = (frame, request)
 
@@ -71,7 +72,11 @@ class Responder:
         if request.psn < self._next:
             self._duplicates += request.count
         elif request.psn > self._next:
-            self._ahead = True
+            self._came_early(request.psn)
+
+    def _came_early(self, psn: int) -> None:
+        self._ahead = True
+        self._too_early = max(self._too_early, psn)
 
     def _accept(self, frame: Frame, request: Request) -> None:
         request.messages_before = self._messages
@@ -79,7 +84,8 @@ class Responder:
         request.copies += 1
         self._next = request.end
         self._messages += request.ends_message
-        self._ahead = False
+        # What was dropped behind this request may be asked for as soon as this one is here.
+        self._ahead = self._too_early >= self._next and not self._options.selective_repeat
         self._gap_nak = self._refused = None
         if request.answered:
             self._unanswered.append(request)
@@ -226,7 +232,7 @@ class Responder:
             if late and (late.received_ns or 0) >= frame.time_ns - self._options.race_ns:
                 return  # sent before the request came
         if psn != self._next or not self._ahead:
-            reason = "nothing beyond it was received" if psn == self._next else "wrong PSN"
+            reason = "nothing from it on was received early" if psn == self._next else "wrong PSN"
             self._report.add(
                 "nak-sequence-psn",
                 frame,

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The stage of the interoperability tests: a Soft-RoCE guest, and Rockhopper programs on the host
+that are linked to its NIC by vhost-user. Nothing has a fixed port or path."""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from rxe_guest import errors, links, netem  # noqa: E402
+from rxe_guest.guest import Guest  # noqa: E402
+
+Skip = errors.Skip
+Impairment = netem.Impairment
+
+BUILD = pathlib.Path(os.environ.get('ROCKHOPPER_BUILD', ROOT / 'build/gcc'))
+SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
+CHECKER = ROOT / 'tests/judge/check_capture.py'
+TSHARK = ROOT / 'tests/judge/tshark_check.py'
+
+OUR_ADDRESSES = ('10.42.0.1', 'fd42::1')
+GUEST_ADDRESSES = {4: '10.42.0.2', 6: 'fd42::2'}
+DEADLINE_S = 7200 if SOAK else 300
+
+
+class Process:
+    """A program of the host that is ended with its block; `output` is complete after wait()."""
+
+    def __init__(self, command, folder, name):
+        self.command = [str(word) for word in command]
+        self.out = pathlib.Path(folder, name + '.out')
+        self.err = pathlib.Path(folder, name + '.err')
+        with self.out.open('w') as out, self.err.open('w') as err:
+            self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out,
+                                          stderr=err)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        if self.child.poll() is None:
+            self.child.terminate()
+            try:
+                self.child.wait(10)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+
+    def wait(self):
+        return self.child.wait(DEADLINE_S)
+
+    def said(self):
+        return (f'{" ".join(self.command)}\n{self.out.read_text()[-2000:]}\n'
+                f'{self.err.read_text()[-4000:]}')
+
+    def wait_for(self, found):
+        """Polls `found()` while the program runs; returns its first true value."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.child.poll() is None:
+            if value := found():
+                return value
+            time.sleep(0.02)
+        raise AssertionError(f'did not get ready: {self.said()}')
+
+
+class GuestCommand(threading.Thread):
+    """A command that runs in the guest beside the test."""
+
+    def __init__(self, guest, command):
+        super().__init__(daemon=True)
+        self._guest = guest
+        self._command = command
+        self._output = bytearray()
+        self.result = None
+        self.start()
+
+    def run(self):
+        self.result = self._guest.execute(self._command, stdout=self._output.extend,
+                                          timeout_s=DEADLINE_S)
+
+    def output(self):
+        return bytes(self._output).decode(errors='replace')
+
+    def finish(self):
+        self.join(DEADLINE_S + 30)
+        assert self.result is not None, f'still running: {self._command}'
+        return self.result.status
+
+    def said(self):
+        error = self.result.stderr.decode(errors='replace') if self.result else ''
+        return f'{self._command}\n{self.output()[-2000:]}\n{error[-2000:]}'
+
+
+def listening_port(text):
+    """The port of the line {"listening":PORT}, once it is there."""
+    for line in text.splitlines():
+        if line.startswith('{"listening"'):
+            return json.loads(line)['listening']
+    return None
+
+
+def summary(text):
+    """The last line, which is JSON."""
+    lines = [line for line in text.splitlines() if line.startswith('{')]
+    return json.loads(lines[-1]) if lines else {}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def host_listens(port):
+    """Whether a socket of this host listens on a TCP port, without connecting to it."""
+    return any(_in_listen_state(path, port) for path in ('/proc/net/tcp', '/proc/net/tcp6'))
+
+
+def _in_listen_state(path, port):
+    rows = pathlib.Path(path).read_text().splitlines()[1:]
+    return any(row.split()[1].endswith(f':{port:04X}') and row.split()[3] == '0A' for row in rows)
+
+
+class Lab:
+    """A guest with one rxe device towards the host; host programs come and go."""
+
+    def __init__(self, mtu=4300):
+        self.folder = tempfile.mkdtemp(prefix='rockhopper-interop-')
+        self.mtu = mtu
+        self.socket = os.path.join(self.folder, 'vhost.sock')
+        link = links.Link.parse(f'vhost-user-server={self.socket},mtu={mtu},'
+                                f'ip={GUEST_ADDRESSES[4]}/24,ip={GUEST_ADDRESSES[6]}/64')
+        self._runs = 0
+        try:
+            # QEMU boots once somebody has connected; later programs may come and go.
+            with self.host('tests/interop/rh_rc_peer'):
+                self.guest = Guest.start(f'interop-{os.getpid()}', [link], owner=os.getpid())
+            self.guest.push(BUILD / 'tests/interop/rc_peer', with_libraries=True)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def close(self):
+        self.guest.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def host(self, program, *arguments):
+        """Starts a program on the host's end of the link, its packets captured."""
+        self._runs += 1
+        self.capture = os.path.join(self.folder, f'{self._runs}.pcapng')
+        name = os.path.basename(program)
+        return Process([BUILD / program, '--device', f'eth_vhost0,iface={self.socket},client=1',
+                        '--ip', OUR_ADDRESSES[0] + '/24', '--ip', OUR_ADDRESSES[1] + '/64',
+                        '--link-mtu', self.mtu, '--pcap', self.capture, *arguments],
+                       self.folder, f'{self._runs}-{name}')
+
+    def run_in_guest(self, command):
+        return GuestCommand(self.guest, command)
+
+    def wait_for_guest_listener(self, port):
+        """Returns when a program in the guest listens on a TCP port."""
+        self.guest.check(f'for i in $(seq 600); do grep -q ":{port:04X} .* 0A " /proc/net/tcp '
+                         '/proc/net/tcp6 && exit 0; sleep 0.05; done; exit 1',
+                         what=f'a listener on port {port}')
+
+    def judge(self, *options):
+        """Violations that the independent checker and tshark find in what we sent; "" if none."""
+        endpoints = [word for address in OUR_ADDRESSES for word in ('--endpoint', address)]
+        found = self._check([CHECKER, *endpoints, *options, self.capture])
+        if not SOAK or os.path.getsize(self.capture) < 200 << 20:
+            found += self._check([TSHARK, self.capture])
+        os.unlink(self.capture)
+        return found
+
+    @staticmethod
+    def _check(command):
+        result = subprocess.run([sys.executable, *map(str, command)], text=True,
+                                capture_output=True, check=False, timeout=DEADLINE_S)
+        return '' if result.returncode == 0 else result.stdout[-3000:] + result.stderr[-1000:]

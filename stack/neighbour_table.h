@@ -92,7 +92,7 @@ class NeighbourTable {
     std::size_t operator()(const IpAddress& address) const;
   };
   struct Neighbour : boost::intrusive::list_base_hook<> {
-    Neighbour(NeighbourTable& table, const IpAddress& address);
+    Neighbour(NeighbourTable& owner, const IpAddress& key);
     NeighbourTable& table;
     const IpAddress address;
     rte_ether_addr mac{};

@@ -22,6 +22,18 @@ bool is_bad_source(const IpAddress& address) {
   return address == IpAddress{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 }
 
+// A driver's NONE means: verified, although the packet holds no checksum (a local sender left it
+// out). Its BAD is not believed: it costs little to look.
+bool ip_verified(const rte_mbuf* packet) {
+  const std::uint64_t flags = packet->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+  return flags == RTE_MBUF_F_RX_IP_CKSUM_GOOD || flags == RTE_MBUF_F_RX_IP_CKSUM_NONE;
+}
+
+bool l4_verified(const rte_mbuf* packet) {
+  const std::uint64_t flags = packet->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+  return flags == RTE_MBUF_F_RX_L4_CKSUM_GOOD || flags == RTE_MBUF_F_RX_L4_CKSUM_NONE;
+}
+
 }  // namespace
 
 void Host::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -52,12 +64,9 @@ HostDrop Host::receive_ethernet(Frame& frame, std::uint64_t now_ns) {
   if (const HostDrop reason = check_stations(frame); reason != HostDrop::none) return reason;
   HostDrop reason = HostDrop::ethernet_unknown_type;
   switch (frame.ethernet.ether_type) {
-    case RTE_ETHER_TYPE_IPV4: {
-      const bool checksum_is_good =
-          (frame.packet->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
-      reason = parse_ipv4(frame.l3_bytes(), frame.l3_length(), checksum_is_good, frame.ip);
+    case RTE_ETHER_TYPE_IPV4:
+      reason = parse_ipv4(frame.l3_bytes(), frame.l3_length(), ip_verified(frame.packet), frame.ip);
       return reason == HostDrop::none ? receive_ip(frame, now_ns) : reason;
-    }
     case RTE_ETHER_TYPE_IPV6:
       reason = parse_ipv6(frame.l3_bytes(), frame.l3_length(), frame.ip);
       return reason == HostDrop::none ? receive_ip(frame, now_ns) : reason;
@@ -123,10 +132,7 @@ HostDrop Host::receive_udp(Frame& frame, std::uint64_t now_ns) {
                    [&](const UdpBinding& candidate) { return candidate.port == port; });
   if (binding == udp_bindings_.end()) return HostDrop::udp_no_listener;
   // RoCEv2 sends 0, its ICRC covers the addresses: the case that RFC 6936 allows over IPv6 too.
-  const bool verified =
-      udp.dgram_cksum == 0 ||
-      (frame.packet->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD;
-  if (!verified) {
+  if (udp.dgram_cksum != 0 && !l4_verified(frame.packet)) {
     const std::uint16_t sum =
         add_checksums(pseudo_header_checksum(ip.source, ip.destination, ip.protocol, length),
                       raw_checksum(frame.packet, frame.l4_offset(), length));

@@ -93,6 +93,7 @@ class Requester {
   std::uint32_t next_ssn_ = 1;
   std::uint32_t credit_limit_ssn_ = 0;  ///< 24 bits; requests up to it find a receive request
   bool credits_known_ = false;
+  bool probing_ = false;  ///< the last packet began a message without credits; it is unacknowledged
   bool rnr_waiting_ = false;
   bool implied_nak_done_ = false;  ///< went back for a skipped response; no progress since
   bool unreachable_ = false;

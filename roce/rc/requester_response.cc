@@ -113,6 +113,7 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
   retries_left_ = qp_.attributes_.retry_cnt;
   rnr_retries_left_ = qp_.attributes_.rnr_retry;
   implied_nak_done_ = false;
+  probing_ = false;
   if (rnr_waiting_) {
     rnr_waiting_ = false;
     qp_.engine_.timers_.cancel(rnr_timer_);

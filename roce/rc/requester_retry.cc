@@ -24,6 +24,7 @@ void Requester::reset(wire::Psn first_psn) {
   sent_ahead_ = 0;
   next_ssn_ = 1;
   credits_known_ = false;
+  probing_ = false;
   implied_nak_done_ = false;
   retries_left_ = qp_.attributes_.retry_cnt;
   rnr_retries_left_ = qp_.attributes_.rnr_retry;
@@ -49,6 +50,7 @@ void Requester::go_back() {
   cursor_packet_ = (unacked_psn_.value - front.first_psn.value) & wire::kMask24;
   responses_outstanding_ = 0;
   response_psns_outstanding_ = 0;
+  probing_ = false;
   qp_.engine_.schedule(qp_);
 }
 

@@ -156,10 +156,14 @@ bool Requester::limited(const SendWqe& wqe) const {
   return beyond != 0 && beyond < (1u << 23);
 }
 
-/// End-to-end flow control: without credits one packet at a time still goes, asking for the
-/// acknowledgement that brings new ones.
+/// End-to-end flow control: without credits one packet still goes, asking for the acknowledgement
+/// that brings new ones. A message that has begun goes on once that has come: whether there is a
+/// receive for it is known then, and it may have begun before the credits were used up.
 bool Requester::credit_allows(const SendWqe& wqe) const {
-  return !limited(wqe) || packets_in_flight() == 0;
+  if (!limited(wqe)) {
+    return true;
+  }
+  return cursor_packet_ == 0 ? packets_in_flight() == 0 : !probing_;
 }
 
 /// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
@@ -244,6 +248,7 @@ MemoryStatus Requester::append_payload(PacketBuilder& builder, const SendWqe& wq
 
 void Requester::move_cursor(const SendWqe& wqe) {
   EngineCounters& counters = qp_.engine_.counters_;
+  probing_ = cursor_packet_ == 0 && limited(wqe);
   const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
   const std::uint32_t end = ahead(wqe.first_psn + cursor_packet_) + taken;
   if (end <= sent_ahead_) {

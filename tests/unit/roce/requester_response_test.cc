@@ -356,6 +356,18 @@ TEST(RequesterCredits, Clause9_7_7_2_WithoutCreditsOnePacketGoesAndAsksForAnAck)
   EXPECT_EQ(rig.sent().size(), 2u);
 }
 
+/// The window may end in the middle of a message, whose packets so far ask for no acknowledgement.
+TEST(RequesterCredits, Clause9_7_7_2_MessageThatHasBegunGoesOnWhenCreditsEnd) {
+  Rig rig({}, 3);
+  rig.post_send(1, WrOpcode::rdma_write, 8);
+  rig.post_send(2, WrOpcode::rdma_write_with_imm, 4 * kMtu);
+  EXPECT_EQ(rig.sent().size(), 3u);
+  rig.inject(acknowledge(kPsn, wire::Aeth::ack(0, 1)));
+  const auto more = rig.sent();
+  ASSERT_THAT(more, ElementsAre(IsPacket(Opcode::rc_rdma_write_middle, kPsn + 3)));
+  EXPECT_TRUE(more[0].headers.bth.ack_request);
+}
+
 TEST(RequesterCredits, Clause9_7_7_2_CreditsLimitSendsButNotWrites) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_write, 8);

@@ -38,9 +38,9 @@ struct RcSettings {
   std::uint8_t retry_cnt = 7;
   std::uint8_t rnr_retry = 7;
   std::uint8_t min_rnr_timer = 1;
-  bool expect_failure = false;  ///< the network will break down
-  bool fatal_request = false;   ///< the first channel ends with a request that must fail
+  bool fatal_request = false;  ///< the first channel ends with a request that must fail
   bool nak_may_be_lost = false;
+  bool drain = false;  ///< the queue pairs are drained and resumed now and then
 };
 
 /// One end of a connection.
@@ -133,6 +133,7 @@ class RcChannel {
     std::uint32_t length = 0;
     std::uint32_t target = 0;
     std::uint32_t imm = 0;
+    roce::MemoryKey invalidated{};
     std::vector<std::uint8_t> data;
   };
   struct Receive {

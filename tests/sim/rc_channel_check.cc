@@ -220,15 +220,21 @@ void RcChannel::on_recv_completion(const roce::Completion& completion) {
 void RcChannel::check_received(const Receive& receive, const Expected& expected,
                                const roce::Completion& completion) {
   const bool writes = expected.opcode == WrOpcode::rdma_write_with_imm;
-  const bool has_imm = expected.opcode != WrOpcode::send;
+  const bool has_imm = writes || expected.opcode == WrOpcode::send_with_imm;
+  const bool has_inv = expected.opcode == WrOpcode::send_with_inv;
   if (completion.opcode != (writes ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv)) {
     fail(fmt::format("receive {} completed as {}", received_, to_string(completion.opcode)));
   }
-  if (completion.wc_flags != (has_imm ? std::uint32_t{roce::kWcWithImm} : 0u)) {
+  if (completion.wc_flags !=
+      (has_imm ? roce::kWcWithImm : 0u) + (has_inv ? roce::kWcWithInv : 0u)) {
     fail(fmt::format("receive {} has flags {:#x}", received_, completion.wc_flags));
   }
   if (has_imm && completion.imm_data != expected.imm) {
     fail(fmt::format("receive {} got other immediate data", received_));
+  }
+  if (has_inv && (completion.invalidated_rkey != expected.invalidated ||
+                  !responder_.engine->deregister_memory(expected.invalidated))) {
+    fail(fmt::format("receive {} invalidated another key", received_));
   }
   if (completion.byte_len != expected.length) {
     fail(fmt::format("receive {} of {} bytes completed with byte_len {}", received_,

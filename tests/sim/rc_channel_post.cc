@@ -100,10 +100,22 @@ const RcChannel::Receive* RcChannel::next_receive() const {
 bool RcChannel::build_send(Request& request, roce::SendWr& wr) {
   const Receive* receive = next_receive();
   const std::uint32_t limit = receive != nullptr ? receive->capacity : settings_.max_message;
-  request.opcode = rng_.pick({WrOpcode::send, WrOpcode::send_with_imm});
+  request.opcode = rng_.pick({WrOpcode::send, WrOpcode::send_with_imm, WrOpcode::send,
+                              WrOpcode::send_with_imm, WrOpcode::send_with_inv});
   request.length = draw_length(limit);
   if (!borrow_landing(request, wr)) {
     gather(request, wr);
+  }
+  if (request.opcode == WrOpcode::send_with_inv) {
+    // A key of its own, which lives until the receive reports its end.
+    const auto region = responder_.engine->register_memory(
+        responder_.pd, responder_.memory->actual(target_).data(), 8,
+        roce::kAccessRemoteRead | roce::kAccessRemoteInvalidate);
+    if (!region) {
+      fail(region.error().message);
+      return false;
+    }
+    wr.invalidate_rkey = region->key;
   }
   expect_receive(request, wr);
   expected_.back().data = data_;
@@ -269,6 +281,7 @@ void RcChannel::expect_receive(Request& request, roce::SendWr& wr) {
                        .length = request.length,
                        .target = request.target,
                        .imm = wr.imm_data,
+                       .invalidated = wr.invalidate_rkey,
                        .data = {}});
   ++totals_.receives;
 }

@@ -17,60 +17,6 @@ constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
 constexpr std::uint32_t kMaxSteps = 3'000'000;
 constexpr std::uint32_t kSharedWords = 3;
 
-std::uint8_t pick8(Rng& rng, std::uint32_t low, std::uint32_t high) {
-  return static_cast<std::uint8_t>(rng.between32(low, high));
-}
-
-RcSettings draw_settings(Rng& rng, const RcProfile& profile) {
-  RcSettings s;
-  s.path_mtu = rng.pick({roce::PathMtu::mtu_256, roce::PathMtu::mtu_512, roce::PathMtu::mtu_1024,
-                         roce::PathMtu::mtu_2048, roce::PathMtu::mtu_4096});
-  const std::uint32_t mtu = roce::bytes(s.path_mtu);
-  s.max_message = mtu * rng.between32(1, 6) + rng.between32(0, mtu);
-  s.ops = rng.between32(1, 40);
-  if (profile.long_messages) {
-    s.max_message = 65536 + rng.between32(0, 40000);
-    s.ops = rng.between32(1, 12);
-  }
-  s.target_size = s.max_message + rng.between32(8, 2048);
-  s.send_depth = rng.between32(1, 24);
-  s.recv_depth = rng.between32(1, 24);
-  s.max_send_sge = rng.between32(1, 5);
-  s.max_recv_sge = rng.between32(1, 5);
-  s.max_inline = rng.between32(0, 200);
-  s.sq_sig_all = rng.chance(20);
-  s.signal_percent = rng.pick<unsigned>({0, 20, 50, 100});
-  s.read_percent = rng.pick<unsigned>({0, 10, 30, 60});
-  s.atomic_percent = rng.pick<unsigned>({0, 10, 30});
-  s.late_receive_percent = profile.late_receives ? rng.pick<unsigned>({50, 90, 98}) : 10;
-  s.max_rd_atomic = pick8(rng, 1, 16);
-  s.max_dest_rd_atomic = pick8(rng, s.max_rd_atomic, 16);
-  s.timeout = pick8(rng, profile.timeout_min, profile.timeout_min + 3u);
-  s.min_rnr_timer = pick8(rng, 1, 14);
-  if (profile.lossless && !profile.late_receives) {
-    s.retry_cnt = pick8(rng, 0, 7);
-  }
-  s.expect_failure = profile.ending != Ending::complete;
-  s.fatal_request = profile.ending == Ending::fatal;
-  s.nak_may_be_lost = !profile.lossless;
-  return s;
-}
-
-NetworkConfig network_config(std::uint64_t seed, Rng& rng, const RcProfile& profile,
-                             PoolSet& pools) {
-  NetworkConfig config{.seed = seed, .pools = &pools, .faults = profile.faults};
-  config.ipv6 = rng.chance(40);
-  config.static_neighbours = !profile.resolve_neighbours;
-  config.segment_arrivals = rng.chance(25);
-  config.delay_ns = rng.pick<std::uint64_t>({0, 300, 2'000, 20'000});
-  config.wire_packets = rng.pick<std::uint32_t>({8, 64, 4096});
-  config.max_unacked_packets = rng.pick<std::uint32_t>({1, 2, 7, 32, 128});
-  if (const char* path = std::getenv("ROCKHOPPER_PCAP"); path != nullptr) {
-    config.capture = path;
-  }
-  return config;
-}
-
 /// A connection: two queue pairs, a channel each way.
 struct Connection {
   std::array<Endpoint, 2> ends;
@@ -82,8 +28,9 @@ class RcRun final {
   RcRun(std::uint64_t seed, const RcProfile& profile, PoolSet& pools)
       : rng_(seed),
         profile_(profile),
-        settings_(draw_settings(rng_, profile)),
-        network_(network_config(seed, rng_, profile, pools)) {}
+        settings_(draw_rc_settings(rng_, profile)),
+        network_config_(draw_network_config(seed, rng_, profile, pools)),
+        network_(network_config_) {}
 
   std::string run(RcTotals& totals);
 
@@ -114,8 +61,11 @@ class RcRun final {
 
   void set_up();
   void make_shared_words(unsigned node);
-  void connect(Connection& connection, std::uint32_t number);
-  Cq& make_cq(unsigned node, std::uint32_t capacity);
+  void make_queue_pairs(std::uint32_t count);
+  void connect_all();
+  void connect(Connection& connection);
+  void reconnect();
+  Cq& make_cq(std::uint32_t capacity);
   void bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wire::Psn sq_psn);
 
   bool drive(bool eagerly);
@@ -124,6 +74,8 @@ class RcRun final {
   void dispatch(const roce::Completion& completion);
   void local_atomics();
   void break_network();
+  void drain_and_resume(bool resume_all);
+  [[nodiscard]] std::uint8_t pick_timeout();
   void end_failed_run();
 
   [[nodiscard]] bool finished() const;
@@ -134,6 +86,7 @@ class RcRun final {
   [[nodiscard]] std::string check_end();
   [[nodiscard]] std::string check_counters();
   [[nodiscard]] std::string tear_down();
+  [[nodiscard]] std::uint64_t count_broken();
   void add_totals(RcTotals& totals);
 
   template <typename Action>
@@ -148,6 +101,7 @@ class RcRun final {
   Rng rng_;
   const RcProfile& profile_;
   RcSettings settings_;
+  NetworkConfig network_config_;
   SimNetwork network_;
   std::array<std::unique_ptr<NodeMemory>, 2> memories_;
   std::array<SharedWords, 2> shared_;
@@ -157,9 +111,13 @@ class RcRun final {
   std::uint64_t start_ns_ = network_.now_ns();
   std::uint64_t break_at_ns_ = stack::kNever;
   bool fatal_posted_ = false;
+  bool may_fail_ = profile_.ending != Ending::complete;
+  std::uint32_t next_channel_ = 0;
+  std::uint64_t drains_ = 0;
+  std::uint64_t failed_before_ = 0;  ///< channels that had failed when the queue pairs were reset
 };
 
-RcRun::Cq& RcRun::make_cq(unsigned /*node*/, std::uint32_t capacity) {
+RcRun::Cq& RcRun::make_cq(std::uint32_t capacity) {
   cqs_.push_back(std::make_unique<Cq>(capacity, rng_.chance(30)));
   return *cqs_.back();
 }
@@ -176,25 +134,35 @@ void RcRun::make_shared_words(unsigned node) {
 }
 
 void RcRun::set_up() {
-  const std::uint32_t count = rng_.between32(1, profile_.long_messages ? 2 : 4);
+  const std::uint32_t most = profile_.short_script ? 1 : profile_.long_messages ? 2 : 4;
+  const std::uint32_t count = rng_.between32(1, most);
+  const std::uint32_t phases = profile_.ending == Ending::reconnect ? 2 : 1;
   const std::uint32_t channel_bytes = settings_.max_message * 7 + settings_.target_size + 8192;
-  const bool share_cqs = rng_.chance(50);
   for (unsigned node = 0; node < 2; ++node) {
-    memories_[node] = std::make_unique<NodeMemory>(channel_bytes * count * 2 + 4096);
+    memories_[node] = std::make_unique<NodeMemory>(channel_bytes * count * 2 * phases + 4096);
     pds_[node] = network_.node(node).engine().allocate_pd();
-    if (profile_.ending == Ending::complete) {
+    if (!may_fail_) {
       make_shared_words(node);
     }
   }
+  make_queue_pairs(count);
+  connect_all();
+  if (profile_.ending == Ending::blackhole || profile_.ending == Ending::reconnect) {
+    break_at_ns_ = network_.now_ns() + rng_.between(0, 300'000);
+  }
+}
+
+void RcRun::make_queue_pairs(std::uint32_t count) {
+  const bool share_cqs = rng_.chance(50);
   const std::uint32_t capacity = settings_.send_depth + settings_.recv_depth + 8;
   std::array<Cq*, 2> common{};
   for (std::uint32_t i = 0; i < count; ++i) {
-    auto connection = std::make_unique<Connection>();
+    connections_.push_back(std::make_unique<Connection>());
     for (unsigned node = 0; node < 2; ++node) {
       if (common[node] == nullptr || !share_cqs) {
-        common[node] = &make_cq(node, capacity * (share_cqs ? count : 1));
+        common[node] = &make_cq(capacity * (share_cqs ? count : 1));
       }
-      Cq& recv_cq = share_cqs ? *common[node] : make_cq(node, capacity);
+      Cq& recv_cq = share_cqs ? *common[node] : make_cq(capacity);
       roce::Engine& engine = network_.node(node).engine();
       roce::QueuePair* qp = must(engine.create_qp({.pd = pds_[node],
                                                    .send_cq = common[node]->queue.get(),
@@ -205,29 +173,30 @@ void RcRun::set_up() {
                                                    .max_recv_sge = settings_.max_recv_sge,
                                                    .max_inline_data = settings_.max_inline,
                                                    .sq_sig_all = settings_.sq_sig_all}));
-      connection->ends[node] = {&engine, qp, pds_[node], memories_[node].get()};
+      connections_.back()->ends[node] = {&engine, qp, pds_[node], memories_[node].get()};
     }
-    connect(*connection, i);
-    connections_.push_back(std::move(connection));
   }
-  // The model begins with what is there once all areas exist.
+}
+
+/// Gives every connection its channels, and the model the memory as it is then.
+void RcRun::connect_all() {
+  for (const auto& connection : connections_) {
+    connect(*connection);
+  }
   for (unsigned node = 0; node < 2; ++node) {
     memories_[node]->fill(rng_);
     for (SharedWord& word : shared_[node].words) {
       word.history = AtomicHistory(*word.word);
     }
   }
-  if (profile_.ending == Ending::blackhole) {
-    break_at_ns_ = network_.now_ns() + rng_.between(0, 300'000);
-  }
 }
 
-void RcRun::connect(Connection& connection, std::uint32_t number) {
+void RcRun::connect(Connection& connection) {
   for (unsigned node = 0; node < 2; ++node) {
     connection.channels[node] =
-        std::make_unique<RcChannel>(settings_, number * 2 + node, connection.ends[node],
+        std::make_unique<RcChannel>(settings_, next_channel_++, connection.ends[node],
                                     connection.ends[1 - node], shared_[1 - node], rng_);
-    if (profile_.ending != Ending::complete) {
+    if (may_fail_) {
       connection.channels[node]->allow_failure();
     }
   }
@@ -300,6 +269,9 @@ bool RcRun::drive(bool eagerly) {
   }
   local_atomics();
   break_network();
+  if (settings_.drain) {
+    drain_and_resume(eagerly);
+  }
   return did;
 }
 
@@ -359,9 +331,35 @@ void RcRun::local_atomics() {
 
 void RcRun::break_network() {
   if (network_.now_ns() >= break_at_ns_) {
-    network_.cut();
+    network_.cut(true);
     break_at_ns_ = stack::kNever;
   }
+}
+
+/// Takes queue pairs to SQD at random, and back once they are drained.
+void RcRun::drain_and_resume(bool resume_all) {
+  for (const auto& connection : connections_) {
+    for (const Endpoint& end : connection->ends) {
+      roce::QpAttributes a;
+      if (end.qp->state() == QpState::rts && !resume_all && rng_.chance(1)) {
+        a.qp_state = QpState::sqd;
+        must(end.qp->modify(a, roce::kQpState));
+        ++drains_;
+      } else if (end.qp->state() == QpState::sqd && !end.qp->query().sq_draining &&
+                 (resume_all || rng_.chance(20))) {
+        // Drained is when attributes may change.
+        a.qp_state = QpState::sqd;
+        a.timeout = pick_timeout();
+        must(end.qp->modify(a, roce::kQpState | roce::kQpTimeout));
+        a.qp_state = QpState::rts;
+        must(end.qp->modify(a, roce::kQpState));
+      }
+    }
+  }
+}
+
+std::uint8_t RcRun::pick_timeout() {
+  return static_cast<std::uint8_t>(rng_.between32(settings_.timeout, settings_.timeout + 2u));
 }
 
 bool RcRun::finished() const {
@@ -374,13 +372,11 @@ bool RcRun::finished() const {
       broken = broken || channel->broken();
     }
   }
-  switch (profile_.ending) {
-    case Ending::complete:
-      return done;
-    case Ending::fatal:
-      return fatal_done || (done && settings_.send_depth < 4);
-    case Ending::blackhole:
-      break;
+  if (!may_fail_) {
+    return done;
+  }
+  if (profile_.ending == Ending::fatal) {
+    return fatal_done || (done && settings_.send_depth < 4);
   }
   return broken || done;
 }
@@ -448,14 +444,15 @@ bool RcRun::come_to_rest() {
 }
 
 std::string RcRun::check_end() {
-  if (profile_.ending != Ending::complete) {
+  drain_and_resume(true);
+  if (may_fail_) {
     end_failed_run();
   }
   if (!come_to_rest()) {
     return "the network does not come to rest";
   }
   for_each_channel([](RcChannel& channel) { channel.accept_unknown(); });
-  if (poll_completions() && profile_.ending == Ending::complete) {
+  if (poll_completions() && !may_fail_) {
     return "completions after the last one";
   }
   if (std::string error = first_error(); !error.empty()) {
@@ -464,12 +461,11 @@ std::string RcRun::check_end() {
   for (const auto& connection : connections_) {
     for (const auto& channel : connection->channels) {
       const roce::QueuePair& qp = *channel->requester().qp;
-      if (profile_.ending == Ending::complete &&
-          (qp.state() != QpState::rts || qp.send_queue_depth() != 0)) {
+      if (!may_fail_ && (qp.state() != QpState::rts || qp.send_queue_depth() != 0)) {
         return fmt::format("QP in {} with {} requests at the end", to_string(qp.state()),
                            qp.send_queue_depth());
       }
-      if (profile_.ending != Ending::complete && channel->outstanding() != 0) {
+      if (may_fail_ && channel->outstanding() != 0) {
         return "requests or receives without a completion" + progress();
       }
     }
@@ -492,7 +488,28 @@ std::string RcRun::check_end() {
   return {};
 }
 
+/// The same queue pairs, from RESET on, with other PSNs: nothing of the failed connections may
+/// be left in them.
+void RcRun::reconnect() {
+  network_.cut(false);
+  break_at_ns_ = stack::kNever;
+  roce::QpAttributes reset;
+  reset.qp_state = QpState::reset;
+  for_each_channel(
+      [&](RcChannel& channel) { must(channel.requester().qp->modify(reset, roce::kQpState)); });
+  may_fail_ = false;
+  failed_before_ = count_broken();
+  connect_all();
+}
+
 std::string RcRun::check_counters() {
+  // What waits for mbufs or room must be asked again; without delay so must what is held back.
+  const bool enough = !profile_.scarce_mbufs && network_config_.wire_packets >= 4096 &&
+                      network_config_.delay_ns > 0;
+  if (enough && network_.busy_deadlines() != 0) {
+    return fmt::format("an idle engine asked {} times to be called at once",
+                       network_.busy_deadlines());
+  }
   for (unsigned node = 0; node < 2; ++node) {
     const roce::EngineCounters& self = network_.node(node).engine().counters();
     const roce::EngineCounters& peer = network_.node(1 - node).engine().counters();
@@ -553,18 +570,27 @@ std::string RcRun::tear_down() {
   return come_to_rest() ? std::string() : "deadlines are left behind queue pairs";
 }
 
+std::uint64_t RcRun::count_broken() {
+  std::uint64_t count = 0;
+  for_each_channel([&count](RcChannel& channel) { count += channel.broken() ? 1 : 0; });
+  return count;
+}
+
 void RcRun::add_totals(RcTotals& totals) {
   ++totals.runs;
+  totals.drains += drains_;
   totals.virtual_ns += network_.now_ns() - start_ns_;
   for_each_channel([&](RcChannel& channel) {
     const ChannelTotals& t = channel.totals();
     totals.requests += t.sends + t.writes + t.reads + t.atomics;
     totals.bytes += t.bytes;
-    totals.failed_connections += channel.broken() ? 1 : 0;
   });
+  totals.failed_connections += failed_before_ + count_broken();
   for (unsigned node = 0; node < 2; ++node) {
     const roce::EngineCounters& c = network_.node(node).engine().counters();
     totals.packets += c.sent_pkts.value();
+    totals.no_mbuf += c.tx_no_mbuf.value();
+    totals.last_offered[node] = network_.node(node).offered();
     totals.retransmitted += c.retransmitted_pkts.value();
     totals.duplicates += c.duplicate_request.value();
     totals.out_of_sequence += c.out_of_seq_request.value();
@@ -582,6 +608,11 @@ std::string RcRun::run(RcTotals& totals) {
   std::string error = work();
   if (error.empty()) {
     error = check_end();
+  }
+  if (error.empty() && profile_.ending == Ending::reconnect) {
+    reconnect();
+    error = work();
+    error = error.empty() ? check_end() : error;
   }
   if (error.empty() && profile_.ending == Ending::complete) {
     error = check_counters();

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ enum class Ending : std::uint8_t {
   complete,   ///< every request succeeds
   fatal,      ///< the last request of the first channel is one that must fail
   blackhole,  ///< from some moment on nothing arrives any more
+  reconnect,  ///< the same, but then the queue pairs are reset and connected once more
 };
 
 /// A family of runs; everything else is drawn from the seed.
@@ -27,6 +29,8 @@ struct RcProfile {
   bool late_receives = false;  ///< receives often come after the messages
   bool resolve_neighbours = false;
   bool long_messages = false;
+  bool short_script = false;     ///< few requests on one connection
+  bool scarce_mbufs = false;     ///< the pools are too small for what could be under way
   std::uint8_t timeout_min = 7;  ///< local ACK timeout code, above the network's round trip
 };
 
@@ -45,8 +49,16 @@ struct RcTotals {
   std::uint64_t bad_icrc = 0;
   std::uint64_t lost = 0;
   std::uint64_t failed_connections = 0;
+  std::uint64_t drains = 0;
+  std::uint64_t no_mbuf = 0;
   std::uint64_t virtual_ns = 0;
+  /// RoCEv2 packets that each node was to send in the last run.
+  std::array<std::uint64_t, 2> last_offered{};
 };
+
+[[nodiscard]] RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile);
+[[nodiscard]] NetworkConfig draw_network_config(std::uint64_t seed, Rng& rng,
+                                                const RcProfile& profile, PoolSet& pools);
 
 /// One run from one seed. Returns an empty text when all checks held, else what did not.
 [[nodiscard]] std::string run_rc(std::uint64_t seed, const RcProfile& profile, PoolSet& pools,

@@ -24,13 +24,19 @@ std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
 
 PoolSet& pools() {
   // Never freed: the EAL ends before static objects do.
-  static auto* const set = new PoolSet(8191, 4096 + 256);
+  static auto* const set = new PoolSet(4095, 4096 + 256, 8191);
   return *set;
 }
 
 /// The same packets in chains of small mbufs, on the way out and in.
 PoolSet& small_pools() {
-  static auto* const set = new PoolSet(32767, 192);
+  static auto* const set = new PoolSet(16383, 192, 32767);
+  return *set;
+}
+
+/// Less than what is under way at times.
+PoolSet& scarce_pools() {
+  static auto* const set = new PoolSet(24, 4096 + 256, 4095);
   return *set;
 }
 
@@ -38,11 +44,12 @@ void report(const RcProfile& profile, const RcTotals& t, double seconds) {
   std::printf("%s: %" PRIu64 " runs in %.1f s, %" PRIu64 " requests, %" PRIu64 " MB, %" PRIu64
               " packets; lost %" PRIu64 ", sent again %" PRIu64 ", duplicates %" PRIu64
               ", out of sequence %" PRIu64 ", timeouts %" PRIu64 ", implied NAKs %" PRIu64
-              ", RNR NAKs %" PRIu64 ", bad ICRC %" PRIu64 ", failed %" PRIu64 ", virtual %" PRIu64
-              " s\n",
+              ", RNR NAKs %" PRIu64 ", bad ICRC %" PRIu64 ", failed %" PRIu64 ", drains %" PRIu64
+              ", no mbuf %" PRIu64 ", virtual %" PRIu64 " s\n",
               profile.name, t.runs, seconds, t.requests, t.bytes >> 20, t.packets, t.lost,
               t.retransmitted, t.duplicates, t.out_of_sequence, t.timeouts, t.implied_naks,
-              t.rnr_naks, t.bad_icrc, t.failed_connections, t.virtual_ns / 1'000'000'000);
+              t.rnr_naks, t.bad_icrc, t.failed_connections, t.drains, t.no_mbuf,
+              t.virtual_ns / 1'000'000'000);
 }
 
 /// Runs the profile from many seeds, or from the one of ROCKHOPPER_SEED. `share` is the profile's
@@ -262,6 +269,49 @@ TEST(RcSimulation, BlackHoleEndsInFlushes) {
   const auto totals =
       run_seeds({.name = "black hole", .ending = Ending::blackhole, .timeout_min = 7}, 40);
   EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, QueuePairsAreUsedAgainAfterAFailure) {
+  const auto totals = run_seeds({.name = "reset and reconnect", .ending = Ending::reconnect}, 40);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, ScarceMbufs) {
+  const auto totals = run_seeds(
+      {.name = "24 mbufs", .faults{.rates{.loss = 0.005}}, .scarce_mbufs = true, .timeout_min = 9},
+      20, scarce_pools());
+  EXPECT_MET(no_mbuf);
+}
+
+/// Short scripts, each run again with every single packet lost once, and with pairs of packets.
+TEST(RcSimulation, EverySinglePacketLost) {
+  const std::uint64_t scripts =
+      std::max<std::uint64_t>(1, environment_number("ROCKHOPPER_SEEDS", 20'000) / 400);
+  RcTotals totals;
+  std::uint64_t runs = 0;
+  for (std::uint64_t seed = 1; seed <= scripts && !HasFailure(); ++seed) {
+    RcProfile profile{.name = "single losses", .short_script = true};
+    ASSERT_EQ(run_rc(seed, profile, pools(), totals), "") << "seed " << seed << ", no loss";
+    std::vector<std::pair<unsigned, std::uint64_t>> packets;
+    for (unsigned node = 0; node < 2; ++node) {
+      for (std::uint64_t number = 0; number < totals.last_offered[node]; ++number) {
+        packets.emplace_back(node, number);
+      }
+    }
+    for (std::size_t i = 0; i < packets.size() && !HasFailure(); ++i) {
+      // The packet alone, then with each of the next few, which repeat or answer it.
+      for (std::size_t j = i; j < std::min(packets.size(), i + 5); ++j) {
+        profile.faults.dropped_packets = {packets[i], packets[j]};
+        ASSERT_EQ(run_rc(seed, profile, pools(), totals), "")
+            << "seed " << seed << ", lost packets (node, number): (" << packets[i].first << ", "
+            << packets[i].second << ") (" << packets[j].first << ", " << packets[j].second << ")";
+        ++runs;
+      }
+    }
+  }
+  report({.name = "single losses"}, totals, 0);
+  EXPECT_GT(runs, scripts);
+  EXPECT_GT(totals.timeouts, 0u);
 }
 
 }  // namespace

@@ -42,14 +42,15 @@ std::uint16_t SelectiveDrop::tx_burst(rte_mbuf** packets, std::uint16_t count,
   // One at a time: what the inner link refuses stays the caller's, and keeps its place.
   for (std::uint16_t i = 0; i < count; ++i) {
     const std::optional<std::uint8_t> opcode = roce_opcode(packets[i]);
-    if (cut_ || (opcode && opcodes_.contains(*opcode) && rng_.chance(percent_))) {
+    const bool lost = cut_ || (opcode && (numbers_.contains(offered_) ||
+                                          (opcodes_.contains(*opcode) && rng_.chance(percent_))));
+    if (lost) {
       rte_pktmbuf_free(packets[i]);
       ++dropped_;
-      continue;
-    }
-    if (inner_.tx_burst(&packets[i], 1, now_ns) == 0) {
+    } else if (inner_.tx_burst(&packets[i], 1, now_ns) == 0) {
       return i;
     }
+    offered_ += opcode ? 1 : 0;
   }
   return count;
 }

@@ -11,15 +11,20 @@
 
 namespace rockhopper::sim {
 
-/// Loses some of the sent RoCEv2 packets whose opcode is in a set: "only acknowledgements", "only
-/// the last packet of messages". The protocol then meets one kind of loss far more often than a
-/// uniform loss would show it.
+/// Loses some of the sent RoCEv2 packets: of those whose opcode is in a set ("only
+/// acknowledgements", "only the last packet of messages") a percentage, so that the protocol meets
+/// one kind of loss far more often than a uniform loss would show it; and single ones by their
+/// number.
 class SelectiveDrop final : public stack::Link {
  public:
   /// `inner` is not owned.
   SelectiveDrop(stack::Link& inner, std::uint64_t seed, std::set<std::uint8_t> opcodes,
-                unsigned percent)
-      : inner_(inner), rng_(seed), opcodes_(std::move(opcodes)), percent_(percent) {}
+                unsigned percent, std::set<std::uint64_t> numbers)
+      : inner_(inner),
+        rng_(seed),
+        opcodes_(std::move(opcodes)),
+        percent_(percent),
+        numbers_(std::move(numbers)) {}
 
   [[nodiscard]] std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t now_ns) override {
@@ -33,8 +38,10 @@ class SelectiveDrop final : public stack::Link {
   [[nodiscard]] rte_ether_addr mac() const override { return inner_.mac(); }
   [[nodiscard]] std::uint16_t mtu() const override { return inner_.mtu(); }
 
-  /// From now on nothing that is sent arrives.
-  void cut() { cut_ = true; }
+  /// While true, nothing that is sent arrives.
+  void cut(bool cut) { cut_ = cut; }
+  /// RoCEv2 packets that were to be sent.
+  [[nodiscard]] std::uint64_t offered() const { return offered_; }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -42,6 +49,8 @@ class SelectiveDrop final : public stack::Link {
   Rng rng_;
   std::set<std::uint8_t> opcodes_;
   unsigned percent_;
+  std::set<std::uint64_t> numbers_;
+  std::uint64_t offered_ = 0;
   bool cut_ = false;
   std::uint64_t dropped_ = 0;
 };

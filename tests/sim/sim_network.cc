@@ -13,11 +13,10 @@ constexpr std::uint64_t kStart_ns = 1'000'000'000;  // not 0: a run must not dep
 constexpr std::uint64_t kBusyStep_ns = 1'000;
 
 stack::sim::WireConfig wire_config(const NetworkConfig& config) {
-  // Both ends copy into the first pool: which pool an arriving packet is from matters to nobody.
   return {.delay_ns = config.delay_ns,
           .queue_packets = config.wire_packets,
           .mtu = 9000,
-          .pool = config.pools->node(1),
+          .pool = config.pools->arriving(),
           .segment_seed = config.segment_arrivals ? config.seed | 1 : 0};
 }
 
@@ -37,10 +36,16 @@ void die(const std::string& text) {
   std::abort();
 }
 
-PoolSet::PoolSet(std::uint32_t mbufs, std::uint16_t data_room) {
-  for (stack::MbufPool& pool : pools_) {
-    pool = must(stack::MbufPool::create({.size = mbufs, .cache = 32, .data_room = data_room}));
+PoolSet::PoolSet(std::uint32_t mbufs, std::uint16_t data_room, std::uint32_t arriving_mbufs) {
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    const bool arriving = i == pools_.size() - 1;
+    pools_[i] = must(stack::MbufPool::create(
+        {.size = arriving ? arriving_mbufs : mbufs, .cache = 0, .data_room = data_room}));
   }
+}
+
+std::uint32_t PoolSet::in_use() const {
+  return pools_[0].in_use() + pools_[1].in_use() + pools_[2].in_use();
 }
 
 SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Wire& wire,
@@ -54,9 +59,15 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Wire& 
   }
   stack::FaultConfig faults{.tx = config.faults.rates, .seed = config.seed * 2 + index};
   faults_ = std::make_unique<stack::FaultInjector>(*link, pool, faults);
-  selective_ =
-      std::make_unique<SelectiveDrop>(*faults_, config.seed * 2 + index,
-                                      config.faults.dropped_opcodes, config.faults.dropped_percent);
+  std::set<std::uint64_t> numbers;
+  for (const auto& [node, number] : config.faults.dropped_packets) {
+    if (node == index) {
+      numbers.insert(number);
+    }
+  }
+  selective_ = std::make_unique<SelectiveDrop>(*faults_, config.seed * 2 + index,
+                                               config.faults.dropped_opcodes,
+                                               config.faults.dropped_percent, std::move(numbers));
   host_ = must(stack::Host::create({.mac = wire.end(index).mac(),
                                     .mtu = wire.end(index).mtu(),
                                     .packet_pool = pool,
@@ -109,9 +120,9 @@ bool SimNetwork::advance(std::uint64_t limit_ns) {
   return true;
 }
 
-void SimNetwork::cut() {
+void SimNetwork::cut(bool cut) {
   for (const auto& node : nodes_) {
-    node->cut();
+    node->cut(cut);
   }
 }
 

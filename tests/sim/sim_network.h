@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "roce/engine.h"
@@ -22,16 +23,17 @@
 
 namespace rockhopper::sim {
 
-/// Mbuf pools that outlive the runs, since making one takes longer than most runs. A pool serves
-/// one node for sending and receiving.
+/// Mbuf pools that outlive the runs, since making one takes longer than most runs: one a node for
+/// what it sends, one for what arrives anywhere.
 class PoolSet {
  public:
-  PoolSet(std::uint32_t mbufs, std::uint16_t data_room);
+  PoolSet(std::uint32_t mbufs, std::uint16_t data_room, std::uint32_t arriving_mbufs);
   [[nodiscard]] rte_mempool* node(unsigned index) { return pools_.at(index).get(); }
-  [[nodiscard]] std::uint32_t in_use() const { return pools_[0].in_use() + pools_[1].in_use(); }
+  [[nodiscard]] rte_mempool* arriving() { return pools_[2].get(); }
+  [[nodiscard]] std::uint32_t in_use() const;
 
  private:
-  std::array<stack::MbufPool, 2> pools_;
+  std::array<stack::MbufPool, 3> pools_;
 };
 
 /// What a run does to its packets.
@@ -39,6 +41,8 @@ struct NetworkFaults {
   stack::FaultRates rates;                 ///< of what each node sends
   std::set<std::uint8_t> dropped_opcodes;  ///< lost besides, in `dropped_percent` of 100 cases
   unsigned dropped_percent = 0;
+  /// Lost besides: the nth packet that a node sends, from 0, as (node, n).
+  std::set<std::pair<unsigned, std::uint64_t>> dropped_packets;
 };
 
 struct NetworkConfig {
@@ -67,7 +71,8 @@ class SimNode {
   [[nodiscard]] const stack::IpAddress& address() const { return address_; }
   [[nodiscard]] const stack::FaultInjector& faults() const { return *faults_; }
   [[nodiscard]] std::uint64_t selectively_dropped() const { return selective_->dropped(); }
-  void cut() { selective_->cut(); }
+  [[nodiscard]] std::uint64_t offered() const { return selective_->offered(); }
+  void cut(bool cut) { selective_->cut(cut); }
 
  private:
   stack::IpAddress address_;
@@ -97,8 +102,8 @@ class SimNetwork {
   bool run_to_rest(std::uint64_t limit_ns);
   /// The earliest deadline of both nodes; kNever at rest.
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
-  /// From now on nothing arrives anywhere.
-  void cut();
+  /// From now on nothing arrives anywhere, until false.
+  void cut(bool cut);
   /// Times that an idle node asked to be called at once: it would keep a processor busy.
   [[nodiscard]] std::uint64_t busy_deadlines() const { return busy_deadlines_; }
 

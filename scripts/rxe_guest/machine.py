@@ -31,6 +31,7 @@ from .image import find_program
 OOB_MAC = "52:54:00:0b:00:01"
 AGENT_PORT = 2222
 _PR_SET_PDEATHSIG = 1
+_FOLDER_CHECK_S = 5.0
 _UNIX_PATH_MAX = 107
 
 
@@ -299,8 +300,7 @@ class Machine:
             with subprocess.Popen(self._qemu_command(), stdin=0, stdout=2, stderr=2,
                                   preexec_fn=_die_with_parent) as qemu:
                 ended = os.pidfd_open(qemu.pid)
-                waited = [ended, wake_read] + ([owner] if owner is not None else [])
-                select.select(waited, [], [], self._lifetime_s or None)
+                self._wait([ended, wake_read] + ([owner] if owner is not None else []))
                 qemu.kill()
         finally:
             for link in self.links:
@@ -308,6 +308,14 @@ class Machine:
                     with contextlib.suppress(OSError):
                         os.unlink(self._directory.parent / f"{link.target}-to-{self.name}")
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+    def _wait(self, descriptors):
+        """Until one of them is readable, the lifetime is over, or somebody removed our folder."""
+        end = time.monotonic() + (self._lifetime_s or float("inf"))
+        while self._directory.exists() and (left := end - time.monotonic()) > 0:
+            if select.select(descriptors, [], [], min(left, _FOLDER_CHECK_S))[0]:
+                return
 
 
 def _die_with_parent():

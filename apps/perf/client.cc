@@ -23,6 +23,13 @@ Expected<void> Client::run() {
 }
 
 Expected<void> Client::connect() {
+  auto connection = TcpConnection::connect(
+      options_.host, options_.port,
+      static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), pump_);
+  if (!connection) return tl::make_unexpected(connection.error());
+  channel_.emplace(std::move(*connection), pump_);
+  if (auto up = backend_.wait_for_link(); !up) return up;
+
   agreement_.qps = options_.qps;
   agreement_.window = options_.window;
   agreement_.receive_depth = options_.receive_depth;
@@ -39,13 +46,6 @@ Expected<void> Client::connect() {
   auto layout = Layout::make(agreement_);
   if (!layout) return tl::make_unexpected(layout.error());
   layout_ = *layout;
-
-  auto connection = TcpConnection::connect(
-      options_.host, options_.port,
-      static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), pump_);
-  if (!connection) return tl::make_unexpected(connection.error());
-  channel_.emplace(std::move(*connection), pump_);
-  if (auto up = backend_.wait_for_link(); !up) return up;
   return greet();
 }
 

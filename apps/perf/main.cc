@@ -38,7 +38,9 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
                                                 const std::optional<EndpointConfig>& config,
                                                 const stack::Arguments& arguments) {
   if (options.backend == BackendKind::verbs) {
-    auto backend = VerbsBackend::open(options.device, options.gid_index);
+    auto backend =
+        VerbsBackend::open(options.device, options.gid_index,
+                           static_cast<std::uint32_t>(options.endpoint.connect_timeout_s * 1000));
     if (!backend) return tl::make_unexpected(backend.error());
     return std::move(*backend);
   }

@@ -6,11 +6,15 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 #include <sched.h>
 
+#include "apps/common/signals.h"
+#include "apps/common/steady_clock.h"
 #include "roce/random.h"
 #include "roce/wire/psn.h"
 
@@ -82,19 +86,17 @@ int rank(const stack::IpAddress& gid, std::optional<bool> ipv4) {
 }  // namespace
 
 Expected<std::unique_ptr<VerbsBackend>> VerbsBackend::open(const std::string& device,
-                                                           std::optional<unsigned> gid_index) {
+                                                           std::optional<unsigned> gid_index,
+                                                           std::uint32_t connect_timeout_ms) {
   auto context = open_device(device);
   if (!context) return tl::make_unexpected(context.error());
   std::unique_ptr<VerbsBackend> backend(new VerbsBackend);
   backend->context_.reset(*context);
   backend->gid_index_ = gid_index;
+  backend->connect_timeout_ms_ = connect_timeout_ms;
   if (ibv_query_port(*context, kPort, &backend->port_) != 0 ||
       ibv_query_device(*context, &backend->device_) != 0) {
     return fail(ErrorCode::io, "RDMA device {} tells no attributes", backend->name());
-  }
-  if (backend->port_.state != IBV_PORT_ACTIVE) {
-    return fail(ErrorCode::io, "port 1 of RDMA device {} is {}", backend->name(),
-                ibv_port_state_str(backend->port_.state));
   }
   return backend;
 }
@@ -110,7 +112,21 @@ std::uint16_t VerbsBackend::outstanding_reads_max() const {
       std::clamp(std::min(device_.max_qp_rd_atom, device_.max_qp_init_rd_atom), 0, 255));
 }
 
-Expected<void> VerbsBackend::wait_for_link() { return {}; }
+Expected<void> VerbsBackend::wait_for_link() {
+  const std::uint64_t deadline_ns = steady_now_ns() + connect_timeout_ms_ * kNsPerMs;
+  while (port_.state != IBV_PORT_ACTIVE) {
+    if (stop_requested()) return tl::make_unexpected(interrupted());
+    if (steady_now_ns() >= deadline_ns) {
+      return fail(ErrorCode::timeout, "port 1 of {} is still {}", name(),
+                  ibv_port_state_str(port_.state));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (ibv_query_port(context_.get(), kPort, &port_) != 0) {
+      return fail(ErrorCode::io, "{} tells no attributes", name());
+    }
+  }
+  return {};
+}
 
 Expected<void> VerbsBackend::choose_gid(std::optional<bool> ipv4) {
   if (gid_index_) {

@@ -18,8 +18,10 @@ class VerbsBackend final : public Backend {
  public:
   /// `device`: its name; empty: the first. `gid_index`: in its GID table; none: the first RoCEv2
   /// entry of the peer's family, else IPv4 before IPv6, link-local ones last.
+  /// `connect_timeout_ms`: how long the port may take to become active.
   [[nodiscard]] static Expected<std::unique_ptr<VerbsBackend>> open(
-      const std::string& device, std::optional<unsigned> gid_index);
+      const std::string& device, std::optional<unsigned> gid_index,
+      std::uint32_t connect_timeout_ms);
 
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] std::uint32_t path_mtu_max() const override;
@@ -67,6 +69,7 @@ class VerbsBackend final : public Backend {
   std::uint32_t remote_key_ = 0;
   std::uint32_t inline_bytes_ = 0;
   std::uint32_t idle_polls_ = 0;
+  std::uint32_t connect_timeout_ms_ = 0;
 };
 
 }  // namespace rockhopper::apps::perf

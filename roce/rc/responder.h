@@ -59,7 +59,7 @@ class Responder {
     std::uint64_t va = 0;
     std::uint64_t original = 0;  ///< atomics: the value before
   };
-  enum class Reply : std::uint8_t { none, ack, nak };
+  enum class Reply : std::uint8_t { none, ack, repeated_ack, nak };
   enum class Message : std::uint8_t { none, send, write };
 
   // responder_request.cc
@@ -86,12 +86,14 @@ class Responder {
   [[nodiscard]] Resource* find_resource(wire::Psn psn);
 
   // responder_reply.cc
-  void acknowledge();
+  void acknowledge(Reply kind = Reply::ack);
   void refuse(wire::NakCode code, const RxPacket& packet);
   void rnr_nak(const RxPacket& packet);
   void fail_receive(WcStatus status);
   [[nodiscard]] rte_mbuf* next_reply();
   [[nodiscard]] wire::Psn acknowledged_psn();
+  [[nodiscard]] bool is_needless_ack();
+  void note_reply(wire::Psn psn);
   void skip_answered();
   [[nodiscard]] bool is_stale_repetition(const Resource& owing) const;
   [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
@@ -118,6 +120,7 @@ class Responder {
   std::uint64_t resource_pending_ = 0;  ///< the oldest that owes something
   std::uint64_t resource_tail_ = 0;
 
+  wire::Psn replied_psn_;  ///< the last that an answer has acknowledged
   Reply reply_ = Reply::none;
   std::uint8_t nak_syndrome_ = 0;
   wire::Psn last_dropped_psn_;    ///< of the last packet that was ahead of expected_psn_

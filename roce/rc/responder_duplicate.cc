@@ -22,7 +22,7 @@ void Responder::on_duplicate(const RxPacket& packet) {
     default:
       // SENDs and WRITEs are not executed again; the ACK that was lost is.
       drop(DropReason::duplicate_request, packet);
-      acknowledge();
+      acknowledge(Reply::repeated_ack);
       break;
   }
 }

@@ -19,6 +19,7 @@ void Responder::reset(wire::Psn first_psn) {
   msn_ = 0;
   message_ = Message::none;
   resource_head_ = resource_pending_ = resource_tail_ = 0;
+  replied_psn_ = first_psn - 1;
   reply_ = Reply::none;
   nak_outstanding_ = false;
   rnr_outstanding_ = false;
@@ -67,8 +68,12 @@ rte_mbuf* Responder::next_reply() {
     }
     ++owing.next;
     owing.sent = std::max(owing.sent, owing.next);
+    note_reply(owing.first_psn + (owing.next - 1));
     skip_answered();
     return packet;
+  }
+  if (is_needless_ack()) {
+    reply_ = Reply::none;
   }
   if (reply_ == Reply::none) {
     return nullptr;
@@ -80,6 +85,7 @@ rte_mbuf* Responder::next_reply() {
     if (!nak) {
       qp_.engine_.counters_.send_ack.add();
       out_of_credits_ = ack_syndrome() == wire::Aeth::ack(0, 0).syndrome;
+      note_reply(acknowledged_psn());
     }
     reply_ = Reply::none;
   }
@@ -100,6 +106,17 @@ wire::Psn Responder::acknowledged_psn() {
     psn = resource.first_psn - 1;
   }
   return psn;
+}
+
+/// A READ response or atomic acknowledgement that has left says more than this ACK would.
+bool Responder::is_needless_ack() {
+  return reply_ == Reply::ack && distance(replied_psn_, acknowledged_psn()) < 0;
+}
+
+void Responder::note_reply(wire::Psn psn) {
+  if (distance(replied_psn_, psn) > 0) {
+    replied_psn_ = psn;
+  }
 }
 
 /// A late copy of a READ that was answered when its region still existed. The requester has its
@@ -130,13 +147,11 @@ void Responder::on_unreachable() {
 }
 
 /// The ACK leaves with the next burst; one covers all that is executed by then.
-void Responder::acknowledge() {
-  if (reply_ == Reply::ack) {
+void Responder::acknowledge(Reply kind) {
+  if (reply_ == Reply::ack || reply_ == Reply::repeated_ack) {
     qp_.engine_.counters_.ack_deferred.add();
   }
-  if (reply_ == Reply::none) {
-    reply_ = Reply::ack;
-  }
+  reply_ = std::max(reply_, kind);
   qp_.engine_.schedule(qp_);
 }
 
@@ -175,7 +190,8 @@ void Responder::fail_receive(WcStatus status) {
 }
 
 /// A peer that was told "no credits" learns of new ones at once (IBTA vol. 1, 9.7.7.2.4:
-/// unsolicited acknowledge).
+/// unsolicited acknowledge), but not where the last answer was a response: the ACK would be older.
+/// The peer may send one packet without credits, and its ACK brings them.
 void Responder::on_receive_posted() {
   if (out_of_credits_) {
     out_of_credits_ = false;

@@ -17,6 +17,7 @@ from . import cpio
 from .errors import GuestError, Skip
 
 ROOT = pathlib.Path(__file__).resolve().parent / "root"
+MODULES_ROOT = pathlib.Path("/lib/modules")
 
 # Program -> Debian package.  The guest is of no use without these.
 REQUIRED = {
@@ -56,13 +57,12 @@ class Kernel:
     def __init__(self, release):
         self.release = release
         self.image = pathlib.Path("/boot/vmlinuz-" + release)
-        self.modules = pathlib.Path("/lib/modules") / release
+        self.modules = MODULES_ROOT / release
 
     @staticmethod
     def find():
         """The newest kernel with rdma_rxe; raises Skip with the reason where there is none."""
-        root = pathlib.Path("/lib/modules")
-        releases = sorted((path.name for path in root.glob("*")), key=_version_key, reverse=True)
+        releases = sorted((path.name for path in MODULES_ROOT.glob("*")), key=_version_key, reverse=True)
         reason = "no kernel with modules is installed: apt-get install linux-image-amd64"
         for release in releases:
             kernel = Kernel(release)
@@ -230,7 +230,7 @@ class Image:
     def _write_applets(archive):
         # The shell is dash: busybox's own prefers its applets (ip, tc) to what PATH finds.
         archive.symlink("usr/bin/sh", "dash")
-        applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
+        applets = subprocess.run([find_program("busybox"), "--list"], capture_output=True, text=True, check=True)
         for name in applets.stdout.split():
             if name not in NOT_APPLETS and "usr/bin/" + name not in archive:
                 archive.symlink("usr/bin/" + name, "busybox")

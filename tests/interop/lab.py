@@ -30,6 +30,7 @@ TSHARK = ROOT / 'tests/judge/tshark_check.py'
 
 OUR_ADDRESSES = ('10.42.0.1', 'fd42::1')
 GUEST_ADDRESSES = {4: '10.42.0.2', 6: 'fd42::2'}
+BURST = 32  # packets that an endpoint has ready while its NIC has no room for them
 DEADLINE_S = 7200 if SOAK else 300
 
 
@@ -145,6 +146,7 @@ class Lab:
             # QEMU boots once somebody has connected; later programs may come and go.
             with self.host('tests/interop/rh_rc_peer'):
                 self.guest = Guest.start(f'interop-{os.getpid()}', [link], owner=os.getpid())
+            os.unlink(self.capture)
             self.guest.push(BUILD / 'tests/interop/rc_peer', with_libraries=True)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -152,7 +154,8 @@ class Lab:
 
     def close(self):
         self.guest.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not any(name.endswith('.pcapng') for name in os.listdir(self.folder)):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def host(self, program, *arguments):
         """Starts a program on the host's end of the link, its packets captured."""
@@ -174,12 +177,14 @@ class Lab:
                          what=f'a listener on port {port}')
 
     def judge(self, *options):
-        """Violations that the independent checker and tshark find in what we sent; "" if none."""
+        """Violations that the independent checker and tshark find in what we sent; "" if none, and
+        then the capture goes. Those of failed tests stay in `folder`."""
         endpoints = [word for address in OUR_ADDRESSES for word in ('--endpoint', address)]
-        found = self._check([CHECKER, *endpoints, *options, self.capture])
+        found = self._check([CHECKER, *endpoints, '--queued', BURST, *options, self.capture])
         if not SOAK or os.path.getsize(self.capture) < 200 << 20:
             found += self._check([TSHARK, self.capture])
-        os.unlink(self.capture)
+        if not found:
+            os.unlink(self.capture)
         return found
 
     @staticmethod

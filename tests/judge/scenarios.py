@@ -260,6 +260,7 @@ CLEAN: dict[str, tuple[Callable[[], list[Packet]], tuple[str, ...]]] = {
     "datagrams": (datagrams, ()),
     "selective repeat": (selective, ("--selective-repeat",)),
     "flush and atomic write": (flush_and_atomic_write, ()),
+    "ready before it was acknowledged": (acknowledged_twice, ("--queued", "3")),
 }
 
 
@@ -498,6 +499,11 @@ def resumed_read_asks_for_too_much():
 
 @breach("retransmit-acknowledged")
 def sent_again_after_the_acknowledgement():
+    return acknowledged_twice()
+
+
+@breach("retransmit-acknowledged", "--queued", "2")
+def more_than_was_ready():
     return acknowledged_twice()
 
 

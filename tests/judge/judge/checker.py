@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """Judges one capture: a pass over single packets, then a pass over sequences."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from . import survey
@@ -42,10 +43,13 @@ def check(path: str, options: Options) -> Verdict:
             f"{overview.cut} packets were cut by the snap length: ICRC and content not checked"
         )
     channels = _channels(overview, options, report)
+    sent: Counter[bytes] = Counter()
     for record in capture:
         if not overview.usable[record.number]:
             continue
         frame = parse(record)
+        frame.sent, frame.receiver_sent = sent[frame.src], sent[frame.dst]
+        sent[frame.src] += 1
         channel = channels.get((survey.flow_key(frame), frame.info.is_request))
         if channel is None:
             continue

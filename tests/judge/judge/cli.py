@@ -60,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
         help="opcodes 0xC0-0xFF are no violation; only their IP, UDP, BTH and ICRC are checked")
     add("--race-us", type=float, default=1000, metavar="US",
         help="time that a device may take to act on a packet after it was captured (default: 1000)")
+    add("--queued", type=int, default=0, metavar="N",
+        help="packets that a device may have ready to go when another one arrives, which "
+        "it sends without regard to that one (default: 0)")
     add("--settle-ms", type=float, default=1000, metavar="MS",
         help="a request older than this at the end of the capture must have its answer "
         "(default: 1000)")
@@ -90,6 +93,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         selective_repeat=arguments.selective_repeat,
         manufacturer_opcodes=arguments.manufacturer_opcodes,
         race_ns=round(arguments.race_us * 1000),
+        queued=arguments.queued,
         settle_ns=round(arguments.settle_ms * 1_000_000),
         ignore=frozenset(arguments.ignore),
         pairs=pairs,

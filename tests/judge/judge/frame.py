@@ -18,6 +18,10 @@ _UDP_HEADER = struct.Struct(">HHHH")
 _BTH = struct.Struct(">BBHII")
 
 
+# When a packet arrives: the time in ns, and how many packets its receiver has sent by then.
+Arrival = tuple[int, int]
+
+
 class Frame:
     """A RoCEv2 packet: where its parts lie in the captured bytes, and the fields of its BTH.
 
@@ -30,14 +34,20 @@ class Frame:
         "number", "time_ns", "data", "wire_length", "dropped", "direction",
         "ip_version", "l3", "src", "dst", "ip_end", "udp", "src_port", "udp_length", "udp_checksum",
         "bth", "opcode", "info", "flags", "pad", "pkey", "byte4", "dqpn", "byte8", "psn",
-        "payload", "payload_length", "complete", "defect",
+        "payload", "payload_length", "complete", "defect", "sent", "receiver_sent",
     )  # fmt: skip
 
     number: int
     time_ns: int
+    sent: int  # packets that its sender has sent before
+    receiver_sent: int  # packets that its receiver has sent before
     data: bytes
     info: Opcode | None
     defect: tuple[str, str] | None
+
+    @property
+    def arrival(self) -> Arrival:
+        return self.time_ns, self.receiver_sent
 
     @property
     def ack_request(self) -> bool:

@@ -4,6 +4,8 @@
 
 from dataclasses import dataclass, field
 
+from .frame import Arrival, Frame
+
 LOSSY = ("none", "near", "far", "both")
 
 
@@ -20,6 +22,7 @@ class Options:
     selective_repeat: bool = False
     manufacturer_opcodes: bool = False
     race_ns: int = 1_000_000
+    queued: int = 0
     settle_ns: int = 1_000_000_000
     ignore: frozenset[str] = frozenset()
     pairs: dict[int, int] = field(default_factory=dict)  # QPN -> QPN, both ways
@@ -36,3 +39,11 @@ class Options:
         if not self.endpoints:
             return self.lossy == "none"
         return self.lossy in (("none", "far") if address in self.endpoints else ("none", "near"))
+
+    def follows(self, frame: Frame, received: Arrival) -> bool:
+        """Whether the sender of `frame` had made it ready after it got `received`."""
+        return frame.sent - received[1] >= self.queued
+
+    def acts_on(self, frame: Frame, received: Arrival) -> bool:
+        """Whether the sender of `frame` must have taken account of `received`."""
+        return frame.time_ns - received[0] > self.race_ns and self.follows(frame, received)

@@ -84,7 +84,7 @@ class ReadRuns:
         if run is not None and psn == self._next:
             return run
         request = self._log.covering(psn)
-        if request is None or request.reth is None or request.received_ns is None:
+        if request is None or request.reth is None or request.received is None:
             self._report.add(
                 "read-response-unrequested", frame, f"no READ request covers {frame.psn:#08x}"
             )

@@ -4,7 +4,7 @@
 
 from collections import deque
 
-from .frame import Frame
+from .frame import Arrival, Frame
 from .opcodes import ACKNOWLEDGE, READ_REQUEST, READ_RESPONSES
 from .options import Options
 from .psn import unwrap
@@ -33,11 +33,11 @@ class Requester:
         self._unacked: deque[Request] = deque()
         self._una = 0  # oldest unacknowledged PSN, by the responses captured
         self._settled = 0  # the same, by responses that have surely been processed
-        self._advances: deque[tuple[int, int]] = deque()  # (time, una) not yet settled
+        self._advances: deque[tuple[Arrival, int]] = deque()  # (response, una) not yet settled
         self._hinted = 0  # the same, counting responses that were received and dropped
         self._answers_due = 0  # READ and ATOMIC requests in _unacked
-        self._rnr: tuple[int, int, int] | None = None  # (PSN, time of the NAK, timer in ns)
-        self._nak: tuple[int, int] | None = None  # (PSN, time of the NAK)
+        self._rnr: tuple[int, Arrival, int] | None = None  # (PSN, the NAK, timer in ns)
+        self._nak: tuple[int, Arrival] | None = None  # (PSN, the NAK)
         self.retransmissions = 0
 
     def on_request(self, frame: Frame) -> Request:
@@ -87,7 +87,7 @@ class Requester:
     def _repeated(self, frame: Frame, psn: int) -> Request:
         log, report = self._log, self._report
         self.retransmissions += 1
-        self._settle(frame.time_ns)
+        self._settle(frame)
         if psn < self._settled and psn >= log.first:
             report.add(
                 "retransmit-acknowledged",
@@ -151,29 +151,32 @@ class Requester:
 
     def _check_waits(self, frame: Frame, psn: int) -> None:
         """The requester keeps to the RNR timer and follows a NAK."""
-        now, race = frame.time_ns, self._options.race_ns
+        options = self._options
         if self._rnr:
-            refused, since, timer = self._rnr
-            if now - since >= timer - _TIMESTAMP_NS:
+            refused, nak, timer = self._rnr
+            waited = frame.time_ns - nak[0]
+            if waited >= timer - _TIMESTAMP_NS:
                 self._rnr = None
-            elif psn == refused or (psn > refused and now - since > race):
+            elif (psn == refused and options.follows(frame, nak)) or (
+                psn > refused and options.acts_on(frame, nak)
+            ):
                 self._report.add(
                     "rnr-wait",
                     frame,
-                    f"{(now - since) / 1e6:.3f} ms after an RNR NAK that asked for "
+                    f"{waited / 1e6:.3f} ms after an RNR NAK that asked for "
                     f"{timer / 1e6:.2f} ms",
                 )
                 self._rnr = None
         if self._nak:
-            expected, since = self._nak
+            expected, nak = self._nak
             if psn == expected:
                 self._nak = None
-            elif psn > expected and now - since > race and not self._rnr:
+            elif psn > expected and options.acts_on(frame, nak) and not self._rnr:
                 self._report.add(
                     "nak-not-followed",
                     frame,
                     f"the responder asked for PSN {expected & 0xFFFFFF:#08x} "
-                    f"{(now - since) / 1e6:.3f} ms before",
+                    f"{(frame.time_ns - nak[0]) / 1e6:.3f} ms before",
                 )
                 self._nak = None
 
@@ -191,15 +194,15 @@ class Requester:
             syndrome, _ = frame.aeth()
             kind = syndrome >> 5
         if kind in (0, 1, 3):
-            self._acknowledge(psn if kind == 0 else psn - 1, info.operation, frame.time_ns)
+            self._acknowledge(psn if kind == 0 else psn - 1, frame)
         if psn != self._una:
             return  # an answer before it is missing: the NAK tells only that, and to go back there
         request = log.covering(psn)
         if kind == 1:
             timer = _RNR_TIMER_10US[syndrome & 0x1F] * 10_000
-            self._rnr = (psn, frame.time_ns, timer)
+            self._rnr = (psn, frame.arrival, timer)
         elif kind == 3 and syndrome & 0x1F == 0 and request and request.transmissions == 1:
-            self._nak = (psn, frame.time_ns)
+            self._nak = (psn, frame.arrival)
 
     def on_dropped_response(self, frame: Frame) -> None:
         """A response that the requester did not use: it may have told that what lies before it is
@@ -210,9 +213,9 @@ class Requester:
             if psn < log.next:
                 self._hinted = max(self._hinted, psn + 1)
 
-    def _acknowledge(self, psn: int, operation: int, now: int) -> None:
+    def _acknowledge(self, psn: int, response: Frame) -> None:
         """Everything up to `psn` is acknowledged, READ and ATOMIC only by responses of theirs."""
-        unacked, before = self._unacked, self._una
+        unacked, before, operation = self._unacked, self._una, response.info.operation
         while unacked:
             oldest = unacked[0]
             if oldest.psn > psn:
@@ -233,13 +236,13 @@ class Requester:
                 self._answers_due -= 1
             unacked.popleft()
         if self._una != before:
-            self._advances.append((now, self._una))
+            self._advances.append((response.arrival, self._una))
             if self._nak and self._una > self._nak[0]:
                 self._nak = None
             if self._rnr and self._una > self._rnr[0]:
                 self._rnr = None
 
-    def _settle(self, now: int) -> None:
+    def _settle(self, frame: Frame) -> None:
         advances = self._advances
-        while advances and advances[0][0] <= now - self._options.race_ns:
+        while advances and self._options.acts_on(frame, advances[0][0]):
             self._settled = advances.popleft()[1]

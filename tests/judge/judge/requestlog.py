@@ -4,7 +4,7 @@
 
 from bisect import bisect_right, insort
 
-from .frame import BTH_SIZE, ICRC_SIZE, Frame
+from .frame import BTH_SIZE, ICRC_SIZE, Arrival, Frame
 from .opcodes import ANSWERED, LAST, ONLY, READ_REQUEST
 
 # PSNs behind the newest that are remembered; an older retransmission is not compared.
@@ -17,7 +17,7 @@ class Request:
 
     __slots__ = (
         "psn", "count", "operation", "name", "digest", "reth", "ends_message", "answered",
-        "transmissions", "progress", "messages_before", "received_ns", "refused", "copies",
+        "transmissions", "progress", "messages_before", "received", "refused", "copies",
         "pending",
     )  # fmt: skip
 
@@ -36,7 +36,7 @@ class Request:
         # it was last received, whether the responder saw it and did not use it, how many copies
         # came since the last NAK for it, and how many executions are still unanswered.
         self.messages_before: int | None = None
-        self.received_ns: int | None = None
+        self.received: Arrival | None = None
         self.refused = False
         self.copies = 0
         self.pending = 0

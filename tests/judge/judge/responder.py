@@ -80,7 +80,7 @@ class Responder:
 
     def _accept(self, frame: Frame, request: Request) -> None:
         request.messages_before = self._messages
-        request.received_ns = frame.time_ns
+        request.received = frame.arrival
         request.copies += 1
         self._next = request.end
         self._messages += request.ends_message
@@ -100,7 +100,7 @@ class Responder:
             self._reads.on_request(request)
 
     def _duplicate(self, frame: Frame, request: Request) -> None:
-        request.received_ns = frame.time_ns
+        request.received = frame.arrival
         request.copies += 1
         self._duplicates += request.count
         if request.answered:
@@ -200,7 +200,7 @@ class Responder:
         request = self._log.starting_at(psn)
         if request is None:
             return
-        if request.operation not in ATOMICS or request.received_ns is None:
+        if request.operation not in ATOMICS or request.received is None:
             self._report.add("response-order", frame, f"atomic response to {request.name}")
             return
         if request.pending == 0:
@@ -229,7 +229,7 @@ class Responder:
             return
         if psn < self._next:
             late = self._log.starting_at(psn)
-            if late and (late.received_ns or 0) >= frame.time_ns - self._options.race_ns:
+            if late and late.received and not self._options.acts_on(frame, late.received):
                 return  # sent before the request came
         if psn != self._next or not self._ahead:
             reason = "nothing from it on was received early" if psn == self._next else "wrong PSN"
@@ -255,7 +255,7 @@ class Responder:
             return
         request = self._log.covering(psn)
         known = request is not None and (
-            request.refused or (request.received_ns is not None and psn < self._next)
+            request.refused or (request.received is not None and psn < self._next)
         )
         if not known or psn > self._next or (self._highest is not None and psn <= self._highest):
             self._report.add("nak-psn", frame, f"{what} for PSN {_hex(psn)}")
@@ -263,8 +263,8 @@ class Responder:
         self._check_order(frame, psn - 1)
         # A copy that came meanwhile may have been taken: then go on as before.
         copies, request.copies = request.copies, 0
-        recently = frame.time_ns - self._options.race_ns
-        if copies > 1 and psn < self._next and request.received_ns > recently:
+        recent = request.received and not self._options.acts_on(frame, request.received)
+        if copies > 1 and psn < self._next and recent:
             return
         self._go_back(request.psn)
         self._refused = request.psn

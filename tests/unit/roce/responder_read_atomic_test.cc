@@ -244,6 +244,28 @@ TEST(ResponderAtomic, AckOfADuplicateDoesNotCoverWhatOnlyAResponseAcknowledges) 
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_acknowledge, kPsn + 4)));
 }
 
+TEST(ResponderAtomic, NoAckFollowsTheResponseThatImpliesIt) {
+  Rig rig;
+  rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn, reth(rig, 0, 8), pattern(8)));
+  rig.inject(fetch_add(kPsn + 1, rig.va(), rig.rkey(), 1));
+  EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_atomic_acknowledge, kPsn + 1)));
+}
+
+TEST(ResponderAtomic, CreditsAreNotAnnouncedWithAnOlderPsnThanThatOfAResponse) {
+  Rig rig;
+  const auto write = write_packet(Opcode::rc_rdma_write_only, kPsn, reth(rig, 0, 8), pattern(8));
+  rig.inject(write);
+  ASSERT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_acknowledge, kPsn)));
+  rig.inject(fetch_add(kPsn + 1, rig.va(), rig.rkey(), 1));
+  ASSERT_EQ(rig.sent().size(), 1u);
+  rig.post_recv(1, 8);
+  EXPECT_THAT(rig.sent(), IsEmpty());
+  rig.inject(write);
+  const auto repeated = rig.sent();
+  ASSERT_THAT(repeated, ElementsAre(IsPacket(Opcode::rc_acknowledge, kPsn)));
+  EXPECT_EQ(repeated[0].headers.aeth.credit(), wire::credit_code(1));
+}
+
 class Resources : public ::testing::TestWithParam<std::uint8_t> {};
 
 TEST_P(Resources, Clause9_7_4_MoreThanMaxDestRdAtomicIsInvalid) {

@@ -78,10 +78,15 @@ Responder::Resource* Responder::find_resource(wire::Psn psn) {
   return nullptr;
 }
 
-/// What `resource` owes again comes before what later ones owe.
+/// What `resource` owes again comes before what later ones owe. An answer that is interrupted by it
+/// starts anew: READ responses follow each other without a gap (IBTA vol. 1, 9.4.4).
 void Responder::owe(const Resource& resource) {
   for (std::uint64_t sequence = resource_head_; sequence < resource_pending_; ++sequence) {
     if (&at(sequence) == &resource) {
+      if (resource_pending_ != resource_tail_) {
+        Resource& interrupted = at(resource_pending_);
+        interrupted.next = interrupted.start;
+      }
       resource_pending_ = sequence;
     }
   }

@@ -47,6 +47,8 @@ void add_script_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--region-bytes", script.region_bytes, "Size of the region (262144)");
   app.add_option("--max-length", script.max_length, "Longest message in bytes (98304)");
   app.add_option("--max-sges", script.max_sges, "Elements of a request's list, 1 to 3 (3)");
+  app.add_flag("--lasting-read-keys", script.lasting_read_keys,
+               "READs use no key that SEND with Invalidate will take away");
   app.add_option("--wait-for-fence", arguments.wait_for_fence,
                  "Whose requests wait for completions instead of using a fence (nobody's)")
       ->check(CLI::IsMember({"client", "server", "both", "none"}));

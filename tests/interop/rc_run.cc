@@ -280,6 +280,7 @@ Json to_json(const RunOptions& options) {
           {"region_bytes", options.script.region_bytes},
           {"max_length", options.script.max_length},
           {"max_sges", options.script.max_sges},
+          {"lasting_read_keys", options.script.lasting_read_keys},
           {"client_requests", options.client_requests},
           {"server_requests", options.server_requests},
           {"late_receives", options.late_receives},
@@ -310,6 +311,7 @@ RunOptions run_options(const Json& line) {
   options.script.region_bytes = field<std::uint32_t>(line, "region_bytes");
   options.script.max_length = field<std::uint32_t>(line, "max_length");
   options.script.max_sges = field<std::uint32_t>(line, "max_sges");
+  options.script.lasting_read_keys = field<bool>(line, "lasting_read_keys");
   options.client_requests = field<bool>(line, "client_requests");
   options.server_requests = field<bool>(line, "server_requests");
   options.late_receives = field<std::uint32_t>(line, "late_receives");

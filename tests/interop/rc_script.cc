@@ -237,7 +237,8 @@ void Script::place_rdma(Phase& phase, Operation& operation) {
   operation.remote_offset =
       begin + static_cast<std::uint32_t>(random_below(room - operation.length + 1));
   // The key that the next SEND with Invalidate takes away (if the phase still has one).
-  if (uses_keys_ && keys_invalidated_ < kMaxKeys && one_in(8)) {
+  const bool may_use_key = operation.kind != OperationKind::read || !options_.lasting_read_keys;
+  if (uses_keys_ && keys_invalidated_ < kMaxKeys && may_use_key && one_in(8)) {
     operation.key = static_cast<std::int32_t>(keys_invalidated_);
     phase.keys = std::max(phase.keys, keys_invalidated_ + 1);
   }

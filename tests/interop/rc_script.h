@@ -39,7 +39,9 @@
 /// what comes after it and changes what it read carries a fence, and so does a SEND with Invalidate
 /// of the key it used. Atomics may follow each other without one: their answers are kept. Instead
 /// of the fence the requester may wait for all that is outstanding (`wait_for_fence`): rxe of
-/// Linux 6.1 stops for good when a packet is lost while it waits at a fence.
+/// Linux 6.1 stops for good when a packet is lost while it waits at a fence. As responder it ends
+/// the connection when a late copy of a READ comes whose key is invalidated by then, though the
+/// READ was answered: with `lasting_read_keys` READs use the region's own key alone.
 namespace rockhopper::interop {
 
 enum class OperationKind : std::uint8_t {
@@ -90,6 +92,7 @@ struct ScriptOptions {
   std::uint32_t max_length = 96u << 10;  ///< longest message; at most half the region
   std::uint32_t max_sges = kMaxSges;     ///< elements of a request's list
   std::uint32_t path_mtu = 1024;
+  bool lasting_read_keys = false;  ///< see above, order
 };
 /// An empty text, or why the options are not valid.
 [[nodiscard]] std::string check(const ScriptOptions& options);

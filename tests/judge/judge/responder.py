@@ -142,7 +142,8 @@ class Responder:
             )
             return
         if psn < self._first:
-            return  # of requests before the capture
+            self._begin_earlier(psn)
+            return
         fresh = self._highest is None or psn > self._highest
         if fresh:
             self._check_order(frame, psn)
@@ -156,6 +157,15 @@ class Responder:
             self._check_msn(frame, psn, fresh)
         self._highest = psn if fresh else self._highest
         self._discharge(psn)
+
+    def _begin_earlier(self, psn: int) -> None:
+        """An answer to what came before the first request seen: either that was before the capture,
+        or the first request seen was too early and the responder dropped it."""
+        request = self._log.covering(psn)
+        if self._highest is None and request is not None and request.received is not None:
+            self._came_early(self._next - 1)
+            self._first = request.psn
+            self._go_back(request.end)
 
     def _discharge(self, psn: int) -> None:
         owed = self._owed
@@ -276,6 +286,9 @@ class Responder:
         if request is not None and request.messages_before is not None and psn < self._next:
             self._messages = request.messages_before
             self._ahead = self._next > request.end
+        for position in range(psn, self._next):
+            if (dropped := self._log.starting_at(position)) is not None:
+                dropped.copies = 0
         self._next = psn
         while self._unanswered and self._unanswered[-1].psn >= psn:
             self._unanswered.pop()

@@ -146,6 +146,23 @@ TEST(ResponderRead, DuplicateReadInTheMiddleOfTheAnswerStartsItAnew) {
   EXPECT_THAT(answer.back(), IsPacket(kLast, kPsn + 39));
 }
 
+TEST(ResponderRead, AnswerThatARepetitionInterruptsStartsAnew) {
+  Rig rig;
+  rig.inject(read_request(kPsn, reth(rig, 0, 8)));
+  static_cast<void>(rig.sent());
+  rig.inject(read_request(kPsn + 1, reth(rig, 0, 40 * kMtu)));
+  std::array<rte_mbuf*, 8> burst{};
+  const std::uint16_t count = rig.engine().transmit(burst.data(), 8, rig.now_ns());
+  EXPECT_EQ(count, 8u);
+  rte_pktmbuf_free_bulk(burst.data(), count);
+  rig.inject(read_request(kPsn, reth(rig, 0, 8)));
+  const auto answer = rig.sent();
+  ASSERT_EQ(answer.size(), 41u);
+  EXPECT_THAT(answer[0], IsPacket(kOnly, kPsn));
+  EXPECT_THAT(answer[1], IsPacket(kFirst, kPsn + 1));
+  EXPECT_THAT(answer.back(), IsPacket(kLast, kPsn + 40));
+}
+
 TEST(ResponderRead, RepeatedAnswersStillComeBeforeLaterOnes) {
   Rig rig;
   rig.inject(read_request(kPsn, reth(rig, 0, 8)));

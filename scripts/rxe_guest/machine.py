@@ -221,7 +221,12 @@ class Machine:
                 connection, _ = listener.accept()
                 connection.sendall(self._token.encode() + b"\n")
             else:
-                line += connection.recv(4096)
+                received = b""
+                with contextlib.suppress(ConnectionResetError):
+                    received = connection.recv(4096)
+                if not received:
+                    raise GuestError(f"guest '{self.name}' ended before it was ready; {self._last_words()}")
+                line += received
         connection.close()
         if line != b"ready\n":
             raise GuestError(f"guest '{self.name}': {line.decode(errors='replace').strip()}")

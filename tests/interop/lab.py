@@ -133,9 +133,10 @@ def _in_listen_state(path, port):
 
 
 class Lab:
-    """A guest with one rxe device towards the host; host programs come and go."""
+    """A guest whose rxe0 leads to the host; host programs come and go. `more_links`: see
+    rxe-guest."""
 
-    def __init__(self, mtu=4300):
+    def __init__(self, mtu=4300, more_links=()):
         self.folder = tempfile.mkdtemp(prefix='rockhopper-interop-')
         self.mtu = mtu
         self.socket = os.path.join(self.folder, 'vhost.sock')
@@ -145,7 +146,9 @@ class Lab:
         try:
             # QEMU boots once somebody has connected; later programs may come and go.
             with self.host('tests/interop/rh_rc_peer'):
-                self.guest = Guest.start(f'interop-{os.getpid()}', [link], owner=os.getpid())
+                self.guest = Guest.start(
+                    f'interop-{os.getpid()}',
+                    [link, *(links.Link.parse(more) for more in more_links)], owner=os.getpid())
             os.unlink(self.capture)
             self.guest.push(BUILD / 'tests/interop/rc_peer', with_libraries=True)
         except BaseException:
@@ -169,6 +172,14 @@ class Lab:
 
     def run_in_guest(self, command):
         return GuestCommand(self.guest, command)
+
+    def guest_server(self, command):
+        """Starts a peer program in the guest; returns the command and the port it listens on."""
+        server = self.run_in_guest(command)
+        while not (port := listening_port(server.output())):
+            assert server.is_alive(), server.said()
+            server.join(0.05)
+        return server, port
 
     def wait_for_guest_listener(self, port):
         """Returns when a program in the guest listens on a TCP port."""

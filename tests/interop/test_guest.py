@@ -100,7 +100,8 @@ class Commands(unittest.TestCase):
 
     def test_what_a_command_leaves_running_stays(self):
         self.guest.check('sleep 4343 >/dev/null 2>&1 & echo started')
-        self.assertIn('4343', self.guest.check('ps | grep "[s]leep 4343"; pkill -f "sleep 4343"'))
+        found = self.guest.check('ps | grep "[s]leep 4343"')
+        self.guest.check(f'kill {found.split()[0]}')
 
     def test_files_keep_content_and_mode(self):
         with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
@@ -170,7 +171,11 @@ class Lifetime(unittest.TestCase):
         self.assertEqual(rxe_guest('stop', self.name).returncode, 1)
 
     def test_lifetime(self):
-        self.start('--lifetime', '1')
+        # Over before it has booted, as a rule.
+        result = rxe_guest('start', self.name, '--lifetime', '1')
+        if result.returncode == Skip.exit_status:
+            self.skipTest(result.stderr.strip())
+        self.assertNotIn('Traceback', result.stderr)
         self.assert_gone()
 
     def test_end_of_the_owner(self):

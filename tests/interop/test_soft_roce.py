@@ -94,10 +94,8 @@ class Script(unittest.TestCase):
 
     def we_connect(self, family, *options):
         ipv6 = ['--ipv6'] if family == 6 else []
-        server = _lab.run_in_guest(f'rc_peer -d rxe0 --address {lab.GUEST_ADDRESSES[family]}')
-        while not (port := lab.listening_port(server.output())):
-            self.assertTrue(server.is_alive(), server.said())
-            server.join(0.05)
+        server, port = _lab.guest_server(
+            f'rc_peer -d rxe0 --address {lab.GUEST_ADDRESSES[family]}')
         forwarded = _lab.guest.forward(port)
         with _lab.host('tests/interop/rh_rc_peer', *ipv6, '-p', forwarded, *options,
                        '127.0.0.1') as client:
@@ -133,7 +131,7 @@ class BadPath(Script):
     """The same with 1 % loss, duplication and reordering in both directions.
 
     Soft-RoCE 6.1 does not come through some retries between two devices of its own either
-    (docs/testing.md): as requester, one that meets a fence or a request of several elements; its
+    (docs/soft-roce.md): as requester, one that meets a fence or a request of several elements; its
     requests avoid both here, ours do not. As responder, the late copy of a READ whose key a SEND
     with Invalidate has ended since; so READs use another key."""
 

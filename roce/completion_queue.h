@@ -80,6 +80,8 @@ class CompletionHandler {
   CompletionHandler(const CompletionHandler&) = delete;
   CompletionHandler& operator=(const CompletionHandler&) = delete;
   virtual ~CompletionHandler() = default;
+  /// May poll the queue, arm it again, set a flag, wake a thread. Must not post to, modify or
+  /// destroy a queue pair, nor call its engine: they may be in the middle of a change.
   virtual void on_completion_event(CompletionQueue& cq) = 0;
 };
 

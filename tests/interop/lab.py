@@ -192,11 +192,23 @@ class Lab:
         then the capture goes. Those of failed tests stay in `folder`."""
         endpoints = [word for address in OUR_ADDRESSES for word in ('--endpoint', address)]
         found = self._check([CHECKER, *endpoints, '--queued', BURST, *options, self.capture])
-        if not SOAK or os.path.getsize(self.capture) < 200 << 20:
-            found += self._check([TSHARK, self.capture])
+        for piece in self._pieces():
+            found += self._check([TSHARK, piece])
         if not found:
             os.unlink(self.capture)
         return found
+
+    def _pieces(self):
+        """The capture, in pieces that tshark's memory of a dialogue can hold."""
+        if os.path.getsize(self.capture) < 400 << 20:
+            yield self.capture
+            return
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            subprocess.run(['editcap', '-c', '250000', self.capture, f'{folder}/piece.pcapng'],
+                           check=True, capture_output=True)
+            for name in sorted(os.listdir(folder)):
+                yield os.path.join(folder, name)
+                os.unlink(os.path.join(folder, name))
 
     @staticmethod
     def _check(command):

@@ -42,6 +42,8 @@ class Guest:
 
         Raises Skip where this machine cannot, GuestError where it failed; then nothing is left.
         """
+        for link in links:
+            link.check()
         kernel, path = build(extra)
         vm = machine.Machine(name, kernel, path, links=links, **options)
         vm.start(timeout_s)

@@ -17,6 +17,7 @@ constexpr std::uint32_t kRegionBytes = 16384;
 constexpr std::uint32_t kLocalBytes = 32768;
 constexpr std::uint32_t kReceiveBytes = 8192;
 constexpr int kTimeoutS = 60;
+constexpr std::uint32_t kPsnStep = 1u << 17;
 /// How long the server looks for the effects of a request that the client knows to have failed.
 constexpr auto kSettle = std::chrono::milliseconds(1000);
 constexpr std::byte kRegionByte{0x11};
@@ -168,12 +169,13 @@ Json collect(Endpoint& endpoint, Exchange& exchange, std::size_t count, Clock::d
 class NegativeRun {
  public:
   NegativeRun(Endpoint& endpoint, Exchange& exchange, Role role, const RunOptions& options,
-              std::uint32_t path_mtu)
+              std::uint32_t path_mtu, std::uint32_t first_psn)
       : endpoint_(endpoint),
         exchange_(exchange),
         role_(role),
         options_(options),
-        path_mtu_(path_mtu) {}
+        path_mtu_(path_mtu),
+        first_psn_(first_psn) {}
 
   Json execute(const Case& test) {
     const Json peer = meet(test);
@@ -192,7 +194,10 @@ class NegativeRun {
  private:
   /// Opens, exchanges addresses and connects.
   Json meet(const Case& test) {
-    Json own = to_json(endpoint_.open(config_of(test, role_, options_)));
+    ConnectionConfig config = config_of(test, role_, options_);
+    config.first_psn = first_psn_;
+    first_psn_ = (first_psn_ + kPsnStep) & 0xffffff;
+    Json own = to_json(endpoint_.open(config));
     std::fill(endpoint_.region().begin(), endpoint_.region().end(), kRegionByte);
     own["case"] = test.name;
     own["region"] = to_json(endpoint_.remote_region());
@@ -283,6 +288,7 @@ class NegativeRun {
   const Role role_;
   const RunOptions& options_;
   const std::uint32_t path_mtu_;
+  std::uint32_t first_psn_;  ///< of the next case
 };
 
 }  // namespace
@@ -296,8 +302,8 @@ std::vector<std::string_view> negative_cases() {
 }
 
 Json run_negative(Endpoint& endpoint, Exchange& exchange, Role role, const RunOptions& options,
-                  std::uint32_t path_mtu) {
-  NegativeRun run(endpoint, exchange, role, options, path_mtu);
+                  std::uint32_t path_mtu, std::uint32_t first_psn) {
+  NegativeRun run(endpoint, exchange, role, options, path_mtu, first_psn);
   Json results = Json::array();
   for (const Case& test : kCases) {
     if (options.negative == "all" || options.negative == test.name) {

@@ -105,7 +105,7 @@ class Script(unittest.TestCase):
             return lab.summary(client.out.read_text())
 
     def verify(self, run, family, *options, lossy=False):
-        length = 8192 if OPERATIONS >= 10_000 else 98304
+        length = 8192 if OPERATIONS >= 3_000 else 98304
         result = run(family, '--operations', str(OPERATIONS), '--max-length', str(length), *options)
         requested = result['requested']['operations']
         self.assertEqual(set(requested.values()), {OPERATIONS}, result)

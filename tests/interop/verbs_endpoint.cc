@@ -118,8 +118,8 @@ ibv_gid parse_gid(const std::string& text) {
 
 void VerbsEndpoint::Memory::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-void VerbsEndpoint::Window::Free::operator()(ibv_mw* window) const {
-  static_cast<void>(ibv_dealloc_mw(window));
+void VerbsEndpoint::Window::Free::operator()(ibv_mw* memory_window) const {
+  static_cast<void>(ibv_dealloc_mw(memory_window));
 }
 
 VerbsEndpoint::Memory::Memory(ibv_pd* pd, std::size_t length, int access)

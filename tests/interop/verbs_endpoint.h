@@ -76,7 +76,7 @@ class VerbsEndpoint final : public Endpoint {
   /// A type 2 memory window over the region: the kind of key that a peer can invalidate.
   struct Window {
     struct Free {
-      void operator()(ibv_mw* window) const;
+      void operator()(ibv_mw* memory_window) const;
     };
     std::unique_ptr<ibv_mw, Free> window;
     std::uint32_t rkey = 0;

@@ -7,6 +7,8 @@
 #include <rte_alarm.h>
 #include <rte_interrupts.h>
 
+#include "stack/interrupt_gate.h"
+
 namespace rockhopper::stack {
 namespace {
 
@@ -28,6 +30,7 @@ int call_in_interrupt_thread(const std::function<int()>& call) {
   auto result = pending.result.get_future();
   // Alarms are the one kind of work that the thread takes from others.
   if (const int refused = rte_eal_alarm_set(1, run, &pending); refused != 0) return refused;
+  InterruptGate::ask_for_turn();
   return result.get();
 }
 

@@ -15,6 +15,7 @@
 
 #include "stack/counter.h"
 #include "stack/error.h"
+#include "stack/interrupt_gate.h"
 #include "stack/link.h"
 #include "stack/mbuf_pool.h"
 
@@ -88,8 +89,10 @@ class PortQueue final : public Link {
 
 /// A port of any ethdev driver: configured, started, and closed at the end. The device is unplugged
 /// too if it was plugged here. Control functions are for one thread at a time; each queue belongs
-/// to one lcore. A memif client may start before its server, and connects again when the server has
-/// gone and come back, as long as queue 0 or wait_for_link() is polled with real time.
+/// to one lcore. A memif port outlives its peer, however that ends, and takes the next one; bursts
+/// share the interrupt_gate.h. A memif client may start before its server, and connects again when
+/// the server has gone and come back, as long as queue 0 or wait_for_link() is polled with real
+/// time.
 class Port {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Port>> open(const PortConfig& config);
@@ -148,7 +151,8 @@ class Port {
   std::uint16_t mtu_ = 0;
   bool plugged_ = false;  ///< by us, so unplugged by us
   std::atomic<bool> started_{false};
-  bool reconnects_ = false;  ///< a memif client: its driver connects once, when it starts
+  InterruptGate* gate_ = nullptr;  ///< for drivers that need it
+  bool reconnects_ = false;        ///< a memif client: its driver connects once, when it starts
   std::atomic_flag maintaining_;
   std::uint64_t next_maintenance_ns_ = 0;
   bool ipv4_checksum_offload_ = false;

@@ -22,8 +22,12 @@ std::uint16_t PortQueue::mtu() const { return port_.mtu(); }
 
 std::uint16_t PortQueue::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   std::uint16_t received = 0;
-  if (port_.started_.load(std::memory_order_acquire)) {
-    received = rte_eth_rx_burst(port_.port_id_, index_, packets, count);
+  {
+    InterruptGate::Burst burst(port_.gate_);
+    if (port_.started_.load(std::memory_order_acquire)) {
+      received = rte_eth_rx_burst(port_.port_id_, index_, packets, count);
+    }
+    burst.moved(received);
   }
   if (received > 0) {
     counters_.rx_packets.add(received);
@@ -71,6 +75,7 @@ std::uint16_t PortQueue::transmit(rte_mbuf** packets, std::uint16_t count) {
 std::uint16_t PortQueue::tx_burst(rte_mbuf** packets, std::uint16_t count,
                                   std::uint64_t /*now_ns*/) {
   std::uint16_t done = 0;
+  InterruptGate::Burst burst(port_.gate_);
   const bool started = port_.started_.load(std::memory_order_acquire);
   while (started && done < count) {
     Fit next = Fit::ok;
@@ -91,6 +96,7 @@ std::uint16_t PortQueue::tx_burst(rte_mbuf** packets, std::uint16_t count,
     // All before the rejected packet are sent, so it is its turn to go.
     rte_pktmbuf_free(packets[done++]);
   }
+  burst.moved(done);
   if (done < count) counters_.tx_backpressure.add(static_cast<std::uint64_t>(count - done));
   return done;
 }

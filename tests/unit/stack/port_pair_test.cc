@@ -4,6 +4,7 @@
 // stack::Port between two processes on each kind of device: frames of all sizes up to the MTU, as
 // one buffer and as chains, come back unchanged in order (port_peer.cc).
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,32 @@ TEST(PortPair, MemifServerReplacesAKilledOne) {
                        probe(memif("client", directory.path()), 1500)),
               HasSubstr("frames="));
 }
+
+/// Peers that are killed under traffic, one after the other. A memif port's rings go in DPDK's
+/// interrupt thread while its owner polls them.
+void survive_killed_peers(const std::string& role, const std::string& peer_role, int peers) {
+  const TemporaryDirectory directory;
+  ChildProcess survivor({kPeer, "survivor", memif(role, directory.path()), "9000"});
+  ASSERT_EQ(survivor.read_line(), "ready");
+  const Arguments victim = {kPeer, "victim", memif(peer_role, directory.path()), "9000"};
+  auto next = std::make_unique<ChildProcess>(victim);
+  for (int i = 0; i < peers; ++i) {
+    const auto peer = std::move(next);
+    next = std::make_unique<ChildProcess>(victim);  // starts meanwhile
+    ASSERT_EQ(peer->read_line(), "ready");
+    peer->write("go\n");
+    ASSERT_EQ(peer->read_line(20'000), "traffic")
+        << "with peer " << i << "; the survivor's status is " << survivor.wait(0);
+    peer->kill();
+    ASSERT_EQ(peer->wait(), 128 + SIGKILL);
+  }
+  survivor.close_input();
+  EXPECT_EQ(survivor.wait(), 0);
+}
+
+TEST(PortPair, MemifServerSurvivesKilledClients) { survive_killed_peers("server", "client", 30); }
+
+TEST(PortPair, MemifClientSurvivesKilledServers) { survive_killed_peers("client", "server", 6); }
 
 TEST(PortPair, VhostAndVirtioUserCarryMtu9000) {
   const TemporaryDirectory directory;

@@ -3,14 +3,18 @@
 //
 // One end of a link between two processes, for the tests of stack::Port:
 //   port-peer mirror DEVARGS MTU         sends each test frame back with its payload inverted,
-//   until
-//                                        standard input ends
+//                                        until standard input ends
 //   port-peer probe DEVARGS MTU SEED     after a line on standard input: sends frames of all sizes
 //                                        up to the MTU, also as chains, and checks what comes back
+//   port-peer survivor DEVARGS MTU       polls as hard as it can and sends back what comes, with or
+//                                        without a link, until standard input ends
+//   port-peer victim DEVARGS MTU         after a line on standard input: opens the port, keeps its
+//                                        link full for ever, and prints "traffic" when frames of
+//                                        its own have come back
 // MTU may be MTU:DATA_ROOM, the latter as in stack::PortConfig.
 //   port-peer eal ARGUMENT...            starts and ends an EAL with these arguments
-// The first two print "ready" when the port is open. Exit status 0 means that all was as it should
-// be.
+// They print "ready" when the port is open; victim, when the EAL has started. Exit status 0 means
+// that all was as it should be.
 
 #include <algorithm>
 #include <array>
@@ -95,6 +99,11 @@ bool input_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   char byte;
   return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
+}
+
+void wait_for_input() {
+  char byte;
+  if (read(STDIN_FILENO, &byte, 1) != 1) die("told to stop before the start");
 }
 
 void mirror(stack::Link& link, const stack::Clock& clock) {
@@ -209,8 +218,7 @@ void expect_answer(stack::Link& link, const stack::Clock& clock, std::deque<Byte
 }
 
 void probe(stack::Port& port, const stack::Clock& clock, std::uint64_t seed) {
-  char byte;
-  if (read(STDIN_FILENO, &byte, 1) != 1) die("told to stop before the start");
+  wait_for_input();
   if (!port.wait_for_link(kLinkTimeoutMs)) die("the link does not come up");
   stack::Random random(seed);
   std::deque<Bytes> expected;
@@ -239,6 +247,53 @@ void probe(stack::Port& port, const stack::Clock& clock, std::uint64_t seed) {
              counters.tx_linearised.value(), port.ipv4_checksum_offload());
 }
 
+std::unique_ptr<stack::Port> open_port(const stack::PortConfig& config) {
+  auto port = stack::Port::open(config);
+  if (!port) die(port.error().message);
+  return std::move(*port);
+}
+
+void say(const char* line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void free_from(const std::array<rte_mbuf*, kBurst>& packets, std::uint16_t from,
+               std::uint16_t count) {
+  rte_pktmbuf_free_bulk(const_cast<rte_mbuf**>(packets.data()) + from,
+                        static_cast<unsigned>(count - from));
+}
+
+void survive(stack::Port& port, const stack::Clock& clock) {
+  stack::PortQueue& link = port.queue(0);
+  stack::Random random(1);
+  const Bytes frame = make_frame(port.mac(), port.mtu() + kHeader, random);
+  std::array<rte_mbuf*, kBurst> packets;
+  for (unsigned turn = 0; turn % 4096 != 0 || !input_ended(); ++turn) {
+    std::uint16_t count = link.rx_burst(packets.data(), kBurst, clock.now_ns());
+    // Something to send also while nothing comes, so that it is sending when the peer goes.
+    if (count == 0) packets[count++] = make_packet(port.pool(), frame, SIZE_MAX);
+    free_from(packets, link.tx_burst(packets.data(), count, clock.now_ns()), count);
+  }
+}
+
+[[noreturn]] void be_victim(stack::Port& port, const stack::Clock& clock) {
+  constexpr unsigned kOwnFrames = 1000;
+  stack::PortQueue& link = port.queue(0);
+  stack::Random random(static_cast<std::uint64_t>(getpid()));
+  const Bytes frame = make_frame(port.mac(), port.mtu() + kHeader, random);
+  std::array<rte_mbuf*, kBurst> packets;
+  for (unsigned returned = 0;;) {
+    for (auto& packet : packets) packet = make_packet(port.pool(), frame, SIZE_MAX);
+    free_from(packets, link.tx_burst(packets.data(), kBurst, clock.now_ns()), kBurst);
+    const std::uint16_t count = link.rx_burst(packets.data(), kBurst, clock.now_ns());
+    for (std::uint16_t i = 0; i < count && returned < kOwnFrames; ++i) {
+      if (bytes_of(packets[i]) == frame && ++returned == kOwnFrames) say("traffic");
+    }
+    free_from(packets, 0, count);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -248,8 +303,11 @@ int main(int argc, char** argv) {
     if (!eal) die(eal.error().message);
     return 0;
   }
-  if (!(mode == "mirror" && argc == 4) && !(mode == "probe" && argc == 5)) {
-    fmt::print(stderr, "usage: port-peer mirror DEVARGS MTU | probe DEVARGS MTU SEED | eal ...\n");
+  const bool pair = mode == "mirror" || mode == "survivor" || mode == "victim";
+  if (!(pair && argc == 4) && !(mode == "probe" && argc == 5)) {
+    fmt::print(stderr,
+               "usage: port-peer mirror|survivor|victim DEVARGS MTU | probe DEVARGS MTU SEED | "
+               "eal ...\n");
     return 2;
   }
   const auto eal = stack::Eal::start(stack::Arguments{});
@@ -259,15 +317,21 @@ int main(int argc, char** argv) {
   const auto data_room = *rest == ':'
                              ? static_cast<std::uint16_t>(std::strtoul(rest + 1, nullptr, 10))
                              : std::uint16_t{0};
-  const auto port = stack::Port::open({.devargs = argv[2], .mtu = mtu, .data_room = data_room});
-  if (!port) die(port.error().message);
-  fmt::print("ready\n");
-  std::fflush(stdout);
+  const stack::PortConfig config{.devargs = argv[2], .mtu = mtu, .data_room = data_room};
   const stack::TscClock clock;
+  if (mode == "victim") {
+    say("ready");
+    wait_for_input();
+    be_victim(*open_port(config), clock);
+  }
+  const auto port = open_port(config);
+  say("ready");
   if (mode == "mirror") {
-    mirror((*port)->queue(0), clock);
+    mirror(port->queue(0), clock);
+  } else if (mode == "survivor") {
+    survive(*port, clock);
   } else {
-    probe(**port, clock, std::strtoull(argv[4], nullptr, 0));
+    probe(*port, clock, std::strtoull(argv[4], nullptr, 0));
   }
   return 0;
 }

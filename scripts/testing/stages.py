@@ -166,6 +166,7 @@ def stage_install():
 def sanitizer_env(**seeds):
     """Fewer seeds than the plain build runs, unless the caller chose a number."""
     env = {'UBSAN_OPTIONS': 'print_stacktrace=1',
+           'TSAN_OPTIONS': f'suppressions={ROOT}/tests/thread.supp',
            'LSAN_OPTIONS': f'suppressions={ROOT}/tests/leak.supp:print_suppressions=0'}
     if not SOAK and 'ROCKHOPPER_SEEDS' not in os.environ:
         env.update({key: str(value) for key, value in seeds.items()})

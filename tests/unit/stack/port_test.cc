@@ -281,31 +281,6 @@ TEST_F(MemifPair, NearlyFullRingHurtsNoPacket) {
   }
 }
 
-TEST_F(MemifPair, DISABLED_ClientMayComeFirstAndFindsItsServerAgain) {
-  const auto client = open_end(MemifRole::client);
-  ASSERT_NE(client, nullptr);
-  EXPECT_FALSE(client->link_up());
-  rte_mbuf* packet = make_packet(client->pool(), test::Bytes(60));
-  EXPECT_EQ(client->queue(0).tx_burst(&packet, 1, 0), 0);
-  rte_pktmbuf_free(packet);
-  const TscClock clock;
-  for (std::uint8_t i = 0; i < 3; ++i) {
-    const auto server = open_end(MemifRole::server);
-    ASSERT_NE(server, nullptr);
-    // By polling alone, as a worker does.
-    const std::uint64_t end_ns = clock.now_ns() + 20'000'000'000;
-    while (!(client->link_up() && server->link_up()) && clock.now_ns() < end_ns) {
-      ASSERT_EQ(client->queue(0).rx_burst(&packet, 1, clock.now_ns()), 0);
-    }
-    packet = make_packet(server->pool(), test::Bytes(60, i));
-    ASSERT_EQ(server->queue(0).tx_burst(&packet, 1, 0), 1);
-    rte_mbuf* received = receive(client->queue(0));
-    ASSERT_NE(received, nullptr);
-    EXPECT_EQ(bytes_of(received), test::Bytes(60, i));
-    rte_pktmbuf_free(received);
-  }
-}
-
 TEST_F(MemifPair, TwoServersShareASocket) {
   const std::string path = directory_.path() + "/memif.sock";
   const auto server = open_end(MemifRole::server);

@@ -363,8 +363,7 @@ Json run(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions options,
          std::uint32_t first_psn, bool show_progress) {
   Agreement agreement = agree(endpoint, exchange, role, std::move(options), first_psn);
   if (!agreement.options.negative.empty()) {
-    return run_negative(endpoint, exchange, role, agreement.options, agreement.path_mtu,
-                        first_psn);
+    return run_negative(endpoint, exchange, role, agreement.options, agreement.path_mtu, first_psn);
   }
   // The region must have its first content before the peer can send to it.
   const Address peer = agreement.peer;

@@ -38,8 +38,9 @@ class CounterGroup {
 
 /// `add` for anything with Host's or Port's visit_counters(); `owner` must outlive the group.
 template <typename Owner>
-[[nodiscard]] Expected<CounterGroup> add_counter_group(std::string name, const Owner& owner) {
-  return CounterGroup::add(std::move(name), [&owner](CounterVisitor visitor, void* context) {
+[[nodiscard]] Expected<CounterGroup> add_counter_group(const std::string& name,
+                                                       const Owner& owner) {
+  return CounterGroup::add(name, [&owner](CounterVisitor visitor, void* context) {
     owner.visit_counters(visitor, context);
   });
 }

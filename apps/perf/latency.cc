@@ -58,10 +58,9 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec) {
   traffic.watch().set_impatient(true);
   const std::uint64_t total = spec.warmup + spec.iterations;
   std::uint64_t start_ns = steady_now_ns();
-  std::uint64_t sent_ns = start_ns;
   for (std::uint64_t message = 0; spec.duration_ns > 0 || message < total; ++message) {
     if (message == spec.warmup) start_ns = steady_now_ns();
-    sent_ns = steady_now_ns();
+    const std::uint64_t sent_ns = steady_now_ns();
     if (spec.duration_ns > 0 && message >= spec.warmup && sent_ns - start_ns >= spec.duration_ns) {
       break;
     }

@@ -19,7 +19,7 @@ Expected<Layout> Layout::make(const Agreement& agreement) {
   layout.qps_ = agreement.qps;
   const std::size_t size = std::max<std::size_t>(agreement.size_max, 1);
   layout.slot_bytes_ = (size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
-  const std::size_t smallest = 2 * layout.qps_ * layout.slot_bytes_;
+  const std::size_t smallest = std::size_t{2} * layout.qps_ * layout.slot_bytes_;
   if (smallest > kBytesMax) {
     return fail(
         ErrorCode::invalid_argument,

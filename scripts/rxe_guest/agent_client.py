@@ -15,8 +15,8 @@ from .errors import GuestError, Timeout
 
 _CHUNK = 1 << 16
 # After a command's status, how long its output may stay silent while some process that it left
-# behind still holds it open.
-_DRAIN_S = 1.0
+# behind still holds it open. Output that is on its way may take long too, when the host is busy.
+_DRAIN_S = 10.0
 
 
 @dataclasses.dataclass

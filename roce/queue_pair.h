@@ -73,7 +73,7 @@ class QueuePair : public QpListHook {
 
   [[nodiscard]] PostResult check_send(const SendWr& wr, std::uint64_t length) const;
   void apply(const QpAttributes& attributes, std::uint32_t mask);
-  void enter_state(QpState state);
+  void enter_state(QpState next);
   void configure_flow();
   /// Moves to ERR because of a transport error: what is still queued is flushed, in order.
   void enter_error();

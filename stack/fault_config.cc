@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace rockhopper::stack {
 namespace {
@@ -67,7 +68,7 @@ bool parse_quantity(std::string_view text, const std::array<Unit, N>& units, dou
   const auto unit =
       std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == rest; });
   if (unit == units.end() || number * unit->factor > most) return false;
-  value = static_cast<std::uint64_t>(number * unit->factor + 0.5);
+  value = static_cast<std::uint64_t>(std::llround(number * unit->factor));
   return true;
 }
 

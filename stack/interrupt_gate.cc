@@ -86,7 +86,7 @@ bool InterruptGate::wait_to_enter() {
 // every round of its epoll_wait() until we read it, and epoll_wait() reports all that is ready, one
 // turn handles at least what was pending when the thread last came here.
 void InterruptGate::park() {
-  std::uint64_t rings;
+  std::uint64_t rings = 0;
   [[maybe_unused]] const ssize_t size = read(event_fd_, &rings, sizeof(rings));
   state_.fetch_or(kParked | kComing, std::memory_order_release);
   state_.notify_all();

@@ -117,7 +117,7 @@ PcapWriter::PcapWriter(Link& inner, const PcapConfig& config, int file)
   config_.snap_length = std::max(config_.snap_length, 1u);
   records_.reserve(kRecordsMax);
   staged_.reserve(kRecordsMax * std::min(config_.snap_length, kTypicalFrame));
-  blocks_.reserve(kBlocksMax + 2 * UINT16_MAX);
+  blocks_.reserve(kBlocksMax + 2 * std::size_t{UINT16_MAX});
 }
 
 PcapWriter::~PcapWriter() {
@@ -262,12 +262,10 @@ std::uint16_t PcapWriter::tx_burst(rte_mbuf** packets, std::uint16_t count, std:
 }
 
 void PcapWriter::on_drop(const rte_mbuf* packet, const char* reason) {
-  for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
-    if (record->packet == packet && record->comment == nullptr) {
-      record->comment = reason;
-      return;
-    }
-  }
+  const auto latest = std::find_if(records_.rbegin(), records_.rend(), [packet](const Record& r) {
+    return r.packet == packet && r.comment == nullptr;
+  });
+  if (latest != records_.rend()) latest->comment = reason;
 }
 
 }  // namespace rockhopper::stack

@@ -15,7 +15,7 @@ namespace rockhopper::apps::perf {
 inline constexpr std::size_t kWordBytes = 8;
 
 [[nodiscard]] inline std::uint64_t load_word(std::span<const std::byte> bytes) {
-  std::uint64_t word;
+  std::uint64_t word = 0;
   std::memcpy(&word, bytes.first(kWordBytes).data(), kWordBytes);
   return word;
 }

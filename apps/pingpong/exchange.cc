@@ -10,8 +10,10 @@
 namespace rockhopper::apps::pingpong {
 namespace {
 
-/// sizeof "done": the client's confirmation, NUL included.
-constexpr std::string_view kDone{"done", 5};
+using namespace std::string_view_literals;
+
+/// The client's confirmation, with its NUL as in the stock tool.
+constexpr std::string_view kDone = "done\0"sv;
 
 /// All of `text` as a hexadecimal number.
 std::optional<std::uint32_t> parse_hex(std::string_view text) {

@@ -15,13 +15,15 @@
 namespace rockhopper::apps::pingpong {
 namespace {
 
+using namespace std::string_view_literals;
+
 /// Bits of Session::pending_ too, as in the stock tool.
 constexpr std::uint64_t kReceiveId = 1;
 constexpr std::uint64_t kSendId = 2;
 
 constexpr std::uint32_t kPeerTimeoutMs = 30'000;
 /// What one of us tells the other at the end. The stock tool has closed its connection by then.
-constexpr std::string_view kBye{"bye", 4};
+constexpr std::string_view kBye = "bye\0"sv;
 constexpr std::uint64_t kQuietNs = 500 * kNsPerMs;
 constexpr std::uint64_t kLingerNs = 5 * kNsPerSecond;
 constexpr std::uint32_t kTurnsPerCheck = 1024;

@@ -38,7 +38,7 @@ std::vector<std::string> runtime_parents() {
     bases.push_back(fs::path(value) / "rockhopper");
   }
   bases.push_back(fs::path("/run/user") / std::to_string(getuid()));
-  bases.push_back("/tmp/rockhopper-" + std::to_string(getuid()));
+  bases.emplace_back("/tmp/rockhopper-" + std::to_string(getuid()));
 
   std::vector<std::string> parents;
   for (const fs::path& base : bases) {

@@ -62,8 +62,8 @@ Expected<void> SwitchProgram::build() {
                            .queue_packets = settings_.queue_packets,
                            .seed = settings_.seed});
   std::vector<ForwarderPort> links;
-  for (PortNumber number = 0; number < settings_.ports.size(); ++number) {
-    if (auto opened = open_port(number); !opened) return opened;
+  for (std::size_t i = 0; i < settings_.ports.size(); ++i) {
+    if (auto opened = open_port(static_cast<PortNumber>(i)); !opened) return opened;
     const SwitchPort& port = ports_.back();
     links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
   }

@@ -25,7 +25,7 @@ bool mask_variant_fields(std::span<std::uint8_t> l3) {
   }
   const unsigned version = l3[0] >> 4;
   const std::size_t ip_header = l3.size() - kUdpBth;
-  if (version == 4 && ip_header == (l3[0] & 0xfu) * 4) {
+  if (version == 4 && ip_header == std::size_t{l3[0] & 0xfu} * 4) {
     l3[1] = 0xff;   // type of service
     l3[8] = 0xff;   // time to live
     l3[10] = 0xff;  // header checksum

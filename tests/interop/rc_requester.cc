@@ -125,7 +125,7 @@ void RequesterHalf::check_result(const Operation& operation) {
       throw Failure(name(operation) + ": wrong byte at " + std::to_string(at - expected));
     }
   } else if (is_atomic(operation.kind)) {
-    std::uint64_t value;
+    std::uint64_t value = 0;
     std::memcpy(&value, buffer.data(), sizeof value);
     if (value != operation.expected) {
       throw Failure(name(operation) + ": returned " + std::to_string(value) + ", expected " +

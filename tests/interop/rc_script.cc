@@ -37,7 +37,7 @@ std::uint64_t direction_key(const ScriptOptions& options, Direction direction) {
 }
 
 std::uint64_t load_cell(std::span<const std::byte> region, std::uint32_t offset) {
-  std::uint64_t value;
+  std::uint64_t value = 0;
   std::memcpy(&value, region.data() + offset, sizeof value);
   return value;
 }

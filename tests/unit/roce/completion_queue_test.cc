@@ -13,7 +13,6 @@ using roce::QpState;
 using roce::WcStatus;
 using roce::WrOpcode;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using wire::Opcode;
 
 constexpr std::uint32_t kPsn = 0x020000;

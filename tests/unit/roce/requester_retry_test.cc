@@ -7,7 +7,6 @@
 namespace rockhopper::test {
 namespace {
 
-using roce::DropReason;
 using roce::QpState;
 using roce::WcStatus;
 using roce::WrOpcode;

@@ -13,7 +13,6 @@ namespace rockhopper::stack {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 template <std::size_t N>

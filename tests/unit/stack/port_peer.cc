@@ -66,7 +66,7 @@ std::size_t payload_of(const rte_mbuf* packet, std::uint8_t marker) {
   const auto* bytes =
       static_cast<const std::uint8_t*>(rte_pktmbuf_read(packet, 0, copy.size(), copy.data()));
   if (bytes == nullptr) return 0;
-  std::uint16_t type;
+  std::uint16_t type = 0;
   std::memcpy(&type, bytes + 12, sizeof(type));
   if (type == rte_cpu_to_be_16(kTestEtherType)) return bytes[kHeader] == marker ? kHeader : 0;
   rte_ipv4_hdr ip;
@@ -97,12 +97,12 @@ void send(stack::Link& link, rte_mbuf* packet, const stack::Clock& clock) {
 
 bool input_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
-  char byte;
+  char byte = 0;
   return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
 void wait_for_input() {
-  char byte;
+  char byte = 0;
   if (read(STDIN_FILENO, &byte, 1) != 1) die("told to stop before the start");
 }
 

@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """The stages of scripts/test: each builds something, runs it, and returns counts."""
 
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -207,7 +208,7 @@ def run_fuzzer(fuzzer, corpus, seconds):
                   '-rss_limit_mb=4096', f'-artifact_prefix={found}/', grown, corpus], log)
     if status != 0:
         return failure(f'{fuzzer.name} -seed={seed}: the input is in {found.relative_to(ROOT)}')
-    say('  ' + log.read_text(errors='replace').strip().splitlines()[-1])
+    say(f'  {fuzzer.name}: ' + log.read_text(errors='replace').strip().splitlines()[-1])
     return Counts(passed=1)
 
 
@@ -219,11 +220,16 @@ def stage_fuzz():
     corpus = BUILD / 'fuzz/captures'
     if run([ASAN.folder / 'tests/fuzz/fuzz-corpus', corpus], log_file('fuzz-corpus')) != 0:
         return {'fuzz': failure('fuzz-corpus')}
-    counts = Counts()
-    for fuzzer in fuzzers():
+
+    def run_from_captures(fuzzer):
         seeds = corpus / fuzzer.name.removeprefix('fuzz-')
         seeds.mkdir(exist_ok=True)
-        counts.add(run_fuzzer(fuzzer, seeds, seconds))
+        return run_fuzzer(fuzzer, seeds, seconds)
+
+    counts = Counts()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for result in pool.map(run_from_captures, fuzzers()):
+            counts.add(result)
     if counts.total == 0:
         counts.add(failure('no fuzzer was built'))
     return {'fuzz': counts}

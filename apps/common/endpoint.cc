@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "apps/common/signals.h"
@@ -18,10 +17,7 @@
 namespace rockhopper::apps {
 namespace {
 
-/// Idle turns before the policy has a say: packets come in flights with short breaks.
-constexpr std::uint32_t kIdleTurns = 32;
 constexpr std::uint64_t kTurnsPerClock = 256;
-constexpr std::uint64_t kSleepNs = 50'000;
 constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
 
 bool is_number(const std::string& text) {
@@ -191,25 +187,11 @@ Expected<void> Endpoint::publish_counters() {
 bool Endpoint::turn() {
   if (config_.stats_s > 0 && ++turns_ % kTurnsPerClock == 0) print_rates();
   const bool worked = worker_->poll_once();
-  if (worked) {
-    idle_turns_ = 0;
-  } else if (++idle_turns_ >= kIdleTurns) {
-    rest();
+  if (idler_.is_time(worked)) {
+    const std::uint64_t now_ns = clock_->now_ns();
+    idler_.rest(std::max(worker_->next_deadline_ns(), now_ns) - now_ns);
   }
   return worked;
-}
-
-void Endpoint::rest() {
-  if (idle_ == IdlePolicy::yield) {
-    sched_yield();
-  } else if (idle_ == IdlePolicy::sleep) {
-    const std::uint64_t now_ns = clock_->now_ns();
-    const std::uint64_t deadline_ns = worker_->next_deadline_ns();
-    if (deadline_ns <= now_ns) return;
-    const timespec duration{
-        0, static_cast<long>(std::min<std::uint64_t>(kSleepNs, deadline_ns - now_ns))};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
-  }
 }
 
 Expected<void> Endpoint::wait_for_link() {

@@ -65,21 +65,20 @@ class Endpoint final : public Background {
   void print_statistics(std::FILE* out) const;
 
   /// The worker's sleep while completions are awaited by events, whatever the policy says.
-  void set_idle(IdlePolicy idle) { idle_ = idle; }
+  void set_idle(IdlePolicy idle) { idler_.set_policy(idle); }
 
  private:
-  explicit Endpoint(EndpointConfig config) : config_(std::move(config)), idle_(config_.idle) {}
+  explicit Endpoint(EndpointConfig config) : config_(std::move(config)), idler_(config_.idle) {}
 
   [[nodiscard]] Expected<void> open_port();
   [[nodiscard]] Expected<void> build_links();
   [[nodiscard]] Expected<void> build_host();
   [[nodiscard]] Expected<void> build_engine();
   [[nodiscard]] Expected<void> publish_counters();
-  void rest();
   void print_rates();
 
   EndpointConfig config_;
-  IdlePolicy idle_;
+  Idler idler_;
   // In order of construction; destroyed from the end on.
   std::unique_ptr<stack::Eal> eal_;
   std::unique_ptr<stack::TscClock> clock_;
@@ -97,7 +96,6 @@ class Endpoint final : public Background {
   std::vector<stack::CounterGroup> groups_;
 
   std::uint64_t turns_ = 0;
-  std::uint32_t idle_turns_ = 0;
   bool was_up_ = false;
   bool link_alive_ = true;
   std::uint64_t next_link_check_ns_ = 0;

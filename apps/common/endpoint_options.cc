@@ -34,11 +34,6 @@ Expected<std::vector<InterfaceAddress>> parse_addresses(const std::vector<std::s
   return addresses;
 }
 
-IdlePolicy parse_idle(const std::string& text) {
-  if (text == "poll") return IdlePolicy::poll;
-  return text == "sleep" ? IdlePolicy::sleep : IdlePolicy::yield;
-}
-
 stack::MemifConfig memif_config(const EndpointOptions& options, Role role) {
   stack::MemifConfig memif;
   const bool server = options.memif_role ? *options.memif_role == "server" : role == Role::server;
@@ -95,11 +90,7 @@ void add_endpoint_options(CLI::App& app, EndpointOptions& options,
       ->check(CLI::Range(0.1, 86400.0))
       ->type_name("SECONDS")
       ->group(kNetwork);
-  app.add_option("--idle", options.idle,
-                 "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us")
-      ->check(CLI::IsMember({"poll", "yield", "sleep"}))
-      ->type_name("POLICY")
-      ->group(kNetwork);
+  add_idle_option(app, options.idle)->group(kNetwork);
   app.add_option("--pcap", options.pcap,
                  "capture to a pcapng file what is on the wire: behind --faults when sending, "
                  "before them when receiving; dropped packets carry the reason as a comment")

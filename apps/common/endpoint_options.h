@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/common/idle.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
 #include "stack/ip_address.h"
@@ -51,13 +52,6 @@ struct InterfaceAddress {
 
 /// Reads "10.0.0.1/24" or "fd00::1/64".
 [[nodiscard]] Expected<InterfaceAddress> parse_interface_address(std::string_view text);
-
-/// What a program does while no packet moves.
-enum class IdlePolicy {
-  poll,   ///< polls on: the lowest latency, and a CPU of its own
-  yield,  ///< lets another thread run on the CPU, if one waits
-  sleep,  ///< sleeps up to 50 microseconds
-};
 
 /// An endpoint's settings, checked.
 struct EndpointConfig {

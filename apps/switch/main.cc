@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 #include <cstdint>
-#include <ctime>
 #include <string>
 
 #include <fmt/format.h>
@@ -31,21 +30,18 @@ const ProgramText kText{
     "            --faults 0:profile=P2   a bump in the wire between two NICs\n"
     "  rh-switch -a 0000:01:00.0 -a 0000:02:00.0 -- --port 0 --port 1\n"};
 
-constexpr std::uint64_t kCheckMs = 50;
+constexpr std::uint32_t kTurnsPerClock = 256;
 
-Expected<void> wait_for_end(const SwitchProgram& program, double stats_s) {
+void run_until_stopped(SwitchProgram& program, double stats_s) {
   RatePrinter rates(program);
   const auto interval_ns = static_cast<std::uint64_t>(stats_s * 1e9);
   std::uint64_t next_ns = steady_now_ns() + interval_ns;
-  while (!stop_requested()) {
-    if (auto good = program.check(); !good) return good;
-    const timespec duration{0, static_cast<long>(kCheckMs * kNsPerMs)};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
-    if (interval_ns == 0 || steady_now_ns() < next_ns) continue;
+  for (std::uint32_t turns = 0; !stop_requested(); ++turns) {
+    program.turn();
+    if (interval_ns == 0 || turns % kTurnsPerClock != 0 || steady_now_ns() < next_ns) continue;
     rates.print(stderr);
     next_ns += interval_ns;
   }
-  return {};
 }
 
 Expected<void> run(const SwitchOptions& options, const SwitchSettings& settings,
@@ -54,19 +50,18 @@ Expected<void> run(const SwitchOptions& options, const SwitchSettings& settings,
   if (!created) return tl::make_unexpected(created.error());
   SwitchProgram& program = **created;
   const std::uint64_t start_ns = steady_now_ns();
-  if (auto started = program.start(); !started) return started;
   print_ports(stderr, program);
   fmt::print(stderr, "rh-switch: ready\n");
 
-  const auto waited = wait_for_end(program, options.stats_s);
-  const auto stopped = program.stop();
+  run_until_stopped(program, options.stats_s);
+  auto finished = program.finish();
   const double seconds = static_cast<double>(steady_now_ns() - start_ns) / 1e9;
   if (options.json) {
     fmt::print("{}\n", json_report(program, seconds));
   } else {
     print_report(stdout, program, seconds);
   }
-  return waited ? stopped : waited;
+  return finished;
 }
 
 }  // namespace

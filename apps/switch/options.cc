@@ -11,6 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "apps/common/cli.h"
+#include "apps/common/endpoint_options.h"
 #include "roce/random.h"
 #include "stack/port.h"
 #include "stack/runtime_directory.h"
@@ -24,11 +25,6 @@ constexpr const char* kObservation = "Observation and faults";
 constexpr std::uint32_t kMbufsPerPort = 1024 + 1024 + 512;
 /// What the two directions of a FaultInjector hold, if it delays.
 constexpr std::uint32_t kMbufsPerFaults = 8192;
-
-IdlePolicy parse_idle(const std::string& text) {
-  if (text == "poll") return IdlePolicy::poll;
-  return text == "sleep" ? IdlePolicy::sleep : IdlePolicy::yield;
-}
 
 Expected<std::vector<PortSettings>> make_ports(const SwitchOptions& options) {
   std::vector<PortSettings> ports;
@@ -128,11 +124,7 @@ void add_options(CLI::App& app, SwitchOptions& options) {
       ->check(CLI::Range(1, 1 << 16))
       ->type_name("N")
       ->group(kNetwork);
-  app.add_option("--idle", options.idle,
-                 "while no packet moves: poll on, yield the CPU to others, or sleep 50 us")
-      ->check(CLI::IsMember({"poll", "yield", "sleep"}))
-      ->type_name("POLICY")
-      ->group(kNetwork);
+  add_idle_option(app, options.idle)->group(kNetwork);
   app.add_option("--faults", options.faults,
                  "impair a port, or all ports without \"PORT:\"; may be repeated, and the last one "
                  "for a port counts. rx. is what the port receives: loss=1%,dup=1%,"

@@ -10,7 +10,7 @@
 
 #include <CLI/App.hpp>
 
-#include "apps/common/endpoint_options.h"
+#include "apps/common/idle.h"
 #include "apps/switch/learning_switch.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"

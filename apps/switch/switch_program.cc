@@ -68,8 +68,6 @@ Expected<void> SwitchProgram::build() {
     links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
   }
   forwarder_ = std::make_unique<Forwarder>(*switch_, std::move(links));
-  loop_ = std::make_unique<InterruptLoop>([this] { return forwarder_->turn(clock_->now_ns()); },
-                                          settings_.idle);
   return publish_counters();
 }
 
@@ -144,15 +142,12 @@ void SwitchProgram::visit_port_counters(PortNumber port, stack::CounterVisitor v
       &device);
 }
 
-Expected<void> SwitchProgram::start() { return loop_->start(); }
-
-Expected<void> SwitchProgram::check() const {
-  if (loop_->running()) return {};
-  return fail(ErrorCode::exhausted, "the switch has stopped: DPDK has no memory for an alarm");
+void SwitchProgram::turn() {
+  const bool moved = forwarder_->turn(clock_->now_ns());
+  if (idler_.is_time(moved)) idler_.rest(kIdleSleepNs);
 }
 
-Expected<void> SwitchProgram::stop() {
-  loop_->stop();
+Expected<void> SwitchProgram::finish() {
   for (SwitchPort& port : ports_) {
     if (port.pcap && !port.pcap->flush()) {
       return fail(ErrorCode::io, "the capture of port {} is not complete: it could not be written",

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "apps/switch/forwarder.h"
-#include "apps/switch/interrupt_loop.h"
 #include "apps/switch/learning_switch.h"
 #include "apps/switch/options.h"
 #include "stack/clock.h"
@@ -30,8 +29,8 @@ struct SwitchPort {
   stack::Link* link = nullptr;  ///< the outermost of them
 };
 
-/// A switch put together from its parts, and running in DPDK's interrupt thread. Its functions are
-/// for one thread. At most one in a process.
+/// A switch put together from its parts. Its functions are for one thread. At most one in a
+/// process.
 class SwitchProgram {
  public:
   /// Starts the EAL, the ports, the telemetry.
@@ -40,12 +39,10 @@ class SwitchProgram {
   SwitchProgram(const SwitchProgram&) = delete;
   SwitchProgram& operator=(const SwitchProgram&) = delete;
 
-  /// Packets move from here on.
-  [[nodiscard]] Expected<void> start();
-  /// Fails if the switch has stopped by itself.
-  [[nodiscard]] Expected<void> check() const;
-  /// Stops moving packets and completes the captures; fails if one of these is not complete.
-  [[nodiscard]] Expected<void> stop();
+  /// Moves packets once from every port. Idle turns follow the idle policy, so do not wait besides.
+  void turn();
+  /// Completes the captures after the last turn; fails if one of them is not complete.
+  [[nodiscard]] Expected<void> finish();
 
   [[nodiscard]] const SwitchSettings& settings() const { return settings_; }
   [[nodiscard]] const std::vector<SwitchPort>& ports() const { return ports_; }
@@ -54,12 +51,14 @@ class SwitchProgram {
   void visit_port_counters(PortNumber port, stack::CounterVisitor visit, void* context) const;
 
  private:
-  explicit SwitchProgram(const SwitchSettings& settings) : settings_(settings) {}
+  explicit SwitchProgram(const SwitchSettings& settings)
+      : settings_(settings), idler_(settings.idle) {}
   [[nodiscard]] Expected<void> build();
   [[nodiscard]] Expected<void> open_port(PortNumber number);
   [[nodiscard]] Expected<void> publish_counters();
 
   SwitchSettings settings_;
+  Idler idler_;
   // In order of construction; destroyed from the end on, so that nobody reads or moves packets
   // while their owners go.
   std::unique_ptr<stack::Eal> eal_;
@@ -68,7 +67,6 @@ class SwitchProgram {
   std::vector<SwitchPort> ports_;
   std::unique_ptr<LearningSwitch> switch_;
   std::unique_ptr<Forwarder> forwarder_;
-  std::unique_ptr<InterruptLoop> loop_;
   std::vector<stack::CounterGroup> groups_;
 };
 

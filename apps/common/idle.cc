@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/idle.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include <sched.h>
+
+#include "apps/common/cli.h"
+
+namespace rockhopper::apps {
+
+CLI::Option* add_idle_option(CLI::App& app, std::string& text) {
+  return app
+      .add_option("--idle", text,
+                  "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us")
+      ->check(CLI::IsMember({"poll", "yield", "sleep"}))
+      ->type_name("POLICY");
+}
+
+IdlePolicy parse_idle(const std::string& text) {
+  if (text == "poll") return IdlePolicy::poll;
+  return text == "sleep" ? IdlePolicy::sleep : IdlePolicy::yield;
+}
+
+void Idler::rest(std::uint64_t until_work_ns) const {
+  if (policy_ == IdlePolicy::yield) {
+    sched_yield();
+  } else if (until_work_ns > 0) {
+    const timespec duration{0, static_cast<long>(std::min(kIdleSleepNs, until_work_ns))};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
+  }
+}
+
+}  // namespace rockhopper::apps

@@ -3,13 +3,11 @@
 //
 // What a packet costs in the IP host and what an acknowledgement costs in the timing wheel.
 #include <array>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
-#include "stack/eal.h"
 #include "stack/host.h"
 #include "stack/mbuf_pool.h"
 #include "stack/random.h"
@@ -130,14 +128,3 @@ BENCHMARK(arm_and_cancel_timer);
 
 }  // namespace
 }  // namespace rockhopper::stack
-
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  auto eal = rockhopper::stack::Eal::start({});
-  if (!eal) {
-    std::fprintf(stderr, "stack-bench: %s\n", eal.error().message.c_str());
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "bench/engine_pair.h"
+
+#include <rte_cycles.h>
+#include <rte_mbuf.h>
+
+namespace rockhopper::bench {
+namespace {
+
+constexpr std::uint16_t kBurst = 32;
+constexpr std::uint16_t kLinkMtu = 4200;
+constexpr std::uint16_t kDataRoom = RTE_PKTMBUF_HEADROOM + kLinkMtu + 64;
+constexpr std::uint64_t kTurnNs = 1000;
+
+rte_ether_addr mac_of(std::size_t side) {
+  return {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(1 + side)}};
+}
+
+stack::IpAddress address_of(std::size_t side) {
+  return stack::IpAddress::from_ipv4(0xc0000201u + static_cast<std::uint32_t>(side));
+}
+
+}  // namespace
+
+EnginePair::EnginePair(const EnginePairConfig& config)
+    : ends_{make_end(config, requester), make_end(config, responder)} {
+  connect(config, requester);
+  connect(config, responder);
+  for (int i = 0; i < 4; ++i) exchange();  // what hosts announce of themselves
+  static_cast<void>(take_cycles(requester));
+  static_cast<void>(take_cycles(responder));
+}
+
+EnginePair::End EnginePair::make_end(const EnginePairConfig& config, Side side) {
+  End end;
+  end.pool = must(stack::MbufPool::create({.size = 4095, .data_room = kDataRoom}));
+  end.host = must(stack::Host::create(
+      {.mac = mac_of(side), .mtu = kLinkMtu, .vlan_id = {}, .packet_pool = end.pool.get()}));
+  must(end.host->add_address(address_of(side), 24));
+  must(end.host->add_static_neighbour(address_of(1 - side), mac_of(1 - side)));
+  end.random = std::make_unique<roce::SeededRandom>(1 + side);
+  end.memory.resize(config.memory);
+  end.cq = must(roce::CompletionQueue::create(2 * config.qps * config.outstanding));
+  end.engine = must(roce::Engine::create(
+      {.host = end.host.get(), .packet_pool = end.pool.get(), .random = end.random.get()}));
+  const roce::ProtectionDomain pd = end.engine->allocate_pd();
+  end.region =
+      must(end.engine->register_memory(pd, end.memory.data(), end.memory.size(), roce::kAccessAll));
+  for (std::uint32_t i = 0; i < config.qps; ++i) {
+    end.qps.push_back(must(end.engine->create_qp({.pd = pd,
+                                                  .send_cq = end.cq.get(),
+                                                  .recv_cq = end.cq.get(),
+                                                  .max_send_wr = config.outstanding,
+                                                  .max_recv_wr = config.outstanding,
+                                                  .max_send_sge = 1,
+                                                  .max_recv_sge = 1})));
+  }
+  return end;
+}
+
+void EnginePair::connect(const EnginePairConfig& config, Side side) {
+  for (std::uint32_t i = 0; i < config.qps; ++i) {
+    roce::QpAttributes a;
+    a.qp_access_flags = roce::kAccessAll;
+    a.path_mtu = config.path_mtu;
+    a.dest_qp_num = ends_[1 - side].qps[i]->number();
+    a.max_rd_atomic = static_cast<std::uint8_t>(config.outstanding);
+    a.max_dest_rd_atomic = a.max_rd_atomic;
+    a.ah_attr.source = address_of(side);
+    a.ah_attr.destination = address_of(1 - side);
+    roce::QueuePair& qp = *ends_[side].qps[i];
+    a.qp_state = roce::QpState::init;
+    must(qp.modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
+    a.qp_state = roce::QpState::rtr;
+    must(qp.modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
+                          roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
+    a.qp_state = roce::QpState::rts;
+    must(qp.modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
+                          roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+  }
+}
+
+void EnginePair::move(End& from, End& to) {
+  std::array<rte_mbuf*, kBurst> packets;
+  const std::uint64_t start = rte_rdtsc();
+  const std::uint16_t count = from.engine->transmit(packets.data(), kBurst, now_ns_);
+  const std::uint64_t sent = rte_rdtsc();
+  if (count > 0) to.engine->receive(packets.data(), count, now_ns_);
+  from.cycles += sent - start;
+  to.cycles += rte_rdtsc() - sent;
+}
+
+void EnginePair::exchange() {
+  now_ns_ += kTurnNs;
+  move(ends_[requester], ends_[responder]);
+  move(ends_[responder], ends_[requester]);
+}
+
+std::uint64_t EnginePair::take_cycles(Side side) { return std::exchange(ends_[side].cycles, 0); }
+
+}  // namespace rockhopper::bench

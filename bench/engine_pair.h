@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "roce/engine.h"
+#include "roce/random.h"
+#include "stack/host.h"
+#include "stack/mbuf_pool.h"
+
+namespace rockhopper::bench {
+
+/// The value, or an exception that ends the program with one line.
+template <typename T>
+T must(Expected<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+struct EnginePairConfig {
+  roce::PathMtu path_mtu = roce::PathMtu::mtu_4096;
+  std::uint32_t qps = 1;           ///< connections
+  std::uint32_t outstanding = 64;  ///< requests, READs and atomics among them, of each connection
+  std::size_t memory = 1 << 20;    ///< bytes registered at each end
+};
+
+/// Two engines, each with its host and memory, joined by an array instead of a link: what each of
+/// them costs can be timed alone. The first is the requester.
+class EnginePair {
+ public:
+  enum Side : std::size_t { requester, responder };
+
+  explicit EnginePair(const EnginePairConfig& config);
+
+  [[nodiscard]] roce::QueuePair& qp(std::uint32_t index) { return *ends_[requester].qps[index]; }
+  [[nodiscard]] roce::QueuePair& peer(std::uint32_t index) { return *ends_[responder].qps[index]; }
+  [[nodiscard]] roce::CompletionQueue& cq(Side side) { return *ends_[side].cq; }
+  [[nodiscard]] const roce::MemoryRegion& region(Side side) const { return ends_[side].region; }
+
+  /// Moves one burst each way.
+  void exchange();
+
+  /// Cycles of the time stamp counter that a side's engine took since the last call.
+  [[nodiscard]] std::uint64_t take_cycles(Side side);
+
+ private:
+  struct End {
+    stack::MbufPool pool;
+    std::unique_ptr<stack::Host> host;
+    std::unique_ptr<roce::SeededRandom> random;
+    std::vector<std::byte> memory;
+    std::unique_ptr<roce::CompletionQueue> cq;
+    std::unique_ptr<roce::Engine> engine;
+    roce::MemoryRegion region;
+    std::vector<roce::QueuePair*> qps;
+    std::uint64_t cycles = 0;
+  };
+
+  [[nodiscard]] static End make_end(const EnginePairConfig& config, Side side);
+  void connect(const EnginePairConfig& config, Side side);
+  void move(End& from, End& to);
+
+  std::array<End, 2> ends_;
+  std::uint64_t now_ns_ = 0;
+};
+
+}  // namespace rockhopper::bench

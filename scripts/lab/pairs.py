@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Pairs of Rockhopper programs on this machine, a server and a client joined by memif."""
+"""Pairs of Rockhopper programs on this machine, a server and a client joined by a link."""
 
 import json
 import socket
 
+from lab.links import Memif
 from lab.processes import LabError, processors
 
 SERVER_IP = {4: '10.42.0.1', 6: 'fd42::1'}
@@ -22,8 +23,9 @@ def free_port():
 class Pair:
     """How a server and a client of the same program are started, and what they printed."""
 
-    def __init__(self, lab, programs, name, family=4):
+    def __init__(self, lab, programs, name, family=4, link=Memif):
         self.lab = lab
+        self.link = link
         self.program = programs / name
         self.name = name
         self.family = family
@@ -33,16 +35,17 @@ class Pair:
     def run(self, options, server_options=(), client_options=(), limit_s=120):
         """Runs both to success and returns the client's and the server's JSON."""
         port = free_port()
-        memif = self.lab.path(f'{self.lab.unique("memif")}.sock')
-        common = ['-p', port, '--memif-socket', memif, '--json']
+        link = self.link(self.lab)
+        common = ['-p', port, '--json']
         length = PREFIX_LENGTH[self.family]
         server_cpu, client_cpu = processors()
         server = self.lab.start(f'{self.name}-server', [
-            self.program, *common, '--ip', f'{SERVER_IP[self.family]}/{length}',
-            *server_options], server_cpu)
+            self.program, *common, *link.program_options('server'),
+            '--ip', f'{SERVER_IP[self.family]}/{length}', *server_options], server_cpu)
         client = self.lab.start(f'{self.name}-client', [
-            self.program, *common, '--ip', f'{CLIENT_IP[self.family]}/{length}',
-            *options, *client_options, '127.0.0.1'], client_cpu)
+            self.program, *common, *link.program_options('client'),
+            '--ip', f'{CLIENT_IP[self.family]}/{length}', *options, *client_options,
+            '127.0.0.1'], client_cpu)
         try:
             client.expect_success(limit_s)
             server.expect_success(30)

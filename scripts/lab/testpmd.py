@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""The raw frame rate of memif: DPDK's testpmd, one process sends, another receives."""
+"""The raw frame rate of a link: DPDK's testpmd, one process sends, another receives."""
 
 import re
 import shutil
 import statistics
 
+from lab.links import Memif
 from lab.processes import LabError, processors, wait_until
 
 RX_RATE = re.compile(r'Rx-pps:\s+(\d+)')
@@ -13,26 +14,25 @@ RX_RATE = re.compile(r'Rx-pps:\s+(\d+)')
 SAMPLES = 3
 
 
-def command(lab, name, cpu, memif_role, socket, options):
+def command(lab, name, cpu, vdev, options):
     return ['dpdk-testpmd', '--lcores', f'0@{cpu},1@{cpu}', '--no-huge', '-m', '512', '--no-pci',
             '--no-telemetry', '--file-prefix', lab.unique(name),
-            '--vdev', f'net_memif0,role={memif_role},socket={socket},socket-abstract=no,'
-                      'bsize=8192,rsize=10',
+            '--vdev', vdev,
             '--', '--stats-period', '1', '--no-mlockall', '--total-num-mbufs', '16384',
             '--mbuf-size', '8448', *options]
 
 
-def raw_rate(lab, frame_bytes):
-    """Frames a second that memif carries from one process to another, frames of `frame_bytes`."""
+def raw_rate(lab, frame_bytes, link=Memif):
+    """Frames of `frame_bytes` a second that a link carries from one process to another."""
     if shutil.which('dpdk-testpmd') is None:
         raise LabError('dpdk-testpmd is not installed: run scripts/setup')
-    socket = lab.path(f'{lab.unique("raw")}.sock')
+    wire = link(lab)
     sender_cpu, receiver_cpu = processors()
     receiver = lab.start('testpmd-rx', command(
-        lab, 'rx', receiver_cpu, 'server', socket, ['--forward-mode=rxonly']))
-    wait_until(socket.exists, 20, 'testpmd (receiver) did not open its memif socket')
+        lab, 'rx', receiver_cpu, wire.testpmd_vdev('server'), ['--forward-mode=rxonly']))
+    wait_until(wire.socket.exists, 20, 'testpmd (receiver) did not open its socket')
     sender = lab.start('testpmd-tx', command(
-        lab, 'tx', sender_cpu, 'client', socket,
+        lab, 'tx', sender_cpu, wire.testpmd_vdev('client'),
         ['--forward-mode=txonly', f'--txpkts={frame_bytes}']))
 
     def rates():

@@ -6,7 +6,7 @@ import json
 import socket
 
 from lab.links import Memif
-from lab.processes import LabError, processors
+from lab.processes import LabError, processors, wait_until
 
 SERVER_IP = {4: '10.42.0.1', 6: 'fd42::1'}
 CLIENT_IP = {4: '10.42.0.2', 6: 'fd42::2'}
@@ -42,6 +42,10 @@ class Pair:
         server = self.lab.start(f'{self.name}-server', [
             self.program, *common, *link.program_options('server'),
             '--ip', f'{SERVER_IP[self.family]}/{length}', *server_options], server_cpu)
+        wait_until(lambda: link.socket.exists() or server.has_ended(), 20,
+                   f'{server.name} did not open its socket')
+        if server.has_ended():
+            server.expect_success(0)
         client = self.lab.start(f'{self.name}-client', [
             self.program, *common, *link.program_options('client'),
             '--ip', f'{CLIENT_IP[self.family]}/{length}', *options, *client_options,

@@ -41,6 +41,9 @@ class Process:
     def messages(self):
         return self.log.read_text(errors='replace')
 
+    def has_ended(self):
+        return self.child.poll() is not None
+
     def wait(self, limit_s):
         """The exit status; LabError when it has not ended within `limit_s` seconds."""
         try:

@@ -25,8 +25,8 @@ stack::IpAddress address_of(std::size_t side) {
 
 EnginePair::EnginePair(const EnginePairConfig& config)
     : ends_{make_end(config, requester), make_end(config, responder)} {
-  connect(config, requester);
-  connect(config, responder);
+  connect_side(config, requester);
+  connect_side(config, responder);
   for (int i = 0; i < 4; ++i) exchange();  // what hosts announce of themselves
   static_cast<void>(take_cycles(requester));
   static_cast<void>(take_cycles(responder));
@@ -59,25 +59,12 @@ EnginePair::End EnginePair::make_end(const EnginePairConfig& config, Side side) 
   return end;
 }
 
-void EnginePair::connect(const EnginePairConfig& config, Side side) {
+void EnginePair::connect_side(const EnginePairConfig& config, Side side) {
+  const auto rd_atomic = config.max_rd_atomic > 0 ? config.max_rd_atomic
+                                                  : static_cast<std::uint8_t>(config.outstanding);
   for (std::uint32_t i = 0; i < config.qps; ++i) {
-    roce::QpAttributes a;
-    a.qp_access_flags = roce::kAccessAll;
-    a.path_mtu = config.path_mtu;
-    a.dest_qp_num = ends_[1 - side].qps[i]->number();
-    a.max_rd_atomic = static_cast<std::uint8_t>(config.outstanding);
-    a.max_dest_rd_atomic = a.max_rd_atomic;
-    a.ah_attr.source = address_of(side);
-    a.ah_attr.destination = address_of(1 - side);
-    roce::QueuePair& qp = *ends_[side].qps[i];
-    a.qp_state = roce::QpState::init;
-    must(qp.modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
-    a.qp_state = roce::QpState::rtr;
-    must(qp.modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
-                          roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
-    a.qp_state = roce::QpState::rts;
-    must(qp.modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
-                          roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+    connect(*ends_[side].qps[i], {.path_mtu = config.path_mtu, .max_rd_atomic = rd_atomic},
+            address_of(side), address_of(1 - side), ends_[1 - side].qps[i]->number());
   }
 }
 

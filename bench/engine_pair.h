@@ -6,11 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "bench/support.h"
 #include "roce/engine.h"
 #include "roce/random.h"
 #include "stack/host.h"
@@ -18,17 +17,11 @@
 
 namespace rockhopper::bench {
 
-/// The value, or an exception that ends the program with one line.
-template <typename T>
-T must(Expected<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
 struct EnginePairConfig {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_4096;
   std::uint32_t qps = 1;           ///< connections
   std::uint32_t outstanding = 64;  ///< requests, READs and atomics among them, of each connection
+  std::uint8_t max_rd_atomic = 0;  ///< of each connection, both ways; 0: `outstanding`
   std::size_t memory = 1 << 20;    ///< bytes registered at each end
 };
 
@@ -65,7 +58,7 @@ class EnginePair {
   };
 
   [[nodiscard]] static End make_end(const EnginePairConfig& config, Side side);
-  void connect(const EnginePairConfig& config, Side side);
+  void connect_side(const EnginePairConfig& config, Side side);
   void move(End& from, End& to);
 
   std::array<End, 2> ends_;

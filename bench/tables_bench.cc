@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 //
-// Looking up memory keys and queue pairs among many.
+// Many memory regions and queue pairs: the time to look one up, the memory that one takes.
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <malloc.h>
 
 #include "bench/engine_pair.h"
 #include "roce/memory.h"
@@ -34,6 +35,36 @@ void memory_access(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(memory_access)->ArgName("regions")->Arg(1)->Arg(1000)->Arg(30'000);
+
+/// Bytes that the allocator has given for each of `qps` connections.
+double bytes_per_connection(std::uint32_t qps, std::uint32_t depth, std::uint8_t rd_atomic) {
+  const auto used = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd);
+  };
+  const double before = used();
+  const EnginePair pair({.qps = qps, .outstanding = depth, .max_rd_atomic = rd_atomic});
+  return (used() - before) / qps;
+}
+
+/// The memory of one end of an idle connection, beyond its work queues and the share of the
+/// completion queue (both grow with the depth, so that two depths tell them from the rest).
+/// Arguments: connections, max_dest_rd_atomic.
+void idle_connection(benchmark::State& state) {
+  const auto qps = static_cast<std::uint32_t>(state.range(0));
+  const auto rd_atomic = static_cast<std::uint8_t>(state.range(1));
+  double bytes = 0;
+  for (auto _ : state) {
+    bytes = bytes_per_connection(qps, 16, rd_atomic) * 2 - bytes_per_connection(qps, 32, rd_atomic);
+  }
+  state.counters["bytes"] = bytes / 2;
+}
+BENCHMARK(idle_connection)
+    ->ArgNames({"qps", "rd_atomic"})
+    ->Args({20'000, 1})
+    ->Args({20'000, 16})
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rockhopper::bench

@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import sys
 
-from lab.comparison import OPERATIONS
+from demonstration.comparison import OPERATIONS
 from lab.pairs import CLIENT_IP, SERVER_IP, Pair
 from lab.processes import LabError
 

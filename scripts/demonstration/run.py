@@ -11,8 +11,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
 
+from demonstration import comparison  # noqa: E402
 from demonstration.proofs import Demo, proofs  # noqa: E402
-from lab import comparison  # noqa: E402
 from lab.processes import Lab, LabError  # noqa: E402
 from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
 

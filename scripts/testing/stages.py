@@ -246,11 +246,23 @@ def stage_mutations():
     return {'mutations': counts}
 
 
+def stage_bench():
+    """One short round of scripts/bench: that every measurement works, not what it finds."""
+    folder = BUILD / 'bench-quick'
+    shutil.rmtree(folder, ignore_errors=True)
+    status = run([ROOT / 'scripts/bench', '--quick', '--no-setup', '--folder', folder],
+                 log_file('bench-quick'))
+    if status != 0 or not json.loads((folder / 'bench.json').read_text())['lines']:
+        return {'bench': failure('scripts/bench --quick')}
+    return {'bench': Counts(passed=1)}
+
+
 # In the order of a run: quick answers first.
 STAGES = {
     'format': stage_format,
     'main': stage_main,
     'install': stage_install,
+    'bench': stage_bench,
     'asan': stage_asan,
     'fuzz': stage_fuzz,
     'tsan': stage_tsan,

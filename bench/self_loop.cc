@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+//
+// Engines on several lcores, each on its own queue of one loopback port and connected to itself:
+//   self-loop ENGINES SECONDS
+// Prints the 8-byte WRITEs of each as JSON, in millions a second. What they share (the port, the
+// memory channels) shows when two do less than twice as much as one.
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "bench/support.h"
+#include "roce/engine.h"
+#include "stack/clock.h"
+#include "stack/eal.h"
+#include "stack/host.h"
+#include "stack/port.h"
+#include "stack/worker.h"
+
+namespace {
+
+using namespace rockhopper;
+using bench::must;
+
+constexpr std::uint32_t kOutstanding = 64;
+constexpr unsigned kEnginesMax = 16;
+
+/// One engine with two queue pairs that are connected to each other.
+class Loop {
+ public:
+  Loop(stack::Port& port, std::uint16_t queue, const stack::Clock& clock) {
+    pool_ = must(stack::MbufPool::create({.size = 4095}));
+    host_ = must(stack::Host::create(
+        {.mac = port.mac(), .mtu = 1500, .vlan_id = {}, .packet_pool = pool_.get()}));
+    const stack::IpAddress address = stack::IpAddress::from_ipv4(0xc0000201);
+    must(host_->add_address(address, 24));
+    cq_ = must(roce::CompletionQueue::create(4 * kOutstanding));
+    engine_ = must(roce::Engine::create(
+        {.host = host_.get(), .packet_pool = pool_.get(), .random = &random_}));
+    const roce::ProtectionDomain pd = engine_->allocate_pd();
+    region_ = must(engine_->register_memory(pd, memory_.data(), memory_.size(), roce::kAccessAll));
+    const roce::QpInit init{.pd = pd,
+                            .send_cq = cq_.get(),
+                            .recv_cq = cq_.get(),
+                            .max_send_wr = kOutstanding,
+                            .max_recv_wr = 1,
+                            .max_send_sge = 1,
+                            .max_recv_sge = 1};
+    requester_ = must(engine_->create_qp(init));
+    responder_ = must(engine_->create_qp(init));
+    const bench::ConnectionConfig connection{.path_mtu = roce::PathMtu::mtu_1024};
+    bench::connect(*requester_, connection, address, address, responder_->number());
+    bench::connect(*responder_, connection, address, address, requester_->number());
+    worker_ = std::make_unique<stack::Worker>(port.queue(queue), *engine_, clock);
+  }
+
+  void run(const std::atomic<bool>& stop) {
+    for (std::uint32_t i = 0; i < kOutstanding; ++i) post();
+    std::array<roce::Completion, 32> completions;
+    while (!stop.load(std::memory_order_relaxed)) {
+      worker_->poll_once();
+      const std::size_t count = cq_->poll(completions);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (completions[i].status != roce::WcStatus::success) failed_ = true;
+        post();
+      }
+      done_.store(done_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  void post() {
+    const roce::Sge from{.addr = region_.iova, .length = 8, .lkey = region_.key};
+    if (requester_->post_send({.sg_list = {&from, 1},
+                               .opcode = roce::WrOpcode::rdma_write,
+                               .send_flags = roce::kSendSignaled,
+                               .remote_addr = region_.iova + 8,
+                               .rkey = region_.key}) != roce::PostResult::ok) {
+      failed_ = true;
+    }
+  }
+
+  roce::SystemRandom random_;
+  std::array<std::byte, 16> memory_{};
+  stack::MbufPool pool_;
+  std::unique_ptr<stack::Host> host_;
+  std::unique_ptr<roce::CompletionQueue> cq_;
+  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<stack::Worker> worker_;
+  roce::MemoryRegion region_;
+  roce::QueuePair* requester_ = nullptr;
+  roce::QueuePair* responder_ = nullptr;
+  alignas(64) std::atomic<std::uint64_t> done_{0};
+  bool failed_ = false;
+};
+
+struct Task {
+  Loop* loop;
+  const std::atomic<bool>* stop;
+};
+
+int run_task(void* argument) {
+  const auto& task = *static_cast<Task*>(argument);
+  task.loop->run(*task.stop);
+  return 0;
+}
+
+/// Runs all loops for `seconds`; the main lcore only watches the clock.
+std::vector<double> measure(std::vector<std::unique_ptr<Loop>>& loops, double seconds,
+                            const stack::Clock& clock) {
+  std::atomic<bool> stop{false};
+  std::vector<Task> tasks;
+  for (const auto& loop : loops) tasks.push_back({loop.get(), &stop});
+  unsigned lcore = rte_get_next_lcore(static_cast<unsigned>(-1), 1, 0);
+  for (Task& task : tasks) {
+    if (rte_eal_remote_launch(run_task, &task, lcore) != 0) {
+      throw std::runtime_error("an lcore is busy");
+    }
+    lcore = rte_get_next_lcore(lcore, 1, 0);
+  }
+  const auto wait_ns = [](double ns) {
+    const timespec duration{static_cast<time_t>(ns / 1e9), static_cast<long>(ns) % 1'000'000'000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
+  };
+  wait_ns(0.1e9);  // until all run
+  std::vector<std::uint64_t> before;
+  for (const auto& loop : loops) before.push_back(loop->done());
+  const std::uint64_t start_ns = clock.now_ns();
+  wait_ns(seconds * 1e9);
+  std::vector<double> mops;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    mops.push_back(static_cast<double>(loops[i]->done() - before[i]) * 1e3 /
+                   static_cast<double>(clock.now_ns() - start_ns));
+  }
+  stop = true;
+  rte_eal_mp_wait_lcore();
+  for (const auto& loop : loops) {
+    if (loop->failed()) throw std::runtime_error("an operation failed");
+  }
+  return mops;
+}
+
+void run(unsigned engines, double seconds) {
+  // The main lcore sleeps, so it may share a CPU.
+  auto eal = must(stack::Eal::start({}, {.memory_mb = 512, .lcores = engines + 1}));
+  if (rte_lcore_count() < engines + 1) throw std::runtime_error("too few processors");
+  const stack::TscClock clock;
+  auto port = must(
+      stack::Port::open({.devargs = "net_ring0", .queues = static_cast<std::uint16_t>(engines)}));
+  std::vector<std::unique_ptr<Loop>> loops;
+  for (unsigned i = 0; i < engines; ++i) {
+    loops.push_back(std::make_unique<Loop>(*port, static_cast<std::uint16_t>(i), clock));
+  }
+  fmt::print(R"({{"engines": {}, "mops": [{:.4f}]}})"
+             "\n",
+             engines, fmt::join(measure(loops, seconds, clock), ", "));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  unsigned engines = 0;
+  double seconds = 0;
+  const auto number = [](std::string_view text, auto& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size();
+  };
+  if (arguments.size() != 2 || !number(arguments[0], engines) || !number(arguments[1], seconds) ||
+      engines < 1 || engines > kEnginesMax || seconds < 0.01 || seconds > 3600) {
+    fmt::print(stderr, "usage: self-loop ENGINES SECONDS   ENGINES 1 to {}\n", kEnginesMax);
+    return 2;
+  }
+  try {
+    run(engines, seconds);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "self-loop: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

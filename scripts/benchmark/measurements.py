@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""What is measured: each a name and a function that runs it once and returns {figure: value}.
+
+A round runs all of them one after the other, so that a busy moment of the machine does not fall on
+one of two that are compared."""
+
+import json
+
+from lab import peers
+from lab.links import LINKS
+from lab.pairs import Pair
+from lab.processes import LabError, processors, wait_until
+from lab.testpmd import raw_rate
+
+PATH_MTU = 4096
+# Ethernet, IPv4, UDP, BTH, ICRC: the frame around a packet's extension headers and payload.
+ENVELOPE = 14 + 20 + 8 + 12 + 4
+LARGE_FRAME = ENVELOPE + PATH_MTU
+SMALL_FRAME = 64
+LARGE_SIZES = (65536, 1 << 20)
+LARGE_OPERATIONS = ('write', 'read')
+SMALL_OPERATIONS = ('write', 'read', 'send', 'cas', 'faa')
+OUTSTANDING = 64
+ECHO_FRAME = 82  # of an 8-byte WRITE
+
+
+class Measurements:
+    """All measurements of one build folder, `seconds` long each where that can be chosen."""
+
+    def __init__(self, lab, build, seconds):
+        self.lab = lab
+        self.programs = build / 'apps'
+        self.benches = build / 'bench'
+        self.seconds = seconds
+
+    def all(self):
+        """(name, function), in the order of a round."""
+        for link in LINKS.values():
+            yield from self._of_link(link)
+        yield 'compute', self._compute
+        yield 'engine', self._engine
+        yield 'scale', self._scale
+        for engines in (1, 2):
+            yield f'self-loop/{engines}', lambda n=engines: self._self_loop(n)
+        for transport in peers.UCX_TRANSPORTS:
+            yield f'ucx/{transport}', lambda t=transport: self._ucx(t)
+        yield 'libfabric/tcp', self._libfabric
+
+    def _of_link(self, link):
+        for frame in (SMALL_FRAME, LARGE_FRAME):
+            yield (f'raw/{link.NAME}/{frame}',
+                   lambda frame=frame: {'frames_per_s': raw_rate(self.lab, frame, link)})
+        for operation in LARGE_OPERATIONS:
+            for size in LARGE_SIZES:
+                yield (f'{operation}/{link.NAME}/{size}',
+                       lambda op=operation, size=size: self._bandwidth(link, op, size))
+        for operation in SMALL_OPERATIONS:
+            yield (f'{operation}/{link.NAME}/8',
+                   lambda op=operation: self._bandwidth(link, op, 8))
+        yield f'latency/{link.NAME}', lambda: self._latency(link)
+        yield f'echo/{link.NAME}', lambda: self._echo(link)
+
+    def _perf(self, link, options):
+        client, _ = Pair(self.lab, self.programs, 'rh-perf', link=link).run(
+            [*options, '-m', PATH_MTU])
+        return client['results'][0]
+
+    def _bandwidth(self, link, operation, size):
+        result = self._perf(link, ['--op', operation, '-s', size, '-D', self.seconds,
+                                   '-t', OUTSTANDING, '-o', OUTSTANDING])
+        return {'mops': result['mops'], 'gbit_per_s': result['gbit_per_s']}
+
+    def _latency(self, link):
+        result = self._perf(link, ['--op', 'write', '--mode', 'lat', '-s', 8, '-I', 64,
+                                   '-n', int(50_000 * self.seconds)])
+        return {'usec': result['latency_us']['p50']}
+
+    def _echo(self, link):
+        wire = link(self.lab)
+        echo_cpu, ping_cpu = processors()
+        program = self.benches / 'frame-echo'
+        echo = self.lab.start('frame-echo', [program, 'echo', wire.testpmd_vdev('server')],
+                              echo_cpu)
+        wait_until(lambda: wire.socket.exists() or echo.has_ended(), 20,
+                   'frame-echo did not open its socket')
+        ping = self.lab.start('frame-ping', [
+            program, 'ping', wire.testpmd_vdev('client'), ECHO_FRAME,
+            int(50_000 * self.seconds)], ping_cpu)
+        try:
+            ping.expect_success(60)
+        finally:
+            ping.end()
+            echo.end()
+        return {'usec': json.loads(ping.output())['p50']}
+
+    def _micro(self, pattern):
+        bench = self.lab.start('micro-bench', [
+            self.benches / 'micro-bench', f'--benchmark_filter={pattern}',
+            f'--benchmark_min_time={self.seconds / 4}', '--benchmark_format=json'],
+            processors()[0])
+        bench.expect_success(300)
+        found = json.loads(bench.output())['benchmarks']
+        if not found:
+            raise LabError(f'micro-bench has no {pattern}')
+        return {run['name'].removesuffix('/manual_time'): run for run in found}
+
+    def _compute(self):
+        runs = self._micro(f'^(icrc|copy)/bytes:{PATH_MTU}$')
+        return {f'{name}_ns': runs[f'{name}/bytes:{PATH_MTU}']['real_time']
+                for name in ('icrc', 'copy')}
+
+    def _engine(self):
+        runs = self._micro('^(requester|responder)/.*/bytes:8/qps:1/manual_time$')
+        return {name.replace('/bytes:8/qps:1', ''): run['items_per_second'] * 1e-6
+                for name, run in runs.items()}
+
+    def _scale(self):
+        runs = self._micro('^(requester|responder)/rdma_(write|read)/bytes:8/qps:(16|20000)/')
+        found = {name.replace('/bytes:8', ''): run['items_per_second'] * 1e-6
+                 for name, run in runs.items()}
+        idle = self._micro('^idle_connection/')
+        return found | {f'idle_bytes/{name.split("/")[2]}': run['bytes']
+                        for name, run in idle.items()}
+
+    def _self_loop(self, engines):
+        loop = self.lab.start('self-loop', [self.benches / 'self-loop', engines, self.seconds])
+        loop.expect_success(60 + self.seconds)
+        return {'mops': sum(json.loads(loop.output())['mops'])}
+
+    def _ucx(self, transport):
+        count = int(20_000 * self.seconds)
+        latency = peers.ucx(self.lab, transport, 'ucp_put_lat', 8, count)
+        rate = peers.ucx(self.lab, transport, 'ucp_put_bw', 8, count)
+        large = peers.ucx(self.lab, transport, 'ucp_put_bw', 65536, count // 10 + 1)
+        return {'usec': latency['usec'], 'mops': rate['mops'],
+                'gbit_per_s': large['gbit_per_s']}
+
+    def _libfabric(self):
+        count = int(5_000 * self.seconds)
+        return {'usec': peers.libfabric(self.lab, 8, count)['usec'],
+                'gbit_per_s': peers.libfabric(self.lab, 65536, count)['gbit_per_s']}

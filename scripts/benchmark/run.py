@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Measures, compares, and leaves bench.json, table.txt and plots."""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from benchmark.lines import lines, table  # noqa: E402
+from benchmark.measurements import Measurements  # noqa: E402
+from benchmark.plots import draw  # noqa: E402
+from lab.processes import Lab, LabError, processors  # noqa: E402
+from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
+
+DESCRIPTION = """\
+Measures Rockhopper beside testpmd, UCX and libfabric on this machine: rounds of short
+measurements, one after the other, and the medians of the rounds. Figures count only as ratios
+within one run; docs/performance.md explains them. Two processes poll at a time: leave the machine
+alone meanwhile.
+"""
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog='scripts/bench', description=DESCRIPTION,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--rounds', type=int, default=5, help='of all measurements (5)')
+    parser.add_argument('--seconds', type=float, default=1, help='of each measurement (1)')
+    parser.add_argument('--quick', action='store_true',
+                        help='one short round, to see that all of it works')
+    parser.add_argument('--only', metavar='REGEX', help='only measurements with such a name')
+    parser.add_argument('--list', action='store_true', help='name the measurements and exit')
+    parser.add_argument('--folder', type=pathlib.Path, default=BUILD / 'bench',
+                        help='for the results (build/bench)')
+    parser.add_argument('--build', type=pathlib.Path,
+                        help='a meson build folder; default: build/gcc, built first')
+    parser.add_argument('--no-setup', action='store_true', help='do not call scripts/setup')
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds, arguments.seconds = 1, 0.1
+    if arguments.rounds < 1 or not 0.01 <= arguments.seconds <= 3600:
+        parser.error('--rounds needs at least 1, --seconds 0.01 to 3600')
+    return arguments
+
+
+def measure(measurements, rounds):
+    """{measurement: {figure: [values]}}; says which one runs."""
+    samples = collections.defaultdict(lambda: collections.defaultdict(list))
+    for number in range(1, rounds + 1):
+        for name, run in measurements:
+            if sys.stderr.isatty():
+                print(f'\r\033[Kround {number} of {rounds}: {name}', end='', file=sys.stderr,
+                      flush=True)
+            try:
+                figures = run()
+            except LabError as error:
+                raise LabError(f'{name}: {error}') from None
+            for figure, value in figures.items():
+                samples[name][figure].append(value)
+    if sys.stderr.isatty():
+        print('\r\033[K', end='', file=sys.stderr)
+    return samples
+
+
+def commit():
+    found = subprocess.run(['git', 'describe', '--always', '--dirty'], cwd=ROOT, text=True,
+                           capture_output=True, check=False)
+    return found.stdout.strip() or 'unknown'
+
+
+def cpu_model():
+    for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+        if line.startswith('model name'):
+            return line.partition(':')[2].strip()
+    return platform.machine()
+
+
+def write_results(arguments, samples, found):
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / 'bench.json').write_text(json.dumps({
+        'commit': commit(), 'processor': cpu_model(), 'processors': list(processors()),
+        'kernel': platform.release(), 'load_average': os.getloadavg()[0],
+        'rounds': arguments.rounds, 'seconds': arguments.seconds, 'samples': samples,
+        'lines': [{**vars(line), 'met': line.met} for line in found]}, indent=1) + '\n')
+    (folder / 'table.txt').write_text('\n'.join(table(found)) + '\n')
+    return [folder / 'bench.json', folder / 'table.txt', *draw(found, folder)]
+
+
+def main():
+    arguments = parse_arguments()
+    build = arguments.build
+    if build is None and not arguments.list:
+        say('building ...')
+        if not compile_tree(GCC, ('apps/rh-perf', 'bench/micro-bench', 'bench/frame-echo',
+                                  'bench/self-loop')):
+            return 1
+    build = (build or GCC.folder).resolve()
+    with Lab() as lab:
+        chosen = [(name, run) for name, run in Measurements(lab, build, arguments.seconds).all()
+                  if arguments.only is None or re.search(arguments.only, name)]
+        if arguments.list:
+            print('\n'.join(name for name, _ in chosen))
+            return 0
+        try:
+            samples = measure(chosen, arguments.rounds)
+        except LabError as error:
+            print(f'bench: {error}', file=sys.stderr)
+            return 1
+    found = list(lines({name: {figure: statistics.median(values)
+                               for figure, values in figures.items()}
+                        for name, figures in samples.items()}))
+    say('\n'.join(table(found)))
+    paths = write_results(arguments, samples, found)
+    say('written: ' + ', '.join(str(path) for path in paths))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""What others reach between two processes of this machine: UCX and libfabric."""
+
+import re
+import shutil
+
+from lab.pairs import free_port
+from lab.processes import LabError, processors, wait_until
+
+UCX_TRANSPORTS = {
+    'tcp': ('UCX_TLS=tcp', 'UCX_NET_DEVICES=lo'),
+    'shm': ('UCX_TLS=sm,self',),
+}
+
+
+def ucx(lab, transport, test, size, iterations):
+    """ucx_perftest's figures over the loopback's TCP or over shared memory: usec (half a round trip
+    in tests of latency), gbit_per_s and mops. Its server waits for one client."""
+    _need('ucx_perftest')
+    port = free_port()
+    start = ['env', *UCX_TRANSPORTS[transport], 'UCX_WARN_UNUSED_ENV_VARS=n', 'ucx_perftest',
+             '-p', port]
+    server, client = _pair(
+        lab, f'ucx-{transport}', start,
+        [*start, '127.0.0.1', '-t', test, '-s', size, '-n', iterations, '-f', '-v'], port)
+    rows = [line.split(',') for line in client.output().splitlines()
+            if re.fullmatch(r' *\d+(,[\d.]+){7}', line)]
+    server.end()
+    if not rows:
+        raise LabError(f'{client.name} printed no result: {client.output()[-200:]!r}')
+    _, _, _, latency, _, mbyte_per_s, _, per_s = map(float, rows[-1])
+    return {'usec': latency, 'gbit_per_s': mbyte_per_s * 8 * 2**20 / 1e9, 'mops': per_s / 1e6}
+
+
+def libfabric(lab, size, iterations):
+    """fi_pingpong over the loopback's TCP: usec, half a round trip, and gbit_per_s."""
+    _need('fi_pingpong')
+    port = free_port()
+    start = ['fi_pingpong', '-p', 'tcp', '-e', 'msg', '-d', 'lo', '-S', size, '-I', iterations]
+    _, client = _pair(lab, 'fi_pingpong', [*start, '-B', port],
+                      [*start, '-P', port, '127.0.0.1'], port)
+    rows = re.findall(r'^\S+ +\S+ +=\S+ +\S+ +[\d.]+s +([\d.]+) +([\d.]+) +[\d.]+$',
+                      client.output(), re.MULTILINE)
+    if not rows:
+        raise LabError(f'{client.name} printed no result: {client.output()[-200:]!r}')
+    mbyte_per_s, usec = map(float, rows[-1])
+    return {'usec': usec, 'gbit_per_s': mbyte_per_s * 8e-3}
+
+
+def _need(program):
+    if shutil.which(program) is None:
+        raise LabError(f'{program} is not installed: run scripts/setup')
+
+
+def _pair(lab, name, server_command, client_command, port):
+    server_cpu, client_cpu = processors()
+    server = lab.start(f'{name}-server', server_command, server_cpu)
+    wait_until(lambda: _listens(port), 20, f'{server.name} does not listen')
+    client = lab.start(f'{name}-client', client_command, client_cpu)
+    try:
+        client.expect_success(120)
+    finally:
+        client.end()
+        server.end()
+    return server, client
+
+
+def _listens(port):
+    """Whether a TCP socket of this machine listens on the port; asks nothing of its owner."""
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(table, encoding='ascii') as lines:
+            if any(fields[1].endswith(f':{port:04X}') and fields[3] == '0A'
+                   for fields in map(str.split, lines)):
+                return True
+    return False

@@ -119,6 +119,29 @@ def read_again() -> list[Packet]:
     return c.packets
 
 
+def read_interrupted() -> list[Packet]:
+    """A READ is being answered when what came before it is asked for again, as is then the READ."""
+    c = Conversation()
+    c.read(psn(0), 400)  # 0
+    c.read_responses(psn(0), 400, 1)  # 1, 2
+    c.fetch_add(psn(2))  # 3
+    c.atomic_ack(psn(2), 2, 77)  # 4
+    c.read(psn(3), 700)  # 5
+    c.read_responses(psn(3), 700, 3, stop=2)  # 6, 7
+    for index in (1, 2, 4, 6, 7):
+        c.packets[index].comment = "drop: test"
+    c.wait(50 * _MS)
+    c.read(psn(0), 400)  # 8
+    c.read_responses(psn(0), 400, 1)  # 9, 10
+    c.read_responses(psn(3), 700, 3, stop=1)  # 11: from its start
+    c.fetch_add(psn(2))  # 12
+    c.atomic_ack(psn(2), 2, 77)  # 13
+    c.read_responses(psn(3), 700, 3)  # 14-16: from its start again
+    c.read(psn(3), 700)  # 17
+    c.read_responses(psn(3), 700, 3)  # 18-20
+    return c.packets
+
+
 def acknowledged_twice() -> list[Packet]:
     """A message is sent again though its acknowledgement is there: good only if it was dropped."""
     c = Conversation()
@@ -248,6 +271,7 @@ CLEAN: dict[str, tuple[Callable[[], list[Packet]], tuple[str, ...]]] = {
     "rnr": (rnr, ()),
     "read retry": (read_retry, ()),
     "read again": (read_again, ()),
+    "read interrupted": (read_interrupted, ("--max-rd-atomic", "3")),
     "duplicate acknowledged": (duplicate_acknowledged, ()),
     "RNR behind a lost answer": (rnr_behind_a_lost_answer, ()),
     "pipelined reads": (pipelined_reads, ("--max-rd-atomic", "3")),
@@ -725,6 +749,14 @@ def read_answered_twice():
         for index, packet in enumerate(packets[9:12])
     ]
     packets[12:12] = again[:1]
+    return packets
+
+
+@breach("read-response-unrequested", also=("read-response-sequence",))
+def read_begun_anew_for_no_reason():
+    packets = basic()
+    again = dataclasses.replace(packets[9], time_ns=packets[10].time_ns + 1000)
+    packets[11:11] = [again]
     return packets
 
 

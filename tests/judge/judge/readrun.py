@@ -17,12 +17,13 @@ _MAX_RUNS = 4096
 class ReadRun:
     """What one READ request asks for; a request resumed in the middle is a run of its own."""
 
-    __slots__ = ("psn", "count", "length", "pending")
+    __slots__ = ("psn", "count", "length", "pending", "interrupted")
 
     def __init__(self, request: Request):
         self.psn, self.count = request.psn, request.count
         self.length = request.read_length
         self.pending = 0  # executions not yet begun
+        self.interrupted = False  # by the answer to an earlier request: may begin anew, or go on
 
 
 class ReadRuns:
@@ -55,22 +56,35 @@ class ReadRuns:
         self._check_opcode(frame, run, psn, last)
         self._check_size(frame, run, psn, last)
         self._check_content(frame, psn)
+        if last:
+            run.interrupted = False
         self._current, self._next = (None, 0) if last else (run, psn + 1)
         return last
 
+    def on_earlier_answer(self, psn: int) -> None:
+        """Something before the current run has been answered again. Its requester may have gone
+        back, and will want the run from its start."""
+        if self._current is not None and psn < self._current.psn:
+            self._current.interrupted = True
+
     def _start(self, frame: Frame, psn: int) -> ReadRun | None:
         run = self._runs.get(psn)
-        if run is None or run.pending == 0:
+        anew = run is not None and run.interrupted
+        if run is None or (run.pending == 0 and not anew):
             why = "no READ request starts there" if run is None else "it was answered before"
             self._report.add("read-response-unrequested", frame, f"PSN {frame.psn:#08x}: {why}")
             return run
-        if self._current is not None and not self._asked_again:
+        left = self._current
+        if left is not None and not (self._asked_again or (anew and left is run)):
             self._report.add(
                 "read-response-sequence",
                 frame,
                 f"a new run while PSN {self._next & 0xFFFFFF:#08x} of the one before is due",
             )
-        run.pending -= 1
+        self.on_earlier_answer(psn)
+        if run.pending > 0:
+            run.pending -= 1
+        run.interrupted = False
         queue = self._queue
         if psn in queue:  # requests in front of it were passed over
             while queue.popleft() != psn:

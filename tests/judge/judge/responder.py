@@ -224,6 +224,7 @@ class Responder:
             self._report.add(
                 "atomic-replay", frame, f"result {result.hex()}, it was {first.hex()} at first"
             )
+        self._reads.on_earlier_answer(psn)
         if len(self._results) > 1 << 16:
             for old in sorted(self._results)[: 1 << 15]:
                 del self._results[old]

@@ -44,6 +44,8 @@ class Requester {
   [[nodiscard]] bool drained() const;
 
  private:
+  static constexpr std::uint32_t kResponseWindowMax = kMaxRdAtomic;
+
   // requester_send.cc
   [[nodiscard]] bool can_send_next();
   [[nodiscard]] bool may_start(const SendWqe& wqe) const;
@@ -51,6 +53,7 @@ class Requester {
   [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
   [[nodiscard]] std::uint32_t packets_in_flight() const;
   [[nodiscard]] std::uint32_t distance_to_next() const;
+  [[nodiscard]] std::uint32_t distance_to_cursor() const;
   void number(SendWqe& wqe);
   [[nodiscard]] rte_mbuf* build_packet(SendWqe& wqe);
   [[nodiscard]] MemoryStatus append_payload(PacketBuilder& builder, const SendWqe& wqe,
@@ -71,7 +74,8 @@ class Requester {
 
   // requester_retry.cc
   void go_back();
-  void implied_nak(std::uint64_t now_ns);
+  void go_back_for_responses();
+  void implied_nak(std::uint32_t distance, std::uint64_t now_ns);
   /// False: retry_cnt is used up and the queue pair has failed.
   [[nodiscard]] bool use_retry();
   void restart_ack_timer(std::uint64_t now_ns);
@@ -90,6 +94,9 @@ class Requester {
   std::uint32_t cursor_packet_ = 0;  ///< the packet of it to send next
   std::uint32_t responses_outstanding_ = 0;      ///< READs and atomics between head and cursor
   std::uint32_t response_psns_outstanding_ = 0;  ///< PSNs that their missing responses take
+  /// READs and atomics that may be outstanding, within max_rd_atomic: one after their responses
+  /// stayed away, twice as many after each that comes.
+  std::uint32_t response_window_ = kResponseWindowMax;
   std::uint32_t next_ssn_ = 1;
   std::uint32_t credit_limit_ssn_ = 0;  ///< 24 bits; requests up to it find a receive request
   bool credits_known_ = false;

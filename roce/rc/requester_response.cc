@@ -52,19 +52,19 @@ void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
       counters.rcvd_ack.add();
       take_credits(aeth);
       if (acknowledge(distance + 1, now_ns) > 0) {
-        implied_nak(now_ns);
+        implied_nak(ahead(packet.headers.bth.psn), now_ns);
       }
       break;
     case wire::AethKind::nak:
       if (acknowledge(distance, now_ns) > 0) {
-        implied_nak(now_ns);
+        implied_nak(ahead(packet.headers.bth.psn), now_ns);
       } else if (!qp_.send_queue_.empty()) {
         on_nak(aeth.nak_code(), now_ns);
       }
       break;
     case wire::AethKind::rnr_nak:
       if (acknowledge(distance, now_ns) > 0) {
-        implied_nak(now_ns);
+        implied_nak(ahead(packet.headers.bth.psn), now_ns);
       } else if (!qp_.send_queue_.empty()) {
         on_rnr_nak(aeth.timer(), now_ns);
       }
@@ -125,8 +125,11 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
 void Requester::complete_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
   const SendWqe wqe = queue.front();
-  if (wqe.has_response() && cursor_ > queue.head()) {
-    --responses_outstanding_;
+  if (wqe.has_response()) {
+    response_window_ = std::min(2 * response_window_, kResponseWindowMax);
+    if (cursor_ > queue.head()) {
+      --responses_outstanding_;
+    }
   }
   queue.pop();
   if (cursor_ < queue.head()) {
@@ -218,7 +221,7 @@ SendWqe* Requester::await_response(const RxPacket& packet, std::uint64_t now_ns)
   }
   if (acknowledge(distance, now_ns) > 0) {
     engine.count_drop(DropReason::out_of_order_response, packet.payload.packet);
-    implied_nak(now_ns);
+    implied_nak(ahead(packet.headers.bth.psn), now_ns);
     return nullptr;
   }
   if (qp_.send_queue_.empty() || sent_ahead_ == 0) {

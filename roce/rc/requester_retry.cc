@@ -26,6 +26,7 @@ void Requester::reset(wire::Psn first_psn) {
   credits_known_ = false;
   probing_ = false;
   implied_nak_done_ = false;
+  response_window_ = kResponseWindowMax;
   retries_left_ = qp_.attributes_.retry_cnt;
   rnr_retries_left_ = qp_.attributes_.rnr_retry;
 }
@@ -54,17 +55,27 @@ void Requester::go_back() {
   qp_.engine_.schedule(qp_);
 }
 
-/// Something behind a READ or atomic was acknowledged, so its response was lost. Packets that were
-/// sent before going back say so again: only the first counts until there is progress.
-void Requester::implied_nak(std::uint64_t now_ns) {
+/// A peer that is slow rather than out of reach still works on what it was asked before. To ask for
+/// all of it again each time would bury it: one READ or atomic at first.
+void Requester::go_back_for_responses() {
+  response_window_ = 1;
+  go_back();
+}
+
+/// Something behind a READ or atomic was acknowledged, `distance` PSNs ahead of unacked_psn_, so
+/// its response was lost. Answers to what was sent before going back say so again: they do not
+/// count, and of the others only the first until there is progress.
+void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns) {
   qp_.engine_.counters_.implied_nak_seq_err.add();
 #if !ROCKHOPPER_MUTATION_IMPLIED_NAK
-  if (!implied_nak_done_ && !rnr_waiting_ && use_retry()) {
+  const bool sent_again = distance < distance_to_cursor();
+  if (sent_again && !implied_nak_done_ && !rnr_waiting_ && use_retry()) {
     implied_nak_done_ = true;
-    go_back();
+    go_back_for_responses();
     restart_ack_timer(now_ns);
   }
 #else
+  static_cast<void>(distance);
   static_cast<void>(now_ns);
 #endif
 }
@@ -99,7 +110,7 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
   if (use_retry()) {
     implied_nak_done_ = false;
     if (sent_ahead_ > 0) {
-      go_back();
+      go_back_for_responses();
     }
     restart_ack_timer(now_ns);
     qp_.engine_.schedule(qp_);

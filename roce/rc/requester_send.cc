@@ -138,13 +138,24 @@ std::uint32_t Requester::distance_to_next() const {
   return (next_psn_.value - unacked_psn_.value) & wire::kMask24;
 }
 
+/// PSNs from unacked_psn_ to the one to send next: those sent since the cursor last went back.
+std::uint32_t Requester::distance_to_cursor() const {
+  if (cursor_ == numbered_) {
+    return distance_to_next();
+  }
+  const wire::Psn at_cursor = qp_.send_queue_.at(cursor_).first_psn + cursor_packet_;
+  return (at_cursor.value - unacked_psn_.value) & wire::kMask24;
+}
+
 bool Requester::may_start(const SendWqe& wqe) const {
 #if !ROCKHOPPER_MUTATION_FENCE
   if ((wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0) {
     return false;
   }
 #endif
-  return !wqe.has_response() || responses_outstanding_ < qp_.attributes_.max_rd_atomic;
+  return !wqe.has_response() ||
+         responses_outstanding_ <
+             std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, response_window_);
 }
 
 /// The request needs a receive request that the peer has not said to have (IBTA vol. 1, 9.7.7.2).
@@ -168,12 +179,7 @@ bool Requester::credit_allows(const SendWqe& wqe) const {
 
 /// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
 std::uint32_t Requester::packets_in_flight() const {
-  const SendQueue& queue = qp_.send_queue_;
-  std::uint32_t sent = distance_to_next();
-  if (cursor_ < numbered_) {
-    const wire::Psn at_cursor = queue.at(cursor_).first_psn + cursor_packet_;
-    sent = (at_cursor.value - unacked_psn_.value) & wire::kMask24;
-  }
+  const std::uint32_t sent = distance_to_cursor();
   assert(sent >= response_psns_outstanding_);
   return sent - response_psns_outstanding_;
 }

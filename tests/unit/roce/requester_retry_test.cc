@@ -12,6 +12,7 @@ using roce::WcStatus;
 using roce::WrOpcode;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using wire::NakCode;
 using wire::Opcode;
 
@@ -254,6 +255,32 @@ TEST(RequesterRetry, ReadIsRepeatedFromWhereItStopped) {
   rig.inject(read_response(Opcode::rc_rdma_read_response_first, kPsn + 2, pattern(kMtu)));
   rig.inject(read_response(Opcode::rc_rdma_read_response_last, kPsn + 3, pattern(kMtu)));
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::success)));
+}
+
+// A slow peer works on all that it was ever asked: asking for all of it again would bury it.
+TEST(RequesterRetry, AfterATimeoutReadsAreAskedForOneThenTwoThenAll) {
+  Rig rig({.max_rd_atomic = 6, .timeout = 10});
+  for (std::uint8_t i = 0; i < 6; ++i) rig.post_send(i, WrOpcode::rdma_read, 8);
+  const auto read = [](std::uint32_t n) {
+    return IsPacket(Opcode::rc_rdma_read_request, kPsn + n);
+  };
+  const auto answer = [&rig](std::uint32_t n) {
+    rig.inject(read_response(Opcode::rc_rdma_read_response_only, kPsn + n, pattern(8)));
+  };
+  EXPECT_THAT(rig.sent(), SizeIs(6));
+  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  EXPECT_THAT(rig.sent(), ElementsAre(read(0)));
+  // Late answers to what was asked for before: neither a loss nor a retry.
+  for (std::uint32_t n = 1; n < 6; ++n) answer(n);
+  EXPECT_THAT(rig.sent(), IsEmpty());
+  answer(0);
+  EXPECT_THAT(rig.sent(), ElementsAre(read(1), read(2)));
+  answer(1);
+  answer(2);
+  EXPECT_THAT(rig.sent(), ElementsAre(read(3), read(4), read(5)));
+  for (std::uint32_t n = 3; n < 6; ++n) answer(n);
+  EXPECT_THAT(rig.send_completions(), SizeIs(6));
+  EXPECT_EQ(rig.counters().retransmitted_pkts.value(), 6u);
 }
 
 TEST(RequesterRetry, RetransmissionKeepsToMaxRdAtomicAndFences) {

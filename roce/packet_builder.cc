@@ -81,6 +81,12 @@ rte_mbuf* PacketBuilder::finish(const stack::Host& host, const stack::Flow& flow
 std::uint32_t packet_icrc(const rte_mbuf* packet, std::span<const std::uint8_t> head,
                           std::uint32_t l3_offset, std::uint32_t end) {
   wire::Icrc icrc;
+  if (packet->nb_segs == 1) {
+    icrc.add_packet({rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, l3_offset),
+                     end - l3_offset},
+                    head.size());
+    return icrc.value();
+  }
   icrc.add_ip_udp_bth(head);
   std::uint32_t skip = l3_offset + static_cast<std::uint32_t>(head.size());
   std::uint32_t left = end - skip;

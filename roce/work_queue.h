@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -55,11 +56,12 @@ class WorkQueue {
       : capacity_(capacity),
         max_sge_(max_sge),
         extra_bytes_(extra_bytes),
-        wqes_(capacity == 0 ? nullptr : new Wqe[capacity]),
-        sges_(capacity == 0 ? nullptr : new Sge[std::size_t{capacity} * max_sge]),
+        slots_(std::bit_ceil(capacity)),
+        wqes_(capacity == 0 ? nullptr : new Wqe[slots_]),
+        sges_(capacity == 0 ? nullptr : new Sge[std::size_t{slots_} * max_sge]),
         extra_(capacity == 0 || extra_bytes == 0
                    ? nullptr
-                   : new std::byte[std::size_t{capacity} * extra_bytes]) {}
+                   : new std::byte[std::size_t{slots_} * extra_bytes]) {}
 
   [[nodiscard]] std::uint64_t head() const { return head_; }
   [[nodiscard]] std::uint64_t tail() const { return tail_; }
@@ -99,12 +101,13 @@ class WorkQueue {
 
  private:
   [[nodiscard]] std::size_t slot(std::uint64_t sequence) const {
-    return static_cast<std::size_t>(sequence % capacity_);
+    return static_cast<std::size_t>(sequence & (slots_ - 1));
   }
 
   std::uint32_t capacity_;
   std::uint32_t max_sge_;
   std::uint32_t extra_bytes_;
+  std::uint32_t slots_;  ///< a power of two, so that a slot needs no division
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;
   std::unique_ptr<Wqe[]> wqes_;

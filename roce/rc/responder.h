@@ -104,7 +104,7 @@ class Responder {
   [[nodiscard]] std::uint8_t ack_syndrome() const;
 
   [[nodiscard]] Resource& at(std::uint64_t sequence) {
-    return resources_[static_cast<std::size_t>(sequence % resources_.size())];
+    return resources_[static_cast<std::size_t>(sequence & (resources_.size() - 1))];
   }
 
   QueuePair& qp_;
@@ -115,7 +115,8 @@ class Responder {
   std::uint64_t received_ = 0;       ///< bytes of it so far
   wire::Reth write_;                 ///< of a WRITE in progress
 
-  std::vector<Resource> resources_;
+  std::vector<Resource> resources_;      ///< a power of two of them, of which so many are used:
+  std::uint8_t resource_limit_ = 0;
   std::uint64_t resource_head_ = 0;     ///< the oldest kept
   std::uint64_t resource_pending_ = 0;  ///< the oldest that owes something
   std::uint64_t resource_tail_ = 0;

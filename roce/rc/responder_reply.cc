@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // Answers: READ responses, atomic acknowledgements, ACKs and NAKs.
 #include <algorithm>
+#include <bit>
 
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
@@ -27,8 +28,9 @@ void Responder::reset(wire::Psn first_psn) {
 }
 
 void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
-  if (resources_.size() != max_dest_rd_atomic) {
-    resources_.assign(max_dest_rd_atomic, Resource{});
+  if (resource_limit_ != max_dest_rd_atomic) {
+    resource_limit_ = max_dest_rd_atomic;
+    resources_.assign(std::bit_ceil(std::size_t{max_dest_rd_atomic}), Resource{});
     resource_head_ = resource_pending_ = resource_tail_ = 0;
   }
 }

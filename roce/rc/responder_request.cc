@@ -278,10 +278,10 @@ void Responder::execute_atomic(const RxPacket& packet) {
 /// A requester that keeps to the agreed number has received the whole answer to the oldest before
 /// it sends another request. What the oldest may owe then is a repetition that nobody waits for.
 bool Responder::has_free_resource() {
-  if (resource_tail_ - resource_head_ < resources_.size()) {
+  if (resource_tail_ - resource_head_ < resource_limit_) {
     return true;
   }
-  return !resources_.empty() && at(resource_head_).sent == at(resource_head_).psn_count;
+  return resource_limit_ > 0 && at(resource_head_).sent == at(resource_head_).psn_count;
 }
 
 /// Puts a READ or atomic into the ring, in place of the oldest when it is full.
@@ -289,7 +289,7 @@ bool Responder::take_resource(const Resource& resource) {
   if (!has_free_resource()) {
     return false;
   }
-  if (resource_tail_ - resource_head_ == resources_.size()) {
+  if (resource_tail_ - resource_head_ == resource_limit_) {
     ++resource_head_;
     resource_pending_ = std::max(resource_pending_, resource_head_);
     skip_answered();

@@ -16,7 +16,7 @@ namespace rockhopper::wire {
 namespace {
 
 Headers headers_of(Opcode opcode) {
-  Headers headers;
+  Headers headers{};
   headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.destination = Qpn{0x123456};
   headers.bth.psn = Psn{0x654321};

@@ -14,20 +14,25 @@ constexpr std::uint32_t kTrailerMax = 3 + wire::Icrc::kSize;
 
 }  // namespace
 
-PacketBuilder::PacketBuilder(rte_mempool* pool, wire::Headers& headers,
-                             std::uint32_t payload_length)
+PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const stack::Flow& flow,
+                             wire::Headers& headers, std::uint32_t payload_length)
     : pool_(pool),
       packet_(rte_pktmbuf_alloc(pool)),
       last_(packet_),
+      l3_offset_(flow.l3_offset),
+      l3_length_(static_cast<std::uint8_t>(flow.header_length - flow.l3_offset + wire::Bth::kSize)),
       pad_(wire::pad_count(payload_length)) {
   if (packet_ == nullptr) {
     return;
   }
   headers.bth.pad_count = pad_;
-  auto* data = rte_pktmbuf_mtod(packet_, std::uint8_t*);
-  const std::size_t length = wire::emit_headers(headers, {data, wire::kHeadersMax});
-  packet_->data_len = static_cast<std::uint16_t>(length);
-  packet_->pkt_len = static_cast<std::uint32_t>(length);
+  const std::uint32_t header_bytes = wire::Bth::kSize + wire::info(headers.bth.opcode).header_bytes;
+  host.encapsulate(flow, packet_, header_bytes + payload_length + pad_ + wire::Icrc::kSize);
+  auto* transport = rte_pktmbuf_mtod_offset(packet_, std::uint8_t*, flow.header_length);
+  const std::size_t length = wire::emit_headers(headers, {transport, wire::kHeadersMax});
+  assert(length == header_bytes);
+  packet_->data_len = static_cast<std::uint16_t>(packet_->data_len + length);
+  packet_->pkt_len += static_cast<std::uint32_t>(length);
 }
 
 PacketBuilder::~PacketBuilder() { rte_pktmbuf_free(packet_); }
@@ -57,21 +62,18 @@ bool PacketBuilder::append(const std::byte* data, std::uint32_t length) {
   return true;
 }
 
-rte_mbuf* PacketBuilder::finish(const stack::Host& host, const stack::Flow& flow) {
+rte_mbuf* PacketBuilder::finish() {
   assert(packet_ != nullptr);
   auto* trailer = rte_pktmbuf_mtod_offset(last_, std::uint8_t*, last_->data_len);
-  std::memset(trailer, 0, pad_);
+  std::memset(trailer, 0, sizeof(std::uint32_t));
   const auto trailer_length = static_cast<std::uint32_t>(pad_ + wire::Icrc::kSize);
   last_->data_len = static_cast<std::uint16_t>(last_->data_len + trailer_length);
   packet_->pkt_len += trailer_length;
-  host.encapsulate(flow, packet_, 0);
 
   const std::span<const std::uint8_t> head{
-      rte_pktmbuf_mtod_offset(packet_, const std::uint8_t*, flow.l3_offset),
-      static_cast<std::size_t>(flow.header_length - flow.l3_offset) + wire::Bth::kSize};
-  const std::uint32_t icrc =
-      packet_icrc(packet_, head, flow.l3_offset,
-                  packet_->pkt_len - static_cast<std::uint32_t>(wire::Icrc::kSize));
+      rte_pktmbuf_mtod_offset(packet_, const std::uint8_t*, l3_offset_), l3_length_};
+  const std::uint32_t icrc = packet_icrc(
+      packet_, head, l3_offset_, packet_->pkt_len - static_cast<std::uint32_t>(wire::Icrc::kSize));
   wire::store_icrc(icrc, std::span<std::uint8_t, wire::Icrc::kSize>(trailer + pad_, 4));
   rte_mbuf* packet = packet_;
   packet_ = nullptr;
@@ -82,9 +84,9 @@ std::uint32_t packet_icrc(const rte_mbuf* packet, std::span<const std::uint8_t> 
                           std::uint32_t l3_offset, std::uint32_t end) {
   wire::Icrc icrc;
   if (packet->nb_segs == 1) {
-    icrc.add_packet({rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, l3_offset),
-                     end - l3_offset},
-                    head.size());
+    icrc.add_packet(
+        {rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, l3_offset), end - l3_offset},
+        head.size());
     return icrc.value();
   }
   icrc.add_ip_udp_bth(head);

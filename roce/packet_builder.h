@@ -13,13 +13,14 @@
 
 namespace rockhopper::roce {
 
-/// One RoCEv2 packet on its way out: transport headers, payload copied in pieces, then padding,
-/// the flow's lower headers and the ICRC. Frees its mbufs unless finish() hands them out.
+/// One RoCEv2 packet on its way out: the flow's lower headers, transport headers, payload copied in
+/// pieces, then padding and the ICRC. Frees its mbufs unless finish() hands them out.
 class PacketBuilder {
  public:
-  /// Starts with the headers' opcode, extension headers and BTH; the pad count is set for
-  /// `payload_length`. Check ok() afterwards: false when the pool is empty.
-  PacketBuilder(rte_mempool* pool, wire::Headers& headers, std::uint32_t payload_length);
+  /// Starts with all headers; the pad count is set for `payload_length`. Requires a ready flow.
+  /// Check ok() afterwards: false when the pool is empty.
+  PacketBuilder(rte_mempool* pool, const stack::Host& host, const stack::Flow& flow,
+                wire::Headers& headers, std::uint32_t payload_length);
   ~PacketBuilder();
   PacketBuilder(const PacketBuilder&) = delete;
   PacketBuilder& operator=(const PacketBuilder&) = delete;
@@ -27,14 +28,16 @@ class PacketBuilder {
   [[nodiscard]] bool ok() const { return packet_ != nullptr; }
   /// Copies payload behind what is there. False when the pool is empty; the packet is lost then.
   [[nodiscard]] bool append(const std::byte* data, std::uint32_t length);
-  /// All `payload_length` bytes have been appended: completes the packet and passes it on. Requires
-  /// ok() and a ready flow.
-  [[nodiscard]] rte_mbuf* finish(const stack::Host& host, const stack::Flow& flow);
+  /// All `payload_length` bytes have been appended: completes the packet, except for the ICRC of a
+  /// small one, and passes it on. Requires ok().
+  [[nodiscard]] rte_mbuf* finish();
 
  private:
   rte_mempool* pool_;
   rte_mbuf* packet_;
   rte_mbuf* last_;
+  std::uint8_t l3_offset_;
+  std::uint8_t l3_length_;  ///< from the IP header through the BTH
   std::uint8_t pad_;
 };
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "roce/engine.h"
+#include "roce/packet_builder.h"
 #include "roce/rc/requester.h"
 #include "roce/rc/responder.h"
 
@@ -290,6 +291,10 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
     responder_->on_receive_posted();
   }
   return PostResult::ok;
+}
+
+PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {
+  return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
 }
 
 void QueuePair::enter_error() {

@@ -14,9 +14,14 @@
 #include "roce/work_request.h"
 #include "stack/host.h"
 
+namespace rockhopper::wire {
+struct Headers;
+}  // namespace rockhopper::wire
+
 namespace rockhopper::roce {
 
 class Engine;
+class PacketBuilder;
 namespace rc {
 class Requester;
 class Responder;
@@ -75,6 +80,9 @@ class QueuePair : public QpListHook {
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   void enter_state(QpState next);
   void configure_flow();
+  /// A packet to the peer; requires that the flow is ready.
+  [[nodiscard]] PacketBuilder start_packet(wire::Headers& headers,
+                                           std::uint32_t payload_length) const;
   /// Moves to ERR because of a transport error: what is still queued is flushed, in order.
   void enter_error();
   void flush_send_queue();

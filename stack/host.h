@@ -134,10 +134,10 @@ class Host final : private NeighbourSolicitor {
     return resolve_anew(flow, now_ns);
   }
 
-  /// Prepends the flow's headers to `packet`, whose data is the whole UDP payload, except that
-  /// `trailer` bytes will still be appended behind it: lengths count them. Requires a ready flow,
-  /// and headroom of header_length. Sets mbuf offload fields where offloads are on.
-  void encapsulate(const Flow& flow, rte_mbuf* packet, std::uint16_t trailer) const;
+  /// Writes the headers of a datagram with `payload_length` bytes into `packet`, which is empty;
+  /// the payload goes behind them. Requires a ready flow, and room for Flow::kHeaderMax bytes. Sets
+  /// mbuf offload fields where offloads are on.
+  void encapsulate(const Flow& flow, rte_mbuf* packet, std::uint32_t payload_length) const;
 
   /// Largest IP packet in bytes.
   [[nodiscard]] std::uint16_t mtu() const { return config_.mtu; }
@@ -204,13 +204,16 @@ class Host final : private NeighbourSolicitor {
   TokenBucket defences_;
 };
 
-inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet, std::uint16_t trailer) const {
-  assert(flow.header_length != 0);
-  const auto udp_length =
-      static_cast<std::uint16_t>(rte_pktmbuf_pkt_len(packet) + sizeof(rte_udp_hdr) + trailer);
-  auto* header = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_prepend(packet, flow.header_length));
-  assert(header != nullptr);
-  std::memcpy(header, flow.header.data(), flow.header_length);
+inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet,
+                              std::uint32_t payload_length) const {
+  assert(flow.header_length != 0 && packet->pkt_len == 0);
+  assert(rte_pktmbuf_tailroom(packet) >= Flow::kHeaderMax);
+  const auto udp_length = static_cast<std::uint16_t>(payload_length + sizeof(rte_udp_hdr));
+  auto* header = rte_pktmbuf_mtod(packet, std::uint8_t*);
+  // All of it, as a copy of known length is a few moves. The payload covers what is too much.
+  std::memcpy(header, flow.header.data(), Flow::kHeaderMax);
+  packet->data_len = flow.header_length;
+  packet->pkt_len = flow.header_length;
   const auto store = [&](std::size_t offset, rte_be16_t value) {
     std::memcpy(header + offset, &value, sizeof value);
   };

@@ -104,7 +104,8 @@ void TimingWheel::work_off(std::uint32_t slot, std::uint64_t now_ns) {
 
 void TimingWheel::advance(std::uint64_t now_ns) {
   target_tick_ = std::max(now_ns >> shift_, current_tick_);
-  work_off(kDueSlot, now_ns);
+  if (!slots_[kDueSlot].empty()) work_off(kDueSlot, now_ns);
+  if (target_tick_ == current_tick_) return;  // as in most turns of a polling loop
   std::uint32_t slot = 0;
   for (std::uint64_t tick = next_tick(slot); tick <= target_tick_ && tick != kNever;
        tick = next_tick(slot)) {

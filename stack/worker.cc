@@ -53,8 +53,8 @@ std::uint16_t Worker::transmit(std::uint64_t now_ns) {
 bool Worker::poll_once() {
   const std::uint64_t now_ns = clock_.now_ns();
   counters_.polls.add();
-  const std::uint16_t received = receive(now_ns);
   const std::uint16_t sent = transmit(now_ns);
+  const std::uint16_t received = receive(now_ns);
   const bool worked = received + sent > 0;
   if (!worked) counters_.idle_polls.add();
   return worked;

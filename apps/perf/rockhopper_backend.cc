@@ -176,11 +176,10 @@ std::size_t RockhopperBackend::post_receives(std::uint16_t qp,
 
 std::size_t RockhopperBackend::poll(std::span<Done> out) {
   (void)endpoint_->turn();
-  std::array<roce::Completion, kBatch> completions;
   const std::size_t count =
-      cq_->poll(std::span(completions).first(std::min(out.size(), completions.size())));
+      cq_->poll(std::span(completions_).first(std::min(out.size(), completions_.size())));
   for (std::size_t i = 0; i < count; ++i) {
-    const roce::Completion& completion = completions[i];
+    const roce::Completion& completion = completions_[i];
     const bool good = completion.status == roce::WcStatus::success;
     out[i] = {completion.wr_id, completion.byte_len,
               good ? std::string_view() : roce::to_string(completion.status)};

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -45,6 +46,7 @@ class RockhopperBackend final : public Backend {
   roce::ProtectionDomain pd_{};
   roce::MemoryRegion region_{};
   std::unique_ptr<roce::CompletionQueue> cq_;
+  std::array<roce::Completion, kBatch> completions_;  ///< of one poll
   std::vector<roce::QueuePair*> qps_;
   Side side_;
   roce::MemoryKey remote_key_{};

@@ -227,7 +227,7 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
       info.has_payload
           ? static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, wqe.length - offset))
           : 0;
-  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, length);
+  PacketBuilder builder = qp_.start_packet(headers, length);
   if (!builder.ok()) {
     return nullptr;
   }
@@ -235,7 +235,7 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
     wqe.failure = WcStatus::loc_prot_err;
     return nullptr;
   }
-  return builder.ok() ? builder.finish(*qp_.engine_.config_.host, qp_.flow_) : nullptr;
+  return builder.ok() ? builder.finish() : nullptr;
 }
 
 MemoryStatus Requester::append_payload(PacketBuilder& builder, const SendWqe& wqe,

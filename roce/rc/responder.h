@@ -115,7 +115,7 @@ class Responder {
   std::uint64_t received_ = 0;       ///< bytes of it so far
   wire::Reth write_;                 ///< of a WRITE in progress
 
-  std::vector<Resource> resources_;      ///< a power of two of them, of which so many are used:
+  std::vector<Resource> resources_;  ///< a power of two of them, of which so many are used:
   std::uint8_t resource_limit_ = 0;
   std::uint64_t resource_head_ = 0;     ///< the oldest kept
   std::uint64_t resource_pending_ = 0;  ///< the oldest that owes something

@@ -205,8 +205,8 @@ rte_mbuf* Responder::build_atomic_acknowledge(const Resource& owing) {
   wire::Headers headers = reply_headers(Opcode::rc_atomic_acknowledge, owing.first_psn);
   headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
   headers.atomic_ack_eth.original = owing.original;
-  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, 0);
-  return builder.ok() ? builder.finish(*qp_.engine_.config_.host, qp_.flow_) : nullptr;
+  PacketBuilder builder = qp_.start_packet(headers, 0);
+  return builder.ok() ? builder.finish() : nullptr;
 }
 
 rte_mbuf* Responder::build_read_response(Resource& owing) {
@@ -230,11 +230,11 @@ rte_mbuf* Responder::build_read_response(Resource& owing) {
   }
   wire::Headers headers = reply_headers(opcode, owing.first_psn + index);
   headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
-  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, length);
+  PacketBuilder builder = qp_.start_packet(headers, length);
   if (!builder.ok() || (length > 0 && !builder.append(source.data, length))) {
     return nullptr;
   }
-  return builder.finish(*qp_.engine_.config_.host, qp_.flow_);
+  return builder.finish();
 }
 
 /// The region went away while its READ was being answered: a NAK takes the place of the response.
@@ -253,8 +253,8 @@ rte_mbuf* Responder::refuse_read(const Resource& owing) {
 rte_mbuf* Responder::build_acknowledge(wire::Psn psn, std::uint8_t syndrome) {
   wire::Headers headers = reply_headers(Opcode::rc_acknowledge, psn);
   headers.aeth = {.syndrome = syndrome, .msn = msn_};
-  PacketBuilder builder(qp_.engine_.config_.packet_pool, headers, 0);
-  return builder.ok() ? builder.finish(*qp_.engine_.config_.host, qp_.flow_) : nullptr;
+  PacketBuilder builder = qp_.start_packet(headers, 0);
+  return builder.ok() ? builder.finish() : nullptr;
 }
 
 wire::Headers Responder::reply_headers(Opcode opcode, wire::Psn psn) const {

@@ -30,8 +30,8 @@ inline constexpr std::uint8_t kCreditCodeUnlimited = 31;
 struct Aeth {
   static constexpr std::size_t kSize = 4;
 
-  std::uint8_t syndrome = 0;
-  std::uint32_t msn = 0;  ///< message sequence number, 24 bits
+  std::uint8_t syndrome;
+  std::uint32_t msn;  ///< message sequence number, 24 bits
 
   /// `credit_code` 0 to 31 as from credit_code(); 31 is kCreditCodeUnlimited.
   [[nodiscard]] static constexpr Aeth ack(std::uint8_t credit_code, std::uint32_t msn) {

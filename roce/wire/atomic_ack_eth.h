@@ -14,7 +14,7 @@ namespace rockhopper::wire {
 struct AtomicAckEth {
   static constexpr std::size_t kSize = 8;
 
-  std::uint64_t original = 0;  ///< the remote value before the operation
+  std::uint64_t original;  ///< the remote value before the operation
 
   [[nodiscard]] static constexpr AtomicAckEth parse(std::span<const std::uint8_t, kSize> bytes) {
     return AtomicAckEth{.original = load_be64(bytes.data())};

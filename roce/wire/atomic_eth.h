@@ -14,10 +14,10 @@ namespace rockhopper::wire {
 struct AtomicEth {
   static constexpr std::size_t kSize = 28;
 
-  std::uint64_t va = 0;  ///< remote virtual address, to be a multiple of 8
-  std::uint32_t rkey = 0;
-  std::uint64_t swap_add = 0;  ///< the value to swap in (CmpSwap) or to add (FetchAdd)
-  std::uint64_t compare = 0;   ///< CmpSwap only
+  std::uint64_t va;  ///< remote virtual address, to be a multiple of 8
+  std::uint32_t rkey;
+  std::uint64_t swap_add;  ///< the value to swap in (CmpSwap) or to add (FetchAdd)
+  std::uint64_t compare;   ///< CmpSwap only
 
   [[nodiscard]] static constexpr AtomicEth parse(std::span<const std::uint8_t, kSize> bytes) {
     return AtomicEth{.va = load_be64(&bytes[0]),

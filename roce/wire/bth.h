@@ -33,33 +33,35 @@ struct Bth {
   std::uint8_t reserved7 = 0;  ///< 7 bits, kept as received
   Psn psn{};
 
+  // By words: later loads and stores of the whole header do not wait for those of its bytes.
   [[nodiscard]] static constexpr Bth parse(std::span<const std::uint8_t, kSize> bytes) {
-    return Bth{.opcode = bytes[0],
-               .solicited = (bytes[1] & 0x80) != 0,
-               .mig_req = (bytes[1] & 0x40) != 0,
-               .pad_count = static_cast<std::uint8_t>((bytes[1] >> 4) & 0x3),
-               .version = static_cast<std::uint8_t>(bytes[1] & 0xf),
-               .pkey = load_be16(&bytes[2]),
-               .fecn = (bytes[4] & 0x80) != 0,
-               .becn = (bytes[4] & 0x40) != 0,
-               .reserved6 = static_cast<std::uint8_t>(bytes[4] & 0x3f),
-               .destination = Qpn{load_be24(&bytes[5])},
-               .ack_request = (bytes[8] & 0x80) != 0,
-               .reserved7 = static_cast<std::uint8_t>(bytes[8] & 0x7f),
-               .psn = Psn{load_be24(&bytes[9])}};
+    const std::uint32_t first = load_be32(&bytes[0]);
+    const std::uint32_t second = load_be32(&bytes[4]);
+    const std::uint32_t third = load_be32(&bytes[8]);
+    return Bth{.opcode = static_cast<std::uint8_t>(first >> 24),
+               .solicited = (first >> 23 & 1) != 0,
+               .mig_req = (first >> 22 & 1) != 0,
+               .pad_count = static_cast<std::uint8_t>(first >> 20 & 0x3),
+               .version = static_cast<std::uint8_t>(first >> 16 & 0xf),
+               .pkey = static_cast<std::uint16_t>(first),
+               .fecn = second >> 31 != 0,
+               .becn = (second >> 30 & 1) != 0,
+               .reserved6 = static_cast<std::uint8_t>(second >> 24 & 0x3f),
+               .destination = Qpn{second & kMask24},
+               .ack_request = third >> 31 != 0,
+               .reserved7 = static_cast<std::uint8_t>(third >> 24 & 0x7f),
+               .psn = Psn{third & kMask24}};
   }
 
   /// Bits of a field beyond its width are dropped.
   constexpr void emit(std::span<std::uint8_t, kSize> bytes) const {
-    bytes[0] = opcode;
-    bytes[1] = static_cast<std::uint8_t>(unsigned{solicited} << 7 | unsigned{mig_req} << 6 |
-                                         (pad_count & 0x3u) << 4 | (version & 0xfu));
-    store_be16(&bytes[2], pkey);
-    bytes[4] =
-        static_cast<std::uint8_t>(unsigned{fecn} << 7 | unsigned{becn} << 6 | (reserved6 & 0x3fu));
-    store_be24(&bytes[5], destination.value);
-    bytes[8] = static_cast<std::uint8_t>(unsigned{ack_request} << 7 | (reserved7 & 0x7fu));
-    store_be24(&bytes[9], psn.value);
+    store_be32(&bytes[0], std::uint32_t{opcode} << 24 | std::uint32_t{solicited} << 23 |
+                              std::uint32_t{mig_req} << 22 | (pad_count & 0x3u) << 20 |
+                              (version & 0xfu) << 16 | pkey);
+    store_be32(&bytes[4], std::uint32_t{fecn} << 31 | std::uint32_t{becn} << 30 |
+                              (reserved6 & 0x3fu) << 24 | (destination.value & kMask24));
+    store_be32(&bytes[8], std::uint32_t{ack_request} << 31 | (reserved7 & 0x7fu) << 24 |
+                              (psn.value & kMask24));
   }
 
   friend constexpr bool operator==(const Bth&, const Bth&) = default;

@@ -15,7 +15,7 @@ namespace rockhopper::wire {
 struct CnpReserved {
   static constexpr std::size_t kSize = 16;
 
-  std::array<std::uint8_t, kSize> bytes{};  ///< kept as received
+  std::array<std::uint8_t, kSize> bytes;  ///< kept as received
 
   [[nodiscard]] static constexpr CnpReserved parse(std::span<const std::uint8_t, kSize> from) {
     CnpReserved result;

@@ -15,9 +15,9 @@ namespace rockhopper::wire {
 struct Deth {
   static constexpr std::size_t kSize = 8;
 
-  std::uint32_t qkey = 0;
-  std::uint8_t reserved8 = 0;  ///< kept as received
-  Qpn source{};
+  std::uint32_t qkey;
+  std::uint8_t reserved8;  ///< kept as received
+  Qpn source;
 
   [[nodiscard]] static constexpr Deth parse(std::span<const std::uint8_t, kSize> bytes) {
     return Deth{

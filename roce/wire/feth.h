@@ -21,9 +21,9 @@ struct Feth {
   static constexpr std::uint8_t kMemoryRegionRange = 0;
   static constexpr std::uint8_t kMemoryRegion = 1;
 
-  std::uint32_t reserved26 = 0;        ///< kept as received
-  std::uint8_t selectivity_level = 0;  ///< 2 bits
-  std::uint8_t placement_type = 0;     ///< 4 bits
+  std::uint32_t reserved26;        ///< kept as received
+  std::uint8_t selectivity_level;  ///< 2 bits
+  std::uint8_t placement_type;     ///< 4 bits
 
   [[nodiscard]] static constexpr Feth parse(std::span<const std::uint8_t, kSize> bytes) {
     const std::uint32_t word = load_be32(bytes.data());

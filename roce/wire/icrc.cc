@@ -15,14 +15,14 @@ namespace {
 constexpr std::size_t kIpv4HeaderMin = 20;
 constexpr std::size_t kIpv6Header = 40;
 constexpr std::size_t kUdpHeader = 8;
+constexpr std::size_t kUdpBth = kUdpHeader + Bth::kSize;
 /// Up to here a copy costs less than starting the computation again behind the headers.
 constexpr std::size_t kCopiedMax = 192;
 static_assert(kCopiedMax >= Icrc::kL3Max);
-constexpr std::size_t kUdpBth = kUdpHeader + Bth::kSize;
 
 /// Puts ones in the place of the variant fields (IBTA vol. 1, annex A17.3.3). False, with nothing
 /// changed, when `l3` is not IP header, UDP header and BTH.
-bool mask_variant_fields(std::span<std::uint8_t> l3) {
+constexpr bool mask_variant_fields(std::span<std::uint8_t> l3) {
   if (l3.size() < kIpv4HeaderMin + kUdpBth) {
     return false;
   }
@@ -49,6 +49,47 @@ bool mask_variant_fields(std::span<std::uint8_t> l3) {
   return true;
 }
 
+using Copy = std::array<std::uint8_t, kCopiedMax>;
+
+/// Ones in the place of the variant fields, zeros in all others, for headers of this length without
+/// options. `first` is the first byte of the IP header.
+constexpr Copy make_mask(std::uint8_t first, std::size_t l3_length) {
+  Copy mask{};
+  mask[0] = first;
+  mask_variant_fields(std::span(mask).first(l3_length));
+  mask[0] = static_cast<std::uint8_t>(mask[0] ^ first);
+  return mask;
+}
+constexpr Copy kIpv4Mask = make_mask(0x45, kIpv4HeaderMin + kUdpBth);
+constexpr Copy kIpv6Mask = make_mask(0x60, kIpv6Header + kUdpBth);
+
+template <typename T>
+void copy_with_ones(const std::uint8_t* from, const std::uint8_t* ones, std::uint8_t* to) {
+  T bytes;
+  T mask;
+  std::memcpy(&bytes, from, sizeof bytes);
+  std::memcpy(&mask, ones, sizeof mask);
+  bytes |= mask;
+  std::memcpy(to, &bytes, sizeof bytes);
+}
+
+/// Copies in blocks of the size in which the computation reads: it need not wait until smaller
+/// stores have reached the cache.
+void copy_with_ones(std::span<const std::uint8_t> from, const Copy& ones, std::uint8_t* to) {
+  using Block [[gnu::vector_size(16)]] = std::uint8_t;
+  std::size_t done = 0;
+  for (; done + sizeof(Block) <= from.size(); done += sizeof(Block)) {
+    copy_with_ones<Block>(&from[done], &ones[done], to + done);
+  }
+  if (done + sizeof(std::uint64_t) <= from.size()) {
+    copy_with_ones<std::uint64_t>(&from[done], &ones[done], to + done);
+    done += sizeof(std::uint64_t);
+  }
+  for (; done < from.size(); ++done) {
+    copy_with_ones<std::uint8_t>(&from[done], &ones[done], to + done);
+  }
+}
+
 }  // namespace
 
 void Icrc::add(std::span<const std::uint8_t> bytes) {
@@ -62,12 +103,18 @@ void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length
     add(bytes);
     return;
   }
-  std::array<std::uint8_t, kCopiedMax> copy;
+  alignas(16) Copy copy;
   const std::size_t copied = bytes.size() <= copy.size() ? bytes.size() : l3_length;
-  std::memcpy(copy.data(), bytes.data(), copied);
-  const std::span<std::uint8_t> masked(copy.data(), copied);
-  (void)mask_variant_fields(masked.first(l3_length));
-  add(masked);
+  const std::span<const std::uint8_t> head = bytes.first(copied);
+  if (l3_length == kIpv4HeaderMin + kUdpBth && head[0] == 0x45) {
+    copy_with_ones(head, kIpv4Mask, copy.data());
+  } else if (l3_length == kIpv6Header + kUdpBth && head[0] >> 4 == 6) {
+    copy_with_ones(head, kIpv6Mask, copy.data());
+  } else {
+    std::memcpy(copy.data(), head.data(), copied);
+    (void)mask_variant_fields(std::span(copy).first(l3_length));
+  }
+  add(std::span(copy).first(copied));
   add(bytes.subspan(copied));
 }
 

@@ -14,7 +14,7 @@ namespace rockhopper::wire {
 struct Ieth {
   static constexpr std::size_t kSize = 4;
 
-  std::uint32_t rkey = 0;  ///< the key that the responder is to invalidate
+  std::uint32_t rkey;  ///< the key that the responder is to invalidate
 
   [[nodiscard]] static constexpr Ieth parse(std::span<const std::uint8_t, kSize> bytes) {
     return Ieth{.rkey = load_be32(bytes.data())};

@@ -14,7 +14,7 @@ namespace rockhopper::wire {
 struct ImmDt {
   static constexpr std::size_t kSize = 4;
 
-  std::uint32_t data = 0;
+  std::uint32_t data;
 
   [[nodiscard]] static constexpr ImmDt parse(std::span<const std::uint8_t, kSize> bytes) {
     return ImmDt{.data = load_be32(bytes.data())};

@@ -30,21 +30,22 @@ inline constexpr std::uint16_t kRoceUdpPort = 4791;
 inline constexpr std::size_t kHeadersMax = 52;
 
 /// All transport headers of a packet as values. Of the extension headers only those named in
-/// `opcode->headers` mean anything; the others keep whatever they held.
+/// `opcode->headers` mean anything; the others keep whatever they held, and begin uninitialised:
+/// one of these is made for each packet.
 struct Headers {
   Bth bth{};
   const OpcodeInfo* opcode = nullptr;  ///< set by parse_headers(); emit_headers() does not use it
-  Rdeth rdeth{};
-  Deth deth{};
-  Xrceth xrceth{};
-  Feth feth{};
-  Reth reth{};
-  AtomicEth atomic_eth{};
-  Aeth aeth{};
-  AtomicAckEth atomic_ack_eth{};
-  ImmDt imm_dt{};
-  Ieth ieth{};
-  CnpReserved cnp_reserved{};
+  Rdeth rdeth;
+  Deth deth;
+  Xrceth xrceth;
+  Feth feth;
+  Reth reth;
+  AtomicEth atomic_eth;
+  Aeth aeth;
+  AtomicAckEth atomic_ack_eth;
+  ImmDt imm_dt;
+  Ieth ieth;
+  CnpReserved cnp_reserved;
   std::uint16_t payload_offset = 0;  ///< bytes from the start of the BTH to the payload
   std::uint16_t payload_length = 0;  ///< bytes, without padding and ICRC
 };

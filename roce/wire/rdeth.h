@@ -14,8 +14,8 @@ namespace rockhopper::wire {
 struct Rdeth {
   static constexpr std::size_t kSize = 4;
 
-  std::uint8_t reserved8 = 0;    ///< kept as received
-  std::uint32_t ee_context = 0;  ///< end-to-end context, 24 bits
+  std::uint8_t reserved8;    ///< kept as received
+  std::uint32_t ee_context;  ///< end-to-end context, 24 bits
 
   [[nodiscard]] static constexpr Rdeth parse(std::span<const std::uint8_t, kSize> bytes) {
     return Rdeth{.reserved8 = bytes[0], .ee_context = load_be24(&bytes[1])};

@@ -14,9 +14,9 @@ namespace rockhopper::wire {
 struct Reth {
   static constexpr std::size_t kSize = 16;
 
-  std::uint64_t va = 0;  ///< remote virtual address
-  std::uint32_t rkey = 0;
-  std::uint32_t length = 0;  ///< bytes of the whole message, 0 to 2^31
+  std::uint64_t va;  ///< remote virtual address
+  std::uint32_t rkey;
+  std::uint32_t length;  ///< bytes of the whole message, 0 to 2^31
 
   [[nodiscard]] static constexpr Reth parse(std::span<const std::uint8_t, kSize> bytes) {
     return Reth{

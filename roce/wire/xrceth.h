@@ -15,8 +15,8 @@ namespace rockhopper::wire {
 struct Xrceth {
   static constexpr std::size_t kSize = 4;
 
-  std::uint8_t reserved8 = 0;  ///< kept as received
-  Qpn xrc_srq{};               ///< the shared receive queue that the request addresses
+  std::uint8_t reserved8;  ///< kept as received
+  Qpn xrc_srq;             ///< the shared receive queue that the request addresses
 
   [[nodiscard]] static constexpr Xrceth parse(std::span<const std::uint8_t, kSize> bytes) {
     return Xrceth{.reserved8 = bytes[0], .xrc_srq = Qpn{load_be24(&bytes[1])}};

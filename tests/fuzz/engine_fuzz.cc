@@ -309,7 +309,7 @@ void EngineRun::receive_raw() {
 }
 
 void EngineRun::receive_built() {
-  wire::Headers headers;
+  wire::Headers headers{};
   headers.bth.opcode = static_cast<std::uint8_t>(input_.u8() % 0x18);
   const wire::OpcodeInfo& info = wire::info(headers.bth.opcode);
   const auto delta = static_cast<std::int8_t>(input_.u8());

@@ -22,7 +22,7 @@ using Payload = std::vector<std::uint8_t>;
 
 /// One RoCEv2 packet of a connection, as the test sends it or has seen it sent.
 struct Packet {
-  wire::Headers headers;
+  wire::Headers headers{};
   Payload payload;
 
   [[nodiscard]] wire::Opcode opcode() const {

@@ -106,8 +106,11 @@ Flow HostFixture::flow_to(const std::string& destination) const {
 }
 
 Bytes HostFixture::encapsulated(const Flow& flow, const Bytes& payload, std::uint16_t trailer) {
-  rte_mbuf* packet = test::make_packet(pool_.get(), payload, 300);
-  host_->encapsulate(flow, packet, trailer);
+  rte_mbuf* packet = rte_pktmbuf_alloc(pool_.get());
+  host_->encapsulate(flow, packet, static_cast<std::uint32_t>(payload.size() + trailer));
+  if (!payload.empty()) {
+    EXPECT_EQ(rte_pktmbuf_chain(packet, test::make_packet(pool_.get(), payload, 300)), 0);
+  }
   Bytes frame = test::bytes_of(packet);
   rte_pktmbuf_free(packet);
   return frame;

@@ -102,8 +102,8 @@ TEST_F(HostFlow, AnOffloadedChecksumIsLeftToTheNic) {
   add_peers();
   for (const char* peer : {kPeer4, kPeer6}) {
     const Flow flow = ready_flow(peer);
-    rte_mbuf* packet = test::make_packet(pool_.get(), Bytes(10, 9));
-    host_->encapsulate(flow, packet, 4);
+    rte_mbuf* packet = rte_pktmbuf_alloc(pool_.get());
+    host_->encapsulate(flow, packet, 14);
     if (peer == kPeer4) {
       EXPECT_EQ(packet->ol_flags, RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
       EXPECT_EQ(packet->l2_len, 18);

@@ -86,8 +86,8 @@ TEST(Packet, GoldenWriteOnlyWithImmediate) {
 TEST(Packet, GoldenRdCompareSwapHoldsTheMostHeaders) {
   Headers headers;
   headers.bth = Bth{.opcode = 0x53, .destination = Qpn{0x11}, .psn = Psn{0x100}};
-  headers.rdeth = Rdeth{.ee_context = 0x222222};
-  headers.deth = Deth{.qkey = 0x33333333, .source = Qpn{0x444444}};
+  headers.rdeth = Rdeth{.reserved8 = 0, .ee_context = 0x222222};
+  headers.deth = Deth{.qkey = 0x33333333, .reserved8 = 0, .source = Qpn{0x444444}};
   headers.atomic_eth = AtomicEth{.va = 0x5555555555555555,
                                  .rkey = 0x66666666,
                                  .swap_add = 0x7777777777777777,

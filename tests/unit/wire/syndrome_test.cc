@@ -21,18 +21,18 @@ TEST(AethSyndrome_9_7_5_2, TakesKindAndValueApart) {
   EXPECT_EQ(Aeth::nak(NakCode::invalid_rd_request, 5).syndrome, 0x64);
   EXPECT_EQ(Aeth::ack(31, 0x1000005).msn, 5u);
 
-  EXPECT_EQ((Aeth{.syndrome = 0x0a}.kind()), AethKind::ack);
-  EXPECT_EQ((Aeth{.syndrome = 0x0a}.credit()), 10);
-  EXPECT_EQ((Aeth{.syndrome = 0x2c}.kind()), AethKind::rnr_nak);
-  EXPECT_EQ((Aeth{.syndrome = 0x2c}.timer()), 12);
-  EXPECT_EQ((Aeth{.syndrome = 0x40}.kind()), AethKind::reserved);
-  EXPECT_EQ((Aeth{.syndrome = 0x62}.kind()), AethKind::nak);
-  EXPECT_EQ((Aeth{.syndrome = 0x62}.nak_code()), NakCode::remote_access_error);
+  EXPECT_EQ((Aeth{.syndrome = 0x0a, .msn = 0}.kind()), AethKind::ack);
+  EXPECT_EQ((Aeth{.syndrome = 0x0a, .msn = 0}.credit()), 10);
+  EXPECT_EQ((Aeth{.syndrome = 0x2c, .msn = 0}.kind()), AethKind::rnr_nak);
+  EXPECT_EQ((Aeth{.syndrome = 0x2c, .msn = 0}.timer()), 12);
+  EXPECT_EQ((Aeth{.syndrome = 0x40, .msn = 0}.kind()), AethKind::reserved);
+  EXPECT_EQ((Aeth{.syndrome = 0x62, .msn = 0}.kind()), AethKind::nak);
+  EXPECT_EQ((Aeth{.syndrome = 0x62, .msn = 0}.nak_code()), NakCode::remote_access_error);
 }
 
 TEST(AethSyndrome_9_7_5_2, BitSevenMakesItReserved) {
   for (unsigned low = 0; low < 0x80; ++low) {
-    const Aeth aeth{.syndrome = static_cast<std::uint8_t>(0x80 | low)};
+    const Aeth aeth{.syndrome = static_cast<std::uint8_t>(0x80 | low), .msn = 0};
     EXPECT_EQ(aeth.kind(), AethKind::reserved) << low;
   }
 }

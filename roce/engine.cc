@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <iterator>
 
 #include "roce/packet_builder.h"
 #include "roce/rc/requester.h"
@@ -21,6 +22,8 @@ constexpr std::uint64_t kNoMbufRetryNs = 10'000;
 constexpr std::size_t kMaxAsyncEvents = 1024;
 /// Packets that one queue pair may send before the next has its turn.
 constexpr std::uint16_t kBurst = 32;
+/// From here on their states no longer fit the caches next to a core.
+constexpr std::size_t kManyQps = 256;
 
 }  // namespace
 
@@ -176,6 +179,9 @@ std::uint32_t Engine::max_path_mtu() const {
 
 void Engine::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   now_ns_ = now_ns;
+  if (qp_count_ >= kManyQps) {
+    prefetch_receivers({packets, count});
+  }
   config_.host->receive(packets, count, now_ns);
   if (count > 0) {
     // One of them may have been the answer that these wait for.
@@ -195,6 +201,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
   while (sent < count && !ready_.empty()) {
     QueuePair& qp = ready_.front();
     ready_.pop_front();
+    prefetch_senders();
     if (!resolve(qp)) {
       continue;
     }
@@ -214,8 +221,24 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
       schedule(qp);
     }
   }
+  if (!ready_.empty()) {
+    ready_.front().requester_->prefetch_requests();  // for the next call
+  }
   counters_.sent_pkts.add(sent - from_host);
   return sent;
+}
+
+/// Before a queue pair sends: loads the state of those behind it, a step for each. What a step
+/// reads is what the one before has loaded.
+void Engine::prefetch_senders() const {
+  if (qp_count_ < kManyQps || ready_.empty()) {
+    return;
+  }
+  const QueuePair& next = ready_.front();
+  next.prefetch_transport();
+  if (&next != &ready_.back()) {
+    std::next(ready_.begin())->prefetch();
+  }
 }
 
 /// False: the queue pair cannot send now, and stands where it will be found again if it has to.

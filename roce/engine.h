@@ -108,6 +108,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   explicit Engine(const EngineConfig& config);
 
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
+  void prefetch_senders() const;
+  void prefetch_receivers(std::span<rte_mbuf* const> packets) const;
 
   [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
                                                  std::uint64_t now_ns);

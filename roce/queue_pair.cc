@@ -8,6 +8,7 @@
 
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
+#include "roce/prefetch.h"
 #include "roce/rc/requester.h"
 #include "roce/rc/responder.h"
 
@@ -291,6 +292,13 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
     responder_->on_receive_posted();
   }
   return PostResult::ok;
+}
+
+void QueuePair::prefetch() const { prefetch_bytes(this, sizeof *this); }
+
+void QueuePair::prefetch_transport() const {
+  prefetch_bytes(requester_.get(), sizeof *requester_);
+  prefetch_bytes(responder_.get(), sizeof *responder_);
 }
 
 PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {

@@ -80,6 +80,11 @@ class QueuePair : public QpListHook {
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   void enter_state(QpState next);
   void configure_flow();
+  // Hints for the processor where there are more queue pairs than the cache holds.
+  void prefetch() const;
+  /// Reads this queue pair: prefetch() should have been called some time before.
+  void prefetch_transport() const;
+
   /// A packet to the peer; requires that the flow is ready.
   [[nodiscard]] PacketBuilder start_packet(wire::Headers& headers,
                                            std::uint32_t payload_length) const;

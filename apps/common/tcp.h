@@ -62,7 +62,7 @@ class TcpConnection {
   [[nodiscard]] bool peer_closed();
   void shut_down_sending();
 
-  static constexpr std::size_t kLineMax = 1 << 20;
+  static constexpr std::size_t kLineMax = 4 << 20;
 
  private:
   /// Reads what is there into pending_.

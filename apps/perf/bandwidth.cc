@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "apps/common/progress.h"
@@ -54,7 +56,12 @@ class Generator {
 
   /// Fills the windows, up to `limit` requests since the start of the run for each queue pair.
   [[nodiscard]] Expected<void> fill(std::uint64_t limit) {
-    for (std::uint16_t qp = 0; qp < traffic_.agreement().qps; ++qp) {
+    traffic_.take_freed(todo_);
+    if (limit != std::exchange(limit_, limit)) {
+      todo_.resize(traffic_.agreement().qps);
+      std::iota(todo_.begin(), todo_.end(), std::uint16_t{0});
+    }
+    for (const std::uint16_t qp : todo_) {
       while (traffic_.posted(qp) < limit && traffic_.room(qp) > 0) {
         const std::uint64_t count = std::min<std::uint64_t>(
             {batch_.size(), traffic_.room(qp), limit - traffic_.posted(qp)});
@@ -103,6 +110,8 @@ class Generator {
   Traffic& traffic_;
   const RunSpec& spec_;
   std::uint32_t moderation_;
+  std::uint64_t limit_ = 0;
+  std::vector<std::uint16_t> todo_;        ///< queue pairs that may take more
   std::vector<std::uint32_t> unsignaled_;  ///< posted since the last signaled request
   std::array<SendRequest, Backend::kBatch> batch_;
 };

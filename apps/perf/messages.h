@@ -26,7 +26,7 @@ namespace rockhopper::apps::perf {
 inline constexpr int kProtocolVersion = 1;
 
 /// The largest numbers that a peer may ask for.
-inline constexpr std::uint16_t kQpsMax = 1024;
+inline constexpr std::uint16_t kQpsMax = 32'767;
 inline constexpr std::uint32_t kDepthMax = 1u << 15;
 inline constexpr std::uint32_t kSizeMax = 1u << 30;
 

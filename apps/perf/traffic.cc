@@ -39,8 +39,7 @@ Expected<void> Traffic::start(const RunSpec& spec) {
     state.posted = 0;
     state.received = 0;
     if (spec.operation == Operation::send && state.next_receive_slot == 0) {
-      state.receives_missing = agreement_.receive_depth;
-      receives_missing_ = true;
+      miss_receives(qp, agreement_.receive_depth);
     }
     if (spec.kind == RunKind::validation) {
       for (std::uint32_t slot = 0; slot < layout_.slots(); ++slot) prepare_validation(qp, slot);
@@ -73,6 +72,7 @@ void Traffic::prepare_validation(std::uint16_t qp, std::uint64_t slot) {
 Expected<void> Traffic::post(std::uint16_t qp, std::span<const SendRequest> requests) {
   const std::size_t taken = backend_.post_sends(qp, requests);
   qps_[qp].outstanding += static_cast<std::uint32_t>(taken);
+  outstanding_ += taken;
   qps_[qp].posted += taken;
   if (taken == requests.size()) return {};
   // The reason is a failed request, whose completion tells more.
@@ -92,7 +92,7 @@ Expected<bool> Traffic::poll_unwatched() {
   for (std::size_t i = 0; i < count; ++i) {
     if (auto taken = take(done_[i]); !taken) return tl::make_unexpected(taken.error());
   }
-  if (receives_missing_) {
+  if (!receives_missing_.empty()) {
     if (auto posted = post_missing_receives(); !posted) {
       return tl::make_unexpected(posted.error());
     }
@@ -110,8 +110,16 @@ Expected<void> Traffic::take(const Done& done) {
   if (id.receive) return take_receive(done, id);
   QueuePairState& state = qps_[id.qp];
   state.outstanding -= static_cast<std::uint32_t>(id.value);
+  outstanding_ -= id.value;
   completed_ += id.value;
+  if (!std::exchange(state.freed, true)) freed_.push_back(id.qp);
   return {};
+}
+
+void Traffic::take_freed(std::vector<std::uint16_t>& out) {
+  out.clear();
+  std::swap(out, freed_);
+  for (const std::uint16_t qp : out) qps_[qp].freed = false;
 }
 
 Expected<void> Traffic::take_receive(const Done& done, const WorkId& id) {
@@ -130,37 +138,37 @@ Expected<void> Traffic::take_receive(const Done& done, const WorkId& id) {
   }
   ++state.received;
   ++received_;
-  ++state.receives_missing;
-  receives_missing_ = true;
+  miss_receives(id.qp, 1);
   return {};
 }
 
+void Traffic::miss_receives(std::uint16_t qp, std::uint32_t count) {
+  if (qps_[qp].receives_missing == 0) receives_missing_.push_back(qp);
+  qps_[qp].receives_missing += count;
+}
+
 Expected<void> Traffic::post_missing_receives() {
-  receives_missing_ = false;
-  std::array<ReceiveRequest, Backend::kBatch> batch;
-  for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {
+  for (const std::uint16_t qp : receives_missing_) {
     QueuePairState& state = qps_[qp];
     while (state.receives_missing > 0) {
-      const std::size_t count = std::min<std::size_t>(batch.size(), state.receives_missing);
+      const std::size_t count = std::min<std::size_t>(receives_.size(), state.receives_missing);
       for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t slot = state.next_receive_slot++ % layout_.slots();
-        batch[i] = {WorkId{true, qp, slot}.encode(), layout_.target(qp, slot), agreement_.size_max};
+        receives_[i] = {WorkId{true, qp, slot}.encode(), layout_.target(qp, slot),
+                        agreement_.size_max};
       }
-      if (backend_.post_receives(qp, {batch.data(), count}) != count) {
+      if (backend_.post_receives(qp, {receives_.data(), count}) != count) {
         return fail(ErrorCode::invalid_state, "queue pair {} takes no receives", qp);
       }
       state.receives_missing -= static_cast<std::uint32_t>(count);
     }
   }
+  receives_missing_.clear();
   return {};
 }
 
 Expected<void> Traffic::drain() {
-  const auto outstanding = [this] {
-    return std::any_of(qps_.begin(), qps_.end(),
-                       [](const QueuePairState& state) { return state.outstanding > 0; });
-  };
-  while (outstanding()) {
+  while (outstanding_ > 0) {
     if (auto polled = poll(); !polled) return tl::make_unexpected(polled.error());
   }
   return {};

@@ -35,6 +35,8 @@ class Traffic {
   [[nodiscard]] std::uint32_t room(std::uint16_t qp) const {
     return agreement_.window - qps_[qp].outstanding;
   }
+  /// Replaces `out` by the queue pairs that have got room since the last call, each once.
+  void take_freed(std::vector<std::uint16_t>& out);
   /// Posts requests, of which the signaled ones must have WorkIds whose value is the number of
   /// requests since the signaled one before, itself included. Requires room.
   [[nodiscard]] Expected<void> post(std::uint16_t qp, std::span<const SendRequest> requests);
@@ -70,14 +72,16 @@ class Traffic {
  private:
   struct QueuePairState {
     std::uint32_t outstanding = 0;
+    bool freed = false;  ///< is in freed_
     std::uint64_t posted = 0;
     std::uint64_t received = 0;
-    std::uint32_t receives_missing = 0;  ///< to be posted
+    std::uint32_t receives_missing = 0;  ///< to be posted; then it is in receives_missing_
     std::uint64_t next_receive_slot = 0;
   };
 
   [[nodiscard]] Expected<void> take(const Done& done);
   [[nodiscard]] Expected<void> take_receive(const Done& done, const WorkId& id);
+  void miss_receives(std::uint16_t qp, std::uint32_t count);
   [[nodiscard]] Expected<void> post_missing_receives();
   void prepare_validation(std::uint16_t qp, std::uint64_t slot);
 
@@ -88,10 +92,14 @@ class Traffic {
   Watch& watch_;
   RunSpec spec_;
   std::vector<QueuePairState> qps_;
+  std::uint64_t outstanding_ = 0;  ///< of all queue pairs
   std::uint64_t completed_ = 0;
   std::uint64_t received_ = 0;
-  bool receives_missing_ = false;
-  std::array<Done, Backend::kBatch> done_;
+  // Queue pairs with something to do, so that a turn does not look at thousands that have nothing.
+  std::vector<std::uint16_t> freed_;
+  std::vector<std::uint16_t> receives_missing_;
+  std::array<Done, Backend::kBatch> done_;                ///< of one poll
+  std::array<ReceiveRequest, Backend::kBatch> receives_;  ///< of one post
 };
 
 }  // namespace rockhopper::apps::perf

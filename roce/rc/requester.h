@@ -39,6 +39,9 @@ class Requester {
   void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
   void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
 
+  /// Loads what is to be sent next: a hint.
+  void prefetch_requests() const { qp_.send_queue_.prefetch(cursor_); }
+
   [[nodiscard]] wire::Psn next_psn() const { return next_psn_; }
   /// No request that has been started is unfinished.
   [[nodiscard]] bool drained() const;

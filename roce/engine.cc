@@ -56,6 +56,7 @@ Engine::Engine(const EngineConfig& config)
 Engine::~Engine() {
   config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
   ready_.clear();
+  next_turn_.clear();
   waiting_.clear();
 }
 
@@ -196,6 +197,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     waiting_retry_ns_ = stack::kNever;
     ready_.splice(ready_.end(), waiting_);
   }
+  ready_.splice(ready_.end(), next_turn_);
   const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
   std::uint16_t sent = from_host;
   while (sent < count && !ready_.empty()) {
@@ -219,6 +221,8 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     }
     if (result.count == room) {
       schedule(qp);
+    } else if (qp.responder_->has_replies()) {
+      next_turn_.push_back(qp);
     }
   }
   if (!ready_.empty()) {
@@ -262,7 +266,8 @@ void Engine::wait_until(std::uint64_t retry_ns) {
   waiting_retry_ns_ = std::min(waiting_retry_ns_, retry_ns);
 }
 
-/// Replies and requests share what may be sent; neither keeps the other from going on.
+/// Responses and requests share what may be sent; neither keeps the other from going on. An ACK
+/// behind requests waits for the next call: it would only hold them up, at the peer too.
 TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uint16_t count) {
   TransmitResult result;
   const auto add = [&](const TransmitResult& more) {
@@ -270,9 +275,15 @@ TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uin
     result.out_of_mbufs = more.out_of_mbufs;
   };
   const auto room = [&] { return static_cast<std::uint16_t>(count - result.count); };
-  add(qp.responder_->transmit(packets, static_cast<std::uint16_t>((count + 1) / 2)));
+  if (qp.responder_->has_responses()) {
+    add(qp.responder_->transmit(packets, static_cast<std::uint16_t>((count + 1) / 2)));
+  }
   if (!result.out_of_mbufs && room() > 0) {
+    const std::uint16_t before = result.count;
     add(qp.requester_->transmit(packets + result.count, room(), now_ns_));
+    if (result.count > before && qp.responder_->may_wait()) {
+      return result;
+    }
   }
   if (!result.out_of_mbufs && room() > 0) {
     add(qp.responder_->transmit(packets + result.count, room()));
@@ -281,7 +292,7 @@ TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uin
 }
 
 std::uint64_t Engine::next_deadline_ns() const {
-  if (!ready_.empty()) {
+  if (!ready_.empty() || !next_turn_.empty()) {
     return now_ns_;
   }
   return std::min({timers_.next_deadline_ns(), config_.host->next_deadline_ns(),

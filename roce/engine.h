@@ -134,6 +134,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by the low 16 bits of the QPN
   std::size_t qp_count_ = 0;
   QpList ready_;              ///< have something to send
+  QpList next_turn_;          ///< have something to send, but not before the next transmit()
   QpList waiting_;            ///< have something to send, but no mbuf or not the next hop's MAC
   std::uint64_t now_ns_ = 0;  ///< of the call that is under way
   std::uint64_t waiting_retry_ns_ = stack::kNever;

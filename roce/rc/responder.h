@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <rte_mbuf.h>
@@ -36,6 +37,12 @@ class Responder {
   void on_receive_posted();
 
   [[nodiscard]] bool has_replies() const;
+  /// READ responses or atomic acknowledgements are owed.
+  [[nodiscard]] bool has_responses() const { return resource_pending_ != resource_tail_; }
+  /// Asks whether all that is owed is an ACK that has not waited before; now it has.
+  [[nodiscard]] bool may_wait() {
+    return !has_responses() && reply_ == Reply::ack && !std::exchange(waited_, true);
+  }
   /// READ responses, atomic acknowledgements, ACKs and NAKs. Goes on in ERR, so that the NAK which
   /// tells why still leaves.
   [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count);
@@ -123,6 +130,7 @@ class Responder {
 
   wire::Psn replied_psn_;  ///< the last that an answer has acknowledged
   Reply reply_ = Reply::none;
+  bool waited_ = false;  ///< requests have been sent before the ACK that is owed
   std::uint8_t nak_syndrome_ = 0;
   wire::Psn last_dropped_psn_;    ///< of the last packet that was ahead of expected_psn_
   bool nak_outstanding_ = false;  ///< a NAK or RNR NAK for expected_psn_ has been given

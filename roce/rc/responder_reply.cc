@@ -36,11 +36,12 @@ void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
 }
 
 bool Responder::has_replies() const {
-  return resource_pending_ != resource_tail_ || reply_ != Reply::none;
+  return has_responses() || reply_ != Reply::none;
 }
 
 TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
   TransmitResult result;
+  waited_ = false;
   while (result.count < count && has_replies()) {
     rte_mbuf* packet = next_reply();
     if (packet == nullptr) {

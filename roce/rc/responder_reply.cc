@@ -35,9 +35,7 @@ void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
   }
 }
 
-bool Responder::has_replies() const {
-  return has_responses() || reply_ != Reply::none;
-}
+bool Responder::has_replies() const { return has_responses() || reply_ != Reply::none; }
 
 TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
   TransmitResult result;

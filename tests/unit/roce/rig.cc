@@ -269,35 +269,42 @@ void Rig::inject(const Packet& packet, const Damage& damage) {
   engine_->receive(&mbuf, 1, now_ns_);
 }
 
-std::vector<Packet> Rig::sent() {
+std::vector<Packet> Rig::sent_in_turn() {
   std::vector<Packet> result;
   std::array<rte_mbuf*, 32> burst{};
-  while (const std::uint16_t count =
-             engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_)) {
-    for (std::uint16_t i = 0; i < count; ++i) {
-      const rte_mbuf* mbuf = burst[i];
-      Payload frame(mbuf->pkt_len);
-      const void* whole = rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, frame.data());
-      if (whole != frame.data()) {
-        std::memcpy(frame.data(), whole, frame.size());
-      }
-      rte_pktmbuf_free(burst[i]);
-      constexpr std::size_t kOffset =
-          sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr);
-      if (frame.size() < kOffset || (frame[12] << 8 | frame[13]) != RTE_ETHER_TYPE_IPV4) {
-        continue;
-      }
-      Packet packet;
-      const std::span<const std::uint8_t> transport(frame.data() + kOffset, frame.size() - kOffset);
-      const wire::ParseResult parsed =
-          wire::parse_headers(transport, transport.size(), packet.headers);
-      EXPECT_EQ(parsed, wire::ParseResult::ok) << wire::to_string(parsed);
-      const auto payload =
-          transport.subspan(packet.headers.payload_offset, packet.headers.payload_length);
-      packet.payload.assign(payload.begin(), payload.end());
-      EXPECT_EQ(packet.headers.bth.destination.value, kPeerQpn);
-      result.push_back(std::move(packet));
+  const std::uint16_t count =
+      engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
+  for (std::uint16_t i = 0; i < count; ++i) {
+    const rte_mbuf* mbuf = burst[i];
+    Payload frame(mbuf->pkt_len);
+    const void* whole = rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, frame.data());
+    if (whole != frame.data()) {
+      std::memcpy(frame.data(), whole, frame.size());
     }
+    rte_pktmbuf_free(burst[i]);
+    constexpr std::size_t kOffset =
+        sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr);
+    if (frame.size() < kOffset || (frame[12] << 8 | frame[13]) != RTE_ETHER_TYPE_IPV4) {
+      continue;
+    }
+    Packet packet;
+    const std::span<const std::uint8_t> transport(frame.data() + kOffset, frame.size() - kOffset);
+    const wire::ParseResult parsed =
+        wire::parse_headers(transport, transport.size(), packet.headers);
+    EXPECT_EQ(parsed, wire::ParseResult::ok) << wire::to_string(parsed);
+    const auto payload =
+        transport.subspan(packet.headers.payload_offset, packet.headers.payload_length);
+    packet.payload.assign(payload.begin(), payload.end());
+    EXPECT_EQ(packet.headers.bth.destination.value, kPeerQpn);
+    result.push_back(std::move(packet));
+  }
+  return result;
+}
+
+std::vector<Packet> Rig::sent() {
+  std::vector<Packet> result;
+  for (std::vector<Packet> turn = sent_in_turn(); !turn.empty(); turn = sent_in_turn()) {
+    result.insert(result.end(), turn.begin(), turn.end());
   }
   return result;
 }

@@ -106,6 +106,8 @@ class Rig {
   [[nodiscard]] rte_mbuf* build(const Packet& packet, const Damage& damage = {});
   /// Everything the engine sends now.
   [[nodiscard]] std::vector<Packet> sent();
+  /// What one call to transmit() of the engine gives.
+  [[nodiscard]] std::vector<Packet> sent_in_turn();
 
   // Time.
   [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }

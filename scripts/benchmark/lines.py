@@ -41,7 +41,7 @@ class Line:
 def lines(median):
     """All lines whose figures are there (--only may have left some out). `median` maps measurement
     to {figure: median}."""
-    for make in (_large, _small, _latency, _engine, _scale, _others):
+    for make in (_large, _small, _latency, _engine, _scale, _others, _soft_roce):
         yield from make(median)
 
 
@@ -141,12 +141,56 @@ def _others(median):
                            ours[figure], unit, f'{other} {theirs:.2f}', ours[figure] / theirs)
 
 
+def _soft_roce(median):
+    theirs = median.get('guest/rxe')
+    if theirs is None:
+        return
+    nic = _guest_nic(median)
+    for place, bandwidth, rate in (('af_packet', 3, 5), ('memif', 10, 10)):
+        ours = median.get(f'guest/{place}', {})
+        for figure, text, unit, scale, least in _guest_figures(ours, bandwidth, rate):
+            basis = f'Soft-RoCE {theirs[figure] * scale:.2f}'
+            # Where the NIC itself carries less than the target it says nothing about us.
+            if place == 'af_packet' and least is not None and figure in nic:
+                basis += f', NIC {nic[figure] * scale:.2f}'
+                least = least if nic[figure] >= least * theirs[figure] else None
+            yield Line('soft-roce', f'{text} over {place} in guests', ours[figure] * scale, unit,
+                       basis, ours[figure] / theirs[figure], at_least=least)
+    for name, figures in (('Soft-RoCE', theirs), ('rh-perf', median.get('guest/af_packet', {}))):
+        for figure, text, unit, scale, _ in _guest_figures(figures):
+            if figure in nic:
+                yield Line('soft-roce', f'{name}, {text} over NICs of guests',
+                           figures[figure] * scale, unit, f'testpmd {nic[figure] * scale:.2f}',
+                           figures[figure] / nic[figure])
+
+
+def _guest_figures(figures, bandwidth=None, rate=None):
+    """Those that are there: name, text, unit, what to multiply with for that unit, target."""
+    for row in (('write_gbit_per_s', 'WRITE 64 KiB', 'Gbit/s', 1, bandwidth),
+                ('read_gbit_per_s', 'READ 64 KiB', 'Gbit/s', 1, bandwidth),
+                ('mops', 'WRITE 8 bytes', 'kop/s', 1e3, rate),
+                ('usec', 'half a round trip', 'us', 1, None)):
+        if row[0] in figures:
+            yield row
+
+
+def _guest_nic(median):
+    """The most that the guests' NICs can carry of each figure; a small WRITE is one frame."""
+    found = {}
+    if f'guest/raw/{LARGE_FRAME}' in median:
+        frames = median[f'guest/raw/{LARGE_FRAME}']['frames_per_s']
+        found['write_gbit_per_s'] = found['read_gbit_per_s'] = frames * PATH_MTU * 8e-9
+    if f'guest/raw/{SMALL_FRAME}' in median:
+        found['mops'] = median[f'guest/raw/{SMALL_FRAME}']['frames_per_s'] * 1e-6
+    return found
+
+
 def table(found):
     """The lines as text."""
-    rows = ['{:<8} {:<44} {:>9} {:<10} {:<38} {:>7} {:<8} {}'.format(
+    rows = ['{:<9} {:<44} {:>9} {:<10} {:<38} {:>7} {:<8} {}'.format(
         'group', 'what', 'median', '', 'against', 'ratio', 'target', '')]
     for line in found:
         verdict = {None: '', True: 'met', False: 'not met'}[line.met]
-        rows.append(f'{line.group:<8} {line.text:<44} {line.value:>9.3f} {line.unit:<10} '
+        rows.append(f'{line.group:<9} {line.text:<44} {line.value:>9.3f} {line.unit:<10} '
                     f'{line.basis:<38} {line.ratio:>7.3f} {line.target:<8} {verdict}'.rstrip())
     return rows

@@ -8,6 +8,7 @@ one of two that are compared."""
 import json
 
 from lab import peers
+from lab.guests import Guests
 from lab.links import LINKS
 from lab.pairs import Pair
 from lab.processes import LabError, processors, wait_until
@@ -23,6 +24,10 @@ LARGE_OPERATIONS = ('write', 'read')
 SMALL_OPERATIONS = ('write', 'read', 'send', 'cas', 'faa')
 OUTSTANDING = 64
 ECHO_FRAME = 82  # of an 8-byte WRITE
+# In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
+GUEST_SIZE = 65536
+GUEST_LARGE_WINDOW = 16
+GUEST_SMALL_WINDOW = 128
 
 
 class Measurements:
@@ -33,6 +38,7 @@ class Measurements:
         self.programs = build / 'apps'
         self.benches = build / 'bench'
         self.seconds = seconds
+        self.guests = Guests(lab, self.programs)
 
     def all(self):
         """(name, function), in the order of a round."""
@@ -46,6 +52,12 @@ class Measurements:
         for transport in peers.UCX_TRANSPORTS:
             yield f'ucx/{transport}', lambda t=transport: self._ucx(t)
         yield 'libfabric/tcp', self._libfabric
+        for frame in (SMALL_FRAME, LARGE_FRAME):
+            yield (f'guest/raw/{frame}',
+                   lambda frame=frame: {'frames_per_s': self.guests.raw_rate(frame)})
+        yield 'guest/rxe', self._soft_roce
+        yield 'guest/af_packet', lambda: self._in_guests(self.guests.perf_over_nic)
+        yield 'guest/memif', lambda: self._in_guests(self.guests.perf_over_memif)
 
     def _of_link(self, link):
         for frame in (SMALL_FRAME, LARGE_FRAME):
@@ -140,3 +152,29 @@ class Measurements:
         count = int(5_000 * self.seconds)
         return {'usec': peers.libfabric(self.lab, 8, count)['usec'],
                 'gbit_per_s': peers.libfabric(self.lab, 65536, count)['gbit_per_s']}
+
+    def _soft_roce(self):
+        found = {}
+        for operation in LARGE_OPERATIONS:
+            result = self.guests.soft_roce(f'ib_{operation}_bw', [
+                '-m', PATH_MTU, '-s', GUEST_SIZE, '-t', GUEST_LARGE_WINDOW,
+                '-n', int(500 * self.seconds) + 20])
+            found[f'{operation}_gbit_per_s'] = result[3]
+        rate = self.guests.soft_roce('ib_write_bw', [
+            '-m', PATH_MTU, '-s', 8, '-t', GUEST_SMALL_WINDOW, '-Q', 32,
+            '-n', int(8_000 * self.seconds) + 200])
+        latency = self.guests.soft_roce('ib_write_lat', [
+            '-m', PATH_MTU, '-s', 8, '-n', int(500 * self.seconds) + 20])
+        return found | {'mops': rate[4], 'usec': latency[4]}
+
+    def _in_guests(self, perf):
+        """The same workload with rh-perf; `perf` takes its options."""
+        common = ['-m', PATH_MTU, '--no-validate']
+        large = perf([*common, '--op', ','.join(LARGE_OPERATIONS), '-s', GUEST_SIZE,
+                      '-t', GUEST_LARGE_WINDOW, '-D', self.seconds])
+        small = perf([*common, '--op', 'write', '-s', 8, '-t', GUEST_SMALL_WINDOW,
+                      '-D', self.seconds])
+        latency = perf([*common, '--op', 'write', '--mode', 'lat', '-s', 8,
+                        '-n', int(500 * self.seconds) + 20])
+        return {f'{result["op"]}_gbit_per_s': result['gbit_per_s'] for result in large} | {
+            'mops': small[0]['mops'], 'usec': latency[0]['latency_us']['p50']}

@@ -19,11 +19,11 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 from benchmark.lines import lines, table  # noqa: E402
 from benchmark.measurements import Measurements  # noqa: E402
 from benchmark.plots import draw  # noqa: E402
-from lab.processes import Lab, LabError, processors  # noqa: E402
+from lab.processes import Lab, LabError, Unavailable, processors  # noqa: E402
 from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
 
 DESCRIPTION = """\
-Measures Rockhopper beside testpmd, UCX and libfabric on this machine: rounds of short
+Measures Rockhopper beside testpmd, UCX, libfabric and Soft-RoCE on this machine: rounds of short
 measurements, one after the other, and the medians of the rounds. Figures count only as ratios
 within one run; docs/performance.md explains them. Two processes poll at a time: leave the machine
 alone meanwhile.
@@ -55,8 +55,11 @@ def parse_arguments():
 def measure(measurements, rounds):
     """{measurement: {figure: [values]}}; says which one runs."""
     samples = collections.defaultdict(lambda: collections.defaultdict(list))
+    missing = {}
     for number in range(1, rounds + 1):
         for name, run in measurements:
+            if name in missing:
+                continue
             if sys.stderr.isatty():
                 print(f'\r\033[Kround {number} of {rounds}: {name}', end='', file=sys.stderr,
                       flush=True)
@@ -64,10 +67,16 @@ def measure(measurements, rounds):
                 figures = run()
             except LabError as error:
                 raise LabError(f'{name}: {error}') from None
+            except Unavailable as reason:
+                missing[name] = str(reason)
+                continue
             for figure, value in figures.items():
                 samples[name][figure].append(value)
     if sys.stderr.isatty():
         print('\r\033[K', end='', file=sys.stderr)
+    for reason in sorted(set(missing.values())):
+        without = ', '.join(name for name in missing if missing[name] == reason)
+        print(f'bench: without {without}: {reason}', file=sys.stderr)
     return samples
 
 

@@ -16,6 +16,10 @@ class LabError(Exception):
     """One line that says what went wrong; scripts print it and exit with status 1."""
 
 
+class Unavailable(Exception):
+    """One line that says what this machine lacks; the rest goes on without."""
+
+
 def processors():
     """One processor for each side: the first and the last that this process may use."""
     allowed = sorted(os.sched_getaffinity(0))
@@ -70,20 +74,23 @@ class Process:
 
 
 class Lab:
-    """A temporary folder and the processes of one run; both are gone at the end."""
+    """A temporary folder, the processes of one run, and what else was put into `at_end`; all are
+    gone at the end."""
 
     def __init__(self, keep_files=False):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='rockhopper-'))
         self.keep_files = keep_files
         self.processes = []
+        self.at_end = contextlib.ExitStack()
         self.serial = 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for process in reversed(self.processes):
-            process.end()
+        with self.at_end:
+            for process in reversed(self.processes):
+                process.end()
         if not self.keep_files:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -16,6 +16,8 @@ KINDS = {
     "vhost-user-server": "PATH: as above, but QEMU is the server and DPDK (client=1) may come and go",
     "tap": "IFNAME: an existing tap interface of the host",
     "guest": "NAME: another guest whose link is guest=THIS (unix datagrams, no root)",
+    "guest-server": "NAME: another guest whose link is guest-client=THIS (a unix stream, which carries more)",
+    "guest-client": "NAME: another guest whose link is guest-server=THIS, and which runs already",
     "veth": "two rxe devices in this guest, joined by a veth pair",
 }
 MTU_MIN, MTU_MAX = 1280, 9000
@@ -113,7 +115,18 @@ class Link:
                              for a, b in ((self.target, name), (name, self.target)))
             return ["-netdev", f"dgram,id={ident},local.type=unix,local.path={local},"
                     f"remote.type=unix,remote.path={remote}", "-device", device]
+        if self.kind in ("guest-server", "guest-client"):
+            # QEMU takes many frames of a stream at a time, of datagrams one.
+            serves = self.kind == "guest-server"
+            path = f"{directory}/{self.target}-at-{name}" if serves else f"{directory}/{name}-at-{self.target}"
+            return ["-netdev", f"stream,id={ident},server={'on' if serves else 'off'},addr.type=unix,"
+                    f"addr.path={path}", "-device", device]
         return []
+
+    def own_socket(self, name, directory):
+        """The socket that the guest leaves among those between guests, or None."""
+        infix = {"guest": "to", "guest-server": "at"}.get(self.kind)
+        return infix and directory / f"{self.target}-{infix}-{name}"
 
     def setup_commands(self, name):
         """Shell commands that make the link's devices rdmaN and rxeN in the guest."""

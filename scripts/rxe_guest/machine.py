@@ -157,7 +157,7 @@ class Machine:
     """Starts one guest: `start()` returns when its agent answers."""
 
     def __init__(self, name, kernel, image, *, links=(), cpus=2, memory_mb=512,
-                 owner=None, lifetime_s=3600):
+                 owner=None, lifetime_s=3600, cpu_model="max"):
         self.name = name
         self.links = links_module.number(list(links))
         self._kernel = kernel
@@ -166,6 +166,7 @@ class Machine:
         self._memory_mb = memory_mb
         self._owner = owner
         self._lifetime_s = lifetime_s
+        self._cpu_model = cpu_model
         self._directory = state_directory(name)
         self._token = secrets.token_hex(16)
 
@@ -243,12 +244,15 @@ class Machine:
             find_program("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none",
             "-no-reboot", "-M", "q35,usb=off,memory-backend=memory",
             # Software emulation always: the same everywhere, and no rights needed.
-            "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(self._cpus),
+            "-accel", "tcg,thread=multi", "-cpu", self._cpu_model,
+            "-smp", str(self._cpus),
             # Shared, so that a vhost-user process can map it.
             "-m", str(self._memory_mb),
             "-object", f"memory-backend-memfd,id=memory,size={self._memory_mb}M,share=on",
             "-kernel", str(self._kernel.image), "-initrd", str(self._image),
-            "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+            # Emulated processors count one time, but the kernel is not told so: it would turn to the
+            # HPET, each reading of which is a device access.
+            "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
             "-serial", f"file:{directory}/console.log",
             "-qmp", f"unix:{directory}/qmp,server=on,wait=off",
             "-device", "virtio-serial-pci",
@@ -307,9 +311,9 @@ class Machine:
                 qemu.kill()
         finally:
             for link in self.links:
-                if link.kind == "guest":
+                if socket_path := link.own_socket(self.name, self._directory.parent):
                     with contextlib.suppress(OSError):
-                        os.unlink(self._directory.parent / f"{link.target}-to-{self.name}")
+                        os.unlink(socket_path)
             shutil.rmtree(self._directory, ignore_errors=True)
 
 

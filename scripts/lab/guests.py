@@ -126,6 +126,9 @@ class Guests:
     def _need_guests(self):
         if self.guests:
             return
+        programs = [self.program, shutil.which('dpdk-testpmd')]
+        if None in programs or not self.program.exists():
+            raise LabError(f'{self.program} is not built, or dpdk-testpmd is not installed')
         archive = self.lab.path('guest.tar')
         names = [f'bench-{os.getpid()}-{end}' for end in ('server', 'client')]
         kinds = (f'guest-server={names[CLIENT]}', f'guest-client={names[SERVER]}')
@@ -136,7 +139,7 @@ class Guests:
                                     owner=os.getpid(), lifetime_s=0)
                 self.lab.at_end.callback(guest.stop)
                 if not archive.exists():
-                    _pack([self.program, shutil.which('dpdk-testpmd')], archive)
+                    _pack(programs, archive)
                 with archive.open('rb') as content:
                     guest.check(PREPARE, stdin=content, what='unpacking programs')
                 self.gids.append(guest.gid_index(RXE, ip))

@@ -72,5 +72,22 @@ void copy(benchmark::State& state) {
 }
 BENCHMARK(copy)->ArgName("bytes")->Arg(8)->Arg(64)->Arg(256)->Arg(1024)->Arg(4096);
 
+/// The payloads of a message's packets, copied one after the other to where packets are built. A
+/// message of some size does not come from the first cache.
+void copy_of_message(benchmark::State& state) {
+  constexpr std::size_t kPayload = 4096;
+  const std::vector<std::uint8_t> message(static_cast<std::size_t>(state.range(0)), 1);
+  std::vector<std::uint8_t> packet(kPayload);
+  std::size_t offset = 0;
+  for (auto _ : state) {
+    std::memcpy(packet.data(), &message[offset], kPayload);
+    benchmark::ClobberMemory();
+    offset = (offset + kPayload) % message.size();
+  }
+  state.SetItemsProcessed(state.iterations());
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kPayload));
+}
+BENCHMARK(copy_of_message)->ArgName("bytes")->Arg(65536)->Arg(1 << 20);
+
 }  // namespace
 }  // namespace rockhopper::wire

@@ -24,6 +24,7 @@ LARGE_OPERATIONS = ('write', 'read')
 SMALL_OPERATIONS = ('write', 'read', 'send', 'cas', 'faa')
 OUTSTANDING = 64
 ECHO_FRAME = 82  # of an 8-byte WRITE
+FEW_QPS, MANY_QPS = 16, 20000
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -44,6 +45,8 @@ class Measurements:
         """(name, function), in the order of a round."""
         for link in LINKS.values():
             yield from self._of_link(link)
+        for count in (FEW_QPS, MANY_QPS):
+            yield f'qps/memif/{count}', lambda count=count: self._queue_pairs(count)
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -83,6 +86,11 @@ class Measurements:
                                    '-t', OUTSTANDING, '-o', OUTSTANDING])
         return {'mops': result['mops'], 'gbit_per_s': result['gbit_per_s']}
 
+    def _queue_pairs(self, count):
+        result = self._perf(LINKS['memif'], ['--op', 'write', '-s', 8, '-D', self.seconds,
+                                             '-t', OUTSTANDING, '-r', 1, '-q', count])
+        return {'mops': result['mops']}
+
     def _latency(self, link):
         result = self._perf(link, ['--op', 'write', '--mode', 'lat', '-s', 8, '-I', 64,
                                    '-n', int(50_000 * self.seconds)])
@@ -118,9 +126,11 @@ class Measurements:
         return {run['name'].removesuffix('/manual_time'): run for run in found}
 
     def _compute(self):
-        runs = self._micro(f'^(icrc|copy)/bytes:{PATH_MTU}$')
-        return {f'{name}_ns': runs[f'{name}/bytes:{PATH_MTU}']['real_time']
-                for name in ('icrc', 'copy')}
+        sizes = '|'.join(map(str, LARGE_SIZES))
+        runs = self._micro(f'^(icrc/bytes:{PATH_MTU}|copy_of_message/bytes:({sizes}))$')
+        copies = {f'copy_ns/{size}': runs[f'copy_of_message/bytes:{size}']['real_time']
+                  for size in LARGE_SIZES}
+        return {'icrc_ns': runs[f'icrc/bytes:{PATH_MTU}']['real_time']} | copies
 
     def _engine(self):
         runs = self._micro('^(requester|responder)/.*/bytes:8/qps:1/manual_time$')
@@ -128,7 +138,7 @@ class Measurements:
                 for name, run in runs.items()}
 
     def _scale(self):
-        runs = self._micro('^(requester|responder)/rdma_(write|read)/bytes:8/qps:(16|20000)/')
+        runs = self._micro(f'^(requester|responder)/rdma_(write|read)/bytes:8/qps:({FEW_QPS}|{MANY_QPS})/')
         found = {name.replace('/bytes:8', ''): run['items_per_second'] * 1e-6
                  for name, run in runs.items()}
         idle = self._micro('^idle_connection/')

@@ -38,7 +38,7 @@ def draw(found, folder):
                 axes.plot([target, target], [row - 0.45, row + 0.45], color='#c03028', linewidth=2)
         axes.set_yticks(range(len(members)), labels, fontsize=8)
         axes.invert_yaxis()
-        axes.set_xlabel('ratio of medians; red: target')
+        axes.set_xlabel('median ratio; red: target')
         axes.set_title(GROUPS[group], fontsize=10)
         path = folder / f'{group}.svg'
         figure.savefig(path, metadata={'Date': None})

@@ -3,13 +3,11 @@
 """Measures, compares, and leaves bench.json, table.txt and plots."""
 
 import argparse
-import collections
 import json
 import os
 import pathlib
 import platform
 import re
-import statistics
 import subprocess
 import sys
 
@@ -19,9 +17,12 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 from benchmark.lines import lines, table  # noqa: E402
 from benchmark.measurements import Measurements  # noqa: E402
 from benchmark.plots import draw  # noqa: E402
+from lab.cores import Cores  # noqa: E402
 from lab.processes import Lab, LabError, Unavailable, processors  # noqa: E402
 from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
 
+RELEASE = BUILD / 'release'
+BENCHES = ('micro-bench', 'frame-echo', 'self-loop', 'core-distance')
 DESCRIPTION = """\
 Measures Rockhopper beside testpmd, UCX, libfabric and Soft-RoCE on this machine: rounds of short
 measurements, one after the other, and the medians of the rounds. Figures count only as ratios
@@ -42,7 +43,7 @@ def parse_arguments():
     parser.add_argument('--folder', type=pathlib.Path, default=BUILD / 'bench',
                         help='for the results (build/bench)')
     parser.add_argument('--build', type=pathlib.Path,
-                        help='a meson build folder; default: build/gcc, built first')
+                        help='a meson build folder; default: build/release, by scripts/build-release')
     parser.add_argument('--no-setup', action='store_true', help='do not call scripts/setup')
     arguments = parser.parse_args()
     if arguments.quick:
@@ -52,32 +53,30 @@ def parse_arguments():
     return arguments
 
 
-def measure(measurements, rounds):
-    """{measurement: {figure: [values]}}; says which one runs."""
-    samples = collections.defaultdict(lambda: collections.defaultdict(list))
+def measure(measurements, count, cores):
+    """A list of rounds, each {measurement: {figure: value}}; says which one runs."""
+    rounds = []
     missing = {}
-    for number in range(1, rounds + 1):
+    for number in range(1, count + 1):
+        rounds.append({})
         for name, run in measurements:
             if name in missing:
                 continue
             if sys.stderr.isatty():
-                print(f'\r\033[Kround {number} of {rounds}: {name}', end='', file=sys.stderr,
+                print(f'\r\033[Kround {number} of {count}: {name}', end='', file=sys.stderr,
                       flush=True)
             try:
-                figures = run()
+                rounds[-1][name] = cores.while_near(run)
             except LabError as error:
                 raise LabError(f'{name}: {error}') from None
             except Unavailable as reason:
                 missing[name] = str(reason)
-                continue
-            for figure, value in figures.items():
-                samples[name][figure].append(value)
     if sys.stderr.isatty():
         print('\r\033[K', end='', file=sys.stderr)
     for reason in sorted(set(missing.values())):
         without = ', '.join(name for name in missing if missing[name] == reason)
         print(f'bench: without {without}: {reason}', file=sys.stderr)
-    return samples
+    return rounds
 
 
 def commit():
@@ -93,43 +92,55 @@ def cpu_model():
     return platform.machine()
 
 
-def write_results(arguments, samples, found):
+def write_results(arguments, rounds, cores, found):
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / 'bench.json').write_text(json.dumps({
         'commit': commit(), 'processor': cpu_model(), 'processors': list(processors()),
         'kernel': platform.release(), 'load_average': os.getloadavg()[0],
-        'rounds': arguments.rounds, 'seconds': arguments.seconds, 'samples': samples,
+        'core_round_trips_ns': cores.seen_ns, 'repeated': cores.repeated,
+        'seconds': arguments.seconds, 'rounds': rounds,
         'lines': [{**vars(line), 'met': line.met} for line in found]}, indent=1) + '\n')
     (folder / 'table.txt').write_text('\n'.join(table(found)) + '\n')
     return [folder / 'bench.json', folder / 'table.txt', *draw(found, folder)]
+
+
+def make_build(quick):
+    """The folder of an optimised build; of the tests' own for a quick run. None when it failed."""
+    say('building ...')
+    if not quick:
+        made = subprocess.run([ROOT / 'scripts/build-release'], check=False).returncode == 0
+        return RELEASE if made else None
+    targets = ('apps/rh-perf', *(f'bench/{name}' for name in BENCHES))
+    return GCC.folder if compile_tree(GCC, targets) else None
 
 
 def main():
     arguments = parse_arguments()
     build = arguments.build
     if build is None and not arguments.list:
-        say('building ...')
-        if not compile_tree(GCC, ('apps/rh-perf', 'bench/micro-bench', 'bench/frame-echo',
-                                  'bench/self-loop')):
+        build = make_build(arguments.quick)
+        if build is None:
             return 1
-    build = (build or GCC.folder).resolve()
+    build = (build or RELEASE).resolve()
     with Lab() as lab:
         chosen = [(name, run) for name, run in Measurements(lab, build, arguments.seconds).all()
                   if arguments.only is None or re.search(arguments.only, name)]
         if arguments.list:
             print('\n'.join(name for name, _ in chosen))
             return 0
+        cores = Cores(lab, build / 'bench/core-distance', patient=not arguments.quick)
         try:
-            samples = measure(chosen, arguments.rounds)
+            rounds = measure(chosen, arguments.rounds, cores)
         except LabError as error:
             print(f'bench: {error}', file=sys.stderr)
             return 1
-    found = list(lines({name: {figure: statistics.median(values)
-                               for figure, values in figures.items()}
-                        for name, figures in samples.items()}))
+        except KeyboardInterrupt:
+            print('\nbench: interrupted', file=sys.stderr)
+            return 130
+    found = lines(rounds)
     say('\n'.join(table(found)))
-    paths = write_results(arguments, samples, found)
+    paths = write_results(arguments, rounds, cores, found)
     say('written: ' + ', '.join(str(path) for path in paths))
     return 0
 

@@ -65,16 +65,19 @@ std::optional<std::uint32_t> number_of(const std::string& devargs, const std::st
 
 /// One frame, one buffer: memif of DPDK 22.11 overwrites unread packets when a frame of several
 /// buffers meets a nearly full ring, and loses its place when mbufs run out amid such a frame. The
-/// client's size holds for both ends, so the default fits every MTU that the server may have.
+/// client's size holds for both ends, so the default fits every MTU up to 4300 that the server may
+/// have, and larger ones that both have. No more than that: what both ends walk through then fits
+/// the second-level TLB.
 Expected<std::string> complete_memif(const std::string& devargs, std::uint32_t frame_bytes) {
-  constexpr std::uint32_t kDefault = round_up(kMtuMax + kFrameOverhead, 1024);
+  constexpr std::uint32_t kUsualMtu = 4300;
+  const std::uint32_t least = round_up(std::max(frame_bytes, kUsualMtu + kFrameOverhead), 64);
   const std::string given = devargs_value(devargs, "bsize");
-  if (given.empty()) return fmt::format("{},bsize={}", devargs, kDefault);
+  if (given.empty()) return fmt::format("{},bsize={}", devargs, least);
   const auto size = number_of(devargs, "bsize");
   if (!size || *size < frame_bytes) {
     return fail(ErrorCode::invalid_argument,
                 "bsize={} does not hold a frame of {} bytes: give bsize={} or leave it out", given,
-                frame_bytes, kDefault);
+                frame_bytes, least);
   }
   return devargs;
 }

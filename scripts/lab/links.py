@@ -19,7 +19,7 @@ class Memif(Link):
 
     def testpmd_vdev(self, end):
         return (f'net_memif0,role={end},socket={self.socket},socket-abstract=no,'
-                'bsize=8192,rsize=10')
+                'bsize=4352,rsize=10')
 
 
 class Vhost(Link):

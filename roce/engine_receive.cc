@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What arrives: from a UDP datagram to the requester or responder that it is for.
+#include <algorithm>
 #include <array>
 
 #include "roce/engine.h"
@@ -38,11 +39,14 @@ void Engine::on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
 void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   std::array<const QueuePair*, 64> qps;
   std::size_t found = 0;
-  for (const rte_mbuf* packet : packets) {
+  for (const rte_mbuf* packet : packets.first(std::min(packets.size(), qps.size()))) {
     const auto* frame = rte_pktmbuf_mtod(packet, const std::uint8_t*);
     // Of untagged IPv4, else IPv6: Ethernet, IP, UDP, and in the BTH the queue pair's low 16 bits.
-    const std::size_t offset = frame[12] == 0x08 ? 14 + 20 + 8 + 6 : 14 + 40 + 8 + 6;
-    if (packet->data_len < offset + 2 || found == qps.size()) {
+    constexpr std::size_t kIpv4 = 14 + 20 + 8 + 6;
+    constexpr std::size_t kIpv6 = 14 + 40 + 8 + 6;
+    const std::uint32_t length = packet->data_len;
+    const std::size_t offset = length > 12 && frame[12] == 0x08 ? kIpv4 : kIpv6;
+    if (length < offset + 2) {
       continue;
     }
     const std::size_t index = std::size_t{frame[offset]} << 8 | frame[offset + 1];

@@ -28,8 +28,8 @@ class PacketBuilder {
   [[nodiscard]] bool ok() const { return packet_ != nullptr; }
   /// Copies payload behind what is there. False when the pool is empty; the packet is lost then.
   [[nodiscard]] bool append(const std::byte* data, std::uint32_t length);
-  /// All `payload_length` bytes have been appended: completes the packet, except for the ICRC of a
-  /// small one, and passes it on. Requires ok().
+  /// All `payload_length` bytes have been appended: completes the packet and passes it on. Requires
+  /// ok().
   [[nodiscard]] rte_mbuf* finish();
 
  private:

@@ -49,7 +49,8 @@ class Worker {
   /// Stops, joins and frees what is left over.
   ~Worker();
 
-  /// One turn: receive, handle, send. True if any packet moved. For programs with a loop of their
+  /// One turn: send, receive, handle. True if any packet moved. What arrived is answered in the
+  /// next turn, together with what the application says to it. For programs with a loop of their
   /// own, and for virtual time.
   bool poll_once();
 

@@ -42,7 +42,7 @@ class Idler {
 
  private:
   /// Packets come in flights with short breaks.
-  static constexpr std::uint32_t kTurnsBeforeRest = 1000;
+  static constexpr std::uint32_t kTurnsBeforeRest = 32;
 
   IdlePolicy policy_;
   std::uint32_t idle_turns_ = 0;

@@ -114,16 +114,22 @@ class Measurements:
             echo.end()
         return {'usec': json.loads(ping.output())['p50']}
 
-    def _micro(self, pattern):
+    def medians(self):
+        """All micro benchmarks, each the median of five repetitions."""
+        return self._micro('.', '--benchmark_repetitions=5',
+                           '--benchmark_report_aggregates_only=true', only='_median')
+
+    def _micro(self, pattern, *options, only=''):
         bench = self.lab.start('micro-bench', [
             self.benches / 'micro-bench', f'--benchmark_filter={pattern}',
-            f'--benchmark_min_time={self.seconds / 4}', '--benchmark_format=json'],
+            f'--benchmark_min_time={self.seconds / 4}', '--benchmark_format=json', *options],
             processors()[0])
-        bench.expect_success(300)
+        bench.expect_success(900)
         found = json.loads(bench.output())['benchmarks']
         if not found:
             raise LabError(f'micro-bench has no {pattern}')
-        return {run['name'].removesuffix('/manual_time'): run for run in found}
+        return {run['name'].removesuffix('/manual_time'): run for run in found
+                if run['name'].endswith(only)}
 
     def _compute(self):
         sizes = '|'.join(map(str, LARGE_SIZES))

@@ -23,6 +23,7 @@ def draw(found, folder):
         return []
     matplotlib.use('svg')
     matplotlib.rcParams['svg.hashsalt'] = 'rockhopper'  # the same figures, the same file
+    matplotlib.rcParams['svg.fonttype'] = 'none'        # text, not outlines
     from matplotlib import pyplot
 
     paths = []

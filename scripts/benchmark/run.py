@@ -14,6 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
 
+from benchmark import history  # noqa: E402
 from benchmark.lines import lines, table  # noqa: E402
 from benchmark.measurements import Measurements  # noqa: E402
 from benchmark.plots import draw  # noqa: E402
@@ -40,6 +41,9 @@ def parse_arguments():
                         help='one short round, to see that all of it works')
     parser.add_argument('--only', metavar='REGEX', help='only measurements with such a name')
     parser.add_argument('--list', action='store_true', help='name the measurements and exit')
+    parser.add_argument('--record', action='store_true',
+                        help='run all micro benchmarks instead, and add their times to '
+                        'bench/history.csv')
     parser.add_argument('--folder', type=pathlib.Path, default=BUILD / 'bench',
                         help='for the results (build/bench)')
     parser.add_argument('--build', type=pathlib.Path,
@@ -54,29 +58,36 @@ def parse_arguments():
 
 
 def measure(measurements, count, cores):
-    """A list of rounds, each {measurement: {figure: value}}; says which one runs."""
+    """A list of rounds, each {measurement: {figure: value}}, and what failed; says which one runs.
+    A failure costs one figure of one round."""
     rounds = []
     missing = {}
-    for number in range(1, count + 1):
-        rounds.append({})
-        for name, run in measurements:
-            if name in missing:
-                continue
-            if sys.stderr.isatty():
-                print(f'\r\033[Kround {number} of {count}: {name}', end='', file=sys.stderr,
-                      flush=True)
-            try:
-                rounds[-1][name] = cores.while_near(run)
-            except LabError as error:
-                raise LabError(f'{name}: {error}') from None
-            except Unavailable as reason:
-                missing[name] = str(reason)
+    failures = []
+    try:
+        for number in range(1, count + 1):
+            rounds.append({})
+            for name, run in measurements:
+                if name in missing:
+                    continue
+                if sys.stderr.isatty():
+                    print(f'\r\033[Kround {number} of {count}: {name}', end='', file=sys.stderr,
+                          flush=True)
+                try:
+                    rounds[-1][name] = cores.while_near(run)
+                except LabError as error:
+                    failures.append(f'{name}, round {number}: {error}')
+                except Unavailable as reason:
+                    missing[name] = str(reason)
+    except KeyboardInterrupt:
+        failures.append(f'interrupted in round {len(rounds)}')
     if sys.stderr.isatty():
         print('\r\033[K', end='', file=sys.stderr)
     for reason in sorted(set(missing.values())):
         without = ', '.join(name for name in missing if missing[name] == reason)
         print(f'bench: without {without}: {reason}', file=sys.stderr)
-    return rounds
+    for failure in failures:
+        print(f'bench: {failure}', file=sys.stderr)
+    return rounds, failures
 
 
 def commit():
@@ -105,6 +116,17 @@ def write_results(arguments, rounds, cores, found):
     return [folder / 'bench.json', folder / 'table.txt', *draw(found, folder)]
 
 
+def record(measurements):
+    try:
+        changes = history.record(history.times(measurements.medians()), commit(), cpu_model())
+    except LabError as error:
+        print(f'bench: {error}', file=sys.stderr)
+        return 1
+    say('\n'.join(changes) if changes else 'nothing has changed by a tenth')
+    say(f'written: {history.HISTORY}')
+    return 0
+
+
 def make_build(quick):
     """The folder of an optimised build; of the tests' own for a quick run. None when it failed."""
     say('building ...')
@@ -124,25 +146,24 @@ def main():
             return 1
     build = (build or RELEASE).resolve()
     with Lab() as lab:
+        if arguments.record:
+            return record(Measurements(lab, build, arguments.seconds))
         chosen = [(name, run) for name, run in Measurements(lab, build, arguments.seconds).all()
                   if arguments.only is None or re.search(arguments.only, name)]
         if arguments.list:
             print('\n'.join(name for name, _ in chosen))
             return 0
-        cores = Cores(lab, build / 'bench/core-distance', patient=not arguments.quick)
         try:
-            rounds = measure(chosen, arguments.rounds, cores)
+            cores = Cores(lab, build / 'bench/core-distance', patient=not arguments.quick)
+            rounds, failures = measure(chosen, arguments.rounds, cores)
         except LabError as error:
             print(f'bench: {error}', file=sys.stderr)
             return 1
-        except KeyboardInterrupt:
-            print('\nbench: interrupted', file=sys.stderr)
-            return 130
     found = lines(rounds)
     say('\n'.join(table(found)))
     paths = write_results(arguments, rounds, cores, found)
     say('written: ' + ', '.join(str(path) for path in paths))
-    return 0
+    return 1 if failures else 0
 
 
 if __name__ == '__main__':

@@ -10,7 +10,7 @@ from lab.processes import processors
 # A host moves virtual processors between its cores; what they exchange may then take five times as
 # long, for seconds or minutes.
 FAR = 1.6
-WAIT_S = 60
+PATIENCE_S = 600  # of a whole run
 TRIES = 5
 LOOKS_FIRST = 10
 
@@ -24,25 +24,30 @@ class Cores:
         self.patient = patient
         self.seen_ns = []
         self.repeated = 0
+        self.patience_s = PATIENCE_S
         if patient and len(set(processors())) == 2:
             for _ in range(LOOKS_FIRST):
                 self._look()
                 time.sleep(0.2)
 
     def while_near(self, run):
-        """The result of `run()`, repeated where the processors moved apart meanwhile. After some
-        tries it counts as it is: this machine is then no better."""
+        """The result of `run()`, repeated where the processors moved apart meanwhile. When patience
+        is at its end it counts as it is: this machine is then no better."""
         if not self.seen_ns:
             return run()
-        for attempt in range(TRIES):
-            end = time.monotonic() + WAIT_S
-            while not self._near() and time.monotonic() < end:
-                time.sleep(0.5)
+        for attempt in range(1, TRIES + 1):
+            self._wait()
+            start = time.monotonic()
             result = run()
-            if self._near():
-                break
-            self.repeated += attempt + 1 < TRIES
-        return result
+            if self._near() or self.patience_s <= 0 or attempt == TRIES:
+                return result
+            self.patience_s -= time.monotonic() - start
+            self.repeated += 1
+
+    def _wait(self):
+        while self.patience_s > 0 and not self._near():
+            time.sleep(0.5)
+            self.patience_s -= 0.5
 
     def _near(self):
         return self._look() <= FAR * min(self.seen_ns)

@@ -188,5 +188,23 @@ TEST(Numbers, LimitOfQueuePairs) {
   EXPECT_EQ(beyond.error().code, ErrorCode::exhausted);
 }
 
+/// With many queue pairs packets are looked at before they are checked.
+TEST(Admission, AmongManyQueuePairsNoPacketIsTooShort) {
+  Rig rig;
+  for (int i = 0; i < 300; ++i) {
+    static_cast<void>(rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0}));
+  }
+  for (const bool as_ipv6 : {false, true}) {
+    for (std::uint16_t length = 0; length < 80; ++length) {
+      rte_mbuf* packet = rig.build(good_write(rig), {.as_ipv6 = as_ipv6});
+      ASSERT_EQ(rte_pktmbuf_trim(packet, static_cast<std::uint16_t>(packet->pkt_len - length)), 0);
+      rig.engine().receive(&packet, 1, rig.now_ns());
+      EXPECT_TRUE(rig.untouched_outside(0, 0)) << length;
+    }
+  }
+  rig.inject(good_write(rig));
+  EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
+}
+
 }  // namespace
 }  // namespace rockhopper::test

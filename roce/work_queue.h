@@ -103,7 +103,7 @@ class WorkQueue {
   /// Loads the requests from `sequence` on: a hint, for queues that have left the cache. More than
   /// these the processor foresees by itself.
   void prefetch(std::uint64_t sequence) const {
-    constexpr std::size_t kBytes = 4 * RTE_CACHE_LINE_SIZE;
+    constexpr std::size_t kBytes = std::size_t{4} * RTE_CACHE_LINE_SIZE;
     const std::size_t index = slot(sequence);
     prefetch_bytes(&wqes_[index], kBytes);
     prefetch_bytes(&sges_[index * max_sge_], kBytes);

@@ -99,7 +99,7 @@ void Icrc::add(std::span<const std::uint8_t> bytes) {
 }
 
 void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length) {
-  if (l3_length > kL3Max) {
+  if (l3_length > kL3Max || bytes.empty()) {
     add(bytes);
     return;
   }

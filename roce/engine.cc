@@ -225,7 +225,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
       next_turn_.push_back(qp);
     }
   }
-  if (!ready_.empty()) {
+  if (qp_count_ >= kManyQps && !ready_.empty()) {
     ready_.front().requester_->prefetch_requests();  // for the next call
   }
   counters_.sent_pkts.add(sent - from_host);

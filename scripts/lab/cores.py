@@ -21,7 +21,6 @@ class Cores:
     def __init__(self, lab, program, patient):
         self.lab = lab
         self.program = program
-        self.patient = patient
         self.seen_ns = []
         self.repeated = 0
         self.patience_s = PATIENCE_S

@@ -11,11 +11,11 @@ import shlex
 import shutil
 import statistics
 import tarfile
-import threading
 
 from lab import testpmd
 from lab.processes import LabError, Unavailable, wait_until
 from rxe_guest import errors, image
+from rxe_guest.background import Background
 from rxe_guest.guest import Guest
 from rxe_guest.links import Link
 
@@ -74,7 +74,7 @@ class Guests:
         self._need_guests()
         self.port += 1
         command = f'{tool} -d {RXE} -F -p {self.port} --report_gbits {shlex.join(map(str, options))}'
-        server = _Background(self.guests[SERVER], f'{command} -x {self.gids[SERVER]}')
+        server = _Command(self.guests[SERVER], f'{command} -x {self.gids[SERVER]}')
         # perftest's client gives up at once.
         self._check(SERVER, f'for i in $(seq 400); do grep -q ":{self.port:04X} .* 0A " '
                     '/proc/net/tcp /proc/net/tcp6 && exit 0; sleep 0.05; done; exit 1')
@@ -107,7 +107,7 @@ class Guests:
         # Sleeping: QEMU's own threads, which are the NICs, share the processors with the guests'.
         common = (f'rh-perf -p {self.port} --json --link-mtu {LINK_MTU} --connect-timeout 60 '
                   '--timeout 30 --idle sleep')
-        server = _Background(self.guests[where[SERVER]], f'{common} {end(SERVER)}')
+        server = _Command(self.guests[where[SERVER]], f'{common} {end(SERVER)}')
         text = self._check(where[CLIENT], f'{common} {end(CLIENT)} '
                            f'{shlex.join(map(str, options))} {host}')
         server.finish()
@@ -115,7 +115,7 @@ class Guests:
 
     def _testpmd(self, which, device, *options):
         command = testpmd.command(self.lab, 'guest', 1, device, options)
-        return _Background(self.guests[which], shlex.join(map(str, command)))
+        return _Command(self.guests[which], shlex.join(map(str, command)))
 
     def _check(self, which, command):
         try:
@@ -150,26 +150,11 @@ class Guests:
             raise LabError(str(error)) from None
 
 
-class _Background(threading.Thread):
-    """A command that runs in a guest meanwhile. When the guest is stopped it ends too."""
+class _Command(Background):
+    """A command that runs in a guest meanwhile."""
 
     def __init__(self, guest, command):
-        super().__init__(daemon=True)
-        self.guest = guest
-        self.command = command
-        self.written = bytearray()
-        self.result = self.error = None
-        self.start()
-
-    def run(self):
-        try:
-            self.result = self.guest.execute(self.command, stdout=self.written.extend,
-                                             timeout_s=LIMIT_S)
-        except (errors.GuestError, OSError) as error:
-            self.error = error
-
-    def output(self):
-        return bytes(self.written).decode(errors='replace')
+        super().__init__(guest, command, LIMIT_S)
 
     def finish(self):
         """Waits for its end, which must be a success."""

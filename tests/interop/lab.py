@@ -11,13 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
 
 from rxe_guest import errors, links, netem  # noqa: E402
+from rxe_guest.background import Background  # noqa: E402
 from rxe_guest.guest import Guest  # noqa: E402
 
 Skip = errors.Skip
@@ -74,32 +74,20 @@ class Process:
         raise AssertionError(f'did not get ready: {self.said()}')
 
 
-class GuestCommand(threading.Thread):
+class GuestCommand(Background):
     """A command that runs in the guest beside the test."""
 
     def __init__(self, guest, command):
-        super().__init__(daemon=True)
-        self._guest = guest
-        self._command = command
-        self._output = bytearray()
-        self.result = None
-        self.start()
-
-    def run(self):
-        self.result = self._guest.execute(self._command, stdout=self._output.extend,
-                                          timeout_s=DEADLINE_S)
-
-    def output(self):
-        return bytes(self._output).decode(errors='replace')
+        super().__init__(guest, command, DEADLINE_S)
 
     def finish(self):
         self.join(DEADLINE_S + 30)
-        assert self.result is not None, f'still running: {self._command}'
+        assert self.result is not None, f'{self.error or "still running"}: {self.command}'
         return self.result.status
 
     def said(self):
         error = self.result.stderr.decode(errors='replace') if self.result else ''
-        return f'{self._command}\n{self.output()[-2000:]}\n{error[-2000:]}'
+        return f'{self.command}\n{self.output()[-2000:]}\n{error[-2000:]}'
 
 
 def listening_port(text):

@@ -2,13 +2,18 @@
 // Copyright (c) The Rockhopper authors
 //
 // Engines on several lcores, each on its own queue of one loopback port and connected to itself:
-//   self-loop ENGINES SECONDS
+//   self-loop ENGINES SECONDS [STEERING]
 // Prints the 8-byte WRITEs of each as JSON, in millions a second. What they share (the port, the
-// memory channels) shows when two do less than twice as much as one.
+// memory channels) shows when two do less than twice as much as one. STEERING:
+//   none         the default: each engine has its queue for itself
+//   right        what arrives is sorted by queue pair, and is on the right queue already
+//   hand-over    all that arrives is on another engine's queue and crosses between the lcores
 #include <array>
 #include <atomic>
+#include <bit>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,10 +26,12 @@
 
 #include "bench/support.h"
 #include "roce/engine.h"
+#include "roce/qpn_steering.h"
 #include "stack/clock.h"
 #include "stack/eal.h"
 #include "stack/host.h"
 #include "stack/port.h"
+#include "stack/shard_link.h"
 #include "stack/worker.h"
 
 namespace {
@@ -33,20 +40,59 @@ using namespace rockhopper;
 using bench::must;
 
 constexpr std::uint32_t kOutstanding = 64;
-constexpr unsigned kEnginesMax = 16;
+constexpr unsigned kEnginesMax = stack::kShardsMax;
+
+enum class SteeringMode { none, right, hand_over };
+
+/// Sends on another queue than it receives on.
+class CrossedLink final : public stack::Link {
+ public:
+  CrossedLink(stack::Link& receiving, stack::Link& sending)
+      : receiving_(receiving), sending_(sending) {}
+  std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override {
+    return receiving_.rx_burst(packets, count, now_ns);
+  }
+  std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override {
+    return sending_.tx_burst(packets, count, now_ns);
+  }
+  [[nodiscard]] rte_ether_addr mac() const override { return receiving_.mac(); }
+  [[nodiscard]] std::uint16_t mtu() const override { return receiving_.mtu(); }
+
+ private:
+  stack::Link& receiving_;
+  stack::Link& sending_;
+};
+
+/// What the engines share.
+struct Shared {
+  std::unique_ptr<stack::Port> port;
+  std::unique_ptr<stack::ShardRings> rings;
+  std::unique_ptr<roce::QpnSteering> steering;
+  stack::TscClock clock;
+};
 
 /// One engine with two queue pairs that are connected to each other.
 class Loop {
  public:
-  Loop(stack::Port& port, std::uint16_t queue, const stack::Clock& clock) {
+  Loop(Shared& shared, std::uint16_t shard, SteeringMode mode) {
+    stack::Port& port = *shared.port;
+    const std::uint16_t shards = port.queue_count();
     pool_ = must(stack::MbufPool::create({.size = 4095}));
-    host_ = must(stack::Host::create(
-        {.mac = port.mac(), .mtu = 1500, .vlan_id = {}, .packet_pool = pool_.get()}));
+    host_ = must(stack::Host::create({.mac = port.mac(),
+                                      .mtu = 1500,
+                                      .vlan_id = {},
+                                      .packet_pool = pool_.get(),
+                                      .silent = shard > 0}));
     const stack::IpAddress address = stack::IpAddress::from_ipv4(0xc0000201);
     must(host_->add_address(address, 24));
     cq_ = must(roce::CompletionQueue::create(4 * kOutstanding));
-    engine_ = must(roce::Engine::create(
-        {.host = host_.get(), .packet_pool = pool_.get(), .random = &random_}));
+    engine_ = must(
+        roce::Engine::create({.host = host_.get(),
+                              .packet_pool = pool_.get(),
+                              .random = &random_,
+                              .max_qp = 2,
+                              .shards = mode == SteeringMode::none ? std::uint16_t{1} : shards,
+                              .shard = mode == SteeringMode::none ? std::uint16_t{0} : shard}));
     const roce::ProtectionDomain pd = engine_->allocate_pd();
     region_ = must(engine_->register_memory(pd, memory_.data(), memory_.size(), roce::kAccessAll));
     const roce::QpInit init{.pd = pd,
@@ -61,7 +107,17 @@ class Loop {
     const bench::ConnectionConfig connection{.path_mtu = roce::PathMtu::mtu_1024};
     bench::connect(*requester_, connection, address, address, responder_->number());
     bench::connect(*responder_, connection, address, address, requester_->number());
-    worker_ = std::make_unique<stack::Worker>(port.queue(queue), *engine_, clock);
+    link_ = &port.queue(shard);
+    if (mode == SteeringMode::hand_over) {
+      const auto next = static_cast<std::uint16_t>((shard + 1) % shards);
+      crossed_ = std::make_unique<CrossedLink>(*link_, port.queue(next));
+      link_ = crossed_.get();
+    }
+    if (mode != SteeringMode::none) {
+      shard_ = std::make_unique<stack::ShardLink>(*link_, *shared.rings, *shared.steering, shard);
+      link_ = shard_.get();
+    }
+    worker_ = std::make_unique<stack::Worker>(*link_, *engine_, shared.clock);
   }
 
   void run(const std::atomic<bool>& stop) {
@@ -80,6 +136,10 @@ class Loop {
 
   [[nodiscard]] std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool failed() const { return failed_; }
+  /// Packets that came from another lcore.
+  [[nodiscard]] std::uint64_t taken_over() const {
+    return shard_ != nullptr ? shard_->counters().taken_over.value() : 0;
+  }
 
  private:
   void post() {
@@ -99,6 +159,9 @@ class Loop {
   std::unique_ptr<stack::Host> host_;
   std::unique_ptr<roce::CompletionQueue> cq_;
   std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<CrossedLink> crossed_;
+  std::unique_ptr<stack::ShardLink> shard_;
+  stack::Link* link_ = nullptr;  ///< the outermost of them, or the queue
   std::unique_ptr<stack::Worker> worker_;
   roce::MemoryRegion region_;
   roce::QueuePair* requester_ = nullptr;
@@ -153,20 +216,25 @@ std::vector<double> measure(std::vector<std::unique_ptr<Loop>>& loops, double se
   return mops;
 }
 
-void run(unsigned engines, double seconds) {
+void run(unsigned engines, double seconds, SteeringMode mode) {
   // The main lcore sleeps, so it may share a CPU.
   auto eal = must(stack::Eal::start({}, {.memory_mb = 512, .lcores = engines + 1}));
   if (rte_lcore_count() < engines + 1) throw std::runtime_error("too few processors");
-  const stack::TscClock clock;
-  auto port = must(
-      stack::Port::open({.devargs = "net_ring0", .queues = static_cast<std::uint16_t>(engines)}));
+  Shared shared;
+  const auto shards = static_cast<std::uint16_t>(engines);
+  shared.port = must(stack::Port::open({.devargs = "net_ring0", .queues = shards}));
+  shared.rings = must(stack::ShardRings::create(shards));
+  if (mode != SteeringMode::none) shared.steering = std::make_unique<roce::QpnSteering>(shards);
   std::vector<std::unique_ptr<Loop>> loops;
-  for (unsigned i = 0; i < engines; ++i) {
-    loops.push_back(std::make_unique<Loop>(*port, static_cast<std::uint16_t>(i), clock));
+  for (std::uint16_t i = 0; i < shards; ++i) {
+    loops.push_back(std::make_unique<Loop>(shared, i, mode));
   }
-  fmt::print(R"({{"engines": {}, "mops": [{:.4f}]}})"
+  const std::vector<double> mops = measure(loops, seconds, shared.clock);
+  std::uint64_t taken_over = 0;
+  for (const auto& loop : loops) taken_over += loop->taken_over();
+  fmt::print(R"({{"engines": {}, "mops": [{:.4f}], "taken_over": {}}})"
              "\n",
-             engines, fmt::join(measure(loops, seconds, clock), ", "));
+             engines, fmt::join(mops, ", "), taken_over);
 }
 
 }  // namespace
@@ -179,13 +247,24 @@ int main(int argc, char** argv) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc{} && end == text.data() + text.size();
   };
-  if (arguments.size() != 2 || !number(arguments[0], engines) || !number(arguments[1], seconds) ||
-      engines < 1 || engines > kEnginesMax || seconds < 0.01 || seconds > 3600) {
-    fmt::print(stderr, "usage: self-loop ENGINES SECONDS   ENGINES 1 to {}\n", kEnginesMax);
+  const std::map<std::string_view, SteeringMode> modes{{"none", SteeringMode::none},
+                                                       {"right", SteeringMode::right},
+                                                       {"hand-over", SteeringMode::hand_over}};
+  const auto mode = modes.find(arguments.size() == 3 ? arguments[2] : "none");
+  const bool good = (arguments.size() == 2 || arguments.size() == 3) &&
+                    number(arguments[0], engines) && number(arguments[1], seconds) &&
+                    engines >= 1 && engines <= kEnginesMax && seconds >= 0.01 && seconds <= 3600 &&
+                    mode != modes.end();
+  if (!good || (mode->second != SteeringMode::none && !std::has_single_bit(engines)) ||
+      (mode->second == SteeringMode::hand_over && engines == 1)) {
+    fmt::print(stderr,
+               "usage: self-loop ENGINES SECONDS [none|right|hand-over]   ENGINES 1 to {}; with "
+               "steering a power of two; more than one to hand over\n",
+               kEnginesMax);
     return 2;
   }
   try {
-    run(engines, seconds);
+    run(engines, seconds, mode->second);
   } catch (const std::exception& error) {
     fmt::print(stderr, "self-loop: {}\n", error.what());
     return 1;

@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <iterator>
 
 #include "roce/packet_builder.h"
 #include "roce/rc/requester.h"
 #include "roce/rc/responder.h"
+#include "stack/steering.h"
 
 namespace rockhopper::roce {
 namespace {
 
 constexpr std::uint32_t kIndexBits = 16;
-constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
 constexpr std::uint64_t kTimerTickNs = 1024;
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 constexpr std::uint64_t kNoMbufRetryNs = 10'000;
@@ -32,9 +33,16 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
     return fail(ErrorCode::invalid_argument,
                 "an engine needs a host, a packet pool and a generator");
   }
-  if (config.max_qp == 0 || config.max_qp > (1u << kIndexBits)) {
-    return fail(ErrorCode::invalid_argument, "an engine has 1 to {} queue pairs, not {}",
-                1u << kIndexBits, config.max_qp);
+  if (!std::has_single_bit(config.shards) || config.shards > stack::kShardsMax ||
+      config.shard >= config.shards) {
+    return fail(ErrorCode::invalid_argument,
+                "the shards of a port are a power of two up to {} and counted from 0, not {} of {}",
+                stack::kShardsMax, config.shard, config.shards);
+  }
+  const std::uint32_t max_qp = (1u << kIndexBits) / config.shards;
+  if (config.max_qp == 0 || config.max_qp > max_qp) {
+    return fail(ErrorCode::invalid_argument, "an engine has 1 to {} queue pairs, not {}", max_qp,
+                config.max_qp);
   }
   if (config.max_unacked_packets == 0 || config.max_unacked_packets > (1u << 16)) {
     return fail(ErrorCode::invalid_argument, "1 to {} packets can be unacknowledged, not {}",
@@ -45,6 +53,7 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
 
 Engine::Engine(const EngineConfig& config)
     : config_(config),
+      shard_bits_(std::countr_zero(config.shards)),
       memory_(*config.random),
       timers_(kTimerTickNs),
       overrun_timer_([](void* self,
@@ -118,7 +127,7 @@ Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
     return fail(ErrorCode::exhausted, "all {} queue pairs are in use", config_.max_qp);
   }
   const wire::Qpn number = choose_qpn();
-  auto& slot = qps_[number.value & kIndexMask];
+  auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init));
   ++init.send_cq->users_;
   ++init.recv_cq->users_;
@@ -126,11 +135,11 @@ Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
   return slot.get();
 }
 
-/// Low bits: a free place of the table, at random. High bits: random, so that an old number is not
-/// soon a live one again. QPNs 0, 1 and 0xFFFFFF have meanings of their own.
+/// Low bits: the shard. Then a free place of the table, at random. High bits: random, so that an
+/// old number is not soon a live one again. QPNs 0, 1 and 0xFFFFFF have meanings of their own.
 wire::Qpn Engine::choose_qpn() {
   constexpr std::size_t kFirstSlots = 16;
-  const std::size_t slots_max = std::size_t{1} << kIndexBits;
+  const std::size_t slots_max = (std::size_t{1} << kIndexBits) >> shard_bits_;
   if ((qp_count_ + 1) * 2 > qps_.size() && qps_.size() < slots_max) {
     qps_.resize(std::clamp(qps_.size() * 2, kFirstSlots, slots_max));
   }
@@ -140,7 +149,8 @@ wire::Qpn Engine::choose_qpn() {
   }
   while (true) {
     const auto high = static_cast<std::uint32_t>(1 + config_.random->below(0xfe));
-    const std::uint32_t number = high << kIndexBits | static_cast<std::uint32_t>(index);
+    const std::uint32_t number =
+        high << kIndexBits | static_cast<std::uint32_t>(index << shard_bits_) | config_.shard;
     if (number < kReservedQpnFirst || number > kReservedQpnLast) {
       return wire::Qpn{number};
     }
@@ -155,11 +165,11 @@ void Engine::destroy_qp(QueuePair* qp) {
     }
   }
   --qp_count_;
-  qps_[qp->number().value & kIndexMask].reset();
+  qps_[index_of(qp->number().value)].reset();
 }
 
 QueuePair* Engine::find_qp(wire::Qpn number) const {
-  const std::size_t index = number.value & kIndexMask;
+  const std::size_t index = index_of(number.value);
   QueuePair* qp = index < qps_.size() ? qps_[index].get() : nullptr;
   return qp != nullptr && qp->number() == number ? qp : nullptr;
 }

@@ -33,8 +33,12 @@ struct EngineConfig {
   stack::Host* host = nullptr;              ///< not owned; addresses and neighbours
   rte_mempool* packet_pool = nullptr;       ///< not owned; packets to send
   Random* random = nullptr;                 ///< not owned; QPNs and keys
-  std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536
+  std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536 / shards
   std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
+  /// Engines that serve one port, each on an lcore of its own: a power of two up to
+  /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
+  std::uint16_t shards = 1;
+  std::uint16_t shard = 0;                       ///< below `shards`
   stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
   EventTrace* trace = nullptr;                   ///< not owned; may be null
 };
@@ -119,6 +123,10 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   [[nodiscard]] TransmitResult transmit_from(QueuePair& qp, rte_mbuf** packets,
                                              std::uint16_t count);
   [[nodiscard]] wire::Qpn choose_qpn();
+  /// The place in qps_ that the number, of which the low 16 bits matter, leads to.
+  [[nodiscard]] std::size_t index_of(std::uint32_t qpn) const {
+    return (qpn & 0xffff) >> shard_bits_;
+  }
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);
   void unschedule(QueuePair& qp);
@@ -129,9 +137,10 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void fail_users_of_overrun_cqs();
 
   EngineConfig config_;
+  int shard_bits_ = 0;  ///< of a QPN
   MemoryTable memory_;
   stack::TimingWheel timers_;
-  std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by the low 16 bits of the QPN
+  std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
   QpList ready_;              ///< have something to send
   QpList next_turn_;          ///< have something to send, but not before the next transmit()

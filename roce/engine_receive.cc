@@ -49,7 +49,7 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
     if (length < offset + 2) {
       continue;
     }
-    const std::size_t index = std::size_t{frame[offset]} << 8 | frame[offset + 1];
+    const std::size_t index = index_of(std::uint32_t{frame[offset]} << 8 | frame[offset + 1]);
     const QueuePair* qp = index < qps_.size() ? qps_[index].get() : nullptr;
     if (qp != nullptr && (found == 0 || qps[found - 1] != qp)) {
       qp->prefetch();

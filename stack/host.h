@@ -89,7 +89,10 @@ struct HostConfig {
       vlan_id;                         ///< 1 to 4094: all frames carry this tag, others are dropped
   bool ipv4_checksum_offload = false;  ///< the link computes the IPv4 header checksum
   rte_mempool* packet_pool = nullptr;  ///< for ARP, neighbour discovery and echo; not owned
-  std::uint64_t seed = 1;              ///< for jitter
+  /// Another host of the same addresses answers and announces: this one asks and learns only. For
+  /// all but one of the lcores that serve one port.
+  bool silent = false;
+  std::uint64_t seed = 1;  ///< for jitter
   std::uint32_t neighbour_limit = 4096;
   DropObserver* drop_observer = nullptr;  ///< not owned; may be null
 };

@@ -64,6 +64,7 @@ HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
 /// be shared, chained, or have lost its VLAN tag to the NIC.
 HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::uint64_t now_ns) {
   if (frame.ip.payload_length < kEchoHeaderSize) return HostDrop::icmp_truncated;
+  if (config_.silent) return HostDrop::none;
   if (!echo_replies_.take(now_ns)) return HostDrop::icmp_rate_limited;
   rte_mbuf* reply = rte_pktmbuf_copy(frame.packet, config_.packet_pool, frame.l4_offset(),
                                      frame.ip.payload_length);

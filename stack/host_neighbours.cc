@@ -38,7 +38,7 @@ HostDrop Host::receive_arp(const Frame& frame, std::uint64_t now_ns) {
     }
   }
   if (!to_us) return HostDrop::arp_not_ours;
-  if (!message.is_request) return HostDrop::none;
+  if (!message.is_request || config_.silent) return HostDrop::none;
   const ArpMessage reply{false, config_.mac, message.target_ip, message.sender_mac,
                          message.sender_ip};
   if (send_arp(reply, message.sender_mac)) counters_.add(HostEvent::arp_replies_sent);
@@ -63,22 +63,23 @@ HostDrop Host::receive_neighbour_message(const Frame& frame, std::uint64_t now_n
     return HostDrop::none;
   }
   if (!owns(message.target)) return HostDrop::nd_not_ours;
+  const bool from_nowhere = ip.source.is_unspecified();
+  if (!from_nowhere && message.link_address)
+    neighbours_.learn(ip.source, *message.link_address, addresses_.on_link(ip.source), now_ns);
+  if (config_.silent) return HostDrop::none;
   NeighbourMessage reply;
   reply.override_mac = true;
   reply.target = message.target;
   reply.link_address = config_.mac;
   bool sent = false;
-  if (ip.source.is_unspecified()) {
+  if (from_nowhere) {
     // Somebody wants our address: everyone shall know that it is taken (RFC 4861, section 7.2.4).
     sent = send_neighbour_message(reply, message.target, kAllNodesGroup,
                                   multicast_mac(kAllNodesGroup));
   } else {
-    const rte_ether_addr& mac =
-        message.link_address ? *message.link_address : frame.ethernet.source;
-    if (message.link_address)
-      neighbours_.learn(ip.source, mac, addresses_.on_link(ip.source), now_ns);
     reply.solicited = true;
-    sent = send_neighbour_message(reply, message.target, ip.source, mac);
+    sent = send_neighbour_message(reply, message.target, ip.source,
+                                  message.link_address.value_or(frame.ethernet.source));
   }
   if (sent) counters_.add(HostEvent::neighbour_advertisements_sent);
   return HostDrop::none;
@@ -117,6 +118,7 @@ void Host::announce_due(std::uint64_t now_ns) {
 /// Tells the link whose address this is: an ARP announcement (RFC 5227, section 3) or an
 /// unsolicited advertisement (RFC 4861, section 7.2.6).
 void Host::announce(const IpAddress& address) {
+  if (config_.silent) return;
   if (address.is_ipv4()) {
     const ArpMessage message{true, config_.mac, address, {}, address};
     if (send_arp(message, kBroadcastMac)) counters_.add(HostEvent::arp_requests_sent);

@@ -270,6 +270,7 @@ void Port::maintain_link(std::uint64_t now_ns) {
 
 Port::~Port() {
   if (owner_id_ != RTE_ETH_DEV_NO_OWNER) {
+    remove_flow_rules();
     stop_device();
     rte_eth_dev_owner_unset(port_id_, owner_id_);
   }

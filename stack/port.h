@@ -15,6 +15,7 @@
 
 #include "stack/counter.h"
 #include "stack/error.h"
+#include "stack/flow_rule.h"
 #include "stack/interrupt_gate.h"
 #include "stack/link.h"
 #include "stack/mbuf_pool.h"
@@ -103,6 +104,11 @@ class Port {
   [[nodiscard]] PortQueue& queue(std::uint16_t index);
   [[nodiscard]] std::uint16_t queue_count() const;
 
+  /// Makes the device put such packets into the rule's queue, over IPv4 and IPv6, whatever its RSS
+  /// would do. `unsupported` when the device cannot: then software has to (ShardLink). The rules
+  /// end with the port. Control path only.
+  [[nodiscard]] Expected<void> add_flow_rule(const FlowRule& rule);
+
   [[nodiscard]] std::uint16_t port_id() const { return port_id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& driver() const { return driver_; }
@@ -135,6 +141,7 @@ class Port {
                                            std::uint16_t data_room);
   [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
   [[nodiscard]] Expected<void> start(const PortConfig& config);
+  void remove_flow_rules();
   [[nodiscard]] int start_device();
   void stop_device();
   /// Runs a call that changes the device's state where the driver can bear it.
@@ -152,7 +159,8 @@ class Port {
   bool plugged_ = false;  ///< by us, so unplugged by us
   std::atomic<bool> started_{false};
   InterruptGate* gate_ = nullptr;  ///< for drivers that need it
-  bool reconnects_ = false;        ///< a memif client: its driver connects once, when it starts
+  bool has_flow_rules_ = false;
+  bool reconnects_ = false;  ///< a memif client: its driver connects once, when it starts
   std::atomic_flag maintaining_;
   std::uint64_t next_maintenance_ns_ = 0;
   bool ipv4_checksum_offload_ = false;

@@ -140,10 +140,20 @@ def _scale(one_round):
         elif name.startswith('idle_bytes/'):
             yield Line('scale', f'idle queue pair, {name.partition("/")[2]}', value, 'bytes',
                        '1 KiB beyond its queues', 1024, at_most=1)
-    if 'self-loop/1' in one_round and 'self-loop/2' in one_round:
-        one, two = (one_round[f'self-loop/{n}']['mops'] for n in (1, 2))
-        yield Line('scale', 'two engines on two cores, each with itself', two, 'Mop/s',
-                   'one engine', one, at_least=1.8)
+    yield from _engines(one_round)
+
+
+def _engines(one_round):
+    """Several engines on one port, by self-loop."""
+    mops = {name.partition('/')[2]: figure['mops'] for name, figure in one_round.items()
+            if name.startswith('self-loop/')}
+    for what, ours, basis, theirs, least in (
+            ('two engines on two cores, each with itself', '2/none', 'one engine', '1/none', 1.8),
+            ('two engines, packets sorted by queue pair', '2/right', 'not sorted', '2/none', None),
+            ('two engines, all packets on the wrong lcore first', '2/hand-over',
+             'on the right one', '2/right', None)):
+        if ours in mops and theirs in mops:
+            yield Line('scale', what, mops[ours], 'Mop/s', basis, mops[theirs], at_least=least)
 
 
 def _others(one_round):

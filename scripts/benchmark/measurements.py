@@ -50,8 +50,9 @@ class Measurements:
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
-        for engines in (1, 2):
-            yield f'self-loop/{engines}', lambda n=engines: self._self_loop(n)
+        for engines, steering in ((1, 'none'), (2, 'none'), (2, 'right'), (2, 'hand-over')):
+            yield (f'self-loop/{engines}/{steering}',
+                   lambda n=engines, how=steering: self._self_loop(n, how))
         for transport in peers.UCX_TRANSPORTS:
             yield f'ucx/{transport}', lambda t=transport: self._ucx(t)
         yield 'libfabric/tcp', self._libfabric
@@ -151,8 +152,9 @@ class Measurements:
         return found | {f'idle_bytes/{name.split("/")[2]}': run['bytes']
                         for name, run in idle.items()}
 
-    def _self_loop(self, engines):
-        loop = self.lab.start('self-loop', [self.benches / 'self-loop', engines, self.seconds])
+    def _self_loop(self, engines, steering):
+        loop = self.lab.start('self-loop', [self.benches / 'self-loop', engines, self.seconds,
+                                            steering])
         loop.expect_success(60 + self.seconds)
         return {'mops': sum(json.loads(loop.output())['mops'])}
 

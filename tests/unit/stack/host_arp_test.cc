@@ -51,6 +51,38 @@ TEST_F(HostArp, AnswersARequestByteForByte) {
   EXPECT_EQ(next_mac(flow), kPeerMac);
 }
 
+TEST_F(HostArp, ASilentHostLearnsAndAsksButAnswersNothing) {
+  HostConfig config = default_config();
+  config.silent = true;
+  now_ns_ += 1000 * kSecond_ns;
+  auto host = Host::create(config);
+  ASSERT_TRUE(host.has_value());
+  host_ = std::move(*host);
+  ASSERT_TRUE(host_->add_address(address("192.0.2.1"), 24).has_value());
+  ASSERT_TRUE(host_->add_address(address("2001:db8::1"), 64).has_value());
+  EXPECT_TRUE(run_until(now_ns_ + 10 * kSecond_ns).empty()) << "it announces nothing";
+  receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, kPeer, {}, kUs)));
+  receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kReply, kPeerMac, kUs, kOurMac, kUs)));
+  const std::string group = "ff02::1:ff00:1";
+  receive(ethernet(
+      {0x33, 0x33, 0xff, 0, 0, 1}, kPeerMac, 0x86dd,
+      frames::ip_packet(
+          "2001:db8::2", group, 58,
+          frames::icmpv6("2001:db8::2", group, 135, 0,
+                         frames::neighbour(0, "2001:db8::1", frames::link_option(1, kPeerMac))),
+          {.hop_limit = 255})));
+  receive(ethernet(kOurMac, kPeerMac, 0x0800,
+                   frames::ip_packet(kPeer, kUs, 1, frames::icmp(8, 0, Bytes(8)))));
+  EXPECT_TRUE(run_until(now_ns_ + kSecond_ns).empty()) << "no reply, no defence, no echo";
+  for (const char* peer : {kPeer, "2001:db8::2"}) {
+    Flow flow = flow_to(peer);
+    EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready) << peer;
+  }
+  Flow flow = flow_to("192.0.2.3");
+  EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
+  EXPECT_EQ(sent(), std::vector<Bytes>{request_for("192.0.2.3")});
+}
+
 TEST_F(HostArp, TagsItsReplies) {
   HostConfig config = default_config();
   config.vlan_id = 7;

@@ -9,6 +9,21 @@
 
 namespace rockhopper::stack {
 
+// A driver's NONE means: verified, although the packet holds no checksum (a local sender left it
+// out). Its BAD is not believed: it costs little to look.
+
+/// The device has verified the IPv4 header checksum.
+[[nodiscard]] inline bool ip_checksum_verified(const rte_mbuf* packet) {
+  const std::uint64_t flags = packet->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+  return flags == RTE_MBUF_F_RX_IP_CKSUM_GOOD || flags == RTE_MBUF_F_RX_IP_CKSUM_NONE;
+}
+
+/// The device has verified the UDP checksum.
+[[nodiscard]] inline bool l4_checksum_verified(const rte_mbuf* packet) {
+  const std::uint64_t flags = packet->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+  return flags == RTE_MBUF_F_RX_L4_CKSUM_GOOD || flags == RTE_MBUF_F_RX_L4_CKSUM_NONE;
+}
+
 /// Does what the device would do for a packet marked RTE_MBUF_F_TX_IP_CKSUM, in `frame`, which
 /// holds the first `length` bytes of `packet` or of a copy: for those who look at packets before it
 /// does.

@@ -59,6 +59,7 @@ Host::Host(const HostConfig& config)
 Host::~Host() = default;
 
 Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length) {
+  known_headers_.forget();
   const bool first_ipv6 = !address.is_ipv4() && !addresses_.has_ipv6();
   if (auto added = addresses_.add(address, prefix_length); !added) return added;
   addresses_.entries().back().announcements = kAnnouncements;
@@ -76,6 +77,7 @@ Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_l
 }
 
 Expected<void> Host::remove_address(const IpAddress& address) {
+  known_headers_.forget();
   neighbours_.invalidate();
   return addresses_.remove(address);
 }
@@ -95,6 +97,7 @@ Expected<void> Host::add_static_neighbour(const IpAddress& address, const rte_et
 }
 
 void Host::bind_udp(std::uint16_t port, UdpHandler* handler) {
+  known_headers_.forget();
   std::erase_if(udp_bindings_, [&](const UdpBinding& binding) { return binding.port == port; });
   if (handler != nullptr) udp_bindings_.push_back({port, handler});
 }

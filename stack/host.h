@@ -24,39 +24,16 @@
 #include "stack/host_counters.h"
 #include "stack/ip_address.h"
 #include "stack/ip_header.h"
+#include "stack/known_headers.h"
 #include "stack/link.h"
 #include "stack/neighbour_discovery.h"
 #include "stack/neighbour_table.h"
 #include "stack/output_queue.h"
 #include "stack/timing_wheel.h"
 #include "stack/token_bucket.h"
+#include "stack/udp_datagram.h"
 
 namespace rockhopper::stack {
-
-/// A received UDP datagram whose Ethernet, VLAN, IP and UDP headers have been checked and which is
-/// addressed to this host. The mbuf may be a chain. Ownership of `packet` goes with the datagram.
-struct UdpDatagram {
-  rte_mbuf* packet;
-  IpAddress source;
-  IpAddress destination;
-  std::uint16_t source_port;
-  std::uint16_t destination_port;
-  std::uint16_t l3_offset;       ///< of the IP header from the start of the frame
-  std::uint16_t payload_offset;  ///< of the first byte after the UDP header
-  std::uint16_t payload_length;  ///< by the UDP length; the frame may be longer (Ethernet padding)
-  std::uint8_t traffic_class;    ///< DSCP and ECN as in the IP header
-  std::uint8_t hop_limit;
-};
-
-/// Receives the datagrams of one UDP port. Must take ownership of datagram.packet.
-class UdpHandler {
- public:
-  UdpHandler() = default;
-  UdpHandler(const UdpHandler&) = delete;
-  UdpHandler& operator=(const UdpHandler&) = delete;
-  virtual ~UdpHandler() = default;
-  virtual void on_udp(const UdpDatagram& datagram, std::uint64_t now_ns) = 0;
-};
 
 /// Where and how a flow's packets go. Addresses are both IPv4 or both IPv6.
 struct FlowConfig {
@@ -201,6 +178,7 @@ class Host final : private NeighbourSolicitor {
   AddressTable addresses_;
   NeighbourTable neighbours_;
   std::vector<UdpBinding> udp_bindings_;
+  KnownHeaders known_headers_;  ///< to be forgotten when addresses or bindings change
   OutputQueue output_;
   Timer announce_timer_;
   TokenBucket echo_replies_;

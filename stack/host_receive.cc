@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <rte_prefetch.h>
 
+#include "stack/checksum_offload.h"
 #include "stack/host.h"
 #include "stack/host_frame.h"
 
@@ -22,18 +23,6 @@ bool is_bad_source(const IpAddress& address) {
   return address == IpAddress{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 }
 
-// A driver's NONE means: verified, although the packet holds no checksum (a local sender left it
-// out). Its BAD is not believed: it costs little to look.
-bool ip_verified(const rte_mbuf* packet) {
-  const std::uint64_t flags = packet->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
-  return flags == RTE_MBUF_F_RX_IP_CKSUM_GOOD || flags == RTE_MBUF_F_RX_IP_CKSUM_NONE;
-}
-
-bool l4_verified(const rte_mbuf* packet) {
-  const std::uint64_t flags = packet->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
-  return flags == RTE_MBUF_F_RX_L4_CKSUM_GOOD || flags == RTE_MBUF_F_RX_L4_CKSUM_NONE;
-}
-
 }  // namespace
 
 void Host::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -46,6 +35,12 @@ void Host::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns
 }
 
 void Host::receive_packet(rte_mbuf* packet, std::uint64_t now_ns) {
+  UdpDatagram datagram;
+  if (UdpHandler* handler = known_headers_.match(packet, datagram)) {
+    counters_.add(HostEvent::rx_udp_datagrams);
+    handler->on_udp(datagram, now_ns);
+    return;
+  }
   std::uint8_t copy[Frame::kHeaderMax];
   const std::uint32_t length = std::min(rte_pktmbuf_pkt_len(packet), Frame::kHeaderMax);
   const auto* bytes = static_cast<const std::uint8_t*>(rte_pktmbuf_read(packet, 0, length, copy));
@@ -65,7 +60,8 @@ HostDrop Host::receive_ethernet(Frame& frame, std::uint64_t now_ns) {
   HostDrop reason = HostDrop::ethernet_unknown_type;
   switch (frame.ethernet.ether_type) {
     case RTE_ETHER_TYPE_IPV4:
-      reason = parse_ipv4(frame.l3_bytes(), frame.l3_length(), ip_verified(frame.packet), frame.ip);
+      reason = parse_ipv4(frame.l3_bytes(), frame.l3_length(), ip_checksum_verified(frame.packet),
+                          frame.ip);
       return reason == HostDrop::none ? receive_ip(frame, now_ns) : reason;
     case RTE_ETHER_TYPE_IPV6:
       reason = parse_ipv6(frame.l3_bytes(), frame.l3_length(), frame.ip);
@@ -132,7 +128,7 @@ HostDrop Host::receive_udp(Frame& frame, std::uint64_t now_ns) {
                    [&](const UdpBinding& candidate) { return candidate.port == port; });
   if (binding == udp_bindings_.end()) return HostDrop::udp_no_listener;
   // RoCEv2 sends 0, its ICRC covers the addresses: the case that RFC 6936 allows over IPv6 too.
-  if (udp.dgram_cksum != 0 && !l4_verified(frame.packet)) {
+  if (udp.dgram_cksum != 0 && !l4_checksum_verified(frame.packet)) {
     const std::uint16_t sum =
         add_checksums(pseudo_header_checksum(ip.source, ip.destination, ip.protocol, length),
                       raw_checksum(frame.packet, frame.l4_offset(), length));
@@ -151,6 +147,7 @@ HostDrop Host::receive_udp(Frame& frame, std::uint64_t now_ns) {
       ip.traffic_class,
       ip.hop_limit,
   };
+  if (udp.dgram_cksum == 0) known_headers_.remember(datagram, binding->handler);
   frame.packet = nullptr;
   binding->handler->on_udp(datagram, now_ns);
   return HostDrop::none;

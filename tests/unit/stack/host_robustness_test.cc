@@ -78,9 +78,14 @@ class HostRobustness : public HostFixture {
     friend bool operator==(const Outcome&, const Outcome&) = default;
   };
 
-  /// What a fresh host does with a frame.
-  Outcome outcome(const Bytes& frame, const std::vector<std::size_t>& lengths) {
+  /// What a fresh host does with a frame; one that has received `before` if that is given.
+  Outcome outcome(const Bytes& frame, const std::vector<std::size_t>& lengths,
+                  const Bytes& before = {}) {
     create(default_config());
+    if (!before.empty()) {
+      receive(before);
+      (void)sent();
+    }
     datagrams_.clear();
     drops_.clear();
     now_ns_ = 1'000'000'000'000'000;
@@ -135,6 +140,53 @@ TEST_F(HostRobustness, DamagedFramesInChainsAreHandledLikeContiguousOnes) {
       ASSERT_EQ(outcome(frame, lengths), contiguous) << ::testing::PrintToString(frame);
     }
   }
+}
+
+// The host compares a datagram with the last good one before it checks in full.
+TEST_F(HostRobustness, AKnownStationsDatagramsPassIfAndOnlyIfAStrangersWould) {
+  Random random(test::seed());
+  std::map<bool, int> delivered;
+  for (int round = 0; round < 1000; ++round) {
+    for (const Bytes& good : good_frames(random)) {
+      Bytes frame = good;
+      for (std::uint64_t i = random.below(3); i < 3; ++i)
+        frame[random.below(std::min<std::size_t>(frame.size(), 70))] ^=
+            static_cast<std::uint8_t>(1u << random.below(8));
+      frame.resize(frame.size() - random.below(random.below(4) == 0 ? frame.size() : 1));
+      if (random.below(8) == 0) frame.push_back(0);  // padding of the link
+      const auto lengths =
+          random.below(4) == 0 ? random_cuts(random, frame.size()) : std::vector<std::size_t>{};
+      const Outcome stranger = outcome(frame, lengths);
+      const Outcome known = outcome(frame, lengths, good);
+      ASSERT_EQ(known.datagrams, stranger.datagrams) << ::testing::PrintToString(frame);
+      ASSERT_EQ(known.drops, stranger.drops) << ::testing::PrintToString(frame);
+      ++delivered[!known.datagrams.empty()];
+    }
+  }
+  EXPECT_GT(delivered[true], 100);
+  EXPECT_GT(delivered[false], 100);
+}
+
+TEST_F(HostRobustness, AddressesAndBindingsThatWentAreNotKnownAnyMore) {
+  const Bytes frame = ethernet(kOurMac, kPeerMac, kIpv4,
+                               ip_packet(kPeer4, kUs4, IPPROTO_UDP, udp(9, 4791, Bytes(8))));
+  for (int i = 0; i < 2; ++i) receive(frame);
+  EXPECT_EQ(datagrams_.size(), 2u);
+  host_->bind_udp(4791, nullptr);
+  receive(frame);
+  EXPECT_EQ(drops_.back(), "udp_no_listener");
+  host_->bind_udp(4791, this);
+  for (int i = 0; i < 2; ++i) receive(frame);
+  EXPECT_EQ(datagrams_.size(), 4u);
+  ASSERT_TRUE(host_->remove_address(address(kUs4)).has_value());
+  receive(frame);
+  EXPECT_EQ(drops_.back(), "ip_not_ours");
+  ASSERT_TRUE(host_->add_address(address(kUs4), 24).has_value());
+  for (int i = 0; i < 2; ++i) receive(frame);
+  ASSERT_TRUE(host_->add_address(address(kPeer4), 24).has_value());
+  receive(frame);
+  EXPECT_EQ(drops_.back(), "ip_own_source") << "the peer's address became ours";
+  EXPECT_EQ(datagrams_.size(), 6u);
 }
 
 TEST_F(HostRobustness, EveryFrameIsDeliveredAnsweredOrDropped) {

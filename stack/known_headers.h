@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+#include "stack/udp_datagram.h"
+
+namespace rockhopper::stack {
+
+/// Headers of datagrams that passed all checks of a host, for each of some stations the last. Most
+/// that follow differ only where nothing is checked (ports, class, hops, identification) or in
+/// lengths and the IPv4 checksum, which are checked here: then one comparison does for all the
+/// rest. Says nothing about any others. One thread.
+class KnownHeaders {
+ public:
+  /// The handler of the packet's datagram, which is filled in; nullptr: to be checked in full.
+  /// Does not take the packet.
+  [[nodiscard]] UdpHandler* match(rte_mbuf* packet, UdpDatagram& datagram) const;
+
+  /// The datagram has passed, its UDP checksum being 0, and is `handler`'s.
+  void remember(const UdpDatagram& datagram, UdpHandler* handler);
+
+  /// For a change of what the host checks against.
+  void forget() { entries_ = {}; }
+
+ private:
+  static constexpr std::size_t kStations = 16;
+  /// Ethernet with a tag, IPv6, UDP.
+  static constexpr std::size_t kLengthMax = 18 + 40 + 8;
+  static constexpr std::size_t kWordsMax = (kLengthMax + 7) / 8;
+
+  struct Word {
+    std::uint64_t value;  ///< where `mask` is 1, else 0
+    std::uint64_t mask;
+  };
+  struct Entry {
+    UdpHandler* handler = nullptr;
+    std::uint16_t length = 0;  ///< of all headers; 0: empty
+    std::array<Word, kWordsMax> words{};
+    UdpDatagram datagram{};
+  };
+
+  /// Of word `index`: the last one overlaps the one before where the length is no multiple of 8.
+  [[nodiscard]] static std::size_t offset_of(std::size_t index, std::size_t length) {
+    return index * 8 + 8 <= length ? index * 8 : length - 8;
+  }
+  /// By the last byte of the source MAC.
+  [[nodiscard]] static std::size_t station_of(const std::uint8_t* frame) {
+    return frame[11] % kStations;
+  }
+
+  std::array<Entry, kStations> entries_{};
+};
+
+}  // namespace rockhopper::stack

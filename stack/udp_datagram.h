@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+#include "stack/ip_address.h"
+
+namespace rockhopper::stack {
+
+/// A received UDP datagram whose Ethernet, VLAN, IP and UDP headers have been checked and which is
+/// addressed to this host. The mbuf may be a chain. Ownership of `packet` goes with the datagram.
+struct UdpDatagram {
+  rte_mbuf* packet;
+  IpAddress source;
+  IpAddress destination;
+  std::uint16_t source_port;
+  std::uint16_t destination_port;
+  std::uint16_t l3_offset;       ///< of the IP header from the start of the frame
+  std::uint16_t payload_offset;  ///< of the first byte after the UDP header
+  std::uint16_t payload_length;  ///< by the UDP length; the frame may be longer (Ethernet padding)
+  std::uint8_t traffic_class;    ///< DSCP and ECN as in the IP header
+  std::uint8_t hop_limit;
+};
+
+/// Receives the datagrams of one UDP port. Must take ownership of datagram.packet.
+class UdpHandler {
+ public:
+  UdpHandler() = default;
+  UdpHandler(const UdpHandler&) = delete;
+  UdpHandler& operator=(const UdpHandler&) = delete;
+  virtual ~UdpHandler() = default;
+  virtual void on_udp(const UdpDatagram& datagram, std::uint64_t now_ns) = 0;
+};
+
+}  // namespace rockhopper::stack

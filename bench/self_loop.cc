@@ -153,6 +153,7 @@ class Loop {
     }
   }
 
+  alignas(64) std::atomic<std::uint64_t> done_{0};
   roce::SystemRandom random_;
   std::array<std::byte, 16> memory_{};
   stack::MbufPool pool_;
@@ -166,7 +167,6 @@ class Loop {
   roce::MemoryRegion region_;
   roce::QueuePair* requester_ = nullptr;
   roce::QueuePair* responder_ = nullptr;
-  alignas(64) std::atomic<std::uint64_t> done_{0};
   bool failed_ = false;
 };
 

@@ -66,6 +66,9 @@ class _Call:
         self._control = self._connect(f"control {self._id}")
         if self._receive_line(self._control) != b"ok\n":
             raise GuestError("the guest's agent refused the command")
+        if stdin is None:
+            # QEMU's network ends a connection that is half closed and silent for ten minutes.
+            command = f"exec </dev/null\n{command}"
         encoded = base64.b64encode(command.encode()).decode()
         self._data = self._connect(f"run {self._id} {encoded}")
         collected_out, collected_err = bytearray(), bytearray()
@@ -163,7 +166,7 @@ class _Feed:
         self._selector = selector
         self._file = source if hasattr(source, "fileno") else None
         self._pending = b"" if self._file or source is None else bytes(source)
-        self._open = True
+        self._open = source is not None
         self._waits_for_file = False
         self._watch_file()
 

@@ -202,6 +202,15 @@ TEST(ShardRings, RefuseImpossibleNumbers) {
   }
 }
 
+// ThreadSanitizer does not see the barriers of DPDK's rings, on x86 those of the processor itself: it
+// would call every packet that crosses a race.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ROCKHOPPER_RINGS_UNSEEN 1
+#endif
+#endif
+#ifndef ROCKHOPPER_RINGS_UNSEEN
+
 // A queue of one thread's feeds three others at once.
 TEST(ShardLinkThreads, NothingIsLostOrOvertakenBetweenThreads) {
   constexpr std::uint16_t kShards = 4;
@@ -246,6 +255,8 @@ TEST(ShardLinkThreads, NothingIsLostOrOvertakenBetweenThreads) {
   rings->reset();
   EXPECT_EQ(pool->in_use(), 0u);
 }
+
+#endif
 
 // No device of a machine without NICs has flow rules; the answer must be one that software can act
 // on.

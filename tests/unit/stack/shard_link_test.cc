@@ -202,8 +202,8 @@ TEST(ShardRings, RefuseImpossibleNumbers) {
   }
 }
 
-// ThreadSanitizer does not see the barriers of DPDK's rings, on x86 those of the processor itself: it
-// would call every packet that crosses a race.
+// ThreadSanitizer does not see the barriers of DPDK's rings, on x86 those of the processor itself:
+// it would call every packet that crosses a race.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define ROCKHOPPER_RINGS_UNSEEN 1

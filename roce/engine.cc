@@ -9,8 +9,6 @@
 #include <iterator>
 
 #include "roce/packet_builder.h"
-#include "roce/rc/requester.h"
-#include "roce/rc/responder.h"
 #include "stack/steering.h"
 
 namespace rockhopper::roce {
@@ -108,6 +106,10 @@ Expected<void> Engine::deregister_memory(MemoryKey key) { return memory_.deregis
 Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
   if (std::find(pds_.begin(), pds_.end(), init.pd) == pds_.end()) {
     return fail(ErrorCode::not_found, "no such protection domain");
+  }
+  if (!service_of(init.qp_type)) {
+    return fail(ErrorCode::unsupported, "no queue pairs of type {}",
+                static_cast<unsigned>(init.qp_type));
   }
   if (init.send_cq == nullptr || init.recv_cq == nullptr) {
     return fail(ErrorCode::invalid_argument, "a queue pair needs two completion queues");
@@ -231,12 +233,12 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     }
     if (result.count == room) {
       schedule(qp);
-    } else if (qp.responder_->has_replies()) {
+    } else if (qp.transport_.responder->has_replies()) {
       next_turn_.push_back(qp);
     }
   }
   if (qp_count_ >= kManyQps && !ready_.empty()) {
-    ready_.front().requester_->prefetch_requests();  // for the next call
+    ready_.front().transport_.requester->prefetch_requests();  // for the next call
   }
   counters_.sent_pkts.add(sent - from_host);
   return sent;
@@ -265,8 +267,8 @@ bool Engine::resolve(QueuePair& qp) {
       wait_until(now_ns_ + kUnresolvedRetryNs);
       break;
     case stack::Resolution::unreachable:
-      qp.responder_->on_unreachable();
-      qp.requester_->on_unreachable(now_ns_);
+      qp.transport_.responder->on_unreachable();
+      qp.transport_.requester->on_unreachable(now_ns_);
       break;
   }
   return false;
@@ -285,18 +287,18 @@ TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uin
     result.out_of_mbufs = more.out_of_mbufs;
   };
   const auto room = [&] { return static_cast<std::uint16_t>(count - result.count); };
-  if (qp.responder_->has_responses()) {
-    add(qp.responder_->transmit(packets, static_cast<std::uint16_t>((count + 1) / 2)));
+  if (qp.transport_.responder->has_responses()) {
+    add(qp.transport_.responder->transmit(packets, static_cast<std::uint16_t>((count + 1) / 2)));
   }
   if (!result.out_of_mbufs && room() > 0) {
     const std::uint16_t before = result.count;
-    add(qp.requester_->transmit(packets + result.count, room(), now_ns_));
-    if (result.count > before && qp.responder_->may_wait()) {
+    add(qp.transport_.requester->transmit(packets + result.count, room(), now_ns_));
+    if (result.count > before && qp.transport_.responder->may_wait()) {
       return result;
     }
   }
   if (!result.out_of_mbufs && room() > 0) {
-    add(qp.responder_->transmit(packets + result.count, room()));
+    add(qp.transport_.responder->transmit(packets + result.count, room()));
   }
   return result;
 }

@@ -17,7 +17,8 @@
 #include "roce/memory.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
-#include "roce/rc/rx_packet.h"
+#include "roce/rx_packet.h"
+#include "roce/transmit_result.h"
 #include "stack/host.h"
 #include "stack/link.h"
 #include "stack/protocol.h"
@@ -79,7 +80,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   /// From the return on, no packet reads or writes the region, not even for requests in flight.
   [[nodiscard]] Expected<void> deregister_memory(MemoryKey key);
 
-  /// Makes an RC queue pair in RESET. The engine owns it; destroy_qp ends it.
+  /// Makes a queue pair in RESET. The engine owns it; destroy_qp ends it.
   [[nodiscard]] Expected<QueuePair*> create_qp(const QpInit& init);
   void destroy_qp(QueuePair* qp);
   [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;

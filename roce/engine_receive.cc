@@ -6,8 +6,6 @@
 
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
-#include "roce/rc/requester.h"
-#include "roce/rc/responder.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -111,7 +109,7 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   if (qp == nullptr) {
     return DropReason::unknown_qp;
   }
-  if (headers.opcode->service != wire::ServiceClass::rc) {
+  if (headers.opcode->service != qp->service_) {
     return DropReason::bad_service;
   }
   const bool request = headers.opcode->is_request;
@@ -137,23 +135,10 @@ void Engine::deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns
       qp.established_ = true;
       raise(AsyncEventType::comm_est, qp.number());
     }
-    qp.responder_->on_request(packet);
+    qp.transport_.responder->on_request(packet);
     return;
   }
-  switch (packet.headers.opcode->operation) {
-    case wire::Operation::acknowledge:
-      qp.requester_->on_acknowledge(packet, now_ns);
-      break;
-    case wire::Operation::rdma_read_response:
-      qp.requester_->on_read_response(packet, now_ns);
-      break;
-    case wire::Operation::atomic_acknowledge:
-      qp.requester_->on_atomic_acknowledge(packet, now_ns);
-      break;
-    default:
-      count_drop(DropReason::unserved_opcode, packet.payload.packet);
-      break;
-  }
+  qp.transport_.requester->on_response(packet, now_ns);
 }
 
 }  // namespace rockhopper::roce

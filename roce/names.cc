@@ -19,6 +19,14 @@ std::string_view name_of(Enum value, const std::array<std::string_view, N>& name
 
 }  // namespace
 
+std::string_view to_string(QpType type) {
+  switch (type) {
+    case QpType::rc:
+      return "RC";
+  }
+  return "invalid";
+}
+
 std::string_view to_string(QpState state) {
   static constexpr std::array<std::string_view, 7> kNames = {"RESET", "INIT", "RTR", "RTS",
                                                              "SQD",   "SQE",  "ERR"};

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace rockhopper::roce {
 namespace {
 
-/// One row of IBTA's tables of queue pair modifiers for RC.
+/// One row of IBTA's tables of queue pair modifiers.
 struct Transition {
   QpState from;
   QpState to;
@@ -16,7 +17,7 @@ struct Transition {
   std::uint32_t optional;
 };
 
-constexpr std::array kTransitions = {
+constexpr std::array kRcTransitions = {
     Transition{QpState::reset, QpState::init, kQpPkeyIndex | kQpPort | kQpAccessFlags, 0},
     Transition{QpState::init, QpState::init, 0, kQpPkeyIndex | kQpPort | kQpAccessFlags},
     Transition{QpState::init, QpState::rtr,
@@ -35,6 +36,14 @@ constexpr std::array kTransitions = {
                    kQpMaxDestRdAtomic | kQpCurState | kQpAltPath | kQpAccessFlags | kQpPkeyIndex |
                    kQpMinRnrTimer | kQpPathMigState},
 };
+
+std::span<const Transition> transitions_of(QpType type) {
+  switch (type) {
+    case QpType::rc:
+      return kRcTransitions;
+  }
+  return {};
+}
 
 Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
   const auto given = [mask](std::uint32_t bit) { return (mask & bit) != 0; };
@@ -79,7 +88,7 @@ Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
     if (av.destination.is_unspecified() || av.destination.is_multicast() ||
         av.destination.is_ipv4() != av.source.is_ipv4()) {
       return fail(ErrorCode::invalid_argument,
-                  "an RC address vector needs two unicast addresses of one family, not {} and {}",
+                  "an address vector needs two unicast addresses of one family, not {} and {}",
                   av.source.to_string(), av.destination.to_string());
     }
     if (av.flow_label > 0xfffff || av.service_level > 7) {
@@ -91,8 +100,8 @@ Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
 
 }  // namespace
 
-Expected<void> check_rc_transition(QpState current, const QpAttributes& attributes,
-                                   std::uint32_t mask) {
+Expected<void> check_transition(QpType type, QpState current, const QpAttributes& attributes,
+                                std::uint32_t mask) {
   const QpState next = (mask & kQpState) != 0 ? attributes.qp_state : current;
   if ((mask & kQpCurState) != 0 && attributes.cur_qp_state != current) {
     return fail(ErrorCode::invalid_state, "the queue pair is in {}, not in {}", to_string(current),
@@ -107,12 +116,13 @@ Expected<void> check_rc_transition(QpState current, const QpAttributes& attribut
     }
     return {};
   }
-  const auto row = std::find_if(kTransitions.begin(), kTransitions.end(), [&](const Transition& t) {
+  const std::span<const Transition> rows = transitions_of(type);
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Transition& t) {
     return t.from == current && t.to == next;
   });
-  if (row == kTransitions.end()) {
-    return fail(ErrorCode::invalid_state, "an RC queue pair cannot go from {} to {}",
-                to_string(current), to_string(next));
+  if (row == rows.end()) {
+    return fail(ErrorCode::invalid_state, "a queue pair of {} cannot go from {} to {}",
+                to_string(type), to_string(current), to_string(next));
   }
   if (const std::uint32_t missing = row->required & ~mask; missing != 0) {
     return fail(ErrorCode::invalid_argument, "{} to {} needs the attributes {:#x} too",

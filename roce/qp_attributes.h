@@ -75,10 +75,10 @@ inline constexpr std::uint32_t kMaxSge = 32;
 inline constexpr std::uint32_t kMaxInlineBytes = 1024;
 inline constexpr std::uint8_t kMaxRdAtomic = 128;
 
-/// Checks that `mask` names all attributes that the transition of an RC queue pair from `current`
-/// to attributes.qp_state requires and none that it forbids, as ibv_modify_qp does (IBTA vol. 1,
+/// Checks that `mask` names all attributes that the transition of a queue pair from `current` to
+/// attributes.qp_state requires and none that it forbids, as ibv_modify_qp does (IBTA vol. 1,
 /// 11.2.5.2, tables of QP modifiers), and that every value named is in range.
-[[nodiscard]] Expected<void> check_rc_transition(QpState current, const QpAttributes& attributes,
-                                                 std::uint32_t mask);
+[[nodiscard]] Expected<void> check_transition(QpType type, QpState current,
+                                              const QpAttributes& attributes, std::uint32_t mask);
 
 }  // namespace rockhopper::roce

@@ -9,8 +9,6 @@
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
 #include "roce/prefetch.h"
-#include "roce/rc/requester.h"
-#include "roce/rc/responder.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -62,16 +60,16 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
     : engine_(engine),
       number_(number),
       init_(init),
+      service_(service_of(init.qp_type).value()),
       send_queue_(init.max_send_wr, init.max_send_sge, init.max_inline_data),
       recv_queue_(init.max_recv_wr, init.max_recv_sge, 0),
-      requester_(std::make_unique<rc::Requester>(*this)),
-      responder_(std::make_unique<rc::Responder>(*this)) {}
+      transport_(make_transport(init.qp_type, *this)) {}
 
 QueuePair::~QueuePair() = default;
 
 Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask) {
   const QpState current = state();
-  if (auto checked = check_rc_transition(current, attributes, mask); !checked) {
+  if (auto checked = check_transition(init_.qp_type, current, attributes, mask); !checked) {
     return checked;
   }
   const QpState next = (mask & kQpState) != 0 ? attributes.qp_state : current;
@@ -84,7 +82,7 @@ Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t m
                 "path MTU {} does not fit the interface MTU; the largest that does is {}",
                 bytes(attributes.path_mtu), engine_.max_path_mtu());
   }
-  if (current == QpState::sqd && next == QpState::sqd && !requester_->drained()) {
+  if (current == QpState::sqd && next == QpState::sqd && !transport_.requester->drained()) {
     return fail(ErrorCode::invalid_state, "the send queue is not drained yet");
   }
   apply(attributes, mask);
@@ -122,7 +120,7 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
     configure_flow();
   }
   if ((mask & kQpMaxDestRdAtomic) != 0) {
-    responder_->set_resources(attributes_.max_dest_rd_atomic);
+    transport_.responder->set_resources(attributes_.max_dest_rd_atomic);
   }
 }
 
@@ -150,28 +148,28 @@ void QueuePair::enter_state(QpState next) {
     case QpState::reset:
       send_queue_.clear();
       recv_queue_.clear();
-      requester_->reset({});
-      responder_->reset({});
+      transport_.requester->reset({});
+      transport_.responder->reset({});
       attributes_ = QpAttributes{};
       sqd_notify_ = established_ = false;
       engine_.unschedule(*this);
       break;
     case QpState::rtr:
-      responder_->reset(attributes_.rq_psn);
+      transport_.responder->reset(attributes_.rq_psn);
       break;
     case QpState::rts:
       if (previous == QpState::rtr) {
-        requester_->reset(attributes_.sq_psn);
+        transport_.requester->reset(attributes_.sq_psn);
       }
       engine_.schedule(*this);
       break;
     case QpState::sqd:
-      if (requester_->drained()) {
+      if (transport_.requester->drained()) {
         on_drained();
       }
       break;
     case QpState::err:
-      requester_->stop();
+      transport_.requester->stop();
       flush_send_queue();
       flush_recv_queue();
       break;
@@ -184,12 +182,12 @@ void QueuePair::enter_state(QpState next) {
 
 QpAttributes QueuePair::query() const {
   QpAttributes attributes = attributes_;
-  attributes.sq_draining = state() == QpState::sqd && !requester_->drained();
+  attributes.sq_draining = state() == QpState::sqd && !transport_.requester->drained();
   if (state() == QpState::rts || state() == QpState::sqd) {
-    attributes.sq_psn = requester_->next_psn();
+    attributes.sq_psn = transport_.requester->next_psn();
   }
   if (state() != QpState::reset && state() != QpState::init) {
-    attributes.rq_psn = responder_->expected_psn();
+    attributes.rq_psn = transport_.responder->expected_psn();
   }
   return attributes;
 }
@@ -289,17 +287,14 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
   if (state() == QpState::err) {
     flush_recv_queue();
   } else {
-    responder_->on_receive_posted();
+    transport_.responder->on_receive_posted();
   }
   return PostResult::ok;
 }
 
 void QueuePair::prefetch() const { prefetch_bytes(this, sizeof *this); }
 
-void QueuePair::prefetch_transport() const {
-  prefetch_bytes(requester_.get(), sizeof *requester_);
-  prefetch_bytes(responder_.get(), sizeof *responder_);
-}
+void QueuePair::prefetch_transport() const { transport_.prefetch(); }
 
 PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {
   return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
@@ -319,7 +314,7 @@ void QueuePair::flush_send_queue() {
     send_queue_.pop();
     complete_send(wqe, WcStatus::wr_flush_err);
   }
-  requester_->stop();
+  transport_.requester->stop();
 }
 
 void QueuePair::flush_recv_queue() {
@@ -358,6 +353,44 @@ void QueuePair::complete_recv(const Completion& completion, bool solicited) {
   if (!init_.recv_cq->push(completion, solicited)) {
     engine_.on_cq_overrun(*init_.recv_cq);
   }
+}
+
+void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) {
+  const wire::Headers& headers = packet.headers;
+  Completion completion{
+      .wr_id = recv_queue_.front().wr_id, .opcode = opcode, .byte_len = length, .qp_num = number_};
+  if (headers.opcode->has_immediate) {
+    completion.wc_flags |= kWcWithImm;
+    completion.imm_data = headers.imm_dt.data;
+  }
+  if (headers.opcode->has_invalidate) {
+    completion.wc_flags |= kWcWithInv;
+    completion.invalidated_rkey = MemoryKey{headers.ieth.rkey};
+  }
+  recv_queue_.pop();
+  engine_.counters_.rdma_recvs.add();
+  complete_recv(completion, headers.bth.solicited);
+}
+
+void QueuePair::fail_receive(WcStatus status) {
+  engine_.counters_.local_errors.add();
+  const Completion completion{
+      .wr_id = recv_queue_.front().wr_id, .status = status, .qp_num = number_};
+  recv_queue_.pop();
+  complete_recv(completion, false);
+}
+
+MemoryStatus QueuePair::append_payload(PacketBuilder& builder, std::uint64_t sequence,
+                                       std::uint64_t offset, std::uint32_t length) {
+  const SendWqe& wqe = send_queue_.at(sequence);
+  if ((wqe.flags & kSendInline) != 0) {
+    static_cast<void>(builder.append(send_queue_.extra(sequence).data() + offset, length));
+    return MemoryStatus::ok;
+  }
+  return for_each_piece(engine_.memory_, init_.pd, send_queue_.sges(sequence).first(wqe.num_sge),
+                        offset, length, 0, [&builder](const std::byte* data, std::uint32_t piece) {
+                          return builder.append(data, piece);
+                        });
 }
 
 void QueuePair::on_drained() {

@@ -10,13 +10,10 @@
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
+#include "roce/transport.h"
 #include "roce/work_queue.h"
 #include "roce/work_request.h"
 #include "stack/host.h"
-
-namespace rockhopper::wire {
-struct Headers;
-}  // namespace rockhopper::wire
 
 namespace rockhopper::roce {
 
@@ -29,6 +26,7 @@ class Responder;
 
 /// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it.
 struct QpInit {
+  QpType qp_type = QpType::rc;
   ProtectionDomain pd;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
@@ -40,8 +38,8 @@ struct QpInit {
   bool sq_sig_all = false;             ///< every send request is signalled
 };
 
-/// A reliable-connected queue pair: its state machine and its two work queues. The transport
-/// itself is in rc/requester and rc/responder. Owned by the engine; belongs to its thread.
+/// A queue pair: its state machine and its two work queues. What its service does with them is in
+/// its requester and responder, folder rc. Owned by the engine; belongs to its thread.
 class QueuePair : public QpListHook {
  public:
   QueuePair(const QueuePair&) = delete;
@@ -94,6 +92,14 @@ class QueuePair : public QpListHook {
   void flush_recv_queue();
   void complete_send(const SendWqe& wqe, WcStatus status);
   void complete_recv(const Completion& completion, bool solicited);
+  /// Completes the front receive request with a message's last packet, `length` bytes in all.
+  void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
+  /// The front receive request ends with a local error.
+  void fail_receive(WcStatus status);
+  /// Puts bytes [offset, offset + length) of the send request `sequence` into a packet. On an error
+  /// the builder's packet is of no use.
+  [[nodiscard]] MemoryStatus append_payload(PacketBuilder& builder, std::uint64_t sequence,
+                                            std::uint64_t offset, std::uint32_t length);
   /// SQD, and the last request that had been started is done.
   void on_drained();
   void trace(TraceEvent event, std::uint32_t a, std::uint32_t b) const;
@@ -101,14 +107,14 @@ class QueuePair : public QpListHook {
   Engine& engine_;
   const wire::Qpn number_;
   const QpInit init_;
+  const wire::ServiceClass service_;
   QpAttributes attributes_;
   bool sqd_notify_ = false;   ///< raise sq_drained once drained
   bool established_ = false;  ///< comm_est has been raised
   SendQueue send_queue_;
   RecvQueue recv_queue_;
   stack::Flow flow_;
-  std::unique_ptr<rc::Requester> requester_;
-  std::unique_ptr<rc::Responder> responder_;
+  Transport transport_;
 };
 
 /// A scheduling list of the engine. A queue pair is in one list at most.

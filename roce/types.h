@@ -7,6 +7,10 @@
 
 namespace rockhopper::roce {
 
+/// Services of queue pairs (IBTA vol. 1, 9.1); values as in enum ibv_qp_type.
+enum class QpType : std::uint8_t { rc = 2 };
+[[nodiscard]] std::string_view to_string(QpType type);
+
 /// Queue pair states (IBTA vol. 1, 10.3.1).
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, err };
 [[nodiscard]] std::string_view to_string(QpState state);

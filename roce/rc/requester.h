@@ -8,7 +8,7 @@
 
 #include "roce/packet_builder.h"
 #include "roce/queue_pair.h"
-#include "roce/rc/rx_packet.h"
+#include "roce/requester.h"
 #include "roce/wire/packet.h"
 #include "stack/timing_wheel.h"
 
@@ -20,31 +20,23 @@ namespace rockhopper::roce::rc {
 /// Sending is a cursor that moves over the send queue. Losing packets moves it back to the oldest
 /// unacknowledged PSN (go-back-N); everything behind is then sent again in order, with the PSNs
 /// that it had. All PSN comparisons are made as distances ahead of `unacked_psn_`.
-class Requester {
+class Requester final : public roce::Requester {
  public:
   explicit Requester(QueuePair& qp);
 
-  /// Forgets everything; the next request gets `first_psn`.
-  void reset(wire::Psn first_psn);
-  /// Disarms the timers: the queue pair is in error.
-  void stop();
+  void reset(wire::Psn first_psn) override;
+  void stop() override;
 
   [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
-                                        std::uint64_t now_ns);
-  /// The peer's address cannot be resolved: counts as a loss of what is to be sent.
-  void on_unreachable(std::uint64_t now_ns);
+                                        std::uint64_t now_ns) override;
+  /// Counts as a loss of what is to be sent.
+  void on_unreachable(std::uint64_t now_ns) override;
+  void on_response(const RxPacket& packet, std::uint64_t now_ns) override;
 
-  /// ACK, NAK or RNR NAK.
-  void on_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
-  void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
-  void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
+  void prefetch_requests() const override { qp_.send_queue_.prefetch(cursor_); }
 
-  /// Loads what is to be sent next: a hint.
-  void prefetch_requests() const { qp_.send_queue_.prefetch(cursor_); }
-
-  [[nodiscard]] wire::Psn next_psn() const { return next_psn_; }
-  /// No request that has been started is unfinished.
-  [[nodiscard]] bool drained() const;
+  [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
+  [[nodiscard]] bool drained() const override;
 
  private:
   static constexpr std::uint32_t kResponseWindowMax = kMaxRdAtomic;
@@ -59,11 +51,12 @@ class Requester {
   [[nodiscard]] std::uint32_t distance_to_cursor() const;
   void number(SendWqe& wqe);
   [[nodiscard]] rte_mbuf* build_packet(SendWqe& wqe);
-  [[nodiscard]] MemoryStatus append_payload(PacketBuilder& builder, const SendWqe& wqe,
-                                            std::uint32_t length);
   void move_cursor(const SendWqe& wqe);
 
   // requester_response.cc
+  void on_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
+  void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
+  void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
   [[nodiscard]] std::uint32_t ahead(wire::Psn psn) const;
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
   [[nodiscard]] SendWqe* await_response(const RxPacket& packet, std::uint64_t now_ns);

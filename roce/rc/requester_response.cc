@@ -34,6 +34,24 @@ std::uint32_t Requester::ahead(wire::Psn psn) const {
   return (psn.value - unacked_psn_.value) & wire::kMask24;
 }
 
+void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
+  switch (packet.headers.opcode->operation) {
+    case wire::Operation::acknowledge:
+      on_acknowledge(packet, now_ns);
+      break;
+    case wire::Operation::rdma_read_response:
+      on_read_response(packet, now_ns);
+      break;
+    case wire::Operation::atomic_acknowledge:
+      on_atomic_acknowledge(packet, now_ns);
+      break;
+    default:
+      qp_.engine_.count_drop(DropReason::unserved_opcode, packet.payload.packet);
+      break;
+  }
+}
+
+/// ACK, NAK or RNR NAK.
 void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
   EngineCounters& counters = qp_.engine_.counters_;
   const wire::Aeth& aeth = packet.headers.aeth;

@@ -6,6 +6,7 @@
 
 #include "roce/engine.h"
 #include "roce/rc/requester.h"
+#include "roce/segmentation.h"
 
 namespace rockhopper::roce::rc {
 namespace {
@@ -14,60 +15,6 @@ using wire::Opcode;
 
 /// PSNs that may be outstanding at once (IBTA vol. 1, 9.7.2).
 constexpr std::uint32_t kMaxPsnsOutstanding = 1u << 23;
-
-std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
-  return length == 0 ? 1 : (length - 1) / mtu + 1;
-}
-
-/// The opcodes of a message by the place of a packet in it.
-struct OpcodeSet {
-  Opcode first, middle, last, only;
-};
-
-OpcodeSet opcodes_of(WrOpcode opcode) {
-  switch (opcode) {
-    case WrOpcode::send:
-      return {Opcode::rc_send_first, Opcode::rc_send_middle, Opcode::rc_send_last,
-              Opcode::rc_send_only};
-    case WrOpcode::send_with_imm:
-      return {Opcode::rc_send_first, Opcode::rc_send_middle, Opcode::rc_send_last_with_immediate,
-              Opcode::rc_send_only_with_immediate};
-    case WrOpcode::send_with_inv:
-      return {Opcode::rc_send_first, Opcode::rc_send_middle, Opcode::rc_send_last_with_invalidate,
-              Opcode::rc_send_only_with_invalidate};
-    case WrOpcode::rdma_write:
-      return {Opcode::rc_rdma_write_first, Opcode::rc_rdma_write_middle, Opcode::rc_rdma_write_last,
-              Opcode::rc_rdma_write_only};
-    case WrOpcode::rdma_write_with_imm:
-      return {Opcode::rc_rdma_write_first, Opcode::rc_rdma_write_middle,
-              Opcode::rc_rdma_write_last_with_immediate, Opcode::rc_rdma_write_only_with_immediate};
-    case WrOpcode::rdma_read:
-      return {Opcode::rc_rdma_read_request, Opcode::rc_rdma_read_request,
-              Opcode::rc_rdma_read_request, Opcode::rc_rdma_read_request};
-    case WrOpcode::atomic_cmp_and_swp:
-      return {Opcode::rc_compare_swap, Opcode::rc_compare_swap, Opcode::rc_compare_swap,
-              Opcode::rc_compare_swap};
-    case WrOpcode::atomic_fetch_and_add:
-      break;
-  }
-  return {Opcode::rc_fetch_add, Opcode::rc_fetch_add, Opcode::rc_fetch_add, Opcode::rc_fetch_add};
-}
-
-Opcode opcode_of(const SendWqe& wqe, std::uint32_t packet) {
-  const OpcodeSet set = opcodes_of(wqe.opcode);
-  if (wqe.psn_count == 1) {
-    return set.only;
-  }
-  if (packet == 0) {
-    return set.first;
-  }
-  return packet + 1 == wqe.psn_count ? set.last : set.middle;
-}
-
-bool takes_receive(WrOpcode opcode) {
-  return opcode == WrOpcode::send || opcode == WrOpcode::send_with_imm ||
-         opcode == WrOpcode::send_with_inv || opcode == WrOpcode::rdma_write_with_imm;
-}
 
 }  // namespace
 
@@ -199,7 +146,7 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   const std::uint32_t ack_interval = std::max(1u, qp_.engine_.config_.max_unacked_packets / 2);
 
   wire::Headers headers;
-  const Opcode opcode = opcode_of(wqe, cursor_packet_);
+  const Opcode opcode = opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count);
   const wire::OpcodeInfo& info = wire::info(opcode);
   headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.mig_req = true;  // as RNICs send it; a path is always in the migrated state
@@ -231,25 +178,11 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   if (!builder.ok()) {
     return nullptr;
   }
-  if (append_payload(builder, wqe, length) != MemoryStatus::ok) {
+  if (qp_.append_payload(builder, cursor_, offset, length) != MemoryStatus::ok) {
     wqe.failure = WcStatus::loc_prot_err;
     return nullptr;
   }
   return builder.ok() ? builder.finish() : nullptr;
-}
-
-MemoryStatus Requester::append_payload(PacketBuilder& builder, const SendWqe& wqe,
-                                       std::uint32_t length) {
-  const std::uint64_t offset = std::uint64_t{cursor_packet_} * bytes(qp_.attributes_.path_mtu);
-  SendQueue& queue = qp_.send_queue_;
-  if ((wqe.flags & kSendInline) != 0) {
-    static_cast<void>(builder.append(queue.extra(cursor_).data() + offset, length));
-    return MemoryStatus::ok;
-  }
-  return for_each_piece(qp_.engine_.memory_, qp_.init_.pd, queue.sges(cursor_).first(wqe.num_sge),
-                        offset, length, 0, [&builder](const std::byte* data, std::uint32_t piece) {
-                          return builder.append(data, piece);
-                        });
 }
 
 void Requester::move_cursor(const SendWqe& wqe) {

@@ -9,8 +9,9 @@
 
 #include <rte_mbuf.h>
 
+#include "roce/counters.h"
 #include "roce/queue_pair.h"
-#include "roce/rc/rx_packet.h"
+#include "roce/responder.h"
 #include "roce/wire/packet.h"
 
 namespace rockhopper::roce::rc {
@@ -22,34 +23,28 @@ namespace rockhopper::roce::rc {
 /// a ring in PSN order), then the one pending ACK or NAK, which covers everything before it.
 /// The resources stay after they have been answered, for duplicates: a READ is executed again from
 /// the PSN asked for, an atomic is answered with the value it had.
-class Responder {
+class Responder final : public roce::Responder {
  public:
   explicit Responder(QueuePair& qp);
 
-  /// Forgets everything; the next request is to have `first_psn`.
-  void reset(wire::Psn first_psn);
-  /// Attributes that set the number of resources have changed.
-  void set_resources(std::uint8_t max_dest_rd_atomic);
+  void reset(wire::Psn first_psn) override;
+  void set_resources(std::uint8_t max_dest_rd_atomic) override;
 
-  /// Any request packet.
-  void on_request(const RxPacket& packet);
-  /// A receive request was posted.
-  void on_receive_posted();
+  void on_request(const RxPacket& packet) override;
+  void on_receive_posted() override;
 
-  [[nodiscard]] bool has_replies() const;
-  /// READ responses or atomic acknowledgements are owed.
-  [[nodiscard]] bool has_responses() const { return resource_pending_ != resource_tail_; }
-  /// Asks whether all that is owed is an ACK that has not waited before; now it has.
-  [[nodiscard]] bool may_wait() {
+  [[nodiscard]] bool has_replies() const override;
+  [[nodiscard]] bool has_responses() const override { return resource_pending_ != resource_tail_; }
+  [[nodiscard]] bool may_wait() override {
     return !has_responses() && reply_ == Reply::ack && !std::exchange(waited_, true);
   }
   /// READ responses, atomic acknowledgements, ACKs and NAKs. Goes on in ERR, so that the NAK which
   /// tells why still leaves.
-  [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count);
-  /// The peer's address cannot be resolved: what is owed is dropped, the peer will ask again.
-  void on_unreachable();
+  [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count) override;
+  /// The peer will ask again.
+  void on_unreachable() override;
 
-  [[nodiscard]] wire::Psn expected_psn() const { return expected_psn_; }
+  [[nodiscard]] wire::Psn expected_psn() const override { return expected_psn_; }
 
  private:
   /// Holds what one READ or atomic owes and owed.
@@ -72,7 +67,6 @@ class Responder {
   // responder_request.cc
   [[nodiscard]] bool in_order(const RxPacket& packet);
   [[nodiscard]] bool check_sequence(const wire::OpcodeInfo& opcode) const;
-  [[nodiscard]] bool check_length(const RxPacket& packet) const;
   void execute_send(const RxPacket& packet);
   void execute_write(const RxPacket& packet);
   void execute_read(const RxPacket& packet);
@@ -80,7 +74,6 @@ class Responder {
   [[nodiscard]] static std::uint64_t perform_atomic(const wire::Headers& headers,
                                                     std::byte* target);
   void finish_packet(const RxPacket& packet);
-  void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
   [[nodiscard]] bool has_free_resource();
   [[nodiscard]] bool take_resource(const Resource& resource);
   void drop(DropReason reason, const RxPacket& packet);
@@ -96,7 +89,6 @@ class Responder {
   void acknowledge(Reply kind = Reply::ack);
   void refuse(wire::NakCode code, const RxPacket& packet);
   void rnr_nak(const RxPacket& packet);
-  void fail_receive(WcStatus status);
   [[nodiscard]] rte_mbuf* next_reply();
   [[nodiscard]] wire::Psn acknowledged_psn();
   [[nodiscard]] bool is_needless_ack();

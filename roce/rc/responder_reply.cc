@@ -181,15 +181,6 @@ void Responder::rnr_nak(const RxPacket& packet) {
   qp_.engine_.schedule(qp_);
 }
 
-/// The receive request of the SEND in progress ends with a local error.
-void Responder::fail_receive(WcStatus status) {
-  qp_.engine_.counters_.local_errors.add();
-  const Completion completion{
-      .wr_id = qp_.recv_queue_.front().wr_id, .status = status, .qp_num = qp_.number()};
-  qp_.recv_queue_.pop();
-  qp_.complete_recv(completion, false);
-}
-
 /// A peer that was told "no credits" learns of new ones at once (IBTA vol. 1, 9.7.7.2.4:
 /// unsolicited acknowledge), but not where the last answer was a response: the ACK would be older.
 /// The peer may send one packet without credits, and its ACK brings them.

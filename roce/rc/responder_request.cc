@@ -17,7 +17,8 @@ void Responder::on_request(const RxPacket& packet) {
   if (!in_order(packet)) {
     return;
   }
-  if (!check_sequence(*packet.headers.opcode) || !check_length(packet)) {
+  if (!check_sequence(*packet.headers.opcode) ||
+      !packet.length_fits(bytes(qp_.attributes_.path_mtu))) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
@@ -96,22 +97,6 @@ bool Responder::check_sequence(const wire::OpcodeInfo& opcode) const {
   return false;
 }
 
-/// Payload lengths by position (IBTA vol. 1, 9.7.4.1.6).
-bool Responder::check_length(const RxPacket& packet) const {
-  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
-  const std::uint32_t length = packet.payload.length;
-  switch (packet.headers.opcode->position) {
-    case wire::Position::first:
-    case wire::Position::middle:
-      return length == mtu;
-    case wire::Position::last:
-      return length >= 1 && length <= mtu;
-    case wire::Position::only:
-      return length <= mtu;
-  }
-  return false;
-}
-
 void Responder::execute_send(const RxPacket& packet) {
   RecvQueue& queue = qp_.recv_queue_;
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
@@ -125,26 +110,26 @@ void Responder::execute_send(const RxPacket& packet) {
   }
   const RecvWqe& wqe = queue.front();
   if (received_ + packet.payload.length > wqe.length) {
-    fail_receive(WcStatus::loc_len_err);
+    qp_.fail_receive(WcStatus::loc_len_err);
     refuse(NakCode::invalid_request, packet);
     return;
   }
   const auto list = queue.sges(queue.head()).first(wqe.num_sge);
   if (scatter(qp_.engine_.memory_, qp_.init_.pd, list, received_, packet.payload) !=
       MemoryStatus::ok) {
-    fail_receive(WcStatus::loc_prot_err);
+    qp_.fail_receive(WcStatus::loc_prot_err);
     refuse(NakCode::remote_operational_error, packet);
     return;
   }
   received_ += packet.payload.length;
   if (opcode.has_invalidate &&
       !qp_.engine_.memory_.invalidate(MemoryKey{packet.headers.ieth.rkey}, qp_.init_.pd)) {
-    fail_receive(WcStatus::loc_prot_err);
+    qp_.fail_receive(WcStatus::loc_prot_err);
     refuse(NakCode::remote_access_error, packet);
     return;
   }
   if (opcode.ends()) {
-    finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(received_));
+    qp_.finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(received_));
   }
   finish_packet(packet);
 }
@@ -195,7 +180,7 @@ void Responder::execute_write(const RxPacket& packet) {
   if (opcode.ends()) {
     qp_.engine_.counters_.rx_write_requests.add();
     if (opcode.has_immediate) {
-      finish_receive(packet, WcOpcode::recv_rdma_with_imm, write_.length);
+      qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write_.length);
     }
   }
   finish_packet(packet);
@@ -301,26 +286,6 @@ bool Responder::take_resource(const Resource& resource) {
   }
   qp_.engine_.schedule(qp_);
   return true;
-}
-
-/// Completes the front receive request with a message's last packet.
-void Responder::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) {
-  const wire::Headers& headers = packet.headers;
-  Completion completion{.wr_id = qp_.recv_queue_.front().wr_id,
-                        .opcode = opcode,
-                        .byte_len = length,
-                        .qp_num = qp_.number()};
-  if (headers.opcode->has_immediate) {
-    completion.wc_flags |= kWcWithImm;
-    completion.imm_data = headers.imm_dt.data;
-  }
-  if (headers.opcode->has_invalidate) {
-    completion.wc_flags |= kWcWithInv;
-    completion.invalidated_rkey = MemoryKey{headers.ieth.rkey};
-  }
-  qp_.recv_queue_.pop();
-  qp_.engine_.counters_.rdma_recvs.add();
-  qp_.complete_recv(completion, headers.bth.solicited);
 }
 
 void Responder::finish_packet(const RxPacket& packet) {

@@ -4,16 +4,7 @@
 
 #include <cstdint>
 
-#include "roce/payload.h"
-#include "roce/wire/packet.h"
-
 namespace rockhopper::roce {
-
-/// A received packet of a queue pair: ICRC, framing, service and addresses have been checked.
-struct RxPacket {
-  const wire::Headers& headers;
-  MbufBytes payload;
-};
 
 /// What a call to transmit did.
 struct TransmitResult {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+#include "roce/rx_packet.h"
+#include "roce/transmit_result.h"
+#include "roce/wire/psn.h"
+
+namespace rockhopper::roce {
+
+/// The half of a queue pair that checks and executes what the peer asks for: one implementation for
+/// each service. Called by the engine and the queue pair, on the engine's thread. Unreliable
+/// services answer nothing: for them, what is said of replies stays as it is here.
+class Responder {
+ public:
+  Responder() = default;
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
+  virtual ~Responder() = default;
+
+  /// Forgets everything; the next request is to have `first_psn`.
+  virtual void reset(wire::Psn first_psn) = 0;
+  /// The attribute that sets how many READs and atomics can be owed has changed.
+  virtual void set_resources(std::uint8_t /*max_dest_rd_atomic*/) {}
+
+  /// Any request packet.
+  virtual void on_request(const RxPacket& packet) = 0;
+  /// A receive request was posted.
+  virtual void on_receive_posted() {}
+
+  [[nodiscard]] virtual bool has_replies() const { return false; }
+  /// READ responses or atomic acknowledgements are owed.
+  [[nodiscard]] virtual bool has_responses() const { return false; }
+  /// Asks whether all that is owed is an ACK that has not waited before; now it has.
+  [[nodiscard]] virtual bool may_wait() { return false; }
+  /// Writes up to `count` packets of what is owed.
+  [[nodiscard]] virtual TransmitResult transmit(rte_mbuf** /*packets*/, std::uint16_t /*count*/) {
+    return {};
+  }
+  /// The peer's address cannot be resolved: what is owed is dropped.
+  virtual void on_unreachable() {}
+
+  /// Of the next request; 0 where requests have no order.
+  [[nodiscard]] virtual wire::Psn expected_psn() const = 0;
+};
+
+}  // namespace rockhopper::roce

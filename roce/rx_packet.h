@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include "roce/payload.h"
+#include "roce/wire/packet.h"
+
+namespace rockhopper::roce {
+
+/// A received packet of a queue pair: ICRC, framing, service and addresses have been checked.
+struct RxPacket {
+  const wire::Headers& headers;
+  MbufBytes payload;
+
+  /// The payload's length fits the packet's place in its message: full but for the last packet,
+  /// which is not empty behind others (IBTA vol. 1, 9.7.4.1.6 and 9.8.2.2).
+  [[nodiscard]] bool length_fits(std::uint32_t mtu) const {
+    switch (headers.opcode->position) {
+      case wire::Position::first:
+      case wire::Position::middle:
+        return payload.length == mtu;
+      case wire::Position::last:
+        return payload.length >= 1 && payload.length <= mtu;
+      case wire::Position::only:
+        return payload.length <= mtu;
+    }
+    return false;
+  }
+};
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/transport.h"
+
+#include "roce/rc/requester.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::roce {
+namespace {
+
+template <typename RequesterType, typename ResponderType>
+Transport make(QueuePair& qp) {
+  return {.requester = std::make_unique<RequesterType>(qp),
+          .responder = std::make_unique<ResponderType>(qp),
+          .requester_bytes = sizeof(RequesterType),
+          .responder_bytes = sizeof(ResponderType)};
+}
+
+}  // namespace
+
+Transport make_transport(QpType type, QueuePair& qp) {
+  switch (type) {
+    case QpType::rc:
+      return make<rc::Requester, rc::Responder>(qp);
+  }
+  return {};
+}
+
+std::optional<wire::ServiceClass> service_of(QpType type) {
+  switch (type) {
+    case QpType::rc:
+      return wire::ServiceClass::rc;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "roce/prefetch.h"
+#include "roce/requester.h"
+#include "roce/responder.h"
+#include "roce/types.h"
+#include "roce/wire/opcode.h"
+
+namespace rockhopper::roce {
+
+class QueuePair;
+
+/// The two halves of a queue pair's service.
+struct Transport {
+  std::unique_ptr<Requester> requester;
+  std::unique_ptr<Responder> responder;
+  // Kept here, as asking the objects would wait for what is to be loaded.
+  std::uint16_t requester_bytes = 0;
+  std::uint16_t responder_bytes = 0;
+
+  /// Loads both: a hint.
+  void prefetch() const {
+    prefetch_bytes(requester.get(), requester_bytes);
+    prefetch_bytes(responder.get(), responder_bytes);
+  }
+};
+
+/// Those of `type`, for `qp`, which must outlive them. Null for what is no type.
+[[nodiscard]] Transport make_transport(QpType type, QueuePair& qp);
+
+/// The service whose packets queue pairs of `type` exchange; nothing for what is no type.
+[[nodiscard]] std::optional<wire::ServiceClass> service_of(QpType type);
+
+}  // namespace rockhopper::roce

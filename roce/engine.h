@@ -109,6 +109,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   friend class QueuePair;
   friend class rc::Requester;
   friend class rc::Responder;
+  friend class uc::Requester;
+  friend class uc::Responder;
 
   explicit Engine(const EngineConfig& config);
 

@@ -23,6 +23,8 @@ std::string_view to_string(QpType type) {
   switch (type) {
     case QpType::rc:
       return "RC";
+    case QpType::uc:
+      return "UC";
   }
   return "invalid";
 }

@@ -17,6 +17,8 @@ struct Transition {
   std::uint32_t optional;
 };
 
+constexpr std::uint32_t kPathMigration = kQpAltPath | kQpPathMigState;
+
 constexpr std::array kRcTransitions = {
     Transition{QpState::reset, QpState::init, kQpPkeyIndex | kQpPort | kQpAccessFlags, 0},
     Transition{QpState::init, QpState::init, 0, kQpPkeyIndex | kQpPort | kQpAccessFlags},
@@ -25,22 +27,38 @@ constexpr std::array kRcTransitions = {
                kQpAltPath | kQpAccessFlags | kQpPkeyIndex},
     Transition{QpState::rtr, QpState::rts,
                kQpSqPsn | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic,
-               kQpCurState | kQpAltPath | kQpAccessFlags | kQpMinRnrTimer | kQpPathMigState},
+               kQpCurState | kQpAccessFlags | kQpMinRnrTimer | kPathMigration},
     Transition{QpState::rts, QpState::rts, 0,
-               kQpCurState | kQpAccessFlags | kQpAltPath | kQpPathMigState | kQpMinRnrTimer},
+               kQpCurState | kQpAccessFlags | kQpMinRnrTimer | kPathMigration},
     Transition{QpState::rts, QpState::sqd, 0, kQpEnSqdAsyncNotify},
     Transition{QpState::sqd, QpState::rts, 0,
-               kQpCurState | kQpAltPath | kQpAccessFlags | kQpMinRnrTimer | kQpPathMigState},
+               kQpCurState | kQpAccessFlags | kQpMinRnrTimer | kPathMigration},
     Transition{QpState::sqd, QpState::sqd, 0,
                kQpPort | kQpAv | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic |
                    kQpMaxDestRdAtomic | kQpCurState | kQpAltPath | kQpAccessFlags | kQpPkeyIndex |
                    kQpMinRnrTimer | kQpPathMigState},
 };
 
+constexpr std::array kUcTransitions = {
+    Transition{QpState::reset, QpState::init, kQpPkeyIndex | kQpPort | kQpAccessFlags, 0},
+    Transition{QpState::init, QpState::init, 0, kQpPkeyIndex | kQpPort | kQpAccessFlags},
+    Transition{QpState::init, QpState::rtr, kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn,
+               kQpAltPath | kQpAccessFlags | kQpPkeyIndex},
+    Transition{QpState::rtr, QpState::rts, kQpSqPsn, kQpCurState | kQpAccessFlags | kPathMigration},
+    Transition{QpState::rts, QpState::rts, 0, kQpCurState | kQpAccessFlags | kPathMigration},
+    Transition{QpState::rts, QpState::sqd, 0, kQpEnSqdAsyncNotify},
+    Transition{QpState::sqd, QpState::rts, 0, kQpCurState | kQpAccessFlags | kPathMigration},
+    Transition{QpState::sqd, QpState::sqd, 0,
+               kQpAv | kQpCurState | kQpAccessFlags | kQpPkeyIndex | kPathMigration},
+    Transition{QpState::sqe, QpState::rts, 0, kQpCurState | kQpAccessFlags},
+};
+
 std::span<const Transition> transitions_of(QpType type) {
   switch (type) {
     case QpType::rc:
       return kRcTransitions;
+    case QpType::uc:
+      return kUcTransitions;
   }
   return {};
 }

@@ -32,6 +32,21 @@ WcOpcode wc_opcode(WrOpcode opcode) {
   return WcOpcode::send;
 }
 
+/// The requests that a service has (IBTA vol. 1, 9.1), as bits.
+std::uint32_t requests_of(QpType type) {
+  const auto bit = [](WrOpcode opcode) { return 1u << static_cast<unsigned>(opcode); };
+  const std::uint32_t unreliable = bit(WrOpcode::send) | bit(WrOpcode::send_with_imm) |
+                                   bit(WrOpcode::rdma_write) | bit(WrOpcode::rdma_write_with_imm);
+  switch (type) {
+    case QpType::rc:
+      return unreliable | bit(WrOpcode::send_with_inv) | bit(WrOpcode::rdma_read) |
+             bit(WrOpcode::atomic_cmp_and_swp) | bit(WrOpcode::atomic_fetch_and_add);
+    case QpType::uc:
+      return unreliable;
+  }
+  return 0;
+}
+
 std::uint64_t total_length(std::span<const Sge> list) {
   std::uint64_t length = 0;
   for (const Sge& sge : list) {
@@ -61,6 +76,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
       number_(number),
       init_(init),
       service_(service_of(init.qp_type).value()),
+      send_opcodes_(requests_of(init.qp_type)),
       send_queue_(init.max_send_wr, init.max_send_sge, init.max_inline_data),
       recv_queue_(init.max_recv_wr, init.max_recv_sge, 0),
       transport_(make_transport(init.qp_type, *this)) {}
@@ -173,8 +189,11 @@ void QueuePair::enter_state(QpState next) {
       flush_send_queue();
       flush_recv_queue();
       break;
-    case QpState::init:
     case QpState::sqe:
+      sqd_notify_ = false;
+      flush_send_queue();
+      break;
+    case QpState::init:
       break;
   }
   attributes_.cur_qp_state = attributes_.qp_state;
@@ -183,7 +202,7 @@ void QueuePair::enter_state(QpState next) {
 QpAttributes QueuePair::query() const {
   QpAttributes attributes = attributes_;
   attributes.sq_draining = state() == QpState::sqd && !transport_.requester->drained();
-  if (state() == QpState::rts || state() == QpState::sqd) {
+  if (state() == QpState::rts || state() == QpState::sqd || state() == QpState::sqe) {
     attributes.sq_psn = transport_.requester->next_psn();
   }
   if (state() != QpState::reset && state() != QpState::init) {
@@ -195,6 +214,10 @@ QpAttributes QueuePair::query() const {
 PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {
     return PostResult::invalid_state;
+  }
+  if (wr.opcode > WrOpcode::atomic_fetch_and_add ||
+      (send_opcodes_ >> static_cast<unsigned>(wr.opcode) & 1) == 0) {
+    return PostResult::invalid_request;
   }
   if (send_queue_.full()) {
     return PostResult::queue_full;
@@ -216,8 +239,7 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (length > kMaxMessageBytes) {
     return PostResult::message_too_long;
   }
-  if (wr.opcode > WrOpcode::atomic_fetch_and_add || (atomic && length != 8) ||
-      (atomic && wr.remote_addr % 8 != 0) ||
+  if ((atomic && length != 8) || (atomic && wr.remote_addr % 8 != 0) ||
       (response && state() != QpState::err && attributes_.max_rd_atomic == 0)) {
     return PostResult::invalid_request;
   }
@@ -260,7 +282,7 @@ PostResult QueuePair::post_send(const SendWr& wr) {
   }
   send_queue_.push();
   trace(TraceEvent::request_posted, static_cast<std::uint32_t>(wr.opcode), wqe.length);
-  if (state() == QpState::err) {
+  if (state() == QpState::err || state() == QpState::sqe) {
     flush_send_queue();
   } else {
     engine_.schedule(*this);
@@ -306,6 +328,13 @@ void QueuePair::enter_error() {
   }
   engine_.raise(AsyncEventType::qp_fatal, number_);
   enter_state(QpState::err);
+}
+
+void QueuePair::fail_send(WcStatus status) {
+  const SendWqe wqe = send_queue_.front();
+  send_queue_.pop();
+  complete_send(wqe, status);
+  enter_state(QpState::sqe);
 }
 
 void QueuePair::flush_send_queue() {

@@ -23,6 +23,10 @@ namespace rc {
 class Requester;
 class Responder;
 }  // namespace rc
+namespace uc {
+class Requester;
+class Responder;
+}  // namespace uc
 
 /// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it.
 struct QpInit {
@@ -39,7 +43,7 @@ struct QpInit {
 };
 
 /// A queue pair: its state machine and its two work queues. What its service does with them is in
-/// its requester and responder, folder rc. Owned by the engine; belongs to its thread.
+/// its requester and responder, folders rc and uc. Owned by the engine; belongs to its thread.
 class QueuePair : public QpListHook {
  public:
   QueuePair(const QueuePair&) = delete;
@@ -57,8 +61,8 @@ class QueuePair : public QpListHook {
   /// As ibv_query_qp; sq_psn and rq_psn are the next to send and to expect.
   [[nodiscard]] QpAttributes query() const;
 
-  /// As ibv_post_send for one request: states RTS, SQD and SQE queue it (and send it in RTS), ERR
-  /// completes it at once with wr_flush_err, other states refuse it.
+  /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
+  /// ERR complete it at once with wr_flush_err, other states refuse it.
   [[nodiscard]] PostResult post_send(const SendWr& wr);
   /// As ibv_post_recv for one request: refused in RESET only; ERR flushes it at once.
   [[nodiscard]] PostResult post_recv(const RecvWr& wr);
@@ -70,6 +74,8 @@ class QueuePair : public QpListHook {
   friend class Engine;
   friend class rc::Requester;
   friend class rc::Responder;
+  friend class uc::Requester;
+  friend class uc::Responder;
   friend struct QueuePairTestAccess;
 
   QueuePair(Engine& engine, wire::Qpn number, const QpInit& init);
@@ -88,6 +94,9 @@ class QueuePair : public QpListHook {
                                            std::uint32_t payload_length) const;
   /// Moves to ERR because of a transport error: what is still queued is flushed, in order.
   void enter_error();
+  /// A local error of the front send request of an unreliable service: it completes with `status`,
+  /// what is behind it is flushed, and the queue pair moves to SQE (IBTA vol. 1, 10.3.1.6).
+  void fail_send(WcStatus status);
   void flush_send_queue();
   void flush_recv_queue();
   void complete_send(const SendWqe& wqe, WcStatus status);
@@ -108,6 +117,7 @@ class QueuePair : public QpListHook {
   const wire::Qpn number_;
   const QpInit init_;
   const wire::ServiceClass service_;
+  const std::uint32_t send_opcodes_;  ///< bit n: the service has the WrOpcode n
   QpAttributes attributes_;
   bool sqd_notify_ = false;   ///< raise sq_drained once drained
   bool established_ = false;  ///< comm_est has been raised

@@ -4,6 +4,8 @@
 
 #include "roce/rc/requester.h"
 #include "roce/rc/responder.h"
+#include "roce/uc/requester.h"
+#include "roce/uc/responder.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -22,6 +24,8 @@ Transport make_transport(QpType type, QueuePair& qp) {
   switch (type) {
     case QpType::rc:
       return make<rc::Requester, rc::Responder>(qp);
+    case QpType::uc:
+      return make<uc::Requester, uc::Responder>(qp);
   }
   return {};
 }
@@ -30,6 +34,8 @@ std::optional<wire::ServiceClass> service_of(QpType type) {
   switch (type) {
     case QpType::rc:
       return wire::ServiceClass::rc;
+    case QpType::uc:
+      return wire::ServiceClass::uc;
   }
   return std::nullopt;
 }

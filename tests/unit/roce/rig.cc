@@ -137,7 +137,8 @@ std::uint64_t Rig::drops(roce::DropReason reason) const {
 }
 
 roce::QueuePair& Rig::make_qp(const ConnectionOptions& options) {
-  return *must(engine_->create_qp({.pd = pd_,
+  return *must(engine_->create_qp({.qp_type = options.qp_type,
+                                   .pd = pd_,
                                    .send_cq = send_cq_.get(),
                                    .recv_cq = recv_cq_.get(),
                                    .max_send_wr = options.max_send_wr,
@@ -162,30 +163,53 @@ roce::QpAttributes Rig::attributes(const ConnectionOptions& options) const {
   a.retry_cnt = options.retry_cnt;
   a.rnr_retry = options.rnr_retry;
   a.ah_attr.source = stack::IpAddress::from_ipv4(kOwnIpv4);
-  a.ah_attr.destination = stack::IpAddress::from_ipv4(kPeerIpv4);
+  a.ah_attr.destination = options.peer;
   return a;
 }
 
+StepMasks step_masks(roce::QpType type) {
+  using namespace roce;
+  switch (type) {
+    case QpType::rc:
+      return {
+          .init = kQpState | kQpPkeyIndex | kQpPort | kQpAccessFlags,
+          .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic |
+                 kQpMinRnrTimer,
+          .rts = kQpState | kQpSqPsn | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic};
+    case QpType::uc:
+      return {.init = kQpState | kQpPkeyIndex | kQpPort | kQpAccessFlags,
+              .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn,
+              .rts = kQpState | kQpSqPsn};
+  }
+  return {};
+}
+
 void Rig::bring_up(roce::QueuePair& qp, const ConnectionOptions& options) {
+  const StepMasks masks = step_masks(options.qp_type);
   roce::QpAttributes a = attributes(options);
   const auto reached = [&](QpState state) { return options.state == state; };
   if (reached(QpState::reset)) {
     return;
   }
   a.qp_state = QpState::init;
-  must(qp.modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
+  must(qp.modify(a, masks.init));
   if (reached(QpState::init)) {
     return;
   }
   a.qp_state = QpState::rtr;
-  must(qp.modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
-                        roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
+  must(qp.modify(a, masks.rtr));
   if (reached(QpState::rtr)) {
     return;
   }
   a.qp_state = QpState::rts;
-  must(qp.modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
-                        roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+  must(qp.modify(a, masks.rts));
+  if (reached(QpState::sqe)) {
+    // A local error leads there, and nothing else.
+    const std::array<roce::Sge, 1> list{{{.addr = va(), .length = 1, .lkey = invalid_key()}}};
+    EXPECT_EQ(qp.post_send({.sg_list = list}), roce::PostResult::ok);
+    EXPECT_TRUE(sent().empty());
+    EXPECT_EQ(send_completions().size(), 1u);
+  }
   if (reached(QpState::sqd) || reached(QpState::err)) {
     a.qp_state = options.state;
     must(qp.modify(a, roce::kQpState));

@@ -46,6 +46,7 @@ struct Damage {
 
 /// Attributes of the connection under test; the defaults make everything possible.
 struct ConnectionOptions {
+  roce::QpType qp_type = roce::QpType::rc;
   roce::PathMtu path_mtu = roce::PathMtu::mtu_256;
   std::uint32_t access = roce::kAccessAll;
   std::uint32_t sq_psn = 0x001000;
@@ -63,6 +64,7 @@ struct ConnectionOptions {
   bool sq_sig_all = true;
   std::uint32_t cq_capacity = 64;
   roce::QpState state = roce::QpState::rts;
+  stack::IpAddress peer = stack::IpAddress::from_ipv4(0x0a000002);  ///< whose MAC the host knows
 };
 
 /// One engine whose only peer is the test: packets go in one by one, what it sends comes out.
@@ -95,6 +97,8 @@ class Rig {
   [[nodiscard]] std::uint64_t va(std::size_t offset = 0) const;
   [[nodiscard]] roce::MemoryKey key() const { return region_.key; }
   [[nodiscard]] std::uint32_t rkey() const { return static_cast<std::uint32_t>(region_.key); }
+  /// Of no region.
+  [[nodiscard]] roce::MemoryKey invalid_key() const { return roce::MemoryKey{rkey() ^ 1u << 31}; }
   [[nodiscard]] roce::MemoryRegion add_region(std::size_t offset, std::size_t length,
                                               std::uint32_t access);
   [[nodiscard]] Payload memory_at(std::size_t offset, std::size_t length) const;
@@ -138,6 +142,12 @@ class Rig {
   std::uint64_t now_ns_ = 5'000'000'000;
 };
 
+/// What modify() needs for each step up, by service.
+struct StepMasks {
+  std::uint32_t init, rtr, rts;
+};
+[[nodiscard]] StepMasks step_masks(roce::QpType type);
+
 // Packets as a peer sends them. PSNs are absolute.
 
 [[nodiscard]] Packet packet(wire::Opcode opcode, std::uint32_t psn, Payload payload = {},
@@ -172,6 +182,10 @@ MATCHER_P2(IsNak, psn, code, "") {
 MATCHER_P2(IsRnrNak, psn, timer, "") {
   return arg.opcode() == wire::Opcode::rc_acknowledge && arg.psn() == psn &&
          arg.headers.aeth.kind() == wire::AethKind::rnr_nak && arg.headers.aeth.timer() == timer;
+}
+/// A received message of `length` bytes.
+MATCHER_P2(Received, wr_id, length, "") {
+  return arg.wr_id == wr_id && arg.status == roce::WcStatus::success && arg.byte_len == length;
 }
 MATCHER_P2(IsPacket, opcode, psn, "") { return arg.opcode() == opcode && arg.psn() == psn; }
 MATCHER_P3(IsResponse, opcode, psn, payload, "") {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/uc/requester.h"
+
+#include <algorithm>
+
+#include "roce/engine.h"
+#include "roce/packet_builder.h"
+#include "roce/segmentation.h"
+
+namespace rockhopper::roce::uc {
+
+void Requester::reset(wire::Psn first_psn) {
+  stop();
+  next_psn_ = first_psn;
+}
+
+void Requester::stop() { packet_ = 0; }
+
+TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,
+                                   std::uint64_t /*now_ns*/) {
+  TransmitResult result;
+  while (result.count < count && can_send()) {
+    WcStatus failure = WcStatus::success;
+    rte_mbuf* packet = build_packet(current(), failure);
+    if (failure != WcStatus::success) {
+      qp_.fail_send(failure);
+      break;
+    }
+    if (packet == nullptr) {
+      qp_.engine_.counters_.tx_no_mbuf.add();
+      result.out_of_mbufs = true;
+      break;
+    }
+    packets[result.count++] = packet;
+    advance(1);
+  }
+  return result;
+}
+
+void Requester::on_unreachable(std::uint64_t /*now_ns*/) {
+  while (can_send()) {
+    const std::uint32_t left = current().psn_count - packet_;
+    qp_.engine_.counters_.unreachable_pkts.add(left);
+    advance(left);
+  }
+}
+
+/// In SQD the message that has begun goes on, nothing new begins.
+bool Requester::can_send() const {
+  const bool may = qp_.state() == QpState::rts || (qp_.state() == QpState::sqd && packet_ > 0);
+  return may && !qp_.send_queue_.empty();
+}
+
+SendWqe& Requester::current() {
+  SendWqe& wqe = qp_.send_queue_.front();
+  if (packet_ == 0) {
+    wqe.first_psn = next_psn_;
+    wqe.psn_count = packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
+  }
+  return wqe;
+}
+
+rte_mbuf* Requester::build_packet(const SendWqe& wqe, WcStatus& failure) {
+  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint64_t offset = std::uint64_t{packet_} * mtu;
+  const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, wqe.length - offset));
+  const bool last = packet_ + 1 == wqe.psn_count;
+
+  wire::Headers headers;
+  headers.bth.opcode = static_cast<std::uint8_t>(
+      of_service(wire::ServiceClass::uc, opcode_of(wqe.opcode, packet_, wqe.psn_count)));
+  headers.bth.mig_req = true;
+  headers.bth.destination = qp_.attributes_.dest_qp_num;
+  headers.bth.psn = next_psn_;
+  headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
+  headers.reth = {.va = wqe.remote_addr, .rkey = wqe.rkey, .length = wqe.length};
+  headers.imm_dt.data = wqe.imm_or_inv;
+
+  PacketBuilder builder = qp_.start_packet(headers, length);
+  if (!builder.ok()) {
+    return nullptr;
+  }
+  if (qp_.append_payload(builder, qp_.send_queue_.head(), offset, length) != MemoryStatus::ok) {
+    failure = WcStatus::loc_prot_err;
+    return nullptr;
+  }
+  return builder.ok() ? builder.finish() : nullptr;
+}
+
+/// The next `packets` packets of the front request have left, or are as good as lost.
+void Requester::advance(std::uint32_t packets) {
+  next_psn_ = next_psn_ + packets;
+  packet_ += packets;
+  const SendWqe wqe = qp_.send_queue_.front();
+  if (packet_ < wqe.psn_count) {
+    return;
+  }
+  packet_ = 0;
+  qp_.send_queue_.pop();
+  qp_.complete_send(wqe, WcStatus::success);
+  if (qp_.state() == QpState::sqd) {
+    qp_.on_drained();
+  }
+}
+
+}  // namespace rockhopper::roce::uc

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/uc/responder.h"
+
+#include "roce/engine.h"
+
+namespace rockhopper::roce::uc {
+
+using wire::Operation;
+
+void Responder::reset(wire::Psn first_psn) {
+  expected_psn_ = first_psn;
+  message_ = Message::none;
+}
+
+void Responder::on_request(const RxPacket& packet) {
+  if (!admit(packet)) {
+    return;
+  }
+  expected_psn_ = packet.headers.bth.psn + 1;
+  if (!packet.length_fits(bytes(qp_.attributes_.path_mtu))) {
+    drop(DropReason::bad_length, packet);
+    return;
+  }
+  if (packet.headers.opcode->operation == Operation::send) {
+    execute_send(packet);
+  } else {
+    execute_write(packet);
+  }
+}
+
+/// PSN and order of opcodes: true if the packet begins a message or is the next of the one in
+/// progress. Anything else ends the message in progress.
+bool Responder::admit(const RxPacket& packet) {
+  const wire::OpcodeInfo& opcode = *packet.headers.opcode;
+  const std::int32_t ahead = distance(expected_psn_, packet.headers.bth.psn);
+  EngineCounters& counters = qp_.engine_.counters_;
+  if (ahead > 0) {
+    counters.out_of_seq_request.add();
+  } else if (ahead < 0) {
+    counters.duplicate_request.add();
+  }
+  if (opcode.starts()) {
+    abandon();
+    return true;
+  }
+#if !ROCKHOPPER_MUTATION_UC_PSN_CHECK
+  const bool in_order = ahead == 0;
+#else
+  const bool in_order = true;
+#endif
+  const Message expected = opcode.operation == Operation::send ? Message::send : Message::write;
+  if (in_order && message_ == expected) {
+    return true;
+  }
+  DropReason reason = in_order ? DropReason::bad_sequence : DropReason::out_of_seq_request;
+  if (message_ == Message::dropped) {
+    reason = DropReason::dropped_message;
+  }
+  abandon();
+  if (ahead == 0) {
+    expected_psn_ = expected_psn_ + 1;
+  }
+  drop(reason, packet);
+  return false;
+}
+
+/// Nothing more is expected of the message in progress, if there is one. Its receive request is
+/// still the front one.
+void Responder::abandon() {
+  if (in_progress()) {
+    qp_.engine_.counters_.abandoned_messages.add();
+  }
+  message_ = Message::none;
+}
+
+void Responder::execute_send(const RxPacket& packet) {
+  RecvQueue& queue = qp_.recv_queue_;
+  if (packet.headers.opcode->starts()) {
+    if (queue.empty()) {
+      drop(DropReason::no_receive, packet);
+      return;
+    }
+    received_ = 0;
+  }
+  const RecvWqe& wqe = queue.front();
+  if (received_ + packet.payload.length > wqe.length) {
+    fail_receive(WcStatus::loc_len_err, DropReason::short_receive, packet);
+    return;
+  }
+  const auto list = queue.sges(queue.head()).first(wqe.num_sge);
+  if (scatter(qp_.engine_.memory_, qp_.init_.pd, list, received_, packet.payload) !=
+      MemoryStatus::ok) {
+    fail_receive(WcStatus::loc_prot_err, DropReason::bad_receive, packet);
+    return;
+  }
+  received_ += packet.payload.length;
+  if (packet.headers.opcode->ends()) {
+    qp_.finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(received_));
+  }
+  finish_packet(packet, Message::send);
+}
+
+/// Right and extent of a WRITE, by its first packet.
+bool Responder::begin_write(const RxPacket& packet) {
+  write_ = packet.headers.reth;
+  received_ = 0;
+  if (write_.length > kMaxMessageBytes) {
+    drop(DropReason::bad_length, packet);
+    return false;
+  }
+  // A message without bytes touches no memory: its key is not looked at.
+  const bool allowed =
+      (qp_.attributes_.qp_access_flags & kAccessRemoteWrite) != 0 &&
+      (write_.length == 0 || qp_.engine_.memory_
+                                     .access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va,
+                                             write_.length, kAccessRemoteWrite)
+                                     .status == MemoryStatus::ok);
+  if (!allowed) {
+    drop(DropReason::access_denied, packet);
+  }
+  return allowed;
+}
+
+void Responder::execute_write(const RxPacket& packet) {
+  const wire::OpcodeInfo& opcode = *packet.headers.opcode;
+  if (opcode.starts() && !begin_write(packet)) {
+    return;
+  }
+  const std::uint64_t end = received_ + packet.payload.length;
+  if (opcode.ends() ? end != write_.length : end >= write_.length) {
+    drop(DropReason::bad_length, packet);
+    return;
+  }
+  if (opcode.has_immediate && qp_.recv_queue_.empty()) {
+    drop(DropReason::no_receive, packet);
+    return;
+  }
+  if (packet.payload.length > 0) {
+    // Looked up again: the region may have gone since the first packet.
+    const MemoryAccess target =
+        qp_.engine_.memory_.access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va + received_,
+                                   packet.payload.length, kAccessRemoteWrite);
+    if (target.status != MemoryStatus::ok) {
+      drop(DropReason::access_denied, packet);
+      return;
+    }
+    copy_from_mbuf(packet.payload, target.data);
+  }
+  received_ = end;
+  if (opcode.ends()) {
+    qp_.engine_.counters_.rx_write_requests.add();
+    if (opcode.has_immediate) {
+      qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write_.length);
+    }
+  }
+  finish_packet(packet, Message::write);
+}
+
+/// The receive request is at fault: it completes with the error, and the queue pair with it.
+void Responder::fail_receive(WcStatus status, DropReason reason, const RxPacket& packet) {
+  drop(reason, packet);
+  qp_.fail_receive(status);
+  qp_.enter_error();
+}
+
+void Responder::finish_packet(const RxPacket& packet, Message message) {
+  message_ = packet.headers.opcode->ends() ? Message::none : message;
+}
+
+/// With the packet goes the rest of its message.
+void Responder::drop(DropReason reason, const RxPacket& packet) {
+  qp_.engine_.count_drop(reason, packet.payload.packet);
+  message_ = packet.headers.opcode->ends() ? Message::none : Message::dropped;
+}
+
+}  // namespace rockhopper::roce::uc

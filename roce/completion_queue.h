@@ -51,9 +51,10 @@ enum class WcOpcode : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(WcOpcode opcode);
 
-enum WcFlags : std::uint32_t {
+enum WcFlags : std::uint16_t {
   kWcWithImm = 1u << 0,
   kWcWithInv = 1u << 1,
+  kWcGrh = 1u << 2,  ///< the first 40 bytes received are a GRH, or hold the IPv4 header
 };
 
 /// A work completion, as ibv_wc. On an error only wr_id, status and qp_num are meaningful.
@@ -61,11 +62,12 @@ struct Completion {
   std::uint64_t wr_id = 0;
   WcStatus status = WcStatus::success;
   WcOpcode opcode = WcOpcode::send;
-  std::uint32_t wc_flags = 0;
+  std::uint16_t wc_flags = 0;    ///< WcFlags
   std::uint32_t byte_len = 0;    ///< receives and READs: bytes written to local memory
   std::uint32_t imm_data = 0;    ///< with kWcWithImm; host order
   MemoryKey invalidated_rkey{};  ///< with kWcWithInv
   wire::Qpn qp_num{};            ///< the local queue pair
+  wire::Qpn src_qp{};            ///< UD receives: who sent it
 };
 
 /// Which completions raise the next event (IBTA vol. 1, 11.4.2.2).

@@ -27,6 +27,7 @@ namespace rockhopper::roce {
   X(duplicate_request, "a request that has been executed before and needs no answer")    \
   X(rnr_dropped_request, "a request after an RNR NAK for an earlier one")                \
   X(refused_request, "answered with a NAK")                                              \
+  X(bad_qkey, "a datagram's Q_Key is not the queue pair's")                              \
   X(bad_sequence, "unreliable: an opcode that has no place at this point of a message")  \
   X(bad_length, "unreliable: a length that does not fit the packet's place or the RETH") \
   X(access_denied, "unreliable: a WRITE that the queue pair or the key does not allow")  \
@@ -73,6 +74,7 @@ enum class DropReason : std::uint8_t {
   X(local_errors, "requests failed by a local length or protection error")           \
   X(cq_overrun, "completions lost to a full completion queue")                       \
   X(unreachable_pkts, "packets of unreliable services not sent: no way to the peer") \
+  X(overlong_datagrams, "UD requests longer than the path MTU: completed, not sent") \
   X(tx_no_mbuf, "times that sending waited for a free mbuf")
 
 struct EngineCounters {

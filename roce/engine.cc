@@ -42,6 +42,10 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
     return fail(ErrorCode::invalid_argument, "an engine has 1 to {} queue pairs, not {}", max_qp,
                 config.max_qp);
   }
+  if (config.max_ah == 0 || config.max_ah > (1u << kIndexBits)) {
+    return fail(ErrorCode::invalid_argument, "an engine has 1 to {} address handles, not {}",
+                1u << kIndexBits, config.max_ah);
+  }
   if (config.max_unacked_packets == 0 || config.max_unacked_packets > (1u << 16)) {
     return fail(ErrorCode::invalid_argument, "1 to {} packets can be unacknowledged, not {}",
                 1u << 16, config.max_unacked_packets);
@@ -80,8 +84,11 @@ Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
   const bool used_by_qp = std::any_of(qps_.begin(), qps_.end(), [pd](const auto& qp) {
     return qp != nullptr && qp->init().pd == pd;
   });
-  if (used_by_qp || memory_.regions_of(pd) > 0) {
-    return fail(ErrorCode::busy, "the protection domain still has queue pairs or memory regions");
+  const bool used_by_ah = std::any_of(
+      ahs_.begin(), ahs_.end(), [pd](const auto& ah) { return ah != nullptr && ah->pd() == pd; });
+  if (used_by_qp || used_by_ah || memory_.regions_of(pd) > 0) {
+    return fail(ErrorCode::busy,
+                "the protection domain still has queue pairs, address handles or memory regions");
   }
   pds_.erase(found);
   return {};
@@ -176,6 +183,46 @@ QueuePair* Engine::find_qp(wire::Qpn number) const {
   return qp != nullptr && qp->number() == number ? qp : nullptr;
 }
 
+Expected<AddressHandle*> Engine::create_ah(ProtectionDomain pd, const AddressVector& av) {
+  if (std::find(pds_.begin(), pds_.end(), pd) == pds_.end()) {
+    return fail(ErrorCode::not_found, "no such protection domain");
+  }
+  if (auto checked = check_address_vector(av); !checked) {
+    return tl::make_unexpected(checked.error());
+  }
+  if (!config_.host->owns(av.source)) {
+    return fail(ErrorCode::invalid_argument, "{} is not an address of this host",
+                av.source.to_string());
+  }
+  if (free_ahs_.empty()) {
+    if (ahs_.size() == config_.max_ah) {
+      return fail(ErrorCode::exhausted, "all {} address handles are in use", config_.max_ah);
+    }
+    free_ahs_.push_back(static_cast<std::uint16_t>(ahs_.size()));
+    ahs_.emplace_back();
+  }
+  const std::uint16_t place = free_ahs_.back();
+  free_ahs_.pop_back();
+  auto& slot = ahs_[place];
+  slot.reset(new AddressHandle(pd, av, ++ahs_made_ << kIndexBits | place));
+  // Look for the next hop now, so that the first request need not wait.
+  static_cast<void>(config_.host->resolve(slot->flow(), now_ns_));
+  return slot.get();
+}
+
+void Engine::destroy_ah(AddressHandle* ah) {
+  assert(ah != nullptr && find_ah(ah->id()) == ah);
+  const auto place = static_cast<std::uint16_t>(ah->id());
+  ahs_[place].reset();
+  free_ahs_.push_back(place);
+}
+
+AddressHandle* Engine::find_ah(std::uint64_t id) const {
+  const std::size_t place = id & ((1u << kIndexBits) - 1);
+  AddressHandle* ah = place < ahs_.size() ? ahs_[place].get() : nullptr;
+  return ah != nullptr && ah->id() == id ? ah : nullptr;
+}
+
 wire::Psn Engine::random_psn() {
   return wire::Psn::make(static_cast<std::uint32_t>(config_.random->next()));
 }
@@ -216,14 +263,12 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     QueuePair& qp = ready_.front();
     ready_.pop_front();
     prefetch_senders();
-    if (!resolve(qp)) {
+    if (qp.is_connected() && !resolve(qp)) {
       continue;
     }
     const auto room = std::min<std::uint16_t>(kBurst, static_cast<std::uint16_t>(count - sent));
     const TransmitResult result = transmit_from(qp, packets + sent, room);
-    for (std::uint16_t i = 0; i < result.count; ++i) {
-      counters_.sent_bytes.add(packets[sent + i]->pkt_len - qp.flow_.header_length);
-    }
+    counters_.sent_bytes.add(result.bytes);
     sent = static_cast<std::uint16_t>(sent + result.count);
     if (result.out_of_mbufs) {
       waiting_.push_back(qp);
@@ -231,7 +276,10 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
       wait_until(now_ns + kNoMbufRetryNs);
       break;
     }
-    if (result.count == room) {
+    if (result.unresolved) {
+      waiting_.push_back(qp);
+      wait_until(now_ns + kUnresolvedRetryNs);
+    } else if (result.count == room) {
       schedule(qp);
     } else if (qp.transport_.responder->has_replies()) {
       next_turn_.push_back(qp);
@@ -285,6 +333,8 @@ TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uin
   const auto add = [&](const TransmitResult& more) {
     result.count = static_cast<std::uint16_t>(result.count + more.count);
     result.out_of_mbufs = more.out_of_mbufs;
+    result.unresolved |= more.unresolved;
+    result.bytes += more.bytes;
   };
   const auto room = [&] { return static_cast<std::uint16_t>(count - result.count); };
   if (qp.transport_.responder->has_responses()) {

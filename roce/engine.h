@@ -11,6 +11,7 @@
 
 #include <rte_mempool.h>
 
+#include "roce/address_handle.h"
 #include "roce/completion_queue.h"
 #include "roce/counters.h"
 #include "roce/event_trace.h"
@@ -35,6 +36,7 @@ struct EngineConfig {
   rte_mempool* packet_pool = nullptr;       ///< not owned; packets to send
   Random* random = nullptr;                 ///< not owned; QPNs and keys
   std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536 / shards
+  std::uint32_t max_ah = 1u << 16;          ///< address handles, 1 to 65,536
   std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
@@ -67,7 +69,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   ~Engine() override;
 
   [[nodiscard]] ProtectionDomain allocate_pd();
-  /// Fails with `busy` while regions or queue pairs of the domain exist.
+  /// Fails with `busy` while regions, queue pairs or address handles of the domain exist.
   [[nodiscard]] Expected<void> deallocate_pd(ProtectionDomain pd);
 
   /// As ibv_reg_mr / ibv_reg_mr_iova: see MemoryTable.
@@ -84,6 +86,11 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   [[nodiscard]] Expected<QueuePair*> create_qp(const QpInit& init);
   void destroy_qp(QueuePair* qp);
   [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;
+
+  /// As ibv_create_ah, for queue pairs of `pd`. The engine owns it; destroy_ah ends it. A request
+  /// that is still to be sent to it then fails with loc_qp_op_err.
+  [[nodiscard]] Expected<AddressHandle*> create_ah(ProtectionDomain pd, const AddressVector& av);
+  void destroy_ah(AddressHandle* ah);
   [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
 
   /// The largest path MTU whose packets fit the interface MTU.
@@ -111,6 +118,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   friend class rc::Responder;
   friend class uc::Requester;
   friend class uc::Responder;
+  friend class ud::Requester;
+  friend class ud::Responder;
 
   explicit Engine(const EngineConfig& config);
 
@@ -130,6 +139,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   [[nodiscard]] std::size_t index_of(std::uint32_t qpn) const {
     return (qpn & 0xffff) >> shard_bits_;
   }
+  /// Null if it is gone.
+  [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const;
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);
   void unschedule(QueuePair& qp);
@@ -145,6 +156,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   stack::TimingWheel timers_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
+  std::vector<std::unique_ptr<AddressHandle>> ahs_;  ///< by the low 16 bits of their ids
+  std::vector<std::uint16_t> free_ahs_;              ///< places in ahs_
+  std::uint64_t ahs_made_ = 0;
   QpList ready_;              ///< have something to send
   QpList next_turn_;          ///< have something to send, but not before the next transmit()
   QpList waiting_;            ///< have something to send, but no mbuf or not the next hop's MAC

@@ -117,21 +117,21 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
     return DropReason::bad_qp_state;
   }
 #if !ROCKHOPPER_MUTATION_ADDRESS_CHECK
-  const AddressVector& av = qp->attributes_.ah_attr;
-  if (datagram.source != av.destination || datagram.destination != av.source) {
+  if (!qp->accepts(datagram)) {
     return DropReason::bad_address;
   }
 #endif
   const RxPacket received{headers,
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
-                           headers.payload_length}};
+                           headers.payload_length},
+                          datagram.l3_offset};
   deliver(*qp, received, now_ns);
   return std::nullopt;
 }
 
 void Engine::deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns) {
   if (packet.headers.opcode->is_request) {
-    if (qp.state() == QpState::rtr && !qp.established_) {
+    if (qp.state() == QpState::rtr && !qp.established_ && qp.is_connected()) {
       qp.established_ = true;
       raise(AsyncEventType::comm_est, qp.number());
     }

@@ -25,6 +25,8 @@ std::string_view to_string(QpType type) {
       return "RC";
     case QpType::uc:
       return "UC";
+    case QpType::ud:
+      return "UD";
   }
   return "invalid";
 }

@@ -53,12 +53,26 @@ constexpr std::array kUcTransitions = {
     Transition{QpState::sqe, QpState::rts, 0, kQpCurState | kQpAccessFlags},
 };
 
+constexpr std::array kUdTransitions = {
+    Transition{QpState::reset, QpState::init, kQpPkeyIndex | kQpPort | kQpQkey, 0},
+    Transition{QpState::init, QpState::init, 0, kQpPkeyIndex | kQpPort | kQpQkey},
+    Transition{QpState::init, QpState::rtr, 0, kQpPkeyIndex | kQpQkey},
+    Transition{QpState::rtr, QpState::rts, kQpSqPsn, kQpCurState | kQpQkey},
+    Transition{QpState::rts, QpState::rts, 0, kQpCurState | kQpQkey},
+    Transition{QpState::rts, QpState::sqd, 0, kQpEnSqdAsyncNotify},
+    Transition{QpState::sqd, QpState::rts, 0, kQpCurState | kQpQkey},
+    Transition{QpState::sqd, QpState::sqd, 0, kQpCurState | kQpPkeyIndex | kQpQkey},
+    Transition{QpState::sqe, QpState::rts, 0, kQpCurState | kQpQkey},
+};
+
 std::span<const Transition> transitions_of(QpType type) {
   switch (type) {
     case QpType::rc:
       return kRcTransitions;
     case QpType::uc:
       return kUcTransitions;
+    case QpType::ud:
+      return kUdTransitions;
   }
   return {};
 }
@@ -102,16 +116,7 @@ Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
     return fail(ErrorCode::invalid_argument, "PSNs and QPNs have 24 bits");
   }
   if (given(kQpAv)) {
-    const AddressVector& av = a.ah_attr;
-    if (av.destination.is_unspecified() || av.destination.is_multicast() ||
-        av.destination.is_ipv4() != av.source.is_ipv4()) {
-      return fail(ErrorCode::invalid_argument,
-                  "an address vector needs two unicast addresses of one family, not {} and {}",
-                  av.source.to_string(), av.destination.to_string());
-    }
-    if (av.flow_label > 0xfffff || av.service_level > 7) {
-      return fail(ErrorCode::invalid_argument, "flow labels have 20 bits, service levels 3");
-    }
+    return check_address_vector(a.ah_attr);
   }
   return {};
 }

@@ -5,22 +5,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "roce/address_vector.h"
 #include "roce/types.h"
 #include "roce/wire/qpn.h"
 #include "stack/error.h"
-#include "stack/ip_address.h"
 
 namespace rockhopper::roce {
-
-/// The address vector of a connection (ibv_ah_attr with its ibv_global_route).
-struct AddressVector {
-  stack::IpAddress source;       ///< local GID; one of the host's addresses
-  stack::IpAddress destination;  ///< remote GID
-  std::uint8_t traffic_class = 0;
-  std::uint8_t hop_limit = 64;
-  std::uint32_t flow_label = 0;    ///< 20 bits; also entropy of the UDP source port when not 0
-  std::uint8_t service_level = 0;  ///< 0 to 7: the 802.1p priority on a tagged port
-};
 
 /// What modify() can set; bit values as in enum ibv_qp_attr_mask.
 enum QpAttributeMask : std::uint32_t {
@@ -52,9 +42,9 @@ struct QpAttributes {
   QpState qp_state = QpState::reset;
   QpState cur_qp_state = QpState::reset;  ///< modify: checked when kQpCurState is given
   PathMtu path_mtu = PathMtu::mtu_1024;
-  std::uint32_t qkey = 0;
-  wire::Psn rq_psn{};  ///< first PSN expected from the peer
-  wire::Psn sq_psn{};  ///< first PSN of our requests
+  std::uint32_t qkey = 0;  ///< UD: what received datagrams must carry
+  wire::Psn rq_psn{};      ///< first PSN expected from the peer
+  wire::Psn sq_psn{};      ///< first PSN of our requests
   wire::Qpn dest_qp_num{};
   std::uint32_t qp_access_flags = 0;
   AddressVector ah_attr;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "roce/address_handle.h"
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
 #include "roce/prefetch.h"
@@ -43,6 +44,8 @@ std::uint32_t requests_of(QpType type) {
              bit(WrOpcode::atomic_cmp_and_swp) | bit(WrOpcode::atomic_fetch_and_add);
     case QpType::uc:
       return unreliable;
+    case QpType::ud:
+      return bit(WrOpcode::send) | bit(WrOpcode::send_with_imm);
   }
   return 0;
 }
@@ -53,20 +56,6 @@ std::uint64_t total_length(std::span<const Sge> list) {
     length += sge.length;
   }
   return length;
-}
-
-/// The UDP source port: entropy for the network's hashing, constant for a connection, in the
-/// range that RNICs use. From the flow label when there is one (IBTA annex A17).
-std::uint16_t source_port(const AddressVector& av, wire::Qpn local, wire::Qpn remote) {
-  constexpr std::uint32_t kFirst = 0xc000;
-  constexpr std::uint32_t kMask = 0x3fff;
-  std::uint32_t label = av.flow_label;
-  if (label == 0) {
-    const std::uint64_t mixed =
-        (std::uint64_t{local.value} << 24 | remote.value) * 0x9e3779b97f4a7c15;
-    label = static_cast<std::uint32_t>(mixed >> 44);
-  }
-  return static_cast<std::uint16_t>(kFirst | ((label ^ label >> 14) & kMask));
 }
 
 }  // namespace
@@ -141,16 +130,10 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
 }
 
 void QueuePair::configure_flow() {
-  const AddressVector& av = attributes_.ah_attr;
   flow_ = stack::Flow{};
-  flow_.config = {.source = av.source,
-                  .destination = av.destination,
-                  .source_port = source_port(av, number_, attributes_.dest_qp_num),
-                  .destination_port = wire::kRoceUdpPort,
-                  .traffic_class = av.traffic_class,
-                  .hop_limit = av.hop_limit,
-                  .flow_label = av.flow_label,
-                  .priority = av.service_level};
+  // Both numbers: equal-cost paths and receive-side scaling spread connections.
+  flow_.config = flow_config(attributes_.ah_attr,
+                             std::uint64_t{number_.value} << 24 | attributes_.dest_qp_num.value);
   // Look for the next hop now, so that the first request need not wait.
   static_cast<void>(engine_.config_.host->resolve(flow_, engine_.now_ns_));
 }
@@ -219,6 +202,10 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
       (send_opcodes_ >> static_cast<unsigned>(wr.opcode) & 1) == 0) {
     return PostResult::invalid_request;
   }
+  if (!is_connected() &&
+      (wr.ah == nullptr || wr.ah->pd() != init_.pd || wr.remote_qpn.value > wire::kMask24)) {
+    return PostResult::invalid_request;
+  }
   if (send_queue_.full()) {
     return PostResult::queue_full;
   }
@@ -268,6 +255,9 @@ PostResult QueuePair::post_send(const SendWr& wr) {
                 .num_sge = static_cast<std::uint16_t>(wr.sg_list.size()),
                 .opcode = wr.opcode,
                 .failure = WcStatus::success};
+  if (!is_connected()) {
+    wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey);
+  }
   const std::uint64_t sequence = send_queue_.tail();
   if ((wr.send_flags & kSendInline) != 0) {
     std::byte* to = send_queue_.extra(sequence).data();
@@ -395,6 +385,10 @@ void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uin
   if (headers.opcode->has_invalidate) {
     completion.wc_flags |= kWcWithInv;
     completion.invalidated_rkey = MemoryKey{headers.ieth.rkey};
+  }
+  if (headers.opcode->has(wire::Header::deth)) {
+    completion.wc_flags |= kWcGrh;
+    completion.src_qp = headers.deth.source;
   }
   recv_queue_.pop();
   engine_.counters_.rdma_recvs.add();

@@ -27,6 +27,10 @@ namespace uc {
 class Requester;
 class Responder;
 }  // namespace uc
+namespace ud {
+class Requester;
+class Responder;
+}  // namespace ud
 
 /// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it.
 struct QpInit {
@@ -43,7 +47,7 @@ struct QpInit {
 };
 
 /// A queue pair: its state machine and its two work queues. What its service does with them is in
-/// its requester and responder, folders rc and uc. Owned by the engine; belongs to its thread.
+/// its requester and responder, folders rc, uc and ud. Owned by the engine; belongs to its thread.
 class QueuePair : public QpListHook {
  public:
   QueuePair(const QueuePair&) = delete;
@@ -76,10 +80,20 @@ class QueuePair : public QpListHook {
   friend class rc::Responder;
   friend class uc::Requester;
   friend class uc::Responder;
+  friend class ud::Requester;
+  friend class ud::Responder;
   friend struct QueuePairTestAccess;
 
   QueuePair(Engine& engine, wire::Qpn number, const QpInit& init);
 
+  /// It has one peer.
+  [[nodiscard]] bool is_connected() const { return service_ != wire::ServiceClass::ud; }
+  /// The addresses of a packet are right: the peer's, or for datagrams anybody's to one of ours.
+  [[nodiscard]] bool accepts(const stack::UdpDatagram& datagram) const {
+    const AddressVector& av = attributes_.ah_attr;
+    return is_connected() ? datagram.source == av.destination && datagram.destination == av.source
+                          : !datagram.destination.is_multicast();
+  }
   [[nodiscard]] PostResult check_send(const SendWr& wr, std::uint64_t length) const;
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   void enter_state(QpState next);
@@ -95,7 +109,7 @@ class QueuePair : public QpListHook {
   /// Moves to ERR because of a transport error: what is still queued is flushed, in order.
   void enter_error();
   /// A local error of the front send request of an unreliable service: it completes with `status`,
-  /// what is behind it is flushed, and the queue pair moves to SQE (IBTA vol. 1, 10.3.1.6).
+  /// what is behind it is flushed, and the queue pair moves to SQE (IBTA vol. 1, 10.3.1).
   void fail_send(WcStatus status);
   void flush_send_queue();
   void flush_recv_queue();

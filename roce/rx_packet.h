@@ -13,6 +13,7 @@ namespace rockhopper::roce {
 struct RxPacket {
   const wire::Headers& headers;
   MbufBytes payload;
+  std::uint32_t l3_offset;  ///< of the IP header from the start of the frame
 
   /// The payload's length fits the packet's place in its message: full but for the last packet,
   /// which is not empty behind others (IBTA vol. 1, 9.7.4.1.6 and 9.8.2.2).

@@ -6,6 +6,8 @@
 #include "roce/rc/responder.h"
 #include "roce/uc/requester.h"
 #include "roce/uc/responder.h"
+#include "roce/ud/requester.h"
+#include "roce/ud/responder.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -26,6 +28,8 @@ Transport make_transport(QpType type, QueuePair& qp) {
       return make<rc::Requester, rc::Responder>(qp);
     case QpType::uc:
       return make<uc::Requester, uc::Responder>(qp);
+    case QpType::ud:
+      return make<ud::Requester, ud::Responder>(qp);
   }
   return {};
 }
@@ -36,6 +40,8 @@ std::optional<wire::ServiceClass> service_of(QpType type) {
       return wire::ServiceClass::rc;
     case QpType::uc:
       return wire::ServiceClass::uc;
+    case QpType::ud:
+      return wire::ServiceClass::ud;
   }
   return std::nullopt;
 }

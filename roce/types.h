@@ -8,7 +8,7 @@
 namespace rockhopper::roce {
 
 /// Services of queue pairs (IBTA vol. 1, 9.1); values as in enum ibv_qp_type.
-enum class QpType : std::uint8_t { rc = 2, uc = 3 };
+enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4 };
 [[nodiscard]] std::string_view to_string(QpType type);
 
 /// Queue pair states (IBTA vol. 1, 10.3.1).

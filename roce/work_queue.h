@@ -12,6 +12,7 @@
 #include "roce/completion_queue.h"
 #include "roce/prefetch.h"
 #include "roce/wire/psn.h"
+#include "roce/wire/qpn.h"
 #include "roce/work_request.h"
 
 namespace rockhopper::roce {
@@ -33,6 +34,18 @@ struct SendWqe {
   WrOpcode opcode;
   WcStatus failure;  ///< a local error met while sending; completes in its turn
 
+  // A datagram has no remote memory: the fields for that say where it goes instead.
+  void set_datagram(std::uint64_t ah_id, wire::Qpn remote_qpn, std::uint32_t remote_qkey) {
+    remote_addr = ah_id;
+    swap = remote_qpn.value;
+    rkey = remote_qkey;
+  }
+  [[nodiscard]] std::uint64_t ah_id() const { return remote_addr; }
+  [[nodiscard]] wire::Qpn remote_qpn() const {
+    return wire::Qpn::make(static_cast<std::uint32_t>(swap));
+  }
+  [[nodiscard]] std::uint32_t remote_qkey() const { return rkey; }
+
   [[nodiscard]] bool is_read() const { return opcode == WrOpcode::rdma_read; }
   [[nodiscard]] bool is_atomic() const {
     return opcode == WrOpcode::atomic_cmp_and_swp || opcode == WrOpcode::atomic_fetch_and_add;
@@ -46,6 +59,8 @@ struct RecvWqe {
   std::uint64_t length;  ///< sum over the list
   std::uint16_t num_sge;
 };
+
+static_assert(sizeof(SendWqe) <= RTE_CACHE_LINE_SIZE);
 
 /// A ring of work queue entries with their scatter/gather lists, all allocated at creation.
 /// Entries are named by a sequence number that never wraps (64 bits). `extra_bytes` of storage

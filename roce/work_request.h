@@ -6,6 +6,7 @@
 #include <span>
 
 #include "roce/types.h"
+#include "roce/wire/qpn.h"
 
 namespace rockhopper::roce {
 
@@ -35,6 +36,11 @@ enum SendFlags : std::uint32_t {
   kSendInline = 1u << 3,
 };
 
+class AddressHandle;
+
+/// Bit of a Q_Key in a request that asks for the queue pair's own (IBTA vol. 1, 10.2).
+inline constexpr std::uint32_t kOwnQkey = 1u << 31;
+
 /// A request to send, as ibv_send_wr. The scatter/gather list is copied by post_send; the memory
 /// it names must stay valid until the request completes (with kSendInline only until post_send
 /// returns, and lkeys are not looked at).
@@ -43,12 +49,16 @@ struct SendWr {
   std::span<const Sge> sg_list;
   WrOpcode opcode = WrOpcode::send;
   std::uint32_t send_flags = 0;
-  std::uint32_t imm_data = 0;     ///< host order
-  MemoryKey invalidate_rkey{};    ///< send_with_inv
-  std::uint64_t remote_addr = 0;  ///< RDMA and atomics; atomics: multiple of 8
-  MemoryKey rkey{};               ///< RDMA and atomics
-  std::uint64_t compare_add = 0;  ///< atomics: compare value, or the value to add
-  std::uint64_t swap = 0;         ///< compare and swap: the new value
+  std::uint32_t imm_data = 0;         ///< host order
+  MemoryKey invalidate_rkey{};        ///< send_with_inv
+  std::uint64_t remote_addr = 0;      ///< RDMA and atomics; atomics: multiple of 8
+  MemoryKey rkey{};                   ///< RDMA and atomics
+  std::uint64_t compare_add = 0;      ///< atomics: compare value, or the value to add
+  std::uint64_t swap = 0;             ///< compare and swap: the new value
+  const AddressHandle* ah = nullptr;  ///< UD; may be destroyed only when the request is complete
+  wire::Qpn remote_qpn{};             ///< UD
+  /// UD: what the receiver must have. With kOwnQkey in it, the sending queue pair's own is sent.
+  std::uint32_t remote_qkey = 0;
 };
 
 /// A receive request, as ibv_recv_wr.

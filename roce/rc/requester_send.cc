@@ -33,7 +33,7 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
       result.out_of_mbufs = true;
       break;
     }
-    packets[result.count++] = packet;
+    result.add(packets, packet, qp_.flow_);
     move_cursor(wqe);
   }
   if (sent_ahead_ > 0 && !ack_timer_.armed() && !rnr_waiting_) {

@@ -49,7 +49,7 @@ TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
       }
       break;
     }
-    packets[result.count++] = packet;
+    result.add(packets, packet, qp_.flow_);
   }
   return result;
 }

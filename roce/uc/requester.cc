@@ -32,7 +32,7 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,
       result.out_of_mbufs = true;
       break;
     }
-    packets[result.count++] = packet;
+    result.add(packets, packet, qp_.flow_);
     advance(1);
   }
   return result;

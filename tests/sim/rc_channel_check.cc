@@ -225,8 +225,9 @@ void RcChannel::check_received(const Receive& receive, const Expected& expected,
   if (completion.opcode != (writes ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv)) {
     fail(fmt::format("receive {} completed as {}", received_, to_string(completion.opcode)));
   }
-  if (completion.wc_flags !=
-      (has_imm ? roce::kWcWithImm : 0u) + (has_inv ? roce::kWcWithInv : 0u)) {
+  const auto flags = (has_imm ? std::uint32_t{roce::kWcWithImm} : 0u) +
+                     (has_inv ? std::uint32_t{roce::kWcWithInv} : 0u);
+  if (completion.wc_flags != flags) {
     fail(fmt::format("receive {} has flags {:#x}", received_, completion.wc_flags));
   }
   if (has_imm && completion.imm_data != expected.imm) {

@@ -60,10 +60,34 @@ const Table& uc_table() {
   return rows;
 }
 
+const Table& ud_table() {
+  using namespace roce;
+  static const Table rows = {
+      {{QpState::reset, QpState::init}, {kQpPkeyIndex | kQpPort | kQpQkey, 0}},
+      {{QpState::init, QpState::init}, {0, kQpPkeyIndex | kQpPort | kQpQkey}},
+      {{QpState::init, QpState::rtr}, {0, kQpPkeyIndex | kQpQkey}},
+      {{QpState::rtr, QpState::rts}, {kQpSqPsn, kQpCurState | kQpQkey}},
+      {{QpState::rts, QpState::rts}, {0, kQpCurState | kQpQkey}},
+      {{QpState::rts, QpState::sqd}, {0, kQpEnSqdAsyncNotify}},
+      {{QpState::sqd, QpState::rts}, {0, kQpCurState | kQpQkey}},
+      {{QpState::sqd, QpState::sqd}, {0, kQpPkeyIndex | kQpQkey}},
+      {{QpState::sqe, QpState::rts}, {0, kQpCurState | kQpQkey}},
+  };
+  return rows;
+}
+
 class QpTransitionTable : public ::testing::TestWithParam<QpType> {
  protected:
   [[nodiscard]] static const Table& table() {
-    return GetParam() == QpType::rc ? rc_table() : uc_table();
+    switch (GetParam()) {
+      case QpType::rc:
+        break;
+      case QpType::uc:
+        return uc_table();
+      case QpType::ud:
+        return ud_table();
+    }
+    return rc_table();
   }
   [[nodiscard]] static ConnectionOptions in_state(QpState state) {
     return {.qp_type = GetParam(), .state = state};
@@ -137,7 +161,8 @@ TEST_P(QpTransitionTable, Clause11_2_5_OnlyListedAttributesAreAccepted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Services, QpTransitionTable, ::testing::Values(QpType::rc, QpType::uc),
+INSTANTIATE_TEST_SUITE_P(Services, QpTransitionTable,
+                         ::testing::Values(QpType::rc, QpType::uc, QpType::ud),
                          [](const auto& row) { return std::string(to_string(row.param)); });
 
 }  // namespace

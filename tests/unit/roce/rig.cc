@@ -52,6 +52,20 @@ void append(Payload& to, const void* from, std::size_t length) {
   to.insert(to.end(), bytes, bytes + length);
 }
 
+/// Bytes of the IP header of a frame that holds a UDP packet; 0 for others.
+std::size_t udp_ip_length(const Payload& frame) {
+  const auto l3 = std::span<const std::uint8_t>(frame).subspan(sizeof(rte_ether_hdr));
+  const int ether_type = frame[12] << 8 | frame[13];
+  if (ether_type == RTE_ETHER_TYPE_IPV4 &&
+      l3[offsetof(rte_ipv4_hdr, next_proto_id)] == IPPROTO_UDP) {
+    return sizeof(rte_ipv4_hdr);
+  }
+  if (ether_type == RTE_ETHER_TYPE_IPV6 && l3[offsetof(rte_ipv6_hdr, proto)] == IPPROTO_UDP) {
+    return sizeof(rte_ipv6_hdr);
+  }
+  return 0;
+}
+
 /// IP and UDP header of a packet with `udp_length` bytes from the UDP header on.
 void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
   const std::uint32_t source = kPeerIpv4 + (damage.source_address ? 7 : 0);
@@ -122,6 +136,9 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
   // What the host announces of itself is of no interest here.
   static_cast<void>(sent());
   qp_ = &make_qp(options);
+  if (options.qp_type == roce::QpType::ud) {
+    ah_ = &make_ah(address_vector(options.peer));
+  }
   bring_up(*qp_, options);
 }
 
@@ -162,10 +179,23 @@ roce::QpAttributes Rig::attributes(const ConnectionOptions& options) const {
   a.timeout = options.timeout;
   a.retry_cnt = options.retry_cnt;
   a.rnr_retry = options.rnr_retry;
-  a.ah_attr.source = stack::IpAddress::from_ipv4(kOwnIpv4);
-  a.ah_attr.destination = options.peer;
+  a.qkey = options.qkey;
+  a.ah_attr = address_vector(options.peer);
   return a;
 }
+
+roce::AddressVector Rig::address_vector(const stack::IpAddress& peer) const {
+  return {.source = peer.is_ipv4() ? stack::IpAddress::from_ipv4(kOwnIpv4) : own_ipv6(),
+          .destination = peer};
+}
+
+roce::AddressHandle& Rig::make_ah(const roce::AddressVector& av) {
+  return *must(engine_->create_ah(pd_, av));
+}
+
+stack::IpAddress Rig::own_ipv6() { return ipv6_of(kOwnIpv4); }
+
+stack::IpAddress Rig::peer_ipv6() { return ipv6_of(kPeerIpv4); }
 
 StepMasks step_masks(roce::QpType type) {
   using namespace roce;
@@ -179,6 +209,10 @@ StepMasks step_masks(roce::QpType type) {
     case QpType::uc:
       return {.init = kQpState | kQpPkeyIndex | kQpPort | kQpAccessFlags,
               .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn,
+              .rts = kQpState | kQpSqPsn};
+    case QpType::ud:
+      return {.init = kQpState | kQpPkeyIndex | kQpPort | kQpQkey,
+              .rtr = kQpState,
               .rts = kQpState | kQpSqPsn};
   }
   return {};
@@ -206,7 +240,7 @@ void Rig::bring_up(roce::QueuePair& qp, const ConnectionOptions& options) {
   if (reached(QpState::sqe)) {
     // A local error leads there, and nothing else.
     const std::array<roce::Sge, 1> list{{{.addr = va(), .length = 1, .lkey = invalid_key()}}};
-    EXPECT_EQ(qp.post_send({.sg_list = list}), roce::PostResult::ok);
+    EXPECT_EQ(qp.post_send({.sg_list = list, .ah = ah_}), roce::PostResult::ok);
     EXPECT_TRUE(sent().empty());
     EXPECT_EQ(send_completions().size(), 1u);
   }
@@ -306,13 +340,15 @@ std::vector<Packet> Rig::sent_in_turn() {
       std::memcpy(frame.data(), whole, frame.size());
     }
     rte_pktmbuf_free(burst[i]);
-    constexpr std::size_t kOffset =
-        sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr);
-    if (frame.size() < kOffset || (frame[12] << 8 | frame[13]) != RTE_ETHER_TYPE_IPV4) {
-      continue;
+    const std::size_t ip_length = udp_ip_length(frame);
+    if (ip_length == 0) {
+      continue;  // of the host
     }
     Packet packet;
-    const std::span<const std::uint8_t> transport(frame.data() + kOffset, frame.size() - kOffset);
+    const auto transport = std::span<const std::uint8_t>(frame).subspan(
+        sizeof(rte_ether_hdr) + ip_length + sizeof(rte_udp_hdr));
+    const auto ip = std::span<const std::uint8_t>(frame).subspan(sizeof(rte_ether_hdr), ip_length);
+    packet.ip.assign(ip.begin(), ip.end());
     const wire::ParseResult parsed =
         wire::parse_headers(transport, transport.size(), packet.headers);
     EXPECT_EQ(parsed, wire::ParseResult::ok) << wire::to_string(parsed);
@@ -342,7 +378,10 @@ void Rig::post_send(std::uint64_t wr_id, roce::WrOpcode opcode, std::uint32_t le
                             .send_flags = flags,
                             .imm_data = 0x01020304,
                             .remote_addr = 0x100000,
-                            .rkey = roce::MemoryKey{0xabcdef01}}),
+                            .rkey = roce::MemoryKey{0xabcdef01},
+                            .ah = ah_,
+                            .remote_qpn = wire::Qpn{kPeerQpn},
+                            .remote_qkey = 0x22222222}),
             roce::PostResult::ok);
 }
 
@@ -378,6 +417,12 @@ Packet packet(wire::Opcode opcode, std::uint32_t psn, Payload payload, bool ack_
 Packet write_packet(wire::Opcode opcode, std::uint32_t psn, wire::Reth reth, Payload payload) {
   Packet result = packet(opcode, psn, std::move(payload));
   result.headers.reth = reth;
+  return result;
+}
+
+Packet datagram(wire::Opcode opcode, Payload payload, std::uint32_t qkey) {
+  Packet result = packet(opcode, 0x777777, std::move(payload), false);
+  result.headers.deth = {.qkey = qkey, .reserved8 = 0, .source = wire::Qpn{Rig::kPeerQpn}};
   return result;
 }
 

@@ -24,6 +24,7 @@ using Payload = std::vector<std::uint8_t>;
 struct Packet {
   wire::Headers headers{};
   Payload payload;
+  Payload ip;  ///< of a packet sent: its IP header
 
   [[nodiscard]] wire::Opcode opcode() const {
     return static_cast<wire::Opcode>(headers.bth.opcode);
@@ -49,6 +50,7 @@ struct ConnectionOptions {
   roce::QpType qp_type = roce::QpType::rc;
   roce::PathMtu path_mtu = roce::PathMtu::mtu_256;
   std::uint32_t access = roce::kAccessAll;
+  std::uint32_t qkey = 0x11111111;
   std::uint32_t sq_psn = 0x001000;
   std::uint32_t rq_psn = 0x020000;
   std::uint8_t max_rd_atomic = 4;
@@ -91,6 +93,13 @@ class Rig {
   /// Takes a queue pair from RESET to `options.state`.
   void bring_up(roce::QueuePair& qp, const ConnectionOptions& options);
   [[nodiscard]] roce::QpAttributes attributes(const ConnectionOptions& options) const;
+
+  // Datagrams: an address handle of the peer, made with UD queue pairs.
+  [[nodiscard]] roce::AddressHandle* ah() { return ah_; }
+  [[nodiscard]] roce::AddressVector address_vector(const stack::IpAddress& peer) const;
+  [[nodiscard]] roce::AddressHandle& make_ah(const roce::AddressVector& av);
+  [[nodiscard]] static stack::IpAddress own_ipv6();
+  [[nodiscard]] static stack::IpAddress peer_ipv6();
 
   // Memory: one buffer, registered with all rights; the test may register more.
   [[nodiscard]] std::uint8_t* memory() { return memory_.data(); }
@@ -139,6 +148,7 @@ class Rig {
   roce::ProtectionDomain pd_;
   roce::MemoryRegion region_;
   roce::QueuePair* qp_ = nullptr;
+  roce::AddressHandle* ah_ = nullptr;
   std::uint64_t now_ns_ = 5'000'000'000;
 };
 
@@ -154,6 +164,9 @@ struct StepMasks {
                             bool ack_request = true);
 [[nodiscard]] Packet write_packet(wire::Opcode opcode, std::uint32_t psn, wire::Reth reth,
                                   Payload payload = {});
+/// A datagram as kPeerQpn sends it, with the Q_Key that queue pairs have by default.
+[[nodiscard]] Packet datagram(wire::Opcode opcode, Payload payload,
+                              std::uint32_t qkey = ConnectionOptions{}.qkey);
 [[nodiscard]] Packet read_request(std::uint32_t psn, wire::Reth reth);
 [[nodiscard]] Packet compare_swap(std::uint32_t psn, std::uint64_t va, std::uint32_t rkey,
                                   std::uint64_t compare, std::uint64_t swap);

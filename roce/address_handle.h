@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include "roce/address_vector.h"
+#include "roce/types.h"
+#include "stack/host.h"
+
+namespace rockhopper::roce {
+
+/// A destination of datagrams, as ibv_ah. Owned by the engine that made it; belongs to its thread.
+class AddressHandle {
+ public:
+  [[nodiscard]] ProtectionDomain pd() const { return pd_; }
+  [[nodiscard]] const AddressVector& address_vector() const { return av_; }
+  /// Never that of another one. What names an address handle for later keeps this, not its address.
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  /// For Host::resolve and packets.
+  [[nodiscard]] stack::Flow& flow() { return flow_; }
+
+ private:
+  friend class Engine;
+  AddressHandle(ProtectionDomain pd, const AddressVector& av, std::uint64_t id)
+      : pd_(pd), av_(av), id_(id) {
+    flow_.config = flow_config(av, id);
+  }
+
+  ProtectionDomain pd_;
+  AddressVector av_;
+  std::uint64_t id_;
+  stack::Flow flow_;
+};
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/address_vector.h"
+
+#include "roce/wire/packet.h"
+
+namespace rockhopper::roce {
+namespace {
+
+/// Entropy for the network's hashing, in the range that RNICs use. From the flow label when there
+/// is one (IBTA annex A17).
+std::uint16_t source_port(std::uint32_t flow_label, std::uint64_t entropy) {
+  constexpr std::uint32_t kFirst = 0xc000;
+  constexpr std::uint32_t kMask = 0x3fff;
+  std::uint32_t label = flow_label;
+  if (label == 0) {
+    label = static_cast<std::uint32_t>(entropy * 0x9e3779b97f4a7c15 >> 44);
+  }
+  return static_cast<std::uint16_t>(kFirst | ((label ^ label >> 14) & kMask));
+}
+
+}  // namespace
+
+Expected<void> check_address_vector(const AddressVector& av) {
+  if (av.destination.is_unspecified() || av.destination.is_multicast() ||
+      av.destination.is_ipv4() != av.source.is_ipv4()) {
+    return fail(ErrorCode::invalid_argument,
+                "an address vector needs two unicast addresses of one family, not {} and {}",
+                av.source.to_string(), av.destination.to_string());
+  }
+  if (av.flow_label > 0xfffff || av.service_level > 7) {
+    return fail(ErrorCode::invalid_argument, "flow labels have 20 bits, service levels 3");
+  }
+  return {};
+}
+
+stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy) {
+  return {.source = av.source,
+          .destination = av.destination,
+          .source_port = source_port(av.flow_label, entropy),
+          .destination_port = wire::kRoceUdpPort,
+          .traffic_class = av.traffic_class,
+          .hop_limit = av.hop_limit,
+          .flow_label = av.flow_label,
+          .priority = av.service_level};
+}
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include "stack/error.h"
+#include "stack/host.h"
+#include "stack/ip_address.h"
+
+namespace rockhopper::roce {
+
+/// Where packets go and how: of a connection, or of an address handle (ibv_ah_attr with its
+/// ibv_global_route).
+struct AddressVector {
+  stack::IpAddress source;       ///< local GID; one of the host's addresses
+  stack::IpAddress destination;  ///< remote GID
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 64;
+  std::uint32_t flow_label = 0;    ///< 20 bits; also entropy of the UDP source port when not 0
+  std::uint8_t service_level = 0;  ///< 0 to 7: the 802.1p priority on a tagged port
+};
+
+/// Two unicast addresses of one family, and every field in its range.
+[[nodiscard]] Expected<void> check_address_vector(const AddressVector& av);
+
+/// The lower headers of all packets that go there. Their UDP source port comes from `entropy`,
+/// which is to be constant for what must stay in order, unless a flow label gives it.
+[[nodiscard]] stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy);
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/ud/responder.h"
+
+#include <array>
+#include <cstring>
+
+#include <rte_ip.h>
+
+#include "roce/engine.h"
+
+namespace rockhopper::roce::ud {
+namespace {
+
+using Grh = std::array<std::byte, kGrhBytes>;
+
+Grh make_grh(const RxPacket& packet) {
+  static_assert(sizeof(rte_ipv6_hdr) == kGrhBytes);
+  Grh grh{};
+  std::byte first{};
+  copy_from_mbuf({packet.payload.packet, packet.l3_offset, 1}, &first);
+  const std::uint32_t length =
+      first >> 4 == std::byte{6} ? sizeof(rte_ipv6_hdr) : sizeof(rte_ipv4_hdr);
+  copy_from_mbuf({packet.payload.packet, packet.l3_offset, length},
+                 grh.data() + (grh.size() - length));
+  return grh;
+}
+
+}  // namespace
+
+void Responder::on_request(const RxPacket& packet) {
+  Engine& engine = qp_.engine_;
+  if (const auto reason = check(packet)) {
+    engine.count_drop(*reason, packet.payload.packet);
+    return;
+  }
+  if (deliver(packet) != MemoryStatus::ok) {
+    engine.count_drop(DropReason::bad_receive, packet.payload.packet);
+    qp_.fail_receive(WcStatus::loc_prot_err);
+    qp_.enter_error();
+    return;
+  }
+  qp_.finish_receive(packet, WcOpcode::recv, kGrhBytes + packet.payload.length);
+}
+
+std::optional<DropReason> Responder::check(const RxPacket& packet) const {
+#if !ROCKHOPPER_MUTATION_QKEY_CHECK
+  if (packet.headers.deth.qkey != qp_.attributes_.qkey) {
+    return DropReason::bad_qkey;
+  }
+#endif
+  if (!packet.length_fits(qp_.engine_.max_path_mtu())) {
+    return DropReason::bad_length;
+  }
+  if (qp_.recv_queue_.empty()) {
+    return DropReason::no_receive;
+  }
+  // The receive request waits for a datagram that fits.
+  if (kGrhBytes + packet.payload.length > qp_.recv_queue_.front().length) {
+    return DropReason::short_receive;
+  }
+  return std::nullopt;
+}
+
+MemoryStatus Responder::deliver(const RxPacket& packet) {
+  RecvQueue& queue = qp_.recv_queue_;
+  const auto list = queue.sges(queue.head()).first(queue.front().num_sge);
+  const Grh grh = make_grh(packet);
+  const std::byte* from = grh.data();
+  const MemoryStatus status =
+      for_each_piece(qp_.engine_.memory_, qp_.init_.pd, list, 0, kGrhBytes, kAccessLocalWrite,
+                     [&from](std::byte* data, std::uint32_t length) {
+                       std::memcpy(data, from, length);
+                       from += length;
+                       return true;
+                     });
+  if (status != MemoryStatus::ok) {
+    return status;
+  }
+  return scatter(qp_.engine_.memory_, qp_.init_.pd, list, kGrhBytes, packet.payload);
+}
+
+}  // namespace rockhopper::roce::ud

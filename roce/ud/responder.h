@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "roce/counters.h"
+#include "roce/queue_pair.h"
+#include "roce/responder.h"
+
+namespace rockhopper::roce::ud {
+
+/// Bytes before the payload of a received datagram: the IPv6 header as a GRH; of IPv4, 20 zeros and
+/// the IPv4 header (IBTA annex A17, and verbs).
+inline constexpr std::uint32_t kGrhBytes = 40;
+
+/// The responder of unreliable datagrams (IBTA vol. 1, 9.8.3.2): each packet is a message, of
+/// anybody who knows the Q_Key. What does not fit is dropped in silence.
+class Responder final : public roce::Responder {
+ public:
+  explicit Responder(QueuePair& qp) : qp_(qp) {}
+
+  void reset(wire::Psn /*first_psn*/) override {}
+  void on_request(const RxPacket& packet) override;
+  [[nodiscard]] wire::Psn expected_psn() const override { return {}; }
+
+ private:
+  /// Why the packet is not for the front receive request, if so.
+  [[nodiscard]] std::optional<DropReason> check(const RxPacket& packet) const;
+  [[nodiscard]] MemoryStatus deliver(const RxPacket& packet);
+
+  QueuePair& qp_;
+};
+
+}  // namespace rockhopper::roce::ud

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 //
-// A connected engine. The input is a list of actions: packets with right lower headers and ICRC but
-// any transport headers, requests, time, state changes. Memory that is not registered with the
-// right must stay as it is, every request completes at most once, every mbuf comes back.
+// An engine with a queue pair of any service. The input is a list of actions: packets with right
+// lower headers and ICRC but any transport headers, requests, time, state changes. Memory that is
+// not registered with the right must stay as it is, every request completes at most once, every
+// mbuf comes back.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -32,6 +33,8 @@ constexpr std::uint32_t kPeerQpn = 0x000123;
 constexpr rte_ether_addr kOwnMac{{2, 0, 0, 0, 0, 1}};
 constexpr rte_ether_addr kPeerMac{{2, 0, 0, 0, 0, 2}};
 constexpr std::uint32_t kMtu = 256;
+constexpr std::uint32_t kLinkMtu = 1024;  ///< what a datagram may have on a link of 1500
+constexpr std::uint32_t kQkey = 0x11111111;
 constexpr std::size_t kMaxActions = 400;
 constexpr std::uint32_t kQueueDepth = 8;
 
@@ -137,11 +140,16 @@ class EngineRun {
   void run();
 
  private:
+  [[nodiscard]] static roce::AddressVector address_vector() {
+    return {.source = stack::IpAddress::from_ipv4(kOwnIpv4),
+            .destination = stack::IpAddress::from_ipv4(kPeerIpv4)};
+  }
   void bring_up();
   void act(std::uint8_t action);
   void receive_transport(std::span<const std::uint8_t> transport);
   void receive_raw();
   void receive_built();
+  [[nodiscard]] std::uint8_t choose_opcode();
   void fill_headers(wire::Headers& headers);
   [[nodiscard]] std::uint64_t choose_address();
   [[nodiscard]] std::uint32_t choose_key();
@@ -164,7 +172,9 @@ class EngineRun {
   std::unique_ptr<roce::Engine> engine_;
   roce::ProtectionDomain pd_;
   std::array<roce::MemoryRegion, 3> regions_;
+  roce::QpType type_ = roce::QpType::rc;
   roce::QueuePair* qp_ = nullptr;
+  roce::AddressHandle* ah_ = nullptr;  ///< UD
   std::uint64_t sends_posted_ = 0;
   std::uint64_t receives_posted_ = 0;
 };
@@ -191,7 +201,11 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
   };
   regions_ = {add(kShared, roce::kAccessAll | roce::kAccessRemoteInvalidate),
               add(kReadable, roce::kAccessRemoteRead), add(kLocal, roce::kAccessLocalWrite)};
-  qp_ = must(engine_->create_qp({.pd = pd_,
+  constexpr std::array kTypes = {roce::QpType::rc, roce::QpType::uc, roce::QpType::ud,
+                                 roce::QpType::rc};
+  type_ = kTypes[settings >> 6];
+  qp_ = must(engine_->create_qp({.qp_type = type_,
+                                 .pd = pd_,
                                  .send_cq = send_cq_.get(),
                                  .recv_cq = recv_cq_.get(),
                                  .max_send_wr = kQueueDepth,
@@ -201,6 +215,9 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
                                  .max_inline_data = 64,
                                  .sq_sig_all = (settings & 32) != 0}));
   bring_up();
+  if (type_ == roce::QpType::ud) {
+    ah_ = must(engine_->create_ah(pd_, address_vector()));
+  }
 }
 
 EngineRun::~EngineRun() {
@@ -224,16 +241,21 @@ void EngineRun::bring_up() {
   a.retry_cnt = 3;
   a.rnr_retry = 3;
   a.min_rnr_timer = 1;
-  a.ah_attr.source = stack::IpAddress::from_ipv4(kOwnIpv4);
-  a.ah_attr.destination = stack::IpAddress::from_ipv4(kPeerIpv4);
+  a.qkey = kQkey;
+  a.ah_attr = address_vector();
+  using namespace roce;
+  const bool rc = type_ == QpType::rc;
+  const bool ud = type_ == QpType::ud;
   a.qp_state = QpState::init;
-  must(qp_->modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
+  must(qp_->modify(a, kQpState | kQpPkeyIndex | kQpPort | (ud ? kQpQkey : kQpAccessFlags)));
   a.qp_state = QpState::rtr;
-  must(qp_->modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
-                          roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
+  must(qp_->modify(a, kQpState |
+                          (ud ? 0u : kQpAv | kQpPathMtu | kQpDestQpn | std::uint32_t{kQpRqPsn}) |
+                          (rc ? kQpMaxDestRdAtomic | std::uint32_t{kQpMinRnrTimer} : 0u)));
   a.qp_state = QpState::rts;
-  must(qp_->modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
-                          roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+  must(qp_->modify(
+      a, kQpState | kQpSqPsn |
+             (rc ? kQpTimeout | kQpRetryCnt | kQpRnrRetry | std::uint32_t{kQpMaxQpRdAtomic} : 0u)));
 }
 
 void EngineRun::run() {
@@ -308,9 +330,23 @@ void EngineRun::receive_raw() {
   receive_transport(transport);
 }
 
+/// One that the queue pair's service has, or nearly.
+std::uint8_t EngineRun::choose_opcode() {
+  const std::uint8_t choice = input_.u8();
+  switch (type_) {
+    case roce::QpType::rc:
+      break;
+    case roce::QpType::uc:
+      return static_cast<std::uint8_t>(0x20 | choice % 0x0c);
+    case roce::QpType::ud:
+      return static_cast<std::uint8_t>(0x64 | choice % 2);
+  }
+  return choice % 0x18;
+}
+
 void EngineRun::receive_built() {
   wire::Headers headers{};
-  headers.bth.opcode = static_cast<std::uint8_t>(input_.u8() % 0x18);
+  headers.bth.opcode = choose_opcode();
   const wire::OpcodeInfo& info = wire::info(headers.bth.opcode);
   const auto delta = static_cast<std::int8_t>(input_.u8());
   const wire::Psn base = info.is_request ? qp_->query().rq_psn : qp_->query().sq_psn - 1;
@@ -357,6 +393,9 @@ void EngineRun::fill_headers(wire::Headers& headers) {
   headers.atomic_ack_eth.original = flags;
   headers.ieth.rkey = headers.reth.rkey;
   headers.imm_dt.data = flags;
+  headers.deth = {.qkey = kQkey ^ ((flags & 0x70) == 0x70 ? 1u : 0u),
+                  .reserved8 = 0,
+                  .source = wire::Qpn{kPeerQpn}};
 }
 
 std::uint64_t EngineRun::choose_address() {
@@ -398,7 +437,10 @@ void EngineRun::post_send() {
                   .remote_addr = std::uint64_t{input_.u8()} * 4,
                   .rkey = roce::MemoryKey{5},
                   .compare_add = 3,
-                  .swap = 4};
+                  .swap = 4,
+                  .ah = ah_,
+                  .remote_qpn = wire::Qpn{kPeerQpn},
+                  .remote_qkey = kQkey};
   if (count > 0 && (flags & 0xe0) == 0xe0) {
     // Inline data is read from wherever the application says: it must exist.
     wr.send_flags |= roce::kSendInline;
@@ -444,7 +486,7 @@ void EngineRun::transmit() {
       wire::Headers headers;
       const auto transport = std::span(frame).subspan(kHead);
       check(wire::parse_headers(transport, transport.size(), headers) == wire::ParseResult::ok);
-      check(headers.payload_length <= kMtu);
+      check(headers.payload_length <= (ah_ == nullptr ? kMtu : kLinkMtu));
       check(headers.bth.destination.value == kPeerQpn);
     }
     if (count == 0) {
@@ -513,7 +555,8 @@ void run(std::span<const std::uint8_t> input) { EngineRun(input).run(); }
 Bytes make_input(const test::RocePacket& packet) {
   auto transport = packet.transport();
   transport = transport.first(transport.size() - std::min(transport.size(), wire::Icrc::kSize));
-  Bytes input{0};
+  const std::uint8_t service = packet.transport()[0] >> 5;
+  Bytes input{static_cast<std::uint8_t>(service == 1 ? 1 << 6 : service == 3 ? 2 << 6 : 0)};
   const auto add_packet = [&] {
     input.insert(input.end(), {0, 3, static_cast<std::uint8_t>(transport.size() >> 8),
                                static_cast<std::uint8_t>(transport.size())});

@@ -33,7 +33,7 @@ Expected<Destination> receive_destination(TcpConnection& connection, std::uint32
   if (!destination) {
     return fail(ErrorCode::io,
                 "the peer sent something else than the address of a queue pair; "
-                "is it ibv_rc_pingpong or rh-pingpong?");
+                "is it ibv_rc_pingpong or another of its kind, or rh-pingpong?");
   }
   return *destination;
 }

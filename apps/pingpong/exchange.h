@@ -18,7 +18,7 @@
 
 namespace rockhopper::apps::pingpong {
 
-/// What one end of ibv_rc_pingpong tells the other over TCP.
+/// What one end of ibv_rc_pingpong, or of its sisters for UC and UD, tells the other over TCP.
 struct Destination {
   std::uint16_t lid = 0;  ///< 0 with RoCE
   wire::Qpn qpn;

@@ -19,8 +19,8 @@ using namespace rockhopper::apps::pingpong;
 
 const ProgramText kText{
     "rh-pingpong",
-    "Ping-pong over an RC queue pair, with the options and the out-of-band exchange of "
-    "ibv_rc_pingpong: either end may be that tool.",
+    "Ping-pong over a queue pair, with the options and the out-of-band exchange of "
+    "ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong: either end may be that tool.",
     "  rh-pingpong -c               on one terminal, and\n"
     "  rh-pingpong -c localhost     on another: over a memif link\n\n"
     "  rh-pingpong -c --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24\n"
@@ -41,6 +41,7 @@ void report(const Options& options, const Result& result) {
   const double us = result.seconds * 1e6 / static_cast<double>(options.iterations);
   if (options.json) {
     const nlohmann::json object{{"program", "rh-pingpong"},
+                                {"transport", to_string(options.transport)},
                                 {"role", options.role() == Role::server ? "server" : "client"},
                                 {"size", options.size},
                                 {"path_mtu", options.path_mtu},
@@ -73,6 +74,10 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
   if (options.path_mtu + kPathMtuOverhead > config.mtu) {
     return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more",
                 options.path_mtu, options.path_mtu + kPathMtuOverhead);
+  }
+  if (options.transport == roce::QpType::ud && options.size > options.path_mtu) {
+    return fail(ErrorCode::invalid_argument,
+                "a datagram is one packet: --size {} needs --mtu of as much or more", options.size);
   }
   return {};
 }

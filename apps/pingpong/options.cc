@@ -2,6 +2,9 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/pingpong/options.h"
 
+#include <map>
+#include <string>
+
 #include "apps/common/cli.h"
 #include "roce/qp_attributes.h"
 
@@ -16,7 +19,16 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
   app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");
-  app.add_option("-s,--size", options.size, "bytes of a message")->check(CLI::Range(1, kSizeMax));
+  static const std::map<std::string, roce::QpType> kTransports = {
+      {"rc", roce::QpType::rc}, {"uc", roce::QpType::uc}, {"ud", roce::QpType::ud}};
+  app.add_option_function<std::string>(
+         "--transport",
+         [&options](const std::string& name) { options.transport = kTransports.at(name); },
+         "service of the queue pair, and so which stock tool can be the peer")
+      ->check(CLI::IsMember(&kTransports))
+      ->type_name("rc|uc|ud");
+  const auto* size = app.add_option("-s,--size", options.size, "bytes of a message")
+                         ->check(CLI::Range(1, kSizeMax));
   app.add_option("-m,--mtu", options.path_mtu, "path MTU")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
       ->type_name("BYTES");
@@ -45,6 +57,11 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.1, 86400.0))
       ->type_name("SECONDS");
   app.add_flag("--json", options.json, "print one JSON object instead of text");
+  app.parse_complete_callback([&options, size] {
+    if (options.transport == roce::QpType::ud && size->count() == 0) {
+      options.size = options.path_mtu;
+    }
+  });
   add_endpoint_options(app, options.endpoint, "-d,--ib-dev,--device");
 }
 

@@ -12,8 +12,9 @@
 
 namespace rockhopper::apps::pingpong {
 
-/// The options of ibv_rc_pingpong, and ours.
+/// The options of ibv_rc_pingpong and its sisters for UC and UD, and ours.
 struct Options {
+  roce::QpType transport = roce::QpType::rc;
   std::string host;  ///< empty: server
   std::uint16_t port = 18515;
   std::uint32_t size = 4096;

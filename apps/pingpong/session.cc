@@ -28,12 +28,31 @@ constexpr std::uint64_t kQuietNs = 500 * kNsPerMs;
 constexpr std::uint64_t kLingerNs = 5 * kNsPerSecond;
 constexpr std::uint32_t kTurnsPerCheck = 1024;
 
-constexpr std::uint32_t kRtrAttributes = roce::kQpState | roce::kQpAv | roce::kQpPathMtu |
-                                         roce::kQpDestQpn | roce::kQpRqPsn |
-                                         roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer;
-constexpr std::uint32_t kRtsAttributes = roce::kQpState | roce::kQpTimeout | roce::kQpRetryCnt |
-                                         roce::kQpRnrRetry | roce::kQpSqPsn |
-                                         roce::kQpMaxQpRdAtomic;
+/// That of the stock tool.
+constexpr std::uint32_t kQkey = 0x11111111;
+
+/// What modify() needs for each step up (ibv_modify_qp).
+struct Steps {
+  std::uint32_t init, rtr, rts;
+};
+
+Steps steps_of(roce::QpType transport) {
+  using namespace roce;
+  constexpr std::uint32_t kInit = kQpState | kQpPkeyIndex | kQpPort;
+  constexpr std::uint32_t kConnectedRtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn;
+  constexpr std::uint32_t kRts = kQpState | kQpSqPsn;
+  switch (transport) {
+    case QpType::rc:
+      break;
+    case QpType::uc:
+      return {.init = kInit | kQpAccessFlags, .rtr = kConnectedRtr, .rts = kRts};
+    case QpType::ud:
+      return {.init = kInit | kQpQkey, .rtr = kQpState, .rts = kRts};
+  }
+  return {.init = kInit | kQpAccessFlags,
+          .rtr = kConnectedRtr | kQpMaxDestRdAtomic | kQpMinRnrTimer,
+          .rts = kRts | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic};
+}
 
 }  // namespace
 
@@ -42,6 +61,7 @@ Session::Session(Endpoint& endpoint, const Options& options)
 
 Session::~Session() {
   if (qp_ != nullptr) endpoint_.engine().destroy_qp(qp_);
+  if (ah_ != nullptr) endpoint_.engine().destroy_ah(ah_);
   for (const roce::MemoryRegion& region : {send_region_, receive_region_}) {
     if (region.base != nullptr) (void)endpoint_.engine().deregister_memory(region.key);
   }
@@ -68,7 +88,8 @@ Expected<Result> Session::run() {
 Expected<void> Session::create_objects() {
   roce::Engine& engine = endpoint_.engine();
   auto send_memory = PageMemory::allocate(options_.size);
-  auto receive_memory = PageMemory::allocate(options_.size);
+  const std::uint32_t receive_bytes = options_.size + grh_bytes();
+  auto receive_memory = PageMemory::allocate(receive_bytes);
   if (!send_memory) return tl::make_unexpected(send_memory.error());
   if (!receive_memory) return tl::make_unexpected(receive_memory.error());
   send_memory_ = std::move(*send_memory);
@@ -80,14 +101,19 @@ Expected<void> Session::create_objects() {
   if (!send_region) return tl::make_unexpected(send_region.error());
   send_region_ = *send_region;
   auto receive_region =
-      engine.register_memory(pd_, receive_memory_.data(), options_.size, roce::kAccessLocalWrite);
+      engine.register_memory(pd_, receive_memory_.data(), receive_bytes, roce::kAccessLocalWrite);
   if (!receive_region) return tl::make_unexpected(receive_region.error());
   receive_region_ = *receive_region;
+  return create_queue_pair();
+}
 
+Expected<void> Session::create_queue_pair() {
+  roce::Engine& engine = endpoint_.engine();
   auto cq = roce::CompletionQueue::create(options_.rx_depth + 1);
   if (!cq) return tl::make_unexpected(cq.error());
   cq_ = std::move(*cq);
   roce::QpInit init;
+  init.qp_type = options_.transport;
   init.pd = pd_;
   init.send_cq = cq_.get();
   init.recv_cq = cq_.get();
@@ -98,9 +124,8 @@ Expected<void> Session::create_objects() {
   qp_ = *qp;
   roce::QpAttributes attributes;
   attributes.qp_state = roce::QpState::init;
-  auto moved = qp_->modify(
-      attributes, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags);
-  if (!moved) return moved;
+  attributes.qkey = kQkey;
+  if (auto moved = qp_->modify(attributes, steps_of(options_.transport).init); !moved) return moved;
   result_.local.qpn = qp_->number();
   result_.local.psn = engine.random_psn();
   return post_receives();
@@ -164,19 +189,24 @@ Expected<void> Session::connect_queue_pair() {
   attributes.ah_attr.source = result_.local.gid;
   attributes.ah_attr.destination = result_.remote.gid;
   attributes.ah_attr.service_level = static_cast<std::uint8_t>(options_.service_level);
-  if (auto moved = qp_->modify(attributes, kRtrAttributes); !moved) return moved;
+  const Steps steps = steps_of(options_.transport);
+  if (auto moved = qp_->modify(attributes, steps.rtr); !moved) return moved;
   attributes.qp_state = roce::QpState::rts;
   attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   attributes.retry_cnt = 7;
   attributes.rnr_retry = 7;
   attributes.sq_psn = result_.local.psn;
   attributes.max_rd_atomic = 1;
-  return qp_->modify(attributes, kRtsAttributes);
+  if (auto moved = qp_->modify(attributes, steps.rts); !moved || !is_ud()) return moved;
+  auto ah = endpoint_.engine().create_ah(pd_, attributes.ah_attr);
+  if (!ah) return tl::make_unexpected(ah.error());
+  ah_ = *ah;
+  return {};
 }
 
 Expected<void> Session::post_receives() {
-  const roce::Sge sge{reinterpret_cast<std::uint64_t>(receive_memory_.data()), options_.size,
-                      receive_region_.key};
+  const roce::Sge sge{reinterpret_cast<std::uint64_t>(receive_memory_.data()),
+                      options_.size + grh_bytes(), receive_region_.key};
   const roce::RecvWr request{kReceiveId, {&sge, 1}};
   for (; receives_posted_ < options_.rx_depth; ++receives_posted_) {
     const roce::PostResult result = qp_->post_recv(request);
@@ -189,14 +219,17 @@ Expected<void> Session::post_receives() {
 }
 
 Expected<void> Session::send_message() {
-  PageMemory& memory = is_client() ? send_memory_ : receive_memory_;
+  const std::span<std::byte> message = is_client() ? send_memory_.bytes() : received_bytes();
   const roce::MemoryRegion& region = is_client() ? send_region_ : receive_region_;
-  if (is_client() && options_.check) content_->fill(memory.bytes(), sent_);
-  const roce::Sge sge{reinterpret_cast<std::uint64_t>(memory.data()), options_.size, region.key};
+  if (is_client() && options_.check) content_->fill(message, sent_);
+  const roce::Sge sge{reinterpret_cast<std::uint64_t>(message.data()), options_.size, region.key};
   roce::SendWr request;
   request.wr_id = kSendId;
   request.sg_list = {&sge, 1};
   request.send_flags = roce::kSendSignaled;
+  request.ah = ah_;
+  request.remote_qpn = result_.remote.qpn;
+  request.remote_qkey = kQkey;
   const roce::PostResult result = qp_->post_send(request);
   if (result != roce::PostResult::ok) {
     return fail(ErrorCode::invalid_state, "posting a send failed: {}", roce::to_string(result));
@@ -248,12 +281,12 @@ Expected<void> Session::handle(const roce::Completion& completion) {
 }
 
 Expected<void> Session::take_message(const roce::Completion& completion) {
-  if (completion.byte_len != options_.size) {
+  if (completion.byte_len != options_.size + grh_bytes()) {
     return fail(ErrorCode::io, "message {} has {} bytes, not {}; give both ends the same --size",
-                received_, completion.byte_len, options_.size);
+                received_, completion.byte_len, options_.size + grh_bytes());
   }
   if (options_.check) {
-    const auto wrong = content_->check(receive_memory_.bytes(), received_);
+    const auto wrong = content_->check(received_bytes(), received_);
     if (wrong) return fail(ErrorCode::io, "invalid data: {}", *wrong);
     ++result_.messages_checked;
   }

@@ -25,8 +25,8 @@ struct Result {
   std::uint64_t messages_checked = 0;
 };
 
-/// One run over one queue pair, as ibv_rc_pingpong does it: the client sends, the server sends
-/// back, one message under way at a time.
+/// One run over one queue pair, as ibv_rc_pingpong and its sisters do it: the client sends, the
+/// server sends back, one message under way at a time.
 class Session final : private roce::CompletionHandler {
  public:
   Session(Endpoint& endpoint, const Options& options);
@@ -36,6 +36,7 @@ class Session final : private roce::CompletionHandler {
 
  private:
   [[nodiscard]] Expected<void> create_objects();
+  [[nodiscard]] Expected<void> create_queue_pair();
   [[nodiscard]] Expected<void> connect_as_client();
   [[nodiscard]] Expected<void> connect_as_server();
   [[nodiscard]] Expected<stack::IpAddress> choose_gid(const Destination* remote) const;
@@ -52,10 +53,18 @@ class Session final : private roce::CompletionHandler {
   void await_event();
   void on_completion_event(roce::CompletionQueue& cq) override;
 
+  /// Received messages, behind what the service puts before them.
+  [[nodiscard]] std::span<std::byte> received_bytes() {
+    return receive_memory_.bytes().subspan(grh_bytes());
+  }
+  [[nodiscard]] bool is_ud() const { return options_.transport == roce::QpType::ud; }
+  [[nodiscard]] std::uint32_t grh_bytes() const { return is_ud() ? kGrhBytes : 0; }
   [[nodiscard]] bool is_client() const { return options_.role() == Role::client; }
   [[nodiscard]] bool finished() const {
     return sent_ == options_.iterations && received_ == options_.iterations;
   }
+
+  static constexpr std::uint32_t kGrhBytes = 40;
 
   Endpoint& endpoint_;
   const Options& options_;
@@ -66,6 +75,7 @@ class Session final : private roce::CompletionHandler {
   roce::MemoryRegion receive_region_{};
   std::unique_ptr<roce::CompletionQueue> cq_;
   roce::QueuePair* qp_ = nullptr;
+  roce::AddressHandle* ah_ = nullptr;  ///< of the peer, with UD
   std::optional<TcpConnection> connection_;
   std::optional<Content> content_;
   Result result_;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Rockhopper and Linux's Soft-RoCE: stock ibv_rc_pingpong, and the peer program's script of all RC
+"""Rockhopper and Linux's Soft-RoCE: stock ibv_rc_pingpong and its sisters for UC and UD, and the peer program's script of all RC
 operations, in both roles, over a clean and over a bad path. Every packet that we sent is judged by
 the independent checker and by tshark.
 
@@ -37,17 +37,25 @@ class Pingpong(unittest.TestCase):
     """ibv_rc_pingpong -c in the guest against rh-pingpong."""
 
     maxDiff = None
+    transport = 'rc'
+    path_mtus = (1024, 4096)
+    sizes = ((1, 100), (4096, 100), (1 << 20, 10))
 
     def run_matrix(self, pingpong):
         for family, address in lab.GUEST_ADDRESSES.items():
             index = _lab.guest.gid_index('rxe0', address)
-            for mtu in (1024, 4096):
-                for size, count in ((1, 100), (4096, 100), (1 << 20, 10)):
+            for mtu in self.path_mtus:
+                for size, count in self.sizes:
                     with self.subTest(ip=family, path_mtu=mtu, size=size):
-                        options = f'-c -m {mtu} -s {size} -n {count}'
-                        pingpong(family, f'ibv_rc_pingpong -d rxe0 -g {index} {options}',
-                                 options.split())
+                        stock, ours = self.options(mtu, size, count)
+                        pingpong(family, f'ibv_{self.transport}_pingpong -d rxe0 -g {index} {stock}',
+                                 ['--transport', self.transport, *ours.split()])
                         self.assertEqual(_lab.judge(), '')
+
+    def options(self, mtu, size, count):
+        """Of the stock tool and of ours."""
+        common = f'-c -m {mtu} -s {size} -n {count}'
+        return common, common
 
     def test_we_are_the_server(self):
         def pingpong(family, stock, options):
@@ -74,6 +82,28 @@ class Pingpong(unittest.TestCase):
                 self.assertEqual(server.finish(), 0, server.said())
 
         self.run_matrix(pingpong)
+
+
+class UnreliablePingpong(Pingpong):
+    """ibv_uc_pingpong, which does not check what it receives; we do."""
+
+    transport = 'uc'
+
+    def options(self, mtu, size, count):
+        common = f'-m {mtu} -s {size} -n {count}'
+        return common, f'-c {common}'
+
+
+class DatagramPingpong(Pingpong):
+    """ibv_ud_pingpong, which has no path MTU: a datagram may be as long as the link allows."""
+
+    transport = 'ud'
+    path_mtus = (4096,)
+    sizes = ((1, 100), (1000, 100), (4096, 100))
+
+    def options(self, mtu, size, count):
+        common = f'-s {size} -n {count}'
+        return common, f'-c -m {mtu} {common}'
 
 
 class Script(unittest.TestCase):

@@ -40,6 +40,30 @@ class PingPong(support.ProgramTest):
             with self.subTest(mtu=mtu):
                 self.check(10000, 100, '-m', mtu)
 
+    def test_unreliable_connection(self):
+        for family in (4, 6):
+            for size, iterations in ((1, 300), (4096, 300), (1048576, 20)):
+                with self.subTest(size=size, family=family):
+                    _, client = self.check(size, iterations, '--transport', 'uc', family=family)
+                    self.assertEqual(client['transport'], 'UC')
+
+    def test_datagrams(self):
+        for family in (4, 6):
+            for size in (1, 1000, 4096):
+                with self.subTest(size=size, family=family):
+                    _, client = self.check(size, 300, '--transport', 'ud', '-m', 4096,
+                                           family=family)
+                    self.assertEqual(client['transport'], 'UD')
+
+    def test_a_lost_datagram_ends_the_run(self):
+        server, client = self.start_pair('rh-pingpong', '--transport', 'ud', '--timeout', 1,
+                                         client=('--faults', 'tx.drop_opcode=0x64*1'))
+        for process in (server, client):
+            self.assert_failed(process, 'no message for 1 s after 0 of|the link went down')
+
+    def test_datagrams_longer_than_the_path_mtu_are_refused(self):
+        self.assert_status(self.start('rh-pingpong', '--transport', 'ud', '-s', 2048), 2)
+
     def test_one_receive_at_a_time(self):
         self.check(100, 200, '-r', 1)
 

@@ -142,6 +142,26 @@ def read_interrupted() -> list[Packet]:
     return c.packets
 
 
+def read_interrupted_late() -> list[Packet]:
+    """The last copy of the first READ comes while the answer to the second is begun but not sent:
+    three packets wait."""
+    c = Conversation()
+    c.read(psn(0), 400)  # 0
+    c.read(psn(2), 400)  # 1
+    c.read_responses(psn(0), 400, 1)  # 2, 3
+    for index in (2, 3):
+        c.packets[index].comment = "drop: test"
+    c.wait(50 * _MS)
+    c.read(psn(0), 400)  # 4
+    c.read(psn(0), 400)  # 5
+    c.read(psn(2), 400)  # 6
+    c.read_responses(psn(0), 400, 1)  # 7, 8
+    c.read_responses(psn(2), 400, 2, stop=1)  # 9
+    c.read_responses(psn(0), 400, 1)  # 10, 11
+    c.read_responses(psn(2), 400, 2)  # 12, 13
+    return c.packets
+
+
 def acknowledged_twice() -> list[Packet]:
     """A message is sent again though its acknowledgement is there: good only if it was dropped."""
     c = Conversation()
@@ -272,6 +292,7 @@ CLEAN: dict[str, tuple[Callable[[], list[Packet]], tuple[str, ...]]] = {
     "read retry": (read_retry, ()),
     "read again": (read_again, ()),
     "read interrupted": (read_interrupted, ("--max-rd-atomic", "3")),
+    "read interrupted late": (read_interrupted_late, ("--max-rd-atomic", "3", "--queued", "3")),
     "duplicate acknowledged": (duplicate_acknowledged, ()),
     "RNR behind a lost answer": (rnr_behind_a_lost_answer, ()),
     "pipelined reads": (pipelined_reads, ("--max-rd-atomic", "3")),

@@ -12,6 +12,7 @@ from .requestlog import Request, RequestLog
 
 _HORIZON = 1 << 17  # PSNs for which the content is remembered
 _MAX_RUNS = 4096
+_MAX_ARRIVED = 256
 
 
 class ReadRun:
@@ -34,6 +35,7 @@ class ReadRuns:
         self._current: ReadRun | None = None
         self._next = 0  # PSN that goes on with the current run
         self._asked_again = False  # since the current run began
+        self._arrived: deque[Request] = deque(maxlen=_MAX_ARRIVED)  # whether answered or not
         self._contents: dict[int, int] = {}  # hash of the payload by PSN
 
     def on_request(self, request: Request) -> None:
@@ -42,6 +44,7 @@ class ReadRuns:
             run = self._runs[request.psn] = ReadRun(request)
         run.pending += 1
         self._queue.append(request.psn)
+        self._arrived.append(request)
         self._asked_again = True
         self._prune(request.psn)
 
@@ -89,9 +92,16 @@ class ReadRuns:
         if psn in queue:  # requests in front of it were passed over
             while queue.popleft() != psn:
                 pass
-        # Asked again for something before its end, a responder may leave this run.
-        self._asked_again = any(other < psn + run.count for other in queue)
+        # Asked again for something before its end, a responder may leave this run. It may have been
+        # after this response was made ready, though before it was sent.
+        self._asked_again = any(other < psn + run.count for other in queue) or any(
+            other.psn < psn + run.count and self._comes_after(frame, other)
+            for other in self._arrived
+        )
         return run
+
+    def _comes_after(self, frame: Frame, request: Request) -> bool:
+        return request.received is not None and not self._options.follows(frame, request.received)
 
     def _continue(self, frame: Frame, psn: int) -> ReadRun | None:
         run = self._current

@@ -54,8 +54,12 @@ enum class WcOpcode : std::uint8_t {
 enum WcFlags : std::uint16_t {
   kWcWithImm = 1u << 0,
   kWcWithInv = 1u << 1,
-  kWcGrh = 1u << 2,  ///< the first 40 bytes received are a GRH, or hold the IPv4 header
+  kWcGrh = 1u << 2,  ///< kGrhBytes come before the payload
 };
+
+/// Bytes before the payload of a received datagram: the IPv6 header as a GRH; of IPv4, 20 zeros and
+/// the IPv4 header (IBTA annex A17, and verbs).
+inline constexpr std::uint32_t kGrhBytes = 40;
 
 /// A work completion, as ibv_wc. On an error only wr_id, status and qp_num are meaningful.
 struct Completion {

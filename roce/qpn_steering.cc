@@ -18,6 +18,7 @@
 #include "roce/wire/qpn.h"
 #include "stack/ethernet.h"
 #include "stack/neighbour_discovery.h"
+#include "stack/udp_datagram.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -25,8 +26,7 @@ namespace {
 /// Where the destination QPN stands in the BTH, and its last byte (IBTA vol. 1, 9.2).
 constexpr std::size_t kQpnOffset = 5;
 constexpr std::uint16_t kQpnLastByte = 7;
-/// Ethernet with a tag, the longer IP header, UDP, BTH.
-constexpr std::uint32_t kHeadMax = 18 + 40 + 8 + wire::Bth::kSize;
+constexpr std::uint32_t kHeadMax = stack::kDatagramHeadersMax + wire::Bth::kSize;
 
 /// Protocol and offset of what follows the IP header; protocol 0: not to be understood.
 struct L4 {

@@ -51,7 +51,7 @@ struct FlowConfig {
 /// A plain value owned by its user; Host::resolve fills and refreshes it. After a change of
 /// `config`, neighbour_generation must be set to 0.
 struct Flow {
-  static constexpr std::size_t kHeaderMax = 14 + 4 + 40 + 8;
+  static constexpr std::size_t kHeaderMax = kDatagramHeadersMax;
   FlowConfig config;
   std::array<std::uint8_t, kHeaderMax> header{};
   std::uint8_t header_length = 0;  ///< bytes of `header` in use; 0 before resolve() said ready

@@ -15,8 +15,7 @@ namespace rockhopper::stack {
 
 /// A frame on its way through the receiving side of a host.
 struct Host::Frame {
-  /// Ethernet with a tag, the longer IP header, UDP.
-  static constexpr std::uint32_t kHeaderMax = 18 + 40 + 8;
+  static constexpr std::uint32_t kHeaderMax = kDatagramHeadersMax;
 
   rte_mbuf* packet;                       ///< null once a handler has taken it
   std::span<const std::uint8_t> headers;  ///< its first bytes, at most kHeaderMax

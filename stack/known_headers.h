@@ -29,8 +29,7 @@ class KnownHeaders {
 
  private:
   static constexpr std::size_t kStations = 16;
-  /// Ethernet with a tag, IPv6, UDP.
-  static constexpr std::size_t kLengthMax = 18 + 40 + 8;
+  static constexpr std::size_t kLengthMax = kDatagramHeadersMax;
   static constexpr std::size_t kWordsMax = (kLengthMax + 7) / 8;
 
   struct Word {

@@ -10,6 +10,9 @@
 
 namespace rockhopper::stack {
 
+/// The longest lower headers of a datagram: Ethernet with a tag, IPv6, UDP.
+inline constexpr std::uint32_t kDatagramHeadersMax = 18 + 40 + 8;
+
 /// A received UDP datagram whose Ethernet, VLAN, IP and UDP headers have been checked and which is
 /// addressed to this host. The mbuf may be a chain. Ownership of `packet` goes with the datagram.
 struct UdpDatagram {

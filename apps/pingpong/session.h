@@ -58,13 +58,11 @@ class Session final : private roce::CompletionHandler {
     return receive_memory_.bytes().subspan(grh_bytes());
   }
   [[nodiscard]] bool is_ud() const { return options_.transport == roce::QpType::ud; }
-  [[nodiscard]] std::uint32_t grh_bytes() const { return is_ud() ? kGrhBytes : 0; }
+  [[nodiscard]] std::uint32_t grh_bytes() const { return is_ud() ? roce::kGrhBytes : 0; }
   [[nodiscard]] bool is_client() const { return options_.role() == Role::client; }
   [[nodiscard]] bool finished() const {
     return sent_ == options_.iterations && received_ == options_.iterations;
   }
-
-  static constexpr std::uint32_t kGrhBytes = 40;
 
   Endpoint& endpoint_;
   const Options& options_;

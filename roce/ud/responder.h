@@ -11,10 +11,6 @@
 
 namespace rockhopper::roce::ud {
 
-/// Bytes before the payload of a received datagram: the IPv6 header as a GRH; of IPv4, 20 zeros and
-/// the IPv4 header (IBTA annex A17, and verbs).
-inline constexpr std::uint32_t kGrhBytes = 40;
-
 /// The responder of unreliable datagrams (IBTA vol. 1, 9.8.3.2): each packet is a message, of
 /// anybody who knows the Q_Key. What does not fit is dropped in silence.
 class Responder final : public roce::Responder {

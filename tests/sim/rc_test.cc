@@ -1,44 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Reliable connections under seeded faults, against a model (docs/testing.md).
-#include <chrono>
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
 
 #include <gtest/gtest.h>
 
 #include "roce/wire/opcode.h"
 #include "tests/sim/rc_run.h"
+#include "tests/sim/seeded_runs.h"
 
 namespace rockhopper::sim {
 namespace {
 
 using wire::Opcode;
 
-std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
-
-PoolSet& pools() {
-  // Never freed: the EAL ends before static objects do.
-  static auto* const set = new PoolSet(4095, 4096 + 256, 8191);
-  return *set;
-}
-
-/// The same packets in chains of small mbufs, on the way out and in.
-PoolSet& small_pools() {
-  static auto* const set = new PoolSet(16383, 192, 32767);
-  return *set;
-}
-
-/// Less than what is under way at times.
-PoolSet& scarce_pools() {
-  static auto* const set = new PoolSet(24, 4096 + 256, 4095);
-  return *set;
-}
+constexpr std::uint64_t kSeeds = 20'000;
 
 void report(const RcProfile& profile, const RcTotals& t, double seconds) {
   std::printf("%s: %" PRIu64 " runs in %.1f s, %" PRIu64 " requests, %" PRIu64 " MB, %" PRIu64
@@ -52,34 +30,15 @@ void report(const RcProfile& profile, const RcTotals& t, double seconds) {
               t.virtual_ns / 1'000'000'000);
 }
 
-/// Runs the profile from many seeds, or from the one of ROCKHOPPER_SEED. `share` is the profile's
-/// part in a thousand of ROCKHOPPER_SEEDS.
+/// `share` is the profile's part in a thousand of the seeds.
 RcTotals run_seeds(const RcProfile& profile, std::uint64_t share, PoolSet& pool_set = pools()) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t seeds = environment_number("ROCKHOPPER_SEEDS", 20'000);
-  std::uint64_t first = 1;
-  std::uint64_t count = std::max<std::uint64_t>(1, seeds * share / 1000);
-  if (const std::uint64_t only = environment_number("ROCKHOPPER_SEED", 0); only != 0) {
-    first = only;
-    count = 1;
-  }
   RcTotals totals;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const std::string error = run_rc(seed, profile, pool_set, totals);
-    if (!error.empty()) {
-      ADD_FAILURE() << profile.name << ", seed " << seed << ": " << error
-                    << "\n  repeat with ROCKHOPPER_SEED=" << seed << " and --gtest_filter="
-                    << ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name()
-                    << "." << ::testing::UnitTest::GetInstance()->current_test_info()->name();
-      break;
-    }
-  }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  report(profile, totals, elapsed.count());
+  const double seconds =
+      sim::run_seeds(profile.name, seeds_or(kSeeds), share,
+                     [&](std::uint64_t seed) { return run_rc(seed, profile, pool_set, totals); });
+  report(profile, totals, seconds);
   return totals;
 }
-
-bool single_seed() { return environment_number("ROCKHOPPER_SEED", 0) != 0; }
 
 /// A hazard that a profile is about must have been met, or the profile proves nothing.
 #define EXPECT_MET(count)        \
@@ -285,8 +244,7 @@ TEST(RcSimulation, ScarceMbufs) {
 
 /// Short scripts, each run again with every single packet lost once, and with pairs of packets.
 TEST(RcSimulation, EverySinglePacketLost) {
-  const std::uint64_t scripts =
-      std::max<std::uint64_t>(1, environment_number("ROCKHOPPER_SEEDS", 20'000) / 400);
+  const std::uint64_t scripts = std::max<std::uint64_t>(1, seeds_or(kSeeds) / 400);
   RcTotals totals;
   std::uint64_t runs = 0;
   for (std::uint64_t seed = 1; seed <= scripts && !HasFailure(); ++seed) {

@@ -2,13 +2,12 @@
 // Copyright (c) The Rockhopper authors
 // Unreliable connections and datagrams under seeded faults: what arrives is what was sent, whole,
 // and every request completes (docs/testing.md).
-#include <chrono>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 
 #include <gtest/gtest.h>
 
+#include "tests/sim/seeded_runs.h"
 #include "tests/sim/unreliable_run.h"
 
 namespace rockhopper::sim {
@@ -16,67 +15,29 @@ namespace {
 
 using roce::QpType;
 
-std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
-
-PoolSet& pools() {
-  // Never freed: the EAL ends before static objects do.
-  static auto* const set = new PoolSet(4095, 4096 + 256, 8191);
-  return *set;
-}
-
-/// The same packets in chains of small mbufs, on the way out and in.
-PoolSet& small_pools() {
-  static auto* const set = new PoolSet(16383, 192, 32767);
-  return *set;
-}
-
-/// Less than what is under way at times.
-PoolSet& scarce_pools() {
-  static auto* const set = new PoolSet(24, 4096 + 256, 4095);
-  return *set;
-}
+constexpr std::uint64_t kSeeds = 5'000;
 
 class UnreliableSimulation : public ::testing::TestWithParam<QpType> {
  protected:
-  /// Runs the profile from many seeds, or from the one of ROCKHOPPER_SEED. `share` is the profile's
-  /// part in a thousand of ROCKHOPPER_SEEDS.
+  /// `share` is the profile's part in a thousand of the seeds.
   static UnreliableTotals run_seeds(UnreliableProfile profile, std::uint64_t share,
                                     PoolSet& pool_set = pools()) {
     profile.type = GetParam();
-    const auto start = std::chrono::steady_clock::now();
-    std::uint64_t first = 1;
-    std::uint64_t count =
-        std::max<std::uint64_t>(1, environment_number("ROCKHOPPER_SEEDS", 5'000) * share / 1000);
-    if (const std::uint64_t only = environment_number("ROCKHOPPER_SEED", 0); only != 0) {
-      first = only;
-      count = 1;
-    }
     UnreliableTotals t;
-    for (std::uint64_t seed = first; seed < first + count; ++seed) {
-      const std::string error = run_unreliable(seed, profile, pool_set, t);
-      if (!error.empty()) {
-        const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-        ADD_FAILURE() << profile.name << ", seed " << seed << ": " << error
-                      << "\n  repeat with ROCKHOPPER_SEED=" << seed
-                      << " and --gtest_filter=" << test->test_suite_name() << "." << test->name();
-        break;
-      }
-    }
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    const double seconds = sim::run_seeds(
+        profile.name, seeds_or(kSeeds), share,
+        [&](std::uint64_t seed) { return run_unreliable(seed, profile, pool_set, t); });
     std::printf("%s: %" PRIu64 " runs in %.1f s, %" PRIu64 " messages, delivered %" PRIu64
                 ", twice %" PRIu64 ", partial WRITEs %" PRIu64 "; packets lost %" PRIu64
                 ", abandoned %" PRIu64 ", out of sequence %" PRIu64 ", no receive %" PRIu64
                 ", bad ICRC %" PRIu64 ", bad Q_Key %" PRIu64 "\n",
-                profile.name, t.runs, elapsed.count(), t.messages, t.delivered, t.twice, t.partial,
-                t.lost, t.abandoned, t.out_of_sequence, t.no_receive, t.bad_icrc, t.bad_qkey);
+                profile.name, t.runs, seconds, t.messages, t.delivered, t.twice, t.partial, t.lost,
+                t.abandoned, t.out_of_sequence, t.no_receive, t.bad_icrc, t.bad_qkey);
     return t;
   }
   /// A hazard that a profile is about must have been met, or the profile proves nothing.
   static void expect_met(std::uint64_t count) {
-    if (environment_number("ROCKHOPPER_SEED", 0) == 0) {
+    if (!single_seed()) {
       EXPECT_GT(count, 0u);
     }
   }

@@ -313,22 +313,37 @@ TEST(ShardedPort, EachQueuePairIsServedByItsOwnShardWhateverQueueItsPacketsCameO
   }
 }
 
+/// What engines need that exchange no packets.
+class EngineMaker {
+ public:
+  EngineMaker() : pool_(std::move(*stack::MbufPool::create({.size = 63, .cache = 0}))) {
+    stack::HostConfig config;
+    config.mac = {{2, 0, 0, 0, 0, 1}};
+    config.packet_pool = pool_.get();
+    host_ = std::move(*stack::Host::create(config));
+  }
+  [[nodiscard]] Expected<std::unique_ptr<roce::Engine>> make(std::uint16_t shards,
+                                                             std::uint16_t shard,
+                                                             std::uint32_t max_qp) {
+    return roce::Engine::create({.host = host_.get(),
+                                 .packet_pool = pool_.get(),
+                                 .random = &random_,
+                                 .max_qp = max_qp,
+                                 .shards = shards,
+                                 .shard = shard});
+  }
+
+ private:
+  stack::MbufPool pool_;
+  std::unique_ptr<stack::Host> host_;
+  roce::SeededRandom random_{3};
+};
+
 TEST(ShardedPort, QpnsCarryTheirShardAndStayDistinct) {
-  auto pool = stack::MbufPool::create({.size = 63, .cache = 0});
-  ASSERT_TRUE(pool.has_value());
-  stack::HostConfig host_config;
-  host_config.mac = {{2, 0, 0, 0, 0, 1}};
-  host_config.packet_pool = pool->get();
-  const auto host = std::move(*stack::Host::create(host_config));
-  roce::SeededRandom random(3);
   constexpr std::uint16_t kShards = 8;
   constexpr std::uint32_t kMost = 65'536 / kShards;
-  auto engine = std::move(*roce::Engine::create({.host = host.get(),
-                                                 .packet_pool = pool->get(),
-                                                 .random = &random,
-                                                 .max_qp = kMost,
-                                                 .shards = kShards,
-                                                 .shard = 5}));
+  EngineMaker maker;
+  const auto engine = std::move(*maker.make(kShards, 5, kMost));
   auto cq = std::move(*roce::CompletionQueue::create(1));
   const auto pd = engine->allocate_pd();
   std::set<std::uint32_t> low;
@@ -351,20 +366,9 @@ TEST(ShardedPort, QpnsCarryTheirShardAndStayDistinct) {
 }
 
 TEST(ShardedPort, ImpossibleShardsAreRefused) {
-  auto pool = stack::MbufPool::create({.size = 63, .cache = 0});
-  ASSERT_TRUE(pool.has_value());
-  stack::HostConfig host_config;
-  host_config.mac = {{2, 0, 0, 0, 0, 1}};
-  host_config.packet_pool = pool->get();
-  const auto host = std::move(*stack::Host::create(host_config));
-  roce::SeededRandom random(3);
+  EngineMaker maker;
   const auto refusal = [&](std::uint16_t shards, std::uint16_t shard, std::uint32_t max_qp) {
-    const auto engine = roce::Engine::create({.host = host.get(),
-                                              .packet_pool = pool->get(),
-                                              .random = &random,
-                                              .max_qp = max_qp,
-                                              .shards = shards,
-                                              .shard = shard});
+    const auto engine = maker.make(shards, shard, max_qp);
     return engine ? std::string() : engine.error().message;
   };
   for (const auto& [shards, shard] : {std::pair{0, 0}, {3, 0}, {32, 0}, {4, 4}}) {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tests/sim/sim_network.h"
+
+namespace rockhopper::sim {
+
+[[nodiscard]] PoolSet& pools();
+/// The same packets in chains of small mbufs, on the way out and in.
+[[nodiscard]] PoolSet& small_pools();
+/// Less than what is under way at times.
+[[nodiscard]] PoolSet& scarce_pools();
+
+/// ROCKHOPPER_SEEDS, or that.
+[[nodiscard]] std::uint64_t seeds_or(std::uint64_t otherwise);
+/// ROCKHOPPER_SEED asks for one run: hazards need not be met in it.
+[[nodiscard]] bool single_seed();
+
+/// Calls `run` with `share` thousandths of `seeds` seeds, or with the one of ROCKHOPPER_SEED. The
+/// first text that is not empty fails the test, with what repeats it. Returns the seconds it took.
+double run_seeds(const char* profile, std::uint64_t seeds, std::uint64_t share,
+                 const std::function<std::string(std::uint64_t seed)>& run);
+
+}  // namespace rockhopper::sim

@@ -37,7 +37,8 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
                 "the shards of a port are a power of two up to {} and counted from 0, not {} of {}",
                 stack::kShardsMax, config.shard, config.shards);
   }
-  const std::uint32_t max_qp = (1u << kIndexBits) / config.shards;
+  // One place is kept for queue pair 1.
+  const std::uint32_t max_qp = (1u << kIndexBits) / config.shards - 1;
   if (config.max_qp == 0 || config.max_qp > max_qp) {
     return fail(ErrorCode::invalid_argument, "an engine has 1 to {} queue pairs, not {}", max_qp,
                 config.max_qp);
@@ -110,7 +111,7 @@ Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* b
 
 Expected<void> Engine::deregister_memory(MemoryKey key) { return memory_.deregister(key); }
 
-Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
+Expected<void> Engine::check_qp_init(const QpInit& init) const {
   if (std::find(pds_.begin(), pds_.end(), init.pd) == pds_.end()) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
@@ -135,7 +136,36 @@ Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
   if (qp_count_ == config_.max_qp) {
     return fail(ErrorCode::exhausted, "all {} queue pairs are in use", config_.max_qp);
   }
-  const wire::Qpn number = choose_qpn();
+  return {};
+}
+
+Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
+  if (auto checked = check_qp_init(init); !checked) {
+    return tl::make_unexpected(checked.error());
+  }
+  return add_qp(choose_qpn(), init);
+}
+
+Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
+  if (auto checked = check_qp_init(init); !checked) {
+    return tl::make_unexpected(checked.error());
+  }
+  if (init.qp_type != QpType::ud) {
+    return fail(ErrorCode::invalid_argument, "queue pair 1 is one of UD, not of {}",
+                to_string(init.qp_type));
+  }
+  if (!has_gsi()) {
+    return fail(ErrorCode::unsupported, "queue pair 1 belongs to shard {} of this port",
+                wire::kGsiQpn.value & (config_.shards - 1u));
+  }
+  if (find_qp(wire::kGsiQpn) != nullptr) {
+    return fail(ErrorCode::busy, "queue pair 1 exists already");
+  }
+  grow_qp_table(index_of(wire::kGsiQpn.value) + 1);
+  return add_qp(wire::kGsiQpn, init);
+}
+
+QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init));
   ++init.send_cq->users_;
@@ -144,16 +174,23 @@ Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
   return slot.get();
 }
 
+void Engine::grow_qp_table(std::size_t used) {
+  constexpr std::size_t kFirstSlots = 16;
+  const std::size_t slots_max = (std::size_t{1} << kIndexBits) >> shard_bits_;
+  if (used * 2 > qps_.size() && qps_.size() < slots_max) {
+    qps_.resize(std::clamp(std::max(qps_.size() * 2, used), kFirstSlots, slots_max));
+  }
+}
+
 /// Low bits: the shard. Then a free place of the table, at random. High bits: random, so that an
 /// old number is not soon a live one again. QPNs 0, 1 and 0xFFFFFF have meanings of their own.
 wire::Qpn Engine::choose_qpn() {
-  constexpr std::size_t kFirstSlots = 16;
-  const std::size_t slots_max = (std::size_t{1} << kIndexBits) >> shard_bits_;
-  if ((qp_count_ + 1) * 2 > qps_.size() && qps_.size() < slots_max) {
-    qps_.resize(std::clamp(qps_.size() * 2, kFirstSlots, slots_max));
-  }
+  grow_qp_table(qp_count_ + 1);
+  const auto taken = [this](std::size_t index) {
+    return qps_[index] != nullptr || (has_gsi() && index == index_of(wire::kGsiQpn.value));
+  };
   std::uint64_t index = config_.random->below(qps_.size());
-  while (qps_[index] != nullptr) {
+  while (taken(index)) {
     index = (index + 1) % qps_.size();
   }
   while (true) {
@@ -215,6 +252,10 @@ void Engine::destroy_ah(AddressHandle* ah) {
   const auto place = static_cast<std::uint16_t>(ah->id());
   ahs_[place].reset();
   free_ahs_.push_back(place);
+}
+
+stack::Resolution Engine::resolve_ah(AddressHandle& ah, std::uint64_t now_ns) {
+  return config_.host->resolve(ah.flow(), now_ns);
 }
 
 AddressHandle* Engine::find_ah(std::uint64_t id) const {

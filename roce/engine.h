@@ -35,7 +35,7 @@ struct EngineConfig {
   stack::Host* host = nullptr;              ///< not owned; addresses and neighbours
   rte_mempool* packet_pool = nullptr;       ///< not owned; packets to send
   Random* random = nullptr;                 ///< not owned; QPNs and keys
-  std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536 / shards
+  std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536 / shards - 1
   std::uint32_t max_ah = 1u << 16;          ///< address handles, 1 to 65,536
   std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
@@ -84,6 +84,10 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
 
   /// Makes a queue pair in RESET. The engine owns it; destroy_qp ends it.
   [[nodiscard]] Expected<QueuePair*> create_qp(const QpInit& init);
+  /// Makes queue pair 1, for management datagrams (IBTA vol. 1, 10.2.4.2): a UD queue pair, of
+  /// which a port has one; with several shards it is the engine's whose shard the number 1 names.
+  /// Its Q_Key is to be wire::kGsiQkey. For more than datagrams by hand, see Gsi.
+  [[nodiscard]] Expected<QueuePair*> create_gsi_qp(const QpInit& init);
   void destroy_qp(QueuePair* qp);
   [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;
 
@@ -91,6 +95,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   /// that is still to be sent to it then fails with loc_qp_op_err.
   [[nodiscard]] Expected<AddressHandle*> create_ah(ProtectionDomain pd, const AddressVector& av);
   void destroy_ah(AddressHandle* ah);
+  /// What is known of the way there; looks for it where nothing is. A request to an address that is
+  /// not resolved holds up what is behind it in the same send queue.
+  [[nodiscard]] stack::Resolution resolve_ah(AddressHandle& ah, std::uint64_t now_ns);
   [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
 
   /// The largest path MTU whose packets fit the interface MTU.
@@ -134,7 +141,15 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void wait_until(std::uint64_t retry_ns);
   [[nodiscard]] TransmitResult transmit_from(QueuePair& qp, rte_mbuf** packets,
                                              std::uint16_t count);
+  [[nodiscard]] Expected<void> check_qp_init(const QpInit& init) const;
   [[nodiscard]] wire::Qpn choose_qpn();
+  /// Makes room in qps_ for `used` queue pairs, half of the places free if possible.
+  void grow_qp_table(std::size_t used);
+  [[nodiscard]] QueuePair* add_qp(wire::Qpn number, const QpInit& init);
+  /// Queue pair 1 belongs to this shard.
+  [[nodiscard]] bool has_gsi() const {
+    return config_.shard == (wire::kGsiQpn.value & (config_.shards - 1u));
+  }
   /// The place in qps_ that the number, of which the low 16 bits matter, leads to.
   [[nodiscard]] std::size_t index_of(std::uint32_t qpn) const {
     return (qpn & 0xffff) >> shard_bits_;

@@ -47,7 +47,7 @@ struct QpAttributes {
   wire::Psn sq_psn{};      ///< first PSN of our requests
   wire::Qpn dest_qp_num{};
   std::uint32_t qp_access_flags = 0;
-  AddressVector ah_attr;
+  AddressVector ah_attr{};
   std::uint16_t pkey_index = 0;         ///< only 0 (P_Key 0xFFFF) exists
   std::uint8_t port_num = 1;            ///< only 1 exists
   std::uint8_t max_rd_atomic = 0;       ///< READs and atomics outstanding as requester

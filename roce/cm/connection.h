@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "roce/address_vector.h"
+#include "roce/types.h"
+#include "roce/wire/cm.h"
+#include "roce/wire/mad.h"
+#include "roce/wire/qpn.h"
+#include "stack/timing_wheel.h"
+
+namespace rockhopper::roce::cm {
+
+class ConnectionManager;
+
+/// A message as it is sent.
+using Mad = std::array<std::uint8_t, wire::kMadBytes>;
+
+/// States of a connection (IBTA vol. 1, 12.9.5). A MRA changes none: it gives the other more time.
+enum class State : std::uint8_t {
+  req_sent,
+  req_rcvd,
+  rep_sent,
+  established,
+  dreq_sent,
+  timewait,
+  closed,  ///< over; waits for the application's release()
+};
+[[nodiscard]] std::string_view to_string(State state);
+
+/// What an end wants of its queue pair. Ranges as in QpAttributes.
+struct QpParameters {
+  std::uint32_t access_flags = 0;
+  std::uint8_t responder_resources = 16;  ///< READs and atomics of the peer served at once
+  std::uint8_t initiator_depth = 16;      ///< own READs and atomics outstanding
+  std::uint8_t retry_cnt = 7;
+  std::uint8_t rnr_retry = 7;
+  std::uint8_t min_rnr_timer = 12;
+  /// Local ACK timeout code; connect() also tells it the peer for its own. 0 in accept(): as the
+  /// peer says.
+  std::uint8_t ack_timeout = 14;
+};
+
+struct ConnectParameters {
+  AddressVector path;
+  std::uint64_t service_id = 0;
+  std::uint32_t path_mtu = 0;                  ///< bytes; 0: the port's largest
+  std::span<const std::uint8_t> private_data;  ///< up to 92 bytes
+  QpParameters qp;
+};
+
+/// A connection on its way from REQ to TIMEWAIT. Owned by the ConnectionManager until release();
+/// belongs to its thread.
+class Connection {
+ public:
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool is_active() const { return active_; }  ///< made by connect()
+  [[nodiscard]] const AddressVector& path() const { return path_; }
+  [[nodiscard]] std::uint64_t service_id() const { return service_id_; }
+  [[nodiscard]] std::uint32_t local_communication_id() const { return local_id_; }
+  [[nodiscard]] wire::Qpn local_qpn() const { return local_qpn_; }
+  [[nodiscard]] wire::Qpn remote_qpn() const { return remote_qpn_; }
+  [[nodiscard]] PathMtu path_mtu() const { return path_mtu_; }
+  [[nodiscard]] bool is_uc() const { return transport_ == wire::cm::TransportService::uc; }
+
+  /// The application's; the manager does not look at it.
+  std::uint64_t context = 0;
+
+ private:
+  friend class ConnectionManager;
+  Connection(ConnectionManager& manager, std::uint32_t local_id, bool active)
+      : manager_(manager), local_id_(local_id), active_(active), timer_(on_timer, this) {}
+  static void on_timer(void* self, std::uint64_t now_ns);
+
+  ConnectionManager& manager_;
+  const std::uint32_t local_id_;
+  const bool active_;
+  State state_ = State::req_sent;
+  bool released_ = false;  ///< the application wants nothing more of it
+  wire::cm::TransportService transport_ = wire::cm::TransportService::rc;
+  PathMtu path_mtu_ = PathMtu::mtu_1024;
+  AddressVector path_;
+  std::uint64_t service_id_ = 0;
+  std::uint64_t transaction_id_ = 0;
+  std::uint32_t remote_id_ = 0;
+  wire::Qpn local_qpn_{};
+  wire::Qpn remote_qpn_{};
+  wire::Psn local_psn_{};
+  wire::Psn remote_psn_{};
+  QpParameters qp_;
+  std::uint8_t peer_responder_resources_ = 0;
+  std::uint8_t peer_initiator_depth_ = 0;
+
+  // The request that waits for an answer, to be repeated.
+  Mad request_{};
+  std::uint64_t answer_timeout_ns_ = 0;
+  std::uint8_t retries_left_ = 0;
+  std::uint8_t max_retries_ = 0;
+  stack::Timer timer_;
+};
+
+}  // namespace rockhopper::roce::cm

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// What the connections of both roles share: their tables, their timer, their queue pairs' states.
+#include <algorithm>
+
+#include "roce/cm/connection_manager.h"
+
+namespace rockhopper::roce::cm {
+
+using wire::cm::AboutMessage;
+using wire::cm::RejectReason;
+
+void Connection::on_timer(void* self, std::uint64_t /*now_ns*/) {
+  auto& connection = *static_cast<Connection*>(self);
+  connection.manager_.on_timer(connection);
+}
+
+Expected<Connection*> ConnectionManager::make_connection(bool active) {
+  if (connections_.size() == config_.max_connections) {
+    return fail(ErrorCode::exhausted, "all {} connections are in use", config_.max_connections);
+  }
+  const std::uint32_t id = new_id();
+  auto& slot = connections_[id];
+  slot.reset(new Connection(*this, id, active));
+  return slot.get();
+}
+
+Connection* ConnectionManager::find(const ReceivedMad& mad, std::uint32_t local_id,
+                                    std::uint32_t remote_id) {
+  const auto found = connections_.find(local_id);
+  if (found == connections_.end()) {
+    counters_.unknown_connection.add();
+    return nullptr;
+  }
+  Connection& connection = *found->second;
+  if (mad.reply.destination != connection.path_.destination ||
+      mad.reply.source != connection.path_.source) {
+    counters_.bad_address_messages.add();
+    return nullptr;
+  }
+  // The peer's ID is not known before its REP.
+  if (connection.state_ != State::req_sent && remote_id != connection.remote_id_) {
+    counters_.unknown_connection.add();
+    return nullptr;
+  }
+  return &connection;
+}
+
+Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& parameters) {
+  const QpType type = qp.init().qp_type;
+  if (type != QpType::rc && type != QpType::uc) {
+    return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",
+                to_string(type));
+  }
+  const std::uint32_t fresh = qp.state() == QpState::reset ? kQpPkeyIndex | kQpPort : 0u;
+  return qp.modify({.qp_state = QpState::init, .qp_access_flags = parameters.access_flags},
+                   kQpState | kQpAccessFlags | fresh);
+}
+
+Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connection) {
+  const QpParameters& own = connection.qp_;
+  const QpAttributes attributes{
+      .path_mtu = connection.path_mtu_,
+      .rq_psn = connection.remote_psn_,
+      .sq_psn = connection.local_psn_,
+      .dest_qp_num = connection.remote_qpn_,
+      .ah_attr = connection.path_,
+      .max_rd_atomic = std::min(own.initiator_depth, connection.peer_responder_resources_),
+      .max_dest_rd_atomic = own.responder_resources,
+      .min_rnr_timer = own.min_rnr_timer,
+      .timeout = own.ack_timeout,
+      .retry_cnt = own.retry_cnt,
+      .rnr_retry = own.rnr_retry};
+  const bool rc = qp.init().qp_type == QpType::rc;
+  const std::uint32_t rtr = kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn;
+  const std::uint32_t rtr_rc = kQpMaxDestRdAtomic | kQpMinRnrTimer;
+  const std::uint32_t rts_rc = kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic;
+  const auto move_to = [&](QpState state, std::uint32_t mask) {
+    QpAttributes next = attributes;
+    next.qp_state = state;
+    return qp.modify(next, kQpState | mask);
+  };
+  return move_to(QpState::rtr, rc ? rtr | rtr_rc : rtr).and_then([&] {
+    return move_to(QpState::rts, rc ? kQpSqPsn | rts_rc : std::uint32_t{kQpSqPsn});
+  });
+}
+
+void ConnectionManager::fail_qp(const Connection& connection) {
+  QueuePair* qp = config_.engine->find_qp(connection.local_qpn_);
+  if (qp != nullptr && qp->state() != QpState::reset) {
+    static_cast<void>(qp->modify({.qp_state = QpState::err}, kQpState));
+  }
+}
+
+void ConnectionManager::await_answer(Connection& connection, std::uint8_t timeout,
+                                     std::uint8_t retries, const Mad& request) {
+  connection.request_ = request;
+  connection.answer_timeout_ns_ = timeout_ns(timeout);
+  connection.retries_left_ = retries;
+  timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);
+}
+
+void ConnectionManager::on_timer(Connection& connection) {
+  switch (connection.state_) {
+    case State::req_sent:
+    case State::rep_sent:
+    case State::dreq_sent:
+      if (connection.retries_left_ == 0) return on_no_answer(connection);
+      --connection.retries_left_;
+      repeat(connection.path_, connection.request_);
+      timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);
+      return;
+    case State::req_rcvd:
+      // The application took so long that the peer has given up.
+      counters_.timeouts.add();
+      stop_waiting(connection.service_id_);
+      tell({.type = EventType::unreachable, .connection = &connection});
+      return close(connection);
+    case State::timewait:
+      tell({.type = EventType::timewait_exit, .connection = &connection});
+      return close(connection);
+    case State::established:
+    case State::closed:
+      return;
+  }
+}
+
+void ConnectionManager::on_no_answer(Connection& connection) {
+  counters_.timeouts.add();
+  if (connection.state_ == State::dreq_sent) {
+    return enter_timewait(connection, EventType::disconnected);
+  }
+  send_reject(connection.path_, connection.transaction_id_,
+              {.local_communication_id = connection.local_id_,
+               .remote_communication_id = connection.remote_id_,
+               .about = AboutMessage::other,
+               .reason = RejectReason::timeout});
+  if (connection.state_ == State::rep_sent) {
+    fail_qp(connection);
+    return enter_timewait(connection, EventType::unreachable);
+  }
+  tell({.type = EventType::unreachable, .connection = &connection});
+  close(connection);
+}
+
+/// Packets of the old connection may still be on their way: it stays to be recognised for that time
+/// (IBTA vol. 1, 12.9.8.4).
+void ConnectionManager::enter_timewait(Connection& connection, EventType event) {
+  connection.state_ = State::timewait;
+  by_remote_qpn_.erase({connection.path_.destination, connection.remote_qpn_.value});
+  const auto code = static_cast<std::uint8_t>(
+      std::min<unsigned>(connection.qp_.ack_timeout + 1u, kTimeoutCodeMax));
+  timers_.arm(connection.timer_, now_ns_ + timeout_ns(code));
+  tell({.type = event, .connection = &connection});
+}
+
+void ConnectionManager::close(Connection& connection) {
+  connection.state_ = State::closed;
+  timers_.cancel(connection.timer_);
+  if (connection.released_) forget(connection);
+}
+
+void ConnectionManager::forget(Connection& connection) {
+  const auto erase = [&connection](auto& table, std::uint32_t number) {
+    const auto found = table.find({connection.path_.destination, number});
+    if (found != table.end() && found->second == &connection) table.erase(found);
+  };
+  erase(by_remote_id_, connection.remote_id_);
+  erase(by_remote_qpn_, connection.remote_qpn_.value);
+  connections_.erase(connection.local_id_);
+}
+
+}  // namespace rockhopper::roce::cm

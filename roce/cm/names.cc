@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <array>
+#include <cstddef>
+
+#include "roce/cm/connection.h"
+#include "roce/cm/event.h"
+
+namespace rockhopper::roce::cm {
+namespace {
+
+template <typename Enum, std::size_t N>
+std::string_view name_of(Enum value, const std::array<std::string_view, N>& names) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < N ? names[index] : std::string_view("invalid");
+}
+
+}  // namespace
+
+std::string_view to_string(State state) {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "REQ_SENT", "REQ_RCVD", "REP_SENT", "ESTABLISHED", "DREQ_SENT", "TIMEWAIT", "CLOSED"};
+  return name_of(state, kNames);
+}
+
+std::string_view to_string(EventType type) {
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "connect request", "established",   "rejected",       "unreachable", "connect error",
+      "disconnected",    "timewait exit", "lookup request", "resolved",    "lookup failed"};
+  return name_of(type, kNames);
+}
+
+}  // namespace rockhopper::roce::cm

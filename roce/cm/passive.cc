@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// The passive side of a connection: REQ in, REP out, RTU in (IBTA vol. 1, 12.9.7).
+#include <algorithm>
+
+#include "roce/cm/connection_manager.h"
+
+namespace rockhopper::roce::cm {
+
+using wire::cm::AboutMessage;
+using wire::cm::RejectReason;
+using wire::cm::TransportService;
+
+void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction_id,
+                               const wire::cm::Req& req) {
+  // On RoCE the GIDs are the addresses: nobody asks in another's name.
+  if (req.primary_local_gid != mad.reply.destination.bytes ||
+      req.primary_remote_gid != mad.reply.source.bytes) {
+    counters_.bad_address_messages.add();
+    return;
+  }
+  const auto known = by_remote_id_.find({mad.reply.destination, req.local_communication_id});
+  if (known != by_remote_id_.end()) {
+    return on_duplicate_req(*known->second);
+  }
+  if (const auto reason = refusal(mad, req)) {
+    return send_reject(mad.reply, transaction_id,
+                       {.remote_communication_id = req.local_communication_id,
+                        .about = AboutMessage::req,
+                        .reason = *reason});
+  }
+  Connection& connection = **make_connection(false);
+  connection.state_ = State::req_rcvd;
+  connection.transport_ = req.transport_service;
+  connection.path_mtu_ = static_cast<PathMtu>(wire::cm::mtu_bytes(req.path_mtu_code));
+  connection.path_ = path_of(mad, req);
+  connection.service_id_ = req.service_id;
+  connection.transaction_id_ = transaction_id;
+  connection.remote_id_ = req.local_communication_id;
+  connection.remote_qpn_ = req.local_qpn;
+  connection.remote_psn_ = req.starting_psn;
+  connection.peer_responder_resources_ = req.responder_resources;
+  connection.peer_initiator_depth_ = req.initiator_depth;
+  connection.qp_ = {.retry_cnt = req.retry_count,
+                    .rnr_retry = req.rnr_retry_count,
+                    .ack_timeout = req.primary_local_ack_timeout};
+  connection.answer_timeout_ns_ =
+      timeout_ns(std::min(req.local_cm_response_timeout, kTimeoutCodeMax));
+  connection.max_retries_ = req.max_cm_retries;
+  by_remote_id_.insert({{mad.reply.destination, connection.remote_id_}, &connection});
+  by_remote_qpn_.insert({{mad.reply.destination, connection.remote_qpn_.value}, &connection});
+  ++listeners_.at(req.service_id).waiting;
+  // How long the peer goes on asking.
+  const std::uint64_t patience_ns =
+      timeout_ns(std::min(req.remote_cm_response_timeout, kTimeoutCodeMax)) *
+      (req.max_cm_retries + 1u);
+  timers_.arm(connection.timer_, now_ns_ + patience_ns);
+  tell({.type = EventType::connect_request,
+        .connection = &connection,
+        .private_data = PrivateData(req.private_data)});
+}
+
+AddressVector ConnectionManager::path_of(const ReceivedMad& mad, const wire::cm::Req& req) {
+  AddressVector path = mad.reply;
+  path.traffic_class = req.primary_traffic_class;
+  path.flow_label = req.primary_flow_label;
+  path.service_level = req.primary_sl & 7;
+  // 1 says that no router is on the way. More does no harm.
+  path.hop_limit = std::max<std::uint8_t>(req.primary_hop_limit, AddressVector{}.hop_limit);
+  return path;
+}
+
+/// Why a new request cannot become a connection, if so.
+std::optional<RejectReason> ConnectionManager::refusal(const ReceivedMad& mad,
+                                                       const wire::cm::Req& req) {
+  const auto listener = listeners_.find(req.service_id);
+  if (listener == listeners_.end()) return RejectReason::invalid_service_id;
+  if (req.transport_service != TransportService::rc &&
+      req.transport_service != TransportService::uc) {
+    return RejectReason::invalid_transport_service_type;
+  }
+  const std::uint32_t mtu = wire::cm::mtu_bytes(req.path_mtu_code);
+  if (mtu == 0 || mtu > config_.engine->max_path_mtu()) return RejectReason::invalid_path_mtu;
+  if (!is_peer_qpn(req.local_qpn) || !check_address_vector(path_of(mad, req))) {
+    return RejectReason::unsupported_request;
+  }
+  const auto old = by_remote_qpn_.find({mad.reply.destination, req.local_qpn.value});
+  if (old != by_remote_qpn_.end()) {
+    on_stale(*old->second);
+    return RejectReason::stale_connection;
+  }
+  if (listener->second.waiting >= listener->second.backlog) {
+    counters_.refused_backlog.add();
+    return RejectReason::no_resources;
+  }
+  if (connections_.size() == config_.max_connections) {
+    counters_.refused_limit.add();
+    return RejectReason::no_resources;
+  }
+  return std::nullopt;
+}
+
+/// The peer's queue pair is connected anew, so for the peer the connection that we have is over
+/// (IBTA vol. 1, 12.4.1).
+void ConnectionManager::on_stale(Connection& connection) {
+  counters_.stale_connections.add();
+  switch (connection.state_) {
+    case State::established:
+    case State::rep_sent:
+      static_cast<void>(disconnect(connection));
+      return;
+    case State::req_rcvd:  // it will see the REJ of its new one first
+    case State::req_sent:
+    case State::dreq_sent:
+    case State::timewait:
+    case State::closed:
+      return;
+  }
+}
+
+void ConnectionManager::on_duplicate_req(Connection& connection) {
+  counters_.duplicate_messages.add();
+  switch (connection.state_) {
+    case State::req_rcvd:
+      send(connection.path_, connection.transaction_id_,
+           wire::cm::Mra{.local_communication_id = connection.local_id_,
+                         .remote_communication_id = connection.remote_id_,
+                         .about = AboutMessage::req,
+                         .service_timeout = config_.service_timeout});
+      // We asked it to wait, so it will.
+      timers_.arm(connection.timer_, std::max(connection.timer_.deadline_ns(),
+                                              now_ns_ + timeout_ns(config_.service_timeout)));
+      return;
+    case State::rep_sent:
+      return repeat(connection.path_, connection.request_);
+    case State::req_sent:
+    case State::established:
+    case State::dreq_sent:
+    case State::timewait:
+    case State::closed:
+      return;
+  }
+}
+
+Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
+                                         const QpParameters& parameters,
+                                         std::span<const std::uint8_t> private_data) {
+  if (connection.state_ != State::req_rcvd) {
+    return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
+                to_string(connection.state_));
+  }
+  if (private_data.size() > wire::cm::Rep::kPrivateBytes) {
+    return fail(ErrorCode::invalid_argument, "a REP takes {} bytes of private data, not {}",
+                wire::cm::Rep::kPrivateBytes, private_data.size());
+  }
+  if ((qp.init().qp_type == QpType::uc) != connection.is_uc()) {
+    return fail(ErrorCode::invalid_argument, "the peer's queue pair is one of {}, ours of {}",
+                connection.is_uc() ? "UC" : "RC", to_string(qp.init().qp_type));
+  }
+  if (auto ready = to_init(qp, parameters); !ready) return ready;
+  // Retries are what the peer asks for (12.6.5), the rest is ours.
+  const QpParameters asked = connection.qp_;
+  connection.qp_ = parameters;
+  connection.qp_.retry_cnt = asked.retry_cnt;
+  connection.qp_.rnr_retry = asked.rnr_retry;
+  if (parameters.ack_timeout == 0) connection.qp_.ack_timeout = asked.ack_timeout;
+  connection.qp_.responder_resources =
+      std::min(parameters.responder_resources, connection.peer_initiator_depth_);
+  connection.local_qpn_ = qp.number();
+  connection.local_psn_ = config_.engine->random_psn();
+  if (auto ready = to_rts(qp, connection); !ready) {
+    connection.qp_ = asked;
+    connection.local_qpn_ = {};
+    return ready;
+  }
+  stop_waiting(connection.service_id_);
+  connection.state_ = State::rep_sent;
+  send_rep(connection, parameters.rnr_retry, private_data);
+  return {};
+}
+
+void ConnectionManager::send_rep(Connection& connection, std::uint8_t rnr_retry,
+                                 std::span<const std::uint8_t> private_data) {
+  constexpr std::uint8_t kTargetAckDelay = 10;  // 4 ms: an lcore may be shared
+  wire::cm::Rep rep{.local_communication_id = connection.local_id_,
+                    .remote_communication_id = connection.remote_id_,
+                    .local_qpn = connection.local_qpn_,
+                    .starting_psn = connection.local_psn_,
+                    .responder_resources = connection.qp_.responder_resources,
+                    .initiator_depth = std::min(connection.qp_.initiator_depth,
+                                                connection.peer_responder_resources_),
+                    .target_ack_delay = kTargetAckDelay,
+                    .failover_accepted = 0,
+                    .rnr_retry_count = rnr_retry,
+                    .local_ca_guid = ca_guid_};
+  std::copy(private_data.begin(), private_data.end(), rep.private_data.begin());
+  connection.request_ = send(connection.path_, connection.transaction_id_, rep);
+  connection.retries_left_ = connection.max_retries_;
+  timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);
+}
+
+Expected<void> ConnectionManager::reject(Connection& connection,
+                                         std::span<const std::uint8_t> private_data,
+                                         RejectReason reason) {
+  if (connection.state_ != State::req_rcvd) {
+    return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
+                to_string(connection.state_));
+  }
+  if (private_data.size() > wire::cm::Rej::kPrivateBytes) {
+    return fail(ErrorCode::invalid_argument, "a REJ takes {} bytes of private data, not {}",
+                wire::cm::Rej::kPrivateBytes, private_data.size());
+  }
+  wire::cm::Rej rej{.local_communication_id = connection.local_id_,
+                    .remote_communication_id = connection.remote_id_,
+                    .about = AboutMessage::req,
+                    .reason = reason};
+  std::copy(private_data.begin(), private_data.end(), rej.private_data.begin());
+  send_reject(connection.path_, connection.transaction_id_, rej);
+  stop_waiting(connection.service_id_);
+  close(connection);
+  return {};
+}
+
+void ConnectionManager::on_rtu(const ReceivedMad& mad, const wire::cm::Rtu& rtu) {
+  Connection* connection = find(mad, rtu.remote_communication_id, rtu.local_communication_id);
+  if (connection == nullptr) return;
+  if (connection->state_ == State::established && !connection->active_) {
+    counters_.duplicate_messages.add();
+    return;
+  }
+  if (connection->state_ != State::rep_sent) {
+    counters_.unexpected_messages.add();
+    return;
+  }
+  timers_.cancel(connection->timer_);
+  connection->state_ = State::established;
+  counters_.established.add();
+  tell({.type = EventType::established,
+        .connection = connection,
+        .private_data = PrivateData(rtu.private_data)});
+}
+
+}  // namespace rockhopper::roce::cm

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Service ID resolution: which queue pair takes datagrams for a service (IBTA vol. 1, 12.11).
+#include <algorithm>
+
+#include "roce/cm/connection_manager.h"
+#include "roce/wire/bth.h"
+
+namespace rockhopper::roce::cm {
+
+using wire::cm::SidrStatus;
+
+void Lookup::on_timer(void* self, std::uint64_t /*now_ns*/) {
+  auto& lookup = *static_cast<Lookup*>(self);
+  lookup.manager_.on_timer(lookup);
+}
+
+Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters) {
+  if (parameters.private_data.size() > wire::cm::SidrReq::kPrivateBytes) {
+    return fail(ErrorCode::invalid_argument, "a SIDR_REQ takes {} bytes of private data, not {}",
+                wire::cm::SidrReq::kPrivateBytes, parameters.private_data.size());
+  }
+  if (auto checked = check_address_vector(parameters.path); !checked) {
+    return tl::make_unexpected(checked.error());
+  }
+  if (lookups_.size() == config_.max_lookups) {
+    return fail(ErrorCode::exhausted, "all {} lookups are in use", config_.max_lookups);
+  }
+  const std::uint32_t id = new_id();
+  auto& slot = lookups_[id];
+  slot.reset(new Lookup(*this, id, true));
+  Lookup& lookup = *slot;
+  lookup.path_ = parameters.path;
+  lookup.service_id_ = parameters.service_id;
+  lookup.transaction_id_ = config_.random->next();
+  wire::cm::SidrReq req{
+      .request_id = id, .pkey = wire::kDefaultPkey, .service_id = parameters.service_id};
+  std::copy(parameters.private_data.begin(), parameters.private_data.end(),
+            req.private_data.begin());
+  lookup.message_ = send(lookup.path_, lookup.transaction_id_, req);
+  lookup.retries_left_ = config_.max_retries;
+  timers_.arm(lookup.timer_, now_ns_ + timeout_ns(config_.response_timeout));
+  return &lookup;
+}
+
+void ConnectionManager::on_timer(Lookup& lookup) {
+  if (!lookup.ours_) return forget(lookup);
+  if (lookup.retries_left_ > 0) {
+    --lookup.retries_left_;
+    repeat(lookup.path_, lookup.message_);
+    timers_.arm(lookup.timer_, now_ns_ + timeout_ns(config_.response_timeout));
+    return;
+  }
+  counters_.timeouts.add();
+  lookup.done_ = true;
+  tell({.type = EventType::lookup_failed, .lookup = &lookup, .unreachable = true});
+}
+
+void ConnectionManager::on_sidr_rep(const ReceivedMad& mad, const wire::cm::SidrRep& rep) {
+  const auto found = lookups_.find(rep.request_id);
+  if (found == lookups_.end()) {
+    counters_.unknown_connection.add();
+    return;
+  }
+  Lookup& lookup = *found->second;
+  if (mad.reply.destination != lookup.path_.destination ||
+      mad.reply.source != lookup.path_.source) {
+    counters_.bad_address_messages.add();
+    return;
+  }
+  if (lookup.done_) {
+    counters_.duplicate_messages.add();
+    return;
+  }
+  lookup.done_ = true;
+  timers_.cancel(lookup.timer_);
+  tell({.type = rep.status == SidrStatus::valid ? EventType::resolved : EventType::lookup_failed,
+        .lookup = &lookup,
+        .status = rep.status,
+        .qpn = rep.qpn,
+        .qkey = rep.qkey,
+        .private_data = PrivateData(rep.private_data)});
+}
+
+void ConnectionManager::on_sidr_req(const ReceivedMad& mad, std::uint64_t transaction_id,
+                                    const wire::cm::SidrReq& req) {
+  const PeerKey key{mad.reply.destination, req.request_id};
+  const auto known = peer_lookups_.find(key);
+  if (known != peer_lookups_.end()) {
+    counters_.duplicate_messages.add();
+    if (known->second->done_) repeat(known->second->path_, known->second->message_);
+    return;
+  }
+  const auto listener = listeners_.find(req.service_id);
+  if (listener == listeners_.end()) {
+    counters_.answered_lookups.add();
+    send(mad.reply, transaction_id,
+         wire::cm::SidrRep{.request_id = req.request_id,
+                           .status = SidrStatus::unsupported_service,
+                           .service_id = req.service_id});
+    return;
+  }
+  if (listener->second.waiting >= listener->second.backlog) {
+    counters_.refused_backlog.add();  // it will ask again
+    return;
+  }
+  if (peer_lookups_.size() >= config_.max_lookups) {
+    counters_.refused_limit.add();
+    return;
+  }
+  auto& slot = peer_lookups_[key];
+  slot.reset(new Lookup(*this, req.request_id, false));
+  slot->path_ = mad.reply;
+  slot->service_id_ = req.service_id;
+  slot->transaction_id_ = transaction_id;
+  ++listener->second.waiting;
+  tell({.type = EventType::lookup_request,
+        .lookup = slot.get(),
+        .private_data = PrivateData(req.private_data)});
+}
+
+Expected<void> ConnectionManager::answer(Lookup& lookup, wire::Qpn qpn, std::uint32_t qkey,
+                                         std::span<const std::uint8_t> private_data) {
+  return send_sidr_reply(
+      lookup,
+      {.status = SidrStatus::valid, .qpn = qpn, .service_id = lookup.service_id_, .qkey = qkey},
+      private_data);
+}
+
+Expected<void> ConnectionManager::refuse(Lookup& lookup, SidrStatus status,
+                                         std::span<const std::uint8_t> private_data) {
+  return send_sidr_reply(lookup, {.status = status, .service_id = lookup.service_id_},
+                         private_data);
+}
+
+Expected<void> ConnectionManager::send_sidr_reply(Lookup& lookup, wire::cm::SidrRep reply,
+                                                  std::span<const std::uint8_t> private_data) {
+  if (lookup.ours_ || lookup.done_) {
+    return fail(ErrorCode::invalid_state, "the lookup waits for no answer");
+  }
+  if (private_data.size() > wire::cm::SidrRep::kPrivateBytes) {
+    return fail(ErrorCode::invalid_argument, "a SIDR_REP takes {} bytes of private data, not {}",
+                wire::cm::SidrRep::kPrivateBytes, private_data.size());
+  }
+  reply.request_id = lookup.request_id_;
+  std::copy(private_data.begin(), private_data.end(), reply.private_data.begin());
+  stop_waiting(lookup.service_id_);
+  lookup.done_ = true;
+  counters_.answered_lookups.add();
+  lookup.message_ = send(lookup.path_, lookup.transaction_id_, reply);
+  // The answer may get lost and the question come again.
+  timers_.arm(lookup.timer_, now_ns_ + 2 * timeout_ns(config_.response_timeout));
+  return {};
+}
+
+void ConnectionManager::release(Lookup& lookup) {
+  std::erase_if(events_, [&](const Event& event) { return event.lookup == &lookup; });
+  if (!lookup.ours_ && !lookup.done_) {
+    static_cast<void>(refuse(lookup));
+  } else if (lookup.ours_) {
+    forget(lookup);
+  }
+}
+
+void ConnectionManager::forget(Lookup& lookup) {
+  if (lookup.ours_) {
+    lookups_.erase(lookup.request_id_);
+  } else {
+    peer_lookups_.erase({lookup.path_.destination, lookup.request_id_});
+  }
+}
+
+}  // namespace rockhopper::roce::cm

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/gsi.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include <rte_ip.h>
+
+namespace rockhopper::roce {
+namespace {
+
+constexpr std::uint32_t kReceives = 512;
+constexpr std::uint16_t kSends = 256;
+constexpr std::size_t kReceiveBytes = kGrhBytes + wire::kMadBytes;
+constexpr std::size_t kSendsOffset = kReceives * kReceiveBytes;
+constexpr std::uint64_t kSendBit = std::uint64_t{1} << 32;  ///< of a wr_id
+/// While next hops are looked for. ARP itself repeats far less often.
+constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
+
+/// The addresses of a datagram, from what stands before its payload.
+AddressVector reply_vector(const std::byte* grh) {
+  AddressVector reply;
+  if (std::to_integer<unsigned>(grh[0]) >> 4 == 6) {
+    std::memcpy(reply.destination.bytes.data(), grh + offsetof(rte_ipv6_hdr, src_addr), 16);
+    std::memcpy(reply.source.bytes.data(), grh + offsetof(rte_ipv6_hdr, dst_addr), 16);
+    return reply;
+  }
+  rte_ipv4_hdr header;
+  std::memcpy(&header, grh + (kGrhBytes - sizeof header), sizeof header);
+  reply.destination = stack::IpAddress::from_ipv4(rte_be_to_cpu_32(header.src_addr));
+  reply.source = stack::IpAddress::from_ipv4(rte_be_to_cpu_32(header.dst_addr));
+  return reply;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Gsi>> Gsi::create(Engine& engine) {
+  std::unique_ptr<Gsi> gsi(new Gsi(engine));
+  if (auto opened = gsi->open(); !opened) return tl::make_unexpected(opened.error());
+  return gsi;
+}
+
+Expected<void> Gsi::open() {
+  pd_ = engine_.allocate_pd();
+  memory_.resize(kSendsOffset + kSends * wire::kMadBytes);
+  auto region = engine_.register_memory(pd_, memory_.data(), memory_.size(), kAccessLocalWrite);
+  if (!region) return tl::make_unexpected(region.error());
+  region_ = *region;
+  auto cq = CompletionQueue::create(kReceives + kSends);
+  if (!cq) return tl::make_unexpected(cq.error());
+  cq_ = std::move(*cq);
+  auto qp = engine_.create_gsi_qp({.qp_type = QpType::ud,
+                                   .pd = pd_,
+                                   .send_cq = cq_.get(),
+                                   .recv_cq = cq_.get(),
+                                   .max_send_wr = kSends,
+                                   .max_recv_wr = kReceives,
+                                   .max_inline_data = 0,
+                                   .sq_sig_all = true});
+  if (!qp) return tl::make_unexpected(qp.error());
+  qp_ = *qp;
+  const auto move_to = [this](QpAttributes attributes, std::uint32_t mask) {
+    return qp_->modify(attributes, mask | kQpState);
+  };
+  auto ready =
+      move_to({.qp_state = QpState::init, .qkey = wire::kGsiQkey}, kQpPkeyIndex | kQpPort | kQpQkey)
+          .and_then([&] { return move_to({.qp_state = QpState::rtr}, 0); })
+          .and_then([&] {
+            return move_to({.qp_state = QpState::rts, .sq_psn = engine_.random_psn()}, kQpSqPsn);
+          });
+  if (!ready) return ready;
+  for (std::uint32_t index = 0; index < kReceives; ++index) {
+    post_receive(index);
+  }
+  posted_ahs_.resize(kSends);
+  for (std::uint16_t buffer = 0; buffer < kSends; ++buffer) {
+    free_buffers_.push_back(buffer);
+  }
+  return {};
+}
+
+Gsi::~Gsi() {
+  if (qp_ != nullptr) engine_.destroy_qp(qp_);
+  for (const Sending& sending : unresolved_) {
+    engine_.destroy_ah(sending.ah);
+  }
+  for (AddressHandle* ah : posted_ahs_) {
+    if (ah != nullptr) engine_.destroy_ah(ah);
+  }
+  if (region_.base != nullptr) static_cast<void>(engine_.deregister_memory(region_.key));
+  static_cast<void>(engine_.deallocate_pd(pd_));
+}
+
+std::byte* Gsi::receive_buffer(std::uint64_t index) {
+  return memory_.data() + index * kReceiveBytes;
+}
+
+std::byte* Gsi::send_buffer(std::uint64_t index) {
+  return memory_.data() + kSendsOffset + index * wire::kMadBytes;
+}
+
+void Gsi::post_receive(std::uint64_t index) {
+  const Sge sge{.addr = reinterpret_cast<std::uintptr_t>(receive_buffer(index)),
+                .length = kReceiveBytes,
+                .lkey = region_.key};
+  [[maybe_unused]] const PostResult posted = qp_->post_recv({.wr_id = index, .sg_list = {&sge, 1}});
+  assert(posted == PostResult::ok);
+}
+
+void Gsi::poll(std::uint64_t now_ns, const std::function<void(const ReceivedMad&)>& handler) {
+  std::array<Completion, 32> completions;
+  // One round: a flood leaves the caller its turn.
+  const std::size_t count = cq_->poll(completions);
+  for (const Completion& completion : std::span(completions).first(count)) {
+    if ((completion.wr_id & kSendBit) != 0) {
+      const auto buffer = static_cast<std::uint16_t>(completion.wr_id);
+      finish({.ah = std::exchange(posted_ahs_[buffer], nullptr), .buffer = buffer});
+    } else if (completion.status == WcStatus::success) {
+      take(completion, handler);
+      post_receive(completion.wr_id);
+    }
+  }
+  if (!unresolved_.empty()) go_on(now_ns);
+}
+
+void Gsi::take(const Completion& completion,
+               const std::function<void(const ReceivedMad&)>& handler) {
+  counters_.rcvd_mads.add();
+  if (completion.src_qp != wire::kGsiQpn) {
+    counters_.bad_source_mads.add();
+    return;
+  }
+  if (completion.byte_len != kReceiveBytes) {
+    counters_.bad_length_mads.add();
+    return;
+  }
+  const std::byte* bytes = receive_buffer(completion.wr_id);
+  handler(
+      {.bytes = MadBytes(reinterpret_cast<const std::uint8_t*>(bytes + kGrhBytes), wire::kMadBytes),
+       .reply = reply_vector(bytes)});
+}
+
+bool Gsi::send(const AddressVector& to, MadBytes mad, std::uint64_t now_ns) {
+  if (free_buffers_.empty()) {
+    counters_.crowded_out_mads.add();
+    if (unresolved_.empty()) return false;
+    // Anybody can make us look for a station that does not exist. It must not silence us.
+    finish(unresolved_.front());
+    unresolved_.pop_front();
+  }
+  auto ah = engine_.create_ah(pd_, to);
+  if (!ah) {
+    counters_.unreachable_mads.add();
+    return false;
+  }
+  const Sending sending{.ah = *ah, .buffer = free_buffers_.back()};
+  free_buffers_.pop_back();
+  std::memcpy(send_buffer(sending.buffer), mad.data(), mad.size());
+  if (!try_post(sending, now_ns)) {
+    unresolved_.push_back(sending);
+    retry_ns_ = std::min(retry_ns_, now_ns + kUnresolvedRetryNs);
+  }
+  return true;
+}
+
+bool Gsi::try_post(const Sending& sending, std::uint64_t now_ns) {
+  switch (engine_.resolve_ah(*sending.ah, now_ns)) {
+    case stack::Resolution::pending:
+      return false;
+    case stack::Resolution::unreachable:
+      counters_.unreachable_mads.add();
+      finish(sending);
+      return true;
+    case stack::Resolution::ready:
+      break;
+  }
+  const Sge sge{.addr = reinterpret_cast<std::uintptr_t>(send_buffer(sending.buffer)),
+                .length = wire::kMadBytes,
+                .lkey = region_.key};
+  const PostResult posted = qp_->post_send({.wr_id = kSendBit | sending.buffer,
+                                            .sg_list = {&sge, 1},
+                                            .opcode = WrOpcode::send,
+                                            .send_flags = kSendSignaled,
+                                            .ah = sending.ah,
+                                            .remote_qpn = wire::kGsiQpn,
+                                            .remote_qkey = wire::kGsiQkey});
+  if (posted != PostResult::ok) {
+    counters_.unreachable_mads.add();
+    finish(sending);
+    return true;
+  }
+  counters_.sent_mads.add();
+  posted_ahs_[sending.buffer] = sending.ah;
+  return true;
+}
+
+void Gsi::finish(const Sending& sending) {
+  engine_.destroy_ah(sending.ah);
+  free_buffers_.push_back(sending.buffer);
+}
+
+void Gsi::go_on(std::uint64_t now_ns) {
+  std::erase_if(unresolved_, [&](const Sending& sending) { return try_post(sending, now_ns); });
+  retry_ns_ = unresolved_.empty() ? stack::kNever : now_ns + kUnresolvedRetryNs;
+}
+
+std::uint64_t Gsi::next_deadline_ns() const { return retry_ns_; }
+
+}  // namespace rockhopper::roce

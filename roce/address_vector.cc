@@ -2,6 +2,11 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/address_vector.h"
 
+#include <cstddef>
+#include <cstring>
+
+#include <rte_ip.h>
+
 #include "roce/wire/packet.h"
 
 namespace rockhopper::roce {
@@ -43,6 +48,20 @@ stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy) {
           .hop_limit = av.hop_limit,
           .flow_label = av.flow_label,
           .priority = av.service_level};
+}
+
+AddressVector reply_vector(std::span<const std::byte, kGrhBytes> grh) {
+  AddressVector reply;
+  if (std::to_integer<unsigned>(grh[0]) >> 4 == 6) {
+    std::memcpy(reply.destination.bytes.data(), &grh[offsetof(rte_ipv6_hdr, src_addr)], 16);
+    std::memcpy(reply.source.bytes.data(), &grh[offsetof(rte_ipv6_hdr, dst_addr)], 16);
+    return reply;
+  }
+  rte_ipv4_hdr header;
+  std::memcpy(&header, &grh[kGrhBytes - sizeof header], sizeof header);
+  reply.destination = stack::IpAddress::from_ipv4(rte_be_to_cpu_32(header.src_addr));
+  reply.source = stack::IpAddress::from_ipv4(rte_be_to_cpu_32(header.dst_addr));
+  return reply;
 }
 
 }  // namespace rockhopper::roce

@@ -2,7 +2,9 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "stack/error.h"
 #include "stack/host.h"
@@ -27,5 +29,12 @@ struct AddressVector {
 /// The lower headers of all packets that go there. Their UDP source port comes from `entropy`,
 /// which is to be constant for what must stay in order, unless a flow label gives it.
 [[nodiscard]] stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy);
+
+/// Bytes before the payload of a received datagram: the IPv6 header as a GRH; of IPv4, 20 zeros and
+/// the IPv4 header (IBTA annex A17, and verbs).
+inline constexpr std::uint32_t kGrhBytes = 40;
+
+/// Where an answer to a datagram goes that has these bytes, as ibv_init_ah_from_wc reckons.
+[[nodiscard]] AddressVector reply_vector(std::span<const std::byte, kGrhBytes> grh);
 
 }  // namespace rockhopper::roce

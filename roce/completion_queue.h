@@ -57,10 +57,6 @@ enum WcFlags : std::uint16_t {
   kWcGrh = 1u << 2,  ///< kGrhBytes come before the payload
 };
 
-/// Bytes before the payload of a received datagram: the IPv6 header as a GRH; of IPv4, 20 zeros and
-/// the IPv4 header (IBTA annex A17, and verbs).
-inline constexpr std::uint32_t kGrhBytes = 40;
-
 /// A work completion, as ibv_wc. On an error only wr_id, status and qp_num are meaningful.
 struct Completion {
   std::uint64_t wr_id = 0;

@@ -7,8 +7,6 @@
 #include <cassert>
 #include <cstring>
 
-#include <rte_ip.h>
-
 namespace rockhopper::roce {
 namespace {
 
@@ -19,21 +17,6 @@ constexpr std::size_t kSendsOffset = kReceives * kReceiveBytes;
 constexpr std::uint64_t kSendBit = std::uint64_t{1} << 32;  ///< of a wr_id
 /// While next hops are looked for. ARP itself repeats far less often.
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
-
-/// The addresses of a datagram, from what stands before its payload.
-AddressVector reply_vector(const std::byte* grh) {
-  AddressVector reply;
-  if (std::to_integer<unsigned>(grh[0]) >> 4 == 6) {
-    std::memcpy(reply.destination.bytes.data(), grh + offsetof(rte_ipv6_hdr, src_addr), 16);
-    std::memcpy(reply.source.bytes.data(), grh + offsetof(rte_ipv6_hdr, dst_addr), 16);
-    return reply;
-  }
-  rte_ipv4_hdr header;
-  std::memcpy(&header, grh + (kGrhBytes - sizeof header), sizeof header);
-  reply.destination = stack::IpAddress::from_ipv4(rte_be_to_cpu_32(header.src_addr));
-  reply.source = stack::IpAddress::from_ipv4(rte_be_to_cpu_32(header.dst_addr));
-  return reply;
-}
 
 }  // namespace
 
@@ -140,7 +123,7 @@ void Gsi::take(const Completion& completion,
   const std::byte* bytes = receive_buffer(completion.wr_id);
   handler(
       {.bytes = MadBytes(reinterpret_cast<const std::uint8_t*>(bytes + kGrhBytes), wire::kMadBytes),
-       .reply = reply_vector(bytes)});
+       .reply = reply_vector(std::span<const std::byte, kGrhBytes>(bytes, kGrhBytes))});
 }
 
 bool Gsi::send(const AddressVector& to, MadBytes mad, std::uint64_t now_ns) {

@@ -46,7 +46,7 @@ inline constexpr std::uint32_t kOwnQkey = 1u << 31;
 /// returns, and lkeys are not looked at).
 struct SendWr {
   std::uint64_t wr_id = 0;
-  std::span<const Sge> sg_list;
+  std::span<const Sge> sg_list{};
   WrOpcode opcode = WrOpcode::send;
   std::uint32_t send_flags = 0;
   std::uint32_t imm_data = 0;         ///< host order
@@ -64,7 +64,7 @@ struct SendWr {
 /// A receive request, as ibv_recv_wr.
 struct RecvWr {
   std::uint64_t wr_id = 0;
-  std::span<const Sge> sg_list;
+  std::span<const Sge> sg_list{};
 };
 
 /// What became of a posted request. Anything but `ok` means that nothing was posted.

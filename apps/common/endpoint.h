@@ -51,6 +51,9 @@ class Endpoint final : public Background {
 
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
   [[nodiscard]] stack::Host& host() { return *host_; }
+  [[nodiscard]] roce::Random& random() { return random_; }
+  /// The time that the engine's calls are given.
+  [[nodiscard]] std::uint64_t now_ns() const { return clock_->now_ns(); }
   [[nodiscard]] const EndpointConfig& config() const { return config_; }
   [[nodiscard]] const std::string& port_name() const { return port_->name(); }
   /// The GID table: the own addresses in order.

@@ -7,6 +7,7 @@
 
 #include <rte_ip.h>
 
+#include "roce/address_vector.h"
 #include "roce/engine.h"
 
 namespace rockhopper::roce::ud {

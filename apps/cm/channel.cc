@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/cm/channel.h"
+
+#include <algorithm>
+
+namespace rockhopper::apps::cm {
+
+Expected<std::unique_ptr<Channel>> Channel::create(Node& node, const ChannelInit& init) {
+  std::unique_ptr<Channel> channel(new Channel(node, init));
+  if (auto opened = channel->open(); !opened) return tl::make_unexpected(opened.error());
+  return channel;
+}
+
+Expected<void> Channel::open() {
+  roce::Engine& engine = node_.engine();
+  const std::size_t bytes =
+      std::size_t{init_.depth} * (receive_stride() + init_.send_bytes) + init_.rdma_bytes;
+  auto memory = PageMemory::allocate(std::max<std::size_t>(bytes, 1));
+  if (!memory) return tl::make_unexpected(memory.error());
+  memory_ = std::move(*memory);
+  pd_ = engine.allocate_pd();
+  auto region = engine.register_memory(
+      pd_, memory_.data(), memory_.size(),
+      roce::kAccessLocalWrite | roce::kAccessRemoteRead | roce::kAccessRemoteWrite);
+  if (!region) return tl::make_unexpected(region.error());
+  region_ = *region;
+  auto send_cq = roce::CompletionQueue::create(init_.depth + 1);
+  auto recv_cq = roce::CompletionQueue::create(init_.depth + 1);
+  if (!send_cq) return tl::make_unexpected(send_cq.error());
+  if (!recv_cq) return tl::make_unexpected(recv_cq.error());
+  send_cq_ = std::move(*send_cq);
+  recv_cq_ = std::move(*recv_cq);
+  auto qp = engine.create_qp({.qp_type = init_.qp_type,
+                              .pd = pd_,
+                              .send_cq = send_cq_.get(),
+                              .recv_cq = recv_cq_.get(),
+                              .max_send_wr = init_.depth,
+                              .max_recv_wr = init_.depth,
+                              .sq_sig_all = true});
+  if (!qp) return tl::make_unexpected(qp.error());
+  qp_ = *qp;
+  if (init_.qp_type != roce::QpType::ud) {
+    return qp_->modify({.qp_state = roce::QpState::init},
+                       roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags);
+  }
+  const auto move_to = [this](roce::QpAttributes attributes, std::uint32_t mask) {
+    return qp_->modify(attributes, mask | roce::kQpState);
+  };
+  return move_to({.qp_state = roce::QpState::init, .qkey = roce::cm::kUdpQkey},
+                 roce::kQpPkeyIndex | roce::kQpPort | roce::kQpQkey)
+      .and_then([&] { return move_to({.qp_state = roce::QpState::rtr}, 0); })
+      .and_then([&] {
+        return move_to({.qp_state = roce::QpState::rts, .sq_psn = engine.random_psn()},
+                       roce::kQpSqPsn);
+      });
+}
+
+Channel::~Channel() {
+  if (connection != nullptr) node_.manager().release(*connection);
+  if (qp_ != nullptr) node_.engine().destroy_qp(qp_);
+  if (region_.base != nullptr) (void)node_.engine().deregister_memory(region_.key);
+  (void)node_.engine().deallocate_pd(pd_);
+}
+
+std::uint32_t Channel::receive_stride() const {
+  return init_.receive_bytes + (init_.qp_type == roce::QpType::ud ? roce::kGrhBytes : 0);
+}
+
+std::span<std::byte> Channel::receive_slot(std::uint64_t index) {
+  return memory_.bytes().subspan(index * receive_stride(), receive_stride());
+}
+
+std::span<std::byte> Channel::send_slot(std::uint64_t index) {
+  return memory_.bytes().subspan(
+      std::size_t{init_.depth} * receive_stride() + index * init_.send_bytes, init_.send_bytes);
+}
+
+Expected<void> Channel::post_receive(std::uint64_t index) {
+  const std::span<std::byte> slot = receive_slot(index);
+  const roce::Sge sge{.addr = reinterpret_cast<std::uintptr_t>(slot.data()),
+                      .length = static_cast<std::uint32_t>(slot.size()),
+                      .lkey = region_.key};
+  const roce::PostResult posted = qp_->post_recv({.wr_id = index, .sg_list = {&sge, 1}});
+  if (posted == roce::PostResult::ok) return {};
+  return fail(ErrorCode::invalid_state, "posting a receive failed: {}", roce::to_string(posted));
+}
+
+Expected<void> Channel::post(roce::SendWr request, std::span<std::byte> bytes) {
+  const roce::Sge sge{.addr = reinterpret_cast<std::uintptr_t>(bytes.data()),
+                      .length = static_cast<std::uint32_t>(bytes.size()),
+                      .lkey = region_.key};
+  request.sg_list = {&sge, 1};
+  const roce::PostResult posted = qp_->post_send(request);
+  if (posted == roce::PostResult::ok) return {};
+  return fail(ErrorCode::invalid_state, "posting a send failed: {}", roce::to_string(posted));
+}
+
+Expected<std::optional<roce::Completion>> Channel::wait_completion(roce::CompletionQueue& cq,
+                                                                   std::string_view what,
+                                                                   bool forever) {
+  roce::Completion completion;
+  auto waited = node_.wait([&] { return cq.poll({&completion, 1}) == 1; }, what, forever);
+  if (!waited) return tl::make_unexpected(waited.error());
+  if (completion.status == roce::WcStatus::success) return completion;
+  if (completion.status == roce::WcStatus::wr_flush_err) return std::nullopt;
+  return fail(ErrorCode::io, "waiting for {}: {} ({})", what, roce::to_string(completion.status),
+              static_cast<int>(completion.status));
+}
+
+}  // namespace rockhopper::apps::cm

@@ -13,6 +13,8 @@ using roce::cm::State;
 
 namespace {
 
+constexpr std::uint32_t kBacklog = 128;
+
 Expected<void> post_receives(Channel& channel, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) {
     if (auto posted = channel.post_receive(index); !posted) return posted;
@@ -39,12 +41,14 @@ Expected<void> accept_one(Node& node, const Event& request, const ChannelInit& i
   return {};
 }
 
-Expected<void> await_timewait(Node& node, const Channels& channels) {
+/// Stays until nothing of them can arrive any more, as the peer may ask again whether they are
+/// over; it may also have left.
+void linger(Node& node, const Channels& channels) {
   const auto over = [](const auto& channel) {
     return channel->connection->state() == State::closed;
   };
-  return node.wait([&] { return std::all_of(channels.begin(), channels.end(), over); },
-                   "the end of TIMEWAIT");
+  (void)node.wait([&] { return std::all_of(channels.begin(), channels.end(), over); },
+                  "the end of TIMEWAIT");
 }
 
 }  // namespace
@@ -78,7 +82,7 @@ Expected<Channels> connect_channels(Node& node, const ChannelInit& init, std::ui
 }
 
 Expected<Channels> accept_channels(Node& node, const ChannelInit& init, std::uint64_t receives) {
-  if (auto listening = node.manager().listen(node.service_id()); !listening) {
+  if (auto listening = node.listen(kBacklog); !listening) {
     return tl::make_unexpected(listening.error());
   }
   Channels channels;
@@ -105,7 +109,8 @@ Expected<void> disconnect_channels(Node& node, const Channels& channels) {
     if (channel->connection->state() == State::closed) continue;
     if (auto ended = node.manager().disconnect(*channel->connection); !ended) return ended;
   }
-  return await_timewait(node, channels);
+  linger(node, channels);
+  return {};
 }
 
 Expected<void> await_disconnects(Node& node, const Channels& channels) {
@@ -115,7 +120,8 @@ Expected<void> await_disconnects(Node& node, const Channels& channels) {
   auto waited = node.wait([&] { return std::all_of(channels.begin(), channels.end(), left); },
                           "the peer to disconnect");
   if (!waited) return waited;
-  return await_timewait(node, channels);
+  linger(node, channels);
+  return {};
 }
 
 }  // namespace rockhopper::apps::cm

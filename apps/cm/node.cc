@@ -88,6 +88,16 @@ std::uint64_t Node::service_id() const {
                                  options_.service_port());
 }
 
+Expected<void> Node::listen(std::uint32_t backlog) {
+  if (auto listening = manager_->listen(service_id(), backlog); !listening) return listening;
+  std::string addresses;
+  for (const InterfaceAddress& own : endpoint_.addresses()) {
+    addresses += (addresses.empty() ? "" : ", ") + own.address.to_string();
+  }
+  fmt::print(stderr, "listening on port {} of {}\n", options_.service_port(), addresses);
+  return {};
+}
+
 std::array<std::uint8_t, roce::cm::IpServiceHeader::kSize> Node::ip_header(
     const roce::AddressVector& path) {
   constexpr std::uint16_t kEphemeral = 0xc000;

@@ -38,6 +38,8 @@ class Node {
   /// From here to the server of the options.
   [[nodiscard]] Expected<roce::AddressVector> path_to_server() const;
   [[nodiscard]] std::uint64_t service_id() const;
+  /// Listens on the service ID of the options, and says so on standard error.
+  [[nodiscard]] Expected<void> listen(std::uint32_t backlog);
   /// What librdmacm puts in front of private data, for a path of ours.
   [[nodiscard]] std::array<std::uint8_t, roce::cm::IpServiceHeader::kSize> ip_header(
       const roce::AddressVector& path);

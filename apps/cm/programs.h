@@ -35,9 +35,9 @@ using Channels = std::vector<std::unique_ptr<Channel>>;
 /// Takes as many from clients; refuses more.
 [[nodiscard]] Expected<Channels> accept_channels(Node& node, const ChannelInit& init,
                                                  std::uint64_t receives);
-/// Ends those that the peer has not ended, and waits until nothing of them can arrive any more.
+/// Ends those that the peer has not ended, and stays while something of them can still arrive.
 [[nodiscard]] Expected<void> disconnect_channels(Node& node, const Channels& channels);
-/// Waits until the peer has ended them all, and until nothing of them can arrive any more.
+/// Waits until the peer has ended them all, and stays while something of them can still arrive.
 [[nodiscard]] Expected<void> await_disconnects(Node& node, const Channels& channels);
 
 }  // namespace rockhopper::apps::cm

@@ -149,7 +149,7 @@ Expected<void> serve_client(Node& node, const Event& request, Result& result) {
 
 Expected<Result> run_server(Node& node) {
   constexpr std::uint32_t kBacklog = 3;
-  if (auto listening = node.manager().listen(node.service_id(), kBacklog); !listening) {
+  if (auto listening = node.listen(kBacklog); !listening) {
     return tl::make_unexpected(listening.error());
   }
   Result result;

@@ -15,6 +15,7 @@ using roce::cm::EventType;
 namespace {
 
 constexpr std::uint64_t kPatternSeed = 0x7564;
+constexpr std::uint32_t kBacklog = 128;
 
 /// A datagram queue pair and where its messages go.
 struct Peer {
@@ -74,7 +75,7 @@ class Run {
   }
 
   Expected<void> answer_lookups() {
-    if (auto listening = node_.manager().listen(node_.service_id()); !listening) return listening;
+    if (auto listening = node_.listen(kBacklog); !listening) return listening;
     while (peers_.size() < node_.options().connections) {
       auto event = node_.wait_event("a client", peers_.empty());
       if (!event) return tl::make_unexpected(event.error());

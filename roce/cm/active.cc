@@ -39,7 +39,7 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   connection.transaction_id_ = config_.random->next();
   connection.path_mtu_ = static_cast<PathMtu>(mtu);
   connection.local_qpn_ = qp.number();
-  connection.local_psn_ = config_.engine->random_psn();
+  connection.receive_psn_ = config_.engine->random_psn();
   connection.qp_ = parameters.qp;
   send_req(connection, parameters.private_data);
   return &connection;
@@ -56,7 +56,7 @@ void ConnectionManager::send_req(Connection& connection,
                     .initiator_depth = connection.qp_.initiator_depth,
                     .remote_cm_response_timeout = config_.response_timeout,
                     .transport_service = connection.transport_,
-                    .starting_psn = connection.local_psn_,
+                    .starting_psn = connection.receive_psn_,
                     .local_cm_response_timeout = config_.response_timeout,
                     .retry_count = connection.qp_.retry_cnt,
                     .pkey = wire::kDefaultPkey,
@@ -126,7 +126,7 @@ Expected<void> ConnectionManager::take_reply(Connection& connection, const wire:
   if (qp == nullptr) return fail(ErrorCode::not_found, "the queue pair is gone");
   connection.remote_id_ = rep.local_communication_id;
   connection.remote_qpn_ = rep.local_qpn;
-  connection.remote_psn_ = rep.starting_psn;
+  connection.send_psn_ = rep.starting_psn;
   connection.peer_responder_resources_ = rep.responder_resources;
   connection.qp_.rnr_retry = rep.rnr_retry_count;
   if (auto ready = to_rts(*qp, connection); !ready) return ready;

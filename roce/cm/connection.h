@@ -90,8 +90,8 @@ class Connection {
   std::uint32_t remote_id_ = 0;
   wire::Qpn local_qpn_{};
   wire::Qpn remote_qpn_{};
-  wire::Psn local_psn_{};
-  wire::Psn remote_psn_{};
+  wire::Psn receive_psn_{};  ///< what the peer is told to begin with
+  wire::Psn send_psn_{};     ///< what it told us
   QpParameters qp_;
   std::uint8_t peer_responder_resources_ = 0;
   std::uint8_t peer_initiator_depth_ = 0;

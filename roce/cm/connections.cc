@@ -61,8 +61,8 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
   const QpParameters& own = connection.qp_;
   const QpAttributes attributes{
       .path_mtu = connection.path_mtu_,
-      .rq_psn = connection.remote_psn_,
-      .sq_psn = connection.local_psn_,
+      .rq_psn = connection.receive_psn_,
+      .sq_psn = connection.send_psn_,
       .dest_qp_num = connection.remote_qpn_,
       .ah_attr = connection.path_,
       .max_rd_atomic = std::min(own.initiator_depth, connection.peer_responder_resources_),

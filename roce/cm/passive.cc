@@ -38,7 +38,7 @@ void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction
   connection.transaction_id_ = transaction_id;
   connection.remote_id_ = req.local_communication_id;
   connection.remote_qpn_ = req.local_qpn;
-  connection.remote_psn_ = req.starting_psn;
+  connection.send_psn_ = req.starting_psn;
   connection.peer_responder_resources_ = req.responder_resources;
   connection.peer_initiator_depth_ = req.initiator_depth;
   connection.qp_ = {.retry_cnt = req.retry_count,
@@ -167,7 +167,7 @@ Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
   connection.qp_.responder_resources =
       std::min(parameters.responder_resources, connection.peer_initiator_depth_);
   connection.local_qpn_ = qp.number();
-  connection.local_psn_ = config_.engine->random_psn();
+  connection.receive_psn_ = config_.engine->random_psn();
   if (auto ready = to_rts(qp, connection); !ready) {
     connection.qp_ = asked;
     connection.local_qpn_ = {};
@@ -185,7 +185,7 @@ void ConnectionManager::send_rep(Connection& connection, std::uint8_t rnr_retry,
   wire::cm::Rep rep{.local_communication_id = connection.local_id_,
                     .remote_communication_id = connection.remote_id_,
                     .local_qpn = connection.local_qpn_,
-                    .starting_psn = connection.local_psn_,
+                    .starting_psn = connection.receive_psn_,
                     .responder_resources = connection.qp_.responder_resources,
                     .initiator_depth = std::min(connection.qp_.initiator_depth,
                                                 connection.peer_responder_resources_),

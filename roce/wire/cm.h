@@ -110,7 +110,7 @@ struct Req {
   std::uint8_t remote_cm_response_timeout = 0;  ///< 5 bits: the receiver answers within it
   TransportService transport_service = TransportService::rc;
   bool end_to_end_flow_control = false;
-  Psn starting_psn{};
+  Psn starting_psn{};                          ///< the receiver's first: the sender expects it
   std::uint8_t local_cm_response_timeout = 0;  ///< 5 bits: the sender answers within it
   std::uint8_t retry_count = 0;                ///< 3 bits
   std::uint16_t pkey = 0;
@@ -183,7 +183,7 @@ struct Rep {
   std::uint32_t remote_communication_id = 0;
   std::uint32_t local_qkey = 0;
   Qpn local_qpn{};
-  Psn starting_psn{};
+  Psn starting_psn{};  ///< the receiver's first: the sender expects it
   std::uint8_t responder_resources = 0;
   std::uint8_t initiator_depth = 0;
   std::uint8_t target_ack_delay = 0;   ///< 5 bits: 4.096 us * 2^n

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""rh-cm and the stock programs of librdmacm in a Soft-RoCE guest: rping, ucmatose, udaddy and
+rdma_client with rdma_server, each in both roles, over IPv4 and IPv6; and requests that are refused.
+Every packet that we sent is judged by the independent checker and by tshark."""
+
+import itertools
+import sys
+import unittest
+
+import lab
+
+UDADDY_PORT = 7174  # it has no option for it
+# Of service IDs: the guest is ours alone, but a failed test may leave a program there.
+ports = itertools.count(7200)
+_lab = None
+
+
+def setUpModule():
+    global _lab
+    try:
+        _lab = lab.Lab()
+    except lab.Skip as reason:
+        raise unittest.SkipTest(str(reason)) from reason
+
+
+def tearDownModule():
+    if _lab is not None:
+        _lab.close()
+
+
+OUR_ADDRESSES = dict(zip((4, 6), lab.OUR_ADDRESSES))
+
+
+def wait_for_guest_service(port):
+    """Returns when a program in the guest listens on a port of librdmacm."""
+    _lab.guest.check(f'for i in $(seq 600); do rdma resource show cm_id | grep -q "LISTEN.*:{port} " '
+                     '&& exit 0; sleep 0.05; done; exit 1', what=f'a listener on RDMA port {port}')
+
+
+class ConnectionManager(unittest.TestCase):
+    maxDiff = None
+
+    def we_serve(self, play, stock, *options, port=None):
+        """`stock` is a client's command for address and port; gives what our end reports."""
+        port = port or next(ports)
+        for family, address in OUR_ADDRESSES.items():
+            with self.subTest(ip=family, play=play):
+                with _lab.host('apps/rh-cm', '--as', play, '-p', port, '--json', *options) as server:
+                    server.wait_for(lambda: 'listening on port' in server.err.read_text())
+                    client = _lab.run_in_guest(stock.format(address=address, port=port))
+                    self.assertEqual(client.finish(), 0, client.said() + server.said())
+                    self.assertEqual(server.wait(), 0, server.said() + client.said())
+                self.assertEqual(_lab.judge(), '')
+                yield lab.summary(server.out.read_text())
+
+    def we_connect(self, play, stock, *options, fixed_port=None):
+        """`stock` is a server's command for its own address and the port."""
+        for family, address in lab.GUEST_ADDRESSES.items():
+            port = fixed_port or next(ports)
+            with self.subTest(ip=family, play=play):
+                server = _lab.run_in_guest(stock.format(address=address, port=port))
+                wait_for_guest_service(port)
+                with _lab.host('apps/rh-cm', '--as', play, '-p', port, '--json', *options,
+                               address) as client:
+                    self.assertEqual(client.wait(), 0, client.said() + server.output())
+                    self.assertEqual(server.finish(), 0, server.said() + client.said())
+                self.assertEqual(_lab.judge(), '')
+                yield lab.summary(client.out.read_text())
+
+    def test_rping_is_the_client(self):
+        for size, count in ((64, 100), (8000, 30)):
+            for result in self.we_serve(
+                    'rping', 'rping -c -a {address} -p {port} -C ' f'{count} -S {size} -V',
+                    '-V', '-S', size):
+                self.assertEqual((result['messages'], result['messages_checked']), (count, count))
+
+    def test_rping_is_the_server(self):
+        for size, count in ((64, 100), (8000, 30)):
+            for result in self.we_connect(
+                    'rping', 'rping -s -a {address} -p {port} ' f'-S {size}',
+                    '-V', '-S', size, '-C', count):
+                self.assertEqual((result['messages'], result['messages_checked']), (count, count))
+
+    def test_ucmatose_is_the_client(self):
+        for result in self.we_serve(
+                'ucmatose', 'ucmatose -s {address} -p {port} -c 4 -C 10 -S 5000',
+                '-c', 4, '-C', 10, '-S', 5000):
+            self.assertEqual((result['connections'], result['messages']), (4, 40))
+
+    def test_ucmatose_is_the_server(self):
+        for result in self.we_connect(
+                'ucmatose', 'ucmatose -b {address} -p {port} -c 4 -C 10 -S 5000',
+                '-c', 4, '-C', 10, '-S', 5000):
+            self.assertEqual((result['connections'], result['messages']), (4, 40))
+
+    def test_rdma_client(self):
+        for result in self.we_serve('rdma_client',
+                                    'rdma_client -s {address} -p {port}'):
+            self.assertEqual(result['messages'], 1)
+
+    def test_rdma_server(self):
+        for result in self.we_connect('rdma_client', 'rdma_server -s {address} -p {port}'):
+            self.assertEqual(result['messages'], 1)
+
+    def test_udaddy_is_the_client(self):
+        for result in self.we_serve('udaddy', 'udaddy -s {address} -c 2 -S 1000',
+                                    '-c', 2, '-S', 1000, port=UDADDY_PORT):
+            self.assertEqual((result['connections'], result['messages']), (2, 20))
+
+    def test_udaddy_is_the_server(self):
+        for result in self.we_connect('udaddy', 'udaddy -b {address} -c 2 -S 1000',
+                                      '-c', 2, '-S', 1000, fixed_port=UDADDY_PORT):
+            self.assertEqual((result['connections'], result['messages']), (2, 20))
+
+    def test_nobody_listens_here(self):
+        port, other = next(ports), next(ports)
+        with _lab.host('apps/rh-cm', '-p', port) as server:
+            server.wait_for(lambda: 'listening on port' in server.err.read_text())
+            client = _lab.run_in_guest(f'rping -c -a {OUR_ADDRESSES[4]} -p {other} -C 1')
+            self.assertNotEqual(client.finish(), 0)
+            self.assertIn('REJECTED, error 8', client.said(), 'invalid service ID')
+        self.assertEqual(_lab.judge(), '')
+
+    def test_nobody_listens_there(self):
+        for play in ('rping', 'udaddy'):
+            with self.subTest(play=play), \
+                    _lab.host('apps/rh-cm', '--as', play, '-p', next(ports),
+                              lab.GUEST_ADDRESSES[4]) as client:
+                self.assertEqual(client.wait(), 1)
+                self.assertIn('nobody listens on that service ID', client.err.read_text())
+            self.assertEqual(_lab.judge(), '')
+
+
+if __name__ == '__main__':
+    if sys.flags.optimize:
+        sys.exit('assertions are off')
+    unittest.main(verbosity=2)

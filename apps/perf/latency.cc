@@ -52,11 +52,16 @@ bool answered(Traffic& traffic, const RunSpec& spec, std::uint64_t message) {
 
 }  // namespace
 
-Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec) {
+Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool peer_begins) {
   const auto histogram = std::make_unique<LatencyHistogram>();
   Progress progress("operations");
   traffic.watch().set_impatient(true);
   const std::uint64_t total = spec.warmup + spec.iterations;
+  // The number of the peer's message that answers ours.
+  const std::uint64_t ahead = peer_begins ? 1 : 0;
+  while (peer_begins && !answered(traffic, spec, 0)) {
+    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
+  }
   std::uint64_t start_ns = steady_now_ns();
   for (std::uint64_t message = 0; spec.duration_ns > 0 || message < total; ++message) {
     if (message == spec.warmup) start_ns = steady_now_ns();
@@ -67,7 +72,8 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec) {
     if (auto posted = post_one(traffic, spec, message); !posted) {
       return tl::make_unexpected(posted.error());
     }
-    while (!answered(traffic, spec, message)) {
+    if (peer_begins && message + 1 == total) break;
+    while (!answered(traffic, spec, message + ahead)) {
       if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
     }
     if (message >= spec.warmup) histogram->add(steady_now_ns() - sent_ns);

@@ -10,6 +10,7 @@
 #include "apps/common/signals.h"
 #include "apps/perf/client.h"
 #include "apps/perf/options.h"
+#include "apps/perf/perftest_run.h"
 #include "apps/perf/rockhopper_backend.h"
 #include "apps/perf/server.h"
 #include "apps/perf/verbs_backend.h"
@@ -32,7 +33,9 @@ const ProgramText kText{
     "  rh-perf --op send -a --json localhost   a sweep of sizes as JSON\n\n"
     "  rh-perf --backend verbs -d rxe0         a server on an RDMA device, and\n"
     "  rh-perf --op read --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 HOST\n"
-    "                                          its client\n"};
+    "                                          its client\n\n"
+    "  rh-perf --peer perftest --op write -s 4096 -n 1000 --ip 192.168.7.1/24 --device ...\n"
+    "                                          a server for ib_write_bw -s 4096 -n 1000 HOST\n"};
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
                                                 const std::optional<EndpointConfig>& config,
@@ -61,8 +64,10 @@ Expected<void> run(const Options& options, const std::optional<EndpointConfig>& 
   auto backend = open_backend(options, config, arguments);
   if (!backend) return tl::make_unexpected(backend.error());
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
-  auto result = options.role() == Role::client ? run_side(Client(**backend, options, seed), options)
-                                               : run_side(Server(**backend, options), options);
+  auto result =
+      options.peer == PeerKind::perftest ? run_side(PerftestRun(**backend, options), options)
+      : options.role() == Role::client   ? run_side(Client(**backend, options, seed), options)
+                                         : run_side(Server(**backend, options), options);
   if (options.endpoint.stats_s > 0 || stop_requested()) (*backend)->print_statistics();
   return result;
 }

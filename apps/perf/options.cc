@@ -143,6 +143,10 @@ void add_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--backend", raw.backend,
                  "rockhopper, or verbs: the same workload through libibverbs")
       ->check(CLI::IsMember({"rockhopper", "verbs"}));
+  app.add_option("--peer", raw.peer,
+                 "rh-perf, or perftest: the other end is ib_send_bw, ib_write_lat and so on; give "
+                 "both ends the same operation, mode, size and iterations")
+      ->check(CLI::IsMember({"rh-perf", "perftest"}));
   app.add_option("-x,--gid-index", options.gid_index,
                  "own address: 0 is the first --ip; for verbs, the index in the device's table. "
                  "Default: one of the peer's family")
@@ -172,6 +176,27 @@ Expected<std::uint32_t> parse_size(std::string_view text) {
   return static_cast<std::uint32_t>(value << shift);
 }
 
+namespace {
+
+/// What perftest's programs have no counterpart for is refused or off.
+Expected<Options> for_perftest(Options options) {
+  if (options.operations.size() != 1 || options.sizes.size() > 1 || options.qps != 1 ||
+      options.bidirectional || options.duration_s > 0) {
+    return fail(ErrorCode::invalid_argument,
+                "with --peer perftest there is one operation, one size and one queue pair, in one "
+                "direction, by iterations");
+  }
+  constexpr std::uint64_t kIterations = 1000;
+  if (options.iterations == 0 && options.operations.front() != Operation::write) {
+    options.iterations = kIterations;
+  }
+  options.warmup = 0;
+  options.validate = false;
+  return options;
+}
+
+}  // namespace
+
 Expected<Options> finish_options(const RawOptions& raw) {
   Options options = raw.options;
   options.backend = raw.backend == "verbs" ? BackendKind::verbs : BackendKind::rockhopper;
@@ -195,6 +220,8 @@ Expected<Options> finish_options(const RawOptions& raw) {
                   "latency is measured on one queue pair in one direction");
     }
   }
+  options.peer = raw.peer == "perftest" ? PeerKind::perftest : PeerKind::rh_perf;
+  if (options.peer == PeerKind::perftest) return for_perftest(std::move(options));
   return options;
 }
 

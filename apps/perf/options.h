@@ -14,11 +14,14 @@
 namespace rockhopper::apps::perf {
 
 enum class BackendKind { rockhopper, verbs };
+/// Which program the other end is.
+enum class PeerKind { rh_perf, perftest };
 
 struct Options {
   std::string host;  ///< empty: server; then the client decides about the workload
   std::uint16_t port = 18515;
   BackendKind backend = BackendKind::rockhopper;
+  PeerKind peer = PeerKind::rh_perf;
   std::string device;  ///< of the verbs backend
   std::optional<unsigned> gid_index;
 
@@ -51,6 +54,7 @@ struct Options {
 struct RawOptions {
   Options options;
   std::string backend = "rockhopper";
+  std::string peer = "rh-perf";
   std::string operations = "send";
   std::string mode = "bw";
   std::string sizes;

@@ -15,7 +15,7 @@ struct Measurement {
   std::uint64_t operations = 0;
   double seconds = 0;
   double peak_operations_per_s = 0;  ///< bandwidth: of the best tenth of the run
-  std::optional<LatencySummary> latency;
+  std::optional<LatencySummary> latency{};
 };
 
 /// Keeps each queue pair's window full for the run's warm-up, then for its iterations or time.
@@ -24,8 +24,10 @@ struct Measurement {
                                                   std::uint32_t cq_moderation);
 
 /// One operation at a time on the first queue pair: the duration of READs and atomics, and half a
-/// round trip of SENDs and WRITEs, which the peer sends back (see PongServer).
-[[nodiscard]] Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec);
+/// round trip of SENDs and WRITEs, which the peer sends back (see PongServer). `peer_begins`: of
+/// WRITEs, the peer sends one more before ours and then waits for our last, as perftest's server.
+[[nodiscard]] Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec,
+                                                bool peer_begins = false);
 
 /// One operation for each slot of each queue pair, each with data of its own; what comes back is
 /// checked here, what is left at the peer by its Traffic::check_validation().

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/perftest_run.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/signals.h"
+#include "apps/common/steady_clock.h"
+#include "apps/common/version.h"
+
+namespace rockhopper::apps::perf {
+namespace {
+
+constexpr double kMib = 1 << 20;
+constexpr std::uint64_t kLingerNs = 500 * kNsPerMs;
+
+/// How often the programs shake hands before and after they connect their queue pairs.
+struct Handshakes {
+  unsigned before;
+  unsigned after;
+};
+
+Handshakes handshakes(const RunSpec& spec) {
+  if (spec.operation == Operation::send) return {.before = 1, .after = 3};
+  if (spec.kind == RunKind::bandwidth) return {.before = 1, .after = 2};
+  return {.before = 2, .after = 2};
+}
+
+}  // namespace
+
+PerftestRun::PerftestRun(Backend& backend, const Options& options)
+    : backend_(backend), options_(options), spec_(plan(options).front()), pump_(backend) {}
+
+Expected<void> PerftestRun::run() {
+  auto result = connect().and_then([this] { return work(); }).and_then([this] { return end(); });
+  // The first cause: a failed completion met while waiting for the peer.
+  if (!result && pump_.error()) return tl::make_unexpected(*pump_.error());
+  if (result && !options_.json) print();
+  return result;
+}
+
+Expected<TcpConnection> PerftestRun::meet() {
+  if (is_client()) {
+    return TcpConnection::connect(
+        options_.host, options_.port,
+        static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), pump_);
+  }
+  auto listener = TcpListener::open(options_.port);
+  if (!listener) return tl::make_unexpected(listener.error());
+  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener->port());
+  return listener->accept(pump_);
+}
+
+Expected<void> PerftestRun::connect() {
+  auto connection = meet();
+  if (!connection) return tl::make_unexpected(connection.error());
+  exchange_.emplace(std::move(*connection), is_client(), pump_);
+  if (auto up = backend_.wait_for_link(); !up) return up;
+  auto greeting = exchange_->greet(options_.path_mtu.value_or(backend_.path_mtu_max()));
+  if (!greeting) return tl::make_unexpected(greeting.error());
+  peer_version_ = greeting->version;
+  agreement_.window = options_.window;
+  agreement_.receive_depth = options_.receive_depth;
+  agreement_.inline_bytes = options_.inline_bytes;
+  agreement_.outstanding_reads =
+      std::min(options_.outstanding_reads, backend_.outstanding_reads_max());
+  agreement_.path_mtu = static_cast<std::uint16_t>(greeting->path_mtu);
+  agreement_.ack_timeout = static_cast<std::uint8_t>(options_.ack_timeout);
+  agreement_.service_level = static_cast<std::uint8_t>(options_.service_level);
+  // The peer walks through that much of our memory.
+  agreement_.size_max = std::max(spec_.size, greeting->buffer_bytes);
+  auto layout = Layout::make(agreement_);
+  if (!layout) return tl::make_unexpected(layout.error());
+  layout_ = *layout;
+  auto side = backend_.prepare(agreement_, layout_->bytes(), std::nullopt);
+  if (!side) return tl::make_unexpected(side.error());
+  own_ = {.outstanding_reads = agreement_.outstanding_reads,
+          .qpn = side->qps.front().qpn,
+          .psn = side->qps.front().psn,
+          .rkey = side->rkey,
+          .address = side->address + layout_->target(0, 0),
+          .gid = side->gid};
+  if (auto met = shake_hands(handshakes(spec_).before); !met) return met;
+  if (peer_.gid.is_ipv4() != own_.gid.is_ipv4()) {
+    return fail(ErrorCode::io, "the peer's address is {}, ours {}; choose with -x at either end",
+                peer_.gid.to_string(), own_.gid.to_string());
+  }
+  if (is_client()) {
+    agreement_.outstanding_reads =
+        std::min(agreement_.outstanding_reads, static_cast<std::uint16_t>(peer_.outstanding_reads));
+  }
+  const Side remote{.gid = peer_.gid,
+                    // So that the target of our first queue pair is the peer's buffer.
+                    .address = peer_.address - layout_->target(0, 0),
+                    .bytes = layout_->bytes(),
+                    .rkey = peer_.rkey,
+                    .qps = {{.qpn = peer_.qpn, .psn = peer_.psn}}};
+  if (auto connected = backend_.connect(agreement_, remote); !connected) return connected;
+  watch_ = std::make_unique<Watch>(
+      [this]() -> Expected<void> {
+        if (backend_.link_alive() && !exchange_->peer_closed()) return {};
+        return fail(ErrorCode::io, "the peer has gone");
+      },
+      static_cast<std::uint64_t>(options_.timeout_s * 1e9));
+  traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, remote, *watch_);
+  pump_.set_traffic(traffic_.get());
+  if (auto started = traffic_->start(spec_); !started) return started;
+  return shake_hands(handshakes(spec_).after);
+}
+
+Expected<void> PerftestRun::shake_hands(unsigned times) {
+  for (unsigned i = 0; i < times; ++i) {
+    auto peer = exchange_->shake_hands(own_);
+    if (!peer) return tl::make_unexpected(peer.error());
+    peer_ = *peer;
+  }
+  return {};
+}
+
+Expected<void> PerftestRun::work() {
+  if (is_client() || is_write_latency()) return measure();
+  return is_send() ? answer() : Expected<void>{};
+}
+
+Expected<void> PerftestRun::measure() {
+  // ib_write_lat's server sends first.
+  auto measurement = is_latency() ? run_latency(*traffic_, spec_, is_write_latency() && is_client())
+                                  : run_bandwidth(*traffic_, spec_, options_.cq_moderation);
+  if (!measurement) return tl::make_unexpected(measurement.error());
+  measurement_ = *measurement;
+  return {};
+}
+
+/// Takes the peer's messages; of a latency run, sends as many back.
+Expected<void> PerftestRun::answer() {
+  PongServer pong(*traffic_, spec_);
+  watch_->set_impatient(true);
+  const auto done = [&] { return is_latency() ? traffic_->posted(0) : traffic_->received(); };
+  while (done() < spec_.iterations) {
+    if (auto polled = traffic_->poll(); !polled) return tl::make_unexpected(polled.error());
+    if (!is_latency()) continue;
+    if (auto answered = pong.turn(); !answered) return answered;
+  }
+  watch_->set_impatient(false);
+  return traffic_->drain();
+}
+
+Expected<void> PerftestRun::end() {
+  const bool one_way_report = !is_latency() && !is_send();
+  if (one_way_report) {
+    if (auto met = shake_hands(1); !met) return met;
+    PerftestReport own;
+    if (measurement_) {
+      const double rate = operations_per_s(*measurement_);
+      own = {.size = spec_.size,
+             .iterations = spec_.iterations,
+             .peak = measurement_->peak_operations_per_s * spec_.size / kMib,
+             .average = rate * spec_.size / kMib,
+             .message_rate = rate * 1e-6};
+    }
+    auto peer = exchange_->swap_reports(own);
+    if (!peer) return tl::make_unexpected(peer.error());
+    if (!measurement_ && peer->message_rate > 0) {
+      measurement_ =
+          Measurement{.operations = peer->iterations,
+                      .seconds = static_cast<double>(peer->iterations) / (peer->message_rate * 1e6),
+                      .peak_operations_per_s = peer->peak * kMib / std::max<double>(spec_.size, 1)};
+    }
+  }
+  if (is_write_latency()) {
+    // ib_write_lat says nothing: what it has sent last may still want an acknowledgement.
+    return linger();
+  }
+  return shake_hands(1).and_then([this] { return exchange_->say_done(); });
+}
+
+Expected<void> PerftestRun::linger() {
+  const std::uint64_t end_ns = steady_now_ns() + kLingerNs;
+  while (steady_now_ns() < end_ns && !stop_requested()) (void)pump_.turn();
+  return {};
+}
+
+void PerftestRun::print() const {
+  if (!measurement_) {
+    fmt::print("served {} {}: {} messages of {} bytes\n", title(spec_.operation),
+               is_latency() ? "Latency" : "BW", spec_.iterations, spec_.size);
+    return;
+  }
+  fmt::print(" {} {} Test with perftest {}, path MTU {}, {}\n{}\n{}\n", title(spec_.operation),
+             is_latency() ? "Latency" : "BW", peer_version_, agreement_.path_mtu, backend_.name(),
+             table_header(spec_.kind, options_.report_gbits),
+             table_row({spec_, *measurement_, false}, options_.report_gbits));
+}
+
+nlohmann::json PerftestRun::report() const {
+  nlohmann::json results = nlohmann::json::array();
+  if (measurement_) results.push_back(result_json({spec_, *measurement_, false}));
+  return {{"program", "rh-perf"},
+          {"version", kVersion},
+          {"role", is_client() ? "client" : "server"},
+          {"peer", "perftest " + peer_version_},
+          {"backend", backend_.name()},
+          {"transport", "RC"},
+          {"path_mtu", agreement_.path_mtu},
+          {"operation", to_string(spec_.operation)},
+          {"iterations", spec_.iterations},
+          {"results", std::move(results)}};
+}
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "apps/perf/layout.h"
+#include "apps/perf/options.h"
+#include "apps/perf/perftest_exchange.h"
+#include "apps/perf/pump.h"
+#include "apps/perf/report.h"
+#include "apps/perf/traffic.h"
+
+namespace rockhopper::apps::perf {
+
+/// One run against a program of perftest: ib_send_bw, ib_write_lat and so on, over one RC queue
+/// pair. Both ends must be told the same operation, mode, size and iterations, as with two of them.
+class PerftestRun {
+ public:
+  /// References must outlive it. `options` as finish_options() left them for this peer.
+  PerftestRun(Backend& backend, const Options& options);
+
+  [[nodiscard]] Expected<void> run();
+  [[nodiscard]] nlohmann::json report() const;
+
+ private:
+  [[nodiscard]] Expected<TcpConnection> meet();
+  [[nodiscard]] Expected<void> connect();
+  [[nodiscard]] Expected<void> shake_hands(unsigned times);
+  [[nodiscard]] Expected<void> work();
+  [[nodiscard]] Expected<void> measure();
+  [[nodiscard]] Expected<void> answer();
+  [[nodiscard]] Expected<void> end();
+  [[nodiscard]] Expected<void> linger();
+  void print() const;
+
+  [[nodiscard]] bool is_client() const { return options_.role() == Role::client; }
+  [[nodiscard]] bool is_latency() const { return spec_.kind == RunKind::latency; }
+  [[nodiscard]] bool is_write_latency() const {
+    return is_latency() && spec_.operation == Operation::write;
+  }
+  [[nodiscard]] bool is_send() const { return spec_.operation == Operation::send; }
+
+  Backend& backend_;
+  const Options& options_;
+  RunSpec spec_;
+  Agreement agreement_;
+  std::optional<Layout> layout_;
+  Pump pump_;
+  std::optional<PerftestExchange> exchange_;
+  PerftestDestination own_;
+  PerftestDestination peer_;
+  std::string peer_version_;
+  std::unique_ptr<Watch> watch_;
+  std::unique_ptr<Traffic> traffic_;
+  std::optional<Measurement> measurement_;
+};
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""rh-perf --peer perftest and perftest's eight programs in a Soft-RoCE guest, both roles, over IPv4
+and IPv6. Every packet that we sent is judged by the independent checker and by tshark."""
+
+import os
+import sys
+import unittest
+
+import lab
+
+_lab = None
+
+# Of the stock program: its name and options; of ours: operation and mode.
+SIZES = {'bw': (8, 4096, 65536), 'lat': (8, 4096)}
+COUNTS = {'bw': 300, 'lat': 100}
+
+
+def setUpModule():
+    global _lab
+    try:
+        _lab = lab.Lab()
+    except lab.Skip as reason:
+        raise unittest.SkipTest(str(reason)) from reason
+
+
+def tearDownModule():
+    if _lab is not None:
+        _lab.close()
+
+
+class Perftest(unittest.TestCase):
+    maxDiff = None
+
+    def cases(self, operation):
+        """The stock command without its end, our arguments, and the message size."""
+        name = 'atomic' if operation in ('faa', 'cas') else operation
+        kind = {'faa': '-A FETCH_AND_ADD', 'cas': '-A CMP_AND_SWAP'}.get(operation)
+        for mode, count in COUNTS.items():
+            for family, address in lab.GUEST_ADDRESSES.items():
+                index = _lab.guest.gid_index('rxe0', address)
+                for size in (8,) if kind else SIZES[mode]:
+                    yield (f'ib_{name}_{mode} -d rxe0 -x {index} -F -n {count} '
+                           f'{kind or f"-s {size}"}',
+                           ['--peer', 'perftest', '--op', operation, '--mode', mode, '-n', count,
+                            '-s', size, '-x', '0' if family == 4 else '1', '--json'],
+                           {'size': size, 'iterations': count})
+
+    def we_serve(self, operation):
+        for stock, options, expected in self.cases(operation):
+            port = lab.free_port()
+            with self.subTest(stock=stock), \
+                    _lab.host('apps/rh-perf', '-p', port, *options) as server:
+                server.wait_for(lambda: lab.host_listens(port))
+                client = _lab.run_in_guest(f'{stock} -p {port} 10.0.2.2')
+                self.assertEqual(client.finish(), 0, client.said() + server.said())
+                self.assertEqual(server.wait(), 0, server.said() + client.said())
+                report = lab.summary(server.out.read_text())
+                self.assertEqual(report['iterations'], expected['iterations'])
+                self.assertEqual(_lab.judge(), '')
+
+    def we_connect(self, operation):
+        for stock, options, expected in self.cases(operation):
+            with self.subTest(stock=stock):
+                server, port = self.start_stock_server(stock)
+                with _lab.host('apps/rh-perf', '-p', port, *options, '127.0.0.1') as client:
+                    self.assertEqual(client.wait(), 0, client.said() + server.output())
+                    self.assertEqual(server.finish(), 0, server.said())
+                    report = lab.summary(client.out.read_text())
+                self.assertEqual(report['results'][0]['size'], expected['size'])
+                self.assertGreater(report['results'][0]['iterations'], 0)
+                self.assertEqual(_lab.judge(), '')
+
+    def start_stock_server(self, stock):
+        """Returns it and the port that leads to it."""
+        port = 18515
+        # These programs want an RDMA port that is up when they start.
+        with _lab.host('tests/interop/rh_rc_peer'):
+            _lab.guest.check('for i in $(seq 600); do grep -q ACTIVE '
+                             '/sys/class/infiniband/rxe0/ports/1/state && exit 0; sleep 0.05; '
+                             'done; exit 1', what='an active port')
+            server = _lab.run_in_guest(f'{stock} -p {port}')
+            _lab.wait_for_guest_listener(port)
+        os.unlink(_lab.capture)
+        return server, _lab.guest.forward(port)
+
+
+def add_tests():
+    for operation in ('send', 'write', 'read', 'faa', 'cas'):
+        for role in ('we_serve', 'we_connect'):
+            def test(self, role=role, operation=operation):
+                getattr(self, role)(operation)
+            setattr(Perftest, f'test_{role}_{operation}', test)
+
+
+add_tests()
+
+if __name__ == '__main__':
+    if sys.flags.optimize:
+        sys.exit('assertions are off')
+    unittest.main(verbosity=2)

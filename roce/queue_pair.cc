@@ -50,14 +50,6 @@ std::uint32_t requests_of(QpType type) {
   return 0;
 }
 
-std::uint64_t total_length(std::span<const Sge> list) {
-  std::uint64_t length = 0;
-  for (const Sge& sge : list) {
-    length += sge.length;
-  }
-  return length;
-}
-
 }  // namespace
 
 QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
@@ -67,7 +59,8 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
       service_(service_of(init.qp_type).value()),
       send_opcodes_(requests_of(init.qp_type)),
       send_queue_(init.max_send_wr, init.max_send_sge, init.max_inline_data),
-      recv_queue_(init.max_recv_wr, init.max_recv_sge, 0),
+      recv_queue_(init.srq != nullptr ? 1 : init.max_recv_wr,
+                  init.srq != nullptr ? init.srq->query().max_sge : init.max_recv_sge, 0),
       transport_(make_transport(init.qp_type, *this)) {}
 
 QueuePair::~QueuePair() = default;
@@ -171,6 +164,9 @@ void QueuePair::enter_state(QpState next) {
       transport_.requester->stop();
       flush_send_queue();
       flush_recv_queue();
+      if (init_.srq != nullptr) {
+        engine_.raise({.type = AsyncEventType::qp_last_wqe_reached, .qp_num = number_});
+      }
       break;
     case QpState::sqe:
       sqd_notify_ = false;
@@ -284,18 +280,12 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
   if (state() == QpState::reset) {
     return PostResult::invalid_state;
   }
-  if (recv_queue_.full()) {
-    return PostResult::queue_full;
+  if (init_.srq != nullptr) {
+    return PostResult::invalid_request;
   }
-  if (wr.sg_list.size() > recv_queue_.max_sge()) {
-    return PostResult::too_many_sges;
+  if (const PostResult result = post_receive(recv_queue_, wr); result != PostResult::ok) {
+    return result;
   }
-  const std::uint64_t length = total_length(wr.sg_list);
-  recv_queue_.next() = RecvWqe{.wr_id = wr.wr_id,
-                               .length = length,
-                               .num_sge = static_cast<std::uint16_t>(wr.sg_list.size())};
-  std::copy(wr.sg_list.begin(), wr.sg_list.end(), recv_queue_.sges(recv_queue_.tail()).begin());
-  recv_queue_.push();
   if (state() == QpState::err) {
     flush_recv_queue();
   } else {
@@ -316,7 +306,7 @@ void QueuePair::enter_error() {
   if (state() == QpState::err) {
     return;
   }
-  engine_.raise(AsyncEventType::qp_fatal, number_);
+  engine_.raise({.type = AsyncEventType::qp_fatal, .qp_num = number_});
   enter_state(QpState::err);
 }
 
@@ -374,6 +364,11 @@ void QueuePair::complete_recv(const Completion& completion, bool solicited) {
   }
 }
 
+MemoryStatus QueuePair::scatter_to_receive(std::uint64_t offset, const MbufBytes& payload) {
+  const auto list = recv_queue_.sges(recv_queue_.head()).first(recv_queue_.front().num_sge);
+  return scatter(engine_.memory_, receive_pd(), list, offset, payload);
+}
+
 void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) {
   const wire::Headers& headers = packet.headers;
   Completion completion{
@@ -419,7 +414,7 @@ MemoryStatus QueuePair::append_payload(PacketBuilder& builder, std::uint64_t seq
 void QueuePair::on_drained() {
   if (sqd_notify_) {
     sqd_notify_ = false;
-    engine_.raise(AsyncEventType::sq_drained, number_);
+    engine_.raise({.type = AsyncEventType::sq_drained, .qp_num = number_});
   }
 }
 

@@ -24,6 +24,8 @@ enum class AsyncEventType : std::uint8_t {
   /// A queue pair of an SRQ is in ERR and takes no more receive requests from it: what it had is
   /// flushed.
   qp_last_wqe_reached,
+  port_active,
+  port_err,
 };
 [[nodiscard]] std::string_view to_string(AsyncEventType type);
 

@@ -18,7 +18,6 @@ constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint64_t kTimerTickNs = 1024;
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 constexpr std::uint64_t kNoMbufRetryNs = 10'000;
-constexpr std::size_t kMaxAsyncEvents = 1024;
 /// Packets that one queue pair may send before the next has its turn.
 constexpr std::uint16_t kBurst = 32;
 /// From here on their states no longer fit the caches next to a core.
@@ -224,6 +223,8 @@ void Engine::destroy_qp(QueuePair* qp) {
   if (SharedReceiveQueue* srq = qp->init().srq; srq != nullptr) {
     --srq->users_;
   }
+  std::erase_if(async_events_,
+                [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
   --qp_count_;
   qps_[index_of(qp->number().value)].reset();
 }
@@ -433,22 +434,6 @@ void Engine::count_drop(DropReason reason, const rte_mbuf* packet) {
   if (config_.drop_observer != nullptr) {
     config_.drop_observer->on_drop(packet, to_string(reason));
   }
-}
-
-void Engine::raise(const AsyncEvent& event) {
-  if (async_events_.size() == kMaxAsyncEvents) {
-    async_events_.pop_front();
-  }
-  async_events_.push_back(event);
-}
-
-std::optional<AsyncEvent> Engine::poll_async_event() {
-  if (async_events_.empty()) {
-    return std::nullopt;
-  }
-  const AsyncEvent event = async_events_.front();
-  async_events_.pop_front();
-  return event;
 }
 
 /// Its queue pairs fail once the call that is under way has left them alone.

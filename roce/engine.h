@@ -15,6 +15,7 @@
 #include "roce/async_event.h"
 #include "roce/completion_queue.h"
 #include "roce/counters.h"
+#include "roce/device_attributes.h"
 #include "roce/event_trace.h"
 #include "roce/memory.h"
 #include "roce/queue_pair.h"
@@ -24,6 +25,7 @@
 #include "roce/transmit_result.h"
 #include "stack/host.h"
 #include "stack/link.h"
+#include "stack/notifier.h"
 #include "stack/protocol.h"
 #include "stack/timing_wheel.h"
 
@@ -46,6 +48,8 @@ struct EngineConfig {
   std::uint16_t shard = 0;                       ///< below `shards`
   stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
   EventTrace* trace = nullptr;                   ///< not owned; may be null
+  /// Not owned; may be null. Called when there is an asynchronous event where there was none.
+  stack::Notifier* async_notifier = nullptr;
 };
 
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
@@ -105,7 +109,15 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
                                        std::uint64_t now_ns) override;
   [[nodiscard]] std::uint64_t next_deadline_ns() const override;
 
-  /// The oldest asynchronous event not yet taken.
+  /// As ibv_query_device and ibv_query_port.
+  [[nodiscard]] DeviceAttributes query_device() const;
+  [[nodiscard]] PortAttributes query_port() const;
+  /// Whoever watches the port tells what became of it: a change is an asynchronous event. Nothing
+  /// else changes; what is sent meanwhile is lost on the way.
+  void set_port_state(PortState state);
+
+  /// The oldest asynchronous event not yet taken. The oldest of 1024 goes when another comes; those
+  /// of a queue pair or SRQ go with it.
   [[nodiscard]] std::optional<AsyncEvent> poll_async_event();
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
@@ -180,7 +192,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::uint64_t waiting_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;
-  std::deque<AsyncEvent> async_events_;  ///< bounded: the oldest goes
+  std::deque<AsyncEvent> async_events_;
+  PortState port_state_ = PortState::active;
   std::vector<const CompletionQueue*> overrun_cqs_;
   stack::Timer overrun_timer_;
   EngineCounters counters_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kIndexBits = 16;
 constexpr std::size_t kFirstSlots = 16;
-constexpr std::size_t kMaxSrqs = std::size_t{1} << kIndexBits;
+static_assert(kMaxSrq == 1u << kIndexBits);
 
 }  // namespace
 
@@ -26,10 +26,10 @@ Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
                 "an SRQ has 1 to {} requests of 1 to {} elements, not {} of {}", kMaxSrqWr, kMaxSge,
                 attributes.max_wr, attributes.max_sge);
   }
-  if (srq_count_ == kMaxSrqs) {
-    return fail(ErrorCode::exhausted, "all {} shared receive queues are in use", kMaxSrqs);
+  if (srq_count_ == kMaxSrq) {
+    return fail(ErrorCode::exhausted, "all {} shared receive queues are in use", kMaxSrq);
   }
-  if (srq_count_ * 2 >= srqs_.size() && srqs_.size() < kMaxSrqs) {
+  if (srq_count_ * 2 >= srqs_.size() && srqs_.size() < kMaxSrq) {
     srqs_.resize(std::max(srqs_.size() * 2, kFirstSlots));
   }
   std::size_t index = config_.random->below(srqs_.size());
@@ -49,7 +49,7 @@ Expected<void> Engine::destroy_srq(SharedReceiveQueue* srq) {
     return fail(ErrorCode::busy, "{} queue pairs use the SRQ", srq->users_);
   }
   std::erase_if(async_events_, [srq](const AsyncEvent& event) { return event.srq == srq; });
-  srqs_[srq->number() & (kMaxSrqs - 1)].reset();
+  srqs_[srq->number() & (kMaxSrq - 1)].reset();
   --srq_count_;
   return {};
 }
@@ -68,7 +68,7 @@ Expected<void> Engine::check_receive_side(const QpInit& init) const {
 }
 
 SharedReceiveQueue* Engine::find_srq(std::uint32_t number) const {
-  const std::size_t index = number & (kMaxSrqs - 1);
+  const std::size_t index = number & (kMaxSrq - 1);
   SharedReceiveQueue* srq = index < srqs_.size() ? srqs_[index].get() : nullptr;
   return srq != nullptr && srq->number() == number ? srq : nullptr;
 }

@@ -39,7 +39,7 @@ std::string_view to_string(QpState state) {
 }
 
 std::string_view to_string(AsyncEventType type) {
-  static constexpr std::array<std::string_view, 8> kNames = {
+  static constexpr std::array<std::string_view, 10> kNames = {
       "CQ error",
       "local work queue catastrophic error",
       "invalid request local work queue error",
@@ -47,7 +47,9 @@ std::string_view to_string(AsyncEventType type) {
       "communication established",
       "send queue drained",
       "SRQ limit reached",
-      "last WQE reached"};
+      "last WQE reached",
+      "port active",
+      "port error"};
   return name_of(type, kNames);
 }
 

@@ -50,12 +50,20 @@ std::uint32_t requests_of(QpType type) {
   return 0;
 }
 
+/// As ibv_query_qp tells it: with an SRQ there are no receives of its own.
+QpInit without_unused(QpInit init) {
+  if (init.srq != nullptr) {
+    init.max_recv_wr = init.max_recv_sge = 0;
+  }
+  return init;
+}
+
 }  // namespace
 
 QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
     : engine_(engine),
       number_(number),
-      init_(init),
+      init_(without_unused(init)),
       service_(service_of(init.qp_type).value()),
       send_opcodes_(requests_of(init.qp_type)),
       send_queue_(init.max_send_wr, init.max_send_sge, init.max_inline_data),
@@ -180,6 +188,7 @@ void QueuePair::enter_state(QpState next) {
 
 QpAttributes QueuePair::query() const {
   QpAttributes attributes = attributes_;
+  attributes.en_sqd_async_notify = sqd_notify_;
   attributes.sq_draining = state() == QpState::sqd && !transport_.requester->drained();
   if (state() == QpState::rts || state() == QpState::sqd || state() == QpState::sqe) {
     attributes.sq_psn = transport_.requester->next_psn();
@@ -188,6 +197,22 @@ QpAttributes QueuePair::query() const {
     attributes.rq_psn = transport_.responder->expected_psn();
   }
   return attributes;
+}
+
+Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_id) {
+  if (state() == QpState::reset) {
+    return fail(ErrorCode::invalid_state, "a queue pair in RESET has nothing to drain");
+  }
+  if (state() != QpState::err) {
+    enter_state(QpState::err);
+  }
+  SendWqe marker{};
+  marker.wr_id = send_wr_id;
+  complete_send(marker, WcStatus::wr_flush_err);
+  if (init_.srq == nullptr) {
+    complete_flushed_recv(recv_wr_id);
+  }
+  return {};
 }
 
 PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
@@ -328,13 +353,18 @@ void QueuePair::flush_send_queue() {
 
 void QueuePair::flush_recv_queue() {
   while (!recv_queue_.empty()) {
-    const Completion completion{.wr_id = recv_queue_.front().wr_id,
-                                .status = WcStatus::wr_flush_err,
-                                .opcode = WcOpcode::recv,
-                                .qp_num = number_};
+    const std::uint64_t wr_id = recv_queue_.front().wr_id;
     recv_queue_.pop();
-    complete_recv(completion, false);
+    complete_flushed_recv(wr_id);
   }
+}
+
+void QueuePair::complete_flushed_recv(std::uint64_t wr_id) {
+  complete_recv({.wr_id = wr_id,
+                 .status = WcStatus::wr_flush_err,
+                 .opcode = WcOpcode::recv,
+                 .qp_num = number_},
+                false);
 }
 
 void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {

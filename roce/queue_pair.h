@@ -66,7 +66,8 @@ class QueuePair : public QpListHook {
   /// them without completions.
   [[nodiscard]] Expected<void> modify(const QpAttributes& attributes, std::uint32_t mask);
 
-  /// As ibv_query_qp; sq_psn and rq_psn are the next to send and to expect.
+  /// As ibv_query_qp; sq_psn and rq_psn are the next to send and to expect. The rest, capabilities
+  /// among it, is in init().
   [[nodiscard]] QpAttributes query() const;
 
   /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
@@ -75,6 +76,11 @@ class QueuePair : public QpListHook {
   /// As ibv_post_recv for one request: refused in RESET, and where there is an SRQ; ERR flushes it
   /// at once.
   [[nodiscard]] PostResult post_recv(const RecvWr& wr);
+
+  /// As ib_drain_qp: moves to ERR, and behind all that was posted so far come completions with
+  /// wr_flush_err and these ids, the last ones of this queue pair. One with an SRQ has none for
+  /// receives. Fails in RESET.
+  [[nodiscard]] Expected<void> drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_id);
 
   [[nodiscard]] std::size_t send_queue_depth() const { return send_queue_.size(); }
   [[nodiscard]] std::size_t recv_queue_depth() const { return recv_queue_.size(); }
@@ -116,6 +122,7 @@ class QueuePair : public QpListHook {
   /// A local error of the front send request of an unreliable service: it completes with `status`,
   /// what is behind it is flushed, and the queue pair moves to SQE (IBTA vol. 1, 10.3.1).
   void fail_send(WcStatus status);
+  void complete_flushed_recv(std::uint64_t wr_id);
   void flush_send_queue();
   void flush_recv_queue();
   void complete_send(const SendWqe& wqe, WcStatus status);

@@ -30,6 +30,8 @@ enum SrqAttributeMask : std::uint32_t {
 };
 
 inline constexpr std::uint32_t kMaxSrqWr = 1u << 16;
+/// SRQs of an engine.
+inline constexpr std::uint32_t kMaxSrq = 1u << 16;
 
 /// What an SRQ is made with, as ibv_srq_init_attr.
 struct SrqInit {

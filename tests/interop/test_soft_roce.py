@@ -110,7 +110,7 @@ class SrqPingpong(Pingpong):
     """ibv_srq_pingpong: 16 queue pairs, which share their receives. It does not check; we do."""
 
     transport = 'srq'
-    sizes = ((1, 200), (4096, 200), (100000, 100))
+    sizes = ((1, 200), (4096, 200), (20000, 100))
 
     def options(self, mtu, size, count):
         common = f'-m {mtu} -s {size} -n {count}'

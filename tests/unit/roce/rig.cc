@@ -127,7 +127,8 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
                                        .packet_pool = pool().get(),
                                        .random = &random_,
                                        .max_qp = 1024,
-                                       .max_unacked_packets = max_unacked_packets}));
+                                       .max_unacked_packets = max_unacked_packets,
+                                       .async_notifier = options.async_notifier}));
   send_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   recv_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   pd_ = engine_->allocate_pd();

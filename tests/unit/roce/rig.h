@@ -67,6 +67,7 @@ struct ConnectionOptions {
   bool sq_sig_all = true;
   std::uint32_t cq_capacity = 64;
   roce::QpState state = roce::QpState::rts;
+  stack::Notifier* async_notifier = nullptr;
   stack::IpAddress peer = stack::IpAddress::from_ipv4(0x0a000002);  ///< whose MAC the host knows
 };
 

@@ -9,20 +9,43 @@
 namespace rockhopper::roce {
 namespace {
 
-constexpr std::uint32_t kMaxCapacity = 1u << 22;
+Expected<void> check_capacity(std::uint32_t capacity) {
+  if (capacity == 0 || capacity > CompletionQueue::kMaxCapacity) {
+    return fail(ErrorCode::invalid_argument, "a completion queue holds 1 to {} entries, not {}",
+                CompletionQueue::kMaxCapacity, capacity);
+  }
+  return {};
+}
 
 }  // namespace
 
 Expected<std::unique_ptr<CompletionQueue>> CompletionQueue::create(std::uint32_t capacity) {
-  if (capacity == 0 || capacity > kMaxCapacity) {
-    return fail(ErrorCode::invalid_argument, "a completion queue holds 1 to {} entries, not {}",
-                kMaxCapacity, capacity);
+  if (auto checked = check_capacity(capacity); !checked) {
+    return tl::make_unexpected(checked.error());
   }
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(std::bit_ceil(capacity)));
 }
 
 CompletionQueue::CompletionQueue(std::uint32_t capacity)
     : ring_(new Completion[capacity]), mask_(capacity - 1) {}
+
+Expected<void> CompletionQueue::resize(std::uint32_t capacity) {
+  if (auto checked = check_capacity(capacity); !checked) {
+    return checked;
+  }
+  if (capacity < size()) {
+    return fail(ErrorCode::invalid_argument, "{} completions do not fit into {} entries", size(),
+                capacity);
+  }
+  const std::uint64_t mask = std::bit_ceil(capacity) - 1;
+  std::unique_ptr<Completion[]> ring(new Completion[mask + 1]);
+  for (std::uint64_t i = head_; i != tail_; ++i) {
+    ring[i & mask] = ring_[i & mask_];
+  }
+  ring_ = std::move(ring);
+  mask_ = mask;
+  return {};
+}
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) {
   const std::size_t count = std::min(out.size(), size());

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include <boost/intrusive/list.hpp>
+
 #include "roce/types.h"
 #include "roce/wire/qpn.h"
 #include "stack/error.h"
@@ -75,6 +77,10 @@ enum class Notify : std::uint8_t { none, solicited_only, next };
 
 class CompletionQueue;
 
+/// Base of what can stand in a completion channel's list of events; leaves it when destroyed.
+using CompletionQueueHook =
+    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
 /// Told once per CompletionQueue::request_notify, from inside Engine::receive, transmit or a post.
 class CompletionHandler {
  public:
@@ -90,10 +96,15 @@ class CompletionHandler {
 /// A bounded queue of completions. Belongs to its engine's thread. A completion that finds the
 /// queue full puts it in error for good: as in verbs, the queue pairs that use it are moved to
 /// ERR and completions from then on are lost.
-class CompletionQueue {
+class CompletionQueue : public CompletionQueueHook {
  public:
-  /// `capacity` is 1 to 2^22, rounded up to a power of two.
+  static constexpr std::uint32_t kMaxCapacity = 1u << 22;
+
+  /// `capacity` is 1 to kMaxCapacity, rounded up to a power of two.
   [[nodiscard]] static Expected<std::unique_ptr<CompletionQueue>> create(std::uint32_t capacity);
+
+  /// As ibv_resize_cq: what is in the queue stays. Fails when it would not fit.
+  [[nodiscard]] Expected<void> resize(std::uint32_t capacity);
 
   /// Takes up to out.size() completions, oldest first; returns their number.
   [[nodiscard]] std::size_t poll(std::span<Completion> out);

@@ -73,6 +73,7 @@ enum class DropReason : std::uint8_t {
   X(rx_atomic_requests, "atomic requests executed")                                  \
   X(local_errors, "requests failed by a local length or protection error")           \
   X(cq_overrun, "completions lost to a full completion queue")                       \
+  X(async_events_lost, "asynchronous events that nobody took in time")               \
   X(unreachable_pkts, "packets of unreliable services not sent: no way to the peer") \
   X(overlong_datagrams, "UD requests longer than the path MTU: completed, not sent") \
   X(tx_no_mbuf, "times that sending waited for a free mbuf")

@@ -18,7 +18,6 @@ constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint64_t kTimerTickNs = 1024;
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 constexpr std::uint64_t kNoMbufRetryNs = 10'000;
-constexpr std::size_t kMaxAsyncEvents = 1024;
 /// Packets that one queue pair may send before the next has its turn.
 constexpr std::uint16_t kBurst = 32;
 /// From here on their states no longer fit the caches next to a core.
@@ -77,19 +76,24 @@ ProtectionDomain Engine::allocate_pd() {
   return pds_.back();
 }
 
+bool Engine::has_pd(ProtectionDomain pd) const {
+  return std::find(pds_.begin(), pds_.end(), pd) != pds_.end();
+}
+
 Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
   const auto found = std::find(pds_.begin(), pds_.end(), pd);
   if (found == pds_.end()) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
-  const bool used_by_qp = std::any_of(qps_.begin(), qps_.end(), [pd](const auto& qp) {
-    return qp != nullptr && qp->init().pd == pd;
-  });
-  const bool used_by_ah = std::any_of(
-      ahs_.begin(), ahs_.end(), [pd](const auto& ah) { return ah != nullptr && ah->pd() == pd; });
-  if (used_by_qp || used_by_ah || memory_.regions_of(pd) > 0) {
+  const auto used_by = [pd](const auto& objects) {
+    return std::any_of(objects.begin(), objects.end(), [pd](const auto& object) {
+      return object != nullptr && object->pd() == pd;
+    });
+  };
+  if (used_by(qps_) || used_by(srqs_) || used_by(ahs_) || memory_.regions_of(pd) > 0) {
     return fail(ErrorCode::busy,
-                "the protection domain still has queue pairs, address handles or memory regions");
+                "the protection domain still has queue pairs, shared receive queues, address "
+                "handles or memory regions");
   }
   pds_.erase(found);
   return {};
@@ -103,7 +107,7 @@ Expected<MemoryRegion> Engine::register_memory(ProtectionDomain pd, void* base,
 Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* base,
                                                     std::uint64_t length, std::uint32_t access,
                                                     std::uint64_t iova) {
-  if (std::find(pds_.begin(), pds_.end(), pd) == pds_.end()) {
+  if (!has_pd(pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
   return memory_.register_region(pd, base, length, access, iova);
@@ -112,7 +116,7 @@ Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* b
 Expected<void> Engine::deregister_memory(MemoryKey key) { return memory_.deregister(key); }
 
 Expected<void> Engine::check_qp_init(const QpInit& init) const {
-  if (std::find(pds_.begin(), pds_.end(), init.pd) == pds_.end()) {
+  if (!has_pd(init.pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
   if (!service_of(init.qp_type)) {
@@ -129,6 +133,9 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
                 "a queue pair has 1 to {} requests a queue, 1 to {} elements a request and up to "
                 "{} bytes inline",
                 kMaxQpWr, kMaxSge, kMaxInlineBytes);
+  }
+  if (auto checked = check_receive_side(init); !checked) {
+    return tl::make_unexpected(checked.error());
   }
   if (init.send_cq->overrun() || init.recv_cq->overrun()) {
     return fail(ErrorCode::invalid_state, "the completion queue is in error after an overrun");
@@ -170,6 +177,9 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   slot.reset(new QueuePair(*this, number, init));
   ++init.send_cq->users_;
   ++init.recv_cq->users_;
+  if (init.srq != nullptr) {
+    ++init.srq->users_;
+  }
   ++qp_count_;
   return slot.get();
 }
@@ -210,6 +220,11 @@ void Engine::destroy_qp(QueuePair* qp) {
       std::erase(overrun_cqs_, cq);
     }
   }
+  if (SharedReceiveQueue* srq = qp->init().srq; srq != nullptr) {
+    --srq->users_;
+  }
+  std::erase_if(async_events_,
+                [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
   --qp_count_;
   qps_[index_of(qp->number().value)].reset();
 }
@@ -221,7 +236,7 @@ QueuePair* Engine::find_qp(wire::Qpn number) const {
 }
 
 Expected<AddressHandle*> Engine::create_ah(ProtectionDomain pd, const AddressVector& av) {
-  if (std::find(pds_.begin(), pds_.end(), pd) == pds_.end()) {
+  if (!has_pd(pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
   if (auto checked = check_address_vector(av); !checked) {
@@ -421,28 +436,12 @@ void Engine::count_drop(DropReason reason, const rte_mbuf* packet) {
   }
 }
 
-void Engine::raise(AsyncEventType type, wire::Qpn qp) {
-  if (async_events_.size() == kMaxAsyncEvents) {
-    async_events_.pop_front();
-  }
-  async_events_.push_back({type, qp});
-}
-
-std::optional<AsyncEvent> Engine::poll_async_event() {
-  if (async_events_.empty()) {
-    return std::nullopt;
-  }
-  const AsyncEvent event = async_events_.front();
-  async_events_.pop_front();
-  return event;
-}
-
 /// Its queue pairs fail once the call that is under way has left them alone.
 void Engine::on_cq_overrun(const CompletionQueue& cq) {
   counters_.cq_overrun.add();
   if (std::find(overrun_cqs_.begin(), overrun_cqs_.end(), &cq) == overrun_cqs_.end()) {
     overrun_cqs_.push_back(&cq);
-    raise(AsyncEventType::cq_err, wire::Qpn{0});
+    raise({.type = AsyncEventType::cq_err, .cq = &cq});
   }
   timers_.arm(overrun_timer_, now_ns_);
 }

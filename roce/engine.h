@@ -12,16 +12,20 @@
 #include <rte_mempool.h>
 
 #include "roce/address_handle.h"
+#include "roce/async_event.h"
 #include "roce/completion_queue.h"
 #include "roce/counters.h"
+#include "roce/device_attributes.h"
 #include "roce/event_trace.h"
 #include "roce/memory.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
 #include "roce/rx_packet.h"
+#include "roce/shared_receive_queue.h"
 #include "roce/transmit_result.h"
 #include "stack/host.h"
 #include "stack/link.h"
+#include "stack/notifier.h"
 #include "stack/protocol.h"
 #include "stack/timing_wheel.h"
 
@@ -44,20 +48,8 @@ struct EngineConfig {
   std::uint16_t shard = 0;                       ///< below `shards`
   stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
   EventTrace* trace = nullptr;                   ///< not owned; may be null
-};
-
-/// Asynchronous events; names as in enum ibv_event_type.
-enum class AsyncEventType : std::uint8_t {
-  cq_err,
-  qp_fatal,
-  qp_req_err,
-  qp_access_err,
-  comm_est,
-  sq_drained
-};
-struct AsyncEvent {
-  AsyncEventType type;
-  wire::Qpn qp_num;  ///< 0 for cq_err
+  /// Not owned; may be null. Called when there is an asynchronous event where there was none.
+  stack::Notifier* async_notifier = nullptr;
 };
 
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
@@ -69,7 +61,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   ~Engine() override;
 
   [[nodiscard]] ProtectionDomain allocate_pd();
-  /// Fails with `busy` while regions, queue pairs or address handles of the domain exist.
+  /// Fails with `busy` while objects of the domain exist.
   [[nodiscard]] Expected<void> deallocate_pd(ProtectionDomain pd);
 
   /// As ibv_reg_mr / ibv_reg_mr_iova: see MemoryTable.
@@ -91,6 +83,12 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void destroy_qp(QueuePair* qp);
   [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;
 
+  /// As ibv_create_srq. The engine owns it; destroy_srq ends it.
+  [[nodiscard]] Expected<SharedReceiveQueue*> create_srq(const SrqInit& init);
+  /// Fails with `busy` while queue pairs use it. Its receive requests are forgotten.
+  [[nodiscard]] Expected<void> destroy_srq(SharedReceiveQueue* srq);
+  [[nodiscard]] SharedReceiveQueue* find_srq(std::uint32_t number) const;
+
   /// As ibv_create_ah, for queue pairs of `pd`. The engine owns it; destroy_ah ends it. A request
   /// that is still to be sent to it then fails with loc_qp_op_err.
   [[nodiscard]] Expected<AddressHandle*> create_ah(ProtectionDomain pd, const AddressVector& av);
@@ -111,7 +109,15 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
                                        std::uint64_t now_ns) override;
   [[nodiscard]] std::uint64_t next_deadline_ns() const override;
 
-  /// The oldest asynchronous event not yet taken.
+  /// As ibv_query_device and ibv_query_port.
+  [[nodiscard]] DeviceAttributes query_device() const;
+  [[nodiscard]] PortAttributes query_port() const;
+  /// Whoever watches the port tells what became of it: a change is an asynchronous event. Nothing
+  /// else changes; what is sent meanwhile is lost on the way.
+  void set_port_state(PortState state);
+
+  /// The oldest asynchronous event not yet taken. The oldest of 1024 goes when another comes; those
+  /// of a queue pair or SRQ go with it.
   [[nodiscard]] std::optional<AsyncEvent> poll_async_event();
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
@@ -121,6 +127,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
 
  private:
   friend class QueuePair;
+  friend class SharedReceiveQueue;
   friend class rc::Requester;
   friend class rc::Responder;
   friend class uc::Requester;
@@ -141,7 +148,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void wait_until(std::uint64_t retry_ns);
   [[nodiscard]] TransmitResult transmit_from(QueuePair& qp, rte_mbuf** packets,
                                              std::uint16_t count);
+  [[nodiscard]] bool has_pd(ProtectionDomain pd) const;
   [[nodiscard]] Expected<void> check_qp_init(const QpInit& init) const;
+  [[nodiscard]] Expected<void> check_receive_side(const QpInit& init) const;
   [[nodiscard]] wire::Qpn choose_qpn();
   /// Makes room in qps_ for `used` queue pairs, half of the places free if possible.
   void grow_qp_table(std::size_t used);
@@ -160,7 +169,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void schedule(QueuePair& qp);
   void unschedule(QueuePair& qp);
   void count_drop(DropReason reason, const rte_mbuf* packet);
-  void raise(AsyncEventType type, wire::Qpn qp);
+  void raise(const AsyncEvent& event);
   /// The completion queue overran: every queue pair that uses it goes to ERR.
   void on_cq_overrun(const CompletionQueue& cq);
   void fail_users_of_overrun_cqs();
@@ -171,6 +180,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   stack::TimingWheel timers_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
+  std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;  ///< by the low 16 bits of the number
+  std::size_t srq_count_ = 0;
   std::vector<std::unique_ptr<AddressHandle>> ahs_;  ///< by the low 16 bits of their ids
   std::vector<std::uint16_t> free_ahs_;              ///< places in ahs_
   std::uint64_t ahs_made_ = 0;
@@ -181,7 +192,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::uint64_t waiting_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;
-  std::deque<AsyncEvent> async_events_;  ///< bounded: the oldest goes
+  std::deque<AsyncEvent> async_events_;
+  PortState port_state_ = PortState::active;
   std::vector<const CompletionQueue*> overrun_cqs_;
   stack::Timer overrun_timer_;
   EngineCounters counters_;

@@ -133,7 +133,7 @@ void Engine::deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns
   if (packet.headers.opcode->is_request) {
     if (qp.state() == QpState::rtr && !qp.established_ && qp.is_connected()) {
       qp.established_ = true;
-      raise(AsyncEventType::comm_est, qp.number());
+      raise({.type = AsyncEventType::comm_est, .qp_num = qp.number()});
     }
     qp.transport_.responder->on_request(packet);
     return;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 
+#include "roce/async_event.h"
 #include "roce/completion_queue.h"
 #include "roce/counters.h"
 #include "roce/types.h"
@@ -37,12 +38,27 @@ std::string_view to_string(QpState state) {
   return name_of(state, kNames);
 }
 
+std::string_view to_string(AsyncEventType type) {
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "CQ error",
+      "local work queue catastrophic error",
+      "invalid request local work queue error",
+      "local access violation work queue error",
+      "communication established",
+      "send queue drained",
+      "SRQ limit reached",
+      "last WQE reached",
+      "port active",
+      "port error"};
+  return name_of(type, kNames);
+}
+
 std::string_view to_string(PostResult result) {
   static constexpr std::array<std::string_view, 7> kNames = {
       "ok",
       "the queue is full",
       "the queue pair's state takes no such requests",
-      "opcode and fields do not fit together",
+      "opcode, fields and queue pair do not fit together",
       "too many scatter/gather elements",
       "more inline data than the queue pair was made for",
       "the message is longer than 2^31 bytes"};

@@ -37,6 +37,9 @@ enum QpAttributeMask : std::uint32_t {
   kQpDestQpn = 1u << 20,
 };
 
+/// As enum ibv_mig_state.
+enum class PathMigState : std::uint8_t { migrated, rearm, armed };
+
 /// Attributes of a queue pair, as ibv_qp_attr.
 struct QpAttributes {
   QpState qp_state = QpState::reset;
@@ -57,6 +60,8 @@ struct QpAttributes {
   std::uint8_t retry_cnt = 7;           ///< 0 to 7
   std::uint8_t rnr_retry = 7;           ///< 0 to 7; 7 = without limit
   bool sq_draining = false;             ///< query only: SQD and not yet drained
+  bool en_sqd_async_notify = false;     ///< query only: sq_drained will be raised
+  PathMigState path_mig_state = PathMigState::migrated;  ///< query only: there is one path
 };
 
 /// Limits of this implementation, as ibv_device_attr gives them.

@@ -50,12 +50,12 @@ std::uint32_t requests_of(QpType type) {
   return 0;
 }
 
-std::uint64_t total_length(std::span<const Sge> list) {
-  std::uint64_t length = 0;
-  for (const Sge& sge : list) {
-    length += sge.length;
+/// As ibv_query_qp tells it: with an SRQ there are no receives of its own.
+QpInit without_unused(QpInit init) {
+  if (init.srq != nullptr) {
+    init.max_recv_wr = init.max_recv_sge = 0;
   }
-  return length;
+  return init;
 }
 
 }  // namespace
@@ -63,11 +63,12 @@ std::uint64_t total_length(std::span<const Sge> list) {
 QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
     : engine_(engine),
       number_(number),
-      init_(init),
+      init_(without_unused(init)),
       service_(service_of(init.qp_type).value()),
       send_opcodes_(requests_of(init.qp_type)),
       send_queue_(init.max_send_wr, init.max_send_sge, init.max_inline_data),
-      recv_queue_(init.max_recv_wr, init.max_recv_sge, 0),
+      recv_queue_(init.srq != nullptr ? 1 : init.max_recv_wr,
+                  init.srq != nullptr ? init.srq->query().max_sge : init.max_recv_sge, 0),
       transport_(make_transport(init.qp_type, *this)) {}
 
 QueuePair::~QueuePair() = default;
@@ -171,6 +172,9 @@ void QueuePair::enter_state(QpState next) {
       transport_.requester->stop();
       flush_send_queue();
       flush_recv_queue();
+      if (init_.srq != nullptr) {
+        engine_.raise({.type = AsyncEventType::qp_last_wqe_reached, .qp_num = number_});
+      }
       break;
     case QpState::sqe:
       sqd_notify_ = false;
@@ -184,6 +188,7 @@ void QueuePair::enter_state(QpState next) {
 
 QpAttributes QueuePair::query() const {
   QpAttributes attributes = attributes_;
+  attributes.en_sqd_async_notify = sqd_notify_;
   attributes.sq_draining = state() == QpState::sqd && !transport_.requester->drained();
   if (state() == QpState::rts || state() == QpState::sqd || state() == QpState::sqe) {
     attributes.sq_psn = transport_.requester->next_psn();
@@ -192,6 +197,22 @@ QpAttributes QueuePair::query() const {
     attributes.rq_psn = transport_.responder->expected_psn();
   }
   return attributes;
+}
+
+Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_id) {
+  if (state() == QpState::reset) {
+    return fail(ErrorCode::invalid_state, "a queue pair in RESET has nothing to drain");
+  }
+  if (state() != QpState::err) {
+    enter_state(QpState::err);
+  }
+  SendWqe marker{};
+  marker.wr_id = send_wr_id;
+  complete_send(marker, WcStatus::wr_flush_err);
+  if (init_.srq == nullptr) {
+    complete_flushed_recv(recv_wr_id);
+  }
+  return {};
 }
 
 PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
@@ -284,18 +305,12 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
   if (state() == QpState::reset) {
     return PostResult::invalid_state;
   }
-  if (recv_queue_.full()) {
-    return PostResult::queue_full;
+  if (init_.srq != nullptr) {
+    return PostResult::invalid_request;
   }
-  if (wr.sg_list.size() > recv_queue_.max_sge()) {
-    return PostResult::too_many_sges;
+  if (const PostResult result = post_receive(recv_queue_, wr); result != PostResult::ok) {
+    return result;
   }
-  const std::uint64_t length = total_length(wr.sg_list);
-  recv_queue_.next() = RecvWqe{.wr_id = wr.wr_id,
-                               .length = length,
-                               .num_sge = static_cast<std::uint16_t>(wr.sg_list.size())};
-  std::copy(wr.sg_list.begin(), wr.sg_list.end(), recv_queue_.sges(recv_queue_.tail()).begin());
-  recv_queue_.push();
   if (state() == QpState::err) {
     flush_recv_queue();
   } else {
@@ -316,7 +331,7 @@ void QueuePair::enter_error() {
   if (state() == QpState::err) {
     return;
   }
-  engine_.raise(AsyncEventType::qp_fatal, number_);
+  engine_.raise({.type = AsyncEventType::qp_fatal, .qp_num = number_});
   enter_state(QpState::err);
 }
 
@@ -338,13 +353,18 @@ void QueuePair::flush_send_queue() {
 
 void QueuePair::flush_recv_queue() {
   while (!recv_queue_.empty()) {
-    const Completion completion{.wr_id = recv_queue_.front().wr_id,
-                                .status = WcStatus::wr_flush_err,
-                                .opcode = WcOpcode::recv,
-                                .qp_num = number_};
+    const std::uint64_t wr_id = recv_queue_.front().wr_id;
     recv_queue_.pop();
-    complete_recv(completion, false);
+    complete_flushed_recv(wr_id);
   }
+}
+
+void QueuePair::complete_flushed_recv(std::uint64_t wr_id) {
+  complete_recv({.wr_id = wr_id,
+                 .status = WcStatus::wr_flush_err,
+                 .opcode = WcOpcode::recv,
+                 .qp_num = number_},
+                false);
 }
 
 void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
@@ -372,6 +392,11 @@ void QueuePair::complete_recv(const Completion& completion, bool solicited) {
   if (!init_.recv_cq->push(completion, solicited)) {
     engine_.on_cq_overrun(*init_.recv_cq);
   }
+}
+
+MemoryStatus QueuePair::scatter_to_receive(std::uint64_t offset, const MbufBytes& payload) {
+  const auto list = recv_queue_.sges(recv_queue_.head()).first(recv_queue_.front().num_sge);
+  return scatter(engine_.memory_, receive_pd(), list, offset, payload);
 }
 
 void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) {
@@ -419,7 +444,7 @@ MemoryStatus QueuePair::append_payload(PacketBuilder& builder, std::uint64_t seq
 void QueuePair::on_drained() {
   if (sqd_notify_) {
     sqd_notify_ = false;
-    engine_.raise(AsyncEventType::sq_drained, number_);
+    engine_.raise({.type = AsyncEventType::sq_drained, .qp_num = number_});
   }
 }
 

@@ -10,6 +10,7 @@
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
+#include "roce/shared_receive_queue.h"
 #include "roce/transport.h"
 #include "roce/work_queue.h"
 #include "roce/work_request.h"
@@ -38,6 +39,8 @@ struct QpInit {
   ProtectionDomain pd;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
+  /// RC and UD: receive requests come from here, max_recv_wr and max_recv_sge mean nothing.
+  SharedReceiveQueue* srq = nullptr;
   std::uint32_t max_send_wr = 64;      ///< 1 to kMaxQpWr
   std::uint32_t max_recv_wr = 64;      ///< 0 to kMaxQpWr
   std::uint32_t max_send_sge = 1;      ///< 1 to kMaxSge
@@ -57,19 +60,27 @@ class QueuePair : public QpListHook {
   [[nodiscard]] wire::Qpn number() const { return number_; }
   [[nodiscard]] QpState state() const { return attributes_.qp_state; }
   [[nodiscard]] const QpInit& init() const { return init_; }
+  [[nodiscard]] ProtectionDomain pd() const { return init_.pd; }
 
   /// As ibv_modify_qp: all or nothing. A move to ERR flushes both queues; a move to RESET empties
   /// them without completions.
   [[nodiscard]] Expected<void> modify(const QpAttributes& attributes, std::uint32_t mask);
 
-  /// As ibv_query_qp; sq_psn and rq_psn are the next to send and to expect.
+  /// As ibv_query_qp; sq_psn and rq_psn are the next to send and to expect. The rest, capabilities
+  /// among it, is in init().
   [[nodiscard]] QpAttributes query() const;
 
   /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
   /// ERR complete it at once with wr_flush_err, other states refuse it.
   [[nodiscard]] PostResult post_send(const SendWr& wr);
-  /// As ibv_post_recv for one request: refused in RESET only; ERR flushes it at once.
+  /// As ibv_post_recv for one request: refused in RESET, and where there is an SRQ; ERR flushes it
+  /// at once.
   [[nodiscard]] PostResult post_recv(const RecvWr& wr);
+
+  /// As ib_drain_qp: moves to ERR, and behind all that was posted so far come completions with
+  /// wr_flush_err and these ids, the last ones of this queue pair. One with an SRQ has none for
+  /// receives. Fails in RESET.
+  [[nodiscard]] Expected<void> drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_id);
 
   [[nodiscard]] std::size_t send_queue_depth() const { return send_queue_.size(); }
   [[nodiscard]] std::size_t recv_queue_depth() const { return recv_queue_.size(); }
@@ -111,10 +122,28 @@ class QueuePair : public QpListHook {
   /// A local error of the front send request of an unreliable service: it completes with `status`,
   /// what is behind it is flushed, and the queue pair moves to SQE (IBTA vol. 1, 10.3.1).
   void fail_send(WcStatus status);
+  void complete_flushed_recv(std::uint64_t wr_id);
   void flush_send_queue();
   void flush_recv_queue();
   void complete_send(const SendWqe& wqe, WcStatus status);
   void complete_recv(const Completion& completion, bool solicited);
+  /// The receive request that the next message gets; null if there is none.
+  [[nodiscard]] const RecvWqe* next_receive() const {
+    if (!recv_queue_.empty()) {
+      return &recv_queue_.front();
+    }
+    return init_.srq != nullptr ? init_.srq->front() : nullptr;
+  }
+  /// Makes it the front of recv_queue_; false if there is none.
+  [[nodiscard]] bool take_receive() {
+    return !recv_queue_.empty() || (init_.srq != nullptr && init_.srq->take(recv_queue_));
+  }
+  /// Whose keys receive requests name.
+  [[nodiscard]] ProtectionDomain receive_pd() const {
+    return init_.srq != nullptr ? init_.srq->pd() : init_.pd;
+  }
+  /// Copies a payload to the front receive request, `offset` bytes from its beginning.
+  [[nodiscard]] MemoryStatus scatter_to_receive(std::uint64_t offset, const MbufBytes& payload);
   /// Completes the front receive request with a message's last packet, `length` bytes in all.
   void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
   /// The front receive request ends with a local error.
@@ -136,7 +165,7 @@ class QueuePair : public QpListHook {
   bool sqd_notify_ = false;   ///< raise sq_drained once drained
   bool established_ = false;  ///< comm_est has been raised
   SendQueue send_queue_;
-  RecvQueue recv_queue_;
+  RecvQueue recv_queue_;  ///< with an SRQ: what has been taken from it for the message in progress
   stack::Flow flow_;
   Transport transport_;
 };

@@ -2,12 +2,14 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "roce/completion_queue.h"
 #include "roce/prefetch.h"
@@ -79,6 +81,7 @@ class WorkQueue {
                    ? nullptr
                    : new std::byte[std::size_t{slots_} * extra_bytes]) {}
 
+  [[nodiscard]] std::uint32_t capacity() const { return capacity_; }
   [[nodiscard]] std::uint64_t head() const { return head_; }
   [[nodiscard]] std::uint64_t tail() const { return tail_; }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(tail_ - head_); }
@@ -102,11 +105,26 @@ class WorkQueue {
     return wqes_[slot(sequence)];
   }
   [[nodiscard]] Wqe& front() { return at(head_); }
+  [[nodiscard]] const Wqe& front() const { return at(head_); }
   void pop() {
     assert(!empty());
     ++head_;
   }
   void clear() { head_ = tail_; }
+
+  /// Entries keep their sequence numbers. Requires capacity >= size(). Control path.
+  void resize(std::uint32_t capacity) {
+    assert(capacity >= size());
+    WorkQueue other(capacity, max_sge_, extra_bytes_);
+    for (std::uint64_t sequence = head_; sequence != tail_; ++sequence) {
+      other.wqes_[other.slot(sequence)] = wqes_[slot(sequence)];
+      std::ranges::copy(sges(sequence), other.sges(sequence).begin());
+      std::ranges::copy(extra(sequence), other.extra(sequence).begin());
+    }
+    other.head_ = head_;
+    other.tail_ = tail_;
+    *this = std::move(other);
+  }
 
   [[nodiscard]] std::span<Sge> sges(std::uint64_t sequence) {
     return {sges_.get() + slot(sequence) * max_sge_, max_sge_};
@@ -145,5 +163,10 @@ class WorkQueue {
 
 using SendQueue = WorkQueue<SendWqe>;
 using RecvQueue = WorkQueue<RecvWqe>;
+
+/// Puts a receive request behind the others.
+[[nodiscard]] PostResult post_receive(RecvQueue& queue, const RecvWr& wr);
+/// Moves the front request of `from` to the end of `to`, which has room for it and its list.
+void move_receive(RecvQueue& from, RecvQueue& to);
 
 }  // namespace rockhopper::roce

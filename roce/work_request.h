@@ -41,6 +41,15 @@ class AddressHandle;
 /// Bit of a Q_Key in a request that asks for the queue pair's own (IBTA vol. 1, 10.2).
 inline constexpr std::uint32_t kOwnQkey = 1u << 31;
 
+/// Bytes that a scatter/gather list names.
+[[nodiscard]] constexpr std::uint64_t total_length(std::span<const Sge> list) {
+  std::uint64_t length = 0;
+  for (const Sge& sge : list) {
+    length += sge.length;
+  }
+  return length;
+}
+
 /// A request to send, as ibv_send_wr. The scatter/gather list is copied by post_send; the memory
 /// it names must stay valid until the request completes (with kSendInline only until post_send
 /// returns, and lkeys are not looked at).
@@ -72,7 +81,7 @@ enum class PostResult : std::uint8_t {
   ok,
   queue_full,
   invalid_state,    ///< the queue pair's state does not take requests of this kind
-  invalid_request,  ///< opcode and fields do not fit together
+  invalid_request,  ///< opcode, fields and queue pair do not fit together
   too_many_sges,
   inline_too_long,
   message_too_long,

@@ -7,14 +7,13 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include <poll.h>
 #include <rte_errno.h>
 #include <rte_interrupts.h>
 #include <rte_pause.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace rockhopper::stack {
 namespace {
@@ -45,28 +44,24 @@ void InterruptGate::ask_for_turn() {
 }
 
 Expected<void> InterruptGate::start() {
-  event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (event_fd_ < 0) return fail(ErrorCode::exhausted, "no eventfd: {}", rte_strerror(errno));
+  auto event = EventFd::create();
+  if (!event) return tl::make_unexpected(event.error());
+  event_ = std::move(*event);
   // For park(): the EAL's lock orders this too, but ThreadSanitizer does not see it.
   state_.store(0, std::memory_order_release);
   rte_intr_handle* handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
   int result = -ENOMEM;
-  if (handle != nullptr && rte_intr_fd_set(handle, event_fd_) == 0 &&
+  if (handle != nullptr && rte_intr_fd_set(handle, event_->fd()) == 0 &&
       rte_intr_type_set(handle, RTE_INTR_HANDLE_EXT) == 0) {
     const auto callback = [](void* gate) { static_cast<InterruptGate*>(gate)->park(); };
     result = rte_intr_callback_register(handle, callback, this);
   }
   rte_intr_instance_free(handle);  // the EAL has a copy
   if (result == 0) return {};
-  close(event_fd_);
   return fail(ErrorCode::exhausted, "DPDK takes no interrupt callback: {}", rte_strerror(-result));
 }
 
-void InterruptGate::ring() {
-  const std::uint64_t one = 1;
-  // Fails only if it is readable anyway.
-  [[maybe_unused]] const ssize_t written = write(event_fd_, &one, sizeof(one));
-}
+void InterruptGate::ring() { event_->notify(); }
 
 bool InterruptGate::wait_to_enter() {
   for (;;) {
@@ -89,8 +84,7 @@ bool InterruptGate::wait_to_enter() {
 // turn handles at least what was pending when the thread last came here.
 void InterruptGate::park() {
   (void)state_.load(std::memory_order_acquire);  // see start()
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t size = read(event_fd_, &rings, sizeof(rings));
+  event_->take();
   state_.fetch_or(kParked | kComing, std::memory_order_release);
   state_.notify_all();
   const bool polled = wait_for_turn();
@@ -106,7 +100,7 @@ void InterruptGate::park() {
 }
 
 bool InterruptGate::wait_for_turn() {
-  pollfd asked{event_fd_, POLLIN, 0};
+  pollfd asked{event_->fd(), POLLIN, 0};
   const bool called = poll(&asked, 1, wait_ms_) > 0;
   const Activity activity = activity_.exchange(Activity::none, std::memory_order_relaxed);
   wait_ms_ = activity == Activity::traffic && !called ? std::min(2 * wait_ms_, kTrafficWaitMs)

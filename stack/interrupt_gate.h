@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "stack/error.h"
+#include "stack/event_fd.h"
 
 namespace rockhopper::stack {
 
@@ -77,7 +79,7 @@ class InterruptGate {
 
   alignas(64) std::atomic<std::uint32_t> state_{0};
   std::atomic<Activity> activity_{Activity::none};
-  int event_fd_ = -1;  ///< readable when that thread shall come, or leave
+  std::unique_ptr<EventFd> event_;  ///< readable when that thread shall come, or leave
   int wait_ms_ = 1;
 };
 

@@ -216,6 +216,9 @@ bool Endpoint::link_alive() {
     next_link_check_ns_ = now_ns + kLinkCheckNs;
     link_alive_ = port_->link_up();
     was_up_ = was_up_ || link_alive_;
+    if (was_up_) {
+      engine_->set_port_state(link_alive_ ? roce::PortState::active : roce::PortState::down);
+    }
   }
   return link_alive_ || !was_up_;
 }

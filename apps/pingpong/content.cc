@@ -42,8 +42,9 @@ std::optional<std::size_t> Content::mismatch(std::span<const std::byte> data, st
       const auto wrong = find_pattern_mismatch(rest, seed_, pattern_number(message, number));
       if (wrong) return at + 1 + *wrong;
     } else {
+      const std::byte right = rule == kZeros ? std::byte{0} : kStockByte;
       const auto wrong =
-          std::find_if(rest.begin(), rest.end(), [](std::byte byte) { return byte != kStockByte; });
+          std::find_if(rest.begin(), rest.end(), [right](std::byte byte) { return byte != right; });
       if (wrong != rest.end()) return at + 1 + static_cast<std::size_t>(wrong - rest.begin());
     }
   }
@@ -53,7 +54,7 @@ std::optional<std::size_t> Content::mismatch(std::span<const std::byte> data, st
 std::optional<std::string> Content::check(std::span<const std::byte> data, std::uint64_t message) {
   std::size_t best = 0;  // the rule that holds longest explains best
   bool right = false;
-  for (const Rule rule : {kStockUnmarked, kStock, kOwn}) {
+  for (const Rule rule : {kStockUnmarked, kStock, kZeros, kOwn}) {
     if (!possible_[rule]) continue;
     const auto wrong = mismatch(data, message, rule);
     if (!wrong) {

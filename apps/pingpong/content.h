@@ -15,7 +15,8 @@ namespace rockhopper::apps::pingpong {
 
 /// The content of the messages and its check, compatible with `ibv_rc_pingpong -c` in both roles.
 /// The stock client sends 0x7b in every byte, with -c 0 in the first byte of each page, and the
-/// stock server checks these first bytes; a server sends back what it has received.
+/// stock server checks these first bytes; a server sends back what it has received. The stock
+/// client of ibv_srq_pingpong sends zeros.
 ///
 /// A Rockhopper client keeps 0 in the first byte of each page, and every other byte follows from
 /// both ends' first PSNs, the message's number and the place. So the server can check each byte
@@ -28,21 +29,22 @@ class Content {
   void fill(std::span<std::byte> out, std::uint64_t message) const;
 
   /// Explains the first wrong byte, if any. Each message of the run must be right by the same rule:
-  /// ibv_rc_pingpong's with or without -c, or ours.
+  /// a stock tool's or ours.
   [[nodiscard]] std::optional<std::string> check(std::span<const std::byte> data,
                                                  std::uint64_t message);
   /// For a client, which knows what it has sent: only our own rule will do.
-  void expect_own() { possible_ = {false, false, true}; }
+  void expect_own() { possible_ = {false, false, false, true}; }
 
  private:
-  enum Rule : std::size_t { kStockUnmarked, kStock, kOwn, kRules };
+  enum Rule : std::size_t { kStockUnmarked, kStock, kZeros, kOwn, kRules };
 
   [[nodiscard]] std::optional<std::size_t> mismatch(std::span<const std::byte> data,
                                                     std::uint64_t message, Rule rule) const;
 
   std::uint64_t seed_;
   std::size_t page_size_;
-  std::array<bool, kRules> possible_{true, true, true};  ///< what all messages so far agree with
+  std::array<bool, kRules> possible_{true, true, true,
+                                     true};  ///< what all messages so far agree with
 };
 
 }  // namespace rockhopper::apps::pingpong

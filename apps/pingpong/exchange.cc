@@ -23,19 +23,34 @@ std::optional<std::uint32_t> parse_hex(std::string_view text) {
   return value;
 }
 
-Expected<Destination> receive_destination(TcpConnection& connection, std::uint32_t timeout_ms,
-                                          Background& background) {
-  std::array<char, kMessageBytes> message;
-  if (auto got = connection.receive(message, timeout_ms, background); !got) {
-    return fail(got.error().code, "no address from the peer: {}", got.error().message);
+Expected<Destinations> receive_destinations(TcpConnection& connection, std::uint32_t count,
+                                            std::uint32_t timeout_ms, Background& background) {
+  Destinations destinations;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::array<char, kMessageBytes> message;
+    if (auto got = connection.receive(message, timeout_ms, background); !got) {
+      return fail(got.error().code, "no address from the peer: {}", got.error().message);
+    }
+    const auto destination = decode({message.data(), message.size()});
+    if (!destination) {
+      return fail(ErrorCode::io,
+                  "the peer sent something else than the address of a queue pair; "
+                  "is it ibv_rc_pingpong or another of its kind, or rh-pingpong?");
+    }
+    destinations.push_back(*destination);
   }
-  const auto destination = decode({message.data(), message.size()});
-  if (!destination) {
-    return fail(ErrorCode::io,
-                "the peer sent something else than the address of a queue pair; "
-                "is it ibv_rc_pingpong or another of its kind, or rh-pingpong?");
+  return destinations;
+}
+
+Expected<void> send_destinations(TcpConnection& connection, const Destinations& local,
+                                 std::uint32_t count, std::uint32_t timeout_ms,
+                                 Background& background) {
+  std::string messages;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto message = encode(i < local.size() ? local[i] : Destination{});
+    messages.append(message.data(), message.size());
   }
-  return *destination;
+  return connection.send(messages, timeout_ms, background);
 }
 
 }  // namespace
@@ -73,27 +88,27 @@ std::string describe(const Destination& destination) {
                      destination.gid.is_ipv4() ? "::ffff:" : "", destination.gid.to_string());
 }
 
-Expected<Destination> exchange_as_client(TcpConnection& connection, const Destination& local,
-                                         std::uint32_t timeout_ms, Background& background) {
-  const auto message = encode(local);
-  auto sent = connection.send({message.data(), message.size()}, timeout_ms, background);
+Expected<Destinations> exchange_as_client(TcpConnection& connection, const Destinations& local,
+                                          std::uint32_t count, std::uint32_t timeout_ms,
+                                          Background& background) {
+  auto sent = send_destinations(connection, local, count, timeout_ms, background);
   if (!sent) return tl::make_unexpected(sent.error());
-  auto remote = receive_destination(connection, timeout_ms, background);
+  auto remote = receive_destinations(connection, count, timeout_ms, background);
   if (!remote) return remote;
   sent = connection.send(kDone, timeout_ms, background);
   if (!sent) return tl::make_unexpected(sent.error());
   return remote;
 }
 
-Expected<Destination> receive_from_client(TcpConnection& connection, std::uint32_t timeout_ms,
-                                          Background& background) {
-  return receive_destination(connection, timeout_ms, background);
+Expected<Destinations> receive_from_client(TcpConnection& connection, std::uint32_t count,
+                                           std::uint32_t timeout_ms, Background& background) {
+  return receive_destinations(connection, count, timeout_ms, background);
 }
 
-Expected<void> answer_client(TcpConnection& connection, const Destination& local,
-                             std::uint32_t timeout_ms, Background& background) {
-  const auto message = encode(local);
-  auto sent = connection.send({message.data(), message.size()}, timeout_ms, background);
+Expected<void> answer_client(TcpConnection& connection, const Destinations& local,
+                             std::uint32_t count, std::uint32_t timeout_ms,
+                             Background& background) {
+  auto sent = send_destinations(connection, local, count, timeout_ms, background);
   if (!sent) return sent;
   std::array<char, kDone.size()> confirmation;
   auto got = connection.receive(confirmation, timeout_ms, background);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "apps/common/background.h"
 #include "apps/common/tcp.h"
@@ -18,13 +19,15 @@
 
 namespace rockhopper::apps::pingpong {
 
-/// What one end of ibv_rc_pingpong, or of its sisters for UC and UD, tells the other over TCP.
+/// What one end of ibv_rc_pingpong, or of its sisters, tells the other over TCP of a queue pair.
 struct Destination {
   std::uint16_t lid = 0;  ///< 0 with RoCE
   wire::Qpn qpn;
   wire::Psn psn;
   stack::IpAddress gid;
 };
+
+using Destinations = std::vector<Destination>;
 
 /// "LLLL:QQQQQQ:PPPPPP:GGGG..." in hexadecimal and a NUL. The stock tool reads it with one read(),
 /// so it must go out in one piece.
@@ -37,16 +40,20 @@ inline constexpr std::size_t kMessageBytes = 52;
 /// What the stock tool prints of a destination.
 [[nodiscard]] std::string describe(const Destination& destination);
 
-/// The client's side: sends its own, receives the server's, confirms.
-[[nodiscard]] Expected<Destination> exchange_as_client(TcpConnection& connection,
-                                                       const Destination& local,
-                                                       std::uint32_t timeout_ms,
-                                                       Background& background);
-/// The server's side in two steps, as its queue pair must be ready to receive before it answers.
-[[nodiscard]] Expected<Destination> receive_from_client(TcpConnection& connection,
+/// The client's side: sends its own, receives the server's, confirms. Each end tells `count`
+/// destinations, those that it does not have as zeros.
+[[nodiscard]] Expected<Destinations> exchange_as_client(TcpConnection& connection,
+                                                        const Destinations& local,
+                                                        std::uint32_t count,
                                                         std::uint32_t timeout_ms,
                                                         Background& background);
-[[nodiscard]] Expected<void> answer_client(TcpConnection& connection, const Destination& local,
-                                           std::uint32_t timeout_ms, Background& background);
+/// The server's side in two steps, as its queue pairs must be ready to receive before it answers.
+[[nodiscard]] Expected<Destinations> receive_from_client(TcpConnection& connection,
+                                                         std::uint32_t count,
+                                                         std::uint32_t timeout_ms,
+                                                         Background& background);
+[[nodiscard]] Expected<void> answer_client(TcpConnection& connection, const Destinations& local,
+                                           std::uint32_t count, std::uint32_t timeout_ms,
+                                           Background& background);
 
 }  // namespace rockhopper::apps::pingpong

@@ -20,7 +20,8 @@ using namespace rockhopper::apps::pingpong;
 const ProgramText kText{
     "rh-pingpong",
     "Ping-pong over a queue pair, with the options and the out-of-band exchange of "
-    "ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong: either end may be that tool.",
+    "ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong and ibv_srq_pingpong: either end may be "
+    "that tool.",
     "  rh-pingpong -c               on one terminal, and\n"
     "  rh-pingpong -c localhost     on another: over a memif link\n\n"
     "  rh-pingpong -c --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24\n"
@@ -41,7 +42,8 @@ void report(const Options& options, const Result& result) {
   const double us = result.seconds * 1e6 / static_cast<double>(options.iterations);
   if (options.json) {
     const nlohmann::json object{{"program", "rh-pingpong"},
-                                {"transport", to_string(options.transport)},
+                                {"transport", info(options.transport).name},
+                                {"queue_pairs", options.queue_pairs},
                                 {"role", options.role() == Role::server ? "server" : "client"},
                                 {"size", options.size},
                                 {"path_mtu", options.path_mtu},
@@ -50,8 +52,8 @@ void report(const Options& options, const Result& result) {
                                 {"seconds", result.seconds},
                                 {"mbit_per_s", mbit_per_s},
                                 {"us_per_iteration", us},
-                                {"local", to_json(result.local)},
-                                {"remote", to_json(result.remote)}};
+                                {"local", to_json(result.local[0])},
+                                {"remote", to_json(result.remote[0])}};
     fmt::print("{}\n", object.dump());
     return;
   }
@@ -75,7 +77,15 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
     return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more",
                 options.path_mtu, options.path_mtu + kPathMtuOverhead);
   }
-  if (options.transport == roce::QpType::ud && options.size > options.path_mtu) {
+  if (options.transport != Transport::srq && options.queue_pairs > 1) {
+    return fail(ErrorCode::invalid_argument, "--num-qp {} needs --transport srq",
+                options.queue_pairs);
+  }
+  if (options.queue_pairs > options.rx_depth) {
+    return fail(ErrorCode::invalid_argument, "{} queue pairs need --rx-depth of as much or more",
+                options.queue_pairs);
+  }
+  if (options.transport == Transport::ud && options.size > options.path_mtu) {
     return fail(ErrorCode::invalid_argument,
                 "a datagram is one packet: --size {} needs --mtu of as much or more", options.size);
   }

@@ -12,6 +12,8 @@ namespace rockhopper::apps::pingpong {
 namespace {
 
 constexpr int kSizeMax = 1 << 30;
+/// That of ibv_srq_pingpong.
+constexpr std::uint32_t kDefaultQueuePairs = 16;
 
 }  // namespace
 
@@ -19,14 +21,18 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
   app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");
-  static const std::map<std::string, roce::QpType> kTransports = {
-      {"rc", roce::QpType::rc}, {"uc", roce::QpType::uc}, {"ud", roce::QpType::ud}};
+  static const std::map<std::string, Transport> kTransports = {
+      {"rc", Transport::rc}, {"uc", Transport::uc}, {"ud", Transport::ud}, {"srq", Transport::srq}};
   app.add_option_function<std::string>(
          "--transport",
          [&options](const std::string& name) { options.transport = kTransports.at(name); },
-         "service of the queue pair, and so which stock tool can be the peer")
+         "service of the queue pairs, and so which stock tool can be the peer. srq: several of RC "
+         "that share their receives")
       ->check(CLI::IsMember(&kTransports))
-      ->type_name("rc|uc|ud");
+      ->type_name("rc|uc|ud|srq");
+  const auto* queue_pairs =
+      app.add_option("-q,--num-qp", options.queue_pairs, "srq: number of queue pairs (16)")
+          ->check(CLI::Range(1, static_cast<int>(kMaxQueuePairs)));
   const auto* size = app.add_option("-s,--size", options.size, "bytes of a message")
                          ->check(CLI::Range(1, kSizeMax));
   app.add_option("-m,--mtu", options.path_mtu, "path MTU")
@@ -57,9 +63,12 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.1, 86400.0))
       ->type_name("SECONDS");
   app.add_flag("--json", options.json, "print one JSON object instead of text");
-  app.parse_complete_callback([&options, size] {
-    if (options.transport == roce::QpType::ud && size->count() == 0) {
+  app.parse_complete_callback([&options, size, queue_pairs] {
+    if (options.transport == Transport::ud && size->count() == 0) {
       options.size = options.path_mtu;
+    }
+    if (options.transport == Transport::srq && queue_pairs->count() == 0) {
+      options.queue_pairs = kDefaultQueuePairs;
     }
   });
   add_endpoint_options(app, options.endpoint, "-d,--ib-dev,--device");

@@ -8,13 +8,14 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
-#include "roce/types.h"
+#include "apps/pingpong/transport.h"
 
 namespace rockhopper::apps::pingpong {
 
-/// The options of ibv_rc_pingpong and its sisters for UC and UD, and ours.
+/// The options of ibv_rc_pingpong and its sisters, and ours.
 struct Options {
-  roce::QpType transport = roce::QpType::rc;
+  Transport transport = Transport::rc;
+  std::uint32_t queue_pairs = 1;
   std::string host;  ///< empty: server
   std::uint16_t port = 18515;
   std::uint32_t size = 4096;

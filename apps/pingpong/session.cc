@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/pingpong/session.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -17,9 +16,11 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Bits of Session::pending_ too, as in the stock tool.
+/// Low bits of a wr_id, and of Lane::pending, as in the stock tool. Above them: the slot.
 constexpr std::uint64_t kReceiveId = 1;
 constexpr std::uint64_t kSendId = 2;
+constexpr std::uint64_t kIdMask = 3;
+constexpr unsigned kSlotShift = 2;
 
 constexpr std::uint32_t kPeerTimeoutMs = 30'000;
 /// What one of us tells the other at the end. The stock tool has closed its connection by then.
@@ -28,42 +29,29 @@ constexpr std::uint64_t kQuietNs = 500 * kNsPerMs;
 constexpr std::uint64_t kLingerNs = 5 * kNsPerSecond;
 constexpr std::uint32_t kTurnsPerCheck = 1024;
 
+/// In every byte of a slot that awaits a message.
+constexpr int kNoContent = 0xee;
+
 /// That of the stock tool.
 constexpr std::uint32_t kQkey = 0x11111111;
-
-/// What modify() needs for each step up (ibv_modify_qp).
-struct Steps {
-  std::uint32_t init, rtr, rts;
-};
-
-Steps steps_of(roce::QpType transport) {
-  using namespace roce;
-  constexpr std::uint32_t kInit = kQpState | kQpPkeyIndex | kQpPort;
-  constexpr std::uint32_t kConnectedRtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn;
-  constexpr std::uint32_t kRts = kQpState | kQpSqPsn;
-  switch (transport) {
-    case QpType::rc:
-      break;
-    case QpType::uc:
-      return {.init = kInit | kQpAccessFlags, .rtr = kConnectedRtr, .rts = kRts};
-    case QpType::ud:
-      return {.init = kInit | kQpQkey, .rtr = kQpState, .rts = kRts};
-  }
-  return {.init = kInit | kQpAccessFlags,
-          .rtr = kConnectedRtr | kQpMaxDestRdAtomic | kQpMinRnrTimer,
-          .rts = kRts | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic};
-}
 
 }  // namespace
 
 Session::Session(Endpoint& endpoint, const Options& options)
-    : endpoint_(endpoint), options_(options) {}
+    : endpoint_(endpoint),
+      options_(options),
+      transport_(info(options.transport)),
+      free_slots_(transport_.shares_receives ? options.rx_depth : 1) {}
 
 Session::~Session() {
-  if (qp_ != nullptr) endpoint_.engine().destroy_qp(qp_);
-  if (ah_ != nullptr) endpoint_.engine().destroy_ah(ah_);
+  roce::Engine& engine = endpoint_.engine();
+  for (const Lane& lane : lanes_) {
+    engine.destroy_qp(lane.qp);
+    if (lane.ah != nullptr) engine.destroy_ah(lane.ah);
+  }
+  if (srq_ != nullptr) (void)engine.destroy_srq(srq_);
   for (const roce::MemoryRegion& region : {send_region_, receive_region_}) {
-    if (region.base != nullptr) (void)endpoint_.engine().deregister_memory(region.key);
+    if (region.base != nullptr) (void)engine.deregister_memory(region.key);
   }
 }
 
@@ -71,10 +59,7 @@ Expected<Result> Session::run() {
   auto connected = create_objects().and_then(
       [&] { return is_client() ? connect_as_client() : connect_as_server(); });
   if (!connected) return tl::make_unexpected(connected.error());
-  if (!options_.json) {
-    fmt::print("  remote address: {}\n", describe(result_.remote));
-    (void)std::fflush(stdout);
-  }
+  print("remote", result_.remote);
 
   const std::uint64_t start_ns = steady_now_ns();
   last_progress_ns_ = start_ns;
@@ -85,50 +70,77 @@ Expected<Result> Session::run() {
   return result_;
 }
 
-Expected<void> Session::create_objects() {
+void Session::print(const char* whose, const Destinations& destinations) const {
+  if (options_.json) return;
+  for (const Destination& destination : destinations) {
+    fmt::print("  {:<15} {}\n", fmt::format("{} address:", whose), describe(destination));
+  }
+  (void)std::fflush(stdout);
+}
+
+Expected<void> Session::create_memory() {
   roce::Engine& engine = endpoint_.engine();
-  auto send_memory = PageMemory::allocate(options_.size);
-  const std::uint32_t receive_bytes = options_.size + grh_bytes();
-  auto receive_memory = PageMemory::allocate(receive_bytes);
-  if (!send_memory) return tl::make_unexpected(send_memory.error());
-  if (!receive_memory) return tl::make_unexpected(receive_memory.error());
-  send_memory_ = std::move(*send_memory);
-  receive_memory_ = std::move(*receive_memory);
-  std::memset(send_memory_.data(), 0x7b, send_memory_.size());
+  auto send_slots = MessageSlots::allocate(is_client() ? options_.queue_pairs : 1, options_.size);
+  if (!send_slots) return tl::make_unexpected(send_slots.error());
+  auto receive_slots = MessageSlots::allocate(transport_.shares_receives ? options_.rx_depth : 1,
+                                              options_.size + grh_bytes());
+  if (!receive_slots) return tl::make_unexpected(receive_slots.error());
+  send_slots_ = std::move(*send_slots);
+  receive_slots_ = std::move(*receive_slots);
+  std::memset(send_slots_.memory().data(), 0x7b, send_slots_.memory().size());
+  if (options_.check) {
+    std::memset(receive_slots_.memory().data(), kNoContent, receive_slots_.memory().size());
+  }
 
   pd_ = engine.allocate_pd();
-  auto send_region = engine.register_memory(pd_, send_memory_.data(), options_.size, 0);
+  const auto add = [&](std::span<std::byte> memory, std::uint32_t access) {
+    return engine.register_memory(pd_, memory.data(), memory.size(), access);
+  };
+  auto send_region = add(send_slots_.memory(), 0);
   if (!send_region) return tl::make_unexpected(send_region.error());
   send_region_ = *send_region;
-  auto receive_region =
-      engine.register_memory(pd_, receive_memory_.data(), receive_bytes, roce::kAccessLocalWrite);
+  auto receive_region = add(receive_slots_.memory(), roce::kAccessLocalWrite);
   if (!receive_region) return tl::make_unexpected(receive_region.error());
   receive_region_ = *receive_region;
-  return create_queue_pair();
+  return {};
+}
+
+Expected<void> Session::create_objects() {
+  if (auto made = create_memory(); !made) return made;
+  auto cq = roce::CompletionQueue::create(options_.rx_depth + options_.queue_pairs);
+  if (!cq) return tl::make_unexpected(cq.error());
+  cq_ = std::move(*cq);
+  if (transport_.shares_receives) {
+    auto srq = endpoint_.engine().create_srq(
+        {.pd = pd_, .attributes = {.max_wr = options_.rx_depth, .max_sge = 1, .srq_limit = 0}});
+    if (!srq) return tl::make_unexpected(srq.error());
+    srq_ = *srq;
+  }
+  for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
+    if (auto made = create_queue_pair(); !made) return made;
+  }
+  return post_receives();
 }
 
 Expected<void> Session::create_queue_pair() {
-  roce::Engine& engine = endpoint_.engine();
-  auto cq = roce::CompletionQueue::create(options_.rx_depth + 1);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
   roce::QpInit init;
-  init.qp_type = options_.transport;
+  init.qp_type = transport_.qp_type;
   init.pd = pd_;
   init.send_cq = cq_.get();
   init.recv_cq = cq_.get();
+  init.srq = srq_;
   init.max_send_wr = 1;
   init.max_recv_wr = options_.rx_depth;
-  auto qp = engine.create_qp(init);
+  auto qp = endpoint_.engine().create_qp(init);
   if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
+  lane_of_.emplace((*qp)->number().value, lanes_.size());
+  lanes_.push_back({.qp = *qp, .pending = kReceiveId});
+  result_.local.push_back(
+      {.qpn = (*qp)->number(), .psn = endpoint_.engine().random_psn(), .gid = {}});
   roce::QpAttributes attributes;
   attributes.qp_state = roce::QpState::init;
   attributes.qkey = kQkey;
-  if (auto moved = qp_->modify(attributes, steps_of(options_.transport).init); !moved) return moved;
-  result_.local.qpn = qp_->number();
-  result_.local.psn = engine.random_psn();
-  return post_receives();
+  return (*qp)->modify(attributes, transport_.init);
 }
 
 Expected<stack::IpAddress> Session::choose_gid(const Destination* remote) const {
@@ -138,23 +150,27 @@ Expected<stack::IpAddress> Session::choose_gid(const Destination* remote) const 
   return endpoint_.address_of_family(remote->gid.is_ipv4());
 }
 
+void Session::set_local_gid(const stack::IpAddress& gid) {
+  for (Destination& local : result_.local) local.gid = gid;
+  print("local", result_.local);
+}
+
 Expected<void> Session::connect_as_client() {
   auto gid = choose_gid(nullptr);
   if (!gid) return tl::make_unexpected(gid.error());
-  result_.local.gid = *gid;
-  if (!options_.json) fmt::print("  local address:  {}\n", describe(result_.local));
+  set_local_gid(*gid);
   auto connection = TcpConnection::connect(options_.host, options_.port,
                                            endpoint_.config().connect_timeout_ms, endpoint_);
   if (!connection) return tl::make_unexpected(connection.error());
   connection_ = std::move(*connection);
   if (auto up = endpoint_.wait_for_link(); !up) return up;
-  auto remote = exchange_as_client(*connection_, result_.local, kPeerTimeoutMs, endpoint_);
+  auto remote = exchange_as_client(*connection_, result_.local, transport_.destinations,
+                                   kPeerTimeoutMs, endpoint_);
   if (!remote) return tl::make_unexpected(remote.error());
-  result_.remote = *remote;
-  content_.emplace(result_.local.psn, result_.remote.psn, PageMemory::page_size());
+  result_.remote = std::move(*remote);
+  content_.emplace(result_.local[0].psn, result_.remote[0].psn, PageMemory::page_size());
   content_->expect_own();
-  pending_ = kReceiveId;
-  return connect_queue_pair();
+  return connect_queue_pairs();
 }
 
 Expected<void> Session::connect_as_server() {
@@ -165,83 +181,111 @@ Expected<void> Session::connect_as_server() {
   if (!connection) return tl::make_unexpected(connection.error());
   connection_ = std::move(*connection);
   if (auto up = endpoint_.wait_for_link(); !up) return up;
-  auto remote = receive_from_client(*connection_, kPeerTimeoutMs, endpoint_);
+  auto remote =
+      receive_from_client(*connection_, transport_.destinations, kPeerTimeoutMs, endpoint_);
   if (!remote) return tl::make_unexpected(remote.error());
-  result_.remote = *remote;
-  auto gid = choose_gid(&result_.remote);
+  result_.remote = std::move(*remote);
+  auto gid = choose_gid(&result_.remote[0]);
   if (!gid) return tl::make_unexpected(gid.error());
-  result_.local.gid = *gid;
-  if (!options_.json) fmt::print("  local address:  {}\n", describe(result_.local));
-  content_.emplace(result_.remote.psn, result_.local.psn, PageMemory::page_size());
-  pending_ = kReceiveId;
-  if (auto connected = connect_queue_pair(); !connected) return connected;
-  return answer_client(*connection_, result_.local, kPeerTimeoutMs, endpoint_);
+  set_local_gid(*gid);
+  content_.emplace(result_.remote[0].psn, result_.local[0].psn, PageMemory::page_size());
+  if (auto connected = connect_queue_pairs(); !connected) return connected;
+  return answer_client(*connection_, result_.local, transport_.destinations, kPeerTimeoutMs,
+                       endpoint_);
 }
 
-Expected<void> Session::connect_queue_pair() {
-  roce::QpAttributes attributes;
-  attributes.qp_state = roce::QpState::rtr;
-  attributes.path_mtu = static_cast<roce::PathMtu>(options_.path_mtu);
-  attributes.dest_qp_num = result_.remote.qpn;
-  attributes.rq_psn = result_.remote.psn;
-  attributes.max_dest_rd_atomic = 1;
-  attributes.min_rnr_timer = 12;
-  attributes.ah_attr.source = result_.local.gid;
-  attributes.ah_attr.destination = result_.remote.gid;
-  attributes.ah_attr.service_level = static_cast<std::uint8_t>(options_.service_level);
-  const Steps steps = steps_of(options_.transport);
-  if (auto moved = qp_->modify(attributes, steps.rtr); !moved) return moved;
-  attributes.qp_state = roce::QpState::rts;
-  attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
-  attributes.retry_cnt = 7;
-  attributes.rnr_retry = 7;
-  attributes.sq_psn = result_.local.psn;
-  attributes.max_rd_atomic = 1;
-  if (auto moved = qp_->modify(attributes, steps.rts); !moved || !is_ud()) return moved;
-  auto ah = endpoint_.engine().create_ah(pd_, attributes.ah_attr);
-  if (!ah) return tl::make_unexpected(ah.error());
-  ah_ = *ah;
-  return {};
-}
-
-Expected<void> Session::post_receives() {
-  const roce::Sge sge{reinterpret_cast<std::uint64_t>(receive_memory_.data()),
-                      options_.size + grh_bytes(), receive_region_.key};
-  const roce::RecvWr request{kReceiveId, {&sge, 1}};
-  for (; receives_posted_ < options_.rx_depth; ++receives_posted_) {
-    const roce::PostResult result = qp_->post_recv(request);
-    if (result != roce::PostResult::ok) {
-      return fail(ErrorCode::invalid_state, "posting a receive failed: {}",
-                  roce::to_string(result));
+Expected<void> Session::connect_queue_pairs() {
+  result_.remote.resize(lanes_.size());
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (result_.remote[i].qpn.value == 0) {
+      return fail(ErrorCode::io, "the peer has {} queue pairs, not {}; give both ends the same -q",
+                  i, lanes_.size());
     }
+    if (auto connected = connect_queue_pair(i); !connected) return connected;
   }
   return {};
 }
 
-Expected<void> Session::send_message() {
-  const std::span<std::byte> message = is_client() ? send_memory_.bytes() : received_bytes();
+Expected<void> Session::connect_queue_pair(std::size_t index) {
+  const Destination& local = result_.local[index];
+  const Destination& remote = result_.remote[index];
+  Lane& lane = lanes_[index];
+  roce::QpAttributes attributes;
+  attributes.qp_state = roce::QpState::rtr;
+  attributes.path_mtu = static_cast<roce::PathMtu>(options_.path_mtu);
+  attributes.dest_qp_num = remote.qpn;
+  attributes.rq_psn = remote.psn;
+  attributes.max_dest_rd_atomic = 1;
+  attributes.min_rnr_timer = 12;
+  attributes.ah_attr.source = local.gid;
+  attributes.ah_attr.destination = remote.gid;
+  attributes.ah_attr.service_level = static_cast<std::uint8_t>(options_.service_level);
+  if (auto moved = lane.qp->modify(attributes, transport_.rtr); !moved) return moved;
+  attributes.qp_state = roce::QpState::rts;
+  attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
+  attributes.retry_cnt = 7;
+  attributes.rnr_retry = 7;
+  attributes.sq_psn = local.psn;
+  attributes.max_rd_atomic = 1;
+  if (auto moved = lane.qp->modify(attributes, transport_.rts); !moved || !is_ud()) return moved;
+  auto ah = endpoint_.engine().create_ah(pd_, attributes.ah_attr);
+  if (!ah) return tl::make_unexpected(ah.error());
+  lane.ah = *ah;
+  return {};
+}
+
+Expected<void> Session::post_receives() {
+  while (receives_posted_ < options_.rx_depth && !free_slots_.empty()) {
+    const std::uint32_t slot = free_slots_.take();
+    const std::span<std::byte> place = receive_slots_.at(slot);
+    const roce::Sge sge{reinterpret_cast<std::uint64_t>(place.data()),
+                        static_cast<std::uint32_t>(place.size()), receive_region_.key};
+    const roce::RecvWr request{std::uint64_t{slot} << kSlotShift | kReceiveId, {&sge, 1}};
+    const roce::PostResult result =
+        srq_ != nullptr ? srq_->post_recv(request) : lanes_[0].qp->post_recv(request);
+    if (result != roce::PostResult::ok) {
+      return fail(ErrorCode::invalid_state, "posting a receive failed: {}",
+                  roce::to_string(result));
+    }
+    ++receives_posted_;
+  }
+  return {};
+}
+
+/// What has been in the slot does not pass for the next message.
+void Session::release(std::uint32_t slot) {
+  if (!transport_.shares_receives) return;
+  if (options_.check) std::memset(receive_slots_.at(slot).data(), kNoContent, options_.size);
+  free_slots_.release(slot);
+}
+
+Expected<void> Session::send_message(std::size_t index) {
+  Lane& lane = lanes_[index];
+  lane.sending = is_client() ? static_cast<std::uint32_t>(index) : lane.received;
+  const std::span<std::byte> message =
+      is_client() ? send_slots_.at(lane.sending) : received_bytes(lane.sending);
   const roce::MemoryRegion& region = is_client() ? send_region_ : receive_region_;
-  if (is_client() && options_.check) content_->fill(message, sent_);
+  if (is_client() && options_.check) content_->fill(message, message_number(sent_));
   const roce::Sge sge{reinterpret_cast<std::uint64_t>(message.data()), options_.size, region.key};
   roce::SendWr request;
   request.wr_id = kSendId;
   request.sg_list = {&sge, 1};
   request.send_flags = roce::kSendSignaled;
-  request.ah = ah_;
-  request.remote_qpn = result_.remote.qpn;
+  request.ah = lane.ah;
+  request.remote_qpn = result_.remote[index].qpn;
   request.remote_qkey = kQkey;
-  const roce::PostResult result = qp_->post_send(request);
+  const roce::PostResult result = lane.qp->post_send(request);
   if (result != roce::PostResult::ok) {
     return fail(ErrorCode::invalid_state, "posting a send failed: {}", roce::to_string(result));
   }
-  pending_ = kReceiveId | kSendId;
+  lane.pending = kReceiveId | kSendId;
   return {};
 }
 
 Expected<void> Session::exchange_messages() {
   Progress progress("exchanges");
-  if (is_client()) {
-    if (auto posted = send_message(); !posted) return posted;
+  for (std::size_t i = 0; is_client() && i < lanes_.size(); ++i) {
+    if (auto posted = send_message(i); !posted) return posted;
   }
   std::array<roce::Completion, 16> completions;
   std::uint32_t turns = 0;
@@ -265,34 +309,42 @@ Expected<void> Session::exchange_messages() {
 }
 
 Expected<void> Session::handle(const roce::Completion& completion) {
+  const std::uint64_t kind = completion.wr_id & kIdMask;
   if (completion.status != roce::WcStatus::success) {
     return fail(ErrorCode::io, "{} failed with status {} ({}) after {} of {} exchanges",
-                completion.wr_id == kSendId ? "send" : "receive",
-                roce::to_string(completion.status), static_cast<int>(completion.status), received_,
-                options_.iterations);
+                kind == kSendId ? "send" : "receive", roce::to_string(completion.status),
+                static_cast<int>(completion.status), received_, options_.iterations);
   }
-  if (completion.wr_id == kSendId) {
+  const std::size_t index = lane_of_.at(completion.qp_num.value);
+  Lane& lane = lanes_[index];
+  if (kind == kSendId) {
     ++sent_;
-  } else if (auto taken = take_message(completion); !taken) {
+    if (!is_client()) release(lane.sending);
+  } else if (auto taken = take_message(lane, completion); !taken) {
     return taken;
   }
-  pending_ &= ~static_cast<std::uint32_t>(completion.wr_id);
-  return pending_ == 0 && sent_ < options_.iterations ? send_message() : Expected<void>{};
+  lane.pending &= ~static_cast<std::uint32_t>(kind);
+  if (lane.pending == 0 && sent_ < options_.iterations) {
+    if (auto posted = send_message(index); !posted) return posted;
+  }
+  // As the stock tool: a new lot when there is no more than one for each queue pair.
+  return receives_posted_ <= lanes_.size() ? post_receives() : Expected<void>{};
 }
 
-Expected<void> Session::take_message(const roce::Completion& completion) {
+Expected<void> Session::take_message(Lane& lane, const roce::Completion& completion) {
   if (completion.byte_len != options_.size + grh_bytes()) {
     return fail(ErrorCode::io, "message {} has {} bytes, not {}; give both ends the same --size",
                 received_, completion.byte_len, options_.size + grh_bytes());
   }
+  lane.received = static_cast<std::uint32_t>(completion.wr_id >> kSlotShift);
   if (options_.check) {
-    const auto wrong = content_->check(received_bytes(), received_);
+    const auto wrong = content_->check(received_bytes(lane.received), message_number(received_));
     if (wrong) return fail(ErrorCode::io, "invalid data: {}", *wrong);
     ++result_.messages_checked;
   }
   ++received_;
-  // As the stock tool: a new lot when the last but one is used.
-  if (--receives_posted_ <= 1) return post_receives();
+  --receives_posted_;
+  if (is_client()) release(lane.received);
   return {};
 }
 

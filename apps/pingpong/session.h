@@ -2,31 +2,31 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
+#include <unordered_map>
+#include <vector>
 
 #include "apps/common/endpoint.h"
-#include "apps/common/page_memory.h"
 #include "apps/common/tcp.h"
 #include "apps/pingpong/content.h"
 #include "apps/pingpong/exchange.h"
+#include "apps/pingpong/message_slots.h"
 #include "apps/pingpong/options.h"
 #include "roce/engine.h"
 
 namespace rockhopper::apps::pingpong {
 
 struct Result {
-  Destination local;
-  Destination remote;
+  Destinations local;
+  Destinations remote;
   double seconds = 0;
   std::uint64_t messages_checked = 0;
 };
 
-/// One run over one queue pair, as ibv_rc_pingpong and its sisters do it: the client sends, the
-/// server sends back, one message under way at a time.
+/// One run, as ibv_rc_pingpong and its sisters do it: the client sends, the server sends back, one
+/// message under way at a time in each queue pair.
 class Session final : private roce::CompletionHandler {
  public:
   Session(Endpoint& endpoint, const Options& options);
@@ -35,45 +35,68 @@ class Session final : private roce::CompletionHandler {
   [[nodiscard]] Expected<Result> run();
 
  private:
+  /// A queue pair and what is under way in it.
+  struct Lane {
+    roce::QueuePair* qp = nullptr;
+    roce::AddressHandle* ah = nullptr;  ///< of the peer, with UD
+    std::uint32_t pending = 0;          ///< completions awaited before the next message: their bits
+    std::uint32_t received = 0;         ///< the slot of the last message received
+    std::uint32_t sending = 0;          ///< the slot that is being sent from
+  };
+
   [[nodiscard]] Expected<void> create_objects();
+  [[nodiscard]] Expected<void> create_memory();
   [[nodiscard]] Expected<void> create_queue_pair();
   [[nodiscard]] Expected<void> connect_as_client();
   [[nodiscard]] Expected<void> connect_as_server();
   [[nodiscard]] Expected<stack::IpAddress> choose_gid(const Destination* remote) const;
+  void set_local_gid(const stack::IpAddress& gid);
+  void print(const char* whose, const Destinations& destinations) const;
   /// To RTR and RTS, towards result_.remote.
-  [[nodiscard]] Expected<void> connect_queue_pair();
+  [[nodiscard]] Expected<void> connect_queue_pairs();
+  [[nodiscard]] Expected<void> connect_queue_pair(std::size_t index);
   [[nodiscard]] Expected<void> exchange_messages();
   [[nodiscard]] Expected<void> handle(const roce::Completion& completion);
-  [[nodiscard]] Expected<void> take_message(const roce::Completion& completion);
-  [[nodiscard]] Expected<void> send_message();
+  [[nodiscard]] Expected<void> take_message(Lane& lane, const roce::Completion& completion);
+  [[nodiscard]] Expected<void> send_message(std::size_t index);
   [[nodiscard]] Expected<void> post_receives();
+  void release(std::uint32_t slot);
   [[nodiscard]] Expected<void> check_alive();
   /// Stays to acknowledge the peer's last message again should the first acknowledgement be lost.
   void linger();
   void await_event();
   void on_completion_event(roce::CompletionQueue& cq) override;
 
-  /// Received messages, behind what the service puts before them.
-  [[nodiscard]] std::span<std::byte> received_bytes() {
-    return receive_memory_.bytes().subspan(grh_bytes());
+  /// A received message, behind what the service puts before it.
+  [[nodiscard]] std::span<std::byte> received_bytes(std::uint32_t slot) const {
+    return receive_slots_.at(slot).subspan(grh_bytes());
   }
-  [[nodiscard]] bool is_ud() const { return options_.transport == roce::QpType::ud; }
+  [[nodiscard]] bool is_ud() const { return transport_.qp_type == roce::QpType::ud; }
   [[nodiscard]] std::uint32_t grh_bytes() const { return is_ud() ? roce::kGrhBytes : 0; }
   [[nodiscard]] bool is_client() const { return options_.role() == Role::client; }
+  /// With several queue pairs, some send once more than their share.
   [[nodiscard]] bool finished() const {
-    return sent_ == options_.iterations && received_ == options_.iterations;
+    return sent_ >= options_.iterations && received_ >= options_.iterations;
+  }
+  /// What tells a message's content from others'. ibv_srq_pingpong has one buffer for all queue
+  /// pairs, so any of them may send back what another received: there all are alike.
+  [[nodiscard]] std::uint64_t message_number(std::uint64_t count) const {
+    return transport_.shares_receives ? 0 : count;
   }
 
   Endpoint& endpoint_;
   const Options& options_;
-  PageMemory send_memory_;
-  PageMemory receive_memory_;
+  const TransportInfo& transport_;
+  MessageSlots send_slots_;  ///< a client's messages, by lane
+  MessageSlots receive_slots_;
+  FreeSlots free_slots_;
   roce::ProtectionDomain pd_{};
   roce::MemoryRegion send_region_{};
   roce::MemoryRegion receive_region_{};
   std::unique_ptr<roce::CompletionQueue> cq_;
-  roce::QueuePair* qp_ = nullptr;
-  roce::AddressHandle* ah_ = nullptr;  ///< of the peer, with UD
+  roce::SharedReceiveQueue* srq_ = nullptr;
+  std::vector<Lane> lanes_;
+  std::unordered_map<std::uint32_t, std::size_t> lane_of_;  ///< by QPN
   std::optional<TcpConnection> connection_;
   std::optional<Content> content_;
   Result result_;
@@ -81,7 +104,6 @@ class Session final : private roce::CompletionHandler {
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
   std::uint32_t receives_posted_ = 0;
-  std::uint32_t pending_ = 0;  ///< completions awaited before the next message: wr_id bits
   std::uint64_t last_progress_ns_ = 0;
   bool event_ = false;
 };

@@ -163,9 +163,9 @@ void Responder::refuse(NakCode code, const RxPacket& packet) {
   reply_ = Reply::nak;
   nak_syndrome_ = wire::Aeth::nak(code, 0).syndrome;
   qp_.trace(TraceEvent::nak_sent, nak_syndrome_, expected_psn_.value);
-  qp_.engine_.raise(code == NakCode::remote_access_error ? AsyncEventType::qp_access_err
-                                                         : AsyncEventType::qp_req_err,
-                    qp_.number());
+  qp_.engine_.raise({.type = code == NakCode::remote_access_error ? AsyncEventType::qp_access_err
+                                                                  : AsyncEventType::qp_req_err,
+                     .qp_num = qp_.number()});
   qp_.enter_error();
   qp_.engine_.schedule(qp_);
 }
@@ -234,7 +234,7 @@ rte_mbuf* Responder::refuse_read(const Resource& owing) {
   if (packet != nullptr) {
     qp_.engine_.counters_.send_nak.add();
     on_unreachable();
-    qp_.engine_.raise(AsyncEventType::qp_access_err, qp_.number());
+    qp_.engine_.raise({.type = AsyncEventType::qp_access_err, .qp_num = qp_.number()});
     qp_.enter_error();
   }
   return packet;
@@ -256,8 +256,14 @@ wire::Headers Responder::reply_headers(Opcode opcode, wire::Psn psn) const {
   return headers;
 }
 
-/// Credits count from the MSN on, so a SEND in progress still counts its receive request.
+/// Credits count from the MSN on, so a SEND in progress still counts its receive request. Nobody
+/// can promise receive requests that others may take.
 std::uint8_t Responder::ack_syndrome() const {
+#if !ROCKHOPPER_MUTATION_SRQ_CREDITS
+  if (qp_.init_.srq != nullptr) {
+    return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
+  }
+#endif
   const auto receives = static_cast<std::uint32_t>(qp_.recv_queue_.size());
   return wire::Aeth::ack(wire::credit_code(receives), 0).syndrome;
 }

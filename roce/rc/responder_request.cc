@@ -98,25 +98,21 @@ bool Responder::check_sequence(const wire::OpcodeInfo& opcode) const {
 }
 
 void Responder::execute_send(const RxPacket& packet) {
-  RecvQueue& queue = qp_.recv_queue_;
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
   if (opcode.starts()) {
-    if (queue.empty()) {
+    if (!qp_.take_receive()) {
       rnr_nak(packet);
       return;
     }
     message_ = Message::send;
     received_ = 0;
   }
-  const RecvWqe& wqe = queue.front();
-  if (received_ + packet.payload.length > wqe.length) {
+  if (received_ + packet.payload.length > qp_.recv_queue_.front().length) {
     qp_.fail_receive(WcStatus::loc_len_err);
     refuse(NakCode::invalid_request, packet);
     return;
   }
-  const auto list = queue.sges(queue.head()).first(wqe.num_sge);
-  if (scatter(qp_.engine_.memory_, qp_.init_.pd, list, received_, packet.payload) !=
-      MemoryStatus::ok) {
+  if (qp_.scatter_to_receive(received_, packet.payload) != MemoryStatus::ok) {
     qp_.fail_receive(WcStatus::loc_prot_err);
     refuse(NakCode::remote_operational_error, packet);
     return;
@@ -161,7 +157,7 @@ void Responder::execute_write(const RxPacket& packet) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
-  if (opcode.has_immediate && qp_.recv_queue_.empty()) {
+  if (opcode.has_immediate && qp_.next_receive() == nullptr) {
     rnr_nak(packet);
     return;
   }
@@ -180,6 +176,7 @@ void Responder::execute_write(const RxPacket& packet) {
   if (opcode.ends()) {
     qp_.engine_.counters_.rx_write_requests.add();
     if (opcode.has_immediate) {
+      static_cast<void>(qp_.take_receive());  // seen above
       qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write_.length);
     }
   }

@@ -75,7 +75,7 @@ void Responder::abandon() {
 }
 
 void Responder::execute_send(const RxPacket& packet) {
-  RecvQueue& queue = qp_.recv_queue_;
+  const RecvQueue& queue = qp_.recv_queue_;
   if (packet.headers.opcode->starts()) {
     if (queue.empty()) {
       drop(DropReason::no_receive, packet);
@@ -83,14 +83,11 @@ void Responder::execute_send(const RxPacket& packet) {
     }
     received_ = 0;
   }
-  const RecvWqe& wqe = queue.front();
-  if (received_ + packet.payload.length > wqe.length) {
+  if (received_ + packet.payload.length > queue.front().length) {
     fail_receive(WcStatus::loc_len_err, DropReason::short_receive, packet);
     return;
   }
-  const auto list = queue.sges(queue.head()).first(wqe.num_sge);
-  if (scatter(qp_.engine_.memory_, qp_.init_.pd, list, received_, packet.payload) !=
-      MemoryStatus::ok) {
+  if (qp_.scatter_to_receive(received_, packet.payload) != MemoryStatus::ok) {
     fail_receive(WcStatus::loc_prot_err, DropReason::bad_receive, packet);
     return;
   }

@@ -35,6 +35,7 @@ void Responder::on_request(const RxPacket& packet) {
     engine.count_drop(*reason, packet.payload.packet);
     return;
   }
+  static_cast<void>(qp_.take_receive());  // check() has seen it
   if (deliver(packet) != MemoryStatus::ok) {
     engine.count_drop(DropReason::bad_receive, packet.payload.packet);
     qp_.fail_receive(WcStatus::loc_prot_err);
@@ -53,11 +54,12 @@ std::optional<DropReason> Responder::check(const RxPacket& packet) const {
   if (!packet.length_fits(qp_.engine_.max_path_mtu())) {
     return DropReason::bad_length;
   }
-  if (qp_.recv_queue_.empty()) {
+  const RecvWqe* next = qp_.next_receive();
+  if (next == nullptr) {
     return DropReason::no_receive;
   }
   // The receive request waits for a datagram that fits.
-  if (kGrhBytes + packet.payload.length > qp_.recv_queue_.front().length) {
+  if (kGrhBytes + packet.payload.length > next->length) {
     return DropReason::short_receive;
   }
   return std::nullopt;
@@ -69,7 +71,7 @@ MemoryStatus Responder::deliver(const RxPacket& packet) {
   const Grh grh = make_grh(packet);
   const std::byte* from = grh.data();
   const MemoryStatus status =
-      for_each_piece(qp_.engine_.memory_, qp_.init_.pd, list, 0, kGrhBytes, kAccessLocalWrite,
+      for_each_piece(qp_.engine_.memory_, qp_.receive_pd(), list, 0, kGrhBytes, kAccessLocalWrite,
                      [&from](std::byte* data, std::uint32_t length) {
                        std::memcpy(data, from, length);
                        from += length;
@@ -78,7 +80,7 @@ MemoryStatus Responder::deliver(const RxPacket& packet) {
   if (status != MemoryStatus::ok) {
     return status;
   }
-  return scatter(qp_.engine_.memory_, qp_.init_.pd, list, kGrhBytes, packet.payload);
+  return qp_.scatter_to_receive(kGrhBytes, packet.payload);
 }
 
 }  // namespace rockhopper::roce::ud

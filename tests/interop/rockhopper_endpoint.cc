@@ -79,9 +79,17 @@ std::string event_name(roce::AsyncEventType type) {
     case roce::AsyncEventType::comm_est:
       return "comm_est";
     case roce::AsyncEventType::sq_drained:
+      return "sq_drained";
+    case roce::AsyncEventType::srq_limit_reached:
+      return "srq_limit_reached";
+    case roce::AsyncEventType::qp_last_wqe_reached:
+      return "qp_last_wqe_reached";
+    case roce::AsyncEventType::port_active:
+      return "port_active";
+    case roce::AsyncEventType::port_err:
       break;
   }
-  return "sq_drained";
+  return "port_err";
 }
 
 /// Receives and requests share a completion queue; the id tells them apart.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Rockhopper and Linux's Soft-RoCE: stock ibv_rc_pingpong and its sisters for UC and UD, and the peer program's script of all RC
-operations, in both roles, over a clean and over a bad path. Every packet that we sent is judged by
-the independent checker and by tshark.
+"""Rockhopper and Linux's Soft-RoCE: stock ibv_rc_pingpong and its sisters, and the peer program's
+script of all RC operations, in both roles, over a clean and over a bad path. Every packet that we
+sent is judged by the independent checker and by tshark.
 
 ROCKHOPPER_SOAK=1 runs 100,000 operations of each kind; ROCKHOPPER_OPERATIONS sets the number. Many
 operations have messages of up to 8 KiB, few ones of up to 96 KiB."""
@@ -104,6 +104,17 @@ class DatagramPingpong(Pingpong):
     def options(self, mtu, size, count):
         common = f'-s {size} -n {count}'
         return common, f'-c -m {mtu} {common}'
+
+
+class SrqPingpong(Pingpong):
+    """ibv_srq_pingpong: 16 queue pairs, which share their receives. It does not check; we do."""
+
+    transport = 'srq'
+    sizes = ((1, 200), (4096, 200), (20000, 100))
+
+    def options(self, mtu, size, count):
+        common = f'-m {mtu} -s {size} -n {count}'
+        return common, f'-c {common}'
 
 
 class Script(unittest.TestCase):

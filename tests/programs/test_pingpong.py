@@ -55,6 +55,36 @@ class PingPong(support.ProgramTest):
                                            family=family)
                     self.assertEqual(client['transport'], 'UD')
 
+    def test_shared_receive_queue(self):
+        for family in (4, 6):
+            for size, queue_pairs in ((1, 1), (4096, 16), (10000, 256)):
+                with self.subTest(size=size, family=family, queue_pairs=queue_pairs):
+                    ends = self.run_pair('rh-pingpong', '-c', '--transport', 'srq', '-s', size,
+                                         '-n', 1000, '-q', queue_pairs, family=family)
+                    for end in ends:
+                        self.assertEqual(end['transport'], 'SRQ')
+                        # Some queue pairs may send once more than their share.
+                        self.assertIn(end['messages_checked'], range(1000, 1000 + queue_pairs))
+
+    def test_shared_receive_queue_with_one_receive_for_each_queue_pair(self):
+        self.run_pair('rh-pingpong', '-c', '--transport', 'srq', '-q', 8, '-r', 8)
+
+    def test_shared_receive_queue_under_loss(self):
+        self.run_pair('rh-pingpong', '-c', '--transport', 'srq', '-s', 5000, *FAST_RETRY,
+                      '--faults', 'loss=2%,dup=2%,reorder=2%:1ms')
+
+    def test_more_queue_pairs_than_the_peer(self):
+        server, client = self.start_pair('rh-pingpong', '--transport', 'srq', server=('-q', '8'),
+                                         client=('-q', '4'))
+        self.assert_failed(server, 'the peer has 4 queue pairs, not 8')
+        self.assert_failed(client, 'the peer')
+
+    def test_options_that_do_not_fit_are_refused(self):
+        for options in (('-q', 2), ('--transport', 'srq', '-q', 8, '-r', 7),
+                        ('--transport', 'srq', '-q', 257)):
+            with self.subTest(options=options):
+                self.assert_status(self.start('rh-pingpong', *options), 2)
+
     def test_a_lost_datagram_ends_the_run(self):
         server, client = self.start_pair('rh-pingpong', '--transport', 'ud', '--timeout', 1,
                                          client=('--faults', 'tx.drop_opcode=0x64*1'))

@@ -12,6 +12,7 @@
 #include "tests/sim/atomic_history.h"
 #include "tests/sim/node_memory.h"
 #include "tests/sim/rng.h"
+#include "tests/sim/shared_receives.h"
 
 namespace rockhopper::sim {
 
@@ -49,6 +50,7 @@ struct Endpoint {
   roce::QueuePair* qp = nullptr;
   roce::ProtectionDomain pd;
   NodeMemory* memory = nullptr;
+  SharedReceives* receives = nullptr;  ///< null: the queue pair has receives of its own
 };
 
 /// A word that many change.
@@ -85,13 +87,19 @@ class RcChannel {
   bool post_request();
   /// The request that the peer must refuse, and some behind it that must have no effect.
   void post_fatal();
+  /// To its own queue pair; the run posts what is shared.
   bool post_receive();
+  [[nodiscard]] std::uint32_t draw_length(std::uint32_t limit);
 
   void on_send_completion(const roce::Completion& completion);
   void on_recv_completion(const roce::Completion& completion);
 
   [[nodiscard]] bool owns_send(std::uint64_t wr_id) const { return wr_id >> 32 == 2ull * id_; }
-  [[nodiscard]] bool owns_recv(std::uint64_t wr_id) const { return wr_id >> 32 == 2ull * id_ + 1; }
+  [[nodiscard]] bool owns_recv(const roce::Completion& completion) const {
+    return responder_.receives != nullptr ? responder_.receives->owns(completion.wr_id) &&
+                                                completion.qp_num == responder_.qp->number()
+                                          : completion.wr_id >> 32 == 2ull * id_ + 1;
+  }
 
   [[nodiscard]] bool all_posted() const { return posted_ >= settings_.ops; }
   [[nodiscard]] bool idle() const { return requests_.empty() && received_ == claimed_; }
@@ -136,11 +144,6 @@ class RcChannel {
     roce::MemoryKey invalidated{};
     std::vector<std::uint8_t> data;
   };
-  struct Receive {
-    std::uint64_t wr_id = 0;
-    std::uint32_t capacity = 0;
-    ScatterBuffer buffer;
-  };
 
   void fail(std::string text);
   [[nodiscard]] bool build(Request& request, roce::SendWr& wr);
@@ -152,9 +155,10 @@ class RcChannel {
   void build_shared_atomic(Request& request, roce::SendWr& wr);
   void gather(const Request& request, roce::SendWr& wr);
   [[nodiscard]] bool borrow_landing(Request& request, roce::SendWr& wr);
-  [[nodiscard]] std::uint32_t draw_length(std::uint32_t limit);
   void expect_receive(Request& request, roce::SendWr& wr);
   [[nodiscard]] const Receive* next_receive() const;
+  [[nodiscard]] std::optional<Receive> take_receive(std::uint64_t wr_id);
+  void release(const Receive& receive);
   void fence_if_needed(const Request& request, roce::SendWr& wr) const;
   void write_model(const Request& request, std::span<const std::uint8_t> data);
   void submit(Request&& request, roce::SendWr& wr);

@@ -195,24 +195,44 @@ void RcChannel::on_recv_completion(const roce::Completion& completion) {
     return fail(fmt::format("completion of receive {:#x} names QP {:#x}", completion.wr_id,
                             completion.qp_num.value));
   }
-  if (receives_.empty() || receives_.front().wr_id != completion.wr_id) {
+  const std::optional<Receive> receive = take_receive(completion.wr_id);
+  if (!receive) {
     return fail(fmt::format("receive completion {:#x} out of turn", completion.wr_id));
   }
-  const Receive receive = std::move(receives_.front());
-  receives_.pop_front();
   if (completion.status != WcStatus::success) {
     if (!allow_failure_ || completion.status != WcStatus::wr_flush_err) {
       fail(fmt::format("receive {} failed: {}", received_, to_string(completion.status)));
     }
     receive_broken_ = true;
-    return;
+    return release(*receive);
   }
   if (receive_broken_ || expected_.empty()) {
     return fail(fmt::format("receive {} completed, which nothing was sent for", received_));
   }
-  check_received(receive, expected_.front(), completion);
+  check_received(*receive, expected_.front(), completion);
   expected_.pop_front();
   ++received_;
+  release(*receive);
+}
+
+/// Of its own queue pair: the oldest. Of an SRQ any: others may have overtaken it.
+std::optional<Receive> RcChannel::take_receive(std::uint64_t wr_id) {
+  if (responder_.receives != nullptr) {
+    return responder_.receives->take(wr_id);
+  }
+  if (receives_.empty() || receives_.front().wr_id != wr_id) {
+    return std::nullopt;
+  }
+  Receive receive = std::move(receives_.front());
+  receives_.pop_front();
+  return receive;
+}
+
+void RcChannel::release(const Receive& receive) {
+  if (responder_.receives != nullptr) {
+    responder_.receives->release(receive);
+    return;
+  }
   responder_.memory->scramble(receive.buffer.offset, receive.buffer.span, rng_);
   receive_ranges_.free(receive.buffer.area_offset);
 }
@@ -256,6 +276,9 @@ void RcChannel::accept_unknown() {
   }
   requester_.memory->accept(landing_.offset, landing_.size);
   responder_.memory->accept(receive_.offset, receive_.size);
+  if (responder_.receives != nullptr) {
+    responder_.receives->accept_unknown();
+  }
   if (!fatal_) {
     responder_.memory->accept(target_.offset, target_.size);
   }

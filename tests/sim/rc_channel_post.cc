@@ -92,7 +92,7 @@ bool RcChannel::build(Request& request, roce::SendWr& wr) {
 }
 
 /// The receive that the next claiming request will take, if it is posted already.
-const RcChannel::Receive* RcChannel::next_receive() const {
+const Receive* RcChannel::next_receive() const {
   const std::uint32_t ahead = claimed_ - received_;
   return ahead < receives_.size() ? &receives_[ahead] : nullptr;
 }
@@ -373,8 +373,8 @@ void RcChannel::post_fatal() {
 bool RcChannel::needs_receive() const { return receives_posted_ < claimed_; }
 
 bool RcChannel::post_receive() {
-  if (receives_.size() >= settings_.recv_depth || receive_broken_ ||
-      receives_posted_ >= settings_.ops) {
+  if (responder_.receives != nullptr || receives_.size() >= settings_.recv_depth ||
+      receive_broken_ || receives_posted_ >= settings_.ops) {
     return false;
   }
   const std::uint32_t ahead = receives_posted_ - received_;

@@ -16,6 +16,8 @@ constexpr std::uint64_t kRunLimit_ns = 120'000'000'000;
 constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
 constexpr std::uint32_t kMaxSteps = 3'000'000;
 constexpr std::uint32_t kSharedWords = 3;
+/// Odd, as the ids of all receives, and beyond those of any channel.
+constexpr std::uint32_t kSharedReceiveIds = UINT32_MAX;
 
 /// A connection: two queue pairs, a channel each way.
 struct Connection {
@@ -61,6 +63,7 @@ class RcRun final {
 
   void set_up();
   void make_shared_words(unsigned node);
+  void make_shared_receives(unsigned node);
   void make_queue_pairs(std::uint32_t count);
   void connect_all();
   void connect(Connection& connection);
@@ -70,6 +73,8 @@ class RcRun final {
 
   bool drive(bool eagerly);
   void post_receives(RcChannel& channel, bool eagerly, bool& did);
+  void post_shared_receives(bool eagerly, bool& did);
+  void take_events();
   bool poll_completions();
   void dispatch(const roce::Completion& completion);
   void local_atomics();
@@ -105,6 +110,7 @@ class RcRun final {
   SimNetwork network_;
   std::array<std::unique_ptr<NodeMemory>, 2> memories_;
   std::array<SharedWords, 2> shared_;
+  std::array<std::unique_ptr<SharedReceives>, 2> receives_;  ///< of nodes with an SRQ
   std::array<roce::ProtectionDomain, 2> pds_;
   std::vector<std::unique_ptr<Cq>> cqs_;
   std::vector<std::unique_ptr<Connection>> connections_;
@@ -114,6 +120,7 @@ class RcRun final {
   bool may_fail_ = profile_.ending != Ending::complete;
   std::uint32_t next_channel_ = 0;
   std::uint64_t drains_ = 0;
+  std::uint64_t limit_events_ = 0;
   std::uint64_t failed_before_ = 0;  ///< channels that had failed when the queue pairs were reset
 };
 
@@ -133,14 +140,29 @@ void RcRun::make_shared_words(unsigned node) {
   }
 }
 
+void RcRun::make_shared_receives(unsigned node) {
+  roce::Engine& engine = network_.node(node).engine();
+  const auto pd = rng_.chance(30) ? engine.allocate_pd() : pds_[node];
+  receives_[node] = std::make_unique<SharedReceives>(
+      kSharedReceiveIds - 2 * node, engine, pd, *memories_[node], settings_.max_message,
+      settings_.recv_depth, settings_.max_recv_sge, rng_);
+}
+
 void RcRun::set_up() {
   const std::uint32_t most = profile_.short_script ? 1 : profile_.long_messages ? 2 : 4;
   const std::uint32_t count = rng_.between32(1, most);
   const std::uint32_t phases = profile_.ending == Ending::reconnect ? 2 : 1;
   const std::uint32_t channel_bytes = settings_.max_message * 7 + settings_.target_size + 8192;
   for (unsigned node = 0; node < 2; ++node) {
-    memories_[node] = std::make_unique<NodeMemory>(channel_bytes * count * 2 * phases + 4096);
+    const bool srq = rng_.chance(profile_.srq_percent);
+    const std::uint32_t srq_bytes =
+        srq ? SharedReceives::memory_bytes(settings_.max_message, settings_.recv_depth) : 0;
+    memories_[node] =
+        std::make_unique<NodeMemory>(channel_bytes * count * 2 * phases + srq_bytes + 4096);
     pds_[node] = network_.node(node).engine().allocate_pd();
+    if (srq) {
+      make_shared_receives(node);
+    }
     if (!may_fail_) {
       make_shared_words(node);
     }
@@ -154,7 +176,10 @@ void RcRun::set_up() {
 
 void RcRun::make_queue_pairs(std::uint32_t count) {
   const bool share_cqs = rng_.chance(50);
-  const std::uint32_t capacity = settings_.send_depth + settings_.recv_depth + 8;
+  // An SRQ's receives can all complete in the same queue, and be posted again before it is polled.
+  const std::uint32_t srq_receives =
+      receives_[0] || receives_[1] ? 2 * settings_.ops * count * 2 : 0;
+  const std::uint32_t capacity = settings_.send_depth + settings_.recv_depth + srq_receives + 8;
   std::array<Cq*, 2> common{};
   for (std::uint32_t i = 0; i < count; ++i) {
     connections_.push_back(std::make_unique<Connection>());
@@ -164,16 +189,18 @@ void RcRun::make_queue_pairs(std::uint32_t count) {
       }
       Cq& recv_cq = share_cqs ? *common[node] : make_cq(capacity);
       roce::Engine& engine = network_.node(node).engine();
+      SharedReceives* receives = receives_[node].get();
       roce::QueuePair* qp = must(engine.create_qp({.pd = pds_[node],
                                                    .send_cq = common[node]->queue.get(),
                                                    .recv_cq = recv_cq.queue.get(),
+                                                   .srq = receives ? receives->srq() : nullptr,
                                                    .max_send_wr = settings_.send_depth,
                                                    .max_recv_wr = settings_.recv_depth,
                                                    .max_send_sge = settings_.max_send_sge,
                                                    .max_recv_sge = settings_.max_recv_sge,
                                                    .max_inline_data = settings_.max_inline,
                                                    .sq_sig_all = settings_.sq_sig_all}));
-      connections_.back()->ends[node] = {&engine, qp, pds_[node], memories_[node].get()};
+      connections_.back()->ends[node] = {&engine, qp, pds_[node], memories_[node].get(), receives};
     }
   }
 }
@@ -246,9 +273,34 @@ void RcRun::post_receives(RcChannel& channel, bool eagerly, bool& did) {
   }
 }
 
+void RcRun::post_shared_receives(bool eagerly, bool& did) {
+  for (unsigned node = 0; node < 2; ++node) {
+    if (receives_[node] == nullptr || (!eagerly && rng_.chance(settings_.late_receive_percent))) {
+      continue;
+    }
+    receives_[node]->modify();
+    const std::uint32_t most = settings_.late_receive_percent > 10 ? 1 : settings_.recv_depth;
+    for (std::uint32_t i = 0; i < most && receives_[node]->post(settings_.max_message); ++i) {
+      did = true;
+    }
+  }
+}
+
+void RcRun::take_events() {
+  for (unsigned node = 0; node < 2; ++node) {
+    while (const auto event = network_.node(node).engine().poll_async_event()) {
+      if (event->type == roce::AsyncEventType::srq_limit_reached) {
+        ++limit_events_;
+        receives_[node]->on_limit_reached();
+      }
+    }
+  }
+}
+
 /// The applications' turn. `eagerly`: everybody does all that he can.
 bool RcRun::drive(bool eagerly) {
   bool did = false;
+  post_shared_receives(eagerly, did);
   for_each_channel([&](RcChannel& channel) {
     post_receives(channel, eagerly, did);
     if (eagerly || rng_.chance(60)) {
@@ -267,6 +319,7 @@ bool RcRun::drive(bool eagerly) {
   if (eagerly || rng_.chance(70)) {
     did = poll_completions() || did;
   }
+  take_events();
   local_atomics();
   break_network();
   if (settings_.drain) {
@@ -302,7 +355,7 @@ void RcRun::dispatch(const roce::Completion& completion) {
   for_each_channel([&completion](RcChannel& channel) {
     if (channel.owns_send(completion.wr_id)) {
       channel.on_send_completion(completion);
-    } else if (channel.owns_recv(completion.wr_id)) {
+    } else if (channel.owns_recv(completion)) {
       channel.on_recv_completion(completion);
     }
   });
@@ -470,6 +523,15 @@ std::string RcRun::check_end() {
       }
     }
   }
+  take_events();
+  for (const auto& receives : receives_) {
+    if (receives == nullptr) {
+      continue;
+    }
+    if (std::string text = receives->contradiction(); !text.empty()) {
+      return text;
+    }
+  }
   for (unsigned node = 0; node < 2; ++node) {
     for (const SharedWord& word : shared_[node].words) {
       if (const auto text = word.history.contradiction(*word.word); text) {
@@ -563,6 +625,9 @@ std::string RcRun::tear_down() {
     }
   }
   for (unsigned node = 0; node < 2; ++node) {
+    if (receives_[node] != nullptr) {
+      must(network_.node(node).engine().destroy_srq(receives_[node]->srq()));
+    }
     if (network_.node(node).engine().qp_count() != 0) {
       return "queue pairs are left";
     }
@@ -579,6 +644,7 @@ std::uint64_t RcRun::count_broken() {
 void RcRun::add_totals(RcTotals& totals) {
   ++totals.runs;
   totals.drains += drains_;
+  totals.limit_events += limit_events_;
   totals.virtual_ns += network_.now_ns() - start_ns_;
   for_each_channel([&](RcChannel& channel) {
     const ChannelTotals& t = channel.totals();

@@ -30,6 +30,7 @@ struct RcProfile {
   bool resolve_neighbours = false;
   bool long_messages = false;
   bool short_script = false;     ///< few requests on one connection
+  unsigned srq_percent = 25;     ///< of the nodes have an SRQ
   bool scarce_mbufs = false;     ///< the pools are too small for what could be under way
   std::uint8_t timeout_min = 7;  ///< local ACK timeout code, above the network's round trip
 };
@@ -50,6 +51,7 @@ struct RcTotals {
   std::uint64_t lost = 0;
   std::uint64_t failed_connections = 0;
   std::uint64_t drains = 0;
+  std::uint64_t limit_events = 0;  ///< of SRQs
   std::uint64_t no_mbuf = 0;
   std::uint64_t virtual_ns = 0;
   /// RoCEv2 packets that each node was to send in the last run.

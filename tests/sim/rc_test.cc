@@ -23,10 +23,10 @@ void report(const RcProfile& profile, const RcTotals& t, double seconds) {
               " packets; lost %" PRIu64 ", sent again %" PRIu64 ", duplicates %" PRIu64
               ", out of sequence %" PRIu64 ", timeouts %" PRIu64 ", implied NAKs %" PRIu64
               ", RNR NAKs %" PRIu64 ", bad ICRC %" PRIu64 ", failed %" PRIu64 ", drains %" PRIu64
-              ", no mbuf %" PRIu64 ", virtual %" PRIu64 " s\n",
+              ", SRQ limits %" PRIu64 ", no mbuf %" PRIu64 ", virtual %" PRIu64 " s\n",
               profile.name, t.runs, seconds, t.requests, t.bytes >> 20, t.packets, t.lost,
               t.retransmitted, t.duplicates, t.out_of_sequence, t.timeouts, t.implied_naks,
-              t.rnr_naks, t.bad_icrc, t.failed_connections, t.drains, t.no_mbuf,
+              t.rnr_naks, t.bad_icrc, t.failed_connections, t.drains, t.limit_events, t.no_mbuf,
               t.virtual_ns / 1'000'000'000);
 }
 
@@ -54,6 +54,18 @@ TEST(RcSimulation, P0Clean) {
 TEST(RcSimulation, P0LateReceives) {
   const auto totals =
       run_seeds({.name = "P0 late receives", .lossless = true, .late_receives = true}, 60);
+  EXPECT_MET(rnr_naks);
+}
+
+TEST(RcSimulation, SharedReceiveQueues) {
+  const auto totals = run_seeds(
+      {.name = "SRQ, P2",
+       .faults{
+           .rates{.loss = 0.01, .duplicate = 0.01, .reorder = 0.05, .reorder_max_ns = 2'000'000}},
+       .srq_percent = 100,
+       .timeout_min = 9},
+      40);
+  EXPECT_MET(limit_events);
   EXPECT_MET(rnr_naks);
 }
 

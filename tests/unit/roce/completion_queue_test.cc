@@ -56,6 +56,39 @@ TEST(CompletionQueues, PollTakesTheOldestFirstInAnyPortion) {
   EXPECT_THAT(order, ElementsAre(0u, 1u, 2u, 3u, 4u));
 }
 
+TEST(CompletionQueues, ResizingKeepsWhatIsThereInOrder) {
+  Rig rig({.cq_capacity = 4});
+  std::uint32_t psn = kPsn;
+  std::uint64_t polled = 0;
+  const auto receive = [&](int count) {
+    for (int i = 0; i < count; ++i, ++psn) {
+      rig.post_recv(psn - kPsn, 8);
+      receive_send(rig, psn, false);
+    }
+  };
+  const auto poll = [&](int count) {
+    for (int i = 0; i < count; ++i, ++polled) {
+      std::array<roce::Completion, 1> one;
+      ASSERT_EQ(rig.recv_cq().poll(one), 1u);
+      EXPECT_EQ(one[0].wr_id, polled);
+    }
+  };
+  receive(3);
+  poll(2);
+  receive(3);  // the ring has wrapped and is full
+  ASSERT_TRUE(rig.recv_cq().resize(16));
+  EXPECT_EQ(rig.recv_cq().capacity(), 16u);
+  receive(12);
+  poll(9);
+  ASSERT_FALSE(rig.recv_cq().resize(6)) << "7 are there";
+  EXPECT_EQ(rig.recv_cq().capacity(), 16u);
+  ASSERT_TRUE(rig.recv_cq().resize(7));
+  poll(7);
+  EXPECT_FALSE(rig.recv_cq().overrun());
+  EXPECT_FALSE(rig.recv_cq().resize(0));
+  EXPECT_FALSE(rig.recv_cq().resize(roce::CompletionQueue::kMaxCapacity + 1));
+}
+
 TEST(CompletionQueues, Clause11_4_2_NextCompletionRaisesOneEvent) {
   Rig rig;
   CountingHandler handler;

@@ -127,7 +127,8 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
                                        .packet_pool = pool().get(),
                                        .random = &random_,
                                        .max_qp = 1024,
-                                       .max_unacked_packets = max_unacked_packets}));
+                                       .max_unacked_packets = max_unacked_packets,
+                                       .async_notifier = options.async_notifier}));
   send_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   recv_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   pd_ = engine_->allocate_pd();
@@ -135,6 +136,10 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
   engine_->receive(nullptr, 0, now_ns_);
   // What the host announces of itself is of no interest here.
   static_cast<void>(sent());
+  if (options.srq_max_wr > 0) {
+    srq_ = must(engine_->create_srq(
+        {.pd = pd_, .attributes = {.max_wr = options.srq_max_wr, .max_sge = options.max_sge}}));
+  }
   qp_ = &make_qp(options);
   if (options.qp_type == roce::QpType::ud) {
     ah_ = &make_ah(address_vector(options.peer));
@@ -158,6 +163,7 @@ roce::QueuePair& Rig::make_qp(const ConnectionOptions& options) {
                                    .pd = pd_,
                                    .send_cq = send_cq_.get(),
                                    .recv_cq = recv_cq_.get(),
+                                   .srq = options.srq_max_wr > 0 ? srq_ : nullptr,
                                    .max_send_wr = options.max_send_wr,
                                    .max_recv_wr = options.max_recv_wr,
                                    .max_send_sge = options.max_sge,
@@ -387,7 +393,8 @@ void Rig::post_send(std::uint64_t wr_id, roce::WrOpcode opcode, std::uint32_t le
 
 void Rig::post_recv(std::uint64_t wr_id, std::uint32_t length, std::size_t offset) {
   const std::array<roce::Sge, 1> list{{{.addr = va(offset), .length = length, .lkey = key()}}};
-  ASSERT_EQ(qp_->post_recv({.wr_id = wr_id, .sg_list = list}), roce::PostResult::ok);
+  const roce::RecvWr wr{.wr_id = wr_id, .sg_list = list};
+  ASSERT_EQ(srq_ != nullptr ? srq_->post_recv(wr) : qp_->post_recv(wr), roce::PostResult::ok);
 }
 
 std::vector<roce::Completion> Rig::completions(roce::CompletionQueue& cq) {

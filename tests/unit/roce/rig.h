@@ -61,11 +61,13 @@ struct ConnectionOptions {
   std::uint8_t min_rnr_timer = 12;  ///< 0.64 ms
   std::uint32_t max_send_wr = 16;
   std::uint32_t max_recv_wr = 16;
+  std::uint32_t srq_max_wr = 0;  ///< not 0: queue pairs share the rig's SRQ, of so many requests
   std::uint32_t max_sge = 4;
   std::uint32_t max_inline = 64;
   bool sq_sig_all = true;
   std::uint32_t cq_capacity = 64;
   roce::QpState state = roce::QpState::rts;
+  stack::Notifier* async_notifier = nullptr;
   stack::IpAddress peer = stack::IpAddress::from_ipv4(0x0a000002);  ///< whose MAC the host knows
 };
 
@@ -82,6 +84,7 @@ class Rig {
 
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
   [[nodiscard]] roce::QueuePair& qp() { return *qp_; }
+  [[nodiscard]] roce::SharedReceiveQueue& srq() { return *srq_; }
   [[nodiscard]] roce::ProtectionDomain pd() const { return pd_; }
   [[nodiscard]] roce::CompletionQueue& send_cq() { return *send_cq_; }
   [[nodiscard]] roce::CompletionQueue& recv_cq() { return *recv_cq_; }
@@ -131,6 +134,7 @@ class Rig {
   /// A request on the rig's own memory: `length` bytes at `offset`, far address `remote`.
   void post_send(std::uint64_t wr_id, roce::WrOpcode opcode, std::uint32_t length,
                  std::size_t offset = 0, std::uint32_t flags = 0);
+  /// To the SRQ if there is one.
   void post_recv(std::uint64_t wr_id, std::uint32_t length, std::size_t offset = 0);
   [[nodiscard]] std::vector<roce::Completion> completions(roce::CompletionQueue& cq);
   [[nodiscard]] std::vector<roce::Completion> send_completions() { return completions(*send_cq_); }
@@ -147,6 +151,7 @@ class Rig {
   std::unique_ptr<roce::Engine> engine_;
   roce::ProtectionDomain pd_;
   roce::MemoryRegion region_;
+  roce::SharedReceiveQueue* srq_ = nullptr;
   roce::QueuePair* qp_ = nullptr;
   roce::AddressHandle* ah_ = nullptr;
   std::uint64_t now_ns_ = 5'000'000'000;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "roce/wire/qpn.h"
+
+namespace rockhopper::roce {
+
+class CompletionQueue;
+class SharedReceiveQueue;
+
+/// Asynchronous events (IBTA vol. 1, 11.6.3); names as in enum ibv_event_type.
+enum class AsyncEventType : std::uint8_t {
+  cq_err,
+  qp_fatal,
+  qp_req_err,
+  qp_access_err,
+  comm_est,
+  sq_drained,
+  srq_limit_reached,
+  /// A queue pair of an SRQ is in ERR and takes no more receive requests from it: what it had is
+  /// flushed.
+  qp_last_wqe_reached,
+  port_active,
+  port_err,
+};
+[[nodiscard]] std::string_view to_string(AsyncEventType type);
+
+/// What happened, and to what: the member that the type is about, the others are null or 0.
+struct AsyncEvent {
+  AsyncEventType type;
+  wire::Qpn qp_num{};
+  const CompletionQueue* cq = nullptr;
+  const SharedReceiveQueue* srq = nullptr;
+};
+
+}  // namespace rockhopper::roce

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// What an engine tells of itself and its port: attributes and asynchronous events.
+#include <limits>
+
+#include "roce/engine.h"
+
+namespace rockhopper::roce {
+namespace {
+
+constexpr std::size_t kMaxAsyncEvents = 1024;
+
+}  // namespace
+
+DeviceAttributes Engine::query_device() const {
+  return {.max_mr_size = std::numeric_limits<std::uint64_t>::max(),
+          .max_qp = config_.max_qp,
+          .max_qp_wr = kMaxQpWr,
+          .max_sge = kMaxSge,
+          .max_sge_rd = kMaxSge,
+          .max_inline_data = kMaxInlineBytes,
+          .max_cqe = CompletionQueue::kMaxCapacity,
+          .max_mr = MemoryTable::kMaxRegions,
+          .max_qp_rd_atom = kMaxRdAtomic,
+          .max_qp_init_rd_atom = kMaxRdAtomic,
+          .max_res_rd_atom = kMaxRdAtomic * config_.max_qp,
+          .max_srq = kMaxSrq,
+          .max_srq_wr = kMaxSrqWr,
+          .max_srq_sge = kMaxSge,
+          .max_ah = config_.max_ah,
+          .max_pkeys = 1,
+          .phys_port_cnt = 1,
+          .atomic_with_cpu = true};
+}
+
+PortAttributes Engine::query_port() const {
+  return {.state = port_state_,
+          .max_mtu = PathMtu::mtu_4096,
+          .active_mtu = static_cast<PathMtu>(max_path_mtu()),
+          .max_msg_sz = kMaxMessageBytes,
+          .gid_tbl_len = stack::AddressTable::kLimit,
+          .pkey_tbl_len = 1};
+}
+
+void Engine::set_port_state(PortState state) {
+  if (state == port_state_) {
+    return;
+  }
+  port_state_ = state;
+  raise({.type =
+             state == PortState::active ? AsyncEventType::port_active : AsyncEventType::port_err});
+}
+
+void Engine::raise(const AsyncEvent& event) {
+  if (async_events_.size() == kMaxAsyncEvents) {
+    async_events_.pop_front();
+    counters_.async_events_lost.add();
+  }
+  async_events_.push_back(event);
+  if (async_events_.size() == 1 && config_.async_notifier != nullptr) {
+    config_.async_notifier->notify();
+  }
+}
+
+std::optional<AsyncEvent> Engine::poll_async_event() {
+  if (async_events_.empty()) {
+    return std::nullopt;
+  }
+  const AsyncEvent event = async_events_.front();
+  async_events_.pop_front();
+  return event;
+}
+
+}  // namespace rockhopper::roce

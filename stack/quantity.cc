@@ -19,8 +19,8 @@ struct Unit {
 constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
 constexpr std::array kRateUnits = {Unit{"bit", 1}, Unit{"kbit", 1e3}, Unit{"Mbit", 1e6},
                                    Unit{"Gbit", 1e9}};
-constexpr std::array kByteUnits = {Unit{"", 1},      Unit{"B", 1},           Unit{"kB", 1e3},
-                                   Unit{"MB", 1e6},  Unit{"GB", 1e9},        Unit{"KiB", 0x1p10},
+constexpr std::array kByteUnits = {Unit{"", 1},         Unit{"B", 1},       Unit{"kB", 1e3},
+                                   Unit{"MB", 1e6},     Unit{"GB", 1e9},    Unit{"KiB", 0x1p10},
                                    Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30}};
 
 constexpr double kTimeMaxNs = 1e15;

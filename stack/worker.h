@@ -54,8 +54,8 @@ class Worker {
   /// own, and for virtual time.
   bool poll_once();
 
-  /// The halves of a turn, for a caller that has something to do between them. The number of packets
-  /// that moved.
+  /// The halves of a turn, for a caller that has something to do between them. The number of
+  /// packets that moved.
   std::uint16_t receive(std::uint64_t now_ns);
   std::uint16_t transmit(std::uint64_t now_ns);
   /// Packets wait that the link has refused.

@@ -55,9 +55,9 @@ LearningSwitch::LearningSwitch(const LearningSwitchConfig& config)
   assert(config.ports <= kPortsMax);
   for (PortNumber port = 0; port < config.ports; ++port) {
     const std::size_t last = config.outputs.empty() ? 0 : config.outputs.size() - 1;
-    ports_.push_back(std::make_unique<Port>(config.outputs.empty()
-                                                ? stack::net::OutputPortConfig{}
-                                                : config.outputs[std::min<std::size_t>(port, last)]));
+    ports_.push_back(std::make_unique<Port>(
+        config.outputs.empty() ? stack::net::OutputPortConfig{}
+                               : config.outputs[std::min<std::size_t>(port, last)]));
   }
 }
 

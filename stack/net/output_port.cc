@@ -53,8 +53,7 @@ void OutputPort::mark_if_long(const Queue& queue, rte_mbuf* packet) {
 }
 
 std::uint64_t OutputPort::start_of_next(std::uint64_t free_ns, std::uint64_t now_ns) const {
-  const std::uint64_t earliest_ns =
-      now_ns > config_.catch_up_ns ? now_ns - config_.catch_up_ns : 0;
+  const std::uint64_t earliest_ns = now_ns > config_.catch_up_ns ? now_ns - config_.catch_up_ns : 0;
   return std::max(free_ns, earliest_ns);
 }
 

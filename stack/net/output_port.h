@@ -23,10 +23,10 @@ inline constexpr std::uint32_t kWireOverheadBytes = 24;
 inline constexpr std::uint32_t kShortestFrameBytes = 60;
 
 struct OutputPortConfig {
-  std::uint64_t rate_bits_per_s = 0;   ///< of wire bits; 0: as fast as packets are taken
-  std::size_t queue_packets = 1024;    ///< that wait at most
+  std::uint64_t rate_bits_per_s = 0;    ///< of wire bits; 0: as fast as packets are taken
+  std::size_t queue_packets = 1024;     ///< that wait at most
   std::uint64_t queue_bytes = 1 << 30;  ///< that wait at most
-  EcnMarking ecn{};                    ///< on each priority's queue
+  EcnMarking ecn{};                     ///< on each priority's queue
   /// How much time the port may make up for when it is not asked in time: a polling loop's pause.
   std::uint64_t catch_up_ns = 0;
   std::uint64_t seed = 1;  ///< of the marking

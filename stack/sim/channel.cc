@@ -18,8 +18,8 @@ constexpr std::uint64_t kRetryNs = 1'000;
 Channel::Channel(EventQueue& events, const ChannelConfig& config)
     : events_(events), config_(config), output_(config.output), random_(config.segment_seed) {
   if (config.faults) {
-    faults_ = std::make_unique<FaultLane>(*config.faults, config.fault_seed,
-                                          config.fault_direction, config.fault_pool);
+    faults_ = std::make_unique<FaultLane>(*config.faults, config.fault_seed, config.fault_direction,
+                                          config.fault_pool);
   }
 }
 

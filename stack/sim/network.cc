@@ -19,8 +19,8 @@ Network::~Network() = default;
 
 rte_ether_addr Network::mac_of(NodeIndex node) {
   const unsigned number = node + 1u;
-  return {{0x02, 0, 0, 0, static_cast<std::uint8_t>(number >> 8),
-           static_cast<std::uint8_t>(number)}};
+  return {
+      {0x02, 0, 0, 0, static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)}};
 }
 
 NodeIndex Network::add_host() {
@@ -154,12 +154,20 @@ void Network::find_tree() {
   }
 }
 
-bool Network::run_until(std::uint64_t limit_ns) {
-  while (events_.next_ns() <= limit_ns && events_.next_ns() != kNever) {
-    clock_.advance_to(events_.next_ns());
+bool Network::run_some(std::uint64_t limit_ns, std::size_t events) {
+  for (std::uint64_t next_ns = events_.next_ns(); next_ns <= limit_ns && next_ns != kNever;
+       next_ns = events_.next_ns()) {
+    if (events-- == 0) return false;
+    clock_.advance_to(next_ns);
     events_.run_next();
   }
   if (limit_ns != kNever) clock_.advance_to(limit_ns);
+  return true;
+}
+
+bool Network::run_until(std::uint64_t limit_ns) {
+  while (!run_some(limit_ns, SIZE_MAX)) {
+  }
   return events_.next_ns() == kNever;
 }
 

@@ -62,6 +62,8 @@ class Network {
   /// Runs what happens up to `limit_ns` and moves the clock there; with kNever, to the last event.
   /// True if nothing is to happen any more.
   bool run_until(std::uint64_t limit_ns);
+  /// The same, but for some of the events only. True if that was all up to the limit.
+  bool run_some(std::uint64_t limit_ns, std::size_t events);
   /// For those who poll: no event may be before it.
   void advance_to(std::uint64_t now_ns);
 

@@ -47,7 +47,8 @@ void Station::run(std::uint64_t now_ns) {
     again = !worker_.backlogged() && protocol_.next_deadline_ns() <= now_ns &&
             worker_.transmit(now_ns) > 0;
   }
-  const std::uint64_t deadline_ns = std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
+  const std::uint64_t deadline_ns =
+      std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
   if (deadline_ns > now_ns) {
     next_ns = std::min(next_ns, deadline_ns);
   } else if (!worker_.backlogged()) {

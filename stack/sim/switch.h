@@ -36,8 +36,8 @@ struct SwitchCounters {
   Counter flooded;
   Counter dropped_queue_full;
   Counter dropped_same_port;  ///< the destination is where the packet came from
-  Counter dropped_no_route;  ///< the destination is unknown, and so is where it may be
-  Counter pfc_sent;          ///< pauses begun, prolonged or ended
+  Counter dropped_no_route;   ///< the destination is unknown, and so is where it may be
+  Counter pfc_sent;           ///< pauses begun, prolonged or ended
   Counter pfc_received;
   Counter pfc_no_mbuf;  ///< pause frames not sent
 };

@@ -84,8 +84,9 @@ class SimNode {
   std::unique_ptr<stack::Worker> worker_;
 };
 
-/// Two endpoints on a link without a rate, polled by turns, one virtual clock. Time stands while there is work and then jumps to
-/// the next deadline of anybody, so that a run costs what it does, not how long it waits.
+/// Two endpoints on a link without a rate, polled by turns, one virtual clock. Time stands while
+/// there is work and then jumps to the next deadline of anybody, so that a run costs what it does,
+/// not how long it waits.
 class SimNetwork {
  public:
   explicit SimNetwork(const NetworkConfig& config);

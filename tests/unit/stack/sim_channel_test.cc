@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "stack/sim/channel.h"
-
 #include <array>
 #include <cstring>
 #include <vector>
@@ -9,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stack/mbuf_pool.h"
+#include "stack/sim/channel.h"
 #include "stack/sim/network.h"
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"

@@ -204,6 +204,37 @@ TEST_F(LearningSwitchTest, AFullQueueDropsForItsPortOnly) {
             (Frames{frame(kBroadcast, 1, {0x88, 0xB5, 0}), frame(kBroadcast, 1, {0x88, 0xB5, 1})}));
 }
 
+TEST_F(LearningSwitchTest, PortsHaveTheirOwnRateQueueAndMarking) {
+  make_switch({.ports = 3,
+               .outputs = {{},
+                           {.rate_bits_per_s = 1'000'000'000},
+                           {.queue_bytes = 250, .ecn = {.kmax_bytes = 1, .pmax = 1}}}});
+  // IPv4, ECT(0).
+  const Bytes capable = [] {
+    Bytes payload(86, 0);
+    payload[0] = 0x08;
+    payload[2] = 0x45;
+    payload[3] = 2;
+    return payload;
+  }();
+  for (int i = 0; i < 3; ++i) receive(0, frame(kBroadcast, 1, capable));
+  EXPECT_EQ(counters(1)["tx_dropped_queue_full"], 0u);
+  EXPECT_EQ(counters(2)["tx_dropped_queue_full"], 1u);
+  EXPECT_EQ(counters(2)["tx_ecn_not_marked"], 1u) << "others hold it too";
+  // 98 + 24 bytes at 1 Gbit/s: the second leaves 976 ns after the first.
+  std::array<rte_mbuf*, 4> packets{};
+  ASSERT_EQ(switch_->output(1, packets.data(), 4, 5000), 1);
+  switch_->sent(1, 1, 5000);
+  rte_pktmbuf_free(packets[0]);
+  EXPECT_EQ(switch_->output(1, packets.data(), 4, 5975), 0);
+  EXPECT_EQ(switch_->output(1, packets.data(), 4, 5976), 1);
+  (void)take(2);
+  receive(2, frame(kBroadcast, 3));
+  receive(1, frame(3, 1, capable));
+  receive(1, frame(3, 1, capable));
+  EXPECT_EQ(counters(2)["tx_ecn_marked"], 1u);
+}
+
 TEST_F(LearningSwitchTest, AFullMacTableFloods) {
   make_switch({.ports = 3, .mac_table_size = 1});
   receive(0, frame(kBroadcast, 1));

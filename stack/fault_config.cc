@@ -4,80 +4,21 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
+
+#include "stack/quantity.h"
 
 namespace rockhopper::stack {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-
-constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
-constexpr std::array kRateUnits = {Unit{"bit", 1}, Unit{"kbit", 1e3}, Unit{"Mbit", 1e6},
-                                   Unit{"Gbit", 1e9}};
-
-constexpr double kTimeMaxNs = 1e15;  // eleven days: sums of times stay far from overflow
 constexpr std::uint64_t kBlackHoleIntervalMinNs = 1'000'000;
 constexpr std::uint32_t kQueueMax = 1 << 20;
 
-/// A parser of one value: false when the text is none.
-bool parse_unsigned(std::string_view text, std::uint64_t& value) {
-  int base = 10;
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    text.remove_prefix(2);
-    base = 16;
-  }
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
+/// As those of stack/quantity.h.
 bool parse_byte(std::string_view text, std::uint8_t& value) {
   std::uint64_t wide = 0;
   if (!parse_unsigned(text, wide) || wide > UINT8_MAX) return false;
   value = static_cast<std::uint8_t>(wide);
   return true;
-}
-
-bool parse_number(std::string_view text, double& value, std::string_view& rest) {
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  rest = text.substr(static_cast<std::size_t>(end - text.data()));
-  return error == std::errc{} && value >= 0;
-}
-
-bool parse_probability(std::string_view text, double& value) {
-  std::string_view rest;
-  if (!parse_number(text, value, rest)) return false;
-  if (rest == "%") {
-    value /= 100;
-  } else if (!rest.empty()) {
-    return false;
-  }
-  return value <= 1;
-}
-
-template <std::size_t N>
-bool parse_quantity(std::string_view text, const std::array<Unit, N>& units, double most,
-                    std::uint64_t& value) {
-  double number = 0;
-  std::string_view rest;
-  if (!parse_number(text, number, rest)) return false;
-  const auto unit =
-      std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == rest; });
-  if (unit == units.end() || number * unit->factor > most) return false;
-  value = static_cast<std::uint64_t>(std::llround(number * unit->factor));
-  return true;
-}
-
-bool parse_time(std::string_view text, std::uint64_t& ns) {
-  return parse_quantity(text, kTimeUnits, kTimeMaxNs, ns);
-}
-
-bool parse_rate(std::string_view text, std::uint64_t& bits_per_s) {
-  return parse_quantity(text, kRateUnits, 1e13, bits_per_s) && bits_per_s > 0;
 }
 
 /// Splits at the first `separator`; `second` is empty and the result false when there is none.

@@ -54,6 +54,13 @@ class Worker {
   /// own, and for virtual time.
   bool poll_once();
 
+  /// The halves of a turn, for a caller that has something to do between them. The number of
+  /// packets that moved.
+  std::uint16_t receive(std::uint64_t now_ns);
+  std::uint16_t transmit(std::uint64_t now_ns);
+  /// Packets wait that the link has refused.
+  [[nodiscard]] bool backlogged() const { return tx_count_ > 0; }
+
   /// Polls in the calling thread until stop(), then frees what is left over. Needs a clock that
   /// runs by itself.
   void run();
@@ -72,8 +79,6 @@ class Worker {
   [[nodiscard]] const WorkerCounters& counters() const { return counters_; }
 
  private:
-  [[nodiscard]] std::uint16_t receive(std::uint64_t now_ns);
-  [[nodiscard]] std::uint16_t transmit(std::uint64_t now_ns);
   void idle();
   void discard_leftover();
 

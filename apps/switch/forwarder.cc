@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/switch/forwarder.h"
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <utility>
@@ -44,17 +43,12 @@ bool Forwarder::receive(PortNumber port, std::uint64_t now_ns) {
 
 bool Forwarder::transmit(PortNumber port, std::uint64_t now_ns) {
   bool moved = false;
+  std::array<rte_mbuf*, kBurst> packets;
   for (;;) {
-    const std::span<rte_mbuf*> waiting = switch_.output(port);
-    if (waiting.empty()) return moved;
-    const auto offered = static_cast<std::uint16_t>(std::min<std::size_t>(waiting.size(), kBurst));
-    // Read beforehand: a sent packet is no longer ours.
-    std::array<std::uint32_t, kBurst> lengths;
-    for (std::uint16_t i = 0; i < offered; ++i) lengths[i] = waiting[i]->pkt_len;
-    const std::uint16_t taken = ports_[port].link->tx_burst(waiting.data(), offered, now_ns);
-    std::uint64_t bytes = 0;
-    for (std::uint16_t i = 0; i < taken; ++i) bytes += lengths[i];
-    switch_.sent(port, taken, bytes);
+    const std::uint16_t offered = switch_.output(port, packets.data(), kBurst, now_ns);
+    if (offered == 0) return moved;
+    const std::uint16_t taken = ports_[port].link->tx_burst(packets.data(), offered, now_ns);
+    switch_.sent(port, taken, now_ns);
     moved = moved || taken > 0;
     if (taken < offered) return moved;
   }

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/switch/learning_switch.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -53,7 +54,10 @@ LearningSwitch::LearningSwitch(const LearningSwitchConfig& config)
     : macs_(config.mac_table_size, config.mac_ageing_ns, config.seed) {
   assert(config.ports <= kPortsMax);
   for (PortNumber port = 0; port < config.ports; ++port) {
-    ports_.push_back(std::make_unique<Port>(config.queue_packets));
+    const std::size_t last = config.outputs.empty() ? 0 : config.outputs.size() - 1;
+    ports_.push_back(std::make_unique<Port>(
+        config.outputs.empty() ? stack::net::OutputPortConfig{}
+                               : config.outputs[std::min<std::size_t>(port, last)]));
   }
 }
 
@@ -91,7 +95,7 @@ void LearningSwitch::receive_one(PortNumber ingress, rte_mbuf* packet, std::uint
   }
   from.counters.rx_forwarded.add();
   Port& to = *ports_[*egress];
-  if (to.queue.full()) {
+  if (!to.queue.has_room(packet->pkt_len)) {
     to.counters.tx_dropped_queue_full.add();
     rte_pktmbuf_free(packet);
     return;
@@ -125,7 +129,7 @@ void LearningSwitch::flood(PortNumber ingress, rte_mbuf* packet) {
     Port& port = *ports_[number];
     if (number == ingress || !port.up) continue;
     any_up = true;
-    if (port.queue.full()) {
+    if (!port.queue.has_room(packet->pkt_len)) {
       port.counters.tx_dropped_queue_full.add();
     } else {
       targets[count++] = &port;
@@ -152,15 +156,15 @@ void LearningSwitch::drop(Port& port, rte_mbuf* packet,
   rte_pktmbuf_free(packet);
 }
 
-std::span<rte_mbuf*> LearningSwitch::output(PortNumber egress) {
-  return ports_[egress]->queue.front();
+std::uint16_t LearningSwitch::output(PortNumber egress, rte_mbuf** packets, std::uint16_t count,
+                                     std::uint64_t now_ns) const {
+  return ports_[egress]->queue.front(packets, count, now_ns);
 }
 
-void LearningSwitch::sent(PortNumber egress, std::uint16_t count, std::uint64_t bytes) {
+void LearningSwitch::sent(PortNumber egress, std::uint16_t count, std::uint64_t now_ns) {
   Port& port = *ports_[egress];
-  port.queue.pop(count);
+  port.counters.tx_bytes.add(port.queue.sent(count, now_ns));
   port.counters.tx_packets.add(count);
-  port.counters.tx_bytes.add(bytes);
 }
 
 void LearningSwitch::set_link(PortNumber port, bool up) {
@@ -181,6 +185,9 @@ void LearningSwitch::visit_port_counters(PortNumber port, stack::CounterVisitor 
   for (const NamedPortCounter& named : kPortCounters) {
     visit(context, named.name, (ports_[port]->counters.*named.counter).value());
   }
+  const stack::net::OutputPortCounters& queue = ports_[port]->queue.counters();
+  visit(context, "tx_ecn_marked", queue.ecn_marked.value());
+  visit(context, "tx_ecn_not_marked", queue.ecn_not_marked.value());
 }
 
 void LearningSwitch::visit_mac_counters(stack::CounterVisitor visit, void* context) const {

@@ -5,15 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <rte_mbuf.h>
 
-#include "apps/switch/egress_queue.h"
 #include "apps/switch/mac_table.h"
 #include "stack/counter.h"
 #include "stack/link.h"
+#include "stack/net/output_port.h"
 #include "stack/telemetry.h"
 
 namespace rockhopper::apps::ethernet_switch {
@@ -24,8 +23,10 @@ struct LearningSwitchConfig {
   PortNumber ports = 2;  ///< at most kPortsMax
   std::size_t mac_table_size = 4096;
   std::uint64_t mac_ageing_ns = 300'000'000'000;  ///< IEEE 802.1Q's recommended 300 s
-  std::size_t queue_packets = 1024;               ///< that wait for a port at most
-  std::uint64_t seed = 1;                         ///< of the address table's hash
+  /// Of each port: rate, queue and ECN marking. More entries than ports are not used; ports without
+  /// one have the last, or the defaults.
+  std::vector<stack::net::OutputPortConfig> outputs{};
+  std::uint64_t seed = 1;  ///< of the address table's hash
 };
 
 /// What happened to the packets of one port. None goes without a trace:
@@ -68,10 +69,11 @@ class LearningSwitch {
   /// Takes ownership of packets that arrived at port `ingress`.
   void receive(PortNumber ingress, rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns);
 
-  /// The oldest packets that wait for a port; empty if there are none. They stay the switch's.
-  [[nodiscard]] std::span<rte_mbuf*> output(PortNumber egress);
-  /// The first `count` packets of output() have been taken over, of `bytes` in sum.
-  void sent(PortNumber egress, std::uint16_t count, std::uint64_t bytes);
+  /// Up to `count` packets that are to leave a port now, in order. They stay the switch's.
+  [[nodiscard]] std::uint16_t output(PortNumber egress, rte_mbuf** packets, std::uint16_t count,
+                                     std::uint64_t now_ns) const;
+  /// The first `count` packets of output() at the same time have been taken over.
+  void sent(PortNumber egress, std::uint16_t count, std::uint64_t now_ns);
 
   /// A port that is down gets no packets; what waits for it is dropped, and the stations behind it
   /// are forgotten. All ports are down at first; a packet that arrives shows that its port is up.
@@ -92,8 +94,8 @@ class LearningSwitch {
 
  private:
   struct Port {
-    explicit Port(std::size_t queue_packets) : queue(queue_packets) {}
-    EgressQueue queue;
+    explicit Port(const stack::net::OutputPortConfig& config) : queue(config) {}
+    stack::net::OutputPort queue;
     bool up = false;
     stack::DropObserver* observer = nullptr;
     SwitchPortCounters counters;

@@ -14,6 +14,7 @@
 #include "apps/common/endpoint_options.h"
 #include "roce/random.h"
 #include "stack/port.h"
+#include "stack/quantity.h"
 #include "stack/runtime_directory.h"
 
 namespace rockhopper::apps::ethernet_switch {
@@ -25,6 +26,10 @@ constexpr const char* kObservation = "Observation and faults";
 constexpr std::uint32_t kMbufsPerPort = 1024 + 1024 + 512;
 /// What the two directions of a FaultInjector hold, if it delays.
 constexpr std::uint32_t kMbufsPerFaults = 8192;
+/// A frame of the largest MTU must find room in a queue.
+constexpr std::uint64_t kQueueBytesMin = 16384;
+/// A loop that rests comes back after this at latest, or near it.
+constexpr std::uint64_t kCatchUpNs = 2 * kIdleSleepNs;
 
 Expected<std::vector<PortSettings>> make_ports(const SwitchOptions& options) {
   std::vector<PortSettings> ports;
@@ -53,35 +58,90 @@ Expected<std::vector<PortSettings>> make_ports(const SwitchOptions& options) {
   return ports;
 }
 
-/// "2:loss=1%" is for port 2, "loss=1%" for all.
+/// "2:loss=1%" is for port 2, "loss=1%" for all: the ports [first, last) and the rest of the text.
+struct ForPorts {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  std::string_view value;
+};
+
+Expected<ForPorts> for_ports(const char* option, const std::string& text, std::size_t ports) {
+  ForPorts result{0, ports, text};
+  std::size_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error == std::errc{} && end < text.data() + text.size() && *end == ':') {
+    if (port >= ports) {
+      return fail(ErrorCode::invalid_argument, "{} {}: the ports are 0 to {}", option, text,
+                  ports - 1);
+    }
+    result.value.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+    result.first = port;
+    result.last = port + 1;
+  }
+  return result;
+}
+
 Expected<void> add_faults(const std::string& text, const SwitchSettings& settings,
                           std::vector<PortSettings>& ports) {
-  std::string_view specification = text;
-  std::size_t first = 0;
-  std::size_t last = ports.size();
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), first);
-  if (error == std::errc{} && end < text.data() + text.size() && *end == ':') {
-    if (first >= ports.size()) {
-      return fail(ErrorCode::invalid_argument, "--faults {}: the ports are 0 to {}", text,
-                  ports.size() - 1);
-    }
-    specification.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
-    last = first + 1;
-  } else {
-    first = 0;
-  }
-  auto faults = stack::parse_faults(specification);
+  const auto chosen = for_ports("--faults", text, ports.size());
+  if (!chosen) return tl::make_unexpected(chosen.error());
+  auto faults = stack::parse_faults(chosen->value);
   if (!faults) {
     return fail(ErrorCode::invalid_argument, "--faults {}: {}", text, faults.error().message);
   }
-  for (std::size_t port = first; port < last; ++port) {
+  for (std::size_t port = chosen->first; port < chosen->last; ++port) {
     ports[port].faults = *faults;
     // A seed inside of the specification wins. Else each port has another sequence.
-    if (specification.find("seed=") == std::string_view::npos) {
+    if (chosen->value.find("seed=") == std::string_view::npos) {
       ports[port].faults->seed = settings.seed + port;
     }
   }
   return {};
+}
+
+/// Gives what `apply` makes of each text to the ports that it is for. `apply` returns an error's
+/// text, or an empty one.
+template <typename Apply>
+Expected<void> add_outputs(const char* option, const std::vector<std::string>& texts,
+                           std::vector<PortSettings>& ports, Apply&& apply) {
+  for (const std::string& text : texts) {
+    const auto chosen = for_ports(option, text, ports.size());
+    if (!chosen) return tl::make_unexpected(chosen.error());
+    for (std::size_t port = chosen->first; port < chosen->last; ++port) {
+      if (const std::string problem = apply(chosen->value, ports[port].output); !problem.empty()) {
+        return fail(ErrorCode::invalid_argument, "{} {}: {}", option, text, problem);
+      }
+    }
+  }
+  return {};
+}
+
+Expected<void> add_outputs(const SwitchOptions& options, const SwitchSettings& settings,
+                           std::vector<PortSettings>& ports) {
+  for (std::size_t port = 0; port < ports.size(); ++port) {
+    ports[port].output.queue_packets = options.queue_packets;
+    ports[port].output.catch_up_ns = kCatchUpNs;
+    ports[port].output.seed = settings.seed + port;
+  }
+  using Output = stack::net::OutputPortConfig;
+  auto added = add_outputs("--rate", options.rates, ports, [](std::string_view text, Output& to) {
+    return stack::parse_rate(text, to.rate_bits_per_s) ? "" : "a rate is 100Mbit or 2.5Gbit";
+  });
+  if (!added) return added;
+  added = add_outputs(
+      "--queue-bytes", options.queue_bytes, ports, [](std::string_view text, Output& to) {
+        return stack::parse_bytes(text, to.queue_bytes) && to.queue_bytes >= kQueueBytesMin
+                   ? std::string()
+                   : fmt::format("a queue has {} bytes or more, as 200KiB", kQueueBytesMin);
+      });
+  if (!added) return added;
+  return add_outputs("--ecn", options.ecn, ports,
+                     [](std::string_view text, Output& to) -> std::string {
+                       const auto marking = stack::net::parse_ecn_marking(text);
+                       if (!marking) return marking.error().message;
+                       to.ecn = *marking;
+                       return {};
+                     });
 }
 
 bool is_memif(const PortSettings& port) {
@@ -124,6 +184,24 @@ void add_options(CLI::App& app, SwitchOptions& options) {
       ->check(CLI::Range(1, 1 << 16))
       ->type_name("N")
       ->group(kNetwork);
+  app.add_option("--queue-bytes", options.queue_bytes,
+                 "bytes that wait for a port at most (200KiB); as --rate")
+      ->type_name("[PORT:]BYTES")
+      ->allow_extra_args(false)
+      ->group(kNetwork);
+  app.add_option("--rate", options.rates,
+                 "how fast a port sends, or all ports without \"PORT:\" (1Gbit); may be repeated, "
+                 "and the last one for a port counts")
+      ->type_name("[PORT:]RATE")
+      ->allow_extra_args(false)
+      ->group(kNetwork);
+  app.add_option("--ecn", options.ecn,
+                 "mark ECN-capable packets when a port's queue is longer than KMIN, with a "
+                 "probability that rises to PMAX at KMAX, and all above it "
+                 "(5KiB,200KiB,1%); as --rate")
+      ->type_name("[PORT:]KMIN,KMAX,PMAX")
+      ->allow_extra_args(false)
+      ->group(kNetwork);
   add_idle_option(app, options.idle)->group(kNetwork);
   app.add_option("--faults", options.faults,
                  "impair a port, or all ports without \"PORT:\"; may be repeated, and the last one "
@@ -158,6 +236,9 @@ Expected<SwitchSettings> make_settings(const SwitchOptions& options) {
       return tl::make_unexpected(added.error());
     }
   }
+  if (auto added = add_outputs(options, settings, *ports); !added) {
+    return tl::make_unexpected(added.error());
+  }
   if (!options.pcap.empty()) {
     for (std::size_t i = 0; i < ports->size(); ++i) {
       (*ports)[i].pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
@@ -168,7 +249,6 @@ Expected<SwitchSettings> make_settings(const SwitchOptions& options) {
   settings.ports = std::move(*ports);
   settings.mac_ageing_ns = static_cast<std::uint64_t>(options.mac_ageing_s * 1e9);
   settings.mac_table_size = options.mac_table_size;
-  settings.queue_packets = options.queue_packets;
   settings.idle = parse_idle(options.idle);
   return settings;
 }
@@ -184,7 +264,7 @@ std::string capture_file(const std::string& path, PortNumber port) {
 std::uint32_t pool_size(const SwitchSettings& settings) {
   std::uint32_t size = 0;
   for (const PortSettings& port : settings.ports) {
-    size += kMbufsPerPort + static_cast<std::uint32_t>(settings.queue_packets);
+    size += kMbufsPerPort + static_cast<std::uint32_t>(port.output.queue_packets);
     if (port.faults) size += kMbufsPerFaults;
   }
   return size;

@@ -28,6 +28,9 @@ struct SwitchOptions {
   double mac_ageing_s = 300;
   std::size_t mac_table_size = 4096;
   std::size_t queue_packets = 1024;
+  std::vector<std::string> queue_bytes;
+  std::vector<std::string> rates;
+  std::vector<std::string> ecn;
   std::string pcap;
   std::string idle = "yield";
   double stats_s = 0;
@@ -41,6 +44,7 @@ struct PortSettings {
   std::string memif_socket{};  ///< of a memif server
   /// rx: what the port's station sends; tx: what it gets.
   std::optional<stack::FaultConfig> faults{};
+  stack::net::OutputPortConfig output{};
   std::string pcap{};  ///< file; empty: none
 };
 
@@ -50,7 +54,6 @@ struct SwitchSettings {
   std::uint16_t mtu = 0;
   std::uint64_t mac_ageing_ns = 0;
   std::size_t mac_table_size = 0;
-  std::size_t queue_packets = 0;
   std::uint64_t seed = 0;
   IdlePolicy idle = IdlePolicy::yield;
 };

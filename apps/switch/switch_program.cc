@@ -55,11 +55,13 @@ Expected<void> SwitchProgram::build() {
   if (!pool) return tl::make_unexpected(pool.error());
   pool_ = std::move(*pool);
 
+  std::vector<stack::net::OutputPortConfig> outputs;
+  for (const PortSettings& port : settings_.ports) outputs.push_back(port.output);
   switch_ = std::make_unique<LearningSwitch>(
       LearningSwitchConfig{.ports = static_cast<PortNumber>(settings_.ports.size()),
                            .mac_table_size = settings_.mac_table_size,
                            .mac_ageing_ns = settings_.mac_ageing_ns,
-                           .queue_packets = settings_.queue_packets,
+                           .outputs = std::move(outputs),
                            .seed = settings_.seed});
   std::vector<ForwarderPort> links;
   for (std::size_t i = 0; i < settings_.ports.size(); ++i) {

@@ -9,16 +9,7 @@
 namespace rockhopper::sim {
 namespace {
 
-constexpr std::uint64_t kStart_ns = 1'000'000'000;  // not 0: a run must not depend on it
 constexpr std::uint64_t kBusyStep_ns = 1'000;
-
-stack::sim::WireConfig wire_config(const NetworkConfig& config) {
-  return {.delay_ns = config.delay_ns,
-          .queue_packets = config.wire_packets,
-          .mtu = 9000,
-          .pool = config.pools->arriving(),
-          .segment_seed = config.segment_arrivals ? config.seed | 1 : 0};
-}
 
 stack::IpAddress address_of(unsigned index, bool ipv6) {
   if (!ipv6) {
@@ -48,11 +39,11 @@ std::uint32_t PoolSet::in_use() const {
   return pools_[0].in_use() + pools_[1].in_use() + pools_[2].in_use();
 }
 
-SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Wire& wire,
-                 const stack::Clock& clock)
+SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Network& network)
     : address_(address_of(index, config.ipv6)), random_(config.seed * 2 + index) {
   rte_mempool* pool = config.pools->node(index);
-  stack::Link* link = &wire.end(index);
+  stack::sim::Nic& nic = network.nic(static_cast<stack::sim::NodeIndex>(index));
+  stack::Link* link = &nic;
   if (index == 0 && !config.capture.empty()) {
     capture_ = must(stack::PcapWriter::open(*link, {.path = config.capture}));
     link = capture_.get();
@@ -68,15 +59,16 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Wire& 
   selective_ = std::make_unique<SelectiveDrop>(*faults_, config.seed * 2 + index,
                                                config.faults.dropped_opcodes,
                                                config.faults.dropped_percent, std::move(numbers));
-  host_ = must(stack::Host::create({.mac = wire.end(index).mac(),
-                                    .mtu = wire.end(index).mtu(),
+  host_ = must(stack::Host::create({.mac = nic.mac(),
+                                    .mtu = nic.mtu(),
                                     .packet_pool = pool,
                                     .seed = config.seed,
                                     .drop_observer = capture_.get()}));
   must(host_->add_address(address_, config.ipv6 ? 64 : 24));
   if (config.static_neighbours) {
-    must(
-        host_->add_static_neighbour(address_of(1 - index, config.ipv6), wire.end(1 - index).mac()));
+    const auto peer = static_cast<stack::sim::NodeIndex>(1 - index);
+    must(host_->add_static_neighbour(address_of(peer, config.ipv6),
+                                     stack::sim::Network::mac_of(peer)));
   }
   engine_ = must(roce::Engine::create({.host = host_.get(),
                                        .packet_pool = pool,
@@ -84,13 +76,20 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Wire& 
                                        .max_qp = 64,
                                        .max_unacked_packets = config.max_unacked_packets,
                                        .drop_observer = capture_.get()}));
-  worker_ = std::make_unique<stack::Worker>(*selective_, *engine_, clock);
+  worker_ = std::make_unique<stack::Worker>(*selective_, *engine_, network.clock());
 }
 
-SimNetwork::SimNetwork(const NetworkConfig& config)
-    : clock_(kStart_ns), wire_(wire_config(config)) {
+SimNetwork::SimNetwork(const NetworkConfig& config) {
+  const stack::sim::NodeIndex first = network_.add_host();
+  const stack::sim::NodeIndex second = network_.add_host();
+  network_.add_link(first, second,
+                    {.delay_ns = config.delay_ns,
+                     .in_flight_packets = config.wire_packets,
+                     .copy_pool = config.pools->arriving(),
+                     .segment_seed = config.segment_arrivals ? config.seed | 1 : 0});
+  must(network_.build());
   for (unsigned i = 0; i < nodes_.size(); ++i) {
-    nodes_[i] = std::make_unique<SimNode>(config, i, wire_, clock_);
+    nodes_[i] = std::make_unique<SimNode>(config, i, network_);
   }
 }
 
@@ -116,7 +115,7 @@ bool SimNetwork::advance(std::uint64_t limit_ns) {
     ++busy_deadlines_;
     next_ns = now_ns() + kBusyStep_ns;
   }
-  clock_.advance_to(next_ns);
+  network_.advance_to(next_ns);
   return true;
 }
 

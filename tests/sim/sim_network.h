@@ -17,7 +17,7 @@
 #include "stack/host.h"
 #include "stack/mbuf_pool.h"
 #include "stack/pcap_writer.h"
-#include "stack/sim/wire.h"
+#include "stack/sim/network.h"
 #include "stack/worker.h"
 #include "tests/sim/selective_drop.h"
 
@@ -61,8 +61,7 @@ struct NetworkConfig {
 /// One RoCEv2 endpoint of a simulated network.
 class SimNode {
  public:
-  SimNode(const NetworkConfig& config, unsigned index, stack::sim::Wire& wire,
-          const stack::Clock& clock);
+  SimNode(const NetworkConfig& config, unsigned index, stack::sim::Network& network);
 
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
   [[nodiscard]] const roce::Engine& engine() const { return *engine_; }
@@ -85,14 +84,15 @@ class SimNode {
   std::unique_ptr<stack::Worker> worker_;
 };
 
-/// Two endpoints on a wire, one virtual clock. Time stands while there is work and then jumps to
-/// the next deadline of anybody, so that a run costs what it does, not how long it waits.
+/// Two endpoints on a link without a rate, polled by turns, one virtual clock. Time stands while
+/// there is work and then jumps to the next deadline of anybody, so that a run costs what it does,
+/// not how long it waits.
 class SimNetwork {
  public:
   explicit SimNetwork(const NetworkConfig& config);
 
   [[nodiscard]] SimNode& node(unsigned index) { return *nodes_.at(index); }
-  [[nodiscard]] std::uint64_t now_ns() const { return clock_.now_ns(); }
+  [[nodiscard]] std::uint64_t now_ns() const { return network_.now_ns(); }
 
   /// One turn of both nodes. True if any packet moved.
   bool poll();
@@ -108,8 +108,7 @@ class SimNetwork {
   [[nodiscard]] std::uint64_t busy_deadlines() const { return busy_deadlines_; }
 
  private:
-  stack::VirtualClock clock_;
-  stack::sim::Wire wire_;
+  stack::sim::Network network_;
   std::array<std::unique_ptr<SimNode>, 2> nodes_;
   std::uint64_t busy_deadlines_ = 0;
 };

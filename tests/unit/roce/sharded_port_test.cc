@@ -15,7 +15,7 @@
 #include "stack/clock.h"
 #include "stack/mbuf_pool.h"
 #include "stack/shard_link.h"
-#include "stack/sim/wire.h"
+#include "stack/sim/network.h"
 #include "stack/worker.h"
 #include "tests/support/packets.h"
 #include "tests/unit/stack/frames.h"
@@ -136,7 +136,7 @@ class Node {
  public:
   static constexpr std::size_t kBytes = 256;
 
-  Node(stack::Link& wire, stack::VirtualClock& clock, const std::string& address,
+  Node(stack::Link& wire, const stack::Clock& clock, const std::string& address,
        std::uint16_t shards)
       : address_(stack::IpAddress::parse(address).value()), deaf_(wire), steering_(shards) {
     auto pool = stack::MbufPool::create({.size = 2047, .cache = 0});
@@ -253,10 +253,13 @@ void connect(roce::QueuePair& qp, const stack::IpAddress& own, const stack::IpAd
 
 TEST(ShardedPort, EachQueuePairIsServedByItsOwnShardWhateverQueueItsPacketsCameOn) {
   constexpr std::uint16_t kShards = 4;
-  stack::sim::Wire wire;
-  stack::VirtualClock clock;
-  Node one(wire.end(0), clock, "192.0.2.1", 1);
-  Node many(wire.end(1), clock, "192.0.2.2", kShards);
+  stack::sim::Network network;
+  const auto first = network.add_host();
+  const auto second = network.add_host();
+  network.add_link(first, second, {});
+  ASSERT_TRUE(network.build().has_value());
+  Node one(network.nic(first), network.clock(), "192.0.2.1", 1);
+  Node many(network.nic(second), network.clock(), "192.0.2.2", kShards);
   for (std::size_t i = 0; i < Node::kBytes; ++i) one.memory[i] = static_cast<std::uint8_t>(i + 1);
   std::vector<roce::QueuePair*> qps;
   for (std::uint16_t shard = 0; shard < kShards; ++shard) {
@@ -285,7 +288,7 @@ TEST(ShardedPort, EachQueuePairIsServedByItsOwnShardWhateverQueueItsPacketsCameO
   std::array<roce::Completion, 2 * kShards> done{};
   std::size_t count = 0;
   for (int turn = 0; turn < 100'000 && count < done.size(); ++turn) {
-    clock.advance(500);
+    network.advance_to(network.now_ns() + 500);
     one.poll();
     many.poll();
     count += one.part(0).cq->poll(std::span(done).subspan(count));

@@ -42,6 +42,14 @@ Bytes frame(std::uint8_t to, std::uint8_t from, const Bytes& payload = {0x88, 0x
   return bytes;
 }
 
+/// An Ethernet type of no IP packet, whose priority would change the order, and random bytes.
+Bytes random_payload(stack::Random& random, std::size_t size) {
+  Bytes payload = test::random_bytes(random, size);
+  payload[0] = 0x88;
+  payload[1] = 0xB5;
+  return payload;
+}
+
 class LearningSwitchTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -67,10 +75,10 @@ class LearningSwitchTest : public ::testing::Test {
   /// Takes what waits for a port, as a link that has sent it.
   std::vector<Bytes> take(PortNumber port) {
     std::vector<Bytes> taken;
-    while (!switch_->output(port).empty()) {
-      rte_mbuf* packet = switch_->output(port).front();
+    rte_mbuf* packet = nullptr;
+    while (switch_->output(port, &packet, 1, 0) == 1) {
       taken.push_back(test::bytes_of(packet));
-      switch_->sent(port, 1, packet->pkt_len);
+      switch_->sent(port, 1, 0);
       rte_pktmbuf_free(packet);
     }
     return taken;
@@ -185,7 +193,7 @@ TEST_F(LearningSwitchTest, PortsThatAreDownGetNothingAndLoseTheirStations) {
 }
 
 TEST_F(LearningSwitchTest, AFullQueueDropsForItsPortOnly) {
-  make_switch({.ports = 3, .queue_packets = 2});
+  make_switch({.ports = 3, .outputs = {{.queue_packets = 2}}});
   for (std::uint8_t i = 0; i < 3; ++i) {
     receive(0, frame(kBroadcast, 1, {0x88, 0xB5, i}));
     EXPECT_EQ(take(2).size(), 1u);
@@ -194,6 +202,37 @@ TEST_F(LearningSwitchTest, AFullQueueDropsForItsPortOnly) {
   EXPECT_EQ(counters(2)["tx_dropped_queue_full"], 0u);
   EXPECT_EQ(take(1),
             (Frames{frame(kBroadcast, 1, {0x88, 0xB5, 0}), frame(kBroadcast, 1, {0x88, 0xB5, 1})}));
+}
+
+TEST_F(LearningSwitchTest, PortsHaveTheirOwnRateQueueAndMarking) {
+  make_switch({.ports = 3,
+               .outputs = {{},
+                           {.rate_bits_per_s = 1'000'000'000},
+                           {.queue_bytes = 250, .ecn = {.kmax_bytes = 1, .pmax = 1}}}});
+  // IPv4, ECT(0).
+  const Bytes capable = [] {
+    Bytes payload(86, 0);
+    payload[0] = 0x08;
+    payload[2] = 0x45;
+    payload[3] = 2;
+    return payload;
+  }();
+  for (int i = 0; i < 3; ++i) receive(0, frame(kBroadcast, 1, capable));
+  EXPECT_EQ(counters(1)["tx_dropped_queue_full"], 0u);
+  EXPECT_EQ(counters(2)["tx_dropped_queue_full"], 1u);
+  EXPECT_EQ(counters(2)["tx_ecn_not_marked"], 1u) << "others hold it too";
+  // 98 + 24 bytes at 1 Gbit/s: the second leaves 976 ns after the first.
+  std::array<rte_mbuf*, 4> packets{};
+  ASSERT_EQ(switch_->output(1, packets.data(), 4, 5000), 1);
+  switch_->sent(1, 1, 5000);
+  rte_pktmbuf_free(packets[0]);
+  EXPECT_EQ(switch_->output(1, packets.data(), 4, 5975), 0);
+  EXPECT_EQ(switch_->output(1, packets.data(), 4, 5976), 1);
+  (void)take(2);
+  receive(2, frame(kBroadcast, 3));
+  receive(1, frame(3, 1, capable));
+  receive(1, frame(3, 1, capable));
+  EXPECT_EQ(counters(2)["tx_ecn_marked"], 1u);
 }
 
 TEST_F(LearningSwitchTest, AFullMacTableFloods) {
@@ -275,7 +314,7 @@ TEST_F(LearningSwitchTest, DamageBehindOnePortLeavesTheCopiesOfOthersWhole) {
   stack::Random random(test::seed());
   std::vector<Bytes> originals;
   for (int i = 0; i < 100; ++i) {
-    originals.push_back(frame(kBroadcast, 1, test::random_bytes(random, 2 + random.below(300))));
+    originals.push_back(frame(kBroadcast, 1, random_payload(random, 2 + random.below(300))));
     // In several mbufs: a copy must reach into all of them.
     wires[0].arriving.push_back(test::make_packet(pool_.get(), originals.back(), 40));
   }
@@ -291,14 +330,14 @@ TEST_F(LearningSwitchTest, DamageBehindOnePortLeavesTheCopiesOfOthersWhole) {
 }
 
 TEST_F(LearningSwitchTest, ForwarderKeepsOrderAndLosesNothingWhenLinksAreSlow) {
-  make_switch({.ports = 2, .queue_packets = 1000});
+  make_switch({.ports = 2, .outputs = {{.queue_packets = 1000}}});
   std::array<TestLink, 2> wires;
   Forwarder forwarder(*switch_,
                       {{&wires[0], [] { return true; }}, {&wires[1], [] { return true; }}});
   stack::Random random(test::seed());
   std::vector<Bytes> originals;
   for (int i = 0; i < 900; ++i) {
-    originals.push_back(frame(2, 1, test::random_bytes(random, 20)));
+    originals.push_back(frame(2, 1, random_payload(random, 20)));
     wires[0].arriving.push_back(test::make_packet(pool_.get(), originals.back()));
   }
   for (int turn = 0; turn < 100000 && wires[1].sent.size() < originals.size(); ++turn) {
@@ -337,7 +376,7 @@ struct Model {
   std::vector<std::deque<Bytes>> queues{};
 
   void enqueue(PortNumber port, const Bytes& bytes) {
-    if (queues[port].size() < config.queue_packets) queues[port].push_back(bytes);
+    if (queues[port].size() < config.outputs[0].queue_packets) queues[port].push_back(bytes);
   }
   void receive(PortNumber ingress, std::uint8_t to, std::uint8_t from, const Bytes& bytes,
                std::uint64_t now_ns) {
@@ -370,7 +409,7 @@ TEST_F(LearningSwitchTest, AgreesWithAModelAndAccountsForEveryPacket) {
     const LearningSwitchConfig config{.ports = static_cast<PortNumber>(2 + random.below(5)),
                                       .mac_table_size = 1 + random.below(12),
                                       .mac_ageing_ns = 1 + random.below(500),
-                                      .queue_packets = 1 + random.below(8),
+                                      .outputs = {{.queue_packets = 1 + random.below(8)}},
                                       .seed = random.next()};
     make_switch(config);
     Model model{config};
@@ -392,7 +431,7 @@ TEST_F(LearningSwitchTest, AgreesWithAModelAndAccountsForEveryPacket) {
         const auto from = static_cast<std::uint8_t>(1 + random.below(15));
         const auto to =
             random.chance(0.1) ? kBroadcast : static_cast<std::uint8_t>(1 + random.below(15));
-        const Bytes bytes = frame(to, from, test::random_bytes(random, 2 + random.below(60)));
+        const Bytes bytes = frame(to, from, random_payload(random, 2 + random.below(60)));
         receive(port, bytes, now_ns, random.chance(0.3) ? 5 : 0);
         model.receive(port, to, from, bytes, now_ns);
       }

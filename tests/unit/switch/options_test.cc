@@ -61,6 +61,33 @@ TEST(SwitchOptions, RefusesWhatCannotBe) {
   EXPECT_FALSE(make_settings(directory).has_value());
 }
 
+TEST(SwitchOptions, OutputsAreForOnePortOrForAllAndTheLastCounts) {
+  SwitchOptions options = two_ports();
+  options.rates = {"1Gbit", "1:2.5Gbit"};
+  options.queue_bytes = {"0:64KiB"};
+  options.ecn = {"5KiB,200KiB,1%", "0:1KiB,1KiB,1"};
+  options.queue_packets = 77;
+  const auto settings = make_settings(options);
+  ASSERT_TRUE(settings.has_value()) << settings.error().message;
+  const auto& first = settings->ports[0].output;
+  const auto& second = settings->ports[1].output;
+  EXPECT_EQ(first.rate_bits_per_s, 1'000'000'000u);
+  EXPECT_EQ(second.rate_bits_per_s, 2'500'000'000u);
+  EXPECT_EQ(first.queue_bytes, 65'536u);
+  EXPECT_GT(second.queue_bytes, 1'000'000u);
+  EXPECT_EQ(first.ecn.kmax_bytes, 1024u);
+  EXPECT_EQ(second.ecn.kmax_bytes, 204'800u);
+  EXPECT_EQ(first.queue_packets, 77u);
+  EXPECT_NE(first.seed, second.seed);
+  for (auto member : {&SwitchOptions::rates, &SwitchOptions::queue_bytes, &SwitchOptions::ecn}) {
+    for (const char* text : {"", "2:1Gbit", "0:", "fast", "100"}) {
+      SwitchOptions bad = two_ports();
+      bad.*member = {text};
+      EXPECT_FALSE(make_settings(bad).has_value()) << text;
+    }
+  }
+}
+
 TEST(SwitchOptions, MemifPortsFollowTheOthers) {
   SwitchOptions options = two_ports();
   options.memif_ports = 2;

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/sim/scenario.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "apps/sim/json_object.h"
+#include "roce/qp_attributes.h"
+
+namespace rockhopper::apps::sim {
+namespace {
+
+using roce::QpType;
+using roce::WrOpcode;
+using stack::sim::NodeIndex;
+
+constexpr std::size_t kFlowsMax = 1 << 16;
+constexpr std::uint64_t kTimeMaxNs = 1'000'000'000'000;
+constexpr std::uint64_t kSamples = 200;
+
+constexpr std::array kTransports = {std::pair{std::string_view("rc"), QpType::rc},
+                                    std::pair{std::string_view("uc"), QpType::uc},
+                                    std::pair{std::string_view("ud"), QpType::ud}};
+constexpr std::array kOperations = {
+    std::pair{std::string_view("write"), WrOpcode::rdma_write},
+    std::pair{std::string_view("write_imm"), WrOpcode::rdma_write_with_imm},
+    std::pair{std::string_view("send"), WrOpcode::send},
+    std::pair{std::string_view("read"), WrOpcode::rdma_read},
+    std::pair{std::string_view("cas"), WrOpcode::atomic_cmp_and_swp},
+    std::pair{std::string_view("faa"), WrOpcode::atomic_fetch_and_add}};
+
+/// Reads one document. Nodes are known by name, and groups of equal nodes by theirs.
+class Reader {
+ public:
+  Expected<Scenario> read(const nlohmann::json& document) {
+    JsonObject root(document, "", errors_);
+    read_head(root);
+    for (JsonObject& host : root.objects("hosts")) add_nodes(host, true);
+    for (JsonObject& fabric : root.objects("switches")) add_nodes(fabric, false);
+    for (JsonObject& link : root.objects("links")) add_links(link);
+    for (JsonObject& flow : root.objects("flows")) add_flows(flow);
+    root.finish();
+    if (scenario_.flows.empty()) root.fail("flows", "there is none");
+    if (errors_.any()) return tl::make_unexpected(errors_.first());
+    return std::move(scenario_);
+  }
+
+ private:
+  struct SwitchDefaults {
+    std::uint64_t queue_bytes = 0;
+    stack::net::EcnMarking ecn{};
+  };
+
+  void read_head(JsonObject& root) {
+    scenario_.name = root.text("name", "");
+    scenario_.seed = root.number("seed", 0, UINT64_MAX, 1);
+    scenario_.duration_ns = root.time_ns("duration");
+    if (scenario_.duration_ns == 0 || scenario_.duration_ns > kTimeMaxNs) {
+      root.fail("duration", "a time above 0 and up to 1000s is expected");
+    }
+    scenario_.measure_from_ns = root.time_ns("measure_from", 0);
+    if (scenario_.measure_from_ns >= std::max<std::uint64_t>(scenario_.duration_ns, 1)) {
+      root.fail("measure_from", "a time before the end is expected");
+    }
+    scenario_.sample_ns =
+        root.time_ns("sample", std::max<std::uint64_t>(scenario_.duration_ns / kSamples, 1));
+    if (scenario_.sample_ns == 0 || scenario_.duration_ns / scenario_.sample_ns > 100'000) {
+      root.fail("sample", "at most 100,000 samples can be taken");
+      scenario_.sample_ns = scenario_.duration_ns + 1;
+    }
+    scenario_.poll_interval_ns = root.time_ns("poll_interval", 0);
+    scenario_.ipv6 = root.number("ip_version", 4, 6, 4) == 6;
+    scenario_.max_unacked_packets =
+        static_cast<std::uint32_t>(root.number("max_unacked_packets", 1, 1 << 16, 128));
+    scenario_.mbufs = static_cast<std::uint32_t>(root.number("mbufs", 0, 1 << 23, 0));
+  }
+
+  void add_nodes(JsonObject& object, bool hosts) {
+    const std::string name = object.text("name");
+    const std::uint64_t count = object.number("count", 1, stack::sim::kNodesMax, 1);
+    NodeSpec node{.name = name, .is_host = hosts};
+    SwitchDefaults defaults{.queue_bytes = std::uint64_t{1} << 22};
+    if (!hosts) {
+      defaults.queue_bytes = object.bytes("queue", defaults.queue_bytes);
+      defaults.ecn = ecn_of(object, {});
+      if (auto pfc = object.object("pfc")) {
+        node.pfc = stack::sim::PfcThresholds{.xoff_bytes = pfc->bytes("xoff"),
+                                             .xon_bytes = pfc->bytes("xon")};
+        if (node.pfc->xon_bytes > node.pfc->xoff_bytes) pfc->fail("xon", "is above xoff");
+        pfc->finish();
+      }
+    }
+    object.finish();
+    if (names_.contains(name) || name.empty()) object.fail("name", "is empty or taken");
+    if (scenario_.nodes.size() + count > stack::sim::kNodesMax) {
+      object.fail("count", fmt::format("there are at most {} nodes", stack::sim::kNodesMax));
+      return;
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto index = static_cast<NodeIndex>(scenario_.nodes.size());
+      if (object.has("count")) {
+        node.name = fmt::format("{}{}", name, i);
+        if (names_.contains(node.name)) object.fail("name", node.name + " is taken");
+        names_[node.name] = {index};
+      }
+      names_[name].push_back(index);
+      scenario_.nodes.push_back(node);
+      defaults_.push_back(defaults);
+    }
+  }
+
+  static stack::net::EcnMarking ecn_of(JsonObject& object, stack::net::EcnMarking otherwise) {
+    const std::string text = object.text("ecn", "");
+    if (text.empty()) return otherwise;
+    const auto marking = stack::net::parse_ecn_marking(text);
+    if (marking) return *marking;
+    object.fail("ecn", marking.error().message);
+    return otherwise;
+  }
+
+  /// The node of a name, or all nodes of a group.
+  const std::vector<NodeIndex>& find(JsonObject& object, const char* key) {
+    static const std::vector<NodeIndex> nobody;
+    const std::string name = object.text(key);
+    const auto found = names_.find(name);
+    if (found != names_.end()) return found->second;
+    if (!name.empty()) object.fail(key, fmt::format("there is no node \"{}\"", name));
+    return nobody;
+  }
+
+  void add_links(JsonObject& object) {
+    const auto first = find(object, "from");
+    const auto second = find(object, "to");
+    LinkSpec link;
+    link.rate_bits_per_s = object.rate("rate");
+    link.delay_ns = object.time_ns("delay", 1000);
+    const bool own_queue = object.has("queue");
+    const std::uint64_t queue_bytes = object.bytes("queue", 0);
+    const bool own_ecn = object.has("ecn");
+    const stack::net::EcnMarking ecn = ecn_of(object, {});
+    link.faults = object.text("faults", "");
+    if (const auto faults = stack::parse_faults(link.faults); !faults) {
+      object.fail("faults", faults.error().message);
+    }
+    object.finish();
+    for (const NodeIndex from : first) {
+      for (const NodeIndex to : second) {
+        if (from == to) continue;
+        link.first = from;
+        link.second = to;
+        const NodeIndex fabric = scenario_.nodes[from].is_host ? to : from;
+        link.queue_bytes = own_queue ? queue_bytes : defaults_[fabric].queue_bytes;
+        link.ecn = own_ecn ? ecn : defaults_[fabric].ecn;
+        scenario_.links.push_back(link);
+      }
+    }
+  }
+
+  void read_flow(JsonObject& object, FlowSpec& flow) {
+    flow.transport = object.choice<QpType>("transport", kTransports, QpType::rc);
+    flow.operation = object.choice<WrOpcode>("operation", kOperations, WrOpcode::rdma_write);
+    const bool atomic = flow.operation == WrOpcode::atomic_cmp_and_swp ||
+                        flow.operation == WrOpcode::atomic_fetch_and_add;
+    const bool response = atomic || flow.operation == WrOpcode::rdma_read;
+    const bool one_sided = response || flow.operation == WrOpcode::rdma_write ||
+                           flow.operation == WrOpcode::rdma_write_with_imm;
+    if ((response && flow.transport != QpType::rc) || (one_sided && flow.transport == QpType::ud)) {
+      object.fail("operation", "the transport does not have it");
+    }
+    const std::uint64_t mtu = object.number("path_mtu", 256, 4096, 1024);
+    if ((mtu & (mtu - 1)) != 0) object.fail("path_mtu", "a power of two is expected");
+    flow.path_mtu = static_cast<roce::PathMtu>(mtu);
+    const std::uint64_t size = object.bytes("size", atomic ? 8 : 4096);
+    if (size > (std::uint64_t{1} << 26) || (atomic && size != 8) ||
+        (flow.transport == QpType::ud && size > mtu)) {
+      object.fail("size", "up to 64 MiB; 8 of an atomic; the path MTU of a datagram");
+    }
+    flow.size = static_cast<std::uint32_t>(size);
+    flow.count = object.number("count", 1, UINT64_MAX / 2, 0);
+    flow.start_ns = object.time_ns("start", 0);
+    flow.stop_ns = object.time_ns("stop", scenario_.duration_ns);
+    flow.window = static_cast<std::uint32_t>(object.number("window", 1, roce::kMaxQpWr / 2, 16));
+    flow.rate_bits_per_s = object.rate("rate", 0);
+    flow.traffic_class = static_cast<std::uint8_t>(object.number("dscp", 0, 63, 0) << 2);
+    flow.timeout = static_cast<std::uint8_t>(object.number("timeout", 0, 31, 14));
+    flow.retry_cnt = static_cast<std::uint8_t>(object.number("retry_cnt", 0, 7, 7));
+  }
+
+  void add_flows(JsonObject& object) {
+    FlowSpec flow{.group = scenario_.groups.size(), .name = object.text("name", "")};
+    if (flow.name.empty()) flow.name = fmt::format("flow{}", flow.group);
+    const auto from = find(object, "from");
+    const auto to = find(object, "to");
+    read_flow(object, flow);
+    const std::uint64_t stagger_ns = object.time_ns("stagger", 0);
+    const std::uint64_t copies = object.number("copies", 1, 4096, 1);
+    const bool one_to_one = object.flag("one_to_one", false);
+    object.finish();
+    if (one_to_one && from.size() != to.size()) {
+      object.fail("one_to_one", "the two groups are to be of one size");
+      return;
+    }
+    scenario_.groups.push_back(flow.name);
+    const std::string group = flow.name;
+    std::size_t number = 0;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      for (std::size_t j = one_to_one ? i : 0; j < (one_to_one ? i + 1 : to.size()); ++j) {
+        if (from[i] == to[j]) continue;
+        for (const NodeIndex node : {from[i], to[j]}) {
+          if (!scenario_.nodes[node].is_host) {
+            object.fail(scenario_.nodes[node].name + " is no host");
+            return;
+          }
+        }
+        for (std::uint64_t copy = 0; copy < copies; ++copy, ++number) {
+          if (scenario_.flows.size() == kFlowsMax) {
+            return object.fail(fmt::format("there are at most {} flows", kFlowsMax));
+          }
+          flow.from = from[i];
+          flow.to = to[j];
+          flow.name = fmt::format("{}.{}", group, number);
+          scenario_.flows.push_back(flow);
+          flow.start_ns += stagger_ns;
+        }
+      }
+    }
+    if (number == 1) scenario_.flows.back().name = group;
+  }
+
+  Scenario scenario_;
+  JsonErrors errors_;
+  std::map<std::string, std::vector<NodeIndex>> names_;
+  std::vector<SwitchDefaults> defaults_;  ///< by node
+};
+
+}  // namespace
+
+Expected<Scenario> parse_scenario(std::string_view json_text) {
+  nlohmann::json document;
+  try {
+    document = nlohmann::json::parse(json_text, nullptr, true, true);
+  } catch (const nlohmann::json::parse_error& error) {
+    return fail(ErrorCode::invalid_argument, "no JSON: {}", error.what());
+  }
+  return Reader().read(document);
+}
+
+Expected<Scenario> read_scenario(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return fail(ErrorCode::invalid_argument, "{} cannot be read: {}", path, std::strerror(errno));
+  }
+  auto scenario = parse_scenario(text.str());
+  if (!scenario) {
+    return fail(ErrorCode::invalid_argument, "{}: {}", path, scenario.error().message);
+  }
+  return scenario;
+}
+
+}  // namespace rockhopper::apps::sim

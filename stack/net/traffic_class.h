@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+namespace rockhopper::stack::net {
+
+/// The ECN field of an IP header (RFC 3168, section 5).
+inline constexpr std::uint8_t kEcnMask = 3;
+inline constexpr std::uint8_t kEcnEct0 = 2;
+inline constexpr std::uint8_t kEcnCe = 3;
+
+/// Priorities of IEEE 802.1Q, 0 to 7.
+inline constexpr unsigned kPriorities = 8;
+
+/// The priority in which a switch queues a frame: that of its VLAN tag, else the upper three bits
+/// of the DSCP (class selectors, RFC 2474), else 0.
+[[nodiscard]] std::uint8_t priority_of(const rte_mbuf* packet);
+
+/// What became of a request to mark a packet.
+enum class CeMark : std::uint8_t {
+  marked,        ///< also if it had the mark already
+  not_capable,   ///< not ECN-capable transport, or no IP packet
+  not_writable,  ///< others hold references to the bytes, or the header lies in several segments
+};
+
+/// Sets "congestion experienced" in the IP header of an ECN-capable packet, and mends the IPv4
+/// checksum (RFC 1624). Neither UDP checksum nor ICRC cover the field.
+[[nodiscard]] CeMark mark_congestion_experienced(rte_mbuf* packet);
+
+/// Replaces DSCP and ECN in the header of an IP packet whose header begins at `l3_offset` of its
+/// first segment, and mends the IPv4 checksum, unless the device is to compute it.
+void set_traffic_class(rte_mbuf* packet, std::uint32_t l3_offset, std::uint8_t traffic_class);
+
+}  // namespace rockhopper::stack::net

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""rh-sim: repeatable runs, refused scenarios, captures and plots, a stop by signal."""
+
+import json
+import pathlib
+import signal
+import xml.etree.ElementTree
+
+import support
+from support import LIMIT_S, pcapng_packets, wait_until
+
+SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / 'apps/sim/scenarios'
+
+INCAST = {
+    'duration': '2ms',
+    'hosts': [{'name': 'h', 'count': 4}, {'name': 'sink'}],
+    'switches': [{'name': 's', 'queue': '100KiB'}],
+    'links': [{'from': 'h', 'to': 's', 'rate': '10Gbit'},
+              {'from': 's', 'to': 'sink', 'rate': '10Gbit', 'faults': 'loss=0.5%'}],
+    'flows': [{'name': 'in', 'from': 'h', 'to': 'sink', 'size': '8KiB', 'window': 4,
+               'timeout': 4}],
+}
+
+
+class Sim(support.ProgramTest):
+    def scenario(self, document, name='scenario.json'):
+        path = self.lab.path(name)
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return path
+
+    def simulate(self, *arguments, status=0):
+        process = self.run_program('rh-sim', *arguments)
+        self.assert_status(process, status)
+        return process
+
+    def test_same_seed_same_bytes(self):
+        path = self.scenario(INCAST)
+        for form in ((), ('--json',)):
+            outputs = [self.simulate(path, '--seed', seed, *form).output() for seed in (1, 1, 2)]
+            self.assertEqual(outputs[0], outputs[1])
+            self.assertNotEqual(outputs[0], outputs[2])
+
+    def test_losses_are_made_good_and_counted(self):
+        report = json.loads(self.simulate(self.scenario(INCAST), '--json').output())
+        [group] = report['groups']
+        self.assertEqual((group['flows'], group['failed']), (4, 0))
+        self.assertGreater(group['completed'], 50)
+        self.assertGreater(report['counters']['retransmitted_pkts'], 0)
+        [fabric] = report['switches']
+        self.assertEqual(fabric['dropped_no_route'], 0)
+        port = next(p for p in report['switch_ports'] if p['name'] == 's > sink')
+        self.assertLessEqual(port['longest_queue_bytes'], 100 * 1024)
+
+    def test_captures_and_plots(self):
+        path = self.scenario(INCAST)
+        captures = [self.lab.path(f'{run}.pcapng') for run in 'ab']
+        for capture in captures:
+            self.simulate(path, '--pcap', capture, '--plot', self.lab.path('plot'))
+        for host in ('h0', 'sink'):
+            first, second = (capture.with_suffix(f'.{host}.pcapng') for capture in captures)
+            self.assertEqual(first.read_bytes(), second.read_bytes())
+            self.assertGreater(pcapng_packets(first), 50)
+        for chart in ('rates', 'queues'):
+            svg = xml.etree.ElementTree.parse(self.lab.path(f'plot/{chart}.svg'))
+            self.assertTrue(svg.getroot().tag.endswith('svg'))
+            rows = self.lab.path(f'plot/{chart}.csv').read_text().splitlines()
+            self.assertEqual(len(rows), 201)
+
+    def test_every_operation_and_transport(self):
+        flows = [{'name': f'{transport} {operation}', 'from': 'h0', 'to': 'h1', 'count': 20,
+                  'transport': transport, 'operation': operation}
+                 for transport, operations in (('rc', ('write', 'write_imm', 'send', 'read', 'cas',
+                                                       'faa')),
+                                               ('uc', ('write', 'write_imm', 'send')),
+                                               ('ud', ('send',)))
+                 for operation in operations]
+        for flow in flows:
+            flow['size'] = 8 if flow['operation'] in ('cas', 'faa') else 1000
+        for version in (4, 6):
+            document = {'duration': '50ms', 'ip_version': version, 'flows': flows,
+                        'hosts': [{'name': 'h', 'count': 2}],
+                        'links': [{'from': 'h0', 'to': 'h1', 'rate': '10Gbit'}]}
+            report = json.loads(self.simulate(self.scenario(document), '--json').output())
+            for flow in report['flows']:
+                two_sided = flow['name'].endswith(('send', 'imm'))
+                self.assertEqual((flow['completed'], flow['failed'], flow['delivered']),
+                                 (20, 0, 20 if two_sided else 0), flow['name'])
+
+    def test_refused_scenarios(self):
+        for text, message in (('{"duration": "1ms", "flows": [{"from": 3}]}',
+                               r'flows\[0\]\.from: a text is expected'),
+                              ('[]', 'the document: an object is expected'), ('{', 'no JSON')):
+            process = self.simulate(self.scenario(text), status=2)
+            self.assertRegex(process.messages(), message)
+            self.assertEqual(len(process.messages().splitlines()), 1)
+        self.simulate(self.lab.path('missing.json'), status=2)
+        self.simulate(status=2)
+
+    def test_unfinished_flows_fail_the_run(self):
+        document = dict(INCAST, flows=[dict(INCAST['flows'][0], count=10 ** 6)])
+        process = self.simulate(self.scenario(document), status=1)
+        self.assertRegex(process.messages(), 'of 1000000 messages at the end')
+
+    def test_a_signal_ends_it_with_a_report(self):
+        document = dict(INCAST, duration='900s')
+        capture = self.lab.path('run.pcapng')
+        process = self.start('rh-sim', self.scenario(document), '--json', '--pcap', capture)
+        grown = self.lab.path('run.sink.pcapng')
+        wait_until(lambda: grown.exists() and grown.stat().st_size > 100_000, LIMIT_S, 'it runs')
+        process.child.send_signal(signal.SIGINT)
+        self.assert_status(process, 1)
+        self.assertIn('groups', json.loads(process.output()))
+        self.assertGreater(pcapng_packets(grown), 100)
+
+    def test_the_examples_are_right(self):
+        for path in sorted(SCENARIOS.glob('*.json')):
+            document = json.loads(path.read_text())
+            document['duration'] = '1ms'
+            document.pop('measure_from', None)
+            for flow in document['flows']:
+                flow.pop('count', None)
+            with self.subTest(scenario=path.name):
+                self.simulate(self.scenario(document, path.name))
+
+
+if __name__ == '__main__':
+    support.main()

@@ -145,8 +145,8 @@ def stage_main():
     """Every suite, built with gcc."""
     if not compile_tree(GCC):
         return {'build': failure('build with gcc')}
-    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'fuzz', 'programs', 'interop',
-                                     'layers', 'scripts'))
+    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'programs',
+                                     'interop', 'layers', 'scripts'))
 
 
 def stage_format():

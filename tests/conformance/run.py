@@ -14,6 +14,7 @@ import pathlib
 import random
 import sys
 
+from player import report, selftest
 from player import script as scripts
 from player.device import DeviceError, Simulated
 from player.play import Mismatch, Player
@@ -23,9 +24,11 @@ BUILD = pathlib.Path(os.environ.get("ROCKHOPPER_BUILD", HERE.parents[1] / "build
 
 
 def make_device(arguments):
-    if arguments.device == "sim":
-        return Simulated(str(arguments.program or BUILD / "tests/conformance/conformance-sim"))
-    raise SystemExit(2)
+    return Simulated(str(arguments.program or BUILD / "tests/conformance/conformance-sim"))
+
+
+def play(script, device, arguments):
+    Player(script, device, arguments.seed, arguments.ipv6).play()
 
 
 def outcome(script, device, arguments):
@@ -34,14 +37,61 @@ def outcome(script, device, arguments):
         if kind in script.skips:
             return "skipped", script.skips[kind]
     expected = next((script.deviations[k] for k in device.kinds if k in script.deviations), None)
-    player = Player(script, device, arguments.seed, arguments.ipv6)
     try:
-        player.play()
+        play(script, device, arguments)
     except Mismatch as mismatch:
         return ("deviates", f"{expected}\n{mismatch}") if expected else ("failed", str(mismatch))
+    except ValueError as error:
+        return "failed", str(error)
     if expected:
         return "failed", f"{script.path}: does not deviate any more as said: {expected}"
     return "passed", ""
+
+
+def play_all(found, device, arguments):
+    """Plays the scripts; True if all went as expected."""
+    counts = dict.fromkeys(("passed", "failed", "deviates", "skipped"), 0)
+    for script in found:
+        word, story = outcome(script, device, arguments)
+        counts[word] += 1
+        if word in ("failed", "skipped") or arguments.verbose:
+            print(f"{word} {script.name}" + (f"\n{story}" if story else ""), flush=True)
+    if counts["deviates"]:
+        print(f"{counts['deviates']} deviate as listed, and count as passed (-v tells how)")
+    passed = counts["passed"] + counts["deviates"]
+    print(f"{passed} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return counts["failed"] == 0
+
+
+def test_scripts(found, device, arguments):
+    """Plays wrong variants of the scripts, which must fail; True if all did."""
+    noticed = missed = 0
+    for script in found:
+        if any(kind in script.deviations or kind in script.skips for kind in device.kinds):
+            continue
+        before = noticed
+        for what, variant in selftest.variants(script):
+            try:
+                play(variant, device, arguments)
+            except (Mismatch, ValueError, DeviceError):
+                noticed += 1
+                continue
+            missed += 1
+            print(f"passes although wrong: {script.path}: {what}", flush=True)
+        if noticed == before:
+            missed += 1
+            print(f"no variant of it fails: {script.path}", flush=True)
+    print(f"{noticed} passed, {missed} failed")
+    return missed == 0
+
+
+def check_docs(found):
+    """True if scripts, clauses, code and documentation fit together."""
+    problems = report.problems(found)
+    for problem in problems:
+        print(problem)
+    print(f"{len(found)} passed, {len(problems)} failed")
+    return not problems
 
 
 def parse_arguments():
@@ -56,8 +106,14 @@ def parse_arguments():
                         help="of PSNs, QPNs and contents (a new one)")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE / "scripts",
                         help="where the scripts are")
-    parser.add_argument("--list", action="store_true", help="names and rules of the scripts")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each script")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--list", action="store_true", help="names, clauses and rules of the scripts")
+    other.add_argument("--self-test", action="store_true",
+                       help="play variants of the scripts that must fail")
+    other.add_argument("--check-docs", action="store_true",
+                       help="do scripts, clauses.json, code and docs/conformance.md fit together?")
+    other.add_argument("--write-docs", action="store_true", help="update docs/conformance.md")
     arguments = parser.parse_args()
     if arguments.seed is None:
         arguments.seed = random.SystemRandom().randrange(1 << 32)
@@ -79,25 +135,21 @@ def main():
         for script in found:
             print(f"{script.name}: {'; '.join(script.clauses)}: {script.rule}")
         return 0
+    if arguments.write_docs:
+        report.write(found)
+        return 0
+    if arguments.check_docs:
+        return 0 if check_docs(found) else 1
     print(f"seed {arguments.seed} (ROCKHOPPER_SEED={arguments.seed} repeats this run)")
     device = make_device(arguments)
-    counts = dict.fromkeys(("passed", "failed", "deviates", "skipped"), 0)
     try:
-        for script in found:
-            word, story = outcome(script, device, arguments)
-            counts[word] += 1
-            if word != "passed" or arguments.verbose:
-                print(f"{word} {script.name}" + (f"\n{story}" if story else ""), flush=True)
-    except (ValueError, DeviceError) as error:
-        print(f"{script.path}: {error}", file=sys.stderr)
-        return 2
+        task = test_scripts if arguments.self_test else play_all
+        return 0 if task(found, device, arguments) else 1
+    except DeviceError as error:
+        print(f"the device failed: {error}", file=sys.stderr)
+        return 1
     finally:
         device.close()
-    if counts["deviates"]:
-        print(f"{counts['deviates']} deviate as listed, and count as passed")
-    passed = counts["passed"] + counts["deviates"]
-    print(f"{passed} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    return 1 if counts["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -135,6 +135,7 @@ class Player:
             self._wait_until(self._time_ns + step.least_ns)
             self._time_ns = self._device.now_ns()
         handler(step)
+        self._take_frames(self._device.now_ns())
 
     def _wait_until(self, time_ns: int) -> None:
         while self._device.now_ns() < time_ns:

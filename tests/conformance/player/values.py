@@ -8,7 +8,7 @@ import sys
 
 from . import packet
 
-_PIECE = re.compile(r"([A-Za-z_]\w*)\[(\d+):(\d+)\]$")
+_PIECE = re.compile(r"(~?)([A-Za-z_]\w*)\[(\d+):(\d+)\]$")
 _PATTERN_BYTES = 1 << 16
 _BAD_KEY_BIT = 1 << 31
 _ACCESS = {"local": 1 << 0, "write": 1 << 1, "read": 1 << 2, "atomic": 1 << 3, "invalidate": 1 << 16}
@@ -75,11 +75,11 @@ class Values:
     def _piece(self, text: str) -> tuple[bytes, bytes]:
         kind, _, rest = text.partition(":")
         if match := _PIECE.match(text):
-            name, start, end = match.group(1), int(match.group(2)), int(match.group(3))
+            inverted, name, start, end = match.group(1), match.group(2), *map(int, match.group(3, 4))
             source = self.original.get(name) or self.pattern(name)
             if not start <= end <= len(source):
                 raise ValueError(f"'{text}' lies outside of {name}")
-            value = source[start:end]
+            value = bytes(byte ^ 0xFF for byte in source[start:end]) if inverted else source[start:end]
         elif text == "empty":
             value = b""
         elif text == "grh":
@@ -99,12 +99,12 @@ class Values:
         found = []
         for piece in [] if text == "empty" else text.split(","):
             match = _PIECE.match(piece)
-            if not match or match.group(1) not in self.regions:
+            if not match or match.group(1) or match.group(2) not in self.regions:
                 raise ValueError(f"'{piece}' is no piece of a region: NAME[A:B]")
-            start, end = int(match.group(2)), int(match.group(3))
-            if not start <= end <= len(self.original[match.group(1)]):
+            name, start, end = match.group(2), *map(int, match.group(3, 4))
+            if not start <= end <= len(self.original[name]):
                 raise ValueError(f"'{piece}' lies outside of the region")
-            found.append({"region": match.group(1), "offset": start, "length": end - start,
+            found.append({"region": name, "offset": start, "length": end - start,
                           "bad_lkey": bad_lkey})  # fmt: skip
         return found
 

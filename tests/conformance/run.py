@@ -16,15 +16,23 @@ import sys
 
 from player import report, selftest
 from player import script as scripts
-from player.device import DeviceError, Simulated
+from player.device import DeviceError, Simulated, Unavailable
 from player.play import Mismatch, Player
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("ROCKHOPPER_BUILD", HERE.parents[1] / "build/gcc"))
 
 
+PROGRAMS = {"sim": "conformance-sim", "live": "conformance-live", "rxe": "conformance-verbs"}
+
+
 def make_device(arguments):
-    return Simulated(str(arguments.program or BUILD / "tests/conformance/conformance-sim"))
+    program = str(arguments.program or BUILD / "tests/conformance" / PROGRAMS[arguments.device])
+    if arguments.device == "sim":
+        return Simulated(program)
+    from player import real_time  # needs a machine with more than the simulator does
+
+    return {"live": real_time.Live, "rxe": real_time.SoftRoce}[arguments.device](program)
 
 
 def play(script, device, arguments):
@@ -98,7 +106,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
-    parser.add_argument("--device", choices=("sim",), default="sim", help="what to play against")
+    parser.add_argument("--device", choices=tuple(PROGRAMS), default="sim", help="what to play against")
     parser.add_argument("--program", type=pathlib.Path, help="the device's program")
     parser.add_argument("--ipv6", action="store_true", help="over IPv6 (IPv4)")
     parser.add_argument("--seed", type=lambda text: int(text, 0),
@@ -141,7 +149,11 @@ def main():
     if arguments.check_docs:
         return 0 if check_docs(found) else 1
     print(f"seed {arguments.seed} (ROCKHOPPER_SEED={arguments.seed} repeats this run)")
-    device = make_device(arguments)
+    try:
+        device = make_device(arguments)
+    except Unavailable as reason:
+        print(reason)
+        return 77
     try:
         task = test_scripts if arguments.self_test else play_all
         return 0 if task(found, device, arguments) else 1

@@ -11,6 +11,10 @@ class DeviceError(Exception):
     """The device refused a command, or is gone."""
 
 
+class Unavailable(Exception):
+    """This machine cannot run the device; the text says why."""
+
+
 class Device:
     """The commands that every kind has are those of tests/conformance/device.h.
 

@@ -36,7 +36,13 @@ def make_device(arguments):
 
 
 def play(script, device, arguments):
-    Player(script, device, arguments.seed, arguments.ipv6).play()
+    player = Player(script, device, arguments.seed, arguments.ipv6)
+    try:
+        player.play()
+    finally:
+        if arguments.pcap:
+            arguments.pcap.mkdir(parents=True, exist_ok=True)
+            player.save(arguments.pcap / (script.name.replace("/", "-") + ".pcap"))
 
 
 def outcome(script, device, arguments):
@@ -48,11 +54,13 @@ def outcome(script, device, arguments):
     try:
         play(script, device, arguments)
     except Mismatch as mismatch:
-        return ("deviates", f"{expected}\n{mismatch}") if expected else ("failed", str(mismatch))
+        if expected is None or expected.mismatch not in mismatch.problem:
+            return "failed", str(mismatch)
+        return "deviates", f"{expected.text}\n{mismatch}"
     except ValueError as error:
         return "failed", str(error)
     if expected:
-        return "failed", f"{script.path}: does not deviate any more as said: {expected}"
+        return "failed", f"{script.path}: does not deviate any more as said: {expected.text}"
     return "passed", ""
 
 
@@ -114,6 +122,8 @@ def parse_arguments():
                         help="of PSNs, QPNs and contents (a new one)")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE / "scripts",
                         help="where the scripts are")
+    parser.add_argument("--pcap", type=pathlib.Path, metavar="DIR",
+                        help="write the packets of each script into a file of this folder")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each script")
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--list", action="store_true", help="names, clauses and rules of the scripts")

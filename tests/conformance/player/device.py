@@ -47,6 +47,9 @@ class Device:
         """Lets time pass until then, or until frames come: these, each with its time."""
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """Forgets frames that are still under way from a script before."""
+
     def leaks(self) -> str:
         """What a closed queue pair has left behind, if that can be known."""
         return ""
@@ -117,6 +120,9 @@ class Simulated(Device):
             self._take(self.call("run", until_ns=until_ns))
         frames, self._frames = self._frames, []
         return frames
+
+    def settle(self) -> None:
+        """Forgets frames that are still under way from a script before."""
 
     def leaks(self) -> str:
         mbufs = self.call("mbufs")["mbufs"]

@@ -28,7 +28,11 @@ _DIALOGUE_SHOWN = 16
 
 
 class Mismatch(Exception):
-    """The device did something else than the script expects."""
+    """The device did something else than the script expects: what, and the whole story."""
+
+    def __init__(self, problem: str, story: str = ""):
+        super().__init__(story or problem)
+        self.problem = problem
 
 
 @dataclasses.dataclass
@@ -71,13 +75,18 @@ class Player:
             step = None
             self._finish()
         except (Mismatch, DeviceError) as mismatch:
-            raise Mismatch(self._story(step, str(mismatch))) from None
+            raise Mismatch(str(mismatch), self._story(step, str(mismatch))) from None
         except ValueError as error:
             raise ValueError(f"{self._script.path}:{step.line}: {step.text}\n  {error}") from None
         finally:
             self._device.call("close")
         if leaks := self._device.leaks():
-            raise Mismatch(self._story(None, f"left behind: {leaks}"))
+            raise Mismatch(f"left behind: {leaks}")
+
+    def save(self, path) -> None:
+        """The packets of both directions, as a pcap file."""
+        packet.builder.save(path, [(time_ns - self._start_ns, frame)
+                                   for time_ns, frame, _ in self.dialogue])  # fmt: skip
 
     # Setting up
 
@@ -98,6 +107,7 @@ class Player:
             "peer_mac": self._path.peer_mac, "peer_qpn": self._values.peer_qpn,
         }  # fmt: skip
         regions = [self._region(name, spec) for name, spec in self._script.regions.items()]
+        self._device.settle()
         opened = self._device.call("open", qp=qp, regions=regions)
         self._qpn = opened["qpn"]
         self._qp = qp

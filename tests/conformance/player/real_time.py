@@ -7,7 +7,7 @@ import ctypes
 import json
 import os
 import pathlib
-import select
+import queue
 import socket
 import subprocess
 import sys
@@ -27,9 +27,30 @@ _CLONE_NEWNET = 0x40000000
 
 
 class _RealTime(Device):
-    """Frames come from a socket and bear the time at which they were received."""
+    """Frames come from a socket; a thread notes when, whatever the others are waiting for."""
 
     late_ns = 2_000_000_000  # a busy machine must not fail a script
+
+    def _start_reading(self) -> None:
+        self._frames: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                frame, address = self._socket.recvfrom(65536)
+            except OSError:
+                return
+            if not self._is_own(address):
+                self._frames.put((time.monotonic_ns(), frame))
+
+    def _is_own(self, address) -> bool:
+        """Whether the frame is one that this process has sent."""
+        return False
+
+    def settle(self) -> None:
+        while self.advance(self.now_ns() + self.patience_ns // 8):
+            pass
 
     def peer_addresses(self, hello: dict) -> list[str]:
         return [peer for _, _, peer in _NETWORKS]
@@ -38,11 +59,12 @@ class _RealTime(Device):
         return time.monotonic_ns()
 
     def advance(self, until_ns: int) -> list[tuple[int, bytes]]:
-        left_s = max(0, until_ns - time.monotonic_ns()) / 1e9
         found = []
-        while select.select([self._socket], [], [], 0 if found else left_s)[0]:
-            frame = self._socket.recv(65536)
-            found.append((time.monotonic_ns(), frame))
+        with contextlib.suppress(queue.Empty):
+            left_s = (until_ns - time.monotonic_ns()) / 1e9
+            found.append(self._frames.get(left_s > 0, max(0, left_s)))
+            while True:
+                found.append(self._frames.get_nowait())
         return found
 
 
@@ -65,6 +87,7 @@ class Live(_RealTime):
             raise Unavailable(f"no veth: {error}") from None
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
         self._socket.bind(("peer", 0))
+        self._start_reading()
         addresses = [f"--ip={own}/{length}" for own, length, _ in _NETWORKS]
         device = "net_af_packet0,iface=device,blocksz=65536,framesz=8192,framecnt=512"
         self._process = LineProcess([program, f"--device={device}", f"--link-mtu={_MTU}",
@@ -88,15 +111,8 @@ class Live(_RealTime):
     def send(self, frame: bytes) -> None:
         self._socket.send(frame)
 
-    def advance(self, until_ns: int) -> list[tuple[int, bytes]]:
-        """Without what this process sent itself."""
-        left_s = max(0, until_ns - time.monotonic_ns()) / 1e9
-        found = []
-        while select.select([self._socket], [], [], 0 if found else left_s)[0]:
-            frame, (_, _, kind, _, _) = self._socket.recvfrom(65536)
-            if kind != socket.PACKET_OUTGOING:
-                found.append((time.monotonic_ns(), frame))
-        return found
+    def _is_own(self, address) -> bool:
+        return address[2] == socket.PACKET_OUTGOING
 
     def close(self) -> None:
         self._process.close()
@@ -118,6 +134,7 @@ class SoftRoce(_RealTime):
         self._guest_path = directory / f"{self._peer}-to-{name}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(self._own_path))
+        self._start_reading()
         neighbours = "".join(f",ip={own}/{length},neighbour={peer}@{self.peer_mac}"
                              for own, length, peer in _NETWORKS)  # fmt: skip
         link = links.Link.parse(f"guest={self._peer},mtu={_MTU}{neighbours}")

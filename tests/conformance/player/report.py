@@ -68,9 +68,9 @@ def _tables(scripts: list[Script]) -> str:
     lines += [f"| {row['clause']} | {row['title']} | {row['left_out']} |" for row in rows
               if "left_out" in row]  # fmt: skip
     lines += ["", "### Deviations", ""]
-    lines += ["| device | script | what it does |", "|---|---|---|"]
-    lines += sorted(f"| {device} | {script.name} | {text} |"
-                    for script in scripts for device, text in script.deviations.items())  # fmt: skip
+    lines += ["| device | script | what it does | seen as |", "|---|---|---|---|"]
+    lines += sorted(f"| {device} | {script.name} | {known.text} | `{known.mismatch}` |"
+                    for script in scripts for device, known in script.deviations.items())  # fmt: skip
     lines += ["", "### Not played", "", "| device | script | why |", "|---|---|---|"]
     lines += sorted(f"| {device} | {script.name} | {text} |"
                     for script in scripts for device, text in script.skips.items())  # fmt: skip

@@ -8,7 +8,7 @@ import re
 
 _UNITS = {"": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|)$")
-_HEAD = re.compile(r"#\s*(clause|rule|deviation (\w+)|skip (\w+)):\s*(.*)$")
+_HEAD = re.compile(r"# (clause|rule|deviation (\w+) \[(.+?)\]|skip (\w+)): (.*)$")
 ACTIONS = {  # number of words that are no KEY=VALUE: at least, at most
     "<": (1, 1), ">": (1, 1), ">?": (1, 1), "post": (2, 8), "refused": (2, 8), "recv": (2, 2),
     "done": (2, 2), "pending": (1, 1), "memory": (2, 2), "state": (1, 1), "modify": (1, 1),
@@ -34,12 +34,20 @@ class Step:
 
 
 @dataclasses.dataclass
+class Deviation:
+    """What a device is known to do, and what the runner says when it does."""
+
+    text: str
+    mismatch: str  # a part of it
+
+
+@dataclasses.dataclass
 class Script:
     path: pathlib.Path
     name: str  # relative to the folder of all scripts, without suffix
     clauses: list[str] = dataclasses.field(default_factory=list)
     rule: str = ""
-    deviations: dict[str, str] = dataclasses.field(default_factory=dict)
+    deviations: dict[str, Deviation] = dataclasses.field(default_factory=dict)
     skips: dict[str, str] = dataclasses.field(default_factory=dict)
     qp: dict[str, str] = dataclasses.field(default_factory=lambda: {"type": "rc"})
     regions: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
@@ -100,16 +108,17 @@ def _head(script: Script, text: str, previous: str) -> str:
     """Takes a comment of the head; returns the key that a line of more text belongs to."""
     match = _HEAD.match(text)
     if not match:
-        if previous == "rule" and text.strip("# "):
-            script.rule += " " + text.strip("# ")
+        if previous != "rule" or not text.startswith("#  "):
+            raise ValueError("the head has clause, rule, deviation DEVICE [MISMATCH], skip DEVICE")
+        script.rule += " " + text.strip("# ")
         return previous
-    key, deviates, skips, value = match.groups()
+    key, deviates, mismatch, skips, value = match.groups()
     if key == "clause":
         script.clauses += [clause.strip() for clause in value.split(";")]
     elif key == "rule":
         script.rule = value
     elif deviates:
-        script.deviations[deviates] = value
+        script.deviations[deviates] = Deviation(value, mismatch)
     else:
         script.skips[skips] = value
     return key

@@ -168,7 +168,7 @@ def main():
         task = test_scripts if arguments.self_test else play_all
         return 0 if task(found, device, arguments) else 1
     except DeviceError as error:
-        print(f"the device failed: {error}", file=sys.stderr)
+        print(f"the device failed: {error}\n0 passed, 1 failed, 0 skipped")
         return 1
     finally:
         device.close()

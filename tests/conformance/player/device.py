@@ -19,14 +19,14 @@ class Device:
     """The commands that every kind has are those of tests/conformance/device.h.
 
     `kinds` are the names that deviations and skips of scripts may use. `early_ns` and `late_ns` are
-    how far the time of a packet may be off for reasons that are not the device's. `patience_ns` is
-    how long to look for what must not come.
+    how far the time of a packet may be off for reasons that are not the device's. `linger_ns` is
+    how long to look for what may come at once, or must not.
     """
 
     kinds: tuple[str, ...] = ()
     early_ns = 0
     late_ns = 0
-    patience_ns = 0
+    linger_ns = 0
     peer_mac = "02:52:48:00:00:02"
 
     def peer_addresses(self, hello: dict) -> list[str]:
@@ -95,7 +95,6 @@ class Simulated(Device):
 
     kinds = ("sim", "rockhopper")
     late_ns = 20_000  # a tick of its timers
-    patience_ns = 50_000_000
 
     def __init__(self, program: str):
         self._process = LineProcess([program])

@@ -25,6 +25,7 @@ _POST_FIELDS = {"imm": "imm", "inv": "inv", "va": "va", "rkey": "rkey", "compare
                 "add": "compare_add", "swap": "swap", "qkey": "qkey"}  # fmt: skip
 _POST_FLAGS = ("fence", "solicited", "inline", "unsignaled", "bad_lkey")
 _DIALOGUE_SHOWN = 16
+_END_NS = 50_000_000  # so long a script must stay quiet behind its end
 
 
 class Mismatch(Exception):
@@ -201,7 +202,7 @@ class Player:
         self._time_ns = received.time_ns
 
     def _expect_perhaps(self, step: Step) -> None:
-        latest_ns = self._time_ns + step.most_ns + min(self._device.late_ns, self._device.patience_ns)
+        latest_ns = self._time_ns + step.most_ns + self._device.linger_ns
         received = self._next_packet(latest_ns)
         early_is_fine = dataclasses.replace(step, least_ns=-(10**12))
         if received is not None and not self._differences(early_is_fine, received):
@@ -323,7 +324,7 @@ class Player:
     def _pending(self, step: Step) -> None:
         name = step.words[0]
         queue = self._completions[self._receives(name)]
-        if self._until(lambda: queue, self._device.now_ns() + self._device.patience_ns // 8):
+        if self._until(lambda: queue, self._device.now_ns() + self._device.linger_ns):
             raise Mismatch(f"expected no completion, came {self._name_completion(queue[0])}")
         self._time_ns = self._device.now_ns()
 
@@ -367,12 +368,14 @@ class Player:
         self._events.remove(name)
 
     def _quiet(self, _step: Step) -> None:
+        self._wait_until(self._device.now_ns() + self._device.linger_ns)
+        self._time_ns = self._device.now_ns()
         if self._inbox:
             raise Mismatch("came " + self._describe(self._inbox[0]))
 
     def _finish(self) -> None:
         """What holds at the end of each script without being said."""
-        self._wait_until(self._device.now_ns() + self._device.patience_ns)
+        self._wait_until(self._device.now_ns() + max(_END_NS, self._device.linger_ns))
         if self._inbox:
             raise Mismatch("at the end, came " + self._describe(self._inbox[0]))
         self._poll()

@@ -49,7 +49,7 @@ class _RealTime(Device):
         return False
 
     def settle(self) -> None:
-        while self.advance(self.now_ns() + self.patience_ns // 8):
+        while self.advance(self.now_ns() + self.linger_ns):
             pass
 
     def peer_addresses(self, hello: dict) -> list[str]:
@@ -74,7 +74,7 @@ class Live(_RealTime):
 
     kinds = ("live", "rockhopper")
     early_ns = 2_000_000
-    patience_ns = 80_000_000
+    linger_ns = 10_000_000
 
     def __init__(self, program: str):
         if os.geteuid() != 0:
@@ -124,7 +124,7 @@ class SoftRoce(_RealTime):
 
     kinds = ("rxe",)
     early_ns = 4_000_000  # the guest's clock and ours, and how late a frame may be seen
-    patience_ns = 240_000_000
+    linger_ns = 30_000_000
 
     def __init__(self, program: str):
         self._guest = self._command = None

@@ -29,7 +29,7 @@ PROGRAMS = {"sim": "conformance-sim", "live": "conformance-live", "rxe": "confor
 def make_device(arguments):
     program = str(arguments.program or BUILD / "tests/conformance" / PROGRAMS[arguments.device])
     if arguments.device == "sim":
-        return Simulated(program)
+        return Simulated(program, random.Random(arguments.seed) if arguments.segmented else None)
     from player import real_time  # needs a machine with more than the simulator does
 
     return {"live": real_time.Live, "rxe": real_time.SoftRoce}[arguments.device](program)
@@ -114,9 +114,12 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
-    parser.add_argument("--device", choices=tuple(PROGRAMS), default="sim", help="what to play against")
+    parser.add_argument("--device", choices=tuple(PROGRAMS), default="sim",
+                        help="what to play against (sim)")
     parser.add_argument("--program", type=pathlib.Path, help="the device's program")
     parser.add_argument("--ipv6", action="store_true", help="over IPv6 (IPv4)")
+    parser.add_argument("--segmented", action="store_true",
+                        help="sim: packets arrive in chains of buffers, cut at random places")
     parser.add_argument("--seed", type=lambda text: int(text, 0),
                         default=os.environ.get("ROCKHOPPER_SEED"),
                         help="of PSNs, QPNs and contents (a new one)")
@@ -126,7 +129,8 @@ def parse_arguments():
                         help="write the packets of each script into a file of this folder")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each script")
     other = parser.add_mutually_exclusive_group()
-    other.add_argument("--list", action="store_true", help="names, clauses and rules of the scripts")
+    other.add_argument("--list", action="store_true",
+                       help="names, clauses and rules of the scripts")
     other.add_argument("--self-test", action="store_true",
                        help="play variants of the scripts that must fail")
     other.add_argument("--check-docs", action="store_true",

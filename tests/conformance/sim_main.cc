@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -66,18 +67,27 @@ class Simulation {
 
   [[nodiscard]] std::uint32_t mbufs() const { return pool_.in_use(); }
 
-  /// One frame arrives now. What is sent at once is in the answer.
+  /// One frame arrives now, in a chain of buffers that end at the offsets given. What is sent at
+  /// once is in the answer.
   [[nodiscard]] json packet(const json& command) {
     const std::vector<std::uint8_t> bytes = from_hex(command.at("frame"));
-    rte_mbuf* packet = rte_pktmbuf_alloc(pool_.get());
-    char* data = packet == nullptr
-                     ? nullptr
-                     : rte_pktmbuf_append(packet, static_cast<std::uint16_t>(bytes.size()));
-    if (data == nullptr || bytes.size() > UINT16_MAX) {
-      rte_pktmbuf_free(packet);
-      throw Failure("the frame does not fit a buffer");
+    rte_mbuf* packet = nullptr;
+    std::size_t begin = 0;
+    for (const std::size_t end : command.at("segments_end")) {
+      if (end <= begin || end > bytes.size()) {
+        throw Failure("segments do not follow each other");
+      }
+      rte_mbuf* segment = segment_of(std::span(bytes).subspan(begin, end - begin));
+      if (packet == nullptr) {
+        packet = segment;
+      } else if (rte_pktmbuf_chain(packet, segment) != 0) {
+        throw Failure("too many segments");
+      }
+      begin = end;
     }
-    std::memcpy(data, bytes.data(), bytes.size());
+    if (begin != bytes.size() || packet == nullptr) {
+      throw Failure("the last segment does not end with the frame");
+    }
     engine_->receive(&packet, 1, now_ns_);
     return answer(take_sent());
   }
@@ -94,6 +104,17 @@ class Simulation {
   }
 
  private:
+  [[nodiscard]] rte_mbuf* segment_of(std::span<const std::uint8_t> bytes) {
+    rte_mbuf* segment = rte_pktmbuf_alloc(pool_.get());
+    const auto length = static_cast<std::uint16_t>(std::min<std::size_t>(bytes.size(), UINT16_MAX));
+    char* data = segment == nullptr ? nullptr : rte_pktmbuf_append(segment, length);
+    if (data == nullptr) {
+      throw Failure("the frame does not fit a buffer");
+    }
+    std::memcpy(data, bytes.data(), bytes.size());
+    return segment;
+  }
+
   [[nodiscard]] json answer(json frames) const {
     return {{"now_ns", now_ns_}, {"frames", std::move(frames)}};
   }

@@ -4,6 +4,7 @@
 where these go, and in how exact time is."""
 
 import json
+import random
 import subprocess
 
 
@@ -96,8 +97,10 @@ class Simulated(Device):
     kinds = ("sim", "rockhopper")
     late_ns = 20_000  # a tick of its timers
 
-    def __init__(self, program: str):
+    def __init__(self, program: str, segments: random.Random | None = None):
+        """`segments` cuts what arrives into chains of buffers, as some drivers give them."""
         self._process = LineProcess([program])
+        self._segments = segments
         self._now_ns = 0
         self._frames: list[tuple[int, bytes]] = []
         self.advance(0)
@@ -112,7 +115,10 @@ class Simulated(Device):
         return self._now_ns
 
     def send(self, frame: bytes) -> None:
-        self._take(self.call("packet", frame=frame.hex()))
+        ends = {len(frame)}
+        if self._segments:
+            ends |= {self._segments.randrange(1, len(frame)) for _ in range(4)}
+        self._take(self.call("packet", frame=frame.hex(), segments_end=sorted(ends)))
 
     def advance(self, until_ns: int) -> list[tuple[int, bytes]]:
         if not self._frames:

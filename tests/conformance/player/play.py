@@ -7,6 +7,7 @@ import dataclasses
 from . import packet
 from .device import Device, DeviceError
 from .script import Script, Step
+from .telling import Teller
 from .values import ANYTHING, Values, access, number
 
 QP_DEFAULTS = {
@@ -24,7 +25,6 @@ _OPCODES = {
 _POST_FIELDS = {"imm": "imm", "inv": "inv", "va": "va", "rkey": "rkey", "compare": "compare_add",
                 "add": "compare_add", "swap": "swap", "qkey": "qkey"}  # fmt: skip
 _POST_FLAGS = ("fence", "solicited", "inline", "unsignaled", "bad_lkey")
-_DIALOGUE_SHOWN = 16
 _END_NS = 50_000_000  # so long a script must stay quiet behind its end
 
 
@@ -117,6 +117,7 @@ class Player:
         self._counters = device_counters(self._device)
         self._discard_frames()
         self._time_ns = self._start_ns = self._device.now_ns()
+        self._teller = Teller(self._values, self._path, qp["path_mtu"], self._start_ns)
 
     def _region(self, name: str, spec: dict[str, str]) -> dict:
         if set(spec) - {"length", "access", "pd"}:
@@ -197,7 +198,7 @@ class Player:
             raise Mismatch("no packet came")
         problems = self._differences(step, received)
         if problems:
-            raise Mismatch("\n  ".join([*problems, "came " + self._describe(received)]))
+            raise Mismatch("\n  ".join([*problems, "came " + self._teller.packet(received.decoded, received.time_ns)]))
         self._inbox.pop(0)
         self._time_ns = received.time_ns
 
@@ -229,7 +230,7 @@ class Player:
                 raise ValueError(f"{name} has no field {key}")
             choices = [self._values.field(key, choice, response) for choice in text.split("|")]
             if not any(choice in (ANYTHING, values[key]) for choice in choices):
-                problems.append(f"expected {key}={text}, came {self._show(key, values, response)}")
+                problems.append(f"expected {key}={text}, came {self._teller.field(key, values, response)}")
         return problems
 
     def _post(self, step: Step) -> None:
@@ -371,13 +372,13 @@ class Player:
         self._wait_until(self._device.now_ns() + self._device.linger_ns)
         self._time_ns = self._device.now_ns()
         if self._inbox:
-            raise Mismatch("came " + self._describe(self._inbox[0]))
+            raise Mismatch("came " + self._tell_next())
 
     def _finish(self) -> None:
         """What holds at the end of each script without being said."""
         self._wait_until(self._device.now_ns() + max(_END_NS, self._device.linger_ns))
         if self._inbox:
-            raise Mismatch("at the end, came " + self._describe(self._inbox[0]))
+            raise Mismatch("at the end, came " + self._tell_next())
         self._poll()
         for queue in self._completions.values():
             if queue:
@@ -390,47 +391,16 @@ class Player:
                 if one != other:
                     raise Mismatch(f"at the end, {region}[{index}] has changed")
 
-    # Telling
-
-    def _show(self, key: str, values: dict, response: bool) -> str:
-        value = values[key]
-        if key == "psn":
-            base = self._values.sq_psn if response else self._values.rq_psn
-            return str((value - base + (1 << 23) & 0xFFFFFF) - (1 << 23))
-        if key == "payload":
-            return f"{len(value)} bytes {value[:12].hex()}{'...' if len(value) > 12 else ''}"
-        if key == "code":
-            return {code: name for name, code in packet.NAK_CODES.items()}.get(value, str(value))
-        return hex(value) if isinstance(value, int) and value > 9999 else str(value)
-
-    def _describe(self, received: Received) -> str:
-        decoded = received.decoded
-        response = not packet.is_response(decoded.opcode)
-        hidden = {"sport", "tos", "ttl", "pkey", "dqpn", "fecn", "becn", "pad", "migreq", "syndrome"}
-        shown = " ".join(f"{key}={self._show(key, decoded.values, response)}"
-                         for key in decoded.values if key not in hidden)  # fmt: skip
-        at_ms = (received.time_ns - self._start_ns) / 1e6
-        return f"{packet.name_of(decoded.opcode)} {shown} at {at_ms:.3f} ms"
+    def _tell_next(self) -> str:
+        return self._teller.packet(self._inbox[0].decoded, self._inbox[0].time_ns)
 
     def _story(self, step: Step | None, problem: str) -> str:
         where = f"{self._script.path}:{step.line}: {step.text}" if step else f"{self._script.path}"
-        lines = [where, "  " + problem]
-        shown = self.dialogue[-_DIALOGUE_SHOWN:]
-        if shown:
-            lines.append("  the packets until then (PSNs as on the wire):")
-        for time_ns, frame, direction in shown:
-            decoded = packet.decode(frame, self._path, self._qp["path_mtu"])
-            name = packet.name_of(decoded.opcode) if decoded else "?"
-            psn = f"{decoded.values.get('psn', 0):06x}" if decoded else ""
-            aeth = ""
-            if decoded and "kind" in decoded.values:
-                aeth = f" {decoded.values['kind']} msn={decoded.values['msn']}"
-            lines.append(f"    {(time_ns - self._start_ns) / 1e6:9.3f} {direction} {name} {psn}{aeth}")
+        lines = [where, "  " + problem, *self._teller.dialogue(self.dialogue)]
         counted = " ".join(f"{name}={value - self._counters.get(name, 0)}"
                            for name, value in device_counters(self._device).items()
                            if value != self._counters.get(name, 0))  # fmt: skip
-        lines.append(f"  counters: {counted or 'none'}")
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  counters: {counted or 'none'}"])
 
 
 def device_counters(device: Device) -> dict[str, int]:

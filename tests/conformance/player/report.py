@@ -57,7 +57,8 @@ def write(scripts: list[Script]) -> None:
 
 def _tables(scripts: list[Script]) -> str:
     rows = json.loads(CLAUSES.read_text())
-    lines = [f"{len(scripts)} scripts.", "", "| clause | subject | code | scripts |", "|---|---|---|---|"]
+    lines = [f"{len(scripts)} scripts.", ""]
+    lines += ["| clause | subject | code | scripts |", "|---|---|---|---|"]
     for row in rows:
         if "left_out" not in row:
             proofs = [script.name for script in scripts if row["clause"] in script.clauses]

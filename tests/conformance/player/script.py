@@ -9,6 +9,7 @@ import re
 _UNITS = {"": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|)$")
 _HEAD = re.compile(r"# (clause|rule|deviation (\w+) \[(.+?)\]|skip (\w+)): (.*)$")
+_COLUMNS = 100
 ACTIONS = {  # number of words that are no KEY=VALUE: at least, at most
     "<": (1, 1), ">": (1, 1), ">?": (1, 1), "post": (2, 8), "refused": (2, 8), "recv": (2, 2),
     "done": (2, 2), "pending": (1, 1), "memory": (2, 2), "state": (1, 1), "modify": (1, 1),
@@ -101,17 +102,13 @@ def _declaration(script: Script, text: str) -> None:
     elif words[0] == "mr" and len(words) == 3 and words[1] not in script.regions:
         script.regions[words[1]] = {"length": words[2], **fields}
     else:
-        raise ValueError("expected: qp TYPE KEY=VALUE..., mr NAME LENGTH KEY=VALUE..., or +TIME STEP")
+        raise ValueError("expected: qp TYPE KEY=VALUE..., mr NAME LENGTH KEY=VALUE... or a step")
 
 
-def _head(script: Script, text: str, previous: str) -> str:
-    """Takes a comment of the head; returns the key that a line of more text belongs to."""
+def _head(script: Script, text: str) -> None:
     match = _HEAD.match(text)
     if not match:
-        if previous != "rule" or not text.startswith("#  "):
-            raise ValueError("the head has clause, rule, deviation DEVICE [MISMATCH], skip DEVICE")
-        script.rule += " " + text.strip("# ")
-        return previous
+        raise ValueError("the head has clause, rule, deviation DEVICE [MISMATCH], skip DEVICE")
     key, deviates, mismatch, skips, value = match.groups()
     if key == "clause":
         script.clauses += [clause.strip() for clause in value.split(";")]
@@ -121,18 +118,29 @@ def _head(script: Script, text: str, previous: str) -> str:
         script.deviations[deviates] = Deviation(value, mismatch)
     else:
         script.skips[skips] = value
-    return key
+
+
+def _lines(path: pathlib.Path) -> list[tuple[int, str]]:
+    """Numbers and texts; a comment that is indented goes on with the one before it."""
+    lines: list[tuple[int, str]] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if len(line) > _COLUMNS:
+            raise ScriptError(f"{path}:{number}: longer than {_COLUMNS} columns")
+        if line.startswith("#  ") and lines:
+            lines[-1] = lines[-1][0], f"{lines[-1][1]} {line[1:].strip()}"
+        else:
+            lines.append((number, line))
+    return lines
 
 
 def parse(path: pathlib.Path, folder: pathlib.Path) -> Script:
     """Raises ScriptError."""
     script = Script(path, str(path.relative_to(folder).with_suffix("")))
-    previous = ""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in _lines(path):
         text = line.split(" # ")[0].strip()
         try:
             if text.startswith("#"):
-                previous = _head(script, text, previous)
+                _head(script, text)
             elif text.startswith("+"):
                 script.steps.append(_step(number, text))
             elif text:

@@ -11,7 +11,8 @@ from . import packet
 _PIECE = re.compile(r"(~?)([A-Za-z_]\w*)\[(\d+):(\d+)\]$")
 _PATTERN_BYTES = 1 << 16
 _BAD_KEY_BIT = 1 << 31
-_ACCESS = {"local": 1 << 0, "write": 1 << 1, "read": 1 << 2, "atomic": 1 << 3, "invalidate": 1 << 16}
+_ACCESS = {"local": 1 << 0, "write": 1 << 1, "read": 1 << 2, "atomic": 1 << 3,
+           "invalidate": 1 << 16}  # fmt: skip
 _KEYS = ("rkey", "inv")
 ANYTHING = object()
 
@@ -75,11 +76,14 @@ class Values:
     def _piece(self, text: str) -> tuple[bytes, bytes]:
         kind, _, rest = text.partition(":")
         if match := _PIECE.match(text):
-            inverted, name, start, end = match.group(1), match.group(2), *map(int, match.group(3, 4))
+            inverted, name = match.group(1, 2)
+            start, end = map(int, match.group(3, 4))
             source = self.original.get(name) or self.pattern(name)
             if not start <= end <= len(source):
                 raise ValueError(f"'{text}' lies outside of {name}")
-            value = bytes(byte ^ 0xFF for byte in source[start:end]) if inverted else source[start:end]
+            value = source[start:end]
+            if inverted:
+                value = bytes(byte ^ 0xFF for byte in value)
         elif text == "empty":
             value = b""
         elif text == "grh":

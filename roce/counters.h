@@ -17,7 +17,7 @@ namespace rockhopper::roce {
   X(unknown_qp, "no such queue pair")                                                    \
   X(bad_qp_state, "the queue pair's state takes no such packets")                        \
   X(bad_service, "the opcode's service is not the queue pair's")                         \
-  X(bad_pkey, "the P_Key is not 0xFFFF")                                                 \
+  X(bad_pkey, "the P_Key is not of the default partition")                               \
   X(bad_address, "source or destination address is not the connection's")                \
   X(ghost_acknowledge, "acknowledges a PSN that is not outstanding")                     \
   X(duplicate_response, "a response that has been received before")                      \

@@ -99,9 +99,11 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
     return DropReason::bad_icrc;
   }
 #endif
-  if (headers.bth.pkey != wire::kDefaultPkey) {
+#if !ROCKHOPPER_MUTATION_PKEY_CHECK
+  if (!wire::in_default_partition(headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
+#endif
   if (headers.opcode->operation == wire::Operation::cnp) {
     return DropReason::unserved_opcode;
   }

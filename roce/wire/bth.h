@@ -15,6 +15,13 @@ namespace rockhopper::wire {
 /// The partition key of RoCE: full member of the default partition.
 inline constexpr std::uint16_t kDefaultPkey = 0xffff;
 
+/// A packet with `pkey` may come to a full member of the default partition: the highest bit only
+/// tells limited members from full ones, and only two limited ones must not talk (IBTA vol. 1,
+/// 10.9).
+[[nodiscard]] constexpr bool in_default_partition(std::uint16_t pkey) {
+  return (pkey | 0x8000) == kDefaultPkey;
+}
+
 /// Base transport header (IBTA vol. 1, 9.2; FECN and BECN: annex A10).
 struct Bth {
   static constexpr std::size_t kSize = 12;

@@ -145,8 +145,8 @@ def stage_main():
     """Every suite, built with gcc."""
     if not compile_tree(GCC):
         return {'build': failure('build with gcc')}
-    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'fuzz', 'programs', 'interop',
-                                     'layers', 'scripts'))
+    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'programs',
+                                     'interop', 'layers', 'scripts'))
 
 
 def stage_format():
@@ -175,10 +175,10 @@ def sanitizer_env(**seeds):
 
 
 def stage_asan():
-    """Unit, wire and simulator suites under AddressSanitizer and UBSan, built with clang."""
+    """Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, built with clang."""
     if not compile_tree(ASAN):
         return {'asan': failure('build with clang, ASan and UBSan')}
-    return run_suites(ASAN, ('unit', 'wire', 'sim', 'fuzz'), timeout_factor=6,
+    return run_suites(ASAN, ('unit', 'wire', 'sim', 'conformance', 'fuzz'), timeout_factor=6,
                       env=sanitizer_env(ROCKHOPPER_SEEDS=2000))
 
 

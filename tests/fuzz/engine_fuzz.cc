@@ -380,7 +380,7 @@ void EngineRun::fill_headers(wire::Headers& headers) {
   headers.bth.ack_request = (flags & 1) != 0;
   headers.bth.solicited = (flags & 2) != 0;
   headers.bth.becn = (flags & 4) != 0;
-  headers.bth.pkey = (flags & 0xf0) == 0xf0 ? 0x7fff : wire::kDefaultPkey;
+  headers.bth.pkey = (flags & 0xf0) == 0xf0 ? 0x7ffe : wire::kDefaultPkey;
   headers.reth = {.va = choose_address(), .rkey = choose_key(), .length = input_.u16()};
   if ((flags & 8) != 0) {
     headers.reth.length = input_.u32();

@@ -44,6 +44,7 @@ class Packet:
     payload: bytes = b""
     ack_request: bool = False
     solicited: bool = False
+    mig_req: bool = False
     src_port: int = 0xC123
     pkey: int = 0xFFFF
     version: int = 0
@@ -67,7 +68,7 @@ class Packet:
     def to_bytes(self) -> bytes:
         pad = bytes(-len(self.payload) % 4) if self.pad is None else self.pad
         pad_count = len(pad) if self.pad_count is None else self.pad_count
-        flags = self.solicited << 7 | pad_count << 4 | self.version
+        flags = self.solicited << 7 | self.mig_req << 6 | pad_count << 4 | self.version
         bth = struct.pack(
             ">BBHII", self.opcode, flags, self.pkey, self.byte4 << 24 | self.dqpn,
             (self.ack_request << 7 | self.reserved7) << 24 | self.psn & 0xFFFFFF,

@@ -39,13 +39,21 @@ def build(folder, mutation, program, env):
     return configured and quiet(['ninja', '-C', folder, program], env)
 
 
-def test_output(program, test_filter):
+def test_command(row, folder):
+    """GoogleTest, or conformance scripts with the program as their device."""
+    program = folder / row['program']
+    if 'scripts' in row:
+        return [sys.executable, ROOT / 'tests/conformance/run.py', '--program', program,
+                *row['scripts'].split()]
+    return [program, f'--gtest_filter={row["filter"]}', '--gtest_fail_fast']
+
+
+def test_output(command):
     """Runs the test; its exit status (None: neither passed nor failed in time) and its output."""
     try:
         result = subprocess.run(
-            [program, f'--gtest_filter={test_filter}', '--gtest_fail_fast'], text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=LIMIT_S, errors='replace')
+            command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=LIMIT_S, errors='replace')
     except subprocess.TimeoutExpired:
         return None, ''
     return result.returncode, result.stdout
@@ -55,12 +63,13 @@ def verdict(row, folder, env):
     """Empty when the test noticed the mutation, else what is wrong."""
     if not build(folder, row['mutation'], row['program'], env):
         return 'does not build'
-    status, output = test_output(folder / row['program'], row['filter'])
+    status, output = test_output(test_command(row, folder))
+    proof = row.get('filter') or row['scripts']
     if status is None:
         return f'the test neither passed nor failed in {LIMIT_S} s'
-    if '[ RUN      ]' not in output:
-        return f'no test matches {row["filter"]}'
-    return '' if status != 0 else f'{row["filter"]} passes without {row["without"]}'
+    if '[ RUN      ]' not in output and 'failed, ' not in output:
+        return f'no test matches {proof}'
+    return '' if status != 0 else f'{proof} passes without {row["without"]}'
 
 
 def known_mutations():
@@ -96,7 +105,8 @@ def main():
         problem = verdict(row, arguments.build.resolve(), env)
         passed, failed = passed + (not problem), failed + bool(problem)
         print(f'mutation {row["mutation"]:<16} ' +
-              (f'FAILED: {problem}' if problem else 'noticed by ' + row['filter']), flush=True)
+              (f'FAILED: {problem}' if problem
+               else 'noticed by ' + (row.get('filter') or row['scripts'])), flush=True)
     print(f'{passed} passed, {failed} failed')
     return 1 if failed or passed == 0 else 0
 

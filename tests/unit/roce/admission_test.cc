@@ -37,8 +37,8 @@ TEST(Admission, BadIcrc) {
   expect_dropped(rig, good_write(rig), {.icrc = true}, DropReason::bad_icrc);
 }
 
-TEST(Admission, Clause9_6_PkeyOtherThanTheDefault) {
-  for (const std::uint16_t pkey : std::initializer_list<std::uint16_t>{0x7fff, 0x8001, 0, 0xfffe}) {
+TEST(Admission, Clause9_6_PkeyOfAnotherPartition) {
+  for (const std::uint16_t pkey : std::initializer_list<std::uint16_t>{0x7ffe, 0x8001, 0, 0xfffe}) {
     Rig rig;
     expect_dropped(rig, good_write(rig), {.pkey = pkey}, DropReason::bad_pkey);
   }
@@ -90,9 +90,15 @@ TEST(Admission, AddressesThatAreNotTheConnections) {
   }
 }
 
+TEST(Admission, Clause10_9_LimitedMembersOfTheDefaultPartition) {
+  Rig rig;
+  rig.inject(good_write(rig), {.pkey = std::uint16_t{0x7fff}});
+  EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
+}
+
 TEST(Admission, ResponsesNeedTheSameChecks) {
   for (const Damage& damage : {Damage{.icrc = true}, Damage{.source_address = true},
-                               Damage{.pkey = std::uint16_t{0x7fff}}}) {
+                               Damage{.pkey = std::uint16_t{0x8001}}}) {
     Rig rig;
     rig.post_send(1, roce::WrOpcode::rdma_write, 8);
     static_cast<void>(rig.sent());

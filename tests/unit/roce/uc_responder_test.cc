@@ -383,7 +383,7 @@ TEST(UcResponder, Clause9_6_OtherServicesAndUnservedOpcodes) {
 
 TEST(UcResponder, PacketsOfOthersChangeNothing) {
   for (const Damage& damage : {Damage{.icrc = true}, Damage{.source_address = true},
-                               Damage{.pkey = std::uint16_t{0x7fff}}}) {
+                               Damage{.pkey = std::uint16_t{0x8001}}}) {
     Rig rig(uc());
     rig.post_recv(1, 1024, 0);
     rig.inject(packet(Opcode::uc_send_first, kPsn, pattern(kMtu, 1)));

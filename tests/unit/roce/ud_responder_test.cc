@@ -176,7 +176,7 @@ TEST(UdResponder, Clause9_6_DamagedAndForeignPackets) {
   const Packet good = datagram(Opcode::ud_send_only, pattern(8));
   for (const auto& [damage, reason] :
        {std::pair{Damage{.icrc = true}, DropReason::bad_icrc},
-        std::pair{Damage{.pkey = std::uint16_t{0x7fff}}, DropReason::bad_pkey}}) {
+        std::pair{Damage{.pkey = std::uint16_t{0x8001}}, DropReason::bad_pkey}}) {
     Rig rig(ud());
     rig.post_recv(1, 1024);
     expect_dropped(rig, good, reason, damage);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace rockhopper::conformance {
+
+/// The device cannot do what was asked; the text says why. Control path of a test only.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Rights of memory and of the queue pair; values as in enum ibv_access_flags.
+enum Access : std::uint32_t {
+  kLocalWrite = 1u << 0,
+  kRemoteWrite = 1u << 1,
+  kRemoteRead = 1u << 2,
+  kRemoteAtomic = 1u << 3,
+  /// The peer's SEND with Invalidate may end the key's life.
+  kRemoteInvalidate = 1u << 16,
+};
+
+struct RegionSpec {
+  std::string name;
+  std::uint32_t access = 0;           ///< of Access
+  bool other_pd = false;              ///< in another protection domain than the queue pair
+  std::vector<std::uint8_t> content;  ///< its length is the region's
+};
+
+/// A queue pair and its one peer, which is the script; attributes as in ibv_qp_attr.
+struct QueuePairSpec {
+  std::string type;   ///< rc, uc, ud
+  std::string state;  ///< to be brought to: reset, init, rtr, rts
+  std::uint32_t access = 0;
+  std::uint32_t path_mtu = 0;  ///< in bytes
+  std::uint32_t qkey = 0;
+  std::uint32_t sq_psn = 0;
+  std::uint32_t rq_psn = 0;
+  std::uint8_t timeout = 0;
+  std::uint8_t retry_cnt = 0;
+  std::uint8_t rnr_retry = 0;
+  std::uint8_t min_rnr_timer = 0;
+  std::uint8_t max_rd_atomic = 0;
+  std::uint8_t max_dest_rd_atomic = 0;
+  std::string peer_address;
+  std::string peer_mac;
+  std::uint32_t peer_qpn = 0;
+};
+
+struct OpenedRegion {
+  std::string name;
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+};
+
+struct Opened {
+  std::uint32_t qpn = 0;
+  std::vector<OpenedRegion> regions;
+};
+
+/// A piece of a region, by the region's name.
+struct Element {
+  std::string region;
+  std::uint32_t offset = 0;
+  std::uint32_t length = 0;
+  bool bad_lkey = false;
+};
+
+/// Opcodes are numbered as in enum ibv_wr_opcode, which the runner knows by name.
+enum class Opcode : std::uint8_t {
+  rdma_write,
+  rdma_write_with_imm,
+  send,
+  send_with_imm,
+  rdma_read,
+  atomic_cmp_and_swp,
+  atomic_fetch_and_add,
+  send_with_inv,
+};
+
+struct SendSpec {
+  std::uint64_t wr_id = 0;
+  Opcode opcode = Opcode::send;
+  std::vector<Element> elements;
+  bool fence = false;
+  bool signaled = true;
+  bool solicited = false;
+  bool is_inline = false;
+  std::uint32_t imm_data = 0;  ///< host order
+  std::uint32_t invalidate_rkey = 0;
+  std::uint64_t remote_addr = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+  std::uint32_t remote_qkey = 0;  ///< UD
+};
+
+struct Completed {
+  bool receive = false;
+  std::uint64_t wr_id = 0;
+  std::string status;  ///< as in enum ibv_wc_status, in small letters
+  std::string opcode;  ///< as in enum ibv_wc_opcode, in small letters; only of a success
+  std::uint32_t byte_len = 0;
+  std::optional<std::uint32_t> imm_data;
+  std::optional<std::uint32_t> invalidated_rkey;
+  std::optional<std::uint32_t> src_qp;  ///< UD receives
+};
+
+/// What a script is played against, apart from its packets: one queue pair at a time.
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  /// Addresses of the device (IPv4 and IPv6) and the MAC address that leads to it; empty if the
+  /// runner knows them better.
+  [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
+  [[nodiscard]] virtual std::string mac() const = 0;
+
+  /// Ends what the last script has left, then makes everything anew.
+  [[nodiscard]] virtual Opened open(const QueuePairSpec& qp,
+                                    const std::vector<RegionSpec>& regions) = 0;
+  virtual void close() = 0;
+
+  /// False: refused at once, nothing was posted.
+  [[nodiscard]] virtual bool post_send(const SendSpec& spec) = 0;
+  [[nodiscard]] virtual bool post_recv(std::uint64_t wr_id,
+                                       const std::vector<Element>& elements) = 0;
+  /// All completions since the last call.
+  [[nodiscard]] virtual std::vector<Completed> poll() = 0;
+  /// Asynchronous events since the last call; names as in enum ibv_event_type.
+  [[nodiscard]] virtual std::vector<std::string> events() = 0;
+
+  virtual void modify_state(const std::string& state) = 0;
+  [[nodiscard]] virtual std::string state() = 0;
+  virtual void deregister(const std::string& region) = 0;
+  [[nodiscard]] virtual std::vector<std::uint8_t> memory(const std::string& region) = 0;
+
+  /// What a person wants to know of a failed script: counters that are not 0, by name.
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::uint64_t>> counters() = 0;
+};
+
+/// The name of a completion status by its number in enum ibv_wc_status.
+[[nodiscard]] std::string status_name(unsigned status);
+
+}  // namespace rockhopper::conformance

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "tests/conformance/engine_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include <rte_ether.h>
+
+#include "roce/address_handle.h"
+
+namespace rockhopper::conformance {
+namespace {
+
+constexpr std::uint32_t kQueueDepth = 64;
+constexpr std::uint32_t kElementsMax = 4;
+constexpr std::size_t kAlignment = 4096;
+
+template <typename T>
+T need(Expected<T> result) {
+  if (!result) {
+    throw Failure(result.error().message);
+  }
+  if constexpr (!std::is_void_v<T>) {
+    return std::move(*result);
+  }
+}
+
+roce::QpType type_of(const std::string& name) {
+  if (name == "rc") {
+    return roce::QpType::rc;
+  }
+  if (name == "uc") {
+    return roce::QpType::uc;
+  }
+  if (name == "ud") {
+    return roce::QpType::ud;
+  }
+  throw Failure("no such service: " + name);
+}
+
+constexpr std::array<std::pair<const char*, roce::QpState>, 7> kStates = {
+    {{"reset", roce::QpState::reset},
+     {"init", roce::QpState::init},
+     {"rtr", roce::QpState::rtr},
+     {"rts", roce::QpState::rts},
+     {"sqd", roce::QpState::sqd},
+     {"sqe", roce::QpState::sqe},
+     {"err", roce::QpState::err}}};
+
+roce::QpState state_of(const std::string& name) {
+  for (const auto& [text, state] : kStates) {
+    if (name == text) {
+      return state;
+    }
+  }
+  throw Failure("no such state: " + name);
+}
+
+std::string opcode_name(roce::WcOpcode opcode) {
+  static constexpr std::array<const char*, 7> kNames = {
+      "send", "rdma_write", "rdma_read", "comp_swap", "fetch_add", "recv", "recv_rdma_with_imm"};
+  return kNames.at(static_cast<std::size_t>(opcode));
+}
+
+std::string event_name(roce::AsyncEventType type) {
+  static constexpr std::array<const char*, 6> kNames = {"cq_err",        "qp_fatal", "qp_req_err",
+                                                        "qp_access_err", "comm_est", "sq_drained"};
+  return kNames.at(static_cast<std::size_t>(type));
+}
+
+roce::WrOpcode opcode_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::rdma_write:
+      return roce::WrOpcode::rdma_write;
+    case Opcode::rdma_write_with_imm:
+      return roce::WrOpcode::rdma_write_with_imm;
+    case Opcode::send:
+      return roce::WrOpcode::send;
+    case Opcode::send_with_imm:
+      return roce::WrOpcode::send_with_imm;
+    case Opcode::rdma_read:
+      return roce::WrOpcode::rdma_read;
+    case Opcode::atomic_cmp_and_swp:
+      return roce::WrOpcode::atomic_cmp_and_swp;
+    case Opcode::atomic_fetch_and_add:
+      return roce::WrOpcode::atomic_fetch_and_add;
+    case Opcode::send_with_inv:
+      return roce::WrOpcode::send_with_inv;
+  }
+  throw Failure("no such opcode");
+}
+
+/// What modify() wants for each step up.
+struct StepMasks {
+  std::uint32_t init, rtr, rts;
+};
+
+StepMasks step_masks(roce::QpType type) {
+  constexpr std::uint32_t kInit = roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort;
+  constexpr std::uint32_t kConnect =
+      roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn | roce::kQpRqPsn;
+  constexpr std::uint32_t kSend = roce::kQpState | roce::kQpSqPsn;
+  switch (type) {
+    case roce::QpType::rc:
+      return {kInit | roce::kQpAccessFlags,
+              kConnect | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer,
+              kSend | roce::kQpTimeout | roce::kQpRetryCnt | roce::kQpRnrRetry |
+                  roce::kQpMaxQpRdAtomic};
+    case roce::QpType::uc:
+      return {kInit | roce::kQpAccessFlags, kConnect, kSend};
+    default:
+      return {kInit | roce::kQpQkey, roce::kQpState, kSend};
+  }
+}
+
+}  // namespace
+
+void EngineDevice::FreeAligned::operator()(std::byte* memory) const { std::free(memory); }
+
+EngineDevice::EngineDevice(Config config)
+    : config_(std::move(config)),
+      pd_(config_.engine->allocate_pd()),
+      other_pd_(config_.engine->allocate_pd()) {}
+
+EngineDevice::~EngineDevice() { close(); }
+
+std::vector<std::string> EngineDevice::addresses() const {
+  std::vector<std::string> texts;
+  for (const stack::IpAddress& address : config_.addresses) {
+    texts.push_back(address.to_string());
+  }
+  return texts;
+}
+
+std::string EngineDevice::mac() const {
+  std::array<char, RTE_ETHER_ADDR_FMT_SIZE> text;
+  rte_ether_format_addr(text.data(), text.size(), &config_.mac);
+  return text.data();
+}
+
+Opened EngineDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions) {
+  close();
+  for (const RegionSpec& region : regions) {
+    add_region(region);
+  }
+  create_queue_pair(qp);
+  Opened opened{.qpn = qp_->number().value, .regions = {}};
+  for (const Region& region : regions_) {
+    opened.regions.push_back({.name = region.name,
+                              .address = region.registration.iova,
+                              .key = static_cast<std::uint32_t>(region.registration.key)});
+  }
+  return opened;
+}
+
+void EngineDevice::close() {
+  if (qp_ != nullptr) {
+    config_.engine->destroy_qp(std::exchange(qp_, nullptr));
+  }
+  if (ah_ != nullptr) {
+    config_.engine->destroy_ah(std::exchange(ah_, nullptr));
+  }
+  for (const Region& region : regions_) {
+    if (region.registered) {
+      need(config_.engine->deregister_memory(region.registration.key));
+    }
+  }
+  regions_.clear();
+  static_cast<void>(events());
+}
+
+void EngineDevice::add_region(const RegionSpec& spec) {
+  Region region{.name = spec.name,
+                .length = spec.content.size(),
+                .bytes = {},
+                .registration = {},
+                .registered = true};
+  const std::size_t room = (region.length + kAlignment - 1) / kAlignment * kAlignment;
+  region.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, room)));
+  if (!region.bytes) {
+    throw Failure("out of memory");
+  }
+  std::memcpy(region.bytes.get(), spec.content.data(), region.length);
+  region.registration = need(config_.engine->register_memory(
+      spec.other_pd ? other_pd_ : pd_, region.bytes.get(), region.length, spec.access));
+  regions_.push_back(std::move(region));
+}
+
+roce::AddressVector EngineDevice::address_vector(const QueuePairSpec& spec) {
+  const auto peer = stack::IpAddress::parse(spec.peer_address);
+  if (!peer) {
+    throw Failure(spec.peer_address + " is no address");
+  }
+  if (peer_address_ != spec.peer_address) {
+    rte_ether_addr mac{};
+    if (rte_ether_unformat_addr(spec.peer_mac.c_str(), &mac) != 0) {
+      throw Failure(spec.peer_mac + " is no MAC address");
+    }
+    need(config_.host->add_static_neighbour(*peer, mac));
+    peer_address_ = spec.peer_address;
+  }
+  const auto own = std::find_if(
+      config_.addresses.begin(), config_.addresses.end(),
+      [&](const stack::IpAddress& address) { return address.is_ipv4() == peer->is_ipv4(); });
+  if (own == config_.addresses.end()) {
+    throw Failure("the device has no address of the peer's family");
+  }
+  return {.source = *own, .destination = *peer};
+}
+
+void EngineDevice::create_queue_pair(const QueuePairSpec& spec) {
+  send_cq_ = need(roce::CompletionQueue::create(2 * kQueueDepth));
+  recv_cq_ = need(roce::CompletionQueue::create(2 * kQueueDepth));
+  qp_ = need(config_.engine->create_qp({.qp_type = type_of(spec.type),
+                                        .pd = pd_,
+                                        .send_cq = send_cq_.get(),
+                                        .recv_cq = recv_cq_.get(),
+                                        .max_send_wr = kQueueDepth,
+                                        .max_recv_wr = kQueueDepth,
+                                        .max_send_sge = kElementsMax,
+                                        .max_recv_sge = kElementsMax}));
+  peer_qpn_ = wire::Qpn{spec.peer_qpn};
+  const roce::AddressVector av = address_vector(spec);
+  if (spec.type == "ud") {
+    ah_ = need(config_.engine->create_ah(pd_, av));
+  }
+  bring_up(spec, av);
+}
+
+void EngineDevice::bring_up(const QueuePairSpec& spec, const roce::AddressVector& av) {
+  roce::QpAttributes attributes;
+  attributes.path_mtu = static_cast<roce::PathMtu>(spec.path_mtu);
+  attributes.qkey = spec.qkey;
+  attributes.rq_psn = wire::Psn{spec.rq_psn};
+  attributes.sq_psn = wire::Psn{spec.sq_psn};
+  attributes.dest_qp_num = peer_qpn_;
+  attributes.qp_access_flags = spec.access;
+  attributes.ah_attr = av;
+  attributes.max_rd_atomic = spec.max_rd_atomic;
+  attributes.max_dest_rd_atomic = spec.max_dest_rd_atomic;
+  attributes.min_rnr_timer = spec.min_rnr_timer;
+  attributes.timeout = spec.timeout;
+  attributes.retry_cnt = spec.retry_cnt;
+  attributes.rnr_retry = spec.rnr_retry;
+  const StepMasks masks = step_masks(type_of(spec.type));
+  const roce::QpState target = state_of(spec.state);
+  for (const auto& [state, mask] :
+       {std::pair{roce::QpState::init, masks.init}, std::pair{roce::QpState::rtr, masks.rtr},
+        std::pair{roce::QpState::rts, masks.rts}}) {
+    if (state > target) {
+      break;
+    }
+    attributes.qp_state = state;
+    need(qp_->modify(attributes, mask));
+  }
+}
+
+EngineDevice::Region& EngineDevice::find(const std::string& name) {
+  const auto found = std::find_if(regions_.begin(), regions_.end(),
+                                  [&](const Region& region) { return region.name == name; });
+  if (found == regions_.end()) {
+    throw Failure("no region " + name);
+  }
+  return *found;
+}
+
+std::vector<roce::Sge> EngineDevice::sges(const std::vector<Element>& elements) {
+  std::vector<roce::Sge> list;
+  for (const Element& element : elements) {
+    const Region& region = find(element.region);
+    const auto key = static_cast<std::uint32_t>(region.registration.key);
+    list.push_back({.addr = region.registration.iova + element.offset,
+                    .length = element.length,
+                    .lkey = roce::MemoryKey{element.bad_lkey ? key ^ 1u << 31 : key}});
+  }
+  return list;
+}
+
+bool EngineDevice::post_send(const SendSpec& spec) {
+  const std::vector<roce::Sge> list = sges(spec.elements);
+  const roce::SendWr wr{.wr_id = spec.wr_id,
+                        .sg_list = list,
+                        .opcode = opcode_of(spec.opcode),
+                        .send_flags = (spec.fence ? roce::kSendFence : 0u) |
+                                      (spec.signaled ? roce::kSendSignaled : 0u) |
+                                      (spec.solicited ? roce::kSendSolicited : 0u) |
+                                      (spec.is_inline ? roce::kSendInline : 0u),
+                        .imm_data = spec.imm_data,
+                        .invalidate_rkey = roce::MemoryKey{spec.invalidate_rkey},
+                        .remote_addr = spec.remote_addr,
+                        .rkey = roce::MemoryKey{spec.rkey},
+                        .compare_add = spec.compare_add,
+                        .swap = spec.swap,
+                        .ah = ah_,
+                        .remote_qpn = peer_qpn_,
+                        .remote_qkey = spec.remote_qkey};
+  return qp_->post_send(wr) == roce::PostResult::ok;
+}
+
+bool EngineDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& elements) {
+  const std::vector<roce::Sge> list = sges(elements);
+  return qp_->post_recv({.wr_id = wr_id, .sg_list = list}) == roce::PostResult::ok;
+}
+
+void EngineDevice::take(roce::CompletionQueue& cq, bool receive, std::vector<Completed>& out) {
+  std::array<roce::Completion, 16> some;
+  while (const std::size_t count = cq.poll(some)) {
+    for (const roce::Completion& one : std::span(some).first(count)) {
+      Completed completed{.receive = receive,
+                          .wr_id = one.wr_id,
+                          .status = status_name(static_cast<unsigned>(one.status)),
+                          .opcode = {},
+                          .byte_len = one.byte_len,
+                          .imm_data = {},
+                          .invalidated_rkey = {},
+                          .src_qp = {}};
+      if (one.status == roce::WcStatus::success) {
+        completed.opcode = opcode_name(one.opcode);
+        if ((one.wc_flags & roce::kWcWithImm) != 0) {
+          completed.imm_data = one.imm_data;
+        }
+        if ((one.wc_flags & roce::kWcWithInv) != 0) {
+          completed.invalidated_rkey = static_cast<std::uint32_t>(one.invalidated_rkey);
+        }
+        if ((one.wc_flags & roce::kWcGrh) != 0) {
+          completed.src_qp = one.src_qp.value;
+        }
+      }
+      out.push_back(std::move(completed));
+    }
+  }
+}
+
+std::vector<Completed> EngineDevice::poll() {
+  std::vector<Completed> completions;
+  take(*send_cq_, false, completions);
+  take(*recv_cq_, true, completions);
+  return completions;
+}
+
+std::vector<std::string> EngineDevice::events() {
+  std::vector<std::string> names;
+  while (const auto event = config_.engine->poll_async_event()) {
+    names.push_back(event_name(event->type));
+  }
+  return names;
+}
+
+void EngineDevice::modify_state(const std::string& state) {
+  roce::QpAttributes attributes;
+  attributes.qp_state = state_of(state);
+  std::uint32_t mask = roce::kQpState;
+  if (attributes.qp_state == roce::QpState::sqd) {
+    mask |= roce::kQpEnSqdAsyncNotify;
+  }
+  need(qp_->modify(attributes, mask));
+}
+
+std::string EngineDevice::state() {
+  const roce::QpState state = qp_->state();
+  return std::find_if(kStates.begin(), kStates.end(),
+                      [state](const auto& row) { return row.second == state; })
+      ->first;
+}
+
+void EngineDevice::deregister(const std::string& region) {
+  Region& found = find(region);
+  need(config_.engine->deregister_memory(found.registration.key));
+  found.registered = false;
+}
+
+std::vector<std::uint8_t> EngineDevice::memory(const std::string& region) {
+  const Region& found = find(region);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(found.bytes.get());
+  return {bytes, bytes + found.length};
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> EngineDevice::counters() {
+  std::vector<std::pair<std::string, std::uint64_t>> values;
+  config_.engine->visit_counters(
+      [](void* context, const char* name, std::uint64_t value) {
+        if (value != 0) {
+          static_cast<decltype(values)*>(context)->emplace_back(name, value);
+        }
+      },
+      &values);
+  return values;
+}
+
+}  // namespace rockhopper::conformance

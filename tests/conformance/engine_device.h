@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "roce/engine.h"
+#include "stack/host.h"
+#include "stack/ip_address.h"
+#include "tests/conformance/device.h"
+
+namespace rockhopper::conformance {
+
+/// Rockhopper as the device of a script. Who owns the engine moves its packets.
+class EngineDevice final : public Device {
+ public:
+  struct Config {
+    roce::Engine* engine = nullptr;  ///< not owned
+    stack::Host* host = nullptr;     ///< not owned
+    rte_ether_addr mac{};
+    std::vector<stack::IpAddress> addresses;  ///< of the host
+  };
+
+  explicit EngineDevice(Config config);
+  ~EngineDevice() override;
+
+  [[nodiscard]] std::vector<std::string> addresses() const override;
+  [[nodiscard]] std::string mac() const override;
+  [[nodiscard]] Opened open(const QueuePairSpec& qp,
+                            const std::vector<RegionSpec>& regions) override;
+  void close() override;
+  [[nodiscard]] bool post_send(const SendSpec& spec) override;
+  [[nodiscard]] bool post_recv(std::uint64_t wr_id, const std::vector<Element>& elements) override;
+  [[nodiscard]] std::vector<Completed> poll() override;
+  [[nodiscard]] std::vector<std::string> events() override;
+  void modify_state(const std::string& state) override;
+  [[nodiscard]] std::string state() override;
+  void deregister(const std::string& region) override;
+  [[nodiscard]] std::vector<std::uint8_t> memory(const std::string& region) override;
+  [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> counters() override;
+
+ private:
+  struct FreeAligned {
+    void operator()(std::byte* memory) const;
+  };
+  struct Region {
+    std::string name;
+    std::size_t length = 0;
+    std::unique_ptr<std::byte, FreeAligned> bytes;
+    roce::MemoryRegion registration;
+    bool registered = false;
+  };
+
+  void add_region(const RegionSpec& spec);
+  void create_queue_pair(const QueuePairSpec& spec);
+  [[nodiscard]] roce::AddressVector address_vector(const QueuePairSpec& spec);
+  void bring_up(const QueuePairSpec& spec, const roce::AddressVector& av);
+  [[nodiscard]] Region& find(const std::string& name);
+  [[nodiscard]] std::vector<roce::Sge> sges(const std::vector<Element>& elements);
+  void take(roce::CompletionQueue& cq, bool receive, std::vector<Completed>& out);
+
+  Config config_;
+  roce::ProtectionDomain pd_;
+  roce::ProtectionDomain other_pd_;
+  std::unique_ptr<roce::CompletionQueue> send_cq_;
+  std::unique_ptr<roce::CompletionQueue> recv_cq_;
+  roce::QueuePair* qp_ = nullptr;
+  roce::AddressHandle* ah_ = nullptr;
+  wire::Qpn peer_qpn_{};
+  std::string peer_address_;
+  std::vector<Region> regions_;
+};
+
+}  // namespace rockhopper::conformance

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Devices in real time: a Rockhopper process behind a veth, and a Soft-RoCE guest."""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from .device import Device, DeviceError, LineProcess, Unavailable, checked
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
+
+from rxe_guest import errors, links, machine  # noqa: E402 (needs the path above)
+from rxe_guest.guest import Guest  # noqa: E402
+
+_NETWORKS = (("192.0.2.1", 24, "192.0.2.2"), ("2001:db8::1", 64, "2001:db8::2"))
+_MTU = 4300
+_CLONE_NEWNET = 0x40000000
+
+
+class _RealTime(Device):
+    """Frames come from a socket; a thread notes when, whatever the others are waiting for."""
+
+    late_ns = 2_000_000_000  # a busy machine must not fail a script
+
+    def _start_reading(self) -> None:
+        self._frames: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                frame, address = self._socket.recvfrom(65536)
+            except OSError:
+                return
+            if not self._is_own(address):
+                self._frames.put((time.monotonic_ns(), frame))
+
+    def _is_own(self, address) -> bool:
+        """Whether the frame is one that this process has sent."""
+        return False
+
+    def settle(self) -> None:
+        while self.advance(self.now_ns() + self.linger_ns):
+            pass
+
+    def peer_addresses(self, hello: dict) -> list[str]:
+        return [peer for _, _, peer in _NETWORKS]
+
+    def now_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def advance(self, until_ns: int) -> list[tuple[int, bytes]]:
+        found = []
+        with contextlib.suppress(queue.Empty):
+            left_s = (until_ns - time.monotonic_ns()) / 1e9
+            found.append(self._frames.get(left_s > 0, max(0, left_s)))
+            while True:
+                found.append(self._frames.get_nowait())
+        return found
+
+
+class Live(_RealTime):
+    """conformance-live on one end of a veth, this process on the other, both in a network
+    namespace that ends with them."""
+
+    kinds = ("live", "rockhopper")
+    early_ns = 2_000_000
+    linger_ns = 10_000_000
+
+    def __init__(self, program: str):
+        if os.geteuid() != 0:
+            raise Unavailable("a veth needs root")
+        if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET) != 0:
+            raise Unavailable(f"no network namespace: {os.strerror(ctypes.get_errno())}")
+        try:
+            self._make_veth()
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Unavailable(f"no veth: {error}") from None
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
+        self._socket.bind(("peer", 0))
+        self._start_reading()
+        addresses = [f"--ip={own}/{length}" for own, length, _ in _NETWORKS]
+        device = "net_af_packet0,iface=device,blocksz=65536,framesz=8192,framecnt=512"
+        self._process = LineProcess([program, f"--device={device}", f"--link-mtu={_MTU}",
+                                     *addresses])  # fmt: skip
+
+    def _make_veth(self) -> None:
+        ip = ["ip", "link"]
+        for command in (
+            [*ip, "add", "device", "mtu", str(_MTU), "type", "veth", "peer", "name", "peer", "mtu",
+             str(_MTU), "address", self.peer_mac],
+            # The kernel is not to answer for either end.
+            ["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"],
+            [*ip, "set", "device", "up"],
+            [*ip, "set", "peer", "up"],
+        ):  # fmt: skip
+            subprocess.run(command, check=True, capture_output=True)
+
+    def call(self, command: str, **arguments) -> dict:
+        return self._process.call(command, arguments)
+
+    def send(self, frame: bytes) -> None:
+        self._socket.send(frame)
+
+    def _is_own(self, address) -> bool:
+        return address[2] == socket.PACKET_OUTGOING
+
+    def close(self) -> None:
+        self._process.close()
+        self._socket.close()
+
+
+class SoftRoce(_RealTime):
+    """Linux's rxe in a guest: conformance-verbs there, the guest's link here as a unix socket."""
+
+    kinds = ("rxe",)
+    early_ns = 4_000_000  # the guest's clock and ours, and how late a frame may be seen
+    linger_ns = 30_000_000
+
+    def __init__(self, program: str):
+        self._guest = self._command = None
+        name, self._peer = f"conformance-{os.getpid()}", f"script-{os.getpid()}"
+        directory = machine.runtime_directory()
+        self._own_path = directory / f"{name}-to-{self._peer}"
+        self._guest_path = directory / f"{self._peer}-to-{name}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(self._own_path))
+        self._start_reading()
+        neighbours = "".join(f",ip={own}/{length},neighbour={peer}@{self.peer_mac}"
+                             for own, length, peer in _NETWORKS)  # fmt: skip
+        link = links.Link.parse(f"guest={self._peer},mtu={_MTU}{neighbours}")
+        try:
+            self._guest = Guest.start(name, [link], owner=os.getpid())
+            self._mac = self._guest.state["devices"][0]["mac"]
+            self._guest.push(program, with_libraries=True)
+            addresses = " ".join(f"--address {own}" for own, _, _ in _NETWORKS)
+            self._command = _GuestLines(
+                self._guest, f"{pathlib.Path(program).name} --device rxe0 {addresses}")
+        except errors.Skip as reason:
+            self.close()
+            raise Unavailable(str(reason)) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, command: str, **arguments) -> dict:
+        answer = self._command.call(command, arguments)
+        return answer | {"mac": self._mac} if command == "hello" else answer
+
+    def send(self, frame: bytes) -> None:
+        self._socket.sendto(frame, str(self._guest_path))
+
+    def close(self) -> None:
+        if self._command:
+            self._command.close()
+        if self._guest:
+            self._guest.stop()
+        self._socket.close()
+        with contextlib.suppress(OSError):
+            self._own_path.unlink()
+
+
+class _GuestLines:
+    """A program in the guest to which lines are written and which answers each with one."""
+
+    def __init__(self, guest: Guest, command: str):
+        self._ours, theirs = socket.socketpair()
+        self._reader = self._ours.makefile("r", encoding="utf-8")
+        self._said = bytearray()
+
+        def run():
+            try:
+                guest.execute(command, stdin=theirs, stdout=theirs.sendall,
+                              stderr=self._said.extend, timeout_s=86400)
+            except (errors.GuestError, OSError) as error:
+                self._said.extend(str(error).encode())
+            finally:
+                with contextlib.suppress(OSError):
+                    theirs.shutdown(socket.SHUT_RDWR)
+                theirs.close()
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    def call(self, command: str, arguments: dict) -> dict:
+        self._ours.sendall((json.dumps({"do": command, **arguments}) + "\n").encode())
+        line = self._reader.readline()
+        if not line:
+            raise DeviceError(f"the guest's program ended: {self._said.decode(errors='replace')}")
+        return checked(line)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._ours.shutdown(socket.SHUT_WR)
+        self._thread.join(30)
+        self._reader.close()
+        self._ours.close()

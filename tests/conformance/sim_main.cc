@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+
+/// The engine as a device in virtual time: packets come in and go out as lines too. Time stands
+/// still but for `run`.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+#include <nlohmann/json.hpp>
+
+#include "roce/random.h"
+#include "stack/eal.h"
+#include "stack/mbuf_pool.h"
+#include "tests/conformance/device_server.h"
+#include "tests/conformance/engine_device.h"
+
+namespace rockhopper::conformance {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint16_t kMtu = 4300;  // a path MTU of 4096 fits
+constexpr unsigned kTurnsMax = 1000;  // of an engine that wants to be called again at once
+constexpr rte_ether_addr kMac{{0x02, 0x52, 0x48, 0x00, 0x00, 0x01}};
+
+template <typename T>
+T must(Expected<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "conformance-sim: %s\n", result.error().message.c_str());
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) {
+    return std::move(*result);
+  }
+}
+
+std::unique_ptr<stack::Host> make_host(rte_mempool* pool) {
+  stack::HostConfig config;
+  config.mac = kMac;
+  config.mtu = kMtu;
+  config.packet_pool = pool;
+  return must(stack::Host::create(config));
+}
+
+class Simulation {
+ public:
+  Simulation()
+      : pool_(must(stack::MbufPool::create({.size = 4095, .cache = 0, .data_room = 4608}))),
+        host_(make_host(pool_.get())),
+        random_(1),
+        engine_(must(roce::Engine::create(
+            {.host = host_.get(), .packet_pool = pool_.get(), .random = &random_}))) {
+    for (const auto& [text, length] :
+         {std::pair{"192.0.2.1", std::uint8_t{24}}, std::pair{"2001:db8::1", std::uint8_t{64}}}) {
+      addresses_.push_back(*stack::IpAddress::parse(text));
+      must(host_->add_address(addresses_.back(), length));
+    }
+  }
+
+  [[nodiscard]] EngineDevice::Config device_config() {
+    return {.engine = engine_.get(), .host = host_.get(), .mac = kMac, .addresses = addresses_};
+  }
+
+  [[nodiscard]] std::uint32_t mbufs() const { return pool_.in_use(); }
+
+  /// One frame arrives now, in a chain of buffers that end at the offsets given. What is sent at
+  /// once is in the answer.
+  [[nodiscard]] json packet(const json& command) {
+    const std::vector<std::uint8_t> bytes = from_hex(command.at("frame"));
+    rte_mbuf* packet = nullptr;
+    std::size_t begin = 0;
+    for (const std::size_t end : command.at("segments_end")) {
+      if (end <= begin || end > bytes.size()) {
+        throw Failure("segments do not follow each other");
+      }
+      rte_mbuf* segment = segment_of(std::span(bytes).subspan(begin, end - begin));
+      if (packet == nullptr) {
+        packet = segment;
+      } else if (rte_pktmbuf_chain(packet, segment) != 0) {
+        throw Failure("too many segments");
+      }
+      begin = end;
+    }
+    if (begin != bytes.size() || packet == nullptr) {
+      throw Failure("the last segment does not end with the frame");
+    }
+    engine_->receive(&packet, 1, now_ns_);
+    return answer(take_sent());
+  }
+
+  /// Lets time pass, but only until something is sent.
+  [[nodiscard]] json run(const json& command) {
+    const std::uint64_t until_ns = command.at("until_ns");
+    json frames = take_sent();
+    while (frames.empty() && now_ns_ < until_ns) {
+      now_ns_ = std::min(until_ns, std::max(engine_->next_deadline_ns(), now_ns_ + 1));
+      frames = take_sent();
+    }
+    return answer(std::move(frames));
+  }
+
+ private:
+  [[nodiscard]] rte_mbuf* segment_of(std::span<const std::uint8_t> bytes) {
+    rte_mbuf* segment = rte_pktmbuf_alloc(pool_.get());
+    const auto length = static_cast<std::uint16_t>(std::min<std::size_t>(bytes.size(), UINT16_MAX));
+    char* data = segment == nullptr ? nullptr : rte_pktmbuf_append(segment, length);
+    if (data == nullptr) {
+      throw Failure("the frame does not fit a buffer");
+    }
+    std::memcpy(data, bytes.data(), bytes.size());
+    return segment;
+  }
+
+  [[nodiscard]] json answer(json frames) const {
+    return {{"now_ns", now_ns_}, {"frames", std::move(frames)}};
+  }
+
+  [[nodiscard]] json take_sent() {
+    json frames = json::array();
+    for (unsigned turn = 0;; ++turn) {
+      std::array<rte_mbuf*, 32> packets;
+      const std::uint16_t count = engine_->transmit(packets.data(), packets.size(), now_ns_);
+      for (std::uint16_t i = 0; i < count; ++i) {
+        frames.push_back(frame_of(packets[i]));
+        rte_pktmbuf_free(packets[i]);
+      }
+      if (count == 0 && engine_->next_deadline_ns() > now_ns_) {
+        return frames;
+      }
+      if (turn == kTurnsMax) {
+        throw Failure("the engine does not come to rest");
+      }
+    }
+  }
+
+  [[nodiscard]] static std::string frame_of(const rte_mbuf* packet) {
+    std::vector<std::uint8_t> bytes(packet->pkt_len);
+    const void* data = rte_pktmbuf_read(packet, 0, packet->pkt_len, bytes.data());
+    if (data != bytes.data()) {
+      std::memcpy(bytes.data(), data, bytes.size());
+    }
+    return to_hex(bytes);
+  }
+
+  std::uint64_t now_ns_ = 1'000'000'000;  // not 0: nothing may depend on it
+  stack::MbufPool pool_;
+  std::unique_ptr<stack::Host> host_;
+  std::vector<stack::IpAddress> addresses_;
+  roce::SeededRandom random_;
+  std::unique_ptr<roce::Engine> engine_;
+};
+
+}  // namespace
+}  // namespace rockhopper::conformance
+
+int main() {
+  using namespace rockhopper;
+  using namespace rockhopper::conformance;
+  const auto eal = must(stack::Eal::start(stack::Arguments{}, {.memory_mb = 64}));
+  Simulation simulation;
+  EngineDevice device(simulation.device_config());
+  DeviceServer server(device);
+  server.add("packet", [&](const nlohmann::json& command) { return simulation.packet(command); });
+  server.add("run", [&](const nlohmann::json& command) { return simulation.run(command); });
+  server.add("mbufs", [&](const nlohmann::json&) {
+    return nlohmann::json{{"mbufs", simulation.mbufs()}};
+  });
+  serve(server, nullptr);
+  return 0;
+}

@@ -50,6 +50,13 @@ enum class WcOpcode : std::uint8_t {
   fetch_add,
   recv,
   recv_rdma_with_imm,
+  local_inv,
+  bind_mw,
+  reg_mr,
+  flush,
+  atomic_write,
+  masked_comp_swap,
+  masked_fetch_add,
 };
 [[nodiscard]] std::string_view to_string(WcOpcode opcode);
 

@@ -71,6 +71,14 @@ enum class DropReason : std::uint8_t {
   X(rx_write_requests, "WRITE messages executed")                                    \
   X(rx_read_requests, "READ requests executed")                                      \
   X(rx_atomic_requests, "atomic requests executed")                                  \
+  X(rx_atomic_write_requests, "ATOMIC WRITE requests executed")                      \
+  X(rx_flush_requests, "FLUSH requests executed")                                    \
+  X(mw_binds, "memory windows bound or unbound by requests")                         \
+  X(fast_registrations, "fast regions registered by requests")                       \
+  X(local_invalidations, "keys invalidated by own requests")                         \
+  X(remote_invalidations, "keys invalidated by the peer")                            \
+  X(memory_request_errors, "binds, registrations and invalidations refused")         \
+  X(stale_keys, "peers' requests with a key of an old generation")                   \
   X(local_errors, "requests failed by a local length or protection error")           \
   X(cq_overrun, "completions lost to a full completion queue")                       \
   X(async_events_lost, "asynchronous events that nobody took in time")               \

@@ -17,7 +17,8 @@ struct DeviceAttributes {
   std::uint32_t max_sge_rd = 0;
   std::uint32_t max_inline_data = 0;  ///< bytes; verbs tell it with each queue pair
   std::uint32_t max_cqe = 0;
-  std::uint32_t max_mr = 0;
+  std::uint32_t max_mr = 0;  ///< regions and windows together
+  std::uint32_t max_mw = 0;
   std::uint32_t max_qp_rd_atom = 0;       ///< as responder
   std::uint32_t max_qp_init_rd_atom = 0;  ///< as requester
   std::uint32_t max_res_rd_atom = 0;      ///< as responder, all queue pairs together

@@ -93,7 +93,7 @@ Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
   if (used_by(qps_) || used_by(srqs_) || used_by(ahs_) || memory_.regions_of(pd) > 0) {
     return fail(ErrorCode::busy,
                 "the protection domain still has queue pairs, shared receive queues, address "
-                "handles or memory regions");
+                "handles, memory regions or windows");
   }
   pds_.erase(found);
   return {};
@@ -101,7 +101,9 @@ Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
 
 Expected<MemoryRegion> Engine::register_memory(ProtectionDomain pd, void* base,
                                                std::uint64_t length, std::uint32_t access) {
-  return register_memory_iova(pd, base, length, access, reinterpret_cast<std::uintptr_t>(base));
+  const bool zero_based = (access & kAccessZeroBased) != 0;
+  return register_memory_iova(pd, base, length, access & ~std::uint32_t{kAccessZeroBased},
+                              zero_based ? 0 : reinterpret_cast<std::uintptr_t>(base));
 }
 
 Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* base,
@@ -110,20 +112,42 @@ Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* b
   if (!has_pd(pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
+  if ((access & kAccessFlushPersistent) != 0 && config_.persistence == nullptr) {
+    return fail(ErrorCode::unsupported, "the engine knows no way to make memory persistent");
+  }
   return memory_.register_region(pd, base, length, access, iova);
 }
 
 Expected<void> Engine::deregister_memory(MemoryKey key) { return memory_.deregister(key); }
 
+Expected<MemoryRegion> Engine::allocate_fast_memory(ProtectionDomain pd, std::uint64_t max_length) {
+  if (!has_pd(pd)) {
+    return fail(ErrorCode::not_found, "no such protection domain");
+  }
+  return memory_.allocate_fast_region(pd, max_length);
+}
+
+Expected<MemoryWindow> Engine::allocate_window(ProtectionDomain pd, MemoryKind type) {
+  if (!has_pd(pd)) {
+    return fail(ErrorCode::not_found, "no such protection domain");
+  }
+  return memory_.allocate_window(pd, type);
+}
+
+Expected<void> Engine::deallocate_window(MemoryKey rkey) { return memory_.deallocate_window(rkey); }
+
 Expected<void> Engine::check_qp_init(const QpInit& init) const {
-  if (!has_pd(init.pd)) {
+  if (init.qp_type != QpType::xrc_recv && !has_pd(init.pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
   if (!service_of(init.qp_type)) {
     return fail(ErrorCode::unsupported, "no queue pairs of type {}",
                 static_cast<unsigned>(init.qp_type));
   }
-  if (init.send_cq == nullptr || init.recv_cq == nullptr) {
+  if (auto checked = check_xrc(init); !checked) {
+    return checked;
+  }
+  if (!is_xrc(init.qp_type) && (init.send_cq == nullptr || init.recv_cq == nullptr)) {
     return fail(ErrorCode::invalid_argument, "a queue pair needs two completion queues");
   }
   if (init.max_send_wr == 0 || init.max_send_wr > kMaxQpWr || init.max_recv_wr > kMaxQpWr ||
@@ -137,7 +161,8 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
   if (auto checked = check_receive_side(init); !checked) {
     return tl::make_unexpected(checked.error());
   }
-  if (init.send_cq->overrun() || init.recv_cq->overrun()) {
+  const auto overrun = [](const CompletionQueue* cq) { return cq != nullptr && cq->overrun(); };
+  if (overrun(init.send_cq) || overrun(init.recv_cq)) {
     return fail(ErrorCode::invalid_state, "the completion queue is in error after an overrun");
   }
   if (qp_count_ == config_.max_qp) {
@@ -175,8 +200,11 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
 QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init));
-  ++init.send_cq->users_;
-  ++init.recv_cq->users_;
+  for (CompletionQueue* cq : {init.send_cq, init.recv_cq}) {
+    if (cq != nullptr) {
+      ++cq->users_;
+    }
+  }
   if (init.srq != nullptr) {
     ++init.srq->users_;
   }
@@ -216,7 +244,7 @@ wire::Qpn Engine::choose_qpn() {
 void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
   for (CompletionQueue* cq : {qp->init().send_cq, qp->init().recv_cq}) {
-    if (--cq->users_ == 0) {
+    if (cq != nullptr && --cq->users_ == 0) {
       std::erase(overrun_cqs_, cq);
     }
   }
@@ -449,7 +477,7 @@ void Engine::on_cq_overrun(const CompletionQueue& cq) {
 void Engine::fail_users_of_overrun_cqs() {
   for (const auto& qp : qps_) {
     const auto uses = [&qp](const CompletionQueue* cq) {
-      return qp->init().send_cq == cq || qp->init().recv_cq == cq;
+      return qp->init().send_cq == cq || qp->recv_cq() == cq;
     };
     if (qp != nullptr && qp->state() != QpState::reset &&
         std::any_of(overrun_cqs_.begin(), overrun_cqs_.end(), uses)) {

@@ -18,6 +18,7 @@
 #include "roce/device_attributes.h"
 #include "roce/event_trace.h"
 #include "roce/memory.h"
+#include "roce/persistence.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
 #include "roce/rx_packet.h"
@@ -50,6 +51,8 @@ struct EngineConfig {
   EventTrace* trace = nullptr;                   ///< not owned; may be null
   /// Not owned; may be null. Called when there is an asynchronous event where there was none.
   stack::Notifier* async_notifier = nullptr;
+  /// Not owned; may be null: then no region can have kAccessFlushPersistent.
+  Persistence* persistence = nullptr;
 };
 
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
@@ -72,7 +75,14 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
                                                             std::uint32_t access,
                                                             std::uint64_t iova);
   /// From the return on, no packet reads or writes the region, not even for requests in flight.
+  /// Fails with `busy` while windows are bound to it.
   [[nodiscard]] Expected<void> deregister_memory(MemoryKey key);
+  /// As ib_alloc_mr: a region that reg_mr requests give memory, for up to `max_length` bytes.
+  [[nodiscard]] Expected<MemoryRegion> allocate_fast_memory(ProtectionDomain pd,
+                                                            std::uint64_t max_length);
+  /// As ibv_alloc_mw and ibv_dealloc_mw; of either type (MemoryKind).
+  [[nodiscard]] Expected<MemoryWindow> allocate_window(ProtectionDomain pd, MemoryKind type);
+  [[nodiscard]] Expected<void> deallocate_window(MemoryKey rkey);
 
   /// Makes a queue pair in RESET. The engine owns it; destroy_qp ends it.
   [[nodiscard]] Expected<QueuePair*> create_qp(const QpInit& init);
@@ -88,6 +98,13 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   /// Fails with `busy` while queue pairs use it. Its receive requests are forgotten.
   [[nodiscard]] Expected<void> destroy_srq(SharedReceiveQueue* srq);
   [[nodiscard]] SharedReceiveQueue* find_srq(std::uint32_t number) const;
+
+  /// As ibv_open_xrcd and ibv_close_xrcd, which fails with `busy` while objects of it exist. An
+  /// XRC target (QpType::xrc_recv) has no completion queues: it takes receive requests from the
+  /// SRQ of its domain that each message names, and memory rights are those of the SRQ's
+  /// protection domain.
+  [[nodiscard]] XrcDomain open_xrcd();
+  [[nodiscard]] Expected<void> close_xrcd(XrcDomain xrcd);
 
   /// As ibv_create_ah, for queue pairs of `pd`. The engine owns it; destroy_ah ends it. A request
   /// that is still to be sent to it then fails with loc_qp_op_err.
@@ -150,6 +167,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
                                              std::uint16_t count);
   [[nodiscard]] bool has_pd(ProtectionDomain pd) const;
   [[nodiscard]] Expected<void> check_qp_init(const QpInit& init) const;
+  [[nodiscard]] bool has_xrcd(XrcDomain xrcd) const;
+  [[nodiscard]] Expected<void> check_xrc(const QpInit& init) const;
   [[nodiscard]] Expected<void> check_receive_side(const QpInit& init) const;
   [[nodiscard]] wire::Qpn choose_qpn();
   /// Makes room in qps_ for `used` queue pairs, half of the places free if possible.
@@ -192,6 +211,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::uint64_t waiting_retry_ns_ = stack::kNever;
   std::uint32_t next_pd_ = 1;
   std::vector<ProtectionDomain> pds_;
+  std::uint32_t next_xrcd_ = 1;
+  std::vector<XrcDomain> xrcds_;
   std::deque<AsyncEvent> async_events_;
   PortState port_state_ = PortState::active;
   std::vector<const CompletionQueue*> overrun_cqs_;

@@ -21,6 +21,7 @@ DeviceAttributes Engine::query_device() const {
           .max_inline_data = kMaxInlineBytes,
           .max_cqe = CompletionQueue::kMaxCapacity,
           .max_mr = MemoryTable::kMaxRegions,
+          .max_mw = MemoryTable::kMaxRegions,
           .max_qp_rd_atom = kMaxRdAtomic,
           .max_qp_init_rd_atom = kMaxRdAtomic,
           .max_res_rd_atom = kMaxRdAtomic * config_.max_qp,

@@ -111,7 +111,7 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   if (qp == nullptr) {
     return DropReason::unknown_qp;
   }
-  if (headers.opcode->service != qp->service_) {
+  if (!qp->serves(*headers.opcode)) {
     return DropReason::bad_service;
   }
   const bool request = headers.opcode->is_request;

@@ -26,6 +26,11 @@ Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
                 "an SRQ has 1 to {} requests of 1 to {} elements, not {} of {}", kMaxSrqWr, kMaxSge,
                 attributes.max_wr, attributes.max_sge);
   }
+  const bool xrc = init.xrcd != XrcDomain{};
+  if (xrc != (init.cq != nullptr) || (xrc && !has_xrcd(init.xrcd))) {
+    return fail(ErrorCode::invalid_argument,
+                "an SRQ of XRC needs an XRC domain and a completion queue, another has neither");
+  }
   if (srq_count_ == kMaxSrq) {
     return fail(ErrorCode::exhausted, "all {} shared receive queues are in use", kMaxSrq);
   }
@@ -40,6 +45,9 @@ Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
   const std::uint32_t number = high << kIndexBits | static_cast<std::uint32_t>(index);
   srqs_[index].reset(new SharedReceiveQueue(*this, number, init));
   ++srq_count_;
+  if (xrc) {
+    ++init.cq->users_;
+  }
   return srqs_[index].get();
 }
 
@@ -47,6 +55,14 @@ Expected<void> Engine::destroy_srq(SharedReceiveQueue* srq) {
   assert(srq != nullptr && find_srq(srq->number()) == srq);
   if (srq->users_ > 0) {
     return fail(ErrorCode::busy, "{} queue pairs use the SRQ", srq->users_);
+  }
+  for (const auto& qp : qps_) {
+    if (qp != nullptr) {
+      qp->forget_srq(*srq);
+    }
+  }
+  if (srq->cq() != nullptr && --srq->cq()->users_ == 0) {
+    std::erase(overrun_cqs_, srq->cq());
   }
   std::erase_if(async_events_, [srq](const AsyncEvent& event) { return event.srq == srq; });
   srqs_[srq->number() & (kMaxSrq - 1)].reset();

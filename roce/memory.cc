@@ -1,20 +1,64 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+// Regions and windows come and go, and are looked up.
 #include "roce/memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rockhopper::roce {
 namespace {
 
-constexpr std::uint32_t kIndexMask = 0xffff;
+// A key: 8 random bits, 16 of the place, 8 of the generation, which begins at random too.
+constexpr unsigned kGenerationBits = 8;
+constexpr unsigned kIndexBits = 16;
+constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
 constexpr std::size_t kFirstSlots = 64;
 
 std::uint32_t value(MemoryKey key) { return static_cast<std::uint32_t>(key); }
 
+std::size_t index_of(MemoryKey key) { return value(key) >> kGenerationBits & kIndexMask; }
+
+bool has_generations(MemoryKind kind) {
+  return kind != MemoryKind::none && kind != MemoryKind::region;
+}
+
+bool same_but_for_generation(MemoryKey a, MemoryKey b) {
+  return ((value(a) ^ value(b)) & ~kKeyGenerationMask) == 0;
+}
+
 }  // namespace
 
 MemoryTable::MemoryTable(Random& random) : random_(random), slots_(kFirstSlots) {}
+
+Expected<MemoryTable::Entry*> MemoryTable::add(ProtectionDomain pd, MemoryKind kind) {
+  if (used_ == kMaxRegions) {
+    return fail(ErrorCode::exhausted, "{} memory regions and windows exist already", used_);
+  }
+  // At most half full, so that random probing ends soon; the largest table may fill up.
+  if (used_ * 2 >= slots_.size() && slots_.size() < kMaxRegions) {
+    slots_.resize(slots_.size() * 2);
+  }
+  std::size_t index = random_.below(slots_.size());
+  while (slots_[index].kind != MemoryKind::none) {
+    index = (index + 1) % slots_.size();
+  }
+  const auto high = static_cast<std::uint32_t>(1 + random_.below(0xff));  // key 0 never exists
+  const auto generation = static_cast<std::uint32_t>(random_.below(1u << kGenerationBits));
+  Entry& entry = slots_[index];
+  entry = Entry{};
+  entry.pd = pd;
+  entry.kind = kind;
+  entry.key = MemoryKey{
+      (high << kIndexBits | static_cast<std::uint32_t>(index)) << kGenerationBits | generation};
+  ++used_;
+  return &entry;
+}
+
+void MemoryTable::remove(Entry& entry) {
+  entry = Entry{};
+  --used_;
+}
 
 Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* base,
                                                     std::uint64_t length, std::uint32_t access,
@@ -25,90 +69,172 @@ Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* b
   if (iova + length < iova || reinterpret_cast<std::uintptr_t>(base) + length < length) {
     return fail(ErrorCode::invalid_argument, "the memory region wraps around the address space");
   }
-  if (const std::uint32_t unknown = access & ~(kAccessAll | kAccessRemoteInvalidate);
-      unknown != 0) {
+  if (const std::uint32_t unknown = access & ~kAccessRegion; unknown != 0) {
     return fail(ErrorCode::unsupported, "unknown access flags {:#x}", unknown);
   }
-  if ((access & (kAccessRemoteWrite | kAccessRemoteAtomic)) != 0 &&
-      (access & kAccessLocalWrite) == 0) {
+  if (!is_consistent_access(access)) {
     return fail(ErrorCode::invalid_argument,
                 "remote write and atomic access need local write access too");
   }
-  if (used_ == kMaxRegions) {
-    return fail(ErrorCode::exhausted, "{} memory regions are registered already", used_);
+  auto entry = add(pd, MemoryKind::region);
+  if (!entry) {
+    return tl::make_unexpected(entry.error());
   }
-  // At most half full, so that random probing ends soon; the largest table may fill up.
-  if (used_ * 2 >= slots_.size() && slots_.size() < kMaxRegions) {
-    slots_.resize(slots_.size() * 2);
-  }
-  std::size_t index = random_.below(slots_.size());
-  while (slots_[index].base != nullptr) {
-    index = (index + 1) % slots_.size();
-  }
-  const auto high = static_cast<std::uint32_t>(1 + random_.below(0xffff));  // key 0 never exists
-  slots_[index] =
-      MemoryRegion{.base = static_cast<std::byte*>(base),
-                   .length = length,
-                   .iova = iova,
-                   .pd = pd,
-                   .access = access,
-                   .key = MemoryKey{high << kIndexBits | static_cast<std::uint32_t>(index)}};
-  ++used_;
-  return slots_[index];
+  Entry& region = **entry;
+  region.base = static_cast<std::byte*>(base);
+  region.length = length;
+  region.iova = iova;
+  region.access = access;
+  region.valid = true;
+  return region;
 }
 
-const MemoryRegion* MemoryTable::find(MemoryKey key) const {
-  const std::size_t index = value(key) & kIndexMask;
-  if (index >= slots_.size() || slots_[index].base == nullptr || slots_[index].key != key) {
+Expected<MemoryRegion> MemoryTable::allocate_fast_region(ProtectionDomain pd,
+                                                         std::uint64_t max_length) {
+  if (max_length == 0) {
+    return fail(ErrorCode::invalid_argument, "a fast region of no bytes is of no use");
+  }
+  auto entry = add(pd, MemoryKind::fast_region);
+  if (!entry) {
+    return tl::make_unexpected(entry.error());
+  }
+  (*entry)->max_length = max_length;
+  return **entry;
+}
+
+Expected<MemoryWindow> MemoryTable::allocate_window(ProtectionDomain pd, MemoryKind kind) {
+  if (kind != MemoryKind::window_type_1 && kind != MemoryKind::window_type_2) {
+    return fail(ErrorCode::invalid_argument, "memory windows are of type 1 or 2");
+  }
+  auto entry = add(pd, kind);
+  if (!entry) {
+    return tl::make_unexpected(entry.error());
+  }
+  return MemoryWindow{.pd = pd, .rkey = (*entry)->key, .kind = kind};
+}
+
+const MemoryTable::Entry* MemoryTable::find_any_generation(MemoryKey key) const {
+  const std::size_t index = index_of(key);
+  if (index >= slots_.size() || slots_[index].kind == MemoryKind::none ||
+      !same_but_for_generation(slots_[index].key, key)) {
     return nullptr;
   }
   return &slots_[index];
 }
 
+MemoryTable::Entry* MemoryTable::find_any_generation(MemoryKey key) {
+  return const_cast<Entry*>(std::as_const(*this).find_any_generation(key));
+}
+
+const MemoryTable::Entry* MemoryTable::find(MemoryKey key) const {
+  const std::size_t index = index_of(key);
+  if (index >= slots_.size() || slots_[index].kind == MemoryKind::none) {
+    return nullptr;
+  }
+#if !ROCKHOPPER_MUTATION_KEY_GENERATION
+  return slots_[index].key == key ? &slots_[index] : nullptr;
+#else
+  return same_but_for_generation(slots_[index].key, key) ? &slots_[index] : nullptr;
+#endif
+}
+
+MemoryTable::Entry* MemoryTable::find(MemoryKey key) {
+  return const_cast<Entry*>(std::as_const(*this).find(key));
+}
+
+MemoryStatus MemoryTable::why_not_found(MemoryKey key) const {
+  const Entry* entry = find_any_generation(key);
+  return entry != nullptr && has_generations(entry->kind) ? MemoryStatus::stale_generation
+                                                          : MemoryStatus::invalid_key;
+}
+
 Expected<void> MemoryTable::deregister(MemoryKey key) {
-  if (find(key) == nullptr) {
+  Entry* region = find_any_generation(key);
+  const bool right_kind =
+      region != nullptr && (region->kind == MemoryKind::fast_region ||
+                            (region->kind == MemoryKind::region && region->key == key));
+  if (!right_kind) {
     return fail(ErrorCode::not_found, "no memory region has the key {:#010x}", value(key));
   }
-  slots_[value(key) & kIndexMask] = MemoryRegion{};
-  --used_;
+  if (region->windows > 0) {
+    return fail(ErrorCode::busy, "{} memory windows are bound to the region", region->windows);
+  }
+  remove(*region);
   return {};
+}
+
+Expected<void> MemoryTable::deallocate_window(MemoryKey rkey) {
+  Entry* window = find_any_generation(rkey);
+  if (window == nullptr ||
+      (window->kind != MemoryKind::window_type_1 && window->kind != MemoryKind::window_type_2)) {
+    return fail(ErrorCode::not_found, "no memory window has the key {:#010x}", value(rkey));
+  }
+  unbind(*window);
+  remove(*window);
+  return {};
+}
+
+MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
+                                [[maybe_unused]] std::uint32_t needed_access) {
+#if !ROCKHOPPER_MUTATION_ACCESS_CHECK
+  if ((entry.access & needed_access) != needed_access) {
+    return {MemoryStatus::no_access, nullptr};
+  }
+#endif
+  const std::uint64_t offset = addr - entry.iova;
+#if !ROCKHOPPER_MUTATION_BOUNDS_CHECK
+  // Written so that no sum can wrap.
+  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
+    return {MemoryStatus::out_of_bounds, nullptr};
+  }
+#endif
+  return {MemoryStatus::ok, entry.base + offset};
 }
 
 MemoryAccess MemoryTable::access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                  std::uint64_t length, std::uint32_t needed_access) const {
-  const MemoryRegion* region = find(key);
-  if (region == nullptr || region->pd != pd || !region->valid) {
+  const Entry* entry = find(key);
+  if (entry == nullptr) {
+    return {why_not_found(key), nullptr};
+  }
+  if (entry->pd != pd || !entry->valid || entry->kind > MemoryKind::fast_region) {
     return {MemoryStatus::invalid_key, nullptr};
   }
-#if !ROCKHOPPER_MUTATION_ACCESS_CHECK
-  if ((region->access & needed_access) != needed_access) {
-    return {MemoryStatus::no_access, nullptr};
-  }
-#endif
-  const std::uint64_t offset = addr - region->iova;
-#if !ROCKHOPPER_MUTATION_BOUNDS_CHECK
-  // Written so that no sum can wrap.
-  if (addr < region->iova || offset > region->length || length > region->length - offset) {
-    return {MemoryStatus::out_of_bounds, nullptr};
-  }
-#endif
-  return {MemoryStatus::ok, region->base + offset};
+  return range(*entry, addr, length, needed_access);
 }
 
-bool MemoryTable::invalidate(MemoryKey key, ProtectionDomain pd) {
-  const MemoryRegion* region = find(key);
-  if (region == nullptr || region->pd != pd || !region->valid ||
-      (region->access & kAccessRemoteInvalidate) == 0) {
-    return false;
+MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, std::uint64_t addr,
+                                        std::uint64_t length, std::uint32_t needed_access) const {
+  const Entry* entry = find(key);
+  if (entry == nullptr) {
+    return {why_not_found(key), nullptr};
   }
-  slots_[value(key) & kIndexMask].valid = false;
-  return true;
+  bool allowed = entry->pd == user.pd && entry->valid;
+#if !ROCKHOPPER_MUTATION_WINDOW_QP
+  if (entry->kind == MemoryKind::window_type_2) {
+    allowed = allowed && entry->qp == user.qp;
+  }
+#endif
+  if (!allowed) {
+    return {MemoryStatus::invalid_key, nullptr};
+  }
+  return range(*entry, addr, length, needed_access);
+}
+
+MemoryTable::Extent MemoryTable::extent_of(MemoryKey key) const {
+  const Entry* entry = find(key);
+  return entry == nullptr ? Extent{} : Extent{.first = entry->iova, .length = entry->length};
+}
+
+MemoryKind MemoryTable::kind_of(MemoryKey key) const {
+  const Entry* entry = find_any_generation(key);
+  return entry == nullptr ? MemoryKind::none : entry->kind;
 }
 
 std::size_t MemoryTable::regions_of(ProtectionDomain pd) const {
   return static_cast<std::size_t>(std::count_if(
       slots_.begin(), slots_.end(),
-      [pd](const MemoryRegion& region) { return region.base != nullptr && region.pd == pd; }));
+      [pd](const Entry& entry) { return entry.kind != MemoryKind::none && entry.pd == pd; }));
 }
 
 }  // namespace rockhopper::roce

@@ -9,9 +9,19 @@
 
 #include "roce/random.h"
 #include "roce/types.h"
+#include "roce/wire/qpn.h"
 #include "stack/error.h"
 
 namespace rockhopper::roce {
+
+/// What a key stands for.
+enum class MemoryKind : std::uint8_t {
+  none,
+  region,         ///< as ibv_reg_mr
+  fast_region,    ///< registered by requests, as ib_alloc_mr of the kernel's verbs
+  window_type_1,  ///< memory windows, as enum ibv_mw_type
+  window_type_2,  ///< 2B: only the queue pair that bound it may use it
+};
 
 /// A registered piece of the caller's memory (IBTA vol. 1, 10.6). The memory stays the caller's
 /// and must outlive the registration.
@@ -21,13 +31,39 @@ struct MemoryRegion {
   std::uint64_t iova = 0;  ///< the address that requests use for `base`
   ProtectionDomain pd;
   std::uint32_t access = 0;
-  MemoryKey key{};    ///< lkey and rkey
-  bool valid = true;  ///< not invalidated by the peer
+  MemoryKey key{};     ///< lkey and rkey
+  bool valid = false;  ///< bound or registered, and not invalidated since
+  MemoryKind kind = MemoryKind::none;
 };
+
+/// A piece of a region that others may be given rights to for a time, as ibv_mw.
+struct MemoryWindow {
+  ProtectionDomain pd;
+  MemoryKey rkey{};
+  MemoryKind kind = MemoryKind::none;
+};
+
+/// Where and with which rights a window is bound, as ibv_mw_bind_info.
+struct MwBindInfo {
+  MemoryKey mr{};            ///< a region with kAccessMwBind
+  std::uint64_t addr = 0;    ///< as requests name the region's bytes
+  std::uint64_t length = 0;  ///< 0: unbinds a window of type 1
+  std::uint32_t access = 0;  ///< remote rights, and kAccessZeroBased: addresses count from 0
+};
+
+/// Low bits of a key that are the consumer's: the generation of a window or fast region.
+inline constexpr std::uint32_t kKeyGenerationMask = 0xff;
+
+/// The key with the next generation, as ibv_inc_rkey.
+[[nodiscard]] constexpr MemoryKey next_generation(MemoryKey key) {
+  const auto value = static_cast<std::uint32_t>(key);
+  return MemoryKey{(value & ~kKeyGenerationMask) | ((value + 1) & kKeyGenerationMask)};
+}
 
 enum class MemoryStatus : std::uint8_t {
   ok,
-  invalid_key,  ///< no such key, or of another protection domain
+  invalid_key,       ///< no such key, of another protection domain or queue pair, or invalidated
+  stale_generation,  ///< a window or fast region has another generation by now
   out_of_bounds,
   no_access,  ///< the region lacks a right that the request needs
 };
@@ -37,12 +73,18 @@ struct MemoryAccess {
   std::byte* data;  ///< valid for the asked length when status is ok
 };
 
-/// The regions of one engine by key. A key is looked up for each packet, so that a deregistered
-/// region is never touched again: whatever was in flight towards it is refused with a NAK or a
-/// local protection error. Belongs to the engine's thread.
+/// On whose behalf memory is used.
+struct MemoryUser {
+  ProtectionDomain pd;
+  wire::Qpn qp;
+};
+
+/// The regions and windows of one engine by key. A key is looked up for each packet, so that a
+/// region that has gone is never touched again: whatever was in flight towards it is refused with a
+/// NAK or a local protection error. Belongs to the engine's thread.
 class MemoryTable {
  public:
-  static constexpr std::uint32_t kMaxRegions = 1u << 16;
+  static constexpr std::uint32_t kMaxRegions = 1u << 16;  ///< windows among them
 
   explicit MemoryTable(Random& random);
 
@@ -50,29 +92,75 @@ class MemoryTable {
   [[nodiscard]] Expected<MemoryRegion> register_region(ProtectionDomain pd, void* base,
                                                        std::uint64_t length, std::uint32_t access,
                                                        std::uint64_t iova);
-  /// From the return on no packet reads or writes the region.
+  /// A region without memory, for register_fast(), of up to `max_length` bytes.
+  [[nodiscard]] Expected<MemoryRegion> allocate_fast_region(ProtectionDomain pd,
+                                                            std::uint64_t max_length);
+  /// From the return on no packet reads or writes the region. Fails while windows are bound to it.
+  /// Of a fast region any generation of the key will do.
   [[nodiscard]] Expected<void> deregister(MemoryKey key);
 
-  /// Invalidates the key on behalf of a remote SEND with Invalidate: the region must have
-  /// kAccessRemoteInvalidate and be of `pd`, and must not be invalid already. It still has to be
-  /// deregistered by its owner. False: nothing happened.
-  [[nodiscard]] bool invalidate(MemoryKey key, ProtectionDomain pd);
+  /// An unbound window of either type.
+  [[nodiscard]] Expected<MemoryWindow> allocate_window(ProtectionDomain pd, MemoryKind kind);
+  /// From the return on nobody uses the window. Any generation of the key will do.
+  [[nodiscard]] Expected<void> deallocate_window(MemoryKey rkey);
 
-  /// Checks one access of `length` bytes at `addr` (an iova) and gives its local place.
+  // What requests of a queue pair do. False: it is not allowed, and nothing has changed.
+
+  /// Binds a window, which gets the key `rkey`: the one it has but for the generation.
+  [[nodiscard]] bool bind(MemoryKey rkey, const MwBindInfo& info, const MemoryUser& user);
+  /// Gives a fast region that is invalid its memory, rights and key, the one it has but for the
+  /// generation.
+  [[nodiscard]] bool register_fast(const MemoryRegion& region, const MemoryUser& user);
+  /// Local invalidate: of a window of type 2 or a fast region without windows.
+  [[nodiscard]] bool invalidate(MemoryKey key, const MemoryUser& user);
+  /// The peer's SEND with Invalidate: as invalidate(), and of a region with
+  /// kAccessRemoteInvalidate, which has to be deregistered all the same.
+  [[nodiscard]] bool remote_invalidate(MemoryKey key, const MemoryUser& user);
+
+  /// Checks one access of `length` bytes at `addr` (an iova) of a region and gives its local place.
   /// Overflow of addr + length is out of bounds.
   [[nodiscard]] MemoryAccess access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                     std::uint64_t length, std::uint32_t needed_access) const;
+  /// The same for a peer's request: windows serve too.
+  [[nodiscard]] MemoryAccess remote_access(MemoryKey key, const MemoryUser& user,
+                                           std::uint64_t addr, std::uint64_t length,
+                                           std::uint32_t needed_access) const;
 
+  /// The addresses of the region or window with the key; nothing of others.
+  struct Extent {
+    std::uint64_t first = 0;
+    std::uint64_t length = 0;
+  };
+  [[nodiscard]] Extent extent_of(MemoryKey key) const;
+  /// What the key, in any generation, stands for.
+  [[nodiscard]] MemoryKind kind_of(MemoryKey key) const;
   [[nodiscard]] std::size_t size() const { return used_; }
   [[nodiscard]] std::size_t regions_of(ProtectionDomain pd) const;
 
  private:
-  static constexpr std::uint32_t kIndexBits = 16;
+  struct Entry : MemoryRegion {
+    wire::Qpn qp{};                ///< window of type 2: who has bound it
+    std::uint32_t parent = 0;      ///< bound window: index of its region
+    std::uint32_t windows = 0;     ///< region: windows bound to it
+    std::uint64_t max_length = 0;  ///< fast region
+  };
 
-  [[nodiscard]] const MemoryRegion* find(MemoryKey key) const;
+  [[nodiscard]] Expected<Entry*> add(ProtectionDomain pd, MemoryKind kind);
+  void remove(Entry& entry);
+  /// Null unless the key is that of an entry, generation and all.
+  [[nodiscard]] const Entry* find(MemoryKey key) const;
+  [[nodiscard]] Entry* find(MemoryKey key);
+  /// The entry whose key it is but for the generation.
+  [[nodiscard]] const Entry* find_any_generation(MemoryKey key) const;
+  [[nodiscard]] Entry* find_any_generation(MemoryKey key);
+  [[nodiscard]] MemoryStatus why_not_found(MemoryKey key) const;
+  [[nodiscard]] static MemoryAccess range(const Entry& entry, std::uint64_t addr,
+                                          std::uint64_t length, std::uint32_t needed_access);
+  [[nodiscard]] bool may_bind(const Entry& window, const MemoryUser& user) const;
+  void unbind(Entry& window);
 
   Random& random_;
-  std::vector<MemoryRegion> slots_;  ///< index = low bits of the key; base null when free
+  std::vector<Entry> slots_;
   std::size_t used_ = 0;
 };
 

@@ -28,6 +28,10 @@ std::string_view to_string(QpType type) {
       return "UC";
     case QpType::ud:
       return "UD";
+    case QpType::xrc_send:
+      return "XRC initiator";
+    case QpType::xrc_recv:
+      return "XRC target";
   }
   return "invalid";
 }
@@ -92,8 +96,10 @@ std::string_view to_string(WcStatus status) {
 }
 
 std::string_view to_string(WcOpcode opcode) {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "RECV", "RECV_RDMA_WITH_IMM"};
+  static constexpr std::array<std::string_view, 14> kNames = {
+      "SEND",  "RDMA_WRITE",         "RDMA_READ",        "COMP_SWAP",       "FETCH_ADD",
+      "RECV",  "RECV_RDMA_WITH_IMM", "LOCAL_INV",        "BIND_MW",         "REG_MR",
+      "FLUSH", "ATOMIC_WRITE",       "MASKED_COMP_SWAP", "MASKED_FETCH_ADD"};
   return name_of(opcode, kNames);
 }
 

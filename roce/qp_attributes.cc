@@ -65,6 +65,34 @@ constexpr std::array kUdTransitions = {
     Transition{QpState::sqe, QpState::rts, 0, kQpCurState | kQpQkey},
 };
 
+constexpr std::array kXrcSendTransitions = {
+    Transition{QpState::reset, QpState::init, kQpPkeyIndex | kQpPort | kQpAccessFlags, 0},
+    Transition{QpState::init, QpState::init, 0, kQpPkeyIndex | kQpPort | kQpAccessFlags},
+    Transition{QpState::init, QpState::rtr, kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn,
+               kQpAltPath | kQpAccessFlags | kQpPkeyIndex},
+    Transition{QpState::rtr, QpState::rts,
+               kQpSqPsn | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic,
+               kQpCurState | kQpAccessFlags | kPathMigration},
+    Transition{QpState::rts, QpState::rts, 0, kQpCurState | kQpAccessFlags | kPathMigration},
+    Transition{QpState::rts, QpState::sqd, 0, kQpEnSqdAsyncNotify},
+    Transition{QpState::sqd, QpState::rts, 0, kQpCurState | kQpAccessFlags | kPathMigration},
+    Transition{QpState::sqd, QpState::sqd, 0,
+               kQpPort | kQpAv | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic |
+                   kQpCurState | kQpAltPath | kQpAccessFlags | kQpPkeyIndex | kQpPathMigState},
+};
+
+constexpr std::array kXrcRecvTransitions = {
+    Transition{QpState::reset, QpState::init, kQpPkeyIndex | kQpPort | kQpAccessFlags, 0},
+    Transition{QpState::init, QpState::init, 0, kQpPkeyIndex | kQpPort | kQpAccessFlags},
+    Transition{QpState::init, QpState::rtr,
+               kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic | kQpMinRnrTimer,
+               kQpAltPath | kQpAccessFlags | kQpPkeyIndex},
+    Transition{QpState::rtr, QpState::rts, kQpSqPsn | kQpTimeout,
+               kQpCurState | kQpAccessFlags | kQpMinRnrTimer | kPathMigration},
+    Transition{QpState::rts, QpState::rts, 0,
+               kQpCurState | kQpAccessFlags | kQpMinRnrTimer | kPathMigration},
+};
+
 std::span<const Transition> transitions_of(QpType type) {
   switch (type) {
     case QpType::rc:
@@ -73,6 +101,10 @@ std::span<const Transition> transitions_of(QpType type) {
       return kUcTransitions;
     case QpType::ud:
       return kUdTransitions;
+    case QpType::xrc_send:
+      return kXrcSendTransitions;
+    case QpType::xrc_recv:
+      return kXrcRecvTransitions;
   }
   return {};
 }
@@ -89,9 +121,9 @@ Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
   if (given(kQpPort) && a.port_num != 1) {
     return fail(ErrorCode::invalid_argument, "there is port 1 only, not {}", a.port_num);
   }
-  if (given(kQpAccessFlags) && (a.qp_access_flags & ~kAccessAll) != 0) {
+  if (given(kQpAccessFlags) && (a.qp_access_flags & ~kAccessQp) != 0) {
     return fail(ErrorCode::invalid_argument, "unknown access flags {:#x}",
-                a.qp_access_flags & ~kAccessAll);
+                a.qp_access_flags & ~kAccessQp);
   }
   if (given(kQpPathMtu)) {
     const std::uint32_t mtu = bytes(a.path_mtu);

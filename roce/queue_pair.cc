@@ -25,6 +25,20 @@ WcOpcode wc_opcode(WrOpcode opcode) {
       return WcOpcode::comp_swap;
     case WrOpcode::atomic_fetch_and_add:
       return WcOpcode::fetch_add;
+    case WrOpcode::local_inv:
+      return WcOpcode::local_inv;
+    case WrOpcode::bind_mw:
+      return WcOpcode::bind_mw;
+    case WrOpcode::reg_mr:
+      return WcOpcode::reg_mr;
+    case WrOpcode::flush:
+      return WcOpcode::flush;
+    case WrOpcode::atomic_write:
+      return WcOpcode::atomic_write;
+    case WrOpcode::masked_atomic_cmp_and_swp:
+      return WcOpcode::masked_comp_swap;
+    case WrOpcode::masked_atomic_fetch_and_add:
+      return WcOpcode::masked_fetch_add;
     case WrOpcode::send:
     case WrOpcode::send_with_imm:
     case WrOpcode::send_with_inv:
@@ -33,29 +47,58 @@ WcOpcode wc_opcode(WrOpcode opcode) {
   return WcOpcode::send;
 }
 
-/// The requests that a service has (IBTA vol. 1, 9.1), as bits.
-std::uint32_t requests_of(QpType type) {
-  const auto bit = [](WrOpcode opcode) { return 1u << static_cast<unsigned>(opcode); };
-  const std::uint32_t unreliable = bit(WrOpcode::send) | bit(WrOpcode::send_with_imm) |
-                                   bit(WrOpcode::rdma_write) | bit(WrOpcode::rdma_write_with_imm);
-  switch (type) {
+/// The requests that a service has (IBTA vol. 1, 9.1).
+WrOpcodes requests_of(const QpInit& init) {
+  constexpr WrOpcodes kDatagrams = {WrOpcode::send, WrOpcode::send_with_imm};
+  constexpr WrOpcodes kUnreliable =
+      kDatagrams | kLocalOpcodes | WrOpcodes{WrOpcode::rdma_write, WrOpcode::rdma_write_with_imm};
+  constexpr WrOpcodes kReliable =
+      kUnreliable | kPlacements |
+      WrOpcodes{WrOpcode::send_with_inv, WrOpcode::rdma_read, WrOpcode::atomic_cmp_and_swp,
+                WrOpcode::atomic_fetch_and_add};
+  switch (init.qp_type) {
     case QpType::rc:
-      return unreliable | bit(WrOpcode::send_with_inv) | bit(WrOpcode::rdma_read) |
-             bit(WrOpcode::atomic_cmp_and_swp) | bit(WrOpcode::atomic_fetch_and_add);
+      return init.extended_atomics ? kReliable | kMaskedAtomics : kReliable;
+    case QpType::xrc_send:
+      return kReliable;
+    case QpType::xrc_recv:
+      return {};
     case QpType::uc:
-      return unreliable;
+      return kUnreliable;
     case QpType::ud:
-      return bit(WrOpcode::send) | bit(WrOpcode::send_with_imm);
+      return kDatagrams;
   }
-  return 0;
+  return {};
+}
+
+std::uint32_t extra_bytes_of(const QpInit& init) {
+  constexpr std::uint32_t kAlignment = alignof(SendWqeExtension);
+  return init.extended_atomics || init.qp_type == QpType::xrc_send
+             ? (init.max_inline_data + kAlignment - 1) / kAlignment * kAlignment +
+                   static_cast<std::uint32_t>(sizeof(SendWqeExtension))
+             : init.max_inline_data;
 }
 
 /// As ibv_query_qp tells it: with an SRQ there are no receives of its own.
 QpInit without_unused(QpInit init) {
-  if (init.srq != nullptr) {
+  if (init.srq != nullptr || is_xrc(init.qp_type)) {
     init.max_recv_wr = init.max_recv_sge = 0;
   }
+  if (init.qp_type == QpType::xrc_recv) {
+    init.max_send_wr = init.max_send_sge = init.max_inline_data = 0;
+  }
   return init;
+}
+
+/// Receive requests of its own; of an SRQ, one at a time.
+RecvQueue make_recv_queue(const QpInit& init) {
+  if (init.qp_type == QpType::xrc_recv) {
+    return {1, kMaxSge, 0};  // of any SRQ
+  }
+  if (init.srq != nullptr) {
+    return {1, init.srq->query().max_sge, 0};
+  }
+  return {is_xrc(init.qp_type) ? 0 : init.max_recv_wr, init.max_recv_sge, 0};
 }
 
 }  // namespace
@@ -65,10 +108,10 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
       number_(number),
       init_(without_unused(init)),
       service_(service_of(init.qp_type).value()),
-      send_opcodes_(requests_of(init.qp_type)),
-      send_queue_(init.max_send_wr, init.max_send_sge, init.max_inline_data),
-      recv_queue_(init.srq != nullptr ? 1 : init.max_recv_wr,
-                  init.srq != nullptr ? init.srq->query().max_sge : init.max_recv_sge, 0),
+      send_opcodes_(requests_of(init)),
+      srq_(init.srq),
+      send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
+      recv_queue_(make_recv_queue(init)),
       transport_(make_transport(init.qp_type, *this)) {}
 
 QueuePair::~QueuePair() = default;
@@ -206,10 +249,12 @@ Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_
   if (state() != QpState::err) {
     enter_state(QpState::err);
   }
-  SendWqe marker{};
-  marker.wr_id = send_wr_id;
-  complete_send(marker, WcStatus::wr_flush_err);
-  if (init_.srq == nullptr) {
+  if (init_.send_cq != nullptr) {
+    SendWqe marker{};
+    marker.wr_id = send_wr_id;
+    complete_send(marker, WcStatus::wr_flush_err);
+  }
+  if (init_.srq == nullptr && init_.recv_cq != nullptr) {
     complete_flushed_recv(recv_wr_id);
   }
   return {};
@@ -219,12 +264,14 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {
     return PostResult::invalid_state;
   }
-  if (wr.opcode > WrOpcode::atomic_fetch_and_add ||
-      (send_opcodes_ >> static_cast<unsigned>(wr.opcode) & 1) == 0) {
+  if (!send_opcodes_.has(wr.opcode)) {
     return PostResult::invalid_request;
   }
   if (!is_connected() &&
       (wr.ah == nullptr || wr.ah->pd() != init_.pd || wr.remote_qpn.value > wire::kMask24)) {
+    return PostResult::invalid_request;
+  }
+  if (init_.qp_type == QpType::xrc_send && wr.remote_srqn > wire::kMask24) {
     return PostResult::invalid_request;
   }
   if (send_queue_.full()) {
@@ -233,11 +280,11 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (wr.sg_list.size() > send_queue_.max_sge()) {
     return PostResult::too_many_sges;
   }
-  const bool atomic =
-      wr.opcode == WrOpcode::atomic_cmp_and_swp || wr.opcode == WrOpcode::atomic_fetch_and_add;
-  const bool response = atomic || wr.opcode == WrOpcode::rdma_read;
+  const bool local = kLocalOpcodes.has(wr.opcode);
+  const bool response = kWithResponse.has(wr.opcode);
+  const bool word = kAtomics.has(wr.opcode) || wr.opcode == WrOpcode::atomic_write;
   if ((wr.send_flags & kSendInline) != 0) {
-    if (response) {
+    if (local || (response && wr.opcode != WrOpcode::atomic_write)) {
       return PostResult::invalid_request;
     }
     if (length > init_.max_inline_data) {
@@ -247,38 +294,58 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (length > kMaxMessageBytes) {
     return PostResult::message_too_long;
   }
-  if ((atomic && length != 8) || (atomic && wr.remote_addr % 8 != 0) ||
+  if ((word && (length != 8 || wr.remote_addr % 8 != 0)) ||
       (response && state() != QpState::err && attributes_.max_rd_atomic == 0)) {
     return PostResult::invalid_request;
   }
-  return PostResult::ok;
+  const bool empty_list = local || wr.opcode == WrOpcode::flush;
+  return empty_list ? check_memory_request(wr) : PostResult::ok;
+}
+
+/// Of requests without a scatter/gather list.
+PostResult QueuePair::check_memory_request(const SendWr& wr) const {
+  const bool reserved_type = (wr.flush.placement_type & ~3u) != 0 || wr.flush.placement_type == 0;
+  const bool bad_flush =
+      wr.opcode == WrOpcode::flush &&
+      (reserved_type || wr.flush.selectivity_level > 1 || wr.flush.length > kMaxMessageBytes);
+  return wr.sg_list.empty() && !bad_flush ? PostResult::ok : PostResult::invalid_request;
 }
 
 PostResult QueuePair::post_send(const SendWr& wr) {
+  if (wr.opcode == WrOpcode::bind_mw &&
+      engine_.memory_.kind_of(wr.rkey) != MemoryKind::window_type_2) {
+    return PostResult::invalid_request;
+  }
+  return enqueue(wr);
+}
+
+PostResult QueuePair::enqueue(const SendWr& wr) {
   const std::uint64_t length = total_length(wr.sg_list);
   if (const PostResult result = check_send(wr, length); result != PostResult::ok) {
     return result;
   }
   SendWqe& wqe = send_queue_.next();
-  wqe = SendWqe{.wr_id = wr.wr_id,
-                .remote_addr = wr.remote_addr,
-                .compare_add = wr.compare_add,
-                .swap = wr.swap,
-                .length = static_cast<std::uint32_t>(length),
-                .imm_or_inv = wr.opcode == WrOpcode::send_with_inv
-                                  ? static_cast<std::uint32_t>(wr.invalidate_rkey)
-                                  : wr.imm_data,
-                .rkey = static_cast<std::uint32_t>(wr.rkey),
-                .flags = wr.send_flags,
-                .psn_count = 0,
-                .first_psn = {},
-                .ssn = 0,
-                .num_sge = static_cast<std::uint16_t>(wr.sg_list.size()),
-                .opcode = wr.opcode,
-                .failure = WcStatus::success};
+  wqe =
+      SendWqe{.wr_id = wr.wr_id,
+              .remote_addr = wr.remote_addr,
+              .compare_add = wr.compare_add,
+              .swap = wr.swap,
+              .length = static_cast<std::uint32_t>(length),
+              .imm_or_inv = wr.opcode == WrOpcode::send_with_inv || wr.opcode == WrOpcode::local_inv
+                                ? static_cast<std::uint32_t>(wr.invalidate_rkey)
+                                : wr.imm_data,
+              .rkey = static_cast<std::uint32_t>(wr.rkey),
+              .flags = wr.send_flags,
+              .psn_count = 0,
+              .first_psn = {},
+              .ssn = 0,
+              .num_sge = static_cast<std::uint16_t>(wr.sg_list.size()),
+              .opcode = wr.opcode,
+              .failure = WcStatus::success};
   if (!is_connected()) {
     wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey);
   }
+  fill_special(wr, wqe);
   const std::uint64_t sequence = send_queue_.tail();
   if ((wr.send_flags & kSendInline) != 0) {
     std::byte* to = send_queue_.extra(sequence).data();
@@ -301,11 +368,35 @@ PostResult QueuePair::post_send(const SendWr& wr) {
   return PostResult::ok;
 }
 
+void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
+  switch (wr.opcode) {
+    case WrOpcode::bind_mw:
+      wqe.set_mw_bind(wr.mw_bind);
+      break;
+    case WrOpcode::reg_mr:
+      wqe.set_fast_region(wr.fast_region);
+      break;
+    case WrOpcode::flush:
+      wqe.set_flush(wr.flush);
+      break;
+    case WrOpcode::masked_atomic_cmp_and_swp:
+    case WrOpcode::masked_atomic_fetch_and_add:
+      extension(send_queue_.tail()) = {
+          .compare_add_mask = wr.compare_add_mask, .swap_mask = wr.swap_mask, .remote_srqn = 0};
+      break;
+    default:
+      break;
+  }
+  if (init_.qp_type == QpType::xrc_send) {
+    extension(send_queue_.tail()).remote_srqn = wr.remote_srqn;
+  }
+}
+
 PostResult QueuePair::post_recv(const RecvWr& wr) {
   if (state() == QpState::reset) {
     return PostResult::invalid_state;
   }
-  if (init_.srq != nullptr) {
+  if (init_.srq != nullptr || is_xrc(init_.qp_type)) {
     return PostResult::invalid_request;
   }
   if (const PostResult result = post_receive(recv_queue_, wr); result != PostResult::ok) {
@@ -317,6 +408,30 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
     transport_.responder->on_receive_posted();
   }
   return PostResult::ok;
+}
+
+bool QueuePair::select_srq(std::uint32_t number, bool starts) {
+  SharedReceiveQueue* srq = engine_.find_srq(number);
+#if !ROCKHOPPER_MUTATION_XRC_DOMAIN
+  if (srq != nullptr && srq->xrcd() != init_.xrcd) {
+    srq = nullptr;
+  }
+#endif
+  if (srq == nullptr || (!starts && srq != srq_)) {
+    return false;
+  }
+  srq_ = srq;
+  return true;
+}
+
+void QueuePair::forget_srq(const SharedReceiveQueue& srq) {
+  if (srq_ != &srq) {
+    return;
+  }
+  if (!recv_queue_.empty()) {
+    enter_error();  // a message for it is half way here
+  }
+  srq_ = init_.srq;
 }
 
 void QueuePair::prefetch() const { prefetch_bytes(this, sizeof *this); }
@@ -371,7 +486,7 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
   trace(TraceEvent::request_done, static_cast<std::uint32_t>(status),
         static_cast<std::uint32_t>(wqe.wr_id));
   if (status == WcStatus::success) {
-    engine_.counters_.rdma_sends.add();
+    engine_.counters_.rdma_sends.add(wqe.is_local() ? 0 : 1);
     if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) {
       return;
     }
@@ -381,7 +496,7 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
   const Completion completion{.wr_id = wqe.wr_id,
                               .status = status,
                               .opcode = wc_opcode(wqe.opcode),
-                              .byte_len = wqe.has_response() ? wqe.length : 0,
+                              .byte_len = wqe.is_read() || wqe.is_atomic() ? wqe.length : 0,
                               .qp_num = number_};
   if (!init_.send_cq->push(completion, false)) {
     engine_.on_cq_overrun(*init_.send_cq);
@@ -389,8 +504,9 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
 }
 
 void QueuePair::complete_recv(const Completion& completion, bool solicited) {
-  if (!init_.recv_cq->push(completion, solicited)) {
-    engine_.on_cq_overrun(*init_.recv_cq);
+  CompletionQueue& cq = *recv_cq();
+  if (!cq.push(completion, solicited)) {
+    engine_.on_cq_overrun(cq);
   }
 }
 

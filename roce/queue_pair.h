@@ -10,6 +10,7 @@
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
+#include "roce/segmentation.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transport.h"
 #include "roce/work_queue.h"
@@ -33,12 +34,14 @@ class Requester;
 class Responder;
 }  // namespace ud
 
-/// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it.
+/// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it. An
+/// XRC initiator has no recv_cq, a target neither of them and no `pd`.
 struct QpInit {
   QpType qp_type = QpType::rc;
   ProtectionDomain pd;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
+  XrcDomain xrcd{};  ///< XRC target
   /// RC and UD: receive requests come from here, max_recv_wr and max_recv_sge mean nothing.
   SharedReceiveQueue* srq = nullptr;
   std::uint32_t max_send_wr = 64;      ///< 1 to kMaxQpWr
@@ -47,6 +50,8 @@ struct QpInit {
   std::uint32_t max_recv_sge = 1;      ///< 1 to kMaxSge
   std::uint32_t max_inline_data = 64;  ///< 0 to kMaxInlineBytes
   bool sq_sig_all = false;             ///< every send request is signalled
+  /// RC: masked atomics, which are ours (docs/wire.md). Only if the peer is known to serve them.
+  bool extended_atomics = false;
 };
 
 /// A queue pair: its state machine and its two work queues. What its service does with them is in
@@ -61,6 +66,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] QpState state() const { return attributes_.qp_state; }
   [[nodiscard]] const QpInit& init() const { return init_; }
   [[nodiscard]] ProtectionDomain pd() const { return init_.pd; }
+  [[nodiscard]] XrcDomain xrcd() const { return init_.xrcd; }
 
   /// As ibv_modify_qp: all or nothing. A move to ERR flushes both queues; a move to RESET empties
   /// them without completions.
@@ -73,6 +79,9 @@ class QueuePair : public QpListHook {
   /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
   /// ERR complete it at once with wr_flush_err, other states refuse it.
   [[nodiscard]] PostResult post_send(const SendWr& wr);
+  /// As ibv_bind_mw: binds a window of type 1 as wr.mw_bind says, with wr_id and send_flags of
+  /// `wr`. `rkey` is the window's and becomes the one that it will have.
+  [[nodiscard]] PostResult bind_mw(MemoryKey& rkey, const SendWr& wr);
   /// As ibv_post_recv for one request: refused in RESET, and where there is an SRQ; ERR flushes it
   /// at once.
   [[nodiscard]] PostResult post_recv(const RecvWr& wr);
@@ -106,6 +115,54 @@ class QueuePair : public QpListHook {
                           : !datagram.destination.is_multicast();
   }
   [[nodiscard]] PostResult check_send(const SendWr& wr, std::uint64_t length) const;
+  [[nodiscard]] PostResult check_memory_request(const SendWr& wr) const;
+  [[nodiscard]] PostResult enqueue(const SendWr& wr);
+  void fill_special(const SendWr& wr, SendWqe& wqe);
+  /// The packets that it takes are its service's, or those of an extension that both ends know.
+  [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
+    return (opcode.service == service_ &&
+            (!is_xrc(init_.qp_type) || opcode.is_request == (init_.qp_type == QpType::xrc_recv))) ||
+           (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics);
+  }
+  /// The service's opcode for what RC calls `opcode`.
+  [[nodiscard]] wire::Opcode service_opcode(wire::Opcode opcode) const {
+    return service_ == wire::ServiceClass::rc ? opcode : of_service(service_, opcode);
+  }
+  /// Where receives complete now.
+  [[nodiscard]] CompletionQueue* recv_cq() const {
+    return srq_ != nullptr && srq_->cq() != nullptr ? srq_->cq() : init_.recv_cq;
+  }
+  /// XRC target: the SRQ that the request in hand names. False: it must not. Fails too when a
+  /// message goes on with another than it has begun with.
+  [[nodiscard]] bool select_srq(std::uint32_t number, bool starts);
+  /// The SRQ goes.
+  void forget_srq(const SharedReceiveQueue& srq);
+  /// Whose keys the peer's requests name.
+  [[nodiscard]] ProtectionDomain remote_pd() const {
+    return init_.qp_type == QpType::xrc_recv && srq_ != nullptr ? srq_->pd() : init_.pd;
+  }
+  /// Valid where requests have what is in it: extended_atomics, XRC.
+  [[nodiscard]] SendWqeExtension& extension(std::uint64_t sequence) {
+    std::byte* place =
+        send_queue_.extra(sequence).data() + send_queue_.extra_bytes() - sizeof(SendWqeExtension);
+    return *reinterpret_cast<SendWqeExtension*>(place);
+  }
+
+  // queue_pair_memory.cc
+  /// Does what a request says that no packet carries. False: it is not allowed.
+  [[nodiscard]] bool execute_local(const SendWqe& wqe);
+  /// A peer's SEND with Invalidate. False: it must not.
+  [[nodiscard]] bool invalidate_for_peer(MemoryKey key);
+  /// A piece of memory that the peer's request names.
+  [[nodiscard]] MemoryAccess remote_access(MemoryKey key, std::uint64_t addr, std::uint64_t length,
+                                           std::uint32_t right) {
+    return remote_access(remote_pd(), key, addr, length, right);
+  }
+  [[nodiscard]] MemoryAccess remote_access(ProtectionDomain pd, MemoryKey key, std::uint64_t addr,
+                                           std::uint64_t length, std::uint32_t right);
+  /// All of a region or window that the peer's request names, and its length.
+  [[nodiscard]] MemoryAccess remote_region(MemoryKey key, std::uint32_t right,
+                                           std::uint64_t& length);
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   void enter_state(QpState next);
   void configure_flow();
@@ -132,15 +189,15 @@ class QueuePair : public QpListHook {
     if (!recv_queue_.empty()) {
       return &recv_queue_.front();
     }
-    return init_.srq != nullptr ? init_.srq->front() : nullptr;
+    return srq_ != nullptr ? srq_->front() : nullptr;
   }
   /// Makes it the front of recv_queue_; false if there is none.
   [[nodiscard]] bool take_receive() {
-    return !recv_queue_.empty() || (init_.srq != nullptr && init_.srq->take(recv_queue_));
+    return !recv_queue_.empty() || (srq_ != nullptr && srq_->take(recv_queue_));
   }
   /// Whose keys receive requests name.
   [[nodiscard]] ProtectionDomain receive_pd() const {
-    return init_.srq != nullptr ? init_.srq->pd() : init_.pd;
+    return srq_ != nullptr ? srq_->pd() : init_.pd;
   }
   /// Copies a payload to the front receive request, `offset` bytes from its beginning.
   [[nodiscard]] MemoryStatus scatter_to_receive(std::uint64_t offset, const MbufBytes& payload);
@@ -160,7 +217,8 @@ class QueuePair : public QpListHook {
   const wire::Qpn number_;
   const QpInit init_;
   const wire::ServiceClass service_;
-  const std::uint32_t send_opcodes_;  ///< bit n: the service has the WrOpcode n
+  const WrOpcodes send_opcodes_;  ///< that the service has
+  SharedReceiveQueue* srq_;       ///< XRC target: of the message in hand
   QpAttributes attributes_;
   bool sqd_notify_ = false;   ///< raise sq_drained once drained
   bool established_ = false;  ///< comm_est has been raised

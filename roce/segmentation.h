@@ -27,6 +27,11 @@ struct OpcodeSet {
   wire::Opcode first, middle, last, only;
 };
 
+/// A request of one packet, which may stand for many PSNs.
+[[nodiscard]] constexpr OpcodeSet only(wire::Opcode opcode) {
+  return {opcode, opcode, opcode, opcode};
+}
+
 [[nodiscard]] constexpr OpcodeSet opcodes_of(WrOpcode opcode) {
   using wire::Opcode;
   switch (opcode) {
@@ -46,15 +51,24 @@ struct OpcodeSet {
       return {Opcode::rc_rdma_write_first, Opcode::rc_rdma_write_middle,
               Opcode::rc_rdma_write_last_with_immediate, Opcode::rc_rdma_write_only_with_immediate};
     case WrOpcode::rdma_read:
-      return {Opcode::rc_rdma_read_request, Opcode::rc_rdma_read_request,
-              Opcode::rc_rdma_read_request, Opcode::rc_rdma_read_request};
+      return only(Opcode::rc_rdma_read_request);
     case WrOpcode::atomic_cmp_and_swp:
-      return {Opcode::rc_compare_swap, Opcode::rc_compare_swap, Opcode::rc_compare_swap,
-              Opcode::rc_compare_swap};
+      return only(Opcode::rc_compare_swap);
     case WrOpcode::atomic_fetch_and_add:
-      break;
+      return only(Opcode::rc_fetch_add);
+    case WrOpcode::flush:
+      return only(Opcode::rc_flush);
+    case WrOpcode::atomic_write:
+      return only(Opcode::rc_atomic_write);
+    case WrOpcode::masked_atomic_cmp_and_swp:
+    case WrOpcode::masked_atomic_fetch_and_add:
+      return only(Opcode::extended_atomic);
+    case WrOpcode::local_inv:
+    case WrOpcode::bind_mw:
+    case WrOpcode::reg_mr:
+      break;  // no packet
   }
-  return {Opcode::rc_fetch_add, Opcode::rc_fetch_add, Opcode::rc_fetch_add, Opcode::rc_fetch_add};
+  return {};
 }
 
 }  // namespace detail

@@ -10,6 +10,8 @@ SharedReceiveQueue::SharedReceiveQueue(Engine& engine, std::uint32_t number, con
     : engine_(engine),
       number_(number),
       pd_(init.pd),
+      xrcd_(init.xrcd),
+      cq_(init.cq),
       queue_(init.attributes.max_wr, init.attributes.max_sge, 0) {}
 
 Expected<void> SharedReceiveQueue::modify(const SrqAttributes& attributes, std::uint32_t mask) {

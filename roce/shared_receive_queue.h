@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "roce/completion_queue.h"
 #include "roce/types.h"
 #include "roce/work_queue.h"
 #include "roce/work_request.h"
@@ -35,8 +36,11 @@ inline constexpr std::uint32_t kMaxSrq = 1u << 16;
 
 /// What an SRQ is made with, as ibv_srq_init_attr.
 struct SrqInit {
-  ProtectionDomain pd;  ///< of the buffers; may be another than the queue pairs'
+  /// Of the buffers; may be another than the queue pairs'. With XRC, of all that peers name too.
+  ProtectionDomain pd;
   SrqAttributes attributes;
+  XrcDomain xrcd{};               ///< not none: an SRQ of XRC, for the targets of this domain,
+  CompletionQueue* cq = nullptr;  ///< and where its receives complete; must outlive it
 };
 
 /// Receive requests that queue pairs share (IBTA vol. 1, 10.2.9). A queue pair takes the oldest
@@ -47,9 +51,11 @@ class SharedReceiveQueue {
   SharedReceiveQueue(const SharedReceiveQueue&) = delete;
   SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
 
-  /// 24 bits, unpredictable.
+  /// 24 bits, unpredictable. With XRC, what the peer says to address it (ibv_get_srq_num).
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] ProtectionDomain pd() const { return pd_; }
+  [[nodiscard]] XrcDomain xrcd() const { return xrcd_; }
+  [[nodiscard]] CompletionQueue* cq() const { return cq_; }
 
   /// As ibv_modify_srq: all or nothing. max_wr cannot be less than the requests that wait. A limit
   /// that is not reached when it is set raises its event at once.
@@ -76,6 +82,8 @@ class SharedReceiveQueue {
   Engine& engine_;
   std::uint32_t number_;
   ProtectionDomain pd_;
+  XrcDomain xrcd_;
+  CompletionQueue* cq_;
   RecvQueue queue_;
   std::uint32_t limit_ = 0;
   std::uint32_t users_ = 0;  ///< queue pairs

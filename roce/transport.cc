@@ -25,6 +25,8 @@ Transport make(QueuePair& qp) {
 Transport make_transport(QpType type, QueuePair& qp) {
   switch (type) {
     case QpType::rc:
+    case QpType::xrc_send:
+    case QpType::xrc_recv:
       return make<rc::Requester, rc::Responder>(qp);
     case QpType::uc:
       return make<uc::Requester, uc::Responder>(qp);
@@ -42,6 +44,9 @@ std::optional<wire::ServiceClass> service_of(QpType type) {
       return wire::ServiceClass::uc;
     case QpType::ud:
       return wire::ServiceClass::ud;
+    case QpType::xrc_send:
+    case QpType::xrc_recv:
+      return wire::ServiceClass::xrc;
   }
   return std::nullopt;
 }

@@ -8,8 +8,13 @@
 namespace rockhopper::roce {
 
 /// Services of queue pairs (IBTA vol. 1, 9.1); values as in enum ibv_qp_type.
-enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4 };
+enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, xrc_send = 9, xrc_recv = 10 };
 [[nodiscard]] std::string_view to_string(QpType type);
+
+/// Either end of an extended reliable connection (IBTA vol. 1, annex A14): initiator and target.
+[[nodiscard]] constexpr bool is_xrc(QpType type) {
+  return type == QpType::xrc_send || type == QpType::xrc_recv;
+}
 
 /// Queue pair states (IBTA vol. 1, 10.3.1).
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, err };
@@ -31,13 +36,29 @@ enum Access : std::uint32_t {
   kAccessRemoteWrite = 1u << 1,
   kAccessRemoteRead = 1u << 2,
   kAccessRemoteAtomic = 1u << 3,
+  kAccessMwBind = 1u << 4,           ///< regions: memory windows may be bound to it
+  kAccessZeroBased = 1u << 5,        ///< regions and windows: addresses count from 0
+  kAccessFlushGlobal = 1u << 8,      ///< the peer may FLUSH with global visibility
+  kAccessFlushPersistent = 1u << 9,  ///< the peer may FLUSH to persistence
   /// Our own: the peer's SEND with Invalidate may invalidate the region's key. In verbs only memory
   /// windows and fast-registered regions allow that.
   kAccessRemoteInvalidate = 1u << 16,
 };
-/// All rights that a queue pair can grant.
-inline constexpr std::uint32_t kAccessAll =
-    kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic;
+/// The peer's rights to a window.
+inline constexpr std::uint32_t kAccessRemote =
+    kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic;
+/// All rights but the special ones.
+inline constexpr std::uint32_t kAccessAll = kAccessLocalWrite | kAccessRemote;
+/// All that a queue pair can grant, that a fast region and that any region can have.
+inline constexpr std::uint32_t kAccessQp = kAccessAll | kAccessFlushGlobal | kAccessFlushPersistent;
+inline constexpr std::uint32_t kAccessFastRegion = kAccessQp | kAccessMwBind;
+inline constexpr std::uint32_t kAccessRegion = kAccessFastRegion | kAccessRemoteInvalidate;
+
+/// Remote write and atomic rights need local write (ibv_reg_mr).
+[[nodiscard]] constexpr bool is_consistent_access(std::uint32_t access) {
+  return (access & (kAccessRemoteWrite | kAccessRemoteAtomic)) == 0 ||
+         (access & kAccessLocalWrite) != 0;
+}
 
 /// Keys of registered memory. The same value serves as lkey and rkey.
 enum class MemoryKey : std::uint32_t {};
@@ -46,6 +67,12 @@ enum class MemoryKey : std::uint32_t {};
 struct ProtectionDomain {
   std::uint32_t id = 0;
   friend bool operator==(ProtectionDomain, ProtectionDomain) = default;
+};
+
+/// What joins XRC targets and the shared receive queues that their peers may address, as ibv_xrcd.
+struct XrcDomain {
+  std::uint32_t id = 0;  ///< 0: none
+  friend bool operator==(XrcDomain, XrcDomain) = default;
 };
 
 /// Largest message in bytes (IBTA vol. 1, 9.7.6: 2^31).

@@ -48,12 +48,59 @@ struct SendWqe {
   }
   [[nodiscard]] std::uint32_t remote_qkey() const { return rkey; }
 
-  [[nodiscard]] bool is_read() const { return opcode == WrOpcode::rdma_read; }
-  [[nodiscard]] bool is_atomic() const {
-    return opcode == WrOpcode::atomic_cmp_and_swp || opcode == WrOpcode::atomic_fetch_and_add;
+  // A request that changes keys needs no peer: the fields for that hold what it is to do.
+  void set_mw_bind(const MwBindInfo& info) {
+    imm_or_inv = static_cast<std::uint32_t>(info.mr);
+    remote_addr = info.addr;
+    compare_add = info.length;
+    swap = info.access;
   }
-  /// READs and atomics: they take one of the peer's responder resources and a response ends them.
-  [[nodiscard]] bool has_response() const { return is_read() || is_atomic(); }
+  [[nodiscard]] MwBindInfo mw_bind_info() const {
+    return {.mr = MemoryKey{imm_or_inv},
+            .addr = remote_addr,
+            .length = compare_add,
+            .access = static_cast<std::uint32_t>(swap)};
+  }
+  void set_fast_region(const MemoryRegion& region) {
+    rkey = static_cast<std::uint32_t>(region.key);
+    imm_or_inv = region.access;
+    remote_addr = region.iova;
+    compare_add = region.length;
+    swap = reinterpret_cast<std::uintptr_t>(region.base);
+  }
+  [[nodiscard]] MemoryRegion fast_region() const {
+    MemoryRegion region;
+    region.base = reinterpret_cast<std::byte*>(swap);
+    region.length = compare_add;
+    region.iova = remote_addr;
+    region.access = imm_or_inv;
+    region.key = MemoryKey{rkey};
+    return region;
+  }
+  // A FLUSH has no values to compare or swap.
+  void set_flush(const FlushInfo& info) {
+    length = info.length;
+    compare_add = info.placement_type;
+    swap = info.selectivity_level;
+  }
+  [[nodiscard]] FlushInfo flush() const {
+    return {.length = length,
+            .placement_type = static_cast<std::uint8_t>(compare_add),
+            .selectivity_level = static_cast<std::uint8_t>(swap)};
+  }
+
+  [[nodiscard]] bool is_read() const { return opcode == WrOpcode::rdma_read; }
+  [[nodiscard]] bool is_atomic() const { return kAtomics.has(opcode); }
+  [[nodiscard]] bool is_placement() const { return kPlacements.has(opcode); }
+  [[nodiscard]] bool has_response() const { return kWithResponse.has(opcode); }
+  [[nodiscard]] bool is_local() const { return kLocalOpcodes.has(opcode); }
+};
+
+/// What only some requests have; behind the inline data of a queue pair that allows them.
+struct SendWqeExtension {
+  std::uint64_t compare_add_mask;
+  std::uint64_t swap_mask;
+  std::uint32_t remote_srqn;
 };
 
 struct RecvWqe {

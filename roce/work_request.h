@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
+#include "roce/memory.h"
 #include "roce/types.h"
 #include "roce/wire/qpn.h"
 
@@ -26,7 +28,48 @@ enum class WrOpcode : std::uint8_t {
   rdma_read,
   atomic_cmp_and_swp,
   atomic_fetch_and_add,
+  local_inv,
+  bind_mw,  ///< of windows of type 2; for type 1 see QueuePair::bind_mw
+  reg_mr,
+  flush,
+  atomic_write,
+  masked_atomic_cmp_and_swp,  ///< ours; needs QpInit::extended_atomics
+  masked_atomic_fetch_and_add,
 };
+inline constexpr unsigned kWrOpcodes = 15;
+
+/// A set of opcodes as bits.
+class WrOpcodes {
+ public:
+  constexpr WrOpcodes(std::initializer_list<WrOpcode> opcodes) {
+    for (const WrOpcode opcode : opcodes) {
+      bits_ |= 1u << static_cast<unsigned>(opcode);
+    }
+  }
+  [[nodiscard]] constexpr bool has(WrOpcode opcode) const {
+    return static_cast<unsigned>(opcode) < kWrOpcodes &&
+           (bits_ >> static_cast<unsigned>(opcode) & 1) != 0;
+  }
+  friend constexpr WrOpcodes operator|(WrOpcodes a, WrOpcodes b) {
+    a.bits_ |= b.bits_;
+    return a;
+  }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+/// Requests that change keys: no packet carries them.
+inline constexpr WrOpcodes kLocalOpcodes = {WrOpcode::local_inv, WrOpcode::bind_mw,
+                                            WrOpcode::reg_mr};
+inline constexpr WrOpcodes kMaskedAtomics = {WrOpcode::masked_atomic_cmp_and_swp,
+                                             WrOpcode::masked_atomic_fetch_and_add};
+inline constexpr WrOpcodes kAtomics =
+    kMaskedAtomics | WrOpcodes{WrOpcode::atomic_cmp_and_swp, WrOpcode::atomic_fetch_and_add};
+/// Answered by a READ response without payload.
+inline constexpr WrOpcodes kPlacements = {WrOpcode::flush, WrOpcode::atomic_write};
+/// They take one of the peer's responder resources, and a response ends them.
+inline constexpr WrOpcodes kWithResponse = kAtomics | kPlacements | WrOpcodes{WrOpcode::rdma_read};
 
 /// Flags of a send request; meanings as in enum ibv_send_flags.
 enum SendFlags : std::uint32_t {
@@ -50,6 +93,13 @@ inline constexpr std::uint32_t kOwnQkey = 1u << 31;
   return length;
 }
 
+/// What a FLUSH makes visible or persistent (IBTA vol. 1, annex A19; ibv_wr_flush).
+struct FlushInfo {
+  std::uint32_t length = 0;            ///< bytes from remote_addr on
+  std::uint8_t placement_type = 1;     ///< bits of wire::Feth
+  std::uint8_t selectivity_level = 0;  ///< 0: the range, 1: all of the region
+};
+
 /// A request to send, as ibv_send_wr. The scatter/gather list is copied by post_send; the memory
 /// it names must stay valid until the request completes (with kSendInline only until post_send
 /// returns, and lkeys are not looked at).
@@ -58,14 +108,20 @@ struct SendWr {
   std::span<const Sge> sg_list{};
   WrOpcode opcode = WrOpcode::send;
   std::uint32_t send_flags = 0;
-  std::uint32_t imm_data = 0;         ///< host order
-  MemoryKey invalidate_rkey{};        ///< send_with_inv
-  std::uint64_t remote_addr = 0;      ///< RDMA and atomics; atomics: multiple of 8
-  MemoryKey rkey{};                   ///< RDMA and atomics
-  std::uint64_t compare_add = 0;      ///< atomics: compare value, or the value to add
-  std::uint64_t swap = 0;             ///< compare and swap: the new value
-  const AddressHandle* ah = nullptr;  ///< UD; may be destroyed only when the request is complete
-  wire::Qpn remote_qpn{};             ///< UD
+  std::uint32_t imm_data = 0;          ///< host order
+  MemoryKey invalidate_rkey{};         ///< send_with_inv, local_inv
+  std::uint64_t remote_addr = 0;       ///< RDMA and atomics; atomics: multiple of 8
+  MemoryKey rkey{};                    ///< RDMA and atomics; bind_mw: that the window shall have
+  std::uint64_t compare_add = 0;       ///< atomics: compare value, or the value to add
+  std::uint64_t swap = 0;              ///< compare and swap: the new value
+  std::uint64_t compare_add_mask = 0;  ///< masked: bits to compare; highest bit of each field
+  std::uint64_t swap_mask = 0;         ///< masked compare and swap: bits to swap
+  MwBindInfo mw_bind{};                ///< bind_mw
+  MemoryRegion fast_region{};          ///< reg_mr: base, length, iova, access, key
+  FlushInfo flush{};                   ///< flush
+  const AddressHandle* ah = nullptr;   ///< UD; may be destroyed only when the request is complete
+  wire::Qpn remote_qpn{};              ///< UD
+  std::uint32_t remote_srqn = 0;       ///< XRC: number of the peer's SRQ
   /// UD: what the receiver must have. With kOwnQkey in it, the sending queue pair's own is sent.
   std::uint32_t remote_qkey = 0;
 };

@@ -49,7 +49,9 @@ class Requester final : public roce::Requester {
   [[nodiscard]] std::uint32_t packets_in_flight() const;
   [[nodiscard]] std::uint32_t distance_to_next() const;
   [[nodiscard]] std::uint32_t distance_to_cursor() const;
+  [[nodiscard]] bool is_fenced(const SendWqe& wqe) const;
   void number(SendWqe& wqe);
+  [[nodiscard]] wire::Xaeth masked_atomic_header(const SendWqe& wqe);
   [[nodiscard]] rte_mbuf* build_packet(SendWqe& wqe);
   void move_cursor(const SendWqe& wqe);
 
@@ -62,11 +64,17 @@ class Requester final : public roce::Requester {
   [[nodiscard]] SendWqe* await_response(const RxPacket& packet, std::uint64_t now_ns);
   void advance(std::uint32_t count, std::uint64_t now_ns);
   void complete_front(WcStatus status);
+  void retire_front(WcStatus status);
   void settle_front_failure();
   void on_nak(wire::NakCode code, std::uint64_t now_ns);
   void on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns);
   void take_credits(const wire::Aeth& aeth);
   void fail_front(WcStatus status);
+
+  // requester_local.cc
+  [[nodiscard]] bool run_local_requests();
+  [[nodiscard]] bool may_execute(const SendWqe& wqe) const;
+  void retire_executed();
 
   // requester_retry.cc
   void go_back();

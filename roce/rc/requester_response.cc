@@ -140,7 +140,13 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
   qp_.engine_.schedule(qp_);
 }
 
+/// And what has been executed behind it and waited for it.
 void Requester::complete_front(WcStatus status) {
+  retire_front(status);
+  retire_executed();
+}
+
+void Requester::retire_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
   const SendWqe wqe = queue.front();
   if (wqe.has_response()) {
@@ -258,9 +264,12 @@ void Requester::on_read_response(const RxPacket& packet, std::uint64_t now_ns) {
   const std::uint32_t index = (packet.headers.bth.psn.value - wqe->first_psn.value) & wire::kMask24;
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   const bool last = index + 1 == wqe->psn_count;
-  const std::uint64_t expected_length = last ? wqe->length - offset : mtu;
+  std::uint64_t expected_length = last ? wqe->length - offset : mtu;
+  if (wqe->is_placement()) {
+    expected_length = 0;
+  }
   // Whether a response is a first or a middle one depends on where the last retry started.
-  if (!wqe->is_read() || packet.headers.opcode->ends() != last ||
+  if (!(wqe->is_read() || wqe->is_placement()) || packet.headers.opcode->ends() != last ||
       packet.payload.length != expected_length) {
     engine.count_drop(DropReason::bad_response, packet.payload.packet);
     fail_front(WcStatus::bad_resp_err);

@@ -48,6 +48,9 @@ bool Requester::can_send_next() {
       cursor_ == qp_.send_queue_.tail()) {
     return false;
   }
+  if (!run_local_requests() || cursor_ == qp_.send_queue_.tail()) {
+    return false;
+  }
   SendWqe& wqe = qp_.send_queue_.at(cursor_);
   if (wqe.failure != WcStatus::success) {
     return false;  // it fails in its turn, and nothing behind it is sent
@@ -56,8 +59,9 @@ bool Requester::can_send_next() {
     if (state == QpState::sqd) {
       return false;
     }
-    const std::uint32_t count =
-        wqe.is_atomic() ? 1 : packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
+    const std::uint32_t count = wqe.is_atomic() || wqe.is_placement()
+                                    ? 1
+                                    : packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
     if (distance_to_next() + count > kMaxPsnsOutstanding) {
       return false;
     }
@@ -94,12 +98,19 @@ std::uint32_t Requester::distance_to_cursor() const {
   return (at_cursor.value - unacked_psn_.value) & wire::kMask24;
 }
 
-bool Requester::may_start(const SendWqe& wqe) const {
+/// READs and atomics before it have to be answered first.
+bool Requester::is_fenced([[maybe_unused]] const SendWqe& wqe) const {
 #if !ROCKHOPPER_MUTATION_FENCE
-  if ((wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0) {
+  return (wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0;
+#else
+  return false;
+#endif
+}
+
+bool Requester::may_start(const SendWqe& wqe) const {
+  if (is_fenced(wqe)) {
     return false;
   }
-#endif
   return !wqe.has_response() ||
          responses_outstanding_ <
              std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, response_window_);
@@ -146,7 +157,7 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   const std::uint32_t ack_interval = std::max(1u, qp_.engine_.config_.max_unacked_packets / 2);
 
   wire::Headers headers;
-  const Opcode opcode = opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count);
+  const Opcode opcode = qp_.service_opcode(opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count));
   const wire::OpcodeInfo& info = wire::info(opcode);
   headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.mig_req = true;  // as RNICs send it; a path is always in the migrated state
@@ -167,6 +178,18 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
                           .swap_add = swap ? wqe.swap : wqe.compare_add,
                           .compare = swap ? wqe.compare_add : 0};
   }
+  if (info.has(wire::Header::xrceth)) {
+    headers.xrceth = {.reserved8 = 0, .xrc_srq = wire::Qpn{qp_.extension(cursor_).remote_srqn}};
+  }
+  if (info.has(wire::Header::feth)) {
+    const FlushInfo flush = wqe.flush();
+    headers.feth = {.reserved26 = 0,
+                    .selectivity_level = flush.selectivity_level,
+                    .placement_type = flush.placement_type};
+  }
+  if (info.has(wire::Header::xaeth)) {
+    headers.xaeth = masked_atomic_header(wqe);
+  }
   headers.imm_dt.data = wqe.imm_or_inv;
   headers.ieth.rkey = wqe.imm_or_inv;
 
@@ -183,6 +206,19 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
     return nullptr;
   }
   return builder.ok() ? builder.finish() : nullptr;
+}
+
+wire::Xaeth Requester::masked_atomic_header(const SendWqe& wqe) {
+  const SendWqeExtension& masks = qp_.extension(cursor_);
+  const bool swap = wqe.opcode == WrOpcode::masked_atomic_cmp_and_swp;
+  return {.subtype = swap ? wire::Xaeth::kMaskedCompareSwap : wire::Xaeth::kMaskedFetchAdd,
+          .reserved24 = 0,
+          .rkey = wqe.rkey,
+          .va = wqe.remote_addr,
+          .compare = swap ? wqe.compare_add : 0,
+          .compare_mask = swap ? masks.compare_add_mask : 0,
+          .swap_add = swap ? wqe.swap : wqe.compare_add,
+          .mask = swap ? masks.swap_mask : masks.compare_add_mask};
 }
 
 void Requester::move_cursor(const SendWqe& wqe) {

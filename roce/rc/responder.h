@@ -57,6 +57,7 @@ class Responder final : public roce::Responder {
     std::uint32_t msn = 0;
     std::uint32_t length = 0;
     std::uint32_t rkey = 0;
+    ProtectionDomain pd{};
     bool is_atomic = false;
     std::uint64_t va = 0;
     std::uint64_t original = 0;  ///< atomics: the value before
@@ -71,12 +72,25 @@ class Responder final : public roce::Responder {
   void execute_write(const RxPacket& packet);
   void execute_read(const RxPacket& packet);
   void execute_atomic(const RxPacket& packet);
+  struct AtomicTarget {
+    std::uint64_t va;
+    std::uint32_t rkey;
+  };
+  [[nodiscard]] static AtomicTarget atomic_target(const wire::Headers& headers);
+  [[nodiscard]] static std::uint64_t atomic_result(const wire::Headers& headers,
+                                                   std::uint64_t value);
   [[nodiscard]] static std::uint64_t perform_atomic(const wire::Headers& headers,
                                                     std::byte* target);
   void finish_packet(const RxPacket& packet);
   [[nodiscard]] bool has_free_resource();
   [[nodiscard]] bool take_resource(const Resource& resource);
   void drop(DropReason reason, const RxPacket& packet);
+
+  // responder_placement.cc
+  void execute_atomic_write(const RxPacket& packet);
+  void execute_flush(const RxPacket& packet);
+  void confirm_placement(const wire::Reth& reth);
+  void repeat_placement(const RxPacket& packet);
 
   // responder_duplicate.cc
   void on_duplicate(const RxPacket& packet);

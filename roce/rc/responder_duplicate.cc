@@ -17,7 +17,12 @@ void Responder::on_duplicate(const RxPacket& packet) {
       break;
     case Operation::compare_swap:
     case Operation::fetch_add:
+    case Operation::extended_atomic:
       repeat_atomic(packet);
+      break;
+    case Operation::flush:
+    case Operation::atomic_write:
+      repeat_placement(packet);
       break;
     default:
       // SENDs and WRITEs are not executed again; the ACK that was lost is.
@@ -51,14 +56,14 @@ void Responder::repeat_read(const RxPacket& packet) {
 
 void Responder::repeat_atomic(const RxPacket& packet) {
   Resource* found = find_resource(packet.headers.bth.psn);
-  if (found == nullptr || !found->is_atomic || found->va != packet.headers.atomic_eth.va) {
+  if (found == nullptr || !found->is_atomic || found->va != atomic_target(packet.headers).va) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
 #if ROCKHOPPER_MUTATION_ATOMIC_REPLAY
-  const wire::AtomicEth& eth = packet.headers.atomic_eth;
+  const AtomicTarget eth = atomic_target(packet.headers);
   const MemoryAccess target =
-      qp_.engine_.memory_.access(MemoryKey{eth.rkey}, qp_.init_.pd, eth.va, 8, kAccessRemoteAtomic);
+      qp_.remote_access(MemoryKey{eth.rkey}, eth.va, 8, kAccessRemoteAtomic);
   if (target.status == MemoryStatus::ok) {
     found->original = perform_atomic(packet.headers, target.data);
   }

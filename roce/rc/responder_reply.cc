@@ -126,8 +126,8 @@ bool Responder::is_stale_repetition(const Resource& owing) const {
   if (owing.is_atomic || owing.length == 0 || owing.next >= owing.sent) {
     return false;
   }
-  return qp_.engine_.memory_
-             .access(MemoryKey{owing.rkey}, qp_.init_.pd, owing.va, owing.length, kAccessRemoteRead)
+  return qp_.remote_access(owing.pd, MemoryKey{owing.rkey}, owing.va, owing.length,
+                           kAccessRemoteRead)
              .status != MemoryStatus::ok;
 }
 
@@ -212,8 +212,8 @@ rte_mbuf* Responder::build_read_response(Resource& owing) {
   }
   MemoryAccess source{MemoryStatus::ok, nullptr};
   if (length > 0) {
-    source = qp_.engine_.memory_.access(MemoryKey{owing.rkey}, qp_.init_.pd, owing.va + offset,
-                                        length, kAccessRemoteRead);
+    source = qp_.remote_access(owing.pd, MemoryKey{owing.rkey}, owing.va + offset, length,
+                               kAccessRemoteRead);
   }
   if (source.status != MemoryStatus::ok) {
     return refuse_read(owing);
@@ -249,7 +249,7 @@ rte_mbuf* Responder::build_acknowledge(wire::Psn psn, std::uint8_t syndrome) {
 
 wire::Headers Responder::reply_headers(Opcode opcode, wire::Psn psn) const {
   wire::Headers headers;
-  headers.bth.opcode = static_cast<std::uint8_t>(opcode);
+  headers.bth.opcode = static_cast<std::uint8_t>(qp_.service_opcode(opcode));
   headers.bth.mig_req = true;
   headers.bth.destination = qp_.attributes_.dest_qp_num;
   headers.bth.psn = psn;
@@ -260,7 +260,7 @@ wire::Headers Responder::reply_headers(Opcode opcode, wire::Psn psn) const {
 /// can promise receive requests that others may take.
 std::uint8_t Responder::ack_syndrome() const {
 #if !ROCKHOPPER_MUTATION_SRQ_CREDITS
-  if (qp_.init_.srq != nullptr) {
+  if (qp_.srq_ != nullptr) {
     return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
   }
 #endif

@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "roce/engine.h"
+#include "roce/masked_atomic.h"
 #include "roce/rc/responder.h"
 
 namespace rockhopper::roce::rc {
@@ -22,6 +23,11 @@ void Responder::on_request(const RxPacket& packet) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
+  if (packet.headers.opcode->has(wire::Header::xrceth) &&
+      !qp_.select_srq(packet.headers.xrceth.xrc_srq.value, packet.headers.opcode->starts())) {
+    refuse(NakCode::invalid_request, packet);
+    return;
+  }
   switch (packet.headers.opcode->operation) {
     case Operation::send:
       execute_send(packet);
@@ -34,7 +40,14 @@ void Responder::on_request(const RxPacket& packet) {
       break;
     case Operation::compare_swap:
     case Operation::fetch_add:
+    case Operation::extended_atomic:
       execute_atomic(packet);
+      break;
+    case Operation::atomic_write:
+      execute_atomic_write(packet);
+      break;
+    case Operation::flush:
+      execute_flush(packet);
       break;
     default:
       refuse(NakCode::invalid_request, packet);
@@ -118,8 +131,7 @@ void Responder::execute_send(const RxPacket& packet) {
     return;
   }
   received_ += packet.payload.length;
-  if (opcode.has_invalidate &&
-      !qp_.engine_.memory_.invalidate(MemoryKey{packet.headers.ieth.rkey}, qp_.init_.pd)) {
+  if (opcode.has_invalidate && !qp_.invalidate_for_peer(MemoryKey{packet.headers.ieth.rkey})) {
     qp_.fail_receive(WcStatus::loc_prot_err);
     refuse(NakCode::remote_access_error, packet);
     return;
@@ -132,7 +144,6 @@ void Responder::execute_send(const RxPacket& packet) {
 
 void Responder::execute_write(const RxPacket& packet) {
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
-  const MemoryTable& memory = qp_.engine_.memory_;
   if (opcode.starts()) {
     if ((qp_.attributes_.qp_access_flags & kAccessRemoteWrite) == 0) {
       refuse(NakCode::invalid_request, packet);
@@ -145,9 +156,9 @@ void Responder::execute_write(const RxPacket& packet) {
       return;
     }
     // A message without bytes touches no memory: its key is not looked at (IBTA vol. 1, 9.7.4.1.4).
-    if (write_.length > 0 && memory.access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va,
-                                           write_.length, kAccessRemoteWrite)
-                                     .status != MemoryStatus::ok) {
+    if (write_.length > 0 &&
+        qp_.remote_access(MemoryKey{write_.rkey}, write_.va, write_.length, kAccessRemoteWrite)
+                .status != MemoryStatus::ok) {
       refuse(NakCode::remote_access_error, packet);
       return;
     }
@@ -162,9 +173,8 @@ void Responder::execute_write(const RxPacket& packet) {
     return;
   }
   if (packet.payload.length > 0) {
-    const MemoryAccess target =
-        memory.access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va + received_,
-                      packet.payload.length, kAccessRemoteWrite);
+    const MemoryAccess target = qp_.remote_access(MemoryKey{write_.rkey}, write_.va + received_,
+                                                  packet.payload.length, kAccessRemoteWrite);
     if (target.status != MemoryStatus::ok) {
       refuse(NakCode::remote_access_error, packet);
       return;
@@ -191,9 +201,8 @@ void Responder::execute_read(const RxPacket& packet) {
     return;
   }
   if (reth.length > 0 &&
-      qp_.engine_.memory_
-              .access(MemoryKey{reth.rkey}, qp_.init_.pd, reth.va, reth.length, kAccessRemoteRead)
-              .status != MemoryStatus::ok) {
+      qp_.remote_access(MemoryKey{reth.rkey}, reth.va, reth.length, kAccessRemoteRead).status !=
+          MemoryStatus::ok) {
     refuse(NakCode::remote_access_error, packet);
     return;
   }
@@ -203,6 +212,7 @@ void Responder::execute_read(const RxPacket& packet) {
                     .msn = (msn_ + 1) & wire::kMask24,
                     .length = reth.length,
                     .rkey = reth.rkey,
+                    .pd = qp_.remote_pd(),
                     .va = reth.va};
   if (!take_resource(resource)) {
     refuse(NakCode::invalid_request, packet);
@@ -213,26 +223,50 @@ void Responder::execute_read(const RxPacket& packet) {
   expected_psn_ = expected_psn_ + resource.psn_count;
 }
 
+/// What an atomic request names.
+Responder::AtomicTarget Responder::atomic_target(const wire::Headers& headers) {
+  return headers.opcode->has(wire::Header::xaeth)
+             ? AtomicTarget{.va = headers.xaeth.va, .rkey = headers.xaeth.rkey}
+             : AtomicTarget{.va = headers.atomic_eth.va, .rkey = headers.atomic_eth.rkey};
+}
+
+/// The value that an atomic request leaves where it finds `value`.
+std::uint64_t Responder::atomic_result(const wire::Headers& headers, std::uint64_t value) {
+  const wire::AtomicEth& eth = headers.atomic_eth;
+  const wire::Xaeth& xaeth = headers.xaeth;
+  switch (headers.opcode->operation) {
+    case Operation::fetch_add:
+      return value + eth.swap_add;
+    case Operation::compare_swap:
+      return value == eth.compare ? eth.swap_add : value;
+    default:
+      return xaeth.subtype == wire::Xaeth::kMaskedCompareSwap
+                 ? masked_compare_swap(value, xaeth.compare, xaeth.compare_mask, xaeth.swap_add,
+                                       xaeth.mask)
+                 : masked_add(value, xaeth.swap_add, xaeth.mask);
+  }
+}
+
 /// Atomic with respect to the CPU's own atomics on the same word. Returns the value before.
 std::uint64_t Responder::perform_atomic(const wire::Headers& headers, std::byte* target) {
-  const wire::AtomicEth& eth = headers.atomic_eth;
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(target));
-  if (headers.opcode->operation == Operation::fetch_add) {
-    return word.fetch_add(eth.swap_add);
+  std::uint64_t original = word.load(std::memory_order_relaxed);
+  while (!word.compare_exchange_weak(original, atomic_result(headers, original))) {
   }
-  std::uint64_t original = eth.compare;
-  word.compare_exchange_strong(original, eth.swap_add);
   return original;
 }
 
 void Responder::execute_atomic(const RxPacket& packet) {
-  const wire::AtomicEth& eth = packet.headers.atomic_eth;
-  if ((qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || eth.va % 8 != 0) {
+  const AtomicTarget eth = atomic_target(packet.headers);
+  const bool known = packet.headers.opcode->operation != Operation::extended_atomic ||
+                     packet.headers.xaeth.subtype == wire::Xaeth::kMaskedCompareSwap ||
+                     packet.headers.xaeth.subtype == wire::Xaeth::kMaskedFetchAdd;
+  if ((qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || eth.va % 8 != 0 || !known) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
   const MemoryAccess target =
-      qp_.engine_.memory_.access(MemoryKey{eth.rkey}, qp_.init_.pd, eth.va, 8, kAccessRemoteAtomic);
+      qp_.remote_access(MemoryKey{eth.rkey}, eth.va, 8, kAccessRemoteAtomic);
   if (target.status != MemoryStatus::ok) {
     refuse(NakCode::remote_access_error, packet);
     return;

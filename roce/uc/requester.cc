@@ -22,6 +22,10 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,
   TransmitResult result;
   while (result.count < count && can_send()) {
     WcStatus failure = WcStatus::success;
+    if (qp_.send_queue_.front().is_local()) {
+      run_local_request();
+      continue;
+    }
     rte_mbuf* packet = build_packet(current(), failure);
     if (failure != WcStatus::success) {
       qp_.fail_send(failure);
@@ -40,6 +44,10 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,
 
 void Requester::on_unreachable(std::uint64_t /*now_ns*/) {
   while (can_send()) {
+    if (qp_.send_queue_.front().is_local()) {
+      run_local_request();
+      continue;
+    }
     const std::uint32_t left = current().psn_count - packet_;
     qp_.engine_.counters_.unreachable_pkts.add(left);
     advance(left);
@@ -86,6 +94,18 @@ rte_mbuf* Requester::build_packet(const SendWqe& wqe, WcStatus& failure) {
     return nullptr;
   }
   return builder.ok() ? builder.finish() : nullptr;
+}
+
+/// The front request changes keys and needs no packet. It comes after all before it have left, but
+/// as nothing is acknowledged, they may still be on their way.
+void Requester::run_local_request() {
+  if (!qp_.execute_local(qp_.send_queue_.front())) {
+    qp_.fail_send(WcStatus::mw_bind_err);
+    return;
+  }
+  const SendWqe wqe = qp_.send_queue_.front();
+  qp_.send_queue_.pop();
+  qp_.complete_send(wqe, WcStatus::success);
 }
 
 /// The next `packets` packets of the front request have left, or are as good as lost.

@@ -37,6 +37,7 @@ class Requester final : public roce::Requester {
   [[nodiscard]] SendWqe& current();
   /// Null: no mbuf is free, or `failure` says what is wrong with the request.
   [[nodiscard]] rte_mbuf* build_packet(const SendWqe& wqe, WcStatus& failure);
+  void run_local_request();
   void advance(std::uint32_t packets);
 
   QueuePair& qp_;

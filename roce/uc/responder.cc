@@ -107,12 +107,10 @@ bool Responder::begin_write(const RxPacket& packet) {
     return false;
   }
   // A message without bytes touches no memory: its key is not looked at.
-  const bool allowed =
-      (qp_.attributes_.qp_access_flags & kAccessRemoteWrite) != 0 &&
-      (write_.length == 0 || qp_.engine_.memory_
-                                     .access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va,
-                                             write_.length, kAccessRemoteWrite)
-                                     .status == MemoryStatus::ok);
+  const bool allowed = (qp_.attributes_.qp_access_flags & kAccessRemoteWrite) != 0 &&
+                       (write_.length == 0 || qp_.remote_access(MemoryKey{write_.rkey}, write_.va,
+                                                                write_.length, kAccessRemoteWrite)
+                                                      .status == MemoryStatus::ok);
   if (!allowed) {
     drop(DropReason::access_denied, packet);
   }
@@ -135,9 +133,8 @@ void Responder::execute_write(const RxPacket& packet) {
   }
   if (packet.payload.length > 0) {
     // Looked up again: the region may have gone since the first packet.
-    const MemoryAccess target =
-        qp_.engine_.memory_.access(MemoryKey{write_.rkey}, qp_.init_.pd, write_.va + received_,
-                                   packet.payload.length, kAccessRemoteWrite);
+    const MemoryAccess target = qp_.remote_access(MemoryKey{write_.rkey}, write_.va + received_,
+                                                  packet.payload.length, kAccessRemoteWrite);
     if (target.status != MemoryStatus::ok) {
       drop(DropReason::access_denied, packet);
       return;

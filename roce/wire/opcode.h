@@ -104,6 +104,8 @@ enum class Opcode : std::uint8_t {
   xrc_send_only_with_invalidate = 0xb7,
   xrc_flush = 0xbc,
   xrc_atomic_write = 0xbd,
+
+  extended_atomic = 0xdb,  ///< ours (docs/wire.md)
 };
 
 /// Bits 7 to 5 of the opcode.
@@ -134,6 +136,7 @@ enum class Operation : std::uint8_t {
   flush,
   atomic_write,
   cnp,
+  extended_atomic,
 };
 
 /// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.
@@ -149,6 +152,7 @@ struct Header {
   static constexpr std::uint16_t imm_dt = 1 << 8;
   static constexpr std::uint16_t ieth = 1 << 9;
   static constexpr std::uint16_t cnp_reserved = 1 << 10;
+  static constexpr std::uint16_t xaeth = 1 << 11;
 };
 
 /// What an opcode says about its packet. For an undefined opcode only `service` has a meaning.
@@ -260,7 +264,7 @@ inline constexpr std::array kServices = {
 };
 
 [[nodiscard]] constexpr std::uint8_t header_bytes(std::uint16_t headers) {
-  constexpr std::array<std::uint8_t, 11> kBytes = {4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16};
+  constexpr std::array<std::uint8_t, 12> kBytes = {4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16, 48};
   std::uint8_t sum = 0;
   for (std::size_t bit = 0; bit < kBytes.size(); ++bit) {
     sum = static_cast<std::uint8_t>(sum + ((headers >> bit & 1) != 0 ? kBytes[bit] : 0));
@@ -322,6 +326,14 @@ inline constexpr OpcodeNames kOpcodeNames = make_opcode_names();
                  .headers = Header::cnp_reserved,
                  .header_bytes = header_bytes(Header::cnp_reserved),
                  .operation = Operation::cnp};
+  table[static_cast<std::size_t>(Opcode::extended_atomic)] =
+      OpcodeInfo{.name = "EXTENDED_ATOMIC",
+                 .defined = true,
+                 .service = ServiceClass::manufacturer_6,
+                 .headers = Header::xaeth,
+                 .header_bytes = header_bytes(Header::xaeth),
+                 .operation = Operation::extended_atomic,
+                 .is_request = true};
   return table;
 }
 

@@ -30,6 +30,7 @@ void for_each_header(std::uint16_t set, HeadersType& headers, Visit visit) {
   if ((set & Header::imm_dt) != 0) visit(headers.imm_dt);
   if ((set & Header::ieth) != 0) visit(headers.ieth);
   if ((set & Header::cnp_reserved) != 0) visit(headers.cnp_reserved);
+  if ((set & Header::xaeth) != 0) visit(headers.xaeth);
 }
 
 }  // namespace

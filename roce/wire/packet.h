@@ -19,6 +19,7 @@
 #include "roce/wire/opcode.h"
 #include "roce/wire/rdeth.h"
 #include "roce/wire/reth.h"
+#include "roce/wire/xaeth.h"
 #include "roce/wire/xrceth.h"
 
 namespace rockhopper::wire {
@@ -27,7 +28,7 @@ namespace rockhopper::wire {
 inline constexpr std::uint16_t kRoceUdpPort = 4791;
 
 /// Most bytes that the BTH and the extension headers of any one opcode take.
-inline constexpr std::size_t kHeadersMax = 52;
+inline constexpr std::size_t kHeadersMax = 60;
 
 /// All transport headers of a packet as values. Of the extension headers only those named in
 /// `opcode->headers` mean anything; the others keep whatever they held, and begin uninitialised:
@@ -46,6 +47,7 @@ struct Headers {
   ImmDt imm_dt;
   Ieth ieth;
   CnpReserved cnp_reserved;
+  Xaeth xaeth;
   std::uint16_t payload_offset = 0;  ///< bytes from the start of the BTH to the payload
   std::uint16_t payload_length = 0;  ///< bytes, without padding and ICRC
 };

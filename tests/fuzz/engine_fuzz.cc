@@ -173,6 +173,7 @@ class EngineRun {
   roce::ProtectionDomain pd_;
   std::array<roce::MemoryRegion, 3> regions_;
   roce::QpType type_ = roce::QpType::rc;
+  roce::SharedReceiveQueue* srq_ = nullptr;
   roce::QueuePair* qp_ = nullptr;
   roce::AddressHandle* ah_ = nullptr;  ///< UD
   std::uint64_t sends_posted_ = 0;
@@ -199,21 +200,28 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
   const auto add = [this](const Place& place, std::uint32_t access) {
     return must(engine_->register_memory(pd_, memory_.get() + place.offset, place.length, access));
   };
-  regions_ = {add(kShared, roce::kAccessAll | roce::kAccessRemoteInvalidate),
-              add(kReadable, roce::kAccessRemoteRead), add(kLocal, roce::kAccessLocalWrite)};
+  regions_ = {
+      add(kShared, roce::kAccessAll | roce::kAccessRemoteInvalidate | roce::kAccessFlushGlobal),
+      add(kReadable, roce::kAccessRemoteRead), add(kLocal, roce::kAccessLocalWrite)};
   constexpr std::array kTypes = {roce::QpType::rc, roce::QpType::uc, roce::QpType::ud,
                                  roce::QpType::rc};
   type_ = kTypes[settings >> 6];
+  if (settings >> 6 == 3) {
+    srq_ = must(engine_->create_srq(
+        {.pd = pd_, .attributes = {.max_wr = kQueueDepth, .max_sge = 3, .srq_limit = 0}}));
+  }
   qp_ = must(engine_->create_qp({.qp_type = type_,
                                  .pd = pd_,
                                  .send_cq = send_cq_.get(),
                                  .recv_cq = recv_cq_.get(),
+                                 .srq = srq_,
                                  .max_send_wr = kQueueDepth,
                                  .max_recv_wr = kQueueDepth,
                                  .max_send_sge = 3,
                                  .max_recv_sge = 3,
                                  .max_inline_data = 64,
-                                 .sq_sig_all = (settings & 32) != 0}));
+                                 .sq_sig_all = (settings & 32) != 0,
+                                 .extended_atomics = type_ == roce::QpType::rc}));
   bring_up();
   if (type_ == roce::QpType::ud) {
     ah_ = must(engine_->create_ah(pd_, address_vector()));
@@ -230,7 +238,7 @@ EngineRun::~EngineRun() {
 
 void EngineRun::bring_up() {
   roce::QpAttributes a;
-  a.qp_access_flags = roce::kAccessAll;
+  a.qp_access_flags = roce::kAccessAll | roce::kAccessFlushGlobal;
   a.path_mtu = roce::PathMtu::mtu_256;
   a.dest_qp_num = wire::Qpn{kPeerQpn};
   a.rq_psn = wire::Psn{0xfffff0};
@@ -335,13 +343,18 @@ std::uint8_t EngineRun::choose_opcode() {
   const std::uint8_t choice = input_.u8();
   switch (type_) {
     case roce::QpType::rc:
+    case roce::QpType::xrc_send:
+    case roce::QpType::xrc_recv:
       break;
     case roce::QpType::uc:
       return static_cast<std::uint8_t>(0x20 | choice % 0x0c);
     case roce::QpType::ud:
       return static_cast<std::uint8_t>(0x64 | choice % 2);
   }
-  return choice % 0x18;
+  // One more than there are: masked atomics.
+  constexpr std::uint8_t kOperations = 0x1e;
+  const auto code = static_cast<std::uint8_t>(choice % (kOperations + 1));
+  return code == kOperations ? static_cast<std::uint8_t>(wire::Opcode::extended_atomic) : code;
 }
 
 void EngineRun::receive_built() {
@@ -393,6 +406,17 @@ void EngineRun::fill_headers(wire::Headers& headers) {
   headers.atomic_ack_eth.original = flags;
   headers.ieth.rkey = headers.reth.rkey;
   headers.imm_dt.data = flags;
+  headers.feth = {.reserved26 = 0,
+                  .selectivity_level = static_cast<std::uint8_t>(flags >> 6),
+                  .placement_type = static_cast<std::uint8_t>(flags & 3)};
+  headers.xaeth = {.subtype = static_cast<std::uint8_t>(flags & 3),
+                   .reserved24 = 0,
+                   .rkey = headers.reth.rkey,
+                   .va = headers.reth.va,
+                   .compare = flags,
+                   .compare_mask = headers.reth.length,
+                   .swap_add = headers.reth.va,
+                   .mask = headers.reth.length};
   headers.deth = {.qkey = kQkey ^ ((flags & 0x70) == 0x70 ? 1u : 0u),
                   .reserved8 = 0,
                   .source = wire::Qpn{kPeerQpn}};
@@ -460,7 +484,8 @@ void EngineRun::post_receive() {
   for (std::size_t i = 0; i < count; ++i) {
     list[i] = choose_sge();
   }
-  if (qp_->post_recv({.wr_id = 2, .sg_list = {list.data(), count}}) == roce::PostResult::ok) {
+  const roce::RecvWr wr{.wr_id = 2, .sg_list = {list.data(), count}};
+  if ((srq_ != nullptr ? srq_->post_recv(wr) : qp_->post_recv(wr)) == roce::PostResult::ok) {
     ++receives_posted_;
   }
 }

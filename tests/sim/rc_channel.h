@@ -31,6 +31,9 @@ struct RcSettings {
   unsigned signal_percent = 50;
   unsigned read_percent = 20;
   unsigned atomic_percent = 20;
+  unsigned placement_percent = 10;    ///< of the other requests: ATOMIC WRITE and FLUSH
+  unsigned local_percent = 5;         ///< of the other requests: fast registration, invalidate
+  bool extended_atomics = false;      ///< half of the atomics are masked ones
   unsigned shared_percent = 30;       ///< of the atomics: on words that all channels change
   unsigned late_receive_percent = 0;  ///< that a receive is put off at an opportunity
   std::uint8_t max_rd_atomic = 4;
@@ -71,6 +74,9 @@ struct ChannelTotals {
   std::uint64_t writes = 0;
   std::uint64_t reads = 0;
   std::uint64_t atomics = 0;
+  std::uint64_t atomic_writes = 0;
+  std::uint64_t flushes = 0;
+  std::uint64_t local = 0;  ///< no packet carries them
   std::uint64_t receives = 0;
   std::uint64_t bytes = 0;
 };
@@ -149,6 +155,8 @@ class RcChannel {
   [[nodiscard]] bool build(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_send(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_write(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool build_placement(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool build_local(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_read(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_atomic(Request& request, roce::SendWr& wr);
   void build_private_atomic(Request& request, roce::SendWr& wr);
@@ -179,6 +187,8 @@ class RcChannel {
   Rng& rng_;
 
   Area source_, landing_, target_, receive_;
+  roce::MemoryRegion fast_;  ///< the source once more, by a fast region that comes and goes
+  bool fast_valid_ = false;  ///< as far as requests have been posted
   RangeAllocator landing_ranges_, receive_ranges_;
   std::vector<std::uint32_t> last_writer_;  ///< number of the request, by byte of the target
 

@@ -24,6 +24,20 @@ WcOpcode completion_opcode(WrOpcode opcode) {
       return WcOpcode::comp_swap;
     case WrOpcode::atomic_fetch_and_add:
       return WcOpcode::fetch_add;
+    case WrOpcode::local_inv:
+      return WcOpcode::local_inv;
+    case WrOpcode::bind_mw:
+      return WcOpcode::bind_mw;
+    case WrOpcode::reg_mr:
+      return WcOpcode::reg_mr;
+    case WrOpcode::flush:
+      return WcOpcode::flush;
+    case WrOpcode::atomic_write:
+      return WcOpcode::atomic_write;
+    case WrOpcode::masked_atomic_cmp_and_swp:
+      return WcOpcode::masked_comp_swap;
+    case WrOpcode::masked_atomic_fetch_and_add:
+      return WcOpcode::masked_fetch_add;
     case WrOpcode::send:
     case WrOpcode::send_with_imm:
     case WrOpcode::send_with_inv:
@@ -98,14 +112,13 @@ void RcChannel::retire(Request& request) {
   if (request.receive && received_ <= *request.receive) {
     fail(fmt::format("request {} completed before its receive", request.number));
   }
-  const bool writes =
-      request.opcode == WrOpcode::rdma_write || request.opcode == WrOpcode::rdma_write_with_imm;
+  const bool writes = request.opcode == WrOpcode::rdma_write ||
+                      request.opcode == WrOpcode::rdma_write_with_imm ||
+                      request.opcode == WrOpcode::atomic_write;
   if (writes) {
     check_target(request.number, request.target, request.length);
   }
-  const bool reads = request.opcode == WrOpcode::rdma_read ||
-                     request.opcode == WrOpcode::atomic_cmp_and_swp ||
-                     request.opcode == WrOpcode::atomic_fetch_and_add;
+  const bool reads = request.opcode == WrOpcode::rdma_read || roce::kAtomics.has(request.opcode);
   if (reads) {
     const auto landed = request.landing->read(
         requester_.memory->actual(request.landing->offset, request.landing->span), request.length);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/sim/rc_channel.h"
+#include "tests/sim/sim_network.h"
 
 namespace rockhopper::sim {
 namespace {
@@ -12,6 +13,18 @@ namespace {
 using roce::WrOpcode;
 
 constexpr std::uint32_t kNobody = UINT32_MAX;
+
+/// Bit by bit: a carry ends at each bit of `boundary`.
+std::uint64_t slow_masked_add(std::uint64_t value, std::uint64_t add, std::uint64_t boundary) {
+  std::uint64_t sum = 0;
+  std::uint64_t carry = 0;
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const std::uint64_t total = (value >> bit & 1) + (add >> bit & 1) + carry;
+    sum |= (total & 1) << bit;
+    carry = (boundary >> bit & 1) != 0 ? 0 : total >> 1;
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -30,12 +43,15 @@ RcChannel::RcChannel(const RcSettings& settings, std::uint32_t id, const Endpoin
   landing_ = requester.memory->make_area(*requester.engine, requester.pd, buffers,
                                          roce::kAccessLocalWrite, rng);
   target_ = responder.memory->make_area(*responder.engine, responder.pd, settings.target_size,
-                                        roce::kAccessAll, rng);
+                                        roce::kAccessAll | roce::kAccessFlushGlobal, rng);
   receive_ = responder.memory->make_area(*responder.engine, responder.pd, buffers,
                                          roce::kAccessLocalWrite, rng);
   landing_ranges_ = RangeAllocator(buffers);
   receive_ranges_ = RangeAllocator(buffers);
   last_writer_.assign(settings.target_size, kNobody);
+  fast_ = must(requester.engine->allocate_fast_memory(requester.pd, source_.size));
+  fast_.base = source_.region.base;
+  fast_.length = source_.size;
 }
 
 std::uint32_t RcChannel::draw_length(std::uint32_t limit) {
@@ -87,6 +103,12 @@ bool RcChannel::build(Request& request, roce::SendWr& wr) {
   }
   if (kind < settings_.read_percent + settings_.atomic_percent) {
     return build_atomic(request, wr);
+  }
+  if (rng_.chance(settings_.local_percent)) {
+    return build_local(request, wr);
+  }
+  if (rng_.chance(settings_.placement_percent)) {
+    return build_placement(request, wr);
   }
   return rng_.chance(50) ? build_send(request, wr) : build_write(request, wr);
 }
@@ -141,6 +163,42 @@ bool RcChannel::build_write(Request& request, roce::SendWr& wr) {
   return true;
 }
 
+bool RcChannel::build_placement(Request& request, roce::SendWr& wr) {
+  wr.rkey = target_.region.key;
+  if (rng_.chance(50)) {
+    request.opcode = WrOpcode::flush;
+    wr.flush.length = rng_.between32(0, settings_.target_size);
+    wr.flush.selectivity_level = static_cast<std::uint8_t>(rng_.between32(0, 1));
+    wr.remote_addr = target_.address(rng_.between32(0, settings_.target_size - wr.flush.length));
+    ++totals_.flushes;
+    return true;
+  }
+  request.opcode = WrOpcode::atomic_write;
+  request.length = 8;
+  gather(request, wr);
+  request.target = rng_.between32(0, settings_.target_size / 8 - 1) * 8;
+  wr.remote_addr = target_.address(request.target);
+  fence_if_needed(request, wr);
+  write_model(request, data_);
+  ++totals_.atomic_writes;
+  return true;
+}
+
+/// What is sent from the region later must find its key however often it is sent.
+bool RcChannel::build_local(Request& request, roce::SendWr& wr) {
+  request.opcode = fast_valid_ ? WrOpcode::local_inv : WrOpcode::reg_mr;
+  if (fast_valid_) {
+    wr.invalidate_rkey = fast_.key;
+  } else {
+    fast_.key = roce::next_generation(fast_.key);
+    fast_.iova = rng_.between(0, UINT64_MAX - source_.size);
+    wr.fast_region = fast_;
+  }
+  fast_valid_ = !fast_valid_;
+  ++totals_.local;
+  return true;
+}
+
 bool RcChannel::build_read(Request& request, roce::SendWr& wr) {
   request.opcode = WrOpcode::rdma_read;
   request.length = draw_length(settings_.target_size);
@@ -161,13 +219,18 @@ bool RcChannel::build_read(Request& request, roce::SendWr& wr) {
 
 bool RcChannel::build_atomic(Request& request, roce::SendWr& wr) {
   request.opcode = rng_.pick({WrOpcode::atomic_cmp_and_swp, WrOpcode::atomic_fetch_and_add});
+  if (settings_.extended_atomics && rng_.chance(50)) {
+    request.opcode =
+        rng_.pick({WrOpcode::masked_atomic_cmp_and_swp, WrOpcode::masked_atomic_fetch_and_add});
+  }
   request.length = 8;
   request.landing = make_scatter_buffer(landing_, landing_ranges_, 8, 1, rng_);
   if (!request.landing) {
     return false;
   }
   sges_ = request.landing->sges;
-  if (!shared_.words.empty() && rng_.chance(settings_.shared_percent)) {
+  if (!roce::kMaskedAtomics.has(request.opcode) && !shared_.words.empty() &&
+      rng_.chance(settings_.shared_percent)) {
     build_shared_atomic(request, wr);
   } else {
     build_private_atomic(request, wr);
@@ -183,7 +246,21 @@ void RcChannel::build_private_atomic(Request& request, roce::SendWr& wr) {
   std::uint64_t before = 0;
   std::memcpy(&before, responder_.memory->expected(target_).subspan(request.target, 8).data(), 8);
   std::uint64_t after = before;
-  if (request.opcode == WrOpcode::atomic_fetch_and_add) {
+  wr.compare_add_mask = rng_.next();
+  wr.swap_mask = rng_.next();
+  if (request.opcode == WrOpcode::masked_atomic_fetch_and_add) {
+    wr.compare_add = rng_.next();
+    after = slow_masked_add(before, wr.compare_add, wr.compare_add_mask);
+  } else if (request.opcode == WrOpcode::masked_atomic_cmp_and_swp) {
+    wr.compare_add_mask &= rng_.chance(50) ? rng_.next() : 0xff;
+    wr.compare_add = rng_.chance(60)
+                         ? (before & wr.compare_add_mask) | (rng_.next() & ~wr.compare_add_mask)
+                         : rng_.next();
+    wr.swap = rng_.next();
+    if ((before & wr.compare_add_mask) == (wr.compare_add & wr.compare_add_mask)) {
+      after = (before & ~wr.swap_mask) | (wr.swap & wr.swap_mask);
+    }
+  } else if (request.opcode == WrOpcode::atomic_fetch_and_add) {
     wr.compare_add = rng_.next();
     wr.swap = rng_.next();  // of no meaning here
     after = before + wr.compare_add;
@@ -232,7 +309,10 @@ void RcChannel::gather(const Request& request, roce::SendWr& wr) {
     const std::uint32_t at = rng_.between32(0, source_.size - piece);
     const auto bytes = requester_.memory->actual(source_).subspan(at, piece);
     data_.insert(data_.end(), bytes.begin(), bytes.end());
-    sges_.push_back({.addr = source_.address(at), .length = piece, .lkey = source_.region.key});
+    const bool fast = fast_valid_ && rng_.chance(60);
+    sges_.push_back({.addr = fast ? fast_.iova + at : source_.address(at),
+                     .length = piece,
+                     .lkey = fast ? fast_.key : source_.region.key});
     left -= piece;
   }
   if (in_line) {
@@ -337,7 +417,7 @@ void RcChannel::post_fatal() {
   wr.rkey = target_.region.key;
   switch (rng_.between32(0, 3)) {
     case 0:  // no such key
-      wr.rkey = roce::MemoryKey{static_cast<std::uint32_t>(target_.region.key) ^ 0x00010000u};
+      wr.rkey = roce::MemoryKey{static_cast<std::uint32_t>(target_.region.key) ^ 0x01000000u};
       break;
     case 1:  // one byte beyond the end
       wr.remote_addr = target_.address(settings_.target_size + 1 - request.length);
@@ -352,7 +432,7 @@ void RcChannel::post_fatal() {
       sges_.assign(1, {.addr = source_.address(0),
                        .length = request.length,
                        .lkey = roce::MemoryKey{static_cast<std::uint32_t>(source_.region.key) ^
-                                               0x00010000u}});
+                                               0x01000000u}});
       break;
   }
   submit(std::move(request), wr);

@@ -190,16 +190,18 @@ void RcRun::make_queue_pairs(std::uint32_t count) {
       Cq& recv_cq = share_cqs ? *common[node] : make_cq(capacity);
       roce::Engine& engine = network_.node(node).engine();
       SharedReceives* receives = receives_[node].get();
-      roce::QueuePair* qp = must(engine.create_qp({.pd = pds_[node],
-                                                   .send_cq = common[node]->queue.get(),
-                                                   .recv_cq = recv_cq.queue.get(),
-                                                   .srq = receives ? receives->srq() : nullptr,
-                                                   .max_send_wr = settings_.send_depth,
-                                                   .max_recv_wr = settings_.recv_depth,
-                                                   .max_send_sge = settings_.max_send_sge,
-                                                   .max_recv_sge = settings_.max_recv_sge,
-                                                   .max_inline_data = settings_.max_inline,
-                                                   .sq_sig_all = settings_.sq_sig_all}));
+      roce::QueuePair* qp =
+          must(engine.create_qp({.pd = pds_[node],
+                                 .send_cq = common[node]->queue.get(),
+                                 .recv_cq = recv_cq.queue.get(),
+                                 .srq = receives ? receives->srq() : nullptr,
+                                 .max_send_wr = settings_.send_depth,
+                                 .max_recv_wr = settings_.recv_depth,
+                                 .max_send_sge = settings_.max_send_sge,
+                                 .max_recv_sge = settings_.max_recv_sge,
+                                 .max_inline_data = settings_.max_inline,
+                                 .sq_sig_all = settings_.sq_sig_all,
+                                 .extended_atomics = settings_.extended_atomics}));
       connections_.back()->ends[node] = {&engine, qp, pds_[node], memories_[node].get(), receives};
     }
   }
@@ -241,7 +243,7 @@ void RcRun::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wi
   roce::QueuePair& qp = *connection.ends[node].qp;
   roce::QpAttributes a;
   a.qp_state = QpState::init;
-  a.qp_access_flags = roce::kAccessAll;
+  a.qp_access_flags = roce::kAccessAll | roce::kAccessFlushGlobal;
   must(qp.modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
   a.qp_state = QpState::rtr;
   a.path_mtu = settings_.path_mtu;
@@ -581,6 +583,9 @@ std::string RcRun::check_counters() {
       asked.writes += some.writes;
       asked.reads += some.reads;
       asked.atomics += some.atomics;
+      asked.atomic_writes += some.atomic_writes;
+      asked.flushes += some.flushes;
+      asked.local += some.local;
       asked.receives += some.receives;
     }
     // Executed exactly once, whatever the network did.
@@ -591,6 +596,14 @@ std::string RcRun::check_counters() {
                          asked.writes, asked.atomics, asked.receives,
                          peer.rx_write_requests.value(), peer.rx_atomic_requests.value(),
                          peer.rdma_recvs.value());
+    }
+    const std::uint64_t local = self.fast_registrations.value() + self.local_invalidations.value();
+    if (peer.rx_atomic_write_requests.value() != asked.atomic_writes ||
+        peer.rx_flush_requests.value() != asked.flushes || local != asked.local) {
+      return fmt::format(
+          "asked for {} ATOMIC WRITEs, {} FLUSHes, {} local requests, executed {}, {}, {}",
+          asked.atomic_writes, asked.flushes, asked.local, peer.rx_atomic_write_requests.value(),
+          peer.rx_flush_requests.value(), local);
     }
     if (peer.rx_read_requests.value() < asked.reads) {
       return fmt::format("asked for {} reads, executed {}", asked.reads,
@@ -648,7 +661,8 @@ void RcRun::add_totals(RcTotals& totals) {
   totals.virtual_ns += network_.now_ns() - start_ns_;
   for_each_channel([&](RcChannel& channel) {
     const ChannelTotals& t = channel.totals();
-    totals.requests += t.sends + t.writes + t.reads + t.atomics;
+    totals.requests +=
+        t.sends + t.writes + t.reads + t.atomics + t.atomic_writes + t.flushes + t.local;
     totals.bytes += t.bytes;
   });
   totals.failed_connections += failed_before_ + count_broken();

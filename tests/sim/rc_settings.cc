@@ -38,6 +38,9 @@ RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile) {
   s.signal_percent = rng.pick<unsigned>({0, 20, 50, 100});
   s.read_percent = rng.pick<unsigned>({0, 10, 30, 60});
   s.atomic_percent = rng.pick<unsigned>({0, 10, 30});
+  s.placement_percent = rng.pick<unsigned>({0, 10, 40});
+  s.local_percent = rng.pick<unsigned>({0, 5, 20});
+  s.extended_atomics = rng.chance(50);
   s.late_receive_percent = profile.late_receives ? rng.pick<unsigned>({50, 90, 98}) : 10;
   s.max_rd_atomic = pick8(rng, 1, 16);
   s.max_dest_rd_atomic = pick8(rng, s.max_rd_atomic, 16);

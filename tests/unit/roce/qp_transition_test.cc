@@ -81,6 +81,8 @@ class QpTransitionTable : public ::testing::TestWithParam<QpType> {
   [[nodiscard]] static const Table& table() {
     switch (GetParam()) {
       case QpType::rc:
+      case QpType::xrc_send:  // xrc_test.cc
+      case QpType::xrc_recv:
         break;
       case QpType::uc:
         return uc_table();

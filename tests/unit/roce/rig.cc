@@ -128,7 +128,8 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
                                        .random = &random_,
                                        .max_qp = 1024,
                                        .max_unacked_packets = max_unacked_packets,
-                                       .async_notifier = options.async_notifier}));
+                                       .async_notifier = options.async_notifier,
+                                       .persistence = options.persistence}));
   send_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   recv_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   pd_ = engine_->allocate_pd();
@@ -169,7 +170,8 @@ roce::QueuePair& Rig::make_qp(const ConnectionOptions& options) {
                                    .max_send_sge = options.max_sge,
                                    .max_recv_sge = options.max_sge,
                                    .max_inline_data = options.max_inline,
-                                   .sq_sig_all = options.sq_sig_all}));
+                                   .sq_sig_all = options.sq_sig_all,
+                                   .extended_atomics = options.extended_atomics}));
 }
 
 roce::QpAttributes Rig::attributes(const ConnectionOptions& options) const {
@@ -220,6 +222,16 @@ StepMasks step_masks(roce::QpType type) {
       return {.init = kQpState | kQpPkeyIndex | kQpPort | kQpQkey,
               .rtr = kQpState,
               .rts = kQpState | kQpSqPsn};
+    case QpType::xrc_send:
+      return {
+          .init = kQpState | kQpPkeyIndex | kQpPort | kQpAccessFlags,
+          .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn,
+          .rts = kQpState | kQpSqPsn | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic};
+    case QpType::xrc_recv:
+      return {.init = kQpState | kQpPkeyIndex | kQpPort | kQpAccessFlags,
+              .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic |
+                     kQpMinRnrTimer,
+              .rts = kQpState | kQpSqPsn | kQpTimeout};
   }
   return {};
 }

@@ -65,9 +65,11 @@ struct ConnectionOptions {
   std::uint32_t max_sge = 4;
   std::uint32_t max_inline = 64;
   bool sq_sig_all = true;
+  bool extended_atomics = false;
   std::uint32_t cq_capacity = 64;
   roce::QpState state = roce::QpState::rts;
   stack::Notifier* async_notifier = nullptr;
+  roce::Persistence* persistence = nullptr;
   stack::IpAddress peer = stack::IpAddress::from_ipv4(0x0a000002);  ///< whose MAC the host knows
 };
 

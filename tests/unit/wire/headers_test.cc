@@ -16,7 +16,7 @@ namespace {
 static_assert(Bth::kSize == 12 && Reth::kSize == 16 && Aeth::kSize == 4 && AtomicEth::kSize == 28);
 static_assert(AtomicAckEth::kSize == 8 && Deth::kSize == 8 && ImmDt::kSize == 4);
 static_assert(Ieth::kSize == 4 && Xrceth::kSize == 4 && Rdeth::kSize == 4 && Feth::kSize == 4);
-static_assert(CnpReserved::kSize == 16 && Icrc::kSize == 4);
+static_assert(CnpReserved::kSize == 16 && Icrc::kSize == 4 && Xaeth::kSize == 48);
 
 template <typename Header>
 using BytesOf = std::array<std::uint8_t, Header::kSize>;
@@ -32,6 +32,22 @@ template <typename Header>
 void expect_golden(const Header& header, const BytesOf<Header>& golden) {
   EXPECT_EQ(emitted(header), golden);
   EXPECT_EQ(Header::parse(golden), header);
+}
+
+/// Ours: docs/wire.md.
+TEST(Xaeth, Golden) {
+  expect_golden(Xaeth{.subtype = 0x02,
+                      .reserved24 = 0x030405,
+                      .rkey = 0x0a0b0c0d,
+                      .va = 0x1112131415161718,
+                      .compare = 0x2122232425262728,
+                      .compare_mask = 0x3132333435363738,
+                      .swap_add = 0x4142434445464748,
+                      .mask = 0x5152535455565758},
+                {0x02, 0x03, 0x04, 0x05, 0x0a, 0x0b, 0x0c, 0x0d, 0x11, 0x12, 0x13, 0x14,
+                 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+                 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x41, 0x42, 0x43, 0x44,
+                 0x45, 0x46, 0x47, 0x48, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58});
 }
 
 TEST(Bth_9_2, Golden) {

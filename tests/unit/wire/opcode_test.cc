@@ -117,6 +117,8 @@ constexpr Expected kExpected[] = {
     {0xb7, "XRC_SEND_ONLY_WITH_INVALIDATE", "XRCETH IETH", 8, '>', 'p'},
     {0xbc, "XRC_FLUSH", "XRCETH FETH RETH", 24, '>', '-'},
     {0xbd, "XRC_ATOMIC_WRITE", "XRCETH RETH", 20, '>', 'p'},
+
+    {0xdb, "EXTENDED_ATOMIC", "XAETH", 48, '>', '-'},
 };
 
 /// The enumerators, in the order of kExpected.
@@ -209,6 +211,7 @@ constexpr Opcode kEnumerators[] = {
     Opcode::xrc_send_only_with_invalidate,
     Opcode::xrc_flush,
     Opcode::xrc_atomic_write,
+    Opcode::extended_atomic,
 };
 
 std::string header_names(std::uint16_t set) {
@@ -223,7 +226,8 @@ std::string header_names(std::uint16_t set) {
       {Header::atomic_ack_eth, "AtomicAckETH"},
       {Header::imm_dt, "ImmDt"},
       {Header::ieth, "IETH"},
-      {Header::cnp_reserved, "reserved"}};
+      {Header::cnp_reserved, "reserved"},
+      {Header::xaeth, "XAETH"}};
   std::string names;
   for (const auto& [bit, name] : kNames) {
     if ((set & bit) != 0) names += (names.empty() ? "" : " ") + std::string(name);
@@ -252,6 +256,7 @@ Operation operation_of(std::string_view name) {
       {"_RESYNC", Operation::resync},
       {"_FLUSH", Operation::flush},
       {"_ATOMIC_WRITE", Operation::atomic_write},
+      {"EXTENDED_ATOMIC", Operation::extended_atomic},
       {"CNP", Operation::cnp}};
   for (const auto& [word, operation] : kWords) {
     if (name.find(word) != name.npos) return operation;
@@ -265,6 +270,7 @@ ServiceClass service_of(std::string_view name) {
   if (name.starts_with("UC_")) return ServiceClass::uc;
   if (name.starts_with("RD_")) return ServiceClass::rd;
   if (name.starts_with("UD_")) return ServiceClass::ud;
+  if (name == "EXTENDED_ATOMIC") return ServiceClass::manufacturer_6;
   return name.starts_with("XRC_") ? ServiceClass::xrc : ServiceClass::cnp;
 }
 

@@ -83,7 +83,7 @@ TEST(Packet, GoldenWriteOnlyWithImmediate) {
   EXPECT_EQ(headers.payload_length, 5);
 }
 
-TEST(Packet, GoldenRdCompareSwapHoldsTheMostHeaders) {
+TEST(Packet, GoldenRdCompareSwapHoldsTheMostHeadersOfTheStandard) {
   Headers headers;
   headers.bth = Bth{.opcode = 0x53, .destination = Qpn{0x11}, .psn = Psn{0x100}};
   headers.rdeth = Rdeth{.reserved8 = 0, .ee_context = 0x222222};
@@ -100,7 +100,7 @@ TEST(Packet, GoldenRdCompareSwapHoldsTheMostHeaders) {
   expected.insert(expected.end(), 8, 0x88);
 
   Bytes out(kHeadersMax);
-  ASSERT_EQ(emit_headers(headers, out), kHeadersMax);
+  out.resize(emit_headers(headers, out));
   EXPECT_EQ(out, expected);
 }
 
@@ -188,7 +188,7 @@ TEST(Packet_9_2_1, UndefinedOpcodesAreRefused) {
     EXPECT_EQ(emit_headers(headers, packet), 0u) << opcode;
     ++refused;
   }
-  EXPECT_EQ(refused, 256u - 88u);
+  EXPECT_EQ(refused, 256u - 89u);
 }
 
 TEST(Packet, LengthMustBeAMultipleOfFourUpTo65535) {

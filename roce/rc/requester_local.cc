@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Requests that no packet carries: binding windows, registering and invalidating regions.
+#include "roce/engine.h"
+#include "roce/rc/requester.h"
+
+namespace rockhopper::roce::rc {
+
+/// Executes what is next of them, once each. False: one of them has to wait, or has failed.
+///
+/// They keep their place in the send queue and complete in order, but need no PSN. Going back, the
+/// cursor passes those that have been executed.
+bool Requester::run_local_requests() {
+  SendQueue& queue = qp_.send_queue_;
+  while (cursor_ != queue.tail() && queue.at(cursor_).is_local()) {
+    SendWqe& wqe = queue.at(cursor_);
+    if (cursor_ == numbered_) {
+      if (wqe.failure != WcStatus::success || !may_execute(wqe)) {
+        return false;
+      }
+      if (!qp_.execute_local(wqe)) {
+        wqe.failure = WcStatus::mw_bind_err;
+        settle_front_failure();
+        return false;
+      }
+      wqe.first_psn = next_psn_;
+      ++numbered_;
+    }
+    ++cursor_;
+    retire_executed();
+  }
+  return true;
+}
+
+/// An invalidation waits until everything before it is complete: what is sent again must find its
+/// keys (IBTA vol. 1, 10.8.3.3, leaves that to the consumer and the fence).
+bool Requester::may_execute(const SendWqe& wqe) const {
+#if !ROCKHOPPER_MUTATION_LOCAL_INV_ORDER
+  if (wqe.opcode == WrOpcode::local_inv && cursor_ != qp_.send_queue_.head()) {
+    return false;
+  }
+#endif
+  return qp_.state() == QpState::rts && !is_fenced(wqe);
+}
+
+void Requester::retire_executed() {
+  const SendQueue& queue = qp_.send_queue_;
+  while (queue.head() < numbered_ && queue.front().is_local()) {
+    retire_front(WcStatus::success);
+  }
+}
+
+}  // namespace rockhopper::roce::rc

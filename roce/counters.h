@@ -84,7 +84,11 @@ enum class DropReason : std::uint8_t {
   X(async_events_lost, "asynchronous events that nobody took in time")               \
   X(unreachable_pkts, "packets of unreliable services not sent: no way to the peer") \
   X(overlong_datagrams, "UD requests longer than the path MTU: completed, not sent") \
-  X(tx_no_mbuf, "times that sending waited for a free mbuf")
+  X(tx_no_mbuf, "times that sending waited for a free mbuf")                         \
+  X(np_ecn_marked_roce_packets, "packets received with congestion experienced")      \
+  X(np_cnp_sent, "congestion notifications sent")                                    \
+  X(rp_cnp_handled, "congestion notifications received and obeyed")                  \
+  X(rp_cnp_ignored, "congestion notifications for what has no use for them")
 
 struct EngineCounters {
 #define X(name, text) stack::Counter name;

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <iterator>
 
+#include "roce/congestion/pacer.h"
 #include "roce/packet_builder.h"
 #include "stack/steering.h"
 
@@ -18,6 +19,10 @@ constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint64_t kTimerTickNs = 1024;
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 constexpr std::uint64_t kNoMbufRetryNs = 10'000;
+/// Of a packet on the wire beside its payload: preamble, check sequence and gap of Ethernet; a
+/// BTH, a RETH and the ICRC.
+constexpr std::uint32_t kEthernetOverhead = 24;
+constexpr std::uint32_t kTransportOverhead = 12 + 16 + 4;
 /// Packets that one queue pair may send before the next has its turn.
 constexpr std::uint16_t kBurst = 32;
 /// From here on their states no longer fit the caches next to a core.
@@ -45,6 +50,9 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
   if (config.max_ah == 0 || config.max_ah > (1u << kIndexBits)) {
     return fail(ErrorCode::invalid_argument, "an engine has 1 to {} address handles, not {}",
                 1u << kIndexBits, config.max_ah);
+  }
+  if (config.cnp_dscp > 63) {
+    return fail(ErrorCode::invalid_argument, "a DSCP is 0 to 63, not {}", config.cnp_dscp);
   }
   if (config.max_unacked_packets == 0 || config.max_unacked_packets > (1u << 16)) {
     return fail(ErrorCode::invalid_argument, "1 to {} packets can be unacknowledged, not {}",
@@ -343,6 +351,10 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
   ready_.splice(ready_.end(), next_turn_);
   const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
   std::uint16_t sent = from_host;
+  if (!notifications_.empty()) [[unlikely]] {
+    const auto room = static_cast<std::uint16_t>(count - sent);
+    sent = static_cast<std::uint16_t>(sent + transmit_cnps(packets + sent, room));
+  }
   while (sent < count && !ready_.empty()) {
     QueuePair& qp = ready_.front();
     ready_.pop_front();
@@ -351,7 +363,8 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
       continue;
     }
     const auto room = std::min<std::uint16_t>(kBurst, static_cast<std::uint16_t>(count - sent));
-    const TransmitResult result = transmit_from(qp, packets + sent, room);
+    const TransmitResult result = qp.pacer_ == nullptr ? transmit_from(qp, packets + sent, room)
+                                                       : transmit_paced(qp, packets + sent, room);
     counters_.sent_bytes.add(result.bytes);
     sent = static_cast<std::uint16_t>(sent + result.count);
     if (result.out_of_mbufs) {
@@ -363,6 +376,11 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     if (result.unresolved) {
       waiting_.push_back(qp);
       wait_until(now_ns + kUnresolvedRetryNs);
+    } else if (result.paced) {
+      // Its pacer puts it back. Acknowledgements do not wait for that.
+      if (qp.transport_.responder->has_replies() && !qp.transport_.responder->has_responses()) {
+        next_turn_.push_back(qp);
+      }
     } else if (result.count == room) {
       schedule(qp);
     } else if (qp.transport_.responder->has_replies()) {
@@ -412,33 +430,67 @@ void Engine::wait_until(std::uint64_t retry_ns) {
 
 /// Responses and requests share what may be sent; neither keeps the other from going on. An ACK
 /// behind requests waits for the next call: it would only hold them up, at the peer too.
-TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uint16_t count) {
+TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uint16_t count,
+                                     bool requests_first) {
   TransmitResult result;
-  const auto add = [&](const TransmitResult& more) {
-    result.count = static_cast<std::uint16_t>(result.count + more.count);
-    result.out_of_mbufs = more.out_of_mbufs;
-    result.unresolved |= more.unresolved;
-    result.bytes += more.bytes;
-  };
   const auto room = [&] { return static_cast<std::uint16_t>(count - result.count); };
-  if (qp.transport_.responder->has_responses()) {
-    add(qp.transport_.responder->transmit(packets, static_cast<std::uint16_t>((count + 1) / 2)));
+  if (qp.transport_.responder->has_responses() && !requests_first) {
+    result.add(
+        qp.transport_.responder->transmit(packets, static_cast<std::uint16_t>((count + 1) / 2)));
   }
   if (!result.out_of_mbufs && room() > 0) {
     const std::uint16_t before = result.count;
-    add(qp.transport_.requester->transmit(packets + result.count, room(), now_ns_));
+    result.add(qp.transport_.requester->transmit(packets + result.count, room(), now_ns_));
     if (result.count > before && qp.transport_.responder->may_wait()) {
       return result;
     }
   }
   if (!result.out_of_mbufs && room() > 0) {
-    add(qp.transport_.responder->transmit(packets + result.count, room()));
+    result.add(qp.transport_.responder->transmit(packets + result.count, room()));
   }
   return result;
 }
 
+/// transmit_from() as far as the queue pair's congestion control allows. With one packet at a time,
+/// requests and responses take turns in going first.
+TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::uint16_t count) {
+  Pacer& pacer = *qp.pacer_;
+  const std::uint32_t overhead = qp.flow_.header_length + kEthernetOverhead;
+  const std::uint32_t packet_bytes = bytes(qp.attributes_.path_mtu) + kTransportOverhead + overhead;
+  TransmitResult result;
+  while (result.count < count) {
+    const std::uint16_t allowed = pacer.allowance(packet_bytes, now_ns_);
+    if (allowed == 0) {
+      if (!qp.transport_.responder->has_responses()) {
+        result.add(qp.transport_.responder->transmit(
+            packets + result.count, static_cast<std::uint16_t>(count - result.count)));
+      }
+      pacer.wait();
+      result.paced = true;
+      break;
+    }
+    const auto room = std::min(allowed, static_cast<std::uint16_t>(count - result.count));
+    const TransmitResult sent =
+        transmit_from(qp, packets + result.count, room, allowed == 1 && pacer.take_turn());
+    result.add(sent);
+    if (sent.count > 0) {
+      pacer.on_sent(sent.bytes + std::uint64_t{sent.count} * overhead, now_ns_);
+    }
+    if (sent.count < room) {
+      break;
+    }
+  }
+  return result;
+}
+
+std::uint16_t Engine::transmit_cnps(rte_mbuf** packets, std::uint16_t count) {
+  const TransmitResult result = notifications_.transmit(packets, count, now_ns_);
+  counters_.sent_bytes.add(result.bytes);
+  return result.count;
+}
+
 std::uint64_t Engine::next_deadline_ns() const {
-  if (!ready_.empty() || !next_turn_.empty()) {
+  if (!ready_.empty() || !next_turn_.empty() || !notifications_.empty()) {
     return now_ns_;
   }
   return std::min({timers_.next_deadline_ns(), config_.host->next_deadline_ns(),

@@ -14,6 +14,7 @@
 #include "roce/address_handle.h"
 #include "roce/async_event.h"
 #include "roce/completion_queue.h"
+#include "roce/congestion/notification_point.h"
 #include "roce/counters.h"
 #include "roce/device_attributes.h"
 #include "roce/event_trace.h"
@@ -46,9 +47,12 @@ struct EngineConfig {
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
   std::uint16_t shards = 1;
-  std::uint16_t shard = 0;                       ///< below `shards`
-  stack::DropObserver* drop_observer = nullptr;  ///< not owned; may be null
-  EventTrace* trace = nullptr;                   ///< not owned; may be null
+  std::uint16_t shard = 0;                          ///< below `shards`
+  bool send_cnps = true;                            ///< answer marked packets: NotificationPoint
+  std::uint8_t cnp_dscp = 48;                       ///< 0 to 63
+  std::uint64_t min_time_between_cnps_ns = 50'000;  ///< for each queue pair
+  stack::DropObserver* drop_observer = nullptr;     ///< not owned; may be null
+  EventTrace* trace = nullptr;                      ///< not owned; may be null
   /// Not owned; may be null. Called when there is an asynchronous event where there was none.
   stack::Notifier* async_notifier = nullptr;
   /// Not owned; may be null: then no region can have kAccessFlushPersistent.
@@ -143,6 +147,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
                       void* context) const;
 
  private:
+  friend class NotificationPoint;
   friend class QueuePair;
   friend class SharedReceiveQueue;
   friend class rc::Requester;
@@ -161,10 +166,16 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
                                                  std::uint64_t now_ns);
   void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
+  void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
+  [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
+                                                     wire::Qpn destination, std::uint64_t now_ns);
   [[nodiscard]] bool resolve(QueuePair& qp);
   void wait_until(std::uint64_t retry_ns);
-  [[nodiscard]] TransmitResult transmit_from(QueuePair& qp, rte_mbuf** packets,
-                                             std::uint16_t count);
+  [[nodiscard]] std::uint16_t transmit_cnps(rte_mbuf** packets, std::uint16_t count);
+  [[nodiscard]] TransmitResult transmit_from(QueuePair& qp, rte_mbuf** packets, std::uint16_t count,
+                                             bool requests_first = false);
+  [[nodiscard]] TransmitResult transmit_paced(QueuePair& qp, rte_mbuf** packets,
+                                              std::uint16_t count);
   [[nodiscard]] bool has_pd(ProtectionDomain pd) const;
   [[nodiscard]] Expected<void> check_qp_init(const QpInit& init) const;
   [[nodiscard]] bool has_xrcd(XrcDomain xrcd) const;
@@ -218,6 +229,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::vector<const CompletionQueue*> overrun_cqs_;
   stack::Timer overrun_timer_;
   EngineCounters counters_;
+  NotificationPoint notifications_{*this};
 };
 
 }  // namespace rockhopper::roce

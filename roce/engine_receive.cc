@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 /// The longest IP header, UDP, and all transport headers.
 constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
+/// The ECN field of a traffic class; all of it set: congestion experienced (RFC 3168, section 5).
+constexpr std::uint8_t kEcnMask = 3;
 
 bool takes_requests(QpState state) {
   return state == QpState::rtr || state == QpState::rts || state == QpState::sqd ||
@@ -105,7 +108,7 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   }
 #endif
   if (headers.opcode->operation == wire::Operation::cnp) {
-    return DropReason::unserved_opcode;
+    return accept_cnp(datagram, headers.bth.destination, now_ns);
   }
   QueuePair* qp = find_qp(headers.bth.destination);
   if (qp == nullptr) {
@@ -123,11 +126,56 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
     return DropReason::bad_address;
   }
 #endif
+  if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
+    on_marked(*qp, *headers.opcode, now_ns);
+  }
   const RxPacket received{headers,
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
                           datagram.l3_offset};
   deliver(*qp, received, now_ns);
+  return std::nullopt;
+}
+
+/// "Congestion experienced". Only who sends data is told: acknowledgements load nothing.
+void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns) {
+  counters_.np_ecn_marked_roce_packets.add();
+  const bool data = opcode.is_request || opcode.has_payload;
+  if (data && qp.is_connected()) {
+    notifications_.on_marked(qp, now_ns);
+  }
+}
+
+/// A congestion notification is for the queue pair that it names, if it comes from its peer.
+std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram,
+                                             wire::Qpn destination, std::uint64_t now_ns) {
+  QueuePair* qp = find_qp(destination);
+  if (qp == nullptr) {
+    return DropReason::unknown_qp;
+  }
+  if (!qp->is_connected()) {
+    return DropReason::bad_service;
+  }
+  if (!takes_requests(qp->state())) {
+    return DropReason::bad_qp_state;
+  }
+#if !ROCKHOPPER_MUTATION_CNP_ADDRESS
+  if (!qp->accepts(datagram)) {
+    return DropReason::bad_address;
+  }
+#else
+  static_cast<void>(datagram);
+#endif
+  if (qp->pacer_ == nullptr || !qp->pacer_->control().uses_ecn()) {
+    counters_.rp_cnp_ignored.add();
+    return std::nullopt;
+  }
+  counters_.rp_cnp_handled.add();
+#if !ROCKHOPPER_MUTATION_CNP_OBEYED
+  qp->pacer_->control().on_cnp(now_ns);
+#else
+  static_cast<void>(now_ns);
+#endif
   return std::nullopt;
 }
 

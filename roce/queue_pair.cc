@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "roce/address_handle.h"
+#include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
 #include "roce/prefetch.h"
@@ -178,6 +179,12 @@ void QueuePair::configure_flow() {
   // Both numbers: equal-cost paths and receive-side scaling spread connections.
   flow_.config = flow_config(attributes_.ah_attr,
                              std::uint64_t{number_.value} << 24 | attributes_.dest_qp_num.value);
+  constexpr std::uint8_t kEcnMask = 3;
+  constexpr std::uint8_t kEct0 = 2;
+  if (pacer_ != nullptr && pacer_->control().uses_ecn() &&
+      (flow_.config.traffic_class & kEcnMask) == 0) {
+    flow_.config.traffic_class |= kEct0;
+  }
   // Look for the next hop now, so that the first request need not wait.
   static_cast<void>(engine_.config_.host->resolve(flow_, engine_.now_ns_));
 }
@@ -195,6 +202,10 @@ void QueuePair::enter_state(QpState next) {
       transport_.responder->reset({});
       attributes_ = QpAttributes{};
       sqd_notify_ = established_ = false;
+      next_cnp_ns_ = 0;
+      if (pacer_ != nullptr) {
+        pacer_->reset();
+      }
       engine_.unschedule(*this);
       break;
     case QpState::rtr:
@@ -228,6 +239,40 @@ void QueuePair::enter_state(QpState next) {
   }
   attributes_.cur_qp_state = attributes_.qp_state;
 }
+
+Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config) {
+  if (auto checked = check_congestion_config(config); !checked) {
+    return checked;
+  }
+  const bool possible = config.algorithm == CongestionAlgorithm::none ||
+                        (config.algorithm == CongestionAlgorithm::dcqcn && is_connected()) ||
+                        service_ == wire::ServiceClass::rc;
+  if (!possible) {
+    return fail(ErrorCode::unsupported, "a queue pair of {} has no congestion control \"{}\"",
+                to_string(init_.qp_type), to_string(config.algorithm));
+  }
+  pacer_.reset();
+  if (config.algorithm != CongestionAlgorithm::none) {
+    pacer_ = std::make_unique<Pacer>(*this, config, engine_.config_.max_unacked_packets);
+  }
+  if (is_connected() && state() != QpState::reset && state() != QpState::init) {
+    configure_flow();
+  }
+  schedule();
+  return {};
+}
+
+CongestionConfig QueuePair::congestion_control() const {
+  return pacer_ == nullptr ? CongestionConfig{} : pacer_->config();
+}
+
+std::uint64_t QueuePair::congestion_rate(std::uint64_t now_ns) const {
+  return pacer_ == nullptr ? kUnlimited : pacer_->control().rate(now_ns);
+}
+
+void QueuePair::schedule() { engine_.schedule(*this); }
+
+stack::TimingWheel& QueuePair::timers() { return engine_.timers_; }
 
 QpAttributes QueuePair::query() const {
   QpAttributes attributes = attributes_;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "roce/completion_queue.h"
+#include "roce/congestion/congestion_control.h"
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
@@ -16,11 +17,14 @@
 #include "roce/work_queue.h"
 #include "roce/work_request.h"
 #include "stack/host.h"
+#include "stack/timing_wheel.h"
 
 namespace rockhopper::roce {
 
 class Engine;
+class NotificationPoint;
 class PacketBuilder;
+class Pacer;
 namespace rc {
 class Requester;
 class Responder;
@@ -76,6 +80,14 @@ class QueuePair : public QpListHook {
   /// among it, is in init().
   [[nodiscard]] QpAttributes query() const;
 
+  /// How fast it may send from now on, beginning anew. In any state; UD has none, and Swift needs
+  /// the acknowledgements of RC. See docs/congestion-control.md.
+  [[nodiscard]] Expected<void> set_congestion_control(const CongestionConfig& config);
+  [[nodiscard]] CongestionConfig congestion_control() const;
+  /// What the congestion control allows at this time, in bits per second; kUnlimited: as the link
+  /// does.
+  [[nodiscard]] std::uint64_t congestion_rate(std::uint64_t now_ns) const;
+
   /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
   /// ERR complete it at once with wr_flush_err, other states refuse it.
   [[nodiscard]] PostResult post_send(const SendWr& wr);
@@ -96,6 +108,8 @@ class QueuePair : public QpListHook {
 
  private:
   friend class Engine;
+  friend class NotificationPoint;
+  friend class Pacer;
   friend class rc::Requester;
   friend class rc::Responder;
   friend class uc::Requester;
@@ -166,6 +180,8 @@ class QueuePair : public QpListHook {
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   void enter_state(QpState next);
   void configure_flow();
+  void schedule();
+  [[nodiscard]] stack::TimingWheel& timers();
   // Hints for the processor where there are more queue pairs than the cache holds.
   void prefetch() const;
   /// Reads this queue pair: prefetch() should have been called some time before.
@@ -225,7 +241,9 @@ class QueuePair : public QpListHook {
   SendQueue send_queue_;
   RecvQueue recv_queue_;  ///< with an SRQ: what has been taken from it for the message in progress
   stack::Flow flow_;
+  std::unique_ptr<Pacer> pacer_;  ///< null without congestion control
   Transport transport_;
+  std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
 };
 
 /// A scheduling list of the engine. A queue pair is in one list at most.

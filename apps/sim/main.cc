@@ -26,10 +26,10 @@ const ProgramText kText{
     "rh-sim",
     "Runs a network of RoCEv2 endpoints, links and switches in virtual time, from a scenario file "
     "and one seed.",
-    "  rh-sim incast.json                tables of flows, queues and counters\n"
-    "  rh-sim incast.json --seed 7 --json\n"
-    "  rh-sim incast.json --plot out     out/rates.svg, out/queues.svg and their figures\n"
-    "  rh-sim incast.json --pcap run.pcapng   a capture of each host's link\n"};
+    "  rh-sim run.json                   tables of flows, queues and counters\n"
+    "  rh-sim run.json --seed 7 --json\n"
+    "  rh-sim run.json --plot out        out-rates.svg, out-queues.svg and their figures\n"
+    "  rh-sim run.json --pcap run.pcapng      a capture of each host's link\n"};
 
 struct Options {
   std::string scenario;
@@ -49,9 +49,9 @@ void add_options(CLI::App& app, Options& options) {
                  "run.HOST.pcapng")
       ->type_name("FILE");
   app.add_option("--plot", options.plot,
-                 "write the flows' rates and the switches' queues over time into this folder, as "
-                 "SVG and CSV")
-      ->type_name("DIR");
+                 "draw the flows' rates and the switches' queues over time: out gives "
+                 "out-rates.svg, out-queues.svg, and the figures as CSV")
+      ->type_name("PREFIX");
   app.add_flag("--json", options.json, "print one JSON object instead of tables");
 }
 

@@ -20,10 +20,10 @@ double most(const Curve& curve) {
   return curve.values.empty() ? 0 : *std::max_element(curve.values.begin(), curve.values.end());
 }
 
-Expected<void> write_file(const std::filesystem::path& path, const std::string& text) {
+Expected<void> write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
-  if (!file) return fail(ErrorCode::io, "{} cannot be written", path.string());
+  if (!file) return fail(ErrorCode::io, "{} cannot be written", path);
   return {};
 }
 
@@ -59,25 +59,25 @@ SvgChart chart_of(const Simulation& simulation, const std::vector<Curve>& curves
 
 }  // namespace
 
-Expected<void> write_plots(const Simulation& simulation, const std::string& folder) {
+Expected<void> write_plots(const Simulation& simulation, const std::string& prefix) {
+  const auto folder = std::filesystem::path(prefix).parent_path();
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail(ErrorCode::io, "{} cannot be made: {}", folder, error.message());
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) return fail(ErrorCode::io, "{} cannot be made: {}", folder.string(), error.message());
 
   std::vector<Curve> queues = simulation.queues();
   std::stable_sort(queues.begin(), queues.end(),
                    [](const Curve& a, const Curve& b) { return most(a) > most(b); });
   queues.resize(std::min(queues.size(), kQueuesMax));
-  const std::filesystem::path path(folder);
   const auto& times = simulation.sample_times();
-  auto written = write_file(path / "rates.csv", to_csv(times, simulation.rates()));
-  if (written) written = write_file(path / "queues.csv", to_csv(times, simulation.queues()));
+  auto written = write_file(prefix + "-rates.csv", to_csv(times, simulation.rates()));
+  if (written) written = write_file(prefix + "-queues.csv", to_csv(times, simulation.queues()));
   if (written) {
-    written = write_file(path / "rates.svg", to_svg(chart_of(simulation, simulation.rates(), 1,
+    written = write_file(prefix + "-rates.svg", to_svg(chart_of(simulation, simulation.rates(), 1,
                                                              "rate of each flow", "Gbit/s")));
   }
   if (written) {
-    written = write_file(path / "queues.svg", to_svg(chart_of(simulation, queues, 1.0 / 1024,
+    written = write_file(prefix + "-queues.svg", to_svg(chart_of(simulation, queues, 1.0 / 1024,
                                                               "queues of switch ports", "KiB")));
   }
   return written;

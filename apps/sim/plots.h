@@ -9,8 +9,8 @@
 
 namespace rockhopper::apps::sim {
 
-/// Writes the curves of a run into a folder, which is made if need be: rates.svg and queues.svg,
-/// and the same figures as rates.csv and queues.csv.
-[[nodiscard]] Expected<void> write_plots(const Simulation& simulation, const std::string& folder);
+/// Draws the curves of a run: PREFIX-rates.svg and PREFIX-queues.svg, and the same figures as CSV.
+/// The folder is made if need be.
+[[nodiscard]] Expected<void> write_plots(const Simulation& simulation, const std::string& prefix);
 
 }  // namespace rockhopper::apps::sim

@@ -28,6 +28,10 @@ constexpr std::uint64_t kSamples = 200;
 constexpr std::array kTransports = {std::pair{std::string_view("rc"), QpType::rc},
                                     std::pair{std::string_view("uc"), QpType::uc},
                                     std::pair{std::string_view("ud"), QpType::ud}};
+constexpr std::array kAlgorithms = {
+    std::pair{std::string_view("none"), roce::CongestionAlgorithm::none},
+    std::pair{std::string_view("dcqcn"), roce::CongestionAlgorithm::dcqcn},
+    std::pair{std::string_view("swift"), roce::CongestionAlgorithm::swift}};
 constexpr std::array kOperations = {
     std::pair{std::string_view("write"), WrOpcode::rdma_write},
     std::pair{std::string_view("write_imm"), WrOpcode::rdma_write_with_imm},
@@ -79,7 +83,61 @@ class Reader {
     scenario_.ipv6 = root.number("ip_version", 4, 6, 4) == 6;
     scenario_.max_unacked_packets =
         static_cast<std::uint32_t>(root.number("max_unacked_packets", 1, 1 << 16, 128));
+    scenario_.min_time_between_cnps_ns = root.time_ns("min_time_between_cnps", 50'000);
     scenario_.mbufs = static_cast<std::uint32_t>(root.number("mbufs", 0, 1 << 23, 0));
+  }
+
+  static void read_dcqcn(JsonObject& object, roce::DcqcnParameters& p) {
+    p.rpg_max_rate = object.rate("rpg_max_rate", p.rpg_max_rate);
+    p.rpg_min_rate = object.rate("rpg_min_rate", p.rpg_min_rate);
+    p.rpg_ai_rate = object.rate("rpg_ai_rate", p.rpg_ai_rate);
+    p.rpg_hai_rate = object.rate("rpg_hai_rate", p.rpg_hai_rate);
+    p.rpg_time_reset_ns = object.time_ns("rpg_time_reset", p.rpg_time_reset_ns);
+    p.rpg_byte_reset = object.bytes("rpg_byte_reset", p.rpg_byte_reset);
+    p.rpg_threshold =
+        static_cast<std::uint32_t>(object.number("rpg_threshold", 1, 1000, p.rpg_threshold));
+    p.dce_tcp_g = object.real("dce_tcp_g", 0, 1, p.dce_tcp_g);
+    p.dce_tcp_rtt_ns = object.time_ns("dce_tcp_rtt", p.dce_tcp_rtt_ns);
+    p.initial_alpha_value = object.real("initial_alpha_value", 0, 1, p.initial_alpha_value);
+    p.rate_reduce_monitor_period_ns =
+        object.time_ns("rate_reduce_monitor_period", p.rate_reduce_monitor_period_ns);
+  }
+
+  static void read_swift(JsonObject& object, roce::SwiftParameters& p) {
+    constexpr double kMost = 1e6;
+    p.base_target_delay_ns = object.time_ns("base_target_delay", p.base_target_delay_ns);
+    p.fs_range_ns = object.time_ns("fs_range", p.fs_range_ns);
+    p.fs_min_cwnd = object.real("fs_min_cwnd", 0, kMost, p.fs_min_cwnd);
+    p.fs_max_cwnd = object.real("fs_max_cwnd", 0, kMost, p.fs_max_cwnd);
+    p.ai = object.real("ai", 0, kMost, p.ai);
+    p.beta = object.real("beta", 0, kMost, p.beta);
+    p.max_mdf = object.real("max_mdf", 0, 1, p.max_mdf);
+    p.min_cwnd = object.real("min_cwnd", 0, kMost, p.min_cwnd);
+    p.max_cwnd = object.real("max_cwnd", 0, kMost, p.max_cwnd);
+    p.retx_reset_threshold = static_cast<std::uint32_t>(
+        object.number("retx_reset_threshold", 1, 1000, p.retx_reset_threshold));
+  }
+
+  /// {"algorithm": "dcqcn", parameters as in docs/congestion-control.md}
+  static void read_congestion(JsonObject& object, FlowSpec& flow) {
+    auto congestion = object.object("congestion");
+    if (!congestion) return;
+    roce::CongestionConfig& config = flow.congestion;
+    config.algorithm = congestion->choice<roce::CongestionAlgorithm>("algorithm", kAlgorithms);
+    if (config.algorithm == roce::CongestionAlgorithm::dcqcn) {
+      read_dcqcn(*congestion, config.dcqcn);
+    } else if (config.algorithm == roce::CongestionAlgorithm::swift) {
+      read_swift(*congestion, config.swift);
+    }
+    congestion->finish();
+    if (const auto checked = roce::check_congestion_config(config); !checked) {
+      congestion->fail(checked.error().message);
+    }
+    if (config.algorithm != roce::CongestionAlgorithm::none &&
+        (flow.transport == QpType::ud ||
+         (flow.transport == QpType::uc && config.algorithm == roce::CongestionAlgorithm::swift))) {
+      congestion->fail("algorithm", "the transport does not have it");
+    }
   }
 
   void add_nodes(JsonObject& object, bool hosts) {
@@ -191,6 +249,7 @@ class Reader {
     flow.traffic_class = static_cast<std::uint8_t>(object.number("dscp", 0, 63, 0) << 2);
     flow.timeout = static_cast<std::uint8_t>(object.number("timeout", 0, 31, 14));
     flow.retry_cnt = static_cast<std::uint8_t>(object.number("retry_cnt", 0, 7, 7));
+    read_congestion(object, flow);
   }
 
   void add_flows(JsonObject& object) {

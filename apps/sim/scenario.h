@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "roce/congestion/congestion_control.h"
 #include "roce/types.h"
 #include "roce/work_request.h"
 #include "stack/error.h"
@@ -53,6 +54,7 @@ struct FlowSpec {
   std::uint8_t traffic_class = 0;
   std::uint8_t timeout = 14;
   std::uint8_t retry_cnt = 7;
+  roce::CongestionConfig congestion{};
 };
 
 struct Scenario {
@@ -64,6 +66,7 @@ struct Scenario {
   std::uint64_t poll_interval_ns = 0;
   bool ipv6 = false;
   std::uint32_t max_unacked_packets = 128;
+  std::uint64_t min_time_between_cnps_ns = 50'000;
   std::uint32_t mbufs = 0;  ///< of the whole network; 0: reckoned
   std::vector<NodeSpec> nodes;
   std::vector<LinkSpec> links;

@@ -66,12 +66,14 @@ Expected<void> SimHost::build() {
   if (auto added = host_->add_address(address_, config_.scenario->ipv6 ? 64 : 8); !added) {
     return added;
   }
-  auto engine = roce::Engine::create({.host = host_.get(),
-                                      .packet_pool = config_.pool,
-                                      .random = &random_,
-                                      .max_qp = std::max(config_.queue_pairs, 1u),
-                                      .max_unacked_packets = config_.scenario->max_unacked_packets,
-                                      .drop_observer = capture_.get()});
+  auto engine =
+      roce::Engine::create({.host = host_.get(),
+                            .packet_pool = config_.pool,
+                            .random = &random_,
+                            .max_qp = std::max(config_.queue_pairs, 1u),
+                            .max_unacked_packets = config_.scenario->max_unacked_packets,
+                            .min_time_between_cnps_ns = config_.scenario->min_time_between_cnps_ns,
+                            .drop_observer = capture_.get()});
   if (!engine) return tl::make_unexpected(engine.error());
   engine_ = std::move(*engine);
   pd_ = engine_->allocate_pd();
@@ -142,6 +144,7 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
     a.ah_attr = {.source = ends[i].host.address_,
                  .destination = ends[1 - i].host.address_,
                  .traffic_class = spec.traffic_class};
+    if (auto set = ends[i].qp->set_congestion_control(spec.congestion); !set) return set;
     auto moved = ends[i].qp->modify(a, masked(roce::kQpPkeyIndex | roce::kQpPort |
                                                   (connected ? 0u : std::uint32_t{roce::kQpQkey}),
                                               roce::kQpAccessFlags, 0));

@@ -47,6 +47,7 @@ class Requester final : public roce::Requester {
   [[nodiscard]] bool limited(const SendWqe& wqe) const;
   [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
   [[nodiscard]] std::uint32_t packets_in_flight() const;
+  [[nodiscard]] std::uint32_t window() const;
   [[nodiscard]] std::uint32_t distance_to_next() const;
   [[nodiscard]] std::uint32_t distance_to_cursor() const;
   [[nodiscard]] bool is_fenced(const SendWqe& wqe) const;
@@ -83,6 +84,7 @@ class Requester final : public roce::Requester {
   /// False: retry_cnt is used up and the queue pair has failed.
   [[nodiscard]] bool use_retry();
   void restart_ack_timer(std::uint64_t now_ns);
+  void note_loss(bool by_timeout, std::uint64_t now_ns);
   void on_ack_timeout(std::uint64_t now_ns);
   void on_rnr_timer();
 

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/rc/requester.h"
 #include "roce/wire/timer_code.h"
@@ -117,6 +118,11 @@ std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) 
 void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
   assert(count <= sent_ahead_);
   const bool was_sent = cursor_ > qp_.send_queue_.head();
+  if (qp_.pacer_ != nullptr && count > 0) {
+    Pacer& pacer = *qp_.pacer_;
+    const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(unacked_psn_ + (count - 1), now_ns);
+    pacer.control().on_ack(count, rtt_ns, now_ns);
+  }
   unacked_psn_ = unacked_psn_ + count;
   sent_ahead_ -= count;
   SendWqe& front = qp_.send_queue_.front();
@@ -191,6 +197,7 @@ void Requester::on_nak(wire::NakCode code, std::uint64_t now_ns) {
     counters.rcvd_seq_err.add();
     // Packets behind one that drew an RNR NAK draw this from some responders: the wait covers it.
     if (!rnr_waiting_ && use_retry()) {
+      note_loss(false, now_ns);
       go_back();
       restart_ack_timer(now_ns);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Losing packets and trying again: timers, retry counts, going back.
+#include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/rc/requester.h"
 #include "roce/wire/timer_code.h"
@@ -71,6 +72,7 @@ void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns) {
   const bool sent_again = distance < distance_to_cursor();
   if (sent_again && !implied_nak_done_ && !rnr_waiting_ && use_retry()) {
     implied_nak_done_ = true;
+    note_loss(false, now_ns);
     go_back_for_responses();
     restart_ack_timer(now_ns);
   }
@@ -109,6 +111,7 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
 #if !ROCKHOPPER_MUTATION_RETRANSMISSION
   if (use_retry()) {
     implied_nak_done_ = false;
+    note_loss(true, now_ns);
     if (sent_ahead_ > 0) {
       go_back_for_responses();
     }
@@ -118,6 +121,12 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
 #else
   static_cast<void>(now_ns);
 #endif
+}
+
+void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
+  if (qp_.pacer_ != nullptr) {
+    qp_.pacer_->control().on_loss(by_timeout, now_ns);
+  }
 }
 
 void Requester::on_rnr_timer() {

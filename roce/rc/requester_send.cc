@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/rc/requester.h"
 #include "roce/segmentation.h"
@@ -75,7 +76,7 @@ bool Requester::can_send_next() {
     if (cursor_packet_ == 0 && !may_start(wqe)) {
       return false;
     }
-    if (packets_in_flight() >= qp_.engine_.config_.max_unacked_packets) {
+    if (packets_in_flight() >= window()) {
       return false;
     }
   }
@@ -142,6 +143,12 @@ std::uint32_t Requester::packets_in_flight() const {
   return sent - response_psns_outstanding_;
 }
 
+/// Request packets that may be unacknowledged.
+std::uint32_t Requester::window() const {
+  const std::uint32_t most = qp_.engine_.config_.max_unacked_packets;
+  return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());
+}
+
 void Requester::number(SendWqe& wqe) {
   wqe.first_psn = next_psn_;
   next_psn_ = next_psn_ + wqe.psn_count;
@@ -164,8 +171,9 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   headers.bth.destination = qp_.attributes_.dest_qp_num;
   headers.bth.psn = wqe.first_psn + cursor_packet_;
   headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
-  headers.bth.ack_request =
-      last || cursor_packet_ % ack_interval == ack_interval - 1 || limited(wqe);
+  headers.bth.ack_request = last || cursor_packet_ % ack_interval == ack_interval - 1 ||
+                            limited(wqe) ||
+                            (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
   if (info.has(wire::Header::reth)) {
     // A READ that has been answered in part is asked for from where it stopped.
     const auto done = static_cast<std::uint32_t>(offset);
@@ -226,8 +234,12 @@ void Requester::move_cursor(const SendWqe& wqe) {
   probing_ = cursor_packet_ == 0 && limited(wqe);
   const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
   const std::uint32_t end = ahead(wqe.first_psn + cursor_packet_) + taken;
-  if (end <= sent_ahead_) {
+  const bool again = end <= sent_ahead_;
+  if (again) {
     counters.retransmitted_pkts.add();
+  }
+  if (qp_.pacer_ != nullptr && !wqe.has_response()) {
+    qp_.pacer_->rtt().on_sent(wqe.first_psn + cursor_packet_, again, qp_.engine_.now_ns_);
   }
   sent_ahead_ = std::max(sent_ahead_, end);
   cursor_packet_ += taken;

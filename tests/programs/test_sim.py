@@ -56,16 +56,35 @@ class Sim(support.ProgramTest):
         path = self.scenario(INCAST)
         captures = [self.lab.path(f'{run}.pcapng') for run in 'ab']
         for capture in captures:
-            self.simulate(path, '--pcap', capture, '--plot', self.lab.path('plot'))
+            self.simulate(path, '--pcap', capture, '--plot', self.lab.path('plot/run'))
         for host in ('h0', 'sink'):
             first, second = (capture.with_suffix(f'.{host}.pcapng') for capture in captures)
             self.assertEqual(first.read_bytes(), second.read_bytes())
             self.assertGreater(pcapng_packets(first), 50)
         for chart in ('rates', 'queues'):
-            svg = xml.etree.ElementTree.parse(self.lab.path(f'plot/{chart}.svg'))
+            svg = xml.etree.ElementTree.parse(self.lab.path(f'plot/run-{chart}.svg'))
             self.assertTrue(svg.getroot().tag.endswith('svg'))
-            rows = self.lab.path(f'plot/{chart}.csv').read_text().splitlines()
+            rows = self.lab.path(f'plot/run-{chart}.csv').read_text().splitlines()
             self.assertEqual(len(rows), 201)
+
+    def test_64_flows_share_a_port_fairly_without_loss(self):
+        longest = {}
+        for control in ('dcqcn', 'swift', 'pfc'):
+            document = json.loads((SCENARIOS / f'fairness-{control}.json').read_text())
+            document.update(duration='100ms', measure_from='50ms')
+            report = json.loads(self.simulate(self.scenario(document), '--json').output())
+            [group], [fabric] = report['groups'], report['switches']
+            with self.subTest(control=control):
+                self.assertEqual((group['flows'], group['failed']), (64, 0))
+                self.assertGreater(group['fairness'], 0.95)
+                self.assertGreater(group['bit_per_s'], 80e9)
+                self.assertEqual(fabric['dropped_queue_full'], 0)
+                self.assertNotIn('retransmitted_pkts', report['counters'])
+                self.assertEqual('np_cnp_sent' in report['counters'], control == 'dcqcn')
+                self.assertEqual(fabric['pfc_sent'] > 0, control == 'pfc')
+            longest[control] = max(p['longest_queue_bytes'] for p in report['switch_ports'])
+        self.assertLess(longest['dcqcn'], longest['pfc'] / 4)
+        self.assertLess(longest['swift'], longest['pfc'] / 4)
 
     def test_every_operation_and_transport(self):
         flows = [{'name': f'{transport} {operation}', 'from': 'h0', 'to': 'h1', 'count': 20,

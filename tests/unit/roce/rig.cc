@@ -72,7 +72,7 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
   const std::uint32_t destination = kOwnIpv4 + (damage.destination_address ? 2 : 0);
   if (damage.as_ipv6) {
     rte_ipv6_hdr ip{};
-    ip.vtc_flow = rte_cpu_to_be_32(6u << 28);
+    ip.vtc_flow = rte_cpu_to_be_32(6u << 28 | std::uint32_t{damage.traffic_class} << 20);
     ip.payload_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
     ip.proto = IPPROTO_UDP;
     ip.hop_limits = 64;
@@ -82,6 +82,7 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
   } else {
     rte_ipv4_hdr ip{};
     ip.version_ihl = RTE_IPV4_VHL_DEF;
+    ip.type_of_service = damage.traffic_class;
     ip.total_length = rte_cpu_to_be_16(static_cast<std::uint16_t>(sizeof ip + udp_length));
     ip.time_to_live = 64;
     ip.next_proto_id = IPPROTO_UDP;

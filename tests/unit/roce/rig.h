@@ -42,6 +42,7 @@ struct Damage {
   std::optional<std::uint8_t> opcode;  ///< in place of the right one
   std::optional<std::uint8_t> version;
   std::optional<std::uint16_t> pkey;
+  std::uint8_t traffic_class = 0;
   std::int32_t extra_bytes = 0;  ///< behind the ICRC, or cut off when negative
 };
 

@@ -110,7 +110,7 @@ TEST(Attack, StrangersAreNotHeard) {
   EXPECT_THAT(rig.send_completions(), IsEmpty()) << "neither failed nor completed by a stranger";
   EXPECT_TRUE(rig.untouched_outside(0, 0));
   rig.inject(ack(kOwnPsn, 1));
-  EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1, WcStatus::success)));
+  EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::success)));
   expect_served(rig, kPsn);
 }
 
@@ -131,7 +131,7 @@ TEST(Attack, InjectedResponsesNeedAnOutstandingPsn) {
   EXPECT_TRUE(rig.untouched_outside(0, 0));
   EXPECT_EQ(rig.qp().state(), QpState::rts);
   rig.inject(read_response(Opcode::rc_rdma_read_response_only, kOwnPsn, pattern(kWriteBytes, 4)));
-  EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1, WcStatus::success)));
+  EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::success)));
 }
 
 /// V9: a key reaches what is of the connection's own protection domain only.
@@ -200,7 +200,8 @@ class Flood {
                           .rkey = key,
                           .length = static_cast<std::uint32_t>(random_() % 4096)};
     Packet any = packet_of_kind(random_() % 7, psn, reth);
-    if (chance(3)) any.headers.bth.destination = wire::Qpn::make(random_());
+    if (chance(3))
+      any.headers.bth.destination = wire::Qpn::make(static_cast<std::uint32_t>(random_()));
     return any;
   }
 

@@ -190,6 +190,9 @@ void Gsi::go_on(std::uint64_t now_ns) {
   retry_ns_ = unresolved_.empty() ? stack::kNever : now_ns + kUnresolvedRetryNs;
 }
 
-std::uint64_t Gsi::next_deadline_ns() const { return retry_ns_; }
+std::uint64_t Gsi::next_deadline_ns() const {
+  // More may have arrived than one poll() takes.
+  return cq_->size() > 0 ? 0 : retry_ns_;
+}
 
 }  // namespace rockhopper::roce

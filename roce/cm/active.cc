@@ -100,13 +100,13 @@ void ConnectionManager::on_rep(const ReceivedMad& mad, std::uint64_t transaction
     counters_.unexpected_messages.add();
     return;
   }
-  if (auto taken = take_reply(*connection, rep); !taken) {
+  if (const auto reason = take_reply(*connection, rep)) {
     fail_qp(*connection);
     send_reject(connection->path_, connection->transaction_id_,
                 {.local_communication_id = connection->local_id_,
                  .remote_communication_id = rep.local_communication_id,
                  .about = AboutMessage::rep,
-                 .reason = RejectReason::consumer});
+                 .reason = *reason});
     tell({.type = EventType::connect_error, .connection = connection});
     return close(*connection);
   }
@@ -117,23 +117,26 @@ void ConnectionManager::on_rep(const ReceivedMad& mad, std::uint64_t transaction
         .private_data = PrivateData(rep.private_data)});
 }
 
-Expected<void> ConnectionManager::take_reply(Connection& connection, const wire::cm::Rep& rep) {
-  if (!is_peer_qpn(rep.local_qpn)) {
-    return fail(ErrorCode::invalid_argument, "{:#x} is no queue pair of a connection",
-                rep.local_qpn.value);
+std::optional<RejectReason> ConnectionManager::take_reply(Connection& connection,
+                                                          const wire::cm::Rep& rep) {
+  if (!is_peer_qpn(rep.local_qpn)) return RejectReason::unsupported_request;
+  const auto old = by_remote_qpn_.find({connection.path_.destination, rep.local_qpn.value});
+  if (old != by_remote_qpn_.end()) {
+    on_stale(*old->second);
+    return RejectReason::stale_connection;
   }
   QueuePair* qp = config_.engine->find_qp(connection.local_qpn_);
-  if (qp == nullptr) return fail(ErrorCode::not_found, "the queue pair is gone");
+  if (qp == nullptr) return RejectReason::consumer;
   connection.remote_id_ = rep.local_communication_id;
   connection.remote_qpn_ = rep.local_qpn;
   connection.send_psn_ = rep.starting_psn;
   connection.peer_responder_resources_ = rep.responder_resources;
   connection.qp_.rnr_retry = rep.rnr_retry_count;
-  if (auto ready = to_rts(*qp, connection); !ready) return ready;
+  if (!to_rts(*qp, connection)) return RejectReason::consumer;
   timers_.cancel(connection.timer_);
   connection.state_ = State::established;
-  by_remote_qpn_.insert_or_assign({connection.path_.destination, rep.local_qpn.value}, &connection);
-  return {};
+  by_remote_qpn_.insert({{connection.path_.destination, rep.local_qpn.value}, &connection});
+  return std::nullopt;
 }
 
 void ConnectionManager::send_rtu(Connection& connection) {

@@ -82,6 +82,7 @@ class Connection {
   const bool active_;
   State state_ = State::req_sent;
   bool released_ = false;  ///< the application wants nothing more of it
+  bool waits_ = false;     ///< counts against its listener's backlog
   wire::cm::TransportService transport_ = wire::cm::TransportService::rc;
   PathMtu path_mtu_ = PathMtu::mtu_1024;
   AddressVector path_;
@@ -96,11 +97,12 @@ class Connection {
   std::uint8_t peer_responder_resources_ = 0;
   std::uint8_t peer_initiator_depth_ = 0;
 
-  // The request that waits for an answer, to be repeated.
+  /// What waits for an answer, to be repeated; when closed, what a repeated REQ is answered with.
   Mad request_{};
   std::uint64_t answer_timeout_ns_ = 0;
   std::uint8_t retries_left_ = 0;
   std::uint8_t max_retries_ = 0;
+  std::uint64_t peer_patience_ns_ = 0;  ///< for so long the peer goes on with its REQ
   stack::Timer timer_;
 };
 

@@ -66,7 +66,16 @@ Expected<void> ConnectionManager::listen(std::uint64_t service_id, std::uint32_t
   return {};
 }
 
-void ConnectionManager::stop_listening(std::uint64_t service_id) { listeners_.erase(service_id); }
+void ConnectionManager::stop_listening(std::uint64_t service_id) {
+  listeners_.erase(service_id);
+  // What still waits does not count against the next listener.
+  for (const auto& [id, connection] : connections_) {
+    if (connection->service_id_ == service_id) connection->waits_ = false;
+  }
+  for (const auto& [key, lookup] : peer_lookups_) {
+    if (lookup->service_id_ == service_id) lookup->waits_ = false;
+  }
+}
 
 void ConnectionManager::on_mad(const ReceivedMad& mad) {
   const MadHeader header = MadHeader::parse(mad.bytes.first<MadHeader::kSize>());
@@ -135,15 +144,15 @@ void ConnectionManager::repeat(const AddressVector& to, const Mad& mad) {
   gsi_->send(to, mad, now_ns_);
 }
 
-void ConnectionManager::send_reject(const AddressVector& to, std::uint64_t transaction_id,
-                                    wire::cm::Rej rej) {
+Mad ConnectionManager::send_reject(const AddressVector& to, std::uint64_t transaction_id,
+                                   wire::cm::Rej rej) {
   if (rej.reason == wire::cm::RejectReason::timeout) {
     // The peer may not know our communication ID as a connection's yet.
     rej.info_length = sizeof ca_guid_;
     wire::store_be64(rej.info.data(), ca_guid_);
   }
   counters_.sent_rejects.add();
-  send(to, transaction_id, rej);
+  return send(to, transaction_id, rej);
 }
 
 void ConnectionManager::tell(const Event& event) {
@@ -158,10 +167,12 @@ std::uint32_t ConnectionManager::new_id() {
   }
 }
 
-void ConnectionManager::stop_waiting(std::uint64_t service_id) {
-  const auto listener = listeners_.find(service_id);
-  if (listener != listeners_.end() && listener->second.waiting > 0) --listener->second.waiting;
+template <typename Request>
+void ConnectionManager::stop_waiting(Request& request) {
+  if (std::exchange(request.waits_, false)) --listeners_.at(request.service_id_).waiting;
 }
+template void ConnectionManager::stop_waiting(Connection&);
+template void ConnectionManager::stop_waiting(Lookup&);
 
 void ConnectionManager::visit_counters(void (*visit)(void* context, const char* name,
                                                      std::uint64_t value),

@@ -131,14 +131,16 @@ class ConnectionManager {
   template <typename Message>
   Mad send(const AddressVector& to, std::uint64_t transaction_id, const Message& message);
   void repeat(const AddressVector& to, const Mad& mad);
-  void send_reject(const AddressVector& to, std::uint64_t transaction_id, wire::cm::Rej rej);
+  Mad send_reject(const AddressVector& to, std::uint64_t transaction_id, wire::cm::Rej rej);
   void tell(const Event& event);
-  void stop_waiting(std::uint64_t service_id);
+  /// The application has answered, or need not: a connection or a lookup.
+  template <typename Request>
+  void stop_waiting(Request& request);
   [[nodiscard]] std::uint32_t new_id();
 
   // connections.cc
   [[nodiscard]] Expected<Connection*> make_connection(bool active);
-  /// The connection that a message names, if it comes from the right place.
+  /// The connection that a message names, if it is not over and comes from the right place.
   [[nodiscard]] Connection* find(const ReceivedMad& mad, std::uint32_t local_id,
                                  std::uint32_t remote_id);
   [[nodiscard]] static Expected<void> to_init(QueuePair& qp, const QpParameters& parameters);
@@ -150,13 +152,16 @@ class ConnectionManager {
   void on_timer(Connection& connection);
   void on_no_answer(Connection& connection);
   void enter_timewait(Connection& connection, EventType event);
-  void close(Connection& connection);
+  /// `last_word`: what a repeated REQ is answered with.
+  void close(Connection& connection, const Mad& last_word = {});
   void forget(Connection& connection);
 
   // active.cc
   void send_req(Connection& connection, std::span<const std::uint8_t> private_data);
   void on_rep(const ReceivedMad& mad, std::uint64_t transaction_id, const wire::cm::Rep& rep);
-  [[nodiscard]] Expected<void> take_reply(Connection& connection, const wire::cm::Rep& rep);
+  /// Why the reply is of no use, if so.
+  [[nodiscard]] std::optional<wire::cm::RejectReason> take_reply(Connection& connection,
+                                                                 const wire::cm::Rep& rep);
   void send_rtu(Connection& connection);
   void on_mra(const ReceivedMad& mad, const wire::cm::Mra& mra);
 

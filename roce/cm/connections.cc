@@ -10,6 +10,17 @@ namespace rockhopper::roce::cm {
 using wire::cm::AboutMessage;
 using wire::cm::RejectReason;
 
+namespace {
+
+/// Takes the connection out of a table, unless another one has its place.
+template <typename Table>
+void erase_from(Table& table, const Connection& connection, std::uint32_t number) {
+  const auto found = table.find({connection.path().destination, number});
+  if (found != table.end() && found->second == &connection) table.erase(found);
+}
+
+}  // namespace
+
 void Connection::on_timer(void* self, std::uint64_t /*now_ns*/) {
   auto& connection = *static_cast<Connection*>(self);
   connection.manager_.on_timer(connection);
@@ -28,16 +39,18 @@ Expected<Connection*> ConnectionManager::make_connection(bool active) {
 Connection* ConnectionManager::find(const ReceivedMad& mad, std::uint32_t local_id,
                                     std::uint32_t remote_id) {
   const auto found = connections_.find(local_id);
-  if (found == connections_.end()) {
+  if (found == connections_.end() || found->second->state_ == State::closed) {
     counters_.unknown_connection.add();
     return nullptr;
   }
   Connection& connection = *found->second;
+#if !ROCKHOPPER_MUTATION_CM_ADDRESS_CHECK
   if (mad.reply.destination != connection.path_.destination ||
       mad.reply.source != connection.path_.source) {
     counters_.bad_address_messages.add();
     return nullptr;
   }
+#endif
   // The peer's ID is not known before its REP.
   if (connection.state_ != State::req_sent && remote_id != connection.remote_id_) {
     counters_.unknown_connection.add();
@@ -113,7 +126,7 @@ void ConnectionManager::on_timer(Connection& connection) {
     case State::req_rcvd:
       // The application took so long that the peer has given up.
       counters_.timeouts.add();
-      stop_waiting(connection.service_id_);
+      stop_waiting(connection);
       tell({.type = EventType::unreachable, .connection = &connection});
       return close(connection);
     case State::timewait:
@@ -147,26 +160,28 @@ void ConnectionManager::on_no_answer(Connection& connection) {
 /// (IBTA vol. 1, 12.9.8.4).
 void ConnectionManager::enter_timewait(Connection& connection, EventType event) {
   connection.state_ = State::timewait;
-  by_remote_qpn_.erase({connection.path_.destination, connection.remote_qpn_.value});
+  erase_from(by_remote_qpn_, connection, connection.remote_qpn_.value);
   const auto code = static_cast<std::uint8_t>(
       std::min<unsigned>(connection.qp_.ack_timeout + 1u, kTimeoutCodeMax));
+#if ROCKHOPPER_MUTATION_CM_TIMEWAIT
+  timers_.arm(connection.timer_, now_ns_);
+#else
   timers_.arm(connection.timer_, now_ns_ + timeout_ns(code));
+#endif
   tell({.type = event, .connection = &connection});
 }
 
-void ConnectionManager::close(Connection& connection) {
+void ConnectionManager::close(Connection& connection, const Mad& last_word) {
   connection.state_ = State::closed;
+  connection.request_ = last_word;
   timers_.cancel(connection.timer_);
+  // The peer's queue pair is free for another connection.
+  erase_from(by_remote_qpn_, connection, connection.remote_qpn_.value);
   if (connection.released_) forget(connection);
 }
 
 void ConnectionManager::forget(Connection& connection) {
-  const auto erase = [&connection](auto& table, std::uint32_t number) {
-    const auto found = table.find({connection.path_.destination, number});
-    if (found != table.end() && found->second == &connection) table.erase(found);
-  };
-  erase(by_remote_id_, connection.remote_id_);
-  erase(by_remote_qpn_, connection.remote_qpn_.value);
+  erase_from(by_remote_id_, connection, connection.remote_id_);
   connections_.erase(connection.local_id_);
 }
 

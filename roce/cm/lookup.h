@@ -40,7 +40,8 @@ class Lookup {
   ConnectionManager& manager_;
   const std::uint32_t request_id_;
   const bool ours_;
-  bool done_ = false;  ///< answered; a peer's is kept for a while to answer repetitions
+  bool done_ = false;   ///< answered; a peer's is kept for a while to answer repetitions
+  bool waits_ = false;  ///< counts against its listener's backlog
   AddressVector path_;
   std::uint64_t service_id_ = 0;
   std::uint64_t transaction_id_ = 0;

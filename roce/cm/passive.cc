@@ -13,21 +13,40 @@ using wire::cm::TransportService;
 
 void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction_id,
                                const wire::cm::Req& req) {
+#if !ROCKHOPPER_MUTATION_CM_SOURCE_GID
   // On RoCE the GIDs are the addresses: nobody asks in another's name.
   if (req.primary_local_gid != mad.reply.destination.bytes ||
       req.primary_remote_gid != mad.reply.source.bytes) {
     counters_.bad_address_messages.add();
     return;
   }
+#endif
+#if ROCKHOPPER_MUTATION_CM_DUPLICATE_REQ
+  const auto known = by_remote_id_.end();
+#else
   const auto known = by_remote_id_.find({mad.reply.destination, req.local_communication_id});
+#endif
   if (known != by_remote_id_.end()) {
-    return on_duplicate_req(*known->second);
+    Connection& old = *known->second;
+    if (req.local_qpn == old.remote_qpn_ && req.starting_psn == old.send_psn_) {
+      return on_duplicate_req(old);
+    }
+    // The peer numbers its connections from the beginning again: it has forgotten this one.
+    if (old.state_ != State::closed) {
+      on_stale(old);
+      send_reject(mad.reply, transaction_id,
+                  {.remote_communication_id = req.local_communication_id,
+                   .about = AboutMessage::req,
+                   .reason = RejectReason::duplicate_local_communication_id});
+      return;
+    }
   }
   if (const auto reason = refusal(mad, req)) {
-    return send_reject(mad.reply, transaction_id,
-                       {.remote_communication_id = req.local_communication_id,
-                        .about = AboutMessage::req,
-                        .reason = *reason});
+    send_reject(mad.reply, transaction_id,
+                {.remote_communication_id = req.local_communication_id,
+                 .about = AboutMessage::req,
+                 .reason = *reason});
+    return;
   }
   Connection& connection = **make_connection(false);
   connection.state_ = State::req_rcvd;
@@ -47,14 +66,14 @@ void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction
   connection.answer_timeout_ns_ =
       timeout_ns(std::min(req.local_cm_response_timeout, kTimeoutCodeMax));
   connection.max_retries_ = req.max_cm_retries;
-  by_remote_id_.insert({{mad.reply.destination, connection.remote_id_}, &connection});
+  by_remote_id_.insert_or_assign({mad.reply.destination, connection.remote_id_}, &connection);
   by_remote_qpn_.insert({{mad.reply.destination, connection.remote_qpn_.value}, &connection});
+  connection.waits_ = true;
   ++listeners_.at(req.service_id).waiting;
-  // How long the peer goes on asking.
-  const std::uint64_t patience_ns =
+  connection.peer_patience_ns_ =
       timeout_ns(std::min(req.remote_cm_response_timeout, kTimeoutCodeMax)) *
       (req.max_cm_retries + 1u);
-  timers_.arm(connection.timer_, now_ns_ + patience_ns);
+  timers_.arm(connection.timer_, now_ns_ + connection.peer_patience_ns_);
   tell({.type = EventType::connect_request,
         .connection = &connection,
         .private_data = PrivateData(req.private_data)});
@@ -85,14 +104,18 @@ std::optional<RejectReason> ConnectionManager::refusal(const ReceivedMad& mad,
     return RejectReason::unsupported_request;
   }
   const auto old = by_remote_qpn_.find({mad.reply.destination, req.local_qpn.value});
+#if !ROCKHOPPER_MUTATION_CM_STALE_CONNECTION
   if (old != by_remote_qpn_.end()) {
     on_stale(*old->second);
     return RejectReason::stale_connection;
   }
+#endif
+#if !ROCKHOPPER_MUTATION_CM_BACKLOG
   if (listener->second.waiting >= listener->second.backlog) {
     counters_.refused_backlog.add();
     return RejectReason::no_resources;
   }
+#endif
   if (connections_.size() == config_.max_connections) {
     counters_.refused_limit.add();
     return RejectReason::no_resources;
@@ -109,7 +132,12 @@ void ConnectionManager::on_stale(Connection& connection) {
     case State::rep_sent:
       static_cast<void>(disconnect(connection));
       return;
-    case State::req_rcvd:  // it will see the REJ of its new one first
+    case State::req_rcvd:
+      stop_waiting(connection);
+      tell({.type = EventType::rejected,
+            .connection = &connection,
+            .reason = RejectReason::stale_connection});
+      return close(connection);
     case State::req_sent:
     case State::dreq_sent:
     case State::timewait:
@@ -127,17 +155,20 @@ void ConnectionManager::on_duplicate_req(Connection& connection) {
                          .remote_communication_id = connection.remote_id_,
                          .about = AboutMessage::req,
                          .service_timeout = config_.service_timeout});
-      // We asked it to wait, so it will.
-      timers_.arm(connection.timer_, std::max(connection.timer_.deadline_ns(),
-                                              now_ns_ + timeout_ns(config_.service_timeout)));
+      // We asked it to wait, so it will, and then go on asking.
+      timers_.arm(connection.timer_,
+                  now_ns_ + timeout_ns(config_.service_timeout) + connection.peer_patience_ns_);
       return;
     case State::rep_sent:
       return repeat(connection.path_, connection.request_);
+    case State::closed:
+      // The REJ was lost.
+      if (connection.request_ != Mad{}) repeat(connection.path_, connection.request_);
+      return;
     case State::req_sent:
     case State::established:
     case State::dreq_sent:
     case State::timewait:
-    case State::closed:
       return;
   }
 }
@@ -173,7 +204,7 @@ Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
     connection.local_qpn_ = {};
     return ready;
   }
-  stop_waiting(connection.service_id_);
+  stop_waiting(connection);
   connection.state_ = State::rep_sent;
   send_rep(connection, parameters.rnr_retry, private_data);
   return {};
@@ -215,9 +246,8 @@ Expected<void> ConnectionManager::reject(Connection& connection,
                     .about = AboutMessage::req,
                     .reason = reason};
   std::copy(private_data.begin(), private_data.end(), rej.private_data.begin());
-  send_reject(connection.path_, connection.transaction_id_, rej);
-  stop_waiting(connection.service_id_);
-  close(connection);
+  stop_waiting(connection);
+  close(connection, send_reject(connection.path_, connection.transaction_id_, rej));
   return {};
 }
 

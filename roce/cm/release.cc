@@ -64,6 +64,12 @@ void ConnectionManager::on_dreq(const ReceivedMad& mad, std::uint64_t transactio
       counters_.duplicate_messages.add();
       return confirm();
     case State::req_sent:
+      // It has accepted and ended that again; its REP was lost.
+      confirm();
+      tell({.type = EventType::rejected,
+            .connection = connection,
+            .reason = RejectReason::consumer});
+      return close(*connection);
     case State::req_rcvd:
     case State::closed:
       counters_.unexpected_messages.add();
@@ -88,7 +94,11 @@ void ConnectionManager::on_rej(const ReceivedMad& mad, const wire::cm::Rej& rej)
   if (rej.reason == RejectReason::timeout && rej.remote_communication_id == 0) {
     // The peer gave up before it knew our ID.
     const auto known = by_remote_id_.find({mad.reply.destination, rej.local_communication_id});
-    connection = known == by_remote_id_.end() ? nullptr : known->second;
+    if (known == by_remote_id_.end()) {
+      counters_.unknown_connection.add();
+    } else {
+      connection = known->second;
+    }
   } else {
     // A REJ need not come with an ID of the peer's.
     const auto found = connections_.find(rej.remote_communication_id);
@@ -104,7 +114,7 @@ void ConnectionManager::on_rej(const ReceivedMad& mad, const wire::cm::Rej& rej)
                        .private_data = PrivateData(rej.private_data)};
   switch (connection->state_) {
     case State::req_rcvd:
-      stop_waiting(connection->service_id_);
+      stop_waiting(*connection);
       [[fallthrough]];
     case State::req_sent:
       tell(rejected);
@@ -115,9 +125,10 @@ void ConnectionManager::on_rej(const ReceivedMad& mad, const wire::cm::Rej& rej)
       return close(*connection);
     case State::established:
       fail_qp(*connection);
+      [[fallthrough]];
+    case State::dreq_sent:
       counters_.disconnected.add();
       return enter_timewait(*connection, EventType::disconnected);
-    case State::dreq_sent:
     case State::timewait:
     case State::closed:
       counters_.unexpected_messages.add();
@@ -132,7 +143,12 @@ void ConnectionManager::release(Connection& connection) {
     case State::req_rcvd:
       static_cast<void>(reject(connection));
       return;
-    case State::req_sent:  // a late REP will be rejected
+    case State::req_sent:
+      // Spares the peer's application the work. A late REP will be rejected.
+      send_reject(connection.path_, connection.transaction_id_,
+                  {.local_communication_id = connection.local_id_,
+                   .about = AboutMessage::other,
+                   .reason = RejectReason::timeout});
       return close(connection);
     case State::established:
     case State::rep_sent:

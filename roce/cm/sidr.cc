@@ -74,9 +74,11 @@ void ConnectionManager::on_sidr_rep(const ReceivedMad& mad, const wire::cm::Sidr
   }
   lookup.done_ = true;
   timers_.cancel(lookup.timer_);
-  tell({.type = rep.status == SidrStatus::valid ? EventType::resolved : EventType::lookup_failed,
+  const bool useless = rep.status == SidrStatus::valid && !is_peer_qpn(rep.qpn);
+  const SidrStatus status = useless ? SidrStatus::no_qp : rep.status;
+  tell({.type = status == SidrStatus::valid ? EventType::resolved : EventType::lookup_failed,
         .lookup = &lookup,
-        .status = rep.status,
+        .status = status,
         .qpn = rep.qpn,
         .qkey = rep.qkey,
         .private_data = PrivateData(rep.private_data)});
@@ -113,6 +115,7 @@ void ConnectionManager::on_sidr_req(const ReceivedMad& mad, std::uint64_t transa
   slot->path_ = mad.reply;
   slot->service_id_ = req.service_id;
   slot->transaction_id_ = transaction_id;
+  slot->waits_ = true;
   ++listener->second.waiting;
   tell({.type = EventType::lookup_request,
         .lookup = slot.get(),
@@ -129,6 +132,10 @@ Expected<void> ConnectionManager::answer(Lookup& lookup, wire::Qpn qpn, std::uin
 
 Expected<void> ConnectionManager::refuse(Lookup& lookup, SidrStatus status,
                                          std::span<const std::uint8_t> private_data) {
+  if (status == SidrStatus::valid) {
+    return fail(ErrorCode::invalid_argument, "a refusal needs another status than \"{}\"",
+                to_string(status));
+  }
   return send_sidr_reply(lookup, {.status = status, .service_id = lookup.service_id_},
                          private_data);
 }
@@ -144,7 +151,7 @@ Expected<void> ConnectionManager::send_sidr_reply(Lookup& lookup, wire::cm::Sidr
   }
   reply.request_id = lookup.request_id_;
   std::copy(private_data.begin(), private_data.end(), reply.private_data.begin());
-  stop_waiting(lookup.service_id_);
+  stop_waiting(lookup);
   lookup.done_ = true;
   counters_.answered_lookups.add();
   lookup.message_ = send(lookup.path_, lookup.transaction_id_, reply);

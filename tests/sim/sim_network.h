@@ -98,6 +98,8 @@ class SimNetwork {
   bool poll();
   /// Lets time pass to the next deadline, but not beyond `limit_ns`. False: there is none before.
   bool advance(std::uint64_t limit_ns);
+  /// Lets time pass to `time_ns`, before which no node has anything to do.
+  void advance_to(std::uint64_t time_ns);
   /// Polls until nothing moves and no deadline is left, or `limit_ns` passes: false then.
   bool run_to_rest(std::uint64_t limit_ns);
   /// The earliest deadline of both nodes; kNever at rest.

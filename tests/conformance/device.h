@@ -22,6 +22,8 @@ enum Access : std::uint32_t {
   kRemoteWrite = 1u << 1,
   kRemoteRead = 1u << 2,
   kRemoteAtomic = 1u << 3,
+  kFlushGlobal = 1u << 8,
+  kFlushPersistent = 1u << 9,
   /// The peer's SEND with Invalidate may end the key's life.
   kRemoteInvalidate = 1u << 16,
 };

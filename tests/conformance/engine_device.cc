@@ -60,8 +60,10 @@ roce::QpState state_of(const std::string& name) {
 }
 
 std::string opcode_name(roce::WcOpcode opcode) {
-  static constexpr std::array<const char*, 7> kNames = {
-      "send", "rdma_write", "rdma_read", "comp_swap", "fetch_add", "recv", "recv_rdma_with_imm"};
+  static constexpr std::array<const char*, 14> kNames = {
+      "send",  "rdma_write",         "rdma_read",        "comp_swap",       "fetch_add",
+      "recv",  "recv_rdma_with_imm", "local_inv",        "bind_mw",         "reg_mr",
+      "flush", "atomic_write",       "masked_comp_swap", "masked_fetch_add"};
   return kNames.at(static_cast<std::size_t>(opcode));
 }
 

@@ -16,7 +16,7 @@ QP_DEFAULTS = {
     "max_dest_rd_atomic": "4", "srq": "0", "srq_limit": "0",
 }  # fmt: skip
 _QP_TEXT = ("type", "state")
-_QP_ACCESS_MASK = 0xF  # a queue pair grants no invalidation
+_QP_ACCESS_MASK = 0xFFFF  # a queue pair grants no invalidation
 _SHORT = {"ACK": "ack", "NAK": "nak", "RNR_NAK": "rnr"}
 _OPCODES = {
     "RDMA_WRITE": 0, "RDMA_WRITE_WITH_IMM": 1, "SEND": 2, "SEND_WITH_IMM": 3, "RDMA_READ": 4,

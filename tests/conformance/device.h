@@ -22,6 +22,8 @@ enum Access : std::uint32_t {
   kRemoteWrite = 1u << 1,
   kRemoteRead = 1u << 2,
   kRemoteAtomic = 1u << 3,
+  kFlushGlobal = 1u << 8,
+  kFlushPersistent = 1u << 9,
   /// The peer's SEND with Invalidate may end the key's life.
   kRemoteInvalidate = 1u << 16,
 };
@@ -35,8 +37,10 @@ struct RegionSpec {
 
 /// A queue pair and its one peer, which is the script; attributes as in ibv_qp_attr.
 struct QueuePairSpec {
-  std::string type;   ///< rc, uc, ud
-  std::string state;  ///< to be brought to: reset, init, rtr, rts
+  std::string type;             ///< rc, uc, ud
+  std::string state;            ///< to be brought to: reset, init, rtr, rts
+  bool srq = false;             ///< receive requests go to a shared receive queue
+  std::uint32_t srq_limit = 0;  ///< of that
   std::uint32_t access = 0;
   std::uint32_t path_mtu = 0;  ///< in bytes
   std::uint32_t qkey = 0;

@@ -25,6 +25,8 @@ RegionSpec region_of(const json& from) {
 QueuePairSpec queue_pair_of(const json& from) {
   return {.type = from.at("type"),
           .state = from.at("state"),
+          .srq = from.at("srq") != 0,
+          .srq_limit = from.at("srq_limit"),
           .access = from.at("access"),
           .path_mtu = from.at("path_mtu"),
           .qkey = from.at("qkey"),

@@ -60,14 +60,17 @@ roce::QpState state_of(const std::string& name) {
 }
 
 std::string opcode_name(roce::WcOpcode opcode) {
-  static constexpr std::array<const char*, 7> kNames = {
-      "send", "rdma_write", "rdma_read", "comp_swap", "fetch_add", "recv", "recv_rdma_with_imm"};
+  static constexpr std::array<const char*, 14> kNames = {
+      "send",  "rdma_write",         "rdma_read",        "comp_swap",       "fetch_add",
+      "recv",  "recv_rdma_with_imm", "local_inv",        "bind_mw",         "reg_mr",
+      "flush", "atomic_write",       "masked_comp_swap", "masked_fetch_add"};
   return kNames.at(static_cast<std::size_t>(opcode));
 }
 
 std::string event_name(roce::AsyncEventType type) {
-  static constexpr std::array<const char*, 6> kNames = {"cq_err",        "qp_fatal", "qp_req_err",
-                                                        "qp_access_err", "comm_est", "sq_drained"};
+  static constexpr std::array<const char*, 10> kNames = {
+      "cq_err",     "qp_fatal",          "qp_req_err",          "qp_access_err", "comm_est",
+      "sq_drained", "srq_limit_reached", "qp_last_wqe_reached", "port_active",   "port_err"};
   return kNames.at(static_cast<std::size_t>(type));
 }
 
@@ -160,6 +163,9 @@ void EngineDevice::close() {
   if (qp_ != nullptr) {
     config_.engine->destroy_qp(std::exchange(qp_, nullptr));
   }
+  if (srq_ != nullptr) {
+    need(config_.engine->destroy_srq(std::exchange(srq_, nullptr)));
+  }
   if (ah_ != nullptr) {
     config_.engine->destroy_ah(std::exchange(ah_, nullptr));
   }
@@ -214,14 +220,20 @@ roce::AddressVector EngineDevice::address_vector(const QueuePairSpec& spec) {
 void EngineDevice::create_queue_pair(const QueuePairSpec& spec) {
   send_cq_ = need(roce::CompletionQueue::create(2 * kQueueDepth));
   recv_cq_ = need(roce::CompletionQueue::create(2 * kQueueDepth));
+  if (spec.srq) {
+    roce::SrqAttributes attributes{.max_wr = kQueueDepth, .max_sge = kElementsMax};
+    srq_ = need(config_.engine->create_srq({.pd = pd_, .attributes = attributes}));
+  }
   qp_ = need(config_.engine->create_qp({.qp_type = type_of(spec.type),
                                         .pd = pd_,
                                         .send_cq = send_cq_.get(),
                                         .recv_cq = recv_cq_.get(),
+                                        .srq = srq_,
                                         .max_send_wr = kQueueDepth,
                                         .max_recv_wr = kQueueDepth,
                                         .max_send_sge = kElementsMax,
                                         .max_recv_sge = kElementsMax}));
+  srq_limit_ = spec.srq_limit;
   peer_qpn_ = wire::Qpn{spec.peer_qpn};
   const roce::AddressVector av = address_vector(spec);
   if (spec.type == "ud") {
@@ -302,7 +314,16 @@ bool EngineDevice::post_send(const SendSpec& spec) {
 
 bool EngineDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& elements) {
   const std::vector<roce::Sge> list = sges(elements);
-  return qp_->post_recv({.wr_id = wr_id, .sg_list = list}) == roce::PostResult::ok;
+  const roce::RecvWr wr{.wr_id = wr_id, .sg_list = list};
+  if (srq_ == nullptr) {
+    return qp_->post_recv(wr) == roce::PostResult::ok;
+  }
+  const bool posted = srq_->post_recv(wr) == roce::PostResult::ok;
+  if (posted && srq_limit_ != 0 && srq_->depth() >= srq_limit_) {
+    // Armed once there are that many: before, it would be reached at once.
+    need(srq_->modify({.srq_limit = std::exchange(srq_limit_, 0)}, roce::kSrqLimit));
+  }
+  return posted;
 }
 
 void EngineDevice::take(roce::CompletionQueue& cq, bool receive, std::vector<Completed>& out) {

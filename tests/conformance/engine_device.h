@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "roce/engine.h"
+#include "roce/shared_receive_queue.h"
 #include "stack/host.h"
 #include "stack/ip_address.h"
 #include "tests/conformance/device.h"
@@ -68,9 +69,11 @@ class EngineDevice final : public Device {
   roce::ProtectionDomain other_pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
   std::unique_ptr<roce::CompletionQueue> recv_cq_;
+  roce::SharedReceiveQueue* srq_ = nullptr;
   roce::QueuePair* qp_ = nullptr;
   roce::AddressHandle* ah_ = nullptr;
   wire::Qpn peer_qpn_{};
+  std::uint32_t srq_limit_ = 0;  ///< still to be set
   std::string peer_address_;
   std::vector<Region> regions_;
 };

@@ -88,8 +88,23 @@ std::string opcode_name(ibv_wc_opcode opcode) {
 }
 
 std::string event_name(ibv_event_type type) {
-  static constexpr std::array<const char*, 6> kNames = {"cq_err",        "qp_fatal", "qp_req_err",
-                                                        "qp_access_err", "comm_est", "sq_drained"};
+  static constexpr std::array<const char*, 17> kNames = {"cq_err",
+                                                         "qp_fatal",
+                                                         "qp_req_err",
+                                                         "qp_access_err",
+                                                         "comm_est",
+                                                         "sq_drained",
+                                                         "path_mig",
+                                                         "path_mig_err",
+                                                         "device_fatal",
+                                                         "port_active",
+                                                         "port_err",
+                                                         "lid_change",
+                                                         "pkey_change",
+                                                         "sm_change",
+                                                         "srq_err",
+                                                         "srq_limit_reached",
+                                                         "qp_last_wqe_reached"};
   const auto index = static_cast<std::size_t>(type);
   return index < kNames.size() ? kNames[index] : "other";
 }
@@ -178,6 +193,7 @@ Opened VerbsDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>&
 
 void VerbsDevice::close() {
   qp_.reset();
+  srq_.reset();
   ah_.reset();
   send_cq_.reset();
   recv_cq_.reset();
@@ -216,7 +232,19 @@ void VerbsDevice::create_queue_pair(const QueuePairSpec& spec) {
   if (!send_cq_ || !recv_cq_) {
     fail("no completion queue");
   }
+  if (spec.srq) {
+    ibv_srq_init_attr srq_init{};
+    srq_init.attr.max_wr = kQueueDepth;
+    srq_init.attr.max_sge = kElementsMax;
+    srq_.reset(ibv_create_srq(pd_.get(), &srq_init));
+    if (!srq_) {
+      fail("no shared receive queue");
+    }
+  }
+  srq_limit_ = spec.srq_limit;
+  srq_receives_ = 0;
   ibv_qp_init_attr init{};
+  init.srq = srq_.get();
   init.send_cq = send_cq_.get();
   init.recv_cq = recv_cq_.get();
   init.cap = {.max_send_wr = kQueueDepth,
@@ -338,7 +366,19 @@ bool VerbsDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& ele
                  .sg_list = list.data(),
                  .num_sge = static_cast<int>(list.size())};
   ibv_recv_wr* bad = nullptr;
-  return ibv_post_recv(qp_.get(), &wr, &bad) == 0;
+  if (!srq_) {
+    return ibv_post_recv(qp_.get(), &wr, &bad) == 0;
+  }
+  const bool posted = ibv_post_srq_recv(srq_.get(), &wr, &bad) == 0;
+  if (posted && srq_limit_ != 0 && ++srq_receives_ >= srq_limit_) {
+    // Armed once there are that many: before, it would be reached at once.
+    ibv_srq_attr attributes{};
+    attributes.srq_limit = std::exchange(srq_limit_, 0);
+    if (const int error = ibv_modify_srq(srq_.get(), &attributes, IBV_SRQ_LIMIT); error != 0) {
+      fail("cannot set the limit", error);
+    }
+  }
+  return posted;
 }
 
 void VerbsDevice::take(ibv_cq* cq, bool receive, std::vector<Completed>& out) {

@@ -76,8 +76,11 @@ class VerbsDevice final : public Device {
   std::unique_ptr<ibv_cq, Destroy<ibv_destroy_cq>> send_cq_;
   std::unique_ptr<ibv_cq, Destroy<ibv_destroy_cq>> recv_cq_;
   std::unique_ptr<ibv_ah, Destroy<ibv_destroy_ah>> ah_;
+  std::unique_ptr<ibv_srq, Destroy<ibv_destroy_srq>> srq_;
   std::unique_ptr<ibv_qp, Destroy<ibv_destroy_qp>> qp_;
   std::uint32_t peer_qpn_ = 0;
+  std::uint32_t srq_limit_ = 0;     ///< still to be set
+  std::uint32_t srq_receives_ = 0;  ///< posted until then
 };
 
 }  // namespace rockhopper::conformance

@@ -13,10 +13,10 @@ from .values import ANYTHING, Values, access, number
 QP_DEFAULTS = {
     "state": "rts", "access": "all", "path_mtu": "256", "qkey": "0x11223344", "timeout": "0",
     "retry_cnt": "7", "rnr_retry": "7", "min_rnr_timer": "12", "max_rd_atomic": "4",
-    "max_dest_rd_atomic": "4",
+    "max_dest_rd_atomic": "4", "srq": "0", "srq_limit": "0",
 }  # fmt: skip
 _QP_TEXT = ("type", "state")
-_QP_ACCESS_MASK = 0xF  # a queue pair grants no invalidation
+_QP_ACCESS_MASK = 0xFFFF  # a queue pair grants no invalidation
 _SHORT = {"ACK": "ack", "NAK": "nak", "RNR_NAK": "rnr"}
 _OPCODES = {
     "RDMA_WRITE": 0, "RDMA_WRITE_WITH_IMM": 1, "SEND": 2, "SEND_WITH_IMM": 3, "RDMA_READ": 4,

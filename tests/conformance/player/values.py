@@ -12,7 +12,9 @@ _PIECE = re.compile(r"(~?)([A-Za-z_]\w*)\[(\d+):(\d+)\]$")
 _PATTERN_BYTES = 1 << 16
 _BAD_KEY_BIT = 1 << 31
 _ACCESS = {"local": 1 << 0, "write": 1 << 1, "read": 1 << 2, "atomic": 1 << 3,
-           "invalidate": 1 << 16}  # fmt: skip
+           "flush_global": 1 << 8, "flush_persistent": 1 << 9, "invalidate": 1 << 16}  # fmt: skip
+# What every device knows.
+_ALL = ("local", "write", "read", "atomic", "invalidate")
 _KEYS = ("rkey", "inv")
 ANYTHING = object()
 
@@ -27,7 +29,7 @@ def number(text: str) -> int:
 def access(text: str) -> int:
     """`write+read`, `all`, `none`."""
     if text == "all":
-        return sum(_ACCESS.values())
+        return sum(_ACCESS[word] for word in _ALL)
     if text == "none":
         return 0
     bits = 0

@@ -49,7 +49,8 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
   }
   auto endpoint = Endpoint::create(*config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index);
+  return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index,
+                                             options.congestion);
 }
 
 template <typename Side>

@@ -125,6 +125,11 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
                  "service level, which is the 802.1p priority on a VLAN")
       ->check(CLI::Range(0, 7))
       ->group(kWorkload);
+  app.add_option("--congestion", raw.congestion,
+                 "what this end does about congestion: none, dcqcn or swift "
+                 "(docs/congestion-control.md)")
+      ->check(CLI::IsMember({"none", "dcqcn", "swift"}))
+      ->group(kWorkload);
   app.add_flag("-b,--bidirectional", options.bidirectional,
                "both ends send; the figures are sums (bw)")
       ->group(kWorkload);
@@ -202,6 +207,15 @@ Expected<Options> finish_options(const RawOptions& raw) {
   options.backend = raw.backend == "verbs" ? BackendKind::verbs : BackendKind::rockhopper;
   options.device = options.endpoint.device;
   options.kind = raw.mode == "lat" ? RunKind::latency : RunKind::bandwidth;
+  for (const auto algorithm :
+       {roce::CongestionAlgorithm::dcqcn, roce::CongestionAlgorithm::swift}) {
+    if (raw.congestion == roce::to_string(algorithm)) options.congestion = algorithm;
+  }
+  if (options.backend == BackendKind::verbs &&
+      options.congestion != roce::CongestionAlgorithm::none) {
+    return fail(ErrorCode::invalid_argument,
+                "--congestion is for --backend rockhopper: a device has settings of its own");
+  }
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());
   options.operations = std::move(*operations);

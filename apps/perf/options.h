@@ -10,6 +10,7 @@
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
 #include "apps/perf/operation.h"
+#include "roce/congestion/congestion_control.h"
 
 namespace rockhopper::apps::perf {
 
@@ -40,6 +41,7 @@ struct Options {
   std::optional<std::uint16_t> path_mtu;
   unsigned ack_timeout = 14;
   unsigned service_level = 0;
+  roce::CongestionAlgorithm congestion = roce::CongestionAlgorithm::none;
   bool bidirectional = false;
   bool validate = true;
   bool report_gbits = false;
@@ -57,6 +59,7 @@ struct RawOptions {
   std::string peer = "rh-perf";
   std::string operations = "send";
   std::string mode = "bw";
+  std::string congestion = "none";
   std::string sizes;
   bool all_sizes = false;
 };

@@ -37,8 +37,9 @@ roce::WrOpcode opcode_of(Operation operation) {
 }  // namespace
 
 RockhopperBackend::RockhopperBackend(std::unique_ptr<Endpoint> endpoint,
-                                     std::optional<unsigned> gid_index)
-    : endpoint_(std::move(endpoint)), gid_index_(gid_index) {}
+                                     std::optional<unsigned> gid_index,
+                                     roce::CongestionAlgorithm congestion)
+    : endpoint_(std::move(endpoint)), gid_index_(gid_index), congestion_(congestion) {}
 
 RockhopperBackend::~RockhopperBackend() {
   for (roce::QueuePair* qp : qps_) endpoint_->engine().destroy_qp(qp);
@@ -102,6 +103,7 @@ Expected<void> RockhopperBackend::create_queue_pair(const Agreement& agreement) 
   auto qp = engine.create_qp(init);
   if (!qp) return tl::make_unexpected(qp.error());
   qps_.push_back(*qp);
+  if (auto set = (*qp)->set_congestion_control({.algorithm = congestion_}); !set) return set;
   side_.qps.push_back({(*qp)->number().value, engine.random_psn().value});
   roce::QpAttributes attributes;
   attributes.qp_state = roce::QpState::init;

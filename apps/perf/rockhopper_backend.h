@@ -15,8 +15,10 @@ namespace rockhopper::apps::perf {
 /// Rockhopper's own transport on an Endpoint.
 class RockhopperBackend final : public Backend {
  public:
-  /// `gid_index`: which own address to use; none: the first of the peer's family.
-  RockhopperBackend(std::unique_ptr<Endpoint> endpoint, std::optional<unsigned> gid_index);
+  /// `gid_index`: which own address to use; none: the first of the peer's family. All queue pairs
+  /// have the congestion control, with its defaults.
+  RockhopperBackend(std::unique_ptr<Endpoint> endpoint, std::optional<unsigned> gid_index,
+                    roce::CongestionAlgorithm congestion);
   ~RockhopperBackend() override;
 
   [[nodiscard]] std::string name() const override;
@@ -42,6 +44,7 @@ class RockhopperBackend final : public Backend {
 
   std::unique_ptr<Endpoint> endpoint_;
   std::optional<unsigned> gid_index_;
+  roce::CongestionAlgorithm congestion_;
   PageMemory memory_;
   roce::ProtectionDomain pd_{};
   roce::MemoryRegion region_{};

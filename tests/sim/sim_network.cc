@@ -119,7 +119,7 @@ bool SimNetwork::advance(std::uint64_t limit_ns) {
   return true;
 }
 
-void SimNetwork::advance_to(std::uint64_t time_ns) { clock_.advance_to(time_ns); }
+void SimNetwork::advance_to(std::uint64_t time_ns) { network_.advance_to(time_ns); }
 
 void SimNetwork::cut(bool cut) {
   for (const auto& node : nodes_) {

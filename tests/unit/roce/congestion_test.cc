@@ -143,7 +143,7 @@ TEST(Congestion, ForgedCnpsChangeNothing) {
   rig.inject(cnp(rig), {.source_address = true});
   rig.inject(cnp(rig), {.destination_address = true});
   rig.inject(cnp(rig), {.icrc = true});
-  rig.inject(cnp(rig), {.pkey = 0x7fff});
+  rig.inject(cnp(rig), {.pkey = 0x1234});
   Packet unknown = cnp(rig);
   unknown.headers.bth.destination = wire::Qpn{rig.qp().number().value ^ 1u << 16};
   rig.inject(unknown);

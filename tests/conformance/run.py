@@ -163,19 +163,20 @@ def main():
     if arguments.check_docs:
         return 0 if check_docs(found) else 1
     print(f"seed {arguments.seed} (ROCKHOPPER_SEED={arguments.seed} repeats this run)")
+    device = None
     try:
         device = make_device(arguments)
+        task = test_scripts if arguments.self_test else play_all
+        return 0 if task(found, device, arguments) else 1
     except Unavailable as reason:
         print(reason)
         return 77
-    try:
-        task = test_scripts if arguments.self_test else play_all
-        return 0 if task(found, device, arguments) else 1
     except DeviceError as error:
         print(f"the device failed: {error}\n0 passed, 1 failed, 0 skipped")
         return 1
     finally:
-        device.close()
+        if device:
+            device.close()
 
 
 if __name__ == "__main__":

@@ -148,6 +148,9 @@ class SoftRoce(_RealTime):
         except errors.Skip as reason:
             self.close()
             raise Unavailable(str(reason)) from None
+        except errors.GuestError as error:
+            self.close()
+            raise DeviceError(str(error)) from None
         except BaseException:
             self.close()
             raise

@@ -61,8 +61,12 @@ std::string RcChannel::describe() const {
       id_, posted_, settings_.ops, requests_.size(), claimed_, receives_posted_, received_);
   if (!requests_.empty()) {
     const Request& oldest = requests_.front();
-    text += fmt::format("; oldest: number {}, opcode {}, {} bytes", oldest.number,
-                        static_cast<int>(oldest.opcode), oldest.length);
+    text += fmt::format(
+        "; oldest: number {}, opcode {}, {} bytes, {}signalled; queue pair {} in {}, "
+        "{} in its send queue",
+        oldest.number, static_cast<int>(oldest.opcode), oldest.length, oldest.signalled ? "" : "un",
+        requester_.qp->number().value, roce::to_string(requester_.qp->state()),
+        requester_.qp->send_queue_depth());
   }
   return text;
 }

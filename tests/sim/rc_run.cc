@@ -471,8 +471,9 @@ std::string RcRun::work() {
     if (did || moved || network_.advance(limit_ns)) {
       continue;
     }
-    // All wait: only what the applications have put off can help.
-    if (!drive(true) && !network_.poll() && first_error().empty()) {
+    // All wait: only what the applications have put off can help. Requests that no packet carries
+    // complete without anything moving.
+    if (!drive(true) && !network_.poll() && !drive(true) && first_error().empty()) {
       return "stuck" + progress();
     }
   }

@@ -74,11 +74,11 @@ Expected<void> write_plots(const Simulation& simulation, const std::string& pref
   if (written) written = write_file(prefix + "-queues.csv", to_csv(times, simulation.queues()));
   if (written) {
     written = write_file(prefix + "-rates.svg", to_svg(chart_of(simulation, simulation.rates(), 1,
-                                                             "rate of each flow", "Gbit/s")));
+                                                                "rate of each flow", "Gbit/s")));
   }
   if (written) {
     written = write_file(prefix + "-queues.svg", to_svg(chart_of(simulation, queues, 1.0 / 1024,
-                                                              "queues of switch ports", "KiB")));
+                                                                 "queues of switch ports", "KiB")));
   }
   return written;
 }

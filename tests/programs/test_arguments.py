@@ -12,6 +12,7 @@ from support import PROGRAMS
 
 PERF = 'rh-perf'
 PINGPONG = 'rh-pingpong'
+CM = 'rh-cm'
 
 BAD = [
     (PINGPONG, ['--no-such-option'], 'no-such-option'),
@@ -56,7 +57,7 @@ class Arguments(support.ProgramTest):
                 self.assertIn(named, lines[0])
 
     def test_help_and_version(self):
-        for program in (PINGPONG, PERF):
+        for program in (PINGPONG, PERF, CM):
             for option in ('--help', '-h'):
                 process = self.run_program(program, option)
                 self.assert_status(process, 0)
@@ -70,7 +71,7 @@ class Arguments(support.ProgramTest):
             self.assertRegex(process.output(), rf'^{program} \d+\.\d+\.\d+\n$')
 
     def test_no_server(self):
-        for program in (PINGPONG, PERF):
+        for program in (PINGPONG, PERF, CM):
             with self.subTest(program=program, missing='memif'):
                 process = self.run_program(program, '--memif-socket', self.lab.path('none.sock'),
                                            '--connect-timeout', 0.3, 'localhost')

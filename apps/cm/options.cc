@@ -65,9 +65,10 @@ void add_options(CLI::App& app, Options& options) {
                                                      {"rdma_server", Play::rdma_client}};
   app.add_option_function<std::string>(
          "--as", [&options](const std::string& name) { options.play = kPlays.at(name); },
-         "whose part to play, and so which stock program can be the peer")
+         "whose part to play, and so which stock program can be the peer: rping, ucmatose, udaddy, "
+         "rdma_client (rdma_server is the same)")
       ->check(CLI::IsMember(&kPlays))
-      ->type_name("rping|ucmatose|udaddy|rdma_client")
+      ->type_name("PROGRAM")
       ->default_str("rping");
   app.add_option("-p,--port", options.port,
                  "port of the service ID. Default: 7174 for rping and udaddy, else 7471");

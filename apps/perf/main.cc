@@ -35,7 +35,7 @@ const ProgramText kText{
     "  rh-perf --op read --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 HOST\n"
     "                                          its client\n\n"
     "  rh-perf --peer perftest --op write -s 4096 -n 1000\n"
-    "                                          a server for ib_write_bw -s 4096 -n 1000\n"};
+    "                                          a server for ib_write_bw, same options\n"};
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
                                                 const std::optional<EndpointConfig>& config,

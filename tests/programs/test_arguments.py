@@ -71,7 +71,7 @@ class Arguments(support.ProgramTest):
             self.assertRegex(process.output(), rf'^{program} \d+\.\d+\.\d+\n$')
 
     def test_no_server(self):
-        for program in (PINGPONG, PERF, CM):
+        for program in (PINGPONG, PERF):
             with self.subTest(program=program, missing='memif'):
                 process = self.run_program(program, '--memif-socket', self.lab.path('none.sock'),
                                            '--connect-timeout', 0.3, 'localhost')

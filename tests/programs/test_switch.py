@@ -77,6 +77,22 @@ class Switch(support.ProgramTest):
         self.check_ping(0, 1)
         self.stop(switch)
 
+    def test_marks_are_answered_and_obeyed(self):
+        switch = self.start_switch(2, '--rate', '1Gbit', '--queue-bytes', '1MiB',
+                                   '--ecn', '0:16KiB,16KiB,1')
+        common = ('--op', 'write', '-n', 3000, '-s', 16384, '-m', 1024, '--stats', 1, '-u', 18,
+                  '--timeout', 60)
+        server, tcp = self.start_server('rh-perf', *self.station(0), *common)
+        client = self.start('rh-perf', '-p', tcp, *self.station(1), *common, '--congestion',
+                            'dcqcn', 'localhost')
+        for process in (server, client):
+            self.assert_status(process, 0)
+        self.assertRegex(server.messages(), r'np_cnp_sent +[1-9]')
+        self.assertRegex(client.messages(), r'rp_cnp_handled +[1-9]')
+        report = self.stop(switch)
+        self.assertGreater(report['ports'][0]['counters']['tx_ecn_marked'], 0)
+        self.assertEqual(report['ports'][1]['counters']['tx_ecn_marked'], 0)
+
     def test_stats(self):
         switch = self.start_switch(2)
         pid = ('--pid', switch.child.pid)

@@ -221,7 +221,9 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
 }
 
 void Engine::grow_qp_table(std::size_t used) {
-  constexpr std::size_t kFirstSlots = 16;
+  // With few places an old number would soon come back: packets that are late, and people who read
+  // captures, would take one queue pair for another.
+  constexpr std::size_t kFirstSlots = 1024;
   const std::size_t slots_max = (std::size_t{1} << kIndexBits) >> shard_bits_;
   if (used * 2 > qps_.size() && qps_.size() < slots_max) {
     qps_.resize(std::clamp(std::max(qps_.size() * 2, used), kFirstSlots, slots_max));

@@ -89,21 +89,23 @@ Expected<Result> run(Node& node, std::uint32_t size, std::uint64_t count,
 
 }  // namespace
 
+// The clients do not wait for the ACKs of what they send: a server that has got it all may be gone
+// before a lost one is made good.
+
 Expected<Result> run_ucmatose(Node& node) {
   const std::uint64_t count =
       node.options().message_size() == 0 ? 0 : node.options().message_count();
   return node.options().role() == Role::server
              ? run(node, node.options().message_size(), count,
                    {Step::send, Step::complete_sends, Step::receive}, false)
-             : run(node, node.options().message_size(), count,
-                   {Step::receive, Step::send, Step::complete_sends}, true);
+             : run(node, node.options().message_size(), count, {Step::receive, Step::send}, true);
 }
 
 Expected<Result> run_rdma_client(Node& node) {
   constexpr std::uint32_t kSize = 16;
   return node.options().role() == Role::server
              ? run(node, kSize, 1, {Step::receive, Step::send, Step::complete_sends}, false)
-             : run(node, kSize, 1, {Step::send, Step::complete_sends, Step::receive}, false);
+             : run(node, kSize, 1, {Step::send, Step::receive}, false);
 }
 
 }  // namespace rockhopper::apps::cm

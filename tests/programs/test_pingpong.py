@@ -152,7 +152,8 @@ class Exchange(support.ProgramTest):
             self.assertRegex(answer, rb'^0000:[0-9a-f]{6}:[0-9a-f]{6}:'
                                      rb'00000000000000000000ffff0a2a0007\0$')
             client.sendall(b'done\0')
-        self.assertIn('QPN 0x00abcd, PSN 0x123456, GID ::ffff:10.42.0.8', self.output_of(server))
+        wait_until(lambda: 'QPN 0x00abcd, PSN 0x123456, GID ::ffff:10.42.0.8' in server.output(),
+                   LIMIT_S, 'the server prints whom it talks to')
         self.assert_failed(server, 'no message for 0.5 s after 0 of 1000 exchanges')
 
     def test_client(self):
@@ -181,9 +182,6 @@ class Exchange(support.ProgramTest):
         server, port = self.start_server('rh-pingpong', *self.PORT)
         socket.create_connection(('localhost', port), LIMIT_S).close()
         self.assert_failed(server, 'the peer closed its connection')
-
-    def output_of(self, process):
-        return wait_until(process.output, LIMIT_S, f'{process.name} prints')
 
 
 class Ends(support.ProgramTest):

@@ -14,14 +14,7 @@ void connect(roce::QueuePair& qp, const ConnectionConfig& config, const stack::I
   a.max_dest_rd_atomic = config.max_rd_atomic;
   a.ah_attr.source = own;
   a.ah_attr.destination = peer;
-  a.qp_state = roce::QpState::init;
-  must(qp.modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
-  a.qp_state = roce::QpState::rtr;
-  must(qp.modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
-                        roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
-  a.qp_state = roce::QpState::rts;
-  must(qp.modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
-                        roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+  must(qp.bring_up(a, roce::QpState::rts));
 }
 
 }  // namespace rockhopper::bench

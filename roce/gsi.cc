@@ -45,15 +45,8 @@ Expected<void> Gsi::open() {
                                    .sq_sig_all = true});
   if (!qp) return tl::make_unexpected(qp.error());
   qp_ = *qp;
-  const auto move_to = [this](QpAttributes attributes, std::uint32_t mask) {
-    return qp_->modify(attributes, mask | kQpState);
-  };
   auto ready =
-      move_to({.qp_state = QpState::init, .qkey = wire::kGsiQkey}, kQpPkeyIndex | kQpPort | kQpQkey)
-          .and_then([&] { return move_to({.qp_state = QpState::rtr}, 0); })
-          .and_then([&] {
-            return move_to({.qp_state = QpState::rts, .sq_psn = engine_.random_psn()}, kQpSqPsn);
-          });
+      qp_->bring_up({.qkey = wire::kGsiQkey, .sq_psn = engine_.random_psn()}, QpState::rts);
   if (!ready) return ready;
   for (std::uint32_t index = 0; index < kReceives; ++index) {
     post_receive(index);

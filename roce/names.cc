@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 #include <array>
-#include <cstddef>
 
 #include "roce/async_event.h"
 #include "roce/completion_queue.h"
 #include "roce/counters.h"
+#include "roce/name_table.h"
 #include "roce/types.h"
 #include "roce/work_request.h"
 
 namespace rockhopper::roce {
-namespace {
-
-template <typename Enum, std::size_t N>
-std::string_view name_of(Enum value, const std::array<std::string_view, N>& names) {
-  const auto index = static_cast<std::size_t>(value);
-  return index < N ? names[index] : std::string_view("invalid");
-}
-
-}  // namespace
 
 std::string_view to_string(QpType type) {
   switch (type) {

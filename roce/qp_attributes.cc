@@ -109,6 +109,14 @@ std::span<const Transition> transitions_of(QpType type) {
   return {};
 }
 
+/// Null: queue pairs of that type have no such transition.
+const Transition* find_transition(QpType type, QpState from, QpState to) {
+  const std::span<const Transition> rows = transitions_of(type);
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const Transition& t) { return t.from == from && t.to == to; });
+  return row == rows.end() ? nullptr : &*row;
+}
+
 Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
   const auto given = [mask](std::uint32_t bit) { return (mask & bit) != 0; };
   if (given(kQpAltPath) || given(kQpPathMigState)) {
@@ -171,11 +179,8 @@ Expected<void> check_transition(QpType type, QpState current, const QpAttributes
     }
     return {};
   }
-  const std::span<const Transition> rows = transitions_of(type);
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Transition& t) {
-    return t.from == current && t.to == next;
-  });
-  if (row == rows.end()) {
+  const Transition* row = find_transition(type, current, next);
+  if (row == nullptr) {
     return fail(ErrorCode::invalid_state, "a queue pair of {} cannot go from {} to {}",
                 to_string(type), to_string(current), to_string(next));
   }
@@ -188,6 +193,11 @@ Expected<void> check_transition(QpType type, QpState current, const QpAttributes
                 to_string(current), to_string(next), extra);
   }
   return check_values(attributes, mask);
+}
+
+std::uint32_t required_attributes(QpType type, QpState from, QpState to) {
+  const Transition* row = find_transition(type, from, to);
+  return row == nullptr ? 0 : row->required;
 }
 
 }  // namespace rockhopper::roce

@@ -76,4 +76,7 @@ inline constexpr std::uint8_t kMaxRdAtomic = 128;
 [[nodiscard]] Expected<void> check_transition(QpType type, QpState current,
                                               const QpAttributes& attributes, std::uint32_t mask);
 
+/// The attributes that this transition requires; 0 too where the type does not have it.
+[[nodiscard]] std::uint32_t required_attributes(QpType type, QpState from, QpState to);
+
 }  // namespace rockhopper::roce

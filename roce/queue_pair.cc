@@ -142,6 +142,24 @@ Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t m
   return {};
 }
 
+Expected<void> QueuePair::bring_up(QpAttributes attributes, QpState target) {
+  for (const QpState next : {QpState::init, QpState::rtr, QpState::rts}) {
+    if (next <= state() || next > target) {
+      continue;
+    }
+    attributes.qp_state = next;
+    const std::uint32_t required = required_attributes(init_.qp_type, state(), next);
+    if (auto moved = modify(attributes, kQpState | required); !moved) {
+      return moved;
+    }
+  }
+  if (state() != target) {
+    return fail(ErrorCode::invalid_state, "a queue pair in {} is not brought up to {}",
+                to_string(state()), to_string(target));
+  }
+  return {};
+}
+
 void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
   const auto take = [&](std::uint32_t bit, auto QpAttributes::*member) {
     if ((mask & bit) != 0) {

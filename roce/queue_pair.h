@@ -76,6 +76,11 @@ class QueuePair : public QpListHook {
   /// them without completions.
   [[nodiscard]] Expected<void> modify(const QpAttributes& attributes, std::uint32_t mask);
 
+  /// By modify(), state by state, up to `target`, which is INIT, RTR or RTS: with those of
+  /// `attributes` that each step requires of the type, so that it need not be known here. Stops at
+  /// the first step that fails.
+  [[nodiscard]] Expected<void> bring_up(QpAttributes attributes, QpState target);
+
   /// As ibv_query_qp; sq_psn and rq_psn are the next to send and to expect. The rest, capabilities
   /// among it, is in init().
   [[nodiscard]] QpAttributes query() const;

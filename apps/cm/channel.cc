@@ -40,20 +40,10 @@ Expected<void> Channel::open() {
                               .sq_sig_all = true});
   if (!qp) return tl::make_unexpected(qp.error());
   qp_ = *qp;
-  if (init_.qp_type != roce::QpType::ud) {
-    return qp_->modify({.qp_state = roce::QpState::init},
-                       roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags);
-  }
-  const auto move_to = [this](roce::QpAttributes attributes, std::uint32_t mask) {
-    return qp_->modify(attributes, mask | roce::kQpState);
-  };
-  return move_to({.qp_state = roce::QpState::init, .qkey = roce::cm::kUdpQkey},
-                 roce::kQpPkeyIndex | roce::kQpPort | roce::kQpQkey)
-      .and_then([&] { return move_to({.qp_state = roce::QpState::rtr}, 0); })
-      .and_then([&] {
-        return move_to({.qp_state = roce::QpState::rts, .sq_psn = engine.random_psn()},
-                       roce::kQpSqPsn);
-      });
+  // What is connected goes on from INIT by the connection manager.
+  const bool connected = init_.qp_type != roce::QpType::ud;
+  return qp_->bring_up({.qkey = roce::cm::kUdpQkey, .sq_psn = engine.random_psn()},
+                       connected ? roce::QpState::init : roce::QpState::rts);
 }
 
 Channel::~Channel() {

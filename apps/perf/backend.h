@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/common/background.h"
+#include "apps/perf/agreement.h"
 #include "apps/perf/operation.h"
 #include "stack/error.h"
 #include "stack/ip_address.h"
@@ -68,19 +69,6 @@ struct Side {
   std::uint64_t bytes = 0;
   std::uint32_t rkey = 0;
   std::vector<QpAddress> qps;
-};
-
-/// What both ends' queue pairs have in common.
-struct Agreement {
-  std::uint16_t qps = 1;
-  std::uint32_t window = 128;         ///< requests outstanding for each queue pair
-  std::uint32_t receive_depth = 512;  ///< receives posted for each queue pair
-  std::uint32_t size_max = 0;         ///< bytes of the largest message
-  std::uint32_t inline_bytes = 0;     ///< messages up to this size are sent inline
-  std::uint16_t outstanding_reads = 16;
-  std::uint16_t path_mtu = 1024;
-  std::uint8_t ack_timeout = 14;
-  std::uint8_t service_level = 0;
 };
 
 /// RC queue pairs of one device with one piece of registered memory: what a workload needs of an

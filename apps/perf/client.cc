@@ -30,16 +30,7 @@ Expected<void> Client::connect() {
   channel_.emplace(std::move(*connection), pump_);
   if (auto up = backend_.wait_for_link(); !up) return up;
 
-  agreement_.qps = options_.qps;
-  agreement_.window = options_.window;
-  agreement_.receive_depth = options_.receive_depth;
-  agreement_.inline_bytes = options_.inline_bytes;
-  agreement_.outstanding_reads =
-      std::min(options_.outstanding_reads, backend_.outstanding_reads_max());
-  agreement_.path_mtu =
-      options_.path_mtu.value_or(static_cast<std::uint16_t>(backend_.path_mtu_max()));
-  agreement_.ack_timeout = static_cast<std::uint8_t>(options_.ack_timeout);
-  agreement_.service_level = static_cast<std::uint8_t>(options_.service_level);
+  agreement_ = propose(options_, backend_);
   for (const RunSpec& spec : plan(options_)) {
     agreement_.size_max = std::max(agreement_.size_max, spec.size);
   }

@@ -3,6 +3,7 @@
 #include "apps/perf/perftest_exchange.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <optional>
@@ -34,23 +35,20 @@ std::string padded(std::string text, std::size_t bytes) {
   return text;
 }
 
-/// What has length `bytes` on the wire, most significant byte first.
-template <typename Integer>
-std::string big_endian(Integer value) {
-  std::string bytes(sizeof value, '\0');
-  for (std::size_t i = 0; i < sizeof value; ++i) {
-    bytes[sizeof value - 1 - i] = static_cast<char>(value >> (8 * i));
-  }
-  return bytes;
+/// A number as the programs send it, most significant byte first.
+std::string big_endian(std::uint32_t value) {
+  std::array<std::uint8_t, sizeof value> bytes{};
+  wire::store_be32(bytes.data(), value);
+  return {bytes.begin(), bytes.end()};
+}
+std::string big_endian(std::uint64_t value) {
+  std::array<std::uint8_t, sizeof value> bytes{};
+  wire::store_be64(bytes.data(), value);
+  return {bytes.begin(), bytes.end()};
 }
 
-template <typename Integer>
-Integer from_big_endian(std::string_view bytes) {
-  Integer value = 0;
-  for (const char byte : bytes) {
-    value = static_cast<Integer>(value << 8 | static_cast<std::uint8_t>(byte));
-  }
-  return value;
+const std::uint8_t* bytes_of(const std::string& text) {
+  return reinterpret_cast<const std::uint8_t*>(text.data());
 }
 
 std::string describe(const PerftestDestination& own) {
@@ -115,7 +113,7 @@ Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_
   }
   auto buffer = swap(big_endian(kBufferBytes));
   if (!buffer) return tl::make_unexpected(buffer.error());
-  greeting.buffer_bytes = std::max(kBufferBytes, from_big_endian<std::uint32_t>(*buffer));
+  greeting.buffer_bytes = std::max(kBufferBytes, wire::load_be32(bytes_of(*buffer)));
   if (greeting.buffer_bytes > kBufferBytesMax) {
     return fail(ErrorCode::io, "the peer wants buffers of {} bytes", greeting.buffer_bytes);
   }
@@ -145,13 +143,13 @@ Expected<PerftestReport> PerftestExchange::swap_reports(const PerftestReport& ow
   for (const auto field : {&PerftestReport::size, &PerftestReport::iterations}) {
     auto value = swap(big_endian(own.*field));
     if (!value) return tl::make_unexpected(value.error());
-    peer.*field = from_big_endian<std::uint64_t>(*value);
+    peer.*field = wire::load_be64(bytes_of(*value));
   }
   for (const auto field :
        {&PerftestReport::peak, &PerftestReport::average, &PerftestReport::message_rate}) {
     auto value = swap(big_endian(std::bit_cast<std::uint64_t>(own.*field)));
     if (!value) return tl::make_unexpected(value.error());
-    peer.*field = std::bit_cast<double>(from_big_endian<std::uint64_t>(*value));
+    peer.*field = std::bit_cast<double>(wire::load_be64(bytes_of(*value)));
   }
   return peer;
 }

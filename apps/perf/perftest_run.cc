@@ -63,14 +63,8 @@ Expected<void> PerftestRun::connect() {
   auto greeting = exchange_->greet(options_.path_mtu.value_or(backend_.path_mtu_max()));
   if (!greeting) return tl::make_unexpected(greeting.error());
   peer_version_ = greeting->version;
-  agreement_.window = options_.window;
-  agreement_.receive_depth = options_.receive_depth;
-  agreement_.inline_bytes = options_.inline_bytes;
-  agreement_.outstanding_reads =
-      std::min(options_.outstanding_reads, backend_.outstanding_reads_max());
+  agreement_ = propose(options_, backend_);
   agreement_.path_mtu = static_cast<std::uint16_t>(greeting->path_mtu);
-  agreement_.ack_timeout = static_cast<std::uint8_t>(options_.ack_timeout);
-  agreement_.service_level = static_cast<std::uint8_t>(options_.service_level);
   // The peer walks through that much of our memory.
   agreement_.size_max = std::max(spec_.size, greeting->buffer_bytes);
   auto layout = Layout::make(agreement_);

@@ -11,13 +11,6 @@
 namespace rockhopper::apps::perf {
 namespace {
 
-constexpr std::uint32_t kRtrAttributes = roce::kQpState | roce::kQpAv | roce::kQpPathMtu |
-                                         roce::kQpDestQpn | roce::kQpRqPsn |
-                                         roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer;
-constexpr std::uint32_t kRtsAttributes = roce::kQpState | roce::kQpTimeout | roce::kQpRetryCnt |
-                                         roce::kQpRnrRetry | roce::kQpSqPsn |
-                                         roce::kQpMaxQpRdAtomic;
-
 roce::WrOpcode opcode_of(Operation operation) {
   switch (operation) {
     case Operation::send:
@@ -106,18 +99,15 @@ Expected<void> RockhopperBackend::create_queue_pair(const Agreement& agreement) 
   if (auto set = (*qp)->set_congestion_control({.algorithm = congestion_}); !set) return set;
   side_.qps.push_back({(*qp)->number().value, engine.random_psn().value});
   roce::QpAttributes attributes;
-  attributes.qp_state = roce::QpState::init;
   attributes.qp_access_flags =
       roce::kAccessRemoteWrite | roce::kAccessRemoteRead | roce::kAccessRemoteAtomic;
-  return (*qp)->modify(attributes,
-                       roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags);
+  return (*qp)->bring_up(attributes, roce::QpState::init);
 }
 
 Expected<void> RockhopperBackend::connect(const Agreement& agreement, const Side& remote) {
   remote_key_ = static_cast<roce::MemoryKey>(remote.rkey);
   for (std::size_t i = 0; i < qps_.size(); ++i) {
     roce::QpAttributes attributes;
-    attributes.qp_state = roce::QpState::rtr;
     attributes.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
     attributes.dest_qp_num = wire::Qpn::make(remote.qps[i].qpn);
     attributes.rq_psn = wire::Psn::make(remote.qps[i].psn);
@@ -126,14 +116,12 @@ Expected<void> RockhopperBackend::connect(const Agreement& agreement, const Side
     attributes.ah_attr.source = side_.gid;
     attributes.ah_attr.destination = remote.gid;
     attributes.ah_attr.service_level = agreement.service_level;
-    if (auto moved = qps_[i]->modify(attributes, kRtrAttributes); !moved) return moved;
-    attributes.qp_state = roce::QpState::rts;
     attributes.timeout = agreement.ack_timeout;
     attributes.retry_cnt = 7;
     attributes.rnr_retry = 7;
     attributes.sq_psn = wire::Psn::make(side_.qps[i].psn);
     attributes.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
-    if (auto moved = qps_[i]->modify(attributes, kRtsAttributes); !moved) return moved;
+    if (auto moved = qps_[i]->bring_up(attributes, roce::QpState::rts); !moved) return moved;
   }
   return {};
 }

@@ -138,9 +138,8 @@ Expected<void> Session::create_queue_pair() {
   result_.local.push_back(
       {.qpn = (*qp)->number(), .psn = endpoint_.engine().random_psn(), .gid = {}});
   roce::QpAttributes attributes;
-  attributes.qp_state = roce::QpState::init;
   attributes.qkey = kQkey;
-  return (*qp)->modify(attributes, transport_.init);
+  return (*qp)->bring_up(attributes, roce::QpState::init);
 }
 
 Expected<stack::IpAddress> Session::choose_gid(const Destination* remote) const {
@@ -211,7 +210,6 @@ Expected<void> Session::connect_queue_pair(std::size_t index) {
   const Destination& remote = result_.remote[index];
   Lane& lane = lanes_[index];
   roce::QpAttributes attributes;
-  attributes.qp_state = roce::QpState::rtr;
   attributes.path_mtu = static_cast<roce::PathMtu>(options_.path_mtu);
   attributes.dest_qp_num = remote.qpn;
   attributes.rq_psn = remote.psn;
@@ -220,14 +218,14 @@ Expected<void> Session::connect_queue_pair(std::size_t index) {
   attributes.ah_attr.source = local.gid;
   attributes.ah_attr.destination = remote.gid;
   attributes.ah_attr.service_level = static_cast<std::uint8_t>(options_.service_level);
-  if (auto moved = lane.qp->modify(attributes, transport_.rtr); !moved) return moved;
-  attributes.qp_state = roce::QpState::rts;
   attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   attributes.retry_cnt = 7;
   attributes.rnr_retry = 7;
   attributes.sq_psn = local.psn;
   attributes.max_rd_atomic = 1;
-  if (auto moved = lane.qp->modify(attributes, transport_.rts); !moved || !is_ud()) return moved;
+  if (auto moved = lane.qp->bring_up(attributes, roce::QpState::rts); !moved || !is_ud()) {
+    return moved;
+  }
   auto ah = endpoint_.engine().create_ah(pd_, attributes.ah_attr);
   if (!ah) return tl::make_unexpected(ah.error());
   lane.ah = *ah;

@@ -3,27 +3,18 @@
 #include "apps/pingpong/transport.h"
 
 #include <array>
-
-#include "roce/qp_attributes.h"
+#include <cstddef>
 
 namespace rockhopper::apps::pingpong {
 namespace {
 
-using namespace roce;
-
-constexpr std::uint32_t kInit = kQpState | kQpPkeyIndex | kQpPort;
-constexpr std::uint32_t kConnectedRtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn;
-constexpr std::uint32_t kRts = kQpState | kQpSqPsn;
-constexpr std::uint32_t kReliableRtr = kConnectedRtr | kQpMaxDestRdAtomic | kQpMinRnrTimer;
-constexpr std::uint32_t kReliableRts =
-    kRts | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic;
+using roce::QpType;
 
 constexpr std::array kTransports = {
-    TransportInfo{"RC", QpType::rc, false, 1, kInit | kQpAccessFlags, kReliableRtr, kReliableRts},
-    TransportInfo{"UC", QpType::uc, false, 1, kInit | kQpAccessFlags, kConnectedRtr, kRts},
-    TransportInfo{"UD", QpType::ud, false, 1, kInit | kQpQkey, kQpState, kRts},
-    TransportInfo{"SRQ", QpType::rc, true, kMaxQueuePairs, kInit | kQpAccessFlags, kReliableRtr,
-                  kReliableRts},
+    TransportInfo{"RC", QpType::rc, false, 1},
+    TransportInfo{"UC", QpType::uc, false, 1},
+    TransportInfo{"UD", QpType::ud, false, 1},
+    TransportInfo{"SRQ", QpType::rc, true, kMaxQueuePairs},
 };
 
 }  // namespace

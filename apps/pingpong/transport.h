@@ -11,13 +11,12 @@ namespace rockhopper::apps::pingpong {
 /// Which of the stock tools: ibv_rc_pingpong, ibv_uc_pingpong, ...
 enum class Transport : std::uint8_t { rc, uc, ud, srq };
 
-/// What a tool's queue pairs are, and what modify() needs for each step up (ibv_modify_qp).
+/// What a tool's queue pairs are.
 struct TransportInfo {
   const char* name;
   roce::QpType qp_type;
   bool shares_receives;        ///< several queue pairs, one SRQ
   std::uint32_t destinations;  ///< that each end tells the other, however many queue pairs it has
-  std::uint32_t init, rtr, rts;
 };
 
 [[nodiscard]] const TransportInfo& info(Transport transport);

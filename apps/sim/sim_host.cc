@@ -123,15 +123,8 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
   }
   const wire::Psn psn[2] = {from.engine_->random_psn(), to.engine_->random_psn()};
   const bool connected = spec.transport != roce::QpType::ud;
-  const bool reliable = spec.transport == roce::QpType::rc;
   for (unsigned i = 0; i < 2; ++i) {
-    const auto masked = [&](std::uint32_t always, std::uint32_t of_connected,
-                            std::uint32_t of_reliable) {
-      return roce::kQpState | always | (connected ? of_connected : 0) |
-             (reliable ? of_reliable : 0);
-    };
     roce::QpAttributes a;
-    a.qp_state = roce::QpState::init;
     a.qp_access_flags = roce::kAccessAll;
     a.qkey = kQkey;
     a.path_mtu = spec.path_mtu;
@@ -145,22 +138,7 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
                  .destination = ends[1 - i].host.address_,
                  .traffic_class = spec.traffic_class};
     if (auto set = ends[i].qp->set_congestion_control(spec.congestion); !set) return set;
-    auto moved = ends[i].qp->modify(a, masked(roce::kQpPkeyIndex | roce::kQpPort |
-                                                  (connected ? 0u : std::uint32_t{roce::kQpQkey}),
-                                              roce::kQpAccessFlags, 0));
-    a.qp_state = roce::QpState::rtr;
-    if (moved) {
-      moved = ends[i].qp->modify(
-          a, masked(0, roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn | roce::kQpRqPsn,
-                    roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
-    }
-    a.qp_state = roce::QpState::rts;
-    if (moved) {
-      moved = ends[i].qp->modify(a, masked(roce::kQpSqPsn, 0,
-                                           roce::kQpTimeout | roce::kQpRetryCnt |
-                                               roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
-    }
-    if (!moved) return moved;
+    if (auto moved = ends[i].qp->bring_up(a, roce::QpState::rts); !moved) return moved;
   }
   roce::AddressHandle* ah = nullptr;
   if (!connected) {

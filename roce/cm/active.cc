@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "roce/cm/connection_manager.h"
+#include "roce/cm/private_data.h"
 #include "roce/wire/bth.h"
 
 namespace rockhopper::roce::cm {
@@ -19,9 +20,8 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   if (wire::cm::mtu_code(mtu) == 0 || mtu > config_.engine->max_path_mtu()) {
     return fail(ErrorCode::invalid_argument, "{} is no path MTU of this port", mtu);
   }
-  if (parameters.private_data.size() > wire::cm::Req::kPrivateBytes) {
-    return fail(ErrorCode::invalid_argument, "a REQ takes {} bytes of private data, not {}",
-                wire::cm::Req::kPrivateBytes, parameters.private_data.size());
+  if (auto checked = check_private_data<wire::cm::Req>(parameters.private_data); !checked) {
+    return tl::make_unexpected(checked.error());
   }
   if (auto checked = check_address_vector(parameters.path); !checked) {
     return tl::make_unexpected(checked.error());
@@ -70,7 +70,7 @@ void ConnectionManager::send_req(Connection& connection,
                     .primary_hop_limit = path.hop_limit,
                     .primary_sl = path.service_level,
                     .primary_local_ack_timeout = connection.qp_.ack_timeout};
-  std::copy(private_data.begin(), private_data.end(), req.private_data.begin());
+  set_private_data(req, private_data);
   await_answer(connection, config_.response_timeout, config_.max_retries,
                send(path, connection.transaction_id_, req));
 }

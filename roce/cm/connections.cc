@@ -71,6 +71,10 @@ Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& par
 }
 
 Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connection) {
+  if (qp.state() != QpState::init) {
+    return fail(ErrorCode::invalid_state, "the queue pair is no longer in INIT, but in {}",
+                to_string(qp.state()));
+  }
   const QpParameters& own = connection.qp_;
   const QpAttributes attributes{
       .path_mtu = connection.path_mtu_,
@@ -84,18 +88,7 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
       .timeout = own.ack_timeout,
       .retry_cnt = own.retry_cnt,
       .rnr_retry = own.rnr_retry};
-  const bool rc = qp.init().qp_type == QpType::rc;
-  const std::uint32_t rtr = kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn;
-  const std::uint32_t rtr_rc = kQpMaxDestRdAtomic | kQpMinRnrTimer;
-  const std::uint32_t rts_rc = kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic;
-  const auto move_to = [&](QpState state, std::uint32_t mask) {
-    QpAttributes next = attributes;
-    next.qp_state = state;
-    return qp.modify(next, kQpState | mask);
-  };
-  return move_to(QpState::rtr, rc ? rtr | rtr_rc : rtr).and_then([&] {
-    return move_to(QpState::rts, rc ? kQpSqPsn | rts_rc : std::uint32_t{kQpSqPsn});
-  });
+  return qp.bring_up(attributes, QpState::rts);
 }
 
 void ConnectionManager::fail_qp(const Connection& connection) {

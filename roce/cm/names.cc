@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 #include <array>
-#include <cstddef>
 
 #include "roce/cm/connection.h"
 #include "roce/cm/event.h"
+#include "roce/name_table.h"
 
 namespace rockhopper::roce::cm {
-namespace {
-
-template <typename Enum, std::size_t N>
-std::string_view name_of(Enum value, const std::array<std::string_view, N>& names) {
-  const auto index = static_cast<std::size_t>(value);
-  return index < N ? names[index] : std::string_view("invalid");
-}
-
-}  // namespace
 
 std::string_view to_string(State state) {
   static constexpr std::array<std::string_view, 7> kNames = {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "roce/cm/connection_manager.h"
+#include "roce/cm/private_data.h"
 
 namespace rockhopper::roce::cm {
 
@@ -180,9 +181,8 @@ Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
     return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
                 to_string(connection.state_));
   }
-  if (private_data.size() > wire::cm::Rep::kPrivateBytes) {
-    return fail(ErrorCode::invalid_argument, "a REP takes {} bytes of private data, not {}",
-                wire::cm::Rep::kPrivateBytes, private_data.size());
+  if (auto checked = check_private_data<wire::cm::Rep>(private_data); !checked) {
+    return checked;
   }
   if ((qp.init().qp_type == QpType::uc) != connection.is_uc()) {
     return fail(ErrorCode::invalid_argument, "the peer's queue pair is one of {}, ours of {}",
@@ -224,7 +224,7 @@ void ConnectionManager::send_rep(Connection& connection, std::uint8_t rnr_retry,
                     .failover_accepted = 0,
                     .rnr_retry_count = rnr_retry,
                     .local_ca_guid = ca_guid_};
-  std::copy(private_data.begin(), private_data.end(), rep.private_data.begin());
+  set_private_data(rep, private_data);
   connection.request_ = send(connection.path_, connection.transaction_id_, rep);
   connection.retries_left_ = connection.max_retries_;
   timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);
@@ -237,15 +237,14 @@ Expected<void> ConnectionManager::reject(Connection& connection,
     return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
                 to_string(connection.state_));
   }
-  if (private_data.size() > wire::cm::Rej::kPrivateBytes) {
-    return fail(ErrorCode::invalid_argument, "a REJ takes {} bytes of private data, not {}",
-                wire::cm::Rej::kPrivateBytes, private_data.size());
+  if (auto checked = check_private_data<wire::cm::Rej>(private_data); !checked) {
+    return checked;
   }
   wire::cm::Rej rej{.local_communication_id = connection.local_id_,
                     .remote_communication_id = connection.remote_id_,
                     .about = AboutMessage::req,
                     .reason = reason};
-  std::copy(private_data.begin(), private_data.end(), rej.private_data.begin());
+  set_private_data(rej, private_data);
   stop_waiting(connection);
   close(connection, send_reject(connection.path_, connection.transaction_id_, rej));
   return {};

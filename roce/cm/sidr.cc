@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Service ID resolution: which queue pair takes datagrams for a service (IBTA vol. 1, 12.11).
-#include <algorithm>
 
 #include "roce/cm/connection_manager.h"
+#include "roce/cm/private_data.h"
 #include "roce/wire/bth.h"
 
 namespace rockhopper::roce::cm {
@@ -16,9 +16,8 @@ void Lookup::on_timer(void* self, std::uint64_t /*now_ns*/) {
 }
 
 Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters) {
-  if (parameters.private_data.size() > wire::cm::SidrReq::kPrivateBytes) {
-    return fail(ErrorCode::invalid_argument, "a SIDR_REQ takes {} bytes of private data, not {}",
-                wire::cm::SidrReq::kPrivateBytes, parameters.private_data.size());
+  if (auto checked = check_private_data<wire::cm::SidrReq>(parameters.private_data); !checked) {
+    return tl::make_unexpected(checked.error());
   }
   if (auto checked = check_address_vector(parameters.path); !checked) {
     return tl::make_unexpected(checked.error());
@@ -35,8 +34,7 @@ Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters
   lookup.transaction_id_ = config_.random->next();
   wire::cm::SidrReq req{
       .request_id = id, .pkey = wire::kDefaultPkey, .service_id = parameters.service_id};
-  std::copy(parameters.private_data.begin(), parameters.private_data.end(),
-            req.private_data.begin());
+  set_private_data(req, parameters.private_data);
   lookup.message_ = send(lookup.path_, lookup.transaction_id_, req);
   lookup.retries_left_ = config_.max_retries;
   timers_.arm(lookup.timer_, now_ns_ + timeout_ns(config_.response_timeout));
@@ -145,12 +143,11 @@ Expected<void> ConnectionManager::send_sidr_reply(Lookup& lookup, wire::cm::Sidr
   if (lookup.ours_ || lookup.done_) {
     return fail(ErrorCode::invalid_state, "the lookup waits for no answer");
   }
-  if (private_data.size() > wire::cm::SidrRep::kPrivateBytes) {
-    return fail(ErrorCode::invalid_argument, "a SIDR_REP takes {} bytes of private data, not {}",
-                wire::cm::SidrRep::kPrivateBytes, private_data.size());
+  if (auto checked = check_private_data<wire::cm::SidrRep>(private_data); !checked) {
+    return checked;
   }
   reply.request_id = lookup.request_id_;
-  std::copy(private_data.begin(), private_data.end(), reply.private_data.begin());
+  set_private_data(reply, private_data);
   stop_waiting(lookup);
   lookup.done_ = true;
   counters_.answered_lookups.add();

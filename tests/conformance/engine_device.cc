@@ -96,29 +96,6 @@ roce::WrOpcode opcode_of(Opcode opcode) {
   throw Failure("no such opcode");
 }
 
-/// What modify() wants for each step up.
-struct StepMasks {
-  std::uint32_t init, rtr, rts;
-};
-
-StepMasks step_masks(roce::QpType type) {
-  constexpr std::uint32_t kInit = roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort;
-  constexpr std::uint32_t kConnect =
-      roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn | roce::kQpRqPsn;
-  constexpr std::uint32_t kSend = roce::kQpState | roce::kQpSqPsn;
-  switch (type) {
-    case roce::QpType::rc:
-      return {kInit | roce::kQpAccessFlags,
-              kConnect | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer,
-              kSend | roce::kQpTimeout | roce::kQpRetryCnt | roce::kQpRnrRetry |
-                  roce::kQpMaxQpRdAtomic};
-    case roce::QpType::uc:
-      return {kInit | roce::kQpAccessFlags, kConnect, kSend};
-    default:
-      return {kInit | roce::kQpQkey, roce::kQpState, kSend};
-  }
-}
-
 }  // namespace
 
 void EngineDevice::FreeAligned::operator()(std::byte* memory) const { std::free(memory); }
@@ -257,17 +234,7 @@ void EngineDevice::bring_up(const QueuePairSpec& spec, const roce::AddressVector
   attributes.timeout = spec.timeout;
   attributes.retry_cnt = spec.retry_cnt;
   attributes.rnr_retry = spec.rnr_retry;
-  const StepMasks masks = step_masks(type_of(spec.type));
-  const roce::QpState target = state_of(spec.state);
-  for (const auto& [state, mask] :
-       {std::pair{roce::QpState::init, masks.init}, std::pair{roce::QpState::rtr, masks.rtr},
-        std::pair{roce::QpState::rts, masks.rts}}) {
-    if (state > target) {
-      break;
-    }
-    attributes.qp_state = state;
-    need(qp_->modify(attributes, mask));
-  }
+  need(qp_->bring_up(attributes, state_of(spec.state)));
 }
 
 EngineDevice::Region& EngineDevice::find(const std::string& name) {

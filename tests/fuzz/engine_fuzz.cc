@@ -251,19 +251,7 @@ void EngineRun::bring_up() {
   a.min_rnr_timer = 1;
   a.qkey = kQkey;
   a.ah_attr = address_vector();
-  using namespace roce;
-  const bool rc = type_ == QpType::rc;
-  const bool ud = type_ == QpType::ud;
-  a.qp_state = QpState::init;
-  must(qp_->modify(a, kQpState | kQpPkeyIndex | kQpPort | (ud ? kQpQkey : kQpAccessFlags)));
-  a.qp_state = QpState::rtr;
-  must(qp_->modify(a, kQpState |
-                          (ud ? 0u : kQpAv | kQpPathMtu | kQpDestQpn | std::uint32_t{kQpRqPsn}) |
-                          (rc ? kQpMaxDestRdAtomic | std::uint32_t{kQpMinRnrTimer} : 0u)));
-  a.qp_state = QpState::rts;
-  must(qp_->modify(
-      a, kQpState | kQpSqPsn |
-             (rc ? kQpTimeout | kQpRetryCnt | kQpRnrRetry | std::uint32_t{kQpMaxQpRdAtomic} : 0u)));
+  must(qp_->bring_up(a, roce::QpState::rts));
 }
 
 void EngineRun::run() {

@@ -161,10 +161,8 @@ Address RockhopperEndpoint::open(const ConnectionConfig& config) {
                           .max_recv_sge = kMaxSges};
   qp_ = need(engine_.create_qp(init));
   roce::QpAttributes attributes;
-  attributes.qp_state = roce::QpState::init;
   attributes.qp_access_flags = access_flags(config.queue_pair_rights);
-  need(qp_->modify(attributes,
-                   roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
+  need(qp_->bring_up(attributes, roce::QpState::init));
   return {.qpn = qp_->number().value, .psn = config.first_psn, .gid = address_.to_string()};
 }
 
@@ -175,24 +173,18 @@ void RockhopperEndpoint::connect(const Address& peer, std::uint32_t path_mtu,
     throw Failure("the peer's address '" + peer.gid + "' is none");
   }
   roce::QpAttributes attributes;
-  attributes.qp_state = roce::QpState::rtr;
   attributes.ah_attr = {.source = address_, .destination = *destination};
   attributes.path_mtu = static_cast<roce::PathMtu>(path_mtu);
   attributes.dest_qp_num = wire::Qpn{peer.qpn};
   attributes.rq_psn = wire::Psn{peer.psn};
   attributes.max_dest_rd_atomic = config_.max_dest_rd_atomic;
   attributes.min_rnr_timer = config_.min_rnr_timer;
-  need(qp_->modify(attributes, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
-                                   roce::kQpRqPsn | roce::kQpMaxDestRdAtomic |
-                                   roce::kQpMinRnrTimer));
-  attributes.qp_state = roce::QpState::rts;
   attributes.sq_psn = wire::Psn{config_.first_psn};
   attributes.timeout = config_.timeout;
   attributes.retry_cnt = config_.retry_count;
   attributes.rnr_retry = config_.rnr_retry;
   attributes.max_rd_atomic = max_rd_atomic;
-  need(qp_->modify(attributes, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout |
-                                   roce::kQpRetryCnt | roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+  need(qp_->bring_up(attributes, roce::QpState::rts));
 }
 
 void RockhopperEndpoint::destroy_queue_pair() {

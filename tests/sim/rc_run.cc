@@ -242,10 +242,7 @@ void RcRun::connect(Connection& connection) {
 void RcRun::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wire::Psn sq_psn) {
   roce::QueuePair& qp = *connection.ends[node].qp;
   roce::QpAttributes a;
-  a.qp_state = QpState::init;
   a.qp_access_flags = roce::kAccessAll | roce::kAccessFlushGlobal;
-  must(qp.modify(a, roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags));
-  a.qp_state = QpState::rtr;
   a.path_mtu = settings_.path_mtu;
   a.dest_qp_num = connection.ends[1 - node].qp->number();
   a.rq_psn = rq_psn;
@@ -253,16 +250,12 @@ void RcRun::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wi
   a.min_rnr_timer = settings_.min_rnr_timer;
   a.ah_attr.source = network_.node(node).address();
   a.ah_attr.destination = network_.node(1 - node).address();
-  must(qp.modify(a, roce::kQpState | roce::kQpAv | roce::kQpPathMtu | roce::kQpDestQpn |
-                        roce::kQpRqPsn | roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer));
-  a.qp_state = QpState::rts;
   a.sq_psn = sq_psn;
   a.timeout = settings_.timeout;
   a.retry_cnt = settings_.retry_cnt;
   a.rnr_retry = settings_.rnr_retry;
   a.max_rd_atomic = settings_.max_rd_atomic;
-  must(qp.modify(a, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout | roce::kQpRetryCnt |
-                        roce::kQpRnrRetry | roce::kQpMaxQpRdAtomic));
+  must(qp.bring_up(a, QpState::rts));
 }
 
 void RcRun::post_receives(RcChannel& channel, bool eagerly, bool& did) {

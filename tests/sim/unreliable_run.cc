@@ -267,14 +267,7 @@ void UnreliableRun::bring_up(unsigned index) {
   a.dest_qp_num = peer.qp->number();
   a.sq_psn = a.rq_psn = first_psn_;
   a.ah_attr = path(own.node);
-  using namespace roce;
-  a.qp_state = QpState::init;
-  must(own.qp->modify(a, kQpState | kQpPkeyIndex | kQpPort | (is_ud() ? kQpQkey : kQpAccessFlags)));
-  a.qp_state = QpState::rtr;
-  must(own.qp->modify(a, is_ud() ? std::uint32_t{kQpState}
-                                 : kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn));
-  a.qp_state = QpState::rts;
-  must(own.qp->modify(a, kQpState | kQpSqPsn));
+  must(own.qp->bring_up(a, roce::QpState::rts));
   if (is_ud()) {
     own.ah = must(network_.node(own.node).engine().create_ah(pds_[own.node], path(own.node)));
   }

@@ -74,10 +74,7 @@ TEST_F(CmHostile, OtherManagementDatagramsAreCounted) {
 TEST_F(CmHostile, OnlyQueuePairOneIsListenedTo) {
   start_peer();
   QueuePair& qp = net().make_qp(1, QpType::ud);
-  must(qp.modify({.qp_state = QpState::init, .qkey = wire::kGsiQkey},
-                 kQpState | kQpPkeyIndex | kQpPort | kQpQkey));
-  must(qp.modify({.qp_state = QpState::rtr}, kQpState));
-  must(qp.modify({.qp_state = QpState::rts}, kQpState | kQpSqPsn));
+  must(qp.bring_up({.qkey = wire::kGsiQkey}, QpState::rts));
   AddressHandle* ah = must(engine(1).create_ah(qp.init().pd, net().path(1)));
   const auto mad = sim::MadPeer::make(peer_req());
   std::copy(mad.begin(), mad.end(), net().memory(1).begin());

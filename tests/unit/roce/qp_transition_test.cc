@@ -163,6 +163,20 @@ TEST_P(QpTransitionTable, Clause11_2_5_OnlyListedAttributesAreAccepted) {
   }
 }
 
+TEST_P(QpTransitionTable, BringingUpTakesEachStepWithWhatItRequires) {
+  for (const QpState from : {QpState::reset, QpState::init, QpState::rtr, QpState::rts}) {
+    for (const QpState target : {QpState::init, QpState::rtr, QpState::rts}) {
+      Rig rig(in_state(from));
+      const auto result = rig.qp().bring_up(rig.attributes({}), target);
+      EXPECT_EQ(result.has_value(), from <= target) << to_string(from) << to_string(target);
+      EXPECT_EQ(rig.qp().state(), from <= target ? target : from);
+    }
+  }
+  Rig failed(in_state(QpState::err));
+  EXPECT_FALSE(failed.qp().bring_up(failed.attributes({}), QpState::rts).has_value());
+  EXPECT_EQ(failed.qp().state(), QpState::err);
+}
+
 INSTANTIATE_TEST_SUITE_P(Services, QpTransitionTable,
                          ::testing::Values(QpType::rc, QpType::uc, QpType::ud),
                          [](const auto& row) { return std::string(to_string(row.param)); });

@@ -236,19 +236,8 @@ void connect(roce::QueuePair& qp, const stack::IpAddress& own, const stack::IpAd
   a.retry_cnt = 7;
   a.ah_attr.source = own;
   a.ah_attr.destination = peer;
-  for (const auto& [state, mask] :
-       {std::pair{roce::QpState::init,
-                  roce::kQpState | roce::kQpPkeyIndex | roce::kQpPort | roce::kQpAccessFlags},
-        std::pair{roce::QpState::rtr, roce::kQpState | roce::kQpAv | roce::kQpPathMtu |
-                                          roce::kQpDestQpn | roce::kQpRqPsn |
-                                          roce::kQpMaxDestRdAtomic | roce::kQpMinRnrTimer},
-        std::pair{roce::QpState::rts, roce::kQpState | roce::kQpSqPsn | roce::kQpTimeout |
-                                          roce::kQpRetryCnt | roce::kQpRnrRetry |
-                                          roce::kQpMaxQpRdAtomic}}) {
-    a.qp_state = state;
-    const auto moved = qp.modify(a, mask);
-    ASSERT_TRUE(moved.has_value()) << moved.error().message;
-  }
+  const auto moved = qp.bring_up(a, roce::QpState::rts);
+  ASSERT_TRUE(moved.has_value()) << moved.error().message;
 }
 
 TEST(ShardedPort, EachQueuePairIsServedByItsOwnShardWhateverQueueItsPacketsCameOn) {

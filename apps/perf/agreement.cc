@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/agreement.h"
+
+#include <algorithm>
+
+#include "apps/perf/backend.h"
+#include "apps/perf/options.h"
+
+namespace rockhopper::apps::perf {
+
+Agreement propose(const Options& options, const Backend& device) {
+  return {
+      .qps = options.qps,
+      .window = options.window,
+      .receive_depth = options.receive_depth,
+      .inline_bytes = options.inline_bytes,
+      .outstanding_reads = std::min(options.outstanding_reads, device.outstanding_reads_max()),
+      .path_mtu = options.path_mtu.value_or(static_cast<std::uint16_t>(device.path_mtu_max())),
+      .ack_timeout = static_cast<std::uint8_t>(options.ack_timeout),
+      .service_level = static_cast<std::uint8_t>(options.service_level),
+  };
+}
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+namespace rockhopper::apps::perf {
+
+class Backend;
+struct Options;
+
+/// What both ends' queue pairs have in common.
+struct Agreement {
+  std::uint16_t qps = 1;
+  std::uint32_t window = 128;         ///< requests outstanding for each queue pair
+  std::uint32_t receive_depth = 512;  ///< receives posted for each queue pair
+  std::uint32_t size_max = 0;         ///< bytes of the largest message
+  std::uint32_t inline_bytes = 0;     ///< messages up to this size are sent inline
+  std::uint16_t outstanding_reads = 16;
+  std::uint16_t path_mtu = 1024;
+  std::uint8_t ack_timeout = 14;
+  std::uint8_t service_level = 0;
+};
+
+/// What the options ask for, within the device's limits; `size_max` is the workload's to set.
+[[nodiscard]] Agreement propose(const Options& options, const Backend& device);
+
+}  // namespace rockhopper::apps::perf

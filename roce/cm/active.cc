@@ -39,6 +39,7 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   connection.transaction_id_ = config_.random->next();
   connection.path_mtu_ = static_cast<PathMtu>(mtu);
   connection.local_qpn_ = qp.number();
+  by_local_qpn_.insert({qp.number().value, &connection});
   connection.receive_psn_ = config_.engine->random_psn();
   connection.qp_ = parameters.qp;
   send_req(connection, parameters.private_data);

@@ -72,8 +72,8 @@ class ConnectionManager {
   [[nodiscard]] Expected<void> listen(std::uint64_t service_id, std::uint32_t backlog = 128);
   void stop_listening(std::uint64_t service_id);
 
-  /// Connects `qp`, RC or UC, in RESET or INIT. Events: established, rejected, unreachable,
-  /// connect_error.
+  /// Connects `qp`, RC or UC, in RESET or INIT and without another connection. Events: established,
+  /// rejected, unreachable, connect_error.
   [[nodiscard]] Expected<Connection*> connect(QueuePair& qp, const ConnectParameters& parameters);
   /// Answers a connect_request: moves `qp`, in RESET or INIT, to RTS. Post its receives before.
   /// Events: established, unreachable, rejected. On an error the request still waits.
@@ -143,7 +143,7 @@ class ConnectionManager {
   /// The connection that a message names, if it is not over and comes from the right place.
   [[nodiscard]] Connection* find(const ReceivedMad& mad, std::uint32_t local_id,
                                  std::uint32_t remote_id);
-  [[nodiscard]] static Expected<void> to_init(QueuePair& qp, const QpParameters& parameters);
+  [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters) const;
   [[nodiscard]] static Expected<void> to_rts(QueuePair& qp, const Connection& connection);
   void fail_qp(const Connection& connection);
   /// Keeps `request` and arms the timer that repeats it.
@@ -154,6 +154,8 @@ class ConnectionManager {
   void enter_timewait(Connection& connection, EventType event);
   /// `last_word`: what a repeated REQ is answered with.
   void close(Connection& connection, const Mad& last_word = {});
+  /// Both queue pairs are free for another connection.
+  void detach(const Connection& connection);
   void forget(Connection& connection);
 
   // active.cc
@@ -198,7 +200,8 @@ class ConnectionManager {
   std::map<std::uint64_t, Listener> listeners_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;  ///< by local ID
   std::map<PeerKey, Connection*> by_remote_id_;                                 ///< passive ones
-  std::map<PeerKey, Connection*> by_remote_qpn_;  ///< connected or about to be
+  std::map<PeerKey, Connection*> by_remote_qpn_;                       ///< connected or about to be
+  std::unordered_map<std::uint32_t, const Connection*> by_local_qpn_;  ///< the same
   std::unordered_map<std::uint32_t, std::unique_ptr<Lookup>> lookups_;  ///< ours, by request ID
   std::map<PeerKey, std::unique_ptr<Lookup>> peer_lookups_;
   std::deque<Event> events_;

@@ -59,11 +59,14 @@ Connection* ConnectionManager::find(const ReceivedMad& mad, std::uint32_t local_
   return &connection;
 }
 
-Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& parameters) {
+Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& parameters) const {
   const QpType type = qp.init().qp_type;
   if (type != QpType::rc && type != QpType::uc) {
     return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",
                 to_string(type));
+  }
+  if (by_local_qpn_.contains(qp.number().value)) {
+    return fail(ErrorCode::invalid_state, "the queue pair has a connection already");
   }
   const std::uint32_t fresh = qp.state() == QpState::reset ? kQpPkeyIndex | kQpPort : 0u;
   return qp.modify({.qp_state = QpState::init, .qp_access_flags = parameters.access_flags},
@@ -153,7 +156,7 @@ void ConnectionManager::on_no_answer(Connection& connection) {
 /// (IBTA vol. 1, 12.9.8.4).
 void ConnectionManager::enter_timewait(Connection& connection, EventType event) {
   connection.state_ = State::timewait;
-  erase_from(by_remote_qpn_, connection, connection.remote_qpn_.value);
+  detach(connection);
   const auto code = static_cast<std::uint8_t>(
       std::min<unsigned>(connection.qp_.ack_timeout + 1u, kTimeoutCodeMax));
 #if ROCKHOPPER_MUTATION_CM_TIMEWAIT
@@ -168,9 +171,14 @@ void ConnectionManager::close(Connection& connection, const Mad& last_word) {
   connection.state_ = State::closed;
   connection.request_ = last_word;
   timers_.cancel(connection.timer_);
-  // The peer's queue pair is free for another connection.
-  erase_from(by_remote_qpn_, connection, connection.remote_qpn_.value);
+  detach(connection);
   if (connection.released_) forget(connection);
+}
+
+void ConnectionManager::detach(const Connection& connection) {
+  erase_from(by_remote_qpn_, connection, connection.remote_qpn_.value);
+  const auto own = by_local_qpn_.find(connection.local_qpn_.value);
+  if (own != by_local_qpn_.end() && own->second == &connection) by_local_qpn_.erase(own);
 }
 
 void ConnectionManager::forget(Connection& connection) {

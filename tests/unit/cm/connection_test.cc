@@ -456,6 +456,21 @@ TEST_F(CmTest, QueuePairThatWasResetMeanwhile) {
   await(1, EventType::rejected);
 }
 
+TEST_F(CmTest, QueuePairHasOneConnectionAtATime) {
+  start();
+  Pair pair = request();
+  const auto second = manager(0).connect(
+      *pair.active_qp, {.path = pair.active->path(), .service_id = pair.active->service_id()});
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, ErrorCode::invalid_state);
+  EXPECT_EQ(manager(0).connection_count(), 1u);
+  // The same queue pair again, once that connection is over.
+  must(manager(1).reject(*pair.passive));
+  await(0, EventType::rejected);
+  connect(*pair.active_qp);
+  await(1, EventType::connect_request);
+}
+
 TEST_F(CmTest, DestroyedQueuePairsOfAConnection) {
   start();
   Pair pair = establish();

@@ -39,7 +39,7 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   connection.transaction_id_ = config_.random->next();
   connection.path_mtu_ = static_cast<PathMtu>(mtu);
   connection.local_qpn_ = qp.number();
-  by_local_qpn_.insert({qp.number().value, &connection});
+  by_local_qpn_[qp.number().value] = &connection;
   connection.receive_psn_ = config_.engine->random_psn();
   connection.qp_ = parameters.qp;
   send_req(connection, parameters.private_data);
@@ -126,7 +126,7 @@ std::optional<RejectReason> ConnectionManager::take_reply(Connection& connection
     on_stale(*old->second);
     return RejectReason::stale_connection;
   }
-  QueuePair* qp = config_.engine->find_qp(connection.local_qpn_);
+  QueuePair* qp = own_qp(connection);
   if (qp == nullptr) return RejectReason::consumer;
   connection.remote_id_ = rep.local_communication_id;
   connection.remote_qpn_ = rep.local_qpn;

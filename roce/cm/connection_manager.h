@@ -145,6 +145,8 @@ class ConnectionManager {
                                  std::uint32_t remote_id);
   [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters) const;
   [[nodiscard]] static Expected<void> to_rts(QueuePair& qp, const Connection& connection);
+  /// Null: it is destroyed, or another connection has it.
+  [[nodiscard]] QueuePair* own_qp(const Connection& connection);
   void fail_qp(const Connection& connection);
   /// Keeps `request` and arms the timer that repeats it.
   void await_answer(Connection& connection, std::uint8_t timeout, std::uint8_t retries,

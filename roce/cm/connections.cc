@@ -65,7 +65,8 @@ Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& par
     return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",
                 to_string(type));
   }
-  if (by_local_qpn_.contains(qp.number().value)) {
+  // One in RESET is new, or its application has taken it away from the connection it had.
+  if (qp.state() != QpState::reset && by_local_qpn_.contains(qp.number().value)) {
     return fail(ErrorCode::invalid_state, "the queue pair has a connection already");
   }
   const std::uint32_t fresh = qp.state() == QpState::reset ? kQpPkeyIndex | kQpPort : 0u;
@@ -94,8 +95,15 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
   return qp.bring_up(attributes, QpState::rts);
 }
 
+QueuePair* ConnectionManager::own_qp(const Connection& connection) {
+  const auto found = by_local_qpn_.find(connection.local_qpn_.value);
+  return found == by_local_qpn_.end() || found->second != &connection
+             ? nullptr
+             : config_.engine->find_qp(connection.local_qpn_);
+}
+
 void ConnectionManager::fail_qp(const Connection& connection) {
-  QueuePair* qp = config_.engine->find_qp(connection.local_qpn_);
+  QueuePair* qp = own_qp(connection);
   if (qp != nullptr && qp->state() != QpState::reset) {
     static_cast<void>(qp->modify({.qp_state = QpState::err}, kQpState));
   }

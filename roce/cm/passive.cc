@@ -204,7 +204,7 @@ Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
     connection.local_qpn_ = {};
     return ready;
   }
-  by_local_qpn_.insert({qp.number().value, &connection});
+  by_local_qpn_[qp.number().value] = &connection;
   stop_waiting(connection);
   connection.state_ = State::rep_sent;
   send_rep(connection, parameters.rnr_retry, private_data);

@@ -471,6 +471,18 @@ TEST_F(CmTest, QueuePairHasOneConnectionAtATime) {
   await(1, EventType::connect_request);
 }
 
+TEST_F(CmTest, ConnectionWhoseQueuePairHasAnotherOne) {
+  start();
+  const Pair pair = establish();
+  must(pair.active_qp->modify({.qp_state = QpState::reset}, kQpState));
+  const Connection* second = connect(*pair.active_qp);
+  // The peer takes the first for stale and ends it: that does not touch the queue pair, which is
+  // another connection's by now.
+  EXPECT_EQ(await(0, EventType::disconnected).connection, pair.active);
+  EXPECT_EQ(await(0, EventType::rejected).connection, second);
+  EXPECT_EQ(pair.active_qp->state(), QpState::init);
+}
+
 TEST_F(CmTest, DestroyedQueuePairsOfAConnection) {
   start();
   Pair pair = establish();

@@ -27,10 +27,17 @@ std::uint16_t source_port(std::uint32_t flow_label, std::uint64_t entropy) {
 }  // namespace
 
 Expected<void> check_address_vector(const AddressVector& av) {
-  if (av.destination.is_unspecified() || av.destination.is_multicast() ||
-      av.destination.is_ipv4() != av.source.is_ipv4()) {
+  if (av.destination.is_multicast()) {
+    return fail(ErrorCode::invalid_argument, "the multicast group {} takes datagrams only",
+                av.destination.to_string());
+  }
+  return check_datagram_vector(av);
+}
+
+Expected<void> check_datagram_vector(const AddressVector& av) {
+  if (av.destination.is_unspecified() || av.destination.is_ipv4() != av.source.is_ipv4()) {
     return fail(ErrorCode::invalid_argument,
-                "an address vector needs two unicast addresses of one family, not {} and {}",
+                "an address vector needs two addresses of one family, not {} and {}",
                 av.source.to_string(), av.destination.to_string());
   }
   if (av.flow_label > 0xfffff || av.service_level > 7) {

@@ -25,6 +25,8 @@ struct AddressVector {
 
 /// Two unicast addresses of one family, and every field in its range.
 [[nodiscard]] Expected<void> check_address_vector(const AddressVector& av);
+/// The same for datagrams, whose destination may be a multicast group.
+[[nodiscard]] Expected<void> check_datagram_vector(const AddressVector& av);
 
 /// The lower headers of all packets that go there. Their UDP source port comes from `entropy`,
 /// which is to be constant for what must stay in order, unless a flow label gives it.

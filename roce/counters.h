@@ -19,6 +19,7 @@ namespace rockhopper::roce {
   X(bad_service, "the opcode's service is not the queue pair's")                         \
   X(bad_pkey, "the P_Key is not of the default partition")                               \
   X(bad_address, "source or destination address is not the connection's")                \
+  X(no_group_member, "to a multicast group that no queue pair is attached to")           \
   X(ghost_acknowledge, "acknowledges a PSN that is not outstanding")                     \
   X(duplicate_response, "a response that has been received before")                      \
   X(out_of_order_response, "a response behind a missing one")                            \
@@ -85,6 +86,7 @@ enum class DropReason : std::uint8_t {
   X(unreachable_pkts, "packets of unreliable services not sent: no way to the peer") \
   X(overlong_datagrams, "UD requests longer than the path MTU: completed, not sent") \
   X(tx_no_mbuf, "times that sending waited for a free mbuf")                         \
+  X(rcvd_multicast_pkts, "datagrams to groups received; each queue pair has a copy") \
   X(np_ecn_marked_roce_packets, "packets received with congestion experienced")      \
   X(np_cnp_sent, "congestion notifications sent")                                    \
   X(rp_cnp_handled, "congestion notifications received and obeyed")                  \

@@ -26,6 +26,9 @@ struct DeviceAttributes {
   std::uint32_t max_srq_wr = 0;
   std::uint32_t max_srq_sge = 0;
   std::uint32_t max_ah = 0;
+  std::uint32_t max_mcast_grp = 0;
+  std::uint32_t max_mcast_qp_attach = 0;  ///< queue pairs of one group
+  std::uint32_t max_total_mcast_qp_attach = 0;
   std::uint16_t max_pkeys = 0;
   std::uint8_t phys_port_cnt = 0;
   bool atomic_with_cpu = false;  ///< IBV_ATOMIC_GLOB: atomics are so towards the CPU's own too

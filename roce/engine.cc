@@ -253,6 +253,7 @@ wire::Qpn Engine::choose_qpn() {
 
 void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
+  detach_from_all(*qp);
   for (CompletionQueue* cq : {qp->init().send_cq, qp->init().recv_cq}) {
     if (cq != nullptr && --cq->users_ == 0) {
       std::erase(overrun_cqs_, cq);
@@ -277,7 +278,7 @@ Expected<AddressHandle*> Engine::create_ah(ProtectionDomain pd, const AddressVec
   if (!has_pd(pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
-  if (auto checked = check_address_vector(av); !checked) {
+  if (auto checked = check_datagram_vector(av); !checked) {
     return tl::make_unexpected(checked.error());
   }
   if (!config_.host->owns(av.source)) {

@@ -19,6 +19,7 @@
 #include "roce/device_attributes.h"
 #include "roce/event_trace.h"
 #include "roce/memory.h"
+#include "roce/multicast_table.h"
 #include "roce/persistence.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
@@ -97,6 +98,15 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void destroy_qp(QueuePair* qp);
   [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;
 
+  /// As ibv_attach_mcast: a UD queue pair in any state receives a copy of each datagram to the
+  /// group, an IPv4 or IPv6 multicast address, that its Q_Key fits; see query_device() for the
+  /// limits. The first attachment to a group joins it (stack::Host::join), by IGMP or MLD. A second
+  /// one of the same queue pair changes nothing. What this engine sends to the group it does not
+  /// get itself. With several shards each attaches its own queue pairs.
+  [[nodiscard]] Expected<void> attach_multicast(QueuePair& qp, const stack::IpAddress& group);
+  /// As ibv_detach_mcast; destroy_qp() does it too. Fails with `not_found`.
+  [[nodiscard]] Expected<void> detach_multicast(QueuePair& qp, const stack::IpAddress& group);
+
   /// As ibv_create_srq. The engine owns it; destroy_srq ends it.
   [[nodiscard]] Expected<SharedReceiveQueue*> create_srq(const SrqInit& init);
   /// Fails with `busy` while queue pairs use it. Its receive requests are forgotten.
@@ -110,7 +120,8 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   [[nodiscard]] XrcDomain open_xrcd();
   [[nodiscard]] Expected<void> close_xrcd(XrcDomain xrcd);
 
-  /// As ibv_create_ah, for queue pairs of `pd`. The engine owns it; destroy_ah ends it. A request
+  /// As ibv_create_ah, for queue pairs of `pd`; of a host or of a multicast group, which is sent to
+  /// with remote_qpn wire::kMulticastQpn. The engine owns it; destroy_ah ends it. A request
   /// that is still to be sent to it then fails with loc_qp_op_err.
   [[nodiscard]] Expected<AddressHandle*> create_ah(ProtectionDomain pd, const AddressVector& av);
   void destroy_ah(AddressHandle* ah);
@@ -165,6 +176,10 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
 
   [[nodiscard]] std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
                                                  std::uint64_t now_ns);
+  [[nodiscard]] std::optional<DropReason> accept_multicast(const stack::UdpDatagram& datagram,
+                                                           const RxPacket& packet,
+                                                           std::uint64_t now_ns);
+  void detach_from_all(QueuePair& qp);
   void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
@@ -228,6 +243,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   PortState port_state_ = PortState::active;
   std::vector<const CompletionQueue*> overrun_cqs_;
   stack::Timer overrun_timer_;
+  MulticastTable multicast_;
   EngineCounters counters_;
   NotificationPoint notifications_{*this};
 };

@@ -29,6 +29,9 @@ DeviceAttributes Engine::query_device() const {
           .max_srq_wr = kMaxSrqWr,
           .max_srq_sge = kMaxSge,
           .max_ah = config_.max_ah,
+          .max_mcast_grp = kMaxMcastGrp,
+          .max_mcast_qp_attach = kMaxMcastQpAttach,
+          .max_total_mcast_qp_attach = kMaxTotalMcastQpAttach,
           .max_pkeys = 1,
           .phys_port_cnt = 1,
           .atomic_with_cpu = true};

@@ -16,11 +16,6 @@ constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
 /// The ECN field of a traffic class; all of it set: congestion experienced (RFC 3168, section 5).
 constexpr std::uint8_t kEcnMask = 3;
 
-bool takes_requests(QpState state) {
-  return state == QpState::rtr || state == QpState::rts || state == QpState::sqd ||
-         state == QpState::sqe;
-}
-
 bool takes_responses(QpState state) { return state == QpState::rts || state == QpState::sqd; }
 
 }  // namespace
@@ -110,9 +105,15 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   if (headers.opcode->operation == wire::Operation::cnp) {
     return accept_cnp(datagram, headers.bth.destination, now_ns);
   }
+  const RxPacket received{headers,
+                          {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
+                           headers.payload_length},
+                          datagram.l3_offset};
   QueuePair* qp = find_qp(headers.bth.destination);
   if (qp == nullptr) {
-    return DropReason::unknown_qp;
+    return headers.bth.destination == wire::kMulticastQpn
+               ? accept_multicast(datagram, received, now_ns)
+               : DropReason::unknown_qp;
   }
   if (!qp->serves(*headers.opcode)) {
     return DropReason::bad_service;
@@ -129,10 +130,6 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
     on_marked(*qp, *headers.opcode, now_ns);
   }
-  const RxPacket received{headers,
-                          {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
-                           headers.payload_length},
-                          datagram.l3_offset};
   deliver(*qp, received, now_ns);
   return std::nullopt;
 }

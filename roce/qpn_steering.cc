@@ -61,6 +61,8 @@ std::uint16_t QpnSteering::shard_of(const rte_mbuf* packet) const {
   stack::EthernetHeader ethernet;
   if (!stack::parse_ethernet(bytes, packet, ethernet)) return 0;
   if (ethernet.ether_type == RTE_ETHER_TYPE_ARP) return kEveryShard;
+  // Groups have members on any shard, and each answers for its own (IGMP, MLD).
+  if (rte_is_multicast_ether_addr(&ethernet.destination) != 0) return kEveryShard;
   const L4 l4 = find_l4(bytes, ethernet);
   if (l4.protocol == IPPROTO_ICMPV6 && bytes.size() > l4.offset) {
     const std::uint8_t type = bytes[l4.offset];

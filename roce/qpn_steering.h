@@ -12,7 +12,7 @@ namespace rockhopper::roce {
 
 /// Steers by the shard that the low bits of a destination QPN name (EngineConfig::shards). What is
 /// for no queue pair goes to shard 0, which alone answers ARP, neighbour discovery and echo;
-/// neighbours' messages go to every shard.
+/// neighbours' messages and everything to a group go to every shard.
 class QpnSteering final : public stack::Steering {
  public:
   /// `shards`: a power of two up to stack::kShardsMax.

@@ -323,6 +323,16 @@ Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_
   return {};
 }
 
+namespace {
+
+/// All groups have one number, which nobody else has (IBTA vol. 1, 9.2.7 and 10.5).
+bool reaches(wire::Qpn number, const AddressHandle& ah) {
+  const bool group = ah.address_vector().destination.is_multicast();
+  return number.value <= wire::kMask24 && group == (number == wire::kMulticastQpn);
+}
+
+}  // namespace
+
 PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {
     return PostResult::invalid_state;
@@ -331,7 +341,7 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
     return PostResult::invalid_request;
   }
   if (!is_connected() &&
-      (wr.ah == nullptr || wr.ah->pd() != init_.pd || wr.remote_qpn.value > wire::kMask24)) {
+      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !reaches(wr.remote_qpn, *wr.ah))) {
     return PostResult::invalid_request;
   }
   if (init_.qp_type == QpType::xrc_send && wr.remote_srqn > wire::kMask24) {

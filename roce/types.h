@@ -18,6 +18,12 @@ enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, xrc_send = 9, xrc_rec
 
 /// Queue pair states (IBTA vol. 1, 10.3.1).
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, err };
+
+/// The states in which the responder is at work (IBTA vol. 1, 10.3.1).
+[[nodiscard]] constexpr bool takes_requests(QpState state) {
+  return state == QpState::rtr || state == QpState::rts || state == QpState::sqd ||
+         state == QpState::sqe;
+}
 [[nodiscard]] std::string_view to_string(QpState state);
 
 /// Path MTU: bytes of payload in a full packet.

@@ -21,6 +21,9 @@ constexpr std::uint16_t kMtuMin = RTE_IPV6_MIN_MTU;
 constexpr std::uint16_t kVlanIdMax = 4094;
 /// Room for the longest message that new_packet() is asked for.
 constexpr std::uint16_t kDataRoomMin = RTE_PKTMBUF_HEADROOM + 64;
+/// So that what is random in one part says nothing of the others.
+constexpr std::uint64_t kIpv4Stream = 0x4d04;
+constexpr std::uint64_t kIpv6Stream = 0x4d06;
 constexpr unsigned kPriorityShift = 13;  // of the PCP in a tag
 constexpr std::uint8_t kPriorityMax = 7;
 
@@ -48,6 +51,8 @@ Host::Host(const HostConfig& config)
     : config_(config),
       timers_(kTick_ns),
       neighbours_(config.neighbour_limit, config.seed, timers_, *this, counters_),
+      ipv4_groups_(config.seed ^ kIpv4Stream, timers_, *this),
+      ipv6_groups_(config.seed ^ kIpv6Stream, timers_, *this),
       announce_timer_(
           [](void* context, std::uint64_t now_ns) {
             static_cast<Host*>(context)->announce_due(now_ns);
@@ -61,25 +66,38 @@ Host::~Host() = default;
 Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length) {
   known_headers_.forget();
   const bool first_ipv6 = !address.is_ipv4() && !addresses_.has_ipv6();
-  if (auto added = addresses_.add(address, prefix_length); !added) return added;
-  addresses_.entries().back().announcements = kAnnouncements;
+  if (auto added = add_one_address(address, prefix_length); !added) return added;
   const IpAddress link_local = link_local_address(config_.mac);
   if (first_ipv6 && address != link_local) {
-    if (auto added = addresses_.add(link_local, kLinkLocalPrefixLength); !added) {
-      (void)addresses_.remove(address);
+    if (auto added = add_one_address(link_local, kLinkLocalPrefixLength); !added) {
+      (void)remove_address(address);
       return added;
     }
-    addresses_.entries().back().announcements = kAnnouncements;
   }
   neighbours_.invalidate();
   timers_.arm(announce_timer_, 0);
   return {};
 }
 
+Expected<void> Host::add_one_address(const IpAddress& address, std::uint8_t prefix_length) {
+  if (auto added = addresses_.add(address, prefix_length); !added) return added;
+  // RFC 4861, section 7.2.1; the host that answers tells of it.
+  if (!address.is_ipv4() && !config_.silent) {
+    if (auto joined = join(solicited_node_group(address)); !joined) {
+      (void)addresses_.remove(address);
+      return joined;
+    }
+  }
+  addresses_.entries().back().announcements = kAnnouncements;
+  return {};
+}
+
 Expected<void> Host::remove_address(const IpAddress& address) {
   known_headers_.forget();
   neighbours_.invalidate();
-  return addresses_.remove(address);
+  if (auto removed = addresses_.remove(address); !removed) return removed;
+  if (address.is_ipv4() || config_.silent) return {};
+  return leave(solicited_node_group(address));
 }
 
 Expected<void> Host::set_gateway(const IpAddress& gateway) {
@@ -208,7 +226,7 @@ bool Host::send(rte_mbuf* packet, const rte_ether_addr& destination, std::uint16
 
 bool Host::send_ip(rte_mbuf* payload, IpHeader header, const rte_ether_addr& destination) {
   header.payload_length = static_cast<std::uint16_t>(rte_pktmbuf_pkt_len(payload));
-  std::uint8_t bytes[sizeof(rte_ipv6_hdr)];
+  std::uint8_t bytes[kIpHeaderMax];
   const std::uint8_t length = emit_ip(header, bytes);
   char* front = rte_pktmbuf_prepend(payload, length);
   if (front == nullptr) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <rte_byteorder.h>
@@ -26,6 +27,7 @@
 #include "stack/ip_header.h"
 #include "stack/known_headers.h"
 #include "stack/link.h"
+#include "stack/multicast_membership.h"
 #include "stack/neighbour_discovery.h"
 #include "stack/neighbour_table.h"
 #include "stack/output_queue.h"
@@ -74,15 +76,15 @@ struct HostConfig {
   DropObserver* drop_observer = nullptr;  ///< not owned; may be null
 };
 
-/// An IP host without I/O: addresses, ARP, neighbour discovery, ICMP echo, UDP demultiplexing.
-/// Single-threaded.
-class Host final : private NeighbourSolicitor {
+/// An IP host without I/O: addresses, ARP, neighbour discovery, multicast groups, ICMP echo, UDP
+/// demultiplexing. Single-threaded.
+class Host final : private NeighbourSolicitor, private MembershipReporter {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Host>> create(const HostConfig& config);
   ~Host() override;
 
-  /// Announces the address to the link. The first IPv6 address brings the link-local one of the MAC
-  /// with it.
+  /// Announces the address to the link, and joins its solicited-node group. The first IPv6 address
+  /// brings the link-local one of the MAC with it.
   [[nodiscard]] Expected<void> add_address(const IpAddress& address, std::uint8_t prefix_length);
   [[nodiscard]] Expected<void> remove_address(const IpAddress& address);
   /// Next hop for destinations outside every prefix; itself inside one.
@@ -91,6 +93,18 @@ class Host final : private NeighbourSolicitor {
   [[nodiscard]] Expected<void> add_static_neighbour(const IpAddress& address,
                                                     const rte_ether_addr& mac);
   [[nodiscard]] bool owns(const IpAddress& address) const { return addresses_.owns(address); }
+
+  /// Datagrams to `group` are received from now on, and routers and switches told, by IGMP or MLD.
+  /// Counted: it takes as many leave() to end it. `exhausted`: see MulticastMembership.
+  [[nodiscard]] Expected<void> join(const IpAddress& group);
+  [[nodiscard]] Expected<void> leave(const IpAddress& group);
+  [[nodiscard]] bool is_member(const IpAddress& group) const {
+    return membership(group).contains(group);
+  }
+  /// The group MACs of all frames that are of use here, neighbour discovery's and the routers'
+  /// questions included: for Port::set_multicast_macs. Another generation: they may have changed.
+  [[nodiscard]] std::vector<rte_ether_addr> group_macs() const;
+  [[nodiscard]] std::uint64_t groups_generation() const { return groups_generation_; }
 
   /// `handler` is not owned and must outlive the host or be unbound with nullptr.
   void bind_udp(std::uint16_t port, UdpHandler* handler);
@@ -138,6 +152,8 @@ class Host final : private NeighbourSolicitor {
   explicit Host(const HostConfig& config);
 
   // host.cc
+  [[nodiscard]] Expected<void> add_one_address(const IpAddress& address,
+                                               std::uint8_t prefix_length);
   [[nodiscard]] Resolution resolve_anew(Flow& flow, std::uint64_t now_ns);
   [[nodiscard]] Resolution find_mac(const FlowConfig& flow, std::uint64_t now_ns,
                                     rte_ether_addr& mac);
@@ -160,6 +176,16 @@ class Host final : private NeighbourSolicitor {
   [[nodiscard]] HostDrop reply_to_echo(const Frame& frame, std::uint8_t reply_type,
                                        std::uint64_t now_ns);
 
+  // host_groups.cc
+  [[nodiscard]] const MulticastMembership& membership(const IpAddress& group) const {
+    return group.is_ipv4() ? ipv4_groups_ : ipv6_groups_;
+  }
+  [[nodiscard]] bool takes_group(const IpHeader& ip) const;
+  [[nodiscard]] HostDrop receive_igmp(const Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop receive_mld(const Frame& frame, std::uint64_t now_ns);
+  void report(std::uint8_t version, std::span<const MembershipRecord> records) override;
+  void send_report(std::uint8_t version, std::span<const MembershipRecord> records);
+
   // host_neighbours.cc
   [[nodiscard]] HostDrop receive_arp(const Frame& frame, std::uint64_t now_ns);
   [[nodiscard]] HostDrop receive_neighbour_message(const Frame& frame, std::uint64_t now_ns);
@@ -177,6 +203,9 @@ class Host final : private NeighbourSolicitor {
   TimingWheel timers_;
   AddressTable addresses_;
   NeighbourTable neighbours_;
+  MulticastMembership ipv4_groups_;
+  MulticastMembership ipv6_groups_;
+  std::uint64_t groups_generation_ = 1;
   std::vector<UdpBinding> udp_bindings_;
   KnownHeaders known_headers_;  ///< to be forgotten when addresses or bindings change
   OutputQueue output_;

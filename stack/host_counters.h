@@ -40,6 +40,7 @@ namespace rockhopper::stack {
   X(ip_bad_source)              /* unspecified, multicast, broadcast or loopback */             \
   X(ip_own_source)              /* another station has our address as source */                 \
   X(ip_not_ours)                                                                                \
+  X(ip_group_not_joined)        /* to a group that nobody here is a member of */                \
   X(ip_unknown_protocol)                                                                        \
   X(udp_truncated)                                                                              \
   X(udp_bad_length)                                                                             \
@@ -51,6 +52,19 @@ namespace rockhopper::stack {
   X(icmp_group_echo)            /* every station of the group would answer */                   \
   X(icmp_unsupported)           /* a message that we have no use for */                         \
   X(icmp_rate_limited)                                                                          \
+  X(igmp_bad_length)                                                                            \
+  X(igmp_bad_checksum)                                                                          \
+  X(igmp_no_router_alert)       /* not from a router of this link */                            \
+  X(igmp_bad_group)             /* asks about a unicast address */                              \
+  X(igmp_bad_destination)       /* not where such a message goes */                             \
+  X(igmp_unsupported)           /* a message that we have no use for */                         \
+  X(mld_bad_hop_limit)          /* not 1: it may have crossed a router */                       \
+  X(mld_no_router_alert)                                                                        \
+  X(mld_bad_length)                                                                             \
+  X(mld_bad_source)             /* not link-local */                                            \
+  X(mld_bad_group)              /* asks about a unicast address */                              \
+  X(mld_bad_destination)        /* not where such a message goes */                             \
+  X(mld_unsupported)            /* a message that we have no use for */                         \
   X(nd_bad_hop_limit)           /* not 255: it crossed a router */                              \
   X(nd_bad_length)                                                                              \
   X(nd_bad_code)                                                                                \
@@ -70,6 +84,8 @@ namespace rockhopper::stack {
   X(neighbour_solicitations_sent)                                                              \
   X(neighbour_advertisements_sent)                                                             \
   X(echo_replies_sent)                                                                         \
+  X(membership_queries_received) /* by IGMP or MLD */                                          \
+  X(membership_reports_sent)                                                                   \
   X(neighbours_resolved)        /* a MAC became known by our asking */                         \
   X(neighbours_failed)          /* no answer after all retries */                              \
   X(neighbour_mac_changes)                                                                     \

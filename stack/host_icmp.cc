@@ -5,6 +5,7 @@
 
 #include "stack/host.h"
 #include "stack/host_frame.h"
+#include "stack/mld.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -38,6 +39,8 @@ HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
   if (start.type != RTE_IP_ICMP_ECHO_REQUEST) return HostDrop::icmp_unsupported;
   if (start.code != 0) return HostDrop::icmp_bad_code;
+  // RFC 1122, section 3.2.2.6, leaves it to us.
+  if (frame.ip.destination.is_multicast()) return HostDrop::icmp_group_echo;
   return reply_to_echo(frame, RTE_IP_ICMP_ECHO_REPLY, now_ns);
 }
 
@@ -50,8 +53,11 @@ HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
                     raw_checksum(frame.packet, frame.l4_offset(), length));
   if (sum != 0xffff) return HostDrop::icmp_bad_checksum;
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
-  if (start.type == kNeighbourSolicitation || start.type == kNeighbourAdvertisement)
+  if (!ip.router_alert &&
+      (start.type == kNeighbourSolicitation || start.type == kNeighbourAdvertisement))
     return receive_neighbour_message(frame, now_ns);
+  if (is_mld(start.type)) return receive_mld(frame, now_ns);
+  if (ip.router_alert) return HostDrop::ipv6_extension_header;
   // Only a solicitation may come from nowhere.
   if (ip.source.is_unspecified()) return HostDrop::ip_bad_source;
   if (start.type != kIcmpv6EchoRequest) return HostDrop::icmp_unsupported;

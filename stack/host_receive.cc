@@ -94,14 +94,17 @@ HostDrop Host::receive_ip(Frame& frame, std::uint64_t now_ns) {
   const bool ipv4 = frame.ip.source.is_ipv4();
   if (ipv4 && frame.ip.protocol == IPPROTO_ICMP) return receive_icmp(frame, now_ns);
   if (!ipv4 && frame.ip.protocol == IPPROTO_ICMPV6) return receive_icmpv6(frame, now_ns);
+  if (ipv4 && frame.ip.protocol == IPPROTO_IGMP) return receive_igmp(frame, now_ns);
   return HostDrop::ip_unknown_protocol;
 }
 
 HostDrop Host::check_addresses(const Frame& frame) const {
   const IpHeader& ip = frame.ip;
   const bool is_icmpv6 = !ip.destination.is_ipv4() && ip.protocol == IPPROTO_ICMPV6;
-  // Duplicate address detection asks from the unspecified address (RFC 4862, section 5.4.2).
-  const bool asks_unspecified = is_icmpv6 && ip.source.is_unspecified();
+  // Duplicate address detection asks from the unspecified address (RFC 4862, section 5.4.2), and
+  // switches without an address ask so for members (RFC 4541, section 2.1.1).
+  const bool asks_unspecified =
+      (is_icmpv6 || ip.protocol == IPPROTO_IGMP) && ip.source.is_unspecified();
   if (is_bad_source(ip.source) && !asks_unspecified) return HostDrop::ip_bad_source;
   const bool from_us = rte_is_same_ether_addr(&frame.ethernet.source, &config_.mac) != 0;
   if (!from_us && owns(ip.source)) return HostDrop::ip_own_source;
@@ -110,9 +113,8 @@ HostDrop Host::check_addresses(const Frame& frame) const {
     return rte_is_unicast_ether_addr(&frame.ethernet.destination) != 0 ? HostDrop::none
                                                                        : HostDrop::ip_not_ours;
   }
-  const bool joined =
-      ip.destination == kAllNodesGroup || addresses_.in_solicited_node_group(ip.destination);
-  return is_icmpv6 && joined ? HostDrop::none : HostDrop::ip_not_ours;
+  if (!ip.destination.is_multicast()) return HostDrop::ip_not_ours;
+  return takes_group(ip) ? HostDrop::none : HostDrop::ip_group_not_joined;
 }
 
 HostDrop Host::receive_udp(Frame& frame, std::uint64_t now_ns) {

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -13,14 +14,15 @@ namespace rockhopper::stack {
 inline constexpr std::uint8_t kDefaultHopLimit = 64;
 
 /// An IPv4 header without options or an IPv6 header without extension headers, of a packet that is
-/// not a fragment.
+/// not a fragment. With one exception: IGMP and MLD carry a Router Alert (RFC 2113, RFC 2711).
 struct IpHeader {
   IpAddress source;
   IpAddress destination;
   std::uint8_t protocol = 0;
   std::uint8_t traffic_class = 0;  ///< DSCP and ECN
   std::uint8_t hop_limit = kDefaultHopLimit;
-  std::uint8_t length = 0;  ///< of the header: 20 or 40; set by parsing only
+  std::uint8_t length = 0;  ///< of the headers, 20 or 40, 24 or 48 with an alert; set by parsing
+  bool router_alert = false;
   std::uint16_t payload_length = 0;
   std::uint32_t flow_label = 0;  ///< IPv6 only
 };
@@ -32,6 +34,9 @@ struct IpHeader {
                                   bool checksum_is_good, IpHeader& header);
 [[nodiscard]] HostDrop parse_ipv6(std::span<const std::uint8_t> bytes, std::uint32_t frame_length,
                                   IpHeader& header);
+
+/// The longest that emit_ip() writes.
+inline constexpr std::size_t kIpHeaderMax = 48;
 
 /// Writes the header of the source's family, checksum included, and returns its length. IPv4
 /// packets are atomic datagrams: DF set, identification 0 (RFC 6864, section 4.1).

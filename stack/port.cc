@@ -224,8 +224,8 @@ Expected<void> Port::start(const PortConfig& config) {
   if (rte_is_zero_ether_addr(&mac_) != 0 || shares_mac_with_kernel(info)) {
     rte_eth_random_addr(mac_.addr_bytes);
   }
-  // Neighbour discovery is multicast. Virtual devices without such filters pass everything.
-  (void)rte_eth_allmulticast_enable(port_id_);
+  // Neighbour discovery is multicast.
+  receive_all_multicast();
   if (config.promiscuous) {
     const int result = rte_eth_promiscuous_enable(port_id_);
     if (result != 0 && result != -ENOTSUP) return refused(name_, "promiscuous mode", result);

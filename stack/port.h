@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,14 @@ struct PortConfig {
 };
 
 class Port;
+
+/// Which frames to group addresses a port receives.
+enum class MulticastFilter : std::uint8_t {
+  none,  ///< the driver has no say in it: virtual devices pass everything
+  all,   ///< all
+  list,  ///< those of Port::set_multicast_macs()
+};
+[[nodiscard]] const char* to_string(MulticastFilter filter);
 
 struct PortQueueCounters {
   Counter rx_packets;
@@ -109,6 +118,12 @@ class Port {
   /// end with the port. Control path only.
   [[nodiscard]] Expected<void> add_flow_rule(const FlowRule& rule);
 
+  /// Receives frames to these group addresses and no others, where the device has such a list; else
+  /// the port stays as it starts, receiving those to all groups. Says which; so does the log.
+  /// Control path only.
+  MulticastFilter set_multicast_macs(std::span<const rte_ether_addr> macs);
+  [[nodiscard]] MulticastFilter multicast_filter() const { return multicast_filter_; }
+
   [[nodiscard]] std::uint16_t port_id() const { return port_id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& driver() const { return driver_; }
@@ -142,6 +157,8 @@ class Port {
   [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
   [[nodiscard]] Expected<void> start(const PortConfig& config);
   void remove_flow_rules();
+  void receive_all_multicast();
+  void set_multicast_filter(MulticastFilter filter);
   [[nodiscard]] int start_device();
   void stop_device();
   /// Runs a call that changes the device's state where the driver can bear it.
@@ -160,6 +177,7 @@ class Port {
   std::atomic<bool> started_{false};
   InterruptGate* gate_ = nullptr;  ///< for drivers that need it
   bool has_flow_rules_ = false;
+  MulticastFilter multicast_filter_ = MulticastFilter::none;
   bool reconnects_ = false;  ///< a memif client: its driver connects once, when it starts
   std::atomic_flag maintaining_;
   std::uint64_t next_maintenance_ns_ = 0;

@@ -20,13 +20,15 @@ using namespace rockhopper::apps::cm;
 const ProgramText kText{
     "rh-cm",
     "Connects through the connection manager, as rdma_cm does, and does what rping, ucmatose, "
-    "udaddy or rdma_client and rdma_server do: either end may be that program.",
+    "udaddy, mckey or rdma_client and rdma_server do: either end may be that program.",
     "  rh-cm -V                     on one terminal, and\n"
     "  rh-cm -V -C 10 10.42.0.1     on another: ten pings over a memif link\n\n"
     "  rh-cm --as ucmatose --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24\n"
     "                               here, and on another machine\n"
     "  ucmatose -s 192.168.7.1\n\n"
-    "  rh-cm --as udaddy -c 4 192.168.7.2\n"};
+    "  rh-cm --as udaddy -c 4 192.168.7.2\n\n"
+    "  rh-cm --as mckey 239.1.2.3   receives what goes to a multicast group, and\n"
+    "  rh-cm --as mckey --sender 239.1.2.3  sends it\n"};
 
 void report(const Options& options, const Result& result) {
   if (options.json) {
@@ -55,6 +57,8 @@ Expected<Result> play(Node& node) {
       return run_ucmatose(node);
     case Play::udaddy:
       return run_udaddy(node);
+    case Play::mckey:
+      return run_mckey(node);
     case Play::rdma_client:
       break;
   }

@@ -25,6 +25,8 @@ Defaults defaults_of(Play play) {
       return {.port = 7471, .count = 10, .size = 100};
     case Play::udaddy:
       return {.port = 7174, .count = 10, .size = 100};
+    case Play::mckey:
+      return {.port = 0, .count = 10, .size = 100};
     case Play::rdma_client:
       break;
   }
@@ -44,6 +46,8 @@ std::string to_string(Play play) {
       return "ucmatose";
     case Play::udaddy:
       return "udaddy";
+    case Play::mckey:
+      return "mckey";
     case Play::rdma_client:
       break;
   }
@@ -56,23 +60,27 @@ std::uint32_t Options::message_size() const { return size.value_or(defaults_of(p
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("host", options.host,
-                 "RDMA address of the server (IPv4 or IPv6); without it, be the server")
+                 "RDMA address of the server (IPv4 or IPv6); without it, be the server. mckey: "
+                 "the multicast group")
       ->type_name("ADDR");
   static const std::map<std::string, Play> kPlays = {{"rping", Play::rping},
                                                      {"ucmatose", Play::ucmatose},
                                                      {"udaddy", Play::udaddy},
+                                                     {"mckey", Play::mckey},
                                                      {"rdma_client", Play::rdma_client},
                                                      {"rdma_server", Play::rdma_client}};
   app.add_option_function<std::string>(
          "--as", [&options](const std::string& name) { options.play = kPlays.at(name); },
          "whose part to play, and so which stock program can be the peer: rping, ucmatose, udaddy, "
-         "rdma_client (rdma_server is the same)")
+         "mckey, rdma_client (rdma_server is the same)")
       ->check(CLI::IsMember(&kPlays))
       ->type_name("PROGRAM")
       ->default_str("rping");
   app.add_option("-p,--port", options.port,
                  "port of the service ID. Default: 7174 for rping and udaddy, else 7471");
-  app.add_option("-c,--connections", options.connections, "ucmatose, udaddy: number of connections")
+  app.add_option("-c,--connections", options.connections,
+                 "ucmatose, udaddy: number of connections; receiving mckey: queue pairs that each "
+                 "get all messages")
       ->check(CLI::Range(1, 4096));
   app.add_option("-C,--count", options.count,
                  "rping: number of pings, without end by default; ucmatose, udaddy: messages of "
@@ -84,6 +92,7 @@ void add_options(CLI::App& app, Options& options) {
                "something that can be checked");
   app.add_flag("-P,--persistent", options.persistent,
                "rping server: go on with the next client when one has left");
+  app.add_flag("--sender", options.sender, "mckey: send to the group instead of receiving");
   app.add_flag("--uc", options.uc, "ucmatose: queue pairs of UC (both ends rh-cm)");
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the link's largest")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
@@ -107,7 +116,19 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 Expected<void> check(const Options& options) {
-  if (options.role() == Role::client && !stack::IpAddress::parse(options.host)) {
+  if (options.play == Play::mckey) {
+    const auto group = stack::IpAddress::parse(options.host);
+    if (!group || !group->is_multicast()) {
+      return fail(ErrorCode::invalid_argument,
+                  "mckey needs a multicast group, such as 239.1.2.3 or ff0e::7, not \"{}\"",
+                  options.host);
+    }
+    if (options.sender && options.connections != 1) {
+      return fail(ErrorCode::invalid_argument, "--connections goes with receivers of mckey only");
+    }
+  } else if (options.sender) {
+    return fail(ErrorCode::invalid_argument, "--sender goes with --as mckey only");
+  } else if (options.role() == Role::client && !stack::IpAddress::parse(options.host)) {
     return fail(ErrorCode::invalid_argument,
                 "{} is no IP address; give the server's RDMA address, such as 10.42.0.1",
                 options.host);

@@ -13,16 +13,17 @@
 namespace rockhopper::apps::cm {
 
 /// Whose part rh-cm plays: the peer is that program, or another rh-cm.
-enum class Play : std::uint8_t { rping, ucmatose, udaddy, rdma_client };
+enum class Play : std::uint8_t { rping, ucmatose, udaddy, mckey, rdma_client };
 
 /// "rping", ...; of the last the server's name where it is one.
 [[nodiscard]] std::string to_string(Play play);
 
 struct Options {
   Play play = Play::rping;
-  std::string host;                    ///< empty: server
+  std::string host;                    ///< empty: server; mckey: the group
   std::optional<std::uint16_t> port;   ///< default: that of the stock program
-  std::uint32_t connections = 1;       ///< ucmatose, udaddy
+  std::uint32_t connections = 1;       ///< ucmatose, udaddy, receiving mckey
+  bool sender = false;                 ///< mckey
   std::optional<std::uint64_t> count;  ///< messages; rping: 0 = without end
   std::optional<std::uint32_t> size;   ///< bytes of a message
   bool verify = false;
@@ -36,11 +37,13 @@ struct Options {
   bool json = false;
   EndpointOptions endpoint;
 
-  [[nodiscard]] Role role() const { return host.empty() ? Role::server : Role::client; }
+  [[nodiscard]] Role role() const {
+    return (play == Play::mckey ? !sender : host.empty()) ? Role::server : Role::client;
+  }
   [[nodiscard]] std::uint16_t service_port() const;
   [[nodiscard]] std::uint64_t message_count() const;
   [[nodiscard]] std::uint32_t message_size() const;
-  /// The server's address. Requires a client whose host has been checked.
+  /// The server's address, or the group. Requires that the host has been given and checked.
   [[nodiscard]] stack::IpAddress server() const { return *stack::IpAddress::parse(host); }
 };
 

@@ -24,6 +24,8 @@ struct Result {
 /// The part of udaddy: the client sends datagrams to each queue pair it was told of, then the
 /// server.
 [[nodiscard]] Expected<Result> run_udaddy(Node& node);
+/// The part of mckey: one end sends datagrams to a multicast group, the others receive them.
+[[nodiscard]] Expected<Result> run_mckey(Node& node);
 /// The part of rdma_client and rdma_server: one message there and one back.
 [[nodiscard]] Expected<Result> run_rdma_client(Node& node);
 

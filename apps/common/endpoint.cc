@@ -185,6 +185,10 @@ Expected<void> Endpoint::publish_counters() {
 }
 
 bool Endpoint::turn() {
+  if (host_->groups_generation() != groups_generation_) [[unlikely]] {
+    groups_generation_ = host_->groups_generation();
+    (void)port_->set_multicast_macs(host_->group_macs());
+  }
   if (config_.stats_s > 0 && ++turns_ % kTurnsPerClock == 0) print_rates();
   const bool worked = worker_->poll_once();
   if (idler_.is_time(worked)) {

@@ -98,6 +98,7 @@ class Endpoint final : public Background {
   std::unique_ptr<stack::Worker> worker_;
   std::vector<stack::CounterGroup> groups_;
 
+  std::uint64_t groups_generation_ = 0;  ///< of the host's groups, as the port knows them
   std::uint64_t turns_ = 0;
   bool was_up_ = false;
   bool link_alive_ = true;

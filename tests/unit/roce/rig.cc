@@ -77,7 +77,7 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
     ip.proto = IPPROTO_UDP;
     ip.hop_limits = 64;
     std::memcpy(ip.src_addr, ipv6_of(source).bytes.data(), 16);
-    std::memcpy(ip.dst_addr, ipv6_of(destination).bytes.data(), 16);
+    std::memcpy(ip.dst_addr, damage.destination.value_or(ipv6_of(destination)).bytes.data(), 16);
     append(frame, &ip, sizeof ip);
   } else {
     rte_ipv4_hdr ip{};
@@ -87,7 +87,7 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
     ip.time_to_live = 64;
     ip.next_proto_id = IPPROTO_UDP;
     ip.src_addr = rte_cpu_to_be_32(source);
-    ip.dst_addr = rte_cpu_to_be_32(destination);
+    ip.dst_addr = rte_cpu_to_be_32(damage.destination ? damage.destination->ipv4() : destination);
     ip.hdr_checksum = rte_ipv4_cksum(&ip);
     append(frame, &ip, sizeof ip);
   }

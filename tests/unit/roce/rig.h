@@ -38,8 +38,9 @@ struct Damage {
   bool icrc = false;
   bool source_address = false;
   bool destination_address = false;
-  bool as_ipv6 = false;                ///< right headers, the addresses' IPv6 counterparts
-  std::optional<std::uint8_t> opcode;  ///< in place of the right one
+  bool as_ipv6 = false;                         ///< right headers, the addresses' IPv6 counterparts
+  std::optional<stack::IpAddress> destination;  ///< in place of the right one, same family
+  std::optional<std::uint8_t> opcode;           ///< in place of the right one
   std::optional<std::uint8_t> version;
   std::optional<std::uint16_t> pkey;
   std::uint8_t traffic_class = 0;

@@ -101,6 +101,15 @@ TEST_F(SteeringTest, NeighboursMessagesAreForAll) {
   }
 }
 
+TEST_F(SteeringTest, WhatIsForAGroupIsForAll) {
+  const frames::Mac group{0x01, 0x00, 0x5e, 0x01, 0x02, 0x03};
+  for (const Bytes& l4 : {frames::udp(0xc000, 4791, bth_to(0xffffff)), Bytes{0x11, 0, 0, 0}}) {
+    EXPECT_EQ(shard_of(frames::ethernet(group, frames::kPeerMac, kIpv4,
+                                        frames::ip_packet("192.0.2.2", "239.1.2.3", kUdp, l4))),
+              Steering::kEveryShard);
+  }
+}
+
 TEST_F(SteeringTest, AnythingElseIsShardZeros) {
   const Bytes good = ipv4_to(frames::udp(0xc000, 4791, bth_to(3)));
   ASSERT_EQ(shard_of(good), 3);

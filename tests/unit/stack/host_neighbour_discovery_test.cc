@@ -301,12 +301,14 @@ TEST_F(HostNeighbourDiscovery, TruncatedAtEveryLengthIsRefused) {
 
 TEST_F(HostNeighbourDiscovery, RefusesOtherGroups) {
   expect_drop(Message{.to = {0x33, 0x33, 0xff, 0, 0, 9}, .destination = "ff02::1:ff00:9"}.frame(),
-              "ip_not_ours");
+              "ip_group_not_joined");
 }
 
 TEST_F(HostNeighbourDiscovery, AnnouncesANewAddressToAllNodes) {
   ASSERT_TRUE(host_->add_address(address("2001:db8:1::7"), 64));
-  const auto frames = run_until(now_ns_ + 20 * kSecond_ns);
+  auto frames = run_until(now_ns_ + 20 * kSecond_ns);
+  // Beside them are the reports of its group.
+  std::erase_if(frames, [](const auto& frame) { return frame.second[54] == 58; });
   ASSERT_EQ(frames.size(), 2u);
   Message expected = our_advertisement(kAllNodesMac, kAllNodes, kOverrideFlag);
   expected.source = "2001:db8:1::7";

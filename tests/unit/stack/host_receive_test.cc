@@ -202,14 +202,20 @@ TEST_F(HostReceive, ChecksTheIpv6Header) {
 
 TEST_F(HostReceive, DropsWhatIsForOtherHosts) {
   const Bytes datagram = udp(1, kPort, payload());
-  for (const char* destination : {"192.0.2.3", "192.0.2.255", "255.255.255.255", "224.0.0.1"})
+  for (const char* destination : {"192.0.2.3", "192.0.2.255", "255.255.255.255"})
     expect_drop(
         ethernet(kOurMac, kPeerMac, kIpv4, ip_packet(kPeer4, destination, IPPROTO_UDP, datagram)),
         "ip_not_ours");
-  for (const char* destination : {"2001:db8::3", "ff02::1", "ff02::1:ff00:1", "::1"})
+  for (const char* destination : {"2001:db8::3", "::1"})
     expect_drop(
         ethernet(kOurMac, kPeerMac, kIpv6, ip_packet(kPeer6, destination, IPPROTO_UDP, datagram)),
         "ip_not_ours");
+  expect_drop(
+      ethernet(kOurMac, kPeerMac, kIpv4, ip_packet(kPeer4, "224.0.0.1", IPPROTO_UDP, datagram)),
+      "ip_group_not_joined");
+  for (const char* group : {"ff02::1", "ff02::1:ff00:1", "ff0e::1"})
+    expect_drop(ethernet(kOurMac, kPeerMac, kIpv6, ip_packet(kPeer6, group, IPPROTO_UDP, datagram)),
+                "ip_group_not_joined");
 }
 
 TEST_F(HostReceive, DropsImpossibleSources) {

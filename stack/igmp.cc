@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/igmp.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include <rte_byteorder.h>
+#include <rte_ip.h>
+
+namespace rockhopper::stack {
+namespace {
+
+constexpr std::uint8_t kQuery = 0x11;
+constexpr std::uint8_t kReportV1 = 0x12;
+constexpr std::uint8_t kReportV2 = 0x16;
+constexpr std::uint8_t kLeaveV2 = 0x17;
+constexpr std::uint8_t kReportV3 = 0x22;
+
+constexpr std::size_t kCodeOffset = 1;
+constexpr std::size_t kChecksumOffset = 2;
+constexpr std::size_t kGroupOffset = 4;
+constexpr std::size_t kRecordCountOffset = 6;
+constexpr std::size_t kRecordGroupOffset = 4;
+constexpr std::size_t kQueryV3Size = 12;
+constexpr std::size_t kRobustnessOffset = 8;
+constexpr std::size_t kIntervalOffset = 9;
+constexpr std::size_t kSourceCountOffset = 10;
+constexpr std::size_t kSourceSize = 4;
+constexpr std::uint8_t kRobustnessMask = 7;
+
+constexpr std::uint64_t kTenth_ns = 100'000'000;
+constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+/// RFC 3376, section 7.2.1: what version 1, which has no such field, means.
+constexpr std::uint64_t kMaxResponseV1_ns = 10 * kSecond_ns;
+
+constexpr IpAddress kAllRouters{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 2}};
+constexpr IpAddress kAllReportRouters{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 22}};
+
+IpAddress load_group(const std::uint8_t* at) {
+  rte_be32_t bytes = 0;
+  std::memcpy(&bytes, at, sizeof bytes);
+  return IpAddress::from_ipv4(rte_be_to_cpu_32(bytes));
+}
+
+void store_group(const IpAddress& group, std::uint8_t* at) { std::copy_n(&group.bytes[12], 4, at); }
+
+/// Which version it is: RFC 3376, section 7.1.
+HostDrop parse_query(std::span<const std::uint8_t> bytes, const IpAddress& destination,
+                     bool router_alert, MembershipQuery& query) {
+  const std::uint8_t code = bytes[kCodeOffset];
+  query.group = load_group(&bytes[kGroupOffset]);
+  if (bytes.size() >= kQueryV3Size) {
+    const std::size_t sources =
+        std::size_t{bytes[kSourceCountOffset]} << 8 | bytes[kSourceCountOffset + 1];
+    if (sources * kSourceSize > bytes.size() - kQueryV3Size) return HostDrop::igmp_bad_length;
+    query.version = 3;
+    query.max_response_ns = decode_membership_time(code, 8) * kTenth_ns;
+    query.robustness = bytes[kRobustnessOffset] & kRobustnessMask;
+    query.query_interval_ns = decode_membership_time(bytes[kIntervalOffset], 8) * kSecond_ns;
+  } else if (bytes.size() != kIgmpHeaderSize) {
+    return HostDrop::igmp_bad_length;
+  } else {
+    query.version = code == 0 ? 1 : 2;
+    query.max_response_ns = code == 0 ? kMaxResponseV1_ns : code * kTenth_ns;
+  }
+  // RFC 3376, section 9.1: what a router on this link has sent carries the option.
+  if (query.version > 1 && !router_alert) return HostDrop::igmp_no_router_alert;
+  const bool general = query.group.is_unspecified();
+  if (!general && !query.group.is_multicast()) return HostDrop::igmp_bad_group;
+  // Version 3 may ask one host alone, for debugging (RFC 3376, section 4.1.12).
+  if (destination.is_multicast() && destination != (general ? kAllSystemsGroup : query.group))
+    return HostDrop::igmp_bad_destination;
+  return HostDrop::none;
+}
+
+}  // namespace
+
+HostDrop parse_igmp(std::span<const std::uint8_t> bytes, const IpAddress& destination,
+                    bool router_alert, IgmpMessage& message) {
+  if (bytes.size() < kIgmpHeaderSize) return HostDrop::igmp_bad_length;
+  switch (bytes[0]) {
+    case kQuery:
+      message.is_query = true;
+      return parse_query(bytes, destination, router_alert, message.query);
+    case kReportV1:
+    case kReportV2:
+      message.is_query = false;
+      message.group = load_group(&bytes[kGroupOffset]);
+      return message.group == destination ? HostDrop::none : HostDrop::igmp_bad_destination;
+    default:
+      return HostDrop::igmp_unsupported;
+  }
+}
+
+IpAddress igmp_destination(std::uint8_t version, const MembershipRecord& record) {
+  if (version >= 3) return kAllReportRouters;
+  return record.state == MembershipState::left ? kAllRouters : record.group;
+}
+
+std::size_t emit_igmp(std::uint8_t version, std::span<const MembershipRecord> records,
+                      std::span<std::uint8_t> out) {
+  const std::size_t length =
+      kIgmpHeaderSize + (version >= 3 ? records.size() * kIgmpRecordSize : 0);
+  assert(!records.empty() && out.size() >= length);
+  std::fill_n(out.begin(), length, std::uint8_t{0});
+  if (version >= 3) {
+    out[0] = kReportV3;
+    out[kRecordCountOffset] = static_cast<std::uint8_t>(records.size() >> 8);
+    out[kRecordCountOffset + 1] = static_cast<std::uint8_t>(records.size());
+    std::uint8_t* at = &out[kIgmpHeaderSize];
+    for (const MembershipRecord& record : records) {
+      at[0] = static_cast<std::uint8_t>(record.state);
+      store_group(record.group, at + kRecordGroupOffset);
+      at += kIgmpRecordSize;
+    }
+  } else {
+    assert(records.size() == 1);
+    const bool left = records[0].state == MembershipState::left;
+    assert(!left || version == 2);
+    const std::uint8_t report = version == 2 ? kReportV2 : kReportV1;
+    out[0] = left ? kLeaveV2 : report;
+    store_group(records[0].group, &out[kGroupOffset]);
+  }
+  const std::uint16_t sum = static_cast<std::uint16_t>(~rte_raw_cksum(out.data(), length));
+  std::memcpy(&out[kChecksumOffset], &sum, sizeof sum);
+  return length;
+}
+
+}  // namespace rockhopper::stack

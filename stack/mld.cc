@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/mld.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "stack/neighbour_discovery.h"
+
+namespace rockhopper::stack {
+namespace {
+
+constexpr std::size_t kCodeOffset = 1;
+constexpr std::size_t kMaxResponseOffset = 4;
+constexpr std::size_t kGroupOffset = 8;
+constexpr std::size_t kV1Size = 24;
+constexpr std::size_t kQueryV2Size = 28;
+constexpr std::size_t kRobustnessOffset = 24;
+constexpr std::size_t kIntervalOffset = 25;
+constexpr std::size_t kSourceCountOffset = 26;
+constexpr std::size_t kSourceSize = 16;
+constexpr std::uint8_t kRobustnessMask = 7;
+constexpr std::size_t kRecordCountOffset = 6;
+constexpr std::size_t kRecordGroupOffset = 4;
+constexpr std::uint8_t kHopLimit = 1;
+
+constexpr std::uint64_t kMillisecond_ns = 1'000'000;
+constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+
+constexpr IpAddress kAllRouters{{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+constexpr IpAddress kAllReportRouters{{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x16}};
+
+std::uint32_t load_be16(const std::uint8_t* at) { return std::uint32_t{at[0]} << 8 | at[1]; }
+
+IpAddress load_group(const std::uint8_t* at) {
+  IpAddress group;
+  std::copy_n(at, group.bytes.size(), group.bytes.begin());
+  return group;
+}
+
+/// Which version it is: RFC 3810, section 8.1.
+HostDrop parse_query(std::span<const std::uint8_t> bytes, const IpAddress& destination,
+                     MembershipQuery& query) {
+  const std::uint32_t code = load_be16(&bytes[kMaxResponseOffset]);
+  query.group = load_group(&bytes[kGroupOffset]);
+  if (bytes.size() >= kQueryV2Size) {
+    if (load_be16(&bytes[kSourceCountOffset]) * kSourceSize > bytes.size() - kQueryV2Size)
+      return HostDrop::mld_bad_length;
+    query.version = 3;
+    query.max_response_ns = decode_membership_time(code, 16) * kMillisecond_ns;
+    query.robustness = bytes[kRobustnessOffset] & kRobustnessMask;
+    query.query_interval_ns = decode_membership_time(bytes[kIntervalOffset], 8) * kSecond_ns;
+  } else if (bytes.size() != kV1Size) {
+    return HostDrop::mld_bad_length;
+  } else {
+    query.version = 2;
+    query.max_response_ns = code * kMillisecond_ns;
+  }
+  const bool general = query.group.is_unspecified();
+  if (!general && (query.group.is_ipv4() || !query.group.is_multicast()))
+    return HostDrop::mld_bad_group;
+  if (destination.is_multicast() && destination != (general ? kAllNodesGroup : query.group))
+    return HostDrop::mld_bad_destination;
+  return HostDrop::none;
+}
+
+}  // namespace
+
+HostDrop parse_mld(std::span<const std::uint8_t> bytes, const IpAddress& source,
+                   const IpAddress& destination, std::uint8_t hop_limit, bool router_alert,
+                   MldMessage& message) {
+  // RFC 3810, section 6.2: else it may have come through a router.
+  if (hop_limit != kHopLimit) return HostDrop::mld_bad_hop_limit;
+  if (!router_alert) return HostDrop::mld_no_router_alert;
+  if (bytes.size() < kV1Size) return HostDrop::mld_bad_length;
+  if (bytes[kCodeOffset] != 0) return HostDrop::mld_unsupported;
+  switch (bytes[0]) {
+    case kMldQuery:
+      message.is_query = true;
+      if (!source.is_link_local()) return HostDrop::mld_bad_source;
+      return parse_query(bytes, destination, message.query);
+    case kMldReportV1:
+      message.is_query = false;
+      message.group = load_group(&bytes[kGroupOffset]);
+      if (!source.is_link_local()) return HostDrop::mld_bad_source;
+      return message.group == destination ? HostDrop::none : HostDrop::mld_bad_destination;
+    default:
+      return HostDrop::mld_unsupported;
+  }
+}
+
+IpAddress mld_destination(std::uint8_t version, const MembershipRecord& record) {
+  if (version >= 3) return kAllReportRouters;
+  return record.state == MembershipState::left ? kAllRouters : record.group;
+}
+
+std::size_t emit_mld(std::uint8_t version, std::span<const MembershipRecord> records,
+                     std::span<std::uint8_t> out) {
+  const std::size_t length =
+      version >= 3 ? kMldHeaderSize + records.size() * kMldRecordSize : kV1Size;
+  assert(!records.empty() && out.size() >= length);
+  std::fill_n(out.begin(), length, std::uint8_t{0});
+  if (version < 3) {
+    assert(records.size() == 1);
+    out[0] = records[0].state == MembershipState::left ? kMldDoneV1 : kMldReportV1;
+    std::copy(records[0].group.bytes.begin(), records[0].group.bytes.end(), &out[kGroupOffset]);
+    return length;
+  }
+  out[0] = kMldReportV2;
+  out[kRecordCountOffset] = static_cast<std::uint8_t>(records.size() >> 8);
+  out[kRecordCountOffset + 1] = static_cast<std::uint8_t>(records.size());
+  std::uint8_t* at = &out[kMldHeaderSize];
+  for (const MembershipRecord& record : records) {
+    at[0] = static_cast<std::uint8_t>(record.state);
+    std::copy(record.group.bytes.begin(), record.group.bytes.end(), at + kRecordGroupOffset);
+    at += kMldRecordSize;
+  }
+  return length;
+}
+
+}  // namespace rockhopper::stack

@@ -52,6 +52,7 @@ struct QueuePairSpec {
   std::uint8_t min_rnr_timer = 0;
   std::uint8_t max_rd_atomic = 0;
   std::uint8_t max_dest_rd_atomic = 0;
+  std::string group;  ///< a multicast address that it is attached to; empty: none
   std::string peer_address;
   std::string peer_mac;
   std::uint32_t peer_qpn = 0;
@@ -102,7 +103,9 @@ struct SendSpec {
   std::uint32_t rkey = 0;
   std::uint64_t compare_add = 0;
   std::uint64_t swap = 0;
-  std::uint32_t remote_qkey = 0;  ///< UD
+  std::uint32_t remote_qkey = 0;            ///< UD
+  bool to_group = false;                    ///< UD: to the queue pair's group instead of the peer
+  std::optional<std::uint32_t> remote_qpn;  ///< UD: instead of the destination's
 };
 
 struct Completed {

@@ -38,6 +38,7 @@ QueuePairSpec queue_pair_of(const json& from) {
           .min_rnr_timer = from.at("min_rnr_timer"),
           .max_rd_atomic = from.at("max_rd_atomic"),
           .max_dest_rd_atomic = from.at("max_dest_rd_atomic"),
+          .group = from.at("group"),
           .peer_address = from.at("peer_address"),
           .peer_mac = from.at("peer_mac"),
           .peer_qpn = from.at("peer_qpn")};
@@ -68,7 +69,10 @@ SendSpec send_of(const json& from) {
           .rkey = from.at("rkey"),
           .compare_add = from.at("compare_add"),
           .swap = from.at("swap"),
-          .remote_qkey = from.at("qkey")};
+          .remote_qkey = from.at("qkey"),
+          .to_group = from.at("to_group"),
+          .remote_qpn = from.at("dqpn").is_null() ? std::nullopt
+                                                  : std::optional<std::uint32_t>(from.at("dqpn"))};
 }
 
 json to_json(const Completed& completed) {

@@ -146,6 +146,9 @@ void EngineDevice::close() {
   if (ah_ != nullptr) {
     config_.engine->destroy_ah(std::exchange(ah_, nullptr));
   }
+  if (group_ah_ != nullptr) {
+    config_.engine->destroy_ah(std::exchange(group_ah_, nullptr));
+  }
   for (const Region& region : regions_) {
     if (region.registered) {
       need(config_.engine->deregister_memory(region.registration.key));
@@ -215,8 +218,22 @@ void EngineDevice::create_queue_pair(const QueuePairSpec& spec) {
   const roce::AddressVector av = address_vector(spec);
   if (spec.type == "ud") {
     ah_ = need(config_.engine->create_ah(pd_, av));
+    join_group(spec, av);
   }
   bring_up(spec, av);
+}
+
+void EngineDevice::join_group(const QueuePairSpec& spec, roce::AddressVector av) {
+  if (spec.group.empty()) {
+    return;
+  }
+  const auto group = stack::IpAddress::parse(spec.group);
+  if (!group) {
+    throw Failure(spec.group + " is no address");
+  }
+  av.destination = *group;
+  group_ah_ = need(config_.engine->create_ah(pd_, av));
+  need(config_.engine->attach_multicast(*qp_, *group));
 }
 
 void EngineDevice::bring_up(const QueuePairSpec& spec, const roce::AddressVector& av) {
@@ -273,8 +290,10 @@ bool EngineDevice::post_send(const SendSpec& spec) {
                         .rkey = roce::MemoryKey{spec.rkey},
                         .compare_add = spec.compare_add,
                         .swap = spec.swap,
-                        .ah = ah_,
-                        .remote_qpn = peer_qpn_,
+                        .ah = spec.to_group ? group_ah_ : ah_,
+                        .remote_qpn = spec.remote_qpn ? wire::Qpn{*spec.remote_qpn}
+                                      : spec.to_group ? wire::kMulticastQpn
+                                                      : peer_qpn_,
                         .remote_qkey = spec.remote_qkey};
   return qp_->post_send(wr) == roce::PostResult::ok;
 }

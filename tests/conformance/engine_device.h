@@ -59,6 +59,7 @@ class EngineDevice final : public Device {
   void add_region(const RegionSpec& spec);
   void create_queue_pair(const QueuePairSpec& spec);
   [[nodiscard]] roce::AddressVector address_vector(const QueuePairSpec& spec);
+  void join_group(const QueuePairSpec& spec, roce::AddressVector av);
   void bring_up(const QueuePairSpec& spec, const roce::AddressVector& av);
   [[nodiscard]] Region& find(const std::string& name);
   [[nodiscard]] std::vector<roce::Sge> sges(const std::vector<Element>& elements);
@@ -72,6 +73,7 @@ class EngineDevice final : public Device {
   roce::SharedReceiveQueue* srq_ = nullptr;
   roce::QueuePair* qp_ = nullptr;
   roce::AddressHandle* ah_ = nullptr;
+  roce::AddressHandle* group_ah_ = nullptr;
   wire::Qpn peer_qpn_{};
   std::uint32_t srq_limit_ = 0;  ///< still to be set
   std::string peer_address_;

@@ -258,6 +258,9 @@ void VerbsDevice::create_queue_pair(const QueuePairSpec& spec) {
     fail("no queue pair");
   }
   peer_qpn_ = spec.peer_qpn;
+  if (!spec.group.empty()) {
+    throw Failure("groups are joined by the kernel's connection manager here");
+  }
   if (init.qp_type == IBV_QPT_UD) {
     ibv_ah_attr attributes = address_vector(spec.peer_address);
     ah_.reset(ibv_create_ah(pd_.get(), &attributes));

@@ -33,6 +33,18 @@ class CmTest(support.ProgramTest):
                                     ends[0].split('/')[0])
         return server_process, client_process
 
+    def start_receiving(self, group, *arguments):
+        receiver = self.start('rh-cm', '--as', 'mckey', '--json', '-V', *arguments, group)
+        wait_until(lambda: 'receiving what is sent' in receiver.messages(), LIMIT_S,
+                   'rh-cm has joined')
+        return receiver
+
+    def check_received(self, receiver, connections, messages):
+        self.assert_status(receiver, 0)
+        result = json.loads(receiver.output())
+        self.assertEqual((result['connections'], result['messages'], result['messages_checked']),
+                         (connections, messages, messages))
+
     def stop_waiting(self, server):
         """A server that no client has connected to."""
         server.child.send_signal(signal.SIGTERM)
@@ -82,6 +94,17 @@ class Parts(CmTest):
                 self.check('udaddy', connections, connections * 10, '-c', connections,
                            family=family)
 
+    def test_mckey(self):
+        for family, group in ((4, '239.1.2.3'), (6, 'ff0e::1:2')):
+            with self.subTest(family=family):
+                ends = ADDRESSES[family]
+                socket = ('--memif-socket', self.lab.path(self.lab.unique('memif') + '.sock'))
+                receiver = self.start_receiving(group, *socket, '--ip', ends[0], '-c', 3)
+                sender = self.start('rh-cm', '--as', 'mckey', '--sender', *socket,
+                                    '--ip', ends[1], group)
+                self.assert_status(sender, 0)
+                self.check_received(receiver, 3, 30)
+
     def test_rdma_client(self):
         for family in (4, 6):
             with self.subTest(family=family):
@@ -129,6 +152,20 @@ class Servers(CmTest):
         server.child.send_signal(signal.SIGTERM)
         self.assert_status(server, 0)
         self.assertIn('rping: 60 pings over 3 connections', server.output())
+
+    def test_several_members_of_a_group(self):
+        switch = self.start('rh-switch', '--memif', 4, '--socket-dir', self.lab.folder)
+        wait_until(lambda: 'rh-switch: ready' in switch.messages(), LIMIT_S, 'rh-switch is ready')
+
+        def station(port):
+            return ('--memif-role', 'client', '--memif-socket',
+                    self.lab.path(f'switch{port}.sock'), '--ip', f'10.42.0.{port + 1}/24')
+
+        members = [self.start_receiving('239.1.2.3', *station(port)) for port in (0, 1, 2)]
+        sender = self.start('rh-cm', '--as', 'mckey', '--sender', *station(3), '239.1.2.3')
+        self.assert_status(sender, 0)
+        for member in members:
+            self.check_received(member, 1, 10)
 
     def test_no_listener_on_the_port(self):
         server, client = self.start_ends('--as', 'ucmatose', server=('-p', 1000),
@@ -195,6 +232,8 @@ class Arguments(CmTest):
                           ['--cm-retries', 16], ['-m', 1500], ['-a', 0], ['-p', 65536],
                           ['--timeout', 0], ['--as', 'ucmatose', '-C', 40000],
                           ['--as', 'ucmatose', '-C', 32768, '-S', 40000],
+                          ['--as', 'mckey'], ['--as', 'mckey', '10.42.0.1'], ['--sender'],
+                          ['--as', 'mckey', '--sender', '-c', 2, '239.1.2.3'],
                           ['--ip', 'nonsense'], ['10.42.0.1', '10.42.0.2']):
             with self.subTest(arguments=arguments):
                 process = self.run_program('rh-cm', *arguments)

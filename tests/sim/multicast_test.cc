@@ -270,10 +270,9 @@ std::string run(std::uint64_t seed, const Profile& profile, Totals& totals) {
           {.rate_bits_per_s = 10'000'000'000,
            .delay_ns = rng.between(100, 5'000),
            .faults =
-               stack::FaultConfig{.tx = profile.rates, .rx = profile.rates, .seed = rng.next()},
+               stack::FaultConfig{.rx = profile.rates, .tx = profile.rates, .seed = rng.next()},
            .pool = pools().node(0),
-           .copy_pool = pools().arriving(),
-           .segment_seed = rng.chance(30) ? seed | 1 : 0});
+           .copy_pool = pools().arriving()});
     }
     must(network.build());
     const bool ipv6 = rng.chance(40);
@@ -332,8 +331,8 @@ TEST_F(MulticastSimulation, EverythingAtOnce) {
                               .rates{.loss = 0.02,
                                      .corrupt = 0.01,
                                      .duplicate = 0.05,
-                                     .reorder = 0.05,
                                      .duplicate_max_ns = 100'000,
+                                     .reorder = 0.05,
                                      .reorder_max_ns = 100'000},
                               .duplicates = true},
                              300);

@@ -24,6 +24,7 @@ _OPERATIONS = {
 }  # fmt: skip
 _NAMES = {code: name for name, code in _OPERATIONS.items()}
 CNP = 0x81
+GROUP_QPN = 0xFFFFFF  # of all multicast groups
 
 # Extension headers: names and sizes of their fields in bits, in wire order.
 _DETH = (("qkey", 32), ("", 8), ("sqpn", 24))
@@ -117,6 +118,15 @@ class Path:
     peer_mac: str
     source_port: int = 0xC0DE
 
+    @property
+    def group(self) -> str:
+        """A multicast group of the addresses' family."""
+        return "ff0e::5248:1" if ":" in self.peer_address else "239.82.72.1"
+
+    @property
+    def group_mac(self) -> str:
+        return "33:33:52:48:00:01" if ":" in self.peer_address else "01:00:5e:52:48:01"
+
     def stranger(self) -> str:
         """An address of the peer's network that is nobody's."""
         separator = ":" if ":" in self.peer_address else "."
@@ -148,9 +158,10 @@ def encode(path: Path, opcode: int, values: dict) -> bytes:
         body = body[: -values["cut"]]
     ends = opcode & 0xE0 == 0 and opcode & 0x1F in _ENDS_REQUEST
     padding = bytes([values.get("padbyte", 0)]) * (-len(body) % 4)
+    to_group = values.get("dst") == "group"
     packet = builder.Packet(
         path.stranger() if values.get("src") == "stranger" else path.peer_address,
-        path.device_address, opcode, values["dqpn"], values["psn"], b"", body,
+        path.group if to_group else path.device_address, opcode, values["dqpn"], values["psn"], b"", body,
         ack_request=bool(values.get("ackreq", ends)),
         solicited=bool(values.get("se", 0)),
         mig_req=bool(values.get("migreq", 1)),
@@ -163,7 +174,8 @@ def encode(path: Path, opcode: int, values: dict) -> bytes:
         pad=padding, pad_count=values.get("pad"),
     )  # fmt: skip
     frame = bytearray(packet.to_bytes())
-    frame[0:12] = bytes.fromhex((path.device_mac + path.peer_mac).replace(":", ""))
+    station = path.group_mac if to_group else path.device_mac
+    frame[0:12] = bytes.fromhex((station + path.peer_mac).replace(":", ""))
     if values.get("icrc") == "bad":
         frame[-1] ^= 0x01
     return bytes(frame) + bytes(values.get("extra", 0))
@@ -230,11 +242,14 @@ def _explain(opcode: int, values: dict) -> None:
 
 
 def _check_ends(frame, path: Path, defects: _Defects) -> None:
+    to_group = frame.dqpn == GROUP_QPN
     ends = [
         ("source address", frames.address(frame.src), path.device_address),
-        ("destination address", frames.address(frame.dst), path.peer_address),
-        ("destination MAC", frame.data[0:6].hex(":"), path.peer_mac),
-    ]
+        ("destination address", frames.address(frame.dst),
+         path.group if to_group else path.peer_address),
+        ("destination MAC", frame.data[0:6].hex(":"),
+         path.group_mac if to_group else path.peer_mac),
+    ]  # fmt: skip
     for what, came, wanted in ends:
         if came != wanted:
             defects.add("path", frame, f"{what} {came}, should be {wanted}")

@@ -13,7 +13,7 @@ from .values import ANYTHING, Values, access, number
 QP_DEFAULTS = {
     "state": "rts", "access": "all", "path_mtu": "256", "qkey": "0x11223344", "timeout": "0",
     "retry_cnt": "7", "rnr_retry": "7", "min_rnr_timer": "12", "max_rd_atomic": "4",
-    "max_dest_rd_atomic": "4", "srq": "0", "srq_limit": "0",
+    "max_dest_rd_atomic": "4", "srq": "0", "srq_limit": "0", "group": "0",
 }  # fmt: skip
 _QP_TEXT = ("type", "state")
 _QP_ACCESS_MASK = 0xFFFF  # a queue pair grants no invalidation
@@ -23,8 +23,8 @@ _OPCODES = {
     "ATOMIC_CMP_AND_SWP": 5, "ATOMIC_FETCH_AND_ADD": 6, "SEND_WITH_INV": 7,
 }  # fmt: skip
 _POST_FIELDS = {"imm": "imm", "inv": "inv", "va": "va", "rkey": "rkey", "compare": "compare_add",
-                "add": "compare_add", "swap": "swap", "qkey": "qkey"}  # fmt: skip
-_POST_FLAGS = ("fence", "solicited", "inline", "unsignaled", "bad_lkey")
+                "add": "compare_add", "swap": "swap", "qkey": "qkey", "dqpn": "dqpn"}  # fmt: skip
+_POST_FLAGS = ("fence", "solicited", "inline", "unsignaled", "bad_lkey", "to_group")
 _END_NS = 50_000_000  # so long a script must stay quiet behind its end
 
 
@@ -106,6 +106,7 @@ class Player:
             "access": access(fields["access"]) & _QP_ACCESS_MASK, "sq_psn": self._values.sq_psn,
             "rq_psn": self._values.rq_psn, "peer_address": self._path.peer_address,
             "peer_mac": self._path.peer_mac, "peer_qpn": self._values.peer_qpn,
+            "group": self._path.group if qp["group"] else "",
         }  # fmt: skip
         regions = [self._region(name, spec) for name, spec in self._script.regions.items()]
         self._device.settle()
@@ -249,7 +250,7 @@ class Player:
         if len(lists) > 1:
             raise ValueError(f"flags are {', '.join(_POST_FLAGS)}")
         request = {"imm": 0, "inv": 0, "va": 0, "rkey": 0, "compare_add": 0, "swap": 0,
-                   "qkey": self._qp["qkey"]}  # fmt: skip
+                   "qkey": self._qp["qkey"], "dqpn": None}  # fmt: skip
         for key, text in step.fields.items():
             if key not in _POST_FIELDS:
                 raise ValueError(f"a request has no {key}")
@@ -258,7 +259,7 @@ class Player:
             "wr_id": self._new_wr_id(name, receive=False), "opcode": _OPCODES[opcode],
             "elements": self._values.elements(lists[0] if lists else "empty", "bad_lkey" in rest),
             "fence": "fence" in rest, "solicited": "solicited" in rest, "inline": "inline" in rest,
-            "signaled": "unsignaled" not in rest,
+            "signaled": "unsignaled" not in rest, "to_group": "to_group" in rest,
         }  # fmt: skip
         return self._device.call("post_send", **request)["ok"]
 

@@ -120,7 +120,7 @@ class Values:
             return ANYTHING
         if key == "payload":
             return self.bytes_of(text)[0]
-        if key in ("src", "icrc", "kind"):
+        if key in ("src", "dst", "icrc", "kind"):
             return text
         if key == "psn":
             base = self.sq_psn if response_psns else self.rq_psn

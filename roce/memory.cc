@@ -209,7 +209,13 @@ MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, s
   if (entry == nullptr) {
     return {why_not_found(key), nullptr};
   }
-  bool allowed = entry->pd == user.pd && entry->valid;
+  bool allowed = true;
+#if !ROCKHOPPER_MUTATION_MEMORY_DOMAIN
+  allowed = entry->pd == user.pd;
+#endif
+#if !ROCKHOPPER_MUTATION_WINDOW_VALID
+  allowed = allowed && entry->valid;
+#endif
 #if !ROCKHOPPER_MUTATION_WINDOW_QP
   if (entry->kind == MemoryKind::window_type_2) {
     allowed = allowed && entry->qp == user.qp;

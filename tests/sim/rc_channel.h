@@ -10,6 +10,7 @@
 
 #include "roce/engine.h"
 #include "tests/sim/atomic_history.h"
+#include "tests/sim/memory_windows.h"
 #include "tests/sim/node_memory.h"
 #include "tests/sim/rng.h"
 #include "tests/sim/shared_receives.h"
@@ -33,6 +34,7 @@ struct RcSettings {
   unsigned atomic_percent = 20;
   unsigned placement_percent = 10;    ///< of the other requests: ATOMIC WRITE and FLUSH
   unsigned local_percent = 5;         ///< of the other requests: fast registration, invalidate
+  unsigned window_percent = 0;        ///< binds and the like; and uses of a window where one fits
   bool extended_atomics = false;      ///< half of the atomics are masked ones
   unsigned shared_percent = 30;       ///< of the atomics: on words that all channels change
   unsigned late_receive_percent = 0;  ///< that a receive is put off at an opportunity
@@ -53,7 +55,10 @@ struct Endpoint {
   roce::QueuePair* qp = nullptr;
   roce::ProtectionDomain pd;
   NodeMemory* memory = nullptr;
-  SharedReceives* receives = nullptr;  ///< null: the queue pair has receives of its own
+  /// Where its receives are; none: in the queue pair. Of XRC, each message names one.
+  std::vector<SharedReceives*> receives;
+  std::vector<SharedReceives*> unreachable;  ///< XRC: of another domain
+  MemoryWindows* windows = nullptr;          ///< may be null
 };
 
 /// A word that many change.
@@ -79,6 +84,7 @@ struct ChannelTotals {
   std::uint64_t local = 0;  ///< no packet carries them
   std::uint64_t receives = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t refused = 0;  ///< because of what the owner of a window did
 };
 
 /// One direction of a connection: the requests that one queue pair posts, the receives that the
@@ -91,8 +97,13 @@ class RcChannel {
 
   /// Posts the next request if there is room. False: nothing was posted.
   bool post_request();
-  /// The request that the peer must refuse, and some behind it that must have no effect.
-  void post_fatal();
+  /// The request that must be refused, and some behind it that must have no effect. `others` are
+  /// windows of the responder's node that are not for this connection; may be null.
+  void post_fatal(MemoryWindows* others);
+  /// Requests by a window that its owner is about to end: each is executed or refused.
+  void post_revocable(MemoryWindows::Window& window);
+  /// Ends a window of its own requester, which the peer may be using.
+  void post_revocation(MemoryWindows::Window& window);
   /// To its own queue pair; the run posts what is shared.
   bool post_receive();
   [[nodiscard]] std::uint32_t draw_length(std::uint32_t limit);
@@ -102,15 +113,11 @@ class RcChannel {
 
   [[nodiscard]] bool owns_send(std::uint64_t wr_id) const { return wr_id >> 32 == 2ull * id_; }
   [[nodiscard]] bool owns_recv(const roce::Completion& completion) const {
-    return responder_.receives != nullptr ? responder_.receives->owns(completion.wr_id) &&
-                                                completion.qp_num == responder_.qp->number()
-                                          : completion.wr_id >> 32 == 2ull * id_ + 1;
+    return find_destination(completion) != nullptr;
   }
 
   [[nodiscard]] bool all_posted() const { return posted_ >= settings_.ops; }
-  [[nodiscard]] bool idle() const { return requests_.empty() && received_ == claimed_; }
-  /// Every receive that the posted requests need is posted.
-  [[nodiscard]] bool needs_receive() const;
+  [[nodiscard]] bool idle() const;
   [[nodiscard]] bool broken() const { return broken_; }
   [[nodiscard]] std::size_t outstanding() const { return requests_.size() + receives_.size(); }
   void allow_failure() { allow_failure_ = true; }
@@ -130,8 +137,11 @@ class RcChannel {
     roce::WrOpcode opcode = roce::WrOpcode::send;
     std::uint32_t length = 0;
     std::uint32_t target = 0;  ///< offset in the target area
+    std::uint32_t destination = 0;
+    MemoryWindows::Window* window = nullptr;  ///< that it goes through, or changes
     bool signalled = false;
     bool phantom = false;  ///< must have no effect
+    bool may_be_refused = false;
     std::optional<roce::WcStatus> must_fail;
     std::optional<std::uint32_t> receive;  ///< index of the receive that it takes
     std::optional<ScatterBuffer> landing;
@@ -148,15 +158,36 @@ class RcChannel {
     std::uint32_t target = 0;
     std::uint32_t imm = 0;
     roce::MemoryKey invalidated{};
+    MemoryWindows::Window* window = nullptr;  ///< that is invalidated
     std::vector<std::uint8_t> data;
+  };
+  /// Where requests can go: the responder, or each SRQ that XRC lets them name.
+  struct Destination {
+    SharedReceives* receives = nullptr;  ///< null: those of the queue pair
+    roce::MemoryRegion target;           ///< the target area, in this receiver's domain
+    std::deque<Expected> expected;       ///< from receive number `received` on
+    std::uint32_t claimed = 0;           ///< receives that requests have been given
+    std::uint32_t received = 0;
   };
 
   void fail(std::string text);
+  void make_destinations();
+  [[nodiscard]] const Destination* find_destination(const roce::Completion& completion) const;
+  [[nodiscard]] Request next_request() const {
+    return {.wr_id = 2ull * id_ << 32 | posted_, .number = posted_};
+  }
   [[nodiscard]] bool build(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_send(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_write(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_placement(Request& request, roce::SendWr& wr);
-  [[nodiscard]] bool build_local(Request& request, roce::SendWr& wr);
+  void build_local(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool build_window(Request& request, roce::SendWr& wr);
+  void set_invalidated_key(Request& request, roce::SendWr& wr);
+  void aim(Request& request, roce::SendWr& wr, std::uint32_t right, std::uint32_t alignment);
+  void spoil(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool spoil_xrc(Request& request, roce::SendWr& wr);
+  [[nodiscard]] bool spoil_window(Request& request, roce::SendWr& wr, MemoryWindows* others);
+  [[nodiscard]] bool spoil_bind(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_read(Request& request, roce::SendWr& wr);
   [[nodiscard]] bool build_atomic(Request& request, roce::SendWr& wr);
   void build_private_atomic(Request& request, roce::SendWr& wr);
@@ -165,19 +196,22 @@ class RcChannel {
   [[nodiscard]] bool borrow_landing(Request& request, roce::SendWr& wr);
   void expect_receive(Request& request, roce::SendWr& wr);
   [[nodiscard]] const Receive* next_receive() const;
-  [[nodiscard]] std::optional<Receive> take_receive(std::uint64_t wr_id);
-  void release(const Receive& receive);
+  [[nodiscard]] std::optional<Receive> take_receive(Destination& from, std::uint64_t wr_id);
+  void release(const Destination& from, const Receive& receive);
   void fence_if_needed(const Request& request, roce::SendWr& wr) const;
   void write_model(const Request& request, std::span<const std::uint8_t> data);
   void submit(Request&& request, roce::SendWr& wr);
   void retire(Request& request);
+  void check_result(const Request& request);
   void check_target(std::uint32_t number, std::uint32_t target, std::uint32_t length);
+  void on_window_done(const Request& request);
   void release(const ScatterBuffer& landing);
   void on_failed(const roce::Completion& completion);
   void on_first_failure(const roce::Completion& completion);
   void check_completion(const Request& request, const roce::Completion& completion);
-  void check_received(const Receive& receive, const Expected& expected,
+  void check_received(const Destination& destination, const Receive& receive,
                       const roce::Completion& completion);
+  void check_invalidated(const Expected& expected, const roce::Completion& completion);
 
   const RcSettings& settings_;
   std::uint32_t id_;
@@ -199,16 +233,14 @@ class RcChannel {
   std::vector<roce::Sge> sges_;
   std::vector<std::uint8_t> inline_copy_;
 
-  std::deque<Expected> expected_;  ///< from receive number `received_` on
-  std::uint32_t claimed_ = 0;      ///< receives that requests have been given
-  std::deque<Receive> receives_;   ///< posted, from receive number `received_` on
-  std::uint32_t received_ = 0;
+  std::vector<Destination> destinations_;
+  std::deque<Receive> receives_;  ///< of the queue pair, from the next to complete on
   std::uint32_t receives_posted_ = 0;
 
   bool allow_failure_ = false;
   bool broken_ = false;          ///< a request has failed
   bool receive_broken_ = false;  ///< a receive has been flushed
-  bool fatal_ = false;           ///< post_fatal() was called
+  bool fatal_ = false;           ///< what fails leaves the target as the model has it
   ChannelTotals totals_;
   std::string error_;
 };

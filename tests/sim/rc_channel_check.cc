@@ -55,10 +55,16 @@ void RcChannel::fail(std::string text) {
 }
 
 std::string RcChannel::describe() const {
+  std::uint32_t claimed = 0;
+  std::uint32_t received = 0;
+  for (const Destination& destination : destinations_) {
+    claimed += destination.claimed;
+    received += destination.received;
+  }
   std::string text = fmt::format(
       "channel {}: {} of {} requests posted, {} outstanding, {} receives claimed, {} posted, {} "
       "done",
-      id_, posted_, settings_.ops, requests_.size(), claimed_, receives_posted_, received_);
+      id_, posted_, settings_.ops, requests_.size(), claimed, receives_posted_, received);
   if (!requests_.empty()) {
     const Request& oldest = requests_.front();
     text += fmt::format(
@@ -69,6 +75,27 @@ std::string RcChannel::describe() const {
         requester_.qp->send_queue_depth());
   }
   return text;
+}
+
+bool RcChannel::idle() const {
+  return requests_.empty() &&
+         std::all_of(destinations_.begin(), destinations_.end(),
+                     [](const Destination& d) { return d.received == d.claimed; });
+}
+
+/// Whose receive has completed; null if it is none of this channel's.
+const RcChannel::Destination* RcChannel::find_destination(
+    const roce::Completion& completion) const {
+  for (const Destination& destination : destinations_) {
+    const bool here = destination.receives == nullptr
+                          ? completion.wr_id >> 32 == 2ull * id_ + 1
+                          : destination.receives->owns(completion.wr_id) &&
+                                completion.qp_num == responder_.qp->number();
+    if (here) {
+      return &destination;
+    }
+  }
+  return nullptr;
 }
 
 void RcChannel::on_send_completion(const roce::Completion& completion) {
@@ -113,15 +140,39 @@ void RcChannel::check_completion(const Request& request, const roce::Completion&
 
 /// A request is known to have succeeded: its effect must be there already.
 void RcChannel::retire(Request& request) {
-  if (request.receive && received_ <= *request.receive) {
+  if (request.receive && destinations_[request.destination].received <= *request.receive) {
     fail(fmt::format("request {} completed before its receive", request.number));
   }
   const bool writes = request.opcode == WrOpcode::rdma_write ||
                       request.opcode == WrOpcode::rdma_write_with_imm ||
                       request.opcode == WrOpcode::atomic_write;
-  if (writes) {
+  if (writes && (request.window == nullptr || !request.window->revoked)) {
     check_target(request.number, request.target, request.length);
   }
+  check_result(request);
+  if (request.landing && !request.landing_lent) {
+    release(*request.landing);
+  }
+  if (request.window != nullptr) {
+    on_window_done(request);
+  }
+}
+
+/// Of a request through a window, or of one that changes a window.
+void RcChannel::on_window_done(const Request& request) {
+  MemoryWindows::Window& window = *request.window;
+  if (!roce::kLocalOpcodes.has(request.opcode)) {
+    window.users -= request.opcode == WrOpcode::send_with_inv ? 0 : 1;
+    return;
+  }
+  MemoryWindows::on_done(window);
+  if (window.state == MemoryWindows::State::unbound && window.users > 0) {
+    requester_.windows->reuse_memory(window);
+  }
+}
+
+/// What a READ or an atomic has returned.
+void RcChannel::check_result(const Request& request) {
   const bool reads = request.opcode == WrOpcode::rdma_read || roce::kAtomics.has(request.opcode);
   if (reads) {
     const auto landed = request.landing->read(
@@ -140,9 +191,6 @@ void RcChannel::retire(Request& request) {
                        request.number, static_cast<int>(request.opcode), request.length,
                        at - landed.begin()));
     }
-  }
-  if (request.landing && !request.landing_lent) {
-    release(*request.landing);
   }
 }
 
@@ -196,11 +244,13 @@ void RcChannel::on_first_failure(const roce::Completion& completion) {
   requests_.pop_front();
   const WcStatus status = completion.status;
   // A NAK can be lost, and the peer, which is in error then, does not repeat it.
-  const bool expected = request.must_fail
-                            ? status == *request.must_fail ||
-                                  (settings_.nak_may_be_lost && status == WcStatus::retry_exc_err)
-                            : allow_failure_ && (status == WcStatus::retry_exc_err ||
-                                                 status == WcStatus::wr_flush_err);
+  totals_.refused += request.may_be_refused && status == WcStatus::rem_access_err ? 1 : 0;
+  const auto fate =
+      request.may_be_refused ? std::optional(WcStatus::rem_access_err) : request.must_fail;
+  const bool expected =
+      fate ? status == *fate || (settings_.nak_may_be_lost && status == WcStatus::retry_exc_err)
+           : allow_failure_ &&
+                 (status == WcStatus::retry_exc_err || status == WcStatus::wr_flush_err);
   if (!expected) {
     fail(fmt::format("request {} (opcode {}, {} bytes) failed: {}", request.number,
                      static_cast<int>(request.opcode), request.length, to_string(status)));
@@ -212,30 +262,35 @@ void RcChannel::on_recv_completion(const roce::Completion& completion) {
     return fail(fmt::format("completion of receive {:#x} names QP {:#x}", completion.wr_id,
                             completion.qp_num.value));
   }
-  const std::optional<Receive> receive = take_receive(completion.wr_id);
+  Destination& destination =
+      destinations_[static_cast<std::size_t>(find_destination(completion) - destinations_.data())];
+  const std::optional<Receive> receive = take_receive(destination, completion.wr_id);
   if (!receive) {
     return fail(fmt::format("receive completion {:#x} out of turn", completion.wr_id));
   }
+  const std::uint32_t number = destination.received;
   if (completion.status != WcStatus::success) {
-    if (!allow_failure_ || completion.status != WcStatus::wr_flush_err) {
-      fail(fmt::format("receive {} failed: {}", received_, to_string(completion.status)));
+    // One that is to invalidate what it must not fails as well.
+    const bool refused = fatal_ && completion.status == WcStatus::loc_prot_err;
+    if (!allow_failure_ || (completion.status != WcStatus::wr_flush_err && !refused)) {
+      fail(fmt::format("receive {} failed: {}", number, to_string(completion.status)));
     }
     receive_broken_ = true;
-    return release(*receive);
+    return release(destination, *receive);
   }
-  if (receive_broken_ || expected_.empty()) {
-    return fail(fmt::format("receive {} completed, which nothing was sent for", received_));
+  if (receive_broken_ || destination.expected.empty()) {
+    return fail(fmt::format("receive {} completed, which nothing was sent for", number));
   }
-  check_received(*receive, expected_.front(), completion);
-  expected_.pop_front();
-  ++received_;
-  release(*receive);
+  check_received(destination, *receive, completion);
+  destination.expected.pop_front();
+  ++destination.received;
+  release(destination, *receive);
 }
 
 /// Of its own queue pair: the oldest. Of an SRQ any: others may have overtaken it.
-std::optional<Receive> RcChannel::take_receive(std::uint64_t wr_id) {
-  if (responder_.receives != nullptr) {
-    return responder_.receives->take(wr_id);
+std::optional<Receive> RcChannel::take_receive(Destination& from, std::uint64_t wr_id) {
+  if (from.receives != nullptr) {
+    return from.receives->take(wr_id);
   }
   if (receives_.empty() || receives_.front().wr_id != wr_id) {
     return std::nullopt;
@@ -245,45 +300,59 @@ std::optional<Receive> RcChannel::take_receive(std::uint64_t wr_id) {
   return receive;
 }
 
-void RcChannel::release(const Receive& receive) {
-  if (responder_.receives != nullptr) {
-    responder_.receives->release(receive);
+void RcChannel::release(const Destination& from, const Receive& receive) {
+  if (from.receives != nullptr) {
+    from.receives->release(receive);
     return;
   }
   responder_.memory->scramble(receive.buffer.offset, receive.buffer.span, rng_);
   receive_ranges_.free(receive.buffer.area_offset);
 }
 
-void RcChannel::check_received(const Receive& receive, const Expected& expected,
+void RcChannel::check_received(const Destination& destination, const Receive& receive,
                                const roce::Completion& completion) {
+  const Expected& expected = destination.expected.front();
+  const std::uint32_t number = destination.received;
   const bool writes = expected.opcode == WrOpcode::rdma_write_with_imm;
   const bool has_imm = writes || expected.opcode == WrOpcode::send_with_imm;
   const bool has_inv = expected.opcode == WrOpcode::send_with_inv;
   if (completion.opcode != (writes ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv)) {
-    fail(fmt::format("receive {} completed as {}", received_, to_string(completion.opcode)));
+    fail(fmt::format("receive {} completed as {}", number, to_string(completion.opcode)));
   }
   const auto flags = (has_imm ? std::uint32_t{roce::kWcWithImm} : 0u) +
                      (has_inv ? std::uint32_t{roce::kWcWithInv} : 0u);
   if (completion.wc_flags != flags) {
-    fail(fmt::format("receive {} has flags {:#x}", received_, completion.wc_flags));
+    fail(fmt::format("receive {} has flags {:#x}", number, completion.wc_flags));
   }
   if (has_imm && completion.imm_data != expected.imm) {
-    fail(fmt::format("receive {} got other immediate data", received_));
+    fail(fmt::format("receive {} got other immediate data", number));
   }
-  if (has_inv && (completion.invalidated_rkey != expected.invalidated ||
-                  !responder_.engine->deregister_memory(expected.invalidated))) {
-    fail(fmt::format("receive {} invalidated another key", received_));
+  if (has_inv) {
+    check_invalidated(expected, completion);
   }
   if (completion.byte_len != expected.length) {
-    fail(fmt::format("receive {} of {} bytes completed with byte_len {}", received_,
-                     expected.length, completion.byte_len));
+    fail(fmt::format("receive {} of {} bytes completed with byte_len {}", number, expected.length,
+                     completion.byte_len));
   }
   if (writes) {
     check_target(expected.request, expected.target, expected.length);
   } else if (receive.buffer.read(
                  responder_.memory->actual(receive.buffer.offset, receive.buffer.span),
                  expected.length) != expected.data) {
-    fail(fmt::format("receive {} of {} bytes got other data", received_, expected.length));
+    fail(fmt::format("receive {} of {} bytes got other data", number, expected.length));
+  }
+}
+
+/// From now on the key is the owner's again.
+void RcChannel::check_invalidated(const Expected& expected, const roce::Completion& completion) {
+  bool done = completion.invalidated_rkey == expected.invalidated;
+  if (expected.window != nullptr) {
+    MemoryWindows::on_done(*expected.window);
+  } else {
+    done = done && responder_.engine->deregister_memory(expected.invalidated).has_value();
+  }
+  if (!done) {
+    fail(fmt::format("request {} invalidated another key", expected.request));
   }
 }
 
@@ -293,8 +362,8 @@ void RcChannel::accept_unknown() {
   }
   requester_.memory->accept(landing_.offset, landing_.size);
   responder_.memory->accept(receive_.offset, receive_.size);
-  if (responder_.receives != nullptr) {
-    responder_.receives->accept_unknown();
+  for (SharedReceives* receives : responder_.receives) {
+    receives->accept_unknown();
   }
   if (!fatal_) {
     responder_.memory->accept(target_.offset, target_.size);

@@ -52,6 +52,26 @@ RcChannel::RcChannel(const RcSettings& settings, std::uint32_t id, const Endpoin
   fast_ = must(requester.engine->allocate_fast_memory(requester.pd, source_.size));
   fast_.base = source_.region.base;
   fast_.length = source_.size;
+  make_destinations();
+}
+
+void RcChannel::make_destinations() {
+  if (responder_.windows != nullptr) {
+    responder_.windows->cover(*responder_.memory, target_);
+  }
+  const auto& receives = responder_.receives;
+  if (responder_.qp->init().qp_type != roce::QpType::xrc_recv) {
+    destinations_.push_back(
+        {.receives = receives.empty() ? nullptr : receives[0], .target = target_.region});
+    return;
+  }
+  for (SharedReceives* some : receives) {
+    const std::uint64_t iova = rng_.between(0, (UINT64_MAX - target_.size) / 8) * 8;
+    destinations_.push_back({.receives = some,
+                             .target = must(responder_.engine->register_memory_iova(
+                                 some->srq()->pd(), responder_.memory->actual(target_).data(),
+                                 target_.size, target_.region.access, iova))});
+  }
 }
 
 std::uint32_t RcChannel::draw_length(std::uint32_t limit) {
@@ -73,10 +93,13 @@ bool RcChannel::post_request() {
   if (all_posted() || broken_ || requests_.size() >= settings_.send_depth) {
     return false;
   }
-  Request request{.wr_id = 2ull * id_ << 32 | posted_, .number = posted_};
+  Request request = next_request();
   roce::SendWr wr{.wr_id = request.wr_id};
   data_.clear();
   sges_.clear();
+  if (destinations_.size() > 1) {
+    request.destination = rng_.between32(0, static_cast<std::uint32_t>(destinations_.size() - 1));
+  }
   if (!build(request, wr)) {
     // The landing is full. Without a completion to come it would stay so.
     if (unsignalled_run_ == 0) {
@@ -84,7 +107,7 @@ bool RcChannel::post_request() {
     }
     request.opcode = WrOpcode::rdma_write;
     request.signalled = true;
-    wr.rkey = target_.region.key;
+    wr.rkey = destinations_[request.destination].target.key;
     ++totals_.writes;
   }
   request.signalled = request.signalled || rng_.chance(settings_.signal_percent) ||
@@ -97,6 +120,10 @@ bool RcChannel::post_request() {
 }
 
 bool RcChannel::build(Request& request, roce::SendWr& wr) {
+  if (requester_.windows != nullptr && rng_.chance(settings_.window_percent) &&
+      build_window(request, wr)) {
+    return true;
+  }
   const std::uint32_t kind = rng_.between32(0, 99);
   if (kind < settings_.read_percent) {
     return build_read(request, wr);
@@ -105,7 +132,8 @@ bool RcChannel::build(Request& request, roce::SendWr& wr) {
     return build_atomic(request, wr);
   }
   if (rng_.chance(settings_.local_percent)) {
-    return build_local(request, wr);
+    build_local(request, wr);
+    return true;
   }
   if (rng_.chance(settings_.placement_percent)) {
     return build_placement(request, wr);
@@ -115,7 +143,7 @@ bool RcChannel::build(Request& request, roce::SendWr& wr) {
 
 /// The receive that the next claiming request will take, if it is posted already.
 const Receive* RcChannel::next_receive() const {
-  const std::uint32_t ahead = claimed_ - received_;
+  const std::uint32_t ahead = destinations_[0].claimed - destinations_[0].received;
   return ahead < receives_.size() ? &receives_[ahead] : nullptr;
 }
 
@@ -129,20 +157,54 @@ bool RcChannel::build_send(Request& request, roce::SendWr& wr) {
     gather(request, wr);
   }
   if (request.opcode == WrOpcode::send_with_inv) {
-    // A key of its own, which lives until the receive reports its end.
-    const auto region = responder_.engine->register_memory(
-        responder_.pd, responder_.memory->actual(target_).data(), 8,
-        roce::kAccessRemoteRead | roce::kAccessRemoteInvalidate);
-    if (!region) {
-      fail(region.error().message);
-      return false;
-    }
-    wr.invalidate_rkey = region->key;
+    set_invalidated_key(request, wr);
   }
   expect_receive(request, wr);
-  expected_.back().data = data_;
+  destinations_[request.destination].expected.back().data = data_;
   ++totals_.sends;
   return true;
+}
+
+/// A region of its own, which lives until the receive reports its end; or a window.
+void RcChannel::set_invalidated_key(Request& request, roce::SendWr& wr) {
+  if (responder_.windows != nullptr && rng_.chance(60)) {
+    request.window = responder_.windows->find_to_invalidate();
+  }
+  if (MemoryWindows::Window* window = request.window; window != nullptr) {
+    window->state = MemoryWindows::State::ending;
+    wr.invalidate_rkey = window->handle.rkey;
+    // A READ whose response is lost is executed again.
+    const bool reads = std::any_of(requests_.begin(), requests_.end(), [&](const Request& other) {
+      return other.opcode == WrOpcode::rdma_read && other.window == window;
+    });
+    wr.send_flags |= reads ? std::uint32_t{roce::kSendFence} : 0u;
+    return;
+  }
+  wr.invalidate_rkey = must(responder_.engine->register_memory(
+                                destinations_[request.destination].target.pd,
+                                responder_.memory->actual(target_).data(), 8,
+                                roce::kAccessRemoteRead | roce::kAccessRemoteInvalidate))
+                           .key;
+}
+
+/// Draws where in the target a request goes, and the key for that.
+void RcChannel::aim(Request& request, roce::SendWr& wr, std::uint32_t right,
+                    std::uint32_t alignment) {
+  if (responder_.windows != nullptr && rng_.chance(settings_.window_percent)) {
+    if (const auto place = responder_.windows->place(request.length, right, alignment); place) {
+      request.window = place->window;
+      ++request.window->users;
+      request.target = place->target;
+      wr.remote_addr = place->address;
+      wr.rkey = place->window->handle.rkey;
+      return;
+    }
+  }
+  const std::uint32_t room = settings_.target_size - request.length;
+  request.target = rng_.between32(0, room / alignment) * alignment;
+  const roce::MemoryRegion& region = destinations_[request.destination].target;
+  wr.remote_addr = region.iova + request.target;
+  wr.rkey = region.key;
 }
 
 bool RcChannel::build_write(Request& request, roce::SendWr& wr) {
@@ -151,9 +213,7 @@ bool RcChannel::build_write(Request& request, roce::SendWr& wr) {
   if (!borrow_landing(request, wr)) {
     gather(request, wr);
   }
-  request.target = rng_.between32(0, settings_.target_size - request.length);
-  wr.remote_addr = target_.address(request.target);
-  wr.rkey = target_.region.key;
+  aim(request, wr, roce::kAccessRemoteWrite, 1);
   fence_if_needed(request, wr);
   write_model(request, data_);
   if (request.opcode == WrOpcode::rdma_write_with_imm) {
@@ -164,20 +224,20 @@ bool RcChannel::build_write(Request& request, roce::SendWr& wr) {
 }
 
 bool RcChannel::build_placement(Request& request, roce::SendWr& wr) {
-  wr.rkey = target_.region.key;
   if (rng_.chance(50)) {
+    const roce::MemoryRegion& region = destinations_[request.destination].target;
     request.opcode = WrOpcode::flush;
+    wr.rkey = region.key;
     wr.flush.length = rng_.between32(0, settings_.target_size);
     wr.flush.selectivity_level = static_cast<std::uint8_t>(rng_.between32(0, 1));
-    wr.remote_addr = target_.address(rng_.between32(0, settings_.target_size - wr.flush.length));
+    wr.remote_addr = region.iova + rng_.between32(0, settings_.target_size - wr.flush.length);
     ++totals_.flushes;
     return true;
   }
   request.opcode = WrOpcode::atomic_write;
   request.length = 8;
   gather(request, wr);
-  request.target = rng_.between32(0, settings_.target_size / 8 - 1) * 8;
-  wr.remote_addr = target_.address(request.target);
+  aim(request, wr, roce::kAccessRemoteWrite, 8);
   fence_if_needed(request, wr);
   write_model(request, data_);
   ++totals_.atomic_writes;
@@ -185,7 +245,7 @@ bool RcChannel::build_placement(Request& request, roce::SendWr& wr) {
 }
 
 /// What is sent from the region later must find its key however often it is sent.
-bool RcChannel::build_local(Request& request, roce::SendWr& wr) {
+void RcChannel::build_local(Request& request, roce::SendWr& wr) {
   request.opcode = fast_valid_ ? WrOpcode::local_inv : WrOpcode::reg_mr;
   if (fast_valid_) {
     wr.invalidate_rkey = fast_.key;
@@ -195,6 +255,17 @@ bool RcChannel::build_local(Request& request, roce::SendWr& wr) {
     wr.fast_region = fast_;
   }
   fast_valid_ = !fast_valid_;
+  ++totals_.local;
+}
+
+/// Changes a window of its own side. False: none may change now.
+bool RcChannel::build_window(Request& request, roce::SendWr& wr) {
+  request.window = requester_.windows->find_to_change();
+  if (request.window == nullptr) {
+    return false;
+  }
+  requester_.windows->request_change(*request.window, wr);
+  request.opcode = wr.opcode;
   ++totals_.local;
   return true;
 }
@@ -208,9 +279,7 @@ bool RcChannel::build_read(Request& request, roce::SendWr& wr) {
     return false;
   }
   sges_ = request.landing->sges;
-  request.target = rng_.between32(0, settings_.target_size - request.length);
-  wr.remote_addr = target_.address(request.target);
-  wr.rkey = target_.region.key;
+  aim(request, wr, roce::kAccessRemoteRead, 1);
   const auto from = responder_.memory->expected(target_).subspan(request.target, request.length);
   request.result.assign(from.begin(), from.end());
   ++totals_.reads;
@@ -230,6 +299,7 @@ bool RcChannel::build_atomic(Request& request, roce::SendWr& wr) {
   }
   sges_ = request.landing->sges;
   if (!roce::kMaskedAtomics.has(request.opcode) && !shared_.words.empty() &&
+      destinations_[request.destination].target.pd == responder_.pd &&
       rng_.chance(settings_.shared_percent)) {
     build_shared_atomic(request, wr);
   } else {
@@ -240,9 +310,7 @@ bool RcChannel::build_atomic(Request& request, roce::SendWr& wr) {
 }
 
 void RcChannel::build_private_atomic(Request& request, roce::SendWr& wr) {
-  request.target = rng_.between32(0, settings_.target_size / 8 - 1) * 8;
-  wr.remote_addr = target_.address(request.target);
-  wr.rkey = target_.region.key;
+  aim(request, wr, roce::kAccessRemoteAtomic, 8);
   std::uint64_t before = 0;
   std::memcpy(&before, responder_.memory->expected(target_).subspan(request.target, 8).data(), 8);
   std::uint64_t after = before;
@@ -351,18 +419,21 @@ bool RcChannel::borrow_landing(Request& request, roce::SendWr& wr) {
 }
 
 void RcChannel::expect_receive(Request& request, roce::SendWr& wr) {
-  request.receive = claimed_++;
+  Destination& destination = destinations_[request.destination];
+  request.receive = destination.claimed++;
   wr.imm_data = static_cast<std::uint32_t>(rng_.next());
   if (rng_.chance(30)) {
     wr.send_flags |= roce::kSendSolicited;
   }
-  expected_.push_back({.opcode = request.opcode,
-                       .request = request.number,
-                       .length = request.length,
-                       .target = request.target,
-                       .imm = wr.imm_data,
-                       .invalidated = wr.invalidate_rkey,
-                       .data = {}});
+  const bool ends_window = request.opcode == WrOpcode::send_with_inv;
+  destination.expected.push_back({.opcode = request.opcode,
+                                  .request = request.number,
+                                  .length = request.length,
+                                  .target = request.target,
+                                  .imm = wr.imm_data,
+                                  .invalidated = wr.invalidate_rkey,
+                                  .window = ends_window ? request.window : nullptr,
+                                  .data = {}});
   ++totals_.receives;
 }
 
@@ -386,11 +457,17 @@ void RcChannel::write_model(const Request& request, std::span<const std::uint8_t
 void RcChannel::submit(Request&& request, roce::SendWr& wr) {
   wr.opcode = request.opcode;
   wr.sg_list = sges_;
+  if (const SharedReceives* receives = destinations_[request.destination].receives;
+      receives != nullptr && wr.remote_srqn == 0) {
+    wr.remote_srqn = receives->srq()->number();
+  }
   if (request.signalled) {
     wr.send_flags |= roce::kSendSignaled;
   }
   request.signalled = request.signalled || settings_.sq_sig_all;
-  const roce::PostResult result = requester_.qp->post_send(wr);
+  const roce::PostResult result = request.window != nullptr
+                                      ? MemoryWindows::post(*requester_.qp, *request.window, wr)
+                                      : requester_.qp->post_send(wr);
   if (result != roce::PostResult::ok) {
     fail(fmt::format("post_send of request {}: {}", request.number, roce::to_string(result)));
     return;
@@ -402,65 +479,16 @@ void RcChannel::submit(Request&& request, roce::SendWr& wr) {
   ++posted_;
 }
 
-void RcChannel::post_fatal() {
-  fatal_ = true;
-  data_.clear();
-  sges_.clear();
-  Request request{.wr_id = 2ull * id_ << 32 | posted_, .number = posted_};
-  roce::SendWr wr{.wr_id = request.wr_id};
-  request.opcode = WrOpcode::rdma_write;
-  request.length = rng_.between32(1, settings_.max_message);
-  request.phantom = true;
-  request.must_fail = roce::WcStatus::rem_access_err;
-  gather(request, wr);
-  wr.remote_addr = target_.address(0);
-  wr.rkey = target_.region.key;
-  switch (rng_.between32(0, 3)) {
-    case 0:  // no such key
-      wr.rkey = roce::MemoryKey{static_cast<std::uint32_t>(target_.region.key) ^ 0x01000000u};
-      break;
-    case 1:  // one byte beyond the end
-      wr.remote_addr = target_.address(settings_.target_size + 1 - request.length);
-      break;
-    case 2:  // no right
-      wr.remote_addr = receive_.address(0);
-      wr.rkey = receive_.region.key;
-      break;
-    default:  // a local key that does not exist
-      request.must_fail = roce::WcStatus::loc_prot_err;
-      wr.send_flags &= ~std::uint32_t{roce::kSendInline};
-      sges_.assign(1, {.addr = source_.address(0),
-                       .length = request.length,
-                       .lkey = roce::MemoryKey{static_cast<std::uint32_t>(source_.region.key) ^
-                                               0x01000000u}});
-      break;
-  }
-  submit(std::move(request), wr);
-  for (std::uint32_t i = rng_.between32(0, 3); i > 0; --i) {
-    Request behind{.wr_id = 2ull * id_ << 32 | posted_,
-                   .number = posted_,
-                   .opcode = WrOpcode::rdma_write,
-                   .length = rng_.between32(1, settings_.max_message),
-                   .phantom = true};
-    roce::SendWr behind_wr{
-        .wr_id = behind.wr_id, .remote_addr = target_.address(0), .rkey = target_.region.key};
-    sges_.clear();
-    gather(behind, behind_wr);
-    submit(std::move(behind), behind_wr);
-  }
-}
-
-bool RcChannel::needs_receive() const { return receives_posted_ < claimed_; }
-
 bool RcChannel::post_receive() {
-  if (responder_.receives != nullptr || receives_.size() >= settings_.recv_depth ||
+  if (destinations_[0].receives != nullptr || receives_.size() >= settings_.recv_depth ||
       receive_broken_ || receives_posted_ >= settings_.ops) {
     return false;
   }
-  const std::uint32_t ahead = receives_posted_ - received_;
+  const std::deque<Expected>& expected = destinations_[0].expected;
+  const std::uint32_t ahead = receives_posted_ - destinations_[0].received;
   std::uint32_t least = 0;
-  if (ahead < expected_.size() && expected_[ahead].opcode != WrOpcode::rdma_write_with_imm) {
-    least = expected_[ahead].length;
+  if (ahead < expected.size() && expected[ahead].opcode != WrOpcode::rdma_write_with_imm) {
+    least = expected[ahead].length;
   }
   const std::uint32_t capacity = rng_.chance(50) ? least : std::max(least, draw_length(UINT32_MAX));
   auto buffer =

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <memory>
+
+#include "tests/sim/rc_world.h"
 
 namespace rockhopper::sim {
 namespace {
@@ -15,62 +16,15 @@ using roce::QpState;
 constexpr std::uint64_t kRunLimit_ns = 120'000'000'000;
 constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
 constexpr std::uint32_t kMaxSteps = 3'000'000;
-constexpr std::uint32_t kSharedWords = 3;
-/// Odd, as the ids of all receives, and beyond those of any channel.
-constexpr std::uint32_t kSharedReceiveIds = UINT32_MAX;
 
-/// A connection: two queue pairs, a channel each way.
-struct Connection {
-  std::array<Endpoint, 2> ends;
-  std::array<std::unique_ptr<RcChannel>, 2> channels;
-};
-
-class RcRun final {
+class RcRun final : private RcWorld {
  public:
-  RcRun(std::uint64_t seed, const RcProfile& profile, PoolSet& pools)
-      : rng_(seed),
-        profile_(profile),
-        settings_(draw_rc_settings(rng_, profile)),
-        network_config_(draw_network_config(seed, rng_, profile, pools)),
-        network_(network_config_) {}
+  using RcWorld::RcWorld;
 
   std::string run(RcTotals& totals);
 
  private:
-  /// A completion queue, polled freely or only after its event.
-  class Cq final : public roce::CompletionHandler {
-   public:
-    Cq(std::uint32_t capacity, bool by_event)
-        : queue(must(roce::CompletionQueue::create(capacity))), by_event_(by_event) {
-      if (by_event_) {
-        queue->request_notify(roce::Notify::next, this);
-      }
-    }
-    void on_completion_event(roce::CompletionQueue& /*cq*/) override { raised_ = true; }
-    [[nodiscard]] bool due() const { return !by_event_ || raised_; }
-    void rearm() {
-      if (by_event_) {
-        raised_ = false;
-        queue->request_notify(roce::Notify::next, this);
-      }
-    }
-    std::unique_ptr<roce::CompletionQueue> queue;
-
-   private:
-    bool by_event_;
-    bool raised_ = false;
-  };
-
-  void set_up();
-  void make_shared_words(unsigned node);
-  void make_shared_receives(unsigned node);
-  void make_queue_pairs(std::uint32_t count);
-  void connect_all();
-  void connect(Connection& connection);
   void reconnect();
-  Cq& make_cq(std::uint32_t capacity);
-  void bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wire::Psn sq_psn);
-
   bool drive(bool eagerly);
   void post_receives(RcChannel& channel, bool eagerly, bool& did);
   void post_shared_receives(bool eagerly, bool& did);
@@ -79,6 +33,9 @@ class RcRun final {
   void dispatch(const roce::Completion& completion);
   void local_atomics();
   void break_network();
+  void post_fatal(bool& did);
+  void revoke_window(bool eagerly, bool& did);
+  [[nodiscard]] RcChannel& first_channel() const;
   void drain_and_resume(bool resume_all);
   [[nodiscard]] std::uint8_t pick_timeout();
   void end_failed_run();
@@ -89,174 +46,22 @@ class RcRun final {
   [[nodiscard]] std::string work();
   [[nodiscard]] bool come_to_rest();
   [[nodiscard]] std::string check_end();
+  [[nodiscard]] std::string check_memory();
   [[nodiscard]] std::string check_counters();
   [[nodiscard]] std::string tear_down();
   [[nodiscard]] std::uint64_t count_broken();
   void add_totals(RcTotals& totals);
 
-  template <typename Action>
-  void for_each_channel(Action action) {
-    for (const auto& connection : connections_) {
-      for (const auto& channel : connection->channels) {
-        action(*channel);
-      }
-    }
-  }
-
-  Rng rng_;
-  const RcProfile& profile_;
-  RcSettings settings_;
-  NetworkConfig network_config_;
-  SimNetwork network_;
-  std::array<std::unique_ptr<NodeMemory>, 2> memories_;
-  std::array<SharedWords, 2> shared_;
-  std::array<std::unique_ptr<SharedReceives>, 2> receives_;  ///< of nodes with an SRQ
-  std::array<roce::ProtectionDomain, 2> pds_;
-  std::vector<std::unique_ptr<Cq>> cqs_;
-  std::vector<std::unique_ptr<Connection>> connections_;
   std::uint64_t start_ns_ = network_.now_ns();
   std::uint64_t break_at_ns_ = stack::kNever;
   bool fatal_posted_ = false;
-  bool may_fail_ = profile_.ending != Ending::complete;
-  std::uint32_t next_channel_ = 0;
+  /// Of Ending::revoke: what has happened to the first connection's window.
+  enum class Revocation : std::uint8_t { none, in_use, done, no_window } revocation_{};
+  MemoryWindows::Window* revoked_ = nullptr;
   std::uint64_t drains_ = 0;
   std::uint64_t limit_events_ = 0;
   std::uint64_t failed_before_ = 0;  ///< channels that had failed when the queue pairs were reset
 };
-
-RcRun::Cq& RcRun::make_cq(std::uint32_t capacity) {
-  cqs_.push_back(std::make_unique<Cq>(capacity, rng_.chance(30)));
-  return *cqs_.back();
-}
-
-void RcRun::make_shared_words(unsigned node) {
-  Area area = memories_[node]->make_area(network_.node(node).engine(), pds_[node], kSharedWords * 8,
-                                         roce::kAccessAll, rng_);
-  shared_[node].key = area.region.key;
-  for (std::uint32_t i = 0; i < kSharedWords; ++i) {
-    auto* word = reinterpret_cast<std::uint64_t*>(memories_[node]->actual(area).data() + i * 8);
-    shared_[node].words.push_back(
-        {.address = area.address(i * 8), .word = word, .swaps = i % 2 == 1});
-  }
-}
-
-void RcRun::make_shared_receives(unsigned node) {
-  roce::Engine& engine = network_.node(node).engine();
-  const auto pd = rng_.chance(30) ? engine.allocate_pd() : pds_[node];
-  receives_[node] = std::make_unique<SharedReceives>(
-      kSharedReceiveIds - 2 * node, engine, pd, *memories_[node], settings_.max_message,
-      settings_.recv_depth, settings_.max_recv_sge, rng_);
-}
-
-void RcRun::set_up() {
-  const std::uint32_t most = profile_.short_script ? 1 : profile_.long_messages ? 2 : 4;
-  const std::uint32_t count = rng_.between32(1, most);
-  const std::uint32_t phases = profile_.ending == Ending::reconnect ? 2 : 1;
-  const std::uint32_t channel_bytes = settings_.max_message * 7 + settings_.target_size + 8192;
-  for (unsigned node = 0; node < 2; ++node) {
-    const bool srq = rng_.chance(profile_.srq_percent);
-    const std::uint32_t srq_bytes =
-        srq ? SharedReceives::memory_bytes(settings_.max_message, settings_.recv_depth) : 0;
-    memories_[node] =
-        std::make_unique<NodeMemory>(channel_bytes * count * 2 * phases + srq_bytes + 4096);
-    pds_[node] = network_.node(node).engine().allocate_pd();
-    if (srq) {
-      make_shared_receives(node);
-    }
-    if (!may_fail_) {
-      make_shared_words(node);
-    }
-  }
-  make_queue_pairs(count);
-  connect_all();
-  if (profile_.ending == Ending::blackhole || profile_.ending == Ending::reconnect) {
-    break_at_ns_ = network_.now_ns() + rng_.between(0, 300'000);
-  }
-}
-
-void RcRun::make_queue_pairs(std::uint32_t count) {
-  const bool share_cqs = rng_.chance(50);
-  // An SRQ's receives can all complete in the same queue, and be posted again before it is polled.
-  const std::uint32_t srq_receives =
-      receives_[0] || receives_[1] ? 2 * settings_.ops * count * 2 : 0;
-  const std::uint32_t capacity = settings_.send_depth + settings_.recv_depth + srq_receives + 8;
-  std::array<Cq*, 2> common{};
-  for (std::uint32_t i = 0; i < count; ++i) {
-    connections_.push_back(std::make_unique<Connection>());
-    for (unsigned node = 0; node < 2; ++node) {
-      if (common[node] == nullptr || !share_cqs) {
-        common[node] = &make_cq(capacity * (share_cqs ? count : 1));
-      }
-      Cq& recv_cq = share_cqs ? *common[node] : make_cq(capacity);
-      roce::Engine& engine = network_.node(node).engine();
-      SharedReceives* receives = receives_[node].get();
-      roce::QueuePair* qp =
-          must(engine.create_qp({.pd = pds_[node],
-                                 .send_cq = common[node]->queue.get(),
-                                 .recv_cq = recv_cq.queue.get(),
-                                 .srq = receives ? receives->srq() : nullptr,
-                                 .max_send_wr = settings_.send_depth,
-                                 .max_recv_wr = settings_.recv_depth,
-                                 .max_send_sge = settings_.max_send_sge,
-                                 .max_recv_sge = settings_.max_recv_sge,
-                                 .max_inline_data = settings_.max_inline,
-                                 .sq_sig_all = settings_.sq_sig_all,
-                                 .extended_atomics = settings_.extended_atomics}));
-      connections_.back()->ends[node] = {&engine, qp, pds_[node], memories_[node].get(), receives};
-    }
-  }
-}
-
-/// Gives every connection its channels, and the model the memory as it is then.
-void RcRun::connect_all() {
-  for (const auto& connection : connections_) {
-    connect(*connection);
-  }
-  for (unsigned node = 0; node < 2; ++node) {
-    memories_[node]->fill(rng_);
-    for (SharedWord& word : shared_[node].words) {
-      word.history = AtomicHistory(*word.word);
-    }
-  }
-}
-
-void RcRun::connect(Connection& connection) {
-  for (unsigned node = 0; node < 2; ++node) {
-    connection.channels[node] =
-        std::make_unique<RcChannel>(settings_, next_channel_++, connection.ends[node],
-                                    connection.ends[1 - node], shared_[1 - node], rng_);
-    if (may_fail_) {
-      connection.channels[node]->allow_failure();
-    }
-  }
-  std::array<wire::Psn, 2> psn;
-  for (wire::Psn& first : psn) {
-    first = rng_.chance(50) ? wire::Psn::make(0u - rng_.between32(0, 40))
-                            : wire::Psn::make(static_cast<std::uint32_t>(rng_.next()));
-  }
-  for (unsigned node = 0; node < 2; ++node) {
-    bring_up(node, connection, psn[1 - node], psn[node]);
-  }
-}
-
-void RcRun::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wire::Psn sq_psn) {
-  roce::QueuePair& qp = *connection.ends[node].qp;
-  roce::QpAttributes a;
-  a.qp_access_flags = roce::kAccessAll | roce::kAccessFlushGlobal;
-  a.path_mtu = settings_.path_mtu;
-  a.dest_qp_num = connection.ends[1 - node].qp->number();
-  a.rq_psn = rq_psn;
-  a.max_dest_rd_atomic = settings_.max_dest_rd_atomic;
-  a.min_rnr_timer = settings_.min_rnr_timer;
-  a.ah_attr.source = network_.node(node).address();
-  a.ah_attr.destination = network_.node(1 - node).address();
-  a.sq_psn = sq_psn;
-  a.timeout = settings_.timeout;
-  a.retry_cnt = settings_.retry_cnt;
-  a.rnr_retry = settings_.rnr_retry;
-  a.max_rd_atomic = settings_.max_rd_atomic;
-  must(qp.bring_up(a, QpState::rts));
-}
 
 void RcRun::post_receives(RcChannel& channel, bool eagerly, bool& did) {
   if (!eagerly && rng_.chance(settings_.late_receive_percent)) {
@@ -269,14 +74,16 @@ void RcRun::post_receives(RcChannel& channel, bool eagerly, bool& did) {
 }
 
 void RcRun::post_shared_receives(bool eagerly, bool& did) {
-  for (unsigned node = 0; node < 2; ++node) {
-    if (receives_[node] == nullptr || (!eagerly && rng_.chance(settings_.late_receive_percent))) {
-      continue;
-    }
-    receives_[node]->modify();
-    const std::uint32_t most = settings_.late_receive_percent > 10 ? 1 : settings_.recv_depth;
-    for (std::uint32_t i = 0; i < most && receives_[node]->post(settings_.max_message); ++i) {
-      did = true;
+  for (const auto& srqs : receives_) {
+    for (const auto& receives : srqs) {
+      if (!eagerly && rng_.chance(settings_.late_receive_percent)) {
+        continue;
+      }
+      receives->modify();
+      const std::uint32_t most = settings_.late_receive_percent > 10 ? 1 : settings_.recv_depth;
+      for (std::uint32_t i = 0; i < most && receives->post(settings_.max_message); ++i) {
+        did = true;
+      }
     }
   }
 }
@@ -284,9 +91,12 @@ void RcRun::post_shared_receives(bool eagerly, bool& did) {
 void RcRun::take_events() {
   for (unsigned node = 0; node < 2; ++node) {
     while (const auto event = network_.node(node).engine().poll_async_event()) {
-      if (event->type == roce::AsyncEventType::srq_limit_reached) {
-        ++limit_events_;
-        receives_[node]->on_limit_reached();
+      for (const auto& receives : receives_[node]) {
+        if (event->type == roce::AsyncEventType::srq_limit_reached &&
+            event->srq == receives->srq()) {
+          ++limit_events_;
+          receives->on_limit_reached();
+        }
       }
     }
   }
@@ -304,12 +114,11 @@ bool RcRun::drive(bool eagerly) {
       }
     }
   });
-  RcChannel& first = *connections_[0]->channels[0];
-  if (settings_.fatal_request && !fatal_posted_ && first.all_posted() && first.idle() &&
-      settings_.send_depth >= 4) {
-    first.post_fatal();
-    fatal_posted_ = true;
-    did = true;
+  if (settings_.fatal_request) {
+    post_fatal(did);
+  }
+  if (profile_.ending == Ending::revoke) {
+    revoke_window(eagerly, did);
   }
   if (eagerly || rng_.chance(70)) {
     did = poll_completions() || did;
@@ -321,6 +130,52 @@ bool RcRun::drive(bool eagerly) {
     drain_and_resume(eagerly);
   }
   return did;
+}
+
+RcChannel& RcRun::first_channel() const {
+  const Connection& first = *connections_[0];
+  return *first.channels[first.channels[0] != nullptr ? 0 : 1];
+}
+
+void RcRun::post_fatal(bool& did) {
+  RcChannel& first = first_channel();
+  if (fatal_posted_ || !first.all_posted() || !first.idle() || settings_.send_depth < 4) {
+    return;
+  }
+  const unsigned responder = first.responder().memory == memories_[0].get() ? 0 : 1;
+  first.post_fatal(connections_.back() == connections_.front()
+                       ? nullptr
+                       : connections_.back()->windows[responder].get());
+  fatal_posted_ = true;
+  did = true;
+}
+
+/// Once all else is done between the ends of the first connection, one of them uses a window of the
+/// other's, which takes it away at any moment.
+void RcRun::revoke_window(bool eagerly, bool& did) {
+  RcChannel& user = *connections_[0]->channels[0];
+  RcChannel& owner = *connections_[0]->channels[1];
+  MemoryWindows& windows = *connections_[0]->windows[1];
+  if (revocation_ == Revocation::none && user.all_posted() && user.idle() && owner.all_posted() &&
+      owner.idle()) {
+    revoked_ = windows.find(MemoryWindows::State::bound, [](const auto& window) {
+      return (window.access & (roce::kAccessRemoteWrite | roce::kAccessRemoteRead)) != 0;
+    });
+    revocation_ = revoked_ != nullptr ? Revocation::in_use : Revocation::no_window;
+    if (revoked_ != nullptr) {
+      user.post_revocable(*revoked_);
+    }
+    did = true;
+  } else if (revocation_ == Revocation::in_use && (eagerly || rng_.chance(30))) {
+    revocation_ = Revocation::done;
+    did = true;
+    if (rng_.chance(30)) {
+      windows.deallocate(*revoked_);
+      windows.reuse_memory(*revoked_);
+    } else {
+      owner.post_revocation(*revoked_);
+    }
+  }
 }
 
 bool RcRun::poll_completions() {
@@ -386,24 +241,25 @@ void RcRun::break_network() {
 
 /// Takes queue pairs to SQD at random, and back once they are drained.
 void RcRun::drain_and_resume(bool resume_all) {
-  for (const auto& connection : connections_) {
-    for (const Endpoint& end : connection->ends) {
-      roce::QpAttributes a;
-      if (end.qp->state() == QpState::rts && !resume_all && rng_.chance(1)) {
-        a.qp_state = QpState::sqd;
-        must(end.qp->modify(a, roce::kQpState));
-        ++drains_;
-      } else if (end.qp->state() == QpState::sqd && !end.qp->query().sq_draining &&
-                 (resume_all || rng_.chance(20))) {
-        // Drained is when attributes may change.
-        a.qp_state = QpState::sqd;
-        a.timeout = pick_timeout();
-        must(end.qp->modify(a, roce::kQpState | roce::kQpTimeout));
-        a.qp_state = QpState::rts;
-        must(end.qp->modify(a, roce::kQpState));
-      }
+  for_each_end([&](const Endpoint& end) {
+    if (end.qp->init().qp_type == roce::QpType::xrc_recv) {
+      return;
     }
-  }
+    roce::QpAttributes a;
+    if (end.qp->state() == QpState::rts && !resume_all && rng_.chance(1)) {
+      a.qp_state = QpState::sqd;
+      must(end.qp->modify(a, roce::kQpState));
+      ++drains_;
+    } else if (end.qp->state() == QpState::sqd && !end.qp->query().sq_draining &&
+               (resume_all || rng_.chance(20))) {
+      // Drained is when attributes may change.
+      a.qp_state = QpState::sqd;
+      a.timeout = pick_timeout();
+      must(end.qp->modify(a, roce::kQpState | roce::kQpTimeout));
+      a.qp_state = QpState::rts;
+      must(end.qp->modify(a, roce::kQpState));
+    }
+  });
 }
 
 std::uint8_t RcRun::pick_timeout() {
@@ -413,40 +269,35 @@ std::uint8_t RcRun::pick_timeout() {
 bool RcRun::finished() const {
   bool done = true;
   bool broken = false;
-  const bool fatal_done = connections_[0]->channels[0]->broken();
-  for (const auto& connection : connections_) {
-    for (const auto& channel : connection->channels) {
-      done = done && channel->all_posted() && channel->idle();
-      broken = broken || channel->broken();
-    }
-  }
+  for_each_channel([&](const RcChannel& channel) {
+    done = done && channel.all_posted() && channel.idle();
+    broken = broken || channel.broken();
+  });
   if (!may_fail_) {
     return done;
   }
-  if (profile_.ending == Ending::fatal) {
-    return fatal_done || (done && settings_.send_depth < 4);
+  switch (profile_.ending) {
+    case Ending::fatal:
+      return first_channel().broken() || (done && settings_.send_depth < 4);
+    case Ending::revoke:
+      return revocation_ == Revocation::no_window ||
+             (revocation_ == Revocation::done && connections_[0]->channels[1]->idle() &&
+              (connections_[0]->channels[0]->idle() || connections_[0]->channels[0]->broken()));
+    default:
+      return broken || done;
   }
-  return broken || done;
 }
 
 std::string RcRun::first_error() const {
-  for (const auto& connection : connections_) {
-    for (const auto& channel : connection->channels) {
-      if (!channel->error().empty()) {
-        return channel->error();
-      }
-    }
-  }
-  return {};
+  std::string error;
+  for_each_channel(
+      [&error](const RcChannel& channel) { error = error.empty() ? channel.error() : error; });
+  return error;
 }
 
 std::string RcRun::progress() const {
   std::string text;
-  for (const auto& connection : connections_) {
-    for (const auto& channel : connection->channels) {
-      text += "\n  " + channel->describe();
-    }
-  }
+  for_each_channel([&text](const RcChannel& channel) { text += "\n  " + channel.describe(); });
   return text;
 }
 
@@ -477,8 +328,7 @@ std::string RcRun::work() {
 void RcRun::end_failed_run() {
   roce::QpAttributes error;
   error.qp_state = QpState::err;
-  for_each_channel(
-      [&](RcChannel& channel) { must(channel.requester().qp->modify(error, roce::kQpState)); });
+  for_each_end([&](const Endpoint& end) { must(end.qp->modify(error, roce::kQpState)); });
   for (int i = 0; i < 3; ++i) {
     network_.poll();
     static_cast<void>(drive(true));
@@ -507,25 +357,27 @@ std::string RcRun::check_end() {
   if (std::string error = first_error(); !error.empty()) {
     return error;
   }
-  for (const auto& connection : connections_) {
-    for (const auto& channel : connection->channels) {
-      const roce::QueuePair& qp = *channel->requester().qp;
-      if (!may_fail_ && (qp.state() != QpState::rts || qp.send_queue_depth() != 0)) {
-        return fmt::format("QP in {} with {} requests at the end", to_string(qp.state()),
-                           qp.send_queue_depth());
-      }
-      if (may_fail_ && channel->outstanding() != 0) {
-        return "requests or receives without a completion" + progress();
-      }
+  std::string error;
+  for_each_channel([&](const RcChannel& channel) {
+    const roce::QueuePair& qp = *channel.requester().qp;
+    if (!may_fail_ && (qp.state() != QpState::rts || qp.send_queue_depth() != 0)) {
+      error = fmt::format("QP in {} with {} requests at the end", to_string(qp.state()),
+                          qp.send_queue_depth());
     }
-  }
+    if (may_fail_ && channel.outstanding() != 0) {
+      error = "requests or receives without a completion" + progress();
+    }
+  });
+  return error.empty() ? check_memory() : error;
+}
+
+std::string RcRun::check_memory() {
   take_events();
-  for (const auto& receives : receives_) {
-    if (receives == nullptr) {
-      continue;
-    }
-    if (std::string text = receives->contradiction(); !text.empty()) {
-      return text;
+  for (const auto& srqs : receives_) {
+    for (const auto& receives : srqs) {
+      if (std::string text = receives->contradiction(); !text.empty()) {
+        return text;
+      }
     }
   }
   for (unsigned node = 0; node < 2; ++node) {
@@ -553,8 +405,7 @@ void RcRun::reconnect() {
   break_at_ns_ = stack::kNever;
   roce::QpAttributes reset;
   reset.qp_state = QpState::reset;
-  for_each_channel(
-      [&](RcChannel& channel) { must(channel.requester().qp->modify(reset, roce::kQpState)); });
+  for_each_end([&](const Endpoint& end) { must(end.qp->modify(reset, roce::kQpState)); });
   may_fail_ = false;
   failed_before_ = count_broken();
   connect_all();
@@ -573,6 +424,9 @@ std::string RcRun::check_counters() {
     const roce::EngineCounters& peer = network_.node(1 - node).engine().counters();
     ChannelTotals asked;
     for (const auto& connection : connections_) {
+      if (connection->channels[node] == nullptr) {
+        continue;
+      }
       const ChannelTotals& some = connection->channels[node]->totals();
       asked.writes += some.writes;
       asked.reads += some.reads;
@@ -591,7 +445,8 @@ std::string RcRun::check_counters() {
                          peer.rx_write_requests.value(), peer.rx_atomic_requests.value(),
                          peer.rdma_recvs.value());
     }
-    const std::uint64_t local = self.fast_registrations.value() + self.local_invalidations.value();
+    const std::uint64_t local =
+        self.fast_registrations.value() + self.local_invalidations.value() + self.mw_binds.value();
     if (peer.rx_atomic_write_requests.value() != asked.atomic_writes ||
         peer.rx_flush_requests.value() != asked.flushes || local != asked.local) {
       return fmt::format(
@@ -626,14 +481,18 @@ std::string RcRun::check_counters() {
 }
 
 std::string RcRun::tear_down() {
+  for_each_end([](const Endpoint& end) { end.engine->destroy_qp(end.qp); });
   for (const auto& connection : connections_) {
-    for (const Endpoint& end : connection->ends) {
-      end.engine->destroy_qp(end.qp);
+    for (const auto& windows : connection->windows) {
+      std::string error = windows != nullptr ? windows->tear_down(!may_fail_) : std::string();
+      if (!error.empty()) {
+        return error;
+      }
     }
   }
   for (unsigned node = 0; node < 2; ++node) {
-    if (receives_[node] != nullptr) {
-      must(network_.node(node).engine().destroy_srq(receives_[node]->srq()));
+    for (const auto& receives : receives_[node]) {
+      must(network_.node(node).engine().destroy_srq(receives->srq()));
     }
     if (network_.node(node).engine().qp_count() != 0) {
       return "queue pairs are left";
@@ -658,12 +517,16 @@ void RcRun::add_totals(RcTotals& totals) {
     totals.requests +=
         t.sends + t.writes + t.reads + t.atomics + t.atomic_writes + t.flushes + t.local;
     totals.bytes += t.bytes;
+    totals.refused += t.refused;
   });
   totals.failed_connections += failed_before_ + count_broken();
   for (unsigned node = 0; node < 2; ++node) {
     const roce::EngineCounters& c = network_.node(node).engine().counters();
     totals.packets += c.sent_pkts.value();
     totals.no_mbuf += c.tx_no_mbuf.value();
+    totals.binds += c.mw_binds.value();
+    totals.invalidations += c.local_invalidations.value() + c.remote_invalidations.value();
+    totals.stale_keys += c.stale_keys.value();
     totals.last_offered[node] = network_.node(node).offered();
     totals.retransmitted += c.retransmitted_pkts.value();
     totals.duplicates += c.duplicate_request.value();
@@ -679,6 +542,9 @@ void RcRun::add_totals(RcTotals& totals) {
 
 std::string RcRun::run(RcTotals& totals) {
   set_up();
+  if (profile_.ending == Ending::blackhole || profile_.ending == Ending::reconnect) {
+    break_at_ns_ = network_.now_ns() + rng_.between(0, 300'000);
+  }
   std::string error = work();
   if (error.empty()) {
     error = check_end();

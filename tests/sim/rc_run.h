@@ -18,6 +18,7 @@ enum class Ending : std::uint8_t {
   fatal,      ///< the last request of the first channel is one that must fail
   blackhole,  ///< from some moment on nothing arrives any more
   reconnect,  ///< the same, but then the queue pairs are reset and connected once more
+  revoke,     ///< in the end a window goes away while it is used; needs `windows`
 };
 
 /// A family of runs; everything else is drawn from the seed.
@@ -31,6 +32,8 @@ struct RcProfile {
   bool long_messages = false;
   bool short_script = false;     ///< few requests on one connection
   unsigned srq_percent = 25;     ///< of the nodes have an SRQ
+  bool xrc = false;              ///< extended reliable connections, each with several SRQs
+  bool windows = false;          ///< RC with memory windows of both types
   bool scarce_mbufs = false;     ///< the pools are too small for what could be under way
   std::uint8_t timeout_min = 7;  ///< local ACK timeout code, above the network's round trip
 };
@@ -53,6 +56,10 @@ struct RcTotals {
   std::uint64_t drains = 0;
   std::uint64_t limit_events = 0;  ///< of SRQs
   std::uint64_t no_mbuf = 0;
+  std::uint64_t binds = 0;  ///< of windows
+  std::uint64_t invalidations = 0;
+  std::uint64_t stale_keys = 0;
+  std::uint64_t refused = 0;  ///< requests through a window that had gone
   std::uint64_t virtual_ns = 0;
   /// RoCEv2 packets that each node was to send in the last run.
   std::array<std::uint64_t, 2> last_offered{};

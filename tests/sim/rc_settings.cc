@@ -49,6 +49,10 @@ RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile) {
   if (profile.lossless && !profile.late_receives) {
     s.retry_cnt = pick8(rng, 0, 7);
   }
+  if (profile.windows) {
+    s.window_percent = rng.pick<unsigned>({10, 30, 60});
+  }
+  s.extended_atomics = s.extended_atomics && !profile.xrc;
   s.fatal_request = profile.ending == Ending::fatal;
   s.nak_may_be_lost = !profile.lossless;
   s.drain = profile.ending == Ending::complete && rng.chance(20);

@@ -23,11 +23,13 @@ void report(const RcProfile& profile, const RcTotals& t, double seconds) {
               " packets; lost %" PRIu64 ", sent again %" PRIu64 ", duplicates %" PRIu64
               ", out of sequence %" PRIu64 ", timeouts %" PRIu64 ", implied NAKs %" PRIu64
               ", RNR NAKs %" PRIu64 ", bad ICRC %" PRIu64 ", failed %" PRIu64 ", drains %" PRIu64
-              ", SRQ limits %" PRIu64 ", no mbuf %" PRIu64 ", virtual %" PRIu64 " s\n",
+              ", SRQ limits %" PRIu64 ", binds %" PRIu64 ", invalidations %" PRIu64
+              ", stale keys %" PRIu64 ", refused %" PRIu64 ", no mbuf %" PRIu64 ", virtual %" PRIu64
+              " s\n",
               profile.name, t.runs, seconds, t.requests, t.bytes >> 20, t.packets, t.lost,
               t.retransmitted, t.duplicates, t.out_of_sequence, t.timeouts, t.implied_naks,
-              t.rnr_naks, t.bad_icrc, t.failed_connections, t.drains, t.limit_events, t.no_mbuf,
-              t.virtual_ns / 1'000'000'000);
+              t.rnr_naks, t.bad_icrc, t.failed_connections, t.drains, t.limit_events, t.binds,
+              t.invalidations, t.stale_keys, t.refused, t.no_mbuf, t.virtual_ns / 1'000'000'000);
 }
 
 /// `share` is the profile's part in a thousand of the seeds.
@@ -252,6 +254,109 @@ TEST(RcSimulation, ScarceMbufs) {
       {.name = "24 mbufs", .faults{.rates{.loss = 0.005}}, .scarce_mbufs = true, .timeout_min = 9},
       20, scarce_pools());
   EXPECT_MET(no_mbuf);
+}
+
+/// Profile P2 of the requirements.
+const NetworkFaults kP2{.rates{.loss = 0.01,
+                               .corrupt = 0.0001,
+                               .duplicate = 0.01,
+                               .reorder = 0.05,
+                               .reorder_max_ns = 2'000'000}};
+
+TEST(RcSimulation, Xrc) { run_seeds({.name = "XRC, P0", .lossless = true, .xrc = true}, 40); }
+
+TEST(RcSimulation, XrcP2) {
+  const auto totals =
+      run_seeds({.name = "XRC, P2", .faults = kP2, .xrc = true, .timeout_min = 9}, 100);
+  EXPECT_MET(limit_events);
+  EXPECT_MET(rnr_naks);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcSimulation, XrcLateReceives) {
+  const auto totals = run_seeds({.name = "XRC, P2, late receives",
+                                 .faults = kP2,
+                                 .late_receives = true,
+                                 .xrc = true,
+                                 .timeout_min = 9},
+                                40);
+  EXPECT_MET(rnr_naks);
+}
+
+TEST(RcSimulation, XrcFatalRequest) {
+  const auto totals = run_seeds(
+      {.name = "XRC, fatal request, P0", .ending = Ending::fatal, .lossless = true, .xrc = true},
+      30);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, XrcFatalRequestUnderLoss) {
+  const auto totals = run_seeds({.name = "XRC, fatal request, P2",
+                                 .faults = kP2,
+                                 .ending = Ending::fatal,
+                                 .xrc = true,
+                                 .timeout_min = 9},
+                                40);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, XrcBlackHoleAndReconnect) {
+  const auto totals =
+      run_seeds({.name = "XRC, reset and reconnect", .ending = Ending::reconnect, .xrc = true}, 30);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, MemoryWindows) {
+  const auto totals = run_seeds({.name = "windows, P0", .lossless = true, .windows = true}, 40);
+  EXPECT_MET(binds);
+  EXPECT_MET(invalidations);
+}
+
+TEST(RcSimulation, MemoryWindowsP2) {
+  const auto totals =
+      run_seeds({.name = "windows, P2", .faults = kP2, .windows = true, .timeout_min = 9}, 100);
+  EXPECT_MET(binds);
+  EXPECT_MET(invalidations);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcSimulation, MemoryWindowsFatalRequest) {
+  const auto totals = run_seeds({.name = "windows, fatal request, P0",
+                                 .ending = Ending::fatal,
+                                 .lossless = true,
+                                 .windows = true},
+                                40);
+  EXPECT_MET(failed_connections);
+  EXPECT_MET(stale_keys);
+}
+
+TEST(RcSimulation, MemoryWindowsFatalRequestUnderLoss) {
+  const auto totals = run_seeds({.name = "windows, fatal request, P2",
+                                 .faults = kP2,
+                                 .ending = Ending::fatal,
+                                 .windows = true,
+                                 .timeout_min = 9},
+                                40);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcSimulation, MemoryWindowsRevoked) {
+  const auto totals = run_seeds({.name = "windows, revoked in use, P0",
+                                 .ending = Ending::revoke,
+                                 .lossless = true,
+                                 .windows = true},
+                                40);
+  EXPECT_MET(refused);
+}
+
+TEST(RcSimulation, MemoryWindowsRevokedUnderLoss) {
+  const auto totals = run_seeds({.name = "windows, revoked in use, P2",
+                                 .faults = kP2,
+                                 .ending = Ending::revoke,
+                                 .windows = true,
+                                 .timeout_min = 9},
+                                60);
+  EXPECT_MET(refused);
 }
 
 /// Short scripts, each run again with every single packet lost once, and with pairs of packets.

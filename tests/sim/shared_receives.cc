@@ -16,18 +16,16 @@ std::uint32_t SharedReceives::memory_bytes(std::uint32_t max_message, std::uint3
 }
 
 SharedReceives::SharedReceives(std::uint32_t wr_id_high, roce::Engine& engine,
-                               roce::ProtectionDomain pd, NodeMemory& memory,
-                               std::uint32_t max_message, std::uint32_t depth,
-                               std::uint32_t max_sge, Rng& rng)
+                               const roce::SrqInit& init, NodeMemory& memory,
+                               std::uint32_t max_message, Rng& rng)
     : wr_id_high_(wr_id_high),
       memory_(memory),
       rng_(rng),
-      depth_(depth),
-      max_sge_(max_sge),
-      srq_(must(
-          engine.create_srq({.pd = pd, .attributes = {.max_wr = depth, .max_sge = max_sge}}))) {
-  const std::uint32_t bytes = memory_bytes(max_message, depth) - 512;
-  area_ = memory.make_area(engine, pd, bytes, roce::kAccessLocalWrite, rng);
+      depth_(init.attributes.max_wr),
+      max_sge_(init.attributes.max_sge),
+      srq_(must(engine.create_srq(init))) {
+  const std::uint32_t bytes = memory_bytes(max_message, depth_) - 512;
+  area_ = memory.make_area(engine, init.pd, bytes, roce::kAccessLocalWrite, rng);
   ranges_ = RangeAllocator(bytes);
 }
 

@@ -25,9 +25,8 @@ struct Receive {
 class SharedReceives {
  public:
   /// `wr_id_high` is the upper half of the wr_ids.
-  SharedReceives(std::uint32_t wr_id_high, roce::Engine& engine, roce::ProtectionDomain pd,
-                 NodeMemory& memory, std::uint32_t max_message, std::uint32_t depth,
-                 std::uint32_t max_sge, Rng& rng);
+  SharedReceives(std::uint32_t wr_id_high, roce::Engine& engine, const roce::SrqInit& init,
+                 NodeMemory& memory, std::uint32_t max_message, Rng& rng);
 
   [[nodiscard]] bool owns(std::uint64_t wr_id) const { return wr_id >> 32 == wr_id_high_; }
   [[nodiscard]] roce::SharedReceiveQueue* srq() const { return srq_; }

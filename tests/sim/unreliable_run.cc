@@ -52,6 +52,13 @@ struct Buffer {
   std::uint32_t id = 0;
 };
 
+/// Receive requests of a queue pair, or those that a node's queue pairs share.
+struct Receives {
+  roce::QueuePair* qp = nullptr;  ///< one of them
+  roce::SharedReceiveQueue* srq = nullptr;
+  std::deque<Buffer> free, waiting;
+};
+
 struct SimQp {
   unsigned node = 0;
   roce::QueuePair* qp = nullptr;
@@ -59,7 +66,7 @@ struct SimQp {
   std::vector<std::uint32_t> script;  ///< messages, in order
   std::size_t posted = 0;
   std::size_t completed = 0;
-  std::deque<Buffer> free, waiting;
+  Receives* receives = nullptr;
   std::vector<std::uint32_t> last_from;  ///< by sender: the last message received, plus 1
 };
 
@@ -87,13 +94,16 @@ class UnreliableRun {
   void set_up();
   void make_nodes(unsigned qps_per_node);
   void write_script();
+  void make_receives(unsigned node, unsigned qps_per_node);
   void make_memory();
   void bring_up(unsigned index);
   [[nodiscard]] roce::AddressVector path(unsigned node);
 
   [[nodiscard]] bool drive();
   bool post_send(SimQp& sender);
-  bool post_receive(SimQp& receiver);
+  bool post_receive(unsigned node, Receives& receives);
+  void arm_limit(unsigned node);
+  void take_events();
   bool poll_completions();
   void on_sent(const roce::Completion& completion);
   void on_received(const roce::Completion& completion);
@@ -137,6 +147,10 @@ class UnreliableRun {
   std::array<roce::ProtectionDomain, 2> pds_;
   std::array<std::unique_ptr<roce::CompletionQueue>, 2> send_cqs_, recv_cqs_;
   std::array<Memory, 2> source_, target_, receive_;
+  std::array<roce::ProtectionDomain, 2> receive_pds_;
+  std::array<std::deque<Receives>, 2> receives_;  ///< by node
+  std::array<bool, 2> limit_armed_{};
+  std::uint64_t limit_events_ = 0;
   std::vector<SimQp> qps_;  ///< those of node 0, then those of node 1
   std::vector<Message> messages_;
   std::string error_;
@@ -202,21 +216,37 @@ void UnreliableRun::make_nodes(unsigned qps_per_node) {
     pds_[node] = engine.allocate_pd();
     send_cqs_[node] = must(roce::CompletionQueue::create(capacity));
     recv_cqs_[node] = must(roce::CompletionQueue::create(capacity));
+    make_receives(node, qps_per_node);
     for (unsigned i = 0; i < qps_per_node; ++i) {
       SimQp& qp = qps_[node * qps_per_node + i];
       qp.node = node;
+      qp.receives = &receives_[node][profile_.srq ? 0 : i];
       qp.qp = must(engine.create_qp({.qp_type = profile_.type,
                                      .pd = pds_[node],
                                      .send_cq = send_cqs_[node].get(),
                                      .recv_cq = recv_cqs_[node].get(),
+                                     .srq = qp.receives->srq,
                                      .max_send_wr = send_depth_,
                                      .max_recv_wr = recv_depth_,
                                      .max_send_sge = 3,
                                      .max_recv_sge = 3,
                                      .max_inline_data = 64,
                                      .sq_sig_all = true}));
+      qp.receives->qp = qp.qp;
       qp.last_from.resize(qps_.size());
     }
+  }
+}
+
+/// An SRQ may be of another protection domain than its queue pairs.
+void UnreliableRun::make_receives(unsigned node, unsigned qps_per_node) {
+  roce::Engine& engine = network_.node(node).engine();
+  receives_[node].resize(profile_.srq ? 1 : qps_per_node);
+  receive_pds_[node] = pds_[node];
+  if (profile_.srq) {
+    receive_pds_[node] = rng_.chance(30) ? engine.allocate_pd() : pds_[node];
+    receives_[node][0].srq = must(engine.create_srq(
+        {.pd = receive_pds_[node], .attributes = {.max_wr = recv_depth_, .max_sge = 3}}));
   }
 }
 
@@ -229,11 +259,12 @@ void UnreliableRun::make_memory() {
   for (unsigned node = 0; node < 2; ++node) {
     source_[node].bytes.resize(sizes[node]);
     target_[node].bytes.assign(sizes[1 - node], kUntouched);
-    receive_[node].bytes.resize(1 + std::size_t{buffer} * recv_depth_ * (qps_.size() / 2));
+    receive_[node].bytes.resize(1 + std::size_t{buffer} * recv_depth_ * receives_[node].size());
     rng_.fill(source_[node].bytes);
     for (Memory* memory : {&source_[node], &target_[node], &receive_[node]}) {
       memory->key = must(network_.node(node).engine().register_memory(
-                             pds_[node], memory->bytes.data(), memory->bytes.size(),
+                             memory == &receive_[node] ? receive_pds_[node] : pds_[node],
+                             memory->bytes.data(), memory->bytes.size(),
                              memory == &source_[node] ? 0u : std::uint32_t{roce::kAccessAll}))
                         .key;
     }
@@ -244,10 +275,12 @@ void UnreliableRun::make_memory() {
       std::memcpy(&source_[qps_[message.sender].node].bytes[message.place], &id, kIdBytes);
     }
   }
-  std::array<std::uint32_t, 2> place{};
-  for (SimQp& qp : qps_) {
-    for (std::uint32_t i = 0; i < recv_depth_; ++i, place[qp.node] += buffer) {
-      qp.free.push_back({.place = place[qp.node], .id = i});
+  for (std::deque<Receives>& node : receives_) {
+    std::uint32_t place = 0;
+    for (Receives& receives : node) {
+      for (std::uint32_t i = 0; i < recv_depth_; ++i, place += buffer) {
+        receives.free.push_back({.place = place, .id = i});
+      }
     }
   }
 }
@@ -319,32 +352,71 @@ bool UnreliableRun::post_send(SimQp& sender) {
   }
 }
 
-bool UnreliableRun::post_receive(SimQp& receiver) {
-  if (receiver.free.empty()) {
+bool UnreliableRun::post_receive(unsigned node, Receives& receives) {
+  if (receives.free.empty()) {
     return false;
   }
-  const Buffer buffer = receiver.free.front();
+  const Buffer buffer = receives.free.front();
   const std::uint32_t length = max_message_ + grh_bytes();
-  Memory& memory = receive_[receiver.node];
+  Memory& memory = receive_[node];
   std::memset(&memory.bytes[buffer.place], kUntouched, length);
   const auto list = cut(memory, buffer.place, length);
-  if (receiver.qp->post_recv({.wr_id = buffer.id, .sg_list = list}) != roce::PostResult::ok) {
+  const roce::RecvWr wr{.wr_id = buffer.id, .sg_list = list};
+  const roce::PostResult result =
+      receives.srq != nullptr ? receives.srq->post_recv(wr) : receives.qp->post_recv(wr);
+  if (result != roce::PostResult::ok) {
     fail("a receive request was refused");
     return false;
   }
-  receiver.free.pop_front();
-  receiver.waiting.push_back(buffer);
+  receives.free.pop_front();
+  receives.waiting.push_back(buffer);
   return true;
+}
+
+/// Sets the SRQ's limit, whose event must come when fewer receives wait, and only then.
+void UnreliableRun::arm_limit(unsigned node) {
+  Receives& receives = receives_[node][0];
+  if (receives.srq == nullptr || limit_armed_[node] || receives.waiting.empty()) {
+    return;
+  }
+  const auto most = static_cast<std::uint32_t>(receives.waiting.size());
+  must(receives.srq->modify({.srq_limit = rng_.between32(1, most)}, roce::kSrqLimit));
+  limit_armed_[node] = true;
+}
+
+void UnreliableRun::take_events() {
+  for (unsigned node = 0; node < 2; ++node) {
+    while (const auto event = network_.node(node).engine().poll_async_event()) {
+      if (event->type != roce::AsyncEventType::srq_limit_reached) {
+        continue;
+      }
+      if (!limit_armed_[node] || event->srq != receives_[node][0].srq) {
+        fail("a limit event of an SRQ whose limit is not armed");
+      }
+      limit_armed_[node] = false;
+      ++limit_events_;
+    }
+    const roce::SharedReceiveQueue* srq = receives_[node][0].srq;
+    const bool due = srq != nullptr && limit_armed_[node] && srq->depth() < srq->query().srq_limit;
+    if (due) {
+      fail("the limit of an SRQ was reached without an event");
+    }
+  }
 }
 
 /// The applications' turn.
 bool UnreliableRun::drive() {
   bool did = false;
-  for (SimQp& qp : qps_) {
-    if (!profile_.scarce_receives || rng_.chance(20)) {
-      while (post_receive(qp)) {
-        did = true;
+  for (unsigned node = 0; node < 2; ++node) {
+    for (Receives& receives : receives_[node]) {
+      if (!profile_.scarce_receives || rng_.chance(20)) {
+        while (post_receive(node, receives)) {
+          did = true;
+        }
       }
+    }
+    if (profile_.srq && rng_.chance(20)) {
+      arm_limit(node);
     }
   }
   for (SimQp& qp : qps_) {
@@ -354,7 +426,9 @@ bool UnreliableRun::drive() {
       }
     }
   }
-  return poll_completions() || did;
+  did = poll_completions() || did;
+  take_events();
+  return did;
 }
 
 bool UnreliableRun::poll_completions() {
@@ -401,19 +475,20 @@ std::uint32_t UnreliableRun::id_of(const Memory& memory, std::uint32_t place, st
 
 void UnreliableRun::on_received(const roce::Completion& completion) {
   SimQp* receiver = find(completion.qp_num);
-  if (receiver == nullptr || receiver->waiting.empty() ||
-      completion.wr_id != receiver->waiting.front().id) {
+  if (receiver == nullptr || receiver->receives->waiting.empty() ||
+      completion.wr_id != receiver->receives->waiting.front().id) {
     fail(fmt::format("receive completion {} is not the next", completion.wr_id));
     return;
   }
-  const Buffer buffer = receiver->waiting.front();
-  receiver->waiting.pop_front();
+  // A datagram is one packet, so that those of an SRQ complete in its order too.
+  const Buffer buffer = receiver->receives->waiting.front();
+  receiver->receives->waiting.pop_front();
   if (completion.status != roce::WcStatus::success) {
     fail(fmt::format("a receive ended with {}", to_string(completion.status)));
     return;
   }
   check_message(*receiver, buffer, completion);
-  receiver->free.push_back(buffer);
+  receiver->receives->free.push_back(buffer);
 }
 
 void UnreliableRun::check_message(const SimQp& receiver, const Buffer& buffer,
@@ -511,6 +586,11 @@ void UnreliableRun::check_end(UnreliableTotals& totals) {
     if (qp.qp->state() != QpState::rts) {
       fail(fmt::format("a queue pair ended in {}", to_string(qp.qp->state())));
     }
+    if (const Receives& receives = *qp.receives;
+        receives.srq != nullptr && receives.srq->depth() != receives.waiting.size()) {
+      fail(fmt::format("{} receives wait in the SRQ, {} should", receives.srq->depth(),
+                       receives.waiting.size()));
+    }
   }
 }
 
@@ -549,6 +629,7 @@ std::string UnreliableRun::run(UnreliableTotals& totals) {
   }
   ++totals.runs;
   totals.messages += messages_.size();
+  totals.limit_events += limit_events_;
   add_counters(totals);
   return error_;
 }

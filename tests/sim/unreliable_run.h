@@ -19,6 +19,7 @@ struct UnreliableProfile {
   bool in_order = false;         ///< what arrives does so once, in the order of posting
   bool scarce_receives = false;  ///< receive requests often come too late
   bool resolve_neighbours = false;
+  bool srq = false;  ///< the queue pairs of a node share their receives; UD
 };
 
 /// Sums over runs; shows that the hazards of a profile have been met.
@@ -34,6 +35,7 @@ struct UnreliableTotals {
   std::uint64_t no_receive = 0;
   std::uint64_t bad_icrc = 0;
   std::uint64_t bad_qkey = 0;
+  std::uint64_t limit_events = 0;  ///< of SRQs
 };
 
 /// One run from one seed. Returns an empty text when all checks held, else what did not.

@@ -30,9 +30,10 @@ class UnreliableSimulation : public ::testing::TestWithParam<QpType> {
     std::printf("%s: %" PRIu64 " runs in %.1f s, %" PRIu64 " messages, delivered %" PRIu64
                 ", twice %" PRIu64 ", partial WRITEs %" PRIu64 "; packets lost %" PRIu64
                 ", abandoned %" PRIu64 ", out of sequence %" PRIu64 ", no receive %" PRIu64
-                ", bad ICRC %" PRIu64 ", bad Q_Key %" PRIu64 "\n",
+                ", bad ICRC %" PRIu64 ", bad Q_Key %" PRIu64 ", SRQ limits %" PRIu64 "\n",
                 profile.name, t.runs, seconds, t.messages, t.delivered, t.twice, t.partial, t.lost,
-                t.abandoned, t.out_of_sequence, t.no_receive, t.bad_icrc, t.bad_qkey);
+                t.abandoned, t.out_of_sequence, t.no_receive, t.bad_icrc, t.bad_qkey,
+                t.limit_events);
     return t;
   }
   /// A hazard that a profile is about must have been met, or the profile proves nothing.
@@ -115,6 +116,26 @@ TEST_P(UnreliableSimulation, SmallMbufs) {
 TEST_P(UnreliableSimulation, ScarceMbufs) {
   static_cast<void>(
       run_seeds({.name = "scarce mbufs", .exact = true, .in_order = true}, 50, scarce_pools()));
+}
+
+TEST_P(UnreliableSimulation, SharedReceiveQueues) {
+  if (is_uc()) {
+    GTEST_SKIP() << "UC has no SRQ";
+  }
+  const auto exact =
+      run_seeds({.name = "SRQ, clean", .exact = true, .in_order = true, .srq = true}, 100);
+  expect_met(exact.limit_events);
+  const auto scarce = run_seeds({.name = "SRQ, P2, scarce receives",
+                                 .faults{.rates{.loss = 0.01,
+                                                .corrupt = 0.0001,
+                                                .duplicate = 0.01,
+                                                .reorder = 0.05,
+                                                .reorder_max_ns = 2'000'000}},
+                                 .scarce_receives = true,
+                                 .srq = true},
+                                150);
+  expect_met(scarce.limit_events);
+  expect_met(scarce.no_receive);
 }
 
 INSTANTIATE_TEST_SUITE_P(Services, UnreliableSimulation, ::testing::Values(QpType::uc, QpType::ud),

@@ -12,7 +12,7 @@ namespace rockhopper::roce {
 #define ROCKHOPPER_DROP_REASONS(X)                                                       \
   X(malformed, "headers do not fit the packet's length or are not RoCEv2")               \
   X(bad_icrc, "the ICRC does not match")                                                 \
-  X(unknown_opcode, "an opcode that IBTA does not define")                               \
+  X(unknown_opcode, "an opcode that IBTA does not define, of a service without answers") \
   X(unserved_opcode, "an opcode that this engine does not serve")                        \
   X(unknown_qp, "no such queue pair")                                                    \
   X(bad_qp_state, "the queue pair's state takes no such packets")                        \

@@ -75,8 +75,12 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
     return DropReason::malformed;
   }
   wire::Headers headers;
-  switch (wire::parse_headers({head + l3_length, head_length - l3_length}, datagram.payload_length,
-                              headers)) {
+  const std::span transport{head + l3_length, head_length - l3_length};
+  auto parsed = wire::parse_headers(transport, datagram.payload_length, headers);
+  if (parsed == wire::ParseResult::unknown_opcode) [[unlikely]] {
+    parsed = wire::parse_reserved_request(transport, datagram.payload_length, headers);
+  }
+  switch (parsed) {
     case wire::ParseResult::ok:
       break;
     case wire::ParseResult::unknown_opcode:

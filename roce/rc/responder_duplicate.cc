@@ -24,6 +24,9 @@ void Responder::on_duplicate(const RxPacket& packet) {
     case Operation::atomic_write:
       repeat_placement(packet);
       break;
+    case Operation::reserved:
+      drop(DropReason::duplicate_request, packet);
+      break;
     default:
       // SENDs and WRITEs are not executed again; the ACK that was lost is.
       drop(DropReason::duplicate_request, packet);

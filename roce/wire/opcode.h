@@ -137,6 +137,7 @@ enum class Operation : std::uint8_t {
   atomic_write,
   cnp,
   extended_atomic,
+  reserved,  ///< see reserved_request()
 };
 
 /// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.
@@ -347,6 +348,39 @@ inline constexpr std::array<OpcodeInfo, 256> kOpcodeTable = make_opcode_table();
 }
 [[nodiscard]] constexpr const OpcodeInfo& info(Opcode opcode) {
   return info(static_cast<std::uint8_t>(opcode));
+}
+
+namespace detail {
+
+inline constexpr OpcodeInfo kReservedOfRc{.name = "RESERVED",
+                                          .service = ServiceClass::rc,
+                                          .operation = Operation::reserved,
+                                          .is_request = true,
+                                          .has_payload = true};
+inline constexpr OpcodeInfo kReservedOfXrc{.name = "RESERVED",
+                                           .service = ServiceClass::xrc,
+                                           .operation = Operation::reserved,
+                                           .is_request = true,
+                                           .has_payload = true};
+
+}  // namespace detail
+
+/// What a code that a reliable service reserves stands for: a request that nobody serves, which a
+/// responder refuses where it would answer others (IBTA vol. 1, 9.7.4.1). Null for services whose
+/// responders are silent, and for opcodes that are defined.
+[[nodiscard]] constexpr const OpcodeInfo* reserved_request(std::uint8_t opcode) {
+  const OpcodeInfo& known = info(opcode);
+  if (known.defined) {
+    return nullptr;
+  }
+  switch (known.service) {
+    case ServiceClass::rc:
+      return &detail::kReservedOfRc;
+    case ServiceClass::xrc:
+      return &detail::kReservedOfXrc;
+    default:
+      return nullptr;
+  }
 }
 
 /// "RC_SEND_FIRST", or "UNDEFINED"; static storage.

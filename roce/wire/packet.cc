@@ -86,6 +86,22 @@ ParseResult parse_headers(std::span<const std::uint8_t> first_bytes, std::size_t
   return ParseResult::ok;
 }
 
+ParseResult parse_reserved_request(std::span<const std::uint8_t> first_bytes,
+                                   std::size_t transport_length, Headers& out) {
+  constexpr std::size_t kAround = Bth::kSize + Icrc::kSize;
+  if (transport_length < kAround) return ParseResult::too_short;
+  if (first_bytes.size() < Bth::kSize) return ParseResult::not_contiguous;
+  out.bth = Bth::parse(first_bytes.first<Bth::kSize>());
+  out.opcode = reserved_request(out.bth.opcode);
+  if (out.opcode == nullptr) return ParseResult::unknown_opcode;
+  if (out.bth.version != 0) return ParseResult::bad_version;
+  if (transport_length > UINT16_MAX || transport_length % 4 != 0) return ParseResult::bad_length;
+  if (out.bth.pad_count > transport_length - kAround) return ParseResult::bad_pad;
+  out.payload_offset = Bth::kSize;
+  out.payload_length = static_cast<std::uint16_t>(transport_length - kAround - out.bth.pad_count);
+  return ParseResult::ok;
+}
+
 std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out) {
   const OpcodeInfo& opcode = info(headers.bth.opcode);
   const std::size_t header_bytes = Bth::kSize + opcode.header_bytes;

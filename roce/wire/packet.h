@@ -76,6 +76,11 @@ enum class ParseResult : std::uint8_t {
 [[nodiscard]] ParseResult parse_headers(std::span<const std::uint8_t> first_bytes,
                                         std::size_t transport_length, Headers& out);
 
+/// The same for a packet of which parse_headers() says unknown_opcode, when its opcode is one that
+/// reserved_request() knows: behind the BTH all is payload. Else unknown_opcode again.
+[[nodiscard]] ParseResult parse_reserved_request(std::span<const std::uint8_t> first_bytes,
+                                                 std::size_t transport_length, Headers& out);
+
 /// Writes the BTH and exactly the extension headers that the opcode in `headers.bth` calls for.
 /// Returns the bytes written; 0, with nothing written, when the opcode is undefined or `out` is too
 /// small. The caller sets bth.pad_count; see pad_count().

@@ -22,6 +22,8 @@ enum Access : std::uint32_t {
   kRemoteWrite = 1u << 1,
   kRemoteRead = 1u << 2,
   kRemoteAtomic = 1u << 3,
+  kMwBind = 1u << 4,
+  kZeroBased = 1u << 5,
   kFlushGlobal = 1u << 8,
   kFlushPersistent = 1u << 9,
   /// The peer's SEND with Invalidate may end the key's life.
@@ -35,9 +37,16 @@ struct RegionSpec {
   std::vector<std::uint8_t> content;  ///< its length is the region's
 };
 
+/// A memory window, not bound yet.
+struct WindowSpec {
+  std::string name;
+  unsigned type = 1;  ///< 1 or 2, as enum ibv_mw_type
+};
+
 /// A queue pair and its one peer, which is the script; attributes as in ibv_qp_attr.
 struct QueuePairSpec {
-  std::string type;             ///< rc, uc, ud
+  std::string type;             ///< rc, uc, ud, xrc
+  bool initiator = false;       ///< xrc: else it is the target
   std::string state;            ///< to be brought to: reset, init, rtr, rts
   bool srq = false;             ///< receive requests go to a shared receive queue
   std::uint32_t srq_limit = 0;  ///< of that
@@ -64,9 +73,17 @@ struct OpenedRegion {
   std::uint32_t key = 0;
 };
 
+/// An SRQ that an XRC target can be told to use. `first` takes receive requests, in the protection
+/// domain of most regions; `second` is of the other one; `foreign` is of another XRC domain.
+struct OpenedSrq {
+  std::string name;
+  std::uint32_t number = 0;
+};
+
 struct Opened {
   std::uint32_t qpn = 0;
   std::vector<OpenedRegion> regions;
+  std::vector<OpenedSrq> srqs;
 };
 
 /// A piece of a region, by the region's name.
@@ -87,6 +104,17 @@ enum class Opcode : std::uint8_t {
   atomic_cmp_and_swp,
   atomic_fetch_and_add,
   send_with_inv,
+  local_inv,
+  bind_mw,
+};
+
+/// What a bind asks for, as ibv_mw_bind_info.
+struct BindSpec {
+  std::string window;
+  std::string region;
+  std::uint32_t offset = 0;  ///< in the region
+  std::uint32_t length = 0;
+  std::uint32_t access = 0;
 };
 
 struct SendSpec {
@@ -106,6 +134,15 @@ struct SendSpec {
   std::uint32_t remote_qkey = 0;            ///< UD
   bool to_group = false;                    ///< UD: to the queue pair's group instead of the peer
   std::optional<std::uint32_t> remote_qpn;  ///< UD: instead of the destination's
+  std::uint32_t remote_srqn = 0;            ///< XRC
+  BindSpec bind;                            ///< bind_mw
+  bool other_qp = false;                    ///< by another queue pair of the same domain: bind_mw
+};
+
+/// What became of a posted request.
+struct Posted {
+  bool ok = false;         ///< false: refused at once
+  std::uint32_t rkey = 0;  ///< bind_mw: that the window will have
 };
 
 struct Completed {
@@ -133,14 +170,14 @@ class Device {
   [[nodiscard]] virtual std::string mac() const = 0;
 
   /// Ends what the last script has left, then makes everything anew.
-  [[nodiscard]] virtual Opened open(const QueuePairSpec& qp,
-                                    const std::vector<RegionSpec>& regions) = 0;
+  [[nodiscard]] virtual Opened open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions,
+                                    const std::vector<WindowSpec>& windows) = 0;
   virtual void close() = 0;
 
-  /// False: refused at once, nothing was posted.
-  [[nodiscard]] virtual bool post_send(const SendSpec& spec) = 0;
-  [[nodiscard]] virtual bool post_recv(std::uint64_t wr_id,
-                                       const std::vector<Element>& elements) = 0;
+  [[nodiscard]] virtual Posted post_send(const SendSpec& spec) = 0;
+  /// `srq` is the name of an SRQ, or empty where there is no choice. False: refused at once.
+  [[nodiscard]] virtual bool post_recv(std::uint64_t wr_id, const std::vector<Element>& elements,
+                                       const std::string& srq) = 0;
   /// All completions since the last call.
   [[nodiscard]] virtual std::vector<Completed> poll() = 0;
   /// Asynchronous events since the last call; names as in enum ibv_event_type.
@@ -154,8 +191,5 @@ class Device {
   /// What a person wants to know of a failed script: counters that are not 0, by name.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::uint64_t>> counters() = 0;
 };
-
-/// The name of a completion status by its number in enum ibv_wc_status.
-[[nodiscard]] std::string status_name(unsigned status);
 
 }  // namespace rockhopper::conformance

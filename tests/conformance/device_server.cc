@@ -22,8 +22,13 @@ RegionSpec region_of(const json& from) {
           .content = from_hex(from.at("content"))};
 }
 
+WindowSpec window_of(const json& from) {
+  return {.name = from.at("name"), .type = from.at("type")};
+}
+
 QueuePairSpec queue_pair_of(const json& from) {
   return {.type = from.at("type"),
+          .initiator = from.at("initiator") != 0,
           .state = from.at("state"),
           .srq = from.at("srq") != 0,
           .srq_limit = from.at("srq_limit"),
@@ -55,6 +60,14 @@ std::vector<Element> elements_of(const json& from) {
   return elements;
 }
 
+BindSpec bind_of(const json& from) {
+  return {.window = from.at("window"),
+          .region = from.at("region"),
+          .offset = from.at("offset"),
+          .length = from.at("length"),
+          .access = from.at("access")};
+}
+
 SendSpec send_of(const json& from) {
   return {.wr_id = from.at("wr_id"),
           .opcode = static_cast<Opcode>(from.at("opcode").get<unsigned>()),
@@ -72,7 +85,10 @@ SendSpec send_of(const json& from) {
           .remote_qkey = from.at("qkey"),
           .to_group = from.at("to_group"),
           .remote_qpn = from.at("dqpn").is_null() ? std::nullopt
-                                                  : std::optional<std::uint32_t>(from.at("dqpn"))};
+                                                  : std::optional<std::uint32_t>(from.at("dqpn")),
+          .remote_srqn = from.at("srq"),
+          .bind = from.contains("bind") ? bind_of(from.at("bind")) : BindSpec{},
+          .other_qp = from.at("other_qp")};
 }
 
 json to_json(const Completed& completed) {
@@ -98,8 +114,15 @@ json open(Device& device, const json& command) {
   for (const json& one : command.at("regions")) {
     regions.push_back(region_of(one));
   }
-  const Opened opened = device.open(queue_pair_of(command.at("qp")), regions);
-  json reply{{"qpn", opened.qpn}, {"regions", json::object()}};
+  std::vector<WindowSpec> windows;
+  for (const json& one : command.at("windows")) {
+    windows.push_back(window_of(one));
+  }
+  const Opened opened = device.open(queue_pair_of(command.at("qp")), regions, windows);
+  json reply{{"qpn", opened.qpn}, {"regions", json::object()}, {"srqs", json::object()}};
+  for (const OpenedSrq& srq : opened.srqs) {
+    reply["srqs"][srq.name] = srq.number;
+  }
   for (const OpenedRegion& region : opened.regions) {
     reply["regions"][region.name] = {{"address", region.address}, {"key", region.key}};
   }
@@ -125,17 +148,6 @@ unsigned digit(char character) {
 
 }  // namespace
 
-std::string status_name(unsigned status) {
-  static constexpr std::array<const char*, 22> kNames = {
-      "success",          "loc_len_err",       "loc_qp_op_err",     "loc_eec_op_err",
-      "loc_prot_err",     "wr_flush_err",      "mw_bind_err",       "bad_resp_err",
-      "loc_access_err",   "rem_inv_req_err",   "rem_access_err",    "rem_op_err",
-      "retry_exc_err",    "rnr_retry_exc_err", "loc_rdd_viol_err",  "rem_inv_rd_req_err",
-      "rem_abort_err",    "inv_eecn_err",      "inv_eec_state_err", "fatal_err",
-      "resp_timeout_err", "general_err"};
-  return status < kNames.size() ? kNames[status] : "unknown";
-}
-
 DeviceServer::DeviceServer(Device& device) : device_(device) {
   add("hello", [this](const json&) {
     return json{{"addresses", device_.addresses()}, {"mac", device_.mac()}};
@@ -146,11 +158,12 @@ DeviceServer::DeviceServer(Device& device) : device_(device) {
     return json::object();
   });
   add("post_send", [this](const json& command) {
-    return json{{"ok", device_.post_send(send_of(command))}};
+    const Posted posted = device_.post_send(send_of(command));
+    return json{{"ok", posted.ok}, {"rkey", posted.rkey}};
   });
   add("post_recv", [this](const json& command) {
-    return json{
-        {"ok", device_.post_recv(command.at("wr_id"), elements_of(command.at("elements")))}};
+    return json{{"ok", device_.post_recv(command.at("wr_id"), elements_of(command.at("elements")),
+                                         command.at("srq"))}};
   });
   add("poll", [this](const json&) { return poll(device_); });
   add("modify", [this](const json& command) {

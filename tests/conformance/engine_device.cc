@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <cstring>
 
 #include <rte_ether.h>
 
 #include "roce/address_handle.h"
+#include "tests/support/engine_names.h"
+#include "tests/support/verbs_names.h"
 
 namespace rockhopper::conformance {
 namespace {
 
 constexpr std::uint32_t kQueueDepth = 64;
 constexpr std::uint32_t kElementsMax = 4;
-constexpr std::size_t kAlignment = 4096;
 
 template <typename T>
 T need(Expected<T> result) {
@@ -28,7 +27,7 @@ T need(Expected<T> result) {
   }
 }
 
-roce::QpType type_of(const std::string& name) {
+roce::QpType type_of(const std::string& name, bool initiator) {
   if (name == "rc") {
     return roce::QpType::rc;
   }
@@ -37,6 +36,9 @@ roce::QpType type_of(const std::string& name) {
   }
   if (name == "ud") {
     return roce::QpType::ud;
+  }
+  if (name == "xrc") {
+    return initiator ? roce::QpType::xrc_send : roce::QpType::xrc_recv;
   }
   throw Failure("no such service: " + name);
 }
@@ -67,13 +69,6 @@ std::string opcode_name(roce::WcOpcode opcode) {
   return kNames.at(static_cast<std::size_t>(opcode));
 }
 
-std::string event_name(roce::AsyncEventType type) {
-  static constexpr std::array<const char*, 10> kNames = {
-      "cq_err",     "qp_fatal",          "qp_req_err",          "qp_access_err", "comm_est",
-      "sq_drained", "srq_limit_reached", "qp_last_wqe_reached", "port_active",   "port_err"};
-  return kNames.at(static_cast<std::size_t>(type));
-}
-
 roce::WrOpcode opcode_of(Opcode opcode) {
   switch (opcode) {
     case Opcode::rdma_write:
@@ -92,13 +87,15 @@ roce::WrOpcode opcode_of(Opcode opcode) {
       return roce::WrOpcode::atomic_fetch_and_add;
     case Opcode::send_with_inv:
       return roce::WrOpcode::send_with_inv;
+    case Opcode::local_inv:
+      return roce::WrOpcode::local_inv;
+    case Opcode::bind_mw:
+      return roce::WrOpcode::bind_mw;
   }
   throw Failure("no such opcode");
 }
 
 }  // namespace
-
-void EngineDevice::FreeAligned::operator()(std::byte* memory) const { std::free(memory); }
 
 EngineDevice::EngineDevice(Config config)
     : config_(std::move(config)),
@@ -121,13 +118,23 @@ std::string EngineDevice::mac() const {
   return text.data();
 }
 
-Opened EngineDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions) {
+Opened EngineDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions,
+                          const std::vector<WindowSpec>& windows) {
   close();
   for (const RegionSpec& region : regions) {
     add_region(region);
   }
+  for (const WindowSpec& window : windows) {
+    windows_.emplace_back(window.name,
+                          need(config_.engine->allocate_window(
+                              pd_, window.type == 2 ? roce::MemoryKind::window_type_2
+                                                    : roce::MemoryKind::window_type_1)));
+  }
   create_queue_pair(qp);
-  Opened opened{.qpn = qp_->number().value, .regions = {}};
+  Opened opened{.qpn = qp_->number().value, .regions = {}, .srqs = {}};
+  for (const auto& [name, srq] : srqs_) {
+    opened.srqs.push_back({.name = name, .number = srq->number()});
+  }
   for (const Region& region : regions_) {
     opened.regions.push_back({.name = region.name,
                               .address = region.registration.iova,
@@ -137,12 +144,23 @@ Opened EngineDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>
 }
 
 void EngineDevice::close() {
-  if (qp_ != nullptr) {
-    config_.engine->destroy_qp(std::exchange(qp_, nullptr));
+  for (roce::QueuePair** qp : {&qp_, &other_qp_}) {
+    if (*qp != nullptr) {
+      config_.engine->destroy_qp(std::exchange(*qp, nullptr));
+    }
   }
-  if (srq_ != nullptr) {
-    need(config_.engine->destroy_srq(std::exchange(srq_, nullptr)));
+  for (const auto& [name, srq] : srqs_) {
+    need(config_.engine->destroy_srq(srq));
   }
+  srqs_.clear();
+  for (const roce::XrcDomain xrcd : xrcds_) {
+    need(config_.engine->close_xrcd(xrcd));
+  }
+  xrcds_.clear();
+  for (const auto& [name, window] : windows_) {
+    need(config_.engine->deallocate_window(window.rkey));
+  }
+  windows_.clear();
   if (ah_ != nullptr) {
     config_.engine->destroy_ah(std::exchange(ah_, nullptr));
   }
@@ -159,17 +177,7 @@ void EngineDevice::close() {
 }
 
 void EngineDevice::add_region(const RegionSpec& spec) {
-  Region region{.name = spec.name,
-                .length = spec.content.size(),
-                .bytes = {},
-                .registration = {},
-                .registered = true};
-  const std::size_t room = (region.length + kAlignment - 1) / kAlignment * kAlignment;
-  region.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, room)));
-  if (!region.bytes) {
-    throw Failure("out of memory");
-  }
-  std::memcpy(region.bytes.get(), spec.content.data(), region.length);
+  Region region{RegionMemory(spec), {}, true};
   region.registration = need(config_.engine->register_memory(
       spec.other_pd ? other_pd_ : pd_, region.bytes.get(), region.length, spec.access));
   regions_.push_back(std::move(region));
@@ -197,30 +205,62 @@ roce::AddressVector EngineDevice::address_vector(const QueuePairSpec& spec) {
   return {.source = *own, .destination = *peer};
 }
 
+roce::SharedReceiveQueue* EngineDevice::create_srq(roce::ProtectionDomain pd,
+                                                   roce::XrcDomain xrcd) {
+  const bool xrc = xrcd != roce::XrcDomain{};
+  return need(
+      config_.engine->create_srq({.pd = pd,
+                                  .attributes = {.max_wr = kQueueDepth, .max_sge = kElementsMax},
+                                  .xrcd = xrcd,
+                                  .cq = xrc ? recv_cq_.get() : nullptr}));
+}
+
+void EngineDevice::create_srqs(const QueuePairSpec& spec) {
+  srq_limit_ = spec.srq_limit;
+  if (spec.type == "xrc" && !spec.initiator) {
+    xrcds_ = {config_.engine->open_xrcd(), config_.engine->open_xrcd()};
+    srqs_.emplace_back("first", create_srq(pd_, xrcds_[0]));
+    srqs_.emplace_back("second", create_srq(other_pd_, xrcds_[0]));
+    srqs_.emplace_back("foreign", create_srq(pd_, xrcds_[1]));
+  } else if (spec.srq) {
+    srqs_.emplace_back("srq", create_srq(pd_, {}));
+  }
+}
+
+/// An XRC initiator receives nothing, a target has neither queues nor protection domain.
+roce::QpInit EngineDevice::queue_pair_init(const QueuePairSpec& spec) {
+  roce::QpInit init;
+  init.qp_type = type_of(spec.type, spec.initiator);
+  if (init.qp_type == roce::QpType::xrc_recv) {
+    init.xrcd = xrcds_[0];
+    return init;
+  }
+  init.pd = pd_;
+  init.send_cq = send_cq_.get();
+  init.recv_cq = init.qp_type == roce::QpType::xrc_send ? nullptr : recv_cq_.get();
+  init.srq = srqs_.empty() ? nullptr : srqs_[0].second;
+  init.max_send_wr = init.max_recv_wr = kQueueDepth;
+  init.max_send_sge = init.max_recv_sge = kElementsMax;
+  return init;
+}
+
 void EngineDevice::create_queue_pair(const QueuePairSpec& spec) {
   send_cq_ = need(roce::CompletionQueue::create(2 * kQueueDepth));
   recv_cq_ = need(roce::CompletionQueue::create(2 * kQueueDepth));
-  if (spec.srq) {
-    roce::SrqAttributes attributes{.max_wr = kQueueDepth, .max_sge = kElementsMax};
-    srq_ = need(config_.engine->create_srq({.pd = pd_, .attributes = attributes}));
-  }
-  qp_ = need(config_.engine->create_qp({.qp_type = type_of(spec.type),
-                                        .pd = pd_,
-                                        .send_cq = send_cq_.get(),
-                                        .recv_cq = recv_cq_.get(),
-                                        .srq = srq_,
-                                        .max_send_wr = kQueueDepth,
-                                        .max_recv_wr = kQueueDepth,
-                                        .max_send_sge = kElementsMax,
-                                        .max_recv_sge = kElementsMax}));
-  srq_limit_ = spec.srq_limit;
+  create_srqs(spec);
+  const roce::QpInit init = queue_pair_init(spec);
+  qp_ = need(config_.engine->create_qp(init));
   peer_qpn_ = wire::Qpn{spec.peer_qpn};
   const roce::AddressVector av = address_vector(spec);
   if (spec.type == "ud") {
     ah_ = need(config_.engine->create_ah(pd_, av));
     join_group(spec, av);
   }
-  bring_up(spec, av);
+  bring_up(*qp_, spec, av);
+  if (!windows_.empty()) {
+    other_qp_ = need(config_.engine->create_qp(init));
+    bring_up(*other_qp_, spec, av);
+  }
 }
 
 void EngineDevice::join_group(const QueuePairSpec& spec, roce::AddressVector av) {
@@ -236,13 +276,14 @@ void EngineDevice::join_group(const QueuePairSpec& spec, roce::AddressVector av)
   need(config_.engine->attach_multicast(*qp_, *group));
 }
 
-void EngineDevice::bring_up(const QueuePairSpec& spec, const roce::AddressVector& av) {
+void EngineDevice::bring_up(roce::QueuePair& qp, const QueuePairSpec& spec,
+                            const roce::AddressVector& av) {
   roce::QpAttributes attributes;
   attributes.path_mtu = static_cast<roce::PathMtu>(spec.path_mtu);
   attributes.qkey = spec.qkey;
   attributes.rq_psn = wire::Psn{spec.rq_psn};
   attributes.sq_psn = wire::Psn{spec.sq_psn};
-  attributes.dest_qp_num = peer_qpn_;
+  attributes.dest_qp_num = wire::Qpn{spec.peer_qpn};
   attributes.qp_access_flags = spec.access;
   attributes.ah_attr = av;
   attributes.max_rd_atomic = spec.max_rd_atomic;
@@ -251,22 +292,13 @@ void EngineDevice::bring_up(const QueuePairSpec& spec, const roce::AddressVector
   attributes.timeout = spec.timeout;
   attributes.retry_cnt = spec.retry_cnt;
   attributes.rnr_retry = spec.rnr_retry;
-  need(qp_->bring_up(attributes, state_of(spec.state)));
-}
-
-EngineDevice::Region& EngineDevice::find(const std::string& name) {
-  const auto found = std::find_if(regions_.begin(), regions_.end(),
-                                  [&](const Region& region) { return region.name == name; });
-  if (found == regions_.end()) {
-    throw Failure("no region " + name);
-  }
-  return *found;
+  need(qp.bring_up(attributes, state_of(spec.state)));
 }
 
 std::vector<roce::Sge> EngineDevice::sges(const std::vector<Element>& elements) {
   std::vector<roce::Sge> list;
   for (const Element& element : elements) {
-    const Region& region = find(element.region);
+    const Region& region = find_region(regions_, element.region);
     const auto key = static_cast<std::uint32_t>(region.registration.key);
     list.push_back({.addr = region.registration.iova + element.offset,
                     .length = element.length,
@@ -275,7 +307,33 @@ std::vector<roce::Sge> EngineDevice::sges(const std::vector<Element>& elements) 
   return list;
 }
 
-bool EngineDevice::post_send(const SendSpec& spec) {
+/// A window of type 2 gets its next key from the request, one of type 1 from the call.
+Posted EngineDevice::post_bind(const SendSpec& spec, roce::SendWr wr) {
+  const auto found = std::find_if(windows_.begin(), windows_.end(), [&](const auto& window) {
+    return window.first == spec.bind.window;
+  });
+  if (found == windows_.end()) {
+    throw Failure("no window " + spec.bind.window);
+  }
+  const Region& region = find_region(regions_, spec.bind.region);
+  roce::MemoryWindow& window = found->second;
+  roce::QueuePair& qp = spec.other_qp ? *other_qp_ : *qp_;
+  wr.mw_bind = {.mr = region.registration.key,
+                .addr = region.registration.iova + spec.bind.offset,
+                .length = spec.bind.length,
+                .access = spec.bind.access};
+  roce::PostResult result = roce::PostResult::ok;
+  if (window.kind == roce::MemoryKind::window_type_1) {
+    result = qp.bind_mw(window.rkey, wr);
+  } else {
+    wr.rkey = roce::next_generation(window.rkey);
+    result = qp.post_send(wr);
+    window.rkey = wr.rkey;
+  }
+  return {.ok = result == roce::PostResult::ok, .rkey = static_cast<std::uint32_t>(window.rkey)};
+}
+
+Posted EngineDevice::post_send(const SendSpec& spec) {
   const std::vector<roce::Sge> list = sges(spec.elements);
   const roce::SendWr wr{.wr_id = spec.wr_id,
                         .sg_list = list,
@@ -294,20 +352,26 @@ bool EngineDevice::post_send(const SendSpec& spec) {
                         .remote_qpn = spec.remote_qpn ? wire::Qpn{*spec.remote_qpn}
                                       : spec.to_group ? wire::kMulticastQpn
                                                       : peer_qpn_,
+                        .remote_srqn = spec.remote_srqn,
                         .remote_qkey = spec.remote_qkey};
-  return qp_->post_send(wr) == roce::PostResult::ok;
+  return spec.opcode == Opcode::bind_mw ? post_bind(spec, wr)
+                                        : Posted{.ok = qp_->post_send(wr) == roce::PostResult::ok};
 }
 
-bool EngineDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& elements) {
+bool EngineDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& elements,
+                             const std::string& srq) {
   const std::vector<roce::Sge> list = sges(elements);
   const roce::RecvWr wr{.wr_id = wr_id, .sg_list = list};
-  if (srq_ == nullptr) {
+  if (srqs_.empty()) {
     return qp_->post_recv(wr) == roce::PostResult::ok;
   }
-  const bool posted = srq_->post_recv(wr) == roce::PostResult::ok;
-  if (posted && srq_limit_ != 0 && srq_->depth() >= srq_limit_) {
+  const auto named =
+      std::find_if(srqs_.begin(), srqs_.end(), [&](const auto& one) { return one.first == srq; });
+  roce::SharedReceiveQueue& queue = *(named == srqs_.end() ? srqs_[0] : *named).second;
+  const bool posted = queue.post_recv(wr) == roce::PostResult::ok;
+  if (posted && srq_limit_ != 0 && queue.depth() >= srq_limit_) {
     // Armed once there are that many: before, it would be reached at once.
-    need(srq_->modify({.srq_limit = std::exchange(srq_limit_, 0)}, roce::kSrqLimit));
+    need(queue.modify({.srq_limit = std::exchange(srq_limit_, 0)}, roce::kSrqLimit));
   }
   return posted;
 }
@@ -318,7 +382,7 @@ void EngineDevice::take(roce::CompletionQueue& cq, bool receive, std::vector<Com
     for (const roce::Completion& one : std::span(some).first(count)) {
       Completed completed{.receive = receive,
                           .wr_id = one.wr_id,
-                          .status = status_name(static_cast<unsigned>(one.status)),
+                          .status = test::wc_status_name(static_cast<unsigned>(one.status)),
                           .opcode = {},
                           .byte_len = one.byte_len,
                           .imm_data = {},
@@ -351,7 +415,7 @@ std::vector<Completed> EngineDevice::poll() {
 std::vector<std::string> EngineDevice::events() {
   std::vector<std::string> names;
   while (const auto event = config_.engine->poll_async_event()) {
-    names.push_back(event_name(event->type));
+    names.push_back(test::event_type_name(event->type));
   }
   return names;
 }
@@ -374,15 +438,13 @@ std::string EngineDevice::state() {
 }
 
 void EngineDevice::deregister(const std::string& region) {
-  Region& found = find(region);
+  Region& found = find_region(regions_, region);
   need(config_.engine->deregister_memory(found.registration.key));
   found.registered = false;
 }
 
 std::vector<std::uint8_t> EngineDevice::memory(const std::string& region) {
-  const Region& found = find(region);
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(found.bytes.get());
-  return {bytes, bytes + found.length};
+  return find_region(regions_, region).content();
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> EngineDevice::counters() {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +13,8 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 
+#include "tests/support/verbs_names.h"
+
 namespace rockhopper::conformance {
 namespace {
 
@@ -21,7 +22,6 @@ constexpr std::uint8_t kPort = 1;
 constexpr std::uint32_t kQueueDepth = 64;
 constexpr std::uint32_t kElementsMax = 4;
 constexpr std::uint32_t kInlineMax = 64;
-constexpr std::size_t kAlignment = 4096;
 constexpr std::uint8_t kHopLimit = 64;
 
 constexpr std::array<std::string_view, 7> kStates = {"reset", "init", "rtr", "rts",
@@ -87,33 +87,9 @@ std::string opcode_name(ibv_wc_opcode opcode) {
   }
 }
 
-std::string event_name(ibv_event_type type) {
-  static constexpr std::array<const char*, 17> kNames = {"cq_err",
-                                                         "qp_fatal",
-                                                         "qp_req_err",
-                                                         "qp_access_err",
-                                                         "comm_est",
-                                                         "sq_drained",
-                                                         "path_mig",
-                                                         "path_mig_err",
-                                                         "device_fatal",
-                                                         "port_active",
-                                                         "port_err",
-                                                         "lid_change",
-                                                         "pkey_change",
-                                                         "sm_change",
-                                                         "srq_err",
-                                                         "srq_limit_reached",
-                                                         "qp_last_wqe_reached"};
-  const auto index = static_cast<std::size_t>(type);
-  return index < kNames.size() ? kNames[index] : "other";
-}
-
 constexpr unsigned flag_if(bool condition, unsigned flag) { return condition ? flag : 0; }
 
 }  // namespace
-
-void VerbsDevice::FreeAligned::operator()(std::byte* memory) const { std::free(memory); }
 
 VerbsDevice::VerbsDevice(const std::string& name, std::vector<std::string> addresses)
     : name_(name), addresses_(std::move(addresses)) {
@@ -176,13 +152,17 @@ ibv_ah_attr VerbsDevice::address_vector(const std::string& peer) const {
   return attributes;
 }
 
-Opened VerbsDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions) {
+Opened VerbsDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions,
+                         const std::vector<WindowSpec>& windows) {
   close();
+  if (!windows.empty()) {
+    throw Failure("memory windows of verbs devices are not scripted");
+  }
   for (const RegionSpec& region : regions) {
     add_region(region);
   }
   create_queue_pair(qp);
-  Opened opened{.qpn = qp_->qp_num, .regions = {}};
+  Opened opened{.qpn = qp_->qp_num, .regions = {}, .srqs = {}};
   for (const Region& region : regions_) {
     opened.regions.push_back({.name = region.name,
                               .address = reinterpret_cast<std::uint64_t>(region.bytes.get()),
@@ -202,18 +182,7 @@ void VerbsDevice::close() {
 }
 
 void VerbsDevice::add_region(const RegionSpec& spec) {
-  Region region{.name = spec.name,
-                .length = spec.content.size(),
-                .bytes = {},
-                .registration = {},
-                .lkey = 0,
-                .rkey = 0};
-  const std::size_t room = (region.length + kAlignment - 1) / kAlignment * kAlignment;
-  region.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, room)));
-  if (!region.bytes) {
-    throw Failure("out of memory");
-  }
-  std::memcpy(region.bytes.get(), spec.content.data(), region.length);
+  Region region{RegionMemory(spec), {}, 0, 0};
   region.registration.reset(ibv_reg_mr(spec.other_pd ? other_pd_.get() : pd_.get(),
                                        region.bytes.get(), region.length,
                                        static_cast<int>(spec.access & ~kRemoteInvalidate)));
@@ -311,19 +280,10 @@ void VerbsDevice::modify(ibv_qp_attr& attributes, int mask) {
   }
 }
 
-VerbsDevice::Region& VerbsDevice::find(const std::string& name) {
-  const auto found = std::find_if(regions_.begin(), regions_.end(),
-                                  [&](const Region& region) { return region.name == name; });
-  if (found == regions_.end()) {
-    throw Failure("no region " + name);
-  }
-  return *found;
-}
-
 std::vector<ibv_sge> VerbsDevice::sges(const std::vector<Element>& elements) {
   std::vector<ibv_sge> list;
   for (const Element& element : elements) {
-    const Region& region = find(element.region);
+    const Region& region = find_region(regions_, element.region);
     list.push_back({.addr = reinterpret_cast<std::uint64_t>(region.bytes.get()) + element.offset,
                     .length = element.length,
                     .lkey = element.bad_lkey ? region.lkey ^ 1u << 31 : region.lkey});
@@ -331,7 +291,7 @@ std::vector<ibv_sge> VerbsDevice::sges(const std::vector<Element>& elements) {
   return list;
 }
 
-bool VerbsDevice::post_send(const SendSpec& spec) {
+Posted VerbsDevice::post_send(const SendSpec& spec) {
   std::vector<ibv_sge> list = sges(spec.elements);
   ibv_send_wr wr{};
   wr.wr_id = spec.wr_id;
@@ -359,10 +319,11 @@ bool VerbsDevice::post_send(const SendSpec& spec) {
     wr.wr.rdma = {.remote_addr = spec.remote_addr, .rkey = spec.rkey};
   }
   ibv_send_wr* bad = nullptr;
-  return ibv_post_send(qp_.get(), &wr, &bad) == 0;
+  return {.ok = ibv_post_send(qp_.get(), &wr, &bad) == 0};
 }
 
-bool VerbsDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& elements) {
+bool VerbsDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& elements,
+                            const std::string& /*srq*/) {
   std::vector<ibv_sge> list = sges(elements);
   ibv_recv_wr wr{.wr_id = wr_id,
                  .next = nullptr,
@@ -389,7 +350,7 @@ void VerbsDevice::take(ibv_cq* cq, bool receive, std::vector<Completed>& out) {
   while (ibv_poll_cq(cq, 1, &wc) > 0) {
     Completed completed{.receive = receive,
                         .wr_id = wc.wr_id,
-                        .status = status_name(wc.status),
+                        .status = test::wc_status_name(wc.status),
                         .opcode = {},
                         .byte_len = wc.byte_len,
                         .imm_data = {},
@@ -422,7 +383,7 @@ std::vector<std::string> VerbsDevice::events() {
   std::vector<std::string> names;
   ibv_async_event event{};
   while (ibv_get_async_event(context_.get(), &event) == 0) {
-    names.push_back(event_name(event.event_type));
+    names.push_back(test::event_type_name(event.event_type));
     ibv_ack_async_event(&event);
   }
   return names;
@@ -449,12 +410,12 @@ std::string VerbsDevice::state() {
   return std::string(index < kStates.size() ? kStates[index] : "unknown");
 }
 
-void VerbsDevice::deregister(const std::string& region) { find(region).registration.reset(); }
+void VerbsDevice::deregister(const std::string& region) {
+  find_region(regions_, region).registration.reset();
+}
 
 std::vector<std::uint8_t> VerbsDevice::memory(const std::string& region) {
-  const Region& found = find(region);
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(found.bytes.get());
-  return {bytes, bytes + found.length};
+  return find_region(regions_, region).content();
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> VerbsDevice::counters() {

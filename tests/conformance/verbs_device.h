@@ -11,6 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "tests/conformance/device.h"
+#include "tests/conformance/region_memory.h"
 
 namespace rockhopper::conformance {
 
@@ -23,11 +24,12 @@ class VerbsDevice final : public Device {
 
   [[nodiscard]] std::vector<std::string> addresses() const override { return addresses_; }
   [[nodiscard]] std::string mac() const override { return ""; }
-  [[nodiscard]] Opened open(const QueuePairSpec& qp,
-                            const std::vector<RegionSpec>& regions) override;
+  [[nodiscard]] Opened open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions,
+                            const std::vector<WindowSpec>& windows) override;
   void close() override;
-  [[nodiscard]] bool post_send(const SendSpec& spec) override;
-  [[nodiscard]] bool post_recv(std::uint64_t wr_id, const std::vector<Element>& elements) override;
+  [[nodiscard]] Posted post_send(const SendSpec& spec) override;
+  [[nodiscard]] bool post_recv(std::uint64_t wr_id, const std::vector<Element>& elements,
+                               const std::string& srq) override;
   [[nodiscard]] std::vector<Completed> poll() override;
   [[nodiscard]] std::vector<std::string> events() override;
   void modify_state(const std::string& state) override;
@@ -44,13 +46,7 @@ class VerbsDevice final : public Device {
       static_cast<void>(kDestroy(object));
     }
   };
-  struct FreeAligned {
-    void operator()(std::byte* memory) const;
-  };
-  struct Region {
-    std::string name;
-    std::size_t length = 0;
-    std::unique_ptr<std::byte, FreeAligned> bytes;
+  struct Region : RegionMemory {
     std::unique_ptr<ibv_mr, Destroy<ibv_dereg_mr>> registration;
     std::uint32_t lkey = 0;
     std::uint32_t rkey = 0;
@@ -63,7 +59,6 @@ class VerbsDevice final : public Device {
   void create_queue_pair(const QueuePairSpec& spec);
   void bring_up(const QueuePairSpec& spec);
   void modify(ibv_qp_attr& attributes, int mask);
-  [[nodiscard]] Region& find(const std::string& name);
   [[nodiscard]] std::vector<ibv_sge> sges(const std::vector<Element>& elements);
   void take(ibv_cq* cq, bool receive, std::vector<Completed>& out);
 

@@ -11,6 +11,8 @@
 #include <poll.h>
 
 #include "tests/interop/rc_exchange.h"
+#include "tests/support/engine_names.h"
+#include "tests/support/verbs_names.h"
 
 namespace rockhopper::interop {
 namespace {
@@ -52,44 +54,6 @@ roce::WrOpcode opcode(OperationKind kind) {
       break;
   }
   return roce::WrOpcode::atomic_fetch_and_add;
-}
-
-/// The names of verbs' enum ibv_wc_status without prefix.
-std::string status_name(roce::WcStatus status) {
-  static constexpr std::array<const char*, 22> kNames = {
-      "success",          "loc_len_err",       "loc_qp_op_err",     "loc_eec_op_err",
-      "loc_prot_err",     "wr_flush_err",      "mw_bind_err",       "bad_resp_err",
-      "loc_access_err",   "rem_inv_req_err",   "rem_access_err",    "rem_op_err",
-      "retry_exc_err",    "rnr_retry_exc_err", "loc_rdd_viol_err",  "rem_inv_rd_req_err",
-      "rem_abort_err",    "inv_eecn_err",      "inv_eec_state_err", "fatal_err",
-      "resp_timeout_err", "general_err"};
-  return kNames.at(static_cast<std::size_t>(status));
-}
-
-std::string event_name(roce::AsyncEventType type) {
-  switch (type) {
-    case roce::AsyncEventType::cq_err:
-      return "cq_err";
-    case roce::AsyncEventType::qp_fatal:
-      return "qp_fatal";
-    case roce::AsyncEventType::qp_req_err:
-      return "qp_req_err";
-    case roce::AsyncEventType::qp_access_err:
-      return "qp_access_err";
-    case roce::AsyncEventType::comm_est:
-      return "comm_est";
-    case roce::AsyncEventType::sq_drained:
-      return "sq_drained";
-    case roce::AsyncEventType::srq_limit_reached:
-      return "srq_limit_reached";
-    case roce::AsyncEventType::qp_last_wqe_reached:
-      return "qp_last_wqe_reached";
-    case roce::AsyncEventType::port_active:
-      return "port_active";
-    case roce::AsyncEventType::port_err:
-      break;
-  }
-  return "port_err";
 }
 
 /// Receives and requests share a completion queue; the id tells them apart.
@@ -257,7 +221,8 @@ std::size_t RockhopperEndpoint::poll(std::span<Completed> out) {
     out[i] = {.id = completion.wr_id & ~kReceiveBit,
               .receive = (completion.wr_id & kReceiveBit) != 0,
               .success = success,
-              .status = success ? std::string() : status_name(completion.status),
+              .status = success ? std::string()
+                                : test::wc_status_name(static_cast<unsigned>(completion.status)),
               .length = completion.byte_len,
               .has_immediate = (completion.wc_flags & roce::kWcWithImm) != 0,
               .rdma_write = completion.opcode == roce::WcOpcode::recv_rdma_with_imm,
@@ -312,7 +277,7 @@ std::string RockhopperEndpoint::state() {
 std::vector<std::string> RockhopperEndpoint::events() {
   std::vector<std::string> names;
   while (const auto event = engine_.poll_async_event()) {
-    names.push_back(event_name(event->type));
+    names.push_back(test::event_type_name(event->type));
   }
   return names;
 }

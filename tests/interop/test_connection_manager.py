@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """rh-cm and the stock programs of librdmacm in a Soft-RoCE guest: rping, ucmatose, udaddy and
-rdma_client with rdma_server, each in both roles, over IPv4 and IPv6; and requests that are refused.
+rdma_client with rdma_server, each in both roles, over IPv4 and IPv6; requests that are refused; and
+rping over a bad path.
 Every packet that we sent is judged by the independent checker and by tshark."""
 
 import itertools
@@ -16,6 +17,7 @@ UDADDY_PORT = 7174  # it has no option for it
 ports = itertools.count(7200)
 # Each is used once: rxe 6.1 leaves the MAC of a group in the filter when nobody is attached any more.
 groups = (f'239.129.2.{last}' for last in itertools.count(3))
+BAD_PATH = lab.Impairment(loss=1, duplicate=1, reorder=1)
 _lab = None
 
 
@@ -48,8 +50,11 @@ def wait_for_guest_member(group):
                      'done; exit 1', what=f'a member of {group}')
 
 
-class ConnectionManager(unittest.TestCase):
+class Stage(unittest.TestCase):
+    """One end of a connection is ours, the other a stock program's."""
+
     maxDiff = None
+    judged = ()  # options of the capture checker
 
     def we_serve(self, play, stock, *options, port=None):
         """`stock` is a client's command for address and port; gives what our end reports."""
@@ -61,7 +66,7 @@ class ConnectionManager(unittest.TestCase):
                     client = _lab.run_in_guest(stock.format(address=address, port=port))
                     self.assertEqual(client.finish(), 0, client.said() + server.said())
                     self.assertEqual(server.wait(), 0, server.said() + client.said())
-                self.assertEqual(_lab.judge(), '')
+                self.assertEqual(_lab.judge(*self.judged), '')
                 yield lab.summary(server.out.read_text())
 
     def we_connect(self, play, stock, *options, fixed_port=None):
@@ -75,22 +80,30 @@ class ConnectionManager(unittest.TestCase):
                                address) as client:
                     self.assertEqual(client.wait(), 0, client.said() + server.output())
                     self.assertEqual(server.finish(), 0, server.said() + client.said())
-                self.assertEqual(_lab.judge(), '')
+                self.assertEqual(_lab.judge(*self.judged), '')
                 yield lab.summary(client.out.read_text())
 
+    def serve_rping(self, size, count):
+        for result in self.we_serve(
+                'rping', 'rping -c -a {address} -p {port} -C ' f'{count} -S {size} -V',
+                '-V', '-S', size):
+            self.assertEqual((result['messages'], result['messages_checked']), (count, count))
+
+    def connect_rping(self, size, count):
+        for result in self.we_connect(
+                'rping', 'rping -s -a {address} -p {port} ' f'-S {size}',
+                '-V', '-S', size, '-C', count):
+            self.assertEqual((result['messages'], result['messages_checked']), (count, count))
+
+
+class ConnectionManager(Stage):
     def test_rping_is_the_client(self):
         for size, count in ((64, 100), (8000, 30)):
-            for result in self.we_serve(
-                    'rping', 'rping -c -a {address} -p {port} -C ' f'{count} -S {size} -V',
-                    '-V', '-S', size):
-                self.assertEqual((result['messages'], result['messages_checked']), (count, count))
+            self.serve_rping(size, count)
 
     def test_rping_is_the_server(self):
         for size, count in ((64, 100), (8000, 30)):
-            for result in self.we_connect(
-                    'rping', 'rping -s -a {address} -p {port} ' f'-S {size}',
-                    '-V', '-S', size, '-C', count):
-                self.assertEqual((result['messages'], result['messages_checked']), (count, count))
+            self.connect_rping(size, count)
 
     def test_ucmatose_is_the_client(self):
         for result in self.we_serve(
@@ -163,6 +176,23 @@ class ConnectionManager(unittest.TestCase):
                 self.assertEqual(client.wait(), 1)
                 self.assertIn('nobody listens on that service ID', client.err.read_text())
             self.assertEqual(_lab.judge(), '')
+
+
+class BadPath(Stage):
+    """rping with 1 % loss, duplication and reordering in both directions: of its requests and of the
+    messages that connect and disconnect."""
+
+    judged = ('--memory-changes', '--lossy', 'far')
+
+    def setUp(self):
+        _lab.guest.impair('rdma0', BAD_PATH)
+        self.addCleanup(_lab.guest.impair, 'rdma0', None)
+
+    def test_rping_is_the_client(self):
+        self.serve_rping(8000, 200)
+
+    def test_rping_is_the_server(self):
+        self.connect_rping(8000, 200)
 
 
 if __name__ == '__main__':

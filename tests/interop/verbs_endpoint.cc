@@ -14,6 +14,7 @@
 #include <poll.h>
 
 #include "tests/interop/rc_exchange.h"
+#include "tests/support/verbs_names.h"
 
 namespace rockhopper::interop {
 namespace {
@@ -28,43 +29,6 @@ constexpr std::uint32_t kNoSuchKey = 0xdead00;
 }
 
 /// The name of a status in verbs: ibv_wc_status_str() gives prose instead.
-std::string status_name(ibv_wc_status status) {
-  constexpr std::string_view kNames[] = {
-      "success",          "loc_len_err",       "loc_qp_op_err",     "loc_eec_op_err",
-      "loc_prot_err",     "wr_flush_err",      "mw_bind_err",       "bad_resp_err",
-      "loc_access_err",   "rem_inv_req_err",   "rem_access_err",    "rem_op_err",
-      "retry_exc_err",    "rnr_retry_exc_err", "loc_rdd_viol_err",  "rem_inv_rd_req_err",
-      "rem_abort_err",    "inv_eecn_err",      "inv_eec_state_err", "fatal_err",
-      "resp_timeout_err", "general_err"};
-  static_assert(std::size(kNames) == IBV_WC_GENERAL_ERR + 1);
-  const auto index = static_cast<std::size_t>(status);
-  return std::string(index < std::size(kNames) ? kNames[index] : "unknown");
-}
-
-std::string event_name(ibv_event_type type) {
-  constexpr std::string_view kNames[] = {"cq_err",
-                                         "qp_fatal",
-                                         "qp_req_err",
-                                         "qp_access_err",
-                                         "comm_est",
-                                         "sq_drained",
-                                         "path_mig",
-                                         "path_mig_err",
-                                         "device_fatal",
-                                         "port_active",
-                                         "port_err",
-                                         "lid_change",
-                                         "pkey_change",
-                                         "sm_change",
-                                         "srq_err",
-                                         "srq_limit_reached",
-                                         "qp_last_wqe_reached",
-                                         "client_reregister",
-                                         "gid_change"};
-  const auto index = static_cast<std::size_t>(type);
-  return std::string(index < std::size(kNames) ? kNames[index] : "unknown");
-}
-
 ibv_wr_opcode opcode_of(OperationKind kind) {
   switch (kind) {
     case OperationKind::send:
@@ -401,7 +365,7 @@ std::size_t VerbsEndpoint::poll(std::span<Completed> out) {
     completed.receive = (wc.wr_id & kReceiveBit) != 0;
     completed.success = wc.status == IBV_WC_SUCCESS;
     if (!completed.success) {
-      completed.status = status_name(wc.status);
+      completed.status = test::wc_status_name(wc.status);
       continue;
     }
     completed.length = wc.byte_len;
@@ -521,7 +485,7 @@ std::vector<std::string> VerbsEndpoint::events() {
   std::vector<std::string> names;
   ibv_async_event event{};
   while (ibv_get_async_event(context_.get(), &event) == 0) {
-    names.push_back(event_name(event.event_type));
+    names.push_back(test::event_type_name(event.event_type));
     ibv_ack_async_event(&event);
   }
   return names;

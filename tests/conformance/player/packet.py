@@ -156,7 +156,8 @@ def encode(path: Path, opcode: int, values: dict) -> bytes:
     body = headers + values.get("payload", b"")
     if "cut" in values:
         body = body[: -values["cut"]]
-    ends = opcode & 0xE0 == 0 and opcode & 0x1F in _ENDS_REQUEST
+    reliable = opcode & 0xE0 in (_SERVICES["rc"], _SERVICES["xrc"])
+    ends = reliable and opcode & 0x1F in _ENDS_REQUEST
     padding = bytes([values.get("padbyte", 0)]) * (-len(body) % 4)
     to_group = values.get("dst") == "group"
     packet = builder.Packet(

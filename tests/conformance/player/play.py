@@ -13,18 +13,20 @@ from .values import ANYTHING, Values, access, number
 QP_DEFAULTS = {
     "state": "rts", "access": "all", "path_mtu": "256", "qkey": "0x11223344", "timeout": "0",
     "retry_cnt": "7", "rnr_retry": "7", "min_rnr_timer": "12", "max_rd_atomic": "4",
-    "max_dest_rd_atomic": "4", "srq": "0", "srq_limit": "0", "group": "0",
+    "max_dest_rd_atomic": "4", "srq": "0", "srq_limit": "0", "group": "0", "initiator": "0",
 }  # fmt: skip
 _QP_TEXT = ("type", "state")
 _QP_ACCESS_MASK = 0xFFFF  # a queue pair grants no invalidation
 _SHORT = {"ACK": "ack", "NAK": "nak", "RNR_NAK": "rnr"}
 _OPCODES = {
     "RDMA_WRITE": 0, "RDMA_WRITE_WITH_IMM": 1, "SEND": 2, "SEND_WITH_IMM": 3, "RDMA_READ": 4,
-    "ATOMIC_CMP_AND_SWP": 5, "ATOMIC_FETCH_AND_ADD": 6, "SEND_WITH_INV": 7,
+    "ATOMIC_CMP_AND_SWP": 5, "ATOMIC_FETCH_AND_ADD": 6, "SEND_WITH_INV": 7, "LOCAL_INV": 8,
+    "BIND_MW": 9,
 }  # fmt: skip
 _POST_FIELDS = {"imm": "imm", "inv": "inv", "va": "va", "rkey": "rkey", "compare": "compare_add",
-                "add": "compare_add", "swap": "swap", "qkey": "qkey", "dqpn": "dqpn"}  # fmt: skip
-_POST_FLAGS = ("fence", "solicited", "inline", "unsignaled", "bad_lkey", "to_group")
+                "add": "compare_add", "swap": "swap", "qkey": "qkey", "dqpn": "dqpn",
+                "srq": "srq"}  # fmt: skip
+_POST_FLAGS = ("fence", "solicited", "inline", "unsignaled", "bad_lkey", "to_group", "other_qp")
 _END_NS = 50_000_000  # so long a script must stay quiet behind its end
 
 
@@ -110,10 +112,13 @@ class Player:
         }  # fmt: skip
         regions = [self._region(name, spec) for name, spec in self._script.regions.items()]
         self._device.settle()
-        opened = self._device.call("open", qp=qp, regions=regions)
+        windows = [{"name": name, "type": number(kind)}
+                   for name, kind in self._script.windows.items()]  # fmt: skip
+        opened = self._device.call("open", qp=qp, regions=regions, windows=windows)
         self._qpn = opened["qpn"]
         self._qp = qp
         self._values.regions = opened["regions"]
+        self._values.srqs = opened["srqs"]
         self._state = qp["state"]
         self._counters = device_counters(self._device)
         self._discard_frames()
@@ -181,6 +186,8 @@ class Player:
         if self._qp["type"] == "ud":
             values.setdefault("qkey", self._qp["qkey"])
             values.setdefault("sqpn", self._values.peer_qpn)
+        if self._values.srqs and not response:
+            values.setdefault("srq", self._values.srqs.get("first", 0))
         frame = packet.encode(self._path, opcode, values)
         self._values.grh = frame[14:34] if frame[12:14] == b"\x08\x00" else frame[14:54]
         self.dialogue.append((self._time_ns, frame, "<"))
@@ -250,8 +257,12 @@ class Player:
         if len(lists) > 1:
             raise ValueError(f"flags are {', '.join(_POST_FLAGS)}")
         request = {"imm": 0, "inv": 0, "va": 0, "rkey": 0, "compare_add": 0, "swap": 0,
-                   "qkey": self._qp["qkey"], "dqpn": None}  # fmt: skip
+                   "qkey": self._qp["qkey"], "dqpn": None, "srq": 0}  # fmt: skip
+        if opcode == "BIND_MW":
+            request["bind"] = self._bind(lists.pop(), step.fields)
         for key, text in step.fields.items():
+            if opcode == "BIND_MW" and key in ("of", "access"):
+                continue
             if key not in _POST_FIELDS:
                 raise ValueError(f"a request has no {key}")
             request[_POST_FIELDS[key]] = self._values.field(key, text)
@@ -260,14 +271,28 @@ class Player:
             "elements": self._values.elements(lists[0] if lists else "empty", "bad_lkey" in rest),
             "fence": "fence" in rest, "solicited": "solicited" in rest, "inline": "inline" in rest,
             "signaled": "unsignaled" not in rest, "to_group": "to_group" in rest,
+            "other_qp": "other_qp" in rest,
         }  # fmt: skip
-        return self._device.call("post_send", **request)["ok"]
+        posted = self._device.call("post_send", **request)
+        if "bind" in request:
+            self._values.bound(request["bind"], posted["rkey"])
+        return posted["ok"]
+
+    def _bind(self, window: str, fields: dict[str, str]) -> dict:
+        """`post b BIND_MW w of=data[100:200] access=write+read`; the key that w had is w_old then."""
+        if window not in self._script.windows or "of" not in fields:
+            raise ValueError("a bind is: post NAME BIND_MW WINDOW of=REGION[A:B] access=RIGHTS")
+        (element,) = self._values.elements(fields["of"])
+        return {"window": window, "region": element["region"], "offset": element["offset"],
+                "length": element["length"],
+                "access": access(fields.get("access", "write+read+atomic")) & ~1}  # fmt: skip
 
     def _recv(self, step: Step) -> None:
         name, elements = step.words
         bad_lkey = step.fields.pop("lkey", "") == "bad"
         posted = self._device.call("post_recv", wr_id=self._new_wr_id(name, receive=True),
-                                   elements=self._values.elements(elements, bad_lkey))  # fmt: skip
+                                   elements=self._values.elements(elements, bad_lkey),
+                                   srq=step.fields.pop("srq", ""))  # fmt: skip
         if not posted["ok"]:
             raise Mismatch("the device refused the receive request")
 

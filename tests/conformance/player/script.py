@@ -52,6 +52,7 @@ class Script:
     skips: dict[str, str] = dataclasses.field(default_factory=dict)
     qp: dict[str, str] = dataclasses.field(default_factory=lambda: {"type": "rc"})
     regions: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    windows: dict[str, str] = dataclasses.field(default_factory=dict)  # name -> type
     steps: list[Step] = dataclasses.field(default_factory=list)
 
 
@@ -101,8 +102,11 @@ def _declaration(script: Script, text: str) -> None:
         script.qp = {"type": words[1], **fields}
     elif words[0] == "mr" and len(words) == 3 and words[1] not in script.regions:
         script.regions[words[1]] = {"length": words[2], **fields}
+    elif words[0] == "mw" and len(words) == 2 and set(fields) == {"type"}:
+        script.windows[words[1]] = fields["type"]
     else:
-        raise ValueError("expected: qp TYPE KEY=VALUE..., mr NAME LENGTH KEY=VALUE... or a step")
+        raise ValueError("expected: qp TYPE KEY=VALUE..., mr NAME LENGTH KEY=VALUE..., "
+                         "mw NAME type=1|2 or a step")
 
 
 def _head(script: Script, text: str) -> None:

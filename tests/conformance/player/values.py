@@ -11,8 +11,9 @@ from . import packet
 _PIECE = re.compile(r"(~?)([A-Za-z_]\w*)\[(\d+):(\d+)\]$")
 _PATTERN_BYTES = 1 << 16
 _BAD_KEY_BIT = 1 << 31
+_BAD_SRQ_BIT = 1 << 23
 _ACCESS = {"local": 1 << 0, "write": 1 << 1, "read": 1 << 2, "atomic": 1 << 3,
-           "flush_global": 1 << 8, "flush_persistent": 1 << 9, "invalidate": 1 << 16}  # fmt: skip
+           "bind": 1 << 4, "zero_based": 1 << 5, "flush_global": 1 << 8, "flush_persistent": 1 << 9, "invalidate": 1 << 16}  # fmt: skip
 # What every device knows.
 _ALL = ("local", "write", "read", "atomic", "invalidate")
 _KEYS = ("rkey", "inv")
@@ -51,6 +52,7 @@ class Values:
         self.sq_psn = self._random.randrange(1 << 24)
         self.rq_psn = self._random.randrange(1 << 24)
         self.regions: dict[str, dict] = {}  # name -> address, key
+        self.srqs: dict[str, int] = {}  # name -> number
         self.original: dict[str, bytes] = {}
         self._patterns: dict[str, bytes] = {}
         self.grh = b""
@@ -66,6 +68,15 @@ class Values:
             raise ValueError(f"a region has 1 to {_PATTERN_BYTES} bytes")
         self.original[name] = self.pattern(name, length)
         return self.original[name]
+
+    def bound(self, bind: dict, rkey: int) -> None:
+        """A window has another key and place now, and is a region by its name."""
+        name = bind["window"]
+        if name in self.regions:
+            self.regions[name + "_old"] = self.regions[name]
+        zero_based = bind["access"] & _ACCESS["zero_based"]
+        address = 0 if zero_based else self.regions[bind["region"]]["address"] + bind["offset"]
+        self.regions[name] = {"address": address, "key": rkey}
 
     def bytes_of(self, text: str) -> tuple[bytes, bytes]:
         """What an expression like `data[0:8],u64:5` says, and a mask of the bytes that count."""
@@ -133,6 +144,10 @@ class Values:
 
     def _reference(self, key: str, text: str) -> int:
         """A number, or one that belongs to a region: `data`, `data+16`, `none`."""
+        if key == "srq" and text in self.srqs:
+            return self.srqs[text]
+        if key == "srq" and text == "none":
+            return self.srqs["first"] ^ _BAD_SRQ_BIT
         name, sign, offset = re.match(r"([A-Za-z_]\w*)?([+-]?)(.*)$", text).groups()
         if name == "none" and key in _KEYS:
             return next(iter(self.regions.values()))["key"] ^ _BAD_KEY_BIT

@@ -263,10 +263,54 @@ TEST(ResponderOrder, Clause9_7_4_OnlyItsOwnPacketsFollowAWriteFirst) {
 TEST(ResponderOrder, ResponsesAndUnknownOpcodesDoNotReachTheResponder) {
   Rig rig;
   rig.inject(ack(kPsn));
-  rig.inject(packet(Opcode::rc_send_only, kPsn), {.opcode = 0x1f});
+  rig.inject(packet(Opcode::rc_send_only, kPsn), {.opcode = 0x2c});
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_EQ(rig.qp().state(), QpState::rts);
   EXPECT_EQ(rig.qp().query().rq_psn, wire::Psn{kPsn});
+}
+
+/// Of RC, what IBTA reserves.
+constexpr std::array<std::uint8_t, 7> kReserved = {0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1e, 0x1f};
+
+Packet some_write(const Rig& rig, std::uint32_t psn) {
+  return write_packet(Opcode::rc_rdma_write_only, psn, reth(rig, 0, 8), pattern(8));
+}
+
+TEST(ResponderOrder, Clause9_7_4_1_ReservedOpcodesAreInvalidRequests) {
+  for (const std::uint8_t opcode : kReserved) {
+    SCOPED_TRACE(unsigned{opcode});
+    Rig rig;
+    rig.inject(some_write(rig, kPsn), {.opcode = opcode});
+    EXPECT_THAT(rig.sent(), ElementsAre(IsNak(kPsn, NakCode::invalid_request)));
+    EXPECT_EQ(rig.qp().state(), QpState::err);
+    EXPECT_TRUE(rig.untouched_outside(0, 0));
+  }
+}
+
+TEST(ResponderOrder, Clause9_7_4_1_ReservedOpcodesAreFirstPutInOrder) {
+  Rig rig;
+  rig.inject(some_write(rig, kPsn + 1), {.opcode = 0x1f});
+  EXPECT_THAT(rig.sent(), ElementsAre(IsNak(kPsn, NakCode::psn_sequence_error)));
+  rig.inject(some_write(rig, kPsn - 1), {.opcode = 0x1f});
+  EXPECT_THAT(rig.sent(), IsEmpty()) << "nothing like it has been executed";
+  EXPECT_EQ(rig.drops(DropReason::duplicate_request), 1u);
+  EXPECT_EQ(rig.qp().state(), QpState::rts);
+}
+
+TEST(ResponderOrder, ReservedOpcodesAreCheckedAsOthersAre) {
+  Rig rig;
+  rig.inject(some_write(rig, kPsn), {.opcode = 0x1f, .icrc = true});
+  EXPECT_EQ(rig.drops(DropReason::bad_icrc), 1u);
+  rig.inject(some_write(rig, kPsn), {.version = 1, .opcode = 0x1f});
+  EXPECT_EQ(rig.drops(DropReason::malformed), 1u);
+  rig.inject(some_write(rig, kPsn), {.opcode = 0xbf});
+  EXPECT_EQ(rig.drops(DropReason::bad_service), 1u);
+  Packet elsewhere = some_write(rig, kPsn);
+  elsewhere.headers.bth.destination = wire::Qpn{rig.qp().number().value ^ 1};
+  rig.inject(elsewhere, {.opcode = 0x1f});
+  EXPECT_EQ(rig.drops(DropReason::unknown_qp), 1u);
+  EXPECT_THAT(rig.sent(), IsEmpty());
+  EXPECT_EQ(rig.qp().state(), QpState::rts);
 }
 
 /// A packet of the last connection after a reset must not count as one of the new.

@@ -180,10 +180,8 @@ std::uint64_t SimHost::turn(std::uint64_t now_ns) {
 }
 
 void SimHost::take_sends(std::uint64_t now_ns) {
-  std::array<roce::Completion, 32> some;
-  for (std::size_t count = some.size(); count == some.size();) {
-    count = send_cq_->poll(some);
-    for (const roce::Completion& completion : std::span(some).first(count)) {
+  while (const std::size_t count = send_cq_->poll(completions_)) {
+    for (const roce::Completion& completion : std::span(completions_).first(count)) {
       Flow& flow = Flow::of_id(completion.wr_id);
       flow.on_completion(completion, now_ns, config_.scenario->measure_from_ns);
       if (completion.status != roce::WcStatus::success) continue;
@@ -195,10 +193,8 @@ void SimHost::take_sends(std::uint64_t now_ns) {
 }
 
 void SimHost::take_receives() {
-  std::array<roce::Completion, 32> some;
-  for (std::size_t count = some.size(); count == some.size();) {
-    count = recv_cq_->poll(some);
-    for (const roce::Completion& completion : std::span(some).first(count)) {
+  while (const std::size_t count = recv_cq_->poll(completions_)) {
+    for (const roce::Completion& completion : std::span(completions_).first(count)) {
       if (completion.status != roce::WcStatus::success) continue;
       Flow& flow = Flow::of_id(completion.wr_id);
       flow.on_delivery();

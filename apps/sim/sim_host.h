@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -81,7 +82,8 @@ class SimHost final : private stack::sim::Application {
   roce::ProtectionDomain pd_;
   roce::MemoryRegion region_;
   std::unique_ptr<stack::sim::Station> station_;
-  std::vector<Flow*> flows_;  ///< that start here
+  std::vector<Flow*> flows_;                      ///< that start here
+  std::array<roce::Completion, 32> completions_;  ///< of the poll in hand
   std::uint64_t next_post_ns_ = 0;
   std::uint64_t start_ns_;
 };

@@ -34,6 +34,11 @@ struct PfcFrame {
 /// Nothing if the packet is none.
 [[nodiscard]] std::optional<PfcFrame> parse_pfc(const rte_mbuf* packet);
 
+/// False for nearly all packets that parse_pfc() says nothing of: those for one station.
+[[nodiscard]] inline bool may_be_pfc(const rte_mbuf* packet) {
+  return packet->data_len > 0 && (*rte_pktmbuf_mtod(packet, const std::uint8_t*) & 1) != 0;
+}
+
 /// A frame of 60 bytes; nullptr if the pool is empty.
 [[nodiscard]] rte_mbuf* make_pfc(const PfcFrame& frame, const rte_ether_addr& source,
                                  rte_mempool* pool);

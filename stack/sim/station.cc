@@ -39,16 +39,20 @@ void Station::run(std::uint64_t now_ns) {
   while (worker_.receive(now_ns) == Worker::kBurst) {
   }
   std::uint64_t next_ns = kNever;
+  std::uint64_t deadline_ns = kNever;
   for (bool again = true; again;) {
     if (application_ != nullptr) next_ns = application_->turn(now_ns);
     while (worker_.transmit(now_ns) == Worker::kBurst) {
     }
-    // An acknowledgement may wait one turn for others.
-    again = !worker_.backlogged() && protocol_.next_deadline_ns() <= now_ns &&
-            worker_.transmit(now_ns) > 0;
+    deadline_ns = protocol_.next_deadline_ns();
+    again = false;
+    if (!worker_.backlogged() && deadline_ns <= now_ns) {
+      // An acknowledgement may wait one turn for others.
+      again = worker_.transmit(now_ns) > 0;
+      deadline_ns = protocol_.next_deadline_ns();
+    }
   }
-  const std::uint64_t deadline_ns =
-      std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
+  deadline_ns = std::min(deadline_ns, link_.next_deadline_ns());
   if (deadline_ns > now_ns) {
     next_ns = std::min(next_ns, deadline_ns);
   } else if (!worker_.backlogged()) {

@@ -299,9 +299,9 @@ TEST(ResponderOrder, Clause9_7_4_1_ReservedOpcodesAreFirstPutInOrder) {
 
 TEST(ResponderOrder, ReservedOpcodesAreCheckedAsOthersAre) {
   Rig rig;
-  rig.inject(some_write(rig, kPsn), {.opcode = 0x1f, .icrc = true});
+  rig.inject(some_write(rig, kPsn), {.icrc = true, .opcode = 0x1f});
   EXPECT_EQ(rig.drops(DropReason::bad_icrc), 1u);
-  rig.inject(some_write(rig, kPsn), {.version = 1, .opcode = 0x1f});
+  rig.inject(some_write(rig, kPsn), {.opcode = 0x1f, .version = 1});
   EXPECT_EQ(rig.drops(DropReason::malformed), 1u);
   rig.inject(some_write(rig, kPsn), {.opcode = 0xbf});
   EXPECT_EQ(rig.drops(DropReason::bad_service), 1u);

@@ -71,7 +71,8 @@ def _comes_again(step: Step, script: Script) -> bool:
 
 def _mended(step: Step, service: str, following: str) -> Iterator[tuple[str, Step]]:
     """A packet that is to be dropped for its fault, without the fault."""
-    faults = [key for key in _FAULTS if key in step.fields and (key != "qkey" or service == "ud")]
+    faults = [key for key in _FAULTS if key in step.fields and (key != "qkey" or service == "ud")
+              and not (key == "dqpn" and step.fields.get("dst") == "group")]  # as it must be there
     if step.action == "<" and faults and following in ("quiet", "pending"):
         fields = {key: text for key, text in step.fields.items() if key not in faults}
         yield "without its fault", _with(step, fields=fields)

@@ -50,7 +50,7 @@ TEST(Admission, Clause9_6_HeaderVersion) {
 }
 
 TEST(Admission, UndefinedOpcode) {
-  for (const std::uint8_t opcode : std::initializer_list<std::uint8_t>{0x2c, 0x55, 0x7f, 0xff}) {
+  for (const std::uint8_t opcode : std::initializer_list<std::uint8_t>{0x2c, 0x5f, 0x7f, 0xff}) {
     Rig rig;
     rig.inject(good_write(rig), {.opcode = opcode});
     EXPECT_THAT(rig.sent(), IsEmpty());

@@ -54,6 +54,8 @@ struct NetworkConfig {
   std::uint64_t delay_ns = 1000;
   std::uint32_t wire_packets = 4096;
   std::uint32_t max_unacked_packets = 128;
+  /// P_Key tables of the two ports.
+  std::array<std::vector<std::uint16_t>, 2> pkeys = {{{wire::kDefaultPkey}, {wire::kDefaultPkey}}};
   NetworkFaults faults;
   std::string capture;  ///< pcapng file of what node 0 sends and receives; empty: none
 };

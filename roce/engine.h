@@ -49,7 +49,7 @@ struct EngineConfig {
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
   std::uint16_t shards = 1;
-  std::uint16_t shard = 0;                          ///< below `shards`
+  std::uint16_t shard = 0;  ///< below `shards`
   /// The port's P_Key table from index 0 on, at most PkeyTable::kSize entries. Engines that serve
   /// one port are to have the same one.
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};

@@ -154,8 +154,8 @@ void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint6
 }
 
 /// A congestion notification is for the queue pair that it names, if it comes from its peer.
-std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram,
-                                             QueuePair& qp, std::uint64_t now_ns) {
+std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram, QueuePair& qp,
+                                             std::uint64_t now_ns) {
   if (!qp.is_connected()) {
     return DropReason::bad_service;
   }

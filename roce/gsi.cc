@@ -133,8 +133,7 @@ bool Gsi::send(const MadPath& to, MadBytes mad, std::uint64_t now_ns) {
     counters_.unreachable_mads.add();
     return false;
   }
-  const Sending sending{
-      .ah = *ah, .buffer = free_buffers_.back(), .pkey_index = to.pkey_index};
+  const Sending sending{.ah = *ah, .buffer = free_buffers_.back(), .pkey_index = to.pkey_index};
   free_buffers_.pop_back();
   std::memcpy(send_buffer(sending.buffer), mad.data(), mad.size());
   if (!try_post(sending, now_ns)) {

@@ -216,6 +216,9 @@ Expected<Options> finish_options(const RawOptions& raw) {
     return fail(ErrorCode::invalid_argument,
                 "--congestion is for --backend rockhopper: a device has settings of its own");
   }
+  if (options.backend == BackendKind::verbs && options.endpoint.pkey_index != 0) {
+    return fail(ErrorCode::invalid_argument, "--pkey-index is for --backend rockhopper");
+  }
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());
   options.operations = std::move(*operations);

@@ -33,8 +33,7 @@ Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters
   lookup.path_ = {parameters.path, parameters.pkey_index};
   lookup.service_id_ = parameters.service_id;
   lookup.transaction_id_ = config_.random->next();
-  wire::cm::SidrReq req{
-      .request_id = id, .pkey = *pkey, .service_id = parameters.service_id};
+  wire::cm::SidrReq req{.request_id = id, .pkey = *pkey, .service_id = parameters.service_id};
   set_private_data(req, parameters.private_data);
   lookup.message_ = send(lookup.path_, lookup.transaction_id_, req);
   lookup.retries_left_ = config_.max_retries;
@@ -95,8 +94,7 @@ void ConnectionManager::on_sidr_req(const ReceivedMad& mad, std::uint64_t transa
   const auto listener = listeners_.find(req.service_id);
   const auto pkey_index = config_.engine->find_pkey(req.pkey);
   if (listener == listeners_.end() || !pkey_index) {
-    const SidrStatus status =
-        pkey_index ? SidrStatus::unsupported_service : SidrStatus::rejected;
+    const SidrStatus status = pkey_index ? SidrStatus::unsupported_service : SidrStatus::rejected;
     counters_.answered_lookups.add();
     send(mad.reply, transaction_id,
          wire::cm::SidrRep{

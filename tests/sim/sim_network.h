@@ -54,11 +54,15 @@ struct NetworkConfig {
   std::uint64_t delay_ns = 1000;
   std::uint32_t wire_packets = 4096;
   std::uint32_t max_unacked_packets = 128;
-  /// P_Key tables of the two ports.
-  std::array<std::vector<std::uint16_t>, 2> pkeys = {{{wire::kDefaultPkey}, {wire::kDefaultPkey}}};
   NetworkFaults faults;
   std::string capture;  ///< pcapng file of what node 0 sends and receives; empty: none
 };
+
+/// The nodes' P_Key tables. In their second partition node 1 is a limited member.
+inline const std::array<std::vector<std::uint16_t>, 2> kPkeys = {
+    {{wire::kDefaultPkey, 0x8321}, {wire::kDefaultPkey, 0, 0x0321}}};
+/// The nodes' indexes of each partition.
+inline constexpr std::array<std::array<std::uint16_t, 2>, 2> kPartitions = {{{0, 0}, {1, 2}}};
 
 /// One RoCEv2 endpoint of a simulated network.
 class SimNode {

@@ -63,7 +63,7 @@ Expected<void> Engine::set_pkey(std::uint16_t index, std::uint16_t pkey) {
   if (*old == pkey) return {};
   static_cast<void>(pkeys_.set(index, pkey));
   for (const auto& qp : qps_) {
-    if (qp != nullptr && qp->state() != QpState::reset && qp->attributes_.pkey_index == index) {
+    if (qp != nullptr && qp->attributes_.pkey_index == index) {
       qp->pkey_ = pkey;
     }
   }

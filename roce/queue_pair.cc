@@ -111,6 +111,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
       service_(service_of(init.qp_type).value()),
       send_opcodes_(requests_of(init)),
       srq_(init.srq),
+      pkey_(*engine.query_pkey(attributes_.pkey_index)),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
       transport_(make_transport(init.qp_type, *this)) {}
@@ -187,7 +188,7 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
   take(kQpMaxDestRdAtomic, &QpAttributes::max_dest_rd_atomic);
   take(kQpDestQpn, &QpAttributes::dest_qp_num);
   if ((mask & kQpPkeyIndex) != 0) {
-    pkey_ = *engine_.pkeys_.at(attributes.pkey_index);
+    pkey_ = *engine_.query_pkey(attributes.pkey_index);
   }
   if ((mask & kQpEnSqdAsyncNotify) != 0) {
     sqd_notify_ = true;
@@ -227,7 +228,7 @@ void QueuePair::enter_state(QpState next) {
       transport_.requester->reset({});
       transport_.responder->reset({});
       attributes_ = QpAttributes{};
-      pkey_ = 0;
+      pkey_ = *engine_.query_pkey(attributes_.pkey_index);
       sqd_notify_ = established_ = false;
       next_cnp_ns_ = 0;
       if (pacer_ != nullptr) {

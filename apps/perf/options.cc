@@ -122,7 +122,7 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
       ->check(CLI::Range(1, 31))
       ->group(kWorkload);
   app.add_option("-S,--sl", options.service_level,
-                 "service level, which is the 802.1p priority on a VLAN")
+                 "service level: the 802.1p priority of tagged frames (--trust pcp)")
       ->check(CLI::Range(0, 7))
       ->group(kWorkload);
   app.add_option("--congestion", raw.congestion,

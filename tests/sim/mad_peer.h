@@ -51,7 +51,7 @@ class MadPeer {
     message.emit(bytes.last<wire::cm::kBodyBytes>());
     return mad;
   }
-  void send(const roce::AddressVector& to, const Mad& mad, std::uint16_t pkey_index = 0);
+  void send(const roce::AddressVector& to, const Mad& mad);
 
   /// What has arrived since the last call, oldest first.
   [[nodiscard]] std::vector<Received> take();

@@ -26,6 +26,7 @@ enum class AsyncEventType : std::uint8_t {
   qp_last_wqe_reached,
   port_active,
   port_err,
+  pkey_change,
 };
 [[nodiscard]] std::string_view to_string(AsyncEventType type);
 

@@ -77,6 +77,7 @@ struct Completion {
   MemoryKey invalidated_rkey{};  ///< with kWcWithInv
   wire::Qpn qp_num{};            ///< the local queue pair
   wire::Qpn src_qp{};            ///< UD receives: who sent it
+  std::uint16_t pkey_index = 0;  ///< receives of queue pair 1: of the datagram's P_Key
 };
 
 /// Which completions raise the next event (IBTA vol. 1, 11.4.2.2).

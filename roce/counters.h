@@ -17,7 +17,7 @@ namespace rockhopper::roce {
   X(unknown_qp, "no such queue pair")                                                    \
   X(bad_qp_state, "the queue pair's state takes no such packets")                        \
   X(bad_service, "the opcode's service is not the queue pair's")                         \
-  X(bad_pkey, "the P_Key is not of the default partition")                               \
+  X(bad_pkey, "the P_Key is of a partition that the queue pair is not in")               \
   X(bad_address, "source or destination address is not the connection's")                \
   X(no_group_member, "to a multicast group that no queue pair is attached to")           \
   X(ghost_acknowledge, "acknowledges a PSN that is not outstanding")                     \

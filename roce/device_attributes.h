@@ -45,6 +45,8 @@ struct PortAttributes {
   std::uint32_t max_msg_sz = 0;
   std::uint32_t gid_tbl_len = 0;
   std::uint16_t pkey_tbl_len = 0;
+  std::uint32_t bad_pkey_cntr = 0;   ///< packets of other partitions; stays at its largest value
+  std::uint32_t qkey_viol_cntr = 0;  ///< datagrams with a wrong Q_Key; the same
 };
 
 }  // namespace rockhopper::roce

@@ -58,14 +58,19 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
     return fail(ErrorCode::invalid_argument, "1 to {} packets can be unacknowledged, not {}",
                 1u << 16, config.max_unacked_packets);
   }
-  return std::unique_ptr<Engine>(new Engine(config));
+  auto pkeys = PkeyTable::create(config.pkeys);
+  if (!pkeys) {
+    return tl::make_unexpected(pkeys.error());
+  }
+  return std::unique_ptr<Engine>(new Engine(config, *pkeys));
 }
 
-Engine::Engine(const EngineConfig& config)
+Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
     : config_(config),
       shard_bits_(std::countr_zero(config.shards)),
       memory_(*config.random),
       timers_(kTimerTickNs),
+      pkeys_(pkeys),
       overrun_timer_([](void* self,
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
                      this) {

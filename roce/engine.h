@@ -21,6 +21,7 @@
 #include "roce/memory.h"
 #include "roce/multicast_table.h"
 #include "roce/persistence.h"
+#include "roce/pkey_table.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
 #include "roce/rx_packet.h"
@@ -48,7 +49,10 @@ struct EngineConfig {
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
   std::uint16_t shards = 1;
-  std::uint16_t shard = 0;                          ///< below `shards`
+  std::uint16_t shard = 0;  ///< below `shards`
+  /// The port's P_Key table from index 0 on, at most PkeyTable::kSize entries. Engines that serve
+  /// one port are to have the same one.
+  std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};
   bool send_cnps = true;                            ///< answer marked packets: NotificationPoint
   std::uint8_t cnp_dscp = 48;                       ///< 0 to 63
   std::uint64_t min_time_between_cnps_ns = 50'000;  ///< for each queue pair
@@ -144,6 +148,21 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   /// As ibv_query_device and ibv_query_port.
   [[nodiscard]] DeviceAttributes query_device() const;
   [[nodiscard]] PortAttributes query_port() const;
+  /// As ibv_query_pkey: entry `index` of the port's P_Key table.
+  [[nodiscard]] Expected<std::uint16_t> query_pkey(std::uint16_t index) const {
+    return pkeys_.at(index);
+  }
+  /// As query_pkey(), and fails for an entry that names no partition.
+  [[nodiscard]] Expected<std::uint16_t> valid_pkey(std::uint16_t index) const {
+    return pkeys_.valid_at(index);
+  }
+  /// The index of a P_Key by which we may talk to who has `pkey`, if any.
+  [[nodiscard]] std::optional<std::uint16_t> find_pkey(std::uint16_t pkey) const {
+    return pkeys_.find(pkey);
+  }
+  /// Changes an entry, as a subnet manager does; 0 empties it. Queue pairs with that index have the
+  /// new P_Key from now on; with an empty one they reach nobody. A change is an asynchronous event.
+  [[nodiscard]] Expected<void> set_pkey(std::uint16_t index, std::uint16_t pkey);
   /// Whoever watches the port tells what became of it: a change is an asynchronous event. Nothing
   /// else changes; what is sent meanwhile is lost on the way.
   void set_port_state(PortState state);
@@ -168,7 +187,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   friend class ud::Requester;
   friend class ud::Responder;
 
-  explicit Engine(const EngineConfig& config);
+  Engine(const EngineConfig& config, const PkeyTable& pkeys);
 
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
   void prefetch_senders() const;
@@ -183,7 +202,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
-                                                     wire::Qpn destination, std::uint64_t now_ns);
+                                                     QueuePair& qp, std::uint64_t now_ns);
+  /// The partition lets `qp` take a packet with this P_Key.
+  [[nodiscard]] bool admits(const QueuePair& qp, std::uint16_t pkey) const;
   [[nodiscard]] bool resolve(QueuePair& qp);
   void wait_until(std::uint64_t retry_ns);
   [[nodiscard]] std::uint16_t transmit_cnps(rte_mbuf** packets, std::uint16_t count);
@@ -241,6 +262,7 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   std::vector<XrcDomain> xrcds_;
   std::deque<AsyncEvent> async_events_;
   PortState port_state_ = PortState::active;
+  PkeyTable pkeys_;
   std::vector<const CompletionQueue*> overrun_cqs_;
   stack::Timer overrun_timer_;
   MulticastTable multicast_;

@@ -60,10 +60,12 @@ std::optional<DropReason> Engine::accept_multicast(const stack::UdpDatagram& dat
   }
   counters_.rcvd_multicast_pkts.add();
   for (QueuePair* qp : members) {
-    if (takes_requests(qp->state())) {
-      deliver(*qp, packet, now_ns);
-    } else {
+    if (!admits(*qp, packet.headers.bth.pkey)) {
+      count_drop(DropReason::bad_pkey, packet.payload.packet);
+    } else if (!takes_requests(qp->state())) {
       count_drop(DropReason::bad_qp_state, packet.payload.packet);
+    } else {
+      deliver(*qp, packet, now_ns);
     }
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What an engine tells of itself and its port: attributes and asynchronous events.
+#include <algorithm>
 #include <limits>
 
 #include "roce/engine.h"
@@ -9,6 +10,11 @@ namespace rockhopper::roce {
 namespace {
 
 constexpr std::size_t kMaxAsyncEvents = 1024;
+
+std::uint32_t saturated(std::uint64_t count) {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::min(count, kMax));
+}
 
 }  // namespace
 
@@ -32,18 +38,37 @@ DeviceAttributes Engine::query_device() const {
           .max_mcast_grp = kMaxMcastGrp,
           .max_mcast_qp_attach = kMaxMcastQpAttach,
           .max_total_mcast_qp_attach = kMaxTotalMcastQpAttach,
-          .max_pkeys = 1,
+          .max_pkeys = PkeyTable::kSize,
           .phys_port_cnt = 1,
           .atomic_with_cpu = true};
 }
 
 PortAttributes Engine::query_port() const {
+  const auto drops = [this](DropReason reason) {
+    return counters_.drops[static_cast<std::size_t>(reason)].value();
+  };
   return {.state = port_state_,
           .max_mtu = PathMtu::mtu_4096,
           .active_mtu = static_cast<PathMtu>(max_path_mtu()),
           .max_msg_sz = kMaxMessageBytes,
           .gid_tbl_len = stack::AddressTable::kLimit,
-          .pkey_tbl_len = 1};
+          .pkey_tbl_len = PkeyTable::kSize,
+          .bad_pkey_cntr = saturated(drops(DropReason::bad_pkey)),
+          .qkey_viol_cntr = saturated(drops(DropReason::bad_qkey))};
+}
+
+Expected<void> Engine::set_pkey(std::uint16_t index, std::uint16_t pkey) {
+  const auto old = pkeys_.at(index);
+  if (!old) return tl::make_unexpected(old.error());
+  if (*old == pkey) return {};
+  static_cast<void>(pkeys_.set(index, pkey));
+  for (const auto& qp : qps_) {
+    if (qp != nullptr && qp->attributes_.pkey_index == index) {
+      qp->pkey_ = pkey;
+    }
+  }
+  raise({.type = AsyncEventType::pkey_change});
+  return {};
 }
 
 void Engine::set_port_state(PortState state) {

@@ -101,14 +101,6 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
     return DropReason::bad_icrc;
   }
 #endif
-#if !ROCKHOPPER_MUTATION_PKEY_CHECK
-  if (!wire::in_default_partition(headers.bth.pkey)) {
-    return DropReason::bad_pkey;
-  }
-#endif
-  if (headers.opcode->operation == wire::Operation::cnp) {
-    return accept_cnp(datagram, headers.bth.destination, now_ns);
-  }
   const RxPacket received{headers,
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
@@ -118,6 +110,14 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
     return headers.bth.destination == wire::kMulticastQpn
                ? accept_multicast(datagram, received, now_ns)
                : DropReason::unknown_qp;
+  }
+#if !ROCKHOPPER_MUTATION_PKEY_CHECK
+  if (!admits(*qp, headers.bth.pkey)) {
+    return DropReason::bad_pkey;
+  }
+#endif
+  if (headers.opcode->operation == wire::Operation::cnp) {
+    return accept_cnp(datagram, *qp, now_ns);
   }
   if (!qp->serves(*headers.opcode)) {
     return DropReason::bad_service;
@@ -138,6 +138,12 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   return std::nullopt;
 }
 
+/// Queue pair 1 serves all partitions of the port (IBTA vol. 1, 9.6.1.1.3).
+bool Engine::admits(const QueuePair& qp, std::uint16_t pkey) const {
+  return wire::pkeys_match(qp.pkey_, pkey) ||
+         (qp.number() == wire::kGsiQpn && pkeys_.find(pkey).has_value());
+}
+
 /// "Congestion experienced". Only who sends data is told: acknowledgements load nothing.
 void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns) {
   counters_.np_ecn_marked_roce_packets.add();
@@ -148,32 +154,28 @@ void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint6
 }
 
 /// A congestion notification is for the queue pair that it names, if it comes from its peer.
-std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram,
-                                             wire::Qpn destination, std::uint64_t now_ns) {
-  QueuePair* qp = find_qp(destination);
-  if (qp == nullptr) {
-    return DropReason::unknown_qp;
-  }
-  if (!qp->is_connected()) {
+std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram, QueuePair& qp,
+                                             std::uint64_t now_ns) {
+  if (!qp.is_connected()) {
     return DropReason::bad_service;
   }
-  if (!takes_requests(qp->state())) {
+  if (!takes_requests(qp.state())) {
     return DropReason::bad_qp_state;
   }
 #if !ROCKHOPPER_MUTATION_CNP_ADDRESS
-  if (!qp->accepts(datagram)) {
+  if (!qp.accepts(datagram)) {
     return DropReason::bad_address;
   }
 #else
   static_cast<void>(datagram);
 #endif
-  if (qp->pacer_ == nullptr || !qp->pacer_->control().uses_ecn()) {
+  if (qp.pacer_ == nullptr || !qp.pacer_->control().uses_ecn()) {
     counters_.rp_cnp_ignored.add();
     return std::nullopt;
   }
   counters_.rp_cnp_handled.add();
 #if !ROCKHOPPER_MUTATION_CNP_OBEYED
-  qp->pacer_->control().on_cnp(now_ns);
+  qp.pacer_->control().on_cnp(now_ns);
 #else
   static_cast<void>(now_ns);
 #endif

@@ -116,10 +116,11 @@ void Gsi::take(const Completion& completion,
   const std::byte* bytes = receive_buffer(completion.wr_id);
   handler(
       {.bytes = MadBytes(reinterpret_cast<const std::uint8_t*>(bytes + kGrhBytes), wire::kMadBytes),
-       .reply = reply_vector(std::span<const std::byte, kGrhBytes>(bytes, kGrhBytes))});
+       .reply = {reply_vector(std::span<const std::byte, kGrhBytes>(bytes, kGrhBytes)),
+                 completion.pkey_index}});
 }
 
-bool Gsi::send(const AddressVector& to, MadBytes mad, std::uint64_t now_ns) {
+bool Gsi::send(const MadPath& to, MadBytes mad, std::uint64_t now_ns) {
   if (free_buffers_.empty()) {
     counters_.crowded_out_mads.add();
     if (unresolved_.empty()) return false;
@@ -132,7 +133,7 @@ bool Gsi::send(const AddressVector& to, MadBytes mad, std::uint64_t now_ns) {
     counters_.unreachable_mads.add();
     return false;
   }
-  const Sending sending{.ah = *ah, .buffer = free_buffers_.back()};
+  const Sending sending{.ah = *ah, .buffer = free_buffers_.back(), .pkey_index = to.pkey_index};
   free_buffers_.pop_back();
   std::memcpy(send_buffer(sending.buffer), mad.data(), mad.size());
   if (!try_post(sending, now_ns)) {
@@ -162,7 +163,8 @@ bool Gsi::try_post(const Sending& sending, std::uint64_t now_ns) {
                                             .send_flags = kSendSignaled,
                                             .ah = sending.ah,
                                             .remote_qpn = wire::kGsiQpn,
-                                            .remote_qkey = wire::kGsiQkey});
+                                            .remote_qkey = wire::kGsiQkey,
+                                            .pkey_index = sending.pkey_index});
   if (posted != PostResult::ok) {
     counters_.unreachable_mads.add();
     finish(sending);

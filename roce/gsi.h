@@ -19,10 +19,15 @@ namespace rockhopper::roce {
 
 using MadBytes = std::span<const std::uint8_t, wire::kMadBytes>;
 
+/// Where management datagrams go, and in which partition.
+struct MadPath : AddressVector {
+  std::uint16_t pkey_index = 0;  ///< of the port's P_Key table
+};
+
 /// A management datagram as it came in. `bytes` are valid during the call that hands it over.
 struct ReceivedMad {
   MadBytes bytes;
-  AddressVector reply;  ///< where an answer goes
+  MadPath reply;  ///< where an answer goes
 };
 
 #define ROCKHOPPER_GSI_COUNTERS(X)                            \
@@ -57,7 +62,7 @@ class Gsi {
 
   /// Sends to queue pair 1 at `to.destination`. False: there is no buffer or no such way; the
   /// datagram is lost and counted.
-  bool send(const AddressVector& to, MadBytes mad, std::uint64_t now_ns);
+  bool send(const MadPath& to, MadBytes mad, std::uint64_t now_ns);
 
   /// When poll() has work again besides what arrives; kNever: not by itself.
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
@@ -68,6 +73,7 @@ class Gsi {
   struct Sending {
     AddressHandle* ah = nullptr;
     std::uint16_t buffer = 0;
+    std::uint16_t pkey_index = 0;
   };
 
   explicit Gsi(Engine& engine) : engine_(engine) {}

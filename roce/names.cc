@@ -34,7 +34,7 @@ std::string_view to_string(QpState state) {
 }
 
 std::string_view to_string(AsyncEventType type) {
-  static constexpr std::array<std::string_view, 10> kNames = {
+  static constexpr std::array<std::string_view, 11> kNames = {
       "CQ error",
       "local work queue catastrophic error",
       "invalid request local work queue error",
@@ -44,7 +44,8 @@ std::string_view to_string(AsyncEventType type) {
       "SRQ limit reached",
       "last WQE reached",
       "port active",
-      "port error"};
+      "port error",
+      "P_Key change"};
   return name_of(type, kNames);
 }
 

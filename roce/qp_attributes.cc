@@ -122,10 +122,6 @@ Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
   if (given(kQpAltPath) || given(kQpPathMigState)) {
     return fail(ErrorCode::unsupported, "automatic path migration is not supported");
   }
-  if (given(kQpPkeyIndex) && a.pkey_index != 0) {
-    return fail(ErrorCode::invalid_argument, "the P_Key table has index 0 only, not {}",
-                a.pkey_index);
-  }
   if (given(kQpPort) && a.port_num != 1) {
     return fail(ErrorCode::invalid_argument, "there is port 1 only, not {}", a.port_num);
   }

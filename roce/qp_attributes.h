@@ -51,7 +51,7 @@ struct QpAttributes {
   wire::Qpn dest_qp_num{};
   std::uint32_t qp_access_flags = 0;
   AddressVector ah_attr{};
-  std::uint16_t pkey_index = 0;         ///< only 0 (P_Key 0xFFFF) exists
+  std::uint16_t pkey_index = 0;         ///< of an entry of the port's P_Key table
   std::uint8_t port_num = 1;            ///< only 1 exists
   std::uint8_t max_rd_atomic = 0;       ///< READs and atomics outstanding as requester
   std::uint8_t max_dest_rd_atomic = 0;  ///< resources for the peer's READs and atomics

@@ -111,6 +111,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
       service_(service_of(init.qp_type).value()),
       send_opcodes_(requests_of(init)),
       srq_(init.srq),
+      pkey_(*engine.query_pkey(attributes_.pkey_index)),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
       transport_(make_transport(init.qp_type, *this)) {}
@@ -126,6 +127,11 @@ Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t m
   if ((mask & kQpAv) != 0 && !engine_.config_.host->owns(attributes.ah_attr.source)) {
     return fail(ErrorCode::invalid_argument, "{} is not an address of this host",
                 attributes.ah_attr.source.to_string());
+  }
+  if ((mask & kQpPkeyIndex) != 0) {
+    if (const auto pkey = engine_.pkeys_.valid_at(attributes.pkey_index); !pkey) {
+      return tl::make_unexpected(pkey.error());
+    }
   }
   if ((mask & kQpPathMtu) != 0 && bytes(attributes.path_mtu) > engine_.max_path_mtu()) {
     return fail(ErrorCode::invalid_argument,
@@ -181,6 +187,9 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
   take(kQpSqPsn, &QpAttributes::sq_psn);
   take(kQpMaxDestRdAtomic, &QpAttributes::max_dest_rd_atomic);
   take(kQpDestQpn, &QpAttributes::dest_qp_num);
+  if ((mask & kQpPkeyIndex) != 0) {
+    pkey_ = *engine_.query_pkey(attributes.pkey_index);
+  }
   if ((mask & kQpEnSqdAsyncNotify) != 0) {
     sqd_notify_ = true;
   }
@@ -219,6 +228,7 @@ void QueuePair::enter_state(QpState next) {
       transport_.requester->reset({});
       transport_.responder->reset({});
       attributes_ = QpAttributes{};
+      pkey_ = *engine_.query_pkey(attributes_.pkey_index);
       sqd_notify_ = established_ = false;
       next_cnp_ns_ = 0;
       if (pacer_ != nullptr) {
@@ -341,7 +351,8 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
     return PostResult::invalid_request;
   }
   if (!is_connected() &&
-      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !reaches(wr.remote_qpn, *wr.ah))) {
+      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !reaches(wr.remote_qpn, *wr.ah) ||
+       (number_ == wire::kGsiQpn && !engine_.pkeys_.valid_at(wr.pkey_index)))) {
     return PostResult::invalid_request;
   }
   if (init_.qp_type == QpType::xrc_send && wr.remote_srqn > wire::kMask24) {
@@ -416,7 +427,7 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
               .opcode = wr.opcode,
               .failure = WcStatus::success};
   if (!is_connected()) {
-    wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey);
+    wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey, wr.pkey_index);
   }
   fill_special(wr, wqe);
   const std::uint64_t sequence = send_queue_.tail();
@@ -512,6 +523,7 @@ void QueuePair::prefetch() const { prefetch_bytes(this, sizeof *this); }
 void QueuePair::prefetch_transport() const { transport_.prefetch(); }
 
 PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {
+  headers.bth.pkey = pkey_;
   return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
 }
 
@@ -603,6 +615,9 @@ void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uin
   if (headers.opcode->has(wire::Header::deth)) {
     completion.wc_flags |= kWcGrh;
     completion.src_qp = headers.deth.source;
+    if (number_ == wire::kGsiQpn) {
+      completion.pkey_index = engine_.pkeys_.find(headers.bth.pkey).value_or(0);
+    }
   }
   recv_queue_.pop();
   engine_.counters_.rdma_recvs.add();

@@ -241,6 +241,7 @@ class QueuePair : public QpListHook {
   const WrOpcodes send_opcodes_;  ///< that the service has
   SharedReceiveQueue* srq_;       ///< XRC target: of the message in hand
   QpAttributes attributes_;
+  std::uint16_t pkey_;        ///< the table's entry pkey_index
   bool sqd_notify_ = false;   ///< raise sq_drained once drained
   bool established_ = false;  ///< comm_est has been raised
   SendQueue send_queue_;

@@ -37,8 +37,10 @@ struct SendWqe {
   WcStatus failure;  ///< a local error met while sending; completes in its turn
 
   // A datagram has no remote memory: the fields for that say where it goes instead.
-  void set_datagram(std::uint64_t ah_id, wire::Qpn remote_qpn, std::uint32_t remote_qkey) {
+  void set_datagram(std::uint64_t ah_id, wire::Qpn remote_qpn, std::uint32_t remote_qkey,
+                    std::uint16_t pkey_index) {
     remote_addr = ah_id;
+    compare_add = pkey_index;
     swap = remote_qpn.value;
     rkey = remote_qkey;
   }
@@ -47,6 +49,7 @@ struct SendWqe {
     return wire::Qpn::make(static_cast<std::uint32_t>(swap));
   }
   [[nodiscard]] std::uint32_t remote_qkey() const { return rkey; }
+  [[nodiscard]] std::uint16_t pkey_index() const { return static_cast<std::uint16_t>(compare_add); }
 
   // A request that changes keys needs no peer: the fields for that hold what it is to do.
   void set_mw_bind(const MwBindInfo& info) {

@@ -124,6 +124,7 @@ struct SendWr {
   std::uint32_t remote_srqn = 0;       ///< XRC: number of the peer's SRQ
   /// UD: what the receiver must have. With kOwnQkey in it, the sending queue pair's own is sent.
   std::uint32_t remote_qkey = 0;
+  std::uint16_t pkey_index = 0;  ///< queue pair 1: under which P_Key of the table
 };
 
 /// A receive request, as ibv_recv_wr.

@@ -167,9 +167,11 @@ Resolution Host::find_mac(const FlowConfig& flow, std::uint64_t now_ns, rte_ethe
 void Host::build_header(Flow& flow, const rte_ether_addr& mac) const {
   const FlowConfig& config = flow.config;
   std::optional<std::uint16_t> tci;
-  if (config_.vlan_id) {
-    const auto priority = static_cast<unsigned>(std::min(config.priority, kPriorityMax));
-    tci = static_cast<std::uint16_t>(priority << kPriorityShift | *config_.vlan_id);
+  if (config_.vlan_id || config_.priority_tags) {
+    const unsigned priority = config_.priorities.trust == Trust::dscp
+                                  ? config_.priorities.of_traffic_class(config.traffic_class)
+                                  : std::min(config.priority, kPriorityMax);
+    tci = static_cast<std::uint16_t>(priority << kPriorityShift | config_.vlan_id.value_or(0));
   }
   const bool ipv4 = config.source.is_ipv4();
   std::uint8_t* out = flow.header.data();

@@ -31,6 +31,7 @@
 #include "stack/neighbour_discovery.h"
 #include "stack/neighbour_table.h"
 #include "stack/output_queue.h"
+#include "stack/priority_map.h"
 #include "stack/timing_wheel.h"
 #include "stack/token_bucket.h"
 #include "stack/udp_datagram.h"
@@ -46,7 +47,7 @@ struct FlowConfig {
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;
   std::uint32_t flow_label = 0;  ///< IPv6 only, 20 bits
-  std::uint8_t priority = 0;     ///< 802.1p PCP, used when the host has a VLAN
+  std::uint8_t priority = 0;     ///< service level: the tag's priority where the port trusts that
 };
 
 /// The finished Ethernet/VLAN/IP/UDP header of one flow, ready to be put before a payload.
@@ -65,7 +66,11 @@ struct HostConfig {
   rte_ether_addr mac{};
   std::uint16_t mtu = 1500;
   std::optional<std::uint16_t>
-      vlan_id;                         ///< 1 to 4094: all frames carry this tag, others are dropped
+      vlan_id;  ///< 1 to 4094: all frames carry this tag, others are dropped
+  /// The priority of a datagram's tag: Trust::pcp, that of its flow; Trust::dscp, by its DSCP.
+  PriorityMap priorities{};
+  /// Without a VLAN: datagrams carry a tag of VLAN id 0, for its priority (IEEE 802.1Q, 9.6).
+  bool priority_tags = false;
   bool ipv4_checksum_offload = false;  ///< the link computes the IPv4 header checksum
   rte_mempool* packet_pool = nullptr;  ///< for ARP, neighbour discovery and echo; not owned
   /// Another host of the same addresses answers and announces: this one asks and learns only. For

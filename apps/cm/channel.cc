@@ -42,7 +42,9 @@ Expected<void> Channel::open() {
   qp_ = *qp;
   // What is connected goes on from INIT by the connection manager.
   const bool connected = init_.qp_type != roce::QpType::ud;
-  return qp_->bring_up({.qkey = roce::cm::kUdpQkey, .sq_psn = engine.random_psn()},
+  return qp_->bring_up({.qkey = roce::cm::kUdpQkey,
+                        .sq_psn = engine.random_psn(),
+                        .pkey_index = node_.options().endpoint.pkey_index},
                        connected ? roce::QpState::init : roce::QpState::rts);
 }
 

@@ -64,11 +64,13 @@ Expected<Channels> connect_channels(Node& node, const ChannelInit& init, std::ui
       return tl::make_unexpected(posted.error());
     }
     const auto header = node.ip_header(*path);
-    auto connection = node.manager().connect((*channel)->qp(), {.path = *path,
-                                                                .service_id = node.service_id(),
-                                                                .path_mtu = node.options().path_mtu,
-                                                                .private_data = header,
-                                                                .qp = node.qp_parameters()});
+    auto connection =
+        node.manager().connect((*channel)->qp(), {.path = *path,
+                                                  .pkey_index = node.options().endpoint.pkey_index,
+                                                  .service_id = node.service_id(),
+                                                  .path_mtu = node.options().path_mtu,
+                                                  .private_data = header,
+                                                  .qp = node.qp_parameters()});
     if (!connection) return tl::make_unexpected(connection.error());
     (*channel)->connection = *connection;
     channels.push_back(std::move(*channel));

@@ -80,7 +80,10 @@ Expected<roce::AddressVector> Node::path_to_server() const {
   const stack::IpAddress server = options_.server();
   auto own = endpoint_.address_of_family(server.is_ipv4());
   if (!own) return tl::make_unexpected(own.error());
-  return roce::AddressVector{.source = *own, .destination = server};
+  return roce::AddressVector{
+      .source = *own,
+      .destination = server,
+      .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)};
 }
 
 std::uint64_t Node::service_id() const {

@@ -98,8 +98,10 @@ class Run {
       auto channel = make_channel();
       if (!channel) return tl::make_unexpected(channel.error());
       const auto header = node_.ip_header(*path);
-      auto lookup = node_.manager().resolve(
-          {.path = *path, .service_id = node_.service_id(), .private_data = header});
+      auto lookup = node_.manager().resolve({.path = *path,
+                                             .pkey_index = node_.options().endpoint.pkey_index,
+                                             .service_id = node_.service_id(),
+                                             .private_data = header});
       if (!lookup) return tl::make_unexpected(lookup.error());
       (*lookup)->context = peers_.size();
       peers_.push_back({.channel = std::move(*channel)});

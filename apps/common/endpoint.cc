@@ -140,6 +140,8 @@ Expected<void> Endpoint::build_host() {
   host_config.mac = link_->mac();
   host_config.mtu = config_.mtu;
   host_config.vlan_id = config_.vlan;
+  host_config.priorities = config_.priorities;
+  host_config.priority_tags = config_.priority_tags;
   host_config.ipv4_checksum_offload = port_->ipv4_checksum_offload();
   host_config.packet_pool = packet_pool_.get();
   host_config.seed = config_.seed;
@@ -160,6 +162,7 @@ Expected<void> Endpoint::build_engine() {
   engine_config.host = host_.get();
   engine_config.packet_pool = packet_pool_.get();
   engine_config.random = &random_;
+  engine_config.pkeys = config_.pkeys;
   engine_config.drop_observer = pcap_.get();
   engine_config.trace = events_.get();
   auto engine = roce::Engine::create(engine_config);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "apps/common/cli.h"
+#include "roce/pkey_table.h"
 #include "roce/random.h"
 #include "stack/port.h"
 
@@ -65,6 +66,32 @@ void add_endpoint_options(CLI::App& app, EndpointOptions& options,
   app.add_option("--vlan", options.vlan, "send and take frames with this VLAN id only")
       ->check(CLI::Range(1, 4094))
       ->type_name("ID")
+      ->group(kNetwork);
+  app.add_option("--trust", options.trust,
+                 "where the priority of a frame's tag comes from: pcp, the service level, or dscp, "
+                 "the traffic class")
+      ->check(CLI::IsMember({"pcp", "dscp"}))
+      ->group(kNetwork);
+  app.add_option("--dscp-priority", options.dscp_priorities,
+                 "priorities of DSCPs with --trust dscp (26=3,46=5,8-15=1). Default: the DSCP's "
+                 "upper three bits")
+      ->type_name("MAP")
+      ->group(kNetwork);
+  app.add_flag("--priority-tags", options.priority_tags,
+               "without --vlan: send frames with a tag of VLAN id 0, for its priority")
+      ->group(kNetwork);
+  app.add_option("--tclass,--traffic-class", options.traffic_class,
+                 "traffic class of what is sent: DSCP times 4, and ECN")
+      ->check(CLI::Range(0, 255))
+      ->group(kNetwork);
+  app.add_option("--pkeys", options.pkeys,
+                 "the port's P_Key table from index 0 on (0xffff,0x8001). Default: 0xffff, the "
+                 "default partition")
+      ->type_name("LIST")
+      ->group(kNetwork);
+  app.add_option("--pkey-index,--pkey_index", options.pkey_index,
+                 "the partition to talk in: an index of the P_Key table")
+      ->type_name("INDEX")
       ->group(kNetwork);
   app.add_option(
          "--link-mtu", options.link_mtu,
@@ -137,6 +164,61 @@ Expected<InterfaceAddress> parse_interface_address(std::string_view text) {
   return InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
 }
 
+Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text) {
+  std::vector<std::uint16_t> pkeys;
+  for (std::string_view rest = text;;) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    const bool hex = item.starts_with("0x") || item.starts_with("0X");
+    const std::string_view digits = item.substr(hex ? 2 : 0);
+    std::uint16_t pkey = 0;
+    const char* last = digits.data() + digits.size();
+    const auto [end, error] = std::from_chars(digits.data(), last, pkey, hex ? 16 : 10);
+    if (error != std::errc{} || end != last) {
+      return fail(ErrorCode::invalid_argument,
+                  "--pkeys {}: P_Keys are 0x0001 to 0xffff with commas between, and 0 is an empty "
+                  "entry",
+                  text);
+    }
+    pkeys.push_back(pkey);
+    if (item.size() == rest.size()) break;
+    rest.remove_prefix(item.size() + 1);
+  }
+  return pkeys;
+}
+
+namespace {
+
+/// The port's P_Keys, and that the one to use is there.
+Expected<void> set_partitions(const EndpointOptions& options, EndpointConfig& config) {
+  if (!options.pkeys.empty()) {
+    auto pkeys = parse_pkeys(options.pkeys);
+    if (!pkeys) return tl::make_unexpected(pkeys.error());
+    config.pkeys = std::move(*pkeys);
+  }
+  auto table = roce::PkeyTable::create(config.pkeys);
+  if (!table) return fail(ErrorCode::invalid_argument, "--pkeys: {}", table.error().message);
+  if (auto pkey = table->valid_at(options.pkey_index); !pkey) {
+    return fail(ErrorCode::invalid_argument, "--pkey-index {}: {}; see --pkeys", options.pkey_index,
+                pkey.error().message);
+  }
+  return {};
+}
+
+Expected<void> set_priorities(const EndpointOptions& options, EndpointConfig& config) {
+  auto trust = stack::parse_trust(options.trust);
+  if (!trust) return tl::make_unexpected(trust.error());
+  config.priorities.trust = *trust;
+  config.priority_tags = options.priority_tags;
+  if (options.dscp_priorities.empty()) return {};
+  auto parsed = stack::parse_dscp_priorities(options.dscp_priorities, config.priorities.of_dscp);
+  if (!parsed) {
+    return fail(ErrorCode::invalid_argument, "--dscp-priority: {}", parsed.error().message);
+  }
+  return {};
+}
+
+}  // namespace
+
 Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
                                               const EndpointUse& use) {
   EndpointConfig config;
@@ -161,6 +243,9 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
     }
   }
   config.vlan = options.vlan;
+  const auto set =
+      set_partitions(options, config).and_then([&] { return set_priorities(options, config); });
+  if (!set) return tl::make_unexpected(set.error());
   config.pcap = options.pcap;
   config.seed = options.seed ? *options.seed : roce::SystemRandom().next();
   if (!options.faults.empty()) {

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "apps/common/idle.h"
+#include "roce/wire/pkey.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
 #include "stack/ip_address.h"
 #include "stack/memif.h"
+#include "stack/priority_map.h"
 
 namespace CLI {
 class App;
@@ -29,6 +31,12 @@ struct EndpointOptions {
   std::vector<std::string> ip;
   std::string gateway;
   std::optional<std::uint16_t> vlan;
+  std::string trust = "pcp";
+  std::string dscp_priorities;
+  bool priority_tags = false;
+  unsigned traffic_class = 0;
+  std::string pkeys;
+  std::uint16_t pkey_index = 0;
   std::optional<std::uint16_t> link_mtu;
   std::optional<std::string> memif_role;
   std::string memif_socket;
@@ -53,6 +61,9 @@ struct InterfaceAddress {
 /// Reads "10.0.0.1/24" or "fd00::1/64".
 [[nodiscard]] Expected<InterfaceAddress> parse_interface_address(std::string_view text);
 
+/// Reads "0xffff,0x8001": a P_Key table from index 0 on. 0 is an empty entry.
+[[nodiscard]] Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text);
+
 /// An endpoint's settings, checked.
 struct EndpointConfig {
   std::string device;  ///< empty: `memif` is the port
@@ -60,6 +71,9 @@ struct EndpointConfig {
   std::vector<InterfaceAddress> addresses;
   std::optional<stack::IpAddress> gateway;
   std::optional<std::uint16_t> vlan;
+  stack::PriorityMap priorities;
+  bool priority_tags = false;
+  std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};  ///< the port's P_Key table
   std::uint16_t mtu = 1500;
   std::string pcap;
   std::optional<stack::FaultConfig> faults;

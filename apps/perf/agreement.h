@@ -20,6 +20,7 @@ struct Agreement {
   std::uint16_t path_mtu = 1024;
   std::uint8_t ack_timeout = 14;
   std::uint8_t service_level = 0;
+  std::uint8_t traffic_class = 0;
 };
 
 /// What the options ask for, within the device's limits; `size_max` is the workload's to set.

@@ -50,7 +50,7 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
   auto endpoint = Endpoint::create(*config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index,
-                                             options.congestion);
+                                             options.congestion, options.endpoint.pkey_index);
 }
 
 template <typename Side>

@@ -101,7 +101,8 @@ json to_json(const Agreement& agreement) {
           {"outstanding_reads", agreement.outstanding_reads},
           {"path_mtu", agreement.path_mtu},
           {"ack_timeout", agreement.ack_timeout},
-          {"service_level", agreement.service_level}};
+          {"service_level", agreement.service_level},
+          {"traffic_class", agreement.traffic_class}};
 }
 
 Expected<Agreement> agreement_from_json(const json& json) {
@@ -117,6 +118,7 @@ Expected<Agreement> agreement_from_json(const json& json) {
   if ((agreement.path_mtu & (agreement.path_mtu - 1)) != 0) reader.refuse("path_mtu");
   agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 0, 31);
   agreement.service_level = reader.number<std::uint8_t>("service_level", 0, 7);
+  agreement.traffic_class = reader.number<std::uint8_t>("traffic_class", 0, 255);
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return agreement;
 }

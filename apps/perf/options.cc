@@ -122,7 +122,7 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
       ->check(CLI::Range(1, 31))
       ->group(kWorkload);
   app.add_option("-S,--sl", options.service_level,
-                 "service level, which is the 802.1p priority on a VLAN")
+                 "service level: the 802.1p priority of tagged frames (--trust pcp)")
       ->check(CLI::Range(0, 7))
       ->group(kWorkload);
   app.add_option("--congestion", raw.congestion,
@@ -215,6 +215,9 @@ Expected<Options> finish_options(const RawOptions& raw) {
       options.congestion != roce::CongestionAlgorithm::none) {
     return fail(ErrorCode::invalid_argument,
                 "--congestion is for --backend rockhopper: a device has settings of its own");
+  }
+  if (options.backend == BackendKind::verbs && options.endpoint.pkey_index != 0) {
+    return fail(ErrorCode::invalid_argument, "--pkey-index is for --backend rockhopper");
   }
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());

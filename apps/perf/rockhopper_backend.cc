@@ -31,8 +31,11 @@ roce::WrOpcode opcode_of(Operation operation) {
 
 RockhopperBackend::RockhopperBackend(std::unique_ptr<Endpoint> endpoint,
                                      std::optional<unsigned> gid_index,
-                                     roce::CongestionAlgorithm congestion)
-    : endpoint_(std::move(endpoint)), gid_index_(gid_index), congestion_(congestion) {}
+                                     roce::CongestionAlgorithm congestion, std::uint16_t pkey_index)
+    : endpoint_(std::move(endpoint)),
+      gid_index_(gid_index),
+      congestion_(congestion),
+      pkey_index_(pkey_index) {}
 
 RockhopperBackend::~RockhopperBackend() {
   for (roce::QueuePair* qp : qps_) endpoint_->engine().destroy_qp(qp);
@@ -101,6 +104,7 @@ Expected<void> RockhopperBackend::create_queue_pair(const Agreement& agreement) 
   roce::QpAttributes attributes;
   attributes.qp_access_flags =
       roce::kAccessRemoteWrite | roce::kAccessRemoteRead | roce::kAccessRemoteAtomic;
+  attributes.pkey_index = pkey_index_;
   return (*qp)->bring_up(attributes, roce::QpState::init);
 }
 
@@ -116,6 +120,7 @@ Expected<void> RockhopperBackend::connect(const Agreement& agreement, const Side
     attributes.ah_attr.source = side_.gid;
     attributes.ah_attr.destination = remote.gid;
     attributes.ah_attr.service_level = agreement.service_level;
+    attributes.ah_attr.traffic_class = agreement.traffic_class;
     attributes.timeout = agreement.ack_timeout;
     attributes.retry_cnt = 7;
     attributes.rnr_retry = 7;

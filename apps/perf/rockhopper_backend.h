@@ -18,7 +18,7 @@ class RockhopperBackend final : public Backend {
   /// `gid_index`: which own address to use; none: the first of the peer's family. All queue pairs
   /// have the congestion control, with its defaults.
   RockhopperBackend(std::unique_ptr<Endpoint> endpoint, std::optional<unsigned> gid_index,
-                    roce::CongestionAlgorithm congestion);
+                    roce::CongestionAlgorithm congestion, std::uint16_t pkey_index);
   ~RockhopperBackend() override;
 
   [[nodiscard]] std::string name() const override;
@@ -45,6 +45,7 @@ class RockhopperBackend final : public Backend {
   std::unique_ptr<Endpoint> endpoint_;
   std::optional<unsigned> gid_index_;
   roce::CongestionAlgorithm congestion_;
+  std::uint16_t pkey_index_;
   PageMemory memory_;
   roce::ProtectionDomain pd_{};
   roce::MemoryRegion region_{};

@@ -232,6 +232,7 @@ Expected<void> VerbsBackend::connect(const Agreement& agreement, const Side& rem
     attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(*gid_index_);
     attributes.ah_attr.grh.hop_limit = 64;
     attributes.ah_attr.sl = agreement.service_level;
+    attributes.ah_attr.grh.traffic_class = agreement.traffic_class;
     attributes.ah_attr.port_num = kPort;
     if (const int error = ibv_modify_qp(qps_[i].get(), &attributes, kRtrAttributes); error != 0) {
       return fail(ErrorCode::io, "RTR is refused by {}: {}; does {} answer ARP?", name(),

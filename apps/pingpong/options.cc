@@ -43,7 +43,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("-n,--iters", options.iterations, "number of exchanges")
       ->check(CLI::PositiveNumber);
   app.add_option("-l,--sl", options.service_level,
-                 "service level, which is the 802.1p priority on a VLAN")
+                 "service level: the 802.1p priority of tagged frames (--trust pcp)")
       ->check(CLI::Range(0, 7));
   app.add_flag("-e,--events", options.events, "sleep until completion events (default: poll)");
   app.add_option("-g,--gid-idx", options.gid_index,

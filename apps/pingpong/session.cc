@@ -139,6 +139,7 @@ Expected<void> Session::create_queue_pair() {
       {.qpn = (*qp)->number(), .psn = endpoint_.engine().random_psn(), .gid = {}});
   roce::QpAttributes attributes;
   attributes.qkey = kQkey;
+  attributes.pkey_index = options_.endpoint.pkey_index;
   return (*qp)->bring_up(attributes, roce::QpState::init);
 }
 
@@ -218,6 +219,7 @@ Expected<void> Session::connect_queue_pair(std::size_t index) {
   attributes.ah_attr.source = local.gid;
   attributes.ah_attr.destination = remote.gid;
   attributes.ah_attr.service_level = static_cast<std::uint8_t>(options_.service_level);
+  attributes.ah_attr.traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class);
   attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   attributes.retry_cnt = 7;
   attributes.rnr_retry = 7;

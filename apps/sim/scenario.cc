@@ -81,6 +81,11 @@ class Reader {
     }
     scenario_.poll_interval_ns = root.time_ns("poll_interval", 0);
     scenario_.ipv6 = root.number("ip_version", 4, 6, 4) == 6;
+    if (root.has("dscp_priorities")) {
+      auto parsed =
+          stack::parse_dscp_priorities(root.text("dscp_priorities"), scenario_.priorities.of_dscp);
+      if (!parsed) root.fail("dscp_priorities", parsed.error().message);
+    }
     scenario_.max_unacked_packets =
         static_cast<std::uint32_t>(root.number("max_unacked_packets", 1, 1 << 16, 128));
     scenario_.min_time_between_cnps_ns = root.time_ns("min_time_between_cnps", 50'000);

@@ -65,6 +65,7 @@ struct Scenario {
   std::uint64_t sample_ns = 0;        ///< time between two points of a curve
   std::uint64_t poll_interval_ns = 0;
   bool ipv6 = false;
+  stack::PriorityMap priorities;  ///< of all hosts and switches
   std::uint32_t max_unacked_packets = 128;
   std::uint64_t min_time_between_cnps_ns = 50'000;
   std::uint32_t mbufs = 0;  ///< of the whole network; 0: reckoned

@@ -82,10 +82,12 @@ Expected<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenari
 Expected<void> Simulation::build_network() {
   for (const NodeSpec& node : scenario_.nodes) {
     if (node.is_host) {
-      (void)network_.add_host();
+      (void)network_.add_host(scenario_.priorities);
     } else {
-      (void)network_.add_switch(
-          {.pfc = node.pfc, .pool = pool_.get(), .seed = scenario_.seed + network_.node_count()});
+      (void)network_.add_switch({.pfc = node.pfc,
+                                 .priorities = scenario_.priorities,
+                                 .pool = pool_.get(),
+                                 .seed = scenario_.seed + network_.node_count()});
     }
   }
   for (const LinkSpec& link : scenario_.links) {

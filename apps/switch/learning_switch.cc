@@ -48,16 +48,20 @@ bool is_link_local_group(const rte_ether_addr& address) {
   return b[0] == 0x01 && b[1] == 0x80 && b[2] == 0xC2 && b[3] == 0 && b[4] == 0 && b[5] <= 0x0F;
 }
 
+/// The port's entry, or the last one, or the defaults.
+template <typename Entry>
+Entry of_port(const std::vector<Entry>& entries, std::size_t port) {
+  return entries.empty() ? Entry{} : entries[std::min(port, entries.size() - 1)];
+}
+
 }  // namespace
 
 LearningSwitch::LearningSwitch(const LearningSwitchConfig& config)
     : macs_(config.mac_table_size, config.mac_ageing_ns, config.seed) {
   assert(config.ports <= kPortsMax);
   for (PortNumber port = 0; port < config.ports; ++port) {
-    const std::size_t last = config.outputs.empty() ? 0 : config.outputs.size() - 1;
-    ports_.push_back(std::make_unique<Port>(
-        config.outputs.empty() ? stack::net::OutputPortConfig{}
-                               : config.outputs[std::min<std::size_t>(port, last)]));
+    ports_.push_back(
+        std::make_unique<Port>(of_port(config.outputs, port), of_port(config.priorities, port)));
   }
 }
 
@@ -101,7 +105,7 @@ void LearningSwitch::receive_one(PortNumber ingress, rte_mbuf* packet, std::uint
     return;
   }
   to.counters.tx_enqueued.add();
-  to.queue.push(packet);
+  to.queue.push(packet, stack::net::priority_of(packet, from.priorities));
 }
 
 void LearningSwitch::learn(const rte_ether_addr& source, PortNumber port, std::uint64_t now_ns) {
@@ -143,9 +147,10 @@ void LearningSwitch::flood(PortNumber ingress, rte_mbuf* packet) {
   }
   // A reference for each target, before the first of them can give its own back.
   if (count > 1) rte_pktmbuf_refcnt_update(packet, static_cast<std::int16_t>(count - 1));
+  const std::uint8_t priority = stack::net::priority_of(packet, from.priorities);
   for (std::size_t i = 0; i < count; ++i) {
     targets[i]->counters.tx_enqueued.add();
-    targets[i]->queue.push(packet);
+    targets[i]->queue.push(packet, priority);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "stack/counter.h"
 #include "stack/link.h"
 #include "stack/net/output_port.h"
+#include "stack/priority_map.h"
 #include "stack/telemetry.h"
 
 namespace rockhopper::apps::ethernet_switch {
@@ -26,6 +27,8 @@ struct LearningSwitchConfig {
   /// Of each port: rate, queue and ECN marking. More entries than ports are not used; ports without
   /// one have the last, or the defaults.
   std::vector<stack::net::OutputPortConfig> outputs{};
+  /// Of packets that come in at each port; the same holds for missing entries.
+  std::vector<stack::PriorityMap> priorities{};
   std::uint64_t seed = 1;  ///< of the address table's hash
 };
 
@@ -94,8 +97,10 @@ class LearningSwitch {
 
  private:
   struct Port {
-    explicit Port(const stack::net::OutputPortConfig& config) : queue(config) {}
+    Port(const stack::net::OutputPortConfig& config, const stack::PriorityMap& map)
+        : queue(config), priorities(map) {}
     stack::net::OutputPort queue;
+    stack::PriorityMap priorities;
     bool up = false;
     stack::DropObserver* observer = nullptr;
     SwitchPortCounters counters;

@@ -102,13 +102,13 @@ Expected<void> add_faults(const std::string& text, const SwitchSettings& setting
 /// Gives what `apply` makes of each text to the ports that it is for. `apply` returns an error's
 /// text, or an empty one.
 template <typename Apply>
-Expected<void> add_outputs(const char* option, const std::vector<std::string>& texts,
-                           std::vector<PortSettings>& ports, Apply&& apply) {
+Expected<void> set_ports(const char* option, const std::vector<std::string>& texts,
+                         std::vector<PortSettings>& ports, Apply&& apply) {
   for (const std::string& text : texts) {
     const auto chosen = for_ports(option, text, ports.size());
     if (!chosen) return tl::make_unexpected(chosen.error());
     for (std::size_t port = chosen->first; port < chosen->last; ++port) {
-      if (const std::string problem = apply(chosen->value, ports[port].output); !problem.empty()) {
+      if (const std::string problem = apply(chosen->value, ports[port]); !problem.empty()) {
         return fail(ErrorCode::invalid_argument, "{} {}: {}", option, text, problem);
       }
     }
@@ -123,25 +123,43 @@ Expected<void> add_outputs(const SwitchOptions& options, const SwitchSettings& s
     ports[port].output.catch_up_ns = kCatchUpNs;
     ports[port].output.seed = settings.seed + port;
   }
-  using Output = stack::net::OutputPortConfig;
-  auto added = add_outputs("--rate", options.rates, ports, [](std::string_view text, Output& to) {
-    return stack::parse_rate(text, to.rate_bits_per_s) ? "" : "a rate is 100Mbit or 2.5Gbit";
-  });
+  auto added =
+      set_ports("--rate", options.rates, ports, [](std::string_view text, PortSettings& to) {
+        return stack::parse_rate(text, to.output.rate_bits_per_s) ? ""
+                                                                  : "a rate is 100Mbit or 2.5Gbit";
+      });
   if (!added) return added;
-  added = add_outputs(
-      "--queue-bytes", options.queue_bytes, ports, [](std::string_view text, Output& to) {
-        return stack::parse_bytes(text, to.queue_bytes) && to.queue_bytes >= kQueueBytesMin
+  added = set_ports(
+      "--queue-bytes", options.queue_bytes, ports, [](std::string_view text, PortSettings& to) {
+        return stack::parse_bytes(text, to.output.queue_bytes) &&
+                       to.output.queue_bytes >= kQueueBytesMin
                    ? std::string()
                    : fmt::format("a queue has {} bytes or more, as 200KiB", kQueueBytesMin);
       });
   if (!added) return added;
-  return add_outputs("--ecn", options.ecn, ports,
-                     [](std::string_view text, Output& to) -> std::string {
-                       const auto marking = stack::net::parse_ecn_marking(text);
-                       if (!marking) return marking.error().message;
-                       to.ecn = *marking;
-                       return {};
-                     });
+  return set_ports("--ecn", options.ecn, ports,
+                   [](std::string_view text, PortSettings& to) -> std::string {
+                     const auto marking = stack::net::parse_ecn_marking(text);
+                     if (!marking) return marking.error().message;
+                     to.output.ecn = *marking;
+                     return {};
+                   });
+}
+
+Expected<void> add_priorities(const SwitchOptions& options, std::vector<PortSettings>& ports) {
+  auto added = set_ports("--trust", options.trust, ports,
+                         [](std::string_view text, PortSettings& to) -> std::string {
+                           const auto trust = stack::parse_trust(text);
+                           if (!trust) return trust.error().message;
+                           to.priorities.trust = *trust;
+                           return {};
+                         });
+  if (!added) return added;
+  return set_ports("--dscp-priority", options.dscp_priorities, ports,
+                   [](std::string_view text, PortSettings& to) -> std::string {
+                     const auto parsed = stack::parse_dscp_priorities(text, to.priorities.of_dscp);
+                     return parsed ? std::string() : parsed.error().message;
+                   });
 }
 
 bool is_memif(const PortSettings& port) {
@@ -202,6 +220,18 @@ void add_options(CLI::App& app, SwitchOptions& options) {
       ->type_name("[PORT:]KMIN,KMAX,PMAX")
       ->allow_extra_args(false)
       ->group(kNetwork);
+  app.add_option("--trust", options.trust,
+                 "where a frame that comes in has its priority: pcp, the VLAN tag (of untagged "
+                 "ones the DSCP), or dscp; as --rate")
+      ->type_name("[PORT:]pcp|dscp")
+      ->allow_extra_args(false)
+      ->group(kNetwork);
+  app.add_option("--dscp-priority", options.dscp_priorities,
+                 "priorities of DSCPs that come in at a port (26=3,46=5,8-15=1). Default: the "
+                 "DSCP's upper three bits; as --rate")
+      ->type_name("[PORT:]MAP")
+      ->allow_extra_args(false)
+      ->group(kNetwork);
   add_idle_option(app, options.idle)->group(kNetwork);
   app.add_option("--faults", options.faults,
                  "impair a port, or all ports without \"PORT:\"; may be repeated, and the last one "
@@ -237,6 +267,9 @@ Expected<SwitchSettings> make_settings(const SwitchOptions& options) {
     }
   }
   if (auto added = add_outputs(options, settings, *ports); !added) {
+    return tl::make_unexpected(added.error());
+  }
+  if (auto added = add_priorities(options, *ports); !added) {
     return tl::make_unexpected(added.error());
   }
   if (!options.pcap.empty()) {

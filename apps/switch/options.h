@@ -31,6 +31,8 @@ struct SwitchOptions {
   std::vector<std::string> queue_bytes;
   std::vector<std::string> rates;
   std::vector<std::string> ecn;
+  std::vector<std::string> trust;
+  std::vector<std::string> dscp_priorities;
   std::string pcap;
   std::string idle = "yield";
   double stats_s = 0;
@@ -45,7 +47,8 @@ struct PortSettings {
   /// rx: what the port's station sends; tx: what it gets.
   std::optional<stack::FaultConfig> faults{};
   stack::net::OutputPortConfig output{};
-  std::string pcap{};  ///< file; empty: none
+  stack::PriorityMap priorities{};  ///< of what comes in
+  std::string pcap{};               ///< file; empty: none
 };
 
 /// A switch's settings, checked.

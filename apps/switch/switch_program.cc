@@ -56,12 +56,17 @@ Expected<void> SwitchProgram::build() {
   pool_ = std::move(*pool);
 
   std::vector<stack::net::OutputPortConfig> outputs;
-  for (const PortSettings& port : settings_.ports) outputs.push_back(port.output);
+  std::vector<stack::PriorityMap> priorities;
+  for (const PortSettings& port : settings_.ports) {
+    outputs.push_back(port.output);
+    priorities.push_back(port.priorities);
+  }
   switch_ = std::make_unique<LearningSwitch>(
       LearningSwitchConfig{.ports = static_cast<PortNumber>(settings_.ports.size()),
                            .mac_table_size = settings_.mac_table_size,
                            .mac_ageing_ns = settings_.mac_ageing_ns,
                            .outputs = std::move(outputs),
+                           .priorities = std::move(priorities),
                            .seed = settings_.seed});
   std::vector<ForwarderPort> links;
   for (std::size_t i = 0; i < settings_.ports.size(); ++i) {

@@ -5,7 +5,6 @@
 
 #include "roce/cm/connection_manager.h"
 #include "roce/cm/private_data.h"
-#include "roce/wire/bth.h"
 
 namespace rockhopper::roce::cm {
 
@@ -26,7 +25,10 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   if (auto checked = check_address_vector(parameters.path); !checked) {
     return tl::make_unexpected(checked.error());
   }
-  if (auto ready = to_init(qp, parameters.qp); !ready) {
+  if (auto pkey = config_.engine->valid_pkey(parameters.pkey_index); !pkey) {
+    return tl::make_unexpected(pkey.error());
+  }
+  if (auto ready = to_init(qp, parameters.qp, parameters.pkey_index); !ready) {
     return tl::make_unexpected(ready.error());
   }
   auto made = make_connection(true);
@@ -34,7 +36,7 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   Connection& connection = **made;
   connection.transport_ =
       qp.init().qp_type == QpType::uc ? TransportService::uc : TransportService::rc;
-  connection.path_ = parameters.path;
+  connection.path_ = {parameters.path, parameters.pkey_index};
   connection.service_id_ = parameters.service_id;
   connection.transaction_id_ = config_.random->next();
   connection.path_mtu_ = static_cast<PathMtu>(mtu);
@@ -48,7 +50,7 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
 
 void ConnectionManager::send_req(Connection& connection,
                                  std::span<const std::uint8_t> private_data) {
-  const AddressVector& path = connection.path_;
+  const MadPath& path = connection.path_;
   wire::cm::Req req{.local_communication_id = connection.local_id_,
                     .service_id = connection.service_id_,
                     .local_ca_guid = ca_guid_,
@@ -60,7 +62,7 @@ void ConnectionManager::send_req(Connection& connection,
                     .starting_psn = connection.receive_psn_,
                     .local_cm_response_timeout = config_.response_timeout,
                     .retry_count = connection.qp_.retry_cnt,
-                    .pkey = wire::kDefaultPkey,
+                    .pkey = *config_.engine->query_pkey(path.pkey_index),
                     .path_mtu_code = wire::cm::mtu_code(bytes(connection.path_mtu_)),
                     .rnr_retry_count = connection.qp_.rnr_retry,
                     .max_cm_retries = config_.max_retries,

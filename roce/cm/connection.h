@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "roce/address_vector.h"
+#include "roce/gsi.h"
 #include "roce/types.h"
 #include "roce/wire/cm.h"
 #include "roce/wire/mad.h"
@@ -48,6 +48,7 @@ struct QpParameters {
 
 struct ConnectParameters {
   AddressVector path;
+  std::uint16_t pkey_index = 0;  ///< the partition: of the port's P_Key table
   std::uint64_t service_id = 0;
   std::uint32_t path_mtu = 0;                  ///< bytes; 0: the port's largest
   std::span<const std::uint8_t> private_data;  ///< up to 92 bytes
@@ -61,6 +62,8 @@ class Connection {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool is_active() const { return active_; }  ///< made by connect()
   [[nodiscard]] const AddressVector& path() const { return path_; }
+  /// Of the P_Key that the peers agree on. accept() gives it to the queue pair.
+  [[nodiscard]] std::uint16_t pkey_index() const { return path_.pkey_index; }
   [[nodiscard]] std::uint64_t service_id() const { return service_id_; }
   [[nodiscard]] std::uint32_t local_communication_id() const { return local_id_; }
   [[nodiscard]] wire::Qpn local_qpn() const { return local_qpn_; }
@@ -85,7 +88,7 @@ class Connection {
   bool waits_ = false;     ///< counts against its listener's backlog
   wire::cm::TransportService transport_ = wire::cm::TransportService::rc;
   PathMtu path_mtu_ = PathMtu::mtu_1024;
-  AddressVector path_;
+  MadPath path_;
   std::uint64_t service_id_ = 0;
   std::uint64_t transaction_id_ = 0;
   std::uint32_t remote_id_ = 0;

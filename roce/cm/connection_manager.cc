@@ -114,7 +114,7 @@ void ConnectionManager::on_mad(const ReceivedMad& mad) {
 }
 
 template <typename Message>
-Mad ConnectionManager::send(const AddressVector& to, std::uint64_t transaction_id,
+Mad ConnectionManager::send(const MadPath& to, std::uint64_t transaction_id,
                             const Message& message) {
   Mad mad{};
   const std::span<std::uint8_t, wire::kMadBytes> bytes(mad);
@@ -129,22 +129,22 @@ Mad ConnectionManager::send(const AddressVector& to, std::uint64_t transaction_i
   gsi_->send(to, mad, now_ns_);
   return mad;
 }
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::Req&);
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::Mra&);
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::Rep&);
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::Rtu&);
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::Dreq&);
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::Drep&);
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::SidrReq&);
-template Mad ConnectionManager::send(const AddressVector&, std::uint64_t, const wire::cm::SidrRep&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Req&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Mra&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Rep&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Rtu&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Dreq&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Drep&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::SidrReq&);
+template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::SidrRep&);
 
-void ConnectionManager::repeat(const AddressVector& to, const Mad& mad) {
+void ConnectionManager::repeat(const MadPath& to, const Mad& mad) {
   counters_.sent_messages.add();
   counters_.repeated_messages.add();
   gsi_->send(to, mad, now_ns_);
 }
 
-Mad ConnectionManager::send_reject(const AddressVector& to, std::uint64_t transaction_id,
+Mad ConnectionManager::send_reject(const MadPath& to, std::uint64_t transaction_id,
                                    wire::cm::Rej rej) {
   if (rej.reason == wire::cm::RejectReason::timeout) {
     // The peer may not know our communication ID as a connection's yet.

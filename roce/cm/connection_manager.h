@@ -129,9 +129,9 @@ class ConnectionManager {
   // connection_manager.cc: messages in and out
   void on_mad(const ReceivedMad& mad);
   template <typename Message>
-  Mad send(const AddressVector& to, std::uint64_t transaction_id, const Message& message);
-  void repeat(const AddressVector& to, const Mad& mad);
-  Mad send_reject(const AddressVector& to, std::uint64_t transaction_id, wire::cm::Rej rej);
+  Mad send(const MadPath& to, std::uint64_t transaction_id, const Message& message);
+  void repeat(const MadPath& to, const Mad& mad);
+  Mad send_reject(const MadPath& to, std::uint64_t transaction_id, wire::cm::Rej rej);
   void tell(const Event& event);
   /// The application has answered, or need not: a connection or a lookup.
   template <typename Request>
@@ -143,7 +143,8 @@ class ConnectionManager {
   /// The connection that a message names, if it is not over and comes from the right place.
   [[nodiscard]] Connection* find(const ReceivedMad& mad, std::uint32_t local_id,
                                  std::uint32_t remote_id);
-  [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters) const;
+  [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters,
+                                       std::uint16_t pkey_index) const;
   [[nodiscard]] static Expected<void> to_rts(QueuePair& qp, const Connection& connection);
   /// Null: it is destroyed, or another connection has it.
   [[nodiscard]] QueuePair* own_qp(const Connection& connection);
@@ -171,7 +172,7 @@ class ConnectionManager {
 
   // passive.cc
   void on_req(const ReceivedMad& mad, std::uint64_t transaction_id, const wire::cm::Req& req);
-  [[nodiscard]] static AddressVector path_of(const ReceivedMad& mad, const wire::cm::Req& req);
+  [[nodiscard]] MadPath path_of(const ReceivedMad& mad, const wire::cm::Req& req) const;
   [[nodiscard]] std::optional<wire::cm::RejectReason> refusal(const ReceivedMad& mad,
                                                               const wire::cm::Req& req);
   void on_stale(Connection& connection);

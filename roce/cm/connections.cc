@@ -59,7 +59,8 @@ Connection* ConnectionManager::find(const ReceivedMad& mad, std::uint32_t local_
   return &connection;
 }
 
-Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& parameters) const {
+Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& parameters,
+                                          std::uint16_t pkey_index) const {
   const QpType type = qp.init().qp_type;
   if (type != QpType::rc && type != QpType::uc) {
     return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",
@@ -69,9 +70,10 @@ Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& par
   if (qp.state() != QpState::reset && by_local_qpn_.contains(qp.number().value)) {
     return fail(ErrorCode::invalid_state, "the queue pair has a connection already");
   }
-  const std::uint32_t fresh = qp.state() == QpState::reset ? kQpPkeyIndex | kQpPort : 0u;
-  return qp.modify({.qp_state = QpState::init, .qp_access_flags = parameters.access_flags},
-                   kQpState | kQpAccessFlags | fresh);
+  return qp.modify({.qp_state = QpState::init,
+                    .qp_access_flags = parameters.access_flags,
+                    .pkey_index = pkey_index},
+                   kQpState | kQpAccessFlags | kQpPkeyIndex | kQpPort);
 }
 
 Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connection) {

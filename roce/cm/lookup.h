@@ -15,6 +15,7 @@ class ConnectionManager;
 
 struct ResolveParameters {
   AddressVector path;
+  std::uint16_t pkey_index = 0;  ///< the partition: of the port's P_Key table
   std::uint64_t service_id = 0;
   std::span<const std::uint8_t> private_data;  ///< up to 216 bytes
 };
@@ -25,6 +26,8 @@ struct ResolveParameters {
 class Lookup {
  public:
   [[nodiscard]] const AddressVector& path() const { return path_; }
+  /// Of the P_Key that the datagrams will have.
+  [[nodiscard]] std::uint16_t pkey_index() const { return path_.pkey_index; }
   [[nodiscard]] std::uint64_t service_id() const { return service_id_; }
   [[nodiscard]] bool is_ours() const { return ours_; }  ///< made by resolve()
 
@@ -42,7 +45,7 @@ class Lookup {
   const bool ours_;
   bool done_ = false;   ///< answered; a peer's is kept for a while to answer repetitions
   bool waits_ = false;  ///< counts against its listener's backlog
-  AddressVector path_;
+  MadPath path_;
   std::uint64_t service_id_ = 0;
   std::uint64_t transaction_id_ = 0;
   Mad message_{};  ///< the request, or our answer

@@ -80,8 +80,9 @@ void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction
         .private_data = PrivateData(req.private_data)});
 }
 
-AddressVector ConnectionManager::path_of(const ReceivedMad& mad, const wire::cm::Req& req) {
-  AddressVector path = mad.reply;
+MadPath ConnectionManager::path_of(const ReceivedMad& mad, const wire::cm::Req& req) const {
+  MadPath path = mad.reply;
+  path.pkey_index = config_.engine->find_pkey(req.pkey).value_or(path.pkey_index);
   path.traffic_class = req.primary_traffic_class;
   path.flow_label = req.primary_flow_label;
   path.service_level = req.primary_sl & 7;
@@ -104,6 +105,10 @@ std::optional<RejectReason> ConnectionManager::refusal(const ReceivedMad& mad,
   if (!is_peer_qpn(req.local_qpn) || !check_address_vector(path_of(mad, req))) {
     return RejectReason::unsupported_request;
   }
+#if !ROCKHOPPER_MUTATION_CM_PKEY
+  // No reason is about partitions. Linux gives this one.
+  if (!config_.engine->find_pkey(req.pkey)) return RejectReason::primary_remote_port_gid;
+#endif
   const auto old = by_remote_qpn_.find({mad.reply.destination, req.local_qpn.value});
 #if !ROCKHOPPER_MUTATION_CM_STALE_CONNECTION
   if (old != by_remote_qpn_.end()) {
@@ -188,7 +193,7 @@ Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
     return fail(ErrorCode::invalid_argument, "the peer's queue pair is one of {}, ours of {}",
                 connection.is_uc() ? "UC" : "RC", to_string(qp.init().qp_type));
   }
-  if (auto ready = to_init(qp, parameters); !ready) return ready;
+  if (auto ready = to_init(qp, parameters, connection.path_.pkey_index); !ready) return ready;
   // Retries are what the peer asks for (12.6.5), the rest is ours.
   const QpParameters asked = connection.qp_;
   connection.qp_ = parameters;

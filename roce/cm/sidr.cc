@@ -4,7 +4,6 @@
 
 #include "roce/cm/connection_manager.h"
 #include "roce/cm/private_data.h"
-#include "roce/wire/bth.h"
 
 namespace rockhopper::roce::cm {
 
@@ -22,6 +21,8 @@ Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters
   if (auto checked = check_address_vector(parameters.path); !checked) {
     return tl::make_unexpected(checked.error());
   }
+  const auto pkey = config_.engine->valid_pkey(parameters.pkey_index);
+  if (!pkey) return tl::make_unexpected(pkey.error());
   if (lookups_.size() == config_.max_lookups) {
     return fail(ErrorCode::exhausted, "all {} lookups are in use", config_.max_lookups);
   }
@@ -29,11 +30,10 @@ Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters
   auto& slot = lookups_[id];
   slot.reset(new Lookup(*this, id, true));
   Lookup& lookup = *slot;
-  lookup.path_ = parameters.path;
+  lookup.path_ = {parameters.path, parameters.pkey_index};
   lookup.service_id_ = parameters.service_id;
   lookup.transaction_id_ = config_.random->next();
-  wire::cm::SidrReq req{
-      .request_id = id, .pkey = wire::kDefaultPkey, .service_id = parameters.service_id};
+  wire::cm::SidrReq req{.request_id = id, .pkey = *pkey, .service_id = parameters.service_id};
   set_private_data(req, parameters.private_data);
   lookup.message_ = send(lookup.path_, lookup.transaction_id_, req);
   lookup.retries_left_ = config_.max_retries;
@@ -92,12 +92,13 @@ void ConnectionManager::on_sidr_req(const ReceivedMad& mad, std::uint64_t transa
     return;
   }
   const auto listener = listeners_.find(req.service_id);
-  if (listener == listeners_.end()) {
+  const auto pkey_index = config_.engine->find_pkey(req.pkey);
+  if (listener == listeners_.end() || !pkey_index) {
+    const SidrStatus status = pkey_index ? SidrStatus::unsupported_service : SidrStatus::rejected;
     counters_.answered_lookups.add();
     send(mad.reply, transaction_id,
-         wire::cm::SidrRep{.request_id = req.request_id,
-                           .status = SidrStatus::unsupported_service,
-                           .service_id = req.service_id});
+         wire::cm::SidrRep{
+             .request_id = req.request_id, .status = status, .service_id = req.service_id});
     return;
   }
   if (listener->second.waiting >= listener->second.backlog) {
@@ -111,6 +112,7 @@ void ConnectionManager::on_sidr_req(const ReceivedMad& mad, std::uint64_t transa
   auto& slot = peer_lookups_[key];
   slot.reset(new Lookup(*this, req.request_id, false));
   slot->path_ = mad.reply;
+  slot->path_.pkey_index = *pkey_index;
   slot->service_id_ = req.service_id;
   slot->transaction_id_ = transaction_id;
   slot->waits_ = true;

@@ -49,6 +49,7 @@ rte_mbuf* NotificationPoint::build(QueuePair& qp, std::uint64_t now_ns, Transmit
   wire::Headers headers;
   headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::cnp);
   headers.bth.becn = true;
+  headers.bth.pkey = qp.pkey_;
   headers.bth.destination = qp.attributes_.dest_qp_num;
   headers.cnp_reserved = {};
   PacketBuilder builder(engine_.config_.packet_pool, *engine_.config_.host, flow, headers, 0);

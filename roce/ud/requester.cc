@@ -69,6 +69,9 @@ rte_mbuf* Requester::build_packet(const SendWqe& wqe, const stack::Flow& flow, W
   headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.mig_req = true;
   headers.bth.destination = wqe.remote_qpn();
+  // Queue pair 1 serves all partitions: there the request says which.
+  headers.bth.pkey =
+      qp_.number() == wire::kGsiQpn ? *qp_.engine_.query_pkey(wqe.pkey_index()) : qp_.pkey_;
   headers.bth.psn = next_psn_;
   headers.bth.solicited = (wqe.flags & kSendSolicited) != 0;
   headers.deth = {.qkey = own_qkey ? qp_.attributes_.qkey : wqe.remote_qkey(),

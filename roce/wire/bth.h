@@ -7,20 +7,11 @@
 #include <span>
 
 #include "roce/wire/bytes.h"
+#include "roce/wire/pkey.h"
 #include "roce/wire/psn.h"
 #include "roce/wire/qpn.h"
 
 namespace rockhopper::wire {
-
-/// The partition key of RoCE: full member of the default partition.
-inline constexpr std::uint16_t kDefaultPkey = 0xffff;
-
-/// A packet with `pkey` may come to a full member of the default partition: the highest bit only
-/// tells limited members from full ones, and only two limited ones must not talk (IBTA vol. 1,
-/// 10.9).
-[[nodiscard]] constexpr bool in_default_partition(std::uint16_t pkey) {
-  return (pkey | 0x8000) == kDefaultPkey;
-}
 
 /// Base transport header (IBTA vol. 1, 9.2; FECN and BECN: annex A10).
 struct Bth {

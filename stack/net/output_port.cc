@@ -28,9 +28,8 @@ void OutputPort::append(std::size_t queue, rte_mbuf* packet) {
   occupied_ |= 1u << queue;
 }
 
-void OutputPort::push(rte_mbuf* packet) {
-  assert(has_room(packet->pkt_len));
-  const std::uint8_t priority = priority_of(packet);
+void OutputPort::push(rte_mbuf* packet, std::uint8_t priority) {
+  assert(has_room(packet->pkt_len) && priority < kPriorities);
   if (config_.ecn.enabled()) mark_if_long(queues_[priority], packet);
   append(priority, packet);
   ++packets_;

@@ -51,8 +51,9 @@ class OutputPort {
   [[nodiscard]] bool has_room(std::uint32_t packet_bytes) const {
     return packets_ < config_.queue_packets && bytes_ + packet_bytes <= config_.queue_bytes;
   }
-  /// Takes ownership, and marks the packet if the queue is long. Requires has_room().
-  void push(rte_mbuf* packet);
+  /// Takes ownership, and marks the packet if the queue of its priority is long. Requires
+  /// has_room().
+  void push(rte_mbuf* packet, std::uint8_t priority);
   /// A frame for the neighbour's MAC: goes before all others, is never marked nor paused, and has
   /// always room.
   void push_control(rte_mbuf* packet);

@@ -55,9 +55,13 @@ Frame read(const rte_mbuf* packet) {
 
 }  // namespace
 
-std::uint8_t priority_of(const rte_mbuf* packet) {
+std::uint8_t priority_of(const rte_mbuf* packet, const PriorityMap& map) {
   const Frame frame = read(packet);
-  return frame.tag_priority.value_or(static_cast<std::uint8_t>(frame.traffic_class >> 5));
+  const bool is_ip = frame.l3_offset != kNotIp;
+  if (is_ip && (map.trust == Trust::dscp || !frame.tag_priority)) {
+    return map.of_traffic_class(frame.traffic_class);
+  }
+  return frame.tag_priority.value_or(0);
 }
 
 CeMark mark_congestion_experienced(rte_mbuf* packet) {

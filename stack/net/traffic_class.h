@@ -6,6 +6,8 @@
 
 #include <rte_mbuf.h>
 
+#include "stack/priority_map.h"
+
 namespace rockhopper::stack::net {
 
 /// The ECN field of an IP header (RFC 3168, section 5).
@@ -13,12 +15,9 @@ inline constexpr std::uint8_t kEcnMask = 3;
 inline constexpr std::uint8_t kEcnEct0 = 2;
 inline constexpr std::uint8_t kEcnCe = 3;
 
-/// Priorities of IEEE 802.1Q, 0 to 7.
-inline constexpr unsigned kPriorities = 8;
-
-/// The priority in which a switch queues a frame: that of its VLAN tag, else the upper three bits
-/// of the DSCP (class selectors, RFC 2474), else 0.
-[[nodiscard]] std::uint8_t priority_of(const rte_mbuf* packet);
+/// The priority in which a port queues a frame: what `map` trusts. A frame without that, untagged
+/// or no IP packet, has the other's, and one with neither 0.
+[[nodiscard]] std::uint8_t priority_of(const rte_mbuf* packet, const PriorityMap& map);
 
 /// What became of a request to mark a packet.
 enum class CeMark : std::uint8_t {

@@ -27,8 +27,8 @@ Channel::~Channel() {
   while (!in_flight_.empty()) rte_pktmbuf_free(in_flight_.pop().packet);
 }
 
-void Channel::send(rte_mbuf* packet, std::uint64_t now_ns) {
-  output_.push(packet);
+void Channel::send(rte_mbuf* packet, std::uint8_t priority, std::uint64_t now_ns) {
+  output_.push(packet, priority);
   advance(now_ns);
 }
 
@@ -44,7 +44,7 @@ void Channel::set_receiver(ChannelEnd* receiver) {
 
 void Channel::obey(const net::PfcFrame& frame, std::uint64_t now_ns) {
   if (config_.output.rate_bits_per_s == 0) return;  // pauses are counted in bit times
-  for (std::uint8_t priority = 0; priority < net::kPriorities; ++priority) {
+  for (std::uint8_t priority = 0; priority < kPriorities; ++priority) {
     if ((frame.priorities >> priority & 1) == 0) continue;
     const std::uint64_t pause_ns =
         net::pause_ns(frame.quanta[priority], config_.output.rate_bits_per_s);

@@ -75,7 +75,7 @@ class Channel final : private Event {
            output_.has_room(packet_bytes);
   }
   /// Takes ownership. Requires has_room().
-  void send(rte_mbuf* packet, std::uint64_t now_ns);
+  void send(rte_mbuf* packet, std::uint8_t priority, std::uint64_t now_ns);
   /// A frame for the neighbour's MAC, which goes before all others.
   void send_control(rte_mbuf* packet, std::uint64_t now_ns);
   /// The receiving end asks for pauses, or for their end. Needs a rate.

@@ -23,9 +23,9 @@ rte_ether_addr Network::mac_of(NodeIndex node) {
       {0x02, 0, 0, 0, static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)}};
 }
 
-NodeIndex Network::add_host() {
+NodeIndex Network::add_host(const PriorityMap& priorities) {
   assert(nodes_.size() < kNodesMax);
-  nodes_.emplace_back();
+  nodes_.emplace_back().priorities = priorities;
   return static_cast<NodeIndex>(nodes_.size() - 1);
 }
 
@@ -107,7 +107,7 @@ void Network::attach(NodeIndex node) {
     if (nodes_[node].fabric != nullptr) {
       nodes_[node].fabric->add_port(incoming, outgoing, link.in_tree);
     } else {
-      nodes_[node].nic = std::make_unique<Nic>(mac_of(node), link.mtu);
+      nodes_[node].nic = std::make_unique<Nic>(mac_of(node), link.mtu, nodes_[node].priorities);
       nodes_[node].nic->attach(outgoing, incoming);
     }
   }

@@ -48,7 +48,8 @@ class Network {
   Network& operator=(const Network&) = delete;
   ~Network();
 
-  [[nodiscard]] NodeIndex add_host();
+  /// `priorities` are its NIC's.
+  [[nodiscard]] NodeIndex add_host(const PriorityMap& priorities = {});
   [[nodiscard]] NodeIndex add_switch(const SwitchConfig& config);
   /// Joins two different nodes. A host has one link only.
   LinkIndex add_link(NodeIndex first, NodeIndex second, const LinkConfig& config);
@@ -83,6 +84,7 @@ class Network {
   struct Node {
     std::unique_ptr<Switch> fabric;  ///< null for a host
     std::unique_ptr<Nic> nic;
+    PriorityMap priorities;  ///< of the NIC
     std::vector<LinkIndex> links;
   };
   struct Link {

@@ -3,6 +3,7 @@
 #include "stack/sim/nic.h"
 
 #include "stack/net/pfc_frame.h"
+#include "stack/net/traffic_class.h"
 
 namespace rockhopper::stack::sim {
 
@@ -38,7 +39,8 @@ std::uint16_t Nic::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64
 std::uint16_t Nic::tx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   std::uint16_t sent = 0;
   while (sent < count && outgoing_->has_room(packets[sent]->pkt_len)) {
-    outgoing_->send(packets[sent++], now_ns);
+    rte_mbuf* packet = packets[sent++];
+    outgoing_->send(packet, net::priority_of(packet, priorities_), now_ns);
   }
   counters_.sent.add(sent);
   counters_.backpressure.add(static_cast<std::uint64_t>(count - sent));

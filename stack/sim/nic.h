@@ -6,6 +6,7 @@
 
 #include "stack/counter.h"
 #include "stack/link.h"
+#include "stack/priority_map.h"
 #include "stack/sim/channel.h"
 
 namespace rockhopper::stack::sim {
@@ -34,7 +35,9 @@ struct NicCounters {
 /// the host does not get to see, as they concern the MAC.
 class Nic final : public Link, private ChannelEnd {
  public:
-  Nic(const rte_ether_addr& mac, std::uint16_t mtu) : mac_(mac), mtu_(mtu) {}
+  /// `priorities`: in which queue a packet waits, and which pauses concern it.
+  Nic(const rte_ether_addr& mac, std::uint16_t mtu, const PriorityMap& priorities)
+      : mac_(mac), mtu_(mtu), priorities_(priorities) {}
 
   /// Not owned. Without a listener the NIC is to be polled, and next_deadline_ns() says when.
   void set_listener(NicListener* listener);
@@ -61,6 +64,7 @@ class Nic final : public Link, private ChannelEnd {
 
   rte_ether_addr mac_;
   std::uint16_t mtu_;
+  PriorityMap priorities_;
   NicListener* listener_ = nullptr;
   Channel* outgoing_ = nullptr;
   Channel* incoming_ = nullptr;

@@ -12,6 +12,7 @@
 #include <rte_udp.h>
 
 #include "stack/net/pfc_frame.h"
+#include "stack/net/traffic_class.h"
 #include "stack/random.h"
 
 namespace rockhopper::stack::sim {
@@ -57,7 +58,7 @@ struct Switch::Port final : ChannelEnd {
   Channel& incoming;
   Channel& outgoing;
   bool in_tree;
-  std::array<std::uint64_t, net::kPriorities> waiting_bytes{};  ///< that came in here
+  std::array<std::uint64_t, kPriorities> waiting_bytes{};  ///< that came in here
   std::uint8_t paused = 0;  ///< bit n: the neighbour has been asked to pause priority n
 };
 
@@ -144,9 +145,9 @@ void Switch::enqueue(Port& egress, rte_mbuf* packet, std::uint64_t now_ns) {
     rte_pktmbuf_free(packet);
     return;
   }
+  const std::uint8_t priority = net::priority_of(packet, config_.priorities);
   if (config_.pfc) {
     Port& ingress = *ports_[packet->port];
-    const std::uint8_t priority = net::priority_of(packet);
     ingress.waiting_bytes[priority] += packet->pkt_len;
     if (ingress.waiting_bytes[priority] > config_.pfc->xoff_bytes &&
         (ingress.paused >> priority & 1) == 0) {
@@ -154,13 +155,13 @@ void Switch::enqueue(Port& egress, rte_mbuf* packet, std::uint64_t now_ns) {
       send_pause(ingress, priority, net::PfcFrame::kQuantaMax, now_ns);
     }
   }
-  egress.outgoing.send(packet, now_ns);
+  egress.outgoing.send(packet, priority, now_ns);
 }
 
 void Switch::departed(const rte_mbuf* packet, std::uint64_t now_ns) {
   if (!config_.pfc || packet->port >= ports_.size()) return;  // pause frames came from nowhere
   Port& ingress = *ports_[packet->port];
-  const std::uint8_t priority = net::priority_of(packet);
+  const std::uint8_t priority = net::priority_of(packet, config_.priorities);
   ingress.waiting_bytes[priority] -= packet->pkt_len;
   if (ingress.waiting_bytes[priority] <= config_.pfc->xon_bytes &&
       (ingress.paused >> priority & 1) != 0) {
@@ -191,7 +192,7 @@ void Switch::send_pause(Port& port, std::uint8_t priority, std::uint16_t quanta,
 /// Prolongs the pauses.
 void Switch::run(std::uint64_t now_ns) {
   for (const auto& port : ports_) {
-    for (std::uint8_t priority = 0; priority < net::kPriorities; ++priority) {
+    for (std::uint8_t priority = 0; priority < kPriorities; ++priority) {
       if ((port->paused >> priority & 1) != 0) {
         send_pause(*port, priority, net::PfcFrame::kQuantaMax, now_ns);
       }

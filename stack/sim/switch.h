@@ -12,6 +12,7 @@
 #include <rte_mempool.h>
 
 #include "stack/counter.h"
+#include "stack/priority_map.h"
 #include "stack/sim/channel.h"
 #include "stack/sim/event_queue.h"
 
@@ -27,6 +28,7 @@ struct PfcThresholds {
 
 struct SwitchConfig {
   std::optional<PfcThresholds> pfc{};
+  PriorityMap priorities{};     ///< of all ports
   rte_mempool* pool = nullptr;  ///< for pause frames; not owned
   std::uint64_t seed = 1;       ///< of the choice among paths
 };

@@ -173,6 +173,7 @@ void CmRun::connect(unsigned node) {
   const auto data = number_bytes(number);
   Connection* connection = must(net_.manager(node).connect(
       qp, {.path = net_.path(node),
+           .pkey_index = kPartitions[rng_.chance(30) ? 1 : 0][node],
            .service_id = rng_.chance(5) ? kNobodysService : kService,
            .path_mtu = rng_.pick<std::uint32_t>({0, 256, 1024, 4096}),
            .private_data = data,
@@ -185,11 +186,13 @@ void CmRun::resolve(unsigned node) {
   const auto number = static_cast<std::uint32_t>(questions_.size());
   const auto data = number_bytes(number);
   const std::uint64_t service = rng_.chance(10) ? kNobodysService : kService;
-  questions_.push_back(
-      {.lookup = must(net_.manager(node).resolve(
-           {.path = net_.path(node), .service_id = service, .private_data = data})),
-       .node = node,
-       .service = service});
+  questions_.push_back({.lookup = must(net_.manager(node).resolve(
+                            {.path = net_.path(node),
+                             .pkey_index = kPartitions[rng_.chance(30) ? 1 : 0][node],
+                             .service_id = service,
+                             .private_data = data})),
+                        .node = node,
+                        .service = service});
 }
 
 void CmRun::disconnect_some(unsigned node) {

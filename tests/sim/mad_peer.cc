@@ -22,7 +22,7 @@ void MadPeer::poll(std::uint64_t now_ns) {
 }
 
 void MadPeer::send(const roce::AddressVector& to, const Mad& mad) {
-  if (!gsi_->send(to, mad, now_ns_)) die("the peer's datagram was not sent");
+  if (!gsi_->send({to}, mad, now_ns_)) die("the peer's datagram was not sent");
 }
 
 std::vector<MadPeer::Received> MadPeer::take() { return std::exchange(received_, {}); }

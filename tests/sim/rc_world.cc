@@ -229,6 +229,7 @@ void RcWorld::connect(Connection& connection) {
       connection.channels[node]->allow_failure();
     }
   }
+  connection.pkey_index = kPartitions[rng_.chance(30) ? 1 : 0];
   std::array<wire::Psn, 2> psn;
   for (wire::Psn& first : psn) {
     first = rng_.chance(50) ? wire::Psn::make(0u - rng_.between32(0, 40))
@@ -243,6 +244,7 @@ void RcWorld::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, 
   roce::QueuePair& qp = *connection.ends[node].qp;
   roce::QpAttributes a;
   a.qp_access_flags = roce::kAccessAll | roce::kAccessFlushGlobal;
+  a.pkey_index = connection.pkey_index[node];
   a.path_mtu = settings_.path_mtu;
   a.dest_qp_num = connection.ends[1 - node].qp->number();
   a.rq_psn = rq_psn;

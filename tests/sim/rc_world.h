@@ -23,6 +23,7 @@ struct Connection {
   std::array<Endpoint, 2> ends;                           ///< by node
   std::array<std::unique_ptr<MemoryWindows>, 2> windows;  ///< by node; null without windows
   std::array<std::unique_ptr<RcChannel>, 2> channels;     ///< by the requester's node
+  std::array<std::uint16_t, 2> pkey_index{};              ///< by node
 };
 
 /// A completion queue, polled freely or only after its event.

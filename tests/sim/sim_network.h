@@ -58,6 +58,12 @@ struct NetworkConfig {
   std::string capture;  ///< pcapng file of what node 0 sends and receives; empty: none
 };
 
+/// The nodes' P_Key tables. In their second partition node 1 is a limited member.
+inline const std::array<std::vector<std::uint16_t>, 2> kPkeys = {
+    {{wire::kDefaultPkey, 0x8321}, {wire::kDefaultPkey, 0, 0x0321}}};
+/// The nodes' indexes of each partition.
+inline constexpr std::array<std::array<std::uint16_t, 2>, 2> kPartitions = {{{0, 0}, {1, 2}}};
+
 /// One RoCEv2 endpoint of a simulated network.
 class SimNode {
  public:

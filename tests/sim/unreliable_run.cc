@@ -139,6 +139,7 @@ class UnreliableRun {
   Rng rng_;
   const UnreliableProfile& profile_;
   SimNetwork network_;
+  std::size_t partition_ = 0;  ///< of all queue pairs
   roce::PathMtu mtu_ = roce::PathMtu::mtu_1024;
   std::uint32_t max_message_ = 0;
   std::uint32_t send_depth_ = 0;
@@ -171,6 +172,7 @@ void UnreliableRun::set_up() {
   max_message_ = is_ud() ? rng_.between32(64, 4096) : bytes(mtu_) * rng_.between32(1, 6);
   const unsigned qps_per_node = rng_.between32(1, 3);
   qps_.resize(std::size_t{2} * qps_per_node);
+  partition_ = rng_.chance(30) ? 1 : 0;
   write_script();
   send_depth_ = rng_.between32(1, 16);
   recv_depth_ = profile_.scarce_receives ? rng_.between32(1, 3)
@@ -296,6 +298,7 @@ void UnreliableRun::bring_up(unsigned index) {
   roce::QpAttributes a;
   a.qp_access_flags = roce::kAccessAll;
   a.qkey = kQkey;
+  a.pkey_index = kPartitions[partition_][own.node];
   a.path_mtu = mtu_;
   a.dest_qp_num = peer.qp->number();
   a.sq_psn = a.rq_psn = first_psn_;

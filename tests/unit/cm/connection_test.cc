@@ -130,6 +130,24 @@ TEST_P(CmConnection, DataFlowsBothWays) {
   }
 }
 
+TEST_P(CmConnection, ThePartitionIsTheOneThatTheRequestNames) {
+  start({.network = {.ipv6 = ipv6()}});
+  // Neither messages nor data can go by the default partition.
+  for (unsigned node = 0; node < 2; ++node) must(engine(node).set_pkey(0, 0));
+  Pair pair{.active_qp = &net().make_qp(0, type()), .passive_qp = &net().make_qp(1, type())};
+  ConnectParameters parameters = to_peer();
+  EXPECT_FALSE(manager(0).connect(*pair.active_qp, parameters)) << "an empty entry";
+  parameters.pkey_index = sim::kPartitions[1][0];
+  pair.active = connect(*pair.active_qp, parameters);
+  pair.passive = await(1, EventType::connect_request).connection;
+  EXPECT_EQ(pair.passive->pkey_index(), sim::kPartitions[1][1]);
+  must(manager(1).accept(*pair.passive, *pair.passive_qp, {}));
+  await(0, EventType::established);
+  await(1, EventType::established);
+  EXPECT_EQ(pair.active_qp->query().pkey_index, sim::kPartitions[1][0]);
+  EXPECT_EQ(pair.passive_qp->query().pkey_index, sim::kPartitions[1][1]);
+}
+
 TEST_P(CmConnection, NextHopsAreLookedForFirst) {
   start({.network = {.ipv6 = ipv6(), .static_neighbours = false}});
   establish(type());

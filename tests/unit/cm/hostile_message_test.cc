@@ -114,6 +114,8 @@ TEST_F(CmHostile, RequestsThatCannotBeServed) {
        R::invalid_transport_service_type},
       {[](auto& req) { req.transport_service = wire::cm::TransportService::extended; },
        R::invalid_transport_service_type},
+      {[](auto& req) { req.pkey = 0x8555; }, R::primary_remote_port_gid},
+      {[](auto& req) { req.pkey = 0; }, R::primary_remote_port_gid},
       {[](auto& req) { req.path_mtu_code = 0; }, R::invalid_path_mtu},
       {[](auto& req) { req.path_mtu_code = 6; }, R::invalid_path_mtu},
       {[](auto& req) { req.path_mtu_code = 15; }, R::invalid_path_mtu},

@@ -48,6 +48,19 @@ TEST_F(CmResolution, OverIpv6WithNextHopsToBeFound) {
   resolve_one();
 }
 
+TEST_F(CmResolution, ThePartitionIsTheOneThatTheRequestNames) {
+  start();
+  for (unsigned node = 0; node < 2; ++node) must(engine(node).set_pkey(0, 0));
+  EXPECT_FALSE(manager(0).resolve({.path = net().path(0), .service_id = kService}));
+  Lookup* lookup = must(manager(0).resolve(
+      {.path = net().path(0), .pkey_index = sim::kPartitions[1][0], .service_id = kService}));
+  Lookup* asked = await(1, EventType::lookup_request).lookup;
+  EXPECT_EQ(asked->pkey_index(), sim::kPartitions[1][1]);
+  must(manager(1).answer(*asked, kQpn, kQkey));
+  EXPECT_EQ(await(0, EventType::resolved).qpn, kQpn);
+  manager(0).release(*lookup);
+}
+
 TEST_F(CmResolution, PrivateDataBothWays) {
   start();
   std::array<std::uint8_t, 224> data;

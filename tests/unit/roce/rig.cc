@@ -129,6 +129,7 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
                                        .random = &random_,
                                        .max_qp = 1024,
                                        .max_unacked_packets = max_unacked_packets,
+                                       .pkeys = options.pkeys,
                                        .async_notifier = options.async_notifier,
                                        .persistence = options.persistence}));
   send_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
@@ -189,6 +190,7 @@ roce::QpAttributes Rig::attributes(const ConnectionOptions& options) const {
   a.retry_cnt = options.retry_cnt;
   a.rnr_retry = options.rnr_retry;
   a.qkey = options.qkey;
+  a.pkey_index = options.pkey_index;
   a.ah_attr = address_vector(options.peer);
   return a;
 }

@@ -81,6 +81,35 @@ TEST_F(HostFlow, EveryIpv4LengthHasARightChecksum) {
   }
 }
 
+/// The tag's priority and VLAN id of a frame; -1 without a tag.
+int tag_of(const Bytes& frame) {
+  return frame[12] == 0x81 && frame[13] == 0x00 ? frame[14] << 8 | frame[15] : -1;
+}
+
+TEST_F(HostFlow, ThePortTrustsServiceLevelOrDscp) {
+  HostConfig config = default_config();
+  for (const std::uint16_t vlan : std::initializer_list<std::uint16_t>{100, 0}) {
+    config.vlan_id = vlan == 0 ? std::nullopt : std::optional(vlan);
+    config.priority_tags = vlan == 0;
+    config.priorities = {};
+    create(config);
+    add_peers();
+    EXPECT_EQ(tag_of(encapsulated(ready_flow(kPeer4), {})), 5 << 13 | vlan);
+    config.priorities.trust = Trust::dscp;
+    create(config);
+    add_peers();
+    EXPECT_EQ(tag_of(encapsulated(ready_flow(kPeer4), {})), (0x6a >> 5) << 13 | vlan);
+    config.priorities.of_dscp[0x6a >> 2] = 7;
+    create(config);
+    add_peers();
+    EXPECT_EQ(tag_of(encapsulated(ready_flow(kPeer6), {})), 7 << 13 | vlan);
+  }
+  config.priority_tags = false;
+  create(config);
+  add_peers();
+  EXPECT_EQ(tag_of(encapsulated(ready_flow(kPeer4), {})), -1);
+}
+
 TEST_F(HostFlow, AVlanTagCarriesThePriority) {
   HostConfig config = default_config();
   config.vlan_id = 100;

@@ -60,7 +60,7 @@ class OutputPortTest : public ::testing::Test {
   void push(const Bytes& bytes) {
     rte_mbuf* made = packet(bytes);
     ASSERT_TRUE(port_->has_room(made->pkt_len));
-    port_->push(made);
+    port_->push(made, priority_of(made, priorities_));
   }
   /// The bytes of what leaves now, empty if nothing does.
   Bytes take(std::uint64_t now_ns) {
@@ -73,6 +73,7 @@ class OutputPortTest : public ::testing::Test {
 
   MbufPool pool_;
   std::unique_ptr<OutputPort> port_;
+  PriorityMap priorities_;
 };
 
 TEST_F(OutputPortTest, TheRateCountsWhatTheWireAdds) {
@@ -148,6 +149,23 @@ TEST_F(OutputPortTest, HigherPrioritiesGoFirstAndControlBeforeAll) {
   EXPECT_EQ(take(0), high);
   EXPECT_EQ(take(0), tagged);
   EXPECT_EQ(take(0), low);
+}
+
+TEST_F(OutputPortTest, ThePortsTrustChoosesTheQueue) {
+  rte_mbuf* tagged = packet(ip_frame(64, 26 << 2, false, true));  // PCP 5, DSCP 26
+  rte_mbuf* untagged = packet(ip_frame(64, 26 << 2));
+  rte_mbuf* no_ip = packet(Bytes(60, 0));
+  PriorityMap map;
+  map.of_dscp[26] = 1;
+  const std::uint8_t pcp = priority_of(tagged, map);
+  EXPECT_NE(pcp, 1);
+  EXPECT_EQ(priority_of(untagged, map), 1);
+  EXPECT_EQ(priority_of(no_ip, map), 0);
+  map.trust = Trust::dscp;
+  EXPECT_EQ(priority_of(tagged, map), 1);
+  EXPECT_EQ(priority_of(untagged, map), 1);
+  EXPECT_EQ(priority_of(no_ip, map), 0);
+  for (rte_mbuf* made : {tagged, untagged, no_ip}) rte_pktmbuf_free(made);
 }
 
 TEST_F(OutputPortTest, PausesHoldTheirPriorityOnly) {
@@ -248,7 +266,7 @@ TEST_F(OutputPortTest, SharedPacketsAreNotWrittenTo) {
   for (const Bytes& bytes : {Bytes(3, 0), Bytes(60, 0), ip_frame(60, 0)}) {
     rte_mbuf* other = packet(bytes);
     EXPECT_EQ(mark_congestion_experienced(other), CeMark::not_capable);
-    EXPECT_EQ(priority_of(other), 0);
+    EXPECT_EQ(priority_of(other, priorities_), 0);
     rte_pktmbuf_free(other);
   }
 }

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/sim/nic.h"
 
-#include <optional>
-
 #include "stack/net/pfc_frame.h"
 #include "stack/net/traffic_class.h"
 
@@ -24,14 +22,13 @@ std::uint16_t Nic::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64
   const std::uint16_t arrived = incoming_->receive(packets, count, now_ns);
   std::uint16_t kept = 0;
   for (std::uint16_t i = 0; i < arrived; ++i) {
-    const auto pause = net::may_be_pfc(packets[i]) ? net::parse_pfc(packets[i]) : std::nullopt;
-    if (!pause) {
+    if (const auto pause = net::parse_pfc(packets[i])) {
+      outgoing_->obey(*pause, now_ns);
+      counters_.pfc_received.add();
+      rte_pktmbuf_free(packets[i]);
+    } else {
       packets[kept++] = packets[i];
-      continue;
     }
-    outgoing_->obey(*pause, now_ns);
-    counters_.pfc_received.add();
-    rte_pktmbuf_free(packets[i]);
   }
   counters_.received.add(kept);
   return kept;

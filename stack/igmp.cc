@@ -21,14 +21,7 @@ constexpr std::uint8_t kReportV3 = 0x22;
 constexpr std::size_t kCodeOffset = 1;
 constexpr std::size_t kChecksumOffset = 2;
 constexpr std::size_t kGroupOffset = 4;
-constexpr std::size_t kRecordCountOffset = 6;
-constexpr std::size_t kRecordGroupOffset = 4;
-constexpr std::size_t kQueryV3Size = 12;
-constexpr std::size_t kRobustnessOffset = 8;
-constexpr std::size_t kIntervalOffset = 9;
-constexpr std::size_t kSourceCountOffset = 10;
 constexpr std::size_t kSourceSize = 4;
-constexpr std::uint8_t kRobustnessMask = 7;
 
 constexpr std::uint64_t kTenth_ns = 100'000'000;
 constexpr std::uint64_t kSecond_ns = 1'000'000'000;
@@ -44,21 +37,15 @@ IpAddress load_group(const std::uint8_t* at) {
   return IpAddress::from_ipv4(rte_be_to_cpu_32(bytes));
 }
 
-void store_group(const IpAddress& group, std::uint8_t* at) { std::copy_n(&group.bytes[12], 4, at); }
-
 /// Which version it is: RFC 3376, section 7.1.
 HostDrop parse_query(std::span<const std::uint8_t> bytes, const IpAddress& destination,
                      bool router_alert, MembershipQuery& query) {
   const std::uint8_t code = bytes[kCodeOffset];
   query.group = load_group(&bytes[kGroupOffset]);
-  if (bytes.size() >= kQueryV3Size) {
-    const std::size_t sources =
-        std::size_t{bytes[kSourceCountOffset]} << 8 | bytes[kSourceCountOffset + 1];
-    if (sources * kSourceSize > bytes.size() - kQueryV3Size) return HostDrop::igmp_bad_length;
-    query.version = 3;
+  if (bytes.size() >= kIgmpHeaderSize + kQueryTailSize) {
+    if (!parse_query_tail(bytes.subspan(kIgmpHeaderSize), kSourceSize, query))
+      return HostDrop::igmp_bad_length;
     query.max_response_ns = decode_membership_time(code, 8) * kTenth_ns;
-    query.robustness = bytes[kRobustnessOffset] & kRobustnessMask;
-    query.query_interval_ns = decode_membership_time(bytes[kIntervalOffset], 8) * kSecond_ns;
   } else if (bytes.size() != kIgmpHeaderSize) {
     return HostDrop::igmp_bad_length;
   } else {
@@ -101,27 +88,19 @@ IpAddress igmp_destination(std::uint8_t version, const MembershipRecord& record)
 
 std::size_t emit_igmp(std::uint8_t version, std::span<const MembershipRecord> records,
                       std::span<std::uint8_t> out) {
-  const std::size_t length =
-      kIgmpHeaderSize + (version >= 3 ? records.size() * kIgmpRecordSize : 0);
+  const std::size_t length = version >= 3 ? report_size(records) : kIgmpHeaderSize;
   assert(!records.empty() && out.size() >= length);
   std::fill_n(out.begin(), length, std::uint8_t{0});
   if (version >= 3) {
     out[0] = kReportV3;
-    out[kRecordCountOffset] = static_cast<std::uint8_t>(records.size() >> 8);
-    out[kRecordCountOffset + 1] = static_cast<std::uint8_t>(records.size());
-    std::uint8_t* at = &out[kIgmpHeaderSize];
-    for (const MembershipRecord& record : records) {
-      at[0] = static_cast<std::uint8_t>(record.state);
-      store_group(record.group, at + kRecordGroupOffset);
-      at += kIgmpRecordSize;
-    }
+    emit_records(records, out);
   } else {
     assert(records.size() == 1);
     const bool left = records[0].state == MembershipState::left;
     assert(!left || version == 2);
     const std::uint8_t report = version == 2 ? kReportV2 : kReportV1;
     out[0] = left ? kLeaveV2 : report;
-    store_group(records[0].group, &out[kGroupOffset]);
+    std::copy_n(&records[0].group.bytes[12], 4, &out[kGroupOffset]);
   }
   const std::uint16_t sum = static_cast<std::uint16_t>(~rte_raw_cksum(out.data(), length));
   std::memcpy(&out[kChecksumOffset], &sum, sizeof sum);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "stack/ip_address.h"
 
@@ -45,5 +46,18 @@ struct MembershipRecord {
   const unsigned exponent = (code >> mantissa_bits) & 7;
   return (mantissa | 1u << mantissa_bits) << (exponent + 3);
 }
+
+/// Reads the last fixed bytes of a version 3 query, from the robustness variable on. `tail` begins
+/// there, with kQueryTailSize bytes at least. False if the sources that it counts, of
+/// `source_size` bytes each, are not all there.
+inline constexpr std::size_t kQueryTailSize = 4;
+[[nodiscard]] bool parse_query_tail(std::span<const std::uint8_t> tail, std::size_t source_size,
+                                    MembershipQuery& query);
+
+/// Bytes of a version 3 report with `records`, which are all of one family.
+[[nodiscard]] std::size_t report_size(std::span<const MembershipRecord> records);
+/// Puts what IGMPv3 and MLDv2 have alike, the number of records and the records, into a report that
+/// is otherwise 0 so far and has room for report_size().
+void emit_records(std::span<const MembershipRecord> records, std::span<std::uint8_t> report);
 
 }  // namespace rockhopper::stack

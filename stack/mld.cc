@@ -15,18 +15,10 @@ constexpr std::size_t kCodeOffset = 1;
 constexpr std::size_t kMaxResponseOffset = 4;
 constexpr std::size_t kGroupOffset = 8;
 constexpr std::size_t kV1Size = 24;
-constexpr std::size_t kQueryV2Size = 28;
-constexpr std::size_t kRobustnessOffset = 24;
-constexpr std::size_t kIntervalOffset = 25;
-constexpr std::size_t kSourceCountOffset = 26;
 constexpr std::size_t kSourceSize = 16;
-constexpr std::uint8_t kRobustnessMask = 7;
-constexpr std::size_t kRecordCountOffset = 6;
-constexpr std::size_t kRecordGroupOffset = 4;
 constexpr std::uint8_t kHopLimit = 1;
 
 constexpr std::uint64_t kMillisecond_ns = 1'000'000;
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 
 constexpr IpAddress kAllRouters{{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
 constexpr IpAddress kAllReportRouters{{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x16}};
@@ -44,13 +36,10 @@ HostDrop parse_query(std::span<const std::uint8_t> bytes, const IpAddress& desti
                      MembershipQuery& query) {
   const std::uint32_t code = load_be16(&bytes[kMaxResponseOffset]);
   query.group = load_group(&bytes[kGroupOffset]);
-  if (bytes.size() >= kQueryV2Size) {
-    if (load_be16(&bytes[kSourceCountOffset]) * kSourceSize > bytes.size() - kQueryV2Size)
+  if (bytes.size() >= kV1Size + kQueryTailSize) {
+    if (!parse_query_tail(bytes.subspan(kV1Size), kSourceSize, query))
       return HostDrop::mld_bad_length;
-    query.version = 3;
     query.max_response_ns = decode_membership_time(code, 16) * kMillisecond_ns;
-    query.robustness = bytes[kRobustnessOffset] & kRobustnessMask;
-    query.query_interval_ns = decode_membership_time(bytes[kIntervalOffset], 8) * kSecond_ns;
   } else if (bytes.size() != kV1Size) {
     return HostDrop::mld_bad_length;
   } else {
@@ -97,24 +86,16 @@ IpAddress mld_destination(std::uint8_t version, const MembershipRecord& record) 
 
 std::size_t emit_mld(std::uint8_t version, std::span<const MembershipRecord> records,
                      std::span<std::uint8_t> out) {
-  const std::size_t length =
-      version >= 3 ? kMldHeaderSize + records.size() * kMldRecordSize : kV1Size;
+  const std::size_t length = version >= 3 ? report_size(records) : kV1Size;
   assert(!records.empty() && out.size() >= length);
   std::fill_n(out.begin(), length, std::uint8_t{0});
-  if (version < 3) {
+  if (version >= 3) {
+    out[0] = kMldReportV2;
+    emit_records(records, out);
+  } else {
     assert(records.size() == 1);
     out[0] = records[0].state == MembershipState::left ? kMldDoneV1 : kMldReportV1;
     std::copy(records[0].group.bytes.begin(), records[0].group.bytes.end(), &out[kGroupOffset]);
-    return length;
-  }
-  out[0] = kMldReportV2;
-  out[kRecordCountOffset] = static_cast<std::uint8_t>(records.size() >> 8);
-  out[kRecordCountOffset + 1] = static_cast<std::uint8_t>(records.size());
-  std::uint8_t* at = &out[kMldHeaderSize];
-  for (const MembershipRecord& record : records) {
-    at[0] = static_cast<std::uint8_t>(record.state);
-    std::copy(record.group.bytes.begin(), record.group.bytes.end(), at + kRecordGroupOffset);
-    at += kMldRecordSize;
   }
   return length;
 }

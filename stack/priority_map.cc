@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "stack/split_list.h"
+
 namespace rockhopper::stack {
 namespace {
 
@@ -28,8 +30,7 @@ Expected<Trust> parse_trust(std::string_view text) {
 
 Expected<void> parse_dscp_priorities(std::string_view text, PriorityMap::Table& table) {
   PriorityMap::Table changed = table;
-  for (std::string_view rest = text;;) {
-    const std::string_view item = rest.substr(0, rest.find(','));
+  auto split = split_list(text, [&](std::string_view item) -> Expected<void> {
     const std::size_t equals = item.find('=');
     const std::string_view range = item.substr(0, equals);
     const std::size_t dash = range.find('-');
@@ -48,11 +49,10 @@ Expected<void> parse_dscp_priorities(std::string_view text, PriorityMap::Table& 
     }
     std::fill(changed.begin() + *first, changed.begin() + *last + 1,
               static_cast<std::uint8_t>(*priority));
-    if (item.size() == rest.size()) break;
-    rest.remove_prefix(item.size() + 1);
-  }
-  table = changed;
-  return {};
+    return {};
+  });
+  if (split) table = changed;
+  return split;
 }
 
 }  // namespace rockhopper::stack

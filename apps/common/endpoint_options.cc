@@ -9,6 +9,7 @@
 #include "roce/pkey_table.h"
 #include "roce/random.h"
 #include "stack/port.h"
+#include "stack/split_list.h"
 
 namespace rockhopper::apps {
 namespace {
@@ -166,8 +167,7 @@ Expected<InterfaceAddress> parse_interface_address(std::string_view text) {
 
 Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text) {
   std::vector<std::uint16_t> pkeys;
-  for (std::string_view rest = text;;) {
-    const std::string_view item = rest.substr(0, rest.find(','));
+  auto split = stack::split_list(text, [&](std::string_view item) -> Expected<void> {
     const bool hex = item.starts_with("0x") || item.starts_with("0X");
     const std::string_view digits = item.substr(hex ? 2 : 0);
     std::uint16_t pkey = 0;
@@ -180,9 +180,9 @@ Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text) {
                   text);
     }
     pkeys.push_back(pkey);
-    if (item.size() == rest.size()) break;
-    rest.remove_prefix(item.size() + 1);
-  }
+    return {};
+  });
+  if (!split) return tl::make_unexpected(split.error());
   return pkeys;
 }
 

@@ -8,6 +8,7 @@
 #include "apps/common/cli.h"
 #include "apps/perf/messages.h"
 #include "roce/qp_attributes.h"
+#include "stack/split_list.h"
 
 namespace rockhopper::apps::perf {
 namespace {
@@ -15,23 +16,13 @@ namespace {
 constexpr const char* kWorkload = "Workload (the client's count)";
 constexpr std::uint32_t kSweepMax = 8u << 20;
 
-template <typename Take>
-Expected<void> split_list(std::string_view list, Take&& take) {
-  while (true) {
-    const std::size_t comma = list.find(',');
-    if (auto taken = take(list.substr(0, comma)); !taken) return taken;
-    if (comma == std::string_view::npos) return {};
-    list.remove_prefix(comma + 1);
-  }
-}
-
 Expected<std::vector<Operation>> parse_operations(std::string_view list) {
   std::vector<Operation> operations;
   if (list == "all") {
     return std::vector{Operation::send, Operation::write, Operation::read, Operation::cas,
                        Operation::faa};
   }
-  auto split = split_list(list, [&](std::string_view name) -> Expected<void> {
+  auto split = stack::split_list(list, [&](std::string_view name) -> Expected<void> {
     const auto operation = parse_operation(name);
     if (!operation) {
       return fail(ErrorCode::invalid_argument,
@@ -51,7 +42,7 @@ Expected<std::vector<std::uint32_t>> parse_sizes(const RawOptions& raw) {
     return sizes;
   }
   if (raw.sizes.empty()) return sizes;
-  auto split = split_list(raw.sizes, [&](std::string_view text) -> Expected<void> {
+  auto split = stack::split_list(raw.sizes, [&](std::string_view text) -> Expected<void> {
     auto size = parse_size(text);
     if (!size) return tl::make_unexpected(size.error());
     sizes.push_back(*size);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "roce/wire/qpn.h"
+#include "stack/ip_address.h"
 
 namespace rockhopper::roce {
 
@@ -27,6 +28,12 @@ enum class AsyncEventType : std::uint8_t {
   port_active,
   port_err,
   pkey_change,
+  gid_change,  ///< addresses of the host have come or gone
+  /// Ours: another station has `address`. A new address is not used then.
+  duplicate_address,
+  /// Ours: a router says that packets to `address` are too big, and that IP packets of `mtu` bytes
+  /// are not, or 0. Anybody can make it say so; at most one a second.
+  path_mtu_exceeded,
 };
 [[nodiscard]] std::string_view to_string(AsyncEventType type);
 
@@ -36,6 +43,8 @@ struct AsyncEvent {
   wire::Qpn qp_num{};
   const CompletionQueue* cq = nullptr;
   const SharedReceiveQueue* srq = nullptr;
+  stack::IpAddress address{};
+  std::uint32_t mtu = 0;  ///< bytes
 };
 
 }  // namespace rockhopper::roce

@@ -75,10 +75,12 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
                      this) {
   config_.host->bind_udp(wire::kRoceUdpPort, this);
+  config_.host->set_observer(this);
 }
 
 Engine::~Engine() {
   config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
+  config_.host->set_observer(nullptr);
   ready_.clear();
   next_turn_.clear();
   waiting_.clear();

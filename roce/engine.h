@@ -67,7 +67,9 @@ struct EngineConfig {
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
 /// Takes packets and a time, hands packets back. All calls on an engine and on the objects made by
 /// it come from one thread.
-class Engine final : public stack::Protocol, private stack::UdpHandler {
+class Engine final : public stack::Protocol,
+                     private stack::UdpHandler,
+                     private stack::HostObserver {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Engine>> create(const EngineConfig& config);
   ~Engine() override;
@@ -148,6 +150,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   /// As ibv_query_device and ibv_query_port.
   [[nodiscard]] DeviceAttributes query_device() const;
   [[nodiscard]] PortAttributes query_port() const;
+  /// As ibv_query_gid: entry `index` of the GID table, which are the host's addresses; :: where
+  /// there is none in use. Fails for an index beyond the table. Changes are asynchronous events.
+  [[nodiscard]] Expected<stack::IpAddress> query_gid(std::uint16_t index) const;
   /// As ibv_query_pkey: entry `index` of the port's P_Key table.
   [[nodiscard]] Expected<std::uint16_t> query_pkey(std::uint16_t index) const {
     return pkeys_.at(index);
@@ -190,6 +195,9 @@ class Engine final : public stack::Protocol, private stack::UdpHandler {
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
 
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
+  void on_address_change() override;
+  void on_duplicate_address(const stack::IpAddress& address) override;
+  void on_packet_too_big(const stack::IpAddress& destination, std::uint32_t mtu) override;
   void prefetch_senders() const;
   void prefetch_receivers(std::span<rte_mbuf* const> packets) const;
 

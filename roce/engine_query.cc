@@ -69,6 +69,24 @@ Expected<void> Engine::set_pkey(std::uint16_t index, std::uint16_t pkey) {
   return {};
 }
 
+Expected<stack::IpAddress> Engine::query_gid(std::uint16_t index) const {
+  if (index >= stack::AddressTable::kLimit) {
+    return fail(ErrorCode::invalid_argument, "the GID table has indexes 0 to {}, not {}",
+                stack::AddressTable::kLimit - 1, index);
+  }
+  return config_.host->address_at(index).value_or(stack::IpAddress{});
+}
+
+void Engine::on_address_change() { raise({.type = AsyncEventType::gid_change}); }
+
+void Engine::on_duplicate_address(const stack::IpAddress& address) {
+  raise({.type = AsyncEventType::duplicate_address, .address = address});
+}
+
+void Engine::on_packet_too_big(const stack::IpAddress& destination, std::uint32_t mtu) {
+  raise({.type = AsyncEventType::path_mtu_exceeded, .address = destination, .mtu = mtu});
+}
+
 void Engine::set_port_state(PortState state) {
   if (state == port_state_) {
     return;

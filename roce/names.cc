@@ -34,7 +34,7 @@ std::string_view to_string(QpState state) {
 }
 
 std::string_view to_string(AsyncEventType type) {
-  static constexpr std::array<std::string_view, 11> kNames = {
+  static constexpr std::array<std::string_view, 14> kNames = {
       "CQ error",
       "local work queue catastrophic error",
       "invalid request local work queue error",
@@ -45,7 +45,10 @@ std::string_view to_string(AsyncEventType type) {
       "last WQE reached",
       "port active",
       "port error",
-      "P_Key change"};
+      "P_Key change",
+      "GID table change",
+      "duplicate address",
+      "path MTU exceeded"};
   return name_of(type, kNames);
 }
 

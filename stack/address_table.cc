@@ -31,12 +31,14 @@ Expected<void> AddressTable::add(const IpAddress& address, std::uint8_t prefix_l
   if (prefix_length > bits)
     return fail(ErrorCode::invalid_argument, "prefix length {} of {} is above {}", prefix_length,
                 address.to_string(), bits);
-  if (owns(address))
+  if (find(address) != nullptr)
     return fail(ErrorCode::invalid_argument, "{} is already there", address.to_string());
   if (entries_.size() >= kLimit)
     return fail(ErrorCode::exhausted, "no more than {} addresses", kLimit);
   const auto mapped = static_cast<std::uint8_t>(prefix_length + (kIpv6Bits - bits));
-  entries_.push_back({address, mapped});
+  std::uint16_t index = 0;
+  while (at(index) != nullptr) ++index;
+  entries_.push_back({address, mapped, index});
   return {};
 }
 
@@ -55,6 +57,22 @@ Expected<void> AddressTable::set_gateway(const IpAddress& gateway) {
   return {};
 }
 
+AddressTable::Entry* AddressTable::find(const IpAddress& address) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.address == address; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+const AddressTable::Entry* AddressTable::find(const IpAddress& address) const {
+  return const_cast<AddressTable*>(this)->find(address);
+}
+
+const AddressTable::Entry* AddressTable::at(std::uint16_t index) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.index == index; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
 bool AddressTable::in_solicited_node_group(const IpAddress& group) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return !entry.address.is_ipv4() && solicited_node_group(entry.address) == group;
@@ -63,21 +81,23 @@ bool AddressTable::in_solicited_node_group(const IpAddress& group) const {
 
 bool AddressTable::on_link(const IpAddress& address) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.address.is_ipv4() == address.is_ipv4() &&
+    return entry.usable() && entry.address.is_ipv4() == address.is_ipv4() &&
            same_prefix(entry.address, address, entry.prefix_length);
   });
 }
 
 std::optional<IpAddress> AddressTable::next_hop(const IpAddress& destination) const {
   if (on_link(destination)) return destination;
-  return destination.is_ipv4() ? ipv4_gateway_ : ipv6_gateway_;
+  const auto& gateway = destination.is_ipv4() ? ipv4_gateway_ : ipv6_gateway_;
+  // The address that it was on the link of may have gone.
+  return gateway && on_link(*gateway) ? gateway : std::nullopt;
 }
 
 std::optional<IpAddress> AddressTable::source_for(const IpAddress& neighbour) const {
   const Entry* best = nullptr;
   int best_length = -1;
   for (const Entry& entry : entries_) {
-    if (entry.address.is_ipv4() != neighbour.is_ipv4()) continue;
+    if (!entry.usable() || entry.address.is_ipv4() != neighbour.is_ipv4()) continue;
     const bool around = same_prefix(entry.address, neighbour, entry.prefix_length);
     const int length = around ? entry.prefix_length : 0;
     if (length <= best_length) continue;

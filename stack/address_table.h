@@ -13,6 +13,13 @@
 
 namespace rockhopper::stack {
 
+/// As RFC 4862, section 2, names them; for IPv4 too.
+enum class AddressState : std::uint8_t {
+  tentative,  ///< not used yet: whether somebody else has it is being found out
+  preferred,
+  duplicate,  ///< not used: somebody else has it
+};
+
 /// The addresses of a host with their prefixes, and a gateway for each family.
 class AddressTable {
  public:
@@ -20,20 +27,33 @@ class AddressTable {
 
   struct Entry {
     IpAddress address;
-    std::uint8_t prefix_length;      ///< over the 16 bytes: 96 more than an IPv4 one's
-    std::uint8_t announcements = 0;  ///< still to be made
+    std::uint8_t prefix_length;  ///< over the 16 bytes: 96 more than an IPv4 one's
+    std::uint16_t index;         ///< for as long as the address is there
+    AddressState state = AddressState::preferred;
+    std::uint8_t announcements = 0;   ///< still to be made
+    std::uint8_t probes = 0;          ///< still to be made
+    std::uint64_t next_probe_ns = 0;  ///< tentative: when it goes on
+
+    [[nodiscard]] bool usable() const { return state == AddressState::preferred; }
   };
 
-  /// Refuses a second one of the same address, and what is no unicast address.
+  /// Refuses a second one of the same address, and what is no unicast address. Its index is the
+  /// lowest free one.
   [[nodiscard]] Expected<void> add(const IpAddress& address, std::uint8_t prefix_length);
   [[nodiscard]] Expected<void> remove(const IpAddress& address);
   /// Has to be on a link of ours.
   [[nodiscard]] Expected<void> set_gateway(const IpAddress& gateway);
 
   [[nodiscard]] bool owns(const IpAddress& address) const {
-    return std::any_of(entries_.begin(), entries_.end(),
-                       [&](const Entry& entry) { return entry.address == address; });
+    return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.address == address && entry.usable();
+    });
   }
+  /// Null: it is not there, in whatever state.
+  [[nodiscard]] Entry* find(const IpAddress& address);
+  [[nodiscard]] const Entry* find(const IpAddress& address) const;
+  /// Null: no address has that index.
+  [[nodiscard]] const Entry* at(std::uint16_t index) const;
   /// Whether `group` is the solicited-node group of an address of ours (RFC 4291, section 2.7.1).
   [[nodiscard]] bool in_solicited_node_group(const IpAddress& group) const;
   /// Whether `address` is inside one of our prefixes.

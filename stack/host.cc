@@ -15,7 +15,10 @@ constexpr std::uint64_t kTick_ns = 1 << 20;  // about a millisecond
 constexpr std::uint64_t kEchoReplyInterval_ns = 1'000'000;
 constexpr std::uint64_t kEchoReplyBurst = 64;
 constexpr std::uint64_t kDefendInterval_ns = 10'000'000'000;  // RFC 5227, section 1.1
-constexpr std::uint8_t kAnnouncements = 2;                    // RFC 5227, section 1.1
+constexpr std::uint64_t kTooBigInterval_ns = 1'000'000'000;   // anybody can cause events
+constexpr std::uint64_t kProbeWait_ns = 1'000'000'000;        // RFC 5227, 1.1; RFC 4862, 5.4.2
+constexpr std::uint8_t kIpv4Probes = 3;                       // RFC 5227, section 1.1
+constexpr std::uint8_t kIpv6Probes = 1;                       // RFC 4862, section 5.1
 constexpr std::uint8_t kLinkLocalPrefixLength = 64;
 constexpr std::uint16_t kMtuMin = RTE_IPV6_MIN_MTU;
 constexpr std::uint16_t kVlanIdMax = 4094;
@@ -58,24 +61,39 @@ Host::Host(const HostConfig& config)
             static_cast<Host*>(context)->announce_due(now_ns);
           },
           this),
+      probe_timer_([](void* context,
+                      std::uint64_t now_ns) { static_cast<Host*>(context)->probe_due(now_ns); },
+                   this),
+      probe_jitter_(config.seed),
       echo_replies_(kEchoReplyInterval_ns, kEchoReplyBurst),
-      defences_(kDefendInterval_ns, 1) {}
+      defences_(kDefendInterval_ns, 1),
+      too_big_(kTooBigInterval_ns, 1) {}
 
 Host::~Host() = default;
 
-Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length) {
-  known_headers_.forget();
+Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length,
+                                 AddressUse use) {
+  const IpAddress link_local = link_local_address(config_.mac);
   const bool first_ipv6 = !address.is_ipv4() && !addresses_.has_ipv6();
   if (auto added = add_one_address(address, prefix_length); !added) return added;
-  const IpAddress link_local = link_local_address(config_.mac);
   if (first_ipv6 && address != link_local) {
     if (auto added = add_one_address(link_local, kLinkLocalPrefixLength); !added) {
       (void)remove_address(address);
       return added;
     }
   }
-  neighbours_.invalidate();
-  timers_.arm(announce_timer_, 0);
+  for (const IpAddress& each : {address, link_local}) {
+    AddressTable::Entry* entry = addresses_.find(each);
+    if (entry == nullptr || (each == link_local && !first_ipv6 && each != address)) continue;
+    if (use == AddressUse::at_once || config_.silent) {
+      start_using(*entry);
+      continue;
+    }
+    entry->state = AddressState::tentative;
+    entry->probes = each.is_ipv4() ? kIpv4Probes : kIpv6Probes;
+    entry->next_probe_ns = now_ns_ + probe_jitter_.below(kProbeWait_ns);
+    timers_.arm(probe_timer_, now_ns_);
+  }
   return {};
 }
 
@@ -93,11 +111,23 @@ Expected<void> Host::add_one_address(const IpAddress& address, std::uint8_t pref
 }
 
 Expected<void> Host::remove_address(const IpAddress& address) {
+  const bool used = owns(address);
+  if (auto removed = addresses_.remove(address); !removed) return removed;
   known_headers_.forget();
   neighbours_.invalidate();
-  if (auto removed = addresses_.remove(address); !removed) return removed;
-  if (address.is_ipv4() || config_.silent) return {};
-  return leave(solicited_node_group(address));
+  if (!address.is_ipv4() && !config_.silent) (void)leave(solicited_node_group(address));
+  if (used && observer_ != nullptr) observer_->on_address_change();
+  return {};
+}
+
+std::optional<AddressState> Host::address_state(const IpAddress& address) const {
+  const AddressTable::Entry* entry = addresses_.find(address);
+  return entry == nullptr ? std::nullopt : std::optional(entry->state);
+}
+
+std::optional<IpAddress> Host::address_at(std::uint16_t index) const {
+  const AddressTable::Entry* entry = addresses_.at(index);
+  return entry == nullptr || !entry->usable() ? std::nullopt : std::optional(entry->address);
 }
 
 Expected<void> Host::set_gateway(const IpAddress& gateway) {

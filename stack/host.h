@@ -23,6 +23,7 @@
 #include "stack/checksum.h"
 #include "stack/error.h"
 #include "stack/host_counters.h"
+#include "stack/host_observer.h"
 #include "stack/ip_address.h"
 #include "stack/ip_header.h"
 #include "stack/known_headers.h"
@@ -32,6 +33,7 @@
 #include "stack/neighbour_table.h"
 #include "stack/output_queue.h"
 #include "stack/priority_map.h"
+#include "stack/random.h"
 #include "stack/timing_wheel.h"
 #include "stack/token_bucket.h"
 #include "stack/udp_datagram.h"
@@ -81,6 +83,13 @@ struct HostConfig {
   DropObserver* drop_observer = nullptr;  ///< not owned; may be null
 };
 
+/// When a new address is used.
+enum class AddressUse : std::uint8_t {
+  at_once,
+  /// When nobody else turns out to have it: RFC 5227 (4 to 7 seconds), RFC 4862 (1 to 2).
+  after_probing,
+};
+
 /// An IP host without I/O: addresses, ARP, neighbour discovery, multicast groups, ICMP echo, UDP
 /// demultiplexing. Single-threaded.
 class Host final : private NeighbourSolicitor, private MembershipReporter {
@@ -88,10 +97,20 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   [[nodiscard]] static Expected<std::unique_ptr<Host>> create(const HostConfig& config);
   ~Host() override;
 
-  /// Announces the address to the link, and joins its solicited-node group. The first IPv6 address
-  /// brings the link-local one of the MAC with it.
-  [[nodiscard]] Expected<void> add_address(const IpAddress& address, std::uint8_t prefix_length);
+  /// Announces the address to the link once it is used, and joins its solicited-node group. The
+  /// first IPv6 address brings the link-local one of the MAC with it. A silent host leaves probing
+  /// to the one that is not.
+  [[nodiscard]] Expected<void> add_address(const IpAddress& address, std::uint8_t prefix_length,
+                                           AddressUse use = AddressUse::at_once);
+  /// Flows from it are unreachable from now on, what comes for it is dropped.
   [[nodiscard]] Expected<void> remove_address(const IpAddress& address);
+  /// Nothing: it is not there.
+  [[nodiscard]] std::optional<AddressState> address_state(const IpAddress& address) const;
+  /// The address with that index, lowest free ones are given out first; nothing where there is
+  /// none in use.
+  [[nodiscard]] std::optional<IpAddress> address_at(std::uint16_t index) const;
+  /// Not owned; null for none.
+  void set_observer(HostObserver* observer) { observer_ = observer; }
   /// Next hop for destinations outside every prefix; itself inside one.
   [[nodiscard]] Expected<void> set_gateway(const IpAddress& gateway);
   /// Neither learnt nor aged nor asked for.
@@ -178,6 +197,7 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   // host_icmp.cc
   [[nodiscard]] HostDrop receive_icmp(const Frame& frame, std::uint64_t now_ns);
   [[nodiscard]] HostDrop receive_icmpv6(const Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop receive_too_big(const Frame& frame, std::uint64_t now_ns);
   [[nodiscard]] HostDrop reply_to_echo(const Frame& frame, std::uint8_t reply_type,
                                        std::uint64_t now_ns);
 
@@ -198,6 +218,11 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   [[nodiscard]] HostDrop receive_arp(const Frame& frame, std::uint64_t now_ns);
   [[nodiscard]] HostDrop receive_neighbour_message(const Frame& frame, std::uint64_t now_ns);
   void solicit(const IpAddress& target, const rte_ether_addr* probed) override;
+  void start_using(AddressTable::Entry& entry);
+  /// Whether it is about an address that we would like to have.
+  [[nodiscard]] bool refutes(const IpAddress& address);
+  void probe(const IpAddress& address);
+  void probe_due(std::uint64_t now_ns);
   void announce_due(std::uint64_t now_ns);
   void announce(const IpAddress& address);
   void defend(const IpAddress& address, std::uint64_t now_ns);
@@ -218,8 +243,12 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   KnownHeaders known_headers_;  ///< to be forgotten when addresses or bindings change
   OutputQueue output_;
   Timer announce_timer_;
+  Timer probe_timer_;
+  Random probe_jitter_;
+  HostObserver* observer_ = nullptr;
   TokenBucket echo_replies_;
   TokenBucket defences_;
+  TokenBucket too_big_;
 };
 
 inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet,

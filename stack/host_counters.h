@@ -89,6 +89,8 @@ namespace rockhopper::stack {
   X(neighbours_resolved)        /* a MAC became known by our asking */                         \
   X(neighbours_failed)          /* no answer after all retries */                              \
   X(neighbour_mac_changes)                                                                     \
+  X(address_probes_sent)        /* whether somebody else has a new address */                  \
+  X(packets_too_big)            /* a router says so of datagrams of ours */                    \
   X(neighbours_evicted)         /* made room for another one */                                \
   X(neighbour_table_full)       /* refused: no entry could make room */                        \
   X(tx_no_buffer)               /* a packet of ours not sent: packet_pool empty or too small */\

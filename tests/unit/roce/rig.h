@@ -89,6 +89,7 @@ class Rig {
   Rig& operator=(const Rig&) = delete;
 
   [[nodiscard]] roce::Engine& engine() { return *engine_; }
+  [[nodiscard]] stack::Host& host() { return *host_; }
   [[nodiscard]] roce::QueuePair& qp() { return *qp_; }
   [[nodiscard]] roce::SharedReceiveQueue& srq() { return *srq_; }
   [[nodiscard]] roce::ProtectionDomain pd() const { return pd_; }

@@ -112,14 +112,16 @@ TEST(Query, AQueuePairWithoutItsAddressIsCutOff) {
 }
 
 TEST(Query, Clause11_2_5_2_APathMtuMustFitThePort) {
-  Rig rig({.path_mtu = roce::PathMtu::mtu_4096});
-  EXPECT_EQ(rig.qp().state(), QpState::rts);
-  roce::QueuePair& other = rig.make_qp({});
-  roce::QpAttributes a = rig.attributes({});
-  ASSERT_TRUE(other.bring_up(a, QpState::init));
-  a.path_mtu = static_cast<roce::PathMtu>(8192);
-  EXPECT_FALSE(other.bring_up(a, QpState::rtr));
-  EXPECT_EQ(other.state(), QpState::init);
+  const ConnectionOptions in_reset{.state = QpState::reset, .link_mtu = 1500};
+  for (const auto mtu : {roce::PathMtu::mtu_1024, roce::PathMtu::mtu_2048}) {
+    Rig rig(in_reset);
+    ConnectionOptions options = in_reset;
+    options.path_mtu = mtu;
+    const bool fits = mtu <= rig.engine().query_port().active_mtu;
+    EXPECT_EQ(fits, mtu == roce::PathMtu::mtu_1024);
+    EXPECT_EQ(rig.qp().bring_up(rig.attributes(options), QpState::rtr).has_value(), fits);
+    EXPECT_EQ(rig.qp().state(), fits ? QpState::rtr : QpState::init);
+  }
 }
 
 TEST(Query, EventsBeyondTheLimitAreCounted) {

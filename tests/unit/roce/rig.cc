@@ -117,7 +117,7 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
   }
   original_ = memory_;
   host_ = must(stack::Host::create(
-      {.mac = kOwnMac, .mtu = 9000, .vlan_id = {}, .packet_pool = pool().get()}));
+      {.mac = kOwnMac, .mtu = options.link_mtu, .vlan_id = {}, .packet_pool = pool().get()}));
   for (const bool v6 : {false, true}) {
     const auto own = v6 ? ipv6_of(kOwnIpv4) : stack::IpAddress::from_ipv4(kOwnIpv4);
     const auto peer = v6 ? ipv6_of(kPeerIpv4) : stack::IpAddress::from_ipv4(kPeerIpv4);

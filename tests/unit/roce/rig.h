@@ -72,6 +72,7 @@ struct ConnectionOptions {
   roce::QpState state = roce::QpState::rts;
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};  ///< the port's P_Key table
   std::uint16_t pkey_index = 0;
+  std::uint16_t link_mtu = 9000;
   stack::Notifier* async_notifier = nullptr;
   roce::Persistence* persistence = nullptr;
   stack::IpAddress peer = stack::IpAddress::from_ipv4(0x0a000002);  ///< whose MAC the host knows

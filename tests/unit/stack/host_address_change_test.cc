@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Addresses that come and go while the host runs, and what routers say of datagrams' size.
+#include <gmock/gmock.h>
 #include <netinet/in.h>
 
 #include "tests/unit/stack/host_fixture.h"

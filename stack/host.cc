@@ -76,24 +76,15 @@ Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_l
   const IpAddress link_local = link_local_address(config_.mac);
   const bool first_ipv6 = !address.is_ipv4() && !addresses_.has_ipv6();
   if (auto added = add_one_address(address, prefix_length); !added) return added;
-  if (first_ipv6 && address != link_local) {
+  const bool brings_another = first_ipv6 && address != link_local;
+  if (brings_another) {
     if (auto added = add_one_address(link_local, kLinkLocalPrefixLength); !added) {
       (void)remove_address(address);
       return added;
     }
   }
-  for (const IpAddress& each : {address, link_local}) {
-    AddressTable::Entry* entry = addresses_.find(each);
-    if (entry == nullptr || (each == link_local && !first_ipv6 && each != address)) continue;
-    if (use == AddressUse::at_once || config_.silent) {
-      start_using(*entry);
-      continue;
-    }
-    entry->state = AddressState::tentative;
-    entry->probes = each.is_ipv4() ? kIpv4Probes : kIpv6Probes;
-    entry->next_probe_ns = now_ns_ + probe_jitter_.below(kProbeWait_ns);
-    timers_.arm(probe_timer_, now_ns_);
-  }
+  begin_use(*addresses_.find(address), use);
+  if (brings_another) begin_use(*addresses_.find(link_local), use);
   return {};
 }
 
@@ -106,8 +97,15 @@ Expected<void> Host::add_one_address(const IpAddress& address, std::uint8_t pref
       return joined;
     }
   }
-  addresses_.entries().back().announcements = kAnnouncements;
   return {};
+}
+
+void Host::begin_use(AddressTable::Entry& entry, AddressUse use) {
+  if (use == AddressUse::at_once || config_.silent) return start_using(entry);
+  entry.state = AddressState::tentative;
+  entry.probes = entry.address.is_ipv4() ? kIpv4Probes : kIpv6Probes;
+  entry.next_probe_ns = now_ns_ + probe_jitter_.below(kProbeWait_ns);
+  timers_.arm(probe_timer_, now_ns_);
 }
 
 Expected<void> Host::remove_address(const IpAddress& address) {

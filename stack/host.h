@@ -218,6 +218,7 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   [[nodiscard]] HostDrop receive_arp(const Frame& frame, std::uint64_t now_ns);
   [[nodiscard]] HostDrop receive_neighbour_message(const Frame& frame, std::uint64_t now_ns);
   void solicit(const IpAddress& target, const rte_ether_addr* probed) override;
+  void begin_use(AddressTable::Entry& entry, AddressUse use);
   void start_using(AddressTable::Entry& entry);
   /// Whether it is about an address that we would like to have.
   [[nodiscard]] bool refutes(const IpAddress& address);

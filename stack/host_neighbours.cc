@@ -182,7 +182,7 @@ bool Host::refutes(const IpAddress& address) {
 void Host::probe(const IpAddress& address) {
   bool sent = false;
   if (address.is_ipv4()) {
-    sent = send_arp({true, config_.mac, {}, {}, address}, kBroadcastMac);
+    sent = send_arp({true, config_.mac, IpAddress::from_ipv4(0), {}, address}, kBroadcastMac);
   } else {
     NeighbourMessage message;
     message.is_solicitation = true;

@@ -29,10 +29,11 @@ class AddressTable {
     IpAddress address;
     std::uint8_t prefix_length;  ///< over the 16 bytes: 96 more than an IPv4 one's
     std::uint16_t index;         ///< for as long as the address is there
-    AddressState state = AddressState::preferred;
-    std::uint8_t announcements = 0;   ///< still to be made
-    std::uint8_t probes = 0;          ///< still to be made
-    std::uint64_t next_probe_ns = 0;  ///< tentative: when it goes on
+    AddressState state = AddressState::tentative;
+    std::uint8_t announcements = 0;     ///< still to be made
+    std::uint8_t probes = 0;            ///< still to be made
+    std::uint64_t next_probe_ns = 0;    ///< tentative: when it goes on; 0: it has to begin
+    std::uint64_t next_defence_ns = 0;  ///< preferred: not before that
 
     [[nodiscard]] bool usable() const { return state == AddressState::preferred; }
   };
@@ -65,6 +66,7 @@ class AddressTable {
   [[nodiscard]] std::optional<IpAddress> source_for(const IpAddress& neighbour) const;
   [[nodiscard]] bool has_ipv6() const;
 
+  /// Also those that are not usable.
   [[nodiscard]] std::vector<Entry>& entries() { return entries_; }
 
  private:

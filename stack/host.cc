@@ -14,12 +14,7 @@ namespace {
 constexpr std::uint64_t kTick_ns = 1 << 20;  // about a millisecond
 constexpr std::uint64_t kEchoReplyInterval_ns = 1'000'000;
 constexpr std::uint64_t kEchoReplyBurst = 64;
-constexpr std::uint64_t kDefendInterval_ns = 10'000'000'000;  // RFC 5227, section 1.1
-constexpr std::uint64_t kTooBigInterval_ns = 1'000'000'000;   // anybody can cause events
-constexpr std::uint64_t kProbeWait_ns = 1'000'000'000;        // RFC 5227, 1.1; RFC 4862, 5.4.2
-constexpr std::uint8_t kIpv4Probes = 3;                       // RFC 5227, section 1.1
-constexpr std::uint8_t kIpv6Probes = 1;                       // RFC 4862, section 5.1
-constexpr std::uint8_t kLinkLocalPrefixLength = 64;
+constexpr std::uint64_t kTooBigInterval_ns = 1'000'000'000;  // anybody can cause events
 constexpr std::uint16_t kMtuMin = RTE_IPV6_MIN_MTU;
 constexpr std::uint16_t kVlanIdMax = 4094;
 /// Room for the longest message that new_packet() is asked for.
@@ -27,6 +22,7 @@ constexpr std::uint16_t kDataRoomMin = RTE_PKTMBUF_HEADROOM + 64;
 /// So that what is random in one part says nothing of the others.
 constexpr std::uint64_t kIpv4Stream = 0x4d04;
 constexpr std::uint64_t kIpv6Stream = 0x4d06;
+constexpr std::uint64_t kProbeStream = 0x4d07;
 constexpr unsigned kPriorityShift = 13;  // of the PCP in a tag
 constexpr std::uint8_t kPriorityMax = 7;
 
@@ -64,74 +60,11 @@ Host::Host(const HostConfig& config)
       probe_timer_([](void* context,
                       std::uint64_t now_ns) { static_cast<Host*>(context)->probe_due(now_ns); },
                    this),
-      probe_jitter_(config.seed),
+      probe_jitter_(config.seed ^ kProbeStream),
       echo_replies_(kEchoReplyInterval_ns, kEchoReplyBurst),
-      defences_(kDefendInterval_ns, 1),
       too_big_(kTooBigInterval_ns, 1) {}
 
 Host::~Host() = default;
-
-Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length,
-                                 AddressUse use) {
-  const IpAddress link_local = link_local_address(config_.mac);
-  const bool first_ipv6 = !address.is_ipv4() && !addresses_.has_ipv6();
-  if (auto added = add_one_address(address, prefix_length); !added) return added;
-  const bool brings_another = first_ipv6 && address != link_local;
-  if (brings_another) {
-    if (auto added = add_one_address(link_local, kLinkLocalPrefixLength); !added) {
-      (void)remove_address(address);
-      return added;
-    }
-  }
-  begin_use(*addresses_.find(address), use);
-  if (brings_another) begin_use(*addresses_.find(link_local), use);
-  return {};
-}
-
-Expected<void> Host::add_one_address(const IpAddress& address, std::uint8_t prefix_length) {
-  if (auto added = addresses_.add(address, prefix_length); !added) return added;
-  // RFC 4861, section 7.2.1; the host that answers tells of it.
-  if (!address.is_ipv4() && !config_.silent) {
-    if (auto joined = join(solicited_node_group(address)); !joined) {
-      (void)addresses_.remove(address);
-      return joined;
-    }
-  }
-  return {};
-}
-
-void Host::begin_use(AddressTable::Entry& entry, AddressUse use) {
-  if (use == AddressUse::at_once || config_.silent) return start_using(entry);
-  entry.state = AddressState::tentative;
-  entry.probes = entry.address.is_ipv4() ? kIpv4Probes : kIpv6Probes;
-  entry.next_probe_ns = now_ns_ + probe_jitter_.below(kProbeWait_ns);
-  timers_.arm(probe_timer_, now_ns_);
-}
-
-Expected<void> Host::remove_address(const IpAddress& address) {
-  const bool used = owns(address);
-  if (auto removed = addresses_.remove(address); !removed) return removed;
-  known_headers_.forget();
-  neighbours_.invalidate();
-  if (!address.is_ipv4() && !config_.silent) (void)leave(solicited_node_group(address));
-  if (used && observer_ != nullptr) observer_->on_address_change();
-  return {};
-}
-
-std::optional<AddressState> Host::address_state(const IpAddress& address) const {
-  const AddressTable::Entry* entry = addresses_.find(address);
-  return entry == nullptr ? std::nullopt : std::optional(entry->state);
-}
-
-std::optional<IpAddress> Host::address_at(std::uint16_t index) const {
-  const AddressTable::Entry* entry = addresses_.at(index);
-  return entry == nullptr || !entry->usable() ? std::nullopt : std::optional(entry->address);
-}
-
-Expected<void> Host::set_gateway(const IpAddress& gateway) {
-  neighbours_.invalidate();
-  return addresses_.set_gateway(gateway);
-}
 
 Expected<void> Host::add_static_neighbour(const IpAddress& address, const rte_ether_addr& mac) {
   if (address.is_unspecified() || address.is_multicast() || owns(address))
@@ -174,9 +107,11 @@ Resolution Host::resolve_anew(Flow& flow, std::uint64_t now_ns) {
 
 Resolution Host::find_mac(const FlowConfig& flow, std::uint64_t now_ns, rte_ether_addr& mac) {
   const IpAddress& destination = flow.destination;
-  if (flow.source.is_ipv4() != destination.is_ipv4() || !owns(flow.source) ||
-      destination.is_unspecified())
+  if (flow.source.is_ipv4() != destination.is_ipv4() || destination.is_unspecified())
     return Resolution::unreachable;
+#if !ROCKHOPPER_MUTATION_SOURCE_ADDRESS_CHECK
+  if (!owns(flow.source)) return Resolution::unreachable;
+#endif
   if (destination.is_multicast()) {
     mac = multicast_mac(destination);
     return Resolution::ready;

@@ -86,7 +86,8 @@ struct HostConfig {
 /// When a new address is used.
 enum class AddressUse : std::uint8_t {
   at_once,
-  /// When nobody else turns out to have it: RFC 5227 (4 to 7 seconds), RFC 4862 (1 to 2).
+  /// When nobody else turns out to have it: after 4 to 7 seconds (RFC 5227), 1 to 2 for IPv6 (RFC
+  /// 4862). After ten duplicates one address a minute is tried.
   after_probing,
 };
 
@@ -98,8 +99,10 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   ~Host() override;
 
   /// Announces the address to the link once it is used, and joins its solicited-node group. The
-  /// first IPv6 address brings the link-local one of the MAC with it. A silent host leaves probing
-  /// to the one that is not.
+  /// first IPv6 address brings the link-local one of the MAC with it. A silent host does not probe:
+  /// give it the address when the other host has begun to use it. An address that turned out to be
+  /// a duplicate stays, unused, until it is removed; to try again, add it anew. `exhausted` beyond
+  /// AddressTable::kLimit addresses.
   [[nodiscard]] Expected<void> add_address(const IpAddress& address, std::uint8_t prefix_length,
                                            AddressUse use = AddressUse::at_once);
   /// Flows from it are unreachable from now on, what comes for it is dropped.
@@ -175,9 +178,20 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
 
   explicit Host(const HostConfig& config);
 
-  // host.cc
+  // host_addresses.cc
   [[nodiscard]] Expected<void> add_one_address(const IpAddress& address,
                                                std::uint8_t prefix_length);
+  void begin_use(const IpAddress& address, AddressUse use);
+  void start_using(AddressTable::Entry& entry);
+  void probe_due(std::uint64_t now_ns);
+  void probe(AddressTable::Entry& entry, std::uint64_t now_ns);
+  /// Whether it is an address that we would like to have: another station's claim ends that.
+  [[nodiscard]] bool claimed_by_another(const IpAddress& address);
+  /// Of an address in use, which another station claims.
+  void defend(const IpAddress& address, std::uint64_t now_ns);
+  void announce_due(std::uint64_t now_ns);
+
+  // host.cc
   [[nodiscard]] Resolution resolve_anew(Flow& flow, std::uint64_t now_ns);
   [[nodiscard]] Resolution find_mac(const FlowConfig& flow, std::uint64_t now_ns,
                                     rte_ether_addr& mac);
@@ -218,15 +232,8 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   [[nodiscard]] HostDrop receive_arp(const Frame& frame, std::uint64_t now_ns);
   [[nodiscard]] HostDrop receive_neighbour_message(const Frame& frame, std::uint64_t now_ns);
   void solicit(const IpAddress& target, const rte_ether_addr* probed) override;
-  void begin_use(AddressTable::Entry& entry, AddressUse use);
-  void start_using(AddressTable::Entry& entry);
-  /// Whether it is about an address that we would like to have.
-  [[nodiscard]] bool refutes(const IpAddress& address);
-  void probe(const IpAddress& address);
-  void probe_due(std::uint64_t now_ns);
-  void announce_due(std::uint64_t now_ns);
+  [[nodiscard]] bool send_probe(const IpAddress& address);
   void announce(const IpAddress& address);
-  void defend(const IpAddress& address, std::uint64_t now_ns);
   bool send_arp(const ArpMessage& message, const rte_ether_addr& destination);
   bool send_neighbour_message(const NeighbourMessage& message, const IpAddress& source,
                               const IpAddress& destination, const rte_ether_addr& mac);
@@ -246,9 +253,10 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   Timer announce_timer_;
   Timer probe_timer_;
   Random probe_jitter_;
+  std::uint8_t probe_conflicts_ = 0;   ///< new addresses that others had
+  std::uint64_t next_attempt_ns_ = 0;  ///< after many of those: when the next one may be probed
   HostObserver* observer_ = nullptr;
   TokenBucket echo_replies_;
-  TokenBucket defences_;
   TokenBucket too_big_;
 };
 

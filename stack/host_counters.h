@@ -52,6 +52,9 @@ namespace rockhopper::stack {
   X(icmp_group_echo)            /* every station of the group would answer */                   \
   X(icmp_unsupported)           /* a message that we have no use for */                         \
   X(icmp_rate_limited)                                                                          \
+  X(icmp_bad_quote)             /* a router's complaint of no such datagram as we send */       \
+  X(icmp_quote_not_ours)        /* ... of a datagram that we did not send */                    \
+  X(icmp_bad_mtu)               /* ... of one that fits, or of a link that may not be */        \
   X(igmp_bad_length)                                                                            \
   X(igmp_bad_checksum)                                                                          \
   X(igmp_no_router_alert)       /* not from a router of this link */                            \
@@ -90,6 +93,8 @@ namespace rockhopper::stack {
   X(neighbours_failed)          /* no answer after all retries */                              \
   X(neighbour_mac_changes)                                                                     \
   X(address_probes_sent)        /* whether somebody else has a new address */                  \
+  X(addresses_given_up)         /* a new address that another station has */                   \
+  X(addresses_defended)         /* announced anew, as another station claims it */             \
   X(packets_too_big)            /* a router says so of datagrams of ours */                    \
   X(neighbours_evicted)         /* made room for another one */                                \
   X(neighbour_table_full)       /* refused: no entry could make room */                        \

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include <netinet/in.h>
 #include <rte_icmp.h>
@@ -10,6 +9,7 @@
 #include "stack/host.h"
 #include "stack/host_frame.h"
 #include "stack/mld.h"
+#include "stack/packet_too_big.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -19,12 +19,10 @@ constexpr std::size_t kHeaderSize = 4;
 constexpr std::size_t kChecksumOffset = 2;
 constexpr std::size_t kEchoHeaderSize = sizeof(rte_icmp_hdr);
 constexpr std::uint8_t kDscpMask = RTE_IPV4_HDR_DSCP_MASK;
-// DPDK does not define them: RFC 792 and RFC 1191, section 4; RFC 4443, section 3.2.
+// DPDK does not define them: RFC 792; RFC 4443, section 3.2.
 constexpr std::uint8_t kIcmpUnreachable = 3;
 constexpr std::uint8_t kIcmpFragmentationNeeded = 4;
 constexpr std::uint8_t kIcmpv6PacketTooBig = 2;
-/// Before the quoted packet; its last four bytes hold the MTU.
-constexpr std::size_t kErrorHeaderSize = 8;
 
 struct IcmpStart {
   std::uint8_t type;
@@ -79,49 +77,27 @@ HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
   return reply_to_echo(frame, kIcmpv6EchoReply, now_ns);
 }
 
-/// RoCE packets are never fragmented: whoever uses the path has to know. Believed is only that a
-/// router says so of a datagram that we may have sent.
+/// Datagrams are never fragmented, so whoever uses the path has to know. Nothing is changed: that
+/// it quotes one that we may have sent is all that is known of who says so.
 HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
-  constexpr std::uint32_t kQuoteMax = 60 + sizeof(rte_udp_hdr);
-  std::array<std::uint8_t, kErrorHeaderSize + kQuoteMax> copy;
+  std::array<std::uint8_t, kPacketTooBigMax> copy;
   const std::uint32_t length =
       std::min<std::uint32_t>(frame.ip.payload_length, static_cast<std::uint32_t>(copy.size()));
-  if (length < kErrorHeaderSize + sizeof(rte_ipv4_hdr)) return HostDrop::icmp_truncated;
-  const auto* message = static_cast<const std::uint8_t*>(
+  const auto* bytes = static_cast<const std::uint8_t*>(
       rte_pktmbuf_read(frame.packet, frame.l4_offset(), length, copy.data()));
-  const std::span<const std::uint8_t> quote(message + kErrorHeaderSize, length - kErrorHeaderSize);
-  const bool ipv4 = frame.ip.source.is_ipv4();
-  const std::size_t l4 = ipv4 ? (quote[0] & 0xfu) * 4u : sizeof(rte_ipv6_hdr);
-  if (l4 < sizeof(rte_ipv4_hdr) || quote.size() < l4 + sizeof(rte_udp_hdr))
-    return HostDrop::icmp_truncated;
-  IpAddress source;
-  IpAddress destination;
-  std::uint8_t protocol = 0;
-  rte_be32_t mtu = 0;
-  std::memcpy(&mtu, message + kErrorHeaderSize - sizeof mtu, sizeof mtu);
-  mtu = rte_be_to_cpu_32(mtu);
-  if (ipv4) {
-    rte_ipv4_hdr ip;
-    std::memcpy(&ip, quote.data(), sizeof ip);
-    source = IpAddress::from_ipv4(rte_be_to_cpu_32(ip.src_addr));
-    destination = IpAddress::from_ipv4(rte_be_to_cpu_32(ip.dst_addr));
-    protocol = ip.next_proto_id;
-    mtu &= 0xffff;  // RFC 1191: the rest is unused
-  } else {
-    rte_ipv6_hdr ip;
-    std::memcpy(&ip, quote.data(), sizeof ip);
-    std::memcpy(source.bytes.data(), ip.src_addr, source.bytes.size());
-    std::memcpy(destination.bytes.data(), ip.dst_addr, destination.bytes.size());
-    protocol = ip.proto;
-  }
-  rte_udp_hdr udp;
-  std::memcpy(&udp, &quote[l4], sizeof udp);
-  const std::uint16_t port = rte_be_to_cpu_16(udp.dst_port);
-  const bool bound = std::any_of(udp_bindings_.begin(), udp_bindings_.end(),
-                                 [&](const UdpBinding& each) { return each.port == port; });
-  if (!owns(source) || protocol != IPPROTO_UDP || !bound) return HostDrop::icmp_unsupported;
+  PacketTooBig message;
+  const HostDrop reason = parse_packet_too_big({bytes, length}, frame.ip.source.is_ipv4(), message);
+  if (reason != HostDrop::none) return reason;
+  const bool bound =
+      std::any_of(udp_bindings_.begin(), udp_bindings_.end(),
+                  [&](const UdpBinding& each) { return each.port == message.destination_port; });
+#if !ROCKHOPPER_MUTATION_ICMP_QUOTE_CHECK
+  if (message.source != frame.ip.destination || !bound || message.length > config_.mtu)
+    return HostDrop::icmp_quote_not_ours;
+#endif
   counters_.add(HostEvent::packets_too_big);
-  if (observer_ != nullptr && too_big_.take(now_ns)) observer_->on_packet_too_big(destination, mtu);
+  if (observer_ != nullptr && too_big_.take(now_ns))
+    observer_->on_packet_too_big(message.destination, message.mtu);
   return HostDrop::none;
 }
 

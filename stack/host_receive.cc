@@ -89,9 +89,15 @@ HostDrop Host::check_stations(const Frame& frame) const {
 }
 
 HostDrop Host::receive_ip(Frame& frame, std::uint64_t now_ns) {
-  if (const HostDrop reason = check_addresses(frame); reason != HostDrop::none) return reason;
-  if (frame.ip.protocol == IPPROTO_UDP) return receive_udp(frame, now_ns);
   const bool ipv4 = frame.ip.source.is_ipv4();
+  const HostDrop reason = check_addresses(frame);
+  if (reason == HostDrop::ip_own_source && !ipv4 && frame.ip.hop_limit == kNeighbourHopLimit) {
+    // It has crossed no router: a station of this link uses our address.
+    defend(frame.ip.source, now_ns);
+    return HostDrop::duplicate_address;
+  }
+  if (reason != HostDrop::none) return reason;
+  if (frame.ip.protocol == IPPROTO_UDP) return receive_udp(frame, now_ns);
   if (ipv4 && frame.ip.protocol == IPPROTO_ICMP) return receive_icmp(frame, now_ns);
   if (!ipv4 && frame.ip.protocol == IPPROTO_ICMPV6) return receive_icmpv6(frame, now_ns);
   if (ipv4 && frame.ip.protocol == IPPROTO_IGMP) return receive_igmp(frame, now_ns);

@@ -27,7 +27,7 @@ using stack::Host;
 using stack::IpAddress;
 using test::Bytes;
 
-enum Action : std::uint8_t { kReceive, kPassTime, kResolve, kActions };
+enum Action : std::uint8_t { kReceive, kPassTime, kResolve, kProbe, kActions };
 
 enum Repair : std::uint8_t {
   kStation = 1,  ///< send it to our MAC
@@ -41,6 +41,8 @@ constexpr std::size_t kL3 = 14;
 constexpr std::size_t kIpv6Payload = kL3 + 40;
 constexpr std::uint8_t kIcmpv6 = 58;
 constexpr std::uint32_t kNeighbourLimit = 4;
+constexpr std::uint8_t kNewAddress = 9;
+constexpr int kCallsMax = 1000;  // far more than the packets that may wait
 
 const IpAddress kIpv4Address = IpAddress::from_ipv4(0xc0000201);
 const IpAddress kIpv6Address = IpAddress::parse("2001:db8::1").value();
@@ -146,6 +148,7 @@ class Session {
       } else if (!input.empty()) {
         if (action == kPassTime) pass_time(input[0]);
         if (action == kResolve) resolve(input[0]);
+        if (action == kProbe) probe(input[0]);
         input = input.subspan(1);
       }
     }
@@ -177,14 +180,14 @@ class Session {
   void pass_time(std::uint8_t amount) {
     now_ns_ += std::uint64_t{amount} << 28;
     std::array<rte_mbuf*, 4> packets;
-    std::uint16_t count = 0;
-    do {
-      count = host_->transmit(packets.data(), packets.size(), now_ns_);
+    // An address whose probing ends is announced by the next call.
+    for (int calls = 0; calls < kCallsMax && host_->next_deadline_ns() <= now_ns_; ++calls) {
+      const std::uint16_t count = host_->transmit(packets.data(), packets.size(), now_ns_);
       for (std::uint16_t i = 0; i < count; ++i) {
         check(rte_pktmbuf_pkt_len(packets[i]) >= kL3 + 28);
         rte_pktmbuf_free(packets[i]);
       }
-    } while (count == packets.size());
+    }
     check(host_->next_deadline_ns() > now_ns_);
   }
 
@@ -209,6 +212,17 @@ class Session {
     rte_pktmbuf_free(packet);
   }
 
+  /// A new address is added with probing, or removed if it is there.
+  void probe(std::uint8_t which) {
+    IpAddress address = (which & 1) == 0 ? kIpv4Address : kIpv6Address;
+    address.bytes[15] = static_cast<std::uint8_t>(kNewAddress + (which >> 1) % 2);
+    const bool there = host_->address_state(address).has_value();
+    const auto changed = there ? host_->remove_address(address)
+                               : host_->add_address(address, 24, stack::AddressUse::after_probing);
+    check(changed.has_value());
+    check(!host_->owns(address));
+  }
+
   Handler handler_;
   Drops drops_;
   std::unique_ptr<Host> host_;
@@ -230,8 +244,9 @@ void append_frame(Bytes& input, const Bytes& frame) {
   input.insert(input.end(), frame.begin(), frame.end());
 }
 
-/// A question by ARP and one by neighbour discovery, an answer to each of ours, an echo request of
-/// either kind, then the captured packet.
+/// A question by ARP and one by neighbour discovery, an answer to each of ours, a claim to a new
+/// address of ours of either kind, an echo request of either kind, a complaint of a packet that is
+/// too big, then the captured packet.
 Bytes make_input(const test::RocePacket& packet) {
   const Bytes from{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2};
   const Bytes peer6{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
@@ -242,9 +257,9 @@ Bytes make_input(const test::RocePacket& packet) {
     for (const Bytes& part : parts) frame.insert(frame.end(), part.begin(), part.end());
     return frame;
   };
-  const auto arp = [&](std::uint8_t operation) {
+  const auto arp = [&](std::uint8_t operation, std::uint8_t sender = 2) {
     return ethernet(RTE_ETHER_TYPE_ARP, {{0, 1, 8, 0, 6, 4, 0, operation},
-                                         {2, 0, 0, 0, 0, 2, 192, 0, 2, 2},
+                                         {2, 0, 0, 0, 0, 2, 192, 0, 2, sender},
                                          {2, 0, 0, 0, 0, 1, 192, 0, 2, 1}});
   };
   const auto neighbour = [&](std::uint8_t type, std::uint8_t target, std::uint8_t option) {
@@ -262,6 +277,9 @@ Bytes make_input(const test::RocePacket& packet) {
   append_frame(input, arp(2));
   append_frame(input, neighbour(135, 1, 1));
   append_frame(input, neighbour(136, 2, 2));
+  input.insert(input.end(), {kProbe, 0, kProbe, 1, kProbe, 2, kPassTime, 8});
+  append_frame(input, arp(2, kNewAddress));
+  append_frame(input, neighbour(136, kNewAddress, 2));
   append_frame(
       input,
       ethernet(RTE_ETHER_TYPE_IPV6,
@@ -270,6 +288,16 @@ Bytes make_input(const test::RocePacket& packet) {
       input, ethernet(RTE_ETHER_TYPE_IPV4, {{0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0, 192, 0, 2, 2},
                                             Bytes(4),
                                             {8, 0, 0xf7, 0xfd, 0, 1, 0, 1}}));
+  Bytes own6 = peer6;
+  own6.back() = 1;
+  append_frame(input, ethernet(RTE_ETHER_TYPE_IPV6, {{0x60, 0, 0, 0, 0, 56, kIcmpv6, 64},
+                                                     peer6,
+                                                     Bytes(16),
+                                                     {2, 0, 0, 0, 0, 0, 5, 0},
+                                                     {0x60, 0, 0, 0, 5, 0x78, 17, 64},
+                                                     own6,
+                                                     peer6,
+                                                     {0xc1, 0x23, 0x12, 0xb7, 5, 0x78, 0, 0}}));
   const bool ipv4 = packet.bytes[0] >> 4 == 4;
   append_frame(input, ethernet(ipv4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6, {packet.bytes}));
   input.insert(input.end(), {kPassTime, 200, kResolve, 8, kPassTime, 30});

@@ -217,9 +217,11 @@ TEST_F(HostNeighbourDiscovery, AnUnaskedAdvertisementMakesNoNeighbour) {
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
 }
 
-TEST_F(HostNeighbourDiscovery, AClaimToOurAddressIsCounted) {
+TEST_F(HostNeighbourDiscovery, AClaimToOurAddressIsCountedAndAnsweredOnceInTenSeconds) {
   Message claim = answer(kPeerMac, kOverrideFlag);
   claim.target = kUs;
+  receive(claim.frame());
+  EXPECT_EQ(sent().size(), 1u);
   expect_drop(claim.frame(), "duplicate_address");
 }
 

@@ -119,8 +119,11 @@ void Host::probe(AddressTable::Entry& entry, std::uint64_t now_ns) {
     return;
   }
   if (entry.probes == 0) return start_using(entry);
-  if (send_probe(entry.address)) counters_.add(HostEvent::address_probes_sent);
-  --entry.probes;
+  // One that was not sent is made up for.
+  if (send_probe(entry.address)) {
+    counters_.add(HostEvent::address_probes_sent);
+    --entry.probes;
+  }
   entry.next_probe_ns = now_ns + kProbeMin_ns;
   if (!entry.address.is_ipv4()) return;
   entry.next_probe_ns =

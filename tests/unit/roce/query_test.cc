@@ -68,49 +68,6 @@ TEST(Query, ChangesOfThePortAreEvents) {
               ElementsAre(IsEvent(AsyncEventType::port_err), IsEvent(AsyncEventType::port_active)));
 }
 
-TEST(Query, Clause11_6_3_TheGidTableChangesWithTheAddresses) {
-  Rig rig;
-  const auto added = stack::IpAddress::from_ipv4(0x0a000063);
-  static_cast<void>(rig.async_events());
-  ASSERT_TRUE(rig.host().add_address(added, 24));
-  EXPECT_THAT(rig.async_events(), ElementsAre(IsEvent(AsyncEventType::gid_change)));
-  std::uint16_t index = 0;
-  while (rig.engine().query_gid(index).value() != added) ++index;
-  ASSERT_TRUE(rig.host().remove_address(added));
-  EXPECT_THAT(rig.async_events(), ElementsAre(IsEvent(AsyncEventType::gid_change)));
-  EXPECT_TRUE(rig.engine().query_gid(index).value().is_unspecified());
-  EXPECT_FALSE(
-      rig.engine().query_gid(static_cast<std::uint16_t>(rig.engine().query_port().gid_tbl_len)));
-}
-
-/// As with Soft-RoCE: what is sent is lost, so that requests fail in their time; one whose address
-/// comes back before that goes on.
-TEST(Query, AQueuePairWithoutItsAddressIsCutOff) {
-  for (const bool comes_back : {false, true}) {
-    Rig rig;
-    const stack::IpAddress own = rig.qp().query().ah_attr.source;
-    ASSERT_TRUE(rig.host().remove_address(own));
-    rig.post_send(1, WrOpcode::send, 8);
-    EXPECT_THAT(rig.sent(), IsEmpty());
-    if (comes_back) {
-      ASSERT_TRUE(rig.host().add_address(own, 24));
-    }
-    bool sent = false;
-    for (int i = 0; i < 100 && !sent; ++i) {
-      rig.advance(5'000'000);
-      for (const Packet& each : rig.sent()) {
-        sent = sent || each.opcode() == Opcode::rc_send_only;
-      }
-    }
-    EXPECT_EQ(sent, comes_back);
-    const auto done = rig.send_completions();
-    if (!comes_back) {
-      EXPECT_THAT(done, ElementsAre(Completed(1u, WcStatus::retry_exc_err)));
-      EXPECT_EQ(rig.qp().state(), QpState::err);
-    }
-  }
-}
-
 TEST(Query, Clause11_2_5_2_APathMtuMustFitThePort) {
   const ConnectionOptions in_reset{.state = QpState::reset, .link_mtu = 1500};
   for (const auto mtu : {roce::PathMtu::mtu_1024, roce::PathMtu::mtu_2048}) {

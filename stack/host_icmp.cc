@@ -88,10 +88,10 @@ HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
   PacketTooBig message;
   const HostDrop reason = parse_packet_too_big({bytes, length}, frame.ip.source.is_ipv4(), message);
   if (reason != HostDrop::none) return reason;
+#if !ROCKHOPPER_MUTATION_ICMP_QUOTE_CHECK
   const bool bound =
       std::any_of(udp_bindings_.begin(), udp_bindings_.end(),
                   [&](const UdpBinding& each) { return each.port == message.destination_port; });
-#if !ROCKHOPPER_MUTATION_ICMP_QUOTE_CHECK
   if (message.source != frame.ip.destination || !bound || message.length > config_.mtu)
     return HostDrop::icmp_quote_not_ours;
 #endif

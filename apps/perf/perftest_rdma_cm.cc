@@ -263,6 +263,14 @@ Error PerftestRdmaCm::why_exchange_ended(roce::WcStatus status) {
                                      roce::to_string(status))};
 }
 
+std::optional<Error> PerftestRdmaCm::why_ended() {
+  take_events();
+  for (const CmConnection* each : {&exchange_, &measured_}) {
+    if (each->end) return describe(*each->end);
+  }
+  return std::nullopt;
+}
+
 bool PerftestRdmaCm::peer_closed() {
   node_->manager().poll(backend_.endpoint().now_ns());
   take_events();

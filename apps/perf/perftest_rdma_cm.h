@@ -41,6 +41,9 @@ class PerftestRdmaCm final : public PerftestCarrier {
   /// The same at once, after a failure.
   void abandon();
 
+  /// Why a connection has ended, as far as it is known already. Does not look for news.
+  [[nodiscard]] std::optional<Error> why_ended();
+
   /// Of both connections. Requires meet().
   [[nodiscard]] const roce::AddressVector& path() const { return exchange_.connection->path(); }
   /// Requires connect_queue_pair().

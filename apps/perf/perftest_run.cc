@@ -48,17 +48,29 @@ Expected<void> PerftestRun::run() {
                     .and_then([this] { return connect(); })
                     .and_then([this] { return work(); })
                     .and_then([this] { return end(); });
-  if (!result && rdma_cm_ != nullptr) rdma_cm_->abandon();
-  // The first cause: a failed completion met while waiting for the peer.
-  if (!result && pump_.error()) return tl::make_unexpected(*pump_.error());
-  if (result && !options_.json) print();
-  return result;
+  if (!result) {
+    const Error cause = cause_of(result.error());
+    if (rdma_cm_ != nullptr) rdma_cm_->abandon();
+    return tl::make_unexpected(cause);
+  }
+  if (!options_.json) print();
+  return {};
+}
+
+/// What came first: a disconnect, which flushes the requests, or a failed completion met while
+/// waiting for the peer.
+Error PerftestRun::cause_of(const Error& error) {
+  if (rdma_cm_ != nullptr) {
+    if (const auto ended = rdma_cm_->why_ended()) return *ended;
+  }
+  return pump_.error().value_or(error);
 }
 
 Expected<void> PerftestRun::meet() {
   if (rdma_cm_ != nullptr) {
     exchange_.emplace(*rdma_cm_, is_client());
-    return rdma_cm_->meet();
+    // A link that nobody has seen up cannot be seen to go down.
+    return rdma_cm_->meet().and_then([this] { return backend_.wait_for_link(); });
   }
   auto connection = meet_over_tcp();
   if (!connection) return tl::make_unexpected(connection.error());

@@ -29,6 +29,7 @@ class PerftestRun {
   [[nodiscard]] nlohmann::json report() const;
 
  private:
+  [[nodiscard]] Error cause_of(const Error& error);
   [[nodiscard]] Expected<void> meet();
   [[nodiscard]] Expected<TcpConnection> meet_over_tcp();
   [[nodiscard]] Expected<void> prepare();

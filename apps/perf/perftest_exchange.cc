@@ -61,7 +61,7 @@ Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_
   Greeting greeting;
   auto version = swap(padded(std::string(kVersion), kVersionBytes));
   if (!version) return tl::make_unexpected(version.error());
-  greeting.version = version->c_str();
+  greeting.version = version->substr(0, version->find('\0'));
   double number = 0;
   const char* last = greeting.version.data() + greeting.version.size();
   if (std::from_chars(greeting.version.data(), last, number).ec != std::errc{} ||

@@ -144,6 +144,23 @@ class RdmaCm(unittest.TestCase):
             self.assertIn('nobody listens on RDMA port', client.err.read_text())
             self.assertEqual(_lab.judge(), '')
 
+    def test_a_third_connection_is_refused(self):
+        port = next(rdma_ports)
+        options = ['--peer', 'perftest', '-R', '--mode', 'lat', '-n', 30000, '-s', 8, '-p', port]
+        with _lab.host('apps/rh-perf', *options) as server:
+            server.wait_for(lambda: 'listening on port' in server.err.read_text())
+            client = _lab.run_in_guest(
+                f'ib_send_lat -R -d rxe0 -F -n 30000 -s 8 -p {port} {lab.OUR_ADDRESSES[0]}')
+            _lab.guest.check('for i in $(seq 600); do [ $(rdma resource show cm_id | '
+                             f'grep -c "CONNECT .*:{port} ") = 2 ] && exit 0; sleep 0.05; done; '
+                             'exit 1', what='two connections')
+            other = _lab.run_in_guest(f'rping -c -C 1 -p {port} -a {lab.OUR_ADDRESSES[0]}')
+            other.finish()
+            self.assertIn('REJECTED', other.said())
+            self.assertEqual(client.finish(), 0, client.said() + server.said())
+            self.assertEqual(server.wait(), 0, server.said() + client.said())
+            self.assertEqual(_lab.judge(), '')
+
     def test_a_client_that_is_no_perftest(self):
         port = next(rdma_ports)
         with _lab.host('apps/rh-perf', '--peer', 'perftest', '-R', '-p', port) as server:

@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::uint32_t kBacklog = 128;
 
-Expected<void> post_receives(Channel& channel, std::uint64_t count) {
+Expected<void> post_receives(CmChannel& channel, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) {
     if (auto posted = channel.post_receive(index); !posted) return posted;
   }
   return {};
 }
 
-Expected<void> accept_one(Node& node, const Event& request, const ChannelInit& init,
+Expected<void> accept_one(Node& node, const Event& request, const CmChannelInit& init,
                           std::uint64_t receives, Channels& channels) {
   roce::cm::Connection& connection = *request.connection;
   const auto header = roce::cm::IpServiceHeader::parse(request.private_data.view());
@@ -31,7 +31,7 @@ Expected<void> accept_one(Node& node, const Event& request, const ChannelInit& i
     node.manager().release(connection);
     return rejected;
   }
-  auto channel = Channel::create(node, init);
+  auto channel = CmChannel::create(node, init);
   if (!channel) return tl::make_unexpected(channel.error());
   if (auto posted = post_receives(**channel, receives); !posted) return posted;
   auto accepted = node.manager().accept(connection, (*channel)->qp(), node.qp_parameters());
@@ -53,24 +53,23 @@ void linger(Node& node, const Channels& channels) {
 
 }  // namespace
 
-Expected<Channels> connect_channels(Node& node, const ChannelInit& init, std::uint64_t receives) {
+Expected<Channels> connect_channels(Node& node, const CmChannelInit& init, std::uint64_t receives) {
   auto path = node.path_to_server();
   if (!path) return tl::make_unexpected(path.error());
   Channels channels;
   for (std::uint32_t i = 0; i < node.options().connections; ++i) {
-    auto channel = Channel::create(node, init);
+    auto channel = CmChannel::create(node, init);
     if (!channel) return tl::make_unexpected(channel.error());
     if (auto posted = post_receives(**channel, receives); !posted) {
       return tl::make_unexpected(posted.error());
     }
     const auto header = node.ip_header(*path);
-    auto connection =
-        node.manager().connect((*channel)->qp(), {.path = *path,
-                                                  .pkey_index = node.options().endpoint.pkey_index,
-                                                  .service_id = node.service_id(),
-                                                  .path_mtu = node.options().path_mtu,
-                                                  .private_data = header,
-                                                  .qp = node.qp_parameters()});
+    auto connection = node.manager().connect((*channel)->qp(), {.path = *path,
+                                                                .pkey_index = node.pkey_index(),
+                                                                .service_id = node.service_id(),
+                                                                .path_mtu = node.options().path_mtu,
+                                                                .private_data = header,
+                                                                .qp = node.qp_parameters()});
     if (!connection) return tl::make_unexpected(connection.error());
     (*channel)->connection = *connection;
     channels.push_back(std::move(*channel));
@@ -83,7 +82,7 @@ Expected<Channels> connect_channels(Node& node, const ChannelInit& init, std::ui
   return channels;
 }
 
-Expected<Channels> accept_channels(Node& node, const ChannelInit& init, std::uint64_t receives) {
+Expected<Channels> accept_channels(Node& node, const CmChannelInit& init, std::uint64_t receives) {
   if (auto listening = node.listen(kBacklog); !listening) {
     return tl::make_unexpected(listening.error());
   }

@@ -15,9 +15,9 @@ constexpr std::uint64_t kPatternSeed = 0x6d63;
 /// Until the last datagrams have left the port.
 constexpr double kLinger_s = 0.2;
 
-Expected<std::unique_ptr<Channel>> make_channel(Node& node) {
+Expected<std::unique_ptr<CmChannel>> make_channel(Node& node) {
   const Options& options = node.options();
-  return Channel::create(
+  return CmChannel::create(
       node,
       {.qp_type = roce::QpType::ud,
        .depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.message_count(), 1)),
@@ -55,7 +55,7 @@ Expected<Result> send_all(Node& node) {
                 .seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9};
 }
 
-Expected<void> check_content(Node& node, Channel& channel, const roce::Completion& completion,
+Expected<void> check_content(Node& node, CmChannel& channel, const roce::Completion& completion,
                              Result& result) {
   if (!node.options().verify) return {};
   const auto payload = channel.receive_slot(completion.wr_id).subspan(roce::kGrhBytes);

@@ -11,7 +11,7 @@ namespace {
 /// What only rh-cm sends: the stock programs send what their memory happens to hold.
 constexpr std::uint64_t kPatternSeed = 0x636d;
 
-Expected<void> send_all(Channel& channel, std::uint64_t count) {
+Expected<void> send_all(CmChannel& channel, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) {
     const std::span<std::byte> message = channel.send_slot(index);
     fill_pattern(message, kPatternSeed, index);
@@ -22,7 +22,7 @@ Expected<void> send_all(Channel& channel, std::uint64_t count) {
   return {};
 }
 
-Expected<void> complete_all(Channel& channel, roce::CompletionQueue& cq, std::uint64_t count,
+Expected<void> complete_all(CmChannel& channel, roce::CompletionQueue& cq, std::uint64_t count,
                             const char* what) {
   for (std::uint64_t index = 0; index < count; ++index) {
     auto completion = channel.wait_completion(cq, what);
@@ -32,7 +32,7 @@ Expected<void> complete_all(Channel& channel, roce::CompletionQueue& cq, std::ui
   return {};
 }
 
-Expected<void> receive_all(Node& node, Channel& channel, std::uint64_t count, Result& result) {
+Expected<void> receive_all(Node& node, CmChannel& channel, std::uint64_t count, Result& result) {
   if (auto received = complete_all(channel, channel.recv_cq(), count, "the peer's messages");
       !received) {
     return received;
@@ -69,10 +69,10 @@ Expected<void> run_steps(Node& node, const Channels& channels, std::uint64_t cou
 /// Both programs; they differ in who sends first and who disconnects.
 Expected<Result> run(Node& node, std::uint32_t size, std::uint64_t count,
                      std::initializer_list<Step> steps, bool peer_disconnects) {
-  const ChannelInit init{.qp_type = node.options().uc ? roce::QpType::uc : roce::QpType::rc,
-                         .depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1)),
-                         .receive_bytes = size,
-                         .send_bytes = size};
+  const CmChannelInit init{.qp_type = node.options().uc ? roce::QpType::uc : roce::QpType::rc,
+                           .depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1)),
+                           .receive_bytes = size,
+                           .send_bytes = size};
   auto channels = node.options().role() == Role::server ? accept_channels(node, init, count)
                                                         : connect_channels(node, init, count);
   if (!channels) return tl::make_unexpected(channels.error());

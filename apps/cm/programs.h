@@ -6,7 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "apps/cm/channel.h"
+#include "apps/cm/node.h"
+#include "apps/common/cm_channel.h"
 
 namespace rockhopper::apps::cm {
 
@@ -29,13 +30,13 @@ struct Result {
 /// The part of rdma_client and rdma_server: one message there and one back.
 [[nodiscard]] Expected<Result> run_rdma_client(Node& node);
 
-using Channels = std::vector<std::unique_ptr<Channel>>;
+using Channels = std::vector<std::unique_ptr<CmChannel>>;
 
 /// Makes the connections of the options, as many as they say, each with its receives posted.
-[[nodiscard]] Expected<Channels> connect_channels(Node& node, const ChannelInit& init,
+[[nodiscard]] Expected<Channels> connect_channels(Node& node, const CmChannelInit& init,
                                                   std::uint64_t receives);
 /// Takes as many from clients; refuses more.
-[[nodiscard]] Expected<Channels> accept_channels(Node& node, const ChannelInit& init,
+[[nodiscard]] Expected<Channels> accept_channels(Node& node, const CmChannelInit& init,
                                                  std::uint64_t receives);
 /// Ends those that the peer has not ended, and stays while something of them can still arrive.
 [[nodiscard]] Expected<void> disconnect_channels(Node& node, const Channels& channels);

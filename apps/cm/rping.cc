@@ -60,7 +60,7 @@ void fill_ping(std::span<std::byte> out, std::uint64_t number) {
 }
 
 /// Sends and waits for the completion. False: the connection has ended.
-Expected<bool> perform(Channel& channel, const roce::SendWr& request, std::span<std::byte> bytes,
+Expected<bool> perform(CmChannel& channel, const roce::SendWr& request, std::span<std::byte> bytes,
                        std::string_view what) {
   if (auto posted = channel.post(request, bytes); !posted) {
     return tl::make_unexpected(posted.error());
@@ -72,7 +72,7 @@ Expected<bool> perform(Channel& channel, const roce::SendWr& request, std::span<
 
 class Server {
  public:
-  Server(Node& node, Channel& channel, Result& result)
+  Server(Node& node, CmChannel& channel, Result& result)
       : node_(node), channel_(channel), result_(result) {}
 
   /// Serves one client until it disconnects.
@@ -122,16 +122,16 @@ class Server {
   }
 
   Node& node_;
-  Channel& channel_;
+  CmChannel& channel_;
   Result& result_;
   const std::uint64_t first_ = result_.messages;  ///< of this client
 };
 
 Expected<void> serve_client(Node& node, const Event& request, Result& result) {
-  auto channel = Channel::create(node, {.depth = kDepth,
-                                        .receive_bytes = BufferInfo::kSize,
-                                        .send_bytes = BufferInfo::kSize,
-                                        .rdma_bytes = node.options().message_size()});
+  auto channel = CmChannel::create(node, {.depth = kDepth,
+                                          .receive_bytes = BufferInfo::kSize,
+                                          .send_bytes = BufferInfo::kSize,
+                                          .rdma_bytes = node.options().message_size()});
   if (!channel) return tl::make_unexpected(channel.error());
   if (auto posted = (*channel)->post_receive(0); !posted) return posted;
   auto accepted =
@@ -171,7 +171,7 @@ Expected<Result> run_server(Node& node) {
 
 class Client {
  public:
-  Client(Node& node, Channel& channel) : node_(node), channel_(channel) {}
+  Client(Node& node, CmChannel& channel) : node_(node), channel_(channel) {}
 
   /// False: the server has disconnected.
   Expected<bool> ping(std::uint64_t number) {
@@ -201,7 +201,7 @@ class Client {
 
  private:
   Node& node_;
-  Channel& channel_;
+  CmChannel& channel_;
 };
 
 Expected<Result> run_client(Node& node) {

@@ -19,7 +19,7 @@ constexpr std::uint32_t kBacklog = 128;
 
 /// A datagram queue pair and where its messages go.
 struct Peer {
-  std::unique_ptr<Channel> channel;
+  std::unique_ptr<CmChannel> channel;
   roce::AddressHandle* ah = nullptr;
   wire::Qpn qpn{};
   std::uint32_t qkey = 0;
@@ -58,9 +58,9 @@ class Run {
     return result_;
   }
 
-  Expected<std::unique_ptr<Channel>> make_channel() {
+  Expected<std::unique_ptr<CmChannel>> make_channel() {
     const std::uint32_t size = node_.options().message_size();
-    auto channel = Channel::create(
+    auto channel = CmChannel::create(
         node_, {.qp_type = roce::QpType::ud,
                 .depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(count_, 1)),
                 .receive_bytes = size,
@@ -99,7 +99,7 @@ class Run {
       if (!channel) return tl::make_unexpected(channel.error());
       const auto header = node_.ip_header(*path);
       auto lookup = node_.manager().resolve({.path = *path,
-                                             .pkey_index = node_.options().endpoint.pkey_index,
+                                             .pkey_index = node_.pkey_index(),
                                              .service_id = node_.service_id(),
                                              .private_data = header});
       if (!lookup) return tl::make_unexpected(lookup.error());

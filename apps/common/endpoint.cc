@@ -213,7 +213,7 @@ Expected<void> Endpoint::wait_for_link() {
     (void)worker_->poll_once();
     pause_ms(1);
   }
-  was_up_ = true;
+  was_up_ = link_alive_ = true;
   return {};
 }
 

@@ -91,7 +91,7 @@ class Backend : public Background {
   /// if it is known. Once.
   [[nodiscard]] virtual Expected<Side> prepare(const Agreement& agreement, std::size_t bytes,
                                                std::optional<bool> ipv4) = 0;
-  /// To RTS, towards `remote`.
+  /// To RTS, towards `remote`. A queue pair that is there by the connection manager stays as it is.
   [[nodiscard]] virtual Expected<void> connect(const Agreement& agreement, const Side& remote) = 0;
 
   [[nodiscard]] virtual std::span<std::byte> memory() = 0;

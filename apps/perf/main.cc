@@ -10,6 +10,7 @@
 #include "apps/common/signals.h"
 #include "apps/perf/client.h"
 #include "apps/perf/options.h"
+#include "apps/perf/perftest_rdma_cm.h"
 #include "apps/perf/perftest_run.h"
 #include "apps/perf/rockhopper_backend.h"
 #include "apps/perf/server.h"
@@ -35,7 +36,18 @@ const ProgramText kText{
     "  rh-perf --op read --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 HOST\n"
     "                                          its client\n\n"
     "  rh-perf --peer perftest --op write -s 4096 -n 1000\n"
-    "                                          a server for ib_write_bw, same options\n"};
+    "                                          a server for ib_write_bw, same options\n"
+    "  rh-perf --peer perftest -R --op read -n 1000 192.168.7.2\n"
+    "                                          a client of ib_read_bw -R\n"};
+
+Expected<std::unique_ptr<RockhopperBackend>> open_rockhopper(const Options& options,
+                                                             const EndpointConfig& config,
+                                                             const stack::Arguments& arguments) {
+  auto endpoint = Endpoint::create(config, arguments);
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
+  return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index,
+                                             options.congestion, options.endpoint.pkey_index);
+}
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
                                                 const std::optional<EndpointConfig>& config,
@@ -47,10 +59,9 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
     if (!backend) return tl::make_unexpected(backend.error());
     return std::move(*backend);
   }
-  auto endpoint = Endpoint::create(*config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index,
-                                             options.congestion, options.endpoint.pkey_index);
+  auto backend = open_rockhopper(options, *config, arguments);
+  if (!backend) return tl::make_unexpected(backend.error());
+  return std::move(*backend);
 }
 
 template <typename Side>
@@ -60,15 +71,28 @@ Expected<void> run_side(Side side, const Options& options) {
   return result;
 }
 
+Expected<void> run_with_rdma_cm(const Options& options, const EndpointConfig& config,
+                                const stack::Arguments& arguments) {
+  auto backend = open_rockhopper(options, config, arguments);
+  if (!backend) return tl::make_unexpected(backend.error());
+  auto rdma_cm = PerftestRdmaCm::create(**backend, options);
+  if (!rdma_cm) return tl::make_unexpected(rdma_cm.error());
+  auto result = run_side(PerftestRun(**backend, options, rdma_cm->get()), options);
+  if (options.endpoint.stats_s > 0 || stop_requested()) (*rdma_cm)->print_statistics(stderr);
+  return result;
+}
+
 Expected<void> run(const Options& options, const std::optional<EndpointConfig>& config,
                    const stack::Arguments& arguments) {
+  if (options.rdma_cm) return run_with_rdma_cm(options, *config, arguments);
   auto backend = open_backend(options, config, arguments);
   if (!backend) return tl::make_unexpected(backend.error());
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
-  auto result =
-      options.peer == PeerKind::perftest ? run_side(PerftestRun(**backend, options), options)
-      : options.role() == Role::client   ? run_side(Client(**backend, options, seed), options)
-                                         : run_side(Server(**backend, options), options);
+  auto result = options.peer == PeerKind::perftest
+                    ? run_side(PerftestRun(**backend, options, nullptr), options)
+                : options.role() == Role::client
+                    ? run_side(Client(**backend, options, seed), options)
+                    : run_side(Server(**backend, options), options);
   if (options.endpoint.stats_s > 0 || stop_requested()) (*backend)->print_statistics();
   return result;
 }

@@ -143,6 +143,9 @@ void add_options(CLI::App& app, RawOptions& raw) {
                  "rh-perf, or perftest: the other end is ib_send_bw, ib_write_lat and so on; give "
                  "both ends the same operation, mode, size and iterations")
       ->check(CLI::IsMember({"rh-perf", "perftest"}));
+  app.add_flag("-R,--rdma_cm,--rdma-cm", options.rdma_cm,
+               "with --peer perftest: both ends connect through the connection manager, with no "
+               "TCP; the host is the server's RoCE address");
   app.add_option("-x,--gid-index", options.gid_index,
                  "own address: 0 is the first --ip; for verbs, the index in the device's table. "
                  "Default: one of the peer's family")
@@ -174,6 +177,23 @@ Expected<std::uint32_t> parse_size(std::string_view text) {
 
 namespace {
 
+/// What -R wants of the other options.
+Expected<void> check_rdma_cm(const Options& options) {
+  if (!options.rdma_cm) return {};
+  if (options.backend == BackendKind::verbs) {
+    return fail(ErrorCode::invalid_argument, "--rdma_cm is for --backend rockhopper");
+  }
+  if (options.port == 0) {
+    return fail(ErrorCode::invalid_argument, "--port 0: with --rdma_cm nobody chooses a free one");
+  }
+  if (options.role() == Role::client && !stack::IpAddress::parse(options.host)) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: with --rdma_cm the host is the server's RoCE address, as 192.168.7.1",
+                options.host);
+  }
+  return {};
+}
+
 /// What perftest's programs have no counterpart for is refused or off.
 Expected<Options> for_perftest(Options options) {
   if (options.operations.size() != 1 || options.sizes.size() > 1 || options.qps != 1 ||
@@ -182,6 +202,7 @@ Expected<Options> for_perftest(Options options) {
                 "with --peer perftest there is one operation, one size and one queue pair, in one "
                 "direction, by iterations");
   }
+  if (auto good = check_rdma_cm(options); !good) return tl::make_unexpected(good.error());
   constexpr std::uint64_t kIterations = 1000;
   if (options.iterations == 0 && options.operations.front() != Operation::write) {
     options.iterations = kIterations;
@@ -230,6 +251,9 @@ Expected<Options> finish_options(const RawOptions& raw) {
   }
   options.peer = raw.peer == "perftest" ? PeerKind::perftest : PeerKind::rh_perf;
   if (options.peer == PeerKind::perftest) return for_perftest(std::move(options));
+  if (options.rdma_cm) {
+    return fail(ErrorCode::invalid_argument, "--rdma_cm is for --peer perftest");
+  }
   return options;
 }
 

@@ -23,7 +23,8 @@ struct Options {
   std::uint16_t port = 18515;
   BackendKind backend = BackendKind::rockhopper;
   PeerKind peer = PeerKind::rh_perf;
-  std::string device;  ///< of the verbs backend
+  bool rdma_cm = false;  ///< perftest: connect and exchange through the connection manager
+  std::string device;    ///< of the verbs backend
   std::optional<unsigned> gid_index;
 
   std::vector<Operation> operations;

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <charconv>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,9 +15,6 @@
 namespace rockhopper::apps::perf {
 namespace {
 
-using namespace std::string_view_literals;
-
-constexpr std::uint32_t kSendTimeoutMs = 30'000;
 /// The version of perftest whose exchange this is.
 constexpr std::string_view kVersion = "6.06";
 constexpr std::size_t kVersionBytes = 16;
@@ -27,8 +23,6 @@ constexpr std::uint32_t kBufferBytes = 4096;
 constexpr std::uint32_t kBufferBytesMax = 64u << 20;
 constexpr std::uint32_t kCacheLineBytes = 64;
 constexpr std::size_t kMtuBytes = 2;
-constexpr std::size_t kDestinationBytes = 108;
-constexpr std::size_t kGidBytes = 16;
 
 std::string padded(std::string text, std::size_t bytes) {
   text.resize(bytes, '\0');
@@ -51,51 +45,15 @@ const std::uint8_t* bytes_of(const std::string& text) {
   return reinterpret_cast<const std::uint8_t*>(text.data());
 }
 
-std::string describe(const PerftestDestination& own) {
-  std::string text = fmt::format("{:04x}:{:04x}:{:06x}:{:06x}:{:08x}:{:016x}:", 0,
-                                 own.outstanding_reads, own.qpn, own.psn, own.rkey, own.address);
-  for (const std::uint8_t byte : own.gid.bytes) text += fmt::format("{:02x}:", byte);
-  text += fmt::format("{:08x}:", 0);  // no SRQ
-  return padded(text, kDestinationBytes);
-}
-
-/// Takes the next number and its colon off `text`.
-std::optional<std::uint64_t> take_hex(std::string_view& text) {
-  std::uint64_t value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value, 16);
-  if (error != std::errc{} || end == last || *end != ':') return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end + 1 - text.data()));
-  return value;
-}
-
-std::optional<PerftestDestination> parse(std::string_view text) {
-  PerftestDestination peer;
-  std::uint64_t lid = 0;
-  const auto take = [&text](auto& field, std::uint64_t limit) {
-    const auto value = take_hex(text);
-    if (!value || *value > limit) return false;
-    field = static_cast<std::remove_reference_t<decltype(field)>>(*value);
-    return true;
-  };
-  bool good = take(lid, 0xffff) && take(peer.outstanding_reads, 0xffff) &&
-              take(peer.qpn, 0xffffff) && take(peer.psn, 0xffffff) && take(peer.rkey, UINT32_MAX) &&
-              take(peer.address, UINT64_MAX);
-  for (std::size_t i = 0; good && i < kGidBytes; ++i) good = take(peer.gid.bytes[i], 0xff);
-  if (!good) return std::nullopt;
-  return peer;
-}
-
 }  // namespace
 
 Expected<std::string> PerftestExchange::swap(std::string_view own) {
-  std::string peer(own.size(), '\0');
-  const auto send = [&] { return connection_.send(own, kSendTimeoutMs, background_); };
-  const auto receive = [&] {
-    return connection_.receive(peer, TcpConnection::kNoTimeout, background_);
-  };
-  auto done = client_ ? send().and_then(receive) : receive().and_then(send);
-  if (!done) return tl::make_unexpected(done.error());
+  const auto send = [&] { return carrier_.send(own); };
+  const auto receive = [&] { return carrier_.receive(own.size()); };
+  if (client_) return send().and_then(receive);
+  auto peer = receive();
+  if (!peer) return peer;
+  if (auto sent = send(); !sent) return tl::make_unexpected(sent.error());
   return peer;
 }
 
@@ -103,7 +61,7 @@ Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_
   Greeting greeting;
   auto version = swap(padded(std::string(kVersion), kVersionBytes));
   if (!version) return tl::make_unexpected(version.error());
-  greeting.version = version->c_str();
+  greeting.version = version->substr(0, version->find('\0'));
   double number = 0;
   const char* last = greeting.version.data() + greeting.version.size();
   if (std::from_chars(greeting.version.data(), last, number).ec != std::errc{} ||
@@ -128,12 +86,11 @@ Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_
 }
 
 Expected<PerftestDestination> PerftestExchange::shake_hands(const PerftestDestination& own) {
-  auto text = swap(describe(own));
+  auto text = swap(to_message(own, carrier_.form()));
   if (!text) return tl::make_unexpected(text.error());
-  const auto peer = parse(*text);
+  const auto peer = parse_destination(*text, carrier_.form());
   if (!peer) {
-    return fail(ErrorCode::io, "the peer sent \"{}\" where it should say what its queue pair is",
-                *text);
+    return fail(ErrorCode::io, "the peer does not say what its queue pair is: is it perftest?");
   }
   return *peer;
 }
@@ -152,10 +109,6 @@ Expected<PerftestReport> PerftestExchange::swap_reports(const PerftestReport& ow
     peer.*field = std::bit_cast<double>(wire::load_be64(bytes_of(*value)));
   }
   return peer;
-}
-
-Expected<void> PerftestExchange::say_done() {
-  return connection_.send("done\0"sv, kSendTimeoutMs, background_);
 }
 
 }  // namespace rockhopper::apps::perf

@@ -5,24 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
-#include "apps/common/background.h"
-#include "apps/common/tcp.h"
+#include "apps/perf/perftest_carrier.h"
+#include "apps/perf/perftest_destination.h"
 #include "stack/error.h"
-#include "stack/ip_address.h"
 
 namespace rockhopper::apps::perf {
-
-/// What perftest's programs tell each other of a queue pair.
-struct PerftestDestination {
-  std::uint32_t outstanding_reads = 0;
-  std::uint32_t qpn = 0;
-  std::uint32_t psn = 0;
-  std::uint32_t rkey = 0;
-  std::uint64_t address = 0;
-  stack::IpAddress gid;
-};
 
 /// What the end that measured bandwidth tells the other.
 struct PerftestReport {
@@ -33,13 +21,12 @@ struct PerftestReport {
   double message_rate = 0;  ///< million a second
 };
 
-/// The out-of-band exchange of perftest's programs, from version 5.70 on, over a TCP connection.
-/// The client always speaks first, then the server with a message of the same kind.
+/// What perftest's programs, from version 5.70 on, tell each other about a run. The client always
+/// speaks first, then the server with a message of the same kind.
 class PerftestExchange {
  public:
-  /// `background` goes on while this waits; not owned.
-  PerftestExchange(TcpConnection connection, bool client, Background& background)
-      : connection_(std::move(connection)), client_(client), background_(background) {}
+  /// `carrier` is not owned.
+  PerftestExchange(PerftestCarrier& carrier, bool client) : carrier_(carrier), client_(client) {}
 
   struct Greeting {
     std::string version;             ///< of the peer
@@ -52,18 +39,17 @@ class PerftestExchange {
   [[nodiscard]] Expected<PerftestDestination> shake_hands(const PerftestDestination& own);
   [[nodiscard]] Expected<PerftestReport> swap_reports(const PerftestReport& own);
   /// The last message, which is not answered.
-  [[nodiscard]] Expected<void> say_done();
+  [[nodiscard]] Expected<void> say_done() { return carrier_.say_done(); }
 
-  /// False once the peer has gone.
-  [[nodiscard]] bool peer_closed() { return connection_.peer_closed(); }
+  /// True once the peer has gone.
+  [[nodiscard]] bool peer_closed() { return carrier_.peer_closed(); }
 
  private:
   /// Sends `own` and receives as much, in the order of the role.
   [[nodiscard]] Expected<std::string> swap(std::string_view own);
 
-  TcpConnection connection_;
+  PerftestCarrier& carrier_;
   bool client_;
-  Background& background_;
 };
 
 }  // namespace rockhopper::apps::perf

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -32,18 +33,53 @@ Handshakes handshakes(const RunSpec& spec) {
 
 }  // namespace
 
-PerftestRun::PerftestRun(Backend& backend, const Options& options)
-    : backend_(backend), options_(options), spec_(plan(options).front()), pump_(backend) {}
-
-Expected<void> PerftestRun::run() {
-  auto result = connect().and_then([this] { return work(); }).and_then([this] { return end(); });
-  // The first cause: a failed completion met while waiting for the peer.
-  if (!result && pump_.error()) return tl::make_unexpected(*pump_.error());
-  if (result && !options_.json) print();
-  return result;
+PerftestRun::PerftestRun(Backend& backend, const Options& options, PerftestRdmaCm* rdma_cm)
+    : backend_(backend),
+      options_(options),
+      rdma_cm_(rdma_cm),
+      spec_(plan(options).front()),
+      pump_(backend) {
+  if (rdma_cm_ != nullptr) rdma_cm_->serve_with(pump_);
 }
 
-Expected<TcpConnection> PerftestRun::meet() {
+Expected<void> PerftestRun::run() {
+  auto result = meet()
+                    .and_then([this] { return prepare(); })
+                    .and_then([this] { return connect(); })
+                    .and_then([this] { return work(); })
+                    .and_then([this] { return end(); });
+  if (!result) {
+    const Error cause = cause_of(result.error());
+    if (rdma_cm_ != nullptr) rdma_cm_->abandon();
+    return tl::make_unexpected(cause);
+  }
+  if (!options_.json) print();
+  return {};
+}
+
+/// What came first: a disconnect, which flushes the requests, or a failed completion met while
+/// waiting for the peer.
+Error PerftestRun::cause_of(const Error& error) {
+  if (rdma_cm_ != nullptr) {
+    if (const auto ended = rdma_cm_->why_ended()) return *ended;
+  }
+  return pump_.error().value_or(error);
+}
+
+Expected<void> PerftestRun::meet() {
+  if (rdma_cm_ != nullptr) {
+    exchange_.emplace(*rdma_cm_, is_client());
+    // A link that nobody has seen up cannot be seen to go down.
+    return rdma_cm_->meet().and_then([this] { return backend_.wait_for_link(); });
+  }
+  auto connection = meet_over_tcp();
+  if (!connection) return tl::make_unexpected(connection.error());
+  tcp_ = std::make_unique<PerftestTcpCarrier>(std::move(*connection), pump_);
+  exchange_.emplace(*tcp_, is_client());
+  return backend_.wait_for_link();
+}
+
+Expected<TcpConnection> PerftestRun::meet_over_tcp() {
   if (is_client()) {
     return TcpConnection::connect(
         options_.host, options_.port,
@@ -55,11 +91,8 @@ Expected<TcpConnection> PerftestRun::meet() {
   return listener->accept(pump_);
 }
 
-Expected<void> PerftestRun::connect() {
-  auto connection = meet();
-  if (!connection) return tl::make_unexpected(connection.error());
-  exchange_.emplace(std::move(*connection), is_client(), pump_);
-  if (auto up = backend_.wait_for_link(); !up) return up;
+/// Versions and sizes, and then what this end is.
+Expected<void> PerftestRun::prepare() {
   auto greeting = exchange_->greet(options_.path_mtu.value_or(backend_.path_mtu_max()));
   if (!greeting) return tl::make_unexpected(greeting.error());
   peer_version_ = greeting->version;
@@ -70,7 +103,9 @@ Expected<void> PerftestRun::connect() {
   auto layout = Layout::make(agreement_);
   if (!layout) return tl::make_unexpected(layout.error());
   layout_ = *layout;
-  auto side = backend_.prepare(agreement_, layout_->bytes(), std::nullopt);
+  std::optional<bool> ipv4;
+  if (rdma_cm_ != nullptr) ipv4 = rdma_cm_->path().source.is_ipv4();
+  auto side = backend_.prepare(agreement_, layout_->bytes(), ipv4);
   if (!side) return tl::make_unexpected(side.error());
   own_ = {.outstanding_reads = agreement_.outstanding_reads,
           .qpn = side->qps.front().qpn,
@@ -78,7 +113,21 @@ Expected<void> PerftestRun::connect() {
           .rkey = side->rkey,
           .address = side->address + layout_->target(0, 0),
           .gid = side->gid};
+  return {};
+}
+
+Expected<void> PerftestRun::connect() {
+  if (rdma_cm_ != nullptr) {
+    // The programs wait for each other before and after. The addresses are the exchange's.
+    auto connected =
+        shake_hands(1)
+            .and_then([this] { return rdma_cm_->connect_queue_pair(agreement_.outstanding_reads); })
+            .and_then([this] { return shake_hands(1); });
+    if (!connected) return connected;
+    agreement_.path_mtu = static_cast<std::uint16_t>(rdma_cm_->path_mtu());
+  }
   if (auto met = shake_hands(handshakes(spec_).before); !met) return met;
+  if (rdma_cm_ != nullptr) peer_.gid = rdma_cm_->path().destination;
   if (peer_.gid.is_ipv4() != own_.gid.is_ipv4()) {
     return fail(ErrorCode::io, "the peer's address is {}, ours {}; choose with -x at either end",
                 peer_.gid.to_string(), own_.gid.to_string());
@@ -94,16 +143,22 @@ Expected<void> PerftestRun::connect() {
                     .rkey = peer_.rkey,
                     .qps = {{.qpn = peer_.qpn, .psn = peer_.psn}}};
   if (auto connected = backend_.connect(agreement_, remote); !connected) return connected;
+  if (auto started = start_traffic(remote); !started) return started;
+  return shake_hands(handshakes(spec_).after);
+}
+
+Expected<void> PerftestRun::start_traffic(const Side& remote) {
   watch_ = std::make_unique<Watch>(
       [this]() -> Expected<void> {
-        if (backend_.link_alive() && !exchange_->peer_closed()) return {};
+        // What the peer has sent before it went has one more turn.
+        const bool gone = std::exchange(peer_gone_, exchange_->peer_closed());
+        if (backend_.link_alive() && !gone) return {};
         return fail(ErrorCode::io, "the peer has gone");
       },
       static_cast<std::uint64_t>(options_.timeout_s * 1e9));
   traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, remote, *watch_);
   pump_.set_traffic(traffic_.get());
-  if (auto started = traffic_->start(spec_); !started) return started;
-  return shake_hands(handshakes(spec_).after);
+  return traffic_->start(spec_);
 }
 
 Expected<void> PerftestRun::shake_hands(unsigned times) {
@@ -167,15 +222,20 @@ Expected<void> PerftestRun::end() {
   }
   if (is_write_latency()) {
     // ib_write_lat says nothing: what it has sent last may still want an acknowledgement.
-    return linger();
+    linger();
+  } else if (auto parted = shake_hands(1).and_then([this] { return exchange_->say_done(); });
+             !parted) {
+    return parted;
   }
-  return shake_hands(1).and_then([this] { return exchange_->say_done(); });
+  if (rdma_cm_ != nullptr) rdma_cm_->leave();
+  return {};
 }
 
-Expected<void> PerftestRun::linger() {
+void PerftestRun::linger() {
   const std::uint64_t end_ns = steady_now_ns() + kLingerNs;
-  while (steady_now_ns() < end_ns && !stop_requested()) (void)pump_.turn();
-  return {};
+  while (steady_now_ns() < end_ns && !stop_requested() && !exchange_->peer_closed()) {
+    (void)pump_.turn();
+  }
 }
 
 void PerftestRun::print() const {
@@ -199,6 +259,7 @@ nlohmann::json PerftestRun::report() const {
           {"peer", "perftest " + peer_version_},
           {"backend", backend_.name()},
           {"transport", "RC"},
+          {"rdma_cm", rdma_cm_ != nullptr},
           {"path_mtu", agreement_.path_mtu},
           {"operation", to_string(spec_.operation)},
           {"iterations", spec_.iterations},

@@ -10,6 +10,7 @@
 #include "apps/perf/layout.h"
 #include "apps/perf/options.h"
 #include "apps/perf/perftest_exchange.h"
+#include "apps/perf/perftest_rdma_cm.h"
 #include "apps/perf/pump.h"
 #include "apps/perf/report.h"
 #include "apps/perf/traffic.h"
@@ -20,21 +21,26 @@ namespace rockhopper::apps::perf {
 /// pair. Both ends must be told the same operation, mode, size and iterations, as with two of them.
 class PerftestRun {
  public:
-  /// References must outlive it. `options` as finish_options() left them for this peer.
-  PerftestRun(Backend& backend, const Options& options);
+  /// References must outlive it. `options` as finish_options() left them for this peer. `rdma_cm`
+  /// is that of the backend with -R, else null.
+  PerftestRun(Backend& backend, const Options& options, PerftestRdmaCm* rdma_cm);
 
   [[nodiscard]] Expected<void> run();
   [[nodiscard]] nlohmann::json report() const;
 
  private:
-  [[nodiscard]] Expected<TcpConnection> meet();
+  [[nodiscard]] Error cause_of(const Error& error);
+  [[nodiscard]] Expected<void> meet();
+  [[nodiscard]] Expected<TcpConnection> meet_over_tcp();
+  [[nodiscard]] Expected<void> prepare();
   [[nodiscard]] Expected<void> connect();
+  [[nodiscard]] Expected<void> start_traffic(const Side& remote);
   [[nodiscard]] Expected<void> shake_hands(unsigned times);
   [[nodiscard]] Expected<void> work();
   [[nodiscard]] Expected<void> measure();
   [[nodiscard]] Expected<void> answer();
   [[nodiscard]] Expected<void> end();
-  [[nodiscard]] Expected<void> linger();
+  void linger();
   void print() const;
 
   [[nodiscard]] bool is_client() const { return options_.role() == Role::client; }
@@ -46,14 +52,17 @@ class PerftestRun {
 
   Backend& backend_;
   const Options& options_;
+  PerftestRdmaCm* rdma_cm_;
   RunSpec spec_;
   Agreement agreement_;
   std::optional<Layout> layout_;
   Pump pump_;
+  std::unique_ptr<PerftestCarrier> tcp_;  ///< without -R
   std::optional<PerftestExchange> exchange_;
   PerftestDestination own_;
   PerftestDestination peer_;
   std::string peer_version_;
+  bool peer_gone_ = false;
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<Traffic> traffic_;
   std::optional<Measurement> measurement_;

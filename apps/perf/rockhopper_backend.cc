@@ -111,6 +111,7 @@ Expected<void> RockhopperBackend::create_queue_pair(const Agreement& agreement) 
 Expected<void> RockhopperBackend::connect(const Agreement& agreement, const Side& remote) {
   remote_key_ = static_cast<roce::MemoryKey>(remote.rkey);
   for (std::size_t i = 0; i < qps_.size(); ++i) {
+    if (qps_[i]->state() == roce::QpState::rts) continue;
     roce::QpAttributes attributes;
     attributes.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
     attributes.dest_qp_num = wire::Qpn::make(remote.qps[i].qpn);

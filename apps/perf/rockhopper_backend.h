@@ -38,6 +38,10 @@ class RockhopperBackend final : public Backend {
   void print_statistics() override { endpoint_->print_statistics(stderr); }
   bool turn() override { return endpoint_->turn(); }
 
+  [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
+  /// Requires prepare().
+  [[nodiscard]] roce::QueuePair& queue_pair(std::size_t index) { return *qps_[index]; }
+
  private:
   [[nodiscard]] Expected<void> create_queue_pair(const Agreement& agreement);
   [[nodiscard]] roce::Sge sge(std::uint64_t offset, std::uint32_t length) const;

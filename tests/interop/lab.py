@@ -175,6 +175,12 @@ class Lab:
                          '/proc/net/tcp6 && exit 0; sleep 0.05; done; exit 1',
                          what=f'a listener on port {port}')
 
+    def wait_for_guest_service(self, port):
+        """Returns when a program in the guest listens on a port of librdmacm."""
+        self.guest.check('for i in $(seq 600); do rdma resource show cm_id | '
+                         f'grep -q "LISTEN.*:{port} " && exit 0; sleep 0.05; done; exit 1',
+                         what=f'a listener on RDMA port {port}')
+
     def judge(self, *options):
         """Violations that the independent checker and tshark find in what we sent; "" if none, and
         then the capture goes. Those of failed tests stay in `folder`."""

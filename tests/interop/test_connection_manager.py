@@ -37,12 +37,6 @@ def tearDownModule():
 OUR_ADDRESSES = dict(zip((4, 6), lab.OUR_ADDRESSES))
 
 
-def wait_for_guest_service(port):
-    """Returns when a program in the guest listens on a port of librdmacm."""
-    _lab.guest.check(f'for i in $(seq 600); do rdma resource show cm_id | grep -q "LISTEN.*:{port} " '
-                     '&& exit 0; sleep 0.05; done; exit 1', what=f'a listener on RDMA port {port}')
-
-
 def wait_for_guest_member(group):
     """Returns when a queue pair in the guest is attached to an IPv4 group."""
     mac = '33:33:' + ':'.join(f'{int(part):02x}' for part in group.split('.'))
@@ -75,7 +69,7 @@ class Stage(unittest.TestCase):
             port = fixed_port or next(ports)
             with self.subTest(ip=family, play=play):
                 server = _lab.run_in_guest(stock.format(address=address, port=port))
-                wait_for_guest_service(port)
+                _lab.wait_for_guest_service(port)
                 with _lab.host('apps/rh-cm', '--as', play, '-p', port, '--json', *options,
                                address) as client:
                     self.assertEqual(client.wait(), 0, client.said() + server.output())

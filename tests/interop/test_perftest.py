@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """rh-perf --peer perftest and perftest's eight programs in a Soft-RoCE guest, both roles, over IPv4
-and IPv6. Every packet that we sent is judged by the independent checker and by tshark."""
+and IPv6, and with -R over IPv4, which is all that they can. Every packet that we sent is judged by
+the independent checker and by tshark."""
 
+import itertools
 import os
 import sys
 import unittest
@@ -15,6 +17,8 @@ _lab = None
 # Sizes by mode and address family: each combination that differs once, as guests are slow.
 SIZES = {'bw': {4: (8, 65536), 6: (4096,)}, 'lat': {4: (8,), 6: (4096,)}}
 COUNTS = {'bw': 300, 'lat': 100}
+# Of service IDs: the guest is ours alone, but a failed test may leave a program there.
+rdma_ports = itertools.count(18600)
 
 
 def setUpModule():
@@ -28,6 +32,18 @@ def setUpModule():
 def tearDownModule():
     if _lab is not None:
         _lab.close()
+
+
+def start_with_active_port(stock, wait_for_listener):
+    """Starts a program that wants an RDMA port that is up when it starts; then leaves it alone."""
+    with _lab.host('tests/interop/rh_rc_peer'):
+        _lab.guest.check('for i in $(seq 600); do grep -q ACTIVE '
+                         '/sys/class/infiniband/rxe0/ports/1/state && exit 0; sleep 0.05; '
+                         'done; exit 1', what='an active port')
+        server = _lab.run_in_guest(stock)
+        wait_for_listener()
+    os.unlink(_lab.capture)
+    return server
 
 
 class Perftest(unittest.TestCase):
@@ -75,23 +91,94 @@ class Perftest(unittest.TestCase):
     def start_stock_server(self, stock):
         """Returns it and the port that leads to it."""
         port = 18515
-        # These programs want an RDMA port that is up when they start.
-        with _lab.host('tests/interop/rh_rc_peer'):
-            _lab.guest.check('for i in $(seq 600); do grep -q ACTIVE '
-                             '/sys/class/infiniband/rxe0/ports/1/state && exit 0; sleep 0.05; '
-                             'done; exit 1', what='an active port')
-            server = _lab.run_in_guest(f'{stock} -p {port}')
-            _lab.wait_for_guest_listener(port)
-        os.unlink(_lab.capture)
+        server = start_with_active_port(f'{stock} -p {port}',
+                                        lambda: _lab.wait_for_guest_listener(port))
         return server, _lab.guest.forward(port)
 
 
+class RdmaCm(unittest.TestCase):
+    """Both ends with -R: no TCP, two connections of the connection manager."""
+
+    maxDiff = None
+
+    def cases(self, operation):
+        """The stock command without its end, our arguments, and the number of iterations."""
+        name = 'atomic' if operation in ('faa', 'cas') else operation
+        kind = {'faa': '-A FETCH_AND_ADD', 'cas': '-A CMP_AND_SWAP'}.get(operation)
+        for mode, count in COUNTS.items():
+            size = 8 if kind else {'bw': 65536, 'lat': 64}[mode]
+            port = next(rdma_ports)
+            yield (f'ib_{name}_{mode} -R -d rxe0 -F -n {count} -p {port} {kind or f"-s {size}"}',
+                   ['--peer', 'perftest', '-R', '--op', operation, '--mode', mode, '-n', count,
+                    '-s', size, '-p', port, '--json'], port, count)
+
+    def we_serve(self, operation):
+        for stock, options, _, count in self.cases(operation):
+            with self.subTest(stock=stock), _lab.host('apps/rh-perf', *options) as server:
+                server.wait_for(lambda: 'listening on port' in server.err.read_text())
+                client = _lab.run_in_guest(f'{stock} {lab.OUR_ADDRESSES[0]}')
+                self.assertEqual(client.finish(), 0, client.said() + server.said())
+                self.assertEqual(server.wait(), 0, server.said() + client.said())
+                report = lab.summary(server.out.read_text())
+                self.assertTrue(report['rdma_cm'])
+                self.assertEqual(report['iterations'], count)
+                self.assertEqual(_lab.judge(), '')
+
+    def we_connect(self, operation):
+        for stock, options, port, count in self.cases(operation):
+            with self.subTest(stock=stock):
+                server = start_with_active_port(stock, lambda: _lab.wait_for_guest_service(port))
+                with _lab.host('apps/rh-perf', *options, lab.GUEST_ADDRESSES[4]) as client:
+                    self.assertEqual(client.wait(), 0, client.said() + server.output())
+                    self.assertEqual(server.finish(), 0, server.said())
+                    report = lab.summary(client.out.read_text())
+                self.assertTrue(report['rdma_cm'])
+                # Of a latency run of WRITEs, the server's first one begins it.
+                self.assertIn(report['results'][0]['iterations'], (count, count - 1))
+                self.assertEqual(_lab.judge(), '')
+
+    def test_nobody_listens(self):
+        with _lab.host('apps/rh-perf', '--peer', 'perftest', '-R', '-p', next(rdma_ports),
+                       '--connect-timeout', 1, lab.GUEST_ADDRESSES[4]) as client:
+            self.assertEqual(client.wait(), 1, client.said())
+            self.assertIn('nobody listens on RDMA port', client.err.read_text())
+            self.assertEqual(_lab.judge(), '')
+
+    def test_a_third_connection_is_refused(self):
+        port = next(rdma_ports)
+        options = ['--peer', 'perftest', '-R', '--mode', 'lat', '-n', 30000, '-s', 8, '-p', port]
+        with _lab.host('apps/rh-perf', *options) as server:
+            server.wait_for(lambda: 'listening on port' in server.err.read_text())
+            client = _lab.run_in_guest(
+                f'ib_send_lat -R -d rxe0 -F -n 30000 -s 8 -p {port} {lab.OUR_ADDRESSES[0]}')
+            _lab.guest.check('for i in $(seq 600); do [ $(rdma resource show cm_id | '
+                             f'grep -c "CONNECT .*:{port} ") = 2 ] && exit 0; sleep 0.05; done; '
+                             'exit 1', what='two connections')
+            other = _lab.run_in_guest(f'rping -c -C 1 -p {port} -a {lab.OUR_ADDRESSES[0]}')
+            other.finish()
+            self.assertIn('REJECTED', other.said())
+            self.assertEqual(client.finish(), 0, client.said() + server.said())
+            self.assertEqual(server.wait(), 0, server.said() + client.said())
+            self.assertEqual(_lab.judge(), '')
+
+    def test_a_client_that_is_no_perftest(self):
+        port = next(rdma_ports)
+        with _lab.host('apps/rh-perf', '--peer', 'perftest', '-R', '-p', port) as server:
+            server.wait_for(lambda: 'listening on port' in server.err.read_text())
+            client = _lab.run_in_guest(f'rping -c -C 1 -p {port} -a {lab.OUR_ADDRESSES[0]}')
+            client.finish()  # with status 0: rping does not mind
+            self.assertEqual(server.wait(), 1, server.said() + client.said())
+            self.assertIn('the peer is no perftest', server.err.read_text())
+            self.assertEqual(_lab.judge(), '')
+
+
 def add_tests():
-    for operation in ('send', 'write', 'read', 'faa', 'cas'):
-        for role in ('we_serve', 'we_connect'):
-            def test(self, role=role, operation=operation):
-                getattr(self, role)(operation)
-            setattr(Perftest, f'test_{role}_{operation}', test)
+    for case in (Perftest, RdmaCm):
+        for operation in ('send', 'write', 'read', 'faa', 'cas'):
+            for role in ('we_serve', 'we_connect'):
+                def test(self, role=role, operation=operation):
+                    getattr(self, role)(operation)
+                setattr(case, f'test_{role}_{operation}', test)
 
 
 add_tests()

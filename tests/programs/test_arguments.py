@@ -41,6 +41,10 @@ BAD = [
     (PERF, ['-I', '5000'], '--inline'),
     (PERF, ['-x', '9'], '--gid-index'),
     (PERF, ['--trace', 'everything'], '--trace'),
+    (PERF, ['-R'], '--peer perftest'),
+    (PERF, ['--peer', 'perftest', '-R', '--backend', 'verbs'], '--backend rockhopper'),
+    (PERF, ['--peer', 'perftest', '-R', '-p', '0'], '--port'),
+    (PERF, ['--peer', 'perftest', '-R', 'localhost'], 'localhost'),
 ]
 
 

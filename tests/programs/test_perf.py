@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """rh-perf against itself over memif."""
 
+import json
 import signal
 
 import support
@@ -100,6 +101,69 @@ class Perf(support.ProgramTest):
         header = lines.index(' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   '
                              'MsgRate[Mpps]')
         self.assertRegex(lines[header + 1], r'^ 65536 +100 +[\d.]+ +[\d.]+\s+[\d.]+$')
+
+
+class PerftestRdmaCm(support.ProgramTest):
+    """perftest's exchange between two of us with -R: both connections by the connection manager."""
+
+    def start_ends(self, *common, server=(), client=(), family=4):
+        ends = support.ADDRESSES[family]
+        common = ('--peer', 'perftest', '-R', '--memif-socket',
+                  self.lab.path(self.lab.unique('memif') + '.sock'), *common)
+        listening = self.start('rh-perf', '--ip', ends[0], *common, *server)
+        wait_until(lambda: self.listens(listening), LIMIT_S, 'rh-perf listens')
+        return listening, self.start('rh-perf', '--ip', ends[1], *common, *client,
+                                     ends[0].split('/')[0])
+
+    def listens(self, server):
+        self.assertIsNone(server.child.poll(), server.messages())
+        return 'listening on port' in server.messages()
+
+    def run_ends(self, *common, **more):
+        for process in self.start_ends('--json', *common, **more):
+            self.assert_status(process, 0)
+            report = json.loads(process.output())
+            self.assertTrue(report['rdma_cm'])
+        return report
+
+    def test_all_operations(self):
+        for operation in OPERATIONS:
+            for mode, family in (('bw', 4), ('lat', 6)):
+                with self.subTest(operation=operation, mode=mode):
+                    report = self.run_ends('--op', operation, '--mode', mode, '-n', 100, '-s', 64,
+                                           family=family)
+                    self.assertEqual(report['operation'], operation)
+
+    def test_loss_duplication_reordering_corruption(self):
+        # Until a message of the connection manager is repeated, a second goes by.
+        for operation in ('send', 'write'):
+            self.run_ends('--op', operation, '-n', 500, '-s', 3000, *FAST_RETRY,
+                          '--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%')
+
+    def test_path_mtu(self):
+        self.assertEqual(self.run_ends('-m', 1024, '-n', 20)['path_mtu'], 1024)
+
+    def test_different_operations_do_not_hang(self):
+        server, client = self.start_ends('-n', 20, '--timeout', 2, server=('--op', 'send'),
+                                         client=('--op', 'write'))
+        for process in (server, client):
+            self.assert_failed(process, 'the peer disconnected too early|--timeout|bytes where')
+
+    def test_signals_and_a_killed_peer(self):
+        """The other end hears of it from the connection manager, or by the link."""
+        for number, operation in ((signal.SIGINT, 'send'), (signal.SIGTERM, 'write'),
+                                  (signal.SIGKILL, 'read')):
+            with self.subTest(signal=number):
+                capture = self.lab.path(self.lab.unique('server') + '.pcapng')
+                server, client = self.start_ends('--op', operation, '-n', 10 ** 9, '-s', 8,
+                                                 server=('--pcap', capture))
+                wait_until(lambda: capture.exists() and capture.stat().st_size > 60000, LIMIT_S,
+                           'packets are captured')
+                client.child.send_signal(number)
+                if number != signal.SIGKILL:
+                    self.assert_failed(client, f'interrupted by {number.name}')
+                self.assert_failed(server, 'the peer disconnected too early'
+                                   if number != signal.SIGKILL else 'the peer|the link went down')
 
 
 class Ends(support.ProgramTest):

@@ -86,5 +86,22 @@ TEST(PerfPlan, DefaultsArePerftests) {
   EXPECT_EQ(runs[0].iterations, 1000u);
 }
 
+TEST(PerfOptions, TheConnectionManagerIsForPerftestOverRockhopper) {
+  RawOptions raw;
+  raw.options.rdma_cm = true;
+  EXPECT_THAT(finish_options(raw).error().message, HasSubstr("--peer perftest"));
+  raw.peer = "perftest";
+  EXPECT_TRUE(finish_options(raw));
+  raw.options.host = "localhost";
+  EXPECT_THAT(finish_options(raw).error().message, HasSubstr("RoCE address"));
+  raw.options.host = "fd42::1";
+  EXPECT_TRUE(finish_options(raw));
+  raw.options.port = 0;
+  EXPECT_FALSE(finish_options(raw));
+  raw.options.port = 18515;
+  raw.backend = "verbs";
+  EXPECT_FALSE(finish_options(raw));
+}
+
 }  // namespace
 }  // namespace rockhopper::apps::perf

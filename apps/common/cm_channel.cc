@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/cm/channel.h"
+#include "apps/common/cm_channel.h"
 
 #include <algorithm>
 
-namespace rockhopper::apps::cm {
+namespace rockhopper::apps {
 
-Expected<std::unique_ptr<Channel>> Channel::create(Node& node, const ChannelInit& init) {
-  std::unique_ptr<Channel> channel(new Channel(node, init));
+Expected<std::unique_ptr<CmChannel>> CmChannel::create(CmNode& node, const CmChannelInit& init) {
+  std::unique_ptr<CmChannel> channel(new CmChannel(node, init));
   if (auto opened = channel->open(); !opened) return tl::make_unexpected(opened.error());
   return channel;
 }
 
-Expected<void> Channel::open() {
+Expected<void> CmChannel::open() {
   roce::Engine& engine = node_.engine();
   const std::size_t bytes =
       std::size_t{init_.depth} * (receive_stride() + init_.send_bytes) + init_.rdma_bytes;
@@ -42,33 +42,32 @@ Expected<void> Channel::open() {
   qp_ = *qp;
   // What is connected goes on from INIT by the connection manager.
   const bool connected = init_.qp_type != roce::QpType::ud;
-  return qp_->bring_up({.qkey = roce::cm::kUdpQkey,
-                        .sq_psn = engine.random_psn(),
-                        .pkey_index = node_.options().endpoint.pkey_index},
-                       connected ? roce::QpState::init : roce::QpState::rts);
+  return qp_->bring_up(
+      {.qkey = roce::cm::kUdpQkey, .sq_psn = engine.random_psn(), .pkey_index = node_.pkey_index()},
+      connected ? roce::QpState::init : roce::QpState::rts);
 }
 
-Channel::~Channel() {
+CmChannel::~CmChannel() {
   if (connection != nullptr) node_.manager().release(*connection);
   if (qp_ != nullptr) node_.engine().destroy_qp(qp_);
   if (region_.base != nullptr) (void)node_.engine().deregister_memory(region_.key);
   (void)node_.engine().deallocate_pd(pd_);
 }
 
-std::uint32_t Channel::receive_stride() const {
+std::uint32_t CmChannel::receive_stride() const {
   return init_.receive_bytes + (init_.qp_type == roce::QpType::ud ? roce::kGrhBytes : 0);
 }
 
-std::span<std::byte> Channel::receive_slot(std::uint64_t index) {
+std::span<std::byte> CmChannel::receive_slot(std::uint64_t index) {
   return memory_.bytes().subspan(index * receive_stride(), receive_stride());
 }
 
-std::span<std::byte> Channel::send_slot(std::uint64_t index) {
+std::span<std::byte> CmChannel::send_slot(std::uint64_t index) {
   return memory_.bytes().subspan(
       std::size_t{init_.depth} * receive_stride() + index * init_.send_bytes, init_.send_bytes);
 }
 
-Expected<void> Channel::post_receive(std::uint64_t index) {
+Expected<void> CmChannel::post_receive(std::uint64_t index) {
   const std::span<std::byte> slot = receive_slot(index);
   const roce::Sge sge{.addr = reinterpret_cast<std::uintptr_t>(slot.data()),
                       .length = static_cast<std::uint32_t>(slot.size()),
@@ -78,7 +77,7 @@ Expected<void> Channel::post_receive(std::uint64_t index) {
   return fail(ErrorCode::invalid_state, "posting a receive failed: {}", roce::to_string(posted));
 }
 
-Expected<void> Channel::post(roce::SendWr request, std::span<std::byte> bytes) {
+Expected<void> CmChannel::post(roce::SendWr request, std::span<std::byte> bytes) {
   const roce::Sge sge{.addr = reinterpret_cast<std::uintptr_t>(bytes.data()),
                       .length = static_cast<std::uint32_t>(bytes.size()),
                       .lkey = region_.key};
@@ -88,9 +87,9 @@ Expected<void> Channel::post(roce::SendWr request, std::span<std::byte> bytes) {
   return fail(ErrorCode::invalid_state, "posting a send failed: {}", roce::to_string(posted));
 }
 
-Expected<std::optional<roce::Completion>> Channel::wait_completion(roce::CompletionQueue& cq,
-                                                                   std::string_view what,
-                                                                   bool forever) {
+Expected<std::optional<roce::Completion>> CmChannel::wait_completion(roce::CompletionQueue& cq,
+                                                                     std::string_view what,
+                                                                     bool forever) {
   roce::Completion completion;
   auto waited = node_.wait([&] { return cq.poll({&completion, 1}) == 1; }, what, forever);
   if (!waited) return tl::make_unexpected(waited.error());
@@ -100,4 +99,4 @@ Expected<std::optional<roce::Completion>> Channel::wait_completion(roce::Complet
               static_cast<int>(completion.status));
 }
 
-}  // namespace rockhopper::apps::cm
+}  // namespace rockhopper::apps

@@ -8,13 +8,13 @@
 #include <span>
 #include <string_view>
 
-#include "apps/cm/node.h"
+#include "apps/common/cm_node.h"
 #include "apps/common/page_memory.h"
 #include "roce/engine.h"
 
-namespace rockhopper::apps::cm {
+namespace rockhopper::apps {
 
-struct ChannelInit {
+struct CmChannelInit {
   roce::QpType qp_type = roce::QpType::rc;
   std::uint32_t depth = 1;          ///< messages posted at once, each way
   std::uint32_t receive_bytes = 0;  ///< of one message
@@ -24,13 +24,13 @@ struct ChannelInit {
 
 /// A queue pair with its completion queues and its memory: a slot for each message that may be
 /// under way, so that what has arrived can be looked at later. Not to be moved.
-class Channel {
+class CmChannel {
  public:
-  [[nodiscard]] static Expected<std::unique_ptr<Channel>> create(Node& node,
-                                                                 const ChannelInit& init);
-  ~Channel();
-  Channel(const Channel&) = delete;
-  Channel& operator=(const Channel&) = delete;
+  [[nodiscard]] static Expected<std::unique_ptr<CmChannel>> create(CmNode& node,
+                                                                   const CmChannelInit& init);
+  ~CmChannel();
+  CmChannel(const CmChannel&) = delete;
+  CmChannel& operator=(const CmChannel&) = delete;
 
   [[nodiscard]] roce::QueuePair& qp() { return *qp_; }
   [[nodiscard]] roce::ProtectionDomain pd() const { return pd_; }
@@ -56,12 +56,12 @@ class Channel {
                                                                           bool forever = false);
 
  private:
-  Channel(Node& node, const ChannelInit& init) : node_(node), init_(init) {}
+  CmChannel(CmNode& node, const CmChannelInit& init) : node_(node), init_(init) {}
   [[nodiscard]] Expected<void> open();
   [[nodiscard]] std::uint32_t receive_stride() const;
 
-  Node& node_;
-  const ChannelInit init_;
+  CmNode& node_;
+  const CmChannelInit init_;
   PageMemory memory_;
   roce::ProtectionDomain pd_{};
   roce::MemoryRegion region_{};
@@ -70,4 +70,4 @@ class Channel {
   roce::QueuePair* qp_ = nullptr;
 };
 
-}  // namespace rockhopper::apps::cm
+}  // namespace rockhopper::apps

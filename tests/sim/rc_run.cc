@@ -255,6 +255,7 @@ void RcRun::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, wi
   a.retry_cnt = settings_.retry_cnt;
   a.rnr_retry = settings_.rnr_retry;
   a.max_rd_atomic = settings_.max_rd_atomic;
+  must(qp.set_loss_recovery(settings_.recovery));
   must(qp.bring_up(a, QpState::rts));
 }
 
@@ -612,6 +613,10 @@ std::string RcRun::check_counters() {
                          self.sent_pkts.value(), self.sent_bytes.value(), peer.rcvd_pkts.value(),
                          peer.rcvd_bytes.value());
     }
+    if (profile_.recovery == roce::RecoveryAlgorithm::selective_repeat &&
+        self.rcvd_rnr_err.value() + peer.rcvd_rnr_err.value() != 0) {
+      continue;  // what is behind a message without a receive request is held, or comes again
+    }
     const bool again = self.retransmitted_pkts.value() != 0 && self.rcvd_rnr_err.value() == 0;
     if (again || self.local_ack_timeout_err.value() != 0 || self.out_of_seq_request.value() != 0 ||
         self.duplicate_request.value() != 0) {
@@ -664,6 +669,9 @@ void RcRun::add_totals(RcTotals& totals) {
     const roce::EngineCounters& c = network_.node(node).engine().counters();
     totals.packets += c.sent_pkts.value();
     totals.no_mbuf += c.tx_no_mbuf.value();
+    totals.held += c.held_requests.value() + c.held_responses.value();
+    totals.not_held += c.held_pkts_no_room.value();
+    totals.selective_acks += c.rcvd_selective_ack.value();
     totals.last_offered[node] = network_.node(node).offered();
     totals.retransmitted += c.retransmitted_pkts.value();
     totals.duplicates += c.duplicate_request.value();

@@ -33,6 +33,10 @@ struct RcProfile {
   unsigned srq_percent = 25;     ///< of the nodes have an SRQ
   bool scarce_mbufs = false;     ///< the pools are too small for what could be under way
   std::uint8_t timeout_min = 7;  ///< local ACK timeout code, above the network's round trip
+  // Of both ends.
+  roce::RecoveryAlgorithm recovery = roce::RecoveryAlgorithm::go_back_n;
+  bool adaptive_timeout = false;
+  std::uint32_t max_held_packets = 1024;
 };
 
 /// Sums over runs; shows that the hazards of a profile have been met.
@@ -53,6 +57,9 @@ struct RcTotals {
   std::uint64_t drains = 0;
   std::uint64_t limit_events = 0;  ///< of SRQs
   std::uint64_t no_mbuf = 0;
+  std::uint64_t held = 0;      ///< requests and responses
+  std::uint64_t not_held = 0;  ///< for want of room
+  std::uint64_t selective_acks = 0;
   std::uint64_t virtual_ns = 0;
   /// RoCEv2 packets that each node was to send in the last run.
   std::array<std::uint64_t, 2> last_offered{};

@@ -19,6 +19,8 @@ Agreement propose(const Options& options, const Backend& device) {
       .path_mtu = options.path_mtu.value_or(static_cast<std::uint16_t>(device.path_mtu_max())),
       .ack_timeout = static_cast<std::uint8_t>(options.ack_timeout),
       .service_level = static_cast<std::uint8_t>(options.service_level),
+      .selective_repeat = options.recovery == roce::RecoveryAlgorithm::selective_repeat &&
+                          device.selective_repeat(),
   };
 }
 

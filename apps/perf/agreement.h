@@ -20,6 +20,7 @@ struct Agreement {
   std::uint16_t path_mtu = 1024;
   std::uint8_t ack_timeout = 14;
   std::uint8_t service_level = 0;
+  bool selective_repeat = false;  ///< else go-back-N; older programs do not know of it
 };
 
 /// What the options ask for, within the device's limits; `size_max` is the workload's to set.

@@ -49,8 +49,10 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
   }
   auto endpoint = Endpoint::create(*config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index,
-                                             options.congestion);
+  return std::make_unique<RockhopperBackend>(
+      std::move(*endpoint), options.gid_index,
+      RockhopperBackend::QueuePairOptions{.congestion = options.congestion,
+                                          .adaptive_timeout = options.adaptive_timeout});
 }
 
 template <typename Side>

@@ -39,6 +39,8 @@ class Reader {
     return value->get<std::string>();
   }
 
+  [[nodiscard]] bool has(const char* name) const { return find(name) != nullptr; }
+
   [[nodiscard]] bool flag(const char* name) {
     const json* value = find(name);
     if (value == nullptr || !value->is_boolean()) {
@@ -101,7 +103,8 @@ json to_json(const Agreement& agreement) {
           {"outstanding_reads", agreement.outstanding_reads},
           {"path_mtu", agreement.path_mtu},
           {"ack_timeout", agreement.ack_timeout},
-          {"service_level", agreement.service_level}};
+          {"service_level", agreement.service_level},
+          {"selective_repeat", agreement.selective_repeat}};
 }
 
 Expected<Agreement> agreement_from_json(const json& json) {
@@ -117,6 +120,7 @@ Expected<Agreement> agreement_from_json(const json& json) {
   if ((agreement.path_mtu & (agreement.path_mtu - 1)) != 0) reader.refuse("path_mtu");
   agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 0, 31);
   agreement.service_level = reader.number<std::uint8_t>("service_level", 0, 7);
+  if (reader.has("selective_repeat")) agreement.selective_repeat = reader.flag("selective_repeat");
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return agreement;
 }

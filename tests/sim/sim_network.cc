@@ -76,6 +76,7 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
                                        .max_qp = 64,
                                        .max_unacked_packets = config.max_unacked_packets,
                                        .pkeys = kPkeys[index],
+                                       .max_held_packets = config.max_held_packets,
                                        .drop_observer = capture_.get()}));
   worker_ = std::make_unique<stack::Worker>(*selective_, *engine_, network.clock());
 }

@@ -58,10 +58,8 @@ PortAttributes Engine::query_port() const {
 }
 
 Expected<void> Engine::set_pkey(std::uint16_t index, std::uint16_t pkey) {
-  const auto old = pkeys_.at(index);
-  if (!old) return tl::make_unexpected(old.error());
-  if (*old == pkey) return {};
-  static_cast<void>(pkeys_.set(index, pkey));
+  if (const auto old = pkeys_.at(index); old && *old == pkey) return {};
+  if (auto set = pkeys_.set(index, pkey); !set) return set;
   for (const auto& qp : qps_) {
     if (qp != nullptr && qp->attributes_.pkey_index == index) {
       qp->pkey_ = pkey;

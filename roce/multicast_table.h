@@ -35,7 +35,6 @@ class MulticastTable {
 
   /// In the order in which they were attached; valid until the next change.
   [[nodiscard]] std::span<QueuePair* const> find(const stack::IpAddress& group) const;
-  [[nodiscard]] bool empty() const { return groups_.empty(); }
 
  private:
   std::map<stack::IpAddress, std::vector<QueuePair*>> groups_;

@@ -25,12 +25,10 @@ Expected<std::uint16_t> PkeyTable::at(std::uint16_t index) const {
 }
 
 Expected<std::uint16_t> PkeyTable::valid_at(std::uint16_t index) const {
-  const auto pkey = at(index);
+  auto pkey = at(index);
   if (pkey && !wire::is_valid_pkey(*pkey)) {
     return fail(ErrorCode::invalid_argument,
-                "entry {} of the P_Key table, {:#06x}, names no "
-                "partition",
-                index, *pkey);
+                "entry {} of the P_Key table, {:#06x}, names no partition", index, *pkey);
   }
   return pkey;
 }

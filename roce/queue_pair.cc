@@ -102,6 +102,12 @@ RecvQueue make_recv_queue(const QpInit& init) {
   return {is_xrc(init.qp_type) ? 0 : init.max_recv_wr, init.max_recv_sge, 0};
 }
 
+/// All groups have one number, which nobody else has (IBTA vol. 1, 9.2.7 and 10.5).
+bool reaches(wire::Qpn number, const AddressHandle& ah) {
+  const bool group = ah.address_vector().destination.is_multicast();
+  return number.value <= wire::kMask24 && group == (number == wire::kMulticastQpn);
+}
+
 }  // namespace
 
 QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
@@ -359,16 +365,6 @@ Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_
   }
   return {};
 }
-
-namespace {
-
-/// All groups have one number, which nobody else has (IBTA vol. 1, 9.2.7 and 10.5).
-bool reaches(wire::Qpn number, const AddressHandle& ah) {
-  const bool group = ah.address_vector().destination.is_multicast();
-  return number.value <= wire::kMask24 && group == (number == wire::kMulticastQpn);
-}
-
-}  // namespace
 
 PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {

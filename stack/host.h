@@ -185,6 +185,9 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   [[nodiscard]] const MulticastMembership& membership(const IpAddress& group) const {
     return group.is_ipv4() ? ipv4_groups_ : ipv6_groups_;
   }
+  [[nodiscard]] MulticastMembership& membership(const IpAddress& group) {
+    return group.is_ipv4() ? ipv4_groups_ : ipv6_groups_;
+  }
   [[nodiscard]] bool takes_group(const IpHeader& ip) const;
   [[nodiscard]] HostDrop receive_igmp(const Frame& frame, std::uint64_t now_ns);
   [[nodiscard]] HostDrop receive_mld(const Frame& frame, std::uint64_t now_ns);

@@ -29,13 +29,13 @@ static_assert(kReportMax >= kIgmpHeaderSize + MulticastMembership::kRecordsMax *
 Expected<void> Host::join(const IpAddress& group) {
   known_headers_.forget();
   ++groups_generation_;
-  return (group.is_ipv4() ? ipv4_groups_ : ipv6_groups_).join(group);
+  return membership(group).join(group);
 }
 
 Expected<void> Host::leave(const IpAddress& group) {
   known_headers_.forget();
   ++groups_generation_;
-  return (group.is_ipv4() ? ipv4_groups_ : ipv6_groups_).leave(group);
+  return membership(group).leave(group);
 }
 
 std::vector<rte_ether_addr> Host::group_macs() const {

@@ -122,7 +122,6 @@ class Port {
   /// the port stays as it starts, receiving those to all groups. Says which; so does the log.
   /// Control path only.
   MulticastFilter set_multicast_macs(std::span<const rte_ether_addr> macs);
-  [[nodiscard]] MulticastFilter multicast_filter() const { return multicast_filter_; }
 
   [[nodiscard]] std::uint16_t port_id() const { return port_id_; }
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -28,9 +28,6 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   if (auto checked = check_address_vector(parameters.path); !checked) {
     return tl::make_unexpected(checked.error());
   }
-  if (auto pkey = config_.engine->valid_pkey(parameters.pkey_index); !pkey) {
-    return tl::make_unexpected(pkey.error());
-  }
   if (auto ready = to_init(qp, parameters.qp, parameters.pkey_index); !ready) {
     return tl::make_unexpected(ready.error());
   }

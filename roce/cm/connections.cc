@@ -94,7 +94,7 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
       .rq_psn = connection.receive_psn_,
       .sq_psn = connection.send_psn_,
       .dest_qp_num = connection.remote_qpn_,
-      .ah_attr = connection.path_,
+      .ah_attr = connection.path(),
       .max_rd_atomic = std::min(own.initiator_depth, connection.peer_responder_resources_),
       .max_dest_rd_atomic = own.responder_resources,
       .min_rnr_timer = own.min_rnr_timer,

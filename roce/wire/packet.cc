@@ -34,6 +34,37 @@ void for_each_header(std::uint16_t set, HeadersType& headers, Visit visit) {
   if ((set & Header::saeth) != 0) visit(headers.saeth);
 }
 
+ParseResult parse_bth(std::span<const std::uint8_t> first_bytes, std::size_t transport_length,
+                      Headers& out) {
+  if (transport_length < Bth::kSize + Icrc::kSize) return ParseResult::too_short;
+  if (first_bytes.size() < Bth::kSize) return ParseResult::not_contiguous;
+  out.bth = Bth::parse(first_bytes.first<Bth::kSize>());
+  return out.bth.version == 0 ? ParseResult::ok : ParseResult::bad_version;
+}
+
+/// What follows the BTH of an opcode that is known.
+ParseResult parse_rest(std::span<const std::uint8_t> first_bytes, std::size_t transport_length,
+                       const OpcodeInfo& opcode, Headers& out) {
+  out.opcode = &opcode;
+  if (transport_length > UINT16_MAX || transport_length % 4 != 0) return ParseResult::bad_length;
+  const std::size_t header_bytes = Bth::kSize + opcode.header_bytes;
+  if (transport_length < header_bytes + Icrc::kSize) return ParseResult::too_short;
+  if (first_bytes.size() < header_bytes) return ParseResult::not_contiguous;
+
+  const std::size_t padded_length = transport_length - header_bytes - Icrc::kSize;
+  if (!opcode.has_payload && padded_length != 0) return ParseResult::bad_length;
+  if (out.bth.pad_count > padded_length) return ParseResult::bad_pad;
+
+  const std::uint8_t* next = first_bytes.data() + Bth::kSize;
+  for_each_header(opcode.headers, out, [&next]<typename T>(T& header) {
+    header = T::parse(std::span<const std::uint8_t, T::kSize>(next, T::kSize));
+    next += T::kSize;
+  });
+  out.payload_offset = static_cast<std::uint16_t>(header_bytes);
+  out.payload_length = static_cast<std::uint16_t>(padded_length - out.bth.pad_count);
+  return ParseResult::ok;
+}
+
 }  // namespace
 
 const char* to_string(ParseResult result) {
@@ -58,49 +89,20 @@ const char* to_string(ParseResult result) {
 
 ParseResult parse_headers(std::span<const std::uint8_t> first_bytes, std::size_t transport_length,
                           Headers& out) {
-  if (transport_length < Bth::kSize + Icrc::kSize) return ParseResult::too_short;
-  if (first_bytes.size() < Bth::kSize) return ParseResult::not_contiguous;
-
-  out.bth = Bth::parse(first_bytes.first<Bth::kSize>());
-  if (out.bth.version != 0) return ParseResult::bad_version;
-
+  if (const auto result = parse_bth(first_bytes, transport_length, out); result != ParseResult::ok)
+    return result;
   const OpcodeInfo& opcode = info(out.bth.opcode);
   if (!opcode.defined) return ParseResult::unknown_opcode;
-  out.opcode = &opcode;
-
-  if (transport_length > UINT16_MAX || transport_length % 4 != 0) return ParseResult::bad_length;
-  const std::size_t header_bytes = Bth::kSize + opcode.header_bytes;
-  if (transport_length < header_bytes + Icrc::kSize) return ParseResult::too_short;
-  if (first_bytes.size() < header_bytes) return ParseResult::not_contiguous;
-
-  const std::size_t padded_length = transport_length - header_bytes - Icrc::kSize;
-  if (!opcode.has_payload && padded_length != 0) return ParseResult::bad_length;
-  if (out.bth.pad_count > padded_length) return ParseResult::bad_pad;
-
-  const std::uint8_t* next = first_bytes.data() + Bth::kSize;
-  for_each_header(opcode.headers, out, [&next]<typename T>(T& header) {
-    header = T::parse(std::span<const std::uint8_t, T::kSize>(next, T::kSize));
-    next += T::kSize;
-  });
-  out.payload_offset = static_cast<std::uint16_t>(header_bytes);
-  out.payload_length = static_cast<std::uint16_t>(padded_length - out.bth.pad_count);
-  return ParseResult::ok;
+  return parse_rest(first_bytes, transport_length, opcode, out);
 }
 
 ParseResult parse_reserved_request(std::span<const std::uint8_t> first_bytes,
                                    std::size_t transport_length, Headers& out) {
-  constexpr std::size_t kAround = Bth::kSize + Icrc::kSize;
-  if (transport_length < kAround) return ParseResult::too_short;
-  if (first_bytes.size() < Bth::kSize) return ParseResult::not_contiguous;
-  out.bth = Bth::parse(first_bytes.first<Bth::kSize>());
-  out.opcode = reserved_request(out.bth.opcode);
-  if (out.opcode == nullptr) return ParseResult::unknown_opcode;
-  if (out.bth.version != 0) return ParseResult::bad_version;
-  if (transport_length > UINT16_MAX || transport_length % 4 != 0) return ParseResult::bad_length;
-  if (out.bth.pad_count > transport_length - kAround) return ParseResult::bad_pad;
-  out.payload_offset = Bth::kSize;
-  out.payload_length = static_cast<std::uint16_t>(transport_length - kAround - out.bth.pad_count);
-  return ParseResult::ok;
+  if (const auto result = parse_bth(first_bytes, transport_length, out); result != ParseResult::ok)
+    return result;
+  const OpcodeInfo* opcode = reserved_request(out.bth.opcode);
+  if (opcode == nullptr) return ParseResult::unknown_opcode;
+  return parse_rest(first_bytes, transport_length, *opcode, out);
 }
 
 std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out) {

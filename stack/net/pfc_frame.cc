@@ -30,7 +30,7 @@ void store_be16(std::uint8_t* bytes, std::uint16_t value) {
 
 }  // namespace
 
-std::optional<PfcFrame> parse_pfc(const rte_mbuf* packet) {
+std::optional<PfcFrame> parse_group_pfc(const rte_mbuf* packet) {
   const auto* bytes = rte_pktmbuf_mtod(packet, const std::uint8_t*);
   if (packet->data_len < kUsed || std::memcmp(bytes, &kMacControlGroup, sizeof kMacControlGroup) ||
       load_be16(bytes + kType) != kMacControl || load_be16(bytes + kOpcode) != kPfcOpcode) {

@@ -31,12 +31,15 @@ struct PfcFrame {
   return quanta * PfcFrame::kQuantumBits * 1'000'000'000 / bits_per_s;
 }
 
-/// Nothing if the packet is none.
-[[nodiscard]] std::optional<PfcFrame> parse_pfc(const rte_mbuf* packet);
+/// Of a packet to a group address.
+[[nodiscard]] std::optional<PfcFrame> parse_group_pfc(const rte_mbuf* packet);
 
-/// False for nearly all packets that parse_pfc() says nothing of: those for one station.
-[[nodiscard]] inline bool may_be_pfc(const rte_mbuf* packet) {
-  return packet->data_len > 0 && (*rte_pktmbuf_mtod(packet, const std::uint8_t*) & 1) != 0;
+/// Nothing if the packet is none. Nearly all packets are for one station: for those it costs a
+/// look.
+[[nodiscard]] inline std::optional<PfcFrame> parse_pfc(const rte_mbuf* packet) {
+  const bool to_group =
+      packet->data_len > 0 && (*rte_pktmbuf_mtod(packet, const std::uint8_t*) & 1) != 0;
+  return to_group ? parse_group_pfc(packet) : std::nullopt;
 }
 
 /// A frame of 60 bytes; nullptr if the pool is empty.

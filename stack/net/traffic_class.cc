@@ -82,15 +82,15 @@ void set_traffic_class(rte_mbuf* packet, std::uint32_t l3_offset, std::uint8_t t
     l3[1] = static_cast<std::uint8_t>((l3[1] & 0x0f) | traffic_class << 4);
     return;
   }
-  rte_be16_t before;
+  rte_be16_t before = 0;
   std::memcpy(&before, l3, sizeof before);
   l3[offsetof(rte_ipv4_hdr, type_of_service)] = traffic_class;
-  rte_be16_t after;
+  rte_be16_t after = 0;
   std::memcpy(&after, l3, sizeof after);
   if ((packet->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) return;
   // HC' = ~(~HC + ~m + m')
   auto* field = l3 + offsetof(rte_ipv4_hdr, hdr_checksum);
-  rte_be16_t checksum;
+  rte_be16_t checksum = 0;
   std::memcpy(&checksum, field, sizeof checksum);
   const auto inverted = [](rte_be16_t value) { return static_cast<std::uint16_t>(~value); };
   checksum = inverted(add_checksums(add_checksums(inverted(checksum), inverted(before)), after));

@@ -22,9 +22,7 @@ std::uint16_t Nic::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64
   const std::uint16_t arrived = incoming_->receive(packets, count, now_ns);
   std::uint16_t kept = 0;
   for (std::uint16_t i = 0; i < arrived; ++i) {
-    if (!net::may_be_pfc(packets[i])) {
-      packets[kept++] = packets[i];
-    } else if (const auto pause = net::parse_pfc(packets[i])) {
+    if (const auto pause = net::parse_pfc(packets[i])) {
       outgoing_->obey(*pause, now_ns);
       counters_.pfc_received.add();
       rte_pktmbuf_free(packets[i]);

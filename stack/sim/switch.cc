@@ -27,7 +27,7 @@ std::uint64_t flow_hash(const rte_mbuf* packet, std::uint64_t seed) {
   std::uint64_t hash = seed;
   const auto mix = [&hash](const std::uint8_t* bytes, std::size_t size) {
     for (std::size_t i = 0; i < size; i += sizeof(std::uint32_t)) {
-      std::uint32_t word;
+      std::uint32_t word = 0;
       std::memcpy(&word, bytes + i, sizeof word);
       hash = Random(hash ^ word).next();
     }

@@ -125,7 +125,7 @@ bool RcChannel::spoil_window(Request& request, roce::SendWr& wr, MemoryWindows* 
   const std::uint32_t kind = rng_.between32(0, 5);
   if (kind == 0) {
     window = own.find(State::unbound, [](const auto&) { return true; });
-  } else if (kind == 1) {
+  } else if (kind == 1 || kind == 5) {
     window = own.find(State::bound, may_write);
   } else if (kind == 2) {
     window = own.find(State::bound, [&](const auto& w) { return !may_write(w); });
@@ -134,8 +134,6 @@ bool RcChannel::spoil_window(Request& request, roce::SendWr& wr, MemoryWindows* 
         others->find(State::bound, [&](const auto& w) { return w.is_type_2() && may_write(w); });
   } else if (kind == 4 && destinations_[0].claimed < settings_.ops) {
     window = own.find(State::bound, [](const auto& w) { return !w.is_type_2(); });
-  } else if (kind == 5) {
-    window = own.find(State::bound, may_write);
   }
   if (window == nullptr) {
     return false;

@@ -41,6 +41,8 @@ BAD = [
     (PERF, ['-I', '5000'], '--inline'),
     (PERF, ['-x', '9'], '--gid-index'),
     (PERF, ['--trace', 'everything'], '--trace'),
+    (PERF, ['--recovery', 'selective', '--peer', 'perftest'], '--recovery'),
+    (PERF, ['--adaptive-timeout', '--backend', 'verbs'], '--adaptive-timeout'),
 ]
 
 

@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """rh-perf against itself over memif."""
 
+import json
 import signal
 
 import support
@@ -91,6 +92,23 @@ class Perf(support.ProgramTest):
             '--op', 'all', '-s', 10000, '-n', 200, *FAST_RETRY,
             common=('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%'))
         self.assertEqual([result['op'] for result in results], OPERATIONS)
+
+    def test_selective_repeat(self):
+        faults = ('--faults', 'loss=1%,dup=1%,reorder=5%:1ms')
+        asked = ('--recovery', 'selective', '--adaptive-timeout')
+        server, client = self.start_pair('rh-perf', '--op', 'all', '-s', 20000, '-n', 300,
+                                         *FAST_RETRY, *faults, '--stats', 1, '--json', client=asked)
+        for process in (client, server):
+            self.assert_status(process, 0)
+            self.assertEqual(json.loads(process.output())['recovery'], 'selective')
+        for process, counters in ((server, ('held_requests', 'send_selective_ack')),
+                                  (client, ('held_responses', 'rcvd_selective_ack'))):
+            for counter in counters:
+                self.assertRegex(process.messages(), rf'{counter} +[1-9]')
+
+    def test_go_back_n_is_the_default(self):
+        for side in self.run_pair('rh-perf', client=('-n', 100)):
+            self.assertEqual(side['recovery'], 'go-back-n')
 
     def test_tables(self):
         server, client = self.start_pair('rh-perf', client=('--op', 'write', '-n', 100))

@@ -61,7 +61,7 @@ class Sim(support.ProgramTest):
             report = json.loads(self.simulate(self.scenario(document), '--json').output())
             self.assertEqual(report['groups'][0]['failed'], 0)
             counters[algorithm] = report['counters']
-        self.assertEqual(counters['go-back-n']['held_requests'], 0)
+        self.assertNotIn('held_requests', counters['go-back-n'])
         self.assertGreater(counters['selective']['held_requests'], 0)
         self.assertGreater(counters['selective']['rcvd_selective_ack'], 0)
 

@@ -39,8 +39,6 @@ class Reader {
     return value->get<std::string>();
   }
 
-  [[nodiscard]] bool has(const char* name) const { return find(name) != nullptr; }
-
   [[nodiscard]] bool flag(const char* name) {
     const json* value = find(name);
     if (value == nullptr || !value->is_boolean()) {
@@ -122,7 +120,7 @@ Expected<Agreement> agreement_from_json(const json& json) {
   agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 0, 31);
   agreement.service_level = reader.number<std::uint8_t>("service_level", 0, 7);
   agreement.traffic_class = reader.number<std::uint8_t>("traffic_class", 0, 255);
-  if (reader.has("selective_repeat")) agreement.selective_repeat = reader.flag("selective_repeat");
+  agreement.selective_repeat = reader.flag("selective_repeat");
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return agreement;
 }

@@ -25,6 +25,7 @@ namespace rockhopper::roce {
   X(out_of_order_response, "a response behind a missing one")                            \
   X(bad_response, "a response that does not fit the request")                            \
   X(out_of_seq_request, "a request behind a missing one")                                \
+  X(bad_selective_ack, "selectively acknowledges nothing, or what was not sent")         \
   X(duplicate_request, "a request that has been executed before and needs no answer")    \
   X(rnr_dropped_request, "a request after an RNR NAK for an earlier one")                \
   X(refused_request, "answered with a NAK")                                              \
@@ -67,6 +68,11 @@ enum class DropReason : std::uint8_t {
   X(retry_exceeded_err, "requests failed because retry_cnt was used up")             \
   X(retry_rnr_exceeded_err, "requests failed because rnr_retry was used up")         \
   X(retransmitted_pkts, "request packets sent again")                                \
+  X(held_requests, "requests held until those before them come")                     \
+  X(held_responses, "responses held until those before them come")                   \
+  X(held_pkts_no_room, "packets not held: too many are, or too far ahead")           \
+  X(send_selective_ack, "selective acknowledgements sent")                           \
+  X(rcvd_selective_ack, "selective acknowledgements received")                       \
   X(rdma_sends, "messages sent")                                                     \
   X(rdma_recvs, "messages received into receive requests")                           \
   X(rx_write_requests, "WRITE messages executed")                                    \

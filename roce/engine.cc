@@ -70,6 +70,7 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
       shard_bits_(std::countr_zero(config.shards)),
       memory_(*config.random),
       timers_(kTimerTickNs),
+      held_packets_{.limit = config.max_held_packets},
       pkeys_(pkeys),
       overrun_timer_([](void* self,
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },

@@ -24,6 +24,7 @@
 #include "roce/pkey_table.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
+#include "roce/recovery/held_packets.h"
 #include "roce/rx_packet.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transmit_result.h"
@@ -46,6 +47,10 @@ struct EngineConfig {
   std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536 / shards - 1
   std::uint32_t max_ah = 1u << 16;          ///< address handles, 1 to 65,536
   std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
+  /// Packets that have come too early and are held, by queue pairs with selective repeat: so many
+  /// mbufs of those who receive are in use beside the queues. Any number; what finds no room is
+  /// dropped as in go-back-N.
+  std::uint32_t max_held_packets = 1024;
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
   std::uint16_t shards = 1;
@@ -252,6 +257,7 @@ class Engine final : public stack::Protocol,
   int shard_bits_ = 0;  ///< of a QPN
   MemoryTable memory_;
   stack::TimingWheel timers_;
+  HeldPacketBudget held_packets_;                ///< outlives the queue pairs
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;  ///< by the low 16 bits of the number

@@ -242,6 +242,9 @@ void QueuePair::enter_state(QpState next) {
       if (pacer_ != nullptr) {
         pacer_->reset();
       }
+      if (recovery_ != nullptr) {
+        recovery_->reset();
+      }
       engine_.unschedule(*this);
       break;
     case QpState::rtr:
@@ -260,6 +263,7 @@ void QueuePair::enter_state(QpState next) {
       break;
     case QpState::err:
       transport_.requester->stop();
+      transport_.responder->stop();
       flush_send_queue();
       flush_recv_queue();
       if (init_.srq != nullptr) {
@@ -304,6 +308,29 @@ CongestionConfig QueuePair::congestion_control() const {
 
 std::uint64_t QueuePair::congestion_rate(std::uint64_t now_ns) const {
   return pacer_ == nullptr ? kUnlimited : pacer_->control().rate(now_ns);
+}
+
+Expected<void> QueuePair::set_loss_recovery(const RecoveryConfig& config) {
+  if (auto checked = check_recovery_config(config); !checked) {
+    return checked;
+  }
+  if (state() != QpState::reset && state() != QpState::init) {
+    return fail(ErrorCode::invalid_state, "loss recovery is chosen in RESET or INIT, not in {}",
+                to_string(state()));
+  }
+  const bool selective = config.algorithm == RecoveryAlgorithm::selective_repeat;
+  if ((selective && init_.qp_type != QpType::rc) ||
+      (config.adaptive_timeout && service_ != wire::ServiceClass::rc &&
+       init_.qp_type != QpType::xrc_send)) {
+    return fail(ErrorCode::unsupported, "a queue pair of {} has no {}", to_string(init_.qp_type),
+                selective ? "selective repeat" : "retransmission timer");
+  }
+  recovery_ = make_loss_recovery(config, engine_.held_packets_);
+  return {};
+}
+
+RecoveryConfig QueuePair::loss_recovery() const {
+  return recovery_ == nullptr ? RecoveryConfig{} : recovery_->config();
 }
 
 void QueuePair::schedule() { engine_.schedule(*this); }

@@ -11,6 +11,7 @@
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
+#include "roce/recovery/loss_recovery.h"
 #include "roce/segmentation.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transport.h"
@@ -93,6 +94,13 @@ class QueuePair : public QpListHook {
   /// does.
   [[nodiscard]] std::uint64_t congestion_rate(std::uint64_t now_ns) const;
 
+  /// How it recovers from losses. RC; in RESET and INIT, where it stays through the states. The
+  /// adaptive timeout is this end's affair alone; selective repeat has to be agreed on with the
+  /// peer, which must be a Rockhopper and do the same (docs/loss-recovery.md). XRC initiators have
+  /// the timeout.
+  [[nodiscard]] Expected<void> set_loss_recovery(const RecoveryConfig& config);
+  [[nodiscard]] RecoveryConfig loss_recovery() const;
+
   /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
   /// ERR complete it at once with wr_flush_err, other states refuse it.
   [[nodiscard]] PostResult post_send(const SendWr& wr);
@@ -141,7 +149,11 @@ class QueuePair : public QpListHook {
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
     return (opcode.service == service_ &&
             (!is_xrc(init_.qp_type) || opcode.is_request == (init_.qp_type == QpType::xrc_recv))) ||
-           (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics);
+           (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics) ||
+           (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively());
+  }
+  [[nodiscard]] bool repeats_selectively() const {
+    return recovery_ != nullptr && recovery_->requests() != nullptr;
   }
   /// The service's opcode for what RC calls `opcode`.
   [[nodiscard]] wire::Opcode service_opcode(wire::Opcode opcode) const {
@@ -247,7 +259,8 @@ class QueuePair : public QpListHook {
   SendQueue send_queue_;
   RecvQueue recv_queue_;  ///< with an SRQ: what has been taken from it for the message in progress
   stack::Flow flow_;
-  std::unique_ptr<Pacer> pacer_;  ///< null without congestion control
+  std::unique_ptr<Pacer> pacer_;            ///< null without congestion control
+  std::unique_ptr<LossRecovery> recovery_;  ///< null: go-back-N with the fixed timer
   Transport transport_;
   std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
 };

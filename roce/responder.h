@@ -24,6 +24,8 @@ class Responder {
 
   /// Forgets everything; the next request is to have `first_psn`.
   virtual void reset(wire::Psn first_psn) = 0;
+  /// The queue pair takes up nothing more; what is owed may still leave.
+  virtual void stop() {}
   /// The attribute that sets how many READs and atomics can be owed has changed.
   virtual void set_resources(std::uint8_t /*max_dest_rd_atomic*/) {}
 

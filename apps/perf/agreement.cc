@@ -20,6 +20,8 @@ Agreement propose(const Options& options, const Backend& device) {
       .ack_timeout = static_cast<std::uint8_t>(options.ack_timeout),
       .service_level = static_cast<std::uint8_t>(options.service_level),
       .traffic_class = static_cast<std::uint8_t>(options.endpoint.traffic_class),
+      .selective_repeat = options.recovery == roce::RecoveryAlgorithm::selective_repeat &&
+                          device.selective_repeat(),
   };
 }
 

@@ -21,6 +21,7 @@ struct Agreement {
   std::uint8_t ack_timeout = 14;
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
+  bool selective_repeat = false;  ///< else go-back-N
 };
 
 /// What the options ask for, within the device's limits; `size_max` is the workload's to set.

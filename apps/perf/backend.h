@@ -83,6 +83,8 @@ class Backend : public Background {
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual std::uint32_t path_mtu_max() const = 0;
   [[nodiscard]] virtual std::uint16_t outstanding_reads_max() const = 0;
+  /// Its queue pairs can have selective repeat (docs/loss-recovery.md).
+  [[nodiscard]] virtual bool selective_repeat() const { return false; }
 
   /// Waits until packets can be exchanged with the peer at all.
   [[nodiscard]] virtual Expected<void> wait_for_link() = 0;

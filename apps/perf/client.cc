@@ -53,7 +53,8 @@ Expected<void> Client::greet() {
   if (!agreed) return tl::make_unexpected(agreed.error());
   if (agreed->qps != agreement_.qps || agreed->size_max != agreement_.size_max ||
       agreed->path_mtu > agreement_.path_mtu ||
-      agreed->outstanding_reads > agreement_.outstanding_reads) {
+      agreed->outstanding_reads > agreement_.outstanding_reads ||
+      (agreed->selective_repeat && !agreement_.selective_repeat)) {
     return fail(ErrorCode::io, "the server agreed to something that was not asked for");
   }
   if (options_.path_mtu && agreed->path_mtu != *options_.path_mtu) {
@@ -61,6 +62,7 @@ Expected<void> Client::greet() {
                 agreed->path_mtu, *options_.path_mtu);
   }
   agreement_.path_mtu = agreed->path_mtu;
+  agreement_.selective_repeat = agreed->selective_repeat;
   agreement_.outstanding_reads = agreed->outstanding_reads;
   auto remote = side_from_json(welcome->value("side", nlohmann::json()), agreement_);
   if (!remote) return tl::make_unexpected(remote.error());
@@ -194,6 +196,9 @@ nlohmann::json Client::report() const {
           {"qps", agreement_.qps},
           {"window", agreement_.window},
           {"path_mtu", agreement_.path_mtu},
+          {"recovery",
+           roce::to_string(agreement_.selective_repeat ? roce::RecoveryAlgorithm::selective_repeat
+                                                       : roce::RecoveryAlgorithm::go_back_n)},
           {"bidirectional", options_.bidirectional},
           {"seed", seed_},
           {"results", std::move(results)}};

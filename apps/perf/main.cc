@@ -45,8 +45,11 @@ Expected<std::unique_ptr<RockhopperBackend>> open_rockhopper(const Options& opti
                                                              const stack::Arguments& arguments) {
   auto endpoint = Endpoint::create(config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return std::make_unique<RockhopperBackend>(std::move(*endpoint), options.gid_index,
-                                             options.congestion, options.endpoint.pkey_index);
+  return std::make_unique<RockhopperBackend>(
+      std::move(*endpoint), options.gid_index,
+      RockhopperBackend::QueuePairOptions{.congestion = options.congestion,
+                                          .pkey_index = options.endpoint.pkey_index,
+                                          .adaptive_timeout = options.adaptive_timeout});
 }
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,

@@ -102,7 +102,8 @@ json to_json(const Agreement& agreement) {
           {"path_mtu", agreement.path_mtu},
           {"ack_timeout", agreement.ack_timeout},
           {"service_level", agreement.service_level},
-          {"traffic_class", agreement.traffic_class}};
+          {"traffic_class", agreement.traffic_class},
+          {"selective_repeat", agreement.selective_repeat}};
 }
 
 Expected<Agreement> agreement_from_json(const json& json) {
@@ -119,6 +120,7 @@ Expected<Agreement> agreement_from_json(const json& json) {
   agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 0, 31);
   agreement.service_level = reader.number<std::uint8_t>("service_level", 0, 7);
   agreement.traffic_class = reader.number<std::uint8_t>("traffic_class", 0, 255);
+  agreement.selective_repeat = reader.flag("selective_repeat");
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return agreement;
 }

@@ -121,6 +121,14 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
                  "(docs/congestion-control.md)")
       ->check(CLI::IsMember({"none", "dcqcn", "swift"}))
       ->group(kWorkload);
+  app.add_option("--recovery", raw.recovery,
+                 "how losses are made good: go-back-n or selective; the client proposes, "
+                 "a server that cannot gets go-back-n (docs/loss-recovery.md)")
+      ->check(CLI::IsMember({"go-back-n", "selective"}))
+      ->group(kWorkload);
+  app.add_flag("--adaptive-timeout", options.adaptive_timeout,
+               "this end's ACK timeout follows the round trips, up to --qp-timeout")
+      ->group(kWorkload);
   app.add_flag("-b,--bidirectional", options.bidirectional,
                "both ends send; the figures are sums (bw)")
       ->group(kWorkload);
@@ -230,6 +238,18 @@ Expected<Options> finish_options(const RawOptions& raw) {
   }
   if (options.backend == BackendKind::verbs && options.endpoint.pkey_index != 0) {
     return fail(ErrorCode::invalid_argument, "--pkey-index is for --backend rockhopper");
+  }
+  if (raw.recovery == roce::to_string(roce::RecoveryAlgorithm::selective_repeat)) {
+    options.recovery = roce::RecoveryAlgorithm::selective_repeat;
+  }
+  const bool recovers =
+      options.adaptive_timeout || options.recovery != roce::RecoveryAlgorithm::go_back_n;
+  if (recovers && options.backend == BackendKind::verbs) {
+    return fail(ErrorCode::invalid_argument,
+                "--recovery and --adaptive-timeout are for --backend rockhopper");
+  }
+  if (options.recovery != roce::RecoveryAlgorithm::go_back_n && raw.peer != "rh-perf") {
+    return fail(ErrorCode::invalid_argument, "--recovery selective needs a rh-perf as peer");
   }
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());

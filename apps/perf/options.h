@@ -11,6 +11,7 @@
 #include "apps/common/endpoint_options.h"
 #include "apps/perf/operation.h"
 #include "roce/congestion/congestion_control.h"
+#include "roce/recovery/loss_recovery.h"
 
 namespace rockhopper::apps::perf {
 
@@ -43,6 +44,8 @@ struct Options {
   unsigned ack_timeout = 14;
   unsigned service_level = 0;
   roce::CongestionAlgorithm congestion = roce::CongestionAlgorithm::none;
+  roce::RecoveryAlgorithm recovery = roce::RecoveryAlgorithm::go_back_n;
+  bool adaptive_timeout = false;
   bool bidirectional = false;
   bool validate = true;
   bool report_gbits = false;
@@ -61,6 +64,7 @@ struct RawOptions {
   std::string operations = "send";
   std::string mode = "bw";
   std::string congestion = "none";
+  std::string recovery = "go-back-n";
   std::string sizes;
   bool all_sizes = false;
 };

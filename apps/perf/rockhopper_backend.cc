@@ -31,11 +31,8 @@ roce::WrOpcode opcode_of(Operation operation) {
 
 RockhopperBackend::RockhopperBackend(std::unique_ptr<Endpoint> endpoint,
                                      std::optional<unsigned> gid_index,
-                                     roce::CongestionAlgorithm congestion, std::uint16_t pkey_index)
-    : endpoint_(std::move(endpoint)),
-      gid_index_(gid_index),
-      congestion_(congestion),
-      pkey_index_(pkey_index) {}
+                                     const QueuePairOptions& options)
+    : endpoint_(std::move(endpoint)), gid_index_(gid_index), options_(options) {}
 
 RockhopperBackend::~RockhopperBackend() {
   for (roce::QueuePair* qp : qps_) endpoint_->engine().destroy_qp(qp);
@@ -99,12 +96,15 @@ Expected<void> RockhopperBackend::create_queue_pair(const Agreement& agreement) 
   auto qp = engine.create_qp(init);
   if (!qp) return tl::make_unexpected(qp.error());
   qps_.push_back(*qp);
-  if (auto set = (*qp)->set_congestion_control({.algorithm = congestion_}); !set) return set;
+  if (auto set = (*qp)->set_congestion_control({.algorithm = options_.congestion}); !set)
+    return set;
+  if (auto set = (*qp)->set_loss_recovery({.adaptive_timeout = options_.adaptive_timeout}); !set)
+    return set;
   side_.qps.push_back({(*qp)->number().value, engine.random_psn().value});
   roce::QpAttributes attributes;
   attributes.qp_access_flags =
       roce::kAccessRemoteWrite | roce::kAccessRemoteRead | roce::kAccessRemoteAtomic;
-  attributes.pkey_index = pkey_index_;
+  attributes.pkey_index = options_.pkey_index;
   return (*qp)->bring_up(attributes, roce::QpState::init);
 }
 
@@ -112,6 +112,11 @@ Expected<void> RockhopperBackend::connect(const Agreement& agreement, const Side
   remote_key_ = static_cast<roce::MemoryKey>(remote.rkey);
   for (std::size_t i = 0; i < qps_.size(); ++i) {
     if (qps_[i]->state() == roce::QpState::rts) continue;
+    roce::RecoveryConfig recovery = qps_[i]->loss_recovery();
+    if (agreement.selective_repeat) {
+      recovery.algorithm = roce::RecoveryAlgorithm::selective_repeat;
+    }
+    if (auto set = qps_[i]->set_loss_recovery(recovery); !set) return set;
     roce::QpAttributes attributes;
     attributes.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
     attributes.dest_qp_num = wire::Qpn::make(remote.qps[i].qpn);

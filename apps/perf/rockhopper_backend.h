@@ -15,15 +15,21 @@ namespace rockhopper::apps::perf {
 /// Rockhopper's own transport on an Endpoint.
 class RockhopperBackend final : public Backend {
  public:
-  /// `gid_index`: which own address to use; none: the first of the peer's family. All queue pairs
-  /// have the congestion control, with its defaults.
+  /// This end's affair alone.
+  struct QueuePairOptions {
+    roce::CongestionAlgorithm congestion = roce::CongestionAlgorithm::none;  ///< with its defaults
+    std::uint16_t pkey_index = 0;
+    bool adaptive_timeout = false;
+  };
+  /// `gid_index`: which own address to use; none: the first of the peer's family.
   RockhopperBackend(std::unique_ptr<Endpoint> endpoint, std::optional<unsigned> gid_index,
-                    roce::CongestionAlgorithm congestion, std::uint16_t pkey_index);
+                    const QueuePairOptions& options);
   ~RockhopperBackend() override;
 
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] std::uint32_t path_mtu_max() const override;
   [[nodiscard]] std::uint16_t outstanding_reads_max() const override;
+  [[nodiscard]] bool selective_repeat() const override { return true; }
   [[nodiscard]] Expected<void> wait_for_link() override;
   [[nodiscard]] Expected<Side> prepare(const Agreement& agreement, std::size_t bytes,
                                        std::optional<bool> ipv4) override;
@@ -48,8 +54,7 @@ class RockhopperBackend final : public Backend {
 
   std::unique_ptr<Endpoint> endpoint_;
   std::optional<unsigned> gid_index_;
-  roce::CongestionAlgorithm congestion_;
-  std::uint16_t pkey_index_;
+  QueuePairOptions options_;
   PageMemory memory_;
   roce::ProtectionDomain pd_{};
   roce::MemoryRegion region_{};

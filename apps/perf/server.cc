@@ -51,6 +51,7 @@ Expected<void> Server::greet() {
   }
   agreement_.path_mtu =
       std::min(agreement_.path_mtu, static_cast<std::uint16_t>(backend_.path_mtu_max()));
+  agreement_.selective_repeat = agreement_.selective_repeat && backend_.selective_repeat();
   agreement_.outstanding_reads =
       std::min(agreement_.outstanding_reads, backend_.outstanding_reads_max());
   auto side = backend_.prepare(agreement_, layout_->bytes(), remote->gid.is_ipv4());

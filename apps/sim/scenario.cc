@@ -32,6 +32,9 @@ constexpr std::array kAlgorithms = {
     std::pair{std::string_view("none"), roce::CongestionAlgorithm::none},
     std::pair{std::string_view("dcqcn"), roce::CongestionAlgorithm::dcqcn},
     std::pair{std::string_view("swift"), roce::CongestionAlgorithm::swift}};
+constexpr std::array kRecoveryAlgorithms = {
+    std::pair{std::string_view("go-back-n"), roce::RecoveryAlgorithm::go_back_n},
+    std::pair{std::string_view("selective"), roce::RecoveryAlgorithm::selective_repeat}};
 constexpr std::array kOperations = {
     std::pair{std::string_view("write"), WrOpcode::rdma_write},
     std::pair{std::string_view("write_imm"), WrOpcode::rdma_write_with_imm},
@@ -145,6 +148,31 @@ class Reader {
     }
   }
 
+  /// {"algorithm": "selective", "adaptive_timeout": true, parameters as in docs/loss-recovery.md}
+  static void read_recovery(JsonObject& object, FlowSpec& flow) {
+    auto recovery = object.object("recovery");
+    if (!recovery) return;
+    roce::RecoveryConfig& config = flow.recovery;
+    config.algorithm = recovery->choice<roce::RecoveryAlgorithm>("algorithm", kRecoveryAlgorithms,
+                                                                 std::optional(config.algorithm));
+    roce::SelectiveRepeatParameters& selective = config.selective_repeat;
+    if (config.algorithm == roce::RecoveryAlgorithm::selective_repeat) {
+      selective.window = static_cast<std::uint32_t>(
+          recovery->number("window", 1, roce::HeldPackets::kWindow, selective.window));
+      selective.reordering = static_cast<std::uint32_t>(
+          recovery->number("reordering", 1, roce::HeldPackets::kWindow - 1, selective.reordering));
+    }
+    config.adaptive_timeout = recovery->flag("adaptive_timeout", false);
+    if (config.adaptive_timeout) {
+      config.timeout.min_ns = recovery->time_ns("min_timeout", config.timeout.min_ns);
+    }
+    recovery->finish();
+    if (const auto checked = roce::check_recovery_config(config); !checked) {
+      recovery->fail(checked.error().message);
+    }
+    if (flow.transport != QpType::rc) recovery->fail("only rc recovers from losses");
+  }
+
   void add_nodes(JsonObject& object, bool hosts) {
     const std::string name = object.text("name");
     const std::uint64_t count = object.number("count", 1, stack::sim::kNodesMax, 1);
@@ -255,6 +283,7 @@ class Reader {
     flow.timeout = static_cast<std::uint8_t>(object.number("timeout", 0, 31, 14));
     flow.retry_cnt = static_cast<std::uint8_t>(object.number("retry_cnt", 0, 7, 7));
     read_congestion(object, flow);
+    read_recovery(object, flow);
   }
 
   void add_flows(JsonObject& object) {

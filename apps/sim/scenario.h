@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "roce/congestion/congestion_control.h"
+#include "roce/recovery/loss_recovery.h"
 #include "roce/types.h"
 #include "roce/work_request.h"
 #include "stack/error.h"
@@ -55,6 +56,7 @@ struct FlowSpec {
   std::uint8_t timeout = 14;
   std::uint8_t retry_cnt = 7;
   roce::CongestionConfig congestion{};
+  roce::RecoveryConfig recovery{};
 };
 
 struct Scenario {

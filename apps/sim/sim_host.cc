@@ -138,6 +138,9 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
                  .destination = ends[1 - i].host.address_,
                  .traffic_class = spec.traffic_class};
     if (auto set = ends[i].qp->set_congestion_control(spec.congestion); !set) return set;
+    if (spec.transport == roce::QpType::rc) {
+      if (auto set = ends[i].qp->set_loss_recovery(spec.recovery); !set) return set;
+    }
     if (auto moved = ends[i].qp->bring_up(a, roce::QpState::rts); !moved) return moved;
   }
   roce::AddressHandle* ah = nullptr;

@@ -19,7 +19,10 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   if (wire::cm::mtu_code(mtu) == 0 || mtu > config_.engine->max_path_mtu()) {
     return fail(ErrorCode::invalid_argument, "{} is no path MTU of this port", mtu);
   }
-  if (auto checked = check_private_data<wire::cm::Req>(parameters.private_data); !checked) {
+  if (auto checked = check_private_data<wire::cm::Req>(
+          parameters.private_data,
+          parameters.offer != kNoCapabilities ? CapabilityBlock::kSize : 0);
+      !checked) {
     return tl::make_unexpected(checked.error());
   }
   if (auto checked = check_address_vector(parameters.path); !checked) {
@@ -41,6 +44,7 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   by_local_qpn_[qp.number().value] = &connection;
   connection.receive_psn_ = config_.engine->random_psn();
   connection.qp_ = parameters.qp;
+  connection.offer_ = parameters.offer;
   send_req(connection, parameters.private_data);
   return &connection;
 }
@@ -71,6 +75,9 @@ void ConnectionManager::send_req(Connection& connection,
                     .primary_sl = path.service_level,
                     .primary_local_ack_timeout = connection.qp_.ack_timeout};
   set_private_data(req, private_data);
+  if (connection.offer_ != kNoCapabilities) {
+    CapabilityBlock{.bits = connection.offer_}.emit(req.private_data);
+  }
   await_answer(connection, config_.response_timeout, config_.max_retries,
                send(path, connection.transaction_id_, req));
 }
@@ -112,9 +119,11 @@ void ConnectionManager::on_rep(const ReceivedMad& mad, std::uint64_t transaction
   }
   send_rtu(*connection);
   counters_.established.add();
+  const bool told =
+      connection->offer_ != kNoCapabilities && CapabilityBlock::parse(rep.private_data).has_value();
   tell({.type = EventType::established,
         .connection = connection,
-        .private_data = PrivateData(rep.private_data)});
+        .private_data = PrivateData(without_capabilities(rep.private_data, told))});
 }
 
 std::optional<RejectReason> ConnectionManager::take_reply(Connection& connection,
@@ -132,6 +141,10 @@ std::optional<RejectReason> ConnectionManager::take_reply(Connection& connection
   connection.send_psn_ = rep.starting_psn;
   connection.peer_responder_resources_ = rep.responder_resources;
   connection.qp_.rnr_retry = rep.rnr_retry_count;
+  if (connection.offer_ != kNoCapabilities) {
+    const auto told = CapabilityBlock::parse(rep.private_data);
+    connection.agreed_ = static_cast<Capabilities>(told ? told->bits & connection.offer_ : 0);
+  }
   if (!to_rts(*qp, connection)) return RejectReason::consumer;
   timers_.cancel(connection.timer_);
   connection.state_ = State::established;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "roce/cm/capabilities.h"
 #include "roce/gsi.h"
 #include "roce/types.h"
 #include "roce/wire/cm.h"
@@ -51,8 +52,11 @@ struct ConnectParameters {
   std::uint16_t pkey_index = 0;  ///< the partition: of the port's P_Key table
   std::uint64_t service_id = 0;
   std::uint32_t path_mtu = 0;                  ///< bytes; 0: the port's largest
-  std::span<const std::uint8_t> private_data;  ///< up to 92 bytes
+  std::span<const std::uint8_t> private_data;  ///< up to 92 bytes, 84 with `offer`
   QpParameters qp;
+  /// What this end offers to use, if the peer is a Rockhopper whose listener offers it too. With
+  /// any, the connection's queue pair gets selective repeat or go-back-N as agreed.
+  Capabilities offer = kNoCapabilities;
 };
 
 /// A connection on its way from REQ to TIMEWAIT. Owned by the ConnectionManager until release();
@@ -69,6 +73,8 @@ class Connection {
   [[nodiscard]] wire::Qpn local_qpn() const { return local_qpn_; }
   [[nodiscard]] wire::Qpn remote_qpn() const { return remote_qpn_; }
   [[nodiscard]] PathMtu path_mtu() const { return path_mtu_; }
+  /// What both ends have offered. Known from the events connect_request and established on.
+  [[nodiscard]] Capabilities agreed() const { return agreed_; }
   [[nodiscard]] bool is_uc() const { return transport_ == wire::cm::TransportService::uc; }
 
   /// The application's; the manager does not look at it.
@@ -97,6 +103,9 @@ class Connection {
   wire::Psn receive_psn_{};  ///< what the peer is told to begin with
   wire::Psn send_psn_{};     ///< what it told us
   QpParameters qp_;
+  Capabilities offer_ = kNoCapabilities;  ///< active: ours; passive: the listener's, if the peer
+                                          ///< has made an offer
+  Capabilities agreed_ = kNoCapabilities;
   std::uint8_t peer_responder_resources_ = 0;
   std::uint8_t peer_initiator_depth_ = 0;
 

@@ -56,11 +56,12 @@ std::optional<Event> ConnectionManager::poll_event() {
   return event;
 }
 
-Expected<void> ConnectionManager::listen(std::uint64_t service_id, std::uint32_t backlog) {
+Expected<void> ConnectionManager::listen(std::uint64_t service_id, std::uint32_t backlog,
+                                         Capabilities offer) {
   if (backlog == 0) {
     return fail(ErrorCode::invalid_argument, "a backlog of 0 refuses everybody");
   }
-  if (!listeners_.try_emplace(service_id, Listener{.backlog = backlog}).second) {
+  if (!listeners_.try_emplace(service_id, Listener{.backlog = backlog, .offer = offer}).second) {
     return fail(ErrorCode::busy, "service ID {:#x} has a listener already", service_id);
   }
   return {};

@@ -68,8 +68,10 @@ class ConnectionManager {
   [[nodiscard]] std::optional<Event> poll_event();
 
   /// Requests for `service_id` become events, of connections and of lookups; at most `backlog` at a
-  /// time wait for the application's answer, more are refused.
-  [[nodiscard]] Expected<void> listen(std::uint64_t service_id, std::uint32_t backlog = 128);
+  /// time wait for the application's answer, more are refused. `offer`: as in ConnectParameters;
+  /// where the peer offers something too, the reply has room for 188 bytes of private data.
+  [[nodiscard]] Expected<void> listen(std::uint64_t service_id, std::uint32_t backlog = 128,
+                                      Capabilities offer = kNoCapabilities);
   void stop_listening(std::uint64_t service_id);
 
   /// Connects `qp`, RC or UC, in RESET or INIT and without another connection. Events: established,
@@ -116,6 +118,7 @@ class ConnectionManager {
   struct Listener {
     std::uint32_t backlog = 0;
     std::uint32_t waiting = 0;  ///< requests that the application has not answered
+    Capabilities offer = kNoCapabilities;
   };
   /// Something of a peer: its communication ID, its request ID or its QPN.
   struct PeerKey {

@@ -81,6 +81,13 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
     return fail(ErrorCode::invalid_state, "the queue pair is no longer in INIT, but in {}",
                 to_string(qp.state()));
   }
+  if (connection.offer_ != kNoCapabilities && !connection.is_uc()) {
+    RecoveryConfig recovery = qp.loss_recovery();
+    recovery.algorithm = (connection.agreed_ & kCapabilitySelectiveRepeat) != 0
+                             ? RecoveryAlgorithm::selective_repeat
+                             : RecoveryAlgorithm::go_back_n;
+    if (auto chosen = qp.set_loss_recovery(recovery); !chosen) return chosen;
+  }
   const QpParameters& own = connection.qp_;
   const QpAttributes attributes{
       .path_mtu = connection.path_mtu_,

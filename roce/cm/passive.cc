@@ -70,14 +70,22 @@ void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction
   by_remote_id_.insert_or_assign({mad.reply.destination, connection.remote_id_}, &connection);
   by_remote_qpn_.insert({{mad.reply.destination, connection.remote_qpn_.value}, &connection});
   connection.waits_ = true;
-  ++listeners_.at(req.service_id).waiting;
+  Listener& listener = listeners_.at(req.service_id);
+  ++listener.waiting;
+  // Only who offers something looks for offers.
+  const auto offered =
+      listener.offer != kNoCapabilities ? CapabilityBlock::parse(req.private_data) : std::nullopt;
+  if (offered) {
+    connection.offer_ = listener.offer;
+    connection.agreed_ = static_cast<Capabilities>(listener.offer & offered->bits);
+  }
   connection.peer_patience_ns_ =
       timeout_ns(std::min(req.remote_cm_response_timeout, kTimeoutCodeMax)) *
       (req.max_cm_retries + 1u);
   timers_.arm(connection.timer_, now_ns_ + connection.peer_patience_ns_);
   tell({.type = EventType::connect_request,
         .connection = &connection,
-        .private_data = PrivateData(req.private_data)});
+        .private_data = PrivateData(without_capabilities(req.private_data, offered.has_value()))});
 }
 
 MadPath ConnectionManager::path_of(const ReceivedMad& mad, const wire::cm::Req& req) const {
@@ -186,7 +194,9 @@ Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
     return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
                 to_string(connection.state_));
   }
-  if (auto checked = check_private_data<wire::cm::Rep>(private_data); !checked) {
+  if (auto checked = check_private_data<wire::cm::Rep>(
+          private_data, connection.offer_ != kNoCapabilities ? CapabilityBlock::kSize : 0);
+      !checked) {
     return checked;
   }
   if ((qp.init().qp_type == QpType::uc) != connection.is_uc()) {
@@ -231,6 +241,9 @@ void ConnectionManager::send_rep(Connection& connection, std::uint8_t rnr_retry,
                     .rnr_retry_count = rnr_retry,
                     .local_ca_guid = ca_guid_};
   set_private_data(rep, private_data);
+  if (connection.offer_ != kNoCapabilities) {
+    CapabilityBlock{.bits = connection.agreed_}.emit(rep.private_data);
+  }
   connection.request_ = send(connection.path_, connection.transaction_id_, rep);
   connection.retries_left_ = connection.max_retries_;
   timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);

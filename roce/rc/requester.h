@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <rte_mbuf.h>
 
@@ -47,6 +48,7 @@ class Requester final : public roce::Requester {
   [[nodiscard]] bool limited(const SendWqe& wqe) const;
   [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
   [[nodiscard]] std::uint32_t packets_in_flight() const;
+  [[nodiscard]] std::uint32_t most_unacked() const;
   [[nodiscard]] std::uint32_t window() const;
   [[nodiscard]] std::uint32_t distance_to_next() const;
   [[nodiscard]] std::uint32_t distance_to_cursor() const;
@@ -55,8 +57,10 @@ class Requester final : public roce::Requester {
   [[nodiscard]] wire::Xaeth masked_atomic_header(const SendWqe& wqe);
   [[nodiscard]] rte_mbuf* build_packet(SendWqe& wqe);
   void move_cursor(const SendWqe& wqe);
+  void step_cursor(const SendWqe& wqe);
 
   // requester_response.cc
+  void take_answer(const RxPacket& packet, std::uint64_t now_ns);
   void on_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
   void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
   void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
@@ -72,18 +76,29 @@ class Requester final : public roce::Requester {
   void take_credits(const wire::Aeth& aeth);
   void fail_front(WcStatus status);
 
+  // requester_early.cc
+  void note_received(wire::Psn psn);
+  void on_selective_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
+  void pass_over();
+  [[nodiscard]] bool can_hold_responses(const SendWqe& wqe) const;
+  [[nodiscard]] bool hold_response(const RxPacket& packet);
+  [[nodiscard]] std::optional<wire::Psn> next_response() const;
+  void take_held_responses(std::uint64_t now_ns);
+
   // requester_local.cc
   [[nodiscard]] bool run_local_requests();
   [[nodiscard]] bool may_execute(const SendWqe& wqe) const;
   void retire_executed();
 
   // requester_retry.cc
-  void go_back();
+  void go_back(LossRecovery::Reason reason = LossRecovery::Reason::everything);
   void go_back_for_responses();
-  void implied_nak(std::uint32_t distance, std::uint64_t now_ns);
+  void implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held = true);
   /// False: retry_cnt is used up and the queue pair has failed.
   [[nodiscard]] bool use_retry();
+  [[nodiscard]] std::uint64_t timeout_ns() const;
   void restart_ack_timer(std::uint64_t now_ns);
+  [[nodiscard]] bool is_early_timeout();
   void note_loss(bool by_timeout, std::uint64_t now_ns);
   void on_ack_timeout(std::uint64_t now_ns);
   void on_rnr_timer();

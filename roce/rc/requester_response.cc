@@ -36,6 +36,13 @@ std::uint32_t Requester::ahead(wire::Psn psn) const {
 }
 
 void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
+  take_answer(packet, now_ns);
+  if (qp_.recovery_ != nullptr) [[unlikely]] {
+    take_held_responses(now_ns);
+  }
+}
+
+void Requester::take_answer(const RxPacket& packet, std::uint64_t now_ns) {
   switch (packet.headers.opcode->operation) {
     case wire::Operation::acknowledge:
       on_acknowledge(packet, now_ns);
@@ -45,6 +52,9 @@ void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
       break;
     case wire::Operation::atomic_acknowledge:
       on_atomic_acknowledge(packet, now_ns);
+      break;
+    case wire::Operation::selective_acknowledge:
+      on_selective_acknowledge(packet, now_ns);
       break;
     default:
       qp_.engine_.count_drop(DropReason::unserved_opcode, packet.payload.packet);
@@ -65,6 +75,9 @@ void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
     }
     qp_.engine_.count_drop(DropReason::ghost_acknowledge, packet.payload.packet);
     return;
+  }
+  if (qp_.recovery_ != nullptr) [[unlikely]] {
+    note_received(packet.headers.bth.psn + (aeth.kind() == wire::AethKind::ack ? 1 : 0));
   }
   switch (aeth.kind()) {
     case wire::AethKind::ack:
@@ -122,6 +135,9 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
     Pacer& pacer = *qp_.pacer_;
     const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(unacked_psn_ + (count - 1), now_ns);
     pacer.control().on_ack(count, rtt_ns, now_ns);
+  }
+  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr && count > 0) {
+    qp_.recovery_->timeout()->on_acknowledged(unacked_psn_ + (count - 1), now_ns);
   }
   unacked_psn_ = unacked_psn_ + count;
   sent_ahead_ -= count;
@@ -250,9 +266,16 @@ SendWqe* Requester::await_response(const RxPacket& packet, std::uint64_t now_ns)
     engine.count_drop(DropReason::duplicate_response, packet.payload.packet);
     return nullptr;
   }
+  if (qp_.recovery_ != nullptr) [[unlikely]] {
+    note_received(packet.headers.bth.psn);
+  }
   if (acknowledge(distance, now_ns) > 0) {
+    if (hold_response(packet)) {
+      implied_nak(ahead(packet.headers.bth.psn), now_ns);
+      return nullptr;
+    }
     engine.count_drop(DropReason::out_of_order_response, packet.payload.packet);
-    implied_nak(ahead(packet.headers.bth.psn), now_ns);
+    implied_nak(ahead(packet.headers.bth.psn), now_ns, false);
     return nullptr;
   }
   if (qp_.send_queue_.empty() || sent_ahead_ == 0) {

@@ -33,6 +33,9 @@ void Requester::reset(wire::Psn first_psn) {
 }
 
 void Requester::stop() {
+  if (qp_.recovery_ != nullptr && qp_.recovery_->responses() != nullptr) {
+    qp_.recovery_->responses()->clear();
+  }
   stack::TimingWheel& timers = qp_.engine_.timers_;
   timers.cancel(ack_timer_);
   timers.cancel(rnr_timer_);
@@ -45,7 +48,7 @@ void Requester::stop() {
 }
 
 /// The cursor returns to the oldest unacknowledged PSN, which the front request holds.
-void Requester::go_back() {
+void Requester::go_back(LossRecovery::Reason reason) {
   const SendWqe& front = qp_.send_queue_.front();
   qp_.trace(TraceEvent::retransmit, unacked_psn_.value, retries_left_);
   cursor_ = qp_.send_queue_.head();
@@ -53,6 +56,9 @@ void Requester::go_back() {
   responses_outstanding_ = 0;
   response_psns_outstanding_ = 0;
   probing_ = false;
+  if (qp_.recovery_ != nullptr) {
+    qp_.recovery_->on_going_back(reason, unacked_psn_);
+  }
   qp_.engine_.schedule(qp_);
 }
 
@@ -65,20 +71,30 @@ void Requester::go_back_for_responses() {
 
 /// Something behind a READ or atomic was acknowledged, `distance` PSNs ahead of unacked_psn_, so
 /// its response was lost. Answers to what was sent before going back say so again: they do not
-/// count, and of the others only the first until there is progress.
-void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns) {
+/// count, and of the others only the first until there is progress. Where responses are held, the
+/// rest is there or comes still, unless one was not `held`.
+void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held) {
   qp_.engine_.counters_.implied_nak_seq_err.add();
 #if !ROCKHOPPER_MUTATION_IMPLIED_NAK
   const bool sent_again = distance < distance_to_cursor();
+  const bool selective = held && qp_.repeats_selectively();
+  if (selective && !qp_.recovery_->on_response_skipped(unacked_psn_)) {
+    return;
+  }
   if (sent_again && !implied_nak_done_ && !rnr_waiting_ && use_retry()) {
     implied_nak_done_ = true;
     note_loss(false, now_ns);
-    go_back_for_responses();
+    if (selective) {
+      go_back(LossRecovery::Reason::response);
+    } else {
+      go_back_for_responses();
+    }
     restart_ack_timer(now_ns);
   }
 #else
   static_cast<void>(distance);
   static_cast<void>(now_ns);
+  static_cast<void>(held);
 #endif
 }
 
@@ -92,14 +108,29 @@ bool Requester::use_retry() {
   return true;
 }
 
+/// 0: the timer never expires.
+std::uint64_t Requester::timeout_ns() const {
+  const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
+  return qp_.recovery_ == nullptr || qp_.recovery_->timeout() == nullptr
+             ? limit_ns
+             : qp_.recovery_->timeout()->value_ns(limit_ns);
+}
+
 void Requester::restart_ack_timer(std::uint64_t now_ns) {
-  const std::uint64_t timeout_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
+  const std::uint64_t wait_ns = timeout_ns();
   stack::TimingWheel& timers = qp_.engine_.timers_;
-  if ((sent_ahead_ > 0 || unreachable_) && timeout_ns != 0) {
-    timers.arm(ack_timer_, now_ns + timeout_ns);
+  if ((sent_ahead_ > 0 || unreachable_) && wait_ns != 0) {
+    timers.arm(ack_timer_, now_ns + wait_ns);
   } else {
     timers.cancel(ack_timer_);
   }
+}
+
+/// An adaptive timer has expired before the queue pair's own timeout: that is no retry yet.
+bool Requester::is_early_timeout() {
+  RetransmissionTimeout* timeout = qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->timeout();
+  return timeout != nullptr &&
+         !timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
 }
 
 void Requester::on_ack_timeout(std::uint64_t now_ns) {
@@ -109,7 +140,7 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
   }
   qp_.trace(TraceEvent::ack_timeout, unacked_psn_.value, retries_left_);
 #if !ROCKHOPPER_MUTATION_RETRANSMISSION
-  if (use_retry()) {
+  if (is_early_timeout() || use_retry()) {
     implied_nak_done_ = false;
     note_loss(true, now_ns);
     if (sent_ahead_ > 0) {

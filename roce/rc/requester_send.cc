@@ -49,6 +49,9 @@ bool Requester::can_send_next() {
       cursor_ == qp_.send_queue_.tail()) {
     return false;
   }
+  if (qp_.recovery_ != nullptr) [[unlikely]] {
+    pass_over();
+  }
   if (!run_local_requests() || cursor_ == qp_.send_queue_.tail()) {
     return false;
   }
@@ -113,8 +116,9 @@ bool Requester::may_start(const SendWqe& wqe) const {
     return false;
   }
   return !wqe.has_response() ||
-         responses_outstanding_ <
-             std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, response_window_);
+         (responses_outstanding_ <
+              std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, response_window_) &&
+          (qp_.recovery_ == nullptr || can_hold_responses(wqe)));
 }
 
 /// The request needs a receive request that the peer has not said to have (IBTA vol. 1, 9.7.7.2).
@@ -143,9 +147,16 @@ std::uint32_t Requester::packets_in_flight() const {
   return sent - response_psns_outstanding_;
 }
 
+/// Request packets that may be unacknowledged, whatever the congestion control says.
+std::uint32_t Requester::most_unacked() const {
+  const std::uint32_t most = qp_.engine_.config_.max_unacked_packets;
+  return qp_.repeats_selectively() ? std::min(most, qp_.recovery_->config().selective_repeat.window)
+                                   : most;
+}
+
 /// Request packets that may be unacknowledged.
 std::uint32_t Requester::window() const {
-  const std::uint32_t most = qp_.engine_.config_.max_unacked_packets;
+  const std::uint32_t most = most_unacked();
   return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());
 }
 
@@ -161,7 +172,11 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
   const std::uint64_t offset = std::uint64_t{cursor_packet_} * mtu;
   const bool last = wqe.has_response() || cursor_packet_ + 1 == wqe.psn_count;
-  const std::uint32_t ack_interval = std::max(1u, qp_.engine_.config_.max_unacked_packets / 2);
+  const std::uint32_t ack_interval = std::max(1u, most_unacked() / 2);
+
+  // What is held behind a packet that is sent again may not ask for its acknowledgement.
+  const bool closes_gap = qp_.recovery_ != nullptr && qp_.recovery_->requests() != nullptr &&
+                          ahead(wqe.first_psn + cursor_packet_) < sent_ahead_;
 
   wire::Headers headers;
   const Opcode opcode = qp_.service_opcode(opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count));
@@ -172,7 +187,7 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   headers.bth.psn = wqe.first_psn + cursor_packet_;
   headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
   headers.bth.ack_request = last || cursor_packet_ % ack_interval == ack_interval - 1 ||
-                            limited(wqe) ||
+                            limited(wqe) || closes_gap ||
                             (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
   if (info.has(wire::Header::reth)) {
     // A READ that has been answered in part is asked for from where it stopped.
@@ -231,17 +246,30 @@ wire::Xaeth Requester::masked_atomic_header(const SendWqe& wqe) {
 
 void Requester::move_cursor(const SendWqe& wqe) {
   EngineCounters& counters = qp_.engine_.counters_;
-  probing_ = cursor_packet_ == 0 && limited(wqe);
   const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
   const std::uint32_t end = ahead(wqe.first_psn + cursor_packet_) + taken;
   const bool again = end <= sent_ahead_;
   if (again) {
     counters.retransmitted_pkts.add();
   }
+  const wire::Psn psn = wqe.first_psn + cursor_packet_;
   if (qp_.pacer_ != nullptr && !wqe.has_response()) {
-    qp_.pacer_->rtt().on_sent(wqe.first_psn + cursor_packet_, again, qp_.engine_.now_ns_);
+    qp_.pacer_->rtt().on_sent(psn, again, qp_.engine_.now_ns_);
+  }
+  if (qp_.recovery_ != nullptr) {
+    qp_.recovery_->on_sent(psn, again);
+    if (RetransmissionTimeout* timeout = qp_.recovery_->timeout(); timeout != nullptr) {
+      timeout->on_sent(psn, again, qp_.engine_.now_ns_);
+    }
   }
   sent_ahead_ = std::max(sent_ahead_, end);
+  step_cursor(wqe);
+}
+
+/// Over the packet at the cursor: it is sent.
+void Requester::step_cursor(const SendWqe& wqe) {
+  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
+  probing_ = cursor_packet_ == 0 && limited(wqe);
   cursor_packet_ += taken;
   if (wqe.has_response()) {
     ++responses_outstanding_;

@@ -28,6 +28,7 @@ class Responder final : public roce::Responder {
   explicit Responder(QueuePair& qp);
 
   void reset(wire::Psn first_psn) override;
+  void stop() override;
   void set_resources(std::uint8_t max_dest_rd_atomic) override;
 
   void on_request(const RxPacket& packet) override;
@@ -66,6 +67,7 @@ class Responder final : public roce::Responder {
   enum class Message : std::uint8_t { none, send, write };
 
   // responder_request.cc
+  void execute(const RxPacket& packet);
   [[nodiscard]] bool in_order(const RxPacket& packet);
   [[nodiscard]] bool check_sequence(const wire::OpcodeInfo& opcode) const;
   void execute_send(const RxPacket& packet);
@@ -86,6 +88,12 @@ class Responder final : public roce::Responder {
   [[nodiscard]] bool take_resource(const Resource& resource);
   void drop(DropReason reason, const RxPacket& packet);
 
+  // responder_early.cc
+  [[nodiscard]] HeldPackets* held_requests() const;
+  [[nodiscard]] bool hold(const RxPacket& packet, std::uint32_t distance);
+  void execute_held();
+  [[nodiscard]] rte_mbuf* build_selective_acknowledge(const HeldPackets& held);
+
   // responder_placement.cc
   void execute_atomic_write(const RxPacket& packet);
   void execute_flush(const RxPacket& packet);
@@ -104,6 +112,7 @@ class Responder final : public roce::Responder {
   void refuse(wire::NakCode code, const RxPacket& packet);
   void rnr_nak(const RxPacket& packet);
   [[nodiscard]] rte_mbuf* next_reply();
+  [[nodiscard]] rte_mbuf* build_reply();
   [[nodiscard]] wire::Psn acknowledged_psn();
   [[nodiscard]] bool is_needless_ack();
   void note_reply(wire::Psn psn);

@@ -79,16 +79,29 @@ rte_mbuf* Responder::next_reply() {
   if (reply_ == Reply::none) {
     return nullptr;
   }
-  const bool nak = reply_ == Reply::nak;
-  rte_mbuf* packet = build_acknowledge(nak ? expected_psn_ : acknowledged_psn(),
-                                       nak ? nak_syndrome_ : ack_syndrome());
+  rte_mbuf* packet = build_reply();
   if (packet != nullptr) {
-    if (!nak) {
-      qp_.engine_.counters_.send_ack.add();
-      out_of_credits_ = ack_syndrome() == wire::Aeth::ack(0, 0).syndrome;
-      note_reply(acknowledged_psn());
-    }
-    reply_ = Reply::none;
+    // A NAK does not say what is held behind the packet that it names.
+    const HeldPackets* held = reply_ == Reply::nak ? held_requests() : nullptr;
+    reply_ = held != nullptr && !held->empty() ? Reply::repeated_ack : Reply::none;
+  }
+  return packet;
+}
+
+/// The pending ACK or NAK.
+rte_mbuf* Responder::build_reply() {
+  if (reply_ == Reply::nak) {
+    return build_acknowledge(expected_psn_, nak_syndrome_);
+  }
+  EngineCounters& counters = qp_.engine_.counters_;
+  const HeldPackets* held = held_requests();
+  const bool selective = held != nullptr && !held->empty();
+  rte_mbuf* packet = selective ? build_selective_acknowledge(*held)
+                               : build_acknowledge(acknowledged_psn(), ack_syndrome());
+  if (packet != nullptr) {
+    (selective ? counters.send_selective_ack : counters.send_ack).add();
+    out_of_credits_ = ack_syndrome() == wire::Aeth::ack(0, 0).syndrome;
+    note_reply(acknowledged_psn());
   }
   return packet;
 }

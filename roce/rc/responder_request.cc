@@ -15,6 +15,13 @@ using wire::NakCode;
 using wire::Operation;
 
 void Responder::on_request(const RxPacket& packet) {
+  execute(packet);
+  if (qp_.recovery_ != nullptr) [[unlikely]] {
+    execute_held();
+  }
+}
+
+void Responder::execute(const RxPacket& packet) {
   if (!in_order(packet)) {
     return;
   }
@@ -77,6 +84,9 @@ bool Responder::in_order(const RxPacket& packet) {
   }
   if (distance >= kHalf) {
     on_duplicate(packet);
+    return false;
+  }
+  if (qp_.recovery_ != nullptr && hold(packet, distance)) {
     return false;
   }
   if (rnr_outstanding_) {

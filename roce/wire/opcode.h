@@ -105,7 +105,8 @@ enum class Opcode : std::uint8_t {
   xrc_flush = 0xbc,
   xrc_atomic_write = 0xbd,
 
-  extended_atomic = 0xdb,  ///< ours (docs/wire.md)
+  selective_acknowledge = 0xd5,  ///< ours (docs/wire.md)
+  extended_atomic = 0xdb,        ///< ours (docs/wire.md)
 };
 
 /// Bits 7 to 5 of the opcode.
@@ -138,6 +139,7 @@ enum class Operation : std::uint8_t {
   cnp,
   extended_atomic,
   reserved,  ///< see reserved_request()
+  selective_acknowledge,
 };
 
 /// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.
@@ -154,6 +156,7 @@ struct Header {
   static constexpr std::uint16_t ieth = 1 << 9;
   static constexpr std::uint16_t cnp_reserved = 1 << 10;
   static constexpr std::uint16_t xaeth = 1 << 11;
+  static constexpr std::uint16_t saeth = 1 << 12;
 };
 
 /// What an opcode says about its packet. For an undefined opcode only `service` has a meaning.
@@ -265,7 +268,7 @@ inline constexpr std::array kServices = {
 };
 
 [[nodiscard]] constexpr std::uint8_t header_bytes(std::uint16_t headers) {
-  constexpr std::array<std::uint8_t, 12> kBytes = {4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16, 48};
+  constexpr std::array<std::uint8_t, 13> kBytes = {4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16, 48, 32};
   std::uint8_t sum = 0;
   for (std::size_t bit = 0; bit < kBytes.size(); ++bit) {
     sum = static_cast<std::uint8_t>(sum + ((headers >> bit & 1) != 0 ? kBytes[bit] : 0));
@@ -335,6 +338,13 @@ inline constexpr OpcodeNames kOpcodeNames = make_opcode_names();
                  .header_bytes = header_bytes(Header::xaeth),
                  .operation = Operation::extended_atomic,
                  .is_request = true};
+  table[static_cast<std::size_t>(Opcode::selective_acknowledge)] =
+      OpcodeInfo{.name = "SELECTIVE_ACKNOWLEDGE",
+                 .defined = true,
+                 .service = ServiceClass::manufacturer_6,
+                 .headers = Header::aeth | Header::saeth,
+                 .header_bytes = header_bytes(Header::aeth | Header::saeth),
+                 .operation = Operation::selective_acknowledge};
   return table;
 }
 

@@ -31,6 +31,7 @@ void for_each_header(std::uint16_t set, HeadersType& headers, Visit visit) {
   if ((set & Header::ieth) != 0) visit(headers.ieth);
   if ((set & Header::cnp_reserved) != 0) visit(headers.cnp_reserved);
   if ((set & Header::xaeth) != 0) visit(headers.xaeth);
+  if ((set & Header::saeth) != 0) visit(headers.saeth);
 }
 
 ParseResult parse_bth(std::span<const std::uint8_t> first_bytes, std::size_t transport_length,

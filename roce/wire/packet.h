@@ -19,6 +19,7 @@
 #include "roce/wire/opcode.h"
 #include "roce/wire/rdeth.h"
 #include "roce/wire/reth.h"
+#include "roce/wire/saeth.h"
 #include "roce/wire/xaeth.h"
 #include "roce/wire/xrceth.h"
 
@@ -48,6 +49,7 @@ struct Headers {
   Ieth ieth;
   CnpReserved cnp_reserved;
   Xaeth xaeth;
+  Saeth saeth;
   std::uint16_t payload_offset = 0;  ///< bytes from the start of the BTH to the payload
   std::uint16_t payload_length = 0;  ///< bytes, without padding and ICRC
 };

@@ -192,7 +192,8 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
                                        .packet_pool = pool(),
                                        .random = &random_,
                                        .max_qp = 4,
-                                       .max_unacked_packets = 1u << (settings & 7)}));
+                                       .max_unacked_packets = 1u << (settings & 7),
+                                       .max_held_packets = 8}));
   // Now and then too small, so that overruns are met.
   send_cq_ = must(roce::CompletionQueue::create((settings & 8) != 0 ? 4 : 64));
   recv_cq_ = must(roce::CompletionQueue::create((settings & 16) != 0 ? 4 : 64));
@@ -222,6 +223,11 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
                                  .max_inline_data = 64,
                                  .sq_sig_all = (settings & 32) != 0,
                                  .extended_atomics = type_ == roce::QpType::rc}));
+  if (type_ == roce::QpType::rc && (settings & 7) > 3) {
+    must(qp_->set_loss_recovery({.algorithm = roce::RecoveryAlgorithm::selective_repeat,
+                                 .adaptive_timeout = true,
+                                 .selective_repeat = {.window = 16, .reordering = 1}}));
+  }
   bring_up();
   if (type_ == roce::QpType::ud) {
     ah_ = must(engine_->create_ah(pd_, address_vector()));
@@ -339,10 +345,14 @@ std::uint8_t EngineRun::choose_opcode() {
     case roce::QpType::ud:
       return static_cast<std::uint8_t>(0x64 | choice % 2);
   }
-  // One more than there are: masked atomics.
+  // Two more than there are: masked atomics and selective acknowledgements.
   constexpr std::uint8_t kOperations = 0x1e;
-  const auto code = static_cast<std::uint8_t>(choice % (kOperations + 1));
-  return code == kOperations ? static_cast<std::uint8_t>(wire::Opcode::extended_atomic) : code;
+  const auto code = static_cast<std::uint8_t>(choice % (kOperations + 2));
+  if (code < kOperations) {
+    return code;
+  }
+  return static_cast<std::uint8_t>(code == kOperations ? wire::Opcode::extended_atomic
+                                                       : wire::Opcode::selective_acknowledge);
 }
 
 void EngineRun::receive_built() {
@@ -405,6 +415,11 @@ void EngineRun::fill_headers(wire::Headers& headers) {
                    .compare_mask = headers.reth.length,
                    .swap_add = headers.reth.va,
                    .mask = headers.reth.length};
+  // A few bits anywhere, so that some bitmaps are of what has been sent.
+  headers.saeth = {};
+  for (std::uint8_t bits = flags & 3; bits > 0; --bits) {
+    headers.saeth.set(flags >= 0xc0 ? input_.u8() : input_.u8() % 16);
+  }
   headers.deth = {.qkey = kQkey ^ ((flags & 0x70) == 0x70 ? 1u : 0u),
                   .reserved8 = 0,
                   .source = wire::Qpn{kPeerQpn}};

@@ -45,6 +45,8 @@ BAD = [
     (PERF, ['--peer', 'perftest', '-R', '--backend', 'verbs'], '--backend rockhopper'),
     (PERF, ['--peer', 'perftest', '-R', '-p', '0'], '--port'),
     (PERF, ['--peer', 'perftest', '-R', 'localhost'], 'localhost'),
+    (PERF, ['--recovery', 'selective', '--peer', 'perftest'], '--recovery'),
+    (PERF, ['--adaptive-timeout', '--backend', 'verbs'], '--adaptive-timeout'),
 ]
 
 

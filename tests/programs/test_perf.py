@@ -93,6 +93,23 @@ class Perf(support.ProgramTest):
             common=('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%'))
         self.assertEqual([result['op'] for result in results], OPERATIONS)
 
+    def test_selective_repeat(self):
+        faults = ('--faults', 'loss=1%,dup=1%,reorder=5%:1ms')
+        asked = ('--recovery', 'selective', '--adaptive-timeout')
+        server, client = self.start_pair('rh-perf', '--op', 'all', '-s', 20000, '-n', 300,
+                                         *FAST_RETRY, *faults, '--stats', 1, '--json', client=asked)
+        for process in (client, server):
+            self.assert_status(process, 0)
+        self.assertEqual(json.loads(client.output())['recovery'], 'selective')
+        for process, counters in ((server, ('held_requests', 'send_selective_ack')),
+                                  (client, ('held_responses', 'rcvd_selective_ack'))):
+            for counter in counters:
+                self.assertRegex(process.messages(), rf'{counter} +[1-9]')
+
+    def test_go_back_n_is_the_default(self):
+        _, client = self.run_pair('rh-perf', client=('-n', 100))
+        self.assertEqual(client['recovery'], 'go-back-n')
+
     def test_tables(self):
         server, client = self.start_pair('rh-perf', client=('--op', 'write', '-n', 100))
         for process in (client, server):

@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """rh-sim: repeatable runs, refused scenarios, captures and plots, a stop by signal."""
 
+import copy
 import json
 import pathlib
 import signal
@@ -51,6 +52,18 @@ class Sim(support.ProgramTest):
         self.assertEqual(fabric['dropped_no_route'], 0)
         port = next(p for p in report['switch_ports'] if p['name'] == 's > sink')
         self.assertLessEqual(port['longest_queue_bytes'], 100 * 1024)
+
+    def test_recovery_is_chosen(self):
+        counters = {}
+        for algorithm in ('go-back-n', 'selective'):
+            document = copy.deepcopy(INCAST)
+            document['flows'][0]['recovery'] = {'algorithm': algorithm, 'adaptive_timeout': True}
+            report = json.loads(self.simulate(self.scenario(document), '--json').output())
+            self.assertEqual(report['groups'][0]['failed'], 0)
+            counters[algorithm] = report['counters']
+        self.assertNotIn('held_requests', counters['go-back-n'])
+        self.assertGreater(counters['selective']['held_requests'], 0)
+        self.assertGreater(counters['selective']['rcvd_selective_ack'], 0)
 
     def test_captures_and_plots(self):
         path = self.scenario(INCAST)

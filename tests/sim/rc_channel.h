@@ -44,6 +44,7 @@ struct RcSettings {
   std::uint8_t retry_cnt = 7;
   std::uint8_t rnr_retry = 7;
   std::uint8_t min_rnr_timer = 1;
+  roce::RecoveryConfig recovery{};
   bool fatal_request = false;  ///< the first channel ends with a request that must fail
   bool nak_may_be_lost = false;
   bool drain = false;  ///< the queue pairs are drained and resumed now and then

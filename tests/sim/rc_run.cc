@@ -467,6 +467,10 @@ std::string RcRun::check_counters() {
                          self.sent_pkts.value(), self.sent_bytes.value(), peer.rcvd_pkts.value(),
                          peer.rcvd_bytes.value());
     }
+    if (profile_.recovery == roce::RecoveryAlgorithm::selective_repeat &&
+        self.rcvd_rnr_err.value() + peer.rcvd_rnr_err.value() != 0) {
+      continue;  // what is behind a message without a receive request is held, or comes again
+    }
     const bool again = self.retransmitted_pkts.value() != 0 && self.rcvd_rnr_err.value() == 0;
     if (again || self.local_ack_timeout_err.value() != 0 || self.out_of_seq_request.value() != 0 ||
         self.duplicate_request.value() != 0) {
@@ -527,6 +531,9 @@ void RcRun::add_totals(RcTotals& totals) {
     totals.binds += c.mw_binds.value();
     totals.invalidations += c.local_invalidations.value() + c.remote_invalidations.value();
     totals.stale_keys += c.stale_keys.value();
+    totals.held += c.held_requests.value() + c.held_responses.value();
+    totals.not_held += c.held_pkts_no_room.value();
+    totals.selective_acks += c.rcvd_selective_ack.value();
     totals.last_offered[node] = network_.node(node).offered();
     totals.retransmitted += c.retransmitted_pkts.value();
     totals.duplicates += c.duplicate_request.value();

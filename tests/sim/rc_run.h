@@ -36,6 +36,10 @@ struct RcProfile {
   bool windows = false;          ///< RC with memory windows of both types
   bool scarce_mbufs = false;     ///< the pools are too small for what could be under way
   std::uint8_t timeout_min = 7;  ///< local ACK timeout code, above the network's round trip
+  // Of both ends.
+  roce::RecoveryAlgorithm recovery = roce::RecoveryAlgorithm::go_back_n;
+  bool adaptive_timeout = false;
+  std::uint32_t max_held_packets = 1024;
 };
 
 /// Sums over runs; shows that the hazards of a profile have been met.
@@ -59,7 +63,10 @@ struct RcTotals {
   std::uint64_t binds = 0;  ///< of windows
   std::uint64_t invalidations = 0;
   std::uint64_t stale_keys = 0;
-  std::uint64_t refused = 0;  ///< requests through a window that had gone
+  std::uint64_t refused = 0;   ///< requests through a window that had gone
+  std::uint64_t held = 0;      ///< requests and responses
+  std::uint64_t not_held = 0;  ///< for want of room
+  std::uint64_t selective_acks = 0;
   std::uint64_t virtual_ns = 0;
   /// RoCEv2 packets that each node was to send in the last run.
   std::array<std::uint64_t, 2> last_offered{};

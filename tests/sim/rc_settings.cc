@@ -53,6 +53,12 @@ RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile) {
     s.window_percent = rng.pick<unsigned>({10, 30, 60});
   }
   s.extended_atomics = s.extended_atomics && !profile.xrc;
+  s.recovery.algorithm = profile.recovery;
+  s.recovery.adaptive_timeout = profile.adaptive_timeout;
+  if (profile.recovery == roce::RecoveryAlgorithm::selective_repeat) {
+    s.recovery.selective_repeat = {.window = rng.between32(1, roce::HeldPackets::kWindow),
+                                   .reordering = rng.pick<std::uint32_t>({1, 2, 3, 3, 8, 30})};
+  }
   s.fatal_request = profile.ending == Ending::fatal;
   s.nak_may_be_lost = !profile.lossless;
   s.drain = profile.ending == Ending::complete && rng.chance(20);
@@ -67,6 +73,7 @@ NetworkConfig draw_network_config(std::uint64_t seed, Rng& rng, const RcProfile&
   config.segment_arrivals = rng.chance(25);
   config.delay_ns = rng.pick<std::uint64_t>({0, 300, 2'000, 20'000});
   config.wire_packets = rng.pick<std::uint32_t>({8, 64, 4096});
+  config.max_held_packets = profile.max_held_packets;
   config.max_unacked_packets = rng.pick<std::uint32_t>({1, 2, 7, 32, 128});
   if (const char* path = std::getenv("ROCKHOPPER_PCAP"); path != nullptr) {
     config.capture = path;

@@ -359,6 +359,189 @@ TEST(RcSimulation, MemoryWindowsRevokedUnderLoss) {
   EXPECT_MET(refused);
 }
 
+// The same with selective repeat and with the adaptive timeout, at both ends.
+
+constexpr auto kSelective = roce::RecoveryAlgorithm::selective_repeat;
+
+TEST(RcRecovery, SelectiveClean) {
+  const auto totals =
+      run_seeds({.name = "selective, P0", .lossless = true, .recovery = kSelective}, 20);
+  EXPECT_EQ(totals.timeouts, 0u);
+}
+
+TEST(RcRecovery, SelectiveP2) {
+  const auto totals = run_seeds(
+      {.name = "selective, P2", .faults = kP2, .timeout_min = 9, .recovery = kSelective}, 100);
+  EXPECT_MET(held);
+  EXPECT_MET(selective_acks);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcRecovery, SelectiveP2LateReceives) {
+  const auto totals = run_seeds({.name = "selective, P2, late receives",
+                                 .faults = kP2,
+                                 .late_receives = true,
+                                 .timeout_min = 9,
+                                 .recovery = kSelective},
+                                60);
+  EXPECT_MET(rnr_naks);
+  EXPECT_MET(held);
+}
+
+TEST(RcRecovery, SelectiveSharedReceives) {
+  const auto totals = run_seeds({.name = "selective, P2, SRQ",
+                                 .faults = kP2,
+                                 .srq_percent = 100,
+                                 .timeout_min = 9,
+                                 .recovery = kSelective},
+                                30);
+  EXPECT_MET(limit_events);
+  EXPECT_MET(held);
+}
+
+TEST(RcRecovery, SelectiveHeavyLoss) {
+  const auto totals = run_seeds(
+      {.name = "selective, loss 5 %", .faults{.rates{.loss = 0.05}}, .recovery = kSelective}, 60);
+  EXPECT_MET(held);
+  EXPECT_MET(timeouts);
+}
+
+TEST(RcRecovery, SelectiveReordering) {
+  const auto totals = run_seeds({.name = "selective, reordering 20 %",
+                                 .faults{.rates{.reorder = 0.2, .reorder_max_ns = 50'000}},
+                                 .recovery = kSelective},
+                                40);
+  EXPECT_MET(held);
+}
+
+TEST(RcRecovery, SelectiveDuplication) {
+  const auto totals =
+      run_seeds({.name = "selective, duplication 30 %",
+                 .faults{.rates{.loss = 0.01, .duplicate = 0.3, .duplicate_max_ns = 3'000'000}},
+                 .recovery = kSelective},
+                30);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcRecovery, SelectiveAcknowledgementsLost) {
+  const auto totals = run_seeds(
+      {.name = "selective, ACKs lost",
+       .faults{.rates{.loss = 0.01},
+               .dropped_opcodes = {static_cast<std::uint8_t>(Opcode::rc_acknowledge),
+                                   static_cast<std::uint8_t>(Opcode::selective_acknowledge)},
+               .dropped_percent = 10},
+       .recovery = kSelective},
+      40);
+  EXPECT_MET(duplicates);
+}
+
+TEST(RcRecovery, SelectiveReadResponsesLost) {
+  const auto totals = run_seeds(
+      {.name = "selective, responses lost",
+       .faults{.dropped_opcodes = {static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_first),
+                                   static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_middle),
+                                   static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_last),
+                                   static_cast<std::uint8_t>(Opcode::rc_rdma_read_response_only),
+                                   static_cast<std::uint8_t>(Opcode::rc_atomic_acknowledge)},
+               .dropped_percent = 10},
+       .recovery = kSelective},
+      40);
+  EXPECT_MET(implied_naks);
+  EXPECT_MET(held);
+}
+
+TEST(RcRecovery, SelectiveLongMessages) {
+  const auto totals = run_seeds({.name = "selective, 64 KiB and more, P2",
+                                 .faults = kP2,
+                                 .long_messages = true,
+                                 .recovery = kSelective},
+                                15);
+  EXPECT_MET(held);
+}
+
+TEST(RcRecovery, SelectiveWithLittleRoomToHold) {
+  const auto totals = run_seeds({.name = "selective, P2, 3 held",
+                                 .faults = kP2,
+                                 .timeout_min = 9,
+                                 .recovery = kSelective,
+                                 .max_held_packets = 3},
+                                40);
+  EXPECT_MET(held);
+  EXPECT_MET(not_held);
+}
+
+TEST(RcRecovery, SelectiveSmallMbufs) {
+  run_seeds({.name = "selective, small mbufs, P2", .faults = kP2, .recovery = kSelective}, 20,
+            small_pools());
+}
+
+TEST(RcRecovery, SelectiveFatalRequest) {
+  const auto totals = run_seeds({.name = "selective, fatal request, P1",
+                                 .faults{.rates{.loss = 0.01, .reorder = 0.05}},
+                                 .ending = Ending::fatal,
+                                 .recovery = kSelective},
+                                20);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcRecovery, SelectiveQueuePairsAreUsedAgain) {
+  const auto totals = run_seeds({.name = "selective, reset and reconnect",
+                                 .faults{.rates{.loss = 0.02}},
+                                 .ending = Ending::reconnect,
+                                 .recovery = kSelective},
+                                20);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcRecovery, AdaptiveTimeoutP2) {
+  const auto totals = run_seeds(
+      {.name = "adaptive timeout, P2", .faults = kP2, .timeout_min = 12, .adaptive_timeout = true},
+      60);
+  EXPECT_MET(timeouts);
+}
+
+TEST(RcRecovery, AdaptiveTimeoutDelayAndRate) {
+  run_seeds({.name = "adaptive timeout, delay, jitter, rate",
+             .faults{.rates{.loss = 0.01,
+                            .delay_ns = 200'000,
+                            .jitter_ns = 300'000,
+                            .rate_bits_per_s = 2'000'000'000,
+                            .queue_packets = 20}},
+             .timeout_min = 12,
+             .adaptive_timeout = true},
+            20);
+}
+
+TEST(RcRecovery, AdaptiveTimeoutBlackHole) {
+  const auto totals = run_seeds({.name = "adaptive timeout, black hole",
+                                 .ending = Ending::blackhole,
+                                 .timeout_min = 10,
+                                 .adaptive_timeout = true},
+                                20);
+  EXPECT_MET(failed_connections);
+}
+
+TEST(RcRecovery, SelectiveAndAdaptiveP2) {
+  const auto totals = run_seeds({.name = "selective, adaptive timeout, P2",
+                                 .faults = kP2,
+                                 .timeout_min = 12,
+                                 .recovery = kSelective,
+                                 .adaptive_timeout = true},
+                                100);
+  EXPECT_MET(held);
+  EXPECT_MET(timeouts);
+}
+
+TEST(RcRecovery, SelectiveAndAdaptiveHeavyLoss) {
+  const auto totals = run_seeds({.name = "selective, adaptive timeout, loss 5 %",
+                                 .faults{.rates{.loss = 0.05}},
+                                 .timeout_min = 12,
+                                 .recovery = kSelective,
+                                 .adaptive_timeout = true},
+                                40);
+  EXPECT_MET(held);
+}
+
 /// Short scripts, each run again with every single packet lost once, and with pairs of packets.
 TEST(RcSimulation, EverySinglePacketLost) {
   const std::uint64_t scripts = std::max<std::uint64_t>(1, seeds_or(kSeeds) / 400);

@@ -257,6 +257,7 @@ void RcWorld::bring_up(unsigned node, Connection& connection, wire::Psn rq_psn, 
   a.retry_cnt = settings_.retry_cnt;
   a.rnr_retry = settings_.rnr_retry;
   a.max_rd_atomic = settings_.max_rd_atomic;
+  must(qp.set_loss_recovery(settings_.recovery));
   // A target needs no more than RTR, and may have it.
   const bool rtr = qp.init().qp_type == QpType::xrc_recv && rng_.chance(50);
   must(qp.bring_up(a, rtr ? QpState::rtr : QpState::rts));

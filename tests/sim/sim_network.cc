@@ -75,6 +75,7 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
                                        .random = &random_,
                                        .max_qp = 64,
                                        .max_unacked_packets = config.max_unacked_packets,
+                                       .max_held_packets = config.max_held_packets,
                                        .pkeys = kPkeys[index],
                                        .drop_observer = capture_.get()}));
   worker_ = std::make_unique<stack::Worker>(*selective_, *engine_, network.clock());

@@ -54,6 +54,7 @@ struct NetworkConfig {
   std::uint64_t delay_ns = 1000;
   std::uint32_t wire_packets = 4096;
   std::uint32_t max_unacked_packets = 128;
+  std::uint32_t max_held_packets = 1024;
   NetworkFaults faults;
   std::string capture;  ///< pcapng file of what node 0 sends and receives; empty: none
 };

@@ -16,7 +16,8 @@ namespace {
 static_assert(Bth::kSize == 12 && Reth::kSize == 16 && Aeth::kSize == 4 && AtomicEth::kSize == 28);
 static_assert(AtomicAckEth::kSize == 8 && Deth::kSize == 8 && ImmDt::kSize == 4);
 static_assert(Ieth::kSize == 4 && Xrceth::kSize == 4 && Rdeth::kSize == 4 && Feth::kSize == 4);
-static_assert(CnpReserved::kSize == 16 && Icrc::kSize == 4 && Xaeth::kSize == 48);
+static_assert(CnpReserved::kSize == 16 && Icrc::kSize == 4 && Xaeth::kSize == 48 &&
+              Saeth::kSize == 32);
 
 template <typename Header>
 using BytesOf = std::array<std::uint8_t, Header::kSize>;
@@ -48,6 +49,33 @@ TEST(Xaeth, Golden) {
                  0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
                  0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x41, 0x42, 0x43, 0x44,
                  0x45, 0x46, 0x47, 0x48, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58});
+}
+
+TEST(Saeth, Golden) {
+  Saeth saeth{};
+  for (const std::uint32_t bit : {0u, 9u, 63u, 64u, 255u}) saeth.set(bit);
+  BytesOf<Saeth> golden{};
+  golden[0] = 0x01;
+  golden[1] = 0x02;
+  golden[7] = 0x80;
+  golden[8] = 0x01;
+  golden[31] = 0x80;
+  expect_golden(saeth, golden);
+  EXPECT_EQ(saeth.length(), 256u);
+  EXPECT_TRUE(saeth.test(9));
+  EXPECT_FALSE(saeth.test(10));
+}
+
+TEST(Saeth, ShiftIsBitByBit) {
+  for (std::uint32_t count = 0; count <= 300; ++count) {
+    Saeth saeth{}, expected{};
+    for (std::uint32_t bit = 0; bit < Saeth::kBits; bit += 1 + bit % 7) {
+      saeth.set(bit);
+      if (bit >= count) expected.set(bit - count);
+    }
+    saeth.shift(count);
+    EXPECT_EQ(saeth, expected) << count;
+  }
 }
 
 TEST(Bth_9_2, Golden) {

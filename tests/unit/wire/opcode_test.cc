@@ -118,6 +118,7 @@ constexpr Expected kExpected[] = {
     {0xbc, "XRC_FLUSH", "XRCETH FETH RETH", 24, '>', '-'},
     {0xbd, "XRC_ATOMIC_WRITE", "XRCETH RETH", 20, '>', 'p'},
 
+    {0xd5, "SELECTIVE_ACKNOWLEDGE", "AETH SAETH", 36, '<', '-'},
     {0xdb, "EXTENDED_ATOMIC", "XAETH", 48, '>', '-'},
 };
 
@@ -211,6 +212,7 @@ constexpr Opcode kEnumerators[] = {
     Opcode::xrc_send_only_with_invalidate,
     Opcode::xrc_flush,
     Opcode::xrc_atomic_write,
+    Opcode::selective_acknowledge,
     Opcode::extended_atomic,
 };
 
@@ -227,7 +229,8 @@ std::string header_names(std::uint16_t set) {
       {Header::imm_dt, "ImmDt"},
       {Header::ieth, "IETH"},
       {Header::cnp_reserved, "reserved"},
-      {Header::xaeth, "XAETH"}};
+      {Header::xaeth, "XAETH"},
+      {Header::saeth, "SAETH"}};
   std::string names;
   for (const auto& [bit, name] : kNames) {
     if ((set & bit) != 0) names += (names.empty() ? "" : " ") + std::string(name);
@@ -250,6 +253,7 @@ Operation operation_of(std::string_view name) {
       {"_READ_REQUEST", Operation::rdma_read_request},
       {"_READ_RESPONSE_", Operation::rdma_read_response},
       {"_ATOMIC_ACKNOWLEDGE", Operation::atomic_acknowledge},
+      {"SELECTIVE_ACKNOWLEDGE", Operation::selective_acknowledge},
       {"_ACKNOWLEDGE", Operation::acknowledge},
       {"_COMPARE_SWAP", Operation::compare_swap},
       {"_FETCH_ADD", Operation::fetch_add},
@@ -270,7 +274,8 @@ ServiceClass service_of(std::string_view name) {
   if (name.starts_with("UC_")) return ServiceClass::uc;
   if (name.starts_with("RD_")) return ServiceClass::rd;
   if (name.starts_with("UD_")) return ServiceClass::ud;
-  if (name == "EXTENDED_ATOMIC") return ServiceClass::manufacturer_6;
+  if (name == "EXTENDED_ATOMIC" || name == "SELECTIVE_ACKNOWLEDGE")
+    return ServiceClass::manufacturer_6;
   return name.starts_with("XRC_") ? ServiceClass::xrc : ServiceClass::cnp;
 }
 

@@ -238,7 +238,9 @@ def stage_fuzz():
 def stage_mutations():
     """A build that leaves one protection out must fail the test that proves the protection."""
     log = log_file('mutations')
-    command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', BUILD / 'mutation']
+    if not compile_tree(GCC):
+        return {'mutations': failure('build with gcc')}
+    command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', GCC.folder]
     status = run(command + (['--all'] if SOAK else []), log, quiet=False)
     counts = count_plain(log.read_text(encoding='utf-8')) or Counts()
     if status != 0 and counts.failed == 0:

@@ -47,8 +47,8 @@ struct EngineConfig {
   std::uint32_t max_qp = 1u << 15;          ///< 1 to 65,536 / shards - 1
   std::uint32_t max_ah = 1u << 16;          ///< address handles, 1 to 65,536
   std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
-  /// Packets that have come too early and are held, by queue pairs with selective repeat: so many
-  /// mbufs of those who receive are in use beside the queues. Any number; what finds no room is
+  /// Mbufs of packets that have come too early and are held, by queue pairs with selective repeat:
+  /// so many of those who receive are in use beside the queues. Any number; what finds no room is
   /// dropped as in go-back-N.
   std::uint32_t max_held_packets = 1024;
   /// Engines that serve one port, each on an lcore of its own: a power of two up to

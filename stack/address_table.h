@@ -30,8 +30,9 @@ class AddressTable {
     std::uint8_t prefix_length;  ///< over the 16 bytes: 96 more than an IPv4 one's
     std::uint16_t index;         ///< for as long as the address is there
     AddressState state = AddressState::tentative;
-    std::uint8_t announcements = 0;     ///< still to be made
-    std::uint8_t probes = 0;            ///< still to be made
+    std::uint8_t announcements = 0;  ///< still to be made
+    std::uint8_t probes = 0;         ///< still to be made
+    std::uint64_t next_announcement_ns = 0;
     std::uint64_t next_probe_ns = 0;    ///< tentative: when it goes on; 0: it has to begin
     std::uint64_t next_defence_ns = 0;  ///< preferred: not before that
 

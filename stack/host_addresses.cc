@@ -25,6 +25,10 @@ constexpr std::uint8_t kMaxConflicts = 10;
 constexpr std::uint64_t kRateLimitInterval_ns = 60'000'000'000;
 constexpr std::uint64_t kDefendInterval_ns = 10'000'000'000;
 
+std::uint8_t probes_of(const IpAddress& address) {
+  return address.is_ipv4() ? kIpv4Probes : kIpv6Probes;
+}
+
 }  // namespace
 
 Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_length,
@@ -85,13 +89,14 @@ Expected<void> Host::set_gateway(const IpAddress& gateway) {
 void Host::begin_use(const IpAddress& address, AddressUse use) {
   AddressTable::Entry& entry = *addresses_.find(address);
   if (use == AddressUse::at_once || config_.silent) return start_using(entry);
-  entry.probes = address.is_ipv4() ? kIpv4Probes : kIpv6Probes;
+  entry.probes = probes_of(address);
   timers_.arm(probe_timer_, 0);
 }
 
 void Host::start_using(AddressTable::Entry& entry) {
   entry.state = AddressState::preferred;
   entry.announcements = kAnnouncements;
+  entry.next_announcement_ns = 0;
   known_headers_.forget();
   neighbours_.invalidate();
   timers_.arm(announce_timer_, 0);
@@ -113,14 +118,17 @@ void Host::probe_due(std::uint64_t now_ns) {
 void Host::probe(AddressTable::Entry& entry, std::uint64_t now_ns) {
   if (entry.next_probe_ns == 0) {
     entry.next_probe_ns = now_ns + probe_jitter_.below(kProbeWait_ns) + 1;
-    if (probe_conflicts_ >= kMaxConflicts)
-      entry.next_probe_ns = std::max(entry.next_probe_ns, next_attempt_ns_);
-    next_attempt_ns_ = entry.next_probe_ns + kRateLimitInterval_ns;
     return;
   }
   if (entry.probes == 0) return start_using(entry);
+  const bool begins = entry.probes == probes_of(entry.address);
+  if (begins && probe_conflicts_ >= kMaxConflicts && now_ns < next_attempt_ns_) {
+    entry.next_probe_ns = next_attempt_ns_;
+    return;
+  }
   // One that was not sent is made up for.
   if (send_probe(entry.address)) {
+    if (begins) next_attempt_ns_ = now_ns + kRateLimitInterval_ns;
     counters_.add(HostEvent::address_probes_sent);
     --entry.probes;
   }
@@ -133,11 +141,10 @@ void Host::probe(AddressTable::Entry& entry, std::uint64_t now_ns) {
 
 bool Host::claimed_by_another(const IpAddress& address) {
   AddressTable::Entry* entry = addresses_.find(address);
-  if (entry == nullptr || entry->usable()) return false;
+  if (entry == nullptr || entry->state != AddressState::tentative) return false;
 #if ROCKHOPPER_MUTATION_DUPLICATE_DETECTION
   return true;
 #endif
-  if (entry->state == AddressState::duplicate) return true;
   entry->state = AddressState::duplicate;
   if (probe_conflicts_ < kMaxConflicts) ++probe_conflicts_;
   counters_.add(HostEvent::addresses_given_up);
@@ -151,20 +158,23 @@ void Host::defend(const IpAddress& address, std::uint64_t now_ns) {
   AddressTable::Entry& entry = *addresses_.find(address);
   if (now_ns < entry.next_defence_ns) return;
   entry.next_defence_ns = now_ns + kDefendInterval_ns;
-  counters_.add(HostEvent::addresses_defended);
+  if (!config_.silent) counters_.add(HostEvent::addresses_defended);
   announce(address);
   if (observer_ != nullptr) observer_->on_duplicate_address(address);
 }
 
 void Host::announce_due(std::uint64_t now_ns) {
-  bool more = false;
+  std::uint64_t next_ns = kNever;
   for (AddressTable::Entry& entry : addresses_.entries()) {
     if (entry.announcements == 0) continue;
-    --entry.announcements;
-    announce(entry.address);
-    more = more || entry.announcements > 0;
+    if (now_ns >= entry.next_announcement_ns) {
+      --entry.announcements;
+      entry.next_announcement_ns = now_ns + kAnnounceInterval_ns;
+      announce(entry.address);
+    }
+    if (entry.announcements > 0) next_ns = std::min(next_ns, entry.next_announcement_ns);
   }
-  if (more) timers_.arm(announce_timer_, now_ns + kAnnounceInterval_ns);
+  timers_.arm(announce_timer_, next_ns);
 }
 
 }  // namespace rockhopper::stack

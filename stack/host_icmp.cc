@@ -92,7 +92,8 @@ HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
   const bool bound =
       std::any_of(udp_bindings_.begin(), udp_bindings_.end(),
                   [&](const UdpBinding& each) { return each.port == message.destination_port; });
-  if (message.source != frame.ip.destination || !bound || message.length > config_.mtu)
+  if (!owns(message.source) || message.source != frame.ip.destination || !bound ||
+      message.length > config_.mtu)
     return HostDrop::icmp_quote_not_ours;
 #endif
   counters_.add(HostEvent::packets_too_big);

@@ -19,6 +19,7 @@ class TokenBucket {
       tokens_ = std::min(burst_, tokens_ + std::min(burst_, earned));
       filled_ns_ += earned * interval_ns_;
     }
+    if (tokens_ == burst_) filled_ns_ = std::max(filled_ns_, now_ns);
     if (tokens_ == 0) return false;
     --tokens_;
     return true;

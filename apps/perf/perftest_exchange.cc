@@ -64,7 +64,8 @@ Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_
   greeting.version = version->substr(0, version->find('\0'));
   double number = 0;
   const char* last = greeting.version.data() + greeting.version.size();
-  if (std::from_chars(greeting.version.data(), last, number).ec != std::errc{} ||
+  if (greeting.version.find_first_not_of("0123456789.") != std::string::npos ||
+      std::from_chars(greeting.version.data(), last, number).ec != std::errc{} ||
       number < kOldestVersion) {
     return fail(ErrorCode::unsupported, "the peer is no perftest of version {:.2f} or later",
                 kOldestVersion);

@@ -2,10 +2,12 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/perf/perftest_rdma_cm.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "roce/cm/ip_service.h"
 
@@ -23,6 +25,7 @@ constexpr std::uint32_t kBacklog = 4;
 constexpr std::uint32_t kDepth = 4;
 /// The largest message, that about a queue pair.
 constexpr std::uint32_t kMessageBytes = 56;
+constexpr std::uint32_t kExchangeMtu = 1024;  ///< enough for that
 constexpr double kRetryAfter_s = 0.1;
 /// For how long a connection that is abandoned gets its messages sent.
 constexpr std::uint64_t kAbandonNs = 200 * kNsPerMs;
@@ -116,7 +119,7 @@ Expected<void> PerftestRdmaCm::meet() {
     return listening;
   }
   if (auto opened = open_channel(); !opened) return opened;
-  auto met = establish(exchange_, channel_->qp(),
+  auto met = establish(exchange_, channel_->qp(), std::min(kExchangeMtu, backend_.path_mtu_max()),
                        {.responder_resources = 1,
                         .initiator_depth = 1,
                         .ack_timeout = static_cast<std::uint8_t>(options_.ack_timeout)});
@@ -124,9 +127,9 @@ Expected<void> PerftestRdmaCm::meet() {
   return met;
 }
 
-Expected<void> PerftestRdmaCm::connect_queue_pair(std::uint16_t outstanding_reads) {
-  const auto reads = static_cast<std::uint8_t>(outstanding_reads);
-  return establish(measured_, backend_.queue_pair(0),
+Expected<void> PerftestRdmaCm::connect_queue_pair(const Agreement& agreement) {
+  const auto reads = static_cast<std::uint8_t>(agreement.outstanding_reads);
+  return establish(measured_, backend_.queue_pair(0), agreement.path_mtu,
                    {.access_flags = roce::kAccessRemoteWrite | roce::kAccessRemoteRead |
                                     roce::kAccessRemoteAtomic,
                     .responder_resources = reads,
@@ -135,8 +138,9 @@ Expected<void> PerftestRdmaCm::connect_queue_pair(std::uint16_t outstanding_read
 }
 
 Expected<void> PerftestRdmaCm::establish(CmConnection& to, roce::QueuePair& qp,
+                                         std::uint32_t path_mtu,
                                          const roce::cm::QpParameters& parameters) {
-  return is_client() ? connect(to, qp, parameters) : accept(to, qp, parameters);
+  return is_client() ? connect(to, qp, path_mtu, parameters) : accept(to, qp, parameters);
 }
 
 /// Does not wait for the RTU: the client says something next, or the connection's end is seen then.
@@ -165,38 +169,48 @@ Expected<roce::AddressVector> PerftestRdmaCm::path_to_server() const {
       .service_level = static_cast<std::uint8_t>(options_.service_level)};
 }
 
-/// Again and again while nobody listens there: perftest's server listens for the second connection
-/// only after it has answered the handshake before that.
+/// Again and again while nobody answers or listens there: the server may still be starting, and
+/// perftest's listens for the second connection only after it has answered the handshake before
+/// that.
 Expected<void> PerftestRdmaCm::connect(CmConnection& to, roce::QueuePair& qp,
+                                       std::uint32_t path_mtu,
                                        const roce::cm::QpParameters& parameters) {
   auto path = path_to_server();
   if (!path) return tl::make_unexpected(path.error());
   const std::uint64_t end_ns =
       steady_now_ns() + static_cast<std::uint64_t>(options_.endpoint.connect_timeout_s * 1e9);
+  const auto late = [end_ns] { return steady_now_ns() > end_ns; };
   while (true) {
     const auto header = node_->ip_header(*path);
     auto asked = node_->manager().connect(qp, {.path = *path,
                                                .pkey_index = node_->pkey_index(),
                                                .service_id = service_id_,
-                                               .path_mtu = options_.path_mtu.value_or(0),
+                                               .path_mtu = path_mtu,
                                                .private_data = header,
                                                .qp = parameters});
     if (!asked) return tl::make_unexpected(asked.error());
     to = {.connection = *asked, .established = false, .end = {}};
-    auto answered = wait([&] { return to.established || to.end; }, "the server's answer");
+    auto answered =
+        wait([&] { return to.established || to.end || late(); }, "the server's answer", true);
     if (!answered) return answered;
-    if (!to.end) return {};
+    if (to.established) return {};
+    if (!to.end || (to.end->type == EventType::unreachable && late())) {
+      return fail(ErrorCode::timeout, "no answer from {} on RDMA port {} (--connect-timeout)",
+                  options_.host, options_.port);
+    }
     const Event end = *to.end;
     node_->manager().release(*to.connection);
     to = {};
     const bool nobody =
-        end.type == EventType::rejected && end.reason == RejectReason::invalid_service_id;
+        end.type == EventType::unreachable ||
+        (end.type == EventType::rejected && end.reason == RejectReason::invalid_service_id);
     if (!nobody) return tl::make_unexpected(describe(end));
-    if (steady_now_ns() > end_ns) {
+    if (late()) {
       return fail(ErrorCode::timeout, "nobody listens on RDMA port {} at {}", options_.port,
                   options_.host);
     }
     node_->linger(kRetryAfter_s);
+    if (stop_requested()) return tl::make_unexpected(interrupted());
   }
 }
 
@@ -298,10 +312,24 @@ void PerftestRdmaCm::leave() {
   (void)wait([&] { return is_over(); }, "the end of TIMEWAIT");
 }
 
+/// Connections that are not established cannot be disconnected: their release rejects them.
 void PerftestRdmaCm::abandon() {
-  disconnect();
+  bool rejected = false;
+  const auto reject = [&](roce::cm::Connection& connection) {
+    node_->manager().release(connection);
+    rejected = true;
+  };
+  if (request_) reject(*request_->connection);
+  request_.reset();
+  for (CmConnection* each : {&measured_, &exchange_}) {
+    if (each->connection == nullptr || each->end) continue;
+    if (node_->manager().disconnect(*each->connection)) continue;
+    reject(*each->connection);
+    *each = {};
+  }
+  if (channel_ != nullptr) channel_->connection = exchange_.connection;
   const std::uint64_t end_ns = steady_now_ns() + kAbandonNs;
-  while (!is_over() && steady_now_ns() < end_ns) {
+  while ((rejected || !is_over()) && steady_now_ns() < end_ns) {
     node_->serve();
     take_events();
   }

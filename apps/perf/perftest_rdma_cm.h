@@ -11,6 +11,7 @@
 
 #include "apps/common/cm_channel.h"
 #include "apps/common/cm_node.h"
+#include "apps/perf/agreement.h"
 #include "apps/perf/options.h"
 #include "apps/perf/perftest_carrier.h"
 #include "apps/perf/rockhopper_backend.h"
@@ -33,8 +34,9 @@ class PerftestRdmaCm final : public PerftestCarrier {
   /// Makes the connection of the exchange. A client tries for the configured time, as the server
   /// may still be starting; a server waits without limit.
   [[nodiscard]] Expected<void> meet();
-  /// Connects the backend's queue pair, which is in INIT, and brings it to RTS.
-  [[nodiscard]] Expected<void> connect_queue_pair(std::uint16_t outstanding_reads);
+  /// Connects the backend's queue pair, which is in INIT, and brings it to RTS. A client asks for
+  /// the path MTU that has been agreed on.
+  [[nodiscard]] Expected<void> connect_queue_pair(const Agreement& agreement);
   /// Ends both connections: a client by itself, a server when the client has done so. A peer that
   /// does not answer is given up after a while.
   void leave();
@@ -74,8 +76,10 @@ class PerftestRdmaCm final : public PerftestCarrier {
   void take_request(const roce::cm::Event& request);
   [[nodiscard]] bool is_welcome(const roce::cm::Event& request) const;
   [[nodiscard]] Expected<void> establish(CmConnection& to, roce::QueuePair& qp,
+                                         std::uint32_t path_mtu,
                                          const roce::cm::QpParameters& parameters);
   [[nodiscard]] Expected<void> connect(CmConnection& to, roce::QueuePair& qp,
+                                       std::uint32_t path_mtu,
                                        const roce::cm::QpParameters& parameters);
   [[nodiscard]] Expected<void> accept(CmConnection& to, roce::QueuePair& qp,
                                       const roce::cm::QpParameters& parameters);

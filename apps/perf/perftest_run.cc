@@ -119,10 +119,9 @@ Expected<void> PerftestRun::prepare() {
 Expected<void> PerftestRun::connect() {
   if (rdma_cm_ != nullptr) {
     // The programs wait for each other before and after. The addresses are the exchange's.
-    auto connected =
-        shake_hands(1)
-            .and_then([this] { return rdma_cm_->connect_queue_pair(agreement_.outstanding_reads); })
-            .and_then([this] { return shake_hands(1); });
+    auto connected = shake_hands(1)
+                         .and_then([this] { return rdma_cm_->connect_queue_pair(agreement_); })
+                         .and_then([this] { return shake_hands(1); });
     if (!connected) return connected;
     agreement_.path_mtu = static_cast<std::uint16_t>(rdma_cm_->path_mtu());
   }

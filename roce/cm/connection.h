@@ -54,8 +54,8 @@ struct ConnectParameters {
   std::uint32_t path_mtu = 0;                  ///< bytes; 0: the port's largest
   std::span<const std::uint8_t> private_data;  ///< up to 92 bytes, 84 with `offer`
   QpParameters qp;
-  /// What this end offers to use, if the peer is a Rockhopper whose listener offers it too. With
-  /// any, the connection's queue pair gets selective repeat or go-back-N as agreed.
+  /// What this end offers to use, if the peer is a Rockhopper whose listener offers it too. A
+  /// queue pair that was told to repeat selectively goes back to go-back-N unless that is agreed.
   Capabilities offer = kNoCapabilities;
 };
 

@@ -81,7 +81,7 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
     return fail(ErrorCode::invalid_state, "the queue pair is no longer in INIT, but in {}",
                 to_string(qp.state()));
   }
-  if (connection.offer_ != kNoCapabilities && !connection.is_uc()) {
+  if (!connection.is_uc()) {
     RecoveryConfig recovery = qp.loss_recovery();
     recovery.algorithm = (connection.agreed_ & kCapabilitySelectiveRepeat) != 0
                              ? RecoveryAlgorithm::selective_repeat

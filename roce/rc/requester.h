@@ -19,8 +19,9 @@ namespace rockhopper::roce::rc {
 /// queue into request packets, and acknowledgements and responses into completions.
 ///
 /// Sending is a cursor that moves over the send queue. Losing packets moves it back to the oldest
-/// unacknowledged PSN (go-back-N); everything behind is then sent again in order, with the PSNs
-/// that it had. All PSN comparisons are made as distances ahead of `unacked_psn_`.
+/// unacknowledged PSN; what is behind is then sent again in order, with the PSNs that it had:
+/// everything (go-back-N), or what is not passed over (recovery/). All PSN comparisons are made as
+/// distances ahead of `unacked_psn_`.
 class Requester final : public roce::Requester {
  public:
   explicit Requester(QueuePair& qp);

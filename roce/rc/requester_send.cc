@@ -175,8 +175,8 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   const std::uint32_t ack_interval = std::max(1u, most_unacked() / 2);
 
   // What is held behind a packet that is sent again may not ask for its acknowledgement.
-  const bool closes_gap = qp_.recovery_ != nullptr && qp_.recovery_->requests() != nullptr &&
-                          ahead(wqe.first_psn + cursor_packet_) < sent_ahead_;
+  const bool closes_gap =
+      qp_.repeats_selectively() && ahead(wqe.first_psn + cursor_packet_) < sent_ahead_;
 
   wire::Headers headers;
   const Opcode opcode = qp_.service_opcode(opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count));

@@ -91,7 +91,7 @@ class Responder final : public roce::Responder {
   // responder_early.cc
   [[nodiscard]] HeldPackets* held_requests() const;
   [[nodiscard]] bool hold(const RxPacket& packet, std::uint32_t distance);
-  void execute_held();
+  void execute_held(wire::Psn turn);
   [[nodiscard]] rte_mbuf* build_selective_acknowledge(const HeldPackets& held);
 
   // responder_placement.cc

@@ -21,7 +21,8 @@ HeldPackets* Responder::held_requests() const {
 /// False: the packet, `distance` ahead of the expected one, is not held.
 bool Responder::hold(const RxPacket& packet, std::uint32_t distance) {
   HeldPackets* held = held_requests();
-  if (held == nullptr) {
+  // A reserved opcode is refused in its turn, which who holds it could not.
+  if (held == nullptr || packet.headers.opcode->operation == wire::Operation::reserved) {
     return false;
   }
   EngineCounters& counters = qp_.engine_.counters_;
@@ -42,11 +43,14 @@ bool Responder::hold(const RxPacket& packet, std::uint32_t distance) {
   return true;
 }
 
-/// What was held behind the packet that has just been executed.
-void Responder::execute_held() {
+/// What was held behind the packet that has just come, when `turn` was expected.
+void Responder::execute_held(wire::Psn turn) {
   HeldPackets* held = held_requests();
-  while (held != nullptr && !held->empty()) {
-    held->discard_before(expected_psn_);
+  while (held != nullptr && !held->empty() && expected_psn_ != turn) {
+    if (expected_psn_ != turn + 1) {
+      held->discard_before(expected_psn_);  // a READ has taken more than one
+    }
+    turn = expected_psn_;
     if (!held->deliver(expected_psn_, [this](const RxPacket& packet) { execute(packet); })) {
       return;
     }

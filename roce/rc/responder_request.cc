@@ -15,9 +15,10 @@ using wire::NakCode;
 using wire::Operation;
 
 void Responder::on_request(const RxPacket& packet) {
+  const wire::Psn turn = expected_psn_;
   execute(packet);
   if (qp_.recovery_ != nullptr) [[unlikely]] {
-    execute_held();
+    execute_held(turn);
   }
 }
 

@@ -13,7 +13,8 @@ HeldPackets::Result HeldPackets::hold(const RxPacket& packet, std::uint32_t dist
   Slot& slot = slots_[psn.value % kWindow];
   if (slot.packet != nullptr) return slot.psn == psn ? Result::duplicate : Result::no_room;
 #if !ROCKHOPPER_MUTATION_HELD_LIMIT
-  if (budget_.used >= budget_.limit) return Result::no_room;
+  const std::uint32_t left = budget_.limit - budget_.used;
+  if (mbufs_ >= left || packet.payload.packet->nb_segs > left) return Result::no_room;
 #endif
   // Whoever received the packet lets go of it; this is one more who has it.
   auto* held = const_cast<rte_mbuf*>(packet.payload.packet);
@@ -24,9 +25,11 @@ HeldPackets::Result HeldPackets::hold(const RxPacket& packet, std::uint32_t dist
           .offset = packet.payload.offset - headers.payload_offset,
           .l3_offset = packet.l3_offset,
           .length = std::uint32_t{headers.payload_offset} + headers.payload_length +
-                    headers.bth.pad_count + static_cast<std::uint32_t>(wire::Icrc::kSize)};
+                    headers.bth.pad_count + static_cast<std::uint32_t>(wire::Icrc::kSize),
+          .mbufs = held->nb_segs};
   ++count_;
-  ++budget_.used;
+  mbufs_ += slot.mbufs;
+  budget_.used += slot.mbufs;
   return Result::held;
 }
 
@@ -43,15 +46,8 @@ bool HeldPackets::parse(const Slot& slot, std::array<std::uint8_t, wire::kHeader
 void HeldPackets::forget(Slot& slot) {
   slot.packet = nullptr;
   --count_;
-  --budget_.used;
-}
-
-std::optional<wire::Psn> HeldPackets::first_behind(wire::Psn missing) const {
-  for (std::uint32_t distance = 1; count_ != 0 && distance <= kWindow; ++distance) {
-    const Slot& slot = slots_[(missing + distance).value % kWindow];
-    if (slot.packet != nullptr && slot.psn == missing + distance) return slot.psn;
-  }
-  return std::nullopt;
+  mbufs_ -= slot.mbufs;
+  budget_.used -= slot.mbufs;
 }
 
 wire::Saeth HeldPackets::behind(wire::Psn missing) const {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include <rte_mbuf.h>
 
@@ -15,7 +14,8 @@
 
 namespace rockhopper::roce {
 
-/// How many received packets an engine may hold, so that those who receive do not run out of mbufs.
+/// How many mbufs of received packets an engine may hold, so that those who receive do not run out
+/// of them.
 struct HeldPacketBudget {
   std::uint32_t limit = 0;
   std::uint32_t used = 0;
@@ -35,13 +35,11 @@ class HeldPackets {
   HeldPackets& operator=(const HeldPackets&) = delete;
   ~HeldPackets() { clear(); }
 
-  /// `distance` from the missing PSN to the packet's: no_room unless 1 to kWindow, or when the
-  /// engine holds enough.
+  /// `distance` from the missing PSN to the packet's: no_room unless 1 to kWindow, or when this one
+  /// holds as many mbufs as are left of the engine's budget: so there is always something left.
   [[nodiscard]] Result hold(const RxPacket& packet, std::uint32_t distance);
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] std::uint32_t count() const { return count_; }
-  /// The first one behind `missing`.
-  [[nodiscard]] std::optional<wire::Psn> first_behind(wire::Psn missing) const;
   /// Those behind `missing`.
   [[nodiscard]] wire::Saeth behind(wire::Psn missing) const;
 
@@ -74,6 +72,7 @@ class HeldPackets {
     std::uint32_t offset = 0;  ///< of the BTH from the start of the packet
     std::uint32_t l3_offset = 0;
     std::uint32_t length = 0;  ///< bytes from the BTH through the ICRC
+    std::uint16_t mbufs = 0;
   };
 
   [[nodiscard]] static bool parse(const Slot& slot, std::array<std::uint8_t, wire::kHeadersMax>& to,
@@ -82,6 +81,7 @@ class HeldPackets {
 
   HeldPacketBudget& budget_;
   std::uint32_t count_ = 0;
+  std::uint32_t mbufs_ = 0;
   std::array<Slot, kWindow> slots_{};  ///< by PSN modulo kWindow
 };
 

@@ -32,9 +32,10 @@ void RetransmissionTimeout::on_sent(wire::Psn psn, bool again, std::uint64_t now
 }
 
 void RetransmissionTimeout::on_acknowledged(wire::Psn psn, std::uint64_t now_ns) {
-  expiries_ = 0;
   if (timing_ && wire::distance(timed_, psn) >= 0) {
     timing_ = false;
+    // RFC 6298, section 5: not before, or a longer round trip would never be seen.
+    expiries_ = 0;
     take_sample(std::max<std::uint64_t>(1, now_ns - timed_at_ns_));
   }
 }

@@ -16,9 +16,9 @@ struct AdaptiveTimeoutParameters {
 /// How long a requester waits for progress, from the round trips that it sees (RFC 6298 with its
 /// gains). It times one packet at a time, as PSNs of READs lie far apart, and none that was sent
 /// again: nobody knows which of the two was acknowledged (Karn and Partridge, 1987). The queue
-/// pair's own timeout is the upper limit and the first value. Each expiry in a row doubles the
-/// time; only those count as a retry that come at the upper limit, so that a peer out of reach is
-/// given as much time as with the fixed timer.
+/// pair's own timeout is the upper limit and the first value. Each expiry doubles
+/// the time until there is a new round trip; only those count as a retry that come at the upper
+/// limit, so that a peer out of reach is given as much time as with the fixed timer.
 class RetransmissionTimeout {
  public:
   explicit RetransmissionTimeout(const AdaptiveTimeoutParameters& parameters)
@@ -47,7 +47,7 @@ class RetransmissionTimeout {
   std::uint64_t timed_at_ns_ = 0;   ///< and when it was sent
   std::uint64_t smoothed_ns_ = 0;   ///< SRTT
   std::uint64_t variation_ns_ = 0;  ///< RTTVAR
-  std::uint32_t expiries_ = 0;      ///< in a row
+  std::uint32_t expiries_ = 0;      ///< since the last round trip
 };
 
 }  // namespace rockhopper::roce

@@ -180,9 +180,11 @@ class Lifetime(unittest.TestCase):
 
     def test_end_of_the_owner(self):
         with subprocess.Popen(['sleep', '4444']) as owner:
-            self.start('--owner', str(owner.pid))
-            self.assertTrue(left_of(self.name))
-            owner.kill()
+            try:
+                self.start('--owner', str(owner.pid))
+                self.assertTrue(left_of(self.name))
+            finally:
+                owner.kill()
         self.assert_gone()
 
     def test_death_of_the_supervisor(self):

@@ -254,28 +254,47 @@ TEST(SelectiveResponder, AnEngineHoldsNoMoreThanItMay) {
   RecoveryRig rig(kSelective, options);
   const std::uint32_t psn = options.rq_psn;
   constexpr std::uint32_t kLimit = 1024;  // EngineConfig::max_held_packets
-  roce::QueuePair* last = nullptr;
-  for (std::uint32_t held = 0; held < kLimit; ++held) {
-    if (held % 256 == 0) {
-      ConnectionOptions reset = options;
-      reset.state = QpState::reset;
-      last = &rig.make_qp(reset);
-      ASSERT_TRUE(last->set_loss_recovery(kSelective).has_value());
-      rig.bring_up(*last, options);
+  const auto make_selective = [&]() -> roce::QueuePair& {
+    ConnectionOptions reset = options;
+    reset.state = QpState::reset;
+    roce::QueuePair& qp = rig.make_qp(reset);
+    EXPECT_TRUE(qp.set_loss_recovery(kSelective).has_value());
+    rig.bring_up(qp, options);
+    return qp;
+  };
+  const auto try_to_hold = [&](const roce::QueuePair& qp) {
+    const auto before = rig.counters().held_requests.value();
+    for (std::uint32_t distance = 1; distance <= 256; ++distance) {
+      Packet early = write_only(rig, psn + distance);
+      early.headers.bth.destination = qp.number();
+      rig.inject(early);
     }
-    Packet early = write_only(rig, psn + 1 + held % 256);
-    early.headers.bth.destination = last->number();
-    rig.inject(early);
+    return static_cast<std::uint32_t>(rig.counters().held_requests.value() - before);
+  };
+  // Each as much as is then left, so that there is always something for the next one.
+  std::uint32_t left = kLimit;
+  roce::QueuePair* last = nullptr;
+  for (int i = 0; i < 6; ++i) {
+    last = &make_selective();
+    const std::uint32_t held = try_to_hold(*last);
+    EXPECT_EQ(held, std::min(256u, left - left / 2)) << i;
+    left -= held;
   }
-  EXPECT_EQ(rig.counters().held_requests.value(), kLimit);
-  rig.inject(write_only(rig, psn + 1));
-  EXPECT_EQ(rig.counters().held_requests.value(), kLimit);
-  EXPECT_EQ(rig.counters().held_pkts_no_room.value(), 1u);
+  EXPECT_GT(left, 0u);
+  EXPECT_EQ(rig.counters().held_pkts_no_room.value(), 6 * 256 - (kLimit - left));
   roce::QpAttributes error;
   error.qp_state = QpState::err;
   ASSERT_TRUE(last->modify(error, roce::kQpState).has_value());
-  rig.inject(write_only(rig, psn + 1));
-  EXPECT_EQ(rig.counters().held_requests.value(), kLimit + 1) << "what a failed one held is free";
+  EXPECT_GT(try_to_hold(make_selective()), left - left / 2) << "what a failed one held is free";
+}
+
+/// It would be refused in its turn, and who holds it has forgotten why.
+TEST(SelectiveResponder, AReservedOpcodeIsNotHeld) {
+  const ConnectionOptions options;
+  RecoveryRig rig(kSelective, options);
+  rig.inject(write_only(rig, options.rq_psn + 1), {.opcode = 0x15});
+  EXPECT_EQ(rig.counters().held_requests.value(), 0u);
+  EXPECT_THAT(rig.sent(), ElementsAre(IsNak(options.rq_psn, NakCode::psn_sequence_error)));
 }
 
 // The requester.
@@ -487,6 +506,32 @@ TEST(RetransmissionTimeoutRfc6298, KarnARepeatedPacketGivesNoSample) {
   timeout.on_sent(Psn{7}, true, 900'000);
   timeout.on_acknowledged(Psn{7}, 901'000);
   EXPECT_EQ(timeout.smoothed_rtt_ns(), 0u);
+}
+
+/// RFC 6298, section 5: the doubled time stays until a packet was answered before it was repeated.
+TEST(RetransmissionTimeoutRfc6298, ALongerRoundTripIsLearned) {
+  constexpr std::uint64_t kLimit = 4'000'000 * kUs;
+  roce::RetransmissionTimeout timeout({.min_ns = 250 * kUs});
+  std::uint64_t now_ns = 1'000'000;
+  std::uint32_t psn = 0;
+  std::uint32_t expired = 0;
+  for (const std::uint64_t rtt_ns : {50 * kUs, 400 * kUs, 2'000 * kUs}) {
+    for (int i = 0; i < 50; ++i) {
+      ++psn;
+      timeout.on_sent(Psn{psn}, false, now_ns);
+      const std::uint64_t answered_ns = now_ns + rtt_ns;
+      expired = 0;
+      while (now_ns + timeout.value_ns(kLimit) < answered_ns) {
+        now_ns += timeout.value_ns(kLimit);
+        static_cast<void>(timeout.on_expired(kLimit));
+        timeout.on_sent(Psn{psn}, true, now_ns);
+        ++expired;
+      }
+      now_ns = answered_ns;
+      timeout.on_acknowledged(Psn{psn}, now_ns);
+    }
+    EXPECT_EQ(expired, 0u) << rtt_ns;
+  }
 }
 
 TEST(AdaptiveTimeout, ExpiresEarlyBacksOffAndCountsRetriesAtTheLimit) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Addresses that come and go while the host runs, and what routers say of datagrams' size.
+#include <map>
+
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 
@@ -60,6 +62,21 @@ TEST_F(HostAddressChange, AtOnceIsUsedAnnouncedAndTold) {
   EXPECT_THAT(told_.take(), IsEmpty());
 }
 
+TEST_F(HostAddressChange, Rfc5227_1_1_AnnouncementsOfEachAreTwoSecondsApart) {
+  ASSERT_TRUE(host_->add_address(address(kNew4), 24));
+  auto out = run_until(now_ns_ + kSecond_ns / 20);
+  ASSERT_TRUE(host_->add_address(address("192.0.2.78"), 24));
+  for (auto& each : run_until(now_ns_ + 5 * kSecond_ns)) out.push_back(std::move(each));
+  std::map<Bytes, std::vector<std::uint64_t>> times;  // by the address
+  for (const auto& [time_ns, frame] : out)
+    times[Bytes(frame.begin() + 28, frame.begin() + 32)].push_back(time_ns);
+  ASSERT_EQ(times.size(), 2u);
+  for (const auto& [announced, at_ns] : times) {
+    ASSERT_EQ(at_ns.size(), 2u);
+    EXPECT_GE(at_ns[1] - at_ns[0], 2 * kSecond_ns);
+  }
+}
+
 TEST_F(HostAddressChange, Rfc5227_ProbesComeFirst) {
   probe(kNew4);
   EXPECT_EQ(state(kNew4), AddressState::tentative);
@@ -111,6 +128,14 @@ TEST_F(HostAddressChange, Rfc5227_ADuplicateIsNeverUsed) {
     EXPECT_THAT(run_until(now_ns_ + 20 * kSecond_ns), IsEmpty());
     EXPECT_FALSE(host_->owns(address(kNew4)));
     EXPECT_FALSE(host_->add_address(address(kNew4), 24)) << "it is there, as a duplicate";
+    // Its owner is a neighbour like any other.
+    Flow flow = flow_to(kNew4);
+    EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
+    receive(ethernet(kOurMac, kPeerMac, 0x0806, arp(2, kPeerMac, kNew4, kOurMac, "192.0.2.1")));
+    EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
+    static_cast<void>(sent());
+    receive(ethernet(kBroadcast, kPeerMac, 0x0806, arp(1, kPeerMac, kNew4, Mac{}, "192.0.2.1")));
+    EXPECT_EQ(sent().size(), 1u) << "an answer";
     ASSERT_TRUE(host_->remove_address(address(kNew4)));
     EXPECT_THAT(told_.take(), IsEmpty());
   }
@@ -214,7 +239,11 @@ TEST_F(HostAddressChange, Rfc5227_2_1_1_AfterTenConflictsOneProbingAMinute) {
   EXPECT_EQ(counter("addresses_given_up"), 10u);
   const std::uint64_t probes = counter("address_probes_sent");
   probe(kNew4);
-  static_cast<void>(run_until(now_ns_ + 58 * kSecond_ns));
+  static_cast<void>(run_until(now_ns_ + 30 * kSecond_ns));
+  // What has not begun costs the next one no time.
+  ASSERT_TRUE(host_->remove_address(address(kNew4)));
+  probe(kNew4);
+  static_cast<void>(run_until(now_ns_ + 27 * kSecond_ns));
   EXPECT_EQ(counter("address_probes_sent"), probes);
   static_cast<void>(run_until(now_ns_ + 10 * kSecond_ns));
   EXPECT_EQ(counter("address_probes_sent"), probes + 3);
@@ -327,6 +356,12 @@ TEST_F(HostAddressChange, Rfc5927_OnlyComplaintsOfOurDatagramsAreHeard) {
   expect_drop(TooBig{.port = 53}.frame4(), "icmp_quote_not_ours");
   expect_drop(TooBig{.payload = 1473}.frame4(), "icmp_quote_not_ours");
   expect_drop(TooBig{.source = "2001:db8::9"}.frame6(), "icmp_quote_not_ours");
+  // To and "from" a group that everybody is in.
+  expect_drop(ethernet({0x33, 0x33, 0, 0, 0, 1}, kPeerMac, 0x86dd,
+                       ip_packet("2001:db8:9::1", "ff02::1", IPPROTO_ICMPV6,
+                                 icmpv6("2001:db8:9::1", "ff02::1", 2, 0,
+                                        TooBig{.source = "ff02::1"}.message()))),
+              "icmp_quote_not_ours");
   // Of another of our addresses than it is sent to.
   ASSERT_TRUE(host_->add_address(address(kNew4), 24));
   static_cast<void>(run_until(now_ns_ + 5 * kSecond_ns));

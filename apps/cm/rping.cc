@@ -80,6 +80,9 @@ class Server {
     while (true) {
       for (const WrOpcode step : {WrOpcode::rdma_read, WrOpcode::rdma_write}) {
         auto going_on = serve(step);
+        // librdmacm's clients go without waiting for the DREP: their DREQ may be lost, and is not
+        // repeated then.
+        if (!going_on && going_on.error().code == ErrorCode::timeout && has_served_all()) return {};
         if (!going_on) return tl::make_unexpected(going_on.error());
         if (!*going_on) return {};
       }
@@ -87,6 +90,11 @@ class Server {
   }
 
  private:
+  [[nodiscard]] bool has_served_all() const {
+    const auto& count = node_.options().count;
+    return count && *count != 0 && result_.messages - first_ >= *count;
+  }
+
   Expected<bool> serve(WrOpcode step) {
     auto received = channel_.wait_completion(channel_.recv_cq(), "the client's next ping");
     if (!received) return tl::make_unexpected(received.error());

@@ -180,6 +180,11 @@ Expected<void> PerftestRdmaCm::connect(CmConnection& to, roce::QueuePair& qp,
   const std::uint64_t end_ns =
       steady_now_ns() + static_cast<std::uint64_t>(options_.endpoint.connect_timeout_s * 1e9);
   const auto late = [end_ns] { return steady_now_ns() > end_ns; };
+  bool heard = false;  // from the server's connection manager
+  const auto give_up = [&]() -> Expected<void> {
+    return fail(ErrorCode::timeout, "{} on RDMA port {} at {} (--connect-timeout)",
+                heard ? "nobody listens" : "nobody answers", options_.port, options_.host);
+  };
   while (true) {
     const auto header = node_->ip_header(*path);
     auto asked = node_->manager().connect(qp, {.path = *path,
@@ -194,21 +199,15 @@ Expected<void> PerftestRdmaCm::connect(CmConnection& to, roce::QueuePair& qp,
         wait([&] { return to.established || to.end || late(); }, "the server's answer", true);
     if (!answered) return answered;
     if (to.established) return {};
-    if (!to.end || (to.end->type == EventType::unreachable && late())) {
-      return fail(ErrorCode::timeout, "no answer from {} on RDMA port {} (--connect-timeout)",
-                  options_.host, options_.port);
-    }
+    if (!to.end) return give_up();
     const Event end = *to.end;
     node_->manager().release(*to.connection);
     to = {};
-    const bool nobody =
-        end.type == EventType::unreachable ||
-        (end.type == EventType::rejected && end.reason == RejectReason::invalid_service_id);
-    if (!nobody) return tl::make_unexpected(describe(end));
-    if (late()) {
-      return fail(ErrorCode::timeout, "nobody listens on RDMA port {} at {}", options_.port,
-                  options_.host);
-    }
+    const bool refused =
+        end.type == EventType::rejected && end.reason == RejectReason::invalid_service_id;
+    if (!refused && end.type != EventType::unreachable) return tl::make_unexpected(describe(end));
+    heard = heard || refused;
+    if (late()) return give_up();
     node_->linger(kRetryAfter_s);
     if (stop_requested()) return tl::make_unexpected(interrupted());
   }

@@ -80,7 +80,7 @@ class Stage(unittest.TestCase):
     def serve_rping(self, size, count):
         for result in self.we_serve(
                 'rping', 'rping -c -a {address} -p {port} -C ' f'{count} -S {size} -V',
-                '-V', '-S', size):
+                '-V', '-S', size, '-C', count):
             self.assertEqual((result['messages'], result['messages_checked']), (count, count))
 
     def connect_rping(self, size, count):

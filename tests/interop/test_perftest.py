@@ -139,7 +139,7 @@ class RdmaCm(unittest.TestCase):
 
     def test_nobody_listens(self):
         with _lab.host('apps/rh-perf', '--peer', 'perftest', '-R', '-p', next(rdma_ports),
-                       '--connect-timeout', 1, lab.GUEST_ADDRESSES[4]) as client:
+                       '--connect-timeout', 5, lab.GUEST_ADDRESSES[4]) as client:
             self.assertEqual(client.wait(), 1, client.said())
             self.assertIn('nobody listens on RDMA port', client.err.read_text())
             self.assertEqual(_lab.judge(), '')

@@ -132,11 +132,12 @@ void Host::probe(AddressTable::Entry& entry, std::uint64_t now_ns) {
     counters_.add(HostEvent::address_probes_sent);
     --entry.probes;
   }
-  entry.next_probe_ns = now_ns + kProbeMin_ns;
-  if (!entry.address.is_ipv4()) return;
-  entry.next_probe_ns =
-      entry.probes == 0 ? now_ns + kAnnounceWait_ns
-                        : entry.next_probe_ns + probe_jitter_.below(kProbeMax_ns - kProbeMin_ns);
+  std::uint64_t wait_ns = kProbeMin_ns;
+  if (entry.address.is_ipv4()) {
+    wait_ns = entry.probes == 0 ? kAnnounceWait_ns
+                                : wait_ns + probe_jitter_.below(kProbeMax_ns - kProbeMin_ns);
+  }
+  entry.next_probe_ns = now_ns + wait_ns;
 }
 
 bool Host::claimed_by_another(const IpAddress& address) {

@@ -60,8 +60,8 @@ stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy) {
 AddressVector reply_vector(std::span<const std::byte, kGrhBytes> grh) {
   AddressVector reply;
   if (std::to_integer<unsigned>(grh[0]) >> 4 == 6) {
-    std::memcpy(reply.destination.bytes.data(), &grh[offsetof(rte_ipv6_hdr, src_addr)], 16);
-    std::memcpy(reply.source.bytes.data(), &grh[offsetof(rte_ipv6_hdr, dst_addr)], 16);
+    reply.destination = stack::IpAddress::from_bytes(&grh[offsetof(rte_ipv6_hdr, src_addr)]);
+    reply.source = stack::IpAddress::from_bytes(&grh[offsetof(rte_ipv6_hdr, dst_addr)]);
     return reply;
   }
   rte_ipv4_hdr header;

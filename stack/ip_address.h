@@ -24,6 +24,12 @@ struct IpAddress {
   [[nodiscard]] static IpAddress from_ipv4(std::uint32_t host_order) {
     return from_halves(0, rte_cpu_to_be_64(kMapped | host_order));
   }
+  /// The 16 bytes there, as they are.
+  [[nodiscard]] static IpAddress from_bytes(const void* bytes) {
+    IpAddress address;
+    std::memcpy(address.bytes.data(), bytes, address.bytes.size());
+    return address;
+  }
   /// Accepts dotted IPv4 and any textual IPv6; nothing else.
   [[nodiscard]] static std::optional<IpAddress> parse(std::string_view text);
 

@@ -49,12 +49,6 @@ bool alerts_for_mld(std::span<const std::uint8_t> header) {
   return alert;
 }
 
-IpAddress from_bytes(const std::uint8_t* bytes) {
-  IpAddress address;
-  std::memcpy(address.bytes.data(), bytes, address.bytes.size());
-  return address;
-}
-
 }  // namespace
 
 HostDrop parse_ipv4(std::span<const std::uint8_t> bytes, std::uint32_t frame_length,
@@ -115,8 +109,8 @@ HostDrop parse_ipv6(std::span<const std::uint8_t> bytes, std::uint32_t frame_len
     default:
       break;
   }
-  header.source = from_bytes(ip.src_addr);
-  header.destination = from_bytes(ip.dst_addr);
+  header.source = IpAddress::from_bytes(ip.src_addr);
+  header.destination = IpAddress::from_bytes(ip.dst_addr);
   // The mapped form stands for IPv4 here; on the wire it is never valid (RFC 4942, section 2.2).
   if (header.source.is_ipv4() || header.destination.is_ipv4()) return HostDrop::ipv6_mapped_address;
   header.protocol = header.router_alert ? std::uint8_t{IPPROTO_ICMPV6} : ip.proto;

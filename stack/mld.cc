@@ -25,17 +25,11 @@ constexpr IpAddress kAllReportRouters{{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 
 std::uint32_t load_be16(const std::uint8_t* at) { return std::uint32_t{at[0]} << 8 | at[1]; }
 
-IpAddress load_group(const std::uint8_t* at) {
-  IpAddress group;
-  std::copy_n(at, group.bytes.size(), group.bytes.begin());
-  return group;
-}
-
 /// Which version it is: RFC 3810, section 8.1.
 HostDrop parse_query(std::span<const std::uint8_t> bytes, const IpAddress& destination,
                      MembershipQuery& query) {
   const std::uint32_t code = load_be16(&bytes[kMaxResponseOffset]);
-  query.group = load_group(&bytes[kGroupOffset]);
+  query.group = IpAddress::from_bytes(&bytes[kGroupOffset]);
   if (bytes.size() >= kV1Size + kQueryTailSize) {
     if (!parse_query_tail(bytes.subspan(kV1Size), kSourceSize, query))
       return HostDrop::mld_bad_length;
@@ -71,7 +65,7 @@ HostDrop parse_mld(std::span<const std::uint8_t> bytes, const IpAddress& source,
       return parse_query(bytes, destination, message.query);
     case kMldReportV1:
       message.is_query = false;
-      message.group = load_group(&bytes[kGroupOffset]);
+      message.group = IpAddress::from_bytes(&bytes[kGroupOffset]);
       if (!source.is_link_local()) return HostDrop::mld_bad_source;
       return message.group == destination ? HostDrop::none : HostDrop::mld_bad_destination;
     default:

@@ -52,8 +52,8 @@ HostDrop NeighbourMessage::parse(std::span<const std::uint8_t> bytes, const IpAd
   message.is_solicitation = bytes[0] == kNeighbourSolicitation;
   assert(message.is_solicitation || bytes[0] == kNeighbourAdvertisement);
   if (bytes[1] != 0) return HostDrop::nd_bad_code;
-  IpAddress& target = message.target;
-  std::memcpy(target.bytes.data(), &bytes[kTargetOffset], target.bytes.size());
+  message.target = IpAddress::from_bytes(&bytes[kTargetOffset]);
+  const IpAddress& target = message.target;
   if (target.is_multicast() || target.is_unspecified() || target.is_ipv4())
     return HostDrop::nd_bad_target;
   const std::uint8_t wanted = message.is_solicitation ? kSourceLinkAddress : kTargetLinkAddress;

@@ -30,12 +30,6 @@ bool is_ours(const rte_ipv6_hdr& ip) {
   return rte_be_to_cpu_32(ip.vtc_flow) >> 28 == kIpv6Version && ip.proto == IPPROTO_UDP;
 }
 
-IpAddress from_bytes(const std::uint8_t* bytes) {
-  IpAddress address;
-  std::memcpy(address.bytes.data(), bytes, address.bytes.size());
-  return address;
-}
-
 }  // namespace
 
 HostDrop parse_packet_too_big(std::span<const std::uint8_t> bytes, bool ipv4,
@@ -54,8 +48,8 @@ HostDrop parse_packet_too_big(std::span<const std::uint8_t> bytes, bool ipv4,
     rte_ipv6_hdr ip;
     std::memcpy(&ip, &bytes[kHeaderSize], sizeof ip);
     if (!is_ours(ip)) return HostDrop::icmp_bad_quote;
-    message.source = from_bytes(ip.src_addr);
-    message.destination = from_bytes(ip.dst_addr);
+    message.source = IpAddress::from_bytes(ip.src_addr);
+    message.destination = IpAddress::from_bytes(ip.dst_addr);
     message.length = std::uint32_t{rte_be_to_cpu_16(ip.payload_len)} + std::uint32_t{sizeof ip};
   }
   std::memcpy(&udp, &bytes[kHeaderSize + ip_size], sizeof udp);

@@ -84,8 +84,7 @@ std::optional<PerftestDestination> parse_binary(std::string_view message) {
                            .psn = wire::load_be32(bytes + kPsn),
                            .rkey = wire::load_be32(bytes + kRkey),
                            .address = wire::load_be64(bytes + kAddress),
-                           .gid = {}};
-  std::copy_n(bytes + kGid, kGidBytes, peer.gid.bytes.begin());
+                           .gid = stack::IpAddress::from_bytes(bytes + kGid)};
   if (wire::load_be32(bytes + kLid) > kLidMax || peer.outstanding_reads > kReadsMax ||
       peer.qpn > kNumberMax || peer.psn > kNumberMax) {
     return std::nullopt;

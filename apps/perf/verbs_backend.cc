@@ -134,7 +134,7 @@ Expected<void> VerbsBackend::choose_gid(std::optional<bool> ipv4) {
     if (ibv_query_gid(context_.get(), kPort, static_cast<int>(*gid_index_), &gid) != 0) {
       return fail(ErrorCode::not_found, "{} has no GID with index {}", name(), *gid_index_);
     }
-    std::memcpy(side_.gid.bytes.data(), gid.raw, sizeof(gid.raw));
+    side_.gid = stack::IpAddress::from_bytes(gid.raw);
     return {};
   }
   int best = INT32_MAX;
@@ -142,8 +142,7 @@ Expected<void> VerbsBackend::choose_gid(std::optional<bool> ipv4) {
     ibv_gid_entry entry{};
     if (ibv_query_gid_ex(context_.get(), kPort, i, &entry, 0) != 0) continue;
     if (entry.gid_type != IBV_GID_TYPE_ROCE_V2) continue;
-    stack::IpAddress gid;
-    std::memcpy(gid.bytes.data(), entry.gid.raw, sizeof(entry.gid.raw));
+    const auto gid = stack::IpAddress::from_bytes(entry.gid.raw);
     if (ipv4 && gid.is_ipv4() != *ipv4) continue;
     if (const int worth = rank(gid, ipv4); worth < best) {
       best = worth;

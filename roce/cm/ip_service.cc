@@ -17,9 +17,7 @@ constexpr std::size_t kIpv4Offset = 12;
 
 stack::IpAddress load(std::span<const std::uint8_t> field, bool ipv4) {
   if (ipv4) return stack::IpAddress::from_ipv4(wire::load_be32(&field[kIpv4Offset]));
-  stack::IpAddress address;
-  std::copy_n(field.begin(), kAddressBytes, address.bytes.begin());
-  return address;
+  return stack::IpAddress::from_bytes(field.data());
 }
 
 void store(std::span<std::uint8_t> field, const stack::IpAddress& address) {

@@ -235,6 +235,9 @@ void serve(DeviceServer& server, const std::function<void()>& turn) {
       turn();
     }
     if (const auto line = reader.next(turn ? 0 : -1)) {
+      if (turn) {
+        turn();  // what was sent before the line was written comes before it
+      }
       std::printf("%s\n", server.answer(*line).c_str());
       std::fflush(stdout);
     }

@@ -15,7 +15,7 @@
 
 namespace rockhopper::roce {
 
-/// Completion statuses; names and order as in enum ibv_wc_status.
+/// Completion statuses; names and order as in enum ibv_wc_status, but for the last.
 enum class WcStatus : std::uint8_t {
   success,
   loc_len_err,
@@ -39,6 +39,8 @@ enum class WcStatus : std::uint8_t {
   fatal_err,
   resp_timeout_err,
   general_err,
+  /// Ours: a dynamic connection was lost, and the peer may have executed the request or not.
+  outcome_unknown,
 };
 [[nodiscard]] std::string_view to_string(WcStatus status);
 

@@ -36,7 +36,10 @@ namespace rockhopper::roce {
   X(no_receive, "unreliable: no receive request waits for the message")                  \
   X(short_receive, "unreliable: the receive request is shorter than the message")        \
   X(bad_receive, "unreliable: the receive request names memory that cannot be used")     \
-  X(dropped_message, "unreliable: the rest of a message of which something was dropped")
+  X(dropped_message, "unreliable: the rest of a message of which something was dropped") \
+  X(dc_bad_control, "DC: a control message that is none, or of another version")         \
+  X(dc_unknown_session, "DC: of a connection that is not, or not yet, or no more")       \
+  X(dc_access_key, "DC: a connect without the target's access key")
 
 enum class DropReason : std::uint8_t {
 #define X(name, text) name,

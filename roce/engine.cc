@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "roce/congestion/pacer.h"
+#include "roce/extension.h"
 #include "roce/packet_builder.h"
 #include "stack/steering.h"
 
@@ -106,7 +107,8 @@ Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
       return object != nullptr && object->pd() == pd;
     });
   };
-  if (used_by(qps_) || used_by(srqs_) || used_by(ahs_) || memory_.regions_of(pd) > 0) {
+  if (used_by(qps_) || used_by(extension_qps_) || used_by(srqs_) || used_by(ahs_) ||
+      memory_.regions_of(pd) > 0) {
     return fail(ErrorCode::busy,
                 "the protection domain still has queue pairs, shared receive queues, address "
                 "handles, memory regions or windows");
@@ -156,7 +158,7 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
   if (init.qp_type != QpType::xrc_recv && !has_pd(init.pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
-  if (!service_of(init.qp_type)) {
+  if (!service_of(init.qp_type) || is_dc(init.qp_type)) {
     return fail(ErrorCode::unsupported, "no queue pairs of type {}",
                 static_cast<unsigned>(init.qp_type));
   }
@@ -166,13 +168,8 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
   if (!is_xrc(init.qp_type) && (init.send_cq == nullptr || init.recv_cq == nullptr)) {
     return fail(ErrorCode::invalid_argument, "a queue pair needs two completion queues");
   }
-  if (init.max_send_wr == 0 || init.max_send_wr > kMaxQpWr || init.max_recv_wr > kMaxQpWr ||
-      init.max_send_sge == 0 || init.max_send_sge > kMaxSge || init.max_recv_sge == 0 ||
-      init.max_recv_sge > kMaxSge || init.max_inline_data > kMaxInlineBytes) {
-    return fail(ErrorCode::invalid_argument,
-                "a queue pair has 1 to {} requests a queue, 1 to {} elements a request and up to "
-                "{} bytes inline",
-                kMaxQpWr, kMaxSge, kMaxInlineBytes);
+  if (auto checked = check_sizes(init); !checked) {
+    return checked;
   }
   if (auto checked = check_receive_side(init); !checked) {
     return tl::make_unexpected(checked.error());
@@ -183,6 +180,18 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
   }
   if (qp_count_ == config_.max_qp) {
     return fail(ErrorCode::exhausted, "all {} queue pairs are in use", config_.max_qp);
+  }
+  return {};
+}
+
+Expected<void> Engine::check_sizes(const QpInit& init) {
+  if (init.max_send_wr == 0 || init.max_send_wr > kMaxQpWr || init.max_recv_wr > kMaxQpWr ||
+      init.max_send_sge == 0 || init.max_send_sge > kMaxSge || init.max_recv_sge == 0 ||
+      init.max_recv_sge > kMaxSge || init.max_inline_data > kMaxInlineBytes) {
+    return fail(ErrorCode::invalid_argument,
+                "a queue pair has 1 to {} requests a queue, 1 to {} elements a request and up to "
+                "{} bytes inline",
+                kMaxQpWr, kMaxSge, kMaxInlineBytes);
   }
   return {};
 }
@@ -215,17 +224,24 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
 
 QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   auto& slot = qps_[index_of(number.value)];
-  slot.reset(new QueuePair(*this, number, init));
+  slot.reset(new QueuePair(*this, number, init, [type = init.qp_type](QueuePair& qp) {
+    return make_transport(type, qp);
+  }));
+  count_users(init, 1);
+  ++qp_count_;
+  return slot.get();
+}
+
+/// Of the objects that a queue pair uses.
+void Engine::count_users(const QpInit& init, int change) {
   for (CompletionQueue* cq : {init.send_cq, init.recv_cq}) {
     if (cq != nullptr) {
-      ++cq->users_;
+      cq->users_ += static_cast<std::uint32_t>(change);
     }
   }
   if (init.srq != nullptr) {
-    ++init.srq->users_;
+    init.srq->users_ += static_cast<std::uint32_t>(change);
   }
-  ++qp_count_;
-  return slot.get();
 }
 
 void Engine::grow_qp_table(std::size_t used) {
@@ -262,14 +278,8 @@ wire::Qpn Engine::choose_qpn() {
 void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
   detach_from_all(*qp);
-  for (CompletionQueue* cq : {qp->init().send_cq, qp->init().recv_cq}) {
-    if (cq != nullptr && --cq->users_ == 0) {
-      std::erase(overrun_cqs_, cq);
-    }
-  }
-  if (SharedReceiveQueue* srq = qp->init().srq; srq != nullptr) {
-    --srq->users_;
-  }
+  count_users(qp->init(), -1);
+  std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return cq->users_ == 0; });
   std::erase_if(async_events_,
                 [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
   --qp_count_;
@@ -330,11 +340,11 @@ wire::Psn Engine::random_psn() {
   return wire::Psn::make(static_cast<std::uint32_t>(config_.random->next()));
 }
 
-std::uint32_t Engine::max_path_mtu() const {
+std::uint32_t Engine::max_path_mtu(std::uint32_t more) const {
   // IP, UDP, BTH, the longest extension headers with payload, ICRC: as RNICs and rxe reckon.
   constexpr std::uint32_t kOverhead = 80;
   std::uint32_t mtu = 256;
-  while (mtu < 4096 && mtu * 2 + kOverhead <= config_.host->mtu()) {
+  while (mtu < 4096 && mtu * 2 + kOverhead + more <= config_.host->mtu()) {
     mtu *= 2;
   }
   return mtu;
@@ -365,6 +375,12 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
   if (!notifications_.empty()) [[unlikely]] {
     const auto room = static_cast<std::uint16_t>(count - sent);
     sent = static_cast<std::uint16_t>(sent + transmit_cnps(packets + sent, room));
+  }
+  if (extension_ != nullptr && extension_->has_packets()) [[unlikely]] {
+    const TransmitResult result =
+        extension_->transmit(packets + sent, static_cast<std::uint16_t>(count - sent), now_ns);
+    counters_.sent_bytes.add(result.bytes);
+    sent = static_cast<std::uint16_t>(sent + result.count);
   }
   while (sent < count && !ready_.empty()) {
     QueuePair& qp = ready_.front();
@@ -501,7 +517,8 @@ std::uint16_t Engine::transmit_cnps(rte_mbuf** packets, std::uint16_t count) {
 }
 
 std::uint64_t Engine::next_deadline_ns() const {
-  if (!ready_.empty() || !next_turn_.empty() || !notifications_.empty()) {
+  if (!ready_.empty() || !next_turn_.empty() || !notifications_.empty() ||
+      (extension_ != nullptr && extension_->has_packets())) {
     return now_ns_;
   }
   return std::min({timers_.next_deadline_ns(), config_.host->next_deadline_ns(),
@@ -538,7 +555,7 @@ void Engine::on_cq_overrun(const CompletionQueue& cq) {
 }
 
 void Engine::fail_users_of_overrun_cqs() {
-  for (const auto& qp : qps_) {
+  const auto fail = [this](const std::unique_ptr<QueuePair>& qp) {
     const auto uses = [&qp](const CompletionQueue* cq) {
       return qp->init().send_cq == cq || qp->recv_cq() == cq;
     };
@@ -546,7 +563,9 @@ void Engine::fail_users_of_overrun_cqs() {
         std::any_of(overrun_cqs_.begin(), overrun_cqs_.end(), uses)) {
       qp->enter_error();
     }
-  }
+  };
+  std::ranges::for_each(qps_, fail);
+  std::ranges::for_each(extension_qps_, fail);
 }
 
 void Engine::visit_counters(void (*visit)(void*, const char*, std::uint64_t), void* context) const {

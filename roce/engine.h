@@ -72,6 +72,8 @@ struct EngineConfig {
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
 /// Takes packets and a time, hands packets back. All calls on an engine and on the objects made by
 /// it come from one thread.
+class Extension;
+
 class Engine final : public stack::Protocol,
                      private stack::UdpHandler,
                      private stack::HostObserver {
@@ -142,7 +144,7 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
 
   /// The largest path MTU whose packets fit the interface MTU.
-  [[nodiscard]] std::uint32_t max_path_mtu() const;
+  [[nodiscard]] std::uint32_t max_path_mtu() const { return max_path_mtu(0); }
 
   /// An unpredictable first PSN.
   [[nodiscard]] wire::Psn random_psn();
@@ -187,6 +189,7 @@ class Engine final : public stack::Protocol,
                       void* context) const;
 
  private:
+  friend class Extension;
   friend class NotificationPoint;
   friend class QueuePair;
   friend class SharedReceiveQueue;
@@ -198,6 +201,8 @@ class Engine final : public stack::Protocol,
   friend class ud::Responder;
 
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
+  /// With so many bytes of headers more.
+  [[nodiscard]] std::uint32_t max_path_mtu(std::uint32_t more) const;
 
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
   void on_address_change() override;
@@ -212,6 +217,9 @@ class Engine final : public stack::Protocol,
                                                            const RxPacket& packet,
                                                            std::uint64_t now_ns);
   void detach_from_all(QueuePair& qp);
+  [[nodiscard]] std::optional<DropReason> accept_for(QueuePair& qp,
+                                                     const stack::UdpDatagram& datagram,
+                                                     const RxPacket& packet, std::uint64_t now_ns);
   void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
@@ -227,6 +235,7 @@ class Engine final : public stack::Protocol,
                                               std::uint16_t count);
   [[nodiscard]] bool has_pd(ProtectionDomain pd) const;
   [[nodiscard]] Expected<void> check_qp_init(const QpInit& init) const;
+  [[nodiscard]] static Expected<void> check_sizes(const QpInit& init);
   [[nodiscard]] bool has_xrcd(XrcDomain xrcd) const;
   [[nodiscard]] Expected<void> check_xrc(const QpInit& init) const;
   [[nodiscard]] Expected<void> check_receive_side(const QpInit& init) const;
@@ -234,6 +243,7 @@ class Engine final : public stack::Protocol,
   /// Makes room in qps_ for `used` queue pairs, half of the places free if possible.
   void grow_qp_table(std::size_t used);
   [[nodiscard]] QueuePair* add_qp(wire::Qpn number, const QpInit& init);
+  static void count_users(const QpInit& init, int change);
   /// Queue pair 1 belongs to this shard.
   [[nodiscard]] bool has_gsi() const {
     return config_.shard == (wire::kGsiQpn.value & (config_.shards - 1u));
@@ -260,6 +270,8 @@ class Engine final : public stack::Protocol,
   HeldPacketBudget held_packets_;                ///< outlives the queue pairs
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
+  Extension* extension_ = nullptr;
+  std::vector<std::unique_ptr<QueuePair>> extension_qps_;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;  ///< by the low 16 bits of the number
   std::size_t srq_count_ = 0;
   std::vector<std::unique_ptr<AddressHandle>> ahs_;  ///< by the low 16 bits of their ids

@@ -60,11 +60,13 @@ PortAttributes Engine::query_port() const {
 Expected<void> Engine::set_pkey(std::uint16_t index, std::uint16_t pkey) {
   if (const auto old = pkeys_.at(index); old && *old == pkey) return {};
   if (auto set = pkeys_.set(index, pkey); !set) return set;
-  for (const auto& qp : qps_) {
+  const auto follow = [index, pkey](const std::unique_ptr<QueuePair>& qp) {
     if (qp != nullptr && qp->attributes_.pkey_index == index) {
       qp->pkey_ = pkey;
     }
-  }
+  };
+  std::ranges::for_each(qps_, follow);
+  std::ranges::for_each(extension_qps_, follow);
   raise({.type = AsyncEventType::pkey_change});
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include "roce/congestion/pacer.h"
 #include "roce/engine.h"
+#include "roce/extension.h"
 #include "roce/packet_builder.h"
 
 namespace rockhopper::roce {
@@ -105,36 +106,48 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
                           datagram.l3_offset};
+  if (headers.opcode->has(wire::Header::dcsh) ||
+      headers.opcode->operation == wire::Operation::dc_control) {
+    return extension_ != nullptr ? extension_->accept(datagram, received, now_ns)
+                                 : DropReason::unserved_opcode;
+  }
   QueuePair* qp = find_qp(headers.bth.destination);
   if (qp == nullptr) {
     return headers.bth.destination == wire::kMulticastQpn
                ? accept_multicast(datagram, received, now_ns)
                : DropReason::unknown_qp;
   }
+  return accept_for(*qp, datagram, received, now_ns);
+}
+
+/// What a queue pair checks before its state changes.
+std::optional<DropReason> Engine::accept_for(QueuePair& qp, const stack::UdpDatagram& datagram,
+                                             const RxPacket& packet, std::uint64_t now_ns) {
+  const wire::Headers& headers = packet.headers;
 #if !ROCKHOPPER_MUTATION_PKEY_CHECK
-  if (!admits(*qp, headers.bth.pkey)) {
+  if (!admits(qp, headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
 #endif
   if (headers.opcode->operation == wire::Operation::cnp) {
-    return accept_cnp(datagram, *qp, now_ns);
+    return accept_cnp(datagram, qp, now_ns);
   }
-  if (!qp->serves(*headers.opcode)) {
+  if (!qp.serves(*headers.opcode)) {
     return DropReason::bad_service;
   }
   const bool request = headers.opcode->is_request;
-  if (!(request ? takes_requests(qp->state()) : takes_responses(qp->state()))) {
+  if (!(request ? takes_requests(qp.state()) : takes_responses(qp.state()))) {
     return DropReason::bad_qp_state;
   }
 #if !ROCKHOPPER_MUTATION_ADDRESS_CHECK
-  if (!qp->accepts(datagram)) {
+  if (!qp.accepts(datagram)) {
     return DropReason::bad_address;
   }
 #endif
   if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
-    on_marked(*qp, *headers.opcode, now_ns);
+    on_marked(qp, *headers.opcode, now_ns);
   }
-  deliver(*qp, received, now_ns);
+  deliver(qp, packet, now_ns);
   return std::nullopt;
 }
 
@@ -184,7 +197,8 @@ std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram,
 
 void Engine::deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns) {
   if (packet.headers.opcode->is_request) {
-    if (qp.state() == QpState::rtr && !qp.established_ && qp.is_connected()) {
+    if (qp.state() == QpState::rtr && !qp.established_ && qp.is_connected() &&
+        !is_dc(qp.init_.qp_type)) {
       qp.established_ = true;
       raise({.type = AsyncEventType::comm_est, .qp_num = qp.number()});
     }

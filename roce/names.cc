@@ -23,6 +23,10 @@ std::string_view to_string(QpType type) {
       return "XRC initiator";
     case QpType::xrc_recv:
       return "XRC target";
+    case QpType::dc_initiator:
+      return "DC initiator";
+    case QpType::dc_responder:
+      return "DC responder";
   }
   return "invalid";
 }
@@ -65,7 +69,7 @@ std::string_view to_string(PostResult result) {
 }
 
 std::string_view to_string(WcStatus status) {
-  static constexpr std::array<std::string_view, 22> kNames = {"success",
+  static constexpr std::array<std::string_view, 23> kNames = {"success",
                                                               "local length error",
                                                               "local QP operation error",
                                                               "local EE context operation error",
@@ -86,7 +90,8 @@ std::string_view to_string(WcStatus status) {
                                                               "invalid EE context state",
                                                               "fatal error",
                                                               "response timeout error",
-                                                              "general error"};
+                                                              "general error",
+                                                              "outcome unknown"};
   return name_of(status, kNames);
 }
 

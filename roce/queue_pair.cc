@@ -51,18 +51,22 @@ WcOpcode wc_opcode(WrOpcode opcode) {
 /// The requests that a service has (IBTA vol. 1, 9.1).
 WrOpcodes requests_of(const QpInit& init) {
   constexpr WrOpcodes kDatagrams = {WrOpcode::send, WrOpcode::send_with_imm};
-  constexpr WrOpcodes kUnreliable =
-      kDatagrams | kLocalOpcodes | WrOpcodes{WrOpcode::rdma_write, WrOpcode::rdma_write_with_imm};
-  constexpr WrOpcodes kReliable =
-      kUnreliable | kPlacements |
+  constexpr WrOpcodes kWrites = {WrOpcode::rdma_write, WrOpcode::rdma_write_with_imm};
+  constexpr WrOpcodes kUnreliable = kDatagrams | kWrites | kLocalOpcodes;
+  constexpr WrOpcodes kDynamic =
+      kDatagrams | kWrites | kPlacements |
       WrOpcodes{WrOpcode::send_with_inv, WrOpcode::rdma_read, WrOpcode::atomic_cmp_and_swp,
                 WrOpcode::atomic_fetch_and_add};
+  constexpr WrOpcodes kReliable = kDynamic | kLocalOpcodes;
   switch (init.qp_type) {
     case QpType::rc:
       return init.extended_atomics ? kReliable | kMaskedAtomics : kReliable;
     case QpType::xrc_send:
       return kReliable;
+    case QpType::dc_initiator:
+      return kDynamic;
     case QpType::xrc_recv:
+    case QpType::dc_responder:
       return {};
     case QpType::uc:
       return kUnreliable;
@@ -72,20 +76,25 @@ WrOpcodes requests_of(const QpInit& init) {
   return {};
 }
 
+/// Of send requests.
+bool has_extension(const QpInit& init) {
+  return init.extended_atomics || init.qp_type == QpType::xrc_send ||
+         init.qp_type == QpType::dc_initiator;
+}
+
 std::uint32_t extra_bytes_of(const QpInit& init) {
   constexpr std::uint32_t kAlignment = alignof(SendWqeExtension);
-  return init.extended_atomics || init.qp_type == QpType::xrc_send
-             ? (init.max_inline_data + kAlignment - 1) / kAlignment * kAlignment +
-                   static_cast<std::uint32_t>(sizeof(SendWqeExtension))
-             : init.max_inline_data;
+  return has_extension(init) ? (init.max_inline_data + kAlignment - 1) / kAlignment * kAlignment +
+                                   static_cast<std::uint32_t>(sizeof(SendWqeExtension))
+                             : init.max_inline_data;
 }
 
 /// As ibv_query_qp tells it: with an SRQ there are no receives of its own.
 QpInit without_unused(QpInit init) {
-  if (init.srq != nullptr || is_xrc(init.qp_type)) {
+  if (init.srq != nullptr || is_half(init.qp_type)) {
     init.max_recv_wr = init.max_recv_sge = 0;
   }
-  if (init.qp_type == QpType::xrc_recv) {
+  if (only_responds(init.qp_type)) {
     init.max_send_wr = init.max_send_sge = init.max_inline_data = 0;
   }
   return init;
@@ -93,13 +102,19 @@ QpInit without_unused(QpInit init) {
 
 /// Receive requests of its own; of an SRQ, one at a time.
 RecvQueue make_recv_queue(const QpInit& init) {
-  if (init.qp_type == QpType::xrc_recv) {
+  if (only_responds(init.qp_type)) {
     return {1, kMaxSge, 0};  // of any SRQ
   }
   if (init.srq != nullptr) {
     return {1, init.srq->query().max_sge, 0};
   }
-  return {is_xrc(init.qp_type) ? 0 : init.max_recv_wr, init.max_recv_sge, 0};
+  return {is_half(init.qp_type) ? 0 : init.max_recv_wr, init.max_recv_sge, 0};
+}
+
+/// A DC target has a number of its own window, and one host.
+bool is_target(const SendWr& wr) {
+  return wr.remote_qpn.value >= kReservedQpnFirst && wr.remote_qpn.value <= kReservedQpnLast &&
+         !wr.ah->address_vector().destination.is_multicast();
 }
 
 /// All groups have one number, which nobody else has (IBTA vol. 1, 9.2.7 and 10.5).
@@ -110,7 +125,8 @@ bool reaches(wire::Qpn number, const AddressHandle& ah) {
 
 }  // namespace
 
-QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
+QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
+                     const TransportMaker& make_transport)
     : engine_(engine),
       number_(number),
       init_(without_unused(init)),
@@ -120,7 +136,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init)
       pkey_(*engine.query_pkey(attributes_.pkey_index)),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
-      transport_(make_transport(init.qp_type, *this)) {}
+      transport_(make_transport(*this)) {}
 
 QueuePair::~QueuePair() = default;
 
@@ -286,7 +302,7 @@ Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config)
   }
   const bool possible = config.algorithm == CongestionAlgorithm::none ||
                         (config.algorithm == CongestionAlgorithm::dcqcn && is_connected()) ||
-                        service_ == wire::ServiceClass::rc;
+                        service_ == wire::ServiceClass::rc || init_.qp_type == QpType::dc_initiator;
   if (!possible) {
     return fail(ErrorCode::unsupported, "a queue pair of {} has no congestion control \"{}\"",
                 to_string(init_.qp_type), to_string(config.algorithm));
@@ -319,9 +335,9 @@ Expected<void> QueuePair::set_loss_recovery(const RecoveryConfig& config) {
                 to_string(state()));
   }
   const bool selective = config.algorithm == RecoveryAlgorithm::selective_repeat;
-  if ((selective && init_.qp_type != QpType::rc) ||
-      (config.adaptive_timeout && service_ != wire::ServiceClass::rc &&
-       init_.qp_type != QpType::xrc_send)) {
+  const bool has_timer = init_.qp_type == QpType::rc || init_.qp_type == QpType::xrc_send ||
+                         init_.qp_type == QpType::dc_initiator;
+  if ((selective && init_.qp_type != QpType::rc) || (config.adaptive_timeout && !has_timer)) {
     return fail(ErrorCode::unsupported, "a queue pair of {} has no {}", to_string(init_.qp_type),
                 selective ? "selective repeat" : "retransmission timer");
   }
@@ -378,6 +394,10 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (!is_connected() &&
       (wr.ah == nullptr || wr.ah->pd() != init_.pd || !reaches(wr.remote_qpn, *wr.ah) ||
        (number_ == wire::kGsiQpn && !engine_.pkeys_.valid_at(wr.pkey_index)))) {
+    return PostResult::invalid_request;
+  }
+  if (init_.qp_type == QpType::dc_initiator &&
+      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !is_target(wr))) {
     return PostResult::invalid_request;
   }
   if (init_.qp_type == QpType::xrc_send && wr.remote_srqn > wire::kMask24) {
@@ -444,7 +464,7 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
                                 ? static_cast<std::uint32_t>(wr.invalidate_rkey)
                                 : wr.imm_data,
               .rkey = static_cast<std::uint32_t>(wr.rkey),
-              .flags = wr.send_flags,
+              .flags = wr.send_flags & ~SendWqe::kSettled,
               .psn_count = 0,
               .first_psn = {},
               .ssn = 0,
@@ -490,8 +510,8 @@ void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
       break;
     case WrOpcode::masked_atomic_cmp_and_swp:
     case WrOpcode::masked_atomic_fetch_and_add:
-      extension(send_queue_.tail()) = {
-          .compare_add_mask = wr.compare_add_mask, .swap_mask = wr.swap_mask, .remote_srqn = 0};
+      extension(send_queue_.tail()).compare_add_mask = wr.compare_add_mask;
+      extension(send_queue_.tail()).swap_mask = wr.swap_mask;
       break;
     default:
       break;
@@ -499,13 +519,17 @@ void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
   if (init_.qp_type == QpType::xrc_send) {
     extension(send_queue_.tail()).remote_srqn = wr.remote_srqn;
   }
+  if (init_.qp_type == QpType::dc_initiator) {
+    extension(send_queue_.tail()).target = {
+        .ah_id = wr.ah->id(), .access_key = wr.dc_access_key, .number = wr.remote_qpn};
+  }
 }
 
 PostResult QueuePair::post_recv(const RecvWr& wr) {
   if (state() == QpState::reset) {
     return PostResult::invalid_state;
   }
-  if (init_.srq != nullptr || is_xrc(init_.qp_type)) {
+  if (init_.srq != nullptr || is_half(init_.qp_type)) {
     return PostResult::invalid_request;
   }
   if (const PostResult result = post_receive(recv_queue_, wr); result != PostResult::ok) {
@@ -549,6 +573,7 @@ void QueuePair::prefetch_transport() const { transport_.prefetch(); }
 
 PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {
   headers.bth.pkey = pkey_;
+  headers.dcsh = dcsh_;
   return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
 }
 

@@ -15,6 +15,7 @@
 #include "roce/segmentation.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transport.h"
+#include "roce/wire/dcsh.h"
 #include "roce/work_queue.h"
 #include "roce/work_request.h"
 #include "stack/host.h"
@@ -23,6 +24,7 @@
 namespace rockhopper::roce {
 
 class Engine;
+class Extension;
 class NotificationPoint;
 class PacketBuilder;
 class Pacer;
@@ -121,6 +123,7 @@ class QueuePair : public QpListHook {
 
  private:
   friend class Engine;
+  friend class Extension;
   friend class NotificationPoint;
   friend class Pacer;
   friend class rc::Requester;
@@ -131,7 +134,8 @@ class QueuePair : public QpListHook {
   friend class ud::Responder;
   friend struct QueuePairTestAccess;
 
-  QueuePair(Engine& engine, wire::Qpn number, const QpInit& init);
+  QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
+            const TransportMaker& make_transport);
 
   /// It has one peer.
   [[nodiscard]] bool is_connected() const { return service_ != wire::ServiceClass::ud; }
@@ -147,8 +151,8 @@ class QueuePair : public QpListHook {
   void fill_special(const SendWr& wr, SendWqe& wqe);
   /// The packets that it takes are its service's, or those of an extension that both ends know.
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
-    return (opcode.service == service_ &&
-            (!is_xrc(init_.qp_type) || opcode.is_request == (init_.qp_type == QpType::xrc_recv))) ||
+    return (opcode.service == service_ && opcode.has(wire::Header::dcsh) == is_dc(init_.qp_type) &&
+            (!is_half(init_.qp_type) || opcode.is_request == only_responds(init_.qp_type))) ||
            (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics) ||
            (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively());
   }
@@ -172,7 +176,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] ProtectionDomain remote_pd() const {
     return init_.qp_type == QpType::xrc_recv && srq_ != nullptr ? srq_->pd() : init_.pd;
   }
-  /// Valid where requests have what is in it: extended_atomics, XRC.
+  /// Valid where requests have what is in it: extended_atomics, XRC, DC.
   [[nodiscard]] SendWqeExtension& extension(std::uint64_t sequence) {
     std::byte* place =
         send_queue_.extra(sequence).data() + send_queue_.extra_bytes() - sizeof(SendWqeExtension);
@@ -247,11 +251,11 @@ class QueuePair : public QpListHook {
   void trace(TraceEvent event, std::uint32_t a, std::uint32_t b) const;
 
   Engine& engine_;
-  const wire::Qpn number_;
-  const QpInit init_;
+  wire::Qpn number_;
+  QpInit init_;
   const wire::ServiceClass service_;
   const WrOpcodes send_opcodes_;  ///< that the service has
-  SharedReceiveQueue* srq_;       ///< XRC target: of the message in hand
+  SharedReceiveQueue* srq_;       ///< XRC target: of the message in hand; DC: of the session
   QpAttributes attributes_;
   std::uint16_t pkey_;        ///< the table's entry pkey_index
   bool sqd_notify_ = false;   ///< raise sq_drained once drained
@@ -263,6 +267,7 @@ class QueuePair : public QpListHook {
   std::unique_ptr<LossRecovery> recovery_;  ///< null: go-back-N with the fixed timer
   Transport transport_;
   std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
+  wire::Dcsh dcsh_{};              ///< DC: of the packets to the peer
 };
 
 /// A scheduling list of the engine. A queue pair is in one list at most.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -31,7 +32,11 @@ struct Transport {
   }
 };
 
-/// Those of `type`, for `qp`, which must outlive them. Null for what is no type.
+/// Makes them for a queue pair, which will outlive them.
+using TransportMaker = std::function<Transport(QueuePair&)>;
+
+/// Those of `type`, for `qp`, which must outlive them. Null for what is no type, and for those that
+/// an Extension makes.
 [[nodiscard]] Transport make_transport(QpType type, QueuePair& qp);
 
 /// The service whose packets queue pairs of `type` exchange; nothing for what is no type.

@@ -7,13 +7,33 @@
 
 namespace rockhopper::roce {
 
-/// Services of queue pairs (IBTA vol. 1, 9.1); values as in enum ibv_qp_type.
-enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, xrc_send = 9, xrc_recv = 10 };
+/// Services of queue pairs (IBTA vol. 1, 9.1); values as in enum ibv_qp_type, but for the last two:
+/// what streams of a DC initiator and sessions of a DC target stand on. Those are made by dc/ only.
+enum class QpType : std::uint8_t {
+  rc = 2,
+  uc = 3,
+  ud = 4,
+  xrc_send = 9,
+  xrc_recv = 10,
+  dc_initiator = 0xf0,
+  dc_responder = 0xf1,
+};
 [[nodiscard]] std::string_view to_string(QpType type);
 
 /// Either end of an extended reliable connection (IBTA vol. 1, annex A14): initiator and target.
 [[nodiscard]] constexpr bool is_xrc(QpType type) {
   return type == QpType::xrc_send || type == QpType::xrc_recv;
+}
+
+/// Either end of a dynamic connection.
+[[nodiscard]] constexpr bool is_dc(QpType type) {
+  return type == QpType::dc_initiator || type == QpType::dc_responder;
+}
+
+/// One half of a queue pair only: the peer sends it only requests, or only responses.
+[[nodiscard]] constexpr bool is_half(QpType type) { return is_xrc(type) || is_dc(type); }
+[[nodiscard]] constexpr bool only_responds(QpType type) {
+  return type == QpType::xrc_recv || type == QpType::dc_responder;
 }
 
 /// Queue pair states (IBTA vol. 1, 10.3.1).

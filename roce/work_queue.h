@@ -97,6 +97,18 @@ struct SendWqe {
   [[nodiscard]] bool is_placement() const { return kPlacements.has(opcode); }
   [[nodiscard]] bool has_response() const { return kWithResponse.has(opcode); }
   [[nodiscard]] bool is_local() const { return kLocalOpcodes.has(opcode); }
+  /// Bit of `flags`: it will not be sent again, and completes in its turn with `failure`.
+  static constexpr std::uint32_t kSettled = 1u << 31;
+  [[nodiscard]] bool is_settled() const { return (flags & kSettled) != 0; }
+  [[nodiscard]] bool needs_no_packet() const { return is_local() || is_settled(); }
+};
+
+/// The DC target of a request. Two of them are the same connection if they are equal.
+struct DcTarget {
+  std::uint64_t ah_id = 0;
+  std::uint64_t access_key = 0;
+  wire::Qpn number{};
+  friend bool operator==(const DcTarget&, const DcTarget&) = default;
 };
 
 /// What only some requests have; behind the inline data of a queue pair that allows them.
@@ -104,6 +116,7 @@ struct SendWqeExtension {
   std::uint64_t compare_add_mask;
   std::uint64_t swap_mask;
   std::uint32_t remote_srqn;
+  DcTarget target;
 };
 
 struct RecvWqe {

@@ -119,9 +119,11 @@ struct SendWr {
   MwBindInfo mw_bind{};                ///< bind_mw
   MemoryRegion fast_region{};          ///< reg_mr: base, length, iova, access, key
   FlushInfo flush{};                   ///< flush
-  const AddressHandle* ah = nullptr;   ///< UD; may be destroyed only when the request is complete
-  wire::Qpn remote_qpn{};              ///< UD
-  std::uint32_t remote_srqn = 0;       ///< XRC: number of the peer's SRQ
+  /// UD and DC; may be destroyed only when the request is complete.
+  const AddressHandle* ah = nullptr;
+  wire::Qpn remote_qpn{};           ///< UD; DC: number of the target
+  std::uint64_t dc_access_key = 0;  ///< DC: the target's
+  std::uint32_t remote_srqn = 0;    ///< XRC: number of the peer's SRQ
   /// UD: what the receiver must have. With kOwnQkey in it, the sending queue pair's own is sent.
   std::uint32_t remote_qkey = 0;
   std::uint16_t pkey_index = 0;  ///< queue pair 1: under which P_Key of the table

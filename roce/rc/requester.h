@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -40,10 +41,25 @@ class Requester final : public roce::Requester {
   [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
   [[nodiscard]] bool drained() const override;
 
+  // For a requester that stands on this one and connects it to one peer after another.
+  /// Requests from `sequence` of the send queue on are not for this peer.
+  void set_limit(std::uint64_t sequence) { limit_ = sequence; }
+  /// Begins anew with the oldest request, which gets `first_psn`. `executed`: the peer that was
+  /// has executed what has a PSN before it, and nothing else; nothing: it is not known. What must
+  /// not be executed twice completes in its turn: as executed, or with outcome_unknown (DC-27).
+  void restart(wire::Psn first_psn, std::optional<wire::Psn> executed);
+  /// Nothing is waited for until transmit() is called again, which sends all that is outstanding
+  /// anew, with the PSNs that it had.
+  void pause();
+  /// The oldest request fails, and the queue pair with it. Requires that there is one.
+  void fail(WcStatus status) { fail_front(status); }
+  [[nodiscard]] wire::Psn unacked_psn() const { return unacked_psn_; }
+
  private:
   static constexpr std::uint32_t kResponseWindowMax = kMaxRdAtomic;
 
   // requester_send.cc
+  [[nodiscard]] std::uint64_t end() const { return std::min(qp_.send_queue_.tail(), limit_); }
   [[nodiscard]] bool can_send_next();
   [[nodiscard]] bool may_start(const SendWqe& wqe) const;
   [[nodiscard]] bool limited(const SendWqe& wqe) const;
@@ -88,8 +104,12 @@ class Requester final : public roce::Requester {
 
   // requester_local.cc
   [[nodiscard]] bool run_local_requests();
+  [[nodiscard]] bool execute(SendWqe& wqe);
   [[nodiscard]] bool may_execute(const SendWqe& wqe) const;
   void retire_executed();
+
+  // requester_restart.cc
+  void settle(SendWqe& wqe, std::optional<wire::Psn> executed) const;
 
   // requester_retry.cc
   void go_back(LossRecovery::Reason reason = LossRecovery::Reason::everything);
@@ -108,12 +128,13 @@ class Requester final : public roce::Requester {
   stack::Timer ack_timer_;
   stack::Timer rnr_timer_;
 
-  wire::Psn next_psn_;               ///< of the first request that has none yet
-  wire::Psn unacked_psn_;            ///< the oldest that is not acknowledged
-  std::uint32_t sent_ahead_ = 0;     ///< PSNs from unacked_psn_ to the highest ever sent, inclusive
-  std::uint64_t numbered_ = 0;       ///< the first request without PSNs
-  std::uint64_t cursor_ = 0;         ///< the request to send from
-  std::uint32_t cursor_packet_ = 0;  ///< the packet of it to send next
+  wire::Psn next_psn_;            ///< of the first request that has none yet
+  wire::Psn unacked_psn_;         ///< the oldest that is not acknowledged
+  std::uint32_t sent_ahead_ = 0;  ///< PSNs from unacked_psn_ to the highest ever sent, inclusive
+  std::uint64_t limit_ = UINT64_MAX;             ///< where the requests for this peer end
+  std::uint64_t numbered_ = 0;                   ///< the first request without PSNs
+  std::uint64_t cursor_ = 0;                     ///< the request to send from
+  std::uint32_t cursor_packet_ = 0;              ///< the packet of it to send next
   std::uint32_t responses_outstanding_ = 0;      ///< READs and atomics between head and cursor
   std::uint32_t response_psns_outstanding_ = 0;  ///< PSNs that their missing responses take
   /// READs and atomics that may be outstanding, within max_rd_atomic: one after their responses

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// Requests that no packet carries: binding windows, registering and invalidating regions.
+// Requests that no packet carries: binding windows, registering and invalidating regions; and those
+// that are settled.
 #include "roce/engine.h"
 #include "roce/rc/requester.h"
 
@@ -12,15 +13,10 @@ namespace rockhopper::roce::rc {
 /// cursor passes those that have been executed.
 bool Requester::run_local_requests() {
   SendQueue& queue = qp_.send_queue_;
-  while (cursor_ != queue.tail() && queue.at(cursor_).is_local()) {
+  while (cursor_ != end() && queue.at(cursor_).needs_no_packet()) {
     SendWqe& wqe = queue.at(cursor_);
     if (cursor_ == numbered_) {
-      if (wqe.failure != WcStatus::success || !may_execute(wqe)) {
-        return false;
-      }
-      if (!qp_.execute_local(wqe)) {
-        wqe.failure = WcStatus::mw_bind_err;
-        settle_front_failure();
+      if (wqe.is_local() && !execute(wqe)) {
         return false;
       }
       wqe.first_psn = next_psn_;
@@ -28,6 +24,19 @@ bool Requester::run_local_requests() {
     }
     ++cursor_;
     retire_executed();
+  }
+  return true;
+}
+
+/// False: it has to wait, or has failed.
+bool Requester::execute(SendWqe& wqe) {
+  if (wqe.failure != WcStatus::success || !may_execute(wqe)) {
+    return false;
+  }
+  if (!qp_.execute_local(wqe)) {
+    wqe.failure = WcStatus::mw_bind_err;
+    settle_front_failure();
+    return false;
   }
   return true;
 }
@@ -45,8 +54,8 @@ bool Requester::may_execute(const SendWqe& wqe) const {
 
 void Requester::retire_executed() {
   const SendQueue& queue = qp_.send_queue_;
-  while (queue.head() < numbered_ && queue.front().is_local()) {
-    retire_front(WcStatus::success);
+  while (queue.head() < numbered_ && queue.front().needs_no_packet()) {
+    retire_front(queue.front().failure);
   }
 }
 

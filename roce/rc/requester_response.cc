@@ -171,7 +171,7 @@ void Requester::complete_front(WcStatus status) {
 void Requester::retire_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
   const SendWqe wqe = queue.front();
-  if (wqe.has_response()) {
+  if (wqe.has_response() && !wqe.is_settled()) {
     response_window_ = std::min(2 * response_window_, kResponseWindowMax);
     if (cursor_ > queue.head()) {
       --responses_outstanding_;
@@ -192,7 +192,8 @@ void Requester::retire_front(WcStatus status) {
 /// A request that failed locally while being sent completes once all before it have.
 void Requester::settle_front_failure() {
   SendQueue& queue = qp_.send_queue_;
-  if (!queue.empty() && cursor_ == queue.head() && queue.front().failure != WcStatus::success) {
+  if (!queue.empty() && cursor_ == queue.head() && !queue.front().is_settled() &&
+      queue.front().failure != WcStatus::success) {
     fail_front(queue.front().failure);
   }
 }

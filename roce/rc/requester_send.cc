@@ -45,14 +45,13 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
 
 bool Requester::can_send_next() {
   const QpState state = qp_.state();
-  if ((state != QpState::rts && state != QpState::sqd) || rnr_waiting_ ||
-      cursor_ == qp_.send_queue_.tail()) {
+  if ((state != QpState::rts && state != QpState::sqd) || rnr_waiting_ || cursor_ == end()) {
     return false;
   }
   if (qp_.recovery_ != nullptr) [[unlikely]] {
     pass_over();
   }
-  if (!run_local_requests() || cursor_ == qp_.send_queue_.tail()) {
+  if (!run_local_requests() || cursor_ == end()) {
     return false;
   }
   SendWqe& wqe = qp_.send_queue_.at(cursor_);

@@ -105,7 +105,35 @@ enum class Opcode : std::uint8_t {
   xrc_flush = 0xbc,
   xrc_atomic_write = 0xbd,
 
+  // Dynamic connections: ours (docs/wire.md).
+  dc_send_first = 0xc0,
+  dc_send_middle = 0xc1,
+  dc_send_last = 0xc2,
+  dc_send_last_with_immediate = 0xc3,
+  dc_send_only = 0xc4,
+  dc_send_only_with_immediate = 0xc5,
+  dc_rdma_write_first = 0xc6,
+  dc_rdma_write_middle = 0xc7,
+  dc_rdma_write_last = 0xc8,
+  dc_rdma_write_last_with_immediate = 0xc9,
+  dc_rdma_write_only = 0xca,
+  dc_rdma_write_only_with_immediate = 0xcb,
+  dc_rdma_read_request = 0xcc,
+  dc_rdma_read_response_first = 0xcd,
+  dc_rdma_read_response_middle = 0xce,
+  dc_rdma_read_response_last = 0xcf,
+  dc_rdma_read_response_only = 0xd0,
+  dc_acknowledge = 0xd1,
+  dc_atomic_acknowledge = 0xd2,
+  dc_compare_swap = 0xd3,
+  dc_fetch_add = 0xd4,
+  dc_send_last_with_invalidate = 0xd6,
+  dc_send_only_with_invalidate = 0xd7,
+  dc_flush = 0xdc,
+  dc_atomic_write = 0xdd,
+
   selective_acknowledge = 0xd5,  ///< ours (docs/wire.md)
+  dc_control = 0xd8,             ///< ours (docs/wire.md)
   extended_atomic = 0xdb,        ///< ours (docs/wire.md)
 };
 
@@ -117,7 +145,7 @@ enum class ServiceClass : std::uint8_t {
   ud = 3,
   cnp = 4,
   xrc = 5,
-  manufacturer_6 = 6,  ///< 0xc0 to 0xdf, open to manufacturers
+  manufacturer_6 = 6,  ///< 0xc0 to 0xdf, open to manufacturers: ours, dynamic connections mostly
   manufacturer_7 = 7,  ///< 0xe0 to 0xff, open to manufacturers
 };
 
@@ -140,23 +168,25 @@ enum class Operation : std::uint8_t {
   extended_atomic,
   reserved,  ///< see reserved_request()
   selective_acknowledge,
+  dc_control,
 };
 
 /// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.
 struct Header {
-  static constexpr std::uint16_t rdeth = 1 << 0;
-  static constexpr std::uint16_t deth = 1 << 1;
-  static constexpr std::uint16_t xrceth = 1 << 2;
-  static constexpr std::uint16_t feth = 1 << 3;
-  static constexpr std::uint16_t reth = 1 << 4;
-  static constexpr std::uint16_t atomic_eth = 1 << 5;
-  static constexpr std::uint16_t aeth = 1 << 6;
-  static constexpr std::uint16_t atomic_ack_eth = 1 << 7;
-  static constexpr std::uint16_t imm_dt = 1 << 8;
-  static constexpr std::uint16_t ieth = 1 << 9;
-  static constexpr std::uint16_t cnp_reserved = 1 << 10;
-  static constexpr std::uint16_t xaeth = 1 << 11;
-  static constexpr std::uint16_t saeth = 1 << 12;
+  static constexpr std::uint16_t dcsh = 1 << 0;
+  static constexpr std::uint16_t rdeth = 1 << 1;
+  static constexpr std::uint16_t deth = 1 << 2;
+  static constexpr std::uint16_t xrceth = 1 << 3;
+  static constexpr std::uint16_t feth = 1 << 4;
+  static constexpr std::uint16_t reth = 1 << 5;
+  static constexpr std::uint16_t atomic_eth = 1 << 6;
+  static constexpr std::uint16_t aeth = 1 << 7;
+  static constexpr std::uint16_t atomic_ack_eth = 1 << 8;
+  static constexpr std::uint16_t imm_dt = 1 << 9;
+  static constexpr std::uint16_t ieth = 1 << 10;
+  static constexpr std::uint16_t cnp_reserved = 1 << 11;
+  static constexpr std::uint16_t xaeth = 1 << 12;
+  static constexpr std::uint16_t saeth = 1 << 13;
 };
 
 /// What an opcode says about its packet. For an undefined opcode only `service` has a meaning.
@@ -265,10 +295,12 @@ inline constexpr std::array kServices = {
     ServiceRow{ServiceClass::ud, "UD_", 0x00000030, Header::deth, 0},
     // As RC.
     ServiceRow{ServiceClass::xrc, "XRC_", 0x30dfffff, Header::xrceth, 0},
+    // As RC: dynamic connections.
+    ServiceRow{ServiceClass::manufacturer_6, "DC_", 0x30dfffff, Header::dcsh, Header::dcsh},
 };
 
 [[nodiscard]] constexpr std::uint8_t header_bytes(std::uint16_t headers) {
-  constexpr std::array<std::uint8_t, 13> kBytes = {4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16, 48, 32};
+  constexpr std::array<std::uint8_t, 14> kBytes = {12, 4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16, 48, 32};
   std::uint8_t sum = 0;
   for (std::size_t bit = 0; bit < kBytes.size(); ++bit) {
     sum = static_cast<std::uint8_t>(sum + ((headers >> bit & 1) != 0 ? kBytes[bit] : 0));
@@ -345,6 +377,12 @@ inline constexpr OpcodeNames kOpcodeNames = make_opcode_names();
                  .headers = Header::aeth | Header::saeth,
                  .header_bytes = header_bytes(Header::aeth | Header::saeth),
                  .operation = Operation::selective_acknowledge};
+  table[static_cast<std::size_t>(Opcode::dc_control)] =
+      OpcodeInfo{.name = "DC_CONTROL",
+                 .defined = true,
+                 .service = ServiceClass::manufacturer_6,
+                 .operation = Operation::dc_control,
+                 .has_payload = true};
   return table;
 }
 

@@ -19,6 +19,7 @@ static_assert(kHeadersMax == Bth::kSize + most_header_bytes());
 /// Calls `visit(header)` for each extension header of the set, in wire order.
 template <typename HeadersType, typename Visit>
 void for_each_header(std::uint16_t set, HeadersType& headers, Visit visit) {
+  if ((set & Header::dcsh) != 0) visit(headers.dcsh);
   if ((set & Header::rdeth) != 0) visit(headers.rdeth);
   if ((set & Header::deth) != 0) visit(headers.deth);
   if ((set & Header::xrceth) != 0) visit(headers.xrceth);

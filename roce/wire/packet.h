@@ -11,6 +11,7 @@
 #include "roce/wire/atomic_eth.h"
 #include "roce/wire/bth.h"
 #include "roce/wire/cnp.h"
+#include "roce/wire/dcsh.h"
 #include "roce/wire/deth.h"
 #include "roce/wire/feth.h"
 #include "roce/wire/icrc.h"
@@ -37,6 +38,7 @@ inline constexpr std::size_t kHeadersMax = 60;
 struct Headers {
   Bth bth{};
   const OpcodeInfo* opcode = nullptr;  ///< set by parse_headers(); emit_headers() does not use it
+  Dcsh dcsh;
   Rdeth rdeth;
   Deth deth;
   Xrceth xrceth;

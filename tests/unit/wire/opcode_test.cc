@@ -118,7 +118,34 @@ constexpr Expected kExpected[] = {
     {0xbc, "XRC_FLUSH", "XRCETH FETH RETH", 24, '>', '-'},
     {0xbd, "XRC_ATOMIC_WRITE", "XRCETH RETH", 20, '>', 'p'},
 
+    {0xc0, "DC_SEND_FIRST", "DCSH", 12, '>', 'p'},
+    {0xc1, "DC_SEND_MIDDLE", "DCSH", 12, '>', 'p'},
+    {0xc2, "DC_SEND_LAST", "DCSH", 12, '>', 'p'},
+    {0xc3, "DC_SEND_LAST_WITH_IMMEDIATE", "DCSH ImmDt", 16, '>', 'p'},
+    {0xc4, "DC_SEND_ONLY", "DCSH", 12, '>', 'p'},
+    {0xc5, "DC_SEND_ONLY_WITH_IMMEDIATE", "DCSH ImmDt", 16, '>', 'p'},
+    {0xc6, "DC_RDMA_WRITE_FIRST", "DCSH RETH", 28, '>', 'p'},
+    {0xc7, "DC_RDMA_WRITE_MIDDLE", "DCSH", 12, '>', 'p'},
+    {0xc8, "DC_RDMA_WRITE_LAST", "DCSH", 12, '>', 'p'},
+    {0xc9, "DC_RDMA_WRITE_LAST_WITH_IMMEDIATE", "DCSH ImmDt", 16, '>', 'p'},
+    {0xca, "DC_RDMA_WRITE_ONLY", "DCSH RETH", 28, '>', 'p'},
+    {0xcb, "DC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", "DCSH RETH ImmDt", 32, '>', 'p'},
+    {0xcc, "DC_RDMA_READ_REQUEST", "DCSH RETH", 28, '>', '-'},
+    {0xcd, "DC_RDMA_READ_RESPONSE_FIRST", "DCSH AETH", 16, '<', 'p'},
+    {0xce, "DC_RDMA_READ_RESPONSE_MIDDLE", "DCSH", 12, '<', 'p'},
+    {0xcf, "DC_RDMA_READ_RESPONSE_LAST", "DCSH AETH", 16, '<', 'p'},
+    {0xd0, "DC_RDMA_READ_RESPONSE_ONLY", "DCSH AETH", 16, '<', 'p'},
+    {0xd1, "DC_ACKNOWLEDGE", "DCSH AETH", 16, '<', '-'},
+    {0xd2, "DC_ATOMIC_ACKNOWLEDGE", "DCSH AETH AtomicAckETH", 24, '<', '-'},
+    {0xd3, "DC_COMPARE_SWAP", "DCSH AtomicETH", 40, '>', '-'},
+    {0xd4, "DC_FETCH_ADD", "DCSH AtomicETH", 40, '>', '-'},
+    {0xd6, "DC_SEND_LAST_WITH_INVALIDATE", "DCSH IETH", 16, '>', 'p'},
+    {0xd7, "DC_SEND_ONLY_WITH_INVALIDATE", "DCSH IETH", 16, '>', 'p'},
+    {0xdc, "DC_FLUSH", "DCSH FETH RETH", 32, '>', '-'},
+    {0xdd, "DC_ATOMIC_WRITE", "DCSH RETH", 28, '>', 'p'},
+
     {0xd5, "SELECTIVE_ACKNOWLEDGE", "AETH SAETH", 36, '<', '-'},
+    {0xd8, "DC_CONTROL", "", 0, '<', 'p'},
     {0xdb, "EXTENDED_ATOMIC", "XAETH", 48, '>', '-'},
 };
 
@@ -212,12 +239,39 @@ constexpr Opcode kEnumerators[] = {
     Opcode::xrc_send_only_with_invalidate,
     Opcode::xrc_flush,
     Opcode::xrc_atomic_write,
+    Opcode::dc_send_first,
+    Opcode::dc_send_middle,
+    Opcode::dc_send_last,
+    Opcode::dc_send_last_with_immediate,
+    Opcode::dc_send_only,
+    Opcode::dc_send_only_with_immediate,
+    Opcode::dc_rdma_write_first,
+    Opcode::dc_rdma_write_middle,
+    Opcode::dc_rdma_write_last,
+    Opcode::dc_rdma_write_last_with_immediate,
+    Opcode::dc_rdma_write_only,
+    Opcode::dc_rdma_write_only_with_immediate,
+    Opcode::dc_rdma_read_request,
+    Opcode::dc_rdma_read_response_first,
+    Opcode::dc_rdma_read_response_middle,
+    Opcode::dc_rdma_read_response_last,
+    Opcode::dc_rdma_read_response_only,
+    Opcode::dc_acknowledge,
+    Opcode::dc_atomic_acknowledge,
+    Opcode::dc_compare_swap,
+    Opcode::dc_fetch_add,
+    Opcode::dc_send_last_with_invalidate,
+    Opcode::dc_send_only_with_invalidate,
+    Opcode::dc_flush,
+    Opcode::dc_atomic_write,
     Opcode::selective_acknowledge,
+    Opcode::dc_control,
     Opcode::extended_atomic,
 };
 
 std::string header_names(std::uint16_t set) {
   static constexpr std::pair<std::uint16_t, std::string_view> kNames[] = {
+      {Header::dcsh, "DCSH"},
       {Header::rdeth, "RDETH"},
       {Header::deth, "DETH"},
       {Header::xrceth, "XRCETH"},
@@ -248,6 +302,7 @@ Position position_of(std::string_view name) {
 
 Operation operation_of(std::string_view name) {
   static constexpr std::pair<std::string_view, Operation> kWords[] = {
+      {"DC_CONTROL", Operation::dc_control},
       {"_SEND_", Operation::send},
       {"_RDMA_WRITE_", Operation::rdma_write},
       {"_READ_REQUEST", Operation::rdma_read_request},
@@ -274,6 +329,7 @@ ServiceClass service_of(std::string_view name) {
   if (name.starts_with("UC_")) return ServiceClass::uc;
   if (name.starts_with("RD_")) return ServiceClass::rd;
   if (name.starts_with("UD_")) return ServiceClass::ud;
+  if (name.starts_with("DC_")) return ServiceClass::manufacturer_6;
   if (name == "EXTENDED_ATOMIC" || name == "SELECTIVE_ACKNOWLEDGE")
     return ServiceClass::manufacturer_6;
   return name.starts_with("XRC_") ? ServiceClass::xrc : ServiceClass::cnp;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "dc/cnak_queue.h"
+
+#include <algorithm>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "dc/endpoint.h"
+#include "dc/message_packet.h"
+
+namespace rockhopper::dc {
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kBurst = 64;
+
+}  // namespace
+
+CnakQueue::CnakQueue(Endpoint& endpoint, std::uint32_t per_second)
+    : endpoint_(endpoint),
+      seed_(endpoint.random().next()),
+      buckets_(kBuckets, stack::TokenBucket(kNsPerSecond / std::max(per_second, 1u), kBurst)) {}
+
+void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpDatagram& datagram,
+                     const roce::RxPacket& packet, std::uint64_t now_ns) {
+  const std::uint64_t hash =
+      XXH3_64bits_withSeed(datagram.source.bytes.data(), datagram.source.bytes.size(), seed_);
+  if (tail_ - head_ == kCapacity || !buckets_[hash % kBuckets].take(now_ns)) {
+    endpoint_.counters_.cnaks_suppressed.add();
+    return;
+  }
+  entries_[tail_++ % kCapacity] = {
+      .cnak = cnak,
+      .initiator = initiator,
+      .source = packet.headers.bth.destination,
+      .av = {.source = datagram.destination, .destination = datagram.source},
+      .pkey = packet.headers.bth.pkey};
+}
+
+roce::TransmitResult CnakQueue::transmit(rte_mbuf** packets, std::uint16_t count,
+                                         std::uint64_t now_ns) {
+  roce::TransmitResult result;
+  while (result.count < count && !empty()) {
+    const Entry& entry = entries_[head_++ % kCapacity];
+    if (rte_mbuf* packet = build(entry, now_ns, result)) {
+      packets[result.count++] = packet;
+      endpoint_.counters_.tx_cnak(entry.cnak.reason).add();
+    } else {
+      endpoint_.counters_.cnaks_suppressed.add();
+    }
+  }
+  return result;
+}
+
+rte_mbuf* CnakQueue::build(const Entry& entry, std::uint64_t now_ns, roce::TransmitResult& result) {
+  const roce::EngineConfig& config = endpoint_.config();
+  stack::Flow flow;
+  flow.config =
+      roce::flow_config(entry.av, std::uint64_t{entry.source.value} << 24 | entry.initiator.value);
+  if (config.host->resolve(flow, now_ns) != stack::Resolution::ready) {
+    return nullptr;
+  }
+  rte_mbuf* packet = build_message(
+      entry.cnak, entry.initiator, entry.pkey, [&](wire::Headers& headers, std::uint32_t length) {
+        return roce::PacketBuilder(config.packet_pool, *config.host, flow, headers, length);
+      });
+  if (packet != nullptr) {
+    result.bytes += packet->pkt_len - flow.header_length;
+  }
+  return packet;
+}
+
+}  // namespace rockhopper::dc

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "dc/dci.h"
+
+#include <memory>
+
+#include "dc/endpoint.h"
+#include "dc/requester.h"
+#include "roce/rc/responder.h"
+
+namespace rockhopper::dc {
+namespace {
+
+/// Two connects overtaken within that time, and a path counts as one that reorders (DC-36).
+constexpr std::uint64_t kRestartIntervalNs = 1'000'000'000;
+/// For so long, then half handshakes are tried again.
+constexpr std::uint64_t kFullNs = 10'000'000'000;
+
+}  // namespace
+
+Dci::Dci(Endpoint& endpoint, wire::Qpn number, const DciInit& init)
+    : endpoint_(endpoint),
+      number_(number),
+      init_(init),
+      nonce_(static_cast<std::uint32_t>(endpoint.random().next())) {}
+
+Expected<void> Dci::add_stream(std::uint8_t index) {
+  const roce::QpInit qp_init{.qp_type = roce::QpType::dc_initiator,
+                             .pd = init_.pd,
+                             .send_cq = init_.send_cq,
+                             .max_send_wr = init_.max_send_wr,
+                             .max_send_sge = init_.max_send_sge,
+                             .max_inline_data = init_.max_inline_data,
+                             .sq_sig_all = init_.sq_sig_all};
+  Requester* requester = nullptr;
+  auto qp = endpoint_.create_qp(number_, qp_init, [&](roce::QueuePair& made) {
+    auto own = std::make_unique<Requester>(made, *this, endpoint_, index);
+    requester = own.get();
+    return roce::Transport{.requester = std::move(own),
+                           .responder = std::make_unique<roce::rc::Responder>(made),
+                           .requester_bytes = sizeof(Requester),
+                           .responder_bytes = sizeof(roce::rc::Responder)};
+  });
+  if (!qp) {
+    return tl::make_unexpected(qp.error());
+  }
+  streams_.push_back({.qp = *qp, .requester = requester});
+  start(**qp);
+  return {};
+}
+
+void Dci::start(roce::QueuePair& qp) const {
+  roce::QpAttributes attributes;
+  attributes.path_mtu = init_.path_mtu;
+  attributes.timeout = init_.timeout;
+  attributes.retry_cnt = init_.retry_cnt;
+  attributes.rnr_retry = init_.rnr_retry;
+  attributes.max_rd_atomic = init_.max_rd_atomic;
+  Endpoint::start_initiator(qp, attributes);
+}
+
+roce::PostResult Dci::post_send(const roce::SendWr& wr, std::uint8_t stream) {
+  if (stream >= streams_.size()) {
+    return roce::PostResult::invalid_request;
+  }
+  const Stream& chosen = streams_[stream];
+  const roce::PostResult result = chosen.qp->post_send(wr);
+  if (result == roce::PostResult::ok) {
+    chosen.requester->on_posted();
+  }
+  return result;
+}
+
+std::size_t Dci::send_queue_depth(std::uint8_t stream) const {
+  return streams_.at(stream).qp->send_queue_depth();
+}
+
+roce::QpState Dci::state(std::uint8_t stream) const { return streams_.at(stream).qp->state(); }
+
+Expected<void> Dci::reset(std::uint8_t stream) {
+  if (stream >= streams_.size()) {
+    return fail(ErrorCode::invalid_argument, "the initiator has {} streams, none with number {}",
+                streams_.size(), stream);
+  }
+  roce::QueuePair& qp = *streams_[stream].qp;
+  if (qp.state() != roce::QpState::err) {
+    return fail(ErrorCode::invalid_state, "stream {} is not in error", stream);
+  }
+  if (auto reset = qp.modify({.qp_state = roce::QpState::reset}, roce::kQpState); !reset) {
+    return reset;
+  }
+  start(qp);
+  return {};
+}
+
+bool Dci::prefers_full(std::uint64_t now_ns) const {
+  return init_.handshake == Handshake::full ||
+         (init_.handshake == Handshake::automatic && now_ns < full_until_ns_);
+}
+
+void Dci::note_restart(std::uint64_t now_ns) {
+  if (last_restart_ns_ != 0 && now_ns - last_restart_ns_ < kRestartIntervalNs) {
+    full_until_ns_ = now_ns + kFullNs;
+  }
+  last_restart_ns_ = now_ns;
+}
+
+}  // namespace rockhopper::dc

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "roce/completion_queue.h"
+#include "roce/shared_receive_queue.h"
+#include "roce/types.h"
+
+namespace rockhopper::dc {
+
+/// What a DC target is made with. The queues must outlive it.
+struct DctInit {
+  roce::ProtectionDomain pd;  ///< whose keys its initiators' requests name
+  roce::SharedReceiveQueue* srq = nullptr;
+  roce::CompletionQueue* recv_cq = nullptr;
+  std::uint32_t access_flags = 0;                    ///< roce::Access
+  roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< the largest that an initiator may use
+  std::uint8_t min_rnr_timer = 12;                   ///< RNR NAK timer code
+  std::uint8_t traffic_class = 0;                    ///< of responses
+  std::uint8_t hop_limit = 64;
+  std::optional<std::uint64_t> access_key;  ///< nothing: an unpredictable one
+};
+
+/// A DC target: what initiators address by its number and access key (DC-20). It has no state of
+/// any initiator; those who are connected have a session each (Targets). Made and owned by an
+/// Endpoint; belongs to its engine's thread.
+class Dct {
+ public:
+  Dct(const Dct&) = delete;
+  Dct& operator=(const Dct&) = delete;
+
+  [[nodiscard]] wire::Qpn number() const { return number_; }
+  [[nodiscard]] std::uint64_t access_key() const { return access_key_; }
+  [[nodiscard]] const DctInit& init() const { return init_; }
+  /// Connects without the access key so far; it stops at its highest value.
+  [[nodiscard]] std::uint32_t violations() const { return violations_; }
+  /// Sessions that are open.
+  [[nodiscard]] std::uint32_t sessions() const { return sessions_; }
+
+  /// From now on nobody can connect; who is connected stays until he leaves, or until his lease
+  /// ends (DC-34).
+  void drain() { draining_ = true; }
+  [[nodiscard]] bool draining() const { return draining_; }
+
+ private:
+  friend class Endpoint;
+  friend class Targets;
+  Dct(wire::Qpn number, const DctInit& init, std::uint64_t access_key)
+      : number_(number), init_(init), access_key_(access_key) {}
+
+  wire::Qpn number_;
+  DctInit init_;
+  std::uint64_t access_key_;
+  std::uint32_t violations_ = 0;
+  std::uint32_t sessions_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace rockhopper::dc

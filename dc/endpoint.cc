@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "dc/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <variant>
+
+#include "dc/cnak_queue.h"
+#include "dc/message_packet.h"
+#include "dc/requester.h"
+#include "dc/targets.h"
+
+namespace rockhopper::dc {
+
+using roce::DropReason;
+
+namespace {
+
+constexpr std::uint32_t kIndexBits = 16;
+constexpr std::size_t kFirstPlaces = 1024;
+
+}  // namespace
+
+std::uint8_t mtu_code(roce::PathMtu mtu) {
+  return static_cast<std::uint8_t>(std::countr_zero(bytes(mtu)) - 7);
+}
+
+roce::PathMtu path_mtu_of(std::uint8_t mtu_code) {
+  return static_cast<roce::PathMtu>(128u << mtu_code);
+}
+
+Expected<std::unique_ptr<Endpoint>> Endpoint::create(roce::Engine& engine,
+                                                     const EndpointConfig& config) {
+  const SessionTable::Config& sessions = config.sessions;
+  if (sessions.contexts == 0 || sessions.contexts > 1u << 20 || sessions.tombstones > 1u << 24) {
+    return fail(ErrorCode::invalid_argument,
+                "a DC endpoint has 1 to {} responder contexts and up to {} tombstones, not {} "
+                "and {}",
+                1u << 20, 1u << 24, sessions.contexts, sessions.tombstones);
+  }
+  if (config.lease_us == 0 || config.responder_resources == 0 ||
+      config.responder_resources > roce::kMaxRdAtomic) {
+    return fail(ErrorCode::invalid_argument,
+                "a lease is above 0, and responder resources are 1 to {}", roce::kMaxRdAtomic);
+  }
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(engine, config));
+  if (auto made = endpoint->targets_->make_contexts(); !made) {
+    return tl::make_unexpected(made.error());
+  }
+  return endpoint;
+}
+
+Endpoint::Endpoint(roce::Engine& engine, const EndpointConfig& config)
+    : Extension(engine),
+      config_(config),
+      shard_bits_(std::countr_zero(this->config().shards)),
+      incarnation_(random().next()),
+      cnaks_(std::make_unique<CnakQueue>(*this, config.cnaks_per_second)) {
+  SessionTable::Config sessions = config.sessions;
+  sessions.shard = static_cast<std::uint8_t>(this->config().shard);
+  targets_ = std::make_unique<Targets>(*this, sessions);
+}
+
+Endpoint::~Endpoint() {
+  for (Place& place : places_) {
+    if (place.dci != nullptr) {
+      destroy_dci(place.dci.get());
+    }
+    if (place.dct != nullptr) {
+      destroy_dct(place.dct.get());
+    }
+  }
+}
+
+Expected<wire::Qpn> Endpoint::choose_number() {
+  const std::size_t most = (std::size_t{1} << kIndexBits) >> shard_bits_;
+  if (taken_ == most) {
+    return fail(ErrorCode::exhausted, "all {} numbers of DC initiators and targets are in use",
+                most);
+  }
+  if (taken_ * 2 >= places_.size()) {
+    places_.resize(std::clamp(places_.size() * 2, std::min(kFirstPlaces, most), most));
+  }
+  std::size_t index = random().below(places_.size());
+  while (places_[index].taken()) {
+    index = (index + 1) % places_.size();
+  }
+  constexpr std::uint32_t kHighs = (roce::kReservedQpnLast - roce::kReservedQpnFirst + 1) >> 16;
+  const auto high = static_cast<std::uint32_t>(random().below(kHighs));
+  return wire::Qpn{roce::kReservedQpnFirst | high << kIndexBits |
+                   static_cast<std::uint32_t>(index << shard_bits_) | config().shard};
+}
+
+const Endpoint::Place* Endpoint::place_of(wire::Qpn number) const {
+  const std::size_t index = (number.value & 0xffff) >> shard_bits_;
+  return index < places_.size() ? &places_[index] : nullptr;
+}
+
+Dci* Endpoint::find_dci(wire::Qpn number) const {
+  const Place* place = place_of(number);
+  Dci* dci = place == nullptr ? nullptr : place->dci.get();
+  return dci != nullptr && dci->number() == number ? dci : nullptr;
+}
+
+Dct* Endpoint::find_dct(wire::Qpn number) const {
+  const Place* place = place_of(number);
+  Dct* dct = place == nullptr ? nullptr : place->dct.get();
+  return dct != nullptr && dct->number() == number ? dct : nullptr;
+}
+
+Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
+  if (init.send_cq == nullptr || init.streams == 0 || init.streams > wire::Dcsh::kStreamMax + 1) {
+    return fail(ErrorCode::invalid_argument,
+                "a DC initiator needs a completion queue and 1 to {} streams",
+                wire::Dcsh::kStreamMax + 1);
+  }
+  if (bytes(init.path_mtu) > max_path_mtu()) {
+    return fail(ErrorCode::invalid_argument,
+                "path MTU {} does not fit the interface MTU; the largest that does is {}",
+                bytes(init.path_mtu), max_path_mtu());
+  }
+  if (init.timeout > 31 || init.retry_cnt > 7 || init.rnr_retry > 7 ||
+      init.max_rd_atomic > roce::kMaxRdAtomic) {
+    return fail(ErrorCode::invalid_argument,
+                "a timer code is 0 to 31, a retry count 0 to 7, and {} READs and atomics can be "
+                "outstanding",
+                roce::kMaxRdAtomic);
+  }
+  const auto number = choose_number();
+  if (!number) {
+    return tl::make_unexpected(number.error());
+  }
+  std::unique_ptr<Dci> dci(new Dci(*this, *number, init));
+  for (unsigned stream = 0; stream < init.streams; ++stream) {
+    if (auto added = dci->add_stream(static_cast<std::uint8_t>(stream)); !added) {
+      for (const Dci::Stream& made : dci->streams_) {
+        destroy_qp(made.qp);
+      }
+      return tl::make_unexpected(added.error());
+    }
+  }
+  ++taken_;
+  auto& place = places_[(number->value & 0xffff) >> shard_bits_];
+  place.dci = std::move(dci);
+  return place.dci.get();
+}
+
+void Endpoint::destroy_dci(Dci* dci) {
+  assert(dci != nullptr && find_dci(dci->number()) == dci);
+  for (const Dci::Stream& stream : dci->streams_) {
+    destroy_qp(stream.qp);
+  }
+  --taken_;
+  places_[(dci->number().value & 0xffff) >> shard_bits_].dci.reset();
+}
+
+Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
+  if (auto checked = check_receive_side(init.pd, init.srq, init.recv_cq); !checked) {
+    return tl::make_unexpected(checked.error());
+  }
+  if ((init.access_flags & ~roce::kAccessQp) != 0 || init.min_rnr_timer > 31) {
+    return fail(ErrorCode::invalid_argument, "unknown access flags, or a timer code above 31");
+  }
+  const auto number = choose_number();
+  if (!number) {
+    return tl::make_unexpected(number.error());
+  }
+  ++taken_;
+  use_receive_side(init.srq, init.recv_cq, 1);
+  auto& place = places_[(number->value & 0xffff) >> shard_bits_];
+  place.dct.reset(new Dct(*number, init, init.access_key.value_or(random().next())));
+  return place.dct.get();
+}
+
+void Endpoint::destroy_dct(Dct* dct) {
+  assert(dct != nullptr && find_dct(dct->number()) == dct);
+  targets_->close_all(*dct);
+  use_receive_side(dct->init().srq, dct->init().recv_cq, -1);
+  --taken_;
+  places_[(dct->number().value & 0xffff) >> shard_bits_].dct.reset();
+}
+
+std::uint32_t Endpoint::max_path_mtu() const {
+  return Extension::max_path_mtu(static_cast<std::uint32_t>(wire::Dcsh::kSize));
+}
+
+std::size_t Endpoint::session_count() const { return targets_->open_count(); }
+
+bool Endpoint::has_packets() const { return !cnaks_->empty(); }
+
+roce::TransmitResult Endpoint::transmit(rte_mbuf** packets, std::uint16_t count,
+                                        std::uint64_t now_ns) {
+  return cnaks_->transmit(packets, count, now_ns);
+}
+
+std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,
+                                           const roce::RxPacket& packet, std::uint64_t now_ns) {
+  if (datagram.destination.is_multicast()) {
+    return DropReason::bad_address;
+  }
+  if (packet.headers.opcode->operation == wire::Operation::dc_control) {
+    return accept_control(datagram, packet, now_ns);
+  }
+  return packet.headers.opcode->is_request ? targets_->on_request(datagram, packet, now_ns)
+                                           : accept_response(datagram, packet, now_ns);
+}
+
+std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& datagram,
+                                                   const roce::RxPacket& packet,
+                                                   std::uint64_t now_ns) {
+  if (packet.payload.length > kMessageMax) {
+    return DropReason::dc_bad_control;
+  }
+  std::array<std::uint8_t, kMessageMax> bytes;
+  copy_from_mbuf(packet.payload, reinterpret_cast<std::byte*>(bytes.data()));
+  const auto message = parse_message({bytes.data(), packet.payload.length});
+  if (!message) {
+    return DropReason::dc_bad_control;
+  }
+  const wire::Qpn to = packet.headers.bth.destination;
+  if (const auto* connect = std::get_if<Connect>(&*message)) {
+    return targets_->on_connect(*connect, find_dct(to), datagram, packet, now_ns);
+  }
+  if (const auto* disconnect = std::get_if<Disconnect>(&*message)) {
+    return targets_->on_disconnect(*disconnect, datagram, now_ns);
+  }
+  if (const auto* keepalive = std::get_if<KeepAlive>(&*message)) {
+    return keepalive->answer ? std::nullopt : targets_->on_keepalive(*keepalive, datagram, now_ns);
+  }
+  if (const auto* accepted = std::get_if<Accept>(&*message)) {
+    Requester* stream = find_stream(to, accepted->nonce, 0, datagram);
+    if (stream == nullptr) {
+      return DropReason::dc_unknown_session;
+    }
+    stream->on_accept(*accepted, now_ns);
+    return std::nullopt;
+  }
+  const Cnak& cnak = std::get<Cnak>(*message);
+  Requester* stream = find_stream(to, cnak.nonce, cnak.session_id, datagram);
+  if (stream == nullptr) {
+    return DropReason::dc_unknown_session;
+  }
+  stream->on_cnak(cnak, now_ns);
+  return std::nullopt;
+}
+
+Requester* Endpoint::find_stream(wire::Qpn initiator, std::uint32_t nonce, std::uint64_t session_id,
+                                 const stack::UdpDatagram& datagram) const {
+  const Dci* dci = find_dci(initiator);
+  if (dci == nullptr) {
+    return nullptr;
+  }
+  for (const Dci::Stream& stream : dci->streams_) {
+    if (stream.requester->is_about(nonce, session_id) && comes_from_peer(*stream.qp, datagram)) {
+      return stream.requester;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<DropReason> Endpoint::accept_response(const stack::UdpDatagram& datagram,
+                                                    const roce::RxPacket& packet,
+                                                    std::uint64_t now_ns) {
+  const wire::Dcsh& dcsh = packet.headers.dcsh;
+  const Dci* dci = find_dci(packet.headers.bth.destination);
+  if (dci == nullptr) {
+    return DropReason::unknown_qp;
+  }
+  if (dcsh.stream >= dci->streams_.size() || !dcsh.has_session ||
+      !dci->streams_[dcsh.stream].requester->has_session(dcsh.value)) {
+    counters_.ghost_responses.add();
+    return DropReason::dc_unknown_session;
+  }
+  return deliver(*dci->streams_[dcsh.stream].qp, datagram, packet, now_ns);
+}
+
+rte_mbuf* Endpoint::build(roce::QueuePair& qp, const Message& message) const {
+  return build_message(message, destination(qp), pkey(qp),
+                       [&qp](wire::Headers& headers, std::uint32_t length) {
+                         return start_packet(qp, headers, length);
+                       });
+}
+
+void Endpoint::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
+                              void* context) const {
+#define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_DC_COUNTERS(X)
+#undef X
+}
+
+}  // namespace rockhopper::dc

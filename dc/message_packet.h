@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+#include "dc/message.h"
+#include "roce/packet_builder.h"
+
+namespace rockhopper::dc {
+
+/// A packet of opcode 0xD8, with the builder that `make(headers, payload_length)` returns; null: no
+/// mbuf.
+template <typename Make>
+[[nodiscard]] rte_mbuf* build_message(const Message& message, wire::Qpn destination,
+                                      std::uint16_t pkey, Make&& make) {
+  std::array<std::uint8_t, kMessageMax> bytes;
+  const auto length = static_cast<std::uint32_t>(emit_message(message, bytes));
+  wire::Headers headers;
+  headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_control);
+  headers.bth.mig_req = true;
+  headers.bth.pkey = pkey;
+  headers.bth.destination = destination;
+  roce::PacketBuilder builder = make(headers, length);
+  if (!builder.ok() || !builder.append(reinterpret_cast<const std::byte*>(bytes.data()), length)) {
+    return nullptr;
+  }
+  return builder.finish();
+}
+
+}  // namespace rockhopper::dc

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "dc/requester.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dc/dci.h"
+#include "dc/endpoint.h"
+#include "roce/wire/timer_code.h"
+
+namespace rockhopper::dc {
+namespace {
+
+constexpr std::uint64_t kNsPerUs = 1000;
+/// How long a target is sure to remember a session that it has closed: half of what it does.
+constexpr std::uint64_t kRememberedNs = 500'000'000;
+/// Doublings of the back-off.
+constexpr unsigned kBackoffDoublings = 10;
+
+}  // namespace
+
+Requester::Requester(roce::QueuePair& qp, Dci& dci, Endpoint& endpoint, std::uint8_t stream)
+    : qp_(qp),
+      inner_(qp),
+      dci_(dci),
+      endpoint_(endpoint),
+      timer_(
+          [](void* self, std::uint64_t now_ns) { static_cast<Requester*>(self)->on_timer(now_ns); },
+          this),
+      stream_(stream) {}
+
+roce::SendQueue& Requester::queue() const { return Endpoint::send_queue(qp_); }
+
+void Requester::reset(wire::Psn first_psn) {
+  endpoint_.timers().cancel(timer_);
+  state_ = State::idle;
+  owed_ = Owed::nothing;
+  session_ = 0;
+  cnaks_ = 0;
+  inner_.reset(first_psn);
+}
+
+void Requester::stop() {
+  endpoint_.timers().cancel(timer_);
+  if (state_ == State::active) {
+    owed_ = Owed::disconnect;  // the target need not wait for the lease to end
+    Endpoint::schedule(qp_);
+  } else if (owed_ != Owed::disconnect) {
+    owed_ = Owed::nothing;
+  }
+  state_ = State::idle;
+  inner_.stop();
+}
+
+roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,
+                                         std::uint64_t now_ns) {
+  roce::TransmitResult result;
+  if (Endpoint::flow(qp_).header_length == 0 || count == 0) {
+    return result;  // a new target, whose next hop is looked for
+  }
+  if (owed_ != Owed::nothing) {
+    rte_mbuf* packet = build_owed();
+    if (packet == nullptr) {
+      result.out_of_mbufs = true;
+      return result;
+    }
+    result.add(packets, packet, Endpoint::flow(qp_));
+    const bool leaving = owed_ == Owed::disconnect;
+    on_owed_sent(now_ns);
+    if (leaving) {
+      return result;  // what is next has another target
+    }
+  }
+  if (may_send_data()) {
+    const std::uint16_t before = result.count;
+    result.add(
+        inner_.transmit(packets + before, static_cast<std::uint16_t>(count - before), now_ns));
+    if (state_ == State::active && result.count > before) {
+      arm_lease(now_ns);
+    }
+    on_progress();
+  }
+  return result;
+}
+
+bool Requester::may_send_data() const {
+  return state_ == State::active || (state_ == State::connecting && !full_);
+}
+
+void Requester::on_response(const roce::RxPacket& packet, std::uint64_t now_ns) {
+  inner_.on_response(packet, now_ns);
+  on_progress();
+}
+
+void Requester::on_posted() {
+  if (qp_.state() != roce::QpState::rts) {
+    return;
+  }
+  switch (state_) {
+    case State::idle:
+      begin(std::nullopt);
+      break;
+    case State::connecting:
+    case State::active:
+      extend_limit();
+      on_progress();
+      break;
+    case State::closing:
+    case State::backoff:
+      break;
+  }
+}
+
+/// Connects to the target of the oldest request, if there is one. `executed`: see
+/// rc::Requester::restart.
+void Requester::begin(std::optional<wire::Psn> executed) {
+  const DciInit& init = dci_.init();
+  endpoint_.timers().cancel(timer_);
+  state_ = State::idle;
+  owed_ = Owed::nothing;
+  session_ = 0;
+  first_psn_ = endpoint_.engine().random_psn();
+  inner_.restart(first_psn_, executed);
+  if (queue().empty()) {
+    return;
+  }
+  target_ = Endpoint::target(qp_, queue().head());
+  const roce::AddressHandle* ah = endpoint_.find_ah(target_.ah_id);
+  if (ah == nullptr) {
+    fail(roce::WcStatus::loc_qp_op_err);
+    return;
+  }
+  state_ = State::connecting;
+  owed_ = Owed::connect;
+  nonce_ = dci_.next_nonce();
+  full_ = dci_.prefers_full(endpoint_.now_ns());
+  repeated_ = false;
+  connects_left_ = init.retry_cnt;
+  Endpoint::redirect(qp_, ah->address_vector(), target_.number, init.path_mtu);
+  Endpoint::set_dcsh(qp_, {.has_session = false,
+                           .stream = stream_,
+                           .source = dci_.number(),
+                           .value = wire::Dcsh::from_nonce(nonce_)});
+  // How many the target can serve is told by its ACCEPT.
+  Endpoint::set_max_rd_atomic(qp_, std::min<std::uint8_t>(init.max_rd_atomic, 1));
+  limit_ = queue().head();
+  extend_limit();
+  Endpoint::schedule(qp_);
+}
+
+/// Requests for the target that is connected may go (DC-23), those behind them wait (DC-24).
+void Requester::extend_limit() {
+  while (limit_ != queue().tail() && Endpoint::target(qp_, limit_) == target_) {
+    ++limit_;
+  }
+  inner_.set_limit(limit_);
+}
+
+/// All that is for this target is complete: makes way for what is for another one (DC-10).
+void Requester::on_progress() {
+  if (state_ == State::active && queue().head() == limit_ && queue().tail() != limit_) {
+    close();
+  }
+}
+
+void Requester::close() {
+  state_ = State::closing;
+  owed_ = Owed::disconnect;
+  Endpoint::schedule(qp_);
+}
+
+rte_mbuf* Requester::build_owed() {
+  const DciInit& init = dci_.init();
+  const wire::Psn next = inner_.next_psn();
+  switch (owed_) {
+    case Owed::connect:
+      return endpoint_.build(qp_, Connect{.full = full_,
+                                          .data_follows = !full_,
+                                          .mtu_code = mtu_code(init.path_mtu),
+                                          .initiator = dci_.number(),
+                                          .first_psn = first_psn_,
+                                          .nonce = nonce_,
+                                          .lease_us = init.lease_us,
+                                          .access_key = target_.access_key,
+                                          .incarnation = endpoint_.incarnation(),
+                                          .stream = stream_,
+                                          .responder_resources = init.max_rd_atomic});
+    case Owed::disconnect:
+      return endpoint_.build(qp_, Disconnect{.session_id = session_, .next_psn = next});
+    case Owed::keepalive:
+      return endpoint_.build(qp_,
+                             KeepAlive{.answer = false, .session_id = session_, .next_psn = next});
+    case Owed::nothing:
+      break;
+  }
+  return nullptr;
+}
+
+void Requester::on_owed_sent(std::uint64_t now_ns) {
+  Counters& counters = endpoint_.counters_;
+  switch (std::exchange(owed_, Owed::nothing)) {
+    case Owed::connect:
+      counters.tx_connect.add();
+      if (!std::exchange(repeated_, true)) {
+        connected_ns_ = now_ns;
+      }
+      endpoint_.timers().arm(timer_, now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
+      break;
+    case Owed::disconnect:
+      counters.tx_disconnect.add();
+      if (state_ == State::closing) {
+        begin(std::nullopt);
+      }
+      break;
+    case Owed::keepalive:
+      counters.tx_keepalive.add();
+      break;
+    case Owed::nothing:
+      break;
+  }
+}
+
+bool Requester::is_about(std::uint32_t nonce, std::uint64_t session) const {
+  switch (state_) {
+    case State::connecting:
+      return session == 0 && nonce == nonce_;
+    case State::active:
+      return session != 0 ? session == session_ : nonce == nonce_;
+    case State::idle:
+    case State::closing:
+    case State::backoff:
+      break;
+  }
+  return false;
+}
+
+void Requester::on_accept(const Accept& message, std::uint64_t now_ns) {
+  if (state_ != State::connecting || message.nonce != nonce_ || message.session_id == 0) {
+    return;  // a repetition
+  }
+  endpoint_.counters_.rx_accept.add();
+  state_ = State::active;
+  owed_ = Owed::nothing;
+  session_ = message.session_id;
+  lease_us_ = message.lease_us;
+  cnaks_ = 0;
+  Endpoint::set_dcsh(
+      qp_, {.has_session = true, .stream = stream_, .source = dci_.number(), .value = session_});
+  Endpoint::set_max_rd_atomic(
+      qp_,
+      std::min(dci_.init().max_rd_atomic, std::max<std::uint8_t>(message.responder_resources, 1)));
+  arm_lease(now_ns);
+  Endpoint::schedule(qp_);
+}
+
+void Requester::on_cnak(const Cnak& message, std::uint64_t now_ns) {
+  endpoint_.counters_.rx_cnak(message.reason).add();
+  const bool connecting = state_ == State::connecting;
+  switch (message.reason) {
+    case CnakReason::no_context:
+    case CnakReason::quota:
+      if (connecting) {
+        back_off(message.backoff_us, now_ns);
+      }
+      return;
+    case CnakReason::no_such_dct:
+    case CnakReason::draining:
+    case CnakReason::incompatible:
+      if (connecting) {
+        fail(message.reason == CnakReason::incompatible ? roce::WcStatus::rem_inv_req_err
+                                                        : roce::WcStatus::rem_abort_err);
+      } else {
+        lose_session(message, now_ns);
+      }
+      return;
+    case CnakReason::stale_session:
+      lose_session(message, now_ns);
+      return;
+  }
+}
+
+/// The target does not know the connection, or no more (DC-27, DC-29).
+void Requester::lose_session(const Cnak& message, std::uint64_t now_ns) {
+  const auto executed = message.executed_known ? std::optional(message.expected_psn) : std::nullopt;
+  if (state_ == State::active) {
+    if (message.session_id == 0 && !executed) {
+      return;  // data had overtaken the connect, which has arrived since
+    }
+    if (queue().head() != limit_) {
+      endpoint_.counters_.lost_sessions.add();
+      endpoint_.counters_.restarts.add();
+    }
+    begin(executed);
+    return;
+  }
+  if (executed) {
+    endpoint_.counters_.restarts.add();
+    begin(executed);
+    return;
+  }
+  if (full_) {
+    return;  // about data that left before
+  }
+  endpoint_.counters_.restarts.add();
+  dci_.note_restart(now_ns);
+  if (now_ns - connected_ns_ >= kRememberedNs) {
+    begin(std::nullopt);
+    return;
+  }
+  full_ = true;  // the connect is late or lost: this time no data follows it
+  connect_anew();
+}
+
+/// DC-33. The connect is repeated later, with the same nonce and PSNs: should a copy of this one
+/// open a session yet, then that finds what is in it already.
+void Requester::back_off(std::uint32_t hint_us, std::uint64_t now_ns) {
+  const DciInit& init = dci_.init();
+  if (cnaks_++ == init.connect_tries) {
+    fail(roce::WcStatus::rnr_retry_exc_err);
+    return;
+  }
+  const unsigned doublings = std::min<unsigned>(cnaks_ - 1u, kBackoffDoublings);
+  const std::uint64_t wait_us =
+      std::max<std::uint64_t>(hint_us, std::uint64_t{std::max(init.backoff_us, 1u)} << doublings);
+  const std::uint64_t wait_ns = wait_us * kNsPerUs;
+  connect_anew();
+  state_ = State::backoff;
+  owed_ = Owed::nothing;
+  endpoint_.timers().arm(timer_, now_ns + wait_ns + endpoint_.random().below(wait_ns / 2 + 1));
+}
+
+/// The target says that there is no such session, so nothing of it has been executed.
+void Requester::connect_anew() {
+  inner_.pause();
+  state_ = State::connecting;
+  owed_ = Owed::connect;
+  repeated_ = false;
+  connects_left_ = dci_.init().retry_cnt;
+  Endpoint::schedule(qp_);
+}
+
+void Requester::fail(roce::WcStatus status) {
+  if (!queue().empty()) {
+    inner_.fail(status);
+  }
+}
+
+void Requester::arm_lease(std::uint64_t now_ns) {
+  // The target's own count begins later and is longer by a quarter (DC-30).
+  const std::uint64_t lease_us = std::min(lease_us_, dci_.init().lease_us);
+  endpoint_.timers().arm(timer_, now_ns + lease_us * kNsPerUs / 4 * 3);
+}
+
+void Requester::on_timer(std::uint64_t now_ns) {
+  switch (state_) {
+    case State::connecting:
+      if (connects_left_ == 0) {
+        fail(roce::WcStatus::retry_exc_err);
+        return;
+      }
+      --connects_left_;
+      owed_ = Owed::connect;
+      Endpoint::schedule(qp_);
+      break;
+    case State::active:
+      if (queue().head() == limit_) {
+        close();
+        return;
+      }
+      owed_ = Owed::keepalive;
+      arm_lease(now_ns);
+      Endpoint::schedule(qp_);
+      break;
+    case State::backoff:
+      state_ = State::connecting;
+      owed_ = Owed::connect;
+      Endpoint::schedule(qp_);
+      break;
+    case State::idle:
+    case State::closing:
+      break;
+  }
+}
+
+}  // namespace rockhopper::dc

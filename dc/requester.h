@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "dc/message.h"
+#include "roce/rc/requester.h"
+#include "roce/requester.h"
+#include "roce/work_queue.h"
+#include "stack/timing_wheel.h"
+
+namespace rockhopper::dc {
+
+class Dci;
+class Endpoint;
+
+/// The requester of a stream: that of a reliable connection, which it connects to one target after
+/// another. docs/dc.md has its states as a picture.
+class Requester final : public roce::Requester {
+ public:
+  Requester(roce::QueuePair& qp, Dci& dci, Endpoint& endpoint, std::uint8_t stream);
+
+  void reset(wire::Psn first_psn) override;
+  void stop() override;
+  [[nodiscard]] roce::TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
+                                              std::uint64_t now_ns) override;
+  void on_unreachable(std::uint64_t now_ns) override { inner_.on_unreachable(now_ns); }
+  void on_response(const roce::RxPacket& packet, std::uint64_t now_ns) override;
+  void prefetch_requests() const override { inner_.prefetch_requests(); }
+  [[nodiscard]] wire::Psn next_psn() const override { return inner_.next_psn(); }
+  [[nodiscard]] bool drained() const override { return inner_.drained(); }
+
+  /// A request has been put into the send queue.
+  void on_posted();
+  void on_accept(const Accept& message, std::uint64_t now_ns);
+  void on_cnak(const Cnak& message, std::uint64_t now_ns);
+
+  /// A response with that session id is this connection's.
+  [[nodiscard]] bool has_session(std::uint64_t id) const {
+    return state_ == State::active && session_ == id;
+  }
+  /// A message with that nonce, or that session id where it is not 0, is about this connection.
+  [[nodiscard]] bool is_about(std::uint32_t nonce, std::uint64_t session) const;
+
+ private:
+  enum class State : std::uint8_t {
+    idle,
+    connecting,  ///< no ACCEPT yet; with a half handshake, data is on its way
+    active,
+    closing,  ///< everything is acknowledged, the DISCONNECT has to leave
+    backoff,  ///< after a CNAK
+  };
+  enum class Owed : std::uint8_t { nothing, connect, disconnect, keepalive };
+
+  void begin(std::optional<wire::Psn> executed);
+  void extend_limit();
+  void close();
+  void on_progress();
+  [[nodiscard]] rte_mbuf* build_owed();
+  void on_owed_sent(std::uint64_t now_ns);
+  void back_off(std::uint32_t hint_us, std::uint64_t now_ns);
+  void connect_anew();
+  void lose_session(const Cnak& message, std::uint64_t now_ns);
+  void fail(roce::WcStatus status);
+  void on_timer(std::uint64_t now_ns);
+  void arm_lease(std::uint64_t now_ns);
+  [[nodiscard]] bool may_send_data() const;
+  [[nodiscard]] roce::SendQueue& queue() const;
+
+  roce::QueuePair& qp_;
+  roce::rc::Requester inner_;
+  Dci& dci_;
+  Endpoint& endpoint_;
+  stack::Timer timer_;  ///< connecting: repeat; active: lease; backoff: its end
+  State state_ = State::idle;
+  Owed owed_ = Owed::nothing;
+  std::uint8_t stream_;
+  bool full_ = false;      ///< this connection's handshake
+  bool repeated_ = false;  ///< its connect has been sent again
+  std::uint8_t connects_left_ = 0;
+  std::uint16_t cnaks_ = 0;  ///< in a row
+  std::uint32_t nonce_ = 0;
+  std::uint32_t lease_us_ = 0;  ///< granted
+  std::uint64_t session_ = 0;
+  std::uint64_t limit_ = 0;         ///< requests from here on are for another target
+  std::uint64_t connected_ns_ = 0;  ///< when the first connect left
+  wire::Psn first_psn_{};
+  roce::DcTarget target_{};
+};
+
+}  // namespace rockhopper::dc

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "dc/responder.h"
+
+#include "dc/endpoint.h"
+#include "dc/targets.h"
+
+namespace rockhopper::dc {
+
+void Responder::reset(wire::Psn first_psn) {
+  owes_accept_ = owes_keepalive_ = false;
+  inner_.reset(first_psn);
+}
+
+void Responder::on_unreachable() {
+  owes_accept_ = owes_keepalive_ = false;
+  inner_.on_unreachable();
+}
+
+void Responder::owe_accept() {
+  owes_accept_ = true;
+  Endpoint::schedule(qp_);
+}
+
+void Responder::owe_keepalive() {
+  owes_keepalive_ = true;
+  Endpoint::schedule(qp_);
+}
+
+roce::TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
+  roce::TransmitResult result;
+  while (result.count < count && (owes_accept_ || owes_keepalive_)) {
+    rte_mbuf* packet = build_owed();
+    if (packet == nullptr) {
+      result.out_of_mbufs = true;
+      return result;
+    }
+    (owes_accept_ ? owes_accept_ : owes_keepalive_) = false;
+    result.add(packets, packet, Endpoint::flow(qp_));
+  }
+  const std::uint16_t before = result.count;
+  result.add(inner_.transmit(packets + before, static_cast<std::uint16_t>(count - before)));
+  if (qp_.state() == roce::QpState::err && !inner_.has_replies() && session_ != nullptr) {
+    endpoint_.targets_->on_failed(*session_);  // the NAK that tells why has left
+  }
+  return result;
+}
+
+rte_mbuf* Responder::build_owed() {
+  if (!owes_accept_) {
+    return endpoint_.build(
+        qp_,
+        KeepAlive{.answer = true, .session_id = session_->id, .next_psn = inner_.expected_psn()});
+  }
+  rte_mbuf* packet =
+      endpoint_.build(qp_, Accept{.mtu_code = mtu_code(Endpoint::path_mtu(qp_)),
+                                  .nonce = session_->nonce,
+                                  .session_id = session_->id,
+                                  .expected_psn = inner_.expected_psn(),
+                                  .lease_us = endpoint_.config_.lease_us,
+                                  .responder_resources = endpoint_.config_.responder_resources});
+  if (packet != nullptr) {
+    endpoint_.counters_.tx_accept.add();
+  }
+  return packet;
+}
+
+}  // namespace rockhopper::dc

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include "roce/rc/responder.h"
+#include "roce/responder.h"
+
+namespace rockhopper::dc {
+
+class Endpoint;
+struct Session;
+
+/// The responder of a session: that of a reliable connection, and what a session is told beyond
+/// its answers.
+class Responder final : public roce::Responder {
+ public:
+  Responder(roce::QueuePair& qp, Endpoint& endpoint) : qp_(qp), inner_(qp), endpoint_(endpoint) {}
+
+  void reset(wire::Psn first_psn) override;
+  void stop() override { inner_.stop(); }
+  void set_resources(std::uint8_t count) override { inner_.set_resources(count); }
+  void on_request(const roce::RxPacket& packet) override { inner_.on_request(packet); }
+  [[nodiscard]] bool has_replies() const override {
+    return owes_accept_ || owes_keepalive_ || inner_.has_replies();
+  }
+  [[nodiscard]] bool has_responses() const override { return inner_.has_responses(); }
+  [[nodiscard]] bool may_wait() override {
+    return !owes_accept_ && !owes_keepalive_ && inner_.may_wait();
+  }
+  /// The ACCEPT leaves before all answers.
+  [[nodiscard]] roce::TransmitResult transmit(rte_mbuf** packets, std::uint16_t count) override;
+  void on_unreachable() override;
+  [[nodiscard]] wire::Psn expected_psn() const override { return inner_.expected_psn(); }
+
+  /// Whose session it is, while it is open; null: nobody's.
+  void serve(Session* session) { session_ = session; }
+  [[nodiscard]] Session* session() const { return session_; }
+  void owe_accept();
+  void owe_keepalive();
+
+ private:
+  [[nodiscard]] rte_mbuf* build_owed();
+
+  roce::QueuePair& qp_;
+  roce::rc::Responder inner_;
+  Endpoint& endpoint_;
+  Session* session_ = nullptr;
+  bool owes_accept_ = false;
+  bool owes_keepalive_ = false;
+};
+
+}  // namespace rockhopper::dc

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "dc/targets.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "dc/cnak_queue.h"
+#include "dc/endpoint.h"
+#include "roce/rc/requester.h"
+
+namespace rockhopper::dc {
+
+using roce::DropReason;
+
+namespace {
+
+constexpr std::uint64_t kNsPerUs = 1000;
+
+}  // namespace
+
+Targets::Targets(Endpoint& endpoint, const SessionTable::Config& config)
+    : endpoint_(endpoint),
+      table_(config, endpoint.random()),
+      context_count_(config.contexts),
+      lease_timer_(
+          [](void* self, std::uint64_t now_ns) {
+            static_cast<Targets*>(self)->on_lease_timer(now_ns);
+          },
+          this) {}
+
+Targets::~Targets() {
+  for (auto context = contexts_.rbegin(); context != contexts_.rend(); ++context) {
+    endpoint_.destroy_qp(context->qp);
+  }
+}
+
+Expected<void> Targets::make_contexts() {
+  contexts_.reserve(context_count_);
+  while (contexts_.size() < context_count_) {
+    roce::QpInit init;
+    init.qp_type = roce::QpType::dc_responder;
+    Responder* responder = nullptr;
+    auto qp = endpoint_.create_qp({}, init, [&](roce::QueuePair& made) {
+      auto own = std::make_unique<Responder>(made, endpoint_);
+      responder = own.get();
+      return roce::Transport{.requester = std::make_unique<roce::rc::Requester>(made),
+                             .responder = std::move(own),
+                             .requester_bytes = sizeof(roce::rc::Requester),
+                             .responder_bytes = sizeof(Responder)};
+    });
+    if (!qp) {
+      return tl::make_unexpected(qp.error());
+    }
+    contexts_.push_back({.qp = *qp, .responder = responder});
+  }
+  return {};
+}
+
+std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
+                                              const stack::UdpDatagram& datagram,
+                                              const roce::RxPacket& packet, std::uint64_t now_ns) {
+  if (dct == nullptr) {
+    refuse(CnakReason::no_such_dct, message, datagram, packet, now_ns);
+    return DropReason::unknown_qp;
+  }
+#if !ROCKHOPPER_MUTATION_DC_ACCESS_KEY
+  if (message.access_key != dct->access_key()) {
+    endpoint_.counters_.access_key_violations.add();
+    dct->violations_ += dct->violations_ == UINT32_MAX ? 0 : 1;
+    return DropReason::dc_access_key;  // DC-20: no answer
+  }
+#endif
+  const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
+  if (!pkey_index) {
+    return DropReason::bad_pkey;
+  }
+  endpoint_.counters_.rx_connect.add();
+  const Peer peer{datagram.source, message.initiator, message.stream};
+  if (Session* known = table_.find(peer); known != nullptr) {
+#if !ROCKHOPPER_MUTATION_DC_TOMBSTONES
+    const bool same = message.incarnation == known->incarnation;
+    const auto newer = static_cast<std::int32_t>(message.nonce - known->nonce);
+    if ((same && newer < 0) || (!same && message.incarnation == known->previous_incarnation)) {
+      endpoint_.counters_.ghost_connects.add();
+      return DropReason::dc_unknown_session;  // DC-28
+    }
+    if (same && newer == 0) {
+      if (!known->open || known->target != dct->number()) {
+        endpoint_.counters_.ghost_connects.add();
+        return refuse_stale({.has_session = false,
+                             .stream = message.stream,
+                             .source = message.initiator,
+                             .value = wire::Dcsh::from_nonce(message.nonce)},
+                            datagram, packet, now_ns);
+      }
+      table_.touch(*known, now_ns);
+      context(*known).responder->owe_accept();
+      return std::nullopt;
+    }
+#endif
+    if (known->open) {
+      endpoint_.counters_.sessions_superseded.add();
+      close(*known, now_ns);
+    }
+  }
+  if (dct->draining()) {
+    refuse(CnakReason::draining, message, datagram, packet, now_ns);
+    return std::nullopt;
+  }
+  const std::uint32_t mtu = bytes(path_mtu_of(message.mtu_code));
+  if (mtu > bytes(dct->init().path_mtu) || mtu > endpoint_.max_path_mtu()) {
+    refuse(CnakReason::incompatible, message, datagram, packet, now_ns);
+    return std::nullopt;
+  }
+  if (make_room(peer, message, datagram, packet, now_ns)) {
+    open(peer, message, *dct, *pkey_index, datagram, now_ns);
+  }
+  return std::nullopt;
+}
+
+/// DC-31: idle sessions go before anybody is refused. False: he has been.
+bool Targets::make_room(const Peer& peer, const Connect& message,
+                        const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
+                        std::uint64_t now_ns) {
+  SessionTable::Refusal refusal = table_.refusal(peer, now_ns);
+  if (Session* oldest = table_.oldest(); refusal == SessionTable::Refusal::no_context &&
+                                         oldest != nullptr &&
+                                         oldest->touched_ns + endpoint_.config_.idle_ns <= now_ns &&
+                                         !context(*oldest).responder->has_replies()) {
+    endpoint_.counters_.sessions_evicted.add();
+    close(*oldest, now_ns);
+    refusal = table_.refusal(peer, now_ns);
+  }
+  switch (refusal) {
+    case SessionTable::Refusal::none:
+      return true;
+    case SessionTable::Refusal::no_context:
+      refuse(CnakReason::no_context, message, datagram, packet, now_ns);
+      break;
+    case SessionTable::Refusal::quota:
+      refuse(CnakReason::quota, message, datagram, packet, now_ns);
+      break;
+  }
+  return false;
+}
+
+void Targets::open(const Peer& peer, const Connect& message, Dct& dct, std::uint16_t pkey_index,
+                   const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
+  Session& session = table_.open(peer, message.incarnation, message.nonce, dct.number(), now_ns);
+  ++dct.sessions_;
+  const Context& opened = context(session);
+  const DctInit& init = dct.init();
+  Endpoint::assign(*opened.qp, dct.number(), init.pd, init.srq, init.recv_cq);
+  roce::QpAttributes attributes;
+  attributes.path_mtu = path_mtu_of(message.mtu_code);
+  attributes.rq_psn = message.first_psn;
+  attributes.dest_qp_num = message.initiator;
+  attributes.qp_access_flags = init.access_flags;
+  attributes.ah_attr = {.source = datagram.destination,
+                        .destination = datagram.source,
+                        .traffic_class = init.traffic_class,
+                        .hop_limit = init.hop_limit};
+  attributes.pkey_index = pkey_index;
+  attributes.max_dest_rd_atomic = endpoint_.config_.responder_resources;
+  attributes.min_rnr_timer = init.min_rnr_timer;
+  Endpoint::start_responder(*opened.qp, attributes);
+  Endpoint::set_dcsh(
+      *opened.qp,
+      {.has_session = true, .stream = peer.stream, .source = dct.number(), .value = session.id});
+  opened.responder->serve(&session);
+  opened.responder->owe_accept();
+  endpoint_.counters_.sessions_opened.add();
+  watch_leases();
+}
+
+void Targets::close(Session& session, std::uint64_t now_ns) {
+  Context& closed = context(session);
+  const wire::Psn next_psn = closed.responder->expected_psn();
+  if (Dct* dct = endpoint_.find_dct(session.target); dct != nullptr) {
+    --dct->sessions_;
+  }
+  closed.responder->serve(nullptr);
+  // Through ERR: the receive request of a message that is not whole completes.
+  static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState));
+  static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::reset}, roce::kQpState));
+  table_.close(session, next_psn, now_ns);
+}
+
+void Targets::on_failed(Session& session) { close(session, endpoint_.now_ns()); }
+
+void Targets::close_all(const Dct& dct) {
+  table_.for_each_open([&](Session& session) {
+    if (session.target == dct.number()) {
+      close(session, endpoint_.now_ns());
+    }
+  });
+}
+
+std::optional<DropReason> Targets::on_disconnect(const Disconnect& message,
+                                                 const stack::UdpDatagram& datagram,
+                                                 std::uint64_t now_ns) {
+  Session* session = table_.find(message.session_id);
+  if (session == nullptr || session->peer.address != datagram.source) {
+    return DropReason::dc_unknown_session;
+  }
+  endpoint_.counters_.rx_disconnect.add();
+  close(*session, now_ns);
+  return std::nullopt;
+}
+
+std::optional<DropReason> Targets::on_keepalive(const KeepAlive& message,
+                                                const stack::UdpDatagram& datagram,
+                                                std::uint64_t now_ns) {
+  Session* session = table_.find(message.session_id);
+  if (session == nullptr || session->peer.address != datagram.source) {
+    return DropReason::dc_unknown_session;  // its requests will find out
+  }
+  endpoint_.counters_.rx_keepalive.add();
+  table_.touch(*session, now_ns);
+  context(*session).responder->owe_keepalive();
+  return std::nullopt;
+}
+
+/// The session that a request belongs to; null if it is none that is open.
+Session* Targets::find_open(const stack::UdpDatagram& datagram, const wire::Dcsh& dcsh,
+                            wire::Qpn target) {
+  if (!dcsh.has_session) {
+    Session* session = table_.find(Peer{datagram.source, dcsh.source, dcsh.stream});
+    return session != nullptr && session->open && session->nonce == dcsh.nonce() &&
+                   session->target == target
+               ? session
+               : nullptr;
+  }
+  Session* session = table_.find(dcsh.value);
+  if (session != nullptr && (session->target != target ||
+                             session->peer != Peer{datagram.source, dcsh.source, dcsh.stream})) {
+    return nullptr;  // another one's
+  }
+  return session;
+}
+
+std::optional<DropReason> Targets::on_request(const stack::UdpDatagram& datagram,
+                                              const roce::RxPacket& packet, std::uint64_t now_ns) {
+  Session* session = find_open(datagram, packet.headers.dcsh, packet.headers.bth.destination);
+  if (session == nullptr) {
+    endpoint_.counters_.stale_requests.add();
+    return refuse_stale(packet.headers.dcsh, datagram, packet, now_ns);
+  }
+  table_.touch(*session, now_ns);
+  return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
+}
+
+/// Tells the initiator that the session is not open, and what of it has been executed if that is
+/// still known (DC-27, DC-29).
+std::optional<DropReason> Targets::refuse_stale(const wire::Dcsh& dcsh,
+                                                const stack::UdpDatagram& datagram,
+                                                const roce::RxPacket& packet,
+                                                std::uint64_t now_ns) {
+  Cnak cnak{.reason = CnakReason::stale_session,
+            .nonce = dcsh.has_session ? 0 : dcsh.nonce(),
+            .session_id = dcsh.has_session ? dcsh.value : 0};
+  const Session* known = table_.find(Peer{datagram.source, dcsh.source, dcsh.stream});
+  if (known != nullptr && !known->open &&
+      (dcsh.has_session ? known->id == dcsh.value : known->nonce == dcsh.nonce())) {
+    cnak.executed_known = true;
+    cnak.expected_psn = known->final_psn;
+  }
+  endpoint_.cnaks_->push(cnak, dcsh.source, datagram, packet, now_ns);
+  return DropReason::dc_unknown_session;
+}
+
+void Targets::refuse(CnakReason reason, const Connect& message, const stack::UdpDatagram& datagram,
+                     const roce::RxPacket& packet, std::uint64_t now_ns) {
+  endpoint_.cnaks_->push(
+      {.reason = reason, .nonce = message.nonce, .backoff_us = endpoint_.config_.backoff_us},
+      message.initiator, datagram, packet, now_ns);
+}
+
+void Targets::watch_leases() {
+  if (const Session* oldest = table_.oldest(); oldest != nullptr && !lease_timer_.armed()) {
+    endpoint_.timers().arm(lease_timer_,
+                           oldest->touched_ns + endpoint_.config_.lease_us * kNsPerUs);
+  }
+}
+
+void Targets::on_lease_timer(std::uint64_t now_ns) {
+  const std::uint64_t lease_ns = endpoint_.config_.lease_us * kNsPerUs;
+  for (Session* oldest = table_.oldest();
+       oldest != nullptr && oldest->touched_ns + lease_ns <= now_ns; oldest = table_.oldest()) {
+    endpoint_.counters_.sessions_expired.add();
+    close(*oldest, now_ns);
+  }
+  table_.forget(now_ns);
+  watch_leases();
+}
+
+}  // namespace rockhopper::dc

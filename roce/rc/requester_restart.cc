@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Beginning anew with another peer, or with the same one after the connection was lost.
+#include "roce/engine.h"
+#include "roce/rc/requester.h"
+
+namespace rockhopper::roce::rc {
+
+void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) {
+  SendQueue& queue = qp_.send_queue_;
+  if (executed && ahead(*executed) > sent_ahead_) {
+    executed.reset();  // the peer cannot have seen that
+  }
+  for (std::uint64_t sequence = queue.head(); sequence < numbered_; ++sequence) {
+    SendWqe& wqe = queue.at(sequence);
+    // The oldest may have begun before unacked_psn_.
+    const bool sent =
+        distance(unacked_psn_, wqe.first_psn) < static_cast<std::int32_t>(sent_ahead_);
+    if (sent && !wqe.needs_no_packet()) {
+      settle(wqe, executed);
+    }
+    wqe.psn_count = 0;
+  }
+  reset(first_psn);
+  numbered_ = queue.head();
+  while (numbered_ != queue.tail() && queue.at(numbered_).is_settled()) {
+    ++numbered_;
+  }
+  cursor_ = numbered_;
+  retire_executed();
+  qp_.schedule();
+}
+
+void Requester::pause() {
+  if (numbered_ != qp_.send_queue_.head()) {
+    go_back();
+  }
+  stack::TimingWheel& timers = qp_.engine_.timers_;
+  timers.cancel(ack_timer_);
+  timers.cancel(rnr_timer_);
+  rnr_waiting_ = false;
+  implied_nak_done_ = false;
+  retries_left_ = qp_.attributes_.retry_cnt;
+}
+
+/// A request of which something has been sent.
+void Requester::settle(SendWqe& wqe, std::optional<wire::Psn> executed) const {
+  const bool repeatable = wqe.is_read() || wqe.is_placement() || wqe.opcode == WrOpcode::rdma_write;
+  WcStatus status = WcStatus::outcome_unknown;
+  if (executed) {
+    if (distance(wqe.first_psn, *executed) < static_cast<std::int32_t>(wqe.psn_count)) {
+      return;  // not, or not all of it: it can be sent again
+    }
+    if (!wqe.has_response()) {
+      status = WcStatus::success;
+    }
+  }
+#if !ROCKHOPPER_MUTATION_DC_REPLAY
+  if (repeatable && status != WcStatus::success) {
+    return;
+  }
+#else
+  static_cast<void>(repeatable);
+  return;
+#endif
+  wqe.flags |= SendWqe::kSettled;
+  wqe.failure = status;
+}
+
+}  // namespace rockhopper::roce::rc

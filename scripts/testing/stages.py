@@ -85,23 +85,38 @@ def configure(build, env):
     return True
 
 
-def test_programs(build, tests):
-    """The ninja targets of the programs of these tests."""
-    introspection = subprocess.run(
-        ['meson', 'introspect', '--tests', build.folder], check=True, capture_output=True,
-        text=True).stdout
-    targets = set()
-    for test in json.loads(introspection):
-        if test['name'] in tests:
-            program = pathlib.Path(test['cmd'][0])
-            if program.is_relative_to(build.folder):
-                targets.add(program.relative_to(build.folder).as_posix())
-    return sorted(targets)
+def introspect(build, what):
+    return json.loads(subprocess.run(
+        ['meson', 'introspect', f'--{what}', build.folder], check=True, capture_output=True,
+        text=True).stdout)
 
 
-def compile_tree(build, targets=(), tests=()):
-    """Configures and builds: everything, or `targets` and the programs of `tests`. True on
-    success."""
+def test_programs(build, tests=(), suites=()):
+    """The ninja targets that these tests, and all of these suites, need."""
+    files = target_files(build)
+    found = set()
+    for test in introspect(build, 'tests'):
+        if test['name'] in tests or any(s.split(':')[-1] in suites for s in test['suite']):
+            found.update(*(files[target] for target in test['depends']))
+    return sorted(found)
+
+
+def fuzz_programs(build):
+    """The ninja targets of the fuzzers and of what makes their corpus."""
+    return sorted(file for files in target_files(build).values() for file in files
+                  if file.startswith('tests/fuzz/fuzz-'))
+
+
+def target_files(build):
+    """{id of a target: its files, as ninja names them}"""
+    return {target['id']: [pathlib.Path(name).relative_to(build.folder).as_posix()
+                           for name in target['filename']]
+            for target in introspect(build, 'targets')}
+
+
+def compile_tree(build, targets=(), needed=None):
+    """Configures and builds: everything, or `targets`, or what `needed()` names once the folder is
+    configured. True on success."""
     ccache = ['ccache'] if shutil.which('ccache') else []
     env = {'CC': ' '.join([*ccache, build.compiler[0]]),
            'CXX': ' '.join([*ccache, build.compiler[1]]),
@@ -109,7 +124,7 @@ def compile_tree(build, targets=(), tests=()):
     start = time.monotonic()
     if not configure(build, env):
         return False
-    targets = [*targets, *(test_programs(build, tests) if tests else ())]
+    targets = needed() if needed else targets
     jobs = str(len(os.sched_getaffinity(0)))
     if run(['ninja', '-j', jobs, '-C', build.folder, *targets], log_file(f'{build.name}-build'),
            env) != 0:
@@ -176,15 +191,15 @@ def sanitizer_env(**seeds):
 
 def stage_asan():
     """Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, built with clang."""
-    if not compile_tree(ASAN):
+    suites = ('unit', 'wire', 'sim', 'conformance', 'fuzz')
+    if not compile_tree(ASAN, needed=lambda: test_programs(ASAN, suites=suites)):
         return {'asan': failure('build with clang, ASan and UBSan')}
-    return run_suites(ASAN, ('unit', 'wire', 'sim', 'conformance', 'fuzz'), timeout_factor=6,
-                      env=sanitizer_env(ROCKHOPPER_SEEDS=2000))
+    return run_suites(ASAN, suites, timeout_factor=6, env=sanitizer_env(ROCKHOPPER_SEEDS=2000))
 
 
 def stage_tsan():
     """The tests of the library's threads (worker, telemetry) under ThreadSanitizer."""
-    if not compile_tree(TSAN, tests=TSAN_TESTS):
+    if not compile_tree(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
         return {'tsan': failure('build with clang and TSan')}
     return run_suites(TSAN, tests=TSAN_TESTS, timeout_factor=10, expected=('unit',),
                       env=sanitizer_env(ROCKHOPPER_SEEDS=50))
@@ -214,7 +229,7 @@ def run_fuzzer(fuzzer, corpus, seconds):
 
 def stage_fuzz():
     """Each fuzzer for a short time from a new seed, starting at the captures of real traffic."""
-    if not compile_tree(ASAN):
+    if not compile_tree(ASAN, needed=lambda: fuzz_programs(ASAN)):
         return {'fuzz': failure('build of the fuzzers')}
     seconds = os.environ.get('ROCKHOPPER_FUZZ_SECONDS', '600' if SOAK else '10')
     corpus = BUILD / 'fuzz/captures'

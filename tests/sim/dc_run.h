@@ -28,7 +28,7 @@ struct DcProfile {
 struct DcTotals {
   std::uint64_t runs = 0;
   std::uint64_t messages = 0;
-  std::uint64_t unknown = 0;       ///< requests with an unknown outcome
+  std::uint64_t unknown = 0;  ///< requests with an unknown outcome
   std::uint64_t connects = 0;
   std::uint64_t accepts = 0;
   std::uint64_t sessions = 0;

@@ -235,6 +235,9 @@ StepMasks step_masks(roce::QpType type) {
               .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic |
                      kQpMinRnrTimer,
               .rts = kQpState | kQpSqPsn | kQpTimeout};
+    case QpType::dc_initiator:
+    case QpType::dc_responder:
+      break;  // not made here
   }
   return {};
 }

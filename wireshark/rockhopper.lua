@@ -78,11 +78,12 @@ for opcode, row in pairs(OPERATIONS) do
 end
 
 local FORMS = { [0] = "Nonce", [1] = "Session" }
-local CONNECT, ACCEPT, CNAK, DISCONNECT, DISCONNECTED, KEEPALIVE = 1, 2, 3, 4, 5, 6
+local CONNECT, ACCEPT, CNAK, DISCONNECT, KEEPALIVE = 1, 2, 3, 4, 5
 local SUBTYPES = {
   [CONNECT] = "CONNECT", [ACCEPT] = "ACCEPT", [CNAK] = "CNAK",
-  [DISCONNECT] = "DISCONNECT", [DISCONNECTED] = "DISCONNECTED", [KEEPALIVE] = "KEEPALIVE",
+  [DISCONNECT] = "DISCONNECT", [KEEPALIVE] = "KEEPALIVE",
 }
+local LAST_STREAM = 127
 local MTUS = { [1] = "256", [2] = "512", [3] = "1024", [4] = "2048", [5] = "4096" }
 local REASONS = {
   [1] = "No context free", [2] = "No such DCT", [3] = "Draining",
@@ -129,7 +130,7 @@ field("uint32", "icrc", "Invariant CRC", base.HEX)
 
 field("none", "dcsh", "DCSH - Dynamic Connection Session Header")
 field("uint8", "dc.form", "Form", base.DEC, FORMS, 0x80)
-field("uint8", "dc.reserved", "Reserved", base.DEC, nil, 0x7F)
+field("uint8", "dc.stream", "Stream", base.DEC)
 field("uint24", "dc.source", "Source (DCI or DCT)", base.HEX)
 field("uint32", "dc.nonce", "Nonce", base.HEX)
 field("uint64", "dc.session", "Session", base.HEX)
@@ -157,7 +158,6 @@ field("uint32", "dc.lease", "Lease (us)", base.DEC)
 field("uint32", "dc.backoff", "Back-off (us)", base.DEC)
 field("uint64", "dc.access_key", "Access Key", base.HEX)
 field("uint64", "dc.incarnation", "Incarnation", base.HEX)
-field("uint16", "dc.stream", "Stream", base.DEC)
 field("uint8", "dc.responder_resources", "Responder Resources", base.DEC)
 
 -- Headers of RC: what Wireshark calls infiniband.NAME is rockhopper.NAME here, so the address and
@@ -259,7 +259,7 @@ local MESSAGES = {
   [CONNECT] = {
     { "reserved", 1 }, { "dc.dci", 3 }, { "reserved", 1 }, { "dc.first_psn", 3 },
     { "dc.nonce", 4 }, { "dc.lease", 4 }, { "dc.access_key", 8 }, { "dc.incarnation", 8 },
-    { "dc.stream", 2 }, { "dc.responder_resources", 1 }, { "reserved", 5 },
+    { "dc.stream", 1 }, { "dc.responder_resources", 1 }, { "reserved", 6 },
   },
   [ACCEPT] = {
     { "dc.nonce", 4 }, { "dc.session", 8 }, { "reserved", 1 }, { "dc.expected_psn", 3 },
@@ -269,7 +269,7 @@ local MESSAGES = {
     { "dc.nonce", 4 }, { "dc.session", 8 }, { "reserved", 1 }, { "dc.expected_psn", 3 },
     { "dc.backoff", 4 }, { "reserved", 4 },
   },
-  [DISCONNECT] = CLOSING, [DISCONNECTED] = CLOSING, [KEEPALIVE] = CLOSING,
+  [DISCONNECT] = CLOSING, [KEEPALIVE] = CLOSING,
 }
 
 -- What a message's value is, and its flags from bit 0 on. Others have 0.
@@ -390,8 +390,14 @@ SHOW["dc.form"] = function(packet, tree, range)
   if packet.form == 0 and is_response then
     complain(form, "rule", "A response names its session")
   end
-  local reserved = tree:add(fields["dc.reserved"], range)
-  if range:bitfield(1, 7) ~= 0 then complain(reserved, "reserved") end
+  -- The field has no mask: in a CONNECT it is the whole byte.
+  tree:add(fields["dc.stream"], range, range:bitfield(1, 7))
+end
+
+-- That of a CONNECT.
+SHOW["dc.stream"] = function(_, tree, range)
+  local item = tree:add(fields["dc.stream"], range)
+  if range:uint() > LAST_STREAM then complain(item, "value", "Not a stream") end
 end
 
 SHOW["dc.nonce"] = function(packet, tree, range)

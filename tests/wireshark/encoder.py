@@ -19,8 +19,8 @@ MAGIC, VERSION = 0x44435631, 1
 SELECTIVE_ACK, CONTROL, MASKED_ATOMIC = 0xD5, 0xD8, 0xDB
 
 DCSH = {
-    0: (('dc.form', 1), (RESERVED, 7), ('dc.source', 24), ('dc.nonce', 32), (RESERVED, 32)),
-    1: (('dc.form', 1), (RESERVED, 7), ('dc.source', 24), ('dc.session', 64)),
+    0: (('dc.form', 1), ('dc.stream', 7), ('dc.source', 24), ('dc.nonce', 32), (RESERVED, 32)),
+    1: (('dc.form', 1), ('dc.stream', 7), ('dc.source', 24), ('dc.session', 64)),
 }
 SESSION = (('dc.session.shard', 8), ('dc.session.index', 24), ('dc.session.generation', 32))
 
@@ -54,7 +54,7 @@ OPERATIONS = {
 ATOMIC_WRITE = 0x1D
 RESPONSES = range(0x0D, 0x13)
 
-CONNECT, ACCEPT, CNAK, DISCONNECT, DISCONNECTED, KEEPALIVE = range(1, 7)
+CONNECT, ACCEPT, CNAK, DISCONNECT, KEEPALIVE = range(1, 6)
 # How the byte "value" is called in a message.
 VALUES = {CONNECT: 'dc.mtu', ACCEPT: 'dc.mtu', CNAK: 'dc.reason'}
 # Flags from bit 0 on.
@@ -64,12 +64,12 @@ _CLOSING = (('dc.session', 64), (RESERVED, 8), ('dc.next_psn', 24), (RESERVED, 3
 _BODIES = {
     CONNECT: ((RESERVED, 8), ('dc.dci', 24), (RESERVED, 8), ('dc.first_psn', 24),
               ('dc.nonce', 32), ('dc.lease', 32), ('dc.access_key', 64), ('dc.incarnation', 64),
-              ('dc.stream', 16), ('dc.responder_resources', 8), (RESERVED, 40)),
+              ('dc.stream', 8), ('dc.responder_resources', 8), (RESERVED, 48)),
     ACCEPT: (('dc.nonce', 32), ('dc.session', 64), (RESERVED, 8), ('dc.expected_psn', 24),
              ('dc.lease', 32), ('dc.responder_resources', 8), (RESERVED, 88)),
     CNAK: (('dc.nonce', 32), ('dc.session', 64), (RESERVED, 8), ('dc.expected_psn', 24),
            ('dc.backoff', 32), (RESERVED, 32)),
-    DISCONNECT: _CLOSING, DISCONNECTED: _CLOSING, KEEPALIVE: _CLOSING,
+    DISCONNECT: _CLOSING, KEEPALIVE: _CLOSING,
 }  # fmt: skip
 
 
@@ -147,8 +147,9 @@ def some_value(rng, name: str, bits: int) -> int:
     if name == 'aeth.syndrome':
         return rng.choice((rng.randrange(32), 0x20 + rng.randrange(32), 0x60 + rng.randrange(5)))
     allowed = {RESERVED: (0,), 'dc.magic': (MAGIC,), 'dc.version': (VERSION,), 'dc.value': (0,),
-               'dc.mtu': range(1, 6), 'dc.reason': range(1, 7), 'feth.selectivity': (0, 1),
-               'feth.placement': (1, 2, 3), 'xaeth.subtype': (1, 2)}
+               'dc.mtu': range(1, 6), 'dc.reason': range(1, 7), 'dc.stream': range(128),
+               'feth.selectivity': (0, 1), 'feth.placement': (1, 2, 3),
+               'xaeth.subtype': (1, 2)}
     if name in allowed:
         return rng.choice(allowed[name])
     return rng.getrandbits(bits)

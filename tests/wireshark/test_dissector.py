@@ -34,8 +34,7 @@ GUESSED_AT_BY_NONE = bytes(range(32))
 # By field: the names of its values.
 NAMES = {
     'dc.form': {0: 'Nonce', 1: 'Session'},
-    'dc.subtype': {1: 'CONNECT', 2: 'ACCEPT', 3: 'CNAK', 4: 'DISCONNECT', 5: 'DISCONNECTED',
-                   6: 'KEEPALIVE'},
+    'dc.subtype': {1: 'CONNECT', 2: 'ACCEPT', 3: 'CNAK', 4: 'DISCONNECT', 5: 'KEEPALIVE'},
     'dc.mtu': {code: str(128 << code) for code in range(1, 6)},
     'dc.reason': {1: 'No context free', 2: 'No such DCT', 3: 'Draining', 4: 'Stale session',
                   5: 'Incompatible', 6: 'Quota'},
@@ -66,8 +65,6 @@ def derived(sample):
         value = sample.values.get(name)
         if name == 'dc.session':
             found |= split(name, value, encoder.SESSION)
-        elif name == 'dc.form':
-            found['dc.reserved'] = 0
         elif name == 'feth.placement':
             found['feth.reserved'] = 0
         elif name == 'dc.flags':
@@ -326,9 +323,8 @@ class Columns(Dissection):
             (message(3, dc_reason=4),
              'DC CNAK {qp} [Stale session] Nonce=0x{dc_nonce:08x} Session=0x{dc_session:016x}'),
             (message(4), 'DC DISCONNECT {qp} Session=0x{dc_session:016x}'),
-            (message(5), 'DC DISCONNECTED {qp} Session=0x{dc_session:016x}'),
-            (message(6, dc_flags=0), 'DC KEEPALIVE {qp} Session=0x{dc_session:016x}'),
-            (message(6, dc_flags=1), 'DC KEEPALIVE {qp} [Answer] Session=0x{dc_session:016x}'),
+            (message(5, dc_flags=0), 'DC KEEPALIVE {qp} Session=0x{dc_session:016x}'),
+            (message(5, dc_flags=1), 'DC KEEPALIVE {qp} [Answer] Session=0x{dc_session:016x}'),
             (encoder.masked_atomic_sample(self.rng, 1), 'RC Masked Compare Swap {qp}'),
             (encoder.masked_atomic_sample(self.rng, 2), 'RC Masked Fetch Add {qp}'),
             (encoder.selective_ack_sample(self.rng, 77, 0b101),
@@ -425,7 +421,7 @@ class Complaints(Dissection):
 
     def test_what_is_wrong_is_told(self):
         rng = self.rng
-        connect, accept, cnak, *_, keepalive = (encoder.message_sample(rng, s) for s in range(1, 7))
+        connect, accept, cnak, *_, keepalive = (encoder.message_sample(rng, s) for s in range(1, 6))
         ack, send = encoder.dc_sample(rng, 0x11, 1), encoder.dc_sample(rng, 0x04, 1)
         flush, write = encoder.dc_sample(rng, 0x1C, 1), encoder.dc_sample(rng, 0x1D, 1)
         sack, add = encoder.selective_ack_sample(rng), encoder.masked_atomic_sample(rng, 2)
@@ -442,11 +438,15 @@ class Complaints(Dissection):
             (connect.with_values(dc_version=0), {'bad_version'}),
             (connect.with_values(dc_version=2, dc_subtype=9, dc_flags=0xFF), {'bad_version'}),
             (keepalive.with_values(dc_subtype=0), {'bad_value'}),
-            (keepalive.with_values(dc_subtype=7), {'bad_value'}),
+            (keepalive.with_values(dc_subtype=6), {'bad_value'}),
             (connect.with_values(dc_mtu=0), {'bad_value'}),
             (accept.with_values(dc_mtu=6), {'bad_value'}),
             (cnak.with_values(dc_reason=0), {'bad_value'}),
             (cnak.with_values(dc_reason=7), {'bad_value'}),
+            (connect.with_values(dc_stream=127), set()),
+            (connect.with_values(dc_stream=128), {'bad_value'}),
+            (connect.with_values(dc_stream=255), {'bad_value'}),
+            (send.with_values(dc_stream=127), set()),
             (keepalive.with_values(dc_value=1), {'reserved_set'}),
             (keepalive.with_values(dc_flags=2), {'reserved_set'}),
             (connect.with_values(dc_flags=4), {'reserved_set'}),
@@ -455,7 +455,7 @@ class Complaints(Dissection):
             (connect.with_values(dc_dci=0xCFFFFF), {'bad_number'}),
             (connect.with_values(dc_dci=0xE00000), {'bad_number'}),
             (send.with_values(dc_source=0x11), {'bad_number'}),
-            (send.with_values(reserved=1), {'reserved_set'}),
+            (encoder.dc_sample(rng, 0x04, 0).with_values(reserved=1), {'reserved_set'}),
             (bth(send, dqpn=0x11), {'bad_number'}),
             (bth(connect, dqpn=0xE00000), {'bad_number'}),
             (bth(connect, psn=1), {'bad_use'}),

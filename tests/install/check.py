@@ -53,6 +53,7 @@ def main():
         program = folder / 'program'
         output([*compiler, *STANDARD, *flags, HERE / 'program.cc', '-o', program, *libraries])
         print(output([program], cwd='/'), end='')
+        assert (prefix / 'share/rockhopper/rockhopper.lua').is_file(), 'no Wireshark dissector'
         programs = sorted(path.name for path in (prefix / 'bin').glob('rh-*'))
         for installed in programs:
             output([prefix / 'bin' / installed, '--version'], cwd='/')

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Encodes what Rockhopper adds to RoCEv2, from docs/wire.md; uses nothing of the dissector.
+
+A layout is a tuple of (field, bits), most significant first. Fields are named by their display
+filter, without "rockhopper."; RESERVED is 0 unless a value is given for it.
+"""
+
+import dataclasses
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'judge'))
+
+import packets  # noqa: E402
+
+RESERVED = 'reserved'
+MAGIC, VERSION = 0x44435631, 1
+SELECTIVE_ACK, CONTROL, MASKED_ATOMIC = 0xD5, 0xD8, 0xDB
+
+DCSH = {
+    0: (('dc.form', 1), ('dc.stream', 7), ('dc.source', 24), ('dc.nonce', 32), (RESERVED, 32)),
+    1: (('dc.form', 1), ('dc.stream', 7), ('dc.source', 24), ('dc.session', 64)),
+}
+SESSION = (('dc.session.shard', 8), ('dc.session.index', 24), ('dc.session.generation', 32))
+
+RETH = (('reth.va', 64), ('reth.r_key', 32), ('reth.dmalen', 32))
+AETH = (('aeth.syndrome', 8), ('aeth.msn', 24))
+ATOMIC_ETH = (('reth.va', 64), ('reth.r_key', 32), ('atomiceth.swapdt', 64),
+              ('atomiceth.cmpdt', 64))
+ATOMIC_ACK_ETH = (('atomicacketh.origremdt', 64),)
+IMM_DT = (('immdt', 32),)
+IETH = (('ieth', 32),)
+FETH = ((RESERVED, 26), ('feth.selectivity', 2), ('feth.placement', 4))
+SAETH = (('saeth.bitmap', 256),)
+XAETH = (('xaeth.subtype', 8), (RESERVED, 24), ('xaeth.r_key', 32), ('xaeth.va', 64),
+         ('xaeth.compare', 64), ('xaeth.compare_mask', 64), ('xaeth.swap_add', 64),
+         ('xaeth.mask', 64))
+
+# By the low five bits: extension headers of RC, whether there is payload.
+OPERATIONS = {
+    0x00: ((), True), 0x01: ((), True), 0x02: ((), True), 0x04: ((), True),
+    0x03: (IMM_DT, True), 0x05: (IMM_DT, True),
+    0x06: (RETH, True), 0x0A: (RETH, True), 0x07: ((), True), 0x08: ((), True),
+    0x09: (IMM_DT, True), 0x0B: (RETH + IMM_DT, True),
+    0x0C: (RETH, False),
+    0x0D: (AETH, True), 0x0F: (AETH, True), 0x10: (AETH, True), 0x0E: ((), True),
+    0x11: (AETH, False), 0x12: (AETH + ATOMIC_ACK_ETH, False),
+    0x13: (ATOMIC_ETH, False), 0x14: (ATOMIC_ETH, False),
+    0x16: (IETH, True), 0x17: (IETH, True),
+    0x1C: (FETH + RETH, False),
+    0x1D: (RETH, True),
+}  # fmt: skip
+ATOMIC_WRITE = 0x1D
+RESPONSES = range(0x0D, 0x13)
+
+CONNECT, ACCEPT, CNAK, DISCONNECT, KEEPALIVE = range(1, 6)
+# How the byte "value" is called in a message.
+VALUES = {CONNECT: 'dc.mtu', ACCEPT: 'dc.mtu', CNAK: 'dc.reason'}
+# Flags from bit 0 on.
+FLAGS = {CONNECT: ('dc.flags.full', 'dc.flags.data'), CNAK: ('dc.flags.executed',),
+         KEEPALIVE: ('dc.flags.answer',)}
+_CLOSING = (('dc.session', 64), (RESERVED, 8), ('dc.next_psn', 24), (RESERVED, 32))
+_BODIES = {
+    CONNECT: ((RESERVED, 8), ('dc.dci', 24), (RESERVED, 8), ('dc.first_psn', 24),
+              ('dc.nonce', 32), ('dc.lease', 32), ('dc.access_key', 64), ('dc.incarnation', 64),
+              ('dc.stream', 8), ('dc.responder_resources', 8), (RESERVED, 48)),
+    ACCEPT: (('dc.nonce', 32), ('dc.session', 64), (RESERVED, 8), ('dc.expected_psn', 24),
+             ('dc.lease', 32), ('dc.responder_resources', 8), (RESERVED, 88)),
+    CNAK: (('dc.nonce', 32), ('dc.session', 64), (RESERVED, 8), ('dc.expected_psn', 24),
+           ('dc.backoff', 32), (RESERVED, 32)),
+    DISCONNECT: _CLOSING, KEEPALIVE: _CLOSING,
+}  # fmt: skip
+
+
+def message_layout(subtype: int) -> tuple:
+    head = (('dc.magic', 32), ('dc.version', 8), ('dc.subtype', 8),
+            (VALUES.get(subtype, 'dc.value'), 8), ('dc.flags', 8))
+    return head + _BODIES[subtype]
+
+
+def size_of(layout: tuple) -> int:
+    """Bytes of a layout."""
+    return sum(bits for _, bits in layout) // 8
+
+
+def encode(layout: tuple, values: dict) -> bytes:
+    number = 0
+    for name, bits in layout:
+        value = values.get(name, 0)
+        assert 0 <= value < 1 << bits, (name, value)
+        number = number << bits | value
+    return number.to_bytes(size_of(layout), 'big')
+
+
+def places(layout: tuple):
+    """(field, first byte, byte behind it) of each field that is not reserved."""
+    bit = 0
+    for name, bits in layout:
+        if name != RESERVED:
+            yield name, bit // 8, (bit + bits + 7) // 8
+        bit += bits
+
+
+@dataclasses.dataclass
+class Sample:
+    """A packet of ours as values."""
+
+    opcode: int
+    layout: tuple  # everything between BTH and payload
+    values: dict
+    payload: bytes = b''
+    bth: dict = dataclasses.field(default_factory=dict)  # dqpn, psn, ack_request, pad, ...
+    ends: tuple = ('192.0.2.1', '192.0.2.2')
+    vlan: int | None = None
+
+    @property
+    def headers(self) -> bytes:
+        return encode(self.layout, self.values)
+
+    def with_values(self, **values) -> 'Sample':
+        """A copy with other values; `_` in names stands for the dot that keywords cannot have."""
+        known = {name.replace('.', '_'): name for name, _ in self.layout}
+        changed = {known[key]: value for key, value in values.items()}
+        return dataclasses.replace(self, values=self.values | changed)
+
+    def packet(self) -> packets.Packet:
+        fields = {'dqpn': 0xD00005, 'psn': 0} | self.bth
+        return packets.Packet(*self.ends, self.opcode, headers=self.headers, payload=self.payload,
+                              mig_req=True, vlan=self.vlan, **fields)
+
+    def frame(self) -> bytes:
+        return self.packet().to_bytes()
+
+    @property
+    def offset(self) -> int:
+        """Where the headers begin in the frame."""
+        tag = 0 if self.vlan is None else 4
+        ip = 40 if ':' in self.ends[0] else 20
+        return 14 + tag + ip + 8 + 12
+
+
+def some_value(rng, name: str, bits: int) -> int:
+    """A random value that the document allows for the field, whatever the packet."""
+    if name in ('dc.source', 'dc.dci'):
+        return rng.randrange(0xD00000, 0xE00000)
+    if name == 'aeth.syndrome':
+        return rng.choice((rng.randrange(32), 0x20 + rng.randrange(32), 0x60 + rng.randrange(5)))
+    allowed = {RESERVED: (0,), 'dc.magic': (MAGIC,), 'dc.version': (VERSION,), 'dc.value': (0,),
+               'dc.mtu': range(1, 6), 'dc.reason': range(1, 7), 'dc.stream': range(128),
+               'feth.selectivity': (0, 1), 'feth.placement': (1, 2, 3),
+               'xaeth.subtype': (1, 2)}
+    if name in allowed:
+        return rng.choice(allowed[name])
+    return rng.getrandbits(bits)
+
+
+def some_values(rng, layout: tuple, **fixed) -> dict:
+    return {name: some_value(rng, name, bits) for name, bits in layout} | fixed
+
+
+def dc_sample(rng, operation: int, form: int) -> Sample:
+    headers, has_payload = OPERATIONS[operation]
+    layout = DCSH[form] + headers
+    values = some_values(rng, layout, **{'dc.form': form})
+    size = rng.randrange(1, 60) if has_payload else 0
+    payload = rng.randbytes(8 if operation == ATOMIC_WRITE else size)
+    bth = {'dqpn': rng.randrange(0xD00000, 0xE00000), 'psn': rng.getrandbits(24),
+           'ack_request': rng.random() < 0.5}
+    return Sample(0xC0 + operation, layout, values, payload, bth)
+
+
+def message_sample(rng, subtype: int) -> Sample:
+    layout = message_layout(subtype)
+    flags = rng.getrandbits(len(FLAGS.get(subtype, ())))
+    values = some_values(rng, layout, **{'dc.subtype': subtype, 'dc.flags': flags})
+    return Sample(CONTROL, layout, values, bth={'dqpn': rng.randrange(0xD00000, 0xE00000)})
+
+
+def selective_ack_sample(rng, psn: int | None = None, bitmap: int | None = None) -> Sample:
+    """`bitmap`: bit n stands for the packet with PSN psn + 1 + n."""
+    psn = rng.getrandbits(24) if psn is None else psn
+    bitmap = rng.randrange(1, 1 << 256) if bitmap is None else bitmap
+    layout = AETH + SAETH
+    wire = int.from_bytes(bitmap.to_bytes(32, 'little'), 'big')
+    values = some_values(rng, layout, **{'aeth.syndrome': rng.randrange(32), 'saeth.bitmap': wire})
+    return Sample(SELECTIVE_ACK, layout, values, bth={'dqpn': rng.getrandbits(24), 'psn': psn})
+
+
+def masked_atomic_sample(rng, subtype: int) -> Sample:
+    fixed = {'xaeth.subtype': subtype}
+    if subtype == 2:
+        fixed |= {'xaeth.compare': 0, 'xaeth.compare_mask': 0}
+    bth = {'dqpn': rng.getrandbits(24), 'psn': rng.getrandbits(24), 'ack_request': True}
+    return Sample(MASKED_ATOMIC, XAETH, some_values(rng, XAETH, **fixed), bth=bth)
+
+
+def samples(rng) -> list[Sample]:
+    """Valid packets: every opcode, form, message, subtype; over IPv4 and IPv6, with VLAN tags."""
+    found = [dc_sample(rng, operation, form) for operation in OPERATIONS for form in (0, 1)
+             if form == 1 or operation not in RESPONSES]
+    found += [message_sample(rng, subtype) for subtype in _BODIES]
+    found += [masked_atomic_sample(rng, subtype) for subtype in (1, 2)]
+    found.append(selective_ack_sample(rng))
+    for index, sample in enumerate(found):
+        if index % 3 == 1:
+            sample.ends = ('2001:db8::1', '2001:db8::2')
+        if index % 4 == 2:
+            sample.vlan = rng.randrange(1, 4095)
+    return found

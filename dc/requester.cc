@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kNsPerUs = 1000;
 /// How long a target is sure to remember a session that it has closed: half of what it does.
 constexpr std::uint64_t kRememberedNs = 500'000'000;
+/// A shorter lease would keep the initiator busy with it.
+constexpr std::uint32_t kLeaseMinUs = 100;
 /// Doublings of the back-off.
 constexpr unsigned kBackoffDoublings = 10;
 
@@ -348,7 +350,7 @@ void Requester::fail(roce::WcStatus status) {
 
 void Requester::arm_lease(std::uint64_t now_ns) {
   // The target's own count begins later and is longer by a quarter (DC-30).
-  const std::uint64_t lease_us = std::min(lease_us_, dci_.init().lease_us);
+  const std::uint64_t lease_us = std::max(std::min(lease_us_, dci_.init().lease_us), kLeaseMinUs);
   endpoint_.timers().arm(timer_, now_ns + lease_us * kNsPerUs / 4 * 3);
 }
 

@@ -37,8 +37,8 @@ SessionTable::SessionTable(const Config& config, roce::Random& random)
       peers_({peer_buckets_.data(), peer_buckets_.size()}, hash_),
       host_set_({host_buckets_.data(), host_buckets_.size()}, hash_) {
   assert(config.contexts > 0 && config.contexts <= 1u << 24);
-  for (auto session = sessions_.rbegin(); session != sessions_.rend(); ++session) {
-    free_sessions_.push_back(&*session);
+  for (Session& session : sessions_) {
+    free_sessions_.push_back(&session);
   }
   for (Host& host : hosts_) {
     free_hosts_.push_back(&host);

@@ -31,8 +31,8 @@ Targets::Targets(Endpoint& endpoint, const SessionTable::Config& config)
           this) {}
 
 Targets::~Targets() {
-  for (auto context = contexts_.rbegin(); context != contexts_.rend(); ++context) {
-    endpoint_.destroy_qp(context->qp);
+  for (; !contexts_.empty(); contexts_.pop_back()) {
+    endpoint_.destroy_qp(contexts_.back().qp);
   }
 }
 
@@ -185,6 +185,7 @@ void Targets::close(Session& session, std::uint64_t now_ns) {
   // Through ERR: the receive request of a message that is not whole completes.
   static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState));
   static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::reset}, roce::kQpState));
+  Endpoint::assign(*closed.qp, {}, {}, nullptr, nullptr);
   table_.close(session, next_psn, now_ns);
 }
 

@@ -29,6 +29,9 @@ Expected<void> Extension::check_receive_side(ProtectionDomain pd, const SharedRe
 Expected<QueuePair*> Extension::create_qp(wire::Qpn number, const QpInit& init,
                                           const TransportMaker& make_transport) const {
   assert(is_dc(init.qp_type));
+  if (init.qp_type == QpType::dc_initiator && !engine_.has_pd(init.pd)) {
+    return fail(ErrorCode::not_found, "no such protection domain");
+  }
   if (auto checked = engine_.check_sizes(init); !checked) {
     return tl::make_unexpected(checked.error());
   }

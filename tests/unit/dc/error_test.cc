@@ -182,6 +182,7 @@ TEST(DcError, WhatCannotBeMade) {
   EXPECT_FALSE(dci_with([](auto& init) { init.send_cq = nullptr; }));
   EXPECT_FALSE(dci_with([](auto& init) { init.max_send_wr = 0; }));
   EXPECT_FALSE(dci_with([](auto& init) { init.timeout = 32; }));
+  EXPECT_FALSE(dci_with([](auto& init) { init.pd = {999}; }));
   const auto dct_with = [&](const auto& change) {
     dc::DctInit init = pair.dct_init();
     change(init);
@@ -195,6 +196,20 @@ TEST(DcError, WhatCannotBeMade) {
                                          .pd = pair.dci_init().pd,
                                          .send_cq = pair.dci_init().send_cq,
                                          .recv_cq = pair.dci_init().send_cq}));
+}
+
+/// Sessions that are over hold nothing of their target's.
+TEST(DcError, ProtectionDomainIsFreeWhenItsTargetIsGone) {
+  DcPair pair;
+  dc::Dci& dci = pair.make_dci();
+  const roce::ProtectionDomain pd = pair.engine(1).allocate_pd();
+  dc::Dct& dct = pair.make_dct([pd](auto& init) { init.pd = pd; });
+  pair.post_receive();
+  ASSERT_EQ(pair.post(dci, dct, WrOpcode::send, 8), PostResult::ok);
+  EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
+  EXPECT_FALSE(pair.engine(1).deallocate_pd(pd)) << "a session uses it";
+  pair.endpoint(1).destroy_dct(&dct);
+  EXPECT_TRUE(pair.engine(1).deallocate_pd(pd));
 }
 
 /// Numbers lie in the window that standard queue pairs never use (WIRE, decision 2).

@@ -13,7 +13,6 @@ namespace {
 using roce::PostResult;
 using roce::WcStatus;
 using roce::WrOpcode;
-using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 class DcOperation : public ::testing::Test {

@@ -10,6 +10,7 @@
 
 #include "tests/fuzz/eal.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/input.h"
 #include "tests/sim/cm_network.h"
 
 namespace rockhopper::fuzz {
@@ -27,24 +28,6 @@ constexpr std::uint32_t kPeerQpn = 0x2222;
 constexpr std::size_t kMaxActions = 200;
 constexpr std::size_t kMaxQps = 40;
 constexpr std::uint64_t kRestLimit_ns = 100'000'000'000'000;
-
-/// Reads the input from its front; zeros when it has ended.
-class Input {
- public:
-  explicit Input(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-  [[nodiscard]] bool empty() const { return bytes_.empty(); }
-  [[nodiscard]] std::uint8_t u8() {
-    const std::uint8_t value = bytes_.empty() ? 0 : bytes_[0];
-    bytes_ = bytes_.subspan(std::min<std::size_t>(1, bytes_.size()));
-    return value;
-  }
-  void read(std::span<std::uint8_t> to) {
-    for (std::uint8_t& byte : to) byte = u8();
-  }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-};
 
 sim::PoolSet& pools() {
   static sim::PoolSet* const set = [] {

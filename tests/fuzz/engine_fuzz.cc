@@ -11,15 +11,11 @@
 #include <cstring>
 #include <memory>
 
-#include <rte_ether.h>
-#include <rte_ip.h>
-#include <rte_udp.h>
-
 #include "roce/engine.h"
 #include "roce/wire/packet.h"
-#include "stack/mbuf_pool.h"
-#include "tests/fuzz/eal.h"
+#include "tests/fuzz/frame.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/input.h"
 
 namespace rockhopper::fuzz {
 namespace {
@@ -27,11 +23,7 @@ namespace {
 using roce::QpState;
 using test::Bytes;
 
-constexpr std::uint32_t kOwnIpv4 = 0x0a000001;
-constexpr std::uint32_t kPeerIpv4 = 0x0a000002;
 constexpr std::uint32_t kPeerQpn = 0x000123;
-constexpr rte_ether_addr kOwnMac{{2, 0, 0, 0, 0, 1}};
-constexpr rte_ether_addr kPeerMac{{2, 0, 0, 0, 0, 2}};
 constexpr std::uint32_t kMtu = 256;
 constexpr std::uint32_t kLinkMtu = 1024;  ///< what a datagram may have on a link of 1500
 constexpr std::uint32_t kQkey = 0x11111111;
@@ -49,85 +41,12 @@ constexpr Place kReadable{6144, 1024};
 constexpr Place kLocal{8192, 4096};
 constexpr std::uint8_t kCanary = 0xc5;
 
-/// Reads the input from its front; zeros when it has ended.
-class Input {
- public:
-  explicit Input(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-  [[nodiscard]] bool empty() const { return bytes_.empty(); }
-  [[nodiscard]] std::uint8_t u8() {
-    const std::uint8_t value = bytes_.empty() ? 0 : bytes_[0];
-    bytes_ = bytes_.subspan(std::min<std::size_t>(1, bytes_.size()));
-    return value;
-  }
-  [[nodiscard]] std::uint16_t u16() { return static_cast<std::uint16_t>(u8() << 8 | u8()); }
-  [[nodiscard]] std::uint32_t u32() { return std::uint32_t{u16()} << 16 | u16(); }
-  [[nodiscard]] std::uint64_t u64() { return std::uint64_t{u32()} << 32 | u32(); }
-  [[nodiscard]] std::span<const std::uint8_t> take(std::size_t length) {
-    const auto result = bytes_.first(std::min(length, bytes_.size()));
-    bytes_ = bytes_.subspan(result.size());
-    return result;
-  }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-};
-
 template <typename T>
 T must(Expected<T> result) {
   check(result.has_value());
   if constexpr (!std::is_void_v<T>) {
     return std::move(*result);
   }
-}
-
-rte_mempool* pool() {
-  // One for the process; a run leaves nothing in it. Never freed: as ensure_eal().
-  static const auto* const instance = [] {
-    ensure_eal();
-    return new stack::MbufPool(
-        must(stack::MbufPool::create({.name = {}, .size = 4095, .cache = 0, .data_room = 1024})));
-  }();
-  return instance->get();
-}
-
-void append(Bytes& to, const void* from, std::size_t length) {
-  const auto* bytes = static_cast<const std::uint8_t*>(from);
-  to.insert(to.end(), bytes, bytes + length);
-}
-
-/// A frame with right lower headers and ICRC around `transport`, which lacks the ICRC.
-Bytes make_frame(std::span<const std::uint8_t> transport) {
-  Bytes frame;
-  rte_ether_hdr ethernet{};
-  ethernet.dst_addr = kOwnMac;
-  ethernet.src_addr = kPeerMac;
-  ethernet.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
-  append(frame, &ethernet, sizeof ethernet);
-  const std::size_t udp_length = sizeof(rte_udp_hdr) + transport.size() + wire::Icrc::kSize;
-  rte_ipv4_hdr ip{};
-  ip.version_ihl = RTE_IPV4_VHL_DEF;
-  ip.total_length = rte_cpu_to_be_16(static_cast<std::uint16_t>(sizeof ip + udp_length));
-  ip.time_to_live = 64;
-  ip.next_proto_id = IPPROTO_UDP;
-  ip.src_addr = rte_cpu_to_be_32(kPeerIpv4);
-  ip.dst_addr = rte_cpu_to_be_32(kOwnIpv4);
-  ip.hdr_checksum = rte_ipv4_cksum(&ip);
-  append(frame, &ip, sizeof ip);
-  rte_udp_hdr udp{};
-  udp.src_port = rte_cpu_to_be_16(0xc000);
-  udp.dst_port = rte_cpu_to_be_16(wire::kRoceUdpPort);
-  udp.dgram_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
-  append(frame, &udp, sizeof udp);
-  append(frame, transport.data(), transport.size());
-  wire::Icrc icrc;
-  const auto covered = std::span(frame).subspan(sizeof ethernet);
-  const std::size_t head = std::min(covered.size(), sizeof ip + sizeof udp + wire::Bth::kSize);
-  icrc.add_ip_udp_bth(covered.first(head));
-  icrc.add(covered.subspan(head));
-  std::array<std::uint8_t, wire::Icrc::kSize> trailer;
-  wire::store_icrc(icrc.value(), trailer);
-  append(frame, trailer.data(), trailer.size());
-  return frame;
 }
 
 class EngineRun {
@@ -183,13 +102,13 @@ class EngineRun {
 EngineRun::EngineRun(std::span<const std::uint8_t> input)
     : input_(input), memory_(new std::uint8_t[kMemory]) {
   std::fill_n(memory_.get(), kMemory, kCanary);
-  host_ = must(
-      stack::Host::create({.mac = kOwnMac, .mtu = 1500, .vlan_id = {}, .packet_pool = pool()}));
+  host_ = must(stack::Host::create(
+      {.mac = kOwnMac, .mtu = 1500, .vlan_id = {}, .packet_pool = frame_pool()}));
   must(host_->add_address(stack::IpAddress::from_ipv4(kOwnIpv4), 24));
   must(host_->add_static_neighbour(stack::IpAddress::from_ipv4(kPeerIpv4), kPeerMac));
   const std::uint8_t settings = input_.u8();
   engine_ = must(roce::Engine::create({.host = host_.get(),
-                                       .packet_pool = pool(),
+                                       .packet_pool = frame_pool(),
                                        .random = &random_,
                                        .max_qp = 4,
                                        .max_unacked_packets = 1u << (settings & 7),
@@ -239,7 +158,7 @@ EngineRun::~EngineRun() {
   check_memory();
   engine_.reset();
   host_.reset();
-  check(rte_mempool_in_use_count(pool()) == 0);
+  check(rte_mempool_in_use_count(frame_pool()) == 0);
 }
 
 void EngineRun::bring_up() {
@@ -294,22 +213,9 @@ void EngineRun::act(std::uint8_t action) {
 }
 
 void EngineRun::receive_transport(std::span<const std::uint8_t> transport) {
-  const Bytes frame = make_frame(transport);
   // One segment, or cut where the input says so.
   const std::uint8_t cut = input_.u8();
-  constexpr std::size_t kSegmentMax = 700;
-  const std::size_t first = cut < 128 ? kSegmentMax : cut - 127u;
-  rte_mbuf* packet = nullptr;
-  for (std::size_t at = 0; at < frame.size();) {
-    const std::size_t piece = std::min(at == 0 ? first : kSegmentMax, frame.size() - at);
-    rte_mbuf* part = rte_pktmbuf_alloc(pool());
-    check(part != nullptr);
-    std::memcpy(rte_pktmbuf_append(part, static_cast<std::uint16_t>(piece)), frame.data() + at,
-                piece);
-    check(packet == nullptr || rte_pktmbuf_chain(packet, part) == 0);
-    packet = packet == nullptr ? part : packet;
-    at += piece;
-  }
+  rte_mbuf* packet = make_packet(make_frame(transport), cut < 128 ? SIZE_MAX : cut - 127u);
   engine_->receive(&packet, 1, now_ns_);
 }
 
@@ -502,19 +408,12 @@ void EngineRun::transmit() {
     const std::uint16_t count =
         engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
     for (std::uint16_t i = 0; i < count; ++i) {
-      Bytes frame(burst[i]->pkt_len);
-      const void* whole = rte_pktmbuf_read(burst[i], 0, burst[i]->pkt_len, frame.data());
-      if (whole != frame.data()) {
-        std::memcpy(frame.data(), whole, frame.size());
-      }
-      rte_pktmbuf_free(burst[i]);
-      constexpr std::size_t kHead =
-          sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr);
-      if (frame.size() < kHead || wire::load_be16(&frame[12]) != RTE_ETHER_TYPE_IPV4) {
+      const Bytes frame = take_packet(burst[i]);
+      const auto transport = transport_of(frame);
+      if (transport.empty()) {
         continue;
       }
       wire::Headers headers;
-      const auto transport = std::span(frame).subspan(kHead);
       check(wire::parse_headers(transport, transport.size(), headers) == wire::ParseResult::ok);
       check(headers.payload_length <= (ah_ == nullptr ? kMtu : kLinkMtu));
       check(headers.bth.destination.value == kPeerQpn);

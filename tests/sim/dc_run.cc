@@ -186,7 +186,8 @@ void DcRun::make_targets() {
          .recv_cq = recv_cq_.get(),
          .access_flags = roce::kAccessAll,
          .path_mtu = mtu_,
-         .min_rnr_timer = static_cast<std::uint8_t>(rng_.between(1, 8))}));
+         // Not so short that losses between its repetitions use up the retries.
+         .min_rnr_timer = static_cast<std::uint8_t>(rng_.between(12, 16))}));
   }
 }
 

@@ -269,7 +269,7 @@ std::optional<DropReason> Endpoint::accept_response(const stack::UdpDatagram& da
   if (dci == nullptr) {
     return DropReason::unknown_qp;
   }
-  if (dcsh.stream >= dci->streams_.size() || !dcsh.has_session ||
+  if (dcsh.stream >= dci->streams_.size() || !dcsh.has_session() ||
       !dci->streams_[dcsh.stream].requester->has_session(dcsh.value)) {
     counters_.ghost_responses.add();
     return DropReason::dc_unknown_session;

@@ -140,7 +140,7 @@ void Requester::begin(std::optional<wire::Psn> executed) {
   repeated_ = false;
   connects_left_ = init.retry_cnt;
   Endpoint::redirect(qp_, ah->address_vector(), target_.number, init.path_mtu);
-  Endpoint::set_dcsh(qp_, {.has_session = false,
+  Endpoint::set_dcsh(qp_, {.form = 0,
                            .stream = stream_,
                            .source = dci_.number(),
                            .value = wire::Dcsh::from_nonce(nonce_)});
@@ -247,8 +247,8 @@ void Requester::on_accept(const Accept& message, std::uint64_t now_ns) {
   session_ = message.session_id;
   lease_us_ = message.lease_us;
   cnaks_ = 0;
-  Endpoint::set_dcsh(
-      qp_, {.has_session = true, .stream = stream_, .source = dci_.number(), .value = session_});
+  Endpoint::set_dcsh(qp_,
+                     {.form = 1, .stream = stream_, .source = dci_.number(), .value = session_});
   Endpoint::set_max_rd_atomic(
       qp_,
       std::min(dci_.init().max_rd_atomic, std::max<std::uint8_t>(message.responder_resources, 1)));

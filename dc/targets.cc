@@ -89,7 +89,7 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     if (same && newer == 0) {
       if (!known->open || known->target != dct->number()) {
         endpoint_.counters_.ghost_connects.add();
-        return refuse_stale({.has_session = false,
+        return refuse_stale({.form = 0,
                              .stream = message.stream,
                              .source = message.initiator,
                              .value = wire::Dcsh::from_nonce(message.nonce)},
@@ -167,8 +167,7 @@ void Targets::open(const Peer& peer, const Connect& message, Dct& dct, std::uint
   attributes.min_rnr_timer = init.min_rnr_timer;
   Endpoint::start_responder(*opened.qp, attributes);
   Endpoint::set_dcsh(
-      *opened.qp,
-      {.has_session = true, .stream = peer.stream, .source = dct.number(), .value = session.id});
+      *opened.qp, {.form = 1, .stream = peer.stream, .source = dct.number(), .value = session.id});
   opened.responder->serve(&session);
   opened.responder->owe_accept();
   endpoint_.counters_.sessions_opened.add();
@@ -227,7 +226,7 @@ std::optional<DropReason> Targets::on_keepalive(const KeepAlive& message,
 /// The session that a request belongs to; null if it is none that is open.
 Session* Targets::find_open(const stack::UdpDatagram& datagram, const wire::Dcsh& dcsh,
                             wire::Qpn target) {
-  if (!dcsh.has_session) {
+  if (!dcsh.has_session()) {
     Session* session = table_.find(Peer{datagram.source, dcsh.source, dcsh.stream});
     return session != nullptr && session->open && session->nonce == dcsh.nonce() &&
                    session->target == target
@@ -260,11 +259,11 @@ std::optional<DropReason> Targets::refuse_stale(const wire::Dcsh& dcsh,
                                                 const roce::RxPacket& packet,
                                                 std::uint64_t now_ns) {
   Cnak cnak{.reason = CnakReason::stale_session,
-            .nonce = dcsh.has_session ? 0 : dcsh.nonce(),
-            .session_id = dcsh.has_session ? dcsh.value : 0};
+            .nonce = dcsh.has_session() ? 0 : dcsh.nonce(),
+            .session_id = dcsh.has_session() ? dcsh.value : 0};
   const Session* known = table_.find(Peer{datagram.source, dcsh.source, dcsh.stream});
   if (known != nullptr && !known->open &&
-      (dcsh.has_session ? known->id == dcsh.value : known->nonce == dcsh.nonce())) {
+      (dcsh.has_session() ? known->id == dcsh.value : known->nonce == dcsh.nonce())) {
     cnak.executed_known = true;
     cnak.expected_psn = known->final_psn;
   }

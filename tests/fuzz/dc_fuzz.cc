@@ -221,7 +221,7 @@ void DcRun::request() {
   headers.bth.ack_request = (flags & 1) != 0;
   headers.bth.psn = expected_psn_ + ((flags & 6) == 6 ? input_.u8() : 0);
   headers.dcsh = {
-      .has_session = (flags & 8) != 0,
+      .form = (flags & 8) != 0,
       .stream = static_cast<std::uint8_t>(input_.u8() % 3),
       .source = peer_initiator(),
       .value = (flags & 8) != 0 ? choose_session() : wire::Dcsh::from_nonce(choose_nonce())};
@@ -262,7 +262,7 @@ void DcRun::respond() {
   headers.bth.pkey = wire::kDefaultPkey;
   headers.bth.destination = dci_->number();
   headers.bth.psn = own_psn_ - input_.u8() % 4;
-  headers.dcsh = {.has_session = choice < 250,
+  headers.dcsh = {.form = choice < 250,
                   .stream = static_cast<std::uint8_t>(input_.u8() % 3),
                   .source = wire::Qpn{0xd00200},
                   .value = choose_session()};

@@ -37,15 +37,11 @@ void expect_golden(const Header& header, const BytesOf<Header>& golden) {
 
 /// Ours: docs/wire.md.
 TEST(Dcsh, Golden) {
-  expect_golden(Dcsh{.has_session = true,
-                     .stream = 0x7e,
-                     .source = Qpn{0xd12345},
-                     .value = 0x0102030405060708},
-                {0xfe, 0xd1, 0x23, 0x45, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08});
-  const Dcsh half{.has_session = false,
-                  .stream = 0,
-                  .source = Qpn{0xd00001},
-                  .value = Dcsh::from_nonce(0xa1b2c3d4)};
+  expect_golden(
+      Dcsh{.form = 1, .stream = 0x7e, .source = Qpn{0xd12345}, .value = 0x0102030405060708},
+      {0xfe, 0xd1, 0x23, 0x45, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08});
+  const Dcsh half{
+      .form = 0, .stream = 0, .source = Qpn{0xd00001}, .value = Dcsh::from_nonce(0xa1b2c3d4)};
   expect_golden(half, {0x00, 0xd0, 0x00, 0x01, 0xa1, 0xb2, 0xc3, 0xd4, 0x00, 0x00, 0x00, 0x00});
   EXPECT_EQ(half.nonce(), 0xa1b2c3d4u);
 }

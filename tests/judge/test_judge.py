@@ -17,6 +17,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import dc_scenarios  # noqa: E402, F401  (they join the scenarios)
 import packets as p  # noqa: E402
 import scenarios  # noqa: E402
 import simulate  # noqa: E402

@@ -289,6 +289,47 @@ def a_cnak_of_another_session_ends_nothing():
     return c.packets
 
 
+def lost(executed: int | None, operation: int = p.SEND_ONLY, headers=b"") -> list[Packet]:
+    """The session is lost with a request under way, and another target is next."""
+    c = Dialogue()
+    c.connect(psn(0), flags=1)
+    c.accept(psn(0))
+    c.ask(psn(0), operation=operation, headers=headers)
+    if executed is None:
+        c.cnak(STALE, session=c.session)
+    else:
+        c.cnak(STALE, session=c.session, expected_psn=executed, flags=1)
+    c.to(DCT_B, SESSION_B)
+    c.connect(psn(1), flags=1)
+    return c.packets
+
+
+_READ = (p.READ, p.reth(100))
+_ADD = (p.FETCH_ADD, p.atomic_eth(0x7F0000002000, 1))
+_WRITE = (p.WRITE_ONLY, p.reth(0))
+# Those that complete: executed, or with an unknown outcome.
+for name, arguments in {
+    "SEND executed": (psn(1),), "SEND unknown": (None,), "WRITE executed": (psn(1), *_WRITE),
+    "FetchAdd executed": (psn(1), *_ADD), "FetchAdd unknown": (None, *_ADD),
+}.items():  # fmt: skip
+    scenarios.CLEAN[f"DC: {name}"] = (lambda some=arguments: lost(*some), OPTIONS)
+for name, arguments in {
+    "SEND not executed": (psn(0),), "WRITE unknown": (None, *_WRITE),
+    "READ executed": (psn(1), *_READ), "READ unknown": (None, *_READ),
+    "FetchAdd not executed": (psn(0), *_ADD),
+}.items():  # fmt: skip
+    scenarios.BREACHES.append(
+        scenarios.Breach("dc-sent-again", name, lambda some=arguments: lost(*some), OPTIONS)
+    )
+
+
+@breach("dc-sent-again")
+def another_target_when_the_connect_was_lost():
+    packets = overtaken()
+    packets[3] = dataclasses.replace(packets[3], dqpn=DCT_B)
+    return packets[:4]
+
+
 @breach("dc-one-target")
 def data_for_the_target_before():
     packets = lost_session()

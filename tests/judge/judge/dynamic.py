@@ -15,7 +15,9 @@ from .dcformat import (
     ACCEPT, CNAK, CONNECT, DISCONNECT, KEEPALIVE, NAMES, REASONS, Header, Message,
 )  # fmt: skip
 from .frame import Arrival, Frame
-from .opcodes import ACKNOWLEDGE, ANSWERED, DC, DC_MESSAGE, LAST, ONLY
+from .opcodes import (
+    ACKNOWLEDGE, ANSWERED, ATOMICS, DC, DC_MESSAGE, LAST, ONLY, WRITE_LAST, WRITE_ONLY,
+)  # fmt: skip
 from .options import Options
 from .psn import unwrap
 from .report import Report
@@ -44,18 +46,39 @@ class Connection:
         self.first = self.next = self.acknowledged = message.psn + _ROOM
         self.highest = self.first  # behind the last PSN of any request seen
         self.due: list[int] = []  # last PSNs of requests that only their own responses answer
+        self.requests: dict[int, tuple[int, str, int]] = {}  # PSN: end, place, operation
         self.over = ""  # how it ended, as the initiator knows
+        self.stale = False  # ended by a CNAK "stale session"
+        self.executed: int | None = None  # then: the PSN before which all was, if the CNAK said so
 
     @property
     def all_acknowledged(self) -> bool:
         return self.acknowledged >= self.next and not self.due
 
-    def on_request(self, psn: int, end: int, answered: bool) -> None:
+    def on_request(self, psn: int, end: int, frame: Frame) -> None:
+        info = frame.info
         self.highest = max(self.highest, end)
         if end > self.next:
             self.next = end
-            if answered:
+            self.requests[psn] = (end, info.position, info.operation)
+            if info.operation in ANSWERED:
                 self.due.append(end - 1)
+
+    def to_be_sent_again(self) -> int | None:
+        """After "stale session": the PSN of a request that needs another connection to the same
+        target; None: what was outstanding has completed (docs/dc.md, "Exactly once")."""
+        if self.accepted is None and self.executed is None:
+            return self.first  # the connect itself did not arrive
+        for psn, (end, place, operation) in self.requests.items():
+            if end <= self.acknowledged or place not in (LAST, ONLY):
+                continue
+            if self.executed is None:
+                again = operation in (WRITE_LAST, WRITE_ONLY) or operation in ANSWERED - ATOMICS
+            else:
+                again = psn >= self.executed or operation in ANSWERED - ATOMICS
+            if again:
+                return psn
+        return None
 
     def on_response(self, frame: Frame) -> None:
         """What a response that the initiator received acknowledges."""
@@ -78,6 +101,7 @@ class Connection:
         if self.due:
             end = min(end, self.due[0])
         self.acknowledged = max(self.acknowledged, min(end, self.next))
+        self.requests = {at: one for at, one in self.requests.items() if one[0] > end}
 
 
 class DynamicConnections:
@@ -139,6 +163,15 @@ class DynamicConnections:
                 f"nonce 0x{message.nonce:08X} while the connection of nonce "
                 f"0x{before.connect.nonce:08X} (frame {before.frame}) is not over",
             )
+        elif before.stale and before.target != connection.target:
+            again = before.to_be_sent_again()
+            if again is not None:
+                self._report.add(
+                    "dc-sent-again",
+                    frame,
+                    f"another target, but PSN {again & 0xFFFFFF} of the connection of frame "
+                    f"{before.frame} is to be sent again",
+                )
 
     def _check_repetition(self, frame: Frame, message: Message, known: Connection) -> None:
         first = known.connect
@@ -217,6 +250,10 @@ class DynamicConnections:
         )
         if stale or message.value in _FINAL:
             connection.over = f"CNAK {REASONS[message.value]}"
+        if stale:
+            connection.stale = True
+            if executed:
+                connection.executed = unwrap(connection.next, message.psn)
 
     def _on_closing(self, frame: Frame, message: Message) -> None:
         """DISCONNECT and KEEPALIVE."""
@@ -280,7 +317,7 @@ class DynamicConnections:
                 f"{connection.first & 0xFFFFFF} on",
             )
         end = psn + psn_count(frame, connection.pmtu)
-        connection.on_request(psn, end, frame.info.operation in ANSWERED)
+        connection.on_request(psn, end, frame)
 
     def _connection_of(self, frame: Frame, header: Header) -> Connection | None:
         """That of a request, if it is the sender's."""

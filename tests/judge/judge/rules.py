@@ -268,6 +268,13 @@ _DYNAMIC = [
         needs_view=True,
     ),
     Rule(
+        "dc-sent-again",
+        _DC,
+        "After a CNAK 'stale session' the next connection has another target only when none of the "
+        "outstanding requests is to be sent again.",
+        needs_view=True,
+    ),
+    Rule(
         "dc-one-target",
         _DC,
         "Requests and repeated CONNECTs belong to the newest connection of their stream.",

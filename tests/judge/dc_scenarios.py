@@ -227,7 +227,8 @@ def breach(rule: str, *also: str):
     return scenarios.breach(rule, *OPTIONS, also=also)
 
 
-change("dc-format", two_targets, 13, headers=Dialogue().header(1, 0x22), also=("dc-session", "dc-psn"))
+change("dc-format", two_targets, 13, headers=Dialogue().header(1, 0x22),
+       also=("dc-session", "dc-psn"))
 change("dc-format", two_targets, 3, headers=Dialogue().header(0, DCT_A) + p.aeth(31, 1))
 change_message("dc-format", two_targets, 1, reserved=1)
 change_message("dc-format", two_targets, 0, version=2, also=(
@@ -427,6 +428,7 @@ change_message("dc-session-reused", two_targets, 12, session=SESSION_A, also=(
     "dc-session", "dc-response-early"))
 
 change_message("dc-cnak", repeated, 4, nonce=0x4FFF)
+change_message("dc-connect-repeat", repeated, 2, mtu=2)
 change_message("dc-cnak", repeated, 4, session=SESSION_A)
 
 

@@ -10,7 +10,9 @@ from .frame import BTH_SIZE, Frame
 CONNECT, ACCEPT, CNAK, DISCONNECT, KEEPALIVE = range(1, 6)
 NAMES = ("", "CONNECT", "ACCEPT", "CNAK", "DISCONNECT", "KEEPALIVE")
 NO_CONTEXT, NO_SUCH_DCT, DRAINING, STALE_SESSION, INCOMPATIBLE, QUOTA = range(1, 7)
-REASONS = ("", "no context", "no such DCT", "draining", "stale session", "incompatible", "quota")
+REASONS = (
+    "unknown", "no context", "no such DCT", "draining", "stale session", "incompatible", "quota",
+)  # fmt: skip
 EXECUTED = 1  # flag of CNAK: the expected PSN says what has been executed
 ANSWER = 1  # flag of KEEPALIVE
 _MAGIC, _VERSION = 0x44435631, 1
@@ -19,7 +21,7 @@ _FLAGS = {CONNECT: 3, ACCEPT: 0, CNAK: 1, DISCONNECT: 0, KEEPALIVE: 1}  # those 
 _VALUES = {CONNECT: range(1, 6), ACCEPT: range(1, 6), CNAK: range(1, 7)}
 _HEAD = struct.Struct(">IBBBB")
 _BODIES = {
-    # reserved and DCI, reserved and PSN, nonce, lease, key, incarnation, stream, resources, reserved
+    # reserved + DCI, reserved + PSN, nonce, lease, key, incarnation, stream, resources, reserved
     CONNECT: struct.Struct(">IIIIQQBB6s"),
     ACCEPT: struct.Struct(">IQIIB11s"),  # nonce, session, PSN, lease, resources, reserved
     CNAK: struct.Struct(">IQIII"),  # nonce, session, PSN, back-off, reserved
@@ -98,7 +100,7 @@ def _body(subtype: int, value: int, flags: int, body: tuple) -> tuple[Message, b
     if subtype == CONNECT:
         dci, psn, nonce, lease, key, incarnation, stream, resources, rest = body
         reserved = dci >> 24 or psn >> 24 or any(rest)
-        lasting = (value, lease, key, incarnation, resources)
+        lasting = (lease, key, incarnation, resources)
         fields = Message(
             subtype, value, flags, nonce, 0, psn & 0xFFFFFF, dci & 0xFFFFFF, stream, lasting
         )

@@ -24,7 +24,7 @@ from .report import Report
 from .requestlog import psn_count
 
 SERVICES = (DC, DC_MESSAGE)
-_MTUS = (0, 256, 512, 1024, 2048, 4096)
+_MTUS = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
 _ACK, _NAK = 0, 3  # kinds of AETH
 _ROOM = 1 << 24  # below the first PSN, for late ones
 _FINAL = (dcformat.NO_SUCH_DCT, dcformat.DRAINING, dcformat.INCOMPATIBLE)
@@ -40,7 +40,7 @@ class Connection:
         self.frame = frame.number
         self.stream: StreamKey = (frame.src, message.dci, message.stream)
         self.target = (frame.dst, frame.dqpn)
-        self.pmtu = _MTUS[message.value] if message.value < len(_MTUS) else _MTUS[-1]
+        self.pmtu = _pmtu(message)
         self.session: int | None = None
         self.accepted: Arrival | None = None  # when the initiator learnt of the session
         self.first = self.next = self.acknowledged = message.psn + _ROOM
@@ -175,11 +175,8 @@ class DynamicConnections:
 
     def _check_repetition(self, frame: Frame, message: Message, known: Connection) -> None:
         first = known.connect
-        same = (message.psn, message.stream, *message.lasting)
-        if same != (first.psn, first.stream, *first.lasting) or known.target != (
-            frame.dst,
-            frame.dqpn,
-        ):
+        again = message._replace(flags=first.flags)
+        if again != first or known.target != (frame.dst, frame.dqpn):
             self._report.add(
                 "dc-connect-repeat", frame, f"not as the CONNECT of frame {known.frame}"
             )
@@ -219,7 +216,7 @@ class DynamicConnections:
         if not connection.first <= unwrap(connection.first, message.psn) <= connection.highest:
             self._report.add("dc-accept", frame, f"expected PSN {message.psn} was not sent")
         if not frame.dropped and connection.accepted is None:
-            connection.pmtu = _MTUS[message.value] if message.value < len(_MTUS) else _MTUS[-1]
+            connection.pmtu = _pmtu(message)
             connection.accepted = frame.arrival
 
     def _on_cnak(self, frame: Frame, message: Message) -> None:
@@ -249,7 +246,7 @@ class DynamicConnections:
             of_session is not None or executed or connection.accepted is None
         )
         if stale or message.value in _FINAL:
-            connection.over = f"CNAK {REASONS[message.value]}"
+            connection.over = "CNAK"
         if stale:
             connection.stale = True
             if executed:
@@ -263,10 +260,7 @@ class DynamicConnections:
         target = frame.src if answer else frame.dst
         connection = self._sessions.get((target, message.session))
         self._named.add((frame.src, frame.dst, "session", message.session))
-        ends = (frame.dst, frame.src) if answer else (frame.src, frame.dst)
-        if connection is None or ends != (connection.stream[0], connection.target[0]) or (
-            frame.dqpn != (connection.stream[1] if answer else connection.target[1])
-        ):
+        if connection is None or not _between(connection, frame, answer):
             self._report.add(
                 "dc-session",
                 frame,
@@ -378,11 +372,26 @@ class DynamicConnections:
             connection.on_response(frame)
 
 
+def _between(connection: Connection, frame: Frame, answer: bool) -> bool:
+    """Whether a closing message, or an answer to one, goes from one end to the other."""
+    initiator, number, _ = connection.stream
+    address, target = connection.target
+    if answer:
+        return (frame.src, frame.dst, frame.dqpn) == (address, initiator, number)
+    return (frame.src, frame.dst, frame.dqpn) == (initiator, address, target)
+
+
 def _acknowledged(connection: Connection) -> int:
     """The PSN before which all is acknowledged."""
     return min([connection.acknowledged, *connection.due])
 
 
+def _pmtu(message: Message) -> int:
+    """Of a CONNECT or ACCEPT."""
+    return _MTUS.get(message.value, _MTUS[5])
+
+
 def _reason(value: int) -> str:
-    name = REASONS[value] if value < len(REASONS) else "unknown"
+    """Name of the counter of such CNAKs."""
+    name = REASONS[value if value < len(REASONS) else 0]
     return f"cnak_{name.replace(' ', '_')}"

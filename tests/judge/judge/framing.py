@@ -7,8 +7,8 @@ import struct
 from . import dcformat, icrc
 from .frame import BTH_SIZE, ICRC_SIZE, Frame
 from .opcodes import (
-    ACKNOWLEDGE, ATOMIC_WRITE, CNP_CLASS, DC, DC_MESSAGE, FIRST, MANUFACTURER, MIDDLE, RC, RD, UC, UD,
-    XRC,
+    ACKNOWLEDGE, ATOMIC_WRITE, CNP_CLASS, DC, DC_MESSAGE, FIRST, MANUFACTURER, MIDDLE, RC, RD, UC,
+    UD, XRC,
 )  # fmt: skip
 from .options import Options
 from .report import Report
@@ -124,10 +124,12 @@ def _aeth(frame: Frame, report: Report) -> None:
 
 def _dynamic(frame: Frame, report: Report) -> bool:
     """Session header or message of a dynamic connection; False when it cannot be read."""
-    if not frame.complete:
+    if frame.info.service == DC:
+        fields, faults = dcformat.header(frame)
+    elif frame.complete:
+        fields, faults = dcformat.message(frame)
+    else:
         return False
-    read = dcformat.header if frame.info.service == DC else dcformat.message
-    fields, faults = read(frame)
     if faults:
         report.add("dc-format", frame, ", ".join(faults))
     return fields is not None

@@ -41,7 +41,7 @@ def simulate(profile: str, seed: int, folder: str) -> dict[str, int]:
     if done.returncode:
         raise AssertionError(f"{profile}, seed {seed}: {done.stdout}{done.stderr}")
     line = next(line for line in done.stdout.splitlines() if ": 1 runs in" in line)
-    return {name: int(value) for name, value in re.findall(r"([a-z ]*[a-z]) (\d+)", line)}
+    return {name: int(value) for name, value in re.findall(r"([a-z][a-z ]*) (\d+)", line)}
 
 
 def judge(path: str, *options: str) -> dict:

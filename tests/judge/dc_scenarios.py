@@ -165,7 +165,6 @@ def overtaken() -> list[Packet]:
     c.connect(psn(0), flags=2)  # 0
     c.ask(psn(0), form=0)  # 1
     c.cnak(STALE, nonce=c.nonce)  # 2
-    c.to(DCT_A, SESSION_A)
     c.connect(psn(0), flags=1)  # 3
     c.stream = 1
     c.to(DCT_B, SESSION_B)
@@ -324,11 +323,27 @@ for name, arguments in {
     )
 
 
-@breach("dc-sent-again")
-def another_target_when_the_connect_was_lost():
-    packets = overtaken()
-    packets[3] = dataclasses.replace(packets[3], dqpn=DCT_B)
-    return packets[:4]
+@breach("dc-one-connect")
+def another_nonce_when_the_connect_was_lost():
+    c = Dialogue()
+    c.connect(psn(0), flags=2)
+    c.ask(psn(0), form=0)
+    c.cnak(STALE, nonce=c.nonce)
+    c.to(DCT_A, SESSION_A)
+    c.connect(psn(0), flags=1)
+    return c.packets
+
+
+@breach("dc-one-connect")
+def another_target_when_the_connect_had_been_lost_once():
+    c = Dialogue()
+    c.connect(psn(0), flags=2)
+    c.cnak(STALE, nonce=c.nonce)
+    c.connect(psn(0), flags=1)
+    c.accept(psn(0))
+    c.to(DCT_B, SESSION_B)
+    c.connect(psn(0), flags=1)
+    return c.packets
 
 
 @breach("dc-one-target")

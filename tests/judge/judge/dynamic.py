@@ -67,8 +67,6 @@ class Connection:
     def to_be_sent_again(self) -> int | None:
         """After "stale session": the PSN of a request that needs another connection to the same
         target; None: what was outstanding has completed (docs/dc.md, "Exactly once")."""
-        if self.accepted is None and self.executed is None:
-            return self.first  # the connect itself did not arrive
         for psn, (end, place, operation) in self.requests.items():
             if end <= self.acknowledged or place not in (LAST, ONLY):
                 continue
@@ -242,9 +240,8 @@ class DynamicConnections:
         if connection is None or connection.over:
             return
         executed = message.flags & dcformat.EXECUTED
-        stale = message.value == dcformat.STALE_SESSION and (
-            of_session is not None or executed or connection.accepted is None
-        )
+        # Of a nonce alone it says that the connect did not arrive: it is sent again, as it was.
+        stale = message.value == dcformat.STALE_SESSION and (of_session is not None or executed)
         if stale or message.value in _FINAL:
             connection.over = "CNAK"
         if stale:

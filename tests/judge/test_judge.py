@@ -17,6 +17,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import dc_scenarios  # noqa: E402  (its scenarios join the others)
 import packets as p  # noqa: E402
 import scenarios  # noqa: E402
 import simulate  # noqa: E402
@@ -324,6 +325,25 @@ class Files(JudgeCase):
                     damaged[generator.randrange(len(damaged))] = generator.randrange(256)
                 with self.subTest(seed=seed):
                     self.assertIn(self.judge(self.write(damaged))[0], (0, 1, 2))
+
+    def test_random_damage_of_dynamic_connections_never_raises(self):
+        """The ICRC is right, the rest need not be."""
+        seed = int.from_bytes(os.urandom(4), "big")
+        generator = random.Random(seed)
+        for build in dc_scenarios.GOOD:
+            for _ in range(50):
+                frames = []
+                for packet in build():
+                    data = bytearray(packet.to_bytes())
+                    if generator.random() < 0.3:
+                        place = generator.randrange(42, len(data) - 4)
+                        data[place] = generator.randrange(256)
+                        p.mend(data)
+                    frames.append((packet.time_ns, data))
+                path = os.path.join(self.folder, "damaged.pcap")
+                p.save(path, frames)
+                with self.subTest(seed=seed):
+                    self.assertIn(self.judge(path, *dc_scenarios.OPTIONS)[0], (0, 1))
 
     def test_snap_length(self):
         data = p.pcap(scenarios.basic(), snaplen=80)

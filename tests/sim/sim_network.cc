@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 namespace rockhopper::sim {
 namespace {
 
@@ -59,11 +61,19 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
   selective_ = std::make_unique<SelectiveDrop>(*faults_, config.seed * 2 + index,
                                                config.faults.dropped_opcodes,
                                                config.faults.dropped_percent, std::move(numbers));
+  stack::DropObserver* observer = capture_.get();
+  stack::Link* outermost = selective_.get();
+  if (!config.capture_prefix.empty()) {
+    endpoint_capture_ = must(stack::PcapWriter::open(
+        *outermost, {.path = fmt::format("{}{}.pcapng", config.capture_prefix, index)}));
+    observer = endpoint_capture_.get();
+    outermost = endpoint_capture_.get();
+  }
   host_ = must(stack::Host::create({.mac = nic.mac(),
                                     .mtu = nic.mtu(),
                                     .packet_pool = pool,
                                     .seed = config.seed,
-                                    .drop_observer = capture_.get()}));
+                                    .drop_observer = observer}));
   must(host_->add_address(address_, config.ipv6 ? 64 : 24));
   if (config.static_neighbours) {
     const auto peer = static_cast<stack::sim::NodeIndex>(1 - index);
@@ -77,8 +87,8 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
                                        .max_unacked_packets = config.max_unacked_packets,
                                        .max_held_packets = config.max_held_packets,
                                        .pkeys = kPkeys[index],
-                                       .drop_observer = capture_.get()}));
-  worker_ = std::make_unique<stack::Worker>(*selective_, *engine_, network.clock());
+                                       .drop_observer = observer}));
+  worker_ = std::make_unique<stack::Worker>(*outermost, *engine_, network.clock());
 }
 
 SimNetwork::SimNetwork(const NetworkConfig& config) {

@@ -57,6 +57,9 @@ struct NetworkConfig {
   std::uint32_t max_held_packets = 1024;
   NetworkFaults faults;
   std::string capture;  ///< pcapng file of what node 0 sends and receives; empty: none
+  /// Instead, pcapng files of what each node sends, before faults, and receives: "PREFIX0.pcapng"
+  /// and "PREFIX1.pcapng"; empty: none.
+  std::string capture_prefix;
 };
 
 /// The nodes' P_Key tables. In their second partition node 1 is a limited member.
@@ -86,6 +89,7 @@ class SimNode {
   std::unique_ptr<stack::PcapWriter> capture_;
   std::unique_ptr<stack::FaultInjector> faults_;
   std::unique_ptr<SelectiveDrop> selective_;
+  std::unique_ptr<stack::PcapWriter> endpoint_capture_;
   std::unique_ptr<stack::Host> host_;
   std::unique_ptr<roce::Engine> engine_;
   std::unique_ptr<stack::Worker> worker_;

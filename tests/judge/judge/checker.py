@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from . import survey
 from .capture import Capture, CaptureError
 from .channel import Channel
+from .dynamic import SERVICES, DynamicConnections
 from .frame import address, parse
 from .opcodes import UC
 from .options import Options
@@ -23,6 +24,7 @@ class Verdict:
     survey: survey.Survey
     truncated: bool
     connections: list[dict]
+    dynamic: dict[str, int]  # counters of dynamic connections; empty without --dynamic-connections
 
 
 def check(path: str, options: Options) -> Verdict:
@@ -43,13 +45,17 @@ def check(path: str, options: Options) -> Verdict:
             f"{overview.cut} packets were cut by the snap length: ICRC and content not checked"
         )
     channels = _channels(overview, options, report)
+    dynamic = DynamicConnections(options, report)
     sent: Counter[bytes] = Counter()
     for record in capture:
         if not overview.usable[record.number]:
             continue
-        frame = parse(record)
+        frame = parse(record, options.opcodes)
         frame.sent, frame.receiver_sent = sent[frame.src], sent[frame.dst]
         sent[frame.src] += 1
+        if frame.info.service in SERVICES:
+            dynamic.on_packet(frame)
+            continue
         channel = channels.get((survey.flow_key(frame), frame.info.is_request))
         if channel is None:
             continue
@@ -61,7 +67,9 @@ def check(path: str, options: Options) -> Verdict:
         if is_request:
             channel.finish(overview.last_ns)
     report.violations.sort()
-    return Verdict(path, report, overview, capture.truncated, _connections(overview, channels))
+    counters = dynamic.counters() if options.dynamic_connections else {}
+    connections = _connections(overview, channels)
+    return Verdict(path, report, overview, capture.truncated, connections, counters)
 
 
 def _channels(overview, options, report) -> dict[tuple[survey.FlowKey, bool], Channel]:

@@ -58,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
         help="the devices do not go back N: the responder keeps packets behind a gap")
     add("--manufacturer-opcodes", action="store_true",
         help="opcodes 0xC0-0xFF are no violation; only their IP, UDP, BTH and ICRC are checked")
+    add("--dynamic-connections", action="store_true",
+        help="opcodes 0xC0-0xDD are Rockhopper's dynamic connections, and judged")
     add("--race-us", type=float, default=1000, metavar="US",
         help="time that a device may take to act on a packet after it was captured (default: 1000)")
     add("--queued", type=int, default=0, metavar="N",
@@ -92,6 +94,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         memory_changes=arguments.memory_changes,
         selective_repeat=arguments.selective_repeat,
         manufacturer_opcodes=arguments.manufacturer_opcodes,
+        dynamic_connections=arguments.dynamic_connections,
         race_ns=round(arguments.race_us * 1000),
         queued=arguments.queued,
         settle_ns=round(arguments.settle_ms * 1_000_000),
@@ -111,11 +114,17 @@ def _print_human(verdict: Verdict, max_lines: int) -> None:
         print(f"{verdict.path}: ... {report.total - max_lines} more")
     for note in report.notes:
         print(f"{verdict.path}: note: {note}")
+    if verdict.dynamic:
+        print(f"{verdict.path}: dynamic connections: {_counters(verdict.dynamic)}")
     print(
         f"{verdict.path}: {overview.frames} frames, {overview.roce} RoCEv2, "
         f"{overview.judged} judged, {len(verdict.connections)} request flows, "
         f"{report.total} violations"
     )
+
+
+def _counters(counters: dict) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counters.items())
 
 
 def _seconds(time_ns: int) -> str:
@@ -137,6 +146,7 @@ def _as_json(verdict: Verdict) -> dict:
             item._replace(time_ns=_seconds(item.time_ns))._asdict() for item in report.violations
         ],
         "connections": verdict.connections,
+        "dynamic_connections": verdict.dynamic,
         "notes": report.notes,
     }
 

@@ -73,8 +73,9 @@ def address(raw: bytes) -> str:
     return str(ipaddress.ip_address(raw))
 
 
-def parse(record: capture.Record) -> Frame | None:
-    """The RoCEv2 packet of a record, or None when it holds something else."""
+def parse(record: capture.Record, opcodes: list[Opcode | None] = TABLE) -> Frame | None:
+    """The RoCEv2 packet of a record, or None when it holds something else. `opcodes` are those that
+    are defined."""
     data = record.data
     protocol, l3 = _network_layer(data, record.linktype)
     if protocol == _IPV4:
@@ -108,7 +109,7 @@ def parse(record: capture.Record) -> Frame | None:
     frame.ip_version, frame.l3, frame.src, frame.dst = version, l3, src, dst
     frame.ip_end, frame.udp, frame.src_port = ip_end, udp, src_port
     frame.udp_length, frame.udp_checksum = udp_length, udp_checksum
-    _transport(frame)
+    _transport(frame, opcodes)
     return frame
 
 
@@ -132,7 +133,7 @@ def _network_layer(data: bytes, linktype: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _transport(frame: Frame) -> None:
+def _transport(frame: Frame, opcodes: list[Opcode | None]) -> None:
     """Fills in the BTH and what follows it."""
     data = frame.data
     frame.bth = bth = frame.udp + 8
@@ -151,7 +152,7 @@ def _transport(frame: Frame) -> None:
     frame.opcode, frame.flags, frame.pad = opcode, flags, flags >> 4 & 3
     frame.byte4, frame.dqpn = word1 >> 24, word1 & 0xFFFFFF
     frame.byte8, frame.psn = word2 >> 24, word2 & 0xFFFFFF
-    frame.info = info = TABLE[opcode]
+    frame.info = info = opcodes[opcode]
     if info is None:
         return
     frame.payload = payload = bth + BTH_SIZE + info.headers

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 # Sizes of the extension headers in bytes.
 RDETH, DETH, XRCETH, RETH, AETH, ATOMIC_ETH, ATOMIC_ACK_ETH = 4, 8, 4, 16, 4, 28, 8
-IMM_DT, IETH, FETH, CNP_RESERVED = 4, 4, 4, 16
+IMM_DT, IETH, FETH, CNP_RESERVED, DCSH = 4, 4, 4, 16, 12
 
 RC, UC, RD, UD, CNP_CLASS, XRC = 0x00, 0x20, 0x40, 0x60, 0x80, 0xA0
 MANUFACTURER = (0xC0, 0xE0)
+# Dynamic connections of Rockhopper (docs/wire.md): data, and the messages that open and close.
+DC, DC_MESSAGE = 0xC0, 0xD8
 CNP = 0x81
 
 # The low five bits, the same in all connected services.
@@ -98,10 +100,12 @@ def _opcode(service: int, prefix: str, operation: int) -> Opcode:
         front = DETH
     elif service == XRC and is_request:
         front = XRCETH
+    elif service == DC:
+        front = DCSH
     # FLUSH carries the FETH before the RETH.
     reth = front + (FETH if operation == FLUSH else 0) if has_reth else -1
     aeth = front if has_aeth else -1
-    fields_end = reth + RETH if has_reth else aeth + AETH if has_aeth else 0
+    fields_end = reth + RETH if has_reth else aeth + AETH if has_aeth else front
     return Opcode(
         f"{prefix}_{name}", service, operation, kind, position, front + headers, reth, aeth,
         fields_end, has_payload, is_request,
@@ -120,6 +124,19 @@ def _table() -> list[Opcode | None]:
 TABLE = _table()
 
 
+def _with_dynamic_connections() -> list[Opcode | None]:
+    table = list(TABLE)
+    for operation in _RC_OPERATIONS:
+        table[DC | operation] = _opcode(DC, "DC", operation)
+    table[DC_MESSAGE] = Opcode(
+        "DC_MESSAGE", DC_MESSAGE, 0x18, "dc message", ONLY, 0, -1, -1, 0, True, False
+    )
+    return table
+
+
+TABLE_WITH_DC = _with_dynamic_connections()
+
+
 def name(opcode: int) -> str:
-    entry = TABLE[opcode]
+    entry = TABLE_WITH_DC[opcode]
     return entry.name if entry else f"opcode 0x{opcode:02X}"

@@ -5,6 +5,7 @@
 from dataclasses import dataclass, field
 
 from .frame import Arrival, Frame
+from .opcodes import TABLE, TABLE_WITH_DC, Opcode
 
 LOSSY = ("none", "near", "far", "both")
 
@@ -21,11 +22,17 @@ class Options:
     memory_changes: bool = False
     selective_repeat: bool = False
     manufacturer_opcodes: bool = False
+    dynamic_connections: bool = False
     race_ns: int = 1_000_000
     queued: int = 0
     settle_ns: int = 1_000_000_000
     ignore: frozenset[str] = frozenset()
     pairs: dict[int, int] = field(default_factory=dict)  # QPN -> QPN, both ways
+
+    @property
+    def opcodes(self) -> list[Opcode | None]:
+        """Those that are defined, by their code."""
+        return TABLE_WITH_DC if self.dynamic_connections else TABLE
 
     def judges(self, address: bytes) -> bool:
         return not self.endpoints or address in self.endpoints

@@ -30,7 +30,7 @@ _FRAMING = [
     Rule(
         "udp-source-port",
         "annex A17",
-        "The UDP source port lies in 0xC000-0xFFFF (RC, UC and XRC).",
+        "The UDP source port lies in 0xC000-0xFFFF (RC, UC, XRC and DC).",
     ),
     Rule(
         "udp-source-port-constant",
@@ -247,6 +247,107 @@ _RESPONDER = [
     ),
 ]
 
+_WIRE, _DC = "docs/wire.md", "docs/dc.md"
+_DYNAMIC = [
+    Rule(
+        "dc-format",
+        _WIRE,
+        "DCSH and messages of 0xD8 are as documented: lengths, ranges, reserved bits 0; a response "
+        "has form 1.",
+    ),
+    Rule(
+        "dc-connect-repeat",
+        _DC,
+        "A CONNECT with a nonce that its DCI has used repeats the first one, all but the flags.",
+    ),
+    Rule(
+        "dc-one-connect",
+        _DC,
+        "A stream connects with a new nonce only when its connection before is over: a DISCONNECT "
+        "was sent, or a NAK or CNAK came that ends it.",
+        needs_view=True,
+    ),
+    Rule(
+        "dc-sent-again",
+        _DC,
+        "After a CNAK 'stale session' the next connection has another target only when none of the "
+        "outstanding requests is to be sent again.",
+        needs_view=True,
+    ),
+    Rule(
+        "dc-one-target",
+        _DC,
+        "Requests and repeated CONNECTs belong to the newest connection of their stream.",
+        needs_view=True,
+    ),
+    Rule(
+        "dc-unacknowledged",
+        _DC,
+        "A DISCONNECT is sent when all requests of its session are acknowledged.",
+        needs_view=True,
+    ),
+    Rule("dc-closed", _DC, "No request follows the DISCONNECT of its session.", needs_view=True),
+    Rule(
+        "dc-session",
+        _DC,
+        "The session of a request, DISCONNECT or KEEPALIVE was given by an ACCEPT of this very "
+        "target to this very initiator and stream.",
+    ),
+    Rule(
+        "dc-nonce",
+        _DC,
+        "A request of form 0 follows the CONNECT that had its nonce.",
+        needs_view=True,
+    ),
+    Rule(
+        "dc-nonce-owner",
+        _DC,
+        "The nonce of a request of form 0 is not that of another stream's or target's CONNECT.",
+    ),
+    Rule(
+        "dc-form",
+        _WIRE,
+        "Requests have form 0 only until the initiator knows the session.",
+        needs_view=True,
+    ),
+    Rule(
+        "dc-psn",
+        _DC,
+        "The requests of a connection have the PSNs from that of its CONNECT on, without a gap, up "
+        "to that of its DISCONNECT.",
+        needs_view=True,
+    ),
+    Rule(
+        "dc-accept",
+        _DC,
+        "An ACCEPT answers a CONNECT with its nonce, with a PSN of that connection, and a nonce "
+        "gets one session.",
+    ),
+    Rule("dc-session-reused", _DC, "No session id is given twice."),
+    Rule(
+        "dc-cnak",
+        _WIRE,
+        "A CNAK has the nonce and the session id of a packet that its sender got.",
+    ),
+    Rule(
+        "dc-response-early",
+        _DC,
+        "A response follows the ACCEPT that gave its session.",
+        needs_view=True,
+    ),
+    Rule(
+        "dc-response-session",
+        _DC,
+        "A response has the session of the target, the initiator and the stream that it names.",
+    ),
+    Rule(
+        "dc-response-psn",
+        _DC,
+        "The PSN of a response is one of the requests sent in its session.",
+    ),
+]
+
 RULES = {
-    rule.id: rule for rule in (*_FRAMING, *_SEGMENTATION, *_REQUESTER, *_RESPONDER)
+    rule.id: rule
+    for rule in (*_FRAMING, *_SEGMENTATION, *_REQUESTER, *_RESPONDER, *_DYNAMIC)
 }

@@ -97,7 +97,7 @@ def run(capture: Capture, options: Options, report: Report) -> Survey:
     usable.append(0)
     for record in capture:
         survey.frames += 1
-        frame = parse(record)
+        frame = parse(record, options.opcodes)
         if frame is None:
             usable.append(0)
             continue

@@ -22,6 +22,10 @@ UNITTEST_END = re.compile(r'^(?:OK|FAILED)(?: \((.*)\))?$', re.MULTILINE)
 UNITTEST_FAILED_CASE = re.compile(r'^(?:FAIL|ERROR): (.*)$', re.MULTILINE)
 UNITTEST_SKIPPED_CASE = re.compile(r"^(\S+) .*\.\.\. skipped ['\"](.*)['\"]$", re.MULTILINE)
 PLAIN_END = re.compile(r'^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$', re.MULTILINE)
+PLAIN_FAILED_CASE = re.compile(r'^failed (\S+)$', re.MULTILINE)
+# Where the output of a test that failed becomes worth reading.
+FAILED_HERE = re.compile(r'^(?:failed |FAIL: |ERROR: |.*: Failure$|.*ERROR: \w+Sanitizer)', re.MULTILINE)
+EXCERPT_LINES = 40
 
 SKIP_STATUS = 77
 
@@ -33,6 +37,7 @@ class Counts:
     skipped: int = 0
     failures: list = dataclasses.field(default_factory=list)
     skips: list = dataclasses.field(default_factory=list)  # of (case, reason)
+    excerpts: list = dataclasses.field(default_factory=list)  # of (test, what it printed)
 
     def add(self, other):
         self.passed += other.passed
@@ -40,6 +45,7 @@ class Counts:
         self.skipped += other.skipped
         self.failures += other.failures
         self.skips += other.skips
+        self.excerpts += other.excerpts
 
     @property
     def total(self):
@@ -91,12 +97,20 @@ def count_plain(output):
     if not ends:
         return None
     passed, failed, skipped = ends[-1]
-    return Counts(int(passed), int(failed), int(skipped or 0))
+    return Counts(int(passed), int(failed), int(skipped or 0), PLAIN_FAILED_CASE.findall(output))
 
 
 def last_line(output):
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return lines[-1] if lines else 'no reason given'
+
+
+def excerpt(output):
+    """The lines that tell why a test failed: from its first complaint on, or else its last ones."""
+    complaint = FAILED_HERE.search(output)
+    if complaint:
+        return '\n'.join(output[complaint.start():].splitlines()[:EXCERPT_LINES])
+    return '\n'.join(output.rstrip().splitlines()[-EXCERPT_LINES:])
 
 
 def count_test(test):
@@ -112,6 +126,8 @@ def count_test(test):
     if result not in ('OK', 'EXPECTEDFAIL', 'SKIP') and counts.failed == 0:
         counts.failed = 1  # a crash, a timeout, a sanitizer's report at the end
         counts.failures.append(f'{name} ({result.lower()})')
+    if counts.failed:
+        counts.excerpts.append((name, excerpt(output)))
     return counts
 
 

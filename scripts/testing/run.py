@@ -49,6 +49,8 @@ def report(total, rows):
         say(f'skipped: {case}: {reason}')
     for case in total.failures:
         say(f'FAILED: {case}')
+    for test, text in total.excerpts:
+        say(f'\n-- {test} printed:\n{text}\n')
 
 
 def main():

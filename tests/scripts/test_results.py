@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'scripts'))
 
-from testing.results import Counts, count_test, suite_of  # noqa: E402
+from testing.results import EXCERPT_LINES, Counts, count_test, suite_of  # noqa: E402
 
 GTEST = """\
 [==========] Running 3 tests from 1 test suite.
@@ -96,6 +96,24 @@ class Counting(unittest.TestCase):
         self.assertEqual(numbers(count_test(record('OK', '7 passed, 0 failed\n'))), (7, 0, 0))
         self.assertEqual(numbers(count_test(record('FAIL', '7 passed, 2 failed, 1 skipped\n'))),
                          (7, 2, 1))
+
+    def test_plain_failures_have_names(self):
+        output = 'failed uc/late\nuc/late.pkt:4: no packet came\npassed uc/next\n1 passed, 1 failed\n'
+        counts = count_test(record('FAIL', output))
+        self.assertEqual(counts.failures, ['uc/late'])
+        ((name, text),) = counts.excerpts
+        self.assertEqual(name, 'rockhopper:unit / psn')
+        self.assertTrue(text.startswith('failed uc/late\nuc/late.pkt:4: no packet came'))
+
+    def test_excerpt_begins_at_the_first_complaint(self):
+        ((_, text),) = count_test(record('FAIL', 'much\n' * 100 + GTEST)).excerpts
+        self.assertTrue(text.startswith('psn_test.cc:20: Failure'))
+
+    def test_excerpt_without_a_complaint_is_the_end(self):
+        ((_, text),) = count_test(record('TIMEOUT', 'early\n' * 100 + 'last\n')).excerpts
+        self.assertTrue(text.endswith('\nlast'))
+        self.assertEqual(len(text.splitlines()), EXCERPT_LINES)
+        self.assertEqual(count_test(record('OK', '2 passed, 0 failed')).excerpts, [])
 
     def test_closing_line(self):
         total = Counts()

@@ -20,13 +20,15 @@ class Device:
     """The commands that every kind has are those of tests/conformance/device.h.
 
     `kinds` are the names that deviations and skips of scripts may use. `early_ns` and `late_ns` are
-    how far the time of a packet may be off for reasons that are not the device's. `linger_ns` is
-    how long to look for what may come at once, or must not.
+    how far the time of a packet may be off for reasons that are not the device's; `stall_ns` how
+    much too early it may seem behind another packet of the device, which was sent late. `linger_ns`
+    is how long to look for what may come at once, or must not.
     """
 
     kinds: tuple[str, ...] = ()
     early_ns = 0
     late_ns = 0
+    stall_ns = 0
     linger_ns = 0
     peer_mac = "02:52:48:00:00:02"
 
@@ -47,6 +49,9 @@ class Device:
     def advance(self, until_ns: int) -> list[tuple[int, bytes]]:
         """Lets time pass until then, or until frames come: these, each with its time."""
         raise NotImplementedError
+
+    def catch_up(self) -> None:
+        """Comes back when the device has acted on all that it was sent, if that can be known."""
 
     def settle(self) -> None:
         """Forgets frames that are still under way from a script before."""

@@ -59,6 +59,7 @@ class Player:
         self._memory: dict[str, bytearray] = {}
         self._state = ""
         self._time_ns = 0
+        self._may_seem_early_ns = device.early_ns
         self._start_ns = 0
         hello = device.call("hello")
         ends = [pair for pair in zip(hello["addresses"], device.peer_addresses(hello), strict=True)
@@ -152,6 +153,7 @@ class Player:
         if step.action not in (">", ">?", "done"):
             self._wait_until(self._time_ns + step.least_ns)
             self._time_ns = self._device.now_ns()
+            self._may_seem_early_ns = self._device.early_ns
         handler(step)
         self._take_frames(self._device.now_ns())
 
@@ -197,6 +199,7 @@ class Player:
         while not self._inbox and self._device.now_ns() < latest_ns:
             self._take_frames(latest_ns)
         if not self._inbox:
+            self._device.catch_up()
             self._take_frames(self._device.now_ns())
         return self._inbox[0] if self._inbox else None
 
@@ -207,16 +210,19 @@ class Player:
         problems = self._differences(step, received)
         if problems:
             raise Mismatch("\n  ".join([*problems, "came " + self._teller.packet(received.decoded, received.time_ns)]))
+        self._take(received)
+
+    def _take(self, received: Received) -> None:
         self._inbox.pop(0)
         self._time_ns = received.time_ns
+        self._may_seem_early_ns = max(self._device.early_ns, self._device.stall_ns)
 
     def _expect_perhaps(self, step: Step) -> None:
         latest_ns = self._time_ns + step.most_ns + self._device.linger_ns
         received = self._next_packet(latest_ns)
         early_is_fine = dataclasses.replace(step, least_ns=-(10**12))
         if received is not None and not self._differences(early_is_fine, received):
-            self._inbox.pop(0)
-            self._time_ns = received.time_ns
+            self._take(received)
 
     def _differences(self, step: Step, received: Received) -> list[str]:
         values, problems = received.decoded.values, list(received.decoded.defects)
@@ -226,7 +232,7 @@ class Player:
         if received.decoded.opcode != opcode or (kind and values.get("kind") != kind):
             return [*problems, f"expected {name}"]
         after_ns = received.time_ns - self._time_ns
-        if after_ns < step.least_ns - self._device.early_ns:
+        if after_ns < step.least_ns - self._may_seem_early_ns:
             problems.append(f"came {after_ns / 1e6:.3f} ms after the last step, too early")
         if after_ns > step.most_ns + self._device.late_ns:
             problems.append(f"came {after_ns / 1e6:.3f} ms after the last step, too late")
@@ -394,15 +400,20 @@ class Player:
             raise Mismatch(f"no event {name}; came {self._events}")
         self._events.remove(name)
 
+    def _linger(self, least_ns: int = 0) -> None:
+        self._wait_until(self._device.now_ns() + max(least_ns, self._device.linger_ns))
+        self._device.catch_up()
+        self._take_frames(self._device.now_ns())
+
     def _quiet(self, _step: Step) -> None:
-        self._wait_until(self._device.now_ns() + self._device.linger_ns)
+        self._linger()
         self._time_ns = self._device.now_ns()
         if self._inbox:
             raise Mismatch("came " + self._tell_next())
 
     def _finish(self) -> None:
         """What holds at the end of each script without being said."""
-        self._wait_until(self._device.now_ns() + max(_END_NS, self._device.linger_ns))
+        self._linger(_END_NS)
         if self._inbox:
             raise Mismatch("at the end, came " + self._tell_next())
         self._poll()

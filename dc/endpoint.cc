@@ -24,14 +24,6 @@ constexpr std::size_t kFirstPlaces = 1024;
 
 }  // namespace
 
-std::uint8_t mtu_code(roce::PathMtu mtu) {
-  return static_cast<std::uint8_t>(std::countr_zero(bytes(mtu)) - 7);
-}
-
-roce::PathMtu path_mtu_of(std::uint8_t mtu_code) {
-  return static_cast<roce::PathMtu>(128u << mtu_code);
-}
-
 Expected<std::unique_ptr<Endpoint>> Endpoint::create(roce::Engine& engine,
                                                      const EndpointConfig& config) {
   const SessionTable::Config& sessions = config.sessions;
@@ -95,7 +87,7 @@ Expected<wire::Qpn> Endpoint::choose_number() {
 }
 
 const Endpoint::Place* Endpoint::place_of(wire::Qpn number) const {
-  const std::size_t index = (number.value & 0xffff) >> shard_bits_;
+  const std::size_t index = index_of(number);
   return index < places_.size() ? &places_[index] : nullptr;
 }
 
@@ -143,7 +135,7 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
     }
   }
   ++taken_;
-  auto& place = places_[(number->value & 0xffff) >> shard_bits_];
+  auto& place = places_[index_of(*number)];
   place.dci = std::move(dci);
   return place.dci.get();
 }
@@ -154,7 +146,7 @@ void Endpoint::destroy_dci(Dci* dci) {
     destroy_qp(stream.qp);
   }
   --taken_;
-  places_[(dci->number().value & 0xffff) >> shard_bits_].dci.reset();
+  places_[index_of(dci->number())].dci.reset();
 }
 
 Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
@@ -170,7 +162,7 @@ Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
   }
   ++taken_;
   use_receive_side(init.srq, init.recv_cq, 1);
-  auto& place = places_[(number->value & 0xffff) >> shard_bits_];
+  auto& place = places_[index_of(*number)];
   place.dct.reset(new Dct(*number, init, init.access_key.value_or(random().next())));
   return place.dct.get();
 }
@@ -180,7 +172,7 @@ void Endpoint::destroy_dct(Dct* dct) {
   targets_->close_all(*dct);
   use_receive_side(dct->init().srq, dct->init().recv_cq, -1);
   --taken_;
-  places_[(dct->number().value & 0xffff) >> shard_bits_].dct.reset();
+  places_[index_of(dct->number())].dct.reset();
 }
 
 std::uint32_t Endpoint::max_path_mtu() const {

@@ -94,6 +94,10 @@ class Endpoint final : public roce::Extension {
     std::unique_ptr<Dct> dct;
     [[nodiscard]] bool taken() const { return dci != nullptr || dct != nullptr; }
   };
+  /// The place that a number leads to, if there are so many.
+  [[nodiscard]] std::size_t index_of(wire::Qpn number) const {
+    return (number.value & 0xffff) >> shard_bits_;
+  }
   /// Null: no such place.
   [[nodiscard]] const Place* place_of(wire::Qpn number) const;
 
@@ -111,9 +115,5 @@ class Endpoint final : public roce::Extension {
   std::unique_ptr<CnakQueue> cnaks_;
   std::unique_ptr<Targets> targets_;
 };
-
-/// Of a path MTU, as enum ibv_mtu, and back.
-[[nodiscard]] std::uint8_t mtu_code(roce::PathMtu mtu);
-[[nodiscard]] roce::PathMtu path_mtu_of(std::uint8_t mtu_code);
 
 }  // namespace rockhopper::dc

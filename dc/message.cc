@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "roce/wire/bytes.h"
+#include "roce/wire/cm.h"
 #include "roce/wire/dcsh.h"
 
 namespace rockhopper::dc {
@@ -36,10 +37,6 @@ constexpr std::uint8_t kDataFollows = 1 << 1;
 constexpr std::uint8_t kExecutedKnown = 1 << 0;
 constexpr std::uint8_t kAnswer = 1 << 0;
 
-constexpr std::uint8_t kMtuCodeMax = 5;
-
-bool is_mtu_code(std::uint8_t code) { return code >= 1 && code <= kMtuCodeMax; }
-
 std::optional<Message> parse_connect(const std::uint8_t* p) {
   const Connect message{.full = (p[kFlagsAt] & kFull) != 0,
                         .data_follows = (p[kFlagsAt] & kDataFollows) != 0,
@@ -52,7 +49,7 @@ std::optional<Message> parse_connect(const std::uint8_t* p) {
                         .incarnation = load_be64(p + 32),
                         .stream = p[40],
                         .responder_resources = p[41]};
-  if (!is_mtu_code(message.mtu_code) || message.stream > wire::Dcsh::kStreamMax) {
+  if (wire::cm::mtu_bytes(message.mtu_code) == 0 || message.stream > wire::Dcsh::kStreamMax) {
     return std::nullopt;
   }
   return message;
@@ -65,7 +62,7 @@ std::optional<Message> parse_accept(const std::uint8_t* p) {
                        .expected_psn = wire::Psn{load_be24(p + 21)},
                        .lease_us = load_be32(p + 24),
                        .responder_resources = p[28]};
-  if (!is_mtu_code(message.mtu_code)) {
+  if (wire::cm::mtu_bytes(message.mtu_code) == 0) {
     return std::nullopt;
   }
   return message;

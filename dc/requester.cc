@@ -7,6 +7,7 @@
 
 #include "dc/dci.h"
 #include "dc/endpoint.h"
+#include "roce/wire/cm.h"
 #include "roce/wire/timer_code.h"
 
 namespace rockhopper::dc {
@@ -46,8 +47,7 @@ void Requester::reset(wire::Psn first_psn) {
 void Requester::stop() {
   endpoint_.timers().cancel(timer_);
   if (state_ == State::active) {
-    owed_ = Owed::disconnect;  // the target need not wait for the lease to end
-    Endpoint::schedule(qp_);
+    owe(Owed::disconnect);  // the target need not wait for the lease to end
   } else if (owed_ != Owed::disconnect) {
     owed_ = Owed::nothing;
   }
@@ -134,7 +134,6 @@ void Requester::begin(std::optional<wire::Psn> executed) {
     return;
   }
   state_ = State::connecting;
-  owed_ = Owed::connect;
   nonce_ = dci_.next_nonce();
   full_ = dci_.prefers_full(endpoint_.now_ns());
   repeated_ = false;
@@ -148,7 +147,7 @@ void Requester::begin(std::optional<wire::Psn> executed) {
   Endpoint::set_max_rd_atomic(qp_, std::min<std::uint8_t>(init.max_rd_atomic, 1));
   limit_ = queue().head();
   extend_limit();
-  Endpoint::schedule(qp_);
+  owe(Owed::connect);
 }
 
 /// Requests for the target that is connected may go (DC-23), those behind them wait (DC-24).
@@ -166,10 +165,14 @@ void Requester::on_progress() {
   }
 }
 
+void Requester::owe(Owed message) {
+  owed_ = message;
+  Endpoint::schedule(qp_);
+}
+
 void Requester::close() {
   state_ = State::closing;
-  owed_ = Owed::disconnect;
-  Endpoint::schedule(qp_);
+  owe(Owed::disconnect);
 }
 
 rte_mbuf* Requester::build_owed() {
@@ -179,7 +182,7 @@ rte_mbuf* Requester::build_owed() {
     case Owed::connect:
       return endpoint_.build(qp_, Connect{.full = full_,
                                           .data_follows = !full_,
-                                          .mtu_code = mtu_code(init.path_mtu),
+                                          .mtu_code = wire::cm::mtu_code(bytes(init.path_mtu)),
                                           .initiator = dci_.number(),
                                           .first_psn = first_psn_,
                                           .nonce = nonce_,
@@ -336,10 +339,9 @@ void Requester::back_off(std::uint32_t hint_us, std::uint64_t now_ns) {
 void Requester::connect_anew() {
   inner_.pause();
   state_ = State::connecting;
-  owed_ = Owed::connect;
   repeated_ = false;
   connects_left_ = dci_.init().retry_cnt;
-  Endpoint::schedule(qp_);
+  owe(Owed::connect);
 }
 
 void Requester::fail(roce::WcStatus status) {
@@ -362,22 +364,19 @@ void Requester::on_timer(std::uint64_t now_ns) {
         return;
       }
       --connects_left_;
-      owed_ = Owed::connect;
-      Endpoint::schedule(qp_);
+      owe(Owed::connect);
       break;
     case State::active:
       if (queue().head() == limit_) {
         close();
         return;
       }
-      owed_ = Owed::keepalive;
+      owe(Owed::keepalive);
       arm_lease(now_ns);
-      Endpoint::schedule(qp_);
       break;
     case State::backoff:
       state_ = State::connecting;
-      owed_ = Owed::connect;
-      Endpoint::schedule(qp_);
+      owe(Owed::connect);
       break;
     case State::idle:
     case State::closing:

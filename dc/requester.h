@@ -54,6 +54,8 @@ class Requester final : public roce::Requester {
   };
   enum class Owed : std::uint8_t { nothing, connect, disconnect, keepalive };
 
+  /// A message that leaves before any data.
+  void owe(Owed message);
   void begin(std::optional<wire::Psn> executed);
   void extend_limit();
   void close();

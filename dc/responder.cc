@@ -4,6 +4,7 @@
 
 #include "dc/endpoint.h"
 #include "dc/targets.h"
+#include "roce/wire/cm.h"
 
 namespace rockhopper::dc {
 
@@ -53,7 +54,7 @@ rte_mbuf* Responder::build_owed() {
         KeepAlive{.answer = true, .session_id = session_->id, .next_psn = inner_.expected_psn()});
   }
   rte_mbuf* packet =
-      endpoint_.build(qp_, Accept{.mtu_code = mtu_code(Endpoint::path_mtu(qp_)),
+      endpoint_.build(qp_, Accept{.mtu_code = wire::cm::mtu_code(bytes(Endpoint::path_mtu(qp_))),
                                   .nonce = session_->nonce,
                                   .session_id = session_->id,
                                   .expected_psn = inner_.expected_psn(),

@@ -36,7 +36,6 @@ class Responder final : public roce::Responder {
 
   /// Whose session it is, while it is open; null: nobody's.
   void serve(Session* session) { session_ = session; }
-  [[nodiscard]] Session* session() const { return session_; }
   void owe_accept();
   void owe_keepalive();
 

@@ -9,6 +9,7 @@
 #include "dc/cnak_queue.h"
 #include "dc/endpoint.h"
 #include "roce/rc/requester.h"
+#include "roce/wire/cm.h"
 
 namespace rockhopper::dc {
 
@@ -109,7 +110,7 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     refuse(CnakReason::draining, message, datagram, packet, now_ns);
     return std::nullopt;
   }
-  const std::uint32_t mtu = bytes(path_mtu_of(message.mtu_code));
+  const std::uint32_t mtu = wire::cm::mtu_bytes(message.mtu_code);
   if (mtu > bytes(dct->init().path_mtu) || mtu > endpoint_.max_path_mtu()) {
     refuse(CnakReason::incompatible, message, datagram, packet, now_ns);
     return std::nullopt;
@@ -154,7 +155,7 @@ void Targets::open(const Peer& peer, const Connect& message, Dct& dct, std::uint
   const DctInit& init = dct.init();
   Endpoint::assign(*opened.qp, dct.number(), init.pd, init.srq, init.recv_cq);
   roce::QpAttributes attributes;
-  attributes.path_mtu = path_mtu_of(message.mtu_code);
+  attributes.path_mtu = static_cast<roce::PathMtu>(wire::cm::mtu_bytes(message.mtu_code));
   attributes.rq_psn = message.first_psn;
   attributes.dest_qp_num = message.initiator;
   attributes.qp_access_flags = init.access_flags;

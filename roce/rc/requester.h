@@ -53,7 +53,6 @@ class Requester final : public roce::Requester {
   void pause();
   /// The oldest request fails, and the queue pair with it. Requires that there is one.
   void fail(WcStatus status) { fail_front(status); }
-  [[nodiscard]] wire::Psn unacked_psn() const { return unacked_psn_; }
 
  private:
   static constexpr std::uint32_t kResponseWindowMax = kMaxRdAtomic;

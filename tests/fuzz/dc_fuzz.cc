@@ -32,14 +32,6 @@ constexpr std::size_t kSharedAt = 1024;
 constexpr std::size_t kShared = 2048;
 constexpr std::uint8_t kCanary = 0xc5;
 
-template <typename T>
-T must(Expected<T> result) {
-  check(result.has_value());
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
-}
-
 class DcRun {
  public:
   explicit DcRun(std::span<const std::uint8_t> input);
@@ -56,7 +48,7 @@ class DcRun {
   void transmit();
   void learn(std::span<const std::uint8_t> transport);
   void end();
-  void inject(wire::Headers& headers, std::size_t length);
+  void inject(wire::Headers& headers, std::span<const std::uint8_t> payload);
   void inject_message(const dc::Message& message, wire::Qpn to);
   void poll();
   [[nodiscard]] wire::Qpn peer_initiator() { return wire::Qpn{0xd00100u + input_.u8() % 4}; }
@@ -240,7 +232,7 @@ void DcRun::request() {
   if ((flags & 128) == 0) {
     expected_psn_ = expected_psn_ + 1;
   }
-  inject(headers, length);
+  inject(headers, Bytes(length, 0x77));
 }
 
 /// An answer to what the initiator has sent.
@@ -268,7 +260,7 @@ void DcRun::respond() {
                   .value = choose_session()};
   headers.aeth = {.syndrome = input_.u8(), .msn = 0};
   headers.atomic_ack_eth.original = 1;
-  inject(headers, wire::info(opcode).has_payload ? input_.u8() : 0);
+  inject(headers, Bytes(wire::info(opcode).has_payload ? input_.u8() : 0, 0x77));
 }
 
 void DcRun::control() {
@@ -306,13 +298,7 @@ void DcRun::raw_control() {
   headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_control);
   headers.bth.pkey = wire::kDefaultPkey;
   headers.bth.destination = choose_destination();
-  headers.bth.pad_count = wire::pad_count(message.size());
-  Bytes transport(wire::kHeadersMax);
-  transport.resize(wire::emit_headers(headers, transport));
-  transport.insert(transport.end(), message.begin(), message.end());
-  transport.resize(transport.size() + headers.bth.pad_count);
-  rte_mbuf* packet = make_packet(make_frame(transport));
-  engine_->receive(&packet, 1, now_ns_);
+  inject(headers, message);
 }
 
 void DcRun::post() {
@@ -331,11 +317,12 @@ void DcRun::post() {
   }
 }
 
-void DcRun::inject(wire::Headers& headers, std::size_t length) {
-  headers.bth.pad_count = wire::pad_count(length);
+void DcRun::inject(wire::Headers& headers, std::span<const std::uint8_t> payload) {
+  headers.bth.pad_count = wire::pad_count(payload.size());
   Bytes transport(wire::kHeadersMax);
   transport.resize(wire::emit_headers(headers, transport));
-  transport.resize(transport.size() + length + headers.bth.pad_count, 0x77);
+  transport.insert(transport.end(), payload.begin(), payload.end());
+  transport.resize(transport.size() + headers.bth.pad_count);
   rte_mbuf* packet = make_packet(make_frame(transport));
   engine_->receive(&packet, 1, now_ns_);
 }
@@ -346,13 +333,7 @@ void DcRun::inject_message(const dc::Message& message, wire::Qpn to) {
   headers.bth.pkey = wire::kDefaultPkey;
   headers.bth.destination = to;
   std::array<std::uint8_t, dc::kMessageMax> bytes;
-  const std::size_t length = dc::emit_message(message, bytes);
-  Bytes transport(wire::kHeadersMax);
-  transport.resize(wire::emit_headers(headers, transport));
-  transport.insert(transport.end(), bytes.begin(),
-                   bytes.begin() + static_cast<std::ptrdiff_t>(length));
-  rte_mbuf* packet = make_packet(make_frame(transport));
-  engine_->receive(&packet, 1, now_ns_);
+  inject(headers, std::span(bytes).first(dc::emit_message(message, bytes)));
 }
 
 void DcRun::transmit() {

@@ -41,14 +41,6 @@ constexpr Place kReadable{6144, 1024};
 constexpr Place kLocal{8192, 4096};
 constexpr std::uint8_t kCanary = 0xc5;
 
-template <typename T>
-T must(Expected<T> result) {
-  check(result.has_value());
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
-}
-
 class EngineRun {
  public:
   explicit EngineRun(std::span<const std::uint8_t> input);

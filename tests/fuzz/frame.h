@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include <rte_ether.h>
 #include <rte_mempool.h>
 
+#include "stack/error.h"
 #include "tests/fuzz/fuzz_target.h"
 
 /// Packets to and from an engine that has no link: the two hosts, and frames around transports.
@@ -30,5 +33,14 @@ inline constexpr rte_ether_addr kPeerMac{{2, 0, 0, 0, 0, 2}};
 [[nodiscard]] test::Bytes take_packet(rte_mbuf* packet);
 /// What follows the UDP header; empty if the frame is not UDP over IPv4.
 [[nodiscard]] std::span<const std::uint8_t> transport_of(const test::Bytes& frame);
+
+/// What a set-up that cannot fail has made.
+template <typename T>
+T must(Expected<T> result) {
+  check(result.has_value());
+  if constexpr (!std::is_void_v<T>) {
+    return std::move(*result);
+  }
+}
 
 }  // namespace rockhopper::fuzz

@@ -3,14 +3,40 @@
 #include "apps/perf/agreement.h"
 
 #include <algorithm>
+#include <array>
 
 #include "apps/perf/backend.h"
 #include "apps/perf/options.h"
 
 namespace rockhopper::apps::perf {
 
+namespace {
+
+struct TransportNames {
+  std::string_view name, title;
+};
+constexpr std::array kTransports{TransportNames{"rc", "RC"}, TransportNames{"dc", "DC"}};
+
+}  // namespace
+
+std::string_view to_string(Transport transport) {
+  return kTransports[static_cast<std::size_t>(transport)].name;
+}
+
+std::string_view title(Transport transport) {
+  return kTransports[static_cast<std::size_t>(transport)].title;
+}
+
+std::optional<Transport> parse_transport(std::string_view name) {
+  for (const Transport transport : {Transport::rc, Transport::dc}) {
+    if (to_string(transport) == name) return transport;
+  }
+  return std::nullopt;
+}
+
 Agreement propose(const Options& options, const Backend& device) {
   return {
+      .transport = options.transport,
       .qps = options.qps,
       .window = options.window,
       .receive_depth = options.receive_depth,

@@ -3,14 +3,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace rockhopper::apps::perf {
 
 class Backend;
 struct Options;
 
+enum class Transport : std::uint8_t { rc, dc };
+
+/// The name that options and messages use.
+[[nodiscard]] std::string_view to_string(Transport transport);
+[[nodiscard]] std::optional<Transport> parse_transport(std::string_view name);
+/// The name that titles and reports use.
+[[nodiscard]] std::string_view title(Transport transport);
+
 /// What both ends' queue pairs have in common.
 struct Agreement {
+  Transport transport = Transport::rc;
   std::uint16_t qps = 1;
   std::uint32_t window = 128;         ///< requests outstanding for each queue pair
   std::uint32_t receive_depth = 512;  ///< receives posted for each queue pair

@@ -58,8 +58,9 @@ struct Done {
 };
 
 struct QpAddress {
-  std::uint32_t qpn = 0;
-  std::uint32_t psn = 0;
+  std::uint32_t qpn = 0;         ///< DC: of a target
+  std::uint32_t psn = 0;         ///< RC: the first
+  std::uint64_t access_key = 0;  ///< DC: the target's
 };
 
 /// What the other end must know of this one.
@@ -71,8 +72,9 @@ struct Side {
   std::vector<QpAddress> qps;
 };
 
-/// RC queue pairs of one device with one piece of registered memory: what a workload needs of an
-/// RDMA implementation. Belongs to one thread. Lists go down in batches, so that a virtual call
+/// Queue pairs of one device with one piece of registered memory: what a workload needs of an RDMA
+/// implementation. With DC each "queue pair" is a target at the other end, all served by one
+/// initiator. Belongs to one thread. Lists go down in batches, so that a virtual call
 /// costs little.
 class Backend : public Background {
  public:

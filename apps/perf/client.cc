@@ -51,7 +51,7 @@ Expected<void> Client::greet() {
   if (!welcome) return tl::make_unexpected(welcome.error());
   auto agreed = agreement_from_json(welcome->value("agreement", nlohmann::json()));
   if (!agreed) return tl::make_unexpected(agreed.error());
-  if (agreed->qps != agreement_.qps || agreed->size_max != agreement_.size_max ||
+  if (agreed->transport != agreement_.transport || agreed->qps != agreement_.qps || agreed->size_max != agreement_.size_max ||
       agreed->path_mtu > agreement_.path_mtu ||
       agreed->outstanding_reads > agreement_.outstanding_reads ||
       (agreed->selective_repeat && !agreement_.selective_repeat)) {
@@ -177,9 +177,11 @@ Expected<void> Client::validate(const RunSpec& spec) {
 
 void Client::print_title(const RunSpec& spec) const {
   const std::string rule(87, '-');
-  fmt::print("{}\n {} {} Test: RC, {} QP{}, {}path MTU {}, {}{}\n{}\n{}\n", rule,
+  fmt::print("{}\n {} {} Test: {}, {} {}{}, {}path MTU {}, {}{}\n{}\n{}\n", rule,
              title(spec.operation), spec.kind == RunKind::latency ? "Latency" : "BW",
-             agreement_.qps, agreement_.qps == 1 ? "" : "s",
+             title(agreement_.transport), agreement_.qps,
+             agreement_.transport == Transport::dc ? "target" : "QP",
+             agreement_.qps == 1 ? "" : "s",
              spec.kind == RunKind::latency ? "" : fmt::format("window {}, ", agreement_.window),
              agreement_.path_mtu, backend_.name(), spec.bidirectional ? ", bidirectional" : "",
              rule, table_header(spec.kind, options_.report_gbits));
@@ -192,7 +194,7 @@ nlohmann::json Client::report() const {
           {"version", kVersion},
           {"role", "client"},
           {"backend", backend_.name()},
-          {"transport", "RC"},
+          {"transport", title(agreement_.transport)},
           {"qps", agreement_.qps},
           {"window", agreement_.window},
           {"path_mtu", agreement_.path_mtu},

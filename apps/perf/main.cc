@@ -9,10 +9,11 @@
 #include "apps/common/endpoint.h"
 #include "apps/common/signals.h"
 #include "apps/perf/client.h"
+#include "apps/perf/dc_backend.h"
 #include "apps/perf/options.h"
 #include "apps/perf/perftest_rdma_cm.h"
 #include "apps/perf/perftest_run.h"
-#include "apps/perf/rockhopper_backend.h"
+#include "apps/perf/rc_backend.h"
 #include "apps/perf/server.h"
 #include "apps/perf/verbs_backend.h"
 #include "roce/random.h"
@@ -32,6 +33,9 @@ const ProgramText kText{
     "  rh-perf --op write localhost            on another: over a memif link\n\n"
     "  rh-perf --op all --mode lat localhost   latency of all five operations\n"
     "  rh-perf --op send -a --json localhost   a sweep of sizes as JSON\n\n"
+    "  rh-perf --transport dc                  one initiator, and\n"
+    "  rh-perf --transport dc -q 1000 -t 1 --op write -s 64 localhost\n"
+    "                                          1000 targets that take turns\n\n"
     "  rh-perf --backend verbs -d rxe0         a server on an RDMA device, and\n"
     "  rh-perf --op read --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24 HOST\n"
     "                                          its client\n\n"
@@ -40,31 +44,42 @@ const ProgramText kText{
     "  rh-perf --peer perftest -R --op read -n 1000 192.168.7.2\n"
     "                                          a client of ib_read_bw -R\n"};
 
-Expected<std::unique_ptr<RockhopperBackend>> open_rockhopper(const Options& options,
-                                                             const EndpointConfig& config,
-                                                             const stack::Arguments& arguments) {
+EndpointBackend::LocalOptions local_options(const Options& options) {
+  return {.gid_index = options.gid_index,
+          .congestion = options.congestion,
+          .pkey_index = options.endpoint.pkey_index,
+          .adaptive_timeout = options.adaptive_timeout};
+}
+
+Expected<std::unique_ptr<RcBackend>> open_rc(const Options& options, const EndpointConfig& config,
+                                             const stack::Arguments& arguments) {
   auto endpoint = Endpoint::create(config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return std::make_unique<RockhopperBackend>(
-      std::move(*endpoint), options.gid_index,
-      RockhopperBackend::QueuePairOptions{.congestion = options.congestion,
-                                          .pkey_index = options.endpoint.pkey_index,
-                                          .adaptive_timeout = options.adaptive_timeout});
+  return std::make_unique<RcBackend>(std::move(*endpoint), local_options(options));
+}
+
+Expected<std::unique_ptr<DcBackend>> open_dc(const Options& options, const EndpointConfig& config,
+                                             const stack::Arguments& arguments) {
+  auto endpoint = Endpoint::create(config, arguments);
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
+  return DcBackend::open(std::move(*endpoint), local_options(options),
+                         {.streams = options.streams, .handshake = options.handshake});
 }
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
                                                 const std::optional<EndpointConfig>& config,
                                                 const stack::Arguments& arguments) {
+  const auto widen = [](auto opened) -> Expected<std::unique_ptr<Backend>> {
+    if (!opened) return tl::make_unexpected(opened.error());
+    return std::move(*opened);
+  };
   if (options.backend == BackendKind::verbs) {
-    auto backend =
-        VerbsBackend::open(options.device, options.gid_index,
-                           static_cast<std::uint32_t>(options.endpoint.connect_timeout_s * 1000));
-    if (!backend) return tl::make_unexpected(backend.error());
-    return std::move(*backend);
+    return widen(VerbsBackend::open(
+        options.device, options.gid_index,
+        static_cast<std::uint32_t>(options.endpoint.connect_timeout_s * 1000)));
   }
-  auto backend = open_rockhopper(options, *config, arguments);
-  if (!backend) return tl::make_unexpected(backend.error());
-  return std::move(*backend);
+  if (options.transport == Transport::dc) return widen(open_dc(options, *config, arguments));
+  return widen(open_rc(options, *config, arguments));
 }
 
 template <typename Side>
@@ -76,7 +91,7 @@ Expected<void> run_side(Side side, const Options& options) {
 
 Expected<void> run_with_rdma_cm(const Options& options, const EndpointConfig& config,
                                 const stack::Arguments& arguments) {
-  auto backend = open_rockhopper(options, config, arguments);
+  auto backend = open_rc(options, config, arguments);
   if (!backend) return tl::make_unexpected(backend.error());
   auto rdma_cm = PerftestRdmaCm::create(**backend, options);
   if (!rdma_cm) return tl::make_unexpected(rdma_cm.error());

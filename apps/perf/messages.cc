@@ -93,7 +93,8 @@ constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 }  // namespace
 
 json to_json(const Agreement& agreement) {
-  return {{"qps", agreement.qps},
+  return {{"transport", to_string(agreement.transport)},
+          {"qps", agreement.qps},
           {"window", agreement.window},
           {"receive_depth", agreement.receive_depth},
           {"size_max", agreement.size_max},
@@ -109,6 +110,9 @@ json to_json(const Agreement& agreement) {
 Expected<Agreement> agreement_from_json(const json& json) {
   Reader reader(json);
   Agreement agreement;
+  const auto transport = parse_transport(reader.text("transport"));
+  if (!transport) reader.refuse("transport");
+  agreement.transport = transport.value_or(Transport::rc);
   agreement.qps = reader.number<std::uint16_t>("qps", 1, kQpsMax);
   agreement.window = reader.number<std::uint32_t>("window", 1, kDepthMax);
   agreement.receive_depth = reader.number<std::uint32_t>("receive_depth", 1, kDepthMax);
@@ -127,7 +131,9 @@ Expected<Agreement> agreement_from_json(const json& json) {
 
 json to_json(const Side& side) {
   json qps = json::array();
-  for (const QpAddress& qp : side.qps) qps.push_back({{"qpn", qp.qpn}, {"psn", qp.psn}});
+  for (const QpAddress& qp : side.qps) {
+    qps.push_back({{"qpn", qp.qpn}, {"psn", qp.psn}, {"access_key", qp.access_key}});
+  }
   return {{"gid", side.gid.to_string()},
           {"address", side.address},
           {"bytes", side.bytes},
@@ -151,7 +157,8 @@ Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
     for (const auto& item : *qps) {
       Reader qp(item);
       side.qps.push_back({qp.number<std::uint32_t>("qpn", 0, wire::kMask24),
-                          qp.number<std::uint32_t>("psn", 0, wire::kMask24)});
+                          qp.number<std::uint32_t>("psn", 0, wire::kMask24),
+                          qp.number<std::uint64_t>("access_key", 0, kAny)});
       if (!qp.result()) reader.refuse("qps");
     }
   }

@@ -23,7 +23,7 @@ namespace rockhopper::apps::perf {
 ///   client {"end": {"results": [...]}}   server {"ended": {}}
 ///
 /// Either end sends {"error": "why"} instead when it gives up.
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 
 /// The largest numbers that a peer may ask for.
 inline constexpr std::uint16_t kQpsMax = 32'767;

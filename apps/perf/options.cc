@@ -3,11 +3,13 @@
 #include "apps/perf/options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "apps/common/cli.h"
 #include "apps/perf/messages.h"
 #include "roce/qp_attributes.h"
+#include "roce/wire/dcsh.h"
 #include "stack/split_list.h"
 
 namespace rockhopper::apps::perf {
@@ -89,7 +91,7 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
   app.add_option("-r,--rx-depth", options.receive_depth, "receives posted for each queue pair")
       ->check(CLI::Range(1u, roce::kMaxQpWr))
       ->group(kWorkload);
-  app.add_option("-q,--qp", options.qps, "number of queue pairs (bw)")
+  app.add_option("-q,--qp", options.qps, "number of queue pairs (bw); DC: of targets")
       ->check(CLI::Range(1, static_cast<int>(kQpsMax)))
       ->group(kWorkload);
   app.add_option("-Q,--cq-mod", options.cq_moderation,
@@ -103,6 +105,20 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
   app.add_option("-I,--inline", options.inline_bytes, "send messages up to this size inline")
       ->check(CLI::Range(0u, roce::kMaxInlineBytes))
       ->type_name("BYTES")
+      ->group(kWorkload);
+  app.add_option("--transport", raw.transport,
+                 "rc, or dc: one initiator for all targets (docs/dc.md); both ends alike")
+      ->check(CLI::IsMember({"rc", "dc"}))
+      ->group(kWorkload);
+  app.add_option("--streams", raw.streams,
+                 "DC: connections that this end's initiator has at a time; target N is served by "
+                 "stream N modulo this")
+      ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1))
+      ->group(kWorkload);
+  app.add_option("--handshake", raw.handshake,
+                 "DC: full, data waits until the target has accepted; half, it does not; auto, half "
+                 "unless the path reorders")
+      ->check(CLI::IsMember({"auto", "half", "full"}))
       ->group(kWorkload);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
@@ -220,6 +236,32 @@ Expected<Options> for_perftest(Options options) {
   return options;
 }
 
+/// What DC cannot have, or RC alone.
+Expected<void> check_transport(const Options& options, const RawOptions& raw) {
+  if (options.transport == Transport::rc) {
+    if (raw.streams == 1 && raw.handshake == "auto") return {};
+    return fail(ErrorCode::invalid_argument, "--streams and --handshake are for --transport dc");
+  }
+  const std::array<std::pair<bool, const char*>, 6> others{{
+      {options.backend == BackendKind::verbs, "--backend verbs"},
+      {raw.peer != "rh-perf", "--peer perftest"},
+      {options.recovery != roce::RecoveryAlgorithm::go_back_n, "--recovery selective"},
+      {options.adaptive_timeout, "--adaptive-timeout"},
+      {options.congestion != roce::CongestionAlgorithm::none, "--congestion"},
+      {options.endpoint.pkey_index != 0, "--pkey-index"},
+  }};
+  for (const auto& [given, name] : others) {
+    if (given) return fail(ErrorCode::invalid_argument, "--transport dc cannot have {}", name);
+  }
+  return {};
+}
+
+dc::Handshake handshake_of(std::string_view name) {
+  return name == "half"   ? dc::Handshake::half
+         : name == "full" ? dc::Handshake::full
+                          : dc::Handshake::automatic;
+}
+
 }  // namespace
 
 Expected<Options> finish_options(const RawOptions& raw) {
@@ -251,6 +293,10 @@ Expected<Options> finish_options(const RawOptions& raw) {
   if (options.recovery != roce::RecoveryAlgorithm::go_back_n && raw.peer != "rh-perf") {
     return fail(ErrorCode::invalid_argument, "--recovery selective needs a rh-perf as peer");
   }
+  options.transport = parse_transport(raw.transport).value_or(Transport::rc);
+  options.streams = static_cast<std::uint8_t>(raw.streams);
+  options.handshake = handshake_of(raw.handshake);
+  if (auto good = check_transport(options, raw); !good) return tl::make_unexpected(good.error());
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());
   options.operations = std::move(*operations);

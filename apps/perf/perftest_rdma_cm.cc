@@ -32,12 +32,12 @@ constexpr std::uint64_t kAbandonNs = 200 * kNsPerMs;
 
 }  // namespace
 
-PerftestRdmaCm::PerftestRdmaCm(RockhopperBackend& backend, const Options& options)
+PerftestRdmaCm::PerftestRdmaCm(RcBackend& backend, const Options& options)
     : backend_(backend),
       options_(options),
       service_id_(roce::cm::ip_service_id(roce::cm::PortSpace::tcp, options.port)) {}
 
-Expected<std::unique_ptr<PerftestRdmaCm>> PerftestRdmaCm::create(RockhopperBackend& backend,
+Expected<std::unique_ptr<PerftestRdmaCm>> PerftestRdmaCm::create(RcBackend& backend,
                                                                  const Options& options) {
   std::unique_ptr<PerftestRdmaCm> made(new PerftestRdmaCm(backend, options));
   auto node = CmNode::create(backend.endpoint(), {.timeout_s = options.timeout_s,

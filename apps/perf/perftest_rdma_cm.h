@@ -14,7 +14,7 @@
 #include "apps/perf/agreement.h"
 #include "apps/perf/options.h"
 #include "apps/perf/perftest_carrier.h"
-#include "apps/perf/rockhopper_backend.h"
+#include "apps/perf/rc_backend.h"
 
 namespace rockhopper::apps::perf {
 
@@ -24,7 +24,7 @@ namespace rockhopper::apps::perf {
 class PerftestRdmaCm final : public PerftestCarrier {
  public:
   /// References must outlive it.
-  [[nodiscard]] static Expected<std::unique_ptr<PerftestRdmaCm>> create(RockhopperBackend& backend,
+  [[nodiscard]] static Expected<std::unique_ptr<PerftestRdmaCm>> create(RcBackend& backend,
                                                                         const Options& options);
   ~PerftestRdmaCm() override;
 
@@ -67,7 +67,7 @@ class PerftestRdmaCm final : public PerftestCarrier {
     std::optional<roce::cm::Event> end;  ///< what has ended it
   };
 
-  PerftestRdmaCm(RockhopperBackend& backend, const Options& options);
+  PerftestRdmaCm(RcBackend& backend, const Options& options);
 
   [[nodiscard]] bool is_client() const { return options_.role() == Role::client; }
   [[nodiscard]] Expected<void> wait(const std::function<bool()>& done, std::string_view what,
@@ -91,7 +91,7 @@ class PerftestRdmaCm final : public PerftestCarrier {
   /// Nothing of them can arrive any more.
   [[nodiscard]] bool is_over() const;
 
-  RockhopperBackend& backend_;
+  RcBackend& backend_;
   const Options& options_;
   const std::uint64_t service_id_;
   std::unique_ptr<CmNode> node_;

@@ -38,6 +38,10 @@ Expected<void> Server::greet() {
   auto agreement = agreement_from_json(hello->value("agreement", nlohmann::json()));
   if (!agreement) return tl::make_unexpected(agreement.error());
   agreement_ = *agreement;
+  if (agreement_.transport != options_.transport) {
+    return fail(ErrorCode::invalid_argument, "the client has --transport {}, the server {}",
+                to_string(agreement_.transport), to_string(options_.transport));
+  }
   auto remote = side_from_json(hello->value("side", nlohmann::json()), agreement_);
   if (!remote) return tl::make_unexpected(remote.error());
   auto layout = Layout::make(agreement_);

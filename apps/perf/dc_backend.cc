@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/dc_backend.h"
+
+#include <utility>
+
+namespace rockhopper::apps::perf {
+
+Expected<std::unique_ptr<DcBackend>> DcBackend::open(std::unique_ptr<Endpoint> endpoint,
+                                                     const LocalOptions& options,
+                                                     const InitiatorOptions& initiator) {
+  std::unique_ptr<DcBackend> backend(new DcBackend(std::move(endpoint), options, initiator));
+  auto made = dc::Endpoint::create(backend->engine(), {});
+  if (!made) return tl::make_unexpected(made.error());
+  backend->dc_ = std::move(*made);
+  auto counters = stack::add_counter_group("dc", *backend->dc_);
+  if (!counters) return tl::make_unexpected(counters.error());
+  backend->counters_ = std::move(*counters);
+  return backend;
+}
+
+DcBackend::~DcBackend() {
+  if (dci_ != nullptr) dc_->destroy_dci(dci_);
+  if (peer_ != nullptr) engine().destroy_ah(peer_);
+  for (const Target& target : targets_) {
+    if (target.dct != nullptr) dc_->destroy_dct(target.dct);
+    (void)engine().destroy_srq(target.srq);
+  }
+}
+
+Expected<void> DcBackend::create_queues(const Agreement& agreement) {
+  if (auto made = create_initiator(agreement); !made) return made;
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
+    if (auto made = create_target(agreement); !made) return made;
+  }
+  return {};
+}
+
+Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
+  const std::uint32_t targets_of_stream =
+      (agreement.qps + initiator_.streams - 1u) / initiator_.streams;
+  const std::uint64_t depth = std::uint64_t{targets_of_stream} * agreement.window;
+  if (depth > roce::kMaxQpWr) {
+    return fail(ErrorCode::invalid_argument,
+                "a stream would have {} requests for {} targets outstanding, more than {}: take a "
+                "smaller --window, or more --streams",
+                depth, targets_of_stream, roce::kMaxQpWr);
+  }
+  dc::DciInit init;
+  init.pd = pd();
+  init.send_cq = cq();
+  init.max_send_wr = static_cast<std::uint32_t>(depth);
+  init.max_inline_data = agreement.inline_bytes;
+  init.streams = initiator_.streams;
+  init.handshake = initiator_.handshake;
+  init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
+  init.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
+  init.timeout = agreement.ack_timeout;
+  auto dci = dc_->create_dci(init);
+  if (!dci) return tl::make_unexpected(dci.error());
+  dci_ = *dci;
+  return {};
+}
+
+Expected<void> DcBackend::create_target(const Agreement& agreement) {
+  auto srq = engine().create_srq({.pd = pd(), .attributes = {.max_wr = agreement.receive_depth}});
+  if (!srq) return tl::make_unexpected(srq.error());
+  targets_.push_back({.srq = *srq});
+  dc::DctInit init;
+  init.pd = pd();
+  init.srq = *srq;
+  init.recv_cq = cq();
+  init.access_flags = kRemoteAccess;
+  init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
+  init.traffic_class = agreement.traffic_class;
+  auto dct = dc_->create_dct(init);
+  if (!dct) return tl::make_unexpected(dct.error());
+  targets_.back().dct = *dct;
+  side().qps.push_back({.qpn = (*dct)->number().value, .access_key = (*dct)->access_key()});
+  return {};
+}
+
+Expected<void> DcBackend::connect(const Agreement& agreement, const Side& remote) {
+  set_remote_key(remote.rkey);
+  remote_ = remote.qps;
+  auto handle = engine().create_ah(pd(), {.source = side().gid,
+                                          .destination = remote.gid,
+                                          .traffic_class = agreement.traffic_class,
+                                          .service_level = agreement.service_level});
+  if (!handle) return tl::make_unexpected(handle.error());
+  peer_ = *handle;
+  return {};
+}
+
+std::size_t DcBackend::post_sends(std::uint16_t qp, std::span<const SendRequest> requests) {
+  const auto stream = static_cast<std::uint8_t>(qp % initiator_.streams);
+  const QpAddress& target = remote_[qp];
+  return post_each(requests, [&](roce::SendWr& wr) {
+    wr.ah = peer_;
+    wr.remote_qpn = wire::Qpn{target.qpn};
+    wr.dc_access_key = target.access_key;
+    return dci_->post_send(wr, stream);
+  });
+}
+
+std::size_t DcBackend::post_receives(std::uint16_t qp, std::span<const ReceiveRequest> requests) {
+  return post_each(requests, *targets_[qp].srq);
+}
+
+void DcBackend::print_statistics() {
+  EndpointBackend::print_statistics();
+  dc_->visit_counters(
+      [](void* /*context*/, const char* name, std::uint64_t value) {
+        if (value != 0) print_counter(stderr, "dc", name, value);
+      },
+      nullptr);
+}
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "apps/perf/endpoint_backend.h"
+#include "dc/endpoint.h"
+#include "stack/telemetry.h"
+
+namespace rockhopper::apps::perf {
+
+/// Dynamic connections: one initiator, and a target, with an SRQ of its own, for each of what the
+/// agreement calls queue pairs. A stream takes the requests to every so manieth target.
+class DcBackend final : public EndpointBackend {
+ public:
+  struct InitiatorOptions {
+    std::uint8_t streams = 1;
+    dc::Handshake handshake = dc::Handshake::automatic;
+  };
+  [[nodiscard]] static Expected<std::unique_ptr<DcBackend>> open(
+      std::unique_ptr<Endpoint> endpoint, const LocalOptions& options,
+      const InitiatorOptions& initiator);
+  ~DcBackend() override;
+
+  [[nodiscard]] std::uint32_t path_mtu_max() const override { return dc_->max_path_mtu(); }
+  [[nodiscard]] Expected<void> connect(const Agreement& agreement, const Side& remote) override;
+  [[nodiscard]] std::size_t post_sends(std::uint16_t qp,
+                                       std::span<const SendRequest> requests) override;
+  [[nodiscard]] std::size_t post_receives(std::uint16_t qp,
+                                          std::span<const ReceiveRequest> requests) override;
+  void print_statistics() override;
+
+ private:
+  struct Target {
+    roce::SharedReceiveQueue* srq = nullptr;
+    dc::Dct* dct = nullptr;
+  };
+
+  DcBackend(std::unique_ptr<Endpoint> endpoint, const LocalOptions& options,
+            const InitiatorOptions& initiator)
+      : EndpointBackend(std::move(endpoint), options), initiator_(initiator) {}
+
+  [[nodiscard]] Expected<void> create_queues(const Agreement& agreement) override;
+  [[nodiscard]] Expected<void> create_initiator(const Agreement& agreement);
+  [[nodiscard]] Expected<void> create_target(const Agreement& agreement);
+
+  InitiatorOptions initiator_;
+  std::unique_ptr<dc::Endpoint> dc_;
+  std::optional<stack::CounterGroup> counters_;
+  dc::Dci* dci_ = nullptr;
+  std::vector<Target> targets_;
+  roce::AddressHandle* peer_ = nullptr;
+  std::vector<QpAddress> remote_;  ///< the peer's targets
+};
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/endpoint_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rockhopper::apps::perf {
+namespace {
+
+roce::WrOpcode opcode_of(Operation operation) {
+  switch (operation) {
+    case Operation::send:
+      return roce::WrOpcode::send;
+    case Operation::write:
+      return roce::WrOpcode::rdma_write;
+    case Operation::read:
+      return roce::WrOpcode::rdma_read;
+    case Operation::cas:
+      return roce::WrOpcode::atomic_cmp_and_swp;
+    case Operation::faa:
+      break;
+  }
+  return roce::WrOpcode::atomic_fetch_and_add;
+}
+
+}  // namespace
+
+EndpointBackend::EndpointBackend(std::unique_ptr<Endpoint> endpoint, const LocalOptions& options)
+    : endpoint_(std::move(endpoint)), options_(options) {}
+
+EndpointBackend::~EndpointBackend() {
+  if (region_.base != nullptr) (void)engine().deregister_memory(region_.key);
+}
+
+Expected<Side> EndpointBackend::prepare(const Agreement& agreement, std::size_t bytes,
+                                        std::optional<bool> ipv4) {
+  const auto& table = endpoint_->addresses();
+  if (options_.gid_index) {
+    side_.gid = table[*options_.gid_index].address;
+  } else if (ipv4) {
+    auto gid = endpoint_->address_of_family(*ipv4);
+    if (!gid) return tl::make_unexpected(gid.error());
+    side_.gid = *gid;
+  } else {
+    side_.gid = table.front().address;
+  }
+  auto memory = PageMemory::allocate(bytes);
+  if (!memory) return tl::make_unexpected(memory.error());
+  memory_ = std::move(*memory);
+  pd_ = engine().allocate_pd();
+  auto region = engine().register_memory(pd_, memory_.data(), bytes,
+                                         roce::kAccessLocalWrite | kRemoteAccess);
+  if (!region) return tl::make_unexpected(region.error());
+  region_ = *region;
+  side_.address = region_.iova;
+  side_.bytes = bytes;
+  side_.rkey = static_cast<std::uint32_t>(region_.key);
+
+  auto cq =
+      roce::CompletionQueue::create(agreement.qps * (agreement.window + agreement.receive_depth));
+  if (!cq) return tl::make_unexpected(cq.error());
+  cq_ = std::move(*cq);
+  inline_bytes_ = agreement.inline_bytes;
+  if (auto made = create_queues(agreement); !made) return tl::make_unexpected(made.error());
+  return side_;
+}
+
+roce::SendWr EndpointBackend::work_request(const SendRequest& request) const {
+  roce::SendWr wr;
+  wr.wr_id = request.id;
+  wr.opcode = opcode_of(request.operation);
+  wr.send_flags = request.signaled ? roce::kSendSignaled : 0u;
+  if (request.length <= inline_bytes_ &&
+      (request.operation == Operation::send || request.operation == Operation::write)) {
+    wr.send_flags |= roce::kSendInline;
+  }
+  wr.remote_addr = request.remote_address;
+  wr.rkey = remote_key_;
+  wr.compare_add = request.compare_add;
+  wr.swap = request.swap;
+  return wr;
+}
+
+std::size_t EndpointBackend::poll(std::span<Done> out) {
+  (void)endpoint_->turn();
+  const std::size_t count =
+      cq_->poll(std::span(completions_).first(std::min(out.size(), completions_.size())));
+  for (std::size_t i = 0; i < count; ++i) {
+    const roce::Completion& completion = completions_[i];
+    const bool good = completion.status == roce::WcStatus::success;
+    out[i] = {completion.wr_id, completion.byte_len,
+              good ? std::string_view() : roce::to_string(completion.status)};
+  }
+  return count;
+}
+
+}  // namespace rockhopper::apps::perf

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/perf/rc_backend.h"
+
+namespace rockhopper::apps::perf {
+
+RcBackend::~RcBackend() {
+  for (roce::QueuePair* qp : qps_) engine().destroy_qp(qp);
+}
+
+Expected<void> RcBackend::create_queues(const Agreement& agreement) {
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
+    if (auto made = create_queue_pair(agreement); !made) return made;
+  }
+  return {};
+}
+
+Expected<void> RcBackend::create_queue_pair(const Agreement& agreement) {
+  roce::QpInit init;
+  init.pd = pd();
+  init.send_cq = cq();
+  init.recv_cq = cq();
+  init.max_send_wr = agreement.window;
+  init.max_recv_wr = agreement.receive_depth;
+  init.max_inline_data = agreement.inline_bytes;
+  auto qp = engine().create_qp(init);
+  if (!qp) return tl::make_unexpected(qp.error());
+  qps_.push_back(*qp);
+  if (auto set = (*qp)->set_congestion_control({.algorithm = options().congestion}); !set)
+    return set;
+  if (auto set = (*qp)->set_loss_recovery({.adaptive_timeout = options().adaptive_timeout}); !set)
+    return set;
+  side().qps.push_back({(*qp)->number().value, engine().random_psn().value});
+  roce::QpAttributes attributes;
+  attributes.qp_access_flags = kRemoteAccess;
+  attributes.pkey_index = options().pkey_index;
+  return (*qp)->bring_up(attributes, roce::QpState::init);
+}
+
+Expected<void> RcBackend::connect(const Agreement& agreement, const Side& remote) {
+  set_remote_key(remote.rkey);
+  for (std::size_t i = 0; i < qps_.size(); ++i) {
+    if (qps_[i]->state() == roce::QpState::rts) continue;
+    roce::RecoveryConfig recovery = qps_[i]->loss_recovery();
+    if (agreement.selective_repeat) {
+      recovery.algorithm = roce::RecoveryAlgorithm::selective_repeat;
+    }
+    if (auto set = qps_[i]->set_loss_recovery(recovery); !set) return set;
+    roce::QpAttributes attributes;
+    attributes.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
+    attributes.dest_qp_num = wire::Qpn::make(remote.qps[i].qpn);
+    attributes.rq_psn = wire::Psn::make(remote.qps[i].psn);
+    attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
+    attributes.min_rnr_timer = 12;
+    attributes.ah_attr.source = side().gid;
+    attributes.ah_attr.destination = remote.gid;
+    attributes.ah_attr.service_level = agreement.service_level;
+    attributes.ah_attr.traffic_class = agreement.traffic_class;
+    attributes.timeout = agreement.ack_timeout;
+    attributes.retry_cnt = 7;
+    attributes.rnr_retry = 7;
+    attributes.sq_psn = wire::Psn::make(side().qps[i].psn);
+    attributes.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
+    if (auto moved = qps_[i]->bring_up(attributes, roce::QpState::rts); !moved) return moved;
+  }
+  return {};
+}
+
+std::size_t RcBackend::post_sends(std::uint16_t qp, std::span<const SendRequest> requests) {
+  return post_each(requests, [&](const roce::SendWr& wr) { return qps_[qp]->post_send(wr); });
+}
+
+std::size_t RcBackend::post_receives(std::uint16_t qp, std::span<const ReceiveRequest> requests) {
+  return post_each(requests, *qps_[qp]);
+}
+
+}  // namespace rockhopper::apps::perf

@@ -51,8 +51,8 @@ Expected<void> Client::greet() {
   if (!welcome) return tl::make_unexpected(welcome.error());
   auto agreed = agreement_from_json(welcome->value("agreement", nlohmann::json()));
   if (!agreed) return tl::make_unexpected(agreed.error());
-  if (agreed->transport != agreement_.transport || agreed->qps != agreement_.qps || agreed->size_max != agreement_.size_max ||
-      agreed->path_mtu > agreement_.path_mtu ||
+  if (agreed->transport != agreement_.transport || agreed->qps != agreement_.qps ||
+      agreed->size_max != agreement_.size_max || agreed->path_mtu > agreement_.path_mtu ||
       agreed->outstanding_reads > agreement_.outstanding_reads ||
       (agreed->selective_repeat && !agreement_.selective_repeat)) {
     return fail(ErrorCode::io, "the server agreed to something that was not asked for");
@@ -177,14 +177,13 @@ Expected<void> Client::validate(const RunSpec& spec) {
 
 void Client::print_title(const RunSpec& spec) const {
   const std::string rule(87, '-');
-  fmt::print("{}\n {} {} Test: {}, {} {}{}, {}path MTU {}, {}{}\n{}\n{}\n", rule,
-             title(spec.operation), spec.kind == RunKind::latency ? "Latency" : "BW",
-             title(agreement_.transport), agreement_.qps,
-             agreement_.transport == Transport::dc ? "target" : "QP",
-             agreement_.qps == 1 ? "" : "s",
-             spec.kind == RunKind::latency ? "" : fmt::format("window {}, ", agreement_.window),
-             agreement_.path_mtu, backend_.name(), spec.bidirectional ? ", bidirectional" : "",
-             rule, table_header(spec.kind, options_.report_gbits));
+  fmt::print(
+      "{}\n {} {} Test: {}, {} {}{}, {}path MTU {}, {}{}\n{}\n{}\n", rule, title(spec.operation),
+      spec.kind == RunKind::latency ? "Latency" : "BW", title(agreement_.transport), agreement_.qps,
+      agreement_.transport == Transport::dc ? "target" : "QP", agreement_.qps == 1 ? "" : "s",
+      spec.kind == RunKind::latency ? "" : fmt::format("window {}, ", agreement_.window),
+      agreement_.path_mtu, backend_.name(), spec.bidirectional ? ", bidirectional" : "", rule,
+      table_header(spec.kind, options_.report_gbits));
 }
 
 nlohmann::json Client::report() const {

@@ -29,7 +29,6 @@ DcBackend::~DcBackend() {
 }
 
 Expected<void> DcBackend::create_queues(const Agreement& agreement) {
-  if (auto made = create_initiator(agreement); !made) return made;
   for (std::uint16_t i = 0; i < agreement.qps; ++i) {
     if (auto made = create_target(agreement); !made) return made;
   }
@@ -89,7 +88,7 @@ Expected<void> DcBackend::connect(const Agreement& agreement, const Side& remote
                                           .service_level = agreement.service_level});
   if (!handle) return tl::make_unexpected(handle.error());
   peer_ = *handle;
-  return {};
+  return create_initiator(agreement);
 }
 
 std::size_t DcBackend::post_sends(std::uint16_t qp, std::span<const SendRequest> requests) {

@@ -19,9 +19,9 @@ class DcBackend final : public EndpointBackend {
     std::uint8_t streams = 1;
     dc::Handshake handshake = dc::Handshake::automatic;
   };
-  [[nodiscard]] static Expected<std::unique_ptr<DcBackend>> open(
-      std::unique_ptr<Endpoint> endpoint, const LocalOptions& options,
-      const InitiatorOptions& initiator);
+  [[nodiscard]] static Expected<std::unique_ptr<DcBackend>> open(std::unique_ptr<Endpoint> endpoint,
+                                                                 const LocalOptions& options,
+                                                                 const InitiatorOptions& initiator);
   ~DcBackend() override;
 
   [[nodiscard]] std::uint32_t path_mtu_max() const override { return dc_->max_path_mtu(); }
@@ -43,6 +43,7 @@ class DcBackend final : public EndpointBackend {
       : EndpointBackend(std::move(endpoint), options), initiator_(initiator) {}
 
   [[nodiscard]] Expected<void> create_queues(const Agreement& agreement) override;
+  /// Needs what both ends have agreed on, unlike a target.
   [[nodiscard]] Expected<void> create_initiator(const Agreement& agreement);
   [[nodiscard]] Expected<void> create_target(const Agreement& agreement);
 

@@ -49,8 +49,8 @@ Expected<Side> EndpointBackend::prepare(const Agreement& agreement, std::size_t 
   if (!memory) return tl::make_unexpected(memory.error());
   memory_ = std::move(*memory);
   pd_ = engine().allocate_pd();
-  auto region = engine().register_memory(pd_, memory_.data(), bytes,
-                                         roce::kAccessLocalWrite | kRemoteAccess);
+  auto region =
+      engine().register_memory(pd_, memory_.data(), bytes, roce::kAccessLocalWrite | kRemoteAccess);
   if (!region) return tl::make_unexpected(region.error());
   region_ = *region;
   side_.address = region_.iova;

@@ -74,9 +74,9 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
     return std::move(*opened);
   };
   if (options.backend == BackendKind::verbs) {
-    return widen(VerbsBackend::open(
-        options.device, options.gid_index,
-        static_cast<std::uint32_t>(options.endpoint.connect_timeout_s * 1000)));
+    return widen(
+        VerbsBackend::open(options.device, options.gid_index,
+                           static_cast<std::uint32_t>(options.endpoint.connect_timeout_s * 1000)));
   }
   if (options.transport == Transport::dc) return widen(open_dc(options, *config, arguments));
   return widen(open_rc(options, *config, arguments));

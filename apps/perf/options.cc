@@ -115,9 +115,10 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
                  "stream N modulo this")
       ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1))
       ->group(kWorkload);
-  app.add_option("--handshake", raw.handshake,
-                 "DC: full, data waits until the target has accepted; half, it does not; auto, half "
-                 "unless the path reorders")
+  app.add_option(
+         "--handshake", raw.handshake,
+         "DC: full, data waits until the target has accepted; half, it does not; auto, half "
+         "unless the path reorders")
       ->check(CLI::IsMember({"auto", "half", "full"}))
       ->group(kWorkload);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")

@@ -8,7 +8,7 @@ import statistics
 
 from benchmark.measurements import (ECHO_FRAME, FEW_QPS, LARGE_FRAME, LARGE_OPERATIONS,
                                     LARGE_SIZES, MANY_QPS, PATH_MTU, SMALL_FRAME,
-                                    SMALL_OPERATIONS)
+                                    SMALL_OPERATIONS, TARGET_SIZE, TARGETS)
 from lab.links import LINKS
 
 # Packets of one operation that are counted: the response of a READ or an atomic is a packet of
@@ -50,7 +50,7 @@ def lines(rounds):
     """All lines whose figures are there (--only may have left some out), each the median of its
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
-    makers = (_large, _small, _latency, _engine, _scale, _others, _soft_roce)
+    makers = (_large, _small, _latency, _engine, _scale, _targets, _others, _soft_roce)
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
@@ -141,6 +141,21 @@ def _scale(one_round):
             yield Line('scale', f'idle queue pair, {name.partition("/")[2]}', value, 'bytes',
                        '1 KiB beyond its queues', 1024, at_most=1)
     yield from _engines(one_round)
+
+
+def _targets(one_round):
+    """One DC initiator beside RC with one queue pair, and with one a target."""
+    mops = {name.partition('/')[2]: figure['mops'] for name, figure in one_round.items()
+            if name.startswith('targets/')}
+    what = f'WRITE {TARGET_SIZE} bytes over DC'
+    comparisons = [(f'{what}, one target', 'dc-one', 'RC, one queue pair', 'rc-one')]
+    for count in TARGETS:
+        text = f'{what}, {count} targets in turn'
+        comparisons += [(text, f'dc/{count}', 'RC, one queue pair', 'rc-one'),
+                        (text, f'dc/{count}', f'RC, {count} queue pairs', f'rc/{count}')]
+    for text, ours, basis, theirs in comparisons:
+        if ours in mops and theirs in mops:
+            yield Line('targets', text, mops[ours], 'Mop/s', basis, mops[theirs])
 
 
 def _engines(one_round):

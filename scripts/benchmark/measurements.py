@@ -25,6 +25,8 @@ SMALL_OPERATIONS = ('write', 'read', 'send', 'cas', 'faa')
 OUTSTANDING = 64
 ECHO_FRAME = 82  # of an 8-byte WRITE
 FEW_QPS, MANY_QPS = 16, 20000
+TARGETS = (10, 100, 1000, 10000)  # of one DC initiator
+TARGET_SIZE = 64
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -47,6 +49,12 @@ class Measurements:
             yield from self._of_link(link)
         for count in (FEW_QPS, MANY_QPS):
             yield f'qps/memif/{count}', lambda count=count: self._queue_pairs(count)
+        yield 'targets/rc-one', lambda: self._targets('rc', 1, OUTSTANDING)
+        yield 'targets/dc-one', lambda: self._targets('dc', 1, OUTSTANDING)
+        for count in TARGETS:
+            for transport in ('rc', 'dc'):
+                yield (f'targets/{transport}/{count}',
+                       lambda transport=transport, count=count: self._targets(transport, count, 1))
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -90,6 +98,13 @@ class Measurements:
     def _queue_pairs(self, count):
         result = self._perf(LINKS['memif'], ['--op', 'write', '-s', 8, '-D', self.seconds,
                                              '-t', OUTSTANDING, '-r', 1, '-q', count])
+        return {'mops': result['mops']}
+
+    def _targets(self, transport, count, window):
+        """WRITEs to `count` targets; with a window of 1 to another one each time."""
+        result = self._perf(LINKS['memif'], [
+            '--transport', transport, '--op', 'write', '-s', TARGET_SIZE, '-D', self.seconds,
+            '-q', count, '-t', window, '-r', 1])
         return {'mops': result['mops']}
 
     def _latency(self, link):

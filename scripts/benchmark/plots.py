@@ -10,6 +10,7 @@ GROUPS = {
     'latency': 'Latency: multiple of what it is measured against (less is better)',
     'engine': 'Engine without a link',
     'scale': 'Many queue pairs, several cores',
+    'targets': 'Dynamic connections beside reliable ones',
     'others': 'Beside UCX and libfabric on this machine',
     'soft-roce': 'Beside Soft-RoCE under the same emulation',
 }

@@ -62,6 +62,25 @@ class Demo:
         return ', '.join(f'{result["op"]} {result["gbit_per_s"]:.1f} Gbit/s'
                          for result in client['results'])
 
+    def dynamic_connections(self, name):
+        """All five operations over dynamic connections, each message to another target."""
+        client, _ = self.pair('rh-perf').run(
+            ['--transport', 'dc', '--op', 'all', '-q', 50, '-t', 1, '-r', 4, '-s', 64, '-n', 40],
+            client_options=['--pcap', self.capture(name)])
+        if not all(result['validated'] for result in client['results']):
+            raise LabError('data of a dynamic connection was not validated')
+        requests = sum(result['iterations'] for result in client['results'])
+        return f'{requests} requests by one initiator to 50 targets in turn'
+
+    def judged_connections(self, name):
+        report = json.loads(self.checker('check_capture.py', ['--json', '--dynamic-connections'],
+                                         name))
+        counted = report['files'][0]['dynamic_connections']
+        if counted['target_changes'] == 0:
+            raise LabError(f'{name}: the initiator stayed with one target')
+        return (f'{counted["target_changes"]} changes of target, each by one of '
+                f'{counted["connects"]} connects, 0 violations')
+
     def judged(self, name, endpoint=None):
         """The independent checker over a capture: ICRC, sequences, acknowledgements, content.
 
@@ -98,6 +117,7 @@ def proofs(demo):
         ('ping-pong, 1 MiB', lambda: demo.pingpong(4, 1 << 20, 20, 'pingpong-large')),
         ('five operations', lambda: demo.operations('operations')),
         ('messages of 1 MiB', lambda: demo.large_messages('large')),
+        ('dynamic connections', lambda: demo.dynamic_connections('dynamic')),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),
         ('operations, 1 % loss', lambda: demo.operations('loss-client', 'client', FAULTS)),
         ('again, other end', lambda: demo.operations('loss-server', 'server', FAULTS)),
@@ -105,6 +125,7 @@ def proofs(demo):
         ('checker, IPv6', lambda: demo.judged('pingpong-ipv6')),
         ('checker, requester in loss', lambda: demo.judged('loss-client', client)),
         ('checker, responder in loss', lambda: demo.judged('loss-server', server)),
+        ('checker, connections', lambda: demo.judged_connections('dynamic')),
         ('tshark, no loss', lambda: demo.dissected('operations')),
         ('tshark, 1 % loss', lambda: demo.dissected('loss-client')),
     ]

@@ -23,7 +23,7 @@ Side make_side() {
   side.address = 0xfedcba9876543210;
   side.bytes = 1 << 20;
   side.rkey = 0xffffffff;
-  side.qps = {{0x000001, 0xffffff}, {0xabcdef, 0}};
+  side.qps = {{0x000001, 0xffffff, 0}, {0xabcdef, 0, UINT64_MAX}};
   return side;
 }
 
@@ -32,11 +32,13 @@ json sent(const json& message) { return json::parse(message.dump()); }
 
 TEST(PerfMessages, AgreementsComeBack) {
   Agreement agreement = make_agreement();
+  agreement.transport = Transport::dc;
   agreement.path_mtu = 2048;
   agreement.window = 7;
   agreement.ack_timeout = 31;
   const auto back = agreement_from_json(sent(to_json(agreement)));
   ASSERT_TRUE(back);
+  EXPECT_EQ(back->transport, agreement.transport);
   EXPECT_EQ(back->qps, agreement.qps);
   EXPECT_EQ(back->window, agreement.window);
   EXPECT_EQ(back->receive_depth, agreement.receive_depth);
@@ -57,6 +59,7 @@ TEST(PerfMessages, SidesComeBack) {
   ASSERT_EQ(back->qps.size(), 2u);
   EXPECT_EQ(back->qps[1].qpn, side.qps[1].qpn);
   EXPECT_EQ(back->qps[0].psn, side.qps[0].psn);
+  EXPECT_EQ(back->qps[1].access_key, side.qps[1].access_key);
 }
 
 TEST(PerfMessages, RunsComeBack) {

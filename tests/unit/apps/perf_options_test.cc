@@ -103,5 +103,31 @@ TEST(PerfOptions, TheConnectionManagerIsForPerftestOverRockhopper) {
   EXPECT_FALSE(finish_options(raw));
 }
 
+TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
+  RawOptions raw;
+  raw.transport = "dc";
+  raw.streams = 4;
+  raw.handshake = "full";
+  const auto options = finish_options(raw);
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->transport, Transport::dc);
+  EXPECT_EQ(options->streams, 4);
+  EXPECT_EQ(options->handshake, dc::Handshake::full);
+  const auto refused = [&raw](const auto& change, const char* why) {
+    RawOptions changed = raw;
+    change(changed);
+    const auto result = finish_options(changed);
+    ASSERT_FALSE(result) << why;
+    EXPECT_THAT(result.error().message, HasSubstr(why));
+  };
+  refused([](RawOptions& r) { r.backend = "verbs"; }, "--backend verbs");
+  refused([](RawOptions& r) { r.peer = "perftest"; }, "--peer perftest");
+  refused([](RawOptions& r) { r.recovery = "selective"; }, "--recovery selective");
+  refused([](RawOptions& r) { r.congestion = "dcqcn"; }, "--congestion");
+  refused([](RawOptions& r) { r.options.adaptive_timeout = true; }, "--adaptive-timeout");
+  refused([](RawOptions& r) { r.options.endpoint.pkey_index = 1; }, "--pkey-index");
+  refused([](RawOptions& r) { r.transport = "rc"; }, "--streams");
+}
+
 }  // namespace
 }  // namespace rockhopper::apps::perf

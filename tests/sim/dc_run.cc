@@ -81,7 +81,7 @@ class DcRun {
   [[nodiscard]] Message draw_message(unsigned stream);
 
   [[nodiscard]] bool drive();
-  bool post_next(unsigned stream);
+  bool post_next(unsigned index);
   bool post_receive();
   bool poll_completions();
   void on_sent(const roce::Completion& completion);

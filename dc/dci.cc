@@ -45,6 +45,9 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
     return tl::make_unexpected(qp.error());
   }
   streams_.push_back({.qp = *qp, .requester = requester});
+  if (auto set = (*qp)->set_congestion_control(init_.congestion); !set) {
+    return set;
+  }
   start(**qp);
   return {};
 }
@@ -76,6 +79,10 @@ std::size_t Dci::send_queue_depth(std::uint8_t stream) const {
 }
 
 roce::QpState Dci::state(std::uint8_t stream) const { return streams_.at(stream).qp->state(); }
+
+std::uint64_t Dci::congestion_rate(std::uint64_t now_ns, std::uint8_t stream) const {
+  return streams_.at(stream).qp->congestion_rate(now_ns);
+}
 
 Expected<void> Dci::reset(std::uint8_t stream) {
   if (stream >= streams_.size()) {

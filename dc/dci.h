@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "roce/completion_queue.h"
+#include "roce/congestion/congestion_control.h"
 #include "roce/queue_pair.h"
 #include "roce/types.h"
 #include "roce/work_request.h"
@@ -39,8 +40,9 @@ struct DciInit {
   std::uint8_t rnr_retry = 7;       ///< 0 to 7; 7 = without limit
   /// For which an idle session is kept, the target's lease at most; a quarter less in fact.
   std::uint32_t lease_us = 1'000'000;
-  std::uint32_t backoff_us = 100;    ///< the first wait after a CNAK, doubled with each
-  std::uint16_t connect_tries = 64;  ///< CNAKs in a row with which a request fails
+  std::uint32_t backoff_us = 100;       ///< the first wait after a CNAK, doubled with each
+  std::uint16_t connect_tries = 64;     ///< CNAKs in a row with which a request fails
+  roce::CongestionConfig congestion{};  ///< of each stream
 };
 
 /// A DC initiator: one context, with one send queue a stream, that serves requests to any number
@@ -67,6 +69,8 @@ class Dci {
   [[nodiscard]] std::size_t send_queue_depth(std::uint8_t stream = 0) const;
   /// RTS or ERR.
   [[nodiscard]] roce::QpState state(std::uint8_t stream = 0) const;
+  /// See QueuePair::congestion_rate.
+  [[nodiscard]] std::uint64_t congestion_rate(std::uint64_t now_ns, std::uint8_t stream = 0) const;
   /// Takes a stream out of ERR; what it had is flushed.
   [[nodiscard]] Expected<void> reset(std::uint8_t stream = 0);
 

@@ -193,11 +193,50 @@ std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,
   if (datagram.destination.is_multicast()) {
     return DropReason::bad_address;
   }
-  if (packet.headers.opcode->operation == wire::Operation::dc_control) {
-    return accept_control(datagram, packet, now_ns);
+  switch (packet.headers.opcode->operation) {
+    case wire::Operation::cnp:
+      return accept_cnp(datagram, packet, now_ns);
+    case wire::Operation::dc_control:
+      return accept_control(datagram, packet, now_ns);
+    default:
+      break;
   }
   return packet.headers.opcode->is_request ? targets_->on_request(datagram, packet, now_ns)
                                            : accept_response(datagram, packet, now_ns);
+}
+
+/// A notification names the initiator and no stream: all that have to do with its source obey. What
+/// a target sends has no rate to lower.
+std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagram,
+                                               const roce::RxPacket& packet,
+                                               std::uint64_t now_ns) const {
+  const wire::Qpn to = packet.headers.bth.destination;
+  const Dci* dci = find_dci(to);
+  if (dci == nullptr) {
+    if (find_dct(to) == nullptr) {
+      return DropReason::unknown_qp;
+    }
+    count_cnp(false);
+    return std::nullopt;
+  }
+  std::optional<DropReason> refusal = DropReason::dc_unknown_session;
+  bool obeyed = false;
+  for (const Dci::Stream& stream : dci->streams_) {
+#if !ROCKHOPPER_MUTATION_DC_CNP_ADDRESS
+    if (!stream.requester->has_target() || !comes_from_peer(*stream.qp, datagram)) {
+      continue;
+    }
+#endif
+    if (!admits(*stream.qp, packet)) {
+      return DropReason::bad_pkey;
+    }
+    refusal.reset();
+    obeyed |= obey_cnp(*stream.qp, now_ns);
+  }
+  if (!refusal) {
+    count_cnp(obeyed);
+  }
+  return refusal;
 }
 
 std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& datagram,

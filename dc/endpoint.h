@@ -74,6 +74,9 @@ class Endpoint final : public roce::Extension {
   [[nodiscard]] roce::TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
                                               std::uint64_t now_ns) override;
 
+  [[nodiscard]] std::optional<roce::DropReason> accept_cnp(const stack::UdpDatagram& datagram,
+                                                           const roce::RxPacket& packet,
+                                                           std::uint64_t now_ns) const;
   [[nodiscard]] std::optional<roce::DropReason> accept_control(const stack::UdpDatagram& datagram,
                                                                const roce::RxPacket& packet,
                                                                std::uint64_t now_ns);

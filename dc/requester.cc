@@ -61,6 +61,17 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
   if (Endpoint::flow(qp_).header_length == 0 || count == 0) {
     return result;  // a new target, whose next hop is looked for
   }
+  if (owed_ == Owed::keepalive) {
+    // A request keeps the session too, and where a rate lets one packet go it comes first: at a low
+    // rate there would be a keep-alive each time.
+    transmit_data(packets, count, now_ns, result);
+    if (result.count > 0 && owed_ == Owed::keepalive) {
+      owed_ = Owed::nothing;
+    }
+    if (result.count > 0 || result.out_of_mbufs) {
+      return result;
+    }
+  }
   if (owed_ != Owed::nothing) {
     rte_mbuf* packet = build_owed();
     if (packet == nullptr) {
@@ -74,16 +85,21 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
       return result;  // what is next has another target
     }
   }
-  if (may_send_data()) {
-    const std::uint16_t before = result.count;
-    result.add(
-        inner_.transmit(packets + before, static_cast<std::uint16_t>(count - before), now_ns));
-    if (state_ == State::active && result.count > before) {
-      arm_lease(now_ns);
-    }
-    on_progress();
-  }
+  transmit_data(packets, count, now_ns, result);
   return result;
+}
+
+void Requester::transmit_data(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns,
+                              roce::TransmitResult& result) {
+  if (!may_send_data()) {
+    return;
+  }
+  const std::uint16_t before = result.count;
+  result.add(inner_.transmit(packets + before, static_cast<std::uint16_t>(count - before), now_ns));
+  if (state_ == State::active && result.count > before) {
+    arm_lease(now_ns);
+  }
+  on_progress();
 }
 
 bool Requester::may_send_data() const {

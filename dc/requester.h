@@ -37,6 +37,8 @@ class Requester final : public roce::Requester {
   void on_accept(const Accept& message, std::uint64_t now_ns);
   void on_cnak(const Cnak& message, std::uint64_t now_ns);
 
+  /// It is connected, or on its way to be.
+  [[nodiscard]] bool has_target() const { return state_ != State::idle; }
   /// A response with that session id is this connection's.
   [[nodiscard]] bool has_session(std::uint64_t id) const {
     return state_ == State::active && session_ == id;
@@ -69,6 +71,8 @@ class Requester final : public roce::Requester {
   void on_timer(std::uint64_t now_ns);
   void arm_lease(std::uint64_t now_ns);
   [[nodiscard]] bool may_send_data() const;
+  void transmit_data(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns,
+                     roce::TransmitResult& result);
   [[nodiscard]] roce::SendQueue& queue() const;
 
   roce::QueuePair& qp_;

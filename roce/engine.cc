@@ -503,7 +503,8 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
     if (sent.count > 0) {
       pacer.on_sent(sent.bytes + std::uint64_t{sent.count} * overhead, now_ns_);
     }
-    if (sent.count < room) {
+    // In line again: it begins something new, which is that turn's.
+    if (sent.count < room || qp.is_linked()) {
       break;
     }
   }

@@ -224,6 +224,11 @@ class Engine final : public stack::Protocol,
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
                                                      QueuePair& qp, std::uint64_t now_ns);
+  /// False: it has no use for congestion notifications.
+  [[nodiscard]] static bool obey_cnp(QueuePair& qp, std::uint64_t now_ns);
+  void count_cnp(bool obeyed) {
+    (obeyed ? counters_.rp_cnp_handled : counters_.rp_cnp_ignored).add();
+  }
   /// The partition lets `qp` take a packet with this P_Key.
   [[nodiscard]] bool admits(const QueuePair& qp, std::uint16_t pkey) const;
   [[nodiscard]] bool resolve(QueuePair& qp);

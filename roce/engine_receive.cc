@@ -113,9 +113,12 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   }
   QueuePair* qp = find_qp(headers.bth.destination);
   if (qp == nullptr) {
-    return headers.bth.destination == wire::kMulticastQpn
-               ? accept_multicast(datagram, received, now_ns)
-               : DropReason::unknown_qp;
+    if (headers.bth.destination == wire::kMulticastQpn) {
+      return accept_multicast(datagram, received, now_ns);
+    }
+    const bool cnp = headers.opcode->operation == wire::Operation::cnp;
+    return cnp && extension_ != nullptr ? extension_->accept(datagram, received, now_ns)
+                                        : DropReason::unknown_qp;
   }
   return accept_for(*qp, datagram, received, now_ns);
 }
@@ -182,17 +185,20 @@ std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram,
 #else
   static_cast<void>(datagram);
 #endif
+  count_cnp(obey_cnp(qp, now_ns));
+  return std::nullopt;
+}
+
+bool Engine::obey_cnp(QueuePair& qp, std::uint64_t now_ns) {
   if (qp.pacer_ == nullptr || !qp.pacer_->control().uses_ecn()) {
-    counters_.rp_cnp_ignored.add();
-    return std::nullopt;
+    return false;
   }
-  counters_.rp_cnp_handled.add();
 #if !ROCKHOPPER_MUTATION_CNP_OBEYED
   qp.pacer_->control().on_cnp(now_ns);
 #else
   static_cast<void>(now_ns);
 #endif
-  return std::nullopt;
+  return true;
 }
 
 void Engine::deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "roce/congestion/pacer.h"
+
 namespace rockhopper::roce {
 
 Extension::Extension(Engine& engine) : engine_(engine) {
@@ -74,6 +76,9 @@ void Extension::start_responder(QueuePair& qp, const QpAttributes& attributes) {
 
 void Extension::redirect(QueuePair& qp, const AddressVector& av, wire::Qpn destination,
                          PathMtu mtu) {
+  if (qp.pacer_ != nullptr && av != qp.attributes_.ah_attr) {
+    qp.pacer_->reset();  // it knows another path
+  }
   qp.attributes_.ah_attr = av;
   qp.attributes_.dest_qp_num = destination;
   qp.attributes_.path_mtu = mtu;

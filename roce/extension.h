@@ -26,8 +26,8 @@ class Extension {
   Extension& operator=(const Extension&) = delete;
   virtual ~Extension();
 
-  /// A packet with a DCSH, or DC control. Framing and ICRC are right, nothing else has been
-  /// looked at.
+  /// A packet with a DCSH, DC control, or a congestion notification for a number that no queue pair
+  /// of the engine has. Framing and ICRC are right, nothing else has been looked at.
   [[nodiscard]] virtual std::optional<DropReason> accept(const stack::UdpDatagram& datagram,
                                                          const RxPacket& packet,
                                                          std::uint64_t now_ns) = 0;
@@ -57,6 +57,17 @@ class Extension {
     return engine_.accept_for(qp, datagram, packet, now_ns);
   }
 
+  /// The partition lets `qp` take the packet.
+  [[nodiscard]] bool admits(const QueuePair& qp, const RxPacket& packet) const {
+    return engine_.admits(qp, packet.headers.bth.pkey);
+  }
+  /// A congestion notification is for `qp`. False: it has no use for it.
+  [[nodiscard]] static bool obey_cnp(QueuePair& qp, std::uint64_t now_ns) {
+    return Engine::obey_cnp(qp, now_ns);
+  }
+  /// Once for each notification.
+  void count_cnp(bool obeyed) const { engine_.count_cnp(obeyed); }
+
   /// What serves many queue pairs: whether they can be made with it, and that it is in use.
   [[nodiscard]] Expected<void> check_receive_side(ProtectionDomain pd,
                                                   const SharedReceiveQueue* srq,
@@ -79,7 +90,8 @@ class Extension {
   /// checked.
   static void start_initiator(QueuePair& qp, const QpAttributes& attributes);
   static void start_responder(QueuePair& qp, const QpAttributes& attributes);
-  /// Where the packets go from now on. In any state, while nothing is on its way.
+  /// Where the packets go from now on; with another address vector, congestion control begins anew.
+  /// In any state, while nothing is on its way. The queue pair has to be scheduled then.
   static void redirect(QueuePair& qp, const AddressVector& av, wire::Qpn destination, PathMtu mtu);
   static void set_dcsh(QueuePair& qp, const wire::Dcsh& dcsh) { qp.dcsh_ = dcsh; }
   static void set_max_rd_atomic(QueuePair& qp, std::uint8_t count) {

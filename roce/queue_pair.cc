@@ -255,6 +255,7 @@ void QueuePair::enter_state(QpState next) {
       pkey_ = *engine_.query_pkey(attributes_.pkey_index);
       sqd_notify_ = established_ = false;
       next_cnp_ns_ = 0;
+      NotificationPoint::forget(*this);
       if (pacer_ != nullptr) {
         pacer_->reset();
       }

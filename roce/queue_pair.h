@@ -134,6 +134,9 @@ class QueuePair : public QpListHook {
   friend class ud::Responder;
   friend struct QueuePairTestAccess;
 
+  using CnpHook = boost::intrusive::list_member_hook<
+      boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
   QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
             const TransportMaker& make_transport);
 
@@ -267,6 +270,7 @@ class QueuePair : public QpListHook {
   std::unique_ptr<LossRecovery> recovery_;  ///< null: go-back-N with the fixed timer
   Transport transport_;
   std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
+  CnpHook cnp_hook_;               ///< linked: the peer is to be told
   wire::Dcsh dcsh_{};              ///< DC: of the packets to the peer
 };
 

@@ -55,6 +55,7 @@ Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
   init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
   init.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
   init.timeout = agreement.ack_timeout;
+  init.congestion.algorithm = options().congestion;
   auto dci = dc_->create_dci(init);
   if (!dci) return tl::make_unexpected(dci.error());
   dci_ = *dci;

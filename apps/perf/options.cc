@@ -243,12 +243,11 @@ Expected<void> check_transport(const Options& options, const RawOptions& raw) {
     if (raw.streams == 1 && raw.handshake == "auto") return {};
     return fail(ErrorCode::invalid_argument, "--streams and --handshake are for --transport dc");
   }
-  const std::array<std::pair<bool, const char*>, 6> others{{
+  const std::array<std::pair<bool, const char*>, 5> others{{
       {options.backend == BackendKind::verbs, "--backend verbs"},
       {raw.peer != "rh-perf", "--peer perftest"},
       {options.recovery != roce::RecoveryAlgorithm::go_back_n, "--recovery selective"},
       {options.adaptive_timeout, "--adaptive-timeout"},
-      {options.congestion != roce::CongestionAlgorithm::none, "--congestion"},
       {options.endpoint.pkey_index != 0, "--pkey-index"},
   }};
   for (const auto& [given, name] : others) {

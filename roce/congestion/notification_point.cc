@@ -8,7 +8,7 @@
 namespace rockhopper::roce {
 
 void NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
-  if (!engine_.config_.send_cnps || tail_ - head_ == kQueueMax) {
+  if (!engine_.config_.send_cnps || qp.cnp_hook_.is_linked()) {
     return;
   }
 #if !ROCKHOPPER_MUTATION_CNP_INTERVAL
@@ -17,22 +17,29 @@ void NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
   }
 #endif
   qp.next_cnp_ns_ = now_ns + engine_.config_.min_time_between_cnps_ns;
-  queue_[tail_++ % kQueueMax] = qp.number();
+  waiting_.push_back(qp);
+}
+
+void NotificationPoint::forget(QueuePair& qp) {
+#if !ROCKHOPPER_MUTATION_CNP_FORGET
+  if (qp.cnp_hook_.is_linked()) {
+    qp.cnp_hook_.unlink();
+  }
+#else
+  static_cast<void>(qp);
+#endif
 }
 
 TransmitResult NotificationPoint::transmit(rte_mbuf** packets, std::uint16_t count,
                                            std::uint64_t now_ns) {
   TransmitResult result;
   while (result.count < count && !empty()) {
-    QueuePair* qp = engine_.find_qp(queue_[head_ % kQueueMax]);
-    // Gone, or on its way to be: nobody is to be told.
-    if (qp != nullptr && qp->state() != QpState::reset && qp->state() != QpState::init) {
-      if (rte_mbuf* packet = build(*qp, now_ns, result)) {
-        packets[result.count++] = packet;
-        engine_.counters_.np_cnp_sent.add();
-      }
+    QueuePair& qp = waiting_.front();
+    waiting_.pop_front();
+    if (rte_mbuf* packet = build(qp, now_ns, result)) {
+      packets[result.count++] = packet;
+      engine_.counters_.np_cnp_sent.add();
     }
-    ++head_;
   }
   return result;
 }

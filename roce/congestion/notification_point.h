@@ -2,32 +2,31 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <array>
 #include <cstdint>
 
+#include <boost/intrusive/list.hpp>
 #include <rte_mbuf.h>
 
+#include "roce/queue_pair.h"
 #include "roce/transmit_result.h"
-#include "roce/wire/qpn.h"
 
 namespace rockhopper::roce {
 
 class Engine;
-class QueuePair;
 
 /// What an engine does about packets that arrive with "congestion experienced": tells the sender,
 /// by congestion notification packets (IBTA vol. 1, annex A17.9.3), one for each queue pair and
 /// some time at most, as NICs do.
 class NotificationPoint {
  public:
-  /// Queue pairs that can wait for their packet to be sent; others are told of the next mark.
-  static constexpr std::uint32_t kQueueMax = 1024;
-
   explicit NotificationPoint(Engine& engine) : engine_(engine) {}
 
   /// A marked packet of the queue pair's peer has been accepted.
   void on_marked(QueuePair& qp, std::uint64_t now_ns);
-  [[nodiscard]] bool empty() const { return head_ == tail_; }
+  /// The queue pair is not its peer's any more, who then is not told. One that is destroyed is
+  /// forgotten by itself.
+  static void forget(QueuePair& qp);
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
   /// Writes up to `count` notifications.
   [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
                                         std::uint64_t now_ns);
@@ -35,10 +34,14 @@ class NotificationPoint {
  private:
   [[nodiscard]] rte_mbuf* build(QueuePair& qp, std::uint64_t now_ns, TransmitResult& result);
 
+  using WaitingList = boost::intrusive::list<
+      QueuePair,
+      boost::intrusive::member_hook<QueuePair, QueuePair::CnpHook, &QueuePair::cnp_hook_>,
+      boost::intrusive::constant_time_size<false>>;
+
   Engine& engine_;
-  std::array<wire::Qpn, kQueueMax> queue_{};
-  std::uint32_t head_ = 0;  ///< counts on; modulo kQueueMax
-  std::uint32_t tail_ = 0;
+  /// Whose peers are to be told. Not their numbers: those of dynamic connections lead nowhere.
+  WaitingList waiting_;
 };
 
 }  // namespace rockhopper::roce

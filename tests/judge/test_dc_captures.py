@@ -25,7 +25,7 @@ from judge.capture import Capture  # noqa: E402
 
 PROFILES = (
     "CleanNetworkConnectsOncePerTargetChange", "FullHandshake", "Loss", "P2", "FewContexts",
-    "SessionsThatGoUnderLoss", "ShortLeases", "LatePacketsOfEarlierSessions",
+    "SessionsThatGoUnderLoss", "ShortLeases", "LatePacketsOfEarlierSessions", "MarkedPackets",
 )  # fmt: skip
 ENDS = (("10.0.0.1", "fd52:6f00::1"), ("10.0.0.2", "fd52:6f00::2"))  # initiators, targets
 MESSAGE, DISCONNECT = 0xD8, 4

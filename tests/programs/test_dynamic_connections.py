@@ -114,6 +114,10 @@ class DynamicConnections(support.ProgramTest):
         for result in report['results']:
             self.assertEqual(result['iterations'], 2 * 12 * 50)
 
+    def test_congestion_control(self):
+        for algorithm in ('dcqcn', 'swift'):
+            self.run_perf('--op', 'all', '-q', 4, '-s', 5000, '-n', 50, '--congestion', algorithm)
+
     def test_ipv6_and_path_mtu(self):
         report = self.run_perf('--op', 'read', '-m', 1024, '-n', 20, family=6)
         self.assertEqual(report['path_mtu'], 1024)

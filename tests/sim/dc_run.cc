@@ -81,7 +81,7 @@ class DcRun {
   [[nodiscard]] Message draw_message(unsigned stream);
 
   [[nodiscard]] bool drive();
-  bool post_next(unsigned stream);
+  bool post_next(unsigned index);
   bool post_receive();
   bool poll_completions();
   void on_sent(const roce::Completion& completion);
@@ -91,7 +91,7 @@ class DcRun {
   void check_end();
   void check_read(const Message& message);
   void check_write(const Message& message);
-  void add_counters(DcTotals& totals) const;
+  void add_counters(DcTotals& totals);
   [[nodiscard]] std::uint64_t counter_of(unsigned target) const {
     std::uint64_t value = 0;
     std::memcpy(&value, &words_[std::size_t{target} * kWordBytes], kWordBytes);
@@ -134,6 +134,7 @@ class DcRun {
   roce::MemoryKey source_key_{}, results_key_{}, written_key_{}, read_key_{}, words_key_{},
       receives_key_{};
   std::vector<std::uint32_t> free_receives_;
+  std::uint64_t slowed_ = 0;
   std::string error_;
 };
 
@@ -214,7 +215,8 @@ void DcRun::make_initiators() {
          .timeout = static_cast<std::uint8_t>(rng_.between(6, 10)),  // 0.26 to 4.2 ms
          .lease_us = rng_.pick<std::uint32_t>({200, 20'000, 1'000'000}),
          .backoff_us = 20,
-         .connect_tries = 60'000}));
+         .connect_tries = 60'000,
+         .congestion = profile_.congestion}));
     for (std::uint8_t stream = 0; stream < streams; ++stream) {
       streams_.push_back({.dci = dci, .index = stream});
     }
@@ -369,6 +371,7 @@ void DcRun::on_sent(const roce::Completion& completion) {
     return;
   }
   ++stream.completed;
+  slowed_ += stream.dci->congestion_rate(network_.now_ns(), stream.index) != roce::kUnlimited;
   message.done = completion.status == WcStatus::success;
   message.unknown = completion.status == WcStatus::outcome_unknown && !profile_.no_unknown;
   if (!message.done && !message.unknown) {
@@ -454,7 +457,7 @@ void DcRun::check_end() {
   }
 }
 
-void DcRun::add_counters(DcTotals& totals) const {
+void DcRun::add_counters(DcTotals& totals) {
   const dc::Counters& own = endpoints_[0]->counters();
   const dc::Counters& peer = endpoints_[1]->counters();
   totals.connects += own.tx_connect.value();
@@ -465,6 +468,8 @@ void DcRun::add_counters(DcTotals& totals) const {
   totals.evicted += peer.sessions_evicted.value();
   totals.expired += peer.sessions_expired.value();
   totals.ghosts += peer.ghost_connects.value() + peer.stale_requests.value();
+  totals.notified += network_.node(0).engine().counters().rp_cnp_handled.value();
+  totals.slowed += slowed_;
   totals.no_context += peer.tx_cnak_no_context.value();
 }
 

@@ -22,6 +22,7 @@ struct DcProfile {
   bool one_kind = false;               ///< FETCH_ADDs only
   bool no_unknown = false;             ///< no request may end with an unknown outcome
   bool resolve_neighbours = false;
+  roce::CongestionConfig congestion{};
 };
 
 /// Sums over runs; shows that the hazards of a profile have been met.
@@ -38,7 +39,9 @@ struct DcTotals {
   std::uint64_t lost_sessions = 0;
   std::uint64_t ghosts = 0;  ///< connects and requests of sessions that are over
   std::uint64_t no_context = 0;
-  std::uint64_t lost = 0;  ///< packets
+  std::uint64_t lost = 0;      ///< packets
+  std::uint64_t notified = 0;  ///< CNPs that arrived
+  std::uint64_t slowed = 0;    ///< requests that completed while their stream was limited
 };
 
 /// One run from one seed. Returns an empty text when all checks held, else what did not.

@@ -24,10 +24,11 @@ DcTotals run_profile(const DcProfile& profile, std::uint64_t share, PoolSet& poo
   std::printf("%s: %" PRIu64 " runs in %.1f s, %" PRIu64 " messages, unknown %" PRIu64
               "; connects %" PRIu64 ", accepts %" PRIu64 ", sessions %" PRIu64 ", evicted %" PRIu64
               ", expired %" PRIu64 ", restarts %" PRIu64 ", lost sessions %" PRIu64
-              ", ghosts %" PRIu64 ", no context %" PRIu64 ", packets lost %" PRIu64 "\n",
+              ", ghosts %" PRIu64 ", no context %" PRIu64 ", packets lost %" PRIu64
+              ", notified %" PRIu64 ", slowed %" PRIu64 "\n",
               profile.name, t.runs, seconds, t.messages, t.unknown, t.connects, t.accepts,
               t.sessions, t.evicted, t.expired, t.restarts, t.lost_sessions, t.ghosts, t.no_context,
-              t.lost);
+              t.lost, t.notified, t.slowed);
   return t;
 }
 
@@ -44,6 +45,7 @@ TEST(DcSimulation, CleanNetworkConnectsOncePerTargetChange) {
   const DcTotals totals = run_profile({.name = "clean", .no_unknown = true}, 150);
   EXPECT_EQ(totals.restarts, 0u);
   EXPECT_EQ(totals.connects, totals.sessions);
+  EXPECT_EQ(totals.notified, 0u);
 }
 
 TEST(DcSimulation, FullHandshake) {
@@ -96,6 +98,42 @@ TEST(DcSimulation, ShortLeases) {
   const DcTotals totals =
       run_profile({.name = "short leases", .faults{.rates{.loss = 0.05}}, .lease_us = 300}, 100);
   expect_met(totals.expired);
+}
+
+constexpr std::uint64_t kGbit = 1'000'000'000;
+
+constexpr roce::CongestionConfig kSlowLink = {
+    .algorithm = roce::CongestionAlgorithm::dcqcn,
+    .dcqcn{.rpg_max_rate = 10 * kGbit, .rpg_min_rate = kGbit / 10}};
+
+/// A switch that marks slows the initiators down (WIRE-7), and changes nothing else.
+TEST(DcSimulation, MarkedPackets) {
+  const DcTotals totals = run_profile({.name = "marks",
+                                       .faults{.rates{.loss = 0.01}, .marked_percent = 20},
+                                       .no_unknown = true,
+                                       .congestion = kSlowLink},
+                                      100);
+  expect_met(totals.notified);
+  expect_met(totals.slowed);
+}
+
+/// A stream whose turn ends with a new connection may find no mbuf for that.
+TEST(DcSimulation, MarkedPacketsWithFewMbufs) {
+  const DcTotals totals = run_profile({.name = "marks, 24 mbufs",
+                                       .faults{.marked_percent = 20},
+                                       .no_unknown = true,
+                                       .congestion = kSlowLink},
+                                      50, scarce_pools());
+  expect_met(totals.slowed);
+}
+
+/// Round trips are measured across connections.
+TEST(DcSimulation, Swift) {
+  static_cast<void>(run_profile({.name = "swift",
+                                 .faults{.rates{.loss = 0.02}},
+                                 .no_unknown = true,
+                                 .congestion{.algorithm = roce::CongestionAlgorithm::swift}},
+                                50));
 }
 
 /// What comes up to five seconds late must do nothing (DC-26).

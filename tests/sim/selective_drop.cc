@@ -9,6 +9,7 @@
 #include <rte_udp.h>
 
 #include "roce/wire/packet.h"
+#include "stack/net/traffic_class.h"
 
 namespace rockhopper::sim {
 namespace {
@@ -44,6 +45,9 @@ std::uint16_t SelectiveDrop::tx_burst(rte_mbuf** packets, std::uint16_t count,
     const std::optional<std::uint8_t> opcode = roce_opcode(packets[i]);
     const bool lost = cut_ || (opcode && (numbers_.contains(offered_) ||
                                           (opcodes_.contains(*opcode) && rng_.chance(percent_))));
+    if (marked_percent_ > 0 && rng_.chance(marked_percent_)) {
+      static_cast<void>(stack::net::mark_congestion_experienced(packets[i]));
+    }
     if (lost) {
       rte_pktmbuf_free(packets[i]);
       ++dropped_;

@@ -19,12 +19,13 @@ class SelectiveDrop final : public stack::Link {
  public:
   /// `inner` is not owned.
   SelectiveDrop(stack::Link& inner, std::uint64_t seed, std::set<std::uint8_t> opcodes,
-                unsigned percent, std::set<std::uint64_t> numbers)
+                unsigned percent, std::set<std::uint64_t> numbers, unsigned marked_percent)
       : inner_(inner),
         rng_(seed),
         opcodes_(std::move(opcodes)),
         percent_(percent),
-        numbers_(std::move(numbers)) {}
+        numbers_(std::move(numbers)),
+        marked_percent_(marked_percent) {}
 
   [[nodiscard]] std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t now_ns) override {
@@ -50,6 +51,7 @@ class SelectiveDrop final : public stack::Link {
   std::set<std::uint8_t> opcodes_;
   unsigned percent_;
   std::set<std::uint64_t> numbers_;
+  unsigned marked_percent_;
   std::uint64_t offered_ = 0;
   bool cut_ = false;
   std::uint64_t dropped_ = 0;

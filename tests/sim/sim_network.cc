@@ -58,9 +58,9 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
       numbers.insert(number);
     }
   }
-  selective_ = std::make_unique<SelectiveDrop>(*faults_, config.seed * 2 + index,
-                                               config.faults.dropped_opcodes,
-                                               config.faults.dropped_percent, std::move(numbers));
+  selective_ = std::make_unique<SelectiveDrop>(
+      *faults_, config.seed * 2 + index, config.faults.dropped_opcodes,
+      config.faults.dropped_percent, std::move(numbers), config.faults.marked_percent);
   stack::DropObserver* observer = capture_.get();
   stack::Link* outermost = selective_.get();
   if (!config.capture_prefix.empty()) {

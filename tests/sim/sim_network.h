@@ -43,6 +43,8 @@ struct NetworkFaults {
   unsigned dropped_percent = 0;
   /// Lost besides: the nth packet that a node sends, from 0, as (node, n).
   std::set<std::pair<unsigned, std::uint64_t>> dropped_packets;
+  /// "Congestion experienced", of packets that are ECN-capable.
+  unsigned marked_percent = 0;
 };
 
 struct NetworkConfig {

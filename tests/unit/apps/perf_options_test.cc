@@ -123,7 +123,6 @@ TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
   refused([](RawOptions& r) { r.backend = "verbs"; }, "--backend verbs");
   refused([](RawOptions& r) { r.peer = "perftest"; }, "--peer perftest");
   refused([](RawOptions& r) { r.recovery = "selective"; }, "--recovery selective");
-  refused([](RawOptions& r) { r.congestion = "dcqcn"; }, "--congestion");
   refused([](RawOptions& r) { r.options.adaptive_timeout = true; }, "--adaptive-timeout");
   refused([](RawOptions& r) { r.options.endpoint.pkey_index = 1; }, "--pkey-index");
   refused([](RawOptions& r) { r.transport = "rc"; }, "--streams");

@@ -115,6 +115,31 @@ TEST(Congestion, PacketsThatAreNotTheConnectionsDrawNone) {
   EXPECT_EQ(rig.drops(DropReason::bad_address), 1u);
 }
 
+/// Who had marked packets on their way is not told by a queue pair that is another's since.
+TEST(Congestion, AResetForgetsWhoWasToBeTold) {
+  Rig rig;
+  const ConnectionOptions options;
+  rig.inject(write_only(rig, options.rq_psn), {.traffic_class = kCe});
+  roce::QpAttributes reset;
+  reset.qp_state = roce::QpState::reset;
+  ASSERT_TRUE(rig.qp().modify(reset, roce::kQpState).has_value());
+  rig.bring_up(rig.qp(), options);
+  EXPECT_THAT(rig.sent(), IsEmpty());
+  rig.inject(write_only(rig, options.rq_psn), {.traffic_class = kCe});
+  EXPECT_THAT(only_cnps(rig.sent()), SizeIs(1)) << "at once: a connection of its own";
+}
+
+TEST(Congestion, ADestroyedQueuePairTellsNobody) {
+  Rig rig;
+  roce::QueuePair& qp = rig.make_qp({});
+  rig.bring_up(qp, {});
+  Packet packet = write_only(rig, ConnectionOptions{}.rq_psn);
+  packet.headers.bth.destination = qp.number();
+  rig.inject(packet, {.traffic_class = kCe});
+  rig.engine().destroy_qp(&qp);
+  EXPECT_THAT(rig.sent(), IsEmpty());
+}
+
 TEST(Congestion, DatagramsDrawNone) {
   Rig rig({.qp_type = roce::QpType::ud});
   rig.post_recv(1, 100);
@@ -265,6 +290,22 @@ TEST(Congestion, DcqcnsPacketsAreEcnCapableAndOthersAreNot) {
   set(rig.qp(), {});
   EXPECT_EQ(ecn_of_next(), 0);
   EXPECT_EQ(rig.qp().congestion_control().algorithm, CongestionAlgorithm::none);
+}
+
+/// The ECN field of a traffic class too, "congestion experienced" included.
+TEST(Congestion, TheTrafficClassIsSentAsItIs) {
+  Rig rig;
+  roce::QueuePair& qp = rig.make_qp({});
+  roce::QpAttributes attributes = rig.attributes({});
+  attributes.ah_attr.traffic_class = 10 << 2 | kCe;
+  ASSERT_TRUE(qp.bring_up(attributes, roce::QpState::rts).has_value());
+  for (const auto algorithm : {CongestionAlgorithm::none, CongestionAlgorithm::dcqcn}) {
+    set(qp, {.algorithm = algorithm});
+    ASSERT_EQ(qp.post_send({.opcode = roce::WrOpcode::rdma_write}), roce::PostResult::ok);
+    const auto sent = rig.sent();
+    ASSERT_THAT(sent, SizeIs(1));
+    EXPECT_EQ(sent[0].ip[1], 10 << 2 | kCe);
+  }
 }
 
 TEST(Congestion, SwiftKeepsItsWindowAndMeasuresRoundTrips) {

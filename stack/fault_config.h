@@ -35,7 +35,7 @@ struct BlackHole {
 /// Faults of one direction. Probabilities are 0 to 1 a packet.
 struct FaultRates {
   double loss = 0;
-  double corrupt = 0;  ///< one bit of the frame flipped
+  double corrupt = 0;  ///< one bit of the frame flipped, unless it is ARP
   double duplicate = 0;
   std::uint64_t duplicate_max_ns = 0;  ///< the second copy comes 0 to this much later
   double reorder = 0;                  ///< held back and so overtaken

@@ -66,6 +66,13 @@ std::optional<std::uint32_t> bth_offset(const rte_mbuf* packet) {
   return offset + static_cast<std::uint32_t>(sizeof(rte_udp_hdr));
 }
 
+/// ARP has no checksum of its own: what damages it is the frame's to notice, and a NIC drops such a
+/// frame. Let through, it would put a wrong station into the peer's neighbour table for minutes.
+bool has_checksum(const rte_mbuf* packet) {
+  return read_at<rte_be16_t>(packet, 2 * RTE_ETHER_ADDR_LEN) !=
+         rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
+}
+
 }  // namespace
 
 FaultLane::FaultLane(const FaultRates& rates, std::uint64_t seed, std::uint64_t direction,
@@ -163,7 +170,7 @@ void FaultLane::offer(rte_mbuf* packet, std::uint64_t now_ns) {
     rte_pktmbuf_free(packet);
     return;
   }
-  if (corruption_.chance(rates_.corrupt)) packet = corrupt(packet);
+  if (corruption_.chance(rates_.corrupt) && has_checksum(packet)) packet = corrupt(packet);
   rte_mbuf* duplicate = nullptr;
   std::uint64_t duplicate_extra_ns = 0;
   if (duplication_.chance(rates_.duplicate)) {

@@ -61,6 +61,7 @@ class Endpoint final : public roce::Extension {
  private:
   friend class CnakQueue;
   friend class Dci;
+  friend class DciPool;
   friend class Requester;
   friend class Responder;
   friend class Targets;

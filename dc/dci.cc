@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "dc/dci.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "dc/endpoint.h"
@@ -89,15 +90,43 @@ Expected<void> Dci::reset(std::uint8_t stream) {
     return fail(ErrorCode::invalid_argument, "the initiator has {} streams, none with number {}",
                 streams_.size(), stream);
   }
+  if (failed_) {
+    return fail(ErrorCode::invalid_state,
+                "{} streams have failed, and with them the initiator: reset all of it",
+                init_.max_errored);
+  }
   roce::QueuePair& qp = *streams_[stream].qp;
   if (qp.state() != roce::QpState::err) {
     return fail(ErrorCode::invalid_state, "stream {} is not in error", stream);
   }
-  if (auto reset = qp.modify({.qp_state = roce::QpState::reset}, roce::kQpState); !reset) {
-    return reset;
-  }
-  start(qp);
+  restart(qp);
   return {};
+}
+
+void Dci::reset_all() {
+  failed_ = false;
+  for (const Stream& stream : streams_) {
+    if (stream.qp->state() == roce::QpState::err) {
+      restart(*stream.qp);
+    }
+  }
+}
+
+void Dci::restart(roce::QueuePair& qp) const {
+  static_cast<void>(qp.modify({.qp_state = roce::QpState::reset}, roce::kQpState));
+  start(qp);
+}
+
+void Dci::note_error() {
+  const auto errored = std::ranges::count_if(
+      streams_, [](const Stream& stream) { return stream.qp->state() == roce::QpState::err; });
+  if (init_.max_errored == 0 || errored < init_.max_errored || failed_) {
+    return;
+  }
+  failed_ = true;
+  for (const Stream& stream : streams_) {
+    static_cast<void>(stream.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState));
+  }
 }
 
 bool Dci::prefers_full(std::uint64_t now_ns) const {

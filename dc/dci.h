@@ -32,6 +32,8 @@ struct DciInit {
   std::uint32_t max_inline_data = 64;
   bool sq_sig_all = false;
   std::uint8_t streams = 1;  ///< connections at a time, 1 to wire::Dcsh::kStreamMax + 1
+  /// With so many streams in error at a time all of them are; 0: however many.
+  std::uint8_t max_errored = 0;
   Handshake handshake = Handshake::automatic;
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint8_t max_rd_atomic = 16;  ///< READs and atomics outstanding in a stream
@@ -71,8 +73,12 @@ class Dci {
   [[nodiscard]] roce::QpState state(std::uint8_t stream = 0) const;
   /// See QueuePair::congestion_rate.
   [[nodiscard]] std::uint64_t congestion_rate(std::uint64_t now_ns, std::uint8_t stream = 0) const;
-  /// Takes a stream out of ERR; what it had is flushed.
+  /// Takes a stream out of ERR; what it had is flushed. Not when so many have failed that all have
+  /// (DciInit::max_errored).
   [[nodiscard]] Expected<void> reset(std::uint8_t stream = 0);
+  /// Takes all streams out of ERR.
+  void reset_all();
+  [[nodiscard]] bool failed() const { return failed_; }
 
  private:
   friend class Endpoint;
@@ -88,6 +94,9 @@ class Dci {
   /// Never the same twice in 2^32 connects (DC-26).
   [[nodiscard]] std::uint32_t next_nonce() { return ++nonce_; }
   [[nodiscard]] bool prefers_full(std::uint64_t now_ns) const;
+  /// A stream is in ERR now (DC-25).
+  void note_error();
+  void restart(roce::QueuePair& qp) const;
   /// A connect was overtaken or lost.
   void note_restart(std::uint64_t now_ns);
 
@@ -95,6 +104,7 @@ class Dci {
   wire::Qpn number_;
   DciInit init_;
   std::vector<Stream> streams_;
+  bool failed_ = false;  ///< as a whole
   std::uint32_t nonce_;
   std::uint64_t last_restart_ns_ = 0;
   std::uint64_t full_until_ns_ = 0;  ///< automatic: full handshakes until then

@@ -81,10 +81,7 @@ std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roc
   }
   const Channel& channel = *target.channel_;
   if (channel.dci->state(channel.stream) == roce::QpState::err) {
-    // All that it had has completed.
-    if (auto reset = channel.dci->reset(channel.stream); !reset) {
-      return roce::PostResult::invalid_state;
-    }
+    revive(channel);
   }
   roce::SendWr addressed = wr;
   addressed.ah = target.ah_;
@@ -95,6 +92,15 @@ std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roc
     ++target.used_;
   }
   return result;
+}
+
+/// All that a stream in error had has completed.
+void DciPool::revive(const Channel& channel) {
+  if (channel.dci->failed()) {
+    channel.dci->reset_all();
+  } else {
+    static_cast<void>(channel.dci->reset(channel.stream));
+  }
 }
 
 void DciPool::progress() {

@@ -60,8 +60,7 @@ class PoolTarget {
   std::uint64_t access_key_;
   Channel* channel_ = nullptr;
   std::uint32_t used_ = 0;  ///< requests since it has the channel
-  boost::intrusive::list_member_hook<
-      boost::intrusive::link_mode<boost::intrusive::auto_unlink>>
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>
       hook_;
 };
 
@@ -103,6 +102,7 @@ class DciPool {
   }
   [[nodiscard]] Channel& choose(const PoolTarget& target);
   void hold(PoolTarget& target);
+  static void revive(const Channel& channel);
   [[nodiscard]] bool must_give_way(const PoolTarget& target) const;
 
   Endpoint& endpoint_;

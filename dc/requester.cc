@@ -53,6 +53,7 @@ void Requester::stop() {
   }
   state_ = State::idle;
   inner_.stop();
+  dci_.note_error();
 }
 
 roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,

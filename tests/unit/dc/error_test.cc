@@ -63,6 +63,44 @@ TEST(DcError, ErrorOfOneStreamLeavesTheOthers) {
   EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
 }
 
+/// DC-25: with max_errored of them all streams are in error, and are reset together.
+TEST(DcError, SoManyStreamsInErrorThatAllAre) {
+  DcPair pair;
+  dc::Dci& dci = pair.make_dci([](auto& init) {
+    init.streams = 4;
+    init.max_errored = 2;
+  });
+  const dc::Dct& dct = pair.make_dct();
+  const auto miss = [&](std::uint8_t stream) {
+    ASSERT_EQ(pair.post(dci, dct, WrOpcode::rdma_write, 8, 0, stream,
+                        [](auto& wr) { wr.rkey = roce::MemoryKey{0x12345600}; }),
+              PostResult::ok);
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::rem_access_err));
+  };
+  miss(0);
+  EXPECT_FALSE(dci.failed());
+  ASSERT_TRUE(dci.reset(0));
+  miss(1);
+  EXPECT_FALSE(dci.failed()) << "one at a time";
+  pair.write(dci, dct, 24, 3);
+  ASSERT_EQ(pair.post(dci, dct, WrOpcode::rdma_write, 8, 0, 0,
+                      [](auto& wr) { wr.rkey = roce::MemoryKey{0x12345600}; }),
+            PostResult::ok);
+  pair.write(dci, dct, 32, 0);
+  EXPECT_TRUE(pair.run_until([&] { return dci.failed(); }));
+  for (std::uint8_t stream = 0; stream < 4; ++stream) {
+    EXPECT_EQ(dci.state(stream), roce::QpState::err);
+    EXPECT_EQ(dci.send_queue_depth(stream), 0u);
+    EXPECT_EQ(pair.post(dci, dct, WrOpcode::rdma_write, 8, 0, stream), PostResult::ok);
+  }
+  EXPECT_FALSE(dci.reset(0));
+  dci.reset_all();
+  static_cast<void>(pair.send_completions());
+  for (std::uint8_t stream = 0; stream < 4; ++stream)
+    pair.write(dci, dct, 40u + 8u * stream, stream);
+  EXPECT_THAT(pair.statuses(4), testing::Each(WcStatus::success));
+}
+
 TEST(DcError, OnlyAStreamInErrorIsReset) {
   DcPair pair;
   dc::Dci& dci = pair.make_dci();

@@ -104,7 +104,7 @@ class Measurements:
         """WRITEs to `count` targets; with a window of 1 to another one each time."""
         result = self._perf(LINKS['memif'], [
             '--transport', transport, '--op', 'write', '-s', TARGET_SIZE, '-D', self.seconds,
-            '-q', count, '-t', window, '-r', 1])
+            '-q', count, '-t', window, '-r', 1, '--warmup', 1])
         return {'mops': result['mops']}
 
     def _latency(self, link):

@@ -29,7 +29,7 @@ class Line:
     at_most: float = None
 
     def __post_init__(self):
-        if self.ratio is None:
+        if self.ratio is None and self.against > 0:
             object.__setattr__(self, 'ratio', self.value / self.against)
 
     @property
@@ -54,7 +54,9 @@ def lines(rounds):
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
-            found.setdefault((line.group, line.text, line.basis), []).append(line)
+            # A peer of a short run may have printed 0.
+            if line.ratio is not None:
+                found.setdefault((line.group, line.text, line.basis), []).append(line)
     return [_median(samples) for samples in found.values()]
 
 

@@ -85,9 +85,9 @@ class Measurements:
         yield f'latency/{link.NAME}', lambda: self._latency(link)
         yield f'echo/{link.NAME}', lambda: self._echo(link)
 
-    def _perf(self, link, options):
+    def _perf(self, link, options, server_options=()):
         client, _ = Pair(self.lab, self.programs, 'rh-perf', link=link).run(
-            [*options, '-m', PATH_MTU])
+            [*options, '-m', PATH_MTU], server_options)
         return client['results'][0]
 
     def _bandwidth(self, link, operation, size):
@@ -102,9 +102,10 @@ class Measurements:
 
     def _targets(self, transport, count, window):
         """WRITEs to `count` targets; with a window of 1 to another one each time."""
+        same = ['--transport', transport]
         result = self._perf(LINKS['memif'], [
-            '--transport', transport, '--op', 'write', '-s', TARGET_SIZE, '-D', self.seconds,
-            '-q', count, '-t', window, '-r', 1, '--warmup', 1])
+            *same, '--op', 'write', '-s', TARGET_SIZE, '-D', self.seconds, '-q', count,
+            '-t', window, '-r', 1, '--warmup', 1], same)
         return {'mops': result['mops']}
 
     def _latency(self, link):

@@ -64,9 +64,10 @@ class Demo:
 
     def dynamic_connections(self, name):
         """All five operations over dynamic connections, each message to another target."""
+        same = ['--transport', 'dc']
         client, _ = self.pair('rh-perf').run(
-            ['--transport', 'dc', '--op', 'all', '-q', 50, '-t', 1, '-r', 4, '-s', 64, '-n', 40],
-            client_options=['--pcap', self.capture(name)])
+            [*same, '--op', 'all', '-q', 50, '-t', 1, '-r', 4, '-s', 64, '-n', 40],
+            server_options=same, client_options=['--pcap', self.capture(name)])
         if not all(result['validated'] for result in client['results']):
             raise LabError('data of a dynamic connection was not validated')
         requests = sum(result['iterations'] for result in client['results'])

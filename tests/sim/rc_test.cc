@@ -167,7 +167,7 @@ TEST(RcSimulation, NeighboursResolvedUnderLoss) {
   run_seeds({.name = "ARP and ND under loss",
              .faults{.rates{.loss = 0.05}},
              .resolve_neighbours = true,
-             .timeout_min = 12},
+             .timeout_min = 17},
             20);
 }
 

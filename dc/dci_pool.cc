@@ -67,17 +67,18 @@ DciPool::~DciPool() {
 }
 
 std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roce::SendWr& wr) {
-  if (target.channel_ == nullptr && exclusive() && !free_.empty()) {
-    hold(target);
+  if (target.channel_ == nullptr) {
+    if (!exclusive()) {
+      target.channel_ = &choose(target);
+    } else if (!free_.empty()) {
+      hold(target);
+    }
   }
-  if (exclusive() && (target.channel_ == nullptr || must_give_way(target))) {
+  if (target.channel_ == nullptr || must_give_way(target)) {
     if (!target.waits()) {
       waiting_.push_back(target);
     }
     return std::nullopt;
-  }
-  if (target.channel_ == nullptr) {
-    target.channel_ = &choose(target);
   }
   const Channel& channel = *target.channel_;
   if (channel.dci->state(channel.stream) == roce::QpState::err) {

@@ -266,12 +266,12 @@ void Endpoint::visit_counters(const CounterVisit& visit) const {
 void Endpoint::print_statistics(std::FILE* out) const {
   fmt::print(out, "counters that are not 0:\n");
   visit_counters([out](const char* group, const char* name, std::uint64_t value) {
-    if (value != 0) print_counter(out, group, name, value);
+    print_counter(out, group, name, value);
   });
 }
 
 void print_counter(std::FILE* out, const char* group, const char* name, std::uint64_t value) {
-  fmt::print(out, "  {:<7} {:<28} {}\n", group, name, value);
+  if (value != 0) fmt::print(out, "  {:<7} {:<28} {}\n", group, name, value);
 }
 
 void Endpoint::print_rates() {

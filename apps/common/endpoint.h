@@ -111,7 +111,7 @@ class Endpoint final : public Background {
   std::uint64_t last_received_bytes_ = 0;
 };
 
-/// As print_statistics() does it, for a program that has counters of its own.
+/// Unless it is 0. As print_statistics() does it, for a program that has counters of its own.
 void print_counter(std::FILE* out, const char* group, const char* name, std::uint64_t value);
 
 }  // namespace rockhopper::apps

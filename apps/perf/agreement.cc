@@ -6,32 +6,22 @@
 #include <array>
 
 #include "apps/perf/backend.h"
+#include "apps/perf/names.h"
 #include "apps/perf/options.h"
 
 namespace rockhopper::apps::perf {
-
 namespace {
 
-struct TransportNames {
-  std::string_view name, title;
-};
-constexpr std::array kTransports{TransportNames{"rc", "RC"}, TransportNames{"dc", "DC"}};
+constexpr std::array kTransports = {Names{"rc", "RC"}, Names{"dc", "DC"}};
 
 }  // namespace
 
-std::string_view to_string(Transport transport) {
-  return kTransports[static_cast<std::size_t>(transport)].name;
-}
+std::string_view to_string(Transport transport) { return names_of(kTransports, transport).name; }
 
-std::string_view title(Transport transport) {
-  return kTransports[static_cast<std::size_t>(transport)].title;
-}
+std::string_view title(Transport transport) { return names_of(kTransports, transport).title; }
 
 std::optional<Transport> parse_transport(std::string_view name) {
-  for (const Transport transport : {Transport::rc, Transport::dc}) {
-    if (to_string(transport) == name) return transport;
-  }
-  return std::nullopt;
+  return parse_name<Transport>(kTransports, name);
 }
 
 Agreement propose(const Options& options, const Backend& device) {

@@ -109,11 +109,9 @@ std::size_t DcBackend::post_receives(std::uint16_t qp, std::span<const ReceiveRe
 
 void DcBackend::print_statistics() {
   EndpointBackend::print_statistics();
-  dc_->visit_counters(
-      [](void* /*context*/, const char* name, std::uint64_t value) {
-        if (value != 0) print_counter(stderr, "dc", name, value);
-      },
-      nullptr);
+  dc_->visit_counters([](void* /*context*/, const char* name,
+                         std::uint64_t value) { print_counter(stderr, "dc", name, value); },
+                      nullptr);
 }
 
 }  // namespace rockhopper::apps::perf

@@ -2,7 +2,6 @@
 # Copyright (c) The Rockhopper authors
 """rh-perf --transport dc between two processes over memif; what it sends is judged by the checker."""
 
-import ipaddress
 import json
 import subprocess
 import sys
@@ -11,26 +10,24 @@ import support
 
 sys.path.insert(0, str(support.ROOT / 'tests/judge'))
 
-from judge.capture import Capture  # noqa: E402 (needs the path above)
+from judge import dcformat, frame  # noqa: E402 (needs the path above)
+from judge.capture import Capture  # noqa: E402
+from judge.opcodes import TABLE_WITH_DC  # noqa: E402
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
-CLIENT = ipaddress.ip_interface(support.ADDRESSES[4][1]).ip
-BTH = 42  # behind Ethernet, IPv4 and UDP
-CONNECT, ACCEPT, DISCONNECT = 1, 2, 4
-NAMES = {CONNECT: 'connect', ACCEPT: 'accept', DISCONNECT: 'disconnect'}
+CLIENT = support.ADDRESSES[4][1].partition('/')[0]
 CONTROL = 0xD8
-
+DATA = 0  # no subtype of a message
 
 
 def dialogue(path):
-    """The packets of dynamic connections in a capture over IPv4: (of the client, what)."""
+    """The packets of dynamic connections in a capture: (of the client, the message's subtype)."""
     for record in Capture(path):
-        data = record.data
-        if data[12:14] != b'\x08\x00' or data[36:38] != b'\x12\xb7':
+        packet = frame.parse(record, TABLE_WITH_DC)
+        if packet is None:
             continue
-        opcode = data[BTH]
-        what = NAMES.get(data[BTH + 17], 'other') if opcode == CONTROL else 'data'
-        yield ipaddress.ip_address(data[26:30]) == CLIENT, what
+        subtype = dcformat.message(packet)[0].subtype if packet.opcode == CONTROL else DATA
+        yield frame.address(packet.src) == CLIENT, subtype
 
 
 class DynamicConnections(support.ProgramTest):
@@ -87,9 +84,9 @@ class DynamicConnections(support.ProgramTest):
         self.judged(path)
         opened, found = None, []
         for from_client, what in dialogue(path):
-            if from_client and what == 'connect':
+            if from_client and what == dcformat.CONNECT:
                 opened = []
-            elif not from_client and what == 'accept' and opened is not None:
+            elif not from_client and what == dcformat.ACCEPT and opened is not None:
                 found.append(opened)
                 opened = None
             elif opened is not None:
@@ -100,12 +97,12 @@ class DynamicConnections(support.ProgramTest):
     def test_half_handshake(self):
         """DC-8, DC-11, and that data is under way half a round trip before the accept comes."""
         for between in self.handshake('half'):
-            self.assertIn((True, 'data'), between)
+            self.assertIn((True, DATA), between)
 
     def test_full_handshake(self):
         """DC-11: data waits for the accept."""
         for between in self.handshake('full'):
-            self.assertNotIn((True, 'data'), between)
+            self.assertNotIn((True, DATA), between)
 
     def test_streams_in_both_directions(self):
         """DC-17, DC-25: several connections at a time, and sessions of both ends."""

@@ -168,6 +168,10 @@ class Player:
                 self.dialogue.append((time_ns, frame, ">"))
                 self._inbox.append(Received(time_ns, decoded))
 
+    def _catch_up(self) -> None:
+        self._device.catch_up()
+        self._take_frames(self._device.now_ns())
+
     def _inject(self, step: Step) -> None:
         name = step.words[0]
         fields = dict(step.fields)
@@ -199,8 +203,7 @@ class Player:
         while not self._inbox and self._device.now_ns() < latest_ns:
             self._take_frames(latest_ns)
         if not self._inbox:
-            self._device.catch_up()
-            self._take_frames(self._device.now_ns())
+            self._catch_up()
         return self._inbox[0] if self._inbox else None
 
     def _expect(self, step: Step) -> None:
@@ -402,8 +405,7 @@ class Player:
 
     def _linger(self, least_ns: int = 0) -> None:
         self._wait_until(self._device.now_ns() + max(least_ns, self._device.linger_ns))
-        self._device.catch_up()
-        self._take_frames(self._device.now_ns())
+        self._catch_up()
 
     def _quiet(self, _step: Step) -> None:
         self._linger()

@@ -52,7 +52,6 @@ class _RealTime(Device):
         return time.monotonic_ns()
 
 
-
 class Live(_RealTime):
     """conformance-live on one end of a veth, this process on the other, both in a network
     namespace that ends with them."""

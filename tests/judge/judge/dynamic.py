@@ -119,7 +119,11 @@ class DynamicConnections:
         names = ["connect_packets", "connects", "accept_packets", "sessions", "disconnects"]
         names += ["keepalives", "target_changes", "requests", "responses"]
         names += [_reason(reason) for reason in range(1, len(REASONS))]
-        return {name: self._counts[name] for name in names}
+        who = {
+            "initiators": len({(source, dci) for source, dci, _ in self._by_nonce}),
+            "targets": len({connection.target for connection in self._by_nonce.values()}),
+        }
+        return who | {name: self._counts[name] for name in names}
 
     def on_packet(self, frame: Frame) -> None:
         if frame.info.service == DC:

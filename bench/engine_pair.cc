@@ -13,15 +13,19 @@ constexpr std::uint16_t kLinkMtu = 4200;
 constexpr std::uint16_t kDataRoom = RTE_PKTMBUF_HEADROOM + kLinkMtu + 64;
 constexpr std::uint64_t kTurnNs = 1000;
 
+EnginePair::Side peer_of(EnginePair::Side side) {
+  return side == EnginePair::requester ? EnginePair::responder : EnginePair::requester;
+}
+
 rte_ether_addr mac_of(std::size_t side) {
   return {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(1 + side)}};
 }
 
-stack::IpAddress address_of(std::size_t side) {
+}  // namespace
+
+stack::IpAddress EnginePair::address(Side side) {
   return stack::IpAddress::from_ipv4(0xc0000201u + static_cast<std::uint32_t>(side));
 }
-
-}  // namespace
 
 EnginePair::EnginePair(const EnginePairConfig& config)
     : ends_{make_end(config, requester), make_end(config, responder)} {
@@ -37,18 +41,18 @@ EnginePair::End EnginePair::make_end(const EnginePairConfig& config, Side side) 
   end.pool = must(stack::MbufPool::create({.size = 4095, .data_room = kDataRoom}));
   end.host = must(stack::Host::create(
       {.mac = mac_of(side), .mtu = kLinkMtu, .vlan_id = {}, .packet_pool = end.pool.get()}));
-  must(end.host->add_address(address_of(side), 24));
-  must(end.host->add_static_neighbour(address_of(1 - side), mac_of(1 - side)));
+  must(end.host->add_address(address(side), 24));
+  must(end.host->add_static_neighbour(address(peer_of(side)), mac_of(peer_of(side))));
   end.random = std::make_unique<roce::SeededRandom>(1 + side);
   end.memory.resize(config.memory);
   end.cq = must(roce::CompletionQueue::create(2 * config.qps * config.outstanding));
   end.engine = must(roce::Engine::create(
       {.host = end.host.get(), .packet_pool = end.pool.get(), .random = end.random.get()}));
-  const roce::ProtectionDomain pd = end.engine->allocate_pd();
-  end.region =
-      must(end.engine->register_memory(pd, end.memory.data(), end.memory.size(), roce::kAccessAll));
+  end.pd = end.engine->allocate_pd();
+  end.region = must(
+      end.engine->register_memory(end.pd, end.memory.data(), end.memory.size(), roce::kAccessAll));
   for (std::uint32_t i = 0; i < config.qps; ++i) {
-    end.qps.push_back(must(end.engine->create_qp({.pd = pd,
+    end.qps.push_back(must(end.engine->create_qp({.pd = end.pd,
                                                   .send_cq = end.cq.get(),
                                                   .recv_cq = end.cq.get(),
                                                   .max_send_wr = config.outstanding,
@@ -64,7 +68,7 @@ void EnginePair::connect_side(const EnginePairConfig& config, Side side) {
                                                   : static_cast<std::uint8_t>(config.outstanding);
   for (std::uint32_t i = 0; i < config.qps; ++i) {
     connect(*ends_[side].qps[i], {.path_mtu = config.path_mtu, .max_rd_atomic = rd_atomic},
-            address_of(side), address_of(1 - side), ends_[1 - side].qps[i]->number());
+            address(side), address(peer_of(side)), ends_[peer_of(side)].qps[i]->number());
   }
 }
 

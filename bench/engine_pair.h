@@ -35,6 +35,9 @@ class EnginePair {
 
   [[nodiscard]] roce::QueuePair& qp(std::uint32_t index) { return *ends_[requester].qps[index]; }
   [[nodiscard]] roce::QueuePair& peer(std::uint32_t index) { return *ends_[responder].qps[index]; }
+  [[nodiscard]] roce::Engine& engine(Side side) { return *ends_[side].engine; }
+  [[nodiscard]] roce::ProtectionDomain pd(Side side) const { return ends_[side].pd; }
+  [[nodiscard]] static stack::IpAddress address(Side side);
   [[nodiscard]] roce::CompletionQueue& cq(Side side) { return *ends_[side].cq; }
   [[nodiscard]] const roce::MemoryRegion& region(Side side) const { return ends_[side].region; }
 
@@ -52,6 +55,7 @@ class EnginePair {
     std::vector<std::byte> memory;
     std::unique_ptr<roce::CompletionQueue> cq;
     std::unique_ptr<roce::Engine> engine;
+    roce::ProtectionDomain pd;
     roce::MemoryRegion region;
     std::vector<roce::QueuePair*> qps;
     std::uint64_t cycles = 0;

@@ -30,6 +30,7 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
                              .pd = init_.pd,
                              .send_cq = init_.send_cq,
                              .max_send_wr = init_.max_send_wr,
+                             .max_recv_wr = 0,
                              .max_send_sge = init_.max_send_sge,
                              .max_inline_data = init_.max_inline_data,
                              .sq_sig_all = init_.sq_sig_all};

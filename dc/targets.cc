@@ -42,6 +42,10 @@ Expected<void> Targets::make_contexts() {
   while (contexts_.size() < context_count_) {
     roce::QpInit init;
     init.qp_type = roce::QpType::dc_responder;
+    // It sends no requests, and receives into the target's SRQ.
+    init.max_send_wr = 1;
+    init.max_recv_wr = 0;
+    init.max_inline_data = 0;
     Responder* responder = nullptr;
     auto qp = endpoint_.create_qp({}, init, [&](roce::QueuePair& made) {
       auto own = std::make_unique<Responder>(made, endpoint_);

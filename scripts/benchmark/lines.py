@@ -148,7 +148,7 @@ def _scale(one_round):
 def _targets(one_round):
     """One DC initiator beside RC with one queue pair, and with one a target."""
     mops = {name.partition('/')[2]: figure['mops'] for name, figure in one_round.items()
-            if name.startswith('targets/')}
+            if name.startswith('targets/') and 'mops' in figure}
     what = f'WRITE {TARGET_SIZE} bytes over DC'
     comparisons = [(f'{what}, one target', 'dc-one', 'RC, one queue pair', 'rc-one')]
     for count in TARGETS:
@@ -158,6 +158,14 @@ def _targets(one_round):
     for text, ours, basis, theirs in comparisons:
         if ours in mops and theirs in mops:
             yield Line('targets', text, mops[ours], 'Mop/s', basis, mops[theirs])
+    state = one_round.get('targets/state', {})
+    of_rc = next((value for name, value in state.items() if name.startswith('idle_connection/')), 0)
+    for text, name in (('initiator, for each target that it has served', 'target_served'),
+                       ('target, for each initiator that is connected', 'session'),
+                       ('target, for each initiator that was', 'tombstone')):
+        if of_rc > 0:
+            yield Line('targets', f'state of a DC {text}', state[f'dc_state/{name}'], 'bytes',
+                       'RC, an idle queue pair', of_rc)
 
 
 def _engines(one_round):

@@ -55,6 +55,7 @@ class Measurements:
             for transport in ('rc', 'dc'):
                 yield (f'targets/{transport}/{count}',
                        lambda transport=transport, count=count: self._targets(transport, count, 1))
+        yield 'targets/state', self._state_for_targets
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -167,6 +168,11 @@ class Measurements:
         idle = self._micro('^idle_connection/')
         return found | {f'idle_bytes/{name.split("/")[2]}': run['bytes']
                         for name, run in idle.items()}
+
+    def _state_for_targets(self):
+        """Bytes; those of RC as of a connection with 16 READs outstanding, beyond its queues."""
+        runs = self._micro('^(dc_state/|idle_connection/.*/rd_atomic:16/)')
+        return {name.removesuffix('/iterations:1'): run['bytes'] for name, run in runs.items()}
 
     def _self_loop(self, engines, steering):
         loop = self.lab.start('self-loop', [self.benches / 'self-loop', engines, self.seconds,

@@ -3,7 +3,9 @@
 """What the demo shows. Each proof runs something and returns what came out, or raises LabError."""
 
 import json
+import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -73,6 +75,17 @@ class Demo:
         requests = sum(result['iterations'] for result in client['results'])
         return f'{requests} requests by one initiator to 50 targets in turn'
 
+    def many_targets(self):
+        """One initiator writes to 10,000 targets in eight processes: the test, on a small scale."""
+        test = subprocess.run([sys.executable, ROOT / 'tests/dc/test_many_targets.py'],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              env=os.environ | {'ROCKHOPPER_OPERATIONS': '3000',
+                                                'ROCKHOPPER_BUILD': self.programs.parent,
+                                                'ROCKHOPPER_PROGRAMS': self.programs})
+        if test.returncode != 0:
+            raise LabError(f'test_many_targets.py: {test.stderr.strip()[-400:]}')
+        return re.search(r'10000 targets: .*', test.stderr).group()
+
     def judged_connections(self, name):
         report = json.loads(self.checker('check_capture.py', ['--json', '--dynamic-connections'],
                                          name))
@@ -119,6 +132,7 @@ def proofs(demo):
         ('five operations', lambda: demo.operations('operations')),
         ('messages of 1 MiB', lambda: demo.large_messages('large')),
         ('dynamic connections', lambda: demo.dynamic_connections('dynamic')),
+        ('10,000 targets', demo.many_targets),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),
         ('operations, 1 % loss', lambda: demo.operations('loss-client', 'client', FAULTS)),
         ('again, other end', lambda: demo.operations('loss-server', 'server', FAULTS)),

@@ -67,7 +67,8 @@ def measure(lab, programs, seconds):
 def main():
     arguments = parse_arguments()
     say('building ...')
-    if not compile_tree(GCC, ('apps/rh-pingpong', 'apps/rh-perf')):
+    if not compile_tree(GCC, ('apps/rh-pingpong', 'apps/rh-perf', 'apps/rh-switch',
+                              'tests/dc/dc_many_targets')):
         return 1
     programs = GCC.folder / 'apps'
     captures = arguments.captures.resolve()

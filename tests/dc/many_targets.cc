@@ -162,6 +162,7 @@ class Initiator {
 
   [[nodiscard]] Expected<void> run() {
     pd_ = process_.engine().allocate_pd();
+    targets_.reserve(1u << 14);  // once: what a growing vector leaves behind would count as ours
     for (const std::string& path : options_.lists) {
       if (auto read = read_list(path); !read) return read;
     }

@@ -37,10 +37,11 @@ FEW, MANY, ALLOWED_KIB = 10, 10_000, 1024
 
 
 def resident_kib(pid):
-    """Memory of a process, huge pages included."""
+    """Memory of a process, huge pages included; not its code, of which the kernel drops what it
+    likes."""
     status = pathlib.Path(f'/proc/{pid}/status').read_text()
     fields = dict(line.split(':', 1) for line in status.splitlines())
-    return sum(int(fields[name].split()[0]) for name in ('VmRSS', 'HugetlbPages'))
+    return sum(int(fields[name].split()[0]) for name in ('RssAnon', 'RssShmem', 'HugetlbPages'))
 
 
 class Order:

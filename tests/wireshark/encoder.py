@@ -80,11 +80,14 @@ def message_layout(subtype: int) -> tuple:
     return head + _BODIES[subtype]
 
 
-def connect_data_layout(operation: int) -> tuple:
-    """A CONNECT, of which the last word names the operation, and the headers of that."""
+def connect_with_data_layout() -> tuple:
+    """A CONNECT that carries a request: its last word names the opcode of that."""
     *connect, (_, rest) = message_layout(CONNECT)
-    carried = ((RESERVED, rest - 32), ('dc.operation', 8), (RESERVED, 24))
-    return (*connect, *carried, *OPERATIONS[operation][0])
+    return (*connect, (RESERVED, rest - 32), ('dc.operation', 8), (RESERVED, 24))
+
+
+def connect_data_layout(operation: int) -> tuple:
+    return connect_with_data_layout() + OPERATIONS[operation][0]
 
 
 def size_of(layout: tuple) -> int:

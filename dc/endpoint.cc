@@ -288,10 +288,14 @@ std::optional<DropReason> Endpoint::accept_connect_data(const stack::UdpDatagram
   const wire::Headers& headers = packet.headers;
   const auto message = parse_message(headers.dcch.bytes);
   const auto* connect = message ? std::get_if<Connect>(&*message) : nullptr;
-  if (connect == nullptr || connect->full || connect->first_psn != headers.bth.psn ||
-      packet.payload.length > carried_max(wire::cm::mtu_bytes(connect->mtu_code))) {
+  if (connect == nullptr || connect->full || connect->first_psn != headers.bth.psn) {
     return DropReason::dc_bad_control;
   }
+#if !ROCKHOPPER_MUTATION_DC_CONNECT_DATA_LENGTH
+  if (packet.payload.length > carried_max(wire::cm::mtu_bytes(connect->mtu_code))) {
+    return DropReason::dc_bad_control;
+  }
+#endif
   return targets_->on_connect_data(*connect, find_dct(headers.bth.destination), datagram, packet,
                                    now_ns);
 }

@@ -420,9 +420,7 @@ void Requester::on_timer(std::uint64_t now_ns) {
         return;
       }
       --connects_left_;
-#if !ROCKHOPPER_MUTATION_DC_REPEAT_TOGETHER
       inner_.pause();  // what has left is sent again too: it must not arrive before the connect
-#endif
       owe(Owed::connect);
       break;
     case State::active:

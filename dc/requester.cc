@@ -100,10 +100,11 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
   return result;
 }
 
-/// The next packet is the first one of its connection, and there is room for the connect in it.
+/// There is room for the connect in the packet of the first request. That is the next one whenever
+/// a connect is owed: nothing is acknowledged yet, and what had been sent is to be sent again.
 bool Requester::can_carry() const {
   const DciInit& init = dci_.init();
-  if (full_ || !init.connect_with_data || !inner_.at_front()) {
+  if (full_ || !init.connect_with_data) {
     return false;
   }
   const roce::SendWqe& first = queue().front();

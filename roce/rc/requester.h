@@ -48,10 +48,6 @@ class Requester final : public roce::Requester {
   /// has executed what has a PSN before it, and nothing else; nothing: it is not known. What must
   /// not be executed twice completes in its turn: as executed, or with outcome_unknown (DC-27).
   void restart(wire::Psn first_psn, std::optional<wire::Psn> executed);
-  /// The next packet is the first one of the oldest request.
-  [[nodiscard]] bool at_front() const {
-    return cursor_ == qp_.send_queue_.head() && cursor_packet_ == 0;
-  }
   /// Nothing is waited for until transmit() is called again, which sends all that is outstanding
   /// anew, with the PSNs that it had.
   void pause();

@@ -12,7 +12,9 @@ namespace rockhopper::dc {
 /// Counters of an endpoint (DC-37). What is dropped counts at the engine, with its reason.
 #define ROCKHOPPER_DC_COUNTERS(X)                                                         \
   X(tx_connect, "connects sent, repetitions included")                                    \
+  X(tx_connect_data, "of these, connects with the first request in the same packet")      \
   X(rx_connect, "connects received that carry the target's access key")                   \
+  X(rx_connect_data, "of these, connects with a request for their session")               \
   X(tx_accept, "connects accepted, repetitions included")                                 \
   X(rx_accept, "accepts received that opened a connection")                               \
   X(tx_disconnect, "disconnects sent")                                                    \

@@ -35,6 +35,8 @@ struct DciInit {
   /// With so many streams in error at a time all of them are; 0: however many.
   std::uint8_t max_errored = 0;
   Handshake handshake = Handshake::automatic;
+  /// Not with the full handshake: a first request that fits goes in one packet with its connect.
+  bool connect_with_data = true;
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint8_t max_rd_atomic = 16;  ///< READs and atomics outstanding in a stream
   std::uint8_t timeout = 14;        ///< local ACK timeout code; connects are repeated after it too

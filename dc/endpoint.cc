@@ -12,6 +12,7 @@
 #include "dc/message_packet.h"
 #include "dc/requester.h"
 #include "dc/targets.h"
+#include "roce/wire/cm.h"
 
 namespace rockhopper::dc {
 
@@ -193,6 +194,9 @@ std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,
   if (datagram.destination.is_multicast()) {
     return DropReason::bad_address;
   }
+  if (packet.headers.opcode->has(wire::Header::dcch)) {
+    return accept_connect_data(datagram, packet, now_ns);
+  }
   switch (packet.headers.opcode->operation) {
     case wire::Operation::cnp:
       return accept_cnp(datagram, packet, now_ns);
@@ -276,6 +280,24 @@ std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& dat
   }
   stream->on_cnak(cnak, now_ns);
   return std::nullopt;
+}
+
+std::optional<DropReason> Endpoint::accept_connect_data(const stack::UdpDatagram& datagram,
+                                                        const roce::RxPacket& packet,
+                                                        std::uint64_t now_ns) {
+  const wire::Headers& headers = packet.headers;
+  const auto message = parse_message(headers.dcch.bytes);
+  const auto* connect = message ? std::get_if<Connect>(&*message) : nullptr;
+  if (connect == nullptr || connect->full || connect->first_psn != headers.bth.psn) {
+    return DropReason::dc_bad_control;
+  }
+#if !ROCKHOPPER_MUTATION_DC_CONNECT_DATA_LENGTH
+  if (packet.payload.length > carried_max(wire::cm::mtu_bytes(connect->mtu_code))) {
+    return DropReason::dc_bad_control;
+  }
+#endif
+  return targets_->on_connect_data(*connect, find_dct(headers.bth.destination), datagram, packet,
+                                   now_ns);
 }
 
 Requester* Endpoint::find_stream(wire::Qpn initiator, std::uint32_t nonce, std::uint64_t session_id,

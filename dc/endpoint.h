@@ -81,6 +81,8 @@ class Endpoint final : public roce::Extension {
   [[nodiscard]] std::optional<roce::DropReason> accept_control(const stack::UdpDatagram& datagram,
                                                                const roce::RxPacket& packet,
                                                                std::uint64_t now_ns);
+  [[nodiscard]] std::optional<roce::DropReason> accept_connect_data(
+      const stack::UdpDatagram& datagram, const roce::RxPacket& packet, std::uint64_t now_ns);
   [[nodiscard]] std::optional<roce::DropReason> accept_response(const stack::UdpDatagram& datagram,
                                                                 const roce::RxPacket& packet,
                                                                 std::uint64_t now_ns);

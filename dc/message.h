@@ -8,6 +8,8 @@
 #include <span>
 #include <variant>
 
+#include "roce/wire/dcch.h"
+#include "roce/wire/dcsh.h"
 #include "roce/wire/psn.h"
 #include "roce/wire/qpn.h"
 
@@ -84,7 +86,13 @@ struct KeepAlive {
 using Message = std::variant<Connect, Accept, Cnak, Disconnect, KeepAlive>;
 
 /// The longest, a CONNECT.
-inline constexpr std::size_t kMessageMax = 48;
+inline constexpr std::size_t kMessageMax = wire::Dcch::kSize;
+
+/// The longest payload beside a CONNECT, so that the packet is no longer than any other with that
+/// path MTU, bytes.
+[[nodiscard]] constexpr std::uint32_t carried_max(std::uint32_t path_mtu) {
+  return path_mtu - static_cast<std::uint32_t>(wire::Dcch::kSize - wire::Dcsh::kSize);
+}
 
 /// Nothing: a wrong magic number or version, an unknown subtype, another length than the subtype's,
 /// or a value that the subtype does not have.

@@ -20,6 +20,10 @@ constexpr std::uint64_t kRememberedNs = 500'000'000;
 constexpr std::uint32_t kLeaseMinUs = 100;
 /// Doublings of the back-off.
 constexpr unsigned kBackoffDoublings = 10;
+/// Requests that a connect may carry if they are of one packet.
+constexpr roce::WrOpcodes kCarried = {roce::WrOpcode::send, roce::WrOpcode::send_with_imm,
+                                      roce::WrOpcode::send_with_inv, roce::WrOpcode::rdma_write,
+                                      roce::WrOpcode::rdma_write_with_imm};
 
 }  // namespace
 
@@ -73,6 +77,12 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
       return result;
     }
   }
+  if (owed_ == Owed::connect && can_carry()) {
+    transmit_connect_data(packets, now_ns, result);
+    if (result.out_of_mbufs || state_ != State::connecting) {
+      return result;
+    }
+  }
   if (owed_ != Owed::nothing) {
     rte_mbuf* packet = build_owed();
     if (packet == nullptr) {
@@ -88,6 +98,32 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
   }
   transmit_data(packets, count, now_ns, result);
   return result;
+}
+
+/// There is room for the connect in the packet of the first request. That is the next one whenever
+/// a connect is owed: nothing is acknowledged yet, and what had been sent is to be sent again.
+bool Requester::can_carry() const {
+  const DciInit& init = dci_.init();
+  if (full_ || !init.connect_with_data) {
+    return false;
+  }
+  const roce::SendWqe& first = queue().front();
+  return kCarried.has(first.opcode) && first.length <= carried_max(bytes(init.path_mtu));
+}
+
+/// The connect that is owed, with the first request. Nothing is sent, and it is still owed, if that
+/// cannot be.
+void Requester::transmit_connect_data(rte_mbuf** packets, std::uint64_t now_ns,
+                                      roce::TransmitResult& result) {
+  wire::Dcch dcch;
+  static_cast<void>(emit_message(connect(), dcch.bytes));
+  Endpoint::set_dcch(qp_, &dcch);
+  result.add(inner_.transmit(packets, 1, now_ns));
+  Endpoint::set_dcch(qp_, nullptr);
+  if (result.count > 0) {
+    endpoint_.counters_.tx_connect_data.add();
+    on_owed_sent(now_ns);
+  }
 }
 
 void Requester::transmit_data(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns,
@@ -192,22 +228,26 @@ void Requester::close() {
   owe(Owed::disconnect);
 }
 
-rte_mbuf* Requester::build_owed() {
+Connect Requester::connect() const {
   const DciInit& init = dci_.init();
+  return {.full = full_,
+          .data_follows = !full_,
+          .mtu_code = wire::cm::mtu_code(bytes(init.path_mtu)),
+          .initiator = dci_.number(),
+          .first_psn = first_psn_,
+          .nonce = nonce_,
+          .lease_us = init.lease_us,
+          .access_key = target_.access_key,
+          .incarnation = endpoint_.incarnation(),
+          .stream = stream_,
+          .responder_resources = init.max_rd_atomic};
+}
+
+rte_mbuf* Requester::build_owed() {
   const wire::Psn next = inner_.next_psn();
   switch (owed_) {
     case Owed::connect:
-      return endpoint_.build(qp_, Connect{.full = full_,
-                                          .data_follows = !full_,
-                                          .mtu_code = wire::cm::mtu_code(bytes(init.path_mtu)),
-                                          .initiator = dci_.number(),
-                                          .first_psn = first_psn_,
-                                          .nonce = nonce_,
-                                          .lease_us = init.lease_us,
-                                          .access_key = target_.access_key,
-                                          .incarnation = endpoint_.incarnation(),
-                                          .stream = stream_,
-                                          .responder_resources = init.max_rd_atomic});
+      return endpoint_.build(qp_, connect());
     case Owed::disconnect:
       return endpoint_.build(qp_, Disconnect{.session_id = session_, .next_psn = next});
     case Owed::keepalive:
@@ -381,6 +421,7 @@ void Requester::on_timer(std::uint64_t now_ns) {
         return;
       }
       --connects_left_;
+      inner_.pause();  // what has left is sent again too: it must not arrive before the connect
       owe(Owed::connect);
       break;
     case State::active:

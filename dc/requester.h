@@ -62,6 +62,10 @@ class Requester final : public roce::Requester {
   void extend_limit();
   void close();
   void on_progress();
+  [[nodiscard]] Connect connect() const;
+  [[nodiscard]] bool can_carry() const;
+  void transmit_connect_data(rte_mbuf** packets, std::uint64_t now_ns,
+                             roce::TransmitResult& result);
   [[nodiscard]] rte_mbuf* build_owed();
   void on_owed_sent(std::uint64_t now_ns);
   void back_off(std::uint32_t hint_us, std::uint64_t now_ns);

@@ -19,6 +19,14 @@ namespace {
 
 constexpr std::uint64_t kNsPerUs = 1000;
 
+/// Of what leaves with the connect and before its ACCEPT.
+wire::Dcsh half_dcsh(const Connect& message) {
+  return {.form = 0,
+          .stream = message.stream,
+          .source = message.initiator,
+          .value = wire::Dcsh::from_nonce(message.nonce)};
+}
+
 }  // namespace
 
 Targets::Targets(Endpoint& endpoint, const SessionTable::Config& config)
@@ -94,11 +102,7 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     if (same && newer == 0) {
       if (!known->open || known->target != dct->number()) {
         endpoint_.counters_.ghost_connects.add();
-        return refuse_stale({.form = 0,
-                             .stream = message.stream,
-                             .source = message.initiator,
-                             .value = wire::Dcsh::from_nonce(message.nonce)},
-                            datagram, packet, now_ns);
+        return refuse_stale(half_dcsh(message), datagram, packet, now_ns);
       }
       table_.touch(*known, now_ns);
       context(*known).responder->owe_accept();
@@ -123,6 +127,21 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     open(peer, message, *dct, *pkey_index, datagram, now_ns);
   }
   return std::nullopt;
+}
+
+std::optional<DropReason> Targets::on_connect_data(const Connect& message, Dct* dct,
+                                                   const stack::UdpDatagram& datagram,
+                                                   const roce::RxPacket& packet,
+                                                   std::uint64_t now_ns) {
+  if (const auto refusal = on_connect(message, dct, datagram, packet, now_ns)) {
+    return refusal;
+  }
+  endpoint_.counters_.rx_connect_data.add();
+  Session* session = find_open(datagram, half_dcsh(message), packet.headers.bth.destination);
+  if (session == nullptr) {
+    return std::nullopt;  // a CNAK says why
+  }
+  return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
 }
 
 /// DC-31: idle sessions go before anybody is refused. False: he has been.

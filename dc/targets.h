@@ -36,6 +36,12 @@ class Targets {
                                                            const stack::UdpDatagram& datagram,
                                                            const roce::RxPacket& packet,
                                                            std::uint64_t now_ns);
+  /// A connect that carries the first request of its session, which is executed if that is open
+  /// then.
+  [[nodiscard]] std::optional<roce::DropReason> on_connect_data(const Connect& message, Dct* dct,
+                                                                const stack::UdpDatagram& datagram,
+                                                                const roce::RxPacket& packet,
+                                                                std::uint64_t now_ns);
   [[nodiscard]] std::optional<roce::DropReason> on_disconnect(const Disconnect& message,
                                                               const stack::UdpDatagram& datagram,
                                                               std::uint64_t now_ns);

@@ -106,8 +106,7 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
                           datagram.l3_offset};
-  if (headers.opcode->has(wire::Header::dcsh) ||
-      headers.opcode->operation == wire::Operation::dc_control) {
+  if (headers.opcode->is_dc() || headers.opcode->operation == wire::Operation::dc_control) {
     return extension_ != nullptr ? extension_->accept(datagram, received, now_ns)
                                  : DropReason::unserved_opcode;
   }

@@ -94,6 +94,8 @@ class Extension {
   /// In any state, while nothing is on its way. The queue pair has to be scheduled then.
   static void redirect(QueuePair& qp, const AddressVector& av, wire::Qpn destination, PathMtu mtu);
   static void set_dcsh(QueuePair& qp, const wire::Dcsh& dcsh) { qp.dcsh_ = dcsh; }
+  /// Until it is set to null, packets carry this connect and are of dc_connect_data.
+  static void set_dcch(QueuePair& qp, const wire::Dcch* dcch) { qp.dcch_ = dcch; }
   static void set_max_rd_atomic(QueuePair& qp, std::uint8_t count) {
     qp.attributes_.max_rd_atomic = count;
   }

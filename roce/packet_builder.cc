@@ -26,7 +26,7 @@ PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const s
     return;
   }
   headers.bth.pad_count = pad_;
-  const std::uint32_t header_bytes = wire::Bth::kSize + wire::info(headers.bth.opcode).header_bytes;
+  const std::uint32_t header_bytes = wire::Bth::kSize + wire::info(headers).header_bytes;
   host.encapsulate(flow, packet_, header_bytes + payload_length + pad_ + wire::Icrc::kSize);
   auto* transport = rte_pktmbuf_mtod_offset(packet_, std::uint8_t*, flow.header_length);
   const std::size_t length = wire::emit_headers(headers, {transport, wire::kHeadersMax});

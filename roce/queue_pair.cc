@@ -575,6 +575,11 @@ void QueuePair::prefetch_transport() const { transport_.prefetch(); }
 PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {
   headers.bth.pkey = pkey_;
   headers.dcsh = dcsh_;
+  if (dcch_ != nullptr) [[unlikely]] {
+    headers.dcch = *dcch_;
+    headers.dcch.set_operation(headers.bth.opcode);
+    headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_connect_data);
+  }
   return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
 }
 

@@ -15,6 +15,7 @@
 #include "roce/segmentation.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transport.h"
+#include "roce/wire/dcch.h"
 #include "roce/wire/dcsh.h"
 #include "roce/work_queue.h"
 #include "roce/work_request.h"
@@ -154,7 +155,7 @@ class QueuePair : public QpListHook {
   void fill_special(const SendWr& wr, SendWqe& wqe);
   /// The packets that it takes are its service's, or those of an extension that both ends know.
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
-    return (opcode.service == service_ && opcode.has(wire::Header::dcsh) == is_dc(init_.qp_type) &&
+    return (opcode.service == service_ && opcode.is_dc() == is_dc(init_.qp_type) &&
             (!is_half(init_.qp_type) || opcode.is_request == only_responds(init_.qp_type))) ||
            (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics) ||
            (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively());
@@ -272,6 +273,8 @@ class QueuePair : public QpListHook {
   std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
   CnpHook cnp_hook_;               ///< linked: the peer is to be told
   wire::Dcsh dcsh_{};              ///< DC: of the packets to the peer
+  /// DC: the connect that the next request's packet carries instead; null: none.
+  const wire::Dcch* dcch_ = nullptr;
 };
 
 /// A scheduling list of the engine. A queue pair is in one list at most.

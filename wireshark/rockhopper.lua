@@ -14,7 +14,7 @@ if not is_new then return end
 local BTH_SIZE, ICRC_SIZE = 12, 4
 local MAGIC, VERSION = 0x44435631, 1
 local FIRST_NUMBER, LAST_NUMBER = 0xD00000, 0xDFFFFF
-local SELECTIVE_ACK, CONTROL, MASKED_ATOMIC = 0xD5, 0xD8, 0xDB
+local SELECTIVE_ACK, CONTROL, MASKED_ATOMIC, CONNECT_DATA = 0xD5, 0xD8, 0xDB, 0xDE
 
 -- Names ------------------------------------------------------------------------------------------
 
@@ -28,6 +28,9 @@ local OPERATIONS = {
   [CONTROL] = { "Dynamic Connection (DC) - Control", "DC Control", { "dc" }, 0 },
   [MASKED_ATOMIC] = {
     "Reliable Connection (RC) - Masked Atomic", "RC Masked Atomic", { "xaeth" }, 0,
+  },
+  [CONNECT_DATA] = {
+    "Dynamic Connection (DC) - Connect with Data", "DC Connect Data", { "dc" }, true,
   },
 }
 
@@ -62,6 +65,9 @@ local RC_OPERATIONS = {
   [0x1D] = { "ATOMIC WRITE", "Atomic Write", { "reth" }, 8 },
 }
 local FIRST_RESPONSE, LAST_RESPONSE = 0xCD, 0xD2
+-- What a connect may carry, and how much longer it is than the session header in its place.
+local CARRIED = { [0xC4] = true, [0xC5] = true, [0xCA] = true, [0xCB] = true, [0xD7] = true }
+local CONNECT_LONGER = 36
 
 for operation, row in pairs(RC_OPERATIONS) do
   local headers = { "dcsh" }
@@ -159,6 +165,7 @@ field("uint32", "dc.backoff", "Back-off (us)", base.DEC)
 field("uint64", "dc.access_key", "Access Key", base.HEX)
 field("uint64", "dc.incarnation", "Incarnation", base.HEX)
 field("uint8", "dc.responder_resources", "Responder Resources", base.DEC)
+field("uint8", "dc.operation", "Operation", base.HEX, OPCODES)
 
 -- Headers of RC: what Wireshark calls infiniband.NAME is rockhopper.NAME here, so the address and
 -- key of an AtomicETH are those of the RETH.
@@ -272,6 +279,13 @@ local MESSAGES = {
   [DISCONNECT] = CLOSING, [KEEPALIVE] = CLOSING,
 }
 
+-- A CONNECT that carries a request.
+local CONNECT_WITH_DATA = { table.unpack(MESSAGES[CONNECT]) }
+CONNECT_WITH_DATA[#CONNECT_WITH_DATA] = nil
+for _, row in ipairs({ { "reserved", 2 }, { "dc.operation", 1 }, { "reserved", 3 } }) do
+  CONNECT_WITH_DATA[#CONNECT_WITH_DATA + 1] = row
+end
+
 -- What a message's value is, and its flags from bit 0 on. Others have 0.
 local VALUES = {
   [CONNECT] = { "dc.mtu", MTUS }, [ACCEPT] = { "dc.mtu", MTUS }, [CNAK] = { "dc.reason", REASONS },
@@ -290,8 +304,8 @@ local FLAGS = {
 --   stop      where the ICRC begins, captured or not
 --   opcode, qpn, psn  of the BTH
 --   title, notes (list)  for the Info column
---   is_understood  false: a control message with another magic number, version or subtype
--- and what a field leaves for later ones: form, subtype, has_flag.
+--   is_understood  false: a message with another magic number, version, subtype or operation
+-- and what a field leaves for later ones: form, subtype, has_flag, mtu, operation.
 
 local function complain(item, name, ...)
   item:add_proto_expert_info(experts[name], ...)
@@ -436,6 +450,9 @@ SHOW["dc.subtype"] = function(packet, tree, range)
   if not SUBTYPES[packet.subtype] then
     packet.is_understood = false
     complain(item, "value", "Unknown subtype")
+  elseif packet.opcode == CONNECT_DATA and packet.subtype ~= CONNECT then
+    packet.is_understood = false
+    complain(item, "value", "Data comes with a CONNECT only")
   end
 end
 
@@ -444,6 +461,7 @@ SHOW["dc.value"] = function(packet, tree, range)
   local item = tree:add(fields[row and row[1] or "dc.value"], range)
   local name = row and row[2][range:uint()]
   if row and not name then complain(item, "value") end
+  if row and row[2] == MTUS then packet.mtu = tonumber(name) end
   if not row and packet.is_understood and range:uint() ~= 0 then complain(item, "reserved") end
   if packet.subtype == CNAK then note(packet, "[%s]", name or "Unknown reason") end
 end
@@ -457,7 +475,28 @@ SHOW["dc.flags"] = function(packet, tree, range)
   local is_defined = range:bitfield(0, 8 - #names) == 0
   if packet.is_understood and not is_defined then complain(item, "reserved") end
   packet.has_flag = range:bitfield(7, 1) == 1
+  if packet.opcode == CONNECT_DATA and packet.has_flag then
+    complain(item, "rule", "With the full handshake data waits")
+  end
   if packet.subtype == KEEPALIVE and packet.has_flag then note(packet, "[Answer]") end
+end
+
+SHOW["dc.first_psn"] = function(packet, tree, range)
+  local item = tree:add(fields["dc.first_psn"], range)
+  if packet.opcode == CONNECT_DATA and range:uint() ~= packet.psn then
+    complain(item, "rule", "The data has the first PSN")
+  end
+end
+
+SHOW["dc.operation"] = function(packet, tree, range)
+  local item = tree:add(fields["dc.operation"], range)
+  packet.operation = range:uint()
+  if CARRIED[packet.operation] then
+    packet.title = packet.title .. ", " .. OPERATIONS[packet.operation][2]:sub(#"DC " + 1)
+  else
+    packet.is_understood = false
+    complain(item, "value", "Not what a connect carries")
+  end
 end
 
 SHOW["dc.expected_psn"] = function(packet, tree, range)
@@ -567,13 +606,18 @@ function MORE.dc(packet, tree)
   local name = SUBTYPES[packet.subtype]
   packet.title = "DC " .. name
   tree:append_text(", " .. name)
-  return read(packet, tree, MESSAGES[packet.subtype])
+  local carries = packet.opcode == CONNECT_DATA
+  return read(packet, tree, carries and CONNECT_WITH_DATA or MESSAGES[packet.subtype])
 end
 
 -- Everything behind the BTH but payload and ICRC; false if the packet ended there.
 local function read_headers(packet, tree)
   for _, name in ipairs(OPERATIONS[packet.opcode][3]) do
     if not read_header(packet, tree, name) then return false end
+  end
+  if not (packet.operation and packet.is_understood) then return true end
+  for _, name in ipairs(OPERATIONS[packet.operation][3]) do
+    if name ~= "dcsh" and not read_header(packet, tree, name) then return false end
   end
   return true
 end
@@ -590,6 +634,9 @@ local function read_payload(packet, tree, expected)
   local item = read_bytes(packet, tree, "payload", packet.position + size) or tree
   read_bytes(packet, tree, "pad", packet.stop)
   if is_cut then complain(item, "cut") end
+  if packet.opcode == CONNECT_DATA and packet.mtu and size > packet.mtu - CONNECT_LONGER then
+    complain(item, "size", "More than the path MTU allows beside a connect")
+  end
   if expected == true then return end
   if size > expected then complain(item, "size") end
   if size < expected then complain(item, "short") end

@@ -52,6 +52,7 @@ Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
   init.max_inline_data = agreement.inline_bytes;
   init.streams = initiator_.streams;
   init.handshake = initiator_.handshake;
+  init.connect_with_data = initiator_.connect_with_data;
   init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
   init.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
   init.timeout = agreement.ack_timeout;

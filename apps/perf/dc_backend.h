@@ -18,6 +18,7 @@ class DcBackend final : public EndpointBackend {
   struct InitiatorOptions {
     std::uint8_t streams = 1;
     dc::Handshake handshake = dc::Handshake::automatic;
+    bool connect_with_data = true;
   };
   [[nodiscard]] static Expected<std::unique_ptr<DcBackend>> open(std::unique_ptr<Endpoint> endpoint,
                                                                  const LocalOptions& options,

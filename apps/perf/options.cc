@@ -115,11 +115,11 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
                  "stream N modulo this")
       ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1))
       ->group(kWorkload);
-  app.add_option(
-         "--handshake", raw.handshake,
-         "DC: full, data waits until the target has accepted; half, it does not; auto, half "
-         "unless the path reorders")
-      ->check(CLI::IsMember({"auto", "half", "full"}))
+  app.add_option("--handshake", raw.handshake,
+                 "DC: full, data waits until the target has accepted; half, it does not; data, a "
+                 "small first "
+                 "message goes in the connect; auto, as data unless the path reorders")
+      ->check(CLI::IsMember({"auto", "data", "half", "full"}))
       ->group(kWorkload);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
@@ -257,9 +257,8 @@ Expected<void> check_transport(const Options& options, const RawOptions& raw) {
 }
 
 dc::Handshake handshake_of(std::string_view name) {
-  return name == "half"   ? dc::Handshake::half
-         : name == "full" ? dc::Handshake::full
-                          : dc::Handshake::automatic;
+  if (name == "auto") return dc::Handshake::automatic;
+  return name == "full" ? dc::Handshake::full : dc::Handshake::half;
 }
 
 }  // namespace
@@ -296,6 +295,7 @@ Expected<Options> finish_options(const RawOptions& raw) {
   options.transport = parse_transport(raw.transport).value_or(Transport::rc);
   options.streams = static_cast<std::uint8_t>(raw.streams);
   options.handshake = handshake_of(raw.handshake);
+  options.connect_with_data = raw.handshake != "half";
   if (auto good = check_transport(options, raw); !good) return tl::make_unexpected(good.error());
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());

@@ -29,6 +29,7 @@ struct Options {
   Transport transport = Transport::rc;
   std::uint8_t streams = 1;  ///< of DC's initiator
   dc::Handshake handshake = dc::Handshake::automatic;
+  bool connect_with_data = true;
   bool rdma_cm = false;  ///< perftest: connect and exchange through the connection manager
   std::string device;    ///< of the verbs backend
   std::optional<unsigned> gid_index;

@@ -135,6 +135,7 @@ enum class Opcode : std::uint8_t {
   selective_acknowledge = 0xd5,  ///< ours (docs/wire.md)
   dc_control = 0xd8,             ///< ours (docs/wire.md)
   extended_atomic = 0xdb,        ///< ours (docs/wire.md)
+  dc_connect_data = 0xde,        ///< ours (docs/wire.md); see connect_data_info()
 };
 
 /// Bits 7 to 5 of the opcode.
@@ -169,24 +170,26 @@ enum class Operation : std::uint8_t {
   reserved,  ///< see reserved_request()
   selective_acknowledge,
   dc_control,
+  dc_connect_data,  ///< of the opcode alone; its packet has the operation that it carries
 };
 
 /// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.
 struct Header {
-  static constexpr std::uint16_t dcsh = 1 << 0;
-  static constexpr std::uint16_t rdeth = 1 << 1;
-  static constexpr std::uint16_t deth = 1 << 2;
-  static constexpr std::uint16_t xrceth = 1 << 3;
-  static constexpr std::uint16_t feth = 1 << 4;
-  static constexpr std::uint16_t reth = 1 << 5;
-  static constexpr std::uint16_t atomic_eth = 1 << 6;
-  static constexpr std::uint16_t aeth = 1 << 7;
-  static constexpr std::uint16_t atomic_ack_eth = 1 << 8;
-  static constexpr std::uint16_t imm_dt = 1 << 9;
-  static constexpr std::uint16_t ieth = 1 << 10;
-  static constexpr std::uint16_t cnp_reserved = 1 << 11;
-  static constexpr std::uint16_t xaeth = 1 << 12;
-  static constexpr std::uint16_t saeth = 1 << 13;
+  static constexpr std::uint16_t dcch = 1 << 0;
+  static constexpr std::uint16_t dcsh = 1 << 1;
+  static constexpr std::uint16_t rdeth = 1 << 2;
+  static constexpr std::uint16_t deth = 1 << 3;
+  static constexpr std::uint16_t xrceth = 1 << 4;
+  static constexpr std::uint16_t feth = 1 << 5;
+  static constexpr std::uint16_t reth = 1 << 6;
+  static constexpr std::uint16_t atomic_eth = 1 << 7;
+  static constexpr std::uint16_t aeth = 1 << 8;
+  static constexpr std::uint16_t atomic_ack_eth = 1 << 9;
+  static constexpr std::uint16_t imm_dt = 1 << 10;
+  static constexpr std::uint16_t ieth = 1 << 11;
+  static constexpr std::uint16_t cnp_reserved = 1 << 12;
+  static constexpr std::uint16_t xaeth = 1 << 13;
+  static constexpr std::uint16_t saeth = 1 << 14;
 };
 
 /// What an opcode says about its packet. For an undefined opcode only `service` has a meaning.
@@ -204,6 +207,8 @@ struct OpcodeInfo {
   bool has_invalidate = false;
 
   [[nodiscard]] constexpr bool has(std::uint16_t header) const { return (headers & header) != 0; }
+  /// Of a dynamic connection.
+  [[nodiscard]] constexpr bool is_dc() const { return has(Header::dcsh | Header::dcch); }
   /// The packet opens a message.
   [[nodiscard]] constexpr bool starts() const {
     return position == Position::first || position == Position::only;
@@ -300,7 +305,8 @@ inline constexpr std::array kServices = {
 };
 
 [[nodiscard]] constexpr std::uint8_t header_bytes(std::uint16_t headers) {
-  constexpr std::array<std::uint8_t, 14> kBytes = {12, 4, 8, 4, 4, 16, 28, 4, 8, 4, 4, 16, 48, 32};
+  constexpr std::array<std::uint8_t, 15> kBytes = {48, 12, 4, 8, 4,  4,  16, 28,
+                                                   4,  8,  4, 4, 16, 48, 32};
   std::uint8_t sum = 0;
   for (std::size_t bit = 0; bit < kBytes.size(); ++bit) {
     sum = static_cast<std::uint8_t>(sum + ((headers >> bit & 1) != 0 ? kBytes[bit] : 0));
@@ -383,6 +389,15 @@ inline constexpr OpcodeNames kOpcodeNames = make_opcode_names();
                  .service = ServiceClass::manufacturer_6,
                  .operation = Operation::dc_control,
                  .has_payload = true};
+  table[static_cast<std::size_t>(Opcode::dc_connect_data)] =
+      OpcodeInfo{.name = "DC_CONNECT_DATA",
+                 .defined = true,
+                 .service = ServiceClass::manufacturer_6,
+                 .headers = Header::dcch,
+                 .header_bytes = header_bytes(Header::dcch),
+                 .operation = Operation::dc_connect_data,
+                 .is_request = true,
+                 .has_payload = true};
   return table;
 }
 
@@ -396,6 +411,46 @@ inline constexpr std::array<OpcodeInfo, 256> kOpcodeTable = make_opcode_table();
 }
 [[nodiscard]] constexpr const OpcodeInfo& info(Opcode opcode) {
   return info(static_cast<std::uint8_t>(opcode));
+}
+
+namespace detail {
+
+inline constexpr OpcodeInfo kNotCarried{.service = ServiceClass::manufacturer_6};
+
+/// The operation with a CONNECT in place of its session header.
+[[nodiscard]] constexpr OpcodeInfo carried(Opcode operation) {
+  OpcodeInfo carried = info(operation);
+  carried.name = info(Opcode::dc_connect_data).name;
+  carried.headers = static_cast<std::uint16_t>((carried.headers & ~Header::dcsh) | Header::dcch);
+  carried.header_bytes = header_bytes(carried.headers);
+  return carried;
+}
+
+inline constexpr OpcodeInfo kConnectSend = carried(Opcode::dc_send_only);
+inline constexpr OpcodeInfo kConnectSendImm = carried(Opcode::dc_send_only_with_immediate);
+inline constexpr OpcodeInfo kConnectSendInv = carried(Opcode::dc_send_only_with_invalidate);
+inline constexpr OpcodeInfo kConnectWrite = carried(Opcode::dc_rdma_write_only);
+inline constexpr OpcodeInfo kConnectWriteImm = carried(Opcode::dc_rdma_write_only_with_immediate);
+
+}  // namespace detail
+
+/// What a packet of dc_connect_data is that carries `operation`, a SEND or WRITE of one packet of
+/// dynamic connections. Not `defined` for any other opcode.
+[[nodiscard]] constexpr const OpcodeInfo& connect_data_info(std::uint8_t operation) {
+  switch (static_cast<Opcode>(operation)) {
+    case Opcode::dc_send_only:
+      return detail::kConnectSend;
+    case Opcode::dc_send_only_with_immediate:
+      return detail::kConnectSendImm;
+    case Opcode::dc_send_only_with_invalidate:
+      return detail::kConnectSendInv;
+    case Opcode::dc_rdma_write_only:
+      return detail::kConnectWrite;
+    case Opcode::dc_rdma_write_only_with_immediate:
+      return detail::kConnectWriteImm;
+    default:
+      return detail::kNotCarried;
+  }
 }
 
 namespace detail {

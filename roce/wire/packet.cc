@@ -10,7 +10,9 @@ namespace {
 constexpr std::size_t most_header_bytes() {
   std::size_t most = 0;
   for (unsigned opcode = 0; opcode < 256; ++opcode) {
-    most = std::max<std::size_t>(most, info(static_cast<std::uint8_t>(opcode)).header_bytes);
+    const auto value = static_cast<std::uint8_t>(opcode);
+    most = std::max<std::size_t>(
+        {most, info(value).header_bytes, connect_data_info(value).header_bytes});
   }
   return most;
 }
@@ -19,6 +21,7 @@ static_assert(kHeadersMax == Bth::kSize + most_header_bytes());
 /// Calls `visit(header)` for each extension header of the set, in wire order.
 template <typename HeadersType, typename Visit>
 void for_each_header(std::uint16_t set, HeadersType& headers, Visit visit) {
+  if ((set & Header::dcch) != 0) visit(headers.dcch);
   if ((set & Header::dcsh) != 0) visit(headers.dcsh);
   if ((set & Header::rdeth) != 0) visit(headers.rdeth);
   if ((set & Header::deth) != 0) visit(headers.deth);
@@ -66,6 +69,19 @@ ParseResult parse_rest(std::span<const std::uint8_t> first_bytes, std::size_t tr
   return ParseResult::ok;
 }
 
+/// Which headers there are is said by one of them.
+ParseResult parse_connect_data(std::span<const std::uint8_t> first_bytes,
+                               std::size_t transport_length, Headers& out) {
+  const OpcodeInfo& opcode = info(Opcode::dc_connect_data);
+  if (const auto result = parse_rest(first_bytes, transport_length, opcode, out);
+      result != ParseResult::ok) {
+    return result;
+  }
+  const OpcodeInfo& carried = connect_data_info(out.dcch.operation());
+  if (!carried.defined) return ParseResult::unknown_opcode;
+  return parse_rest(first_bytes, transport_length, carried, out);
+}
+
 }  // namespace
 
 const char* to_string(ParseResult result) {
@@ -94,6 +110,9 @@ ParseResult parse_headers(std::span<const std::uint8_t> first_bytes, std::size_t
     return result;
   const OpcodeInfo& opcode = info(out.bth.opcode);
   if (!opcode.defined) return ParseResult::unknown_opcode;
+  if (opcode.operation == Operation::dc_connect_data) [[unlikely]] {
+    return parse_connect_data(first_bytes, transport_length, out);
+  }
   return parse_rest(first_bytes, transport_length, opcode, out);
 }
 
@@ -107,7 +126,7 @@ ParseResult parse_reserved_request(std::span<const std::uint8_t> first_bytes,
 }
 
 std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out) {
-  const OpcodeInfo& opcode = info(headers.bth.opcode);
+  const OpcodeInfo& opcode = info(headers);
   const std::size_t header_bytes = Bth::kSize + opcode.header_bytes;
   if (!opcode.defined || out.size() < header_bytes) return 0;
 

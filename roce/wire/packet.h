@@ -11,6 +11,7 @@
 #include "roce/wire/atomic_eth.h"
 #include "roce/wire/bth.h"
 #include "roce/wire/cnp.h"
+#include "roce/wire/dcch.h"
 #include "roce/wire/dcsh.h"
 #include "roce/wire/deth.h"
 #include "roce/wire/feth.h"
@@ -30,7 +31,7 @@ namespace rockhopper::wire {
 inline constexpr std::uint16_t kRoceUdpPort = 4791;
 
 /// Most bytes that the BTH and the extension headers of any one opcode take.
-inline constexpr std::size_t kHeadersMax = 60;
+inline constexpr std::size_t kHeadersMax = 80;
 
 /// All transport headers of a packet as values. Of the extension headers only those named in
 /// `opcode->headers` mean anything; the others keep whatever they held, and begin uninitialised:
@@ -38,6 +39,7 @@ inline constexpr std::size_t kHeadersMax = 60;
 struct Headers {
   Bth bth{};
   const OpcodeInfo* opcode = nullptr;  ///< set by parse_headers(); emit_headers() does not use it
+  Dcch dcch;
   Dcsh dcsh;
   Rdeth rdeth;
   Deth deth;
@@ -62,7 +64,7 @@ enum class ParseResult : std::uint8_t {
   too_short,       ///< the packet ends before its headers and the ICRC are complete
   not_contiguous,  ///< the packet is long enough, but `first_bytes` does not hold all its headers
   bad_version,     ///< BTH transport header version other than 0
-  unknown_opcode,  ///< not defined by IBTA
+  unknown_opcode,  ///< not defined by IBTA, nor by us; or a connect carries another than it may
   bad_pad,         ///< pad count exceeds the bytes after the headers, or there is no payload to pad
   bad_length,      ///< not a multiple of 4, over 65535, or payload where the opcode has none
 };
@@ -85,7 +87,14 @@ enum class ParseResult : std::uint8_t {
 [[nodiscard]] ParseResult parse_reserved_request(std::span<const std::uint8_t> first_bytes,
                                                  std::size_t transport_length, Headers& out);
 
-/// Writes the BTH and exactly the extension headers that the opcode in `headers.bth` calls for.
+/// What the opcode in `headers.bth` says; of a connect with data, what its `dcch` says.
+[[nodiscard]] constexpr const OpcodeInfo& info(const Headers& headers) {
+  return headers.bth.opcode == static_cast<std::uint8_t>(Opcode::dc_connect_data)
+             ? connect_data_info(headers.dcch.operation())
+             : info(headers.bth.opcode);
+}
+
+/// Writes the BTH and exactly the extension headers that info(headers) calls for.
 /// Returns the bytes written; 0, with nothing written, when the opcode is undefined or `out` is too
 /// small. The caller sets bth.pad_count; see pad_count().
 [[nodiscard]] std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out);

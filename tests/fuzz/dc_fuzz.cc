@@ -39,7 +39,10 @@ class DcRun {
 
  private:
   void act(std::uint8_t action);
+  [[nodiscard]] dc::Connect choose_connect();
   void connect();
+  void connect_data();
+  void raw_connect_data();
   void request();
   void respond();
   void control();
@@ -136,8 +139,9 @@ void DcRun::act(std::uint8_t action) {
   switch (action % 16) {
     case 0:
     case 1:
-    case 2:
       return connect();
+    case 2:
+      return connect_data();
     case 3:
     case 4:
     case 5:
@@ -148,7 +152,7 @@ void DcRun::act(std::uint8_t action) {
     case 8:
       return control();
     case 9:
-      return raw_control();
+      return input_.u8() % 2 == 0 ? raw_control() : raw_connect_data();
     case 10:
       return post();
     case 11: {
@@ -182,21 +186,67 @@ wire::Qpn DcRun::choose_destination() {
                        : (choice >= 240 ? dci_->number() : dct_->number());
 }
 
-void DcRun::connect() {
+dc::Connect DcRun::choose_connect() {
   const std::uint8_t flags = input_.u8();
   expected_psn_ = wire::Psn::make(input_.u16() << 8);
-  inject_message(dc::Connect{.full = (flags & 1) != 0,
-                             .data_follows = (flags & 2) != 0,
-                             .mtu_code = static_cast<std::uint8_t>((flags & 0x70) == 0 ? 2 : 1),
-                             .initiator = peer_initiator(),
-                             .first_psn = expected_psn_,
-                             .nonce = choose_nonce(),
-                             .lease_us = input_.u16(),
-                             .access_key = dct_->access_key() ^ ((flags & 0x0c) == 0x0c ? 1u : 0u),
-                             .incarnation = 1u + (flags >> 7),
-                             .stream = static_cast<std::uint8_t>(input_.u8() % 3),
-                             .responder_resources = input_.u8()},
-                 choose_destination());
+  return {.full = (flags & 1) != 0,
+          .data_follows = (flags & 2) != 0,
+          .mtu_code = static_cast<std::uint8_t>((flags & 0x70) == 0 ? 2 : 1),
+          .initiator = peer_initiator(),
+          .first_psn = expected_psn_,
+          .nonce = choose_nonce(),
+          .lease_us = input_.u16(),
+          .access_key = dct_->access_key() ^ ((flags & 0x0c) == 0x0c ? 1u : 0u),
+          .incarnation = 1u + (flags >> 7),
+          .stream = static_cast<std::uint8_t>(input_.u8() % 3),
+          .responder_resources = input_.u8()};
+}
+
+void DcRun::connect() {
+  const dc::Connect message = choose_connect();
+  inject_message(message, choose_destination());
+}
+
+/// A connect with a request, most of both right.
+void DcRun::connect_data() {
+  constexpr std::array kOperations = {wire::Opcode::dc_send_only, wire::Opcode::dc_rdma_write_only,
+                                      wire::Opcode::dc_send_only_with_immediate,
+                                      wire::Opcode::dc_rdma_write_only_with_immediate,
+                                      wire::Opcode::dc_send_only_with_invalidate};
+  const dc::Connect message = choose_connect();
+  const std::uint8_t choice = input_.u8();
+  const std::uint8_t rest = input_.u8();
+  const std::size_t length = (rest & 1) != 0 ? dc::carried_max(kMtu) + (rest >> 6) : rest % 64u;
+  wire::Headers headers;
+  headers.dcch.bytes = {};
+  static_cast<void>(dc::emit_message(message, headers.dcch.bytes));
+  headers.dcch.set_operation(static_cast<std::uint8_t>(kOperations[choice % kOperations.size()]));
+  headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_connect_data);
+  headers.bth.pkey = wire::kDefaultPkey;
+  headers.bth.destination = choose_destination();
+  headers.bth.ack_request = true;
+  headers.bth.psn = message.first_psn + (choice >= 240 ? 1 : 0);
+  headers.reth = {.va = region_.iova + (choice >> 3),
+                  .rkey = static_cast<std::uint32_t>(region_.key) ^ (choice >= 220 ? 1u << 20 : 0u),
+                  .length = static_cast<std::uint32_t>(length)};
+  headers.imm_dt.data = 7;
+  headers.ieth.rkey = headers.reth.rkey;
+  expected_psn_ = expected_psn_ + 1;
+  inject(headers, Bytes(length, 0x77));
+}
+
+/// Any bytes behind the BTH.
+void DcRun::raw_connect_data() {
+  const auto bytes = input_.take(input_.u8() % 90u);
+  Bytes transport(wire::Bth::kSize);
+  const wire::Bth bth{.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_connect_data),
+                      .pad_count = static_cast<std::uint8_t>(bytes.size() % 4),
+                      .destination = choose_destination()};
+  bth.emit(std::span(transport).first<wire::Bth::kSize>());
+  transport.insert(transport.end(), bytes.begin(), bytes.end());
+  transport.resize((transport.size() + 3) / 4 * 4);
+  rte_mbuf* packet = make_packet(make_frame(transport));
+  engine_->receive(&packet, 1, now_ns_);
 }
 
 /// A request of some session, most with right keys and near the expected PSN.
@@ -359,6 +409,16 @@ void DcRun::learn(std::span<const std::uint8_t> transport) {
   wire::Headers headers;
   check(wire::parse_headers(transport, transport.size(), headers) == wire::ParseResult::ok);
   check(headers.payload_length <= kMtu);
+  if (headers.opcode->has(wire::Header::dcch)) {
+    check(headers.payload_length <= dc::carried_max(kMtu));
+    const auto message = dc::parse_message(headers.dcch.bytes);
+    check(message.has_value());
+    const auto& connect = std::get<dc::Connect>(*message);
+    check(!connect.full && connect.first_psn == headers.bth.psn);
+    own_nonce_ = connect.nonce;
+    own_psn_ = headers.bth.psn;
+    return;
+  }
   if (headers.opcode->operation != wire::Operation::dc_control) {
     check(headers.opcode->has(wire::Header::dcsh));
     if (headers.opcode->is_request) {
@@ -412,13 +472,17 @@ void DcRun::end() {
 
 void run(std::span<const std::uint8_t> input) { DcRun(input).run(); }
 
-/// A connection, then the captured packet's bytes as actions.
+/// A connection, whose connect has a request with it or not, then the captured packet's bytes as
+/// actions.
 Bytes make_input(const test::RocePacket& packet) {
-  constexpr std::array<std::uint8_t, 20> kOpening = {0, 0,  0, 1, 0,  0, 0, 0, 0, 0,
-                                                     0, 14, 3, 9, 10, 0, 0, 1, 8, 14};
+  constexpr std::array<std::uint8_t, 21> kPlain = {0, 0,  0, 1, 0,  0, 0, 0, 0, 0, 0,
+                                                   0, 14, 3, 9, 10, 0, 0, 1, 8, 14};
+  constexpr std::array<std::uint8_t, 21> kWithData = {0, 2, 0, 1,  0, 0, 0, 0, 0, 0, 0,
+                                                      1, 8, 0, 14, 3, 9, 4, 0, 0, 14};
   const auto transport = packet.transport();
-  Bytes input(kOpening.size() + transport.size());
-  std::copy(transport.begin(), transport.end(), std::ranges::copy(kOpening, input.begin()).out);
+  const auto& opening = transport.size() % 8 == 0 ? kWithData : kPlain;
+  Bytes input(opening.size() + transport.size());
+  std::copy(transport.begin(), transport.end(), std::ranges::copy(opening, input.begin()).out);
   return input;
 }
 

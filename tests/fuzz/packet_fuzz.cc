@@ -18,7 +18,7 @@ using wire::ParseResult;
 
 void check_accepted(std::span<const std::uint8_t> bytes, std::size_t transport_length,
                     const Headers& headers) {
-  const wire::OpcodeInfo& opcode = wire::info(bytes[0]);
+  const wire::OpcodeInfo& opcode = wire::info(headers);
   check(headers.opcode == &opcode && opcode.defined);
   check(headers.bth.version == 0 && headers.bth.pad_count <= 3);
   check(headers.payload_offset == wire::Bth::kSize + opcode.header_bytes);
@@ -37,6 +37,7 @@ void check_accepted(std::span<const std::uint8_t> bytes, std::size_t transport_l
   Headers again;
   check(wire::parse_headers(bytes.first(headers.payload_offset), transport_length, again) ==
         ParseResult::ok);
+  check(opcode.has(wire::Header::dcch) || &opcode == &wire::info(bytes[0]));
   check(wire::parse_headers(bytes.first(headers.payload_offset - 1u), transport_length, again) ==
         ParseResult::not_contiguous);
 }

@@ -19,7 +19,7 @@ DCI, DCT_A, DCT_B = 0xD00011, 0xD00022, 0xD00033
 SESSION_A, SESSION_B, SESSION_C = 0x0100000700000001, 0x0100000800000001, 0x0100000700000002
 NO_CONTEXT, NO_SUCH_DCT, DRAINING, STALE = 1, 2, 3, 4
 OPTIONS = ("--dynamic-connections", "--race-us", "0")
-_FLUSH, _ATOMIC_WRITE = 0x1C, 0x1D
+_FLUSH, _ATOMIC_WRITE, _SEND_ONLY_INVALIDATE = 0x1C, 0x1D, 0x17
 
 
 class Dialogue(Conversation):
@@ -43,6 +43,22 @@ class Dialogue(Conversation):
         fields = {"mtu": 1, "dci": DCI, "first_psn": first, "nonce": self.nonce, "lease": 1000,
                   "access_key": 77, "incarnation": 88, "stream": self.stream}  # fmt: skip
         self.message(e.CONNECT, **fields | {"responder_resources": 4} | values)
+
+    def connect_data(self, at: int, operation: int = p.SEND_ONLY, headers=b"", size: int = 100,
+                     **values) -> None:  # fmt: skip
+        """With a request of one packet."""
+        fields = {"magic": e.MAGIC, "version": e.VERSION, "subtype": e.CONNECT, "mtu": 1,
+                  "flags": 2, "dci": DCI, "first_psn": at, "nonce": self.nonce, "lease": 1000,
+                  "access_key": 77, "incarnation": 88, "stream": self.stream,
+                  "responder_resources": 4, "operation": 0xC0 | operation}  # fmt: skip
+        named = {f"dc.{name}": value for name, value in (fields | values).items()}
+        header = e.encode(e.connect_with_data_layout(), named)
+        self.add(
+            Packet(
+                self.requester, self.responder, e.CONNECT_DATA, self.responder_qpn, at,
+                header + headers, p.pattern(size, at), ack_request=True,
+            )
+        )  # fmt: skip
 
     def accept(self, expected: int, **values) -> None:
         fields = {"mtu": 1, "nonce": self.nonce, "session": self.session,
@@ -185,7 +201,31 @@ def overtaken() -> list[Packet]:
     return c.packets
 
 
-GOOD = (two_targets, repeated, lost_session, overtaken)
+def with_data() -> list[Packet]:
+    """Connects that carry the first request: one with another request behind it, one that is lost,
+    refused, sent again, and whose answer is late."""
+    c = Dialogue()
+    c.connect_data(psn(0))  # 0
+    c.ask(psn(1), form=0)  # 1
+    c.accept(psn(0))  # 2
+    c.ack(psn(1), 2)  # 3
+    c.disconnect(psn(2))  # 4
+    c.to(DCT_B, SESSION_B)
+    for _ in range(2):  # 5, 6
+        c.connect_data(psn(2), p.WRITE_ONLY, p.reth(220), 220)
+    c.cnak(NO_CONTEXT, nonce=c.nonce, backoff=50)  # 7
+    c.connect_data(psn(2), p.WRITE_ONLY, p.reth(220), 220)  # 8
+    c.connect(psn(2), flags=1)  # 9
+    c.accept(psn(3))  # 10
+    c.accept(psn(3))  # 11
+    c.ack(psn(2), 1)  # 12
+    c.disconnect(psn(3))  # 13
+    c.to(DCT_A, SESSION_C)
+    c.connect_data(psn(3), _SEND_ONLY_INVALIDATE, bytes(4), 0)  # 14
+    return c.packets
+
+
+GOOD = (two_targets, repeated, lost_session, overtaken, with_data)
 scenarios.CLEAN.update({f"DC: {build.__name__}": (build, OPTIONS) for build in GOOD})
 
 
@@ -201,6 +241,8 @@ def change_message(rule: str, build, index: int, also=(), **values) -> None:
         packet = packets[index]
         if packet.opcode == e.CONTROL:
             layout, part = e.message_layout(packet.payload[5]), "payload"
+        elif packet.opcode == e.CONNECT_DATA:
+            layout, part = e.connect_with_data_layout(), "headers"
         else:
             layout, part = e.DCSH[packet.headers[0] >> 7], "headers"
         data = getattr(packet, part)
@@ -246,6 +288,19 @@ change("dc-format", two_targets, 18, payload=two_targets()[18].payload + bytes(4
 change("header-length", two_targets, 15, headers=bytes(12), also=("dc-unacknowledged",))
 change("icrc", two_targets, 18, icrc=1)
 
+change_message("dc-format", with_data, 14, flags=3)
+change_message("dc-format", with_data, 14, subtype=e.ACCEPT)
+change_message("dc-format", with_data, 14, operation=0xC0 | p.READ)
+change_message("dc-format", with_data, 14, operation=p.SEND_ONLY)
+change_message("dc-format", with_data, 14, version=2)
+change_message("dc-format", with_data, 14, mtu=6)
+change_message("dc-format", with_data, 14, reserved=1)
+change_message("dc-format", with_data, 14, first_psn=psn(4), also=("dc-psn",))
+change("dc-format", with_data, 14, payload=bytes(221))
+change("header-length", with_data, 14, headers=with_data()[14].headers[:44])
+
+change_message("dc-connect-repeat", with_data, 8, access_key=78)
+change("dc-connect-repeat", with_data, 8, dqpn=DCT_A, also=("dc-nonce-owner",))
 change_message("dc-connect-repeat", repeated, 2, first_psn=psn(1))
 change_message("dc-connect-repeat", repeated, 2, access_key=78)
 change_message("dc-connect-repeat", repeated, 2, stream=1)
@@ -256,6 +311,13 @@ change("dc-connect-repeat", repeated, 2, dqpn=DCT_B)
 def next_target_without_a_disconnect():
     packets = two_targets()
     del packets[10]
+    return packets
+
+
+@breach("dc-one-connect")
+def next_target_without_a_disconnect_and_with_data():
+    packets = with_data()
+    del packets[13]
     return packets
 
 
@@ -361,6 +423,13 @@ def the_connect_before_again():
 
 
 @breach("dc-unacknowledged")
+def closed_before_what_came_with_the_connect_was_acknowledged():
+    packets = with_data()
+    del packets[12]
+    return packets
+
+
+@breach("dc-unacknowledged")
 def closed_too_early():
     packets = two_targets()
     del packets[15]
@@ -414,6 +483,24 @@ def data_before_its_connect():
 
 change_message("dc-nonce-owner", two_targets, 1, stream=1, also=("dc-response-psn", "dc-psn"))
 change("dc-nonce-owner", repeated, 3, dqpn=DCT_B)
+
+
+@breach("dc-form")
+def a_connect_with_data_though_the_session_is_known():
+    packets = with_data()[:11]
+    return [*packets, dataclasses.replace(packets[8], time_ns=packets[10].time_ns + 1)]
+
+
+@breach("dc-closed", "dc-form")
+def a_connect_with_data_behind_its_disconnect():
+    packets = with_data()[:14]
+    return [*packets, dataclasses.replace(packets[8], time_ns=packets[13].time_ns + 1)]
+
+
+@breach("dc-one-target", "dc-closed", "dc-form")
+def a_connect_with_data_for_the_target_before():
+    packets = with_data()
+    return [*packets, dataclasses.replace(packets[8], time_ns=packets[14].time_ns + 1)]
 
 
 @breach("dc-form")

@@ -26,9 +26,10 @@ from judge.capture import Capture  # noqa: E402
 PROFILES = (
     "CleanNetworkConnectsOncePerTargetChange", "FullHandshake", "Loss", "P2", "FewContexts",
     "SessionsThatGoUnderLoss", "ShortLeases", "LatePacketsOfEarlierSessions", "MarkedPackets",
+    "HalfHandshakeWithDataApart", "LateConnectsWithData",
 )  # fmt: skip
 ENDS = (("10.0.0.1", "fd52:6f00::1"), ("10.0.0.2", "fd52:6f00::2"))  # initiators, targets
-MESSAGE, DISCONNECT = 0xD8, 4
+MESSAGE, DISCONNECT, CONNECT_DATA = 0xD8, 4, 0xDE
 
 
 def simulate(profile: str, seed: int, folder: str) -> dict[str, int]:
@@ -75,6 +76,7 @@ class Runs(unittest.TestCase):
     def compare(self, counters: dict, initiator: dict, target: dict) -> None:
         """The endpoints count what they have sent."""
         self.assertEqual(initiator["connect_packets"], counters["connects"])
+        self.assertEqual(initiator["connect_data_packets"], counters["with data"])
         self.assertEqual(target["sessions"], counters["sessions"])
         self.assertEqual(target["cnak_no_context"], counters["no context"])
 
@@ -113,6 +115,7 @@ class Damaged(unittest.TestCase):
 
     def test_without_a_connect(self):
         self.assertIn("dc-accept", self.without(self.indexes(MESSAGE, 1)[0]))
+        self.assertIn("dc-accept", self.without(self.indexes(CONNECT_DATA)[0]))
 
     def test_without_an_accept(self):
         self.assertIn("dc-session", self.without(self.indexes(MESSAGE, 2)[0]))
@@ -133,6 +136,11 @@ class Damaged(unittest.TestCase):
             late = [*self.frames, self.frames[index]]
             rules = self.found(late)
             self.assertLessEqual({"dc-closed"}, rules)
+
+    def test_a_connect_with_data_sent_again_behind_its_disconnect(self):
+        for index in self.indexes(CONNECT_DATA)[:-1]:
+            rules = self.found([*self.frames, self.frames[index]])
+            self.assertTrue({"dc-closed", "dc-one-target"} & rules, rules)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from judge.opcodes import TABLE_WITH_DC  # noqa: E402
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
 CLIENT = support.ADDRESSES[4][1].partition('/')[0]
-CONTROL = 0xD8
+CONTROL, CONNECT_DATA = 0xD8, 0xDE
 DATA = 0  # no subtype of a message
 
 
@@ -27,6 +27,8 @@ def dialogue(path):
         if packet is None:
             continue
         subtype = dcformat.message(packet)[0].subtype if packet.opcode == CONTROL else DATA
+        if packet.opcode == CONNECT_DATA:
+            subtype = CONNECT_DATA
         yield frame.address(packet.src) == CLIENT, subtype
 
 
@@ -76,7 +78,7 @@ class DynamicConnections(support.ProgramTest):
         report = self.run_perf('--op', 'write', '-s', 64, '-n', 5000, '--pcap', path)
         self.assertLess(self.judged(path)['connects'], report['results'][0]['iterations'] / 100)
 
-    def handshake(self, kind):
+    def handshake(self, kind, connect=dcformat.CONNECT):
         """What the client's capture says from each connect to its accept."""
         path = self.lab.path(f'{kind}.pcapng')
         self.run_perf('--op', 'write', '-q', 10, '-t', 1, '-r', 1, '-s', 64, '-n', 20,
@@ -84,7 +86,7 @@ class DynamicConnections(support.ProgramTest):
         self.judged(path)
         opened, found = None, []
         for from_client, what in dialogue(path):
-            if from_client and what == dcformat.CONNECT:
+            if from_client and what == connect:
                 opened = []
             elif not from_client and what == dcformat.ACCEPT and opened is not None:
                 found.append(opened)
@@ -95,9 +97,18 @@ class DynamicConnections(support.ProgramTest):
         return found
 
     def test_half_handshake(self):
-        """DC-8, DC-11, and that data is under way half a round trip before the accept comes."""
+        """DC-8, DC-11, and that data is under way half a round trip before the accept comes, behind
+        its connect."""
         for between in self.handshake('half'):
             self.assertIn((True, DATA), between)
+
+    def test_connect_with_data(self):
+        """DC-8: the request is in the connect; a packet less for each connection, and nothing else is
+        sent before the accept."""
+        for kind in ('data', 'auto'):
+            for between in self.handshake(kind, CONNECT_DATA):
+                self.assertNotIn((True, DATA), between)
+                self.assertNotIn((True, dcformat.CONNECT), between)
 
     def test_full_handshake(self):
         """DC-11: data waits for the accept."""

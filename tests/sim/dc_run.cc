@@ -210,6 +210,7 @@ void DcRun::make_initiators() {
          .sq_sig_all = true,
          .streams = streams,
          .handshake = profile_.handshake,
+         .connect_with_data = profile_.connect_with_data && rng_.chance(60),
          .path_mtu = mtu_,
          .max_rd_atomic = static_cast<std::uint8_t>(rng_.between(1, 8)),
          .timeout = static_cast<std::uint8_t>(rng_.between(6, 10)),  // 0.26 to 4.2 ms
@@ -231,7 +232,8 @@ Message DcRun::draw_message(unsigned stream) {
                        : rng_.pick({WrOpcode::send, WrOpcode::send_with_imm, WrOpcode::rdma_write,
                                     WrOpcode::rdma_write_with_imm, WrOpcode::rdma_read,
                                     WrOpcode::atomic_fetch_and_add});
-  message.length = message.is_add() ? kWordBytes : rng_.between32(kIdBytes, max_message_);
+  const std::uint32_t longest = rng_.chance(30) ? bytes(mtu_) : max_message_;
+  message.length = message.is_add() ? kWordBytes : rng_.between32(kIdBytes, longest);
   return message;
 }
 
@@ -461,6 +463,7 @@ void DcRun::add_counters(DcTotals& totals) {
   const dc::Counters& own = endpoints_[0]->counters();
   const dc::Counters& peer = endpoints_[1]->counters();
   totals.connects += own.tx_connect.value();
+  totals.connects_with_data += own.tx_connect_data.value();
   totals.accepts += own.rx_accept.value();
   totals.restarts += own.restarts.value();
   totals.lost_sessions += own.lost_sessions.value();

@@ -15,7 +15,8 @@ struct DcProfile {
   const char* name = "";
   NetworkFaults faults;
   dc::Handshake handshake = dc::Handshake::automatic;
-  std::uint32_t contexts = 64;  ///< responder contexts of the targets
+  bool connect_with_data = true;  ///< some initiators do, where the handshake is not full
+  std::uint32_t contexts = 64;    ///< responder contexts of the targets
   std::uint64_t tombstone_ns = 1'000'000'000;
   std::uint32_t lease_us = 2'000'000;  ///< of the target
   bool scarce_receives = false;        ///< receive requests often come too late
@@ -31,6 +32,7 @@ struct DcTotals {
   std::uint64_t messages = 0;
   std::uint64_t unknown = 0;  ///< requests with an unknown outcome
   std::uint64_t connects = 0;
+  std::uint64_t connects_with_data = 0;  ///< of these
   std::uint64_t accepts = 0;
   std::uint64_t sessions = 0;
   std::uint64_t evicted = 0;

@@ -22,13 +22,13 @@ DcTotals run_profile(const DcProfile& profile, std::uint64_t share, PoolSet& poo
     return run_dc(seed, profile, pool_set, t);
   });
   std::printf("%s: %" PRIu64 " runs in %.1f s, %" PRIu64 " messages, unknown %" PRIu64
-              "; connects %" PRIu64 ", accepts %" PRIu64 ", sessions %" PRIu64 ", evicted %" PRIu64
-              ", expired %" PRIu64 ", restarts %" PRIu64 ", lost sessions %" PRIu64
-              ", ghosts %" PRIu64 ", no context %" PRIu64 ", packets lost %" PRIu64
-              ", notified %" PRIu64 ", slowed %" PRIu64 "\n",
-              profile.name, t.runs, seconds, t.messages, t.unknown, t.connects, t.accepts,
-              t.sessions, t.evicted, t.expired, t.restarts, t.lost_sessions, t.ghosts, t.no_context,
-              t.lost, t.notified, t.slowed);
+              "; connects %" PRIu64 ", with data %" PRIu64 ", accepts %" PRIu64
+              ", sessions %" PRIu64 ", evicted %" PRIu64 ", expired %" PRIu64 ", restarts %" PRIu64
+              ", lost sessions %" PRIu64 ", ghosts %" PRIu64 ", no context %" PRIu64
+              ", packets lost %" PRIu64 ", notified %" PRIu64 ", slowed %" PRIu64 "\n",
+              profile.name, t.runs, seconds, t.messages, t.unknown, t.connects,
+              t.connects_with_data, t.accepts, t.sessions, t.evicted, t.expired, t.restarts,
+              t.lost_sessions, t.ghosts, t.no_context, t.lost, t.notified, t.slowed);
   return t;
 }
 
@@ -46,12 +46,24 @@ TEST(DcSimulation, CleanNetworkConnectsOncePerTargetChange) {
   EXPECT_EQ(totals.restarts, 0u);
   EXPECT_EQ(totals.connects, totals.sessions);
   EXPECT_EQ(totals.notified, 0u);
+  expect_met(totals.connects_with_data);
+}
+
+TEST(DcSimulation, HalfHandshakeWithDataApart) {
+  const DcTotals totals = run_profile({.name = "data apart",
+                                       .faults{.rates{.loss = 0.03, .reorder = 0.05}},
+                                       .handshake = dc::Handshake::half,
+                                       .connect_with_data = false,
+                                       .no_unknown = true},
+                                      100);
+  EXPECT_EQ(totals.connects_with_data, 0u);
 }
 
 TEST(DcSimulation, FullHandshake) {
   const DcTotals totals =
       run_profile({.name = "full", .handshake = dc::Handshake::full, .no_unknown = true}, 100);
   EXPECT_EQ(totals.restarts, 0u);
+  EXPECT_EQ(totals.connects_with_data, 0u);
 }
 
 TEST(DcSimulation, CleanNetworkThatMustBeResolved) {
@@ -149,6 +161,22 @@ TEST(DcSimulation, LatePacketsOfEarlierSessions) {
                                        .one_kind = true},
                                       50);
   expect_met(totals.ghosts);
+}
+
+/// Nor must a connect that brings its request along (DC-26, DC-28).
+TEST(DcSimulation, LateConnectsWithData) {
+  const DcTotals totals = run_profile({.name = "late connects with data",
+                                       .faults{.rates{.loss = 0.01,
+                                                      .duplicate = 0.2,
+                                                      .duplicate_max_ns = 5 * kSecondNs,
+                                                      .reorder = 0.02,
+                                                      .reorder_max_ns = 5'000'000}},
+                                       .handshake = dc::Handshake::half,
+                                       .contexts = 3,
+                                       .tombstone_ns = 12 * kSecondNs},
+                                      50);
+  expect_met(totals.ghosts);
+  expect_met(totals.connects_with_data);
 }
 
 }  // namespace

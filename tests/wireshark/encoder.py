@@ -16,7 +16,7 @@ import packets  # noqa: E402
 
 RESERVED = 'reserved'
 MAGIC, VERSION = 0x44435631, 1
-SELECTIVE_ACK, CONTROL, MASKED_ATOMIC = 0xD5, 0xD8, 0xDB
+SELECTIVE_ACK, CONTROL, MASKED_ATOMIC, CONNECT_DATA = 0xD5, 0xD8, 0xDB, 0xDE
 
 DCSH = {
     0: (('dc.form', 1), ('dc.stream', 7), ('dc.source', 24), ('dc.nonce', 32), (RESERVED, 32)),
@@ -52,6 +52,7 @@ OPERATIONS = {
     0x1D: (RETH, True),
 }  # fmt: skip
 ATOMIC_WRITE = 0x1D
+CARRIED = (0x04, 0x05, 0x0A, 0x0B, 0x17)  # by a connect
 RESPONSES = range(0x0D, 0x13)
 
 CONNECT, ACCEPT, CNAK, DISCONNECT, KEEPALIVE = range(1, 6)
@@ -77,6 +78,16 @@ def message_layout(subtype: int) -> tuple:
     head = (('dc.magic', 32), ('dc.version', 8), ('dc.subtype', 8),
             (VALUES.get(subtype, 'dc.value'), 8), ('dc.flags', 8))
     return head + _BODIES[subtype]
+
+
+def connect_with_data_layout() -> tuple:
+    """A CONNECT that carries a request: its last word names the opcode of that."""
+    *connect, (_, rest) = message_layout(CONNECT)
+    return (*connect, (RESERVED, rest - 32), ('dc.operation', 8), (RESERVED, 24))
+
+
+def connect_data_layout(operation: int) -> tuple:
+    return connect_with_data_layout() + OPERATIONS[operation][0]
 
 
 def size_of(layout: tuple) -> int:
@@ -177,6 +188,16 @@ def message_sample(rng, subtype: int) -> Sample:
     return Sample(CONTROL, layout, values, bth={'dqpn': rng.randrange(0xD00000, 0xE00000)})
 
 
+def connect_data_sample(rng, operation: int) -> Sample:
+    psn = rng.getrandbits(24)
+    fixed = {'dc.subtype': CONNECT, 'dc.flags': rng.choice((0, 2)), 'dc.first_psn': psn,
+             'dc.operation': 0xC0 + operation}
+    layout = connect_data_layout(operation)
+    bth = {'dqpn': rng.randrange(0xD00000, 0xE00000), 'psn': psn, 'ack_request': True}
+    return Sample(CONNECT_DATA, layout, some_values(rng, layout, **fixed),
+                  rng.randbytes(rng.randrange(1, 60)), bth)
+
+
 def selective_ack_sample(rng, psn: int | None = None, bitmap: int | None = None) -> Sample:
     """`bitmap`: bit n stands for the packet with PSN psn + 1 + n."""
     psn = rng.getrandbits(24) if psn is None else psn
@@ -200,6 +221,7 @@ def samples(rng) -> list[Sample]:
     found = [dc_sample(rng, operation, form) for operation in OPERATIONS for form in (0, 1)
              if form == 1 or operation not in RESPONSES]
     found += [message_sample(rng, subtype) for subtype in _BODIES]
+    found += [connect_data_sample(rng, operation) for operation in CARRIED]
     found += [masked_atomic_sample(rng, subtype) for subtype in (1, 2)]
     found.append(selective_ack_sample(rng))
     for index, sample in enumerate(found):

@@ -27,7 +27,8 @@ from encoder import RESERVED, packets  # noqa: E402  (tests/judge: frames and IC
 SEED = int(os.environ.get('ROCKHOPPER_SEED') or random.getrandbits(32))
 RANDOM_PACKETS = 10_000
 UDP, BTH, ICRC = 8, 12, 4
-OURS = frozenset({0xC0 + operation for operation in encoder.OPERATIONS} | {0xD5, 0xD8, 0xDB})
+OURS = frozenset({0xC0 + operation for operation in encoder.OPERATIONS}
+                 | {0xD5, 0xD8, 0xDB, 0xDE})
 LUA_ERROR = '_ws.lua.error'
 # Wireshark tries several protocols on the payload of RC; none takes this one.
 GUESSED_AT_BY_NONE = bytes(range(32))
@@ -88,7 +89,8 @@ def trees(sample):
     """The headers that a sample has trees of: name -> bytes."""
     if sample.opcode == encoder.CONTROL:
         return {'dc': len(sample.headers)}
-    sizes = {'dc': ('dcsh', 12), 'reth': ('reth', 16), 'aeth': ('aeth', 4), 'feth': ('feth', 4),
+    session = ('dc', 48) if sample.opcode == encoder.CONNECT_DATA else ('dcsh', 12)
+    sizes = {'dc': session, 'reth': ('reth', 16), 'aeth': ('aeth', 4), 'feth': ('feth', 4),
              'atomiceth': ('atomiceth', 28), 'atomicacketh': ('atomicacketh', 8),
              'saeth': ('saeth', 32), 'xaeth': ('xaeth', 48)}
     names = {name.partition('.')[0] for name, _ in sample.layout if '.' in name}
@@ -325,6 +327,8 @@ class Columns(Dissection):
             (message(4), 'DC DISCONNECT {qp} Session=0x{dc_session:016x}'),
             (message(5, dc_flags=0), 'DC KEEPALIVE {qp} Session=0x{dc_session:016x}'),
             (message(5, dc_flags=1), 'DC KEEPALIVE {qp} [Answer] Session=0x{dc_session:016x}'),
+            (encoder.connect_data_sample(self.rng, 0x0B),
+             'DC CONNECT, RDMA Write Only Immediate {qp} DCI=0x{dc_dci:06x} Nonce=0x{dc_nonce:08x}'),
             (encoder.masked_atomic_sample(self.rng, 1), 'RC Masked Compare Swap {qp}'),
             (encoder.masked_atomic_sample(self.rng, 2), 'RC Masked Fetch Add {qp}'),
             (encoder.selective_ack_sample(self.rng, 77, 0b101),
@@ -425,6 +429,7 @@ class Complaints(Dissection):
         ack, send = encoder.dc_sample(rng, 0x11, 1), encoder.dc_sample(rng, 0x04, 1)
         flush, write = encoder.dc_sample(rng, 0x1C, 1), encoder.dc_sample(rng, 0x1D, 1)
         sack, add = encoder.selective_ack_sample(rng), encoder.masked_atomic_sample(rng, 2)
+        both = encoder.connect_data_sample(rng, 0x0A).with_values(dc_mtu=1)
 
         def bth(sample, **fields):
             return dataclasses.replace(sample, bth=sample.bth | fields)
@@ -485,6 +490,16 @@ class Complaints(Dissection):
             (add.with_values(xaeth_compare_mask=1 << 63), {'bad_use'}),
             (add.with_values(reserved=1), {'reserved_set'}),
             (payload(add, bytes(4)), {'bad_size'}),
+            (both.with_values(dc_magic=encoder.MAGIC ^ 1), {'bad_magic'}),
+            (both.with_values(dc_subtype=2), {'bad_value'}),
+            (both.with_values(dc_operation=0xCC), {'bad_value'}),
+            (both.with_values(dc_operation=0x04), {'bad_value'}),
+            (both.with_values(dc_operation=0xC4), set()),
+            (both.with_values(dc_flags=1), {'bad_use'}),
+            (bth(both, psn=both.bth['psn'] ^ 1), {'bad_use'}),
+            (payload(both, bytes(256 - 36)), set()),
+            (payload(both, bytes(256 - 35)), {'bad_size'}),
+            (both.with_values(reserved=1), {'reserved_set'}),
         ]  # fmt: skip
         found = self.experts([sample.frame() for sample, _ in cases])
         for (sample, expected), experts in zip(cases, found, strict=True):

@@ -6,6 +6,7 @@ import struct
 from typing import NamedTuple
 
 from .frame import BTH_SIZE, Frame
+from .opcodes import CARRIED, CARRIED_AT, DCCH, DCSH
 
 CONNECT, ACCEPT, CNAK, DISCONNECT, KEEPALIVE = range(1, 6)
 NAMES = ("", "CONNECT", "ACCEPT", "CNAK", "DISCONNECT", "KEEPALIVE")
@@ -13,6 +14,7 @@ NO_CONTEXT, NO_SUCH_DCT, DRAINING, STALE_SESSION, INCOMPATIBLE, QUOTA = range(1,
 REASONS = (
     "unknown", "no context", "no such DCT", "draining", "stale session", "incompatible", "quota",
 )  # fmt: skip
+FULL = 1  # flag of CONNECT
 EXECUTED = 1  # flag of CNAK: the expected PSN says what has been executed
 ANSWER = 1  # flag of KEEPALIVE
 _MAGIC, _VERSION = 0x44435631, 1
@@ -69,7 +71,32 @@ def header(frame: Frame) -> tuple[Header, list[str]]:
 
 def message(frame: Frame) -> tuple[Message | None, list[str]]:
     """The message and what is wrong with it; None when it cannot be read."""
-    data = frame.payload_bytes()
+    fields, faults = _read(frame.dqpn, frame.payload_bytes())
+    if fields is not None and (frame.ack_request or frame.psn or frame.pad):
+        faults.append("AckReq, PSN or pad count is not 0")
+    return fields, faults
+
+
+def connect_data(frame: Frame) -> tuple[Message | None, list[str]]:
+    """The CONNECT of a packet that carries a request too, and what is wrong with it."""
+    start = frame.bth + BTH_SIZE
+    data = bytearray(frame.data[start : start + DCCH])
+    operation, data[CARRIED_AT] = data[CARRIED_AT], 0
+    fields, faults = _read(frame.dqpn, bytes(data))
+    if fields is None:
+        return None, faults
+    if fields.subtype != CONNECT or operation not in CARRIED:
+        return None, [f"0x{operation:02X} behind {NAMES[fields.subtype]}"]
+    if fields.flags & FULL:
+        faults.append("data with the full handshake")
+    if fields.psn != frame.psn:
+        faults.append(f"PSN {frame.psn}, the first one is {fields.psn}")
+    if frame.payload_length > (128 << fields.value) - (DCCH - DCSH):
+        faults.append(f"{frame.payload_length} bytes of payload beside a CONNECT")
+    return fields, faults
+
+
+def _read(dqpn: int, data: bytes) -> tuple[Message | None, list[str]]:
     if len(data) < _HEAD.size:
         return None, [f"{len(data)} bytes are no message"]
     magic, version, subtype, value, flags = _HEAD.unpack_from(data)
@@ -78,9 +105,7 @@ def message(frame: Frame) -> tuple[Message | None, list[str]]:
         return None, [f"magic number 0x{magic:08X}, version {version}, subtype {subtype}"]
     if len(data) != _HEAD.size + body.size:
         return None, [f"{NAMES[subtype]} of {len(data)} bytes"]
-    faults = _numbers(frame.dqpn)
-    if frame.ack_request or frame.psn or frame.pad:
-        faults.append("AckReq, PSN or pad count is not 0")
+    faults = _numbers(dqpn)
     if value not in _VALUES.get(subtype, (0,)):
         faults.append(f"value {value} in {NAMES[subtype]}")
     if flags & ~_FLAGS[subtype]:

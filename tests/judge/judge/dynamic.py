@@ -16,14 +16,14 @@ from .dcformat import (
 )  # fmt: skip
 from .frame import Arrival, Frame
 from .opcodes import (
-    ACKNOWLEDGE, ANSWERED, ATOMICS, DC, DC_MESSAGE, LAST, ONLY, WRITE_LAST, WRITE_ONLY,
+    ACKNOWLEDGE, ANSWERED, ATOMICS, DC, DC_CONNECT, DC_MESSAGE, LAST, ONLY, WRITE_LAST, WRITE_ONLY,
 )  # fmt: skip
 from .options import Options
 from .psn import unwrap
 from .report import Report
 from .requestlog import psn_count
 
-SERVICES = (DC, DC_MESSAGE)
+SERVICES = (DC, DC_MESSAGE, DC_CONNECT)
 _MTUS = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
 _ACK, _NAK = 0, 3  # kinds of AETH
 _ROOM = 1 << 24  # below the first PSN, for late ones
@@ -116,7 +116,7 @@ class DynamicConnections:
         self._named: set[tuple] = set()
 
     def counters(self) -> dict[str, int]:
-        names = ["connect_packets", "connects", "accept_packets", "sessions", "disconnects"]
+        names = ["connect_packets", "connect_data_packets", "connects", "accept_packets", "sessions", "disconnects"]
         names += ["keepalives", "target_changes", "requests", "responses"]
         names += [_reason(reason) for reason in range(1, len(REASONS))]
         who = {
@@ -132,6 +132,12 @@ class DynamicConnections:
                 self._on_request(frame, header)
             else:
                 self._on_response(frame, header)
+            return
+        if frame.info.service == DC_CONNECT:
+            message, _ = dcformat.connect_data(frame)
+            self._counts["connect_data_packets"] += 1
+            self._on_connect(frame, message)
+            self._on_request(frame, Header(0, message.stream, message.dci, message.nonce, 0))
             return
         message, _ = dcformat.message(frame)
         if message.subtype == CONNECT:

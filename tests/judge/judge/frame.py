@@ -6,7 +6,7 @@ import ipaddress
 import struct
 
 from . import capture
-from .opcodes import TABLE, Opcode
+from .opcodes import CARRIED, CARRIED_AT, DC_CONNECT, TABLE, Opcode
 
 ROCE_PORT = 4791
 BTH_SIZE = 12
@@ -152,7 +152,10 @@ def _transport(frame: Frame, opcodes: list[Opcode | None]) -> None:
     frame.opcode, frame.flags, frame.pad = opcode, flags, flags >> 4 & 3
     frame.byte4, frame.dqpn = word1 >> 24, word1 & 0xFFFFFF
     frame.byte8, frame.psn = word2 >> 24, word2 & 0xFFFFFF
-    frame.info = info = opcodes[opcode]
+    info = opcodes[opcode]
+    if info is not None and info.service == DC_CONNECT and len(data) > bth + BTH_SIZE + CARRIED_AT:
+        info = CARRIED.get(data[bth + BTH_SIZE + CARRIED_AT], info)
+    frame.info = info
     if info is None:
         return
     frame.payload = payload = bth + BTH_SIZE + info.headers

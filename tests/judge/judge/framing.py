@@ -7,13 +7,14 @@ import struct
 from . import dcformat, icrc
 from .frame import BTH_SIZE, ICRC_SIZE, Frame
 from .opcodes import (
-    ACKNOWLEDGE, ATOMIC_WRITE, CNP_CLASS, DC, DC_MESSAGE, FIRST, MANUFACTURER, MIDDLE, RC, RD, UC,
-    UD, XRC,
+    ACKNOWLEDGE, ATOMIC_WRITE, CNP_CLASS, DC, DC_CONNECT, DC_MESSAGE, FIRST, MANUFACTURER, MIDDLE,
+    RC, RD, UC, UD, XRC,
 )  # fmt: skip
 from .options import Options
 from .report import Report
 
-_CONNECTED = (RC, UC, XRC, DC, DC_MESSAGE)
+_DYNAMIC = (DC, DC_MESSAGE, DC_CONNECT)
+_CONNECTED = (RC, UC, XRC, *_DYNAMIC)
 _WORDS_OF_20 = struct.Struct(">10H")
 _NAK_CODES = 5  # 0 sequence, 1 invalid request, 2 remote access, 3 operational, 4 invalid RD
 _LARGEST_MTU = 4096
@@ -48,7 +49,7 @@ def check(frame: Frame, options: Options, report: Report) -> bool:
         report.add("ud-size", frame, f"{frame.payload_length} bytes of payload")
     elif info.service in _CONNECTED and frame.src_port < 0xC000:
         report.add("udp-source-port", frame, f"source port 0x{frame.src_port:04X}")
-    return info.service not in (DC, DC_MESSAGE) or _dynamic(frame, report)
+    return info.service not in _DYNAMIC or _dynamic(frame, report)
 
 
 def _ip_and_udp(frame: Frame, report: Report) -> None:
@@ -126,6 +127,8 @@ def _dynamic(frame: Frame, report: Report) -> bool:
     """Session header or message of a dynamic connection; False when it cannot be read."""
     if frame.info.service == DC:
         fields, faults = dcformat.header(frame)
+    elif frame.info.service == DC_CONNECT:
+        fields, faults = dcformat.connect_data(frame)
     elif frame.complete:
         fields, faults = dcformat.message(frame)
     else:

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 # Sizes of the extension headers in bytes.
 RDETH, DETH, XRCETH, RETH, AETH, ATOMIC_ETH, ATOMIC_ACK_ETH = 4, 8, 4, 16, 4, 28, 8
-IMM_DT, IETH, FETH, CNP_RESERVED, DCSH = 4, 4, 4, 16, 12
+IMM_DT, IETH, FETH, CNP_RESERVED, DCSH, DCCH = 4, 4, 4, 16, 12, 48
 
 RC, UC, RD, UD, CNP_CLASS, XRC = 0x00, 0x20, 0x40, 0x60, 0x80, 0xA0
 MANUFACTURER = (0xC0, 0xE0)
-# Dynamic connections of Rockhopper (docs/wire.md): data, and the messages that open and close.
-DC, DC_MESSAGE = 0xC0, 0xD8
+# Dynamic connections of Rockhopper (docs/wire.md): data, the messages that open and close, and a
+# CONNECT with the first request of its connection.
+DC, DC_MESSAGE, DC_CONNECT = 0xC0, 0xD8, 0xDE
 CNP = 0x81
 
 # The low five bits, the same in all connected services.
@@ -102,6 +103,8 @@ def _opcode(service: int, prefix: str, operation: int) -> Opcode:
         front = XRCETH
     elif service == DC:
         front = DCSH
+    elif service == DC_CONNECT:
+        front = DCCH
     # FLUSH carries the FETH before the RETH.
     reth = front + (FETH if operation == FLUSH else 0) if has_reth else -1
     aeth = front if has_aeth else -1
@@ -124,12 +127,25 @@ def _table() -> list[Opcode | None]:
 TABLE = _table()
 
 
+# What a packet of DC_CONNECT is, by the opcode that it carries in this byte of the CONNECT.
+CARRIED_AT = 44
+CARRIED = {
+    DC | operation: _opcode(DC_CONNECT, "DC_CONNECT", operation)
+    for operation in (
+        SEND_ONLY, SEND_ONLY_IMM, SEND_ONLY_INVALIDATE, WRITE_ONLY, WRITE_ONLY_IMM
+    )
+}  # fmt: skip
+
+
 def _with_dynamic_connections() -> list[Opcode | None]:
     table = list(TABLE)
     for operation in _RC_OPERATIONS:
         table[DC | operation] = _opcode(DC, "DC", operation)
     table[DC_MESSAGE] = Opcode(
         "DC_MESSAGE", DC_MESSAGE, 0x18, "dc message", ONLY, 0, -1, -1, 0, True, False
+    )
+    table[DC_CONNECT] = Opcode(
+        "DC_CONNECT", DC_CONNECT, 0x1E, "dc connect", ONLY, DCCH, -1, -1, DCCH, True, True
     )
     return table
 

@@ -252,8 +252,8 @@ _DYNAMIC = [
     Rule(
         "dc-format",
         _WIRE,
-        "DCSH and messages of 0xD8 are as documented: lengths, ranges, reserved bits 0; a response "
-        "has form 1.",
+        "DCSH and the messages of 0xD8 and 0xDE are as documented: lengths, ranges, reserved bits "
+        "0; a response has form 1; the request of 0xDE has the first PSN.",
     ),
     Rule(
         "dc-connect-repeat",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,6 +115,17 @@ TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
   EXPECT_EQ(options->transport, Transport::dc);
   EXPECT_EQ(options->streams, 4);
   EXPECT_EQ(options->handshake, dc::Handshake::full);
+  for (const auto& [name, handshake, with_data] :
+       {std::tuple{"auto", dc::Handshake::automatic, true},
+        std::tuple{"data", dc::Handshake::half, true},
+        std::tuple{"half", dc::Handshake::half, false}}) {
+    RawOptions other = raw;
+    other.handshake = name;
+    const auto chosen = finish_options(other);
+    ASSERT_TRUE(chosen);
+    EXPECT_EQ(chosen->handshake, handshake) << name;
+    EXPECT_EQ(chosen->connect_with_data, with_data) << name;
+  }
   const auto refused = [&raw](const auto& change, const char* why) {
     RawOptions changed = raw;
     change(changed);

@@ -15,18 +15,26 @@ using ::testing::SizeIs;
 
 constexpr std::uint64_t kSlackNs = 100'000;
 
-/// DC-8: data leaves right behind the connect, half a round trip after the request it is there.
+/// DC-8: data leaves right behind the connect, or with it, and is there half a round trip after the
+/// request.
 TEST(DcConnection, HalfHandshakeDeliversAfterHalfARoundTrip) {
-  DcPair pair;
-  dc::Dci& dci = pair.make_dci([](auto& init) { init.handshake = dc::Handshake::half; });
-  const dc::Dct& dct = pair.make_dct();
-  const std::uint64_t start_ns = pair.now_ns();
-  pair.write(dci, dct, 64);
-  ASSERT_TRUE(pair.run_until([&] { return pair.word(1, 64) == pair.word(0, 64); }));
-  EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), kDelayNs, kSlackNs);
-  EXPECT_EQ(pair.sent().rx_accept.value(), 0u) << "before any ACCEPT";
-  EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
-  EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), 2 * kDelayNs, kSlackNs);
+  for (const bool with_data : {false, true}) {
+    DcPair pair;
+    dc::Dci& dci = pair.make_dci([with_data](auto& init) {
+      init.handshake = dc::Handshake::half;
+      init.connect_with_data = with_data;
+    });
+    const dc::Dct& dct = pair.make_dct();
+    const std::uint64_t start_ns = pair.now_ns();
+    pair.write(dci, dct, 64);
+    ASSERT_TRUE(pair.run_until([&] { return pair.word(1, 64) == pair.word(0, 64); }));
+    EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), kDelayNs, kSlackNs);
+    EXPECT_EQ(pair.sent().rx_accept.value(), 0u) << "before any ACCEPT";
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
+    EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), 2 * kDelayNs, kSlackNs);
+    EXPECT_EQ(pair.engine(0).counters().sent_pkts.value(), with_data ? 1u : 2u);
+    EXPECT_EQ(pair.sent().tx_connect_data.value(), with_data ? 1u : 0u);
+  }
 }
 
 /// DC-11: with the full handshake it waits for the session.
@@ -39,6 +47,7 @@ TEST(DcConnection, FullHandshakeDeliversAfterOneAndAHalf) {
   ASSERT_TRUE(pair.run_until([&] { return pair.word(1, 64) == pair.word(0, 64); }));
   EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), 3 * kDelayNs, kSlackNs);
   EXPECT_EQ(pair.sent().rx_accept.value(), 1u);
+  EXPECT_EQ(pair.sent().tx_connect_data.value(), 0u);
   EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
   EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), 4 * kDelayNs, kSlackNs);
 }
@@ -210,7 +219,7 @@ TEST(DcConnection, LostConnectsLeadToFullHandshakes) {
   // Of each connection the first connect: behind it come a WRITE, then the connect once more with
   // the WRITE, and what closes the connection.
   DcPair pair({}, {.dropped_packets = {{0, 0}, {0, 5}}});
-  dc::Dci& dci = pair.make_dci();
+  dc::Dci& dci = pair.make_dci([](auto& init) { init.connect_with_data = false; });
   const dc::Dct& a = pair.make_dct();
   const dc::Dct& b = pair.make_dct();
   for (unsigned i = 0; i < 2; ++i) {

@@ -19,22 +19,28 @@ std::uint64_t drops(DcPair& pair, unsigned node, roce::DropReason reason) {
 
 /// DC-20: without the access key there is no context and no answer.
 TEST(DcError, WrongAccessKeyIsNotAnswered) {
-  DcPair pair;
-  dc::Dci& dci = pair.make_dci([](auto& init) { init.retry_cnt = 2; });
-  const dc::Dct& dct = pair.make_dct();
-  const auto sent_before = pair.engine(1).counters().sent_pkts.value();
-  ASSERT_EQ(pair.post(dci, dct, WrOpcode::rdma_write, 8, 0, 0,
-                      [&](auto& wr) { wr.dc_access_key = dct.access_key() ^ 1; }),
-            PostResult::ok);
-  EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::retry_exc_err));
-  EXPECT_EQ(pair.received().sessions_opened.value(), 0u);
-  EXPECT_GT(dct.violations(), 0u);
-  EXPECT_EQ(pair.received().access_key_violations.value(), dct.violations());
-  EXPECT_EQ(drops(pair, 1, roce::DropReason::dc_access_key), dct.violations());
-  EXPECT_NE(pair.word(1, 0), pair.word(0, 0));
-  // Only what belongs to no context is told: the data that followed.
-  EXPECT_EQ(pair.engine(1).counters().sent_pkts.value() - sent_before,
-            pair.received().tx_cnak_stale_session.value());
+  for (const bool with_data : {false, true}) {
+    DcPair pair;
+    dc::Dci& dci = pair.make_dci([with_data](auto& init) {
+      init.retry_cnt = 2;
+      init.connect_with_data = with_data;
+    });
+    const dc::Dct& dct = pair.make_dct();
+    const auto sent_before = pair.engine(1).counters().sent_pkts.value();
+    ASSERT_EQ(pair.post(dci, dct, WrOpcode::rdma_write, 8, 0, 0,
+                        [&](auto& wr) { wr.dc_access_key = dct.access_key() ^ 1; }),
+              PostResult::ok);
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::retry_exc_err));
+    EXPECT_EQ(pair.received().sessions_opened.value(), 0u);
+    EXPECT_GT(dct.violations(), 0u);
+    EXPECT_EQ(pair.received().access_key_violations.value(), dct.violations());
+    EXPECT_EQ(drops(pair, 1, roce::DropReason::dc_access_key), dct.violations());
+    EXPECT_NE(pair.word(1, 0), pair.word(0, 0));
+    // Only what belongs to no context is told: the data that followed.
+    EXPECT_EQ(pair.engine(1).counters().sent_pkts.value() - sent_before,
+              pair.received().tx_cnak_stale_session.value());
+    EXPECT_EQ(pair.received().tx_cnak_stale_session.value() == 0, with_data);
+  }
 }
 
 /// DC-25: an error is its stream's; what is behind it is flushed, and reset() revives it.

@@ -46,6 +46,18 @@ TEST(Dcsh, Golden) {
   EXPECT_EQ(half.nonce(), 0xa1b2c3d4u);
 }
 
+/// Ours: a CONNECT as bytes, with the opcode of what it carries in byte 44.
+TEST(Dcch, Golden) {
+  std::array<std::uint8_t, 48> bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 5 + 1);
+  Dcch header = Dcch::parse(bytes);
+  EXPECT_EQ(header.operation(), bytes[44]);
+  expect_golden(header, bytes);
+  header.set_operation(0xca);
+  bytes[44] = 0xca;
+  expect_golden(header, bytes);
+}
+
 TEST(Xaeth, Golden) {
   expect_golden(Xaeth{.subtype = 0x02,
                       .reserved24 = 0x030405,

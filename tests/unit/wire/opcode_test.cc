@@ -3,6 +3,7 @@
 // The opcode table against one written out by hand, opcode by opcode.
 #include "roce/wire/opcode.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -147,6 +148,16 @@ constexpr Expected kExpected[] = {
     {0xd5, "SELECTIVE_ACKNOWLEDGE", "AETH SAETH", 36, '<', '-'},
     {0xd8, "DC_CONTROL", "", 0, '<', 'p'},
     {0xdb, "EXTENDED_ATOMIC", "XAETH", 48, '>', '-'},
+    {0xde, "DC_CONNECT_DATA", "DCCH", 48, '>', 'p'},
+};
+
+/// What a connect may carry: those opcodes, and what it is then.
+constexpr Expected kCarried[] = {
+    {0xc4, "DC_SEND_ONLY", "DCCH", 48, '>', 'p'},
+    {0xc5, "DC_SEND_ONLY_WITH_IMMEDIATE", "DCCH ImmDt", 52, '>', 'p'},
+    {0xca, "DC_RDMA_WRITE_ONLY", "DCCH RETH", 64, '>', 'p'},
+    {0xcb, "DC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", "DCCH RETH ImmDt", 68, '>', 'p'},
+    {0xd7, "DC_SEND_ONLY_WITH_INVALIDATE", "DCCH IETH", 52, '>', 'p'},
 };
 
 /// The enumerators, in the order of kExpected.
@@ -267,10 +278,12 @@ constexpr Opcode kEnumerators[] = {
     Opcode::selective_acknowledge,
     Opcode::dc_control,
     Opcode::extended_atomic,
+    Opcode::dc_connect_data,
 };
 
 std::string header_names(std::uint16_t set) {
   static constexpr std::pair<std::uint16_t, std::string_view> kNames[] = {
+      {Header::dcch, "DCCH"},
       {Header::dcsh, "DCSH"},
       {Header::rdeth, "RDETH"},
       {Header::deth, "DETH"},
@@ -303,6 +316,7 @@ Position position_of(std::string_view name) {
 Operation operation_of(std::string_view name) {
   static constexpr std::pair<std::string_view, Operation> kWords[] = {
       {"DC_CONTROL", Operation::dc_control},
+      {"DC_CONNECT_DATA", Operation::dc_connect_data},
       {"_SEND_", Operation::send},
       {"_RDMA_WRITE_", Operation::rdma_write},
       {"_READ_REQUEST", Operation::rdma_read_request},
@@ -335,6 +349,18 @@ ServiceClass service_of(std::string_view name) {
   return name.starts_with("XRC_") ? ServiceClass::xrc : ServiceClass::cnp;
 }
 
+void expect_info(const OpcodeInfo& info, const Expected& want) {
+  EXPECT_EQ(info.service, service_of(want.name));
+  EXPECT_EQ(header_names(info.headers), want.headers);
+  EXPECT_EQ(info.header_bytes, want.header_bytes);
+  EXPECT_EQ(info.position, position_of(want.name));
+  EXPECT_EQ(info.operation, operation_of(want.name));
+  EXPECT_EQ(info.is_request, want.direction == '>');
+  EXPECT_EQ(info.has_payload, want.payload == 'p');
+  EXPECT_EQ(info.has_immediate, want.name.ends_with("_WITH_IMMEDIATE"));
+  EXPECT_EQ(info.has_invalidate, want.name.ends_with("_WITH_INVALIDATE"));
+}
+
 TEST(OpcodeTable_9_2_1, HoldsExactlyTheDefinedOpcodes) {
   std::map<unsigned, Expected> expected;
   for (const Expected& row : kExpected) expected.emplace(row.opcode, row);
@@ -352,15 +378,7 @@ TEST(OpcodeTable_9_2_1, HoldsExactlyTheDefinedOpcodes) {
     }
     const Expected& want = row->second;
     EXPECT_EQ(info.name, want.name);
-    EXPECT_EQ(info.service, service_of(want.name));
-    EXPECT_EQ(header_names(info.headers), want.headers);
-    EXPECT_EQ(info.header_bytes, want.header_bytes);
-    EXPECT_EQ(info.position, position_of(want.name));
-    EXPECT_EQ(info.operation, operation_of(want.name));
-    EXPECT_EQ(info.is_request, want.direction == '>');
-    EXPECT_EQ(info.has_payload, want.payload == 'p');
-    EXPECT_EQ(info.has_immediate, want.name.ends_with("_WITH_IMMEDIATE"));
-    EXPECT_EQ(info.has_invalidate, want.name.ends_with("_WITH_INVALIDATE"));
+    expect_info(info, want);
   }
 }
 
@@ -369,6 +387,21 @@ TEST(OpcodeTable_9_2_1, EnumeratorsAgreeWithTheTable) {
   for (std::size_t i = 0; i < std::size(kExpected); ++i) {
     EXPECT_EQ(static_cast<unsigned>(kEnumerators[i]), kExpected[i].opcode) << kExpected[i].name;
     EXPECT_EQ(opcode_name(kEnumerators[i]), kExpected[i].name);
+  }
+}
+
+TEST(OpcodeTable, AConnectCarriesSendsAndWritesOfOnePacket) {
+  for (unsigned opcode = 0; opcode < 256; ++opcode) {
+    SCOPED_TRACE(opcode);
+    const OpcodeInfo& info = connect_data_info(static_cast<std::uint8_t>(opcode));
+    const auto* row = std::find_if(std::begin(kCarried), std::end(kCarried),
+                                   [opcode](const Expected& one) { return one.opcode == opcode; });
+    ASSERT_EQ(info.defined, row != std::end(kCarried));
+    if (info.defined) {
+      EXPECT_STREQ(info.name, "DC_CONNECT_DATA");
+      EXPECT_TRUE(info.is_dc());
+      expect_info(info, *row);
+    }
   }
 }
 

@@ -26,12 +26,29 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
+constexpr std::uint8_t kConnectData = 0xde;
+constexpr std::size_t kOperationAt = Bth::kSize + 44;
+
+/// A kind of packet.
+struct Kind {
+  std::uint8_t opcode;
+  std::uint8_t carried = 0;  ///< by a connect with data: the opcode that says what it is
+
+  [[nodiscard]] const OpcodeInfo& info() const {
+    return carried == 0 ? wire::info(opcode) : connect_data_info(carried);
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Kind& kind) {
+    return out << opcode_name(kind.opcode) << " " << unsigned{kind.carried};
+  }
+};
+
 /// A packet from its BTH on: random extension headers and payload, zero padding and ICRC.
-Bytes make_packet(std::mt19937_64& random, std::uint8_t opcode, std::size_t payload) {
+Bytes make_packet(std::mt19937_64& random, Kind kind, std::size_t payload) {
   const std::size_t pad = (4 - payload % 4) % 4;
-  Bytes bytes(Bth::kSize + info(opcode).header_bytes + payload + pad + 4);
+  Bytes bytes(Bth::kSize + kind.info().header_bytes + payload + pad + 4);
   for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
-  bytes[0] = opcode;
+  bytes[0] = kind.opcode;
+  if (kind.carried != 0) bytes[kOperationAt] = kind.carried;
   bytes[1] = static_cast<std::uint8_t>((bytes[1] & 0xc0) | pad << 4);
   return bytes;
 }
@@ -50,13 +67,16 @@ ParseResult parse(const Bytes& packet) {
   return parse(packet, packet.size(), packet.size(), headers);
 }
 
-std::vector<std::uint8_t> opcodes_where(bool OpcodeInfo::*property) {
-  std::vector<std::uint8_t> opcodes;
+std::vector<Kind> defined_kinds() {
+  std::vector<Kind> kinds;
   for (unsigned opcode = 0; opcode < 256; ++opcode) {
     const auto value = static_cast<std::uint8_t>(opcode);
-    if (info(value).defined && info(value).*property) opcodes.push_back(value);
+    if (info(value).defined && value != kConnectData) kinds.push_back({.opcode = value});
+    if (connect_data_info(value).defined) {
+      kinds.push_back({.opcode = kConnectData, .carried = value});
+    }
   }
-  return opcodes;
+  return kinds;
 }
 
 TEST(Packet, GoldenWriteOnlyWithImmediate) {
@@ -106,58 +126,58 @@ TEST(Packet, GoldenRdCompareSwapHoldsTheMostHeadersOfTheStandard) {
 
 TEST(Packet, EveryOpcodeRoundTripsAtEveryLength) {
   std::mt19937_64 random(test::seed());
-  for (const std::uint8_t opcode : opcodes_where(&OpcodeInfo::defined)) {
-    for (std::size_t payload = 0; payload <= (info(opcode).has_payload ? 64 : 0); ++payload) {
-      const Bytes packet = make_packet(random, opcode, payload);
+  for (const Kind kind : defined_kinds()) {
+    for (std::size_t payload = 0; payload <= (kind.info().has_payload ? 64 : 0); ++payload) {
+      const Bytes packet = make_packet(random, kind, payload);
       Headers headers;
       ASSERT_EQ(parse(packet, packet.size(), packet.size(), headers), ParseResult::ok)
-          << opcode_name(opcode) << " payload " << payload;
-      EXPECT_EQ(headers.opcode, &info(opcode));
-      EXPECT_EQ(headers.payload_offset, 12 + info(opcode).header_bytes);
+          << kind << " payload " << payload;
+      EXPECT_EQ(headers.opcode, &kind.info());
+      EXPECT_EQ(headers.payload_offset, 12 + kind.info().header_bytes);
       EXPECT_EQ(headers.payload_length, payload);
 
       Bytes out(kHeadersMax + 1, 0xee);
       ASSERT_EQ(emit_headers(headers, out), headers.payload_offset);
       EXPECT_TRUE(std::equal(out.begin(), out.begin() + headers.payload_offset, packet.begin()))
-          << opcode_name(opcode);
+          << kind;
       EXPECT_TRUE(std::all_of(out.begin() + headers.payload_offset, out.end(),
                               [](std::uint8_t byte) { return byte == 0xee; }))
-          << opcode_name(opcode) << " wrote beyond its headers";
+          << kind << " wrote beyond its headers";
     }
   }
 }
 
 TEST(Packet, NeedsAllHeadersInTheFirstBytesAndNoMore) {
   std::mt19937_64 random(test::seed());
-  for (const std::uint8_t opcode : opcodes_where(&OpcodeInfo::defined)) {
-    const Bytes packet = make_packet(random, opcode, info(opcode).has_payload ? 16 : 0);
-    const std::size_t need = 12u + info(opcode).header_bytes;
+  for (const Kind kind : defined_kinds()) {
+    const Bytes packet = make_packet(random, kind, kind.info().has_payload ? 16 : 0);
+    const std::size_t need = 12u + kind.info().header_bytes;
     for (std::size_t available = 0; available <= packet.size(); ++available) {
       Headers headers;
       EXPECT_EQ(parse(packet, available, packet.size(), headers),
                 available < need ? ParseResult::not_contiguous : ParseResult::ok)
-          << opcode_name(opcode) << " with " << available << " bytes";
+          << kind << " with " << available << " bytes";
     }
   }
 }
 
 TEST(Packet, EveryTruncationIsRefused) {
   std::mt19937_64 random(test::seed());
-  for (const std::uint8_t opcode : opcodes_where(&OpcodeInfo::defined)) {
-    const Bytes packet = make_packet(random, opcode, 0);
+  for (const Kind kind : defined_kinds()) {
+    const Bytes packet = make_packet(random, kind, 0);
     for (std::size_t length = 0; length < packet.size(); ++length) {
       Headers headers;
       const ParseResult result = parse(packet, length, length, headers);
       EXPECT_EQ(result,
                 length >= 16 && length % 4 != 0 ? ParseResult::bad_length : ParseResult::too_short)
-          << opcode_name(opcode) << " cut to " << length;
+          << kind << " cut to " << length;
     }
   }
 }
 
 TEST(Packet, BytesAfterThePacketAreNotLookedAt) {
   std::mt19937_64 random(test::seed());
-  Bytes packet = make_packet(random, 0x0a, 0);
+  Bytes packet = make_packet(random, {.opcode = 0x0a}, 0);
   const std::size_t length = packet.size();
   packet.insert(packet.end(), 18, 0);  // Ethernet padding
   Headers headers;
@@ -170,7 +190,7 @@ TEST(Packet, BytesAfterThePacketAreNotLookedAt) {
 TEST(Packet_9_2, OnlyVersionZeroIsTaken) {
   std::mt19937_64 random(test::seed());
   for (std::uint8_t version = 1; version < 16; ++version) {
-    Bytes packet = make_packet(random, 0x04, 8);
+    Bytes packet = make_packet(random, {.opcode = 0x04}, 8);
     packet[1] |= version;
     EXPECT_EQ(parse(packet), ParseResult::bad_version) << unsigned{version};
   }
@@ -181,19 +201,44 @@ TEST(Packet_9_2_1, UndefinedOpcodesAreRefused) {
   std::size_t refused = 0;
   for (unsigned opcode = 0; opcode < 256; ++opcode) {
     if (info(static_cast<std::uint8_t>(opcode)).defined) continue;
-    Bytes packet = make_packet(random, static_cast<std::uint8_t>(opcode), 64);
+    Bytes packet = make_packet(random, {.opcode = static_cast<std::uint8_t>(opcode)}, 64);
     EXPECT_EQ(parse(packet), ParseResult::unknown_opcode) << opcode;
     Headers headers;
     headers.bth.opcode = static_cast<std::uint8_t>(opcode);
     EXPECT_EQ(emit_headers(headers, packet), 0u) << opcode;
     ++refused;
   }
-  EXPECT_EQ(refused, 256u - 116u);
+  EXPECT_EQ(refused, 256u - 117u);
+}
+
+TEST(Packet, ConnectCarriesNothingElse) {
+  std::mt19937_64 random(test::seed());
+  for (unsigned operation = 0; operation < 256; ++operation) {
+    const auto carried = static_cast<std::uint8_t>(operation);
+    if (connect_data_info(carried).defined) continue;
+    Bytes packet = make_packet(random, {.opcode = kConnectData}, 64);
+    packet[kOperationAt] = carried;
+    EXPECT_EQ(parse(packet), ParseResult::unknown_opcode) << operation;
+    Headers headers;
+    headers.bth.opcode = kConnectData;
+    headers.dcch.set_operation(carried);
+    EXPECT_EQ(emit_headers(headers, packet), 0u) << operation;
+  }
+}
+
+/// A connect may lack headers that only its own operation asks for.
+TEST(Packet, ConnectEndsBehindTheHeadersOfItsOperation) {
+  std::mt19937_64 random(test::seed());
+  Bytes packet = make_packet(random, {.opcode = kConnectData, .carried = 0xc4}, 0);
+  Headers headers;
+  ASSERT_EQ(parse(packet, packet.size(), packet.size(), headers), ParseResult::ok);
+  packet[kOperationAt] = 0xca;  // a WRITE, without its RETH
+  EXPECT_EQ(parse(packet), ParseResult::too_short);
 }
 
 TEST(Packet, LengthMustBeAMultipleOfFourUpTo65535) {
   std::mt19937_64 random(test::seed());
-  const Bytes packet = make_packet(random, 0x04, 64);
+  const Bytes packet = make_packet(random, {.opcode = 0x04}, 64);
   Headers headers;
   for (std::size_t cut = 1; cut < 4; ++cut) {
     EXPECT_EQ(parse(packet, packet.size(), packet.size() - cut, headers), ParseResult::bad_length);
@@ -206,34 +251,35 @@ TEST(Packet, LengthMustBeAMultipleOfFourUpTo65535) {
 
 TEST(Packet_9_2, PaddingMustHaveBytesToStandIn) {
   std::mt19937_64 random(test::seed());
-  for (const std::uint8_t opcode : opcodes_where(&OpcodeInfo::defined)) {
+  for (const Kind kind : defined_kinds()) {
     for (unsigned pad = 1; pad < 4; ++pad) {
-      Bytes packet = make_packet(random, opcode, 0);
+      Bytes packet = make_packet(random, kind, 0);
       packet[1] = static_cast<std::uint8_t>(packet[1] | pad << 4);
-      EXPECT_EQ(parse(packet), ParseResult::bad_pad) << opcode_name(opcode) << " " << pad;
+      EXPECT_EQ(parse(packet), ParseResult::bad_pad) << kind << " " << pad;
     }
   }
 }
 
 TEST(Packet, OpcodesWithoutPayloadCarryNone) {
   std::mt19937_64 random(test::seed());
-  for (const std::uint8_t opcode : opcodes_where(&OpcodeInfo::defined)) {
-    const Bytes packet = make_packet(random, opcode, 4);
-    EXPECT_EQ(parse(packet), info(opcode).has_payload ? ParseResult::ok : ParseResult::bad_length)
-        << opcode_name(opcode);
+  for (const Kind kind : defined_kinds()) {
+    const Bytes packet = make_packet(random, kind, 4);
+    EXPECT_EQ(parse(packet), kind.info().has_payload ? ParseResult::ok : ParseResult::bad_length)
+        << kind;
   }
 }
 
 TEST(Packet, EmissionNeedsRoomForAllHeaders) {
-  for (const std::uint8_t opcode : opcodes_where(&OpcodeInfo::defined)) {
+  for (const Kind kind : defined_kinds()) {
     Headers headers;
-    headers.bth.opcode = opcode;
-    const std::size_t need = 12u + info(opcode).header_bytes;
+    headers.bth.opcode = kind.opcode;
+    headers.dcch.set_operation(kind.carried);
+    const std::size_t need = 12u + kind.info().header_bytes;
     for (std::size_t room = 0; room <= need; ++room) {
       const auto exact = std::make_unique<std::uint8_t[]>(room);
       std::fill_n(exact.get(), room, std::uint8_t{0xee});
       const std::size_t written = emit_headers(headers, {exact.get(), room});
-      EXPECT_EQ(written, room < need ? 0 : need) << opcode_name(opcode) << " room " << room;
+      EXPECT_EQ(written, room < need ? 0 : need) << kind << " room " << room;
       if (room < need && room > 0) {
         EXPECT_EQ(exact[0], 0xee);
       }

@@ -20,6 +20,7 @@ namespace rockhopper::dc {
   X(tx_keepalive, "keep-alives sent")                                                     \
   X(rx_keepalive, "keep-alives received for an open session")                             \
   X(sessions_opened, "sessions opened as target")                                         \
+  X(sessions_closed, "sessions closed as target, for whatever reason")                    \
   X(sessions_evicted, "idle sessions closed to make room for others")                     \
   X(sessions_expired, "sessions closed as their lease had run out")                       \
   X(sessions_superseded, "sessions closed as their initiator connects anew")              \

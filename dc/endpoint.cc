@@ -320,6 +320,11 @@ void Endpoint::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
 #define X(name, text) visit(context, #name, counters_.name.value());
   ROCKHOPPER_DC_COUNTERS(X)
 #undef X
+  // What was closed is read first: another thread may open sessions meanwhile.
+  const std::uint64_t closed = counters_.sessions_closed.value();
+  const std::uint64_t opened = counters_.sessions_opened.value();
+  visit(context, "contexts", config_.sessions.contexts);
+  visit(context, "contexts_in_use", opened - closed);
 }
 
 }  // namespace rockhopper::dc

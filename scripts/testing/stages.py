@@ -161,7 +161,7 @@ def stage_main():
     if not compile_tree(GCC):
         return {'build': failure('build with gcc')}
     return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'programs',
-                                     'interop', 'layers', 'scripts', 'wireshark'))
+                                     'interop', 'live', 'layers', 'scripts', 'wireshark'))
 
 
 def stage_format():

@@ -184,8 +184,8 @@ std::size_t Endpoint::session_count() const { return targets_->open_count(); }
 bool Endpoint::has_packets() const { return !cnaks_->empty(); }
 
 roce::TransmitResult Endpoint::transmit(rte_mbuf** packets, std::uint16_t count,
-                                        std::uint64_t now_ns) {
-  return cnaks_->transmit(packets, count, now_ns);
+                                        std::uint64_t /*now_ns*/) {
+  return cnaks_->transmit(packets, count);
 }
 
 std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,

@@ -44,6 +44,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--window", initiator.window)->check(CLI::Range(1, 1024));
   app.add_option("--size", initiator.size)->check(CLI::Range(1, 1 << 20));
   app.add_option("--place", initiator.place);
+  app.add_option("--timeout", initiator.timeout, "local ACK timeout code")
+      ->check(CLI::Range(1, 31));
   app.add_option("--messages", initiator.messages, "how many, and those on their way; 0: no end");
   app.add_option("--seconds", initiator.seconds);
 }

@@ -156,6 +156,7 @@ Expected<void> Initiator::make_initiators(roce::ProtectionDomain pd) {
     init.sq_sig_all = true;
     init.streams = static_cast<std::uint8_t>(options_.streams);
     init.path_mtu = static_cast<roce::PathMtu>(dc_->max_path_mtu() >= 4096 ? 4096 : 1024);
+    init.timeout = options_.timeout;
     init.connect_tries = UINT16_MAX;  // there may be fewer contexts than streams
     auto dci = dc_->create_dci(init);
     if (!dci) return tl::make_unexpected(dci.error());

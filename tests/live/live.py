@@ -17,6 +17,9 @@ from support import LIMIT_S, wait_until  # noqa: E402, F401
 LIVE = support.PROGRAMS.parent / 'tests/live'
 # A mutated one takes its place.
 DC_NODE = os.environ.get('ROCKHOPPER_DC_NODE', LIVE / 'dc-node')
+# Of the target's network; there is room for stations that do not exist.
+PREFIX_LENGTH = 16
+FORGED = '10.42.128.0'
 SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
 
 
@@ -38,10 +41,11 @@ class DynamicConnectionsTest(support.SwitchTest):
         self.random = random.Random(self.seed)
         print(f'ROCKHOPPER_SEED={self.seed}', flush=True)
 
-    def start_target(self, *options, port=0):
-        """The target at a port of the switch, and what it says of itself; that is in a file, too,
+    def start_target(self, *options):
+        """The target at port 0 of the switch, and what it says of itself; that is in a file, too,
         which initiators read."""
-        target = self.lab.start('target', [DC_NODE, 'target', *self.station(port), *options])
+        target = self.lab.start('target', [DC_NODE, 'target', *self.station(0, PREFIX_LENGTH),
+                                           *options])
         wait_until(lambda: self.runs(target) and target.output().endswith('\n'), LIMIT_S,
                    'the target is ready')
         return target, json.loads(target.output())
@@ -49,6 +53,13 @@ class DynamicConnectionsTest(support.SwitchTest):
     def start_initiator(self, port, target, *options):
         return self.lab.start(f'initiator{port}', [
             DC_NODE, 'initiator', '--peer', target.out, *self.station(port),
+            '--seed', self.random.getrandbits(32), *options])
+
+    def start_blast(self, port, introduction, *options):
+        """Forged packets from there to the target."""
+        return self.lab.start('packet-blast', [
+            LIVE / 'packet-blast', '--memif-socket', self.socket(port),
+            '--to-mac', introduction['mac'], '--to', introduction['address'], '--from', FORGED,
             '--seed', self.random.getrandbits(32), *options])
 
     def runs(self, process):

@@ -33,9 +33,10 @@ struct InitiatorOptions {
   std::string operation = "faa";
   std::uint32_t initiators = 1;
   std::uint32_t streams = 1;
-  std::uint32_t window = 1;  ///< requests outstanding in each stream
-  std::uint32_t size = 8;    ///< bytes of a WRITE
-  std::uint32_t place = 0;   ///< first of the target's words, or bytes of its memory, that it uses
+  std::uint32_t window = 1;   ///< requests outstanding in each stream
+  std::uint32_t size = 8;     ///< bytes of a WRITE
+  std::uint32_t place = 0;    ///< first of the target's words, or bytes of its memory, that it uses
+  std::uint8_t timeout = 14;  ///< local ACK timeout code
   std::uint64_t messages = 0;  ///< 0: until it is stopped
   double seconds = 0;          ///< 0: likewise
 };

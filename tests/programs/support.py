@@ -91,10 +91,13 @@ class SwitchTest(ProgramTest):
         self.assertIsNone(switch.child.poll(), switch.messages())
         return 'rh-switch: ready' in switch.messages()
 
-    def station(self, port):
+    def socket(self, port):
+        return self.lab.path(f'switch{port}.sock')
+
+    def station(self, port, prefix_length=24):
         """Options of a program at a port of the switch."""
-        return ['--memif-role', 'client', '--memif-socket', self.lab.path(f'switch{port}.sock'),
-                '--ip', f'10.42.0.{port + 1}/24']
+        return ['--memif-role', 'client', '--memif-socket', self.socket(port),
+                '--ip', f'10.42.0.{port + 1}/{prefix_length}']
 
 
 def listening_port(process):

@@ -19,7 +19,7 @@ import lab
 
 PACKETS = int(os.environ.get('ROCKHOPPER_HOSTILE_PACKETS', 10**6 if lab.SOAK else 10**5))
 WARM_UP = 2000
-RATE = 10_000  # packets a second: an emulated machine drops more before rxe sees them
+RATE = 20_000  # packets a second: programs in the emulated machine shall get on, too
 TRANSPORTS = ('rc', 'uc', 'ud')
 # Of memory that rxe and the NIC's queues use; one packet in twenty that stayed would be 5 MB.
 SLAB_SLACK_KIB = 2048

@@ -79,7 +79,9 @@ class VendorOpcodes(unittest.TestCase):
     def pingpong(self, transport, port, options):
         """Both ends in the guest, as one command."""
         tool = f'ibv_{transport}_pingpong -d rxe0 -g {self.index} -p {port} {options}'
-        return f'{tool} >/dev/null & sleep 0.5; {tool} 127.0.0.1 >/dev/null && wait $!'
+        listens = f'grep -q ":{port:04X} .* 0A " /proc/net/tcp /proc/net/tcp6'
+        return (f'{tool} >/dev/null & until {listens}; do sleep 0.05; done; '
+                f'{tool} 127.0.0.1 >/dev/null && wait $!')
 
     def blast(self, packets, *numbers):
         options = [word for number in numbers for word in ('--number', number)]
@@ -95,7 +97,7 @@ class VendorOpcodes(unittest.TestCase):
     def test_nothing_happens(self):
         endless = [_lab.run_in_guest(self.pingpong(transport, 18600 + number, '-n 1000000000'))
                    for number, transport in enumerate(TRANSPORTS)]
-        _lab.guest.check('for i in $(seq 600); do '
+        _lab.guest.check('for i in $(seq 1200); do '
                          '[ $(rdma resource show qp link rxe0 | grep -c "state RTS.*comm ibv_") = 6 ]'
                          ' && exit 0; sleep 0.1; done; exit 1', what='six queue pairs in RTS')
         checked = _lab.run_in_guest(

@@ -16,6 +16,12 @@ namespace {
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kBurst = 64;
 
+rte_ether_addr source_station(const rte_mbuf* frame) {
+  rte_ether_hdr copy;  // of a frame that begins in small pieces
+  return static_cast<const rte_ether_hdr*>(rte_pktmbuf_read(frame, 0, sizeof copy, &copy))
+      ->src_addr;
+}
+
 }  // namespace
 
 CnakQueue::CnakQueue(Endpoint& endpoint, std::uint32_t per_second)
@@ -36,15 +42,15 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
       .initiator = initiator,
       .source = packet.headers.bth.destination,
       .av = {.source = datagram.destination, .destination = datagram.source},
+      .station = source_station(datagram.packet),
       .pkey = packet.headers.bth.pkey};
 }
 
-roce::TransmitResult CnakQueue::transmit(rte_mbuf** packets, std::uint16_t count,
-                                         std::uint64_t now_ns) {
+roce::TransmitResult CnakQueue::transmit(rte_mbuf** packets, std::uint16_t count) {
   roce::TransmitResult result;
   while (result.count < count && !empty()) {
     const Entry& entry = entries_[head_++ % kCapacity];
-    if (rte_mbuf* packet = build(entry, now_ns, result)) {
+    if (rte_mbuf* packet = build(entry, result)) {
       packets[result.count++] = packet;
       endpoint_.counters_.tx_cnak(entry.cnak.reason).add();
     } else {
@@ -54,12 +60,17 @@ roce::TransmitResult CnakQueue::transmit(rte_mbuf** packets, std::uint16_t count
   return result;
 }
 
-rte_mbuf* CnakQueue::build(const Entry& entry, std::uint64_t now_ns, roce::TransmitResult& result) {
+rte_mbuf* CnakQueue::build(const Entry& entry, roce::TransmitResult& result) const {
   const roce::EngineConfig& config = endpoint_.config();
   stack::Flow flow;
   flow.config =
       roce::flow_config(entry.av, std::uint64_t{entry.source.value} << 24 | entry.initiator.value);
-  if (config.host->resolve(flow, now_ns) != stack::Resolution::ready) {
+#if !ROCKHOPPER_MUTATION_DC_CNAK_STATELESS
+  const bool ready = config.host->resolve_back(flow, entry.station);
+#else
+  const bool ready = config.host->resolve(flow, endpoint_.now_ns()) == stack::Resolution::ready;
+#endif
+  if (!ready) {
     return nullptr;
   }
   rte_mbuf* packet = build_message(

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <rte_ether.h>
+
 #include "dc/message.h"
 #include "roce/address_vector.h"
 #include "roce/rx_packet.h"
@@ -18,9 +20,9 @@ namespace rockhopper::dc {
 
 class Endpoint;
 
-/// The CNAKs that are to leave. They are of no session and keep no state of who is refused: what
-/// finds no place, comes too often from one source, or has no known way is as good as lost on the
-/// way (DC-32).
+/// The CNAKs that are to leave. They are of no session and keep no state of who is refused, not
+/// even of its neighbour: they go back to the station that the refused packet came from. What finds
+/// no place or comes too often from one source is as good as lost on the way (DC-32).
 class CnakQueue {
  public:
   CnakQueue(Endpoint& endpoint, std::uint32_t per_second);
@@ -29,8 +31,7 @@ class CnakQueue {
   void push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpDatagram& datagram,
             const roce::RxPacket& packet, std::uint64_t now_ns);
   [[nodiscard]] bool empty() const { return head_ == tail_; }
-  [[nodiscard]] roce::TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
-                                              std::uint64_t now_ns);
+  [[nodiscard]] roce::TransmitResult transmit(rte_mbuf** packets, std::uint16_t count);
 
  private:
   static constexpr std::size_t kCapacity = 256;
@@ -42,10 +43,10 @@ class CnakQueue {
     wire::Qpn initiator;
     wire::Qpn source;
     roce::AddressVector av;
+    rte_ether_addr station;
     std::uint16_t pkey;
   };
-  [[nodiscard]] rte_mbuf* build(const Entry& entry, std::uint64_t now_ns,
-                                roce::TransmitResult& result);
+  [[nodiscard]] rte_mbuf* build(const Entry& entry, roce::TransmitResult& result) const;
 
   Endpoint& endpoint_;
   std::uint64_t seed_;

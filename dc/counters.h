@@ -22,6 +22,7 @@ namespace rockhopper::dc {
   X(tx_keepalive, "keep-alives sent")                                                     \
   X(rx_keepalive, "keep-alives received for an open session")                             \
   X(sessions_opened, "sessions opened as target")                                         \
+  X(sessions_closed, "sessions closed as target, for whatever reason")                    \
   X(sessions_evicted, "idle sessions closed to make room for others")                     \
   X(sessions_expired, "sessions closed as their lease had run out")                       \
   X(sessions_superseded, "sessions closed as their initiator connects anew")              \
@@ -31,7 +32,7 @@ namespace rockhopper::dc {
   X(ghost_responses, "responses of a session that is not the initiator's")                \
   X(restarts, "connections that had to be opened again for the same request")             \
   X(lost_sessions, "open sessions that the target had closed, with requests outstanding") \
-  X(cnaks_suppressed, "CNAKs not sent: too many to one source, or no way there")          \
+  X(cnaks_suppressed, "CNAKs not sent: too many to one source, or at a time")             \
   X(tx_cnak_no_context, "CNAKs sent: no context free")                                    \
   X(tx_cnak_no_such_dct, "CNAKs sent: no such target")                                    \
   X(tx_cnak_draining, "CNAKs sent: the target takes no new connections")                  \

@@ -185,8 +185,8 @@ std::size_t Endpoint::session_count() const { return targets_->open_count(); }
 bool Endpoint::has_packets() const { return !cnaks_->empty(); }
 
 roce::TransmitResult Endpoint::transmit(rte_mbuf** packets, std::uint16_t count,
-                                        std::uint64_t now_ns) {
-  return cnaks_->transmit(packets, count, now_ns);
+                                        std::uint64_t /*now_ns*/) {
+  return cnaks_->transmit(packets, count);
 }
 
 std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,
@@ -342,6 +342,11 @@ void Endpoint::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
 #define X(name, text) visit(context, #name, counters_.name.value());
   ROCKHOPPER_DC_COUNTERS(X)
 #undef X
+  // What was closed is read first: another thread may open sessions meanwhile.
+  const std::uint64_t closed = counters_.sessions_closed.value();
+  const std::uint64_t opened = counters_.sessions_opened.value();
+  visit(context, "contexts", config_.sessions.contexts);
+  visit(context, "contexts_in_use", opened - closed);
 }
 
 }  // namespace rockhopper::dc

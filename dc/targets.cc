@@ -210,6 +210,7 @@ void Targets::close(Session& session, std::uint64_t now_ns) {
   static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::reset}, roce::kQpState));
   Endpoint::assign(*closed.qp, {}, {}, nullptr, nullptr);
   table_.close(session, next_psn, now_ns);
+  endpoint_.counters_.sessions_closed.add();
 }
 
 void Targets::on_failed(Session& session) { close(session, endpoint_.now_ns()); }

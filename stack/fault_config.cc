@@ -126,6 +126,8 @@ constexpr std::array kKeys = {
     Key{"dup",
         [](auto v, auto& r) { return parse_timed_probability(v, r.duplicate, r.duplicate_max_ns); },
         kTimedProbability},
+    Key{"late", [](auto v, auto& r) { return parse_timed_probability(v, r.late, r.late_max_ns); },
+        kTimedProbability},
     Key{"reorder",
         [](auto v, auto& r) { return parse_timed_probability(v, r.reorder, r.reorder_max_ns); },
         kTimedProbability},

@@ -38,7 +38,11 @@ struct FaultRates {
   double corrupt = 0;  ///< one bit of the frame flipped, unless it is ARP
   double duplicate = 0;
   std::uint64_t duplicate_max_ns = 0;  ///< the second copy comes 0 to this much later
-  double reorder = 0;                  ///< held back and so overtaken
+  /// Another copy, up to late_max_ns later: unlike a duplicate it takes no room from others, and is
+  /// left out where too many wait.
+  double late = 0;
+  std::uint64_t late_max_ns = 1'000'000'000;
+  double reorder = 0;  ///< held back and so overtaken
   std::uint64_t reorder_max_ns = 1'000'000;
   std::uint64_t delay_ns = 0;
   std::uint64_t jitter_ns = 0;         ///< 0 to this much further delay; keeps the order
@@ -60,6 +64,7 @@ struct FaultConfig {
 /// ones, except drop_opcode, which adds up.
 ///
 ///   loss=P corrupt=P dup=P[:TIME] reorder=P[:TIME]   probability as 1% or 0.01
+///   late=P[:TIME]                                    a copy again, up to so much later
 ///   delay=TIME jitter=TIME                           250ns 10us 2ms 1.5s
 ///   rate=RATE queue=PACKETS                          100Mbit, 1Gbit (powers of ten)
 ///   drop_every=N

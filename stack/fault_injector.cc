@@ -27,6 +27,8 @@ constexpr std::array kCounters = {
                  &FaultCounters::dropped_queue_full},
     NamedCounter{"rx_corrupted", "tx_corrupted", &FaultCounters::corrupted},
     NamedCounter{"rx_duplicated", "tx_duplicated", &FaultCounters::duplicated},
+    NamedCounter{"rx_late", "tx_late", &FaultCounters::late},
+    NamedCounter{"rx_late_left_out", "tx_late_left_out", &FaultCounters::late_left_out},
     NamedCounter{"rx_reordered", "tx_reordered", &FaultCounters::reordered},
     NamedCounter{"rx_copy_failed", "tx_copy_failed", &FaultCounters::copy_failed},
 };

@@ -14,7 +14,8 @@
 
 namespace rockhopper::stack {
 
-/// What one direction did: offered + duplicated = delivered + lost + dropped_* + those that wait.
+/// What one direction did: offered + duplicated + late = delivered + lost + dropped_* + those that
+/// wait.
 struct FaultCounters {
   Counter offered;
   Counter delivered;
@@ -25,8 +26,11 @@ struct FaultCounters {
   Counter dropped_queue_full;  ///< over the rate limit's queue
   Counter corrupted;
   Counter duplicated;
+  Counter late;
+  Counter late_left_out;  ///< as too many waited already
   Counter reordered;
-  Counter copy_failed;  ///< no mbuf for a duplicate or a damaged copy: the packet passed unharmed
+  Counter copy_failed;  ///< no mbuf for a duplicate, a late or a damaged copy: the packet passed
+                        ///< unharmed
 };
 
 class FaultLane;

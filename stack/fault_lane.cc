@@ -20,7 +20,15 @@ namespace {
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint16_t kRoceUdpPort = 4791;
 
-enum class Stream : std::uint64_t { loss, corruption, duplication, reordering, jitter, black_hole };
+enum class Stream : std::uint64_t {
+  loss,
+  corruption,
+  duplication,
+  reordering,
+  jitter,
+  black_hole,
+  lateness,
+};
 
 Random stream(std::uint64_t seed, std::uint64_t direction, Stream kind) {
   // Starting points far apart: each is an output of a generator, not a neighbour of another.
@@ -82,11 +90,12 @@ FaultLane::FaultLane(const FaultRates& rates, std::uint64_t seed, std::uint64_t 
       loss_(stream(seed, direction, Stream::loss)),
       corruption_(stream(seed, direction, Stream::corruption)),
       duplication_(stream(seed, direction, Stream::duplication)),
+      lateness_(stream(seed, direction, Stream::lateness)),
       reordering_(stream(seed, direction, Stream::reordering)),
       jitter_(stream(seed, direction, Stream::jitter)),
       black_holes_(stream(seed, 0, Stream::black_hole)),
       departures_(rates.rate_bits_per_s == 0 ? 0 : std::max(rates.queue_packets, 1u)) {
-  waiting_.reserve(kCapacity);
+  waiting_.reserve(kCapacity + (rates.late > 0 ? kLateCapacity : 0));
 }
 
 FaultLane::~FaultLane() {
@@ -178,8 +187,25 @@ void FaultLane::offer(rte_mbuf* packet, std::uint64_t now_ns) {
     duplicate = rte_pktmbuf_copy(packet, pool_, 0, UINT32_MAX);
     (duplicate != nullptr ? counters_.duplicated : counters_.copy_failed).add();
   }
+  if (rates_.late > 0 && lateness_.chance(rates_.late)) copy_late(packet, now_ns);
   pass(packet, now_ns, 0);
   if (duplicate != nullptr) pass(duplicate, now_ns, duplicate_extra_ns);
+}
+
+void FaultLane::copy_late(const rte_mbuf* packet, std::uint64_t now_ns) {
+  const std::uint64_t extra_ns = lateness_.below(rates_.late_max_ns + 1);
+  if (late_waiting_ == kLateCapacity) {
+    counters_.late_left_out.add();
+    return;
+  }
+  rte_mbuf* copy = rte_pktmbuf_copy(packet, pool_, 0, UINT32_MAX);
+  if (copy == nullptr) {
+    counters_.copy_failed.add();
+    return;
+  }
+  counters_.late.add();
+  ++late_waiting_;
+  push(copy, now_ns + rates_.delay_ns + extra_ns, true);
 }
 
 void FaultLane::pass(rte_mbuf* packet, std::uint64_t now_ns, std::uint64_t extra_ns) {
@@ -197,7 +223,7 @@ void FaultLane::pass(rte_mbuf* packet, std::uint64_t now_ns, std::uint64_t extra
   } else if (extra_ns == 0) {
     last_release_ns_ = release_ns;
   }
-  push(packet, release_ns + extra_ns);
+  push(packet, release_ns + extra_ns, false);
 }
 
 bool FaultLane::through_rate(const rte_mbuf* packet, std::uint64_t now_ns,
@@ -216,9 +242,9 @@ bool FaultLane::through_rate(const rte_mbuf* packet, std::uint64_t now_ns,
   return true;
 }
 
-void FaultLane::push(rte_mbuf* packet, std::uint64_t release_ns) {
-  assert(waiting_.size() < kCapacity);
-  waiting_.push_back({release_ns, next_number_++, packet});
+void FaultLane::push(rte_mbuf* packet, std::uint64_t release_ns, bool late) {
+  assert(waiting_.size() < kCapacity + kLateCapacity);
+  waiting_.push_back({release_ns, next_number_++, packet, late});
   std::push_heap(waiting_.begin(), waiting_.end(), Later{});
 }
 
@@ -226,6 +252,7 @@ std::uint16_t FaultLane::take_due(rte_mbuf** packets, std::uint16_t count, std::
   std::uint16_t taken = 0;
   while (taken < count && !waiting_.empty() && waiting_.front().release_ns <= now_ns) {
     packets[taken++] = waiting_.front().packet;
+    late_waiting_ -= waiting_.front().late ? 1 : 0;
     std::pop_heap(waiting_.begin(), waiting_.end(), Later{});
     waiting_.pop_back();
   }

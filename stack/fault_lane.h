@@ -19,6 +19,8 @@ class FaultLane {
  public:
   /// Packets that wait at most, in two per offered one (its duplicate).
   static constexpr std::uint32_t kCapacity = 8192;
+  /// Late copies that wait at most, besides.
+  static constexpr std::uint32_t kLateCapacity = 2048;
 
   /// `direction` tells the random sequences of the two lanes apart. `pool` is not owned.
   FaultLane(const FaultRates& rates, std::uint64_t seed, std::uint64_t direction,
@@ -32,7 +34,7 @@ class FaultLane {
 
   /// How many packets it takes now.
   [[nodiscard]] std::uint32_t room() const {
-    return static_cast<std::uint32_t>((kCapacity - waiting_.size()) / 2);
+    return static_cast<std::uint32_t>((kCapacity + late_waiting_ - waiting_.size()) / 2);
   }
   /// Takes ownership. Requires room().
   void offer(rte_mbuf* packet, std::uint64_t now_ns);
@@ -48,6 +50,7 @@ class FaultLane {
     std::uint64_t release_ns;
     std::uint64_t number;  ///< of arrival: equal times keep their order
     rte_mbuf* packet;
+    bool late;
   };
   struct Later {
     bool operator()(const Waiting& a, const Waiting& b) const {
@@ -63,18 +66,21 @@ class FaultLane {
   void pass(rte_mbuf* packet, std::uint64_t now_ns, std::uint64_t extra_ns);
   [[nodiscard]] bool through_rate(const rte_mbuf* packet, std::uint64_t now_ns,
                                   std::uint64_t& departure_ns);
-  void push(rte_mbuf* packet, std::uint64_t release_ns);
+  void push(rte_mbuf* packet, std::uint64_t release_ns, bool late);
+  void copy_late(const rte_mbuf* packet, std::uint64_t now_ns);
 
   FaultRates rates_;
   rte_mempool* pool_;
   Random loss_;
   Random corruption_;
   Random duplication_;
+  Random lateness_;
   Random reordering_;
   Random jitter_;
   Random black_holes_;  ///< the same sequence in both lanes: a hole swallows both directions
 
-  std::vector<Waiting> waiting_;  ///< a heap, earliest on top; never grows beyond kCapacity
+  std::vector<Waiting> waiting_;    ///< a heap, earliest on top; never grows beyond its capacities
+  std::uint32_t late_waiting_ = 0;  ///< of them late copies
   std::uint64_t next_number_ = 0;
   std::uint64_t last_release_ns_ = 0;  ///< of packets that keep their order
 

@@ -127,6 +127,13 @@ Resolution Host::find_mac(const FlowConfig& flow, std::uint64_t now_ns, rte_ethe
   return neighbours_.use(*next_hop, now_ns, mac);
 }
 
+bool Host::resolve_back(Flow& flow, const rte_ether_addr& station) const {
+  if (!owns(flow.config.source)) return false;
+  build_header(flow, station);
+  flow.neighbour_generation = 0;  // resolve() knows nothing of it
+  return true;
+}
+
 void Host::build_header(Flow& flow, const rte_ether_addr& mac) const {
   const FlowConfig& config = flow.config;
   std::optional<std::uint16_t> tci;

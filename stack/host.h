@@ -155,6 +155,11 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
     return resolve_anew(flow, now_ns);
   }
 
+  /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is
+  /// looked up, asked for or remembered, so that who makes up sources gains nothing. False: the
+  /// flow's source is not ours. Requires addresses of one family.
+  [[nodiscard]] bool resolve_back(Flow& flow, const rte_ether_addr& station) const;
+
   /// Writes the headers of a datagram with `payload_length` bytes into `packet`, which is empty;
   /// the payload goes behind them. Requires a ready flow, and room for Flow::kHeaderMax bytes. Sets
   /// mbuf offload fields where offloads are on.

@@ -56,6 +56,7 @@ class Endpoint final : public Background {
   [[nodiscard]] std::uint64_t now_ns() const { return clock_->now_ns(); }
   [[nodiscard]] const EndpointConfig& config() const { return config_; }
   [[nodiscard]] const std::string& port_name() const { return port_->name(); }
+  [[nodiscard]] rte_ether_addr mac() const { return port_->mac(); }
   /// The GID table: the own addresses in order.
   [[nodiscard]] const std::vector<InterfaceAddress>& addresses() const { return config_.addresses; }
   /// The first own address of that family.

@@ -13,6 +13,7 @@
 #include "apps/common/cli.h"
 #include "apps/common/endpoint_options.h"
 #include "roce/random.h"
+#include "stack/fault_lane.h"
 #include "stack/port.h"
 #include "stack/quantity.h"
 #include "stack/runtime_directory.h"
@@ -25,7 +26,7 @@ constexpr const char* kObservation = "Observation and faults";
 /// Rings of a receive and a transmit queue, and what lcore caches and bursts hold.
 constexpr std::uint32_t kMbufsPerPort = 1024 + 1024 + 512;
 /// What the two directions of a FaultInjector hold, if it delays.
-constexpr std::uint32_t kMbufsPerFaults = 8192;
+constexpr std::uint32_t kMbufsPerFaults = 8192 + 2 * stack::FaultLane::kLateCapacity;
 /// A frame of the largest MTU must find room in a queue.
 constexpr std::uint64_t kQueueBytesMin = 16384;
 /// A loop that rests comes back after this at latest, or near it.

@@ -50,7 +50,7 @@ def lines(rounds):
     """All lines whose figures are there (--only may have left some out), each the median of its
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
-    makers = (_large, _small, _latency, _engine, _scale, _targets, _others, _soft_roce)
+    makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _others, _soft_roce)
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
@@ -166,6 +166,31 @@ def _targets(one_round):
         if of_rc > 0:
             yield Line('targets', f'state of a DC {text}', state[f'dc_state/{name}'], 'bytes',
                        'RC, an idle queue pair', of_rc)
+
+
+def _flood(one_round):
+    """A session of dynamic connections beside forged connects."""
+    alone = one_round.get('flood', {})
+    for kind in ('wrong_key', 'no_target', 'right_key'):
+        text = f'forged connects, {kind.replace("_", " ")}'
+        if f'dc_refusal/{kind}' in alone:
+            session, beside = (alone[f'dc_session/{kind}/forged:{forged}'] for forged in (0, 32))
+            yield Line('flood', f'{text}: refusal, no link', alone[f'dc_refusal/{kind}'],
+                       'Mpacket/s', 'WRITE of 4 KiB at the target', session)
+            yield Line('flood', f'WRITE of 4 KiB, one for each of {text}, no link', beside, 'Mop/s',
+                       'without them', session)
+    aside = one_round.get('flood/aside')
+    none = one_round.get('flood/none')
+    for kind in ('wrong-key', 'no-target'):
+        flood = one_round.get(f'flood/{kind}')
+        if flood is None or aside is None or none is None:
+            continue
+        what = f'DC WRITE of 64 KiB beside {kind} flood'
+        yield Line('flood', what, flood['gbit_per_s'], 'Gbit/s', 'the same flood aside',
+                   aside['gbit_per_s'], at_least=0.7)
+        yield Line('flood', what, flood['gbit_per_s'], 'Gbit/s', 'no flood', none['gbit_per_s'])
+        yield Line('flood', f'{kind} connects that the target takes', flood['forged_mpps'],
+                   'Mpacket/s', 'that the flooder sends', flood['sent_mpps'])
 
 
 def _engines(one_round):

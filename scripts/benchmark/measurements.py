@@ -12,6 +12,7 @@ from lab.guests import Guests
 from lab.links import LINKS
 from lab.pairs import Pair
 from lab.processes import LabError, processors, wait_until
+from lab.siege import Siege
 from lab.testpmd import raw_rate
 
 PATH_MTU = 4096
@@ -27,6 +28,8 @@ ECHO_FRAME = 82  # of an 8-byte WRITE
 FEW_QPS, MANY_QPS = 16, 20000
 TARGETS = (10, 100, 1000, 10000)  # of one DC initiator
 TARGET_SIZE = 64
+# Forged connects beside a session: none, at a station that is not there, at the session's target.
+FLOODS = ('none', 'aside', 'wrong-key', 'no-target')
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -56,6 +59,9 @@ class Measurements:
                 yield (f'targets/{transport}/{count}',
                        lambda transport=transport, count=count: self._targets(transport, count, 1))
         yield 'targets/state', self._state_for_targets
+        yield 'flood', self._flood
+        for where in FLOODS:
+            yield f'flood/{where}', lambda where=where: self._beside_flood(where)
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -113,6 +119,16 @@ class Measurements:
         result = self._perf(link, ['--op', 'write', '--mode', 'lat', '-s', 8, '-I', 64,
                                    '-n', int(50_000 * self.seconds)])
         return {'usec': result['latency_us']['p50']}
+
+    def _flood(self):
+        """Millions of packets a second: forged ones that the target alone refuses, and the
+        session's with and without as many forged ones."""
+        runs = self._micro('^dc_(refusal|session)/')
+        return {name: run['items_per_second'] * 1e-6 for name, run in runs.items()}
+
+    def _beside_flood(self, where):
+        with Siege(self.lab, self.programs) as siege:
+            return siege.run(where, self.seconds)
 
     def _echo(self, link):
         wire = link(self.lab)

@@ -11,6 +11,7 @@ GROUPS = {
     'engine': 'Engine without a link',
     'scale': 'Many queue pairs, several cores',
     'targets': 'Dynamic connections beside reliable ones',
+    'flood': 'A session of dynamic connections beside forged connects',
     'others': 'Beside UCX and libfabric on this machine',
     'soft-roce': 'Beside Soft-RoCE under the same emulation',
 }

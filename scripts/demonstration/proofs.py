@@ -77,10 +77,9 @@ class Demo:
 
     def many_targets(self):
         """One initiator writes to 10,000 targets in eight processes: the test, on a small scale."""
-        test = subprocess.run([sys.executable, ROOT / 'tests/dc/test_many_targets.py'],
+        test = subprocess.run([sys.executable, ROOT / 'tests/live/test_many_targets.py'],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               env=os.environ | {'ROCKHOPPER_OPERATIONS': '3000',
-                                                'ROCKHOPPER_BUILD': self.programs.parent,
                                                 'ROCKHOPPER_PROGRAMS': self.programs})
         if test.returncode != 0:
             raise LabError(f'test_many_targets.py: {test.stderr.strip()[-400:]}')

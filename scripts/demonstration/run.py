@@ -68,7 +68,7 @@ def main():
     arguments = parse_arguments()
     say('building ...')
     if not compile_tree(GCC, ('apps/rh-pingpong', 'apps/rh-perf', 'apps/rh-switch',
-                              'tests/dc/dc_many_targets')):
+                              'tests/live/many-targets')):
         return 1
     programs = GCC.folder / 'apps'
     captures = arguments.captures.resolve()

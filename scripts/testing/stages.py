@@ -160,8 +160,8 @@ def stage_main():
     """Every suite, built with gcc."""
     if not compile_tree(GCC):
         return {'build': failure('build with gcc')}
-    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'dc',
-                                     'programs', 'interop', 'layers', 'scripts', 'wireshark'))
+    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'programs',
+                                     'interop', 'live', 'layers', 'scripts', 'wireshark'))
 
 
 def stage_format():

@@ -94,7 +94,9 @@ class Tree:
 
 def test_command(row, program):
     """GoogleTest, by another program that starts this one if the row says so; or conformance
-    scripts with the program as their device."""
+    scripts with the program as their device; or a test in Python that starts it."""
+    if 'python' in row:
+        return [sys.executable, ROOT / row['python'], *row.get('filter', '').split()]
     if 'scripts' in row:
         return [sys.executable, ROOT / 'tests/conformance/run.py', '--program', program,
                 *row['scripts'].split()]
@@ -103,7 +105,8 @@ def test_command(row, program):
 
 def notices(tree, row, to):
     """Whether the test fails with the mutated program."""
-    environment = {**os.environ, **({row['variable']: to} if 'variable' in row else {})}
+    environment = {**os.environ, 'ROCKHOPPER_PROGRAMS': str(tree.folder / 'apps'),
+                   **({row['variable']: to} if 'variable' in row else {})}
     try:
         done = subprocess.run(test_command(row, to), cwd=tree.folder, env=environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -111,7 +114,7 @@ def notices(tree, row, to):
     except subprocess.TimeoutExpired as late:
         raise Problem(f'the test neither passed nor failed in {LIMIT_S} s') from late
     proof = row.get('filter') or row['scripts']
-    if '[ RUN      ]' not in done.stdout and 'failed, ' not in done.stdout:
+    if not any(begin in done.stdout for begin in ('[ RUN      ]', 'failed, ', 'Ran 1 test')):
         raise Problem(f'no test matches {proof}')
     return done.returncode != 0
 

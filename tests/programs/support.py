@@ -78,6 +78,28 @@ class ProgramTest(unittest.TestCase):
         self.assertRegex(last, pattern)
 
 
+class SwitchTest(ProgramTest):
+    """A test of programs at the ports of an rh-switch."""
+
+    def start_switch(self, ports, *arguments):
+        switch = self.start('rh-switch', '--memif', ports, '--socket-dir', self.lab.folder,
+                            '--json', *arguments)
+        wait_until(lambda: self.is_ready(switch), LIMIT_S, 'rh-switch is ready')
+        return switch
+
+    def is_ready(self, switch):
+        self.assertIsNone(switch.child.poll(), switch.messages())
+        return 'rh-switch: ready' in switch.messages()
+
+    def socket(self, port):
+        return self.lab.path(f'switch{port}.sock')
+
+    def station(self, port, prefix_length=24):
+        """Options of a program at a port of the switch."""
+        return ['--memif-role', 'client', '--memif-socket', self.socket(port),
+                '--ip', f'10.42.0.{port + 1}/{prefix_length}']
+
+
 def listening_port(process):
     found = re.search(r'listening on TCP port (\d+)', process.messages())
     if not found and process.child.poll() is not None:

@@ -12,22 +12,7 @@ from support import LIMIT_S, pcapng_packets, wait_until
 ITERATIONS = 200
 
 
-class Switch(support.ProgramTest):
-    def start_switch(self, ports, *arguments):
-        switch = self.start('rh-switch', '--memif', ports, '--socket-dir', self.lab.folder,
-                            '--json', *arguments)
-        wait_until(lambda: self.is_ready(switch), LIMIT_S, 'rh-switch is ready')
-        return switch
-
-    def is_ready(self, switch):
-        self.assertIsNone(switch.child.poll(), switch.messages())
-        return 'rh-switch: ready' in switch.messages()
-
-    def station(self, port):
-        """Options of a program at a port of the switch."""
-        return ['--memif-role', 'client', '--memif-socket', self.lab.path(f'switch{port}.sock'),
-                '--ip', f'10.42.0.{port + 1}/24']
-
+class Switch(support.SwitchTest):
     def ping(self, server_port, client_port, *common):
         server, tcp = self.start_server('rh-pingpong', *self.station(server_port), '-c', *common)
         client = self.start('rh-pingpong', '-p', tcp, *self.station(client_port), '-c', *common,

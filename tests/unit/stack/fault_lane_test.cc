@@ -43,5 +43,35 @@ TEST(FaultLane, DamagesWhatHasAChecksumAndSparesArp) {
   EXPECT_EQ(damaged(frame_of(0x0806)), frame_of(0x0806));
 }
 
+/// Late copies come within their time, wait in a bounded number, and hold nothing up.
+TEST(FaultLane, CopiesAgainLaterAndTakesNoRoomForIt) {
+  constexpr std::uint64_t kMostNs = 1'000'000;
+  constexpr std::uint32_t kPackets = FaultLane::kLateCapacity + 100;
+  auto pool = MbufPool::create({.size = 8191, .cache = 0});
+  ASSERT_TRUE(pool);
+  FaultRates rates;
+  rates.late = 1;
+  rates.late_max_ns = kMostNs;
+  FaultLane lane(rates, test::seed(), 0, pool->get());
+  lane.begin(0);
+  const std::uint32_t room = lane.room();
+  std::uint32_t at_once = 0;
+  rte_mbuf* packet = nullptr;
+  for (std::uint32_t i = 0; i < kPackets; ++i) {
+    lane.offer(test::make_packet(pool->get(), frame_of(0x0800)), 0);
+    for (; lane.take_due(&packet, 1, 0) == 1; ++at_once) rte_pktmbuf_free(packet);
+  }
+  EXPECT_GE(at_once, kPackets);
+  EXPECT_EQ(lane.room(), room);
+  EXPECT_EQ(lane.counters().late.value() + lane.counters().late_left_out.value(), kPackets);
+  EXPECT_GE(lane.counters().late_left_out.value(), 1u);
+  std::uint32_t later = 0;
+  for (; lane.take_due(&packet, 1, kMostNs) == 1; ++later) rte_pktmbuf_free(packet);
+  EXPECT_GT(later, FaultLane::kLateCapacity / 2);
+  EXPECT_EQ(at_once + later, kPackets + lane.counters().late.value());
+  EXPECT_EQ(lane.room(), room);
+  EXPECT_EQ(pool->in_use(), 0u);
+}
+
 }  // namespace
 }  // namespace rockhopper::stack

@@ -18,16 +18,12 @@ import struct
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'programs'))
+import live
+from live import support, wait_until
 
-import support  # noqa: E402 (needs the path above)
-from support import wait_until  # noqa: E402
-
-SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
-WRITES = int(os.environ.get('ROCKHOPPER_OPERATIONS', '1000000' if SOAK else '20000'))
-LIMIT_S = 7200 if SOAK else 600
-PROGRAM = pathlib.Path(os.environ.get('ROCKHOPPER_BUILD', support.ROOT / 'build/gcc'),
-                       'tests/dc/dc_many_targets')
+WRITES = live.amount('ROCKHOPPER_OPERATIONS', 20_000, 1_000_000)
+LIMIT_S = 7200 if live.SOAK else 600
+PROGRAM = live.LIVE / 'many-targets'
 PROCESSES = 8
 WORK = struct.Struct('=II16s')
 VALUE_BYTES = 16
@@ -67,11 +63,9 @@ class Order:
         return sum(a != b for a, b in zip(self.visits, self.visits[1:]))
 
 
-class ManyTargets(support.ProgramTest):
+class ManyTargets(support.SwitchTest):
     def start_process(self, port, *arguments):
-        return self.lab.start(f'node{port}', [
-            PROGRAM, '--memif-role', 'client', '--memif-socket', self.lab.path(f'switch{port}.sock'),
-            '--ip', f'10.42.0.{port + 1}/24', '--idle', 'yield', *arguments])
+        return self.lab.start(f'node{port}', [PROGRAM, *self.station(port), *arguments])
 
     def start_targets(self, order):
         """The processes, and the lists of their targets."""
@@ -101,9 +95,7 @@ class ManyTargets(support.ProgramTest):
     def run_order(self, order):
         """The initiator's report with its memory in KiB, and the capture's path. What the targets
         have is compared."""
-        switch = self.start('rh-switch', '--memif', PROCESSES + 1, '--socket-dir', self.lab.folder,
-                            '--idle', 'yield')
-        wait_until(lambda: 'rh-switch: ready' in switch.messages(), LIMIT_S, 'rh-switch is ready')
+        switch = self.start_switch(PROCESSES + 1)
         nodes, lists = self.start_targets(order)
         work = self.lab.path('work')
         work.write_bytes(order.work)
@@ -139,7 +131,7 @@ class ManyTargets(support.ProgramTest):
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
         return json.loads(done.stdout)['files'][0]['dynamic_connections']
 
-    def test_many_targets(self):
+    def test_random_order(self):
         """DC-1 to DC-7, DC-13, DC-16, DC-22, DC-24, DC-37: each WRITE arrives at its target alone,
         each change of target is one connection, and 10,000 targets cost the initiator no memory."""
         memory = {}

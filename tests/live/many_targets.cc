@@ -3,8 +3,8 @@
 
 /// The two kinds of process of test_many_targets.py:
 ///
-///   dc_many_targets --targets 1250 --bytes 2048 --list FILE --dump FILE     targets
-///   dc_many_targets --work FILE LIST...                                     their initiator
+///   many-targets --targets 1250 --bytes 2048 --list FILE --dump FILE     targets
+///   many-targets --work FILE LIST...                                     their initiator
 ///
 /// Targets have a protection domain, and memory under a key of it, each to itself: what arrives by
 /// way of another target is refused. They go on until SIGTERM and then write their memory to the
@@ -301,7 +301,7 @@ Expected<void> run(const Options& options, const stack::Arguments& arguments) {
 
 int main(int argc, char** argv) {
   apps::CommandLine line(argc, argv,
-                         {"dc_many_targets", "One DC initiator and a great many targets", ""});
+                         {"many-targets", "One DC initiator and a great many targets", ""});
   Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;

@@ -183,6 +183,12 @@ std::size_t Endpoint::session_count() const { return targets_->open_count(); }
 
 bool Endpoint::has_packets() const { return !cnaks_->empty(); }
 
+bool Endpoint::uses(roce::ProtectionDomain pd) const {
+  return std::ranges::any_of(places_, [pd](const Place& place) {
+    return place.dct != nullptr && place.dct->init().pd == pd;
+  });
+}
+
 roce::TransmitResult Endpoint::transmit(rte_mbuf** packets, std::uint16_t count,
                                         std::uint64_t now_ns) {
   return cnaks_->transmit(packets, count, now_ns);

@@ -236,6 +236,19 @@ TEST(DcError, WhatCannotBeMade) {
                                          .recv_cq = pair.dci_init().send_cq}));
 }
 
+/// As with queue pairs, a target alone needs it, whoever is connected.
+TEST(DcError, ProtectionDomainOfATargetIsBusy) {
+  DcPair pair;
+  const roce::ProtectionDomain pd = pair.engine(1).allocate_pd();
+  dc::Dct& first = pair.make_dct([pd](auto& init) { init.pd = pd; });
+  dc::Dct& second = pair.make_dct([pd](auto& init) { init.pd = pd; });
+  EXPECT_FALSE(pair.engine(1).deallocate_pd(pd));
+  pair.endpoint(1).destroy_dct(&first);
+  EXPECT_FALSE(pair.engine(1).deallocate_pd(pd));
+  pair.endpoint(1).destroy_dct(&second);
+  EXPECT_TRUE(pair.engine(1).deallocate_pd(pd));
+}
+
 /// Sessions that are over hold nothing of their target's.
 TEST(DcError, ProtectionDomainIsFreeWhenItsTargetIsGone) {
   DcPair pair;

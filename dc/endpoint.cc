@@ -121,6 +121,9 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
                 "outstanding",
                 roce::kMaxRdAtomic);
   }
+  if (auto pkey = engine().valid_pkey(init.pkey_index); !pkey) {
+    return tl::make_unexpected(pkey.error());
+  }
   const auto number = choose_number();
   if (!number) {
     return tl::make_unexpected(number.error());
@@ -155,6 +158,9 @@ Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
   }
   if ((init.access_flags & ~roce::kAccessQp) != 0 || init.min_rnr_timer > 31) {
     return fail(ErrorCode::invalid_argument, "unknown access flags, or a timer code above 31");
+  }
+  if (auto pkey = engine().valid_pkey(init.pkey_index); !pkey) {
+    return tl::make_unexpected(pkey.error());
   }
   const auto number = choose_number();
   if (!number) {
@@ -248,6 +254,9 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
 std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& datagram,
                                                    const roce::RxPacket& packet,
                                                    std::uint64_t now_ns) {
+  if (!engine().find_pkey(packet.headers.bth.pkey)) {
+    return DropReason::bad_pkey;
+  }
   if (packet.payload.length > kMessageMax) {
     return DropReason::dc_bad_control;
   }

@@ -10,6 +10,7 @@
 #include "dc/endpoint.h"
 #include "roce/rc/requester.h"
 #include "roce/wire/cm.h"
+#include "roce/wire/pkey.h"
 
 namespace rockhopper::dc {
 
@@ -66,6 +67,12 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     refuse(CnakReason::no_such_dct, message, datagram, packet, now_ns);
     return DropReason::unknown_qp;
   }
+#if !ROCKHOPPER_MUTATION_DC_PKEY
+  if (!wire::pkeys_match(*endpoint_.engine().query_pkey(dct->init().pkey_index),
+                         packet.headers.bth.pkey)) {
+    return DropReason::bad_pkey;
+  }
+#endif
 #if !ROCKHOPPER_MUTATION_DC_ACCESS_KEY
   if (message.access_key != dct->access_key()) {
     endpoint_.counters_.access_key_violations.add();
@@ -73,10 +80,6 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     return DropReason::dc_access_key;  // DC-20: no answer
   }
 #endif
-  const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
-  if (!pkey_index) {
-    return DropReason::bad_pkey;
-  }
   endpoint_.counters_.rx_connect.add();
   const Peer peer{datagram.source, message.initiator, message.stream};
   if (Session* known = table_.find(peer); known != nullptr) {
@@ -116,7 +119,7 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     return std::nullopt;
   }
   if (make_room(peer, message, datagram, packet, now_ns)) {
-    open(peer, message, *dct, *pkey_index, datagram, now_ns);
+    open(peer, message, *dct, datagram, now_ns);
   }
   return std::nullopt;
 }
@@ -147,7 +150,7 @@ bool Targets::make_room(const Peer& peer, const Connect& message,
   return false;
 }
 
-void Targets::open(const Peer& peer, const Connect& message, Dct& dct, std::uint16_t pkey_index,
+void Targets::open(const Peer& peer, const Connect& message, Dct& dct,
                    const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
   Session& session = table_.open(peer, message.incarnation, message.nonce, dct.number(), now_ns);
   ++dct.sessions_;
@@ -163,7 +166,7 @@ void Targets::open(const Peer& peer, const Connect& message, Dct& dct, std::uint
                         .destination = datagram.source,
                         .traffic_class = init.traffic_class,
                         .hop_limit = init.hop_limit};
-  attributes.pkey_index = pkey_index;
+  attributes.pkey_index = init.pkey_index;
   attributes.max_dest_rd_atomic = endpoint_.config_.responder_resources;
   attributes.min_rnr_timer = init.min_rnr_timer;
   Endpoint::start_responder(*opened.qp, attributes);

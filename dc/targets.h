@@ -73,8 +73,8 @@ class Targets {
   [[nodiscard]] bool make_room(const Peer& peer, const Connect& message,
                                const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                                std::uint64_t now_ns);
-  void open(const Peer& peer, const Connect& message, Dct& dct, std::uint16_t pkey_index,
-            const stack::UdpDatagram& datagram, std::uint64_t now_ns);
+  void open(const Peer& peer, const Connect& message, Dct& dct, const stack::UdpDatagram& datagram,
+            std::uint64_t now_ns);
   void close(Session& session, std::uint64_t now_ns);
   void on_lease_timer(std::uint64_t now_ns);
   void watch_leases();

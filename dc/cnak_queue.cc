@@ -29,7 +29,12 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
       XXH3_64bits_withSeed(datagram.source.bytes.data(), datagram.source.bytes.size(), seed_);
   // Its own would not do where both are limited members.
   const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
-  if (!pkey_index || tail_ - head_ == kCapacity || !buckets_[hash % kBuckets].take(now_ns)) {
+#if ROCKHOPPER_MUTATION_DC_CNAK_RATE
+  const bool allowed = true;
+#else
+  const bool allowed = buckets_[hash % kBuckets].take(now_ns);
+#endif
+  if (!pkey_index || tail_ - head_ == kCapacity || !allowed) {
     endpoint_.counters_.cnaks_suppressed.add();
     return;
   }

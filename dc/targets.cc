@@ -124,17 +124,31 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
   return std::nullopt;
 }
 
-/// DC-31: idle sessions go before anybody is refused. False: he has been.
+/// Somebody leaves so that there is a free context: the session that has been idle longest (DC-31),
+/// else one of those whose peers have had a context for long, so that others get their turn
+/// (DC-33).
+void Targets::evict_one(std::uint64_t now_ns) {
+  Session* evicted = table_.oldest();
+  if (evicted == nullptr || evicted->touched_ns + endpoint_.config_.idle_ns > now_ns ||
+      context(*evicted).responder->has_replies()) {
+    evicted = table_.held_too_long(
+        now_ns, [this](const Session& session) { return context(session).responder->quiet(); });
+    if (evicted == nullptr) {
+      return;
+    }
+    evicted->held_since_ns = 0;
+  }
+  endpoint_.counters_.sessions_evicted.add();
+  close(*evicted, now_ns);
+}
+
+/// False: there is none, and he has been refused.
 bool Targets::make_room(const Peer& peer, const Connect& message,
                         const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                         std::uint64_t now_ns) {
   SessionTable::Refusal refusal = table_.refusal(peer, now_ns);
-  if (Session* oldest = table_.oldest(); refusal == SessionTable::Refusal::no_context &&
-                                         oldest != nullptr &&
-                                         oldest->touched_ns + endpoint_.config_.idle_ns <= now_ns &&
-                                         !context(*oldest).responder->has_replies()) {
-    endpoint_.counters_.sessions_evicted.add();
-    close(*oldest, now_ns);
+  if (refusal == SessionTable::Refusal::no_context) {
+    evict_one(now_ns);
     refusal = table_.refusal(peer, now_ns);
   }
   switch (refusal) {
@@ -277,8 +291,13 @@ std::optional<DropReason> Targets::refuse_stale(const wire::Dcsh& dcsh,
 
 void Targets::refuse(CnakReason reason, const Connect& message, const stack::UdpDatagram& datagram,
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
+  // Who had to leave would be back before those that have waited for long, and try less often.
+  const Session* known = table_.find(Peer{datagram.source, message.initiator, message.stream});
+  const bool had_its_turn = known != nullptr && known->held_since_ns == 0;
   endpoint_.cnaks_->push(
-      {.reason = reason, .nonce = message.nonce, .backoff_us = endpoint_.config_.backoff_us},
+      {.reason = reason,
+       .nonce = message.nonce,
+       .backoff_us = had_its_turn ? table_.hold_us() : endpoint_.config_.backoff_us},
       message.initiator, datagram, packet, now_ns);
 }
 

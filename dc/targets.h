@@ -70,6 +70,7 @@ class Targets {
                                                              std::uint64_t now_ns);
   void refuse(CnakReason reason, const Connect& message, const stack::UdpDatagram& datagram,
               const roce::RxPacket& packet, std::uint64_t now_ns);
+  void evict_one(std::uint64_t now_ns);
   [[nodiscard]] bool make_room(const Peer& peer, const Connect& message,
                                const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                                std::uint64_t now_ns);

@@ -171,7 +171,7 @@ TEST(DcError, NobodyThere) {
 
 /// A bounded number of CNAKs, then the request fails (DC-33).
 TEST(DcError, ContextThatNeverGetsFree) {
-  DcPair pair({.sessions = {.contexts = 1}, .idle_ns = UINT64_MAX / 2});
+  DcPair pair({.sessions = {.contexts = 1, .hold_ns = UINT64_MAX / 2}, .idle_ns = UINT64_MAX / 2});
   dc::Dci& first = pair.make_dci([](auto& init) { init.lease_us = UINT32_MAX; });
   dc::Dci& second = pair.make_dci([](auto& init) { init.connect_tries = 3; });
   const dc::Dct& dct = pair.make_dct();

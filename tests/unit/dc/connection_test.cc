@@ -58,7 +58,8 @@ TEST(DcConnection, OneConnectForManyRequests) {
   EXPECT_EQ(pair.received().sessions_opened.value(), 1u);
 }
 
-/// DC-6, DC-7, DC-10, DC-24: each change of target is one connect, and one target at a time.
+/// DC-6, DC-7, DC-10, DC-24: each change of target is one connect, and one target at a time. DC-13
+/// as far as both targets are behind one interface.
 TEST(DcConnection, AlternatingTargetsConnectEachTime) {
   DcPair pair;
   dc::Dci& dci = pair.make_dci();

@@ -33,7 +33,14 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
   const std::uint64_t hash =
       XXH3_64bits_withSeed(datagram.source.bytes.data(), datagram.source.bytes.size(), seed_);
-  if (tail_ - head_ == kCapacity || !buckets_[hash % kBuckets].take(now_ns)) {
+  // Its own would not do where both are limited members.
+  const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
+#if ROCKHOPPER_MUTATION_DC_CNAK_RATE
+  const bool allowed = true;
+#else
+  const bool allowed = buckets_[hash % kBuckets].take(now_ns);
+#endif
+  if (!pkey_index || tail_ - head_ == kCapacity || !allowed) {
     endpoint_.counters_.cnaks_suppressed.add();
     return;
   }
@@ -43,7 +50,7 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
       .source = packet.headers.bth.destination,
       .av = {.source = datagram.destination, .destination = datagram.source},
       .station = source_station(datagram.packet),
-      .pkey = packet.headers.bth.pkey};
+      .pkey = *endpoint_.engine().query_pkey(*pkey_index)};
 }
 
 roce::TransmitResult CnakQueue::transmit(rte_mbuf** packets, std::uint16_t count) {

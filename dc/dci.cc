@@ -56,6 +56,7 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
 
 void Dci::start(roce::QueuePair& qp) const {
   roce::QpAttributes attributes;
+  attributes.pkey_index = init_.pkey_index;
   attributes.path_mtu = init_.path_mtu;
   attributes.timeout = init_.timeout;
   attributes.retry_cnt = init_.retry_cnt;

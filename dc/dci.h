@@ -38,6 +38,7 @@ struct DciInit {
   /// Not with the full handshake: a first request that fits goes in one packet with its connect.
   bool connect_with_data = true;
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
+  std::uint16_t pkey_index = 0;     ///< of the partition that its targets are in
   std::uint8_t max_rd_atomic = 16;  ///< READs and atomics outstanding in a stream
   std::uint8_t timeout = 14;        ///< local ACK timeout code; connects are repeated after it too
   std::uint8_t retry_cnt = 7;       ///< 0 to 7

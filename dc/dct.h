@@ -18,6 +18,7 @@ struct DctInit {
   roce::CompletionQueue* recv_cq = nullptr;
   std::uint32_t access_flags = 0;                    ///< roce::Access
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< the largest that an initiator may use
+  std::uint16_t pkey_index = 0;                      ///< of the partition that it serves
   std::uint8_t min_rnr_timer = 12;                   ///< RNR NAK timer code
   std::uint8_t traffic_class = 0;                    ///< of responses
   std::uint8_t hop_limit = 64;

@@ -122,6 +122,9 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
                 "outstanding",
                 roce::kMaxRdAtomic);
   }
+  if (auto pkey = engine().valid_pkey(init.pkey_index); !pkey) {
+    return tl::make_unexpected(pkey.error());
+  }
   const auto number = choose_number();
   if (!number) {
     return tl::make_unexpected(number.error());
@@ -157,6 +160,9 @@ Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
   if ((init.access_flags & ~roce::kAccessQp) != 0 || init.min_rnr_timer > 31) {
     return fail(ErrorCode::invalid_argument, "unknown access flags, or a timer code above 31");
   }
+  if (auto pkey = engine().valid_pkey(init.pkey_index); !pkey) {
+    return tl::make_unexpected(pkey.error());
+  }
   const auto number = choose_number();
   if (!number) {
     return tl::make_unexpected(number.error());
@@ -183,6 +189,12 @@ std::uint32_t Endpoint::max_path_mtu() const {
 std::size_t Endpoint::session_count() const { return targets_->open_count(); }
 
 bool Endpoint::has_packets() const { return !cnaks_->empty(); }
+
+bool Endpoint::uses(roce::ProtectionDomain pd) const {
+  return std::ranges::any_of(places_, [pd](const Place& place) {
+    return place.dct != nullptr && place.dct->init().pd == pd;
+  });
+}
 
 roce::TransmitResult Endpoint::transmit(rte_mbuf** packets, std::uint16_t count,
                                         std::uint64_t /*now_ns*/) {
@@ -246,6 +258,9 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
 std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& datagram,
                                                    const roce::RxPacket& packet,
                                                    std::uint64_t now_ns) {
+  if (!engine().find_pkey(packet.headers.bth.pkey)) {
+    return DropReason::bad_pkey;
+  }
   if (packet.payload.length > kMessageMax) {
     return DropReason::dc_bad_control;
   }

@@ -72,6 +72,7 @@ class Endpoint final : public roce::Extension {
                                                        const roce::RxPacket& packet,
                                                        std::uint64_t now_ns) override;
   [[nodiscard]] bool has_packets() const override;
+  [[nodiscard]] bool uses(roce::ProtectionDomain pd) const override;
   [[nodiscard]] roce::TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
                                               std::uint64_t now_ns) override;
 

@@ -401,6 +401,18 @@ void Requester::connect_anew() {
   owe(Owed::connect);
 }
 
+/// The target may have executed what left with the connect and behind it, and forgotten it since:
+/// the same connect again would have it executed twice (DC-27).
+void Requester::connect_afresh() {
+  const roce::DcTarget target = target_;
+  const std::uint8_t left = connects_left_;
+  endpoint_.counters_.restarts.add();
+  begin(std::nullopt);
+  if (state_ == State::connecting && target_ == target) {
+    connects_left_ = left;
+  }
+}
+
 void Requester::fail(roce::WcStatus status) {
   if (!queue().empty()) {
     inner_.fail(status);
@@ -421,6 +433,10 @@ void Requester::on_timer(std::uint64_t now_ns) {
         return;
       }
       --connects_left_;
+      if (!full_ && now_ns - connected_ns_ >= kRememberedNs) {
+        connect_afresh();
+        return;
+      }
       inner_.pause();  // what has left is sent again too: it must not arrive before the connect
       owe(Owed::connect);
       break;

@@ -70,6 +70,7 @@ class Requester final : public roce::Requester {
   void on_owed_sent(std::uint64_t now_ns);
   void back_off(std::uint32_t hint_us, std::uint64_t now_ns);
   void connect_anew();
+  void connect_afresh();
   void lose_session(const Cnak& message, std::uint64_t now_ns);
   void fail(roce::WcStatus status);
   void on_timer(std::uint64_t now_ns);

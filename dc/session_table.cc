@@ -92,9 +92,13 @@ Session& SessionTable::open(const Peer& peer, std::uint64_t incarnation, std::ui
     free_sessions_.pop_back();
     session->peer = peer;
     session->incarnation = session->previous_incarnation = incarnation;
+    session->held_since_ns = now_ns;
     peers_.insert(*session);
   } else {
     assert(!session->open);
+    if (session->held_since_ns == 0 || session->touched_ns + config_.hold_ns <= now_ns) {
+      session->held_since_ns = now_ns;  // it has been away
+    }
     tombstones_.erase(tombstones_.iterator_to(*session));
     if (session->incarnation != incarnation) {
       session->previous_incarnation = session->incarnation;

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -37,6 +38,8 @@ struct Session : boost::intrusive::list_base_hook<>, boost::intrusive::unordered
   wire::Qpn target{};            ///< number of the DCT
   wire::Psn final_psn{};         ///< of a tombstone: what would have been expected next
   std::uint64_t touched_ns = 0;  ///< last activity; of a tombstone: when it was closed
+  /// Since when the peer has had a context, reconnects included; 0: it has been made to leave.
+  std::uint64_t held_since_ns = 0;
 };
 
 /// The sessions of a target's shard. Contexts are a pool: each open session has one, whose number
@@ -50,6 +53,8 @@ class SessionTable {
     std::uint32_t per_host = 0;       ///< sessions of one address, 0: as many as there are
     /// How long late packets may still come, twice the longest life of a packet (DC, d.4).
     std::uint64_t tombstone_ns = 1'000'000'000;
+    /// For so long a peer may have a context while others wait for one.
+    std::uint64_t hold_ns = 10'000'000;
     std::uint8_t shard = 0;
   };
 
@@ -76,6 +81,26 @@ class SessionTable {
 
   /// The open session that has been idle longest; null: there is none.
   [[nodiscard]] Session* oldest() { return open_.empty() ? nullptr : &open_.front(); }
+  /// Of a few open sessions, each time others, one that is held for too long and is
+  /// `fit(Session&)`; null: none of them.
+  template <typename Fit>
+  [[nodiscard]] Session* held_too_long(std::uint64_t now_ns, Fit fit) {
+    for (std::size_t i = std::min(contexts_.size(), kLookAt); i > 0; --i) {
+      hand_ = (hand_ + 1) % contexts_.size();
+      Session* session = contexts_[hand_].session;
+#if ROCKHOPPER_MUTATION_DC_HOLD
+      session = nullptr;
+#endif
+      if (session != nullptr && session->held_since_ns + config_.hold_ns <= now_ns &&
+          fit(*session)) {
+        return session;
+      }
+    }
+    return nullptr;
+  }
+  [[nodiscard]] std::uint32_t hold_us() const {
+    return static_cast<std::uint32_t>(config_.hold_ns / 1000);
+  }
   /// Forgets tombstones whose time is over.
   void forget(std::uint64_t now_ns);
 
@@ -90,6 +115,8 @@ class SessionTable {
   }
 
  private:
+  static constexpr std::size_t kLookAt = 16;
+
   struct Context {
     std::uint32_t generation;
     Session* session = nullptr;
@@ -128,6 +155,7 @@ class SessionTable {
   std::vector<Session*> free_sessions_;
   std::vector<Context> contexts_;
   std::vector<std::uint32_t> free_contexts_;
+  std::size_t hand_ = 0;  ///< the context that was looked at last
   std::vector<Host> hosts_;
   std::vector<Host*> free_hosts_;
   Buckets<Session> peer_buckets_;

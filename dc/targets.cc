@@ -10,6 +10,7 @@
 #include "dc/endpoint.h"
 #include "roce/rc/requester.h"
 #include "roce/wire/cm.h"
+#include "roce/wire/pkey.h"
 
 namespace rockhopper::dc {
 
@@ -78,6 +79,12 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     refuse(CnakReason::no_such_dct, message, datagram, packet, now_ns);
     return DropReason::unknown_qp;
   }
+#if !ROCKHOPPER_MUTATION_DC_PKEY
+  if (!wire::pkeys_match(*endpoint_.engine().query_pkey(dct->init().pkey_index),
+                         packet.headers.bth.pkey)) {
+    return DropReason::bad_pkey;
+  }
+#endif
 #if !ROCKHOPPER_MUTATION_DC_ACCESS_KEY
   if (message.access_key != dct->access_key()) {
     endpoint_.counters_.access_key_violations.add();
@@ -85,10 +92,6 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     return DropReason::dc_access_key;  // DC-20: no answer
   }
 #endif
-  const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
-  if (!pkey_index) {
-    return DropReason::bad_pkey;
-  }
   endpoint_.counters_.rx_connect.add();
   const Peer peer{datagram.source, message.initiator, message.stream};
   if (Session* known = table_.find(peer); known != nullptr) {
@@ -124,7 +127,7 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     return std::nullopt;
   }
   if (make_room(peer, message, datagram, packet, now_ns)) {
-    open(peer, message, *dct, *pkey_index, datagram, now_ns);
+    open(peer, message, *dct, datagram, now_ns);
   }
   return std::nullopt;
 }
@@ -144,17 +147,31 @@ std::optional<DropReason> Targets::on_connect_data(const Connect& message, Dct* 
   return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
 }
 
-/// DC-31: idle sessions go before anybody is refused. False: he has been.
+/// Somebody leaves so that there is a free context: the session that has been idle longest (DC-31),
+/// else one of those whose peers have had a context for long, so that others get their turn
+/// (DC-33).
+void Targets::evict_one(std::uint64_t now_ns) {
+  Session* evicted = table_.oldest();
+  if (evicted == nullptr || evicted->touched_ns + endpoint_.config_.idle_ns > now_ns ||
+      context(*evicted).responder->has_replies()) {
+    evicted = table_.held_too_long(
+        now_ns, [this](const Session& session) { return context(session).responder->quiet(); });
+    if (evicted == nullptr) {
+      return;
+    }
+    evicted->held_since_ns = 0;
+  }
+  endpoint_.counters_.sessions_evicted.add();
+  close(*evicted, now_ns);
+}
+
+/// False: there is none, and he has been refused.
 bool Targets::make_room(const Peer& peer, const Connect& message,
                         const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                         std::uint64_t now_ns) {
   SessionTable::Refusal refusal = table_.refusal(peer, now_ns);
-  if (Session* oldest = table_.oldest(); refusal == SessionTable::Refusal::no_context &&
-                                         oldest != nullptr &&
-                                         oldest->touched_ns + endpoint_.config_.idle_ns <= now_ns &&
-                                         !context(*oldest).responder->has_replies()) {
-    endpoint_.counters_.sessions_evicted.add();
-    close(*oldest, now_ns);
+  if (refusal == SessionTable::Refusal::no_context) {
+    evict_one(now_ns);
     refusal = table_.refusal(peer, now_ns);
   }
   switch (refusal) {
@@ -170,7 +187,7 @@ bool Targets::make_room(const Peer& peer, const Connect& message,
   return false;
 }
 
-void Targets::open(const Peer& peer, const Connect& message, Dct& dct, std::uint16_t pkey_index,
+void Targets::open(const Peer& peer, const Connect& message, Dct& dct,
                    const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
   Session& session = table_.open(peer, message.incarnation, message.nonce, dct.number(), now_ns);
   ++dct.sessions_;
@@ -186,7 +203,7 @@ void Targets::open(const Peer& peer, const Connect& message, Dct& dct, std::uint
                         .destination = datagram.source,
                         .traffic_class = init.traffic_class,
                         .hop_limit = init.hop_limit};
-  attributes.pkey_index = pkey_index;
+  attributes.pkey_index = init.pkey_index;
   attributes.max_dest_rd_atomic = endpoint_.config_.responder_resources;
   attributes.min_rnr_timer = init.min_rnr_timer;
   Endpoint::start_responder(*opened.qp, attributes);
@@ -298,8 +315,13 @@ std::optional<DropReason> Targets::refuse_stale(const wire::Dcsh& dcsh,
 
 void Targets::refuse(CnakReason reason, const Connect& message, const stack::UdpDatagram& datagram,
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
+  // Who had to leave would be back before those that have waited for long, and try less often.
+  const Session* known = table_.find(Peer{datagram.source, message.initiator, message.stream});
+  const bool had_its_turn = known != nullptr && known->held_since_ns == 0;
   endpoint_.cnaks_->push(
-      {.reason = reason, .nonce = message.nonce, .backoff_us = endpoint_.config_.backoff_us},
+      {.reason = reason,
+       .nonce = message.nonce,
+       .backoff_us = had_its_turn ? table_.hold_us() : endpoint_.config_.backoff_us},
       message.initiator, datagram, packet, now_ns);
 }
 

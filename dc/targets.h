@@ -76,11 +76,12 @@ class Targets {
                                                              std::uint64_t now_ns);
   void refuse(CnakReason reason, const Connect& message, const stack::UdpDatagram& datagram,
               const roce::RxPacket& packet, std::uint64_t now_ns);
+  void evict_one(std::uint64_t now_ns);
   [[nodiscard]] bool make_room(const Peer& peer, const Connect& message,
                                const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                                std::uint64_t now_ns);
-  void open(const Peer& peer, const Connect& message, Dct& dct, std::uint16_t pkey_index,
-            const stack::UdpDatagram& datagram, std::uint64_t now_ns);
+  void open(const Peer& peer, const Connect& message, Dct& dct, const stack::UdpDatagram& datagram,
+            std::uint64_t now_ns);
   void close(Session& session, std::uint64_t now_ns);
   void on_lease_timer(std::uint64_t now_ns);
   void watch_leases();

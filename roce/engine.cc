@@ -108,10 +108,10 @@ Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
     });
   };
   if (used_by(qps_) || used_by(extension_qps_) || used_by(srqs_) || used_by(ahs_) ||
-      memory_.regions_of(pd) > 0) {
+      (extension_ != nullptr && extension_->uses(pd)) || memory_.regions_of(pd) > 0) {
     return fail(ErrorCode::busy,
-                "the protection domain still has queue pairs, shared receive queues, address "
-                "handles, memory regions or windows");
+                "the protection domain still has queue pairs, DC targets, shared receive queues, "
+                "address handles, memory regions or windows");
   }
   pds_.erase(found);
   return {};

@@ -63,7 +63,8 @@ void Extension::assign(QueuePair& qp, wire::Qpn number, ProtectionDomain pd,
 }
 
 void Extension::start_initiator(QueuePair& qp, const QpAttributes& attributes) {
-  qp.apply(attributes, kQpPathMtu | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic);
+  qp.apply(attributes,
+           kQpPkeyIndex | kQpPathMtu | kQpTimeout | kQpRetryCnt | kQpRnrRetry | kQpMaxQpRdAtomic);
   qp.enter_state(QpState::rtr);
   qp.enter_state(QpState::rts);
 }

@@ -32,6 +32,8 @@ class Extension {
                                                          const RxPacket& packet,
                                                          std::uint64_t now_ns) = 0;
   [[nodiscard]] virtual bool has_packets() const = 0;
+  /// What the engine does not own itself needs that protection domain.
+  [[nodiscard]] virtual bool uses(ProtectionDomain pd) const = 0;
   /// Writes up to `count` packets of its own; fewer: it has no more, or cannot send them.
   [[nodiscard]] virtual TransmitResult transmit(rte_mbuf** packets, std::uint16_t count,
                                                 std::uint64_t now_ns) = 0;

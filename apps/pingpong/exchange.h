@@ -12,6 +12,7 @@
 
 #include "apps/common/background.h"
 #include "apps/common/tcp.h"
+#include "apps/pingpong/transport.h"
 #include "roce/wire/psn.h"
 #include "roce/wire/qpn.h"
 #include "stack/error.h"
@@ -25,6 +26,7 @@ struct Destination {
   wire::Qpn qpn;
   wire::Psn psn;
   stack::IpAddress gid;
+  std::uint64_t access_key = 0;  ///< of a DC target, whose number is `qpn`
 };
 
 using Destinations = std::vector<Destination>;
@@ -37,23 +39,31 @@ inline constexpr std::size_t kMessageBytes = 52;
 /// Nothing but exactly that form is accepted.
 [[nodiscard]] std::optional<Destination> decode(std::string_view message);
 
+/// Of a DC target: "DCT1:QQQQQQ:PPPPPP:GGGG...:KKKK..." and a NUL. It begins as no stock tool does,
+/// and is longer than what they send.
+inline constexpr std::size_t kTargetMessageBytes = kMessageBytes + 17;
+
+[[nodiscard]] std::array<char, kTargetMessageBytes> encode_target(const Destination& target);
+/// Nothing but exactly that form is accepted.
+[[nodiscard]] std::optional<Destination> decode_target(std::string_view message);
+
 /// What the stock tool prints of a destination.
 [[nodiscard]] std::string describe(const Destination& destination);
 
-/// The client's side: sends its own, receives the server's, confirms. Each end tells `count`
-/// destinations, those that it does not have as zeros.
+/// The client's side: sends its own, receives the server's, confirms. Each end tells as many
+/// destinations as the transport says, those that it does not have as zeros.
 [[nodiscard]] Expected<Destinations> exchange_as_client(TcpConnection& connection,
                                                         const Destinations& local,
-                                                        std::uint32_t count,
+                                                        Transport transport,
                                                         std::uint32_t timeout_ms,
                                                         Background& background);
 /// The server's side in two steps, as its queue pairs must be ready to receive before it answers.
 [[nodiscard]] Expected<Destinations> receive_from_client(TcpConnection& connection,
-                                                         std::uint32_t count,
+                                                         Transport transport,
                                                          std::uint32_t timeout_ms,
                                                          Background& background);
 [[nodiscard]] Expected<void> answer_client(TcpConnection& connection, const Destinations& local,
-                                           std::uint32_t count, std::uint32_t timeout_ms,
+                                           Transport transport, std::uint32_t timeout_ms,
                                            Background& background);
 
 }  // namespace rockhopper::apps::pingpong

@@ -21,13 +21,16 @@ const ProgramText kText{
     "rh-pingpong",
     "Ping-pong over a queue pair, with the options and the out-of-band exchange of "
     "ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong and ibv_srq_pingpong: either end may be "
-    "that tool.",
+    "that tool. Or over dynamic connections, between two of its own.",
     "  rh-pingpong -c               on one terminal, and\n"
     "  rh-pingpong -c localhost     on another: over a memif link\n\n"
     "  rh-pingpong -c --device net_af_packet0,iface=eth1 --ip 192.168.7.1/24\n"
     "                               here, and on another machine\n"
     "  ibv_rc_pingpong -c -g 1 HOST\n\n"
-    "  rh-pingpong -s 1048576 -m 4096 -n 100 --faults loss=1% --pcap run.pcapng HOST\n"};
+    "  rh-pingpong -s 1048576 -m 4096 -n 100 --faults loss=1% --pcap run.pcapng HOST\n\n"
+    "  rh-pingpong -c --transport dc -q 8             one initiator and 8 targets at each end, "
+    "and\n"
+    "  rh-pingpong -c --transport dc -q 8 localhost\n"};
 
 nlohmann::json to_json(const Destination& destination) {
   return {{"qpn", destination.qpn.value},
@@ -77,12 +80,20 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
     return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more",
                 options.path_mtu, options.path_mtu + kPathMtuOverhead);
   }
-  if (options.transport != Transport::srq && options.queue_pairs > 1) {
-    return fail(ErrorCode::invalid_argument, "--num-qp {} needs --transport srq",
+  if (!info(options.transport).shares_receives && options.queue_pairs > 1) {
+    return fail(ErrorCode::invalid_argument, "--num-qp {} needs --transport srq or dc",
                 options.queue_pairs);
   }
+  if (options.transport != Transport::dc &&
+      (options.streams > 1 || options.handshake != dc::Handshake::automatic)) {
+    return fail(ErrorCode::invalid_argument, "--streams and --handshake are for --transport dc");
+  }
+  if (options.streams > options.queue_pairs) {
+    return fail(ErrorCode::invalid_argument, "--streams {} needs --num-qp of as much or more",
+                options.streams);
+  }
   if (options.queue_pairs > options.rx_depth) {
-    return fail(ErrorCode::invalid_argument, "{} queue pairs need --rx-depth of as much or more",
+    return fail(ErrorCode::invalid_argument, "--num-qp {} needs --rx-depth of as much or more",
                 options.queue_pairs);
   }
   if (options.transport == Transport::ud && options.size > options.path_mtu) {
@@ -99,7 +110,10 @@ Expected<void> run(const Options& options, const EndpointConfig& config,
   Session session(**endpoint, options);
   auto result = session.run();
   if (result) report(options, *result);
-  if (options.endpoint.stats_s > 0 || stop_requested()) (*endpoint)->print_statistics(stderr);
+  if (options.endpoint.stats_s > 0 || stop_requested()) {
+    (*endpoint)->print_statistics(stderr);
+    session.print_statistics();
+  }
   if (!result) return tl::make_unexpected(result.error());
   return {};
 }

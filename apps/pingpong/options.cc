@@ -7,6 +7,7 @@
 
 #include "apps/common/cli.h"
 #include "roce/qp_attributes.h"
+#include "roce/wire/dcsh.h"
 
 namespace rockhopper::apps::pingpong {
 namespace {
@@ -21,25 +22,45 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
   app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");
-  static const std::map<std::string, Transport> kTransports = {
-      {"rc", Transport::rc}, {"uc", Transport::uc}, {"ud", Transport::ud}, {"srq", Transport::srq}};
+  static const std::map<std::string, Transport> kTransports = {{"rc", Transport::rc},
+                                                               {"uc", Transport::uc},
+                                                               {"ud", Transport::ud},
+                                                               {"srq", Transport::srq},
+                                                               {"dc", Transport::dc}};
   app.add_option_function<std::string>(
          "--transport",
          [&options](const std::string& name) { options.transport = kTransports.at(name); },
          "service of the queue pairs, and so which stock tool can be the peer. srq: several of RC "
-         "that share their receives")
+         "that share their receives. dc: dynamic connections (docs/dc.md), between two rh-pingpong")
       ->check(CLI::IsMember(&kTransports))
-      ->type_name("rc|uc|ud|srq");
+      ->type_name("rc|uc|ud|srq|dc");
   const auto* queue_pairs =
-      app.add_option("-q,--num-qp", options.queue_pairs, "srq: number of queue pairs (16)")
+      app.add_option("-q,--num-qp", options.queue_pairs,
+                     "srq: number of queue pairs (16); dc: of each end's targets (1)")
           ->check(CLI::Range(1, static_cast<int>(kMaxQueuePairs)));
+  app.add_option("--streams", options.streams,
+                 "dc: connections that this end's initiator has at a time; the peer's target N is "
+                 "served by stream N modulo this")
+      ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1));
+  static const std::map<std::string, dc::Handshake> kHandshakes = {
+      {"auto", dc::Handshake::automatic},
+      {"half", dc::Handshake::half},
+      {"full", dc::Handshake::full}};
+  app.add_option_function<std::string>(
+         "--handshake",
+         [&options](const std::string& name) { options.handshake = kHandshakes.at(name); },
+         "dc: full, data waits until the target has accepted; half, it does not; auto (default), "
+         "half unless the path reorders")
+      ->check(CLI::IsMember(&kHandshakes))
+      ->type_name("auto|half|full");
   const auto* size = app.add_option("-s,--size", options.size, "bytes of a message")
                          ->check(CLI::Range(1, kSizeMax));
   app.add_option("-m,--mtu", options.path_mtu, "path MTU")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
       ->type_name("BYTES");
-  app.add_option("-r,--rx-depth", options.rx_depth, "receives posted at a time")
-      ->check(CLI::Range(1, static_cast<int>(roce::kMaxQpWr)));
+  const auto* rx_depth = app.add_option("-r,--rx-depth", options.rx_depth,
+                                        "receives posted at a time (dc: 4 for each target)")
+                             ->check(CLI::Range(1, static_cast<int>(roce::kMaxQpWr)));
   app.add_option("-n,--iters", options.iterations, "number of exchanges")
       ->check(CLI::PositiveNumber);
   app.add_option("-l,--sl", options.service_level,
@@ -63,12 +84,15 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.1, 86400.0))
       ->type_name("SECONDS");
   app.add_flag("--json", options.json, "print one JSON object instead of text");
-  app.parse_complete_callback([&options, size, queue_pairs] {
+  app.parse_complete_callback([&options, size, queue_pairs, rx_depth] {
     if (options.transport == Transport::ud && size->count() == 0) {
       options.size = options.path_mtu;
     }
     if (options.transport == Transport::srq && queue_pairs->count() == 0) {
       options.queue_pairs = kDefaultQueuePairs;
+    }
+    if (options.transport == Transport::dc && rx_depth->count() == 0) {
+      options.rx_depth = 4 * options.queue_pairs;
     }
   });
   add_endpoint_options(app, options.endpoint, "-d,--ib-dev,--device");

@@ -9,13 +9,16 @@
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
 #include "apps/pingpong/transport.h"
+#include "dc/dci.h"
 
 namespace rockhopper::apps::pingpong {
 
 /// The options of ibv_rc_pingpong and its sisters, and ours.
 struct Options {
   Transport transport = Transport::rc;
-  std::uint32_t queue_pairs = 1;
+  std::uint32_t queue_pairs = 1;  ///< DC: targets of each end
+  std::uint8_t streams = 1;       ///< of DC's initiator
+  dc::Handshake handshake = dc::Handshake::automatic;
   std::string host;  ///< empty: server
   std::uint16_t port = 18515;
   std::uint32_t size = 4096;

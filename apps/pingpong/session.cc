@@ -16,11 +16,12 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Low bits of a wr_id, and of Lane::pending, as in the stock tool. Above them: the slot.
+/// Low bits of a wr_id, and of Lane::pending, as in the stock tool. Above them: of a receive the
+/// slot, of a send the lane.
 constexpr std::uint64_t kReceiveId = 1;
 constexpr std::uint64_t kSendId = 2;
 constexpr std::uint64_t kIdMask = 3;
-constexpr unsigned kSlotShift = 2;
+constexpr unsigned kIdShift = 2;
 
 constexpr std::uint32_t kPeerTimeoutMs = 30'000;
 /// What one of us tells the other at the end. The stock tool has closed its connection by then.
@@ -45,8 +46,9 @@ Session::Session(Endpoint& endpoint, const Options& options)
 
 Session::~Session() {
   roce::Engine& engine = endpoint_.engine();
+  dc_.reset();
   for (const Lane& lane : lanes_) {
-    engine.destroy_qp(lane.qp);
+    if (lane.qp != nullptr) engine.destroy_qp(lane.qp);
     if (lane.ah != nullptr) engine.destroy_ah(lane.ah);
   }
   if (srq_ != nullptr) (void)engine.destroy_srq(srq_);
@@ -68,6 +70,10 @@ Expected<Result> Session::run() {
   result_.seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
   linger();
   return result_;
+}
+
+void Session::print_statistics() const {
+  if (dc_ != nullptr) dc_->print_statistics();
 }
 
 void Session::print(const char* whose, const Destinations& destinations) const {
@@ -116,10 +122,30 @@ Expected<void> Session::create_objects() {
     if (!srq) return tl::make_unexpected(srq.error());
     srq_ = *srq;
   }
-  for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
+  if (is_dc()) {
+    if (auto made = create_dc_lanes(); !made) return made;
+  }
+  while (lanes_.size() < options_.queue_pairs) {
     if (auto made = create_queue_pair(); !made) return made;
   }
   return post_receives();
+}
+
+void Session::add_lane(wire::Qpn number, std::uint64_t access_key, roce::QueuePair* qp) {
+  lane_of_.emplace(number.value, lanes_.size());
+  lanes_.push_back({.qp = qp, .pending = kReceiveId});
+  result_.local.push_back(
+      {.qpn = number, .psn = endpoint_.engine().random_psn(), .gid = {}, .access_key = access_key});
+}
+
+Expected<void> Session::create_dc_lanes() {
+  auto made = DcLanes::create(endpoint_.engine(), options_, pd_, *cq_, *srq_);
+  if (!made) return tl::make_unexpected(made.error());
+  dc_ = std::move(*made);
+  for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
+    add_lane(dc_->target(i).number(), dc_->target(i).access_key(), nullptr);
+  }
+  return {};
 }
 
 Expected<void> Session::create_queue_pair() {
@@ -133,10 +159,7 @@ Expected<void> Session::create_queue_pair() {
   init.max_recv_wr = options_.rx_depth;
   auto qp = endpoint_.engine().create_qp(init);
   if (!qp) return tl::make_unexpected(qp.error());
-  lane_of_.emplace((*qp)->number().value, lanes_.size());
-  lanes_.push_back({.qp = *qp, .pending = kReceiveId});
-  result_.local.push_back(
-      {.qpn = (*qp)->number(), .psn = endpoint_.engine().random_psn(), .gid = {}});
+  add_lane((*qp)->number(), 0, *qp);
   roce::QpAttributes attributes;
   attributes.qkey = kQkey;
   attributes.pkey_index = options_.endpoint.pkey_index;
@@ -164,8 +187,8 @@ Expected<void> Session::connect_as_client() {
   if (!connection) return tl::make_unexpected(connection.error());
   connection_ = std::move(*connection);
   if (auto up = endpoint_.wait_for_link(); !up) return up;
-  auto remote = exchange_as_client(*connection_, result_.local, transport_.destinations,
-                                   kPeerTimeoutMs, endpoint_);
+  auto remote = exchange_as_client(*connection_, result_.local, options_.transport, kPeerTimeoutMs,
+                                   endpoint_);
   if (!remote) return tl::make_unexpected(remote.error());
   result_.remote = std::move(*remote);
   content_.emplace(result_.local[0].psn, result_.remote[0].psn, PageMemory::page_size());
@@ -181,8 +204,7 @@ Expected<void> Session::connect_as_server() {
   if (!connection) return tl::make_unexpected(connection.error());
   connection_ = std::move(*connection);
   if (auto up = endpoint_.wait_for_link(); !up) return up;
-  auto remote =
-      receive_from_client(*connection_, transport_.destinations, kPeerTimeoutMs, endpoint_);
+  auto remote = receive_from_client(*connection_, options_.transport, kPeerTimeoutMs, endpoint_);
   if (!remote) return tl::make_unexpected(remote.error());
   result_.remote = std::move(*remote);
   auto gid = choose_gid(&result_.remote[0]);
@@ -190,48 +212,56 @@ Expected<void> Session::connect_as_server() {
   set_local_gid(*gid);
   content_.emplace(result_.remote[0].psn, result_.local[0].psn, PageMemory::page_size());
   if (auto connected = connect_queue_pairs(); !connected) return connected;
-  return answer_client(*connection_, result_.local, transport_.destinations, kPeerTimeoutMs,
-                       endpoint_);
+  return answer_client(*connection_, result_.local, options_.transport, kPeerTimeoutMs, endpoint_);
 }
 
 Expected<void> Session::connect_queue_pairs() {
   result_.remote.resize(lanes_.size());
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (result_.remote[i].qpn.value == 0) {
-      return fail(ErrorCode::io, "the peer has {} queue pairs, not {}; give both ends the same -q",
-                  i, lanes_.size());
+      return fail(ErrorCode::io, "the peer has {} {}, not {}; give both ends the same -q", i,
+                  is_dc() ? "targets" : "queue pairs", lanes_.size());
     }
-    if (auto connected = connect_queue_pair(i); !connected) return connected;
+    if (auto connected = connect_lane(i); !connected) return connected;
   }
   return {};
+}
+
+Expected<void> Session::connect_lane(std::size_t index) {
+  if (!is_dc()) {
+    if (auto connected = connect_queue_pair(index); !connected) return connected;
+  }
+  if (is_dc() || is_ud()) {
+    auto ah = endpoint_.engine().create_ah(pd_, address_vector(index));
+    if (!ah) return tl::make_unexpected(ah.error());
+    lanes_[index].ah = *ah;
+  }
+  return {};
+}
+
+roce::AddressVector Session::address_vector(std::size_t index) const {
+  return {.source = result_.local[index].gid,
+          .destination = result_.remote[index].gid,
+          .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class),
+          .service_level = static_cast<std::uint8_t>(options_.service_level)};
 }
 
 Expected<void> Session::connect_queue_pair(std::size_t index) {
   const Destination& local = result_.local[index];
   const Destination& remote = result_.remote[index];
-  Lane& lane = lanes_[index];
   roce::QpAttributes attributes;
   attributes.path_mtu = static_cast<roce::PathMtu>(options_.path_mtu);
   attributes.dest_qp_num = remote.qpn;
   attributes.rq_psn = remote.psn;
   attributes.max_dest_rd_atomic = 1;
   attributes.min_rnr_timer = 12;
-  attributes.ah_attr.source = local.gid;
-  attributes.ah_attr.destination = remote.gid;
-  attributes.ah_attr.service_level = static_cast<std::uint8_t>(options_.service_level);
-  attributes.ah_attr.traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class);
+  attributes.ah_attr = address_vector(index);
   attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   attributes.retry_cnt = 7;
   attributes.rnr_retry = 7;
   attributes.sq_psn = local.psn;
   attributes.max_rd_atomic = 1;
-  if (auto moved = lane.qp->bring_up(attributes, roce::QpState::rts); !moved || !is_ud()) {
-    return moved;
-  }
-  auto ah = endpoint_.engine().create_ah(pd_, attributes.ah_attr);
-  if (!ah) return tl::make_unexpected(ah.error());
-  lane.ah = *ah;
-  return {};
+  return lanes_[index].qp->bring_up(attributes, roce::QpState::rts);
 }
 
 Expected<void> Session::post_receives() {
@@ -240,7 +270,7 @@ Expected<void> Session::post_receives() {
     const std::span<std::byte> place = receive_slots_.at(slot);
     const roce::Sge sge{reinterpret_cast<std::uint64_t>(place.data()),
                         static_cast<std::uint32_t>(place.size()), receive_region_.key};
-    const roce::RecvWr request{std::uint64_t{slot} << kSlotShift | kReceiveId, {&sge, 1}};
+    const roce::RecvWr request{std::uint64_t{slot} << kIdShift | kReceiveId, {&sge, 1}};
     const roce::PostResult result =
         srq_ != nullptr ? srq_->post_recv(request) : lanes_[0].qp->post_recv(request);
     if (result != roce::PostResult::ok) {
@@ -265,16 +295,21 @@ Expected<void> Session::send_message(std::size_t index) {
   const std::span<std::byte> message =
       is_client() ? send_slots_.at(lane.sending) : received_bytes(lane.sending);
   const roce::MemoryRegion& region = is_client() ? send_region_ : receive_region_;
-  if (is_client() && options_.check) content_->fill(message, message_number(sent_));
+  if (is_client() && options_.check) {
+    content_->fill(message, message_number(index, lane.messages_sent));
+  }
+  ++lane.messages_sent;
   const roce::Sge sge{reinterpret_cast<std::uint64_t>(message.data()), options_.size, region.key};
   roce::SendWr request;
-  request.wr_id = kSendId;
+  request.wr_id = std::uint64_t{index} << kIdShift | kSendId;
   request.sg_list = {&sge, 1};
   request.send_flags = roce::kSendSignaled;
   request.ah = lane.ah;
   request.remote_qpn = result_.remote[index].qpn;
   request.remote_qkey = kQkey;
-  const roce::PostResult result = lane.qp->post_send(request);
+  request.dc_access_key = result_.remote[index].access_key;
+  const roce::PostResult result =
+      is_dc() ? dc_->post_send(index, request) : lane.qp->post_send(request);
   if (result != roce::PostResult::ok) {
     return fail(ErrorCode::invalid_state, "posting a send failed: {}", roce::to_string(result));
   }
@@ -315,12 +350,13 @@ Expected<void> Session::handle(const roce::Completion& completion) {
                 kind == kSendId ? "send" : "receive", roce::to_string(completion.status),
                 static_cast<int>(completion.status), received_, options_.iterations);
   }
-  const std::size_t index = lane_of_.at(completion.qp_num.value);
+  const std::size_t index =
+      kind == kSendId ? completion.wr_id >> kIdShift : lane_of_.at(completion.qp_num.value);
   Lane& lane = lanes_[index];
   if (kind == kSendId) {
     ++sent_;
     if (!is_client()) release(lane.sending);
-  } else if (auto taken = take_message(lane, completion); !taken) {
+  } else if (auto taken = take_message(index, completion); !taken) {
     return taken;
   }
   lane.pending &= ~static_cast<std::uint32_t>(kind);
@@ -331,17 +367,20 @@ Expected<void> Session::handle(const roce::Completion& completion) {
   return receives_posted_ <= lanes_.size() ? post_receives() : Expected<void>{};
 }
 
-Expected<void> Session::take_message(Lane& lane, const roce::Completion& completion) {
+Expected<void> Session::take_message(std::size_t index, const roce::Completion& completion) {
+  Lane& lane = lanes_[index];
   if (completion.byte_len != options_.size + grh_bytes()) {
     return fail(ErrorCode::io, "message {} has {} bytes, not {}; give both ends the same --size",
                 received_, completion.byte_len, options_.size + grh_bytes());
   }
-  lane.received = static_cast<std::uint32_t>(completion.wr_id >> kSlotShift);
+  lane.received = static_cast<std::uint32_t>(completion.wr_id >> kIdShift);
   if (options_.check) {
-    const auto wrong = content_->check(received_bytes(lane.received), message_number(received_));
+    const auto wrong = content_->check(received_bytes(lane.received),
+                                       message_number(index, lane.messages_received));
     if (wrong) return fail(ErrorCode::io, "invalid data: {}", *wrong);
     ++result_.messages_checked;
   }
+  ++lane.messages_received;
   ++received_;
   --receives_posted_;
   if (is_client()) release(lane.received);

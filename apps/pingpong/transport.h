@@ -8,10 +8,11 @@
 
 namespace rockhopper::apps::pingpong {
 
-/// Which of the stock tools: ibv_rc_pingpong, ibv_uc_pingpong, ...
-enum class Transport : std::uint8_t { rc, uc, ud, srq };
+/// Which of the stock tools: ibv_rc_pingpong, ibv_uc_pingpong, ... Or, between two of us, dynamic
+/// connections.
+enum class Transport : std::uint8_t { rc, uc, ud, srq, dc };
 
-/// What a tool's queue pairs are.
+/// What a tool's queue pairs are. With DC, each is a target of either end.
 struct TransportInfo {
   const char* name;
   roce::QpType qp_type;
@@ -21,7 +22,7 @@ struct TransportInfo {
 
 [[nodiscard]] const TransportInfo& info(Transport transport);
 
-/// The most queue pairs of ibv_srq_pingpong.
+/// The most queue pairs of ibv_srq_pingpong, and our targets.
 inline constexpr std::uint32_t kMaxQueuePairs = 256;
 
 }  // namespace rockhopper::apps::pingpong

@@ -46,6 +46,8 @@ class Responder final : public roce::Responder {
   void on_unreachable() override;
 
   [[nodiscard]] wire::Psn expected_psn() const override { return expected_psn_; }
+  /// A message has begun and not ended.
+  [[nodiscard]] bool in_message() const { return message_ != Message::none; }
 
  private:
   /// Holds what one READ or atomic owes and owed.

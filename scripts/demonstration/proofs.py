@@ -29,9 +29,9 @@ class Demo:
     def pair(self, name, family=4):
         return Pair(self.lab, self.programs, name, family)
 
-    def pingpong(self, family, size, iterations, name, faults=()):
+    def pingpong(self, family, size, iterations, name, faults=(), common=()):
         """Ping-pong with every message compared; the capture is the server's."""
-        same = ['-c', '-s', size, '-n', iterations]
+        same = ['-c', '-s', size, '-n', iterations, *common]
         client, server = self.pair('rh-pingpong', family).run(
             [*same, *faults], server_options=[*same, '--pcap', self.capture(name)])
         checked = min(client['messages_checked'], server['messages_checked'])
@@ -132,6 +132,8 @@ def proofs(demo):
         ('messages of 1 MiB', lambda: demo.large_messages('large')),
         ('dynamic connections', lambda: demo.dynamic_connections('dynamic')),
         ('10,000 targets', demo.many_targets),
+        ('ping-pong, dynamic', lambda: demo.pingpong(
+            4, 4096, 1000, 'pingpong-dynamic', FAULTS, ['--transport', 'dc', '-q', 8])),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),
         ('operations, 1 % loss', lambda: demo.operations('loss-client', 'client', FAULTS)),
         ('again, other end', lambda: demo.operations('loss-server', 'server', FAULTS)),

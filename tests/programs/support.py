@@ -11,13 +11,17 @@ import os
 import pathlib
 import re
 import struct
+import subprocess
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'scripts'))
+sys.path[:0] = [str(ROOT / 'scripts'), str(ROOT / 'tests/judge')]
 
-from lab.processes import Lab, wait_until  # noqa: E402 (needs the path above)
+from judge import frame  # noqa: E402 (needs the path above)
+from judge.capture import Capture  # noqa: E402
+from judge.opcodes import TABLE_WITH_DC  # noqa: E402
+from lab.processes import Lab, wait_until  # noqa: E402
 
 # The build folder's programs, as meson tells.
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', ROOT / 'build' / 'apps'))
@@ -76,6 +80,21 @@ class ProgramTest(unittest.TestCase):
         self.assert_status(process, 1, limit_s)
         last = process.messages().strip().splitlines()[-1]
         self.assertRegex(last, pattern)
+
+    def judged(self, path, *options):
+        """What the checker has counted of dynamic connections; no violation."""
+        done = subprocess.run(
+            [sys.executable, ROOT / 'tests/judge/check_capture.py', '--json',
+             '--dynamic-connections', *options, path],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)['files'][0]['dynamic_connections']
+
+
+def dc_packets(path):
+    """The RoCEv2 packets of a capture, those of dynamic connections too."""
+    packets = (frame.parse(record, TABLE_WITH_DC) for record in Capture(path))
+    return (packet for packet in packets if packet is not None)
 
 
 class SwitchTest(ProgramTest):

@@ -2,17 +2,8 @@
 # Copyright (c) The Rockhopper authors
 """rh-perf --transport dc between two processes over memif; what it sends is judged by the checker."""
 
-import json
-import subprocess
-import sys
-
 import support
-
-sys.path.insert(0, str(support.ROOT / 'tests/judge'))
-
-from judge import dcformat, frame  # noqa: E402 (needs the path above)
-from judge.capture import Capture  # noqa: E402
-from judge.opcodes import TABLE_WITH_DC  # noqa: E402
+from judge import dcformat, frame
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
 CLIENT = support.ADDRESSES[4][1].partition('/')[0]
@@ -22,10 +13,7 @@ DATA = 0  # no subtype of a message
 
 def dialogue(path):
     """The packets of dynamic connections in a capture: (of the client, the message's subtype)."""
-    for record in Capture(path):
-        packet = frame.parse(record, TABLE_WITH_DC)
-        if packet is None:
-            continue
+    for packet in support.dc_packets(path):
         subtype = dcformat.message(packet)[0].subtype if packet.opcode == CONTROL else DATA
         if packet.opcode == CONNECT_DATA:
             subtype = CONNECT_DATA
@@ -42,15 +30,6 @@ class DynamicConnections(support.ProgramTest):
         for result in report['results']:
             self.assertTrue(result['validated'], result)
         return report
-
-    def judged(self, path, *options):
-        """What the checker has counted; no violation."""
-        done = subprocess.run(
-            [sys.executable, support.ROOT / 'tests/judge/check_capture.py', '--json',
-             '--dynamic-connections', *options, path],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return json.loads(done.stdout)['files'][0]['dynamic_connections']
 
     def test_all_operations(self):
         """DC-9, DC-12, DC-21."""

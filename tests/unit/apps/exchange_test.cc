@@ -13,8 +13,9 @@ const std::string kIpv4Message{"0000:000123:abcdef:00000000000000000000ffff0a2a0
                                kMessageBytes};
 
 TEST(Exchange, EncodesAsTheStockTool) {
-  const Destination destination{0, wire::Qpn{0x123}, wire::Psn{0xabcdef},
-                                stack::IpAddress::from_ipv4(0x0a2a0001)};
+  const Destination destination{.qpn = wire::Qpn{0x123},
+                                .psn = wire::Psn{0xabcdef},
+                                .gid = stack::IpAddress::from_ipv4(0x0a2a0001)};
   const auto message = encode(destination);
   EXPECT_EQ(std::string(message.data(), message.size()), kIpv4Message);
 }
@@ -43,6 +44,46 @@ TEST(Exchange, RefusesWhatIsNotTheForm) {
     damaged[i] = 'g';
     EXPECT_FALSE(decode(damaged)) << i;
   }
+}
+
+const std::string kTargetMessage{
+    "DCT1:d00123:abcdef:00000000000000000000ffff0a2a0001:0123456789abcdef", kTargetMessageBytes};
+
+TEST(Exchange, TargetHasAnAccessKey) {
+  const Destination target{.qpn = wire::Qpn{0xd00123},
+                           .psn = wire::Psn{0xabcdef},
+                           .gid = stack::IpAddress::from_ipv4(0x0a2a0001),
+                           .access_key = 0x0123456789abcdef};
+  const auto message = encode_target(target);
+  EXPECT_EQ(std::string(message.data(), message.size()), kTargetMessage);
+  const auto decoded = decode_target(kTargetMessage);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->lid, 0);
+  EXPECT_EQ(decoded->qpn, target.qpn);
+  EXPECT_EQ(decoded->psn, target.psn);
+  EXPECT_EQ(decoded->gid, target.gid);
+  EXPECT_EQ(decoded->access_key, target.access_key);
+}
+
+TEST(Exchange, RefusesWhatIsNotTheFormOfATarget) {
+  EXPECT_FALSE(decode_target(kTargetMessage.substr(1)));
+  EXPECT_FALSE(decode_target(kTargetMessage + "x"));
+  EXPECT_FALSE(decode_target(kTargetMessage.substr(0, kMessageBytes)));
+  for (std::size_t i = 0; i < kTargetMessageBytes; ++i) {
+    std::string damaged = kTargetMessage;
+    damaged[i] = 'g';
+    EXPECT_FALSE(decode_target(damaged)) << i;
+  }
+}
+
+/// A stock tool's message is no target's, and the other way round.
+TEST(Exchange, TargetsAndQueuePairsAreToldApart) {
+  EXPECT_FALSE(decode(kTargetMessage));
+  EXPECT_FALSE(decode(kTargetMessage.substr(0, kMessageBytes)));
+  EXPECT_FALSE(decode(kTargetMessage.substr(0, kMessageBytes - 1) + '\0'));
+  std::string stock = kTargetMessage;
+  stock.replace(0, 4, "0000");
+  EXPECT_FALSE(decode_target(stock));
 }
 
 TEST(Exchange, DescribesAsTheStockTool) {

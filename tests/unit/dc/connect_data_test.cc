@@ -22,6 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 using wire::Opcode;
 
+constexpr std::uint64_t kLongNs = 10'000'000'000;
 constexpr std::uint32_t kMtu = 1024;
 /// The 48 bytes of a CONNECT in place of the 12 of a session header.
 constexpr std::uint32_t kLongest = kMtu - 36;
@@ -168,6 +169,36 @@ TEST(DcConnectData, AnswersLost) {
 }
 
 /// DC-29, DC-36: what follows may still overtake it, and leads to a full handshake.
+/// DC-27: with a long timeout the connect would be repeated when the target has forgotten that it
+/// has executed what came with it.
+TEST(DcConnectData, NotRepeatedToATargetThatHasForgotten) {
+  for (const bool with_data : {true, false}) {
+    SCOPED_TRACE(with_data);
+    dc::EndpointConfig config;
+    config.sessions.contexts = 1;
+    config.sessions.tombstones = 1;
+    // Whatever the target answers, ACCEPT and acknowledgement, is lost.
+    DcPair pair(config, {.dropped_packets = {{1, 0}, {1, 1}}});
+    dc::Dci& dci = pair.make_dci([&](dc::DciInit& init) {
+      init.timeout = 19;  // 2.1 s
+      init.connect_with_data = with_data;
+    });
+    const dc::Dct& dct = pair.make_dct();
+    pair.post_receive();
+    pair.post_receive();
+    ASSERT_EQ(pair.post(dci, dct, WrOpcode::send, 100), PostResult::ok);
+    pair.run_for(1'000'000'000);
+    EXPECT_THAT(pair.recv_completions(), SizeIs(1));
+    // Another one takes the context, and after a while the place of the tombstone.
+    dc::Dci& other = pair.make_dci();
+    pair.write(other, dct);
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
+    EXPECT_EQ(pair.received().sessions_evicted.value(), 1u);
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::outcome_unknown));
+    EXPECT_THAT(pair.recv_completions(), SizeIs(0));
+  }
+}
+
 TEST(DcConnectData, LostWithARequestBehindIt) {
   DcPair pair({}, {.dropped_packets = {{0, 0}}});
   dc::Dci& dci = pair.make_dci();
@@ -186,7 +217,7 @@ TEST(DcConnectData, LostWithARequestBehindIt) {
 
 /// DC-14, DC-33: who is refused does not get his data executed either, and brings it again.
 TEST(DcConnectData, RefusedWithBackOff) {
-  DcPair pair({.sessions = {.contexts = 1}, .idle_ns = 10'000'000'000});
+  DcPair pair({.sessions = {.contexts = 1, .hold_ns = kLongNs}, .idle_ns = kLongNs});
   dc::Dci& first = pair.make_dci([](auto& init) { init.lease_us = 400'000; });
   dc::Dci& second = pair.make_dci();
   const dc::Dct& dct = pair.make_dct();

@@ -10,8 +10,9 @@ namespace rockhopper::test {
 
 using sim::must;
 
-DcPair::DcPair(const dc::EndpointConfig& target_config, const sim::NetworkFaults& faults)
-    : network_({.seed = 1, .pools = &sim::pools(), .delay_ns = kDelayNs, .faults = faults}),
+DcPair::DcPair(const dc::EndpointConfig& target_config, const sim::NetworkFaults& faults,
+               std::uint64_t delay_ns)
+    : network_({.seed = 1, .pools = &sim::pools(), .delay_ns = delay_ns, .faults = faults}),
       send_cq_(must(roce::CompletionQueue::create(1024))),
       recv_cq_(must(roce::CompletionQueue::create(1024))) {
   for (unsigned node = 0; node < 2; ++node) {

@@ -24,7 +24,7 @@ class DcPair {
   static constexpr std::size_t kMemoryBytes = 65536;
 
   explicit DcPair(const dc::EndpointConfig& target_config = {},
-                  const sim::NetworkFaults& faults = {});
+                  const sim::NetworkFaults& faults = {}, std::uint64_t delay_ns = kDelayNs);
 
   [[nodiscard]] sim::SimNetwork& network() { return network_; }
   [[nodiscard]] dc::Endpoint& endpoint(unsigned node) { return *endpoints_.at(node); }

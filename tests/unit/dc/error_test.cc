@@ -177,7 +177,7 @@ TEST(DcError, NobodyThere) {
 
 /// A bounded number of CNAKs, then the request fails (DC-33).
 TEST(DcError, ContextThatNeverGetsFree) {
-  DcPair pair({.sessions = {.contexts = 1}, .idle_ns = UINT64_MAX / 2});
+  DcPair pair({.sessions = {.contexts = 1, .hold_ns = UINT64_MAX / 2}, .idle_ns = UINT64_MAX / 2});
   dc::Dci& first = pair.make_dci([](auto& init) { init.lease_us = UINT32_MAX; });
   dc::Dci& second = pair.make_dci([](auto& init) { init.connect_tries = 3; });
   const dc::Dct& dct = pair.make_dct();
@@ -227,6 +227,7 @@ TEST(DcError, WhatCannotBeMade) {
   EXPECT_FALSE(dci_with([](auto& init) { init.max_send_wr = 0; }));
   EXPECT_FALSE(dci_with([](auto& init) { init.timeout = 32; }));
   EXPECT_FALSE(dci_with([](auto& init) { init.pd = {999}; }));
+  EXPECT_FALSE(dci_with([](auto& init) { init.pkey_index = 2; })) << "names no partition";
   const auto dct_with = [&](const auto& change) {
     dc::DctInit init = pair.dct_init();
     change(init);
@@ -236,10 +237,61 @@ TEST(DcError, WhatCannotBeMade) {
   EXPECT_FALSE(dct_with([](auto& init) { init.srq = nullptr; }));
   EXPECT_FALSE(dct_with([](auto& init) { init.recv_cq = nullptr; }));
   EXPECT_FALSE(dct_with([](auto& init) { init.access_flags = 1u << 30; }));
+  EXPECT_FALSE(dct_with([](auto& init) { init.pkey_index = 1; })) << "an empty entry";
   EXPECT_FALSE(pair.engine(0).create_qp({.qp_type = roce::QpType::dc_initiator,
                                          .pd = pair.dci_init().pd,
                                          .send_cq = pair.dci_init().send_cq,
                                          .recv_cq = pair.dci_init().send_cq}));
+}
+
+/// As with queue pairs, a target alone needs it, whoever is connected.
+TEST(DcError, ProtectionDomainOfATargetIsBusy) {
+  DcPair pair;
+  const roce::ProtectionDomain pd = pair.engine(1).allocate_pd();
+  dc::Dct& first = pair.make_dct([pd](auto& init) { init.pd = pd; });
+  dc::Dct& second = pair.make_dct([pd](auto& init) { init.pd = pd; });
+  EXPECT_FALSE(pair.engine(1).deallocate_pd(pd));
+  pair.endpoint(1).destroy_dct(&first);
+  EXPECT_FALSE(pair.engine(1).deallocate_pd(pd));
+  pair.endpoint(1).destroy_dct(&second);
+  EXPECT_TRUE(pair.engine(1).deallocate_pd(pd));
+}
+
+/// A target serves its partition and no other, though the port is in both. In the second one node 1
+/// is a limited member.
+TEST(DcError, Partitions) {
+  for (const bool second : {false, true}) {
+    DcPair pair;
+    dc::Dci& inside = pair.make_dci([&](auto& init) { init.pkey_index = second ? 1 : 0; });
+    dc::Dci& outside = pair.make_dci([&](auto& init) {
+      init.pkey_index = second ? 0 : 1;
+      init.handshake = dc::Handshake::full;
+      init.retry_cnt = 1;
+    });
+    dc::Dct& dct = pair.make_dct([&](auto& init) { init.pkey_index = second ? 2 : 0; });
+    pair.write(inside, dct, 0);
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
+    pair.post_receive();
+    ASSERT_EQ(pair.post(inside, dct, WrOpcode::send, 8, 16), PostResult::ok);
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
+    pair.write(outside, dct, 8);
+    EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::retry_exc_err));
+    EXPECT_EQ(drops(pair, 1, roce::DropReason::bad_pkey), 2u) << "the connect and its repetition";
+    EXPECT_EQ(pair.received().sessions_opened.value(), 1u);
+    EXPECT_EQ(dct.violations(), 0u);
+    EXPECT_NE(pair.word(1, 8), pair.word(0, 8));
+  }
+}
+
+/// What refuses is of the packet's partition, and a limited member's answers reach a full one.
+TEST(DcError, RefusalInASecondPartition) {
+  DcPair pair;
+  dc::Dci& dci = pair.make_dci([](auto& init) { init.pkey_index = 1; });
+  dc::Dct& dct = pair.make_dct([](auto& init) { init.pkey_index = 2; });
+  dct.drain();
+  pair.write(dci, dct);
+  EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::rem_abort_err));
+  EXPECT_EQ(pair.sent().rx_cnak_draining.value(), 1u);
 }
 
 /// Sessions that are over hold nothing of their target's.

@@ -50,11 +50,10 @@ Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
   init.send_cq = cq();
   init.max_send_wr = static_cast<std::uint32_t>(depth);
   init.max_inline_data = agreement.inline_bytes;
-  init.streams = initiator_.streams;
-  init.handshake = initiator_.handshake;
-  init.connect_with_data = initiator_.connect_with_data;
+  initiator_.apply(init);
   init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
   init.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
+  init.pkey_index = options().pkey_index;
   init.timeout = agreement.ack_timeout;
   init.congestion.algorithm = options().congestion;
   auto dci = dc_->create_dci(init);
@@ -73,6 +72,7 @@ Expected<void> DcBackend::create_target(const Agreement& agreement) {
   init.recv_cq = cq();
   init.access_flags = kRemoteAccess;
   init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
+  init.pkey_index = options().pkey_index;
   init.traffic_class = agreement.traffic_class;
   auto dct = dc_->create_dct(init);
   if (!dct) return tl::make_unexpected(dct.error());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "apps/common/initiator_options.h"
 #include "apps/perf/endpoint_backend.h"
 #include "dc/endpoint.h"
 #include "stack/telemetry.h"
@@ -15,11 +16,6 @@ namespace rockhopper::apps::perf {
 /// agreement calls queue pairs. A stream takes the requests to every so manieth target.
 class DcBackend final : public EndpointBackend {
  public:
-  struct InitiatorOptions {
-    std::uint8_t streams = 1;
-    dc::Handshake handshake = dc::Handshake::automatic;
-    bool connect_with_data = true;
-  };
   [[nodiscard]] static Expected<std::unique_ptr<DcBackend>> open(std::unique_ptr<Endpoint> endpoint,
                                                                  const LocalOptions& options,
                                                                  const InitiatorOptions& initiator);

@@ -62,10 +62,7 @@ Expected<std::unique_ptr<DcBackend>> open_dc(const Options& options, const Endpo
                                              const stack::Arguments& arguments) {
   auto endpoint = Endpoint::create(config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return DcBackend::open(std::move(*endpoint), local_options(options),
-                         {.streams = options.streams,
-                          .handshake = options.handshake,
-                          .connect_with_data = options.connect_with_data});
+  return DcBackend::open(std::move(*endpoint), local_options(options), options.initiator);
 }
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,

@@ -110,17 +110,7 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
                  "rc, or dc: one initiator for all targets (docs/dc.md); both ends alike")
       ->check(CLI::IsMember({"rc", "dc"}))
       ->group(kWorkload);
-  app.add_option("--streams", raw.streams,
-                 "DC: connections that this end's initiator has at a time; target N is served by "
-                 "stream N modulo this")
-      ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1))
-      ->group(kWorkload);
-  app.add_option("--handshake", raw.handshake,
-                 "DC: full, data waits until the target has accepted; half, it does not; data, a "
-                 "small first "
-                 "message goes in the connect; auto, as data unless the path reorders")
-      ->check(CLI::IsMember({"auto", "data", "half", "full"}))
-      ->group(kWorkload);
+  add_initiator_options(app, options.initiator, kWorkload);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
       ->type_name("BYTES")
@@ -240,25 +230,19 @@ Expected<Options> for_perftest(Options options) {
 /// What DC cannot have, or RC alone.
 Expected<void> check_transport(const Options& options, const RawOptions& raw) {
   if (options.transport == Transport::rc) {
-    if (raw.streams == 1 && raw.handshake == "auto") return {};
+    if (options.initiator.are_default()) return {};
     return fail(ErrorCode::invalid_argument, "--streams and --handshake are for --transport dc");
   }
-  const std::array<std::pair<bool, const char*>, 5> others{{
+  const std::array<std::pair<bool, const char*>, 4> others{{
       {options.backend == BackendKind::verbs, "--backend verbs"},
       {raw.peer != "rh-perf", "--peer perftest"},
       {options.recovery != roce::RecoveryAlgorithm::go_back_n, "--recovery selective"},
       {options.adaptive_timeout, "--adaptive-timeout"},
-      {options.endpoint.pkey_index != 0, "--pkey-index"},
   }};
   for (const auto& [given, name] : others) {
     if (given) return fail(ErrorCode::invalid_argument, "--transport dc cannot have {}", name);
   }
   return {};
-}
-
-dc::Handshake handshake_of(std::string_view name) {
-  if (name == "auto") return dc::Handshake::automatic;
-  return name == "full" ? dc::Handshake::full : dc::Handshake::half;
 }
 
 }  // namespace
@@ -293,9 +277,6 @@ Expected<Options> finish_options(const RawOptions& raw) {
     return fail(ErrorCode::invalid_argument, "--recovery selective needs a rh-perf as peer");
   }
   options.transport = parse_transport(raw.transport).value_or(Transport::rc);
-  options.streams = static_cast<std::uint8_t>(raw.streams);
-  options.handshake = handshake_of(raw.handshake);
-  options.connect_with_data = raw.handshake != "half";
   if (auto good = check_transport(options, raw); !good) return tl::make_unexpected(good.error());
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());

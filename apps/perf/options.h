@@ -9,9 +9,9 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/initiator_options.h"
 #include "apps/perf/agreement.h"
 #include "apps/perf/operation.h"
-#include "dc/dci.h"
 #include "roce/congestion/congestion_control.h"
 #include "roce/recovery/loss_recovery.h"
 
@@ -27,11 +27,9 @@ struct Options {
   BackendKind backend = BackendKind::rockhopper;
   PeerKind peer = PeerKind::rh_perf;
   Transport transport = Transport::rc;
-  std::uint8_t streams = 1;  ///< of DC's initiator
-  dc::Handshake handshake = dc::Handshake::automatic;
-  bool connect_with_data = true;
-  bool rdma_cm = false;  ///< perftest: connect and exchange through the connection manager
-  std::string device;    ///< of the verbs backend
+  InitiatorOptions initiator;  ///< DC
+  bool rdma_cm = false;        ///< perftest: connect and exchange through the connection manager
+  std::string device;          ///< of the verbs backend
   std::optional<unsigned> gid_index;
 
   std::vector<Operation> operations;
@@ -68,8 +66,6 @@ struct RawOptions {
   std::string backend = "rockhopper";
   std::string peer = "rh-perf";
   std::string transport = "rc";
-  unsigned streams = 1;
-  std::string handshake = "auto";
   std::string operations = "send";
   std::string mode = "bw";
   std::string congestion = "none";

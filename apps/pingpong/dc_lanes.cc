@@ -37,9 +37,9 @@ Expected<void> DcLanes::create_initiator(const Options& options, roce::Protectio
   dc::DciInit init;
   init.pd = pd;
   init.send_cq = &cq;
-  init.max_send_wr = (options.queue_pairs + options.streams - 1) / options.streams;
-  init.streams = options.streams;
-  init.handshake = options.handshake;
+  init.max_send_wr =
+      (options.queue_pairs + options.initiator.streams - 1) / options.initiator.streams;
+  options.initiator.apply(init);
   init.path_mtu = static_cast<roce::PathMtu>(options.path_mtu);
   init.pkey_index = options.endpoint.pkey_index;
   init.timeout = static_cast<std::uint8_t>(options.ack_timeout);

@@ -28,8 +28,7 @@ const ProgramText kText{
     "                               here, and on another machine\n"
     "  ibv_rc_pingpong -c -g 1 HOST\n\n"
     "  rh-pingpong -s 1048576 -m 4096 -n 100 --faults loss=1% --pcap run.pcapng HOST\n\n"
-    "  rh-pingpong -c --transport dc -q 8             one initiator and 8 targets at each end, "
-    "and\n"
+    "  rh-pingpong -c --transport dc -q 8             initiators with 8 targets each\n"
     "  rh-pingpong -c --transport dc -q 8 localhost\n"};
 
 nlohmann::json to_json(const Destination& destination) {
@@ -84,13 +83,12 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
     return fail(ErrorCode::invalid_argument, "--num-qp {} needs --transport srq or dc",
                 options.queue_pairs);
   }
-  if (options.transport != Transport::dc &&
-      (options.streams > 1 || options.handshake != dc::Handshake::automatic)) {
+  if (options.transport != Transport::dc && !options.initiator.are_default()) {
     return fail(ErrorCode::invalid_argument, "--streams and --handshake are for --transport dc");
   }
-  if (options.streams > options.queue_pairs) {
+  if (options.initiator.streams > options.queue_pairs) {
     return fail(ErrorCode::invalid_argument, "--streams {} needs --num-qp of as much or more",
-                options.streams);
+                options.initiator.streams);
   }
   if (options.queue_pairs > options.rx_depth) {
     return fail(ErrorCode::invalid_argument, "--num-qp {} needs --rx-depth of as much or more",

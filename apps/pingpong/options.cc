@@ -38,21 +38,7 @@ void add_options(CLI::App& app, Options& options) {
       app.add_option("-q,--num-qp", options.queue_pairs,
                      "srq: number of queue pairs (16); dc: of each end's targets (1)")
           ->check(CLI::Range(1, static_cast<int>(kMaxQueuePairs)));
-  app.add_option("--streams", options.streams,
-                 "dc: connections that this end's initiator has at a time; the peer's target N is "
-                 "served by stream N modulo this")
-      ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1));
-  static const std::map<std::string, dc::Handshake> kHandshakes = {
-      {"auto", dc::Handshake::automatic},
-      {"half", dc::Handshake::half},
-      {"full", dc::Handshake::full}};
-  app.add_option_function<std::string>(
-         "--handshake",
-         [&options](const std::string& name) { options.handshake = kHandshakes.at(name); },
-         "dc: full, data waits until the target has accepted; half, it does not; auto (default), "
-         "half unless the path reorders")
-      ->check(CLI::IsMember(&kHandshakes))
-      ->type_name("auto|half|full");
+  add_initiator_options(app, options.initiator);
   const auto* size = app.add_option("-s,--size", options.size, "bytes of a message")
                          ->check(CLI::Range(1, kSizeMax));
   app.add_option("-m,--mtu", options.path_mtu, "path MTU")

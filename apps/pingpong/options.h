@@ -8,8 +8,8 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/initiator_options.h"
 #include "apps/pingpong/transport.h"
-#include "dc/dci.h"
 
 namespace rockhopper::apps::pingpong {
 
@@ -17,9 +17,8 @@ namespace rockhopper::apps::pingpong {
 struct Options {
   Transport transport = Transport::rc;
   std::uint32_t queue_pairs = 1;  ///< DC: targets of each end
-  std::uint8_t streams = 1;       ///< of DC's initiator
-  dc::Handshake handshake = dc::Handshake::automatic;
-  std::string host;  ///< empty: server
+  InitiatorOptions initiator;     ///< DC
+  std::string host;               ///< empty: server
   std::uint16_t port = 18515;
   std::uint32_t size = 4096;
   std::uint16_t path_mtu = 1024;

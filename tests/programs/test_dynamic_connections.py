@@ -94,6 +94,10 @@ class DynamicConnections(support.ProgramTest):
         for between in self.handshake('full'):
             self.assertNotIn((True, DATA), between)
 
+    def test_partition(self):
+        self.run_perf('--op', 'all', '-q', 3, '-s', 3000, '-n', 50,
+                      common=('--pkeys', '0xffff,0x8123', '--pkey-index', 1))
+
     def test_streams_in_both_directions(self):
         """DC-17, DC-25: several connections at a time, and sessions of both ends."""
         report = self.run_perf('--op', 'all', '-q', 12, '-t', 2, '-b', '-s', 3000, '-n', 50,

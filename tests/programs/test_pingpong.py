@@ -143,6 +143,7 @@ class DynamicConnections(support.ProgramTest):
 
     FULL = 1  # flag of a connect
     CONTROL = 0xD8
+    CONNECT_DATA = 0xDE
 
     def check(self, size, iterations, *options, lanes=1, **more):
         ends = self.run_pair('rh-pingpong', '-c', '--transport', 'dc', '-s', size, '-n', iterations,
@@ -202,18 +203,20 @@ class DynamicConnections(support.ProgramTest):
     def test_handshakes(self):
         """DC-8, DC-11: data that carries the nonce of its connect has not waited; with the full
         handshake there is none."""
-        for kind in ('half', 'full'):
+        for kind in ('data', 'half', 'full'):
             path, _ = self.captured(kind, 64, 100, '--handshake', kind, lanes=4)
             connects, early = [], 0
             for packet in support.dc_packets(path):
-                if packet.opcode != self.CONTROL:
+                if packet.opcode == self.CONTROL:
+                    message = dcformat.message(packet)[0]
+                    if message.subtype == dcformat.CONNECT:
+                        connects.append('full' if message.flags & self.FULL else 'half')
+                elif packet.opcode == self.CONNECT_DATA:
+                    connects.append('data')
+                else:
                     early += dcformat.header(packet)[0].form == 0
-                    continue
-                message = dcformat.message(packet)[0]
-                if message.subtype == dcformat.CONNECT:
-                    connects.append(message.flags & self.FULL)
             self.assertGreaterEqual(len(connects), 200)
-            self.assertEqual(set(connects), {self.FULL if kind == 'full' else 0})
+            self.assertEqual(set(connects), {kind})
             self.assertEqual(early > 0, kind == 'half')
 
     def test_events(self):

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/perf/options.h"
+#include "dc/dci.h"
 
 namespace rockhopper::apps::perf {
 namespace {
@@ -108,23 +109,20 @@ TEST(PerfOptions, TheConnectionManagerIsForPerftestOverRockhopper) {
 TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
   RawOptions raw;
   raw.transport = "dc";
-  raw.streams = 4;
-  raw.handshake = "full";
+  raw.options.initiator = {.streams = 4, .handshake = "full"};
   const auto options = finish_options(raw);
   ASSERT_TRUE(options);
   EXPECT_EQ(options->transport, Transport::dc);
-  EXPECT_EQ(options->streams, 4);
-  EXPECT_EQ(options->handshake, dc::Handshake::full);
   for (const auto& [name, handshake, with_data] :
        {std::tuple{"auto", dc::Handshake::automatic, true},
         std::tuple{"data", dc::Handshake::half, true},
-        std::tuple{"half", dc::Handshake::half, false}}) {
-    RawOptions other = raw;
-    other.handshake = name;
-    const auto chosen = finish_options(other);
-    ASSERT_TRUE(chosen);
-    EXPECT_EQ(chosen->handshake, handshake) << name;
-    EXPECT_EQ(chosen->connect_with_data, with_data) << name;
+        std::tuple{"half", dc::Handshake::half, false},
+        std::tuple{"full", dc::Handshake::full, true}}) {
+    dc::DciInit init;
+    InitiatorOptions{.streams = 4, .handshake = name}.apply(init);
+    EXPECT_EQ(init.streams, 4);
+    EXPECT_EQ(init.handshake, handshake) << name;
+    EXPECT_EQ(init.connect_with_data, with_data) << name;
   }
   const auto refused = [&raw](const auto& change, const char* why) {
     RawOptions changed = raw;
@@ -137,7 +135,6 @@ TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
   refused([](RawOptions& r) { r.peer = "perftest"; }, "--peer perftest");
   refused([](RawOptions& r) { r.recovery = "selective"; }, "--recovery selective");
   refused([](RawOptions& r) { r.options.adaptive_timeout = true; }, "--adaptive-timeout");
-  refused([](RawOptions& r) { r.options.endpoint.pkey_index = 1; }, "--pkey-index");
   refused([](RawOptions& r) { r.transport = "rc"; }, "--streams");
 }
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/initiator_options.h"
+
+#include "apps/common/cli.h"
+#include "dc/dci.h"
+#include "roce/wire/dcsh.h"
+
+namespace rockhopper::apps {
+
+void InitiatorOptions::apply(dc::DciInit& init) const {
+  init.streams = streams;
+  init.handshake = handshake == "auto"   ? dc::Handshake::automatic
+                   : handshake == "full" ? dc::Handshake::full
+                                         : dc::Handshake::half;
+  init.connect_with_data = handshake != "half";
+}
+
+void add_initiator_options(CLI::App& app, InitiatorOptions& options, const std::string& group) {
+  CLI::Option* streams =
+      app.add_option("--streams", options.streams,
+                     "DC: connections that this end's initiator has at a time; target N is served "
+                     "by stream N modulo this")
+          ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1));
+  CLI::Option* handshake =
+      app.add_option("--handshake", options.handshake,
+                     "DC: full, data waits until the target has accepted; half, it does not; data, "
+                     "a small first message goes in the connect; auto (default), as data unless "
+                     "the path reorders")
+          ->check(CLI::IsMember({"auto", "data", "half", "full"}))
+          ->type_name("KIND");
+  if (!group.empty()) {
+    streams->group(group);
+    handshake->group(group);
+  }
+}
+
+}  // namespace rockhopper::apps

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace rockhopper::dc {
+struct DciInit;
+}  // namespace rockhopper::dc
+
+namespace rockhopper::apps {
+
+/// How a program's DC initiator connects: the options that every program with one has, as given.
+struct InitiatorOptions {
+  std::uint8_t streams = 1;
+  std::string handshake = "auto";  ///< auto, data, half or full
+
+  /// Neither was given: a transport without initiators can have them.
+  [[nodiscard]] bool are_default() const { return streams == 1 && handshake == "auto"; }
+  void apply(dc::DciInit& init) const;
+};
+
+/// Adds --streams and --handshake, to the group of that name unless it is empty.
+void add_initiator_options(CLI::App& app, InitiatorOptions& options, const std::string& group = "");
+
+}  // namespace rockhopper::apps

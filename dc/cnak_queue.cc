@@ -16,6 +16,10 @@ namespace {
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kBurst = 64;
 
+stack::TokenBucket bucket(std::uint32_t per_second) {
+  return {kNsPerSecond / std::max(per_second, 1u), kBurst};
+}
+
 rte_ether_addr source_station(const rte_mbuf* frame) {
   rte_ether_hdr copy;  // of a frame that begins in small pieces
   return static_cast<const rte_ether_hdr*>(rte_pktmbuf_read(frame, 0, sizeof copy, &copy))
@@ -24,10 +28,11 @@ rte_ether_addr source_station(const rte_mbuf* frame) {
 
 }  // namespace
 
-CnakQueue::CnakQueue(Endpoint& endpoint, std::uint32_t per_second)
+CnakQueue::CnakQueue(Endpoint& endpoint)
     : endpoint_(endpoint),
       seed_(endpoint.random().next()),
-      buckets_(kBuckets, stack::TokenBucket(kNsPerSecond / std::max(per_second, 1u), kBurst)) {}
+      of_sources_(kBuckets, bucket(endpoint.config_.cnaks_per_second)),
+      of_all_(bucket(endpoint.config_.all_cnaks_per_second)) {}
 
 void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpDatagram& datagram,
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
@@ -38,7 +43,7 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
 #if ROCKHOPPER_MUTATION_DC_CNAK_RATE
   const bool allowed = true;
 #else
-  const bool allowed = buckets_[hash % kBuckets].take(now_ns);
+  const bool allowed = of_sources_[hash % kBuckets].take(now_ns) && of_all_.take(now_ns);
 #endif
   if (!pkey_index || tail_ - head_ == kCapacity || !allowed) {
     endpoint_.counters_.cnaks_suppressed.add();

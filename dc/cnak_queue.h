@@ -22,10 +22,11 @@ class Endpoint;
 
 /// The CNAKs that are to leave. They are of no session and keep no state of who is refused, not
 /// even of its neighbour: they go back to the station that the refused packet came from. What finds
-/// no place or comes too often from one source is as good as lost on the way (DC-32).
+/// no place or comes too often, from one source or from all, is as good as lost on the way (DC-32).
 class CnakQueue {
  public:
-  CnakQueue(Endpoint& endpoint, std::uint32_t per_second);
+  /// The limits are those of the endpoint's configuration.
+  explicit CnakQueue(Endpoint& endpoint);
 
   /// To `initiator`, where the packet has come from.
   void push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpDatagram& datagram,
@@ -50,7 +51,8 @@ class CnakQueue {
 
   Endpoint& endpoint_;
   std::uint64_t seed_;
-  std::vector<stack::TokenBucket> buckets_;
+  std::vector<stack::TokenBucket> of_sources_;
+  stack::TokenBucket of_all_;
   std::array<Entry, kCapacity> entries_;
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;

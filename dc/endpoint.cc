@@ -51,7 +51,7 @@ Endpoint::Endpoint(roce::Engine& engine, const EndpointConfig& config)
       config_(config),
       shard_bits_(std::countr_zero(this->config().shards)),
       incarnation_(random().next()),
-      cnaks_(std::make_unique<CnakQueue>(*this, config.cnaks_per_second)) {
+      cnaks_(std::make_unique<CnakQueue>(*this)) {
   SessionTable::Config sessions = config.sessions;
   sessions.shard = static_cast<std::uint8_t>(this->config().shard);
   targets_ = std::make_unique<Targets>(*this, sessions);

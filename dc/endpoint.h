@@ -27,8 +27,9 @@ struct EndpointConfig {
   std::uint8_t responder_resources = 16;
   /// A session that has been idle so long may make room for another when no context is free.
   std::uint64_t idle_ns = 100'000;
-  std::uint32_t backoff_us = 50;             ///< what those are told for whom there is no room
-  std::uint32_t cnaks_per_second = 100'000;  ///< to one source
+  std::uint32_t backoff_us = 50;                 ///< what those are told for whom there is no room
+  std::uint32_t cnaks_per_second = 100'000;      ///< to one source
+  std::uint32_t all_cnaks_per_second = 200'000;  ///< to all of them together
 };
 
 /// Dynamically connected transport on one engine (docs/dc.md): makes its initiators and targets,

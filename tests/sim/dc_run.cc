@@ -171,7 +171,7 @@ void DcRun::make_endpoints() {
     config.sessions.tombstone_ns = profile_.tombstone_ns;
     config.lease_us = profile_.lease_us;
     config.idle_ns = rng_.pick<std::uint64_t>({0, 20'000, 1'000'000});
-    config.cnaks_per_second = 10'000'000;
+    config.cnaks_per_second = config.all_cnaks_per_second = 10'000'000;
     config.responder_resources = static_cast<std::uint8_t>(rng_.between(1, 8));
     endpoints_[node] = must(dc::Endpoint::create(engine, config));
   }

@@ -16,6 +16,7 @@ using roce::WcStatus;
 using ::testing::ElementsAre;
 
 constexpr std::uint32_t kCnaksPerSecond = 1000;
+constexpr std::uint32_t kAllCnaksPerSecond = 20000;
 constexpr std::uint32_t kCnakBurst = 64;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 
@@ -76,7 +77,7 @@ class DcFlood : public ::testing::Test {
   /// A number that no target has.
   [[nodiscard]] wire::Qpn nobody() const { return wire::Qpn{dct_.number().value ^ 0x10000}; }
 
-  DcPair pair_{{.cnaks_per_second = kCnaksPerSecond}};
+  DcPair pair_{{.cnaks_per_second = kCnaksPerSecond, .all_cnaks_per_second = kAllCnaksPerSecond}};
   dc::Dci& dci_ = pair_.make_dci();
   const dc::Dct& dct_ = pair_.make_dct();
   std::unique_ptr<stack::Host> attacker_;
@@ -132,6 +133,22 @@ TEST_F(DcFlood, CnaksAreLimitedBySource) {
   pair_.run_for(kNsPerMs);
   EXPECT_GE(pair_.received().tx_cnak_no_such_dct.value() - cnaks - sent, 10u);
   EXPECT_LE(pair_.received().tx_cnak_no_such_dct.value() - cnaks - sent, 13u);
+}
+
+/// DC-32: nor do many sources get more together than what all may.
+TEST_F(DcFlood, CnaksAreLimitedInAll) {
+  const std::uint64_t cnaks = pair_.received().tx_cnak_no_such_dct.value();
+  constexpr unsigned kMilliseconds = 1000;
+  for (unsigned ms = 0; ms < kMilliseconds; ++ms) {
+    for (unsigned i = 0; i < own_.size(); ++i) {
+      inject(own_[i], nobody(), 0, ms);
+    }
+    pair_.run_for(kNsPerMs);
+  }
+  const std::uint64_t sent = pair_.received().tx_cnak_no_such_dct.value() - cnaks;
+  EXPECT_GE(sent, kAllCnaksPerSecond);
+  EXPECT_LE(sent, kAllCnaksPerSecond + kCnakBurst + 1);
+  write();
 }
 
 /// DC-32: a flood from 60 sources, with wrong keys and to targets that do not exist, allocates

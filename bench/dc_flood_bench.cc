@@ -106,7 +106,7 @@ class Siege {
   /// that have completed.
   std::uint64_t turn(std::uint16_t forged) {
     now_ns_ += kTurnNs;
-    std::array<rte_mbuf*, 2 * kBurst> packets;
+    std::array<rte_mbuf*, std::size_t{2} * kBurst> packets;
     for (std::uint16_t i = 0; i < forged; ++i) packets[i] = next_forged();
     const auto count = static_cast<std::uint16_t>(
         forged + initiator_.engine->transmit(&packets[forged], kBurst, now_ns_));

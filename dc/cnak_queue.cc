@@ -38,17 +38,16 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
   const std::uint64_t hash =
       XXH3_64bits_withSeed(datagram.source.bytes.data(), datagram.source.bytes.size(), seed_);
-  // Its own would not do where both are limited members.
-  const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
 #if ROCKHOPPER_MUTATION_DC_CNAK_RATE
   const bool allowed = true;
 #else
   const bool allowed = of_sources_[hash % kBuckets].take(now_ns) && of_all_.take(now_ns);
 #endif
-  if (!pkey_index || tail_ - head_ == kCapacity || !allowed) {
-    endpoint_.counters_.cnaks_suppressed.add();
-    return;
-  }
+  const auto suppress = [this] { endpoint_.counters_.cnaks_suppressed.add(); };
+  if (!allowed || tail_ - head_ == kCapacity) return suppress();
+  // The packet's own would not do where both are limited members.
+  const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
+  if (!pkey_index) return suppress();
   entries_[tail_++ % kCapacity] = {
       .cnak = cnak,
       .initiator = initiator,

@@ -10,12 +10,9 @@ Expected<std::unique_ptr<DcBackend>> DcBackend::open(std::unique_ptr<Endpoint> e
                                                      const LocalOptions& options,
                                                      const InitiatorOptions& initiator) {
   std::unique_ptr<DcBackend> backend(new DcBackend(std::move(endpoint), options, initiator));
-  auto made = dc::Endpoint::create(backend->engine(), {});
+  auto made = DcEndpoint::create(backend->engine());
   if (!made) return tl::make_unexpected(made.error());
   backend->dc_ = std::move(*made);
-  auto counters = stack::add_counter_group("dc", *backend->dc_);
-  if (!counters) return tl::make_unexpected(counters.error());
-  backend->counters_ = std::move(*counters);
   return backend;
 }
 
@@ -110,9 +107,7 @@ std::size_t DcBackend::post_receives(std::uint16_t qp, std::span<const ReceiveRe
 
 void DcBackend::print_statistics() {
   EndpointBackend::print_statistics();
-  dc_->visit_counters([](void* /*context*/, const char* name,
-                         std::uint64_t value) { print_counter(stderr, "dc", name, value); },
-                      nullptr);
+  dc_.print_statistics(stderr);
 }
 
 }  // namespace rockhopper::apps::perf

@@ -5,10 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "apps/common/dc_endpoint.h"
 #include "apps/common/initiator_options.h"
 #include "apps/perf/endpoint_backend.h"
-#include "dc/endpoint.h"
-#include "stack/telemetry.h"
 
 namespace rockhopper::apps::perf {
 
@@ -45,8 +44,7 @@ class DcBackend final : public EndpointBackend {
   [[nodiscard]] Expected<void> create_target(const Agreement& agreement);
 
   InitiatorOptions initiator_;
-  std::unique_ptr<dc::Endpoint> dc_;
-  std::optional<stack::CounterGroup> counters_;
+  DcEndpoint dc_;
   dc::Dci* dci_ = nullptr;
   std::vector<Target> targets_;
   roce::AddressHandle* peer_ = nullptr;

@@ -9,7 +9,6 @@
 #include "apps/common/cli.h"
 #include "apps/perf/messages.h"
 #include "roce/qp_attributes.h"
-#include "roce/wire/dcsh.h"
 #include "stack/split_list.h"
 
 namespace rockhopper::apps::perf {

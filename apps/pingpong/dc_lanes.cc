@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "apps/common/endpoint.h"
-
 namespace rockhopper::apps::pingpong {
 
 Expected<std::unique_ptr<DcLanes>> DcLanes::create(roce::Engine& engine, const Options& options,
@@ -13,12 +11,9 @@ Expected<std::unique_ptr<DcLanes>> DcLanes::create(roce::Engine& engine, const O
                                                    roce::CompletionQueue& cq,
                                                    roce::SharedReceiveQueue& srq) {
   std::unique_ptr<DcLanes> lanes(new DcLanes);
-  auto endpoint = dc::Endpoint::create(engine, {});
+  auto endpoint = DcEndpoint::create(engine);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   lanes->endpoint_ = std::move(*endpoint);
-  auto counters = stack::add_counter_group("dc", *lanes->endpoint_);
-  if (!counters) return tl::make_unexpected(counters.error());
-  lanes->counters_ = std::move(*counters);
   auto made = lanes->create_initiator(options, pd, cq);
   for (std::uint32_t lane = 0; made && lane < options.queue_pairs; ++lane) {
     made = lanes->create_target(options, pd, cq, srq);
@@ -67,12 +62,6 @@ Expected<void> DcLanes::create_target(const Options& options, roce::ProtectionDo
 roce::PostResult DcLanes::post_send(std::size_t lane, const roce::SendWr& request) {
   const auto streams = initiator_->init().streams;
   return initiator_->post_send(request, static_cast<std::uint8_t>(lane % streams));
-}
-
-void DcLanes::print_statistics() const {
-  endpoint_->visit_counters([](void* /*context*/, const char* name,
-                               std::uint64_t value) { print_counter(stderr, "dc", name, value); },
-                            nullptr);
 }
 
 }  // namespace rockhopper::apps::pingpong

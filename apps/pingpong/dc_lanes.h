@@ -3,14 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <memory>
-#include <optional>
 #include <vector>
 
+#include "apps/common/dc_endpoint.h"
 #include "apps/pingpong/options.h"
-#include "dc/endpoint.h"
 #include "roce/engine.h"
-#include "stack/telemetry.h"
 
 namespace rockhopper::apps::pingpong {
 
@@ -31,7 +30,7 @@ class DcLanes {
   /// Where the peer's lane of that index sends to.
   [[nodiscard]] const dc::Dct& target(std::size_t lane) const { return *targets_.at(lane); }
   [[nodiscard]] roce::PostResult post_send(std::size_t lane, const roce::SendWr& request);
-  void print_statistics() const;
+  void print_statistics(std::FILE* out) const { endpoint_.print_statistics(out); }
 
  private:
   DcLanes() = default;
@@ -42,8 +41,7 @@ class DcLanes {
                                              roce::CompletionQueue& cq,
                                              roce::SharedReceiveQueue& srq);
 
-  std::unique_ptr<dc::Endpoint> endpoint_;
-  std::optional<stack::CounterGroup> counters_;
+  DcEndpoint endpoint_;
   dc::Dci* initiator_ = nullptr;
   std::vector<dc::Dct*> targets_;
 };

@@ -7,7 +7,6 @@
 
 #include "apps/common/cli.h"
 #include "roce/qp_attributes.h"
-#include "roce/wire/dcsh.h"
 
 namespace rockhopper::apps::pingpong {
 namespace {

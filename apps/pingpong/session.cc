@@ -73,7 +73,7 @@ Expected<Result> Session::run() {
 }
 
 void Session::print_statistics() const {
-  if (dc_ != nullptr) dc_->print_statistics();
+  if (dc_ != nullptr) dc_->print_statistics(stderr);
 }
 
 void Session::print(const char* whose, const Destinations& destinations) const {

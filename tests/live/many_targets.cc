@@ -24,11 +24,12 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/command_line.h"
+#include "apps/common/dc_endpoint.h"
 #include "apps/common/endpoint.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
-#include "dc/endpoint.h"
+#include "tests/live/counters.h"
 
 namespace {
 
@@ -74,14 +75,14 @@ class Process {
     auto endpoint = apps::Endpoint::create(*config, arguments);
     if (!endpoint) return tl::make_unexpected(endpoint.error());
     endpoint_ = std::move(*endpoint);
-    auto dc = dc::Endpoint::create(endpoint_->engine(), {});
+    auto dc = apps::DcEndpoint::create(endpoint_->engine());
     if (!dc) return tl::make_unexpected(dc.error());
     dc_ = std::move(*dc);
     return endpoint_->wait_for_link();
   }
 
   [[nodiscard]] apps::Endpoint& endpoint() { return *endpoint_; }
-  [[nodiscard]] dc::Endpoint& dc() { return *dc_; }
+  [[nodiscard]] const apps::DcEndpoint& dc() const { return dc_; }
   [[nodiscard]] roce::Engine& engine() { return endpoint_->engine(); }
   [[nodiscard]] const stack::IpAddress& address() const {
     return endpoint_->addresses().front().address;
@@ -90,19 +91,10 @@ class Process {
   void serve_until_stopped() {
     while (!apps::stop_requested()) (void)endpoint_->turn();
   }
-  [[nodiscard]] nlohmann::json counters() const {
-    nlohmann::json counters = nlohmann::json::object();
-    dc_->visit_counters(
-        [](void* context, const char* name, std::uint64_t value) {
-          (*static_cast<nlohmann::json*>(context))[name] = value;
-        },
-        &counters);
-    return counters;
-  }
 
  private:
   std::unique_ptr<apps::Endpoint> endpoint_;
-  std::unique_ptr<dc::Endpoint> dc_;
+  apps::DcEndpoint dc_;
 };
 
 Expected<void> run_targets(Process& process, const Options& options) {
@@ -127,7 +119,7 @@ Expected<void> run_targets(Process& process, const Options& options) {
     init.srq = *srq;
     init.recv_cq = cq->get();
     init.access_flags = roce::kAccessRemoteWrite;
-    auto dct = process.dc().create_dct(init);
+    auto dct = process.dc()->create_dct(init);
     if (!dct) return tl::make_unexpected(dct.error());
     list << fmt::format("{} {:x} {:x} {:x} {:x}\n", process.address().to_string(),
                         (*dct)->number().value, (*dct)->access_key(),
@@ -143,7 +135,7 @@ Expected<void> run_targets(Process& process, const Options& options) {
              static_cast<std::streamsize>(memory->size()));
   dump.close();
   if (!dump) return fail(ErrorCode::io, "{}: cannot be written", options.dump);
-  fmt::print("{}\n", process.counters().dump());
+  fmt::print("{}\n", live::to_json(process.dc()).dump());
   return {};
 }
 
@@ -223,11 +215,11 @@ class Initiator {
     auto cq = roce::CompletionQueue::create(options_.window);
     if (!cq) return tl::make_unexpected(cq.error());
     cq_ = std::move(*cq);
-    auto dci = process_.dc().create_dci({.pd = pd_,
-                                         .send_cq = cq_.get(),
-                                         .max_send_wr = options_.window,
-                                         .sq_sig_all = true,
-                                         .timeout = static_cast<std::uint8_t>(options_.timeout)});
+    auto dci = process_.dc()->create_dci({.pd = pd_,
+                                          .send_cq = cq_.get(),
+                                          .max_send_wr = options_.window,
+                                          .sq_sig_all = true,
+                                          .timeout = static_cast<std::uint8_t>(options_.timeout)});
     if (!dci) return tl::make_unexpected(dci.error());
     dci_ = *dci;
     return {};
@@ -271,10 +263,10 @@ class Initiator {
       completed += count;
     }
     const double seconds = static_cast<double>(apps::steady_now_ns() - start_ns) * 1e-9;
-    fmt::print("{}\n",
-               nlohmann::json{
-                   {"writes", completed}, {"seconds", seconds}, {"counters", process_.counters()}}
-                   .dump());
+    fmt::print("{}\n", nlohmann::json{{"writes", completed},
+                                      {"seconds", seconds},
+                                      {"counters", live::to_json(process_.dc())}}
+                           .dump());
     (void)std::fflush(stdout);
     process_.serve_until_stopped();
     return {};

@@ -3,15 +3,16 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <rte_ether.h>
 
+#include "apps/common/dc_endpoint.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
+#include "tests/live/counters.h"
 #include "tests/live/node.h"
 
 namespace rockhopper::live {
@@ -40,12 +41,9 @@ class Target {
 
   [[nodiscard]] Expected<void> make() {
     roce::Engine& engine = endpoint_.engine();
-    auto made = dc::Endpoint::create(engine, endpoint_config(options_));
+    auto made = apps::DcEndpoint::create(engine, endpoint_config(options_));
     if (!made) return tl::make_unexpected(made.error());
     dc_ = std::move(*made);
-    auto counters = stack::add_counter_group("dc", *dc_);
-    if (!counters) return tl::make_unexpected(counters.error());
-    counters_ = std::move(*counters);
     auto memory = apps::PageMemory::allocate(options_.words * kWordBytes + options_.memory);
     if (!memory) return tl::make_unexpected(memory.error());
     memory_ = std::move(*memory);
@@ -89,13 +87,7 @@ class Target {
       std::memcpy(&word, memory_.data() + i * kWordBytes, kWordBytes);
       words.push_back(word);
     }
-    nlohmann::json counters;
-    dc_->visit_counters(
-        [](void* context, const char* name, std::uint64_t value) {
-          (*static_cast<nlohmann::json*>(context))[name] = value;
-        },
-        &counters);
-    print({{"words", std::move(words)}, {"dc", std::move(counters)}});
+    print({{"words", std::move(words)}, {"dc", to_json(dc_)}});
   }
 
  private:
@@ -125,9 +117,8 @@ class Target {
   roce::MemoryRegion region_;
   std::unique_ptr<roce::CompletionQueue> cq_;
   roce::SharedReceiveQueue* srq_ = nullptr;
-  std::unique_ptr<dc::Endpoint> dc_;
+  apps::DcEndpoint dc_;
   std::vector<dc::Dct*> targets_;
-  std::optional<stack::CounterGroup> counters_;
 };
 
 }  // namespace

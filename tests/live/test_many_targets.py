@@ -15,7 +15,6 @@ import pathlib
 import random
 import signal
 import struct
-import subprocess
 import sys
 
 import live
@@ -122,14 +121,6 @@ class ManyTargets(support.SwitchTest):
                                  f'target {target}')
                 target += 1
         self.assertEqual(target, order.targets)
-
-    def judged(self, capture):
-        done = subprocess.run(
-            [sys.executable, support.ROOT / 'tests/judge/check_capture.py', '--json',
-             '--dynamic-connections', capture],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
-        return json.loads(done.stdout)['files'][0]['dynamic_connections']
 
     def test_random_order(self):
         """DC-1, DC-2, DC-3, DC-4, DC-5, DC-6, DC-7, DC-13, DC-16, DC-22, DC-24, DC-37: each WRITE

@@ -185,6 +185,12 @@ void Gsi::go_on(std::uint64_t now_ns) {
   retry_ns_ = unresolved_.empty() ? stack::kNever : now_ns + kUnresolvedRetryNs;
 }
 
+bool Gsi::resolves(const stack::IpAddress& destination) const {
+  return std::ranges::any_of(unresolved_, [&](const Sending& sending) {
+    return sending.ah->address_vector().destination == destination;
+  });
+}
+
 std::uint64_t Gsi::next_deadline_ns() const {
   // More may have arrived than one poll() takes.
   return cq_->size() > 0 ? 0 : retry_ns_;

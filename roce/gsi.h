@@ -64,6 +64,9 @@ class Gsi {
   /// datagram is lost and counted.
   bool send(const MadPath& to, MadBytes mad, std::uint64_t now_ns);
 
+  /// A datagram to `destination` has not left yet: its MAC address is being looked for.
+  [[nodiscard]] bool resolves(const stack::IpAddress& destination) const;
+
   /// When poll() has work again besides what arrives; kNever: not by itself.
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
 

@@ -131,9 +131,12 @@ void ConnectionManager::on_timer(Connection& connection) {
     case State::req_sent:
     case State::rep_sent:
     case State::dreq_sent:
-      if (connection.retries_left_ == 0) return on_no_answer(connection);
-      --connection.retries_left_;
-      repeat(connection.path_, connection.request_);
+      // What has not left yet cannot have been answered, and leaves by itself.
+      if (!gsi_->resolves(connection.path_.destination)) {
+        if (connection.retries_left_ == 0) return on_no_answer(connection);
+        --connection.retries_left_;
+        repeat(connection.path_, connection.request_);
+      }
       timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);
       return;
     case State::req_rcvd:

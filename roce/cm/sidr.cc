@@ -43,9 +43,12 @@ Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters
 
 void ConnectionManager::on_timer(Lookup& lookup) {
   if (!lookup.ours_) return forget(lookup);
-  if (lookup.retries_left_ > 0) {
-    --lookup.retries_left_;
-    repeat(lookup.path_, lookup.message_);
+  const bool on_its_way = !gsi_->resolves(lookup.path_.destination);
+  if (!on_its_way || lookup.retries_left_ > 0) {
+    if (on_its_way) {
+      --lookup.retries_left_;
+      repeat(lookup.path_, lookup.message_);
+    }
     timers_.arm(lookup.timer_, now_ns_ + timeout_ns(config_.response_timeout));
     return;
   }

@@ -378,6 +378,16 @@ TEST_F(CmTest, ConnectionsAreLimited) {
   EXPECT_EQ(fourth.error().code, ErrorCode::exhausted);
 }
 
+/// However short the peer's time to answer is, a request that has not left uses none of it up.
+TEST_F(CmTest, LostNeighbourMessagesUseUpNoRetries) {
+  const ConnectionManagerConfig hasty{.response_timeout = 8};  // 1 ms
+  start({.network = {.static_neighbours = false, .faults = {.dropped_packets = {{0, 0}}}},
+         .managers = {hasty, hasty}});
+  establish();
+  EXPECT_EQ(net().network().node(0).selectively_dropped(), 1u);
+  EXPECT_LE(counter(0, "repeated_messages"), 1u) << "one if its time was up just then";
+}
+
 TEST_F(CmTest, UnansweredRequestIsRepeatedAndGivenUp) {
   start({.managers = {ConnectionManagerConfig{.response_timeout = 16, .max_retries = 4},
                       ConnectionManagerConfig{}}});

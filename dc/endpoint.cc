@@ -81,9 +81,10 @@ Expected<wire::Qpn> Endpoint::choose_number() {
   while (places_[index].taken()) {
     index = (index + 1) % places_.size();
   }
-  constexpr std::uint32_t kHighs = (roce::kReservedQpnLast - roce::kReservedQpnFirst + 1) >> 16;
+  constexpr std::uint32_t kHighs =
+      (wire::kExtensionQpnLast.value - wire::kExtensionQpnFirst.value + 1) >> 16;
   const auto high = static_cast<std::uint32_t>(random().below(kHighs));
-  return wire::Qpn{roce::kReservedQpnFirst | high << kIndexBits |
+  return wire::Qpn{wire::kExtensionQpnFirst.value | high << kIndexBits |
                    static_cast<std::uint32_t>(index << shard_bits_) | config().shard};
 }
 

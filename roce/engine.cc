@@ -267,10 +267,10 @@ wire::Qpn Engine::choose_qpn() {
   }
   while (true) {
     const auto high = static_cast<std::uint32_t>(1 + config_.random->below(0xfe));
-    const std::uint32_t number =
-        high << kIndexBits | static_cast<std::uint32_t>(index << shard_bits_) | config_.shard;
-    if (number < kReservedQpnFirst || number > kReservedQpnLast) {
-      return wire::Qpn{number};
+    const wire::Qpn number{high << kIndexBits | static_cast<std::uint32_t>(index << shard_bits_) |
+                           config_.shard};
+    if (!is_extension_qpn(number)) {
+      return number;
     }
   }
 }

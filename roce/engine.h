@@ -36,10 +36,6 @@
 
 namespace rockhopper::roce {
 
-/// QPNs that standard queue pairs never get: they belong to the extensions (docs/wire.md).
-inline constexpr std::uint32_t kReservedQpnFirst = 0xD00000;
-inline constexpr std::uint32_t kReservedQpnLast = 0xDFFFFF;
-
 struct EngineConfig {
   stack::Host* host = nullptr;              ///< not owned; addresses and neighbours
   rte_mempool* packet_pool = nullptr;       ///< not owned; packets to send

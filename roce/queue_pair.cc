@@ -113,7 +113,7 @@ RecvQueue make_recv_queue(const QpInit& init) {
 
 /// A DC target has a number of its own window, and one host.
 bool is_target(const SendWr& wr) {
-  return wr.remote_qpn.value >= kReservedQpnFirst && wr.remote_qpn.value <= kReservedQpnLast &&
+  return is_extension_qpn(wr.remote_qpn) &&
          !wr.ah->address_vector().destination.is_multicast();
 }
 

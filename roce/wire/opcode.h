@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "roce/wire/qpn.h"
+
 namespace rockhopper::wire {
 
 /// BTH opcodes: three bits of service, five of operation (IBTA vol. 1 release 1.7, 9.2.1,
@@ -134,6 +136,8 @@ enum class Opcode : std::uint8_t {
 
   selective_acknowledge = 0xd5,  ///< ours (docs/wire.md)
   dc_control = 0xd8,             ///< ours (docs/wire.md)
+  lock_request = 0xd9,           ///< ours (docs/wire.md); see info_to()
+  lock_response = 0xda,          ///< likewise
   extended_atomic = 0xdb,        ///< ours (docs/wire.md)
   dc_connect_data = 0xde,        ///< ours (docs/wire.md); see connect_data_info()
 };
@@ -171,25 +175,31 @@ enum class Operation : std::uint8_t {
   selective_acknowledge,
   dc_control,
   dc_connect_data,  ///< of the opcode alone; its packet has the operation that it carries
+  lock_request,
+  lock_response,
 };
+
+using HeaderSet = std::uint32_t;
 
 /// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.
 struct Header {
-  static constexpr std::uint16_t dcch = 1 << 0;
-  static constexpr std::uint16_t dcsh = 1 << 1;
-  static constexpr std::uint16_t rdeth = 1 << 2;
-  static constexpr std::uint16_t deth = 1 << 3;
-  static constexpr std::uint16_t xrceth = 1 << 4;
-  static constexpr std::uint16_t feth = 1 << 5;
-  static constexpr std::uint16_t reth = 1 << 6;
-  static constexpr std::uint16_t atomic_eth = 1 << 7;
-  static constexpr std::uint16_t aeth = 1 << 8;
-  static constexpr std::uint16_t atomic_ack_eth = 1 << 9;
-  static constexpr std::uint16_t imm_dt = 1 << 10;
-  static constexpr std::uint16_t ieth = 1 << 11;
-  static constexpr std::uint16_t cnp_reserved = 1 << 12;
-  static constexpr std::uint16_t xaeth = 1 << 13;
-  static constexpr std::uint16_t saeth = 1 << 14;
+  static constexpr HeaderSet dcch = 1 << 0;
+  static constexpr HeaderSet dcsh = 1 << 1;
+  static constexpr HeaderSet rdeth = 1 << 2;
+  static constexpr HeaderSet deth = 1 << 3;
+  static constexpr HeaderSet xrceth = 1 << 4;
+  static constexpr HeaderSet feth = 1 << 5;
+  static constexpr HeaderSet reth = 1 << 6;
+  static constexpr HeaderSet atomic_eth = 1 << 7;
+  static constexpr HeaderSet aeth = 1 << 8;
+  static constexpr HeaderSet atomic_ack_eth = 1 << 9;
+  static constexpr HeaderSet imm_dt = 1 << 10;
+  static constexpr HeaderSet ieth = 1 << 11;
+  static constexpr HeaderSet cnp_reserved = 1 << 12;
+  static constexpr HeaderSet xaeth = 1 << 13;
+  static constexpr HeaderSet saeth = 1 << 14;
+  static constexpr HeaderSet lketh = 1 << 15;
+  static constexpr HeaderSet lkaeth = 1 << 16;
 };
 
 /// What an opcode says about its packet. For an undefined opcode only `service` has a meaning.
@@ -197,7 +207,7 @@ struct OpcodeInfo {
   const char* name = "UNDEFINED";  ///< "RC_SEND_FIRST"; static storage
   bool defined = false;
   ServiceClass service = ServiceClass::rc;
-  std::uint16_t headers = 0;      ///< set of Header bits: the extension headers, BTH not counted
+  HeaderSet headers = 0;          ///< set of Header bits: the extension headers, BTH not counted
   std::uint8_t header_bytes = 0;  ///< bytes of all these extension headers together
   Position position = Position::only;
   Operation operation = Operation::send;
@@ -206,7 +216,7 @@ struct OpcodeInfo {
   bool has_immediate = false;
   bool has_invalidate = false;
 
-  [[nodiscard]] constexpr bool has(std::uint16_t header) const { return (headers & header) != 0; }
+  [[nodiscard]] constexpr bool has(HeaderSet header) const { return (headers & header) != 0; }
   /// Of a dynamic connection.
   [[nodiscard]] constexpr bool is_dc() const { return has(Header::dcsh | Header::dcch); }
   /// The packet opens a message.
@@ -227,7 +237,7 @@ struct OperationRow {
   const char* name;
   Position position;
   Operation operation;
-  std::uint16_t headers;
+  HeaderSet headers;
   bool is_request;
   bool has_payload;
 };
@@ -285,8 +295,8 @@ struct ServiceRow {
   ServiceClass service;
   const char* prefix;
   std::uint32_t operations;  ///< bit n: the operation with code n is defined
-  std::uint16_t request_headers;
-  std::uint16_t response_headers;
+  HeaderSet request_headers;
+  HeaderSet response_headers;
 };
 
 inline constexpr std::array kServices = {
@@ -304,9 +314,9 @@ inline constexpr std::array kServices = {
     ServiceRow{ServiceClass::manufacturer_6, "DC_", 0x30dfffff, Header::dcsh, Header::dcsh},
 };
 
-[[nodiscard]] constexpr std::uint8_t header_bytes(std::uint16_t headers) {
-  constexpr std::array<std::uint8_t, 15> kBytes = {48, 12, 4, 8, 4,  4,  16, 28,
-                                                   4,  8,  4, 4, 16, 48, 32};
+[[nodiscard]] constexpr std::uint8_t header_bytes(HeaderSet headers) {
+  constexpr std::array<std::uint8_t, 17> kBytes = {48, 12, 4, 8,  4,  4,  16, 28, 4,
+                                                   8,  4,  4, 16, 48, 32, 40, 24};
   std::uint8_t sum = 0;
   for (std::size_t bit = 0; bit < kBytes.size(); ++bit) {
     sum = static_cast<std::uint8_t>(sum + ((headers >> bit & 1) != 0 ? kBytes[bit] : 0));
@@ -332,8 +342,8 @@ using OpcodeNames = std::array<std::array<char, 40>, 256>;
 inline constexpr OpcodeNames kOpcodeNames = make_opcode_names();
 
 [[nodiscard]] constexpr OpcodeInfo make_info(const ServiceRow& service, const OperationRow& op) {
-  const auto headers = static_cast<std::uint16_t>(
-      op.headers | (op.is_request ? service.request_headers : service.response_headers));
+  const HeaderSet headers =
+      op.headers | (op.is_request ? service.request_headers : service.response_headers);
   return OpcodeInfo{
       .name = kOpcodeNames[static_cast<std::size_t>(service.service) << 5 | op.code].data(),
       .defined = true,
@@ -376,6 +386,22 @@ inline constexpr OpcodeNames kOpcodeNames = make_opcode_names();
                  .header_bytes = header_bytes(Header::xaeth),
                  .operation = Operation::extended_atomic,
                  .is_request = true};
+  table[static_cast<std::size_t>(Opcode::lock_request)] =
+      OpcodeInfo{.name = "LOCK_REQUEST",
+                 .defined = true,
+                 .service = ServiceClass::manufacturer_6,
+                 .headers = Header::lketh,
+                 .header_bytes = header_bytes(Header::lketh),
+                 .operation = Operation::lock_request,
+                 .is_request = true,
+                 .has_payload = true};
+  table[static_cast<std::size_t>(Opcode::lock_response)] =
+      OpcodeInfo{.name = "LOCK_RESPONSE",
+                 .defined = true,
+                 .service = ServiceClass::manufacturer_6,
+                 .headers = Header::lkaeth,
+                 .header_bytes = header_bytes(Header::lkaeth),
+                 .operation = Operation::lock_response};
   table[static_cast<std::size_t>(Opcode::selective_acknowledge)] =
       OpcodeInfo{.name = "SELECTIVE_ACKNOWLEDGE",
                  .defined = true,
@@ -421,7 +447,7 @@ inline constexpr OpcodeInfo kNotCarried{.service = ServiceClass::manufacturer_6}
 [[nodiscard]] constexpr OpcodeInfo carried(Opcode operation) {
   OpcodeInfo carried = info(operation);
   carried.name = info(Opcode::dc_connect_data).name;
-  carried.headers = static_cast<std::uint16_t>((carried.headers & ~Header::dcsh) | Header::dcch);
+  carried.headers = (carried.headers & ~Header::dcsh) | Header::dcch;
   carried.header_bytes = header_bytes(carried.headers);
   return carried;
 }
@@ -451,6 +477,32 @@ inline constexpr OpcodeInfo kConnectWriteImm = carried(Opcode::dc_rdma_write_onl
     default:
       return detail::kNotCarried;
   }
+}
+
+namespace detail {
+
+/// The same on a dynamic connection.
+[[nodiscard]] constexpr OpcodeInfo with_session(Opcode opcode) {
+  OpcodeInfo with = info(opcode);
+  with.headers |= Header::dcsh;
+  with.header_bytes = header_bytes(with.headers);
+  return with;
+}
+
+inline constexpr OpcodeInfo kSessionLockRequest = with_session(Opcode::lock_request);
+inline constexpr OpcodeInfo kSessionLockResponse = with_session(Opcode::lock_response);
+
+}  // namespace detail
+
+/// What `opcode` is in a packet to `destination`. Lock requests and responses have one opcode for
+/// all services; to an end of a dynamic connection they come with the header of its session.
+[[nodiscard]] constexpr const OpcodeInfo& info_to(std::uint8_t opcode, Qpn destination) {
+  const OpcodeInfo& known = info(opcode);
+  if (is_extension_qpn(destination)) {
+    if (known.operation == Operation::lock_request) return detail::kSessionLockRequest;
+    if (known.operation == Operation::lock_response) return detail::kSessionLockResponse;
+  }
+  return known;
 }
 
 namespace detail {

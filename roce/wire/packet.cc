@@ -11,8 +11,8 @@ constexpr std::size_t most_header_bytes() {
   std::size_t most = 0;
   for (unsigned opcode = 0; opcode < 256; ++opcode) {
     const auto value = static_cast<std::uint8_t>(opcode);
-    most = std::max<std::size_t>(
-        {most, info(value).header_bytes, connect_data_info(value).header_bytes});
+    most = std::max<std::size_t>({most, info_to(value, kExtensionQpnFirst).header_bytes,
+                                  connect_data_info(value).header_bytes});
   }
   return most;
 }
@@ -20,7 +20,7 @@ static_assert(kHeadersMax == Bth::kSize + most_header_bytes());
 
 /// Calls `visit(header)` for each extension header of the set, in wire order.
 template <typename HeadersType, typename Visit>
-void for_each_header(std::uint16_t set, HeadersType& headers, Visit visit) {
+void for_each_header(HeaderSet set, HeadersType& headers, Visit visit) {
   if ((set & Header::dcch) != 0) visit(headers.dcch);
   if ((set & Header::dcsh) != 0) visit(headers.dcsh);
   if ((set & Header::rdeth) != 0) visit(headers.rdeth);
@@ -36,6 +36,8 @@ void for_each_header(std::uint16_t set, HeadersType& headers, Visit visit) {
   if ((set & Header::cnp_reserved) != 0) visit(headers.cnp_reserved);
   if ((set & Header::xaeth) != 0) visit(headers.xaeth);
   if ((set & Header::saeth) != 0) visit(headers.saeth);
+  if ((set & Header::lketh) != 0) visit(headers.lketh);
+  if ((set & Header::lkaeth) != 0) visit(headers.lkaeth);
 }
 
 ParseResult parse_bth(std::span<const std::uint8_t> first_bytes, std::size_t transport_length,
@@ -108,7 +110,7 @@ ParseResult parse_headers(std::span<const std::uint8_t> first_bytes, std::size_t
                           Headers& out) {
   if (const auto result = parse_bth(first_bytes, transport_length, out); result != ParseResult::ok)
     return result;
-  const OpcodeInfo& opcode = info(out.bth.opcode);
+  const OpcodeInfo& opcode = info_to(out.bth.opcode, out.bth.destination);
   if (!opcode.defined) return ParseResult::unknown_opcode;
   if (opcode.operation == Operation::dc_connect_data) [[unlikely]] {
     return parse_connect_data(first_bytes, transport_length, out);

@@ -18,6 +18,8 @@
 #include "roce/wire/icrc.h"
 #include "roce/wire/ieth.h"
 #include "roce/wire/imm_dt.h"
+#include "roce/wire/lkaeth.h"
+#include "roce/wire/lketh.h"
 #include "roce/wire/opcode.h"
 #include "roce/wire/rdeth.h"
 #include "roce/wire/reth.h"
@@ -54,6 +56,8 @@ struct Headers {
   CnpReserved cnp_reserved;
   Xaeth xaeth;
   Saeth saeth;
+  Lketh lketh;
+  Lkaeth lkaeth;
   std::uint16_t payload_offset = 0;  ///< bytes from the start of the BTH to the payload
   std::uint16_t payload_length = 0;  ///< bytes, without padding and ICRC
 };
@@ -91,7 +95,7 @@ enum class ParseResult : std::uint8_t {
 [[nodiscard]] constexpr const OpcodeInfo& info(const Headers& headers) {
   return headers.bth.opcode == static_cast<std::uint8_t>(Opcode::dc_connect_data)
              ? connect_data_info(headers.dcch.operation())
-             : info(headers.bth.opcode);
+             : info_to(headers.bth.opcode, headers.bth.destination);
 }
 
 /// Writes the BTH and exactly the extension headers that info(headers) calls for.

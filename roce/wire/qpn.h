@@ -21,6 +21,13 @@ struct Qpn {
   friend constexpr auto operator<=>(Qpn, Qpn) = default;
 };
 
+/// Numbers that standard queue pairs never get: they belong to the extensions (docs/wire.md).
+inline constexpr Qpn kExtensionQpnFirst{0xD00000};
+inline constexpr Qpn kExtensionQpnLast{0xDFFFFF};
+[[nodiscard]] constexpr bool is_extension_qpn(Qpn number) {
+  return number >= kExtensionQpnFirst && number <= kExtensionQpnLast;
+}
+
 /// Queue pair 1, the general services interface: management datagrams, the connection manager.
 inline constexpr Qpn kGsiQpn{1};
 /// The destination of multicast datagrams.

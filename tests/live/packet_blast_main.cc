@@ -105,7 +105,7 @@ class Blast {
   [[nodiscard]] dc::Connect make_connect(const std::string& kind);
   [[nodiscard]] std::uint32_t a_number() {
     return options_.numbers.empty()
-               ? roce::kReservedQpnFirst + static_cast<std::uint32_t>(random_.below(1 << 20))
+               ? wire::kExtensionQpnFirst.value + static_cast<std::uint32_t>(random_.below(1 << 20))
                : options_.numbers[random_.below(options_.numbers.size())];
   }
   [[nodiscard]] bool send_some(std::uint64_t most);

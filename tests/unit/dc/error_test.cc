@@ -312,9 +312,9 @@ TEST(DcError, ProtectionDomainIsFreeWhenItsTargetIsGone) {
 TEST(DcError, NumbersAreOfTheirWindow) {
   DcPair pair;
   for (unsigned i = 0; i < 200; ++i) {
-    const std::uint32_t number = pair.make_dct().number().value;
-    EXPECT_GE(number, roce::kReservedQpnFirst);
-    EXPECT_LE(number, roce::kReservedQpnLast);
+    const wire::Qpn number = pair.make_dct().number();
+    EXPECT_GE(number.value, 0xD00000u);
+    EXPECT_LE(number.value, 0xDFFFFFu);
   }
 }
 

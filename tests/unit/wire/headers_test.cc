@@ -17,7 +17,7 @@ static_assert(Bth::kSize == 12 && Reth::kSize == 16 && Aeth::kSize == 4 && Atomi
 static_assert(AtomicAckEth::kSize == 8 && Deth::kSize == 8 && ImmDt::kSize == 4);
 static_assert(Ieth::kSize == 4 && Xrceth::kSize == 4 && Rdeth::kSize == 4 && Feth::kSize == 4);
 static_assert(CnpReserved::kSize == 16 && Icrc::kSize == 4 && Xaeth::kSize == 48 &&
-              Saeth::kSize == 32);
+              Saeth::kSize == 32 && Lketh::kSize == 40 && Lkaeth::kSize == 24);
 
 template <typename Header>
 using BytesOf = std::array<std::uint8_t, Header::kSize>;

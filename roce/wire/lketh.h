@@ -37,16 +37,16 @@ struct Lketh {
   std::uint8_t flags;
   std::uint16_t scope_id;
   std::uint32_t rkey;
-  std::uint64_t va;             ///< of the lock word
-  std::uint16_t max_tries;      ///< times that the word is looked at; kTriesUnlimited
-  std::uint8_t timeout;         ///< code of the requester's local ACK timeout; 0: none
-  std::uint8_t reserved8;       ///< kept as received
-  std::uint32_t wait_us;        ///< kWaitUnlimited
-  std::uint32_t owner;          ///< 16 bits: what the word is to say of its owner
-  std::uint32_t lease_us;       ///< asked for; 0: what the target gives
-  std::uint16_t scope_packets;  ///< behind this one, the release among them; 0: no scope follows
-  std::uint16_t reserved16;     ///< kept as received
-  std::uint32_t reserved32;     ///< kept as received
+  std::uint64_t va;          ///< of the lock word
+  std::uint16_t max_tries;   ///< times that the word is looked at; kTriesUnlimited
+  std::uint8_t timeout;      ///< code of the requester's local ACK timeout; 0: none
+  std::uint8_t reserved8;    ///< kept as received
+  std::uint32_t wait_us;     ///< kWaitUnlimited
+  std::uint32_t owner;       ///< 16 bits: what the word is to say of its owner
+  std::uint32_t lease_us;    ///< asked for; 0: what the target gives
+  std::uint16_t scope_psns;  ///< behind this one, the last is the release's; 0: no scope follows
+  std::uint16_t reserved16;  ///< kept as received
+  std::uint32_t reserved32;  ///< kept as received
 
   [[nodiscard]] static constexpr Lketh parse(std::span<const std::uint8_t, kSize> bytes) {
     return Lketh{.subtype = bytes[0],
@@ -60,7 +60,7 @@ struct Lketh {
                  .wait_us = load_be32(&bytes[20]),
                  .owner = load_be32(&bytes[24]),
                  .lease_us = load_be32(&bytes[28]),
-                 .scope_packets = load_be16(&bytes[32]),
+                 .scope_psns = load_be16(&bytes[32]),
                  .reserved16 = load_be16(&bytes[34]),
                  .reserved32 = load_be32(&bytes[36])};
   }
@@ -76,7 +76,7 @@ struct Lketh {
     store_be32(&bytes[20], wait_us);
     store_be32(&bytes[24], owner);
     store_be32(&bytes[28], lease_us);
-    store_be16(&bytes[32], scope_packets);
+    store_be16(&bytes[32], scope_psns);
     store_be16(&bytes[34], reserved16);
     store_be32(&bytes[36], reserved32);
   }

@@ -15,7 +15,7 @@
 
 namespace rockhopper::roce {
 
-/// Completion statuses; names and order as in enum ibv_wc_status, but for the last.
+/// Completion statuses; names and order as in enum ibv_wc_status, but for the last three.
 enum class WcStatus : std::uint8_t {
   success,
   loc_len_err,
@@ -41,6 +41,10 @@ enum class WcStatus : std::uint8_t {
   general_err,
   /// Ours: a dynamic connection was lost, and the peer may have executed the request or not.
   outcome_unknown,
+  // Ours too (docs/locks.md). The queue pair goes on, and they are reported of signaled requests
+  // only.
+  lock_failed,   ///< the lock was not granted, or was lost before its release
+  lock_flushed,  ///< not executed, as the lock of its scope was not granted or lost
 };
 [[nodiscard]] std::string_view to_string(WcStatus status);
 
@@ -59,6 +63,9 @@ enum class WcOpcode : std::uint8_t {
   atomic_write,
   masked_comp_swap,
   masked_fetch_add,
+  lock_acquire,
+  lock_release,
+  lock_cancel,
 };
 [[nodiscard]] std::string_view to_string(WcOpcode opcode);
 

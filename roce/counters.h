@@ -29,6 +29,7 @@ namespace rockhopper::roce {
   X(duplicate_request, "a request that has been executed before and needs no answer")    \
   X(rnr_dropped_request, "a request after an RNR NAK for an earlier one")                \
   X(refused_request, "answered with a NAK")                                              \
+  X(lock_no_room, "a request behind a lock that is waited for: too many are")            \
   X(bad_qkey, "a datagram's Q_Key is not the queue pair's")                              \
   X(bad_sequence, "unreliable: an opcode that has no place at this point of a message")  \
   X(bad_length, "unreliable: a length that does not fit the packet's place or the RETH") \
@@ -82,6 +83,7 @@ enum class DropReason : std::uint8_t {
   X(rx_read_requests, "READ requests executed")                                      \
   X(rx_atomic_requests, "atomic requests executed")                                  \
   X(rx_atomic_write_requests, "ATOMIC WRITE requests executed")                      \
+  X(rx_lock_requests, "lock requests executed, whatever came of them")               \
   X(rx_flush_requests, "FLUSH requests executed")                                    \
   X(mw_binds, "memory windows bound or unbound by requests")                         \
   X(fast_registrations, "fast regions registered by requests")                       \

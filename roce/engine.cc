@@ -223,6 +223,9 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
 }
 
 QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
+  if (init.lock_execution) {
+    static_cast<void>(locks());
+  }
   auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init, [type = init.qp_type](QueuePair& qp) {
     return make_transport(type, qp);
@@ -356,6 +359,9 @@ void Engine::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_
     prefetch_receivers({packets, count});
   }
   config_.host->receive(packets, count, now_ns);
+  if (locks_ != nullptr && !locks_->table.idle()) [[unlikely]] {
+    locks_->table.run();
+  }
   if (count > 0) {
     // One of them may have been the answer that these wait for.
     ready_.splice(ready_.end(), waiting_);
@@ -365,6 +371,9 @@ void Engine::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_
 std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   now_ns_ = now_ns;
   timers_.advance(now_ns);
+  if (locks_ != nullptr && !locks_->table.idle()) [[unlikely]] {
+    locks_->table.run();
+  }
   if (now_ns >= waiting_retry_ns_) {
     waiting_retry_ns_ = stack::kNever;
     ready_.splice(ready_.end(), waiting_);

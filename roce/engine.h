@@ -18,6 +18,7 @@
 #include "roce/counters.h"
 #include "roce/device_attributes.h"
 #include "roce/event_trace.h"
+#include "roce/lock/service.h"
 #include "roce/memory.h"
 #include "roce/multicast_table.h"
 #include "roce/persistence.h"
@@ -63,6 +64,7 @@ struct EngineConfig {
   stack::Notifier* async_notifier = nullptr;
   /// Not owned; may be null: then no region can have kAccessFlushPersistent.
   Persistence* persistence = nullptr;
+  lock::ServiceConfig locks{};
 };
 
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
@@ -128,6 +130,12 @@ class Engine final : public stack::Protocol,
   /// protection domain.
   [[nodiscard]] XrcDomain open_xrcd();
   [[nodiscard]] Expected<void> close_xrcd(XrcDomain xrcd);
+
+  /// Serves the locks of `region` from now on: memory that is registered besides, by this engine's
+  /// queue pairs with QpInit::lock_execution. Not owned.
+  void attach_locks(lock::Region& region);
+  /// Fails with `busy` while requests wait for one of its locks, or queue pairs hold one.
+  [[nodiscard]] Expected<void> detach_locks(lock::Region& region);
 
   /// As ibv_create_ah, for queue pairs of `pd`; of a host or of a multicast group, which is sent to
   /// with remote_qpn wire::kMulticastQpn. The engine owns it; destroy_ah ends it. A request
@@ -257,6 +265,8 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const;
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);
+  /// What locks need, made when it is asked for first.
+  [[nodiscard]] lock::Service& locks();
   void unschedule(QueuePair& qp);
   void count_drop(DropReason reason, const rte_mbuf* packet);
   void raise(const AsyncEvent& event);
@@ -269,6 +279,7 @@ class Engine final : public stack::Protocol,
   MemoryTable memory_;
   stack::TimingWheel timers_;
   HeldPacketBudget held_packets_;                ///< outlives the queue pairs
+  std::unique_ptr<lock::Service> locks_;         ///< likewise; null: nobody has asked for locks
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
   Extension* extension_ = nullptr;

@@ -37,6 +37,9 @@ Expected<QueuePair*> Extension::create_qp(wire::Qpn number, const QpInit& init,
   if (auto checked = engine_.check_sizes(init); !checked) {
     return tl::make_unexpected(checked.error());
   }
+  if (init.lock_execution) {
+    static_cast<void>(engine_.locks());
+  }
   engine_.extension_qps_.emplace_back(new QueuePair(engine_, number, init, make_transport));
   Engine::count_users(init, 1);
   return engine_.extension_qps_.back().get();

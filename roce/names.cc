@@ -69,7 +69,7 @@ std::string_view to_string(PostResult result) {
 }
 
 std::string_view to_string(WcStatus status) {
-  static constexpr std::array<std::string_view, 23> kNames = {"success",
+  static constexpr std::array<std::string_view, 25> kNames = {"success",
                                                               "local length error",
                                                               "local QP operation error",
                                                               "local EE context operation error",
@@ -91,15 +91,18 @@ std::string_view to_string(WcStatus status) {
                                                               "fatal error",
                                                               "response timeout error",
                                                               "general error",
-                                                              "outcome unknown"};
+                                                              "outcome unknown",
+                                                              "lock not granted or lost",
+                                                              "flushed with the scope of its lock"};
   return name_of(status, kNames);
 }
 
 std::string_view to_string(WcOpcode opcode) {
-  static constexpr std::array<std::string_view, 14> kNames = {
-      "SEND",  "RDMA_WRITE",         "RDMA_READ",        "COMP_SWAP",       "FETCH_ADD",
-      "RECV",  "RECV_RDMA_WITH_IMM", "LOCAL_INV",        "BIND_MW",         "REG_MR",
-      "FLUSH", "ATOMIC_WRITE",       "MASKED_COMP_SWAP", "MASKED_FETCH_ADD"};
+  static constexpr std::array<std::string_view, 17> kNames = {
+      "SEND",         "RDMA_WRITE",         "RDMA_READ",        "COMP_SWAP",        "FETCH_ADD",
+      "RECV",         "RECV_RDMA_WITH_IMM", "LOCAL_INV",        "BIND_MW",          "REG_MR",
+      "FLUSH",        "ATOMIC_WRITE",       "MASKED_COMP_SWAP", "MASKED_FETCH_ADD", "LOCK_ACQUIRE",
+      "LOCK_RELEASE", "LOCK_CANCEL"};
   return name_of(opcode, kNames);
 }
 

@@ -40,6 +40,12 @@ WcOpcode wc_opcode(WrOpcode opcode) {
       return WcOpcode::masked_comp_swap;
     case WrOpcode::masked_atomic_fetch_and_add:
       return WcOpcode::masked_fetch_add;
+    case WrOpcode::lock_acquire:
+      return WcOpcode::lock_acquire;
+    case WrOpcode::lock_release:
+      return WcOpcode::lock_release;
+    case WrOpcode::lock_cancel:
+      return WcOpcode::lock_cancel;
     case WrOpcode::send:
     case WrOpcode::send_with_imm:
     case WrOpcode::send_with_inv:
@@ -58,13 +64,15 @@ WrOpcodes requests_of(const QpInit& init) {
       WrOpcodes{WrOpcode::send_with_inv, WrOpcode::rdma_read, WrOpcode::atomic_cmp_and_swp,
                 WrOpcode::atomic_fetch_and_add};
   constexpr WrOpcodes kReliable = kDynamic | kLocalOpcodes;
+  const WrOpcodes extended = (init.extended_atomics ? kMaskedAtomics : WrOpcodes{}) |
+                             (init.lock_execution ? kLocks : WrOpcodes{});
   switch (init.qp_type) {
     case QpType::rc:
-      return init.extended_atomics ? kReliable | kMaskedAtomics : kReliable;
+      return kReliable | extended;
     case QpType::xrc_send:
       return kReliable;
     case QpType::dc_initiator:
-      return kDynamic;
+      return kDynamic | extended;
     case QpType::xrc_recv:
     case QpType::dc_responder:
       return {};
@@ -84,9 +92,12 @@ bool has_extension(const QpInit& init) {
 
 std::uint32_t extra_bytes_of(const QpInit& init) {
   constexpr std::uint32_t kAlignment = alignof(SendWqeExtension);
-  return has_extension(init) ? (init.max_inline_data + kAlignment - 1) / kAlignment * kAlignment +
-                                   static_cast<std::uint32_t>(sizeof(SendWqeExtension))
-                             : init.max_inline_data;
+  static_assert(alignof(LockWqe) <= kAlignment && sizeof(LockWqe) % kAlignment == 0);
+  const auto special =
+      static_cast<std::uint32_t>((has_extension(init) ? sizeof(SendWqeExtension) : 0) +
+                                 (init.lock_execution ? sizeof(LockWqe) : 0));
+  return special == 0 ? init.max_inline_data
+                      : (init.max_inline_data + kAlignment - 1) / kAlignment * kAlignment + special;
 }
 
 /// As ibv_query_qp tells it: with an SRQ there are no receives of its own.
@@ -113,8 +124,7 @@ RecvQueue make_recv_queue(const QpInit& init) {
 
 /// A DC target has a number of its own window, and one host.
 bool is_target(const SendWr& wr) {
-  return is_extension_qpn(wr.remote_qpn) &&
-         !wr.ah->address_vector().destination.is_multicast();
+  return is_extension_qpn(wr.remote_qpn) && !wr.ah->address_vector().destination.is_multicast();
 }
 
 /// All groups have one number, which nobody else has (IBTA vol. 1, 9.2.7 and 10.5).
@@ -134,6 +144,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
       send_opcodes_(requests_of(init)),
       srq_(init.srq),
       pkey_(*engine.query_pkey(attributes_.pkey_index)),
+      has_extension_(has_extension(init)),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
       transport_(make_transport(*this)) {}
@@ -249,6 +260,7 @@ void QueuePair::enter_state(QpState next) {
     case QpState::reset:
       send_queue_.clear();
       recv_queue_.clear();
+      posted_lock_ = PostedLock::none;
       transport_.requester->reset({});
       transport_.responder->reset({});
       attributes_ = QpAttributes{};
@@ -428,7 +440,10 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
       (response && state() != QpState::err && attributes_.max_rd_atomic == 0)) {
     return PostResult::invalid_request;
   }
-  const bool empty_list = local || wr.opcode == WrOpcode::flush;
+  if (init_.lock_execution && !check_lock_order(wr)) [[unlikely]] {
+    return PostResult::invalid_request;
+  }
+  const bool empty_list = local || wr.opcode == WrOpcode::flush || kLocks.has(wr.opcode);
   return empty_list ? check_memory_request(wr) : PostResult::ok;
 }
 
@@ -465,7 +480,7 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
                                 ? static_cast<std::uint32_t>(wr.invalidate_rkey)
                                 : wr.imm_data,
               .rkey = static_cast<std::uint32_t>(wr.rkey),
-              .flags = wr.send_flags & ~SendWqe::kSettled,
+              .flags = wr.send_flags & ~(SendWqe::kSettled | SendWqe::kInScope),
               .psn_count = 0,
               .first_psn = {},
               .ssn = 0,
@@ -514,8 +529,16 @@ void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
       extension(send_queue_.tail()).compare_add_mask = wr.compare_add_mask;
       extension(send_queue_.tail()).swap_mask = wr.swap_mask;
       break;
+    case WrOpcode::lock_acquire:
+    case WrOpcode::lock_release:
+    case WrOpcode::lock_cancel:
+      wqe.length = fill_lock(wr, lock_wqe(send_queue_.tail()));
+      break;
     default:
       break;
+  }
+  if (init_.lock_execution) {
+    note_lock_order(wr, wqe);
   }
   if (init_.qp_type == QpType::xrc_send) {
     extension(send_queue_.tail()).remote_srqn = wr.remote_srqn;
@@ -631,6 +654,10 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
     if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) {
       return;
     }
+  } else if (status == WcStatus::lock_failed || status == WcStatus::lock_flushed) {
+    if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) {
+      return;  // it was executed, with that outcome; the queue pair goes on
+    }
   } else if (status == WcStatus::loc_prot_err || status == WcStatus::loc_len_err) {
     engine_.counters_.local_errors.add();
   }
@@ -693,6 +720,11 @@ MemoryStatus QueuePair::append_payload(PacketBuilder& builder, std::uint64_t seq
   const SendWqe& wqe = send_queue_.at(sequence);
   if ((wqe.flags & kSendInline) != 0) {
     static_cast<void>(builder.append(send_queue_.extra(sequence).data() + offset, length));
+    return MemoryStatus::ok;
+  }
+  if (wqe.is_lock()) {
+    static_cast<void>(
+        builder.append(reinterpret_cast<const std::byte*>(lock_wqe(sequence).body.data()), length));
     return MemoryStatus::ok;
   }
   return for_each_piece(engine_.memory_, init_.pd, send_queue_.sges(sequence).first(wqe.num_sge),

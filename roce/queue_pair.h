@@ -60,6 +60,9 @@ struct QpInit {
   bool sq_sig_all = false;             ///< every send request is signalled
   /// RC: masked atomics, which are ours (docs/wire.md). Only if the peer is known to serve them.
   bool extended_atomics = false;
+  /// RC and DC: locks executed at the target, ours (docs/locks.md). Only if the peer is known to
+  /// serve them.
+  bool lock_execution = false;
 };
 
 /// A queue pair: its state machine and its two work queues. What its service does with them is in
@@ -135,6 +138,9 @@ class QueuePair : public QpListHook {
   friend class ud::Responder;
   friend struct QueuePairTestAccess;
 
+  /// What has been posted last: in a scope, or behind an acquire that has none.
+  enum class PostedLock : std::uint8_t { none, scope, plain };
+
   using CnpHook = boost::intrusive::list_member_hook<
       boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
@@ -158,7 +164,8 @@ class QueuePair : public QpListHook {
     return (opcode.service == service_ && opcode.is_dc() == is_dc(init_.qp_type) &&
             (!is_half(init_.qp_type) || opcode.is_request == only_responds(init_.qp_type))) ||
            (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics) ||
-           (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively());
+           (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively()) ||
+           (wire::is_lock(opcode.operation) && !opcode.is_dc() && init_.lock_execution);
   }
   [[nodiscard]] bool repeats_selectively() const {
     return recovery_ != nullptr && recovery_->requests() != nullptr;
@@ -186,6 +193,19 @@ class QueuePair : public QpListHook {
         send_queue_.extra(sequence).data() + send_queue_.extra_bytes() - sizeof(SendWqeExtension);
     return *reinterpret_cast<SendWqeExtension*>(place);
   }
+
+  /// Valid with lock_execution.
+  [[nodiscard]] LockWqe& lock_wqe(std::uint64_t sequence) {
+    const std::size_t behind = has_extension_ ? sizeof(SendWqeExtension) : 0;
+    std::byte* place =
+        send_queue_.extra(sequence).data() + send_queue_.extra_bytes() - behind - sizeof(LockWqe);
+    return *reinterpret_cast<LockWqe*>(place);
+  }
+
+  // queue_pair_lock.cc
+  [[nodiscard]] bool check_lock_order(const SendWr& wr) const;
+  void note_lock_order(const SendWr& wr, SendWqe& wqe);
+  [[nodiscard]] std::uint32_t fill_lock(const SendWr& wr, LockWqe& wqe);
 
   // queue_pair_memory.cc
   /// Does what a request says that no packet carries. False: it is not allowed.
@@ -262,6 +282,9 @@ class QueuePair : public QpListHook {
   SharedReceiveQueue* srq_;       ///< XRC target: of the message in hand; DC: of the session
   QpAttributes attributes_;
   std::uint16_t pkey_;        ///< the table's entry pkey_index
+  const bool has_extension_;  ///< send requests have SendWqeExtension
+  PostedLock posted_lock_ = PostedLock::none;
+  std::uint16_t lock_id_ = 0;  ///< of the last acquire that was posted
   bool sqd_notify_ = false;   ///< raise sq_drained once drained
   bool established_ = false;  ///< comm_est has been raised
   SendQueue send_queue_;

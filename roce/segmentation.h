@@ -63,6 +63,10 @@ struct OpcodeSet {
     case WrOpcode::masked_atomic_cmp_and_swp:
     case WrOpcode::masked_atomic_fetch_and_add:
       return only(Opcode::extended_atomic);
+    case WrOpcode::lock_acquire:
+    case WrOpcode::lock_release:
+    case WrOpcode::lock_cancel:
+      return only(Opcode::lock_request);
     case WrOpcode::local_inv:
     case WrOpcode::bind_mw:
     case WrOpcode::reg_mr:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cstddef>
@@ -13,6 +14,7 @@
 
 #include "roce/completion_queue.h"
 #include "roce/prefetch.h"
+#include "roce/wire/lketh.h"
 #include "roce/wire/psn.h"
 #include "roce/wire/qpn.h"
 #include "roce/work_request.h"
@@ -96,10 +98,14 @@ struct SendWqe {
   [[nodiscard]] bool is_atomic() const { return kAtomics.has(opcode); }
   [[nodiscard]] bool is_placement() const { return kPlacements.has(opcode); }
   [[nodiscard]] bool has_response() const { return kWithResponse.has(opcode); }
+  [[nodiscard]] bool is_lock() const { return kLocks.has(opcode); }
   [[nodiscard]] bool is_local() const { return kLocalOpcodes.has(opcode); }
   /// Bit of `flags`: it will not be sent again, and completes in its turn with `failure`.
   static constexpr std::uint32_t kSettled = 1u << 31;
   [[nodiscard]] bool is_settled() const { return (flags & kSettled) != 0; }
+  /// Bit of `flags`: it stands between an acquire and the release of the same scope, or is that.
+  static constexpr std::uint32_t kInScope = 1u << 30;
+  [[nodiscard]] bool in_scope() const { return (flags & kInScope) != 0; }
   [[nodiscard]] bool needs_no_packet() const { return is_local() || is_settled(); }
 };
 
@@ -117,6 +123,17 @@ struct SendWqeExtension {
   std::uint64_t swap_mask;
   std::uint32_t remote_srqn;
   DcTarget target;
+};
+
+namespace lock {
+struct ScopeResult;
+}  // namespace lock
+
+/// A lock request, of a queue pair that has those; behind the inline data too.
+struct LockWqe {
+  wire::Lketh header;
+  lock::ScopeResult* result;
+  std::array<std::uint8_t, 112> body;
 };
 
 struct RecvWqe {

@@ -35,8 +35,11 @@ enum class WrOpcode : std::uint8_t {
   atomic_write,
   masked_atomic_cmp_and_swp,  ///< ours; needs QpInit::extended_atomics
   masked_atomic_fetch_and_add,
+  lock_acquire,  ///< ours; needs QpInit::lock_execution (docs/locks.md)
+  lock_release,
+  lock_cancel,
 };
-inline constexpr unsigned kWrOpcodes = 15;
+inline constexpr unsigned kWrOpcodes = 18;
 
 /// A set of opcodes as bits.
 class WrOpcodes {
@@ -68,8 +71,11 @@ inline constexpr WrOpcodes kAtomics =
     kMaskedAtomics | WrOpcodes{WrOpcode::atomic_cmp_and_swp, WrOpcode::atomic_fetch_and_add};
 /// Answered by a READ response without payload.
 inline constexpr WrOpcodes kPlacements = {WrOpcode::flush, WrOpcode::atomic_write};
+inline constexpr WrOpcodes kLocks = {WrOpcode::lock_acquire, WrOpcode::lock_release,
+                                     WrOpcode::lock_cancel};
 /// They take one of the peer's responder resources, and a response ends them.
-inline constexpr WrOpcodes kWithResponse = kAtomics | kPlacements | WrOpcodes{WrOpcode::rdma_read};
+inline constexpr WrOpcodes kWithResponse =
+    kAtomics | kPlacements | kLocks | WrOpcodes{WrOpcode::rdma_read};
 
 /// Flags of a send request; meanings as in enum ibv_send_flags.
 enum SendFlags : std::uint32_t {
@@ -80,6 +86,9 @@ enum SendFlags : std::uint32_t {
 };
 
 class AddressHandle;
+namespace lock {
+struct Request;
+}  // namespace lock
 
 /// Bit of a Q_Key in a request that asks for the queue pair's own (IBTA vol. 1, 10.2).
 inline constexpr std::uint32_t kOwnQkey = 1u << 31;
@@ -108,17 +117,18 @@ struct SendWr {
   std::span<const Sge> sg_list{};
   WrOpcode opcode = WrOpcode::send;
   std::uint32_t send_flags = 0;
-  std::uint32_t imm_data = 0;          ///< host order
-  MemoryKey invalidate_rkey{};         ///< send_with_inv, local_inv
-  std::uint64_t remote_addr = 0;       ///< RDMA and atomics; atomics: multiple of 8
-  MemoryKey rkey{};                    ///< RDMA and atomics; bind_mw: that the window shall have
-  std::uint64_t compare_add = 0;       ///< atomics: compare value, or the value to add
-  std::uint64_t swap = 0;              ///< compare and swap: the new value
-  std::uint64_t compare_add_mask = 0;  ///< masked: bits to compare; highest bit of each field
-  std::uint64_t swap_mask = 0;         ///< masked compare and swap: bits to swap
-  MwBindInfo mw_bind{};                ///< bind_mw
-  MemoryRegion fast_region{};          ///< reg_mr: base, length, iova, access, key
-  FlushInfo flush{};                   ///< flush
+  std::uint32_t imm_data = 0;           ///< host order
+  MemoryKey invalidate_rkey{};          ///< send_with_inv, local_inv
+  std::uint64_t remote_addr = 0;        ///< RDMA and atomics; atomics: multiple of 8
+  MemoryKey rkey{};                     ///< RDMA and atomics; bind_mw: that the window shall have
+  std::uint64_t compare_add = 0;        ///< atomics: compare value, or the value to add
+  std::uint64_t swap = 0;               ///< compare and swap: the new value
+  std::uint64_t compare_add_mask = 0;   ///< masked: bits to compare; highest bit of each field
+  std::uint64_t swap_mask = 0;          ///< masked compare and swap: bits to swap
+  MwBindInfo mw_bind{};                 ///< bind_mw
+  MemoryRegion fast_region{};           ///< reg_mr: base, length, iova, access, key
+  FlushInfo flush{};                    ///< flush
+  const lock::Request* lock = nullptr;  ///< lock_acquire and so on; copied by post_send
   /// UD and DC; may be destroyed only when the request is complete.
   const AddressHandle* ah = nullptr;
   wire::Qpn remote_qpn{};           ///< UD; DC: number of the target

@@ -16,6 +16,7 @@ using Capabilities = std::uint16_t;
 inline constexpr Capabilities kNoCapabilities = 0;
 inline constexpr Capabilities kCapabilitySelectiveRepeat = 1 << 0;  ///< docs/loss-recovery.md
 inline constexpr Capabilities kCapabilityMaskedAtomics = 1 << 1;    ///< docs/wire.md
+inline constexpr Capabilities kCapabilityLocks = 1 << 2;            ///< docs/locks.md
 
 /// How they are told: the last bytes of the private data of a REQ, if its application offers any,
 /// and of the REP that answers it (docs/wire.md). Applications that offer none have all of the

@@ -92,6 +92,13 @@ class Requester final : public roce::Requester {
   void take_credits(const wire::Aeth& aeth);
   void fail_front(WcStatus status);
 
+  // requester_lock.cc
+  void on_lock_response(const RxPacket& packet, std::uint64_t now_ns);
+  void on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns);
+  void begin_scope(const wire::Lkaeth& answer);
+  void lose_scope(wire::LockCause cause);
+  [[nodiscard]] WcStatus complete_in_scope(const SendWqe& wqe, WcStatus status);
+
   // requester_early.cc
   void note_received(wire::Psn psn);
   void on_selective_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
@@ -108,6 +115,8 @@ class Requester final : public roce::Requester {
   void retire_executed();
 
   // requester_restart.cc
+  [[nodiscard]] bool is_sent(const SendWqe& wqe) const;
+  void settle_scopes();
   void settle(SendWqe& wqe, std::optional<wire::Psn> executed) const;
 
   // requester_retry.cc
@@ -122,6 +131,13 @@ class Requester final : public roce::Requester {
   void note_loss(bool by_timeout, std::uint64_t now_ns);
   void on_ack_timeout(std::uint64_t now_ns);
   void on_rnr_timer();
+
+  /// The lock scope whose acquire was the last to be answered.
+  struct ScopeProgress {
+    lock::ScopeResult* result = nullptr;  ///< the caller's; may be null
+    std::uint32_t accesses = 0;           ///< complete
+    bool failed = false;                  ///< what completes from now on was not executed
+  };
 
   QueuePair& qp_;
   stack::Timer ack_timer_;
@@ -146,6 +162,7 @@ class Requester final : public roce::Requester {
   bool rnr_waiting_ = false;
   bool implied_nak_done_ = false;  ///< went back for a skipped response; no progress since
   bool unreachable_ = false;
+  ScopeProgress scope_;
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_retries_left_ = 0;
 };

@@ -53,6 +53,9 @@ void Requester::take_answer(const RxPacket& packet, std::uint64_t now_ns) {
     case wire::Operation::atomic_acknowledge:
       on_atomic_acknowledge(packet, now_ns);
       break;
+    case wire::Operation::lock_response:
+      on_lock_response(packet, now_ns);
+      break;
     case wire::Operation::selective_acknowledge:
       on_selective_acknowledge(packet, now_ns);
       break;
@@ -171,6 +174,9 @@ void Requester::complete_front(WcStatus status) {
 void Requester::retire_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
   const SendWqe wqe = queue.front();
+  if (wqe.is_lock() || wqe.in_scope()) [[unlikely]] {
+    status = complete_in_scope(wqe, status);
+  }
   if (wqe.has_response() && !wqe.is_settled()) {
     response_window_ = std::min(2 * response_window_, kResponseWindowMax);
     if (cursor_ > queue.head()) {

@@ -11,12 +11,11 @@ void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) 
   if (executed && ahead(*executed) > sent_ahead_) {
     executed.reset();  // the peer cannot have seen that
   }
+  settle_scopes();
   for (std::uint64_t sequence = queue.head(); sequence < numbered_; ++sequence) {
     SendWqe& wqe = queue.at(sequence);
     // The oldest may have begun before unacked_psn_.
-    const bool sent =
-        distance(unacked_psn_, wqe.first_psn) < static_cast<std::int32_t>(sent_ahead_);
-    if (sent && !wqe.needs_no_packet()) {
+    if (is_sent(wqe) && !wqe.needs_no_packet()) {
       settle(wqe, executed);
     }
     wqe.psn_count = 0;
@@ -41,6 +40,26 @@ void Requester::pause() {
   rnr_waiting_ = false;
   implied_nak_done_ = false;
   retries_left_ = qp_.attributes_.retry_cnt;
+}
+
+bool Requester::is_sent(const SendWqe& wqe) const {
+  return distance(unacked_psn_, wqe.first_psn) < static_cast<std::int32_t>(sent_ahead_);
+}
+
+/// The locks of scopes that have begun are lost with the connection: nothing of them may be done
+/// without.
+void Requester::settle_scopes() {
+  SendQueue& queue = qp_.send_queue_;
+  bool begun = true;  // of requests without an acquire
+  for (std::uint64_t sequence = queue.head(); sequence != queue.tail(); ++sequence) {
+    SendWqe& wqe = queue.at(sequence);
+    if (wqe.opcode == WrOpcode::lock_acquire) {
+      begun = sequence < numbered_ && is_sent(wqe);
+    } else if (wqe.in_scope() && begun) {
+      wqe.flags |= SendWqe::kSettled;
+      wqe.failure = WcStatus::outcome_unknown;
+    }
+  }
 }
 
 /// A request of which something has been sent.

@@ -62,7 +62,7 @@ bool Requester::can_send_next() {
     if (state == QpState::sqd) {
       return false;
     }
-    const std::uint32_t count = wqe.is_atomic() || wqe.is_placement()
+    const std::uint32_t count = wqe.is_atomic() || wqe.is_placement() || wqe.is_lock()
                                     ? 1
                                     : packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
     if (distance_to_next() + count > kMaxPsnsOutstanding) {
@@ -78,7 +78,8 @@ bool Requester::can_send_next() {
     if (cursor_packet_ == 0 && !may_start(wqe)) {
       return false;
     }
-    if (packets_in_flight() >= window()) {
+    // What belongs to a scope whose acquire has left must follow: the target may wait for it.
+    if (packets_in_flight() >= window() && !wqe.in_scope()) {
       return false;
     }
   }
@@ -114,9 +115,11 @@ bool Requester::may_start(const SendWqe& wqe) const {
   if (is_fenced(wqe)) {
     return false;
   }
+  // No scope is stopped half-way by what may be outstanding after a loss.
+  const bool goes_on = wqe.in_scope() || wqe.opcode == WrOpcode::lock_cancel;
+  const std::uint32_t most = goes_on ? kResponseWindowMax : response_window_;
   return !wqe.has_response() ||
-         (responses_outstanding_ <
-              std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, response_window_) &&
+         (responses_outstanding_ < std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, most) &&
           (qp_.recovery_ == nullptr || can_hold_responses(wqe)));
 }
 
@@ -212,6 +215,10 @@ rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   if (info.has(wire::Header::xaeth)) {
     headers.xaeth = masked_atomic_header(wqe);
   }
+  if (info.has(wire::Header::lketh)) {
+    headers.lketh = qp_.lock_wqe(cursor_).header;
+    headers.lketh.timeout = qp_.attributes_.timeout;
+  }
   headers.imm_dt.data = wqe.imm_or_inv;
   headers.ieth.rkey = wqe.imm_or_inv;
 
@@ -257,7 +264,9 @@ void Requester::move_cursor(const SendWqe& wqe) {
   }
   if (qp_.recovery_ != nullptr) {
     qp_.recovery_->on_sent(psn, again);
-    if (RetransmissionTimeout* timeout = qp_.recovery_->timeout(); timeout != nullptr) {
+    // How long a lock is waited for says nothing of the path.
+    RetransmissionTimeout* timeout = qp_.recovery_->timeout();
+    if (timeout != nullptr && !wqe.is_lock() && !wqe.in_scope()) {
       timeout->on_sent(psn, again, qp_.engine_.now_ns_);
     }
   }

@@ -4,12 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <rte_mbuf.h>
 
 #include "roce/counters.h"
+#include "roce/lock/scope.h"
+#include "roce/lock/snapshot_pool.h"
 #include "roce/queue_pair.h"
 #include "roce/responder.h"
 #include "roce/wire/packet.h"
@@ -26,6 +30,7 @@ namespace rockhopper::roce::rc {
 class Responder final : public roce::Responder {
  public:
   explicit Responder(QueuePair& qp);
+  ~Responder() override;
 
   void reset(wire::Psn first_psn) override;
   void stop() override;
@@ -45,12 +50,13 @@ class Responder final : public roce::Responder {
   /// The peer will ask again.
   void on_unreachable() override;
 
-  [[nodiscard]] wire::Psn expected_psn() const override { return expected_psn_; }
+  [[nodiscard]] wire::Psn expected_psn() const override { return received_psn(); }
   /// A message has begun and not ended.
   [[nodiscard]] bool in_message() const { return message_ != Message::none; }
 
  private:
-  /// Holds what one READ or atomic owes and owed.
+  enum class Kind : std::uint8_t { read, atomic, lock };
+  /// Holds what one READ, atomic or lock request owes and owed.
   struct Resource {
     wire::Psn first_psn;
     std::uint32_t psn_count = 0;
@@ -61,16 +67,23 @@ class Responder final : public roce::Responder {
     std::uint32_t length = 0;
     std::uint32_t rkey = 0;
     ProtectionDomain pd{};
-    bool is_atomic = false;
+    Kind kind = Kind::read;
+    wire::LockStatus lock_status{};
+    wire::LockCause lock_cause{};
+    std::uint16_t scope_id = 0;
     std::uint64_t va = 0;
-    std::uint64_t original = 0;  ///< atomics: the value before
+    std::uint64_t original = 0;             ///< atomics and locks: the value before
+    std::uint64_t lock_value = 0;           ///< wire::Lkaeth::value
+    lock::SnapshotPool::Handle snapshot{};  ///< READs of a scope
   };
   enum class Reply : std::uint8_t { none, ack, repeated_ack, nak };
   enum class Message : std::uint8_t { none, send, write };
 
   // responder_request.cc
   void execute(const RxPacket& packet);
+  void execute_in_turn(const RxPacket& packet);
   [[nodiscard]] bool in_order(const RxPacket& packet);
+  void ask_for_missing();
   [[nodiscard]] bool check_sequence(const wire::OpcodeInfo& opcode) const;
   void execute_send(const RxPacket& packet);
   void execute_write(const RxPacket& packet);
@@ -85,9 +98,11 @@ class Responder final : public roce::Responder {
                                                    std::uint64_t value);
   [[nodiscard]] static std::uint64_t perform_atomic(const wire::Headers& headers,
                                                     std::byte* target);
+  void note_write(const std::byte* data, std::uint64_t length);
   void finish_packet(const RxPacket& packet);
   [[nodiscard]] bool has_free_resource();
   [[nodiscard]] bool take_resource(const Resource& resource);
+  void drop_oldest_resource();
   void drop(DropReason reason, const RxPacket& packet);
 
   // responder_early.cc
@@ -95,6 +110,41 @@ class Responder final : public roce::Responder {
   [[nodiscard]] bool hold(const RxPacket& packet, std::uint32_t distance);
   void execute_held(wire::Psn turn);
   [[nodiscard]] rte_mbuf* build_selective_acknowledge(const HeldPackets& held);
+
+  // responder_lock.cc
+  void execute_lock(const RxPacket& packet);
+  void execute_acquire(const RxPacket& packet);
+  [[nodiscard]] std::optional<wire::NakCode> collect_claims(const RxPacket& packet);
+  [[nodiscard]] std::optional<wire::NakCode> add_claim(lock::Claim claim, std::uint32_t rkey,
+                                                       std::uint64_t va);
+  void gather(const RxPacket& packet);
+  void ask_when_gathered();
+  [[nodiscard]] bool wait();
+  [[nodiscard]] bool stall(lock::Scope::State state, std::uint64_t deadline_ns);
+  void decide(wire::LockCause cause);
+  void fail_scope(wire::LockCause cause);
+  void fail_open_scope(wire::LockCause cause);
+  void execute_release(const RxPacket& packet);
+  [[nodiscard]] bool release(const RxPacket& packet);
+  void execute_cancel(const RxPacket& packet);
+  [[nodiscard]] bool may_execute_in_scope(const RxPacket& packet) const;
+  void flush(const RxPacket& packet);
+  void answer_lock(wire::LockStatus status, wire::LockCause cause, std::uint64_t previous,
+                   std::uint64_t value, std::uint32_t psn_count = 1);
+  [[nodiscard]] bool take_snapshot(const MemoryAccess& source, Resource& resource);
+  void abort_scope();
+  void repeat_lock(const RxPacket& packet);
+  // What is behind a lock that is waited for.
+  [[nodiscard]] bool stalls() const { return scope_ != nullptr && scope_->stalls(); }
+  void park(const RxPacket& packet);
+  void on_parked_again(const RxPacket& packet);
+  void resume();
+  void drop_parked();
+  void owe_sign_of_life();
+  void arm_scope_timer();
+  void on_scope_timer(std::uint64_t now_ns);
+  [[nodiscard]] rte_mbuf* build_lock_response(const Resource& owing);
+  [[nodiscard]] rte_mbuf* build_sign_of_life();
 
   // responder_placement.cc
   void execute_atomic_write(const RxPacket& packet);
@@ -118,8 +168,11 @@ class Responder final : public roce::Responder {
   [[nodiscard]] wire::Psn acknowledged_psn();
   [[nodiscard]] bool is_needless_ack();
   void note_reply(wire::Psn psn);
+  void forget();
+  [[nodiscard]] std::unique_ptr<lock::Scope> make_scope();
   void skip_answered();
   [[nodiscard]] bool is_stale_repetition(const Resource& owing) const;
+  [[nodiscard]] rte_mbuf* build_response(Resource& owing);
   [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
   [[nodiscard]] rte_mbuf* build_atomic_acknowledge(const Resource& owing);
   [[nodiscard]] rte_mbuf* build_acknowledge(wire::Psn psn, std::uint8_t syndrome);
@@ -131,9 +184,14 @@ class Responder final : public roce::Responder {
     return resources_[static_cast<std::size_t>(sequence & (resources_.size() - 1))];
   }
 
+  /// Of the next request packet: behind what waits for a lock.
+  [[nodiscard]] wire::Psn received_psn() const {
+    return scope_ == nullptr ? expected_psn_ : expected_psn_ + scope_->parked_psns;
+  }
+
   QueuePair& qp_;
-  wire::Psn expected_psn_;
-  std::uint32_t msn_ = 0;  ///< messages completed, 24 bits
+  wire::Psn expected_psn_;  ///< of the next request to execute
+  std::uint32_t msn_ = 0;   ///< messages completed, 24 bits
 
   Message message_ = Message::none;  ///< whose first packet has been executed, but not its last
   std::uint64_t received_ = 0;       ///< bytes of it so far
@@ -153,6 +211,9 @@ class Responder final : public roce::Responder {
   bool nak_outstanding_ = false;  ///< a NAK or RNR NAK for expected_psn_ has been given
   bool rnr_outstanding_ = false;
   bool out_of_credits_ = false;  ///< the last ACK said so
+
+  std::unique_ptr<lock::Scope> scope_;  ///< null: no locks
+  bool resuming_ = false;
 };
 
 }  // namespace rockhopper::roce::rc

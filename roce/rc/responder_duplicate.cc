@@ -24,6 +24,9 @@ void Responder::on_duplicate(const RxPacket& packet) {
     case Operation::atomic_write:
       repeat_placement(packet);
       break;
+    case Operation::lock_request:
+      repeat_lock(packet);
+      break;
     case Operation::reserved:
       drop(DropReason::duplicate_request, packet);
       break;
@@ -39,8 +42,12 @@ void Responder::on_duplicate(const RxPacket& packet) {
 void Responder::repeat_read(const RxPacket& packet) {
   const wire::Headers& headers = packet.headers;
   Resource* found = find_resource(headers.bth.psn);
-  if (found == nullptr || found->is_atomic) {
+  if (found == nullptr || found->kind == Kind::atomic) {
     drop(DropReason::duplicate_request, packet);
+    return;
+  }
+  if (found->kind == Kind::lock) {  // it was flushed with its scope
+    repeat_lock(packet);
     return;
   }
   const std::uint32_t index = (headers.bth.psn.value - found->first_psn.value) & wire::kMask24;
@@ -59,7 +66,12 @@ void Responder::repeat_read(const RxPacket& packet) {
 
 void Responder::repeat_atomic(const RxPacket& packet) {
   Resource* found = find_resource(packet.headers.bth.psn);
-  if (found == nullptr || !found->is_atomic || found->va != atomic_target(packet.headers).va) {
+  if (found != nullptr && found->kind == Kind::lock) {
+    repeat_lock(packet);
+    return;
+  }
+  if (found == nullptr || found->kind != Kind::atomic ||
+      found->va != atomic_target(packet.headers).va) {
     drop(DropReason::duplicate_request, packet);
     return;
   }

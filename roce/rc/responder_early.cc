@@ -12,6 +12,7 @@ void Responder::stop() {
   if (HeldPackets* held = held_requests(); held != nullptr) {
     held->clear();
   }
+  abort_scope();
 }
 
 HeldPackets* Responder::held_requests() const {
@@ -46,12 +47,12 @@ bool Responder::hold(const RxPacket& packet, std::uint32_t distance) {
 /// What was held behind the packet that has just come, when `turn` was expected.
 void Responder::execute_held(wire::Psn turn) {
   HeldPackets* held = held_requests();
-  while (held != nullptr && !held->empty() && expected_psn_ != turn) {
-    if (expected_psn_ != turn + 1) {
-      held->discard_before(expected_psn_);  // a READ has taken more than one
+  while (held != nullptr && !held->empty() && received_psn() != turn) {
+    if (received_psn() != turn + 1) {
+      held->discard_before(received_psn());  // a READ has taken more than one
     }
-    turn = expected_psn_;
-    if (!held->deliver(expected_psn_, [this](const RxPacket& packet) { execute(packet); })) {
+    turn = received_psn();
+    if (!held->deliver(received_psn(), [this](const RxPacket& packet) { execute(packet); })) {
       return;
     }
   }
@@ -63,9 +64,9 @@ rte_mbuf* Responder::build_selective_acknowledge(const HeldPackets& held) {
   headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::selective_acknowledge);
   headers.bth.mig_req = true;
   headers.bth.destination = qp_.attributes_.dest_qp_num;
-  headers.bth.psn = expected_psn_;
+  headers.bth.psn = received_psn();
   headers.aeth = {.syndrome = ack_syndrome(), .msn = msn_};
-  headers.saeth = held.behind(expected_psn_);
+  headers.saeth = held.behind(received_psn());
   PacketBuilder builder = qp_.start_packet(headers, 0);
   return builder.ok() ? builder.finish() : nullptr;
 }

@@ -33,6 +33,7 @@ void Responder::execute_atomic_write(const RxPacket& packet) {
   std::uint64_t value = 0;
   copy_from_mbuf(packet.payload, reinterpret_cast<std::byte*>(&value));
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.data)).store(value);
+  note_write(target.data, sizeof value);
   qp_.engine_.counters_.rx_atomic_write_requests.add();
   confirm_placement(reth);
 }
@@ -91,8 +92,12 @@ void Responder::confirm_placement(const wire::Reth& reth) {
 void Responder::repeat_placement(const RxPacket& packet) {
   const wire::Reth& reth = packet.headers.reth;
   Resource* found = find_resource(packet.headers.bth.psn);
-  if (found == nullptr || found->is_atomic || found->length != 0 || found->rkey != reth.rkey ||
-      found->va != reth.va) {
+  if (found != nullptr && found->kind == Kind::lock) {
+    repeat_lock(packet);
+    return;
+  }
+  if (found == nullptr || found->kind != Kind::read || found->length != 0 ||
+      found->rkey != reth.rkey || found->va != reth.va) {
     drop(DropReason::duplicate_request, packet);
     return;
   }

@@ -13,9 +13,24 @@ namespace rockhopper::roce::rc {
 using wire::NakCode;
 using wire::Opcode;
 
-Responder::Responder(QueuePair& qp) : qp_(qp) {}
+Responder::Responder(QueuePair& qp) : qp_(qp) {
+  if (qp.init_.lock_execution) {
+    scope_ = make_scope();
+  }
+}
+
+Responder::~Responder() { forget(); }
+
+/// What an earlier connection has left.
+void Responder::forget() {
+  abort_scope();
+  while (resource_head_ != resource_tail_) {
+    drop_oldest_resource();
+  }
+}
 
 void Responder::reset(wire::Psn first_psn) {
+  forget();
   expected_psn_ = first_psn;
   msn_ = 0;
   message_ = Message::none;
@@ -29,13 +44,16 @@ void Responder::reset(wire::Psn first_psn) {
 
 void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
   if (resource_limit_ != max_dest_rd_atomic) {
+    forget();
     resource_limit_ = max_dest_rd_atomic;
     resources_.assign(std::bit_ceil(std::size_t{max_dest_rd_atomic}), Resource{});
     resource_head_ = resource_pending_ = resource_tail_ = 0;
   }
 }
 
-bool Responder::has_replies() const { return has_responses() || reply_ != Reply::none; }
+bool Responder::has_replies() const {
+  return has_responses() || reply_ != Reply::none || (scope_ != nullptr && scope_->sign_owed);
+}
 
 TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
   TransmitResult result;
@@ -62,15 +80,24 @@ rte_mbuf* Responder::next_reply() {
       skip_answered();
       continue;
     }
-    rte_mbuf* packet =
-        owing.is_atomic ? build_atomic_acknowledge(owing) : build_read_response(owing);
+    rte_mbuf* packet = build_response(owing);
     if (packet == nullptr) {
       return nullptr;
     }
-    ++owing.next;
+    owing.next = owing.kind == Kind::lock ? owing.psn_count : owing.next + 1;
     owing.sent = std::max(owing.sent, owing.next);
     note_reply(owing.first_psn + (owing.next - 1));
+    if (owing.snapshot.exists() && owing.next == owing.psn_count) {
+      qp_.engine_.locks_->snapshots.set_answered(owing.snapshot);
+    }
     skip_answered();
+    return packet;
+  }
+  if (scope_ != nullptr && scope_->sign_owed) {
+    rte_mbuf* packet = build_sign_of_life();
+    if (packet != nullptr) {
+      scope_->sign_owed = false;
+    }
     return packet;
   }
   if (is_needless_ack()) {
@@ -91,7 +118,7 @@ rte_mbuf* Responder::next_reply() {
 /// The pending ACK or NAK.
 rte_mbuf* Responder::build_reply() {
   if (reply_ == Reply::nak) {
-    return build_acknowledge(expected_psn_, nak_syndrome_);
+    return build_acknowledge(received_psn(), nak_syndrome_);
   }
   EngineCounters& counters = qp_.engine_.counters_;
   const HeldPackets* held = held_requests();
@@ -136,8 +163,11 @@ void Responder::note_reply(wire::Psn psn) {
 /// A late copy of a READ that was answered when its region still existed. The requester has its
 /// data and the application may have gone on: this is no access error.
 bool Responder::is_stale_repetition(const Resource& owing) const {
-  if (owing.is_atomic || owing.length == 0 || owing.next >= owing.sent) {
+  if (owing.kind != Kind::read || owing.length == 0 || owing.next >= owing.sent) {
     return false;
+  }
+  if (owing.snapshot.exists()) {
+    return qp_.engine_.locks_->snapshots.at(owing.snapshot, 0) == nullptr;
   }
   return qp_.remote_access(owing.pd, MemoryKey{owing.rkey}, owing.va, owing.length,
                            kAccessRemoteRead)
@@ -204,6 +234,18 @@ void Responder::on_receive_posted() {
   }
 }
 
+rte_mbuf* Responder::build_response(Resource& owing) {
+  switch (owing.kind) {
+    case Kind::read:
+      return build_read_response(owing);
+    case Kind::atomic:
+      return build_atomic_acknowledge(owing);
+    case Kind::lock:
+      return build_lock_response(owing);
+  }
+  return nullptr;
+}
+
 rte_mbuf* Responder::build_atomic_acknowledge(const Resource& owing) {
   wire::Headers headers = reply_headers(Opcode::rc_atomic_acknowledge, owing.first_psn);
   headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
@@ -224,9 +266,13 @@ rte_mbuf* Responder::build_read_response(Resource& owing) {
     opcode = last ? Opcode::rc_rdma_read_response_only : Opcode::rc_rdma_read_response_first;
   }
   MemoryAccess source{MemoryStatus::ok, nullptr};
-  if (length > 0) {
+  const std::byte* data = nullptr;
+  if (owing.snapshot.exists()) [[unlikely]] {
+    data = qp_.engine_.locks_->snapshots.at(owing.snapshot, static_cast<std::uint32_t>(offset));
+  } else if (length > 0) {
     source = qp_.remote_access(owing.pd, MemoryKey{owing.rkey}, owing.va + offset, length,
                                kAccessRemoteRead);
+    data = source.data;
   }
   if (source.status != MemoryStatus::ok) {
     return refuse_read(owing);
@@ -234,7 +280,7 @@ rte_mbuf* Responder::build_read_response(Resource& owing) {
   wire::Headers headers = reply_headers(opcode, owing.first_psn + index);
   headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
   PacketBuilder builder = qp_.start_packet(headers, length);
-  if (!builder.ok() || (length > 0 && !builder.append(source.data, length))) {
+  if (!builder.ok() || (length > 0 && !builder.append(data, length))) {
     return nullptr;
   }
   return builder.finish();

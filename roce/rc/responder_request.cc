@@ -15,7 +15,7 @@ using wire::NakCode;
 using wire::Operation;
 
 void Responder::on_request(const RxPacket& packet) {
-  const wire::Psn turn = expected_psn_;
+  const wire::Psn turn = received_psn();
   execute(packet);
   if (qp_.recovery_ != nullptr) [[unlikely]] {
     execute_held(turn);
@@ -26,6 +26,15 @@ void Responder::execute(const RxPacket& packet) {
   if (!in_order(packet)) {
     return;
   }
+  if (stalls()) [[unlikely]] {
+    park(packet);
+    return;
+  }
+  execute_in_turn(packet);
+}
+
+/// The packet with expected_psn_.
+void Responder::execute_in_turn(const RxPacket& packet) {
   if (!check_sequence(*packet.headers.opcode) ||
       !packet.length_fits(bytes(qp_.attributes_.path_mtu))) {
     refuse(NakCode::invalid_request, packet);
@@ -35,6 +44,16 @@ void Responder::execute(const RxPacket& packet) {
       !qp_.select_srq(packet.headers.xrceth.xrc_srq.value, packet.headers.opcode->starts())) {
     refuse(NakCode::invalid_request, packet);
     return;
+  }
+  if (scope_ != nullptr && scope_->state != lock::Scope::State::none) [[unlikely]] {
+    if (!may_execute_in_scope(packet)) {
+      refuse(NakCode::invalid_request, packet);
+      return;
+    }
+    if (scope_->state == lock::Scope::State::failed) {
+      flush(packet);
+      return;
+    }
   }
   switch (packet.headers.opcode->operation) {
     case Operation::send:
@@ -57,6 +76,9 @@ void Responder::execute(const RxPacket& packet) {
     case Operation::flush:
       execute_flush(packet);
       break;
+    case Operation::lock_request:
+      execute_lock(packet);
+      break;
     default:
       refuse(NakCode::invalid_request, packet);
       break;
@@ -67,7 +89,7 @@ void Responder::execute(const RxPacket& packet) {
 bool Responder::in_order(const RxPacket& packet) {
   constexpr std::uint32_t kHalf = 1u << 23;
   const std::uint32_t distance =
-      (packet.headers.bth.psn.value - expected_psn_.value) & wire::kMask24;
+      (packet.headers.bth.psn.value - received_psn().value) & wire::kMask24;
 #if ROCKHOPPER_MUTATION_PSN_CHECK
   return true;
 #endif
@@ -76,7 +98,7 @@ bool Responder::in_order(const RxPacket& packet) {
       // It had not left yet, and what it asked for is here: now it is to ask for what was dropped
       // behind this packet. Without that, what it covers is still to be acknowledged.
       const bool more_dropped =
-          !rnr_outstanding_ && wire::distance(expected_psn_, last_dropped_psn_) > 0;
+          !rnr_outstanding_ && wire::distance(received_psn(), last_dropped_psn_) > 0;
       reply_ = more_dropped ? Reply::nak : Reply::ack;
     }
     nak_outstanding_ = reply_ == Reply::nak;
@@ -84,7 +106,11 @@ bool Responder::in_order(const RxPacket& packet) {
     return true;
   }
   if (distance >= kHalf) {
-    on_duplicate(packet);
+    if (stalls() && wire::distance(expected_psn_, packet.headers.bth.psn) >= 0) {
+      on_parked_again(packet);
+    } else {
+      on_duplicate(packet);
+    }
     return false;
   }
   if (qp_.recovery_ != nullptr && hold(packet, distance)) {
@@ -98,14 +124,19 @@ bool Responder::in_order(const RxPacket& packet) {
   qp_.engine_.counters_.out_of_seq_request.add();
   last_dropped_psn_ = packet.headers.bth.psn;
   if (!nak_outstanding_) {
-    nak_outstanding_ = true;
-    reply_ = Reply::nak;
-    nak_syndrome_ = wire::Aeth::nak(NakCode::psn_sequence_error, 0).syndrome;
-    qp_.engine_.counters_.send_seq_err.add();
-    qp_.trace(TraceEvent::nak_sent, nak_syndrome_, expected_psn_.value);
-    qp_.engine_.schedule(qp_);
+    ask_for_missing();
   }
   return false;
+}
+
+/// A NAK for the next packet, behind which some were dropped.
+void Responder::ask_for_missing() {
+  nak_outstanding_ = true;
+  reply_ = Reply::nak;
+  nak_syndrome_ = wire::Aeth::nak(NakCode::psn_sequence_error, 0).syndrome;
+  qp_.engine_.counters_.send_seq_err.add();
+  qp_.trace(TraceEvent::nak_sent, nak_syndrome_, received_psn().value);
+  qp_.engine_.schedule(qp_);
 }
 
 /// The order of opcodes within and between messages (IBTA vol. 1, 9.7.4.1.5).
@@ -191,6 +222,7 @@ void Responder::execute_write(const RxPacket& packet) {
       return;
     }
     copy_from_mbuf(packet.payload, target.data);
+    note_write(target.data, packet.payload.length);
   }
   received_ = end;
   message_ = Message::write;
@@ -211,9 +243,11 @@ void Responder::execute_read(const RxPacket& packet) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
-  if (reth.length > 0 &&
-      qp_.remote_access(MemoryKey{reth.rkey}, reth.va, reth.length, kAccessRemoteRead).status !=
-          MemoryStatus::ok) {
+  MemoryAccess source{MemoryStatus::ok, nullptr};
+  if (reth.length > 0) {
+    source = qp_.remote_access(MemoryKey{reth.rkey}, reth.va, reth.length, kAccessRemoteRead);
+  }
+  if (source.status != MemoryStatus::ok) {
     refuse(NakCode::remote_access_error, packet);
     return;
   }
@@ -225,6 +259,11 @@ void Responder::execute_read(const RxPacket& packet) {
                     .rkey = reth.rkey,
                     .pd = qp_.remote_pd(),
                     .va = reth.va};
+  if (scope_ != nullptr && scope_->state == lock::Scope::State::open && scope_->has_scope() &&
+      reth.length > 0 && !take_snapshot(source, resource)) [[unlikely]] {
+    flush(packet);  // it was too much: the scope has failed
+    return;
+  }
   if (!take_resource(resource)) {
     refuse(NakCode::invalid_request, packet);
     return;
@@ -289,13 +328,14 @@ void Responder::execute_atomic(const RxPacket& packet) {
   Resource resource{.first_psn = expected_psn_,
                     .psn_count = 1,
                     .msn = (msn_ + 1) & wire::kMask24,
-                    .is_atomic = true,
+                    .kind = Kind::atomic,
                     .va = eth.va};
   if (!has_free_resource()) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
   resource.original = perform_atomic(packet.headers, target.data);
+  note_write(target.data, sizeof(std::uint64_t));
   static_cast<void>(take_resource(resource));
   qp_.engine_.counters_.rx_atomic_requests.add();
   msn_ = resource.msn;
@@ -317,7 +357,7 @@ bool Responder::take_resource(const Resource& resource) {
     return false;
   }
   if (resource_tail_ - resource_head_ == resource_limit_) {
-    ++resource_head_;
+    drop_oldest_resource();
     resource_pending_ = std::max(resource_pending_, resource_head_);
     skip_answered();
   }
@@ -328,6 +368,20 @@ bool Responder::take_resource(const Resource& resource) {
   }
   qp_.engine_.schedule(qp_);
   return true;
+}
+
+void Responder::drop_oldest_resource() {
+  const Resource& oldest = at(resource_head_++);
+  if (oldest.snapshot.exists()) [[unlikely]] {
+    qp_.engine_.locks_->snapshots.release(oldest.snapshot);
+  }
+}
+
+/// Somebody may wait for what was there.
+void Responder::note_write(const std::byte* data, std::uint64_t length) {
+  if (qp_.engine_.locks_ != nullptr) {
+    qp_.engine_.locks_->table.note_write(data, length);
+  }
 }
 
 void Responder::finish_packet(const RxPacket& packet) {

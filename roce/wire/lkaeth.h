@@ -30,7 +30,6 @@ enum class LockCause : std::uint8_t {
   not_owner = 5,  ///< releases what it does not hold
   expired = 6,    ///< the lease had ended, the target has released the lock
   too_late = 7,   ///< cancels what is granted, or not asked for
-  busy = 8,       ///< the connection holds another lock
 };
 
 /// Lock acknowledge extended transport header: ours, of lock responses, opcode 0xDA (docs/wire.md).

@@ -179,6 +179,10 @@ enum class Operation : std::uint8_t {
   lock_response,
 };
 
+[[nodiscard]] constexpr bool is_lock(Operation operation) {
+  return operation == Operation::lock_request || operation == Operation::lock_response;
+}
+
 using HeaderSet = std::uint32_t;
 
 /// Bits of OpcodeInfo::headers, in the order in which the headers follow the BTH.

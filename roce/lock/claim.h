@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+
+#include "roce/lock/region.h"
+#include "roce/wire/lketh.h"
+
+namespace rockhopper::roce::lock {
+
+enum class Mode : std::uint8_t {
+  exclusive,
+  shared,
+  foreign_swap,  ///< a word whose layout only the requester knows, see wire::LockOperation
+  foreign_add,
+};
+
+/// A claim to one lock word, and what came of it. take() and give_back() are atomic with respect to
+/// the CPU's own atomics on the word (LK-26), and may be called from any thread.
+struct Claim {
+  std::uint64_t* word = nullptr;  ///< aligned to 8
+  Region* region = nullptr;
+  Mode mode = Mode::exclusive;
+  bool leased = false;
+  std::uint16_t owner = 0;
+  wire::LockOperation operation{};  ///< foreign
+
+  std::uint64_t previous = 0;  ///< the word as it was last found
+  std::uint64_t token = 0;     ///< of a claim that was granted
+
+  /// Looks at the word once, and takes it if it allows that.
+  [[nodiscard]] bool take();
+  /// Makes the word free again, or takes a reader from it. False, and nothing has changed: it is
+  /// not held by this claim (any more). Not of foreign words, see perform().
+  [[nodiscard]] bool give_back();
+  /// Puts back what take() has changed, for a holder that is gone. False as for give_back(); what
+  /// it finds of a foreign word is not checked.
+  [[nodiscard]] bool undo();
+  /// A conditional read-modify-write; `previous` is the word before. False: the condition is not
+  /// met.
+  [[nodiscard]] bool perform(const wire::LockOperation& what, bool add);
+
+  [[nodiscard]] bool is_foreign() const {
+    return mode == Mode::foreign_swap || mode == Mode::foreign_add;
+  }
+};
+
+}  // namespace rockhopper::roce::lock

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/lock/lock_table.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+
+#include "roce/lock/lock_word.h"
+
+namespace rockhopper::roce::lock {
+namespace {
+
+std::uint64_t load(std::uint64_t* word) {
+  return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+bool Waiter::add(const Claim& claim) {
+  if (count_ == kMaxClaims) return false;
+  const auto end = claims_.begin() + count_;
+  const auto place = std::find_if(claims_.begin(), end,
+                                  [&](const Claim& other) { return other.word >= claim.word; });
+  if (place != end && place->word == claim.word) return false;
+  std::move_backward(place, end, end + 1);
+  *place = claim;
+  ++count_;
+  return true;
+}
+
+bool Waiter::take_all() {
+  for (std::uint8_t i = 0; i < count_; ++i) {
+    if (claims_[i].take()) continue;
+    blocked_at_ = i;
+    while (i-- > 0) {
+      static_cast<void>(claims_[i].undo());
+    }
+    return false;
+  }
+  return true;
+}
+
+std::uint64_t Waiter::looks() const {
+  return looks_ + (word_ == nullptr ? 0 : word_->looks_ - joined_at_);
+}
+
+WaitedWord::WaitedWord(LockTable& table)
+    : table_(table),
+      timer_(
+          [](void* self, std::uint64_t) {
+            static_cast<WaitedWord*>(self)->table_.on_retry_timer(*static_cast<WaitedWord*>(self));
+          },
+          this) {}
+
+LockTable::LockTable(stack::TimingWheel& timers, const std::uint64_t& now_ns)
+    : timers_(timers),
+      now_ns_(now_ns),
+      buckets_(new WaitedWords::bucket_type[kBuckets]),
+      waited_(WaitedWords::bucket_traits(buckets_.get(), kBuckets)) {}
+
+LockTable::~LockTable() { assert(idle()); }
+
+void LockTable::attach(Region& region) {
+  region.add_server();
+  regions_.push_back({&region, region.releases()});
+}
+
+bool LockTable::detach(Region& region) {
+  const auto found = std::ranges::find(regions_, &region, &Attached::region);
+  if (found == regions_.end()) return true;
+  const auto of_region = [&](const WaitedWord& word) { return word.region_ == &region; };
+  if (found->held > 0 || std::ranges::any_of(waited_, of_region)) return false;
+  regions_.erase(found);
+  region.remove_server();
+  return true;
+}
+
+/// Its claims are held from now on (1), or no more (-1).
+void LockTable::count_held(Waiter& waiter, int change) {
+  for (const Claim& claim : waiter.claims()) {
+    std::ranges::find(regions_, claim.region, &Attached::region)->held += change;
+  }
+}
+
+Region* LockTable::find(const void* word) const {
+  for (const Attached& one : regions_) {
+    if (one.region->contains(word)) return one.region;
+  }
+  return nullptr;
+}
+
+void LockTable::add_waiter() {
+  words_.push_back(std::make_unique<WaitedWord>(*this));
+  free_.reserve(words_.size());
+  free_.push_back(words_.back().get());
+}
+
+WaitedWord* LockTable::find_waited(std::uint64_t* word) {
+  const auto found = waited_.find(word);
+  return found == waited_.end() ? nullptr : &*found;
+}
+
+/// In a queue that it must not pass (LK-28). Then `blocked_at_` says of which word.
+bool LockTable::is_behind_others(Waiter& waiter) {
+  if (waiting_ == 0 || !waiter.limits_.fifo) return false;
+  for (std::uint8_t i = 0; i < waiter.count_; ++i) {
+    const WaitedWord* waited = find_waited(waiter.claims_[i].word);
+    if (waited != nullptr && (waiter.claims_[i].mode == Mode::shared ? waited->writers_ > 0
+                                                                     : !waited->waiters_.empty())) {
+      waiter.blocked_at_ = i;
+      waiter.claims_[i].previous = load(waiter.claims_[i].word);
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<wire::LockCause> LockTable::begin(Waiter& waiter) {
+  waiter.order_ = arrivals_++;
+  waiter.arrived_ns_ = now_ns_;
+  return again(waiter);
+}
+
+std::optional<wire::LockCause> LockTable::again(Waiter& waiter) {
+  Region& region = *waiter.first().region;
+  if (waiter.looks_ < waiter.limits_.tries) {
+    ++waiter.looks_;
+    region.count(&Region::Statistics::iterations);
+    if (!is_behind_others(waiter) && waiter.take_all()) {
+      count_held(waiter, 1);
+      region.count(&Region::Statistics::grants);
+      if (waiter.looks_ == 1) region.count(&Region::Statistics::immediate_grants);
+      region.note_wait(now_ns_ - waiter.arrived_ns_);
+      return wire::LockCause::none;
+    }
+  }
+  if (!waiter.may_look_again(waiter.looks_)) {
+    region.count(&Region::Statistics::failures);
+    return wire::LockCause::tries;
+  }
+  return std::nullopt;
+}
+
+void LockTable::wait(Waiter& waiter) {
+  waiter.first().region->count(&Region::Statistics::waits);
+  join(waiter);
+}
+
+/// Into the queue of the word that it was blocked at, before those who came later.
+void LockTable::join(Waiter& waiter) {
+  const Claim& claim = waiter.claims_[waiter.blocked_at_];
+  WaitedWord* waited = find_waited(claim.word);
+  if (waited == nullptr) {
+    waited = free_.back();
+    free_.pop_back();
+    waited->word_ = claim.word;
+    waited->region_ = claim.region;
+    waited->native_ = !claim.is_foreign();
+    waited->seen_ = claim.previous;
+    waited->looks_ = 0;
+    waited->writers_ = waited->hurried_ = 0;
+    waited->next_expiry_ = UINT64_MAX;
+    waited_.insert(*waited);
+    timers_.arm(waited->timer_, now_ns_ + claim.region->config().retry_us * std::uint64_t{1000});
+    if (waited->native_) {
+      // Whoever frees it from now on tells of it. Who did before was not seen to.
+      const std::uint64_t found = std::atomic_ref<std::uint64_t>(*claim.word).fetch_or(kWaitersBit);
+      if ((found & ~kWaitersBit) != (claim.previous & ~kWaitersBit)) set_dirty(*waited);
+      waited->seen_ = found | kWaitersBit;
+    }
+  }
+  auto place = waited->waiters_.end();
+  while (place != waited->waiters_.begin() && std::prev(place)->order_ > waiter.order_) --place;
+  waited->waiters_.insert(place, waiter);
+  waited->writers_ += waiter.is_reader() ? 0 : 1;
+  waited->hurried_ += waiter.limits_.fifo ? 0 : 1;
+  waiter.word_ = waited;
+  waiter.joined_at_ = waited->looks_;
+  if (waiter.limits_.tries != wire::Lketh::kTriesUnlimited) {
+    waited->next_expiry_ =
+        std::min(waited->next_expiry_, waited->looks_ + waiter.limits_.tries - waiter.looks_);
+  }
+  ++waiting_;
+}
+
+/// Out of its queue. The word stays until retire().
+void LockTable::remove(Waiter& waiter) {
+  WaitedWord& waited = *waiter.word_;
+  waiter.looks_ = waiter.looks();
+  waiter.word_ = nullptr;
+  waited.waiters_.erase(waited.waiters_.iterator_to(waiter));
+  waited.writers_ -= waiter.is_reader() ? 0 : 1;
+  waited.hurried_ -= waiter.limits_.fifo ? 0 : 1;
+  --waiting_;
+}
+
+/// Nobody waits for the word any more.
+void LockTable::retire(WaitedWord& waited) {
+  if (!waited.waiters_.empty() || waited.word_ == nullptr) return;
+  if (waited.native_) std::atomic_ref<std::uint64_t>(*waited.word_).fetch_and(~kWaitersBit);
+  timers_.cancel(waited.timer_);
+  waited.dirty_hook_.unlink();
+  waited_.erase(waited_.iterator_to(waited));
+  waited.word_ = nullptr;
+  free_.push_back(&waited);
+}
+
+void LockTable::leave(Waiter& waiter) {
+  if (!waiter.waits()) return;
+  WaitedWord& waited = *waiter.word_;
+  remove(waiter);
+  if (&waited == looked_at_) return;  // retired when the look is over
+  retire(waited);
+  // Those behind it may be next.
+  if (waited.word_ != nullptr) set_dirty(waited);
+}
+
+/// One look at a word: as many of its waiters get it as it allows, in their order. Each of them may
+/// be done with it before the next is asked.
+void LockTable::look(WaitedWord& waited) {
+  looked_at_ = &waited;
+  ++waited.looks_;
+  waited.region_->count(&Region::Statistics::iterations);
+  bool others = false;
+  bool writers = false;
+  for (auto next = waited.waiters_.begin(); next != waited.waiters_.end();) {
+    Waiter& waiter = *next++;
+    const bool reader = waiter.is_reader();
+    const bool behind = waiter.limits_.fifo && (reader ? writers : others);
+    if (!behind && waiter.take_all()) {
+      remove(waiter);
+      count_held(waiter, 1);
+      decide(waiter, wire::LockCause::none);
+      continue;
+    }
+    others = true;
+    writers = writers || !reader;
+    if (!behind && waiter.claims_[waiter.blocked_at_].word != waited.word_) {
+      move_on(waiter, reader);
+    } else if (waited.hurried_ == 0) {
+      break;  // nobody behind it may pass it, nor finds the word any better
+    }
+  }
+  waited.seen_ = load(waited.word_);
+  expire(waited);
+  looked_at_ = nullptr;
+  retire(waited);
+}
+
+/// It has the word that it has waited for, but for another one: it waits there now.
+void LockTable::move_on(Waiter& waiter, bool was_reader) {
+  WaitedWord& waited = *waiter.word_;
+  waited.writers_ -= was_reader ? 0 : 1;
+  waited.writers_ += waiter.is_reader() ? 0 : 1;  // as remove() counts it
+  remove(waiter);
+  join(waiter);
+}
+
+/// Those who have seen the word often enough.
+void LockTable::expire(WaitedWord& waited) {
+  if (waited.looks_ < waited.next_expiry_) return;
+  waited.next_expiry_ = UINT64_MAX;
+  for (auto next = waited.waiters_.begin(); next != waited.waiters_.end();) {
+    Waiter& waiter = *next++;
+    const std::uint64_t looks = waiter.looks();
+    if (!waiter.may_look_again(looks)) {
+      remove(waiter);
+      waiter.first().region->count(&Region::Statistics::failures);
+      decide(waiter, wire::LockCause::tries);
+    } else if (waiter.limits_.tries != wire::Lketh::kTriesUnlimited) {
+      waited.next_expiry_ =
+          std::min(waited.next_expiry_, waited.looks_ + waiter.limits_.tries - looks);
+    }
+  }
+}
+
+void LockTable::decide(Waiter& waiter, wire::LockCause cause) {
+  if (cause == wire::LockCause::none) {
+    Region& region = *waiter.first().region;
+    region.count(&Region::Statistics::grants);
+    region.note_wait(now_ns_ - waiter.arrived_ns_);
+  }
+  waiter.decide_(waiter.context_, cause, now_ns_);
+}
+
+bool LockTable::perform(Waiter& waiter, const wire::LockOperation& operation, bool add) {
+  return give_back_by(waiter, [&](Claim& claim) { return claim.perform(operation, add); });
+}
+
+bool LockTable::give_back(Waiter& waiter) {
+  return give_back_by(waiter, [](Claim& claim) { return claim.give_back(); });
+}
+
+bool LockTable::undo(Waiter& waiter) {
+  return give_back_by(waiter, [](Claim& claim) { return claim.undo(); });
+}
+
+template <typename Free>
+bool LockTable::give_back_by(Waiter& waiter, Free free) {
+  bool all = true;
+  count_held(waiter, -1);
+  for (Claim& claim : waiter.claims()) {
+    if (free(claim)) {
+      note_change(claim);
+    } else {
+      all = false;
+    }
+  }
+  return all;
+}
+
+/// It has been changed here. Others who serve the region are told if somebody waits there.
+void LockTable::note_change(const Claim& claim) {
+  if (claim.region->has_several_servers() && LockWord::from(claim.previous).has_waiters()) {
+    claim.region->note_release();
+  }
+  if (waiting_ == 0) return;
+  if (WaitedWord* waited = find_waited(claim.word); waited != nullptr) set_dirty(*waited);
+}
+
+void LockTable::set_dirty(WaitedWord& waited) {
+  if (!waited.dirty_hook_.is_linked()) dirty_.push_back(waited);
+}
+
+void LockTable::look_for_changes(const std::byte* data, std::uint64_t length) {
+  for (WaitedWord& waited : waited_) {
+    const auto offset = reinterpret_cast<std::uintptr_t>(waited.word_) + sizeof(std::uint64_t) -
+                        reinterpret_cast<std::uintptr_t>(data) - 1;
+    if (offset < length + sizeof(std::uint64_t) - 1) set_dirty(waited);
+  }
+}
+
+void LockTable::look_for_releases() {
+  for (Attached& one : regions_) {
+    const std::uint64_t releases = one.region->releases();
+    if (releases == one.releases) continue;
+    one.releases = releases;
+    for (WaitedWord& waited : waited_) {
+      if (waited.region_ == one.region && load(waited.word_) != waited.seen_) set_dirty(waited);
+    }
+  }
+}
+
+void LockTable::run() {
+  look_for_releases();
+  while (!dirty_.empty()) {
+    WaitedWord& waited = dirty_.front();
+    dirty_.pop_front();
+    look(waited);
+  }
+}
+
+/// Something may have changed the word that told nobody.
+void LockTable::on_retry_timer(WaitedWord& waited) {
+  timers_.arm(waited.timer_, now_ns_ + waited.region_->config().retry_us * std::uint64_t{1000});
+  waited.dirty_hook_.unlink();
+  look(waited);
+  run();
+}
+
+}  // namespace rockhopper::roce::lock

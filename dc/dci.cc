@@ -33,7 +33,8 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
                              .max_recv_wr = 0,
                              .max_send_sge = init_.max_send_sge,
                              .max_inline_data = init_.max_inline_data,
-                             .sq_sig_all = init_.sq_sig_all};
+                             .sq_sig_all = init_.sq_sig_all,
+                             .lock_execution = init_.lock_execution};
   Requester* requester = nullptr;
   auto qp = endpoint_.create_qp(number_, qp_init, [&](roce::QueuePair& made) {
     auto own = std::make_unique<Requester>(made, *this, endpoint_, index);

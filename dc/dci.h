@@ -31,6 +31,9 @@ struct DciInit {
   std::uint32_t max_send_sge = 1;
   std::uint32_t max_inline_data = 64;
   bool sq_sig_all = false;
+  /// Lock requests (docs/locks.md), to targets that serve them. A lock that is held by itself ends
+  /// with the connection, thus when the stream goes to another target.
+  bool lock_execution = false;
   std::uint8_t streams = 1;  ///< connections at a time, 1 to wire::Dcsh::kStreamMax + 1
   /// With so many streams in error at a time all of them are; 0: however many.
   std::uint8_t max_errored = 0;

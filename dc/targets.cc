@@ -55,6 +55,7 @@ Expected<void> Targets::make_contexts() {
     init.max_send_wr = 1;
     init.max_recv_wr = 0;
     init.max_inline_data = 0;
+    init.lock_execution = endpoint_.config_.lock_execution;
     Responder* responder = nullptr;
     auto qp = endpoint_.create_qp({}, init, [&](roce::QueuePair& made) {
       auto own = std::make_unique<Responder>(made, endpoint_);

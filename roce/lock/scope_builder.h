@@ -110,6 +110,8 @@ class ScopeBuilder {
   }
 
  private:
+  friend class FallbackScope;
+
   struct Access {
     SendWr wr;
     Sge sge;

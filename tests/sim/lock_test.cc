@@ -37,7 +37,7 @@ void expect_met(std::uint64_t count) {
   }
 }
 
-constexpr NetworkFaults kP2{.rates{.loss = 0.02,
+const NetworkFaults kP2{.rates{.loss = 0.02,
                                    .corrupt = 0.005,
                                    .duplicate = 0.02,
                                    .duplicate_max_ns = 1'000'000,

@@ -173,7 +173,8 @@ void LockTable::join(Waiter& waiter) {
   auto place = waited->waiters_.end();
   while (place != waited->waiters_.begin() && std::prev(place)->order_ > waiter.order_) --place;
   waited->waiters_.insert(place, waiter);
-  waited->writers_ += waiter.is_reader() ? 0 : 1;
+  waiter.reader_ = claim.mode == Mode::shared;
+  waited->writers_ += waiter.reader_ ? 0 : 1;
   waited->hurried_ += waiter.limits_.fifo ? 0 : 1;
   waiter.word_ = waited;
   waiter.joined_at_ = waited->looks_;
@@ -190,7 +191,7 @@ void LockTable::remove(Waiter& waiter) {
   waiter.looks_ = waiter.looks();
   waiter.word_ = nullptr;
   waited.waiters_.erase(waited.waiters_.iterator_to(waiter));
-  waited.writers_ -= waiter.is_reader() ? 0 : 1;
+  waited.writers_ -= waiter.reader_ ? 0 : 1;
   waited.hurried_ -= waiter.limits_.fifo ? 0 : 1;
   --waiting_;
 }
@@ -226,7 +227,7 @@ void LockTable::look(WaitedWord& waited) {
   bool writers = false;
   for (auto next = waited.waiters_.begin(); next != waited.waiters_.end();) {
     Waiter& waiter = *next++;
-    const bool reader = waiter.is_reader();
+    const bool reader = waiter.reader_;
     const bool behind = waiter.limits_.fifo && (reader ? writers : others);
     if (!behind && waiter.take_all()) {
       remove(waiter);
@@ -237,7 +238,11 @@ void LockTable::look(WaitedWord& waited) {
     others = true;
     writers = writers || !reader;
     if (!behind && waiter.claims_[waiter.blocked_at_].word != waited.word_) {
-      move_on(waiter, reader);
+      // It has this word, but for another one. Where its looks are used up, it stays to expire.
+      if (waiter.may_look_again(waiter.looks())) {
+        remove(waiter);
+        join(waiter);
+      }
     } else if (waited.hurried_ == 0) {
       break;  // nobody behind it may pass it, nor finds the word any better
     }
@@ -246,15 +251,6 @@ void LockTable::look(WaitedWord& waited) {
   expire(waited);
   looked_at_ = nullptr;
   retire(waited);
-}
-
-/// It has the word that it has waited for, but for another one: it waits there now.
-void LockTable::move_on(Waiter& waiter, bool was_reader) {
-  WaitedWord& waited = *waiter.word_;
-  waited.writers_ -= was_reader ? 0 : 1;
-  waited.writers_ += waiter.is_reader() ? 0 : 1;  // as remove() counts it
-  remove(waiter);
-  join(waiter);
 }
 
 /// Those who have seen the word often enough.

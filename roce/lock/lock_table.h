@@ -115,7 +115,6 @@ class LockTable {
   [[nodiscard]] bool is_behind_others(Waiter& waiter);
   void join(Waiter& waiter);
   void remove(Waiter& waiter);
-  void move_on(Waiter& waiter, bool was_reader);
   void retire(WaitedWord& waited);
   void look(WaitedWord& waited);
   void expire(WaitedWord& waited);

@@ -62,9 +62,6 @@ class Waiter : public boost::intrusive::list_base_hook<> {
   [[nodiscard]] bool may_look_again(std::uint64_t looks) const {
     return limits_.tries == wire::Lketh::kTriesUnlimited || looks < limits_.tries;
   }
-  /// What it wants of the word that it waits for.
-  [[nodiscard]] bool is_reader() const { return claims_[blocked_at_].mode == Mode::shared; }
-
   Decide decide_;
   void* context_;
   std::array<Claim, kMaxClaims> claims_{};
@@ -75,6 +72,7 @@ class Waiter : public boost::intrusive::list_base_hook<> {
   std::uint64_t arrived_ns_ = 0;
   std::uint64_t looks_ = 0;      ///< before it came to word_
   WaitedWord* word_ = nullptr;   ///< where it waits
+  bool reader_ = false;          ///< for a shared lock there
   std::uint64_t joined_at_ = 0;  ///< looks at word_ before it came there
 };
 

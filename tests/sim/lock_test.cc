@@ -69,7 +69,7 @@ TEST(LockSimulation, P2) {
 TEST(LockSimulation, LostAnswers) {
   const LockTotals totals = run_profile(
       {.name = "lost answers",
-       .faults{.dropped_opcodes = {0x0d, 0x0e, 0x0f, 0x10, 0xda}, .dropped_percent = 30}},
+       .faults{.dropped_opcodes = {0x0d, 0x0e, 0x0f, 0x10, 0xda}, .dropped_percent = 15}},
       200);
   expect_met(totals.duplicates);
 }

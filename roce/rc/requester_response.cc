@@ -245,6 +245,8 @@ void Requester::on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns) {
     }
     --rnr_retries_left_;
   }
+  // An answer: the peer is not out of reach. It may be busy for longer than losses are rare.
+  retries_left_ = qp_.attributes_.retry_cnt;
   go_back();
   qp_.engine_.timers_.cancel(ack_timer_);
   rnr_waiting_ = true;

@@ -48,12 +48,15 @@ bool Claim::take() {
       taken = perform(operation, mode == Mode::foreign_add);
       break;
   }
-  if (taken) token = region->next_token();
+  if (taken) {
+    before = previous;
+    token = region->next_token();
+  }
   return taken;
 }
 
 bool Claim::give_back() {
-  const std::uint32_t since = LockWord::from(previous).generation;
+  const std::uint32_t since = LockWord::from(before).generation;
   return update(word, previous, [&](std::uint64_t value) {
     const LockWord now = LockWord::from(value);
     return value_of(mode == Mode::shared ? release_shared(now)
@@ -66,7 +69,6 @@ bool Claim::undo() {
   const std::uint64_t mask = operation.mask;
   // In each field the negative: the complement and one.
   const std::uint64_t negative = masked_add(~operation.swap_add, mask << 1 | 1, mask);
-  const std::uint64_t before = previous;
   return update(word, previous, [&](std::uint64_t value) -> std::optional<std::uint64_t> {
     return mode == Mode::foreign_add ? masked_add(value, negative, mask)
                                      : (value & ~mask) | (before & mask);

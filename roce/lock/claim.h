@@ -27,6 +27,7 @@ struct Claim {
   wire::LockOperation operation{};  ///< foreign
 
   std::uint64_t previous = 0;  ///< the word as it was last found
+  std::uint64_t before = 0;    ///< the word as it was when the claim was granted
   std::uint64_t token = 0;     ///< of a claim that was granted
 
   /// Looks at the word once, and takes it if it allows that.

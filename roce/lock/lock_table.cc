@@ -35,6 +35,7 @@ bool Waiter::take_all() {
     blocked_at_ = i;
     while (i-- > 0) {
       static_cast<void>(claims_[i].undo());
+      claims_[i].previous = claims_[i].before;  // as others left it
     }
     return false;
   }
@@ -57,7 +58,9 @@ LockTable::LockTable(stack::TimingWheel& timers, const std::uint64_t& now_ns)
     : timers_(timers),
       now_ns_(now_ns),
       buckets_(new WaitedWords::bucket_type[kBuckets]),
-      waited_(WaitedWords::bucket_traits(buckets_.get(), kBuckets)) {}
+      waited_(WaitedWords::bucket_traits(buckets_.get(), kBuckets)) {
+  add_word();  // one more than waiters: the word that is looked at stays when its last one moves on
+}
 
 LockTable::~LockTable() { assert(idle()); }
 
@@ -69,8 +72,13 @@ void LockTable::attach(Region& region) {
 bool LockTable::detach(Region& region) {
   const auto found = std::ranges::find(regions_, &region, &Attached::region);
   if (found == regions_.end()) return true;
-  const auto of_region = [&](const WaitedWord& word) { return word.region_ == &region; };
-  if (found->held > 0 || std::ranges::any_of(waited_, of_region)) return false;
+  const auto wants_it = [&](Waiter& waiter) {
+    return std::ranges::find(waiter.claims(), &region, &Claim::region) != waiter.claims().end();
+  };
+  const auto waits_for_it = [&](WaitedWord& word) {
+    return std::ranges::any_of(word.waiters_, wants_it);
+  };
+  if (found->held > 0 || std::ranges::any_of(waited_, waits_for_it)) return false;
   regions_.erase(found);
   region.remove_server();
   return true;
@@ -90,7 +98,9 @@ Region* LockTable::find(const void* word) const {
   return nullptr;
 }
 
-void LockTable::add_waiter() {
+void LockTable::add_waiter() { add_word(); }
+
+void LockTable::add_word() {
   words_.push_back(std::make_unique<WaitedWord>(*this));
   free_.reserve(words_.size());
   free_.push_back(words_.back().get());
@@ -235,17 +245,18 @@ void LockTable::look(WaitedWord& waited) {
       decide(waiter, wire::LockCause::none);
       continue;
     }
-    others = true;
-    writers = writers || !reader;
     if (!behind && waiter.claims_[waiter.blocked_at_].word != waited.word_) {
-      // It has this word, but for another one. Where its looks are used up, it stays to expire.
+      // It could have this word, but not another one: it waits there, unless this was its last look,
+      // which expire() sees.
       if (waiter.may_look_again(waiter.looks())) {
         remove(waiter);
         join(waiter);
       }
-    } else if (waited.hurried_ == 0) {
-      break;  // nobody behind it may pass it, nor finds the word any better
+      continue;
     }
+    others = true;
+    writers = writers || !reader;
+    if (waited.hurried_ == 0) break;  // nobody behind it may pass it, nor finds the word any better
   }
   waited.seen_ = load(waited.word_);
   expire(waited);

@@ -113,6 +113,7 @@ class LockTable {
   };
 
   [[nodiscard]] bool is_behind_others(Waiter& waiter);
+  void add_word();
   void join(Waiter& waiter);
   void remove(Waiter& waiter);
   void retire(WaitedWord& waited);
@@ -134,7 +135,7 @@ class LockTable {
   stack::TimingWheel& timers_;
   const std::uint64_t& now_ns_;
   std::vector<Attached> regions_;
-  std::vector<std::unique_ptr<WaitedWord>> words_;  ///< all; as many as waiters
+  std::vector<std::unique_ptr<WaitedWord>> words_;  ///< all; one more than waiters
   std::vector<WaitedWord*> free_;
   std::unique_ptr<WaitedWords::bucket_type[]> buckets_;
   WaitedWords waited_;

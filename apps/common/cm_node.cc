@@ -82,8 +82,9 @@ void CmNode::linger(double seconds) {
   while (steady_now_ns() < end_ns && !stop_requested() && endpoint_.link_alive()) serve();
 }
 
-Expected<void> CmNode::listen(std::uint64_t service_id, std::uint32_t backlog) {
-  if (auto listening = manager_->listen(service_id, backlog); !listening) return listening;
+Expected<void> CmNode::listen(std::uint64_t service_id, std::uint32_t backlog,
+                              roce::cm::Capabilities offer) {
+  if (auto listening = manager_->listen(service_id, backlog, offer); !listening) return listening;
   std::string addresses;
   for (const InterfaceAddress& own : endpoint_.addresses()) {
     addresses += (addresses.empty() ? "" : ", ") + own.address.to_string();

@@ -50,7 +50,8 @@ class CmNode {
   void linger(double seconds);
 
   /// Listens on a service ID of librdmacm, and says so on standard error.
-  [[nodiscard]] Expected<void> listen(std::uint64_t service_id, std::uint32_t backlog);
+  [[nodiscard]] Expected<void> listen(std::uint64_t service_id, std::uint32_t backlog,
+                                      roce::cm::Capabilities offer = roce::cm::kNoCapabilities);
   /// What librdmacm puts in front of private data, for a path of ours.
   [[nodiscard]] std::array<std::uint8_t, roce::cm::IpServiceHeader::kSize> ip_header(
       const roce::AddressVector& path);

@@ -36,7 +36,8 @@ std::uint8_t subtype_of(const SendWr& wr) {
 /// A connection has one lock, or set of locks, at a time, and only some requests belong to a scope.
 bool QueuePair::check_lock_order(const SendWr& wr) const {
   if (!kLocks.has(wr.opcode)) {
-    return posted_lock_ != PostedLock::scope || kScopeOpcodes.has(wr.opcode);
+    return posted_lock_ != PostedLock::scope ||
+           (kScopeOpcodes.has(wr.opcode) && (wr.send_flags & kSendFence) == 0);
   }
   if (wr.lock == nullptr || wr.remote_addr % sizeof(std::uint64_t) != 0 ||
       (wr.send_flags & kSendInline) != 0) {
@@ -51,7 +52,8 @@ bool QueuePair::check_lock_order(const SendWr& wr) const {
     case WrOpcode::lock_cancel:
       return posted_lock_ != PostedLock::scope;
     default:
-      return true;
+      // What a scope waits for would have to wait for the scope.
+      return posted_lock_ != PostedLock::scope || (wr.send_flags & kSendFence) == 0;
   }
 }
 

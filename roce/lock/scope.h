@@ -31,11 +31,11 @@ struct Scope {
   bool sign_owed = false;    ///< a sign of life while it waits
   bool asked_again = false;  ///< the peer was told to send the acquire again
   bool unparked = false;     ///< a packet behind it was dropped as there was no room for it
-  wire::LockCause cause = wire::LockCause::none;  ///< why it has failed
-  wire::Lketh request{};                          ///< the acquire
-  wire::Psn last{};                               ///< of the release; see has_scope()
-  std::uint32_t read_bytes = 0;                   ///< by its READs so far
-  std::uint64_t deadline_ns = 0;                  ///< waiting, gathering: when it gives up
+  wire::LockCause lost = wire::LockCause::none;  ///< failed: why, if it had been granted
+  wire::Lketh request{};                         ///< the acquire
+  wire::Psn last{};                              ///< of the release; see has_scope()
+  std::uint32_t read_bytes = 0;                  ///< by its READs so far
+  std::uint64_t deadline_ns = 0;                 ///< when it gives up waiting or gathering
   std::uint64_t next_sign_ns = 0;
   Waiter waiter;
   stack::Timer timer;  ///< gathering, waiting: deadline or sign of life; open: end of the lease

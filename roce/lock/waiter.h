@@ -51,6 +51,8 @@ class Waiter : public boost::intrusive::list_base_hook<> {
     looks_ = 0;
     limits_ = limits;
   }
+  /// To add() them anew; what is known of the request else stays.
+  void forget_claims() { count_ = 0; }
   /// False: it has kMaxClaims, or that word already. Kept in the order of addresses.
   [[nodiscard]] bool add(const Claim& claim);
 

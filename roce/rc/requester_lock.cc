@@ -87,7 +87,7 @@ void Requester::begin_scope(const wire::Lkaeth& answer) {
   const LockWqe& wqe = qp_.lock_wqe(qp_.send_queue_.head());
   const bool granted = answer.status == LockStatus::granted;
   scope_ = {.result = wqe.result, .failed = !granted};
-  if (!granted && wqe.header.scope_psns == 0) {
+  if (!granted && wqe.header.scope_psns == 0 && wqe.header.scope_id == qp_.lock_id_) {
     qp_.posted_lock_ = QueuePair::PostedLock::none;  // there will be no release
   }
   if (lock::ScopeResult* result = wqe.result; result != nullptr) {

@@ -117,6 +117,8 @@ class Responder final : public roce::Responder {
   [[nodiscard]] std::optional<wire::NakCode> collect_claims(const RxPacket& packet);
   [[nodiscard]] std::optional<wire::NakCode> add_claim(lock::Claim claim, std::uint32_t rkey,
                                                        std::uint64_t va);
+  [[nodiscard]] std::optional<wire::LockCause> ask(bool again);
+  [[nodiscard]] std::uint64_t wait_deadline_ns() const;
   void gather(const RxPacket& packet);
   void ask_when_gathered();
   [[nodiscard]] bool wait();
@@ -127,6 +129,7 @@ class Responder final : public roce::Responder {
   void execute_release(const RxPacket& packet);
   [[nodiscard]] bool release(const RxPacket& packet);
   void execute_cancel(const RxPacket& packet);
+  void answer_other(std::uint16_t id, wire::LockStatus status, wire::LockCause cause);
   [[nodiscard]] bool may_execute_in_scope(const RxPacket& packet) const;
   void flush(const RxPacket& packet);
   void answer_lock(wire::LockStatus status, wire::LockCause cause, std::uint64_t previous,

@@ -97,39 +97,53 @@ void Responder::execute_lock(const RxPacket& packet) {
 
 void Responder::execute_acquire(const RxPacket& packet) {
   Scope& scope = *scope_;
-  // An acquire that was told to come again has its PSN still, so this one is it.
-  const bool again = scope.asked_again;
+  const Lketh& request = packet.headers.lketh;
+  // One that was told to come again goes on; its memory may have gone meanwhile.
+  const bool again = scope.asked_again && request == scope.request;
   if (!again) {
-    if (const auto refusal = collect_claims(packet)) {
-      refuse(*refusal, packet);
-      return;
-    }
+    scope.waiter.reset({.tries = request.max_tries, .fifo = (request.flags & Lketh::kFifo) != 0});
+  }
+  if (const auto refusal = collect_claims(packet)) {
+    refuse(*refusal, packet);
+    return;
+  }
+  if (!again) {
     qp_.engine_.counters_.rx_lock_requests.add();
-    scope.request = packet.headers.lketh;
-    scope.last = expected_psn_ + scope.request.scope_psns;
+    scope.request = request;
+    scope.last = expected_psn_ + request.scope_psns;
     scope.read_bytes = 0;
+    scope.deadline_ns = wait_deadline_ns();
   }
   if (scope.has(Lketh::kStoreForward) && !scope.has(Lketh::kResend) && scope.has_scope()) {
     gather(packet);
     return;
   }
-  lock::LockTable& table = qp_.engine_.locks_->table;
-  const auto cause = again ? table.again(scope.waiter) : table.begin(scope.waiter);
-  if (cause) {
+  if (const auto cause = ask(again)) {
     decide(*cause);
-  } else if (scope.has(Lketh::kResend)) {
-    scope.asked_again = true;
-    rnr_nak(packet);
-  } else if (!wait()) {
-    scope.asked_again = true;  // there is no room to wait now
+  } else if (scope.has(Lketh::kResend) || !wait()) {
+    scope.asked_again = true;  // else there is no room to wait now
     rnr_nak(packet);
   }
+}
+
+/// Nothing: it may wait.
+std::optional<LockCause> Responder::ask(bool again) {
+  lock::LockTable& table = qp_.engine_.locks_->table;
+  const auto cause = again ? table.again(scope_->waiter) : table.begin(scope_->waiter);
+  return cause || qp_.engine_.now_ns_ < scope_->deadline_ns ? cause : LockCause::wait;
+}
+
+/// Of a request that begins now.
+std::uint64_t Responder::wait_deadline_ns() const {
+  const std::uint32_t wait_us = scope_->request.wait_us;
+  return wait_us == Lketh::kWaitUnlimited ? stack::kNever
+                                          : qp_.engine_.now_ns_ + wait_us * kNsPerUs;
 }
 
 /// What the request names, each word checked as an atomic's (LK-31).
 std::optional<NakCode> Responder::collect_claims(const RxPacket& packet) {
   const Lketh& request = packet.headers.lketh;
-  scope_->waiter.reset({.tries = request.max_tries, .fifo = (request.flags & Lketh::kFifo) != 0});
+  scope_->waiter.forget_claims();
   Claim claim{.leased = true, .owner = static_cast<std::uint16_t>(request.owner)};
   if (request.subtype == Lketh::kAcquireShared) {
     claim.mode = lock::Mode::shared;
@@ -190,7 +204,8 @@ void Responder::ask_when_gathered() {
   if (scope.state != Scope::State::gathering || scope.parked_psns <= scope.request.scope_psns) {
     return;
   }
-  if (const auto cause = qp_.engine_.locks_->table.begin(scope.waiter)) {
+  scope.deadline_ns = wait_deadline_ns();
+  if (const auto cause = ask(false)) {
     decide(*cause);
   } else {
     static_cast<void>(wait());  // it has room
@@ -199,19 +214,10 @@ void Responder::ask_when_gathered() {
 
 /// The lock is not to be had now. False: there is no room to wait for it.
 bool Responder::wait() {
-  Scope& scope = *scope_;
-  const Lketh& request = scope.request;
-  if (request.wait_us == 0) {
-    decide(LockCause::wait);
-    return true;
-  }
-  const std::uint64_t deadline_ns = request.wait_us == Lketh::kWaitUnlimited
-                                        ? stack::kNever
-                                        : qp_.engine_.now_ns_ + request.wait_us * kNsPerUs;
-  if (!stall(Scope::State::waiting, deadline_ns)) {
+  if (!stall(Scope::State::waiting, scope_->deadline_ns)) {
     return false;
   }
-  qp_.engine_.locks_->table.wait(scope.waiter);
+  qp_.engine_.locks_->table.wait(scope_->waiter);
   return true;
 }
 
@@ -257,6 +263,7 @@ void Responder::decide(LockCause cause) {
             : std::min(scope.request.lease_us, region.config().max_lease_us);
     qp_.engine_.timers_.arm(scope.timer, qp_.engine_.now_ns_ + lease_us * kNsPerUs);
   } else {
+    scope.lost = LockCause::none;
     if (cause != LockCause::tries) {
       region.count(&Statistics::failures);
     }
@@ -269,7 +276,6 @@ void Responder::decide(LockCause cause) {
 /// The rest of the scope, if there is one, is not to be executed (LK-20).
 void Responder::fail_scope(LockCause cause) {
   Scope& scope = *scope_;
-  scope.cause = cause;
   scope.ended_id = scope.request.scope_id;
   scope.ended_cause = cause;
 #if !ROCKHOPPER_MUTATION_LOCK_FLUSH
@@ -283,6 +289,7 @@ void Responder::fail_scope(LockCause cause) {
 void Responder::fail_open_scope(LockCause cause) {
   qp_.engine_.timers_.cancel(scope_->timer);
   qp_.engine_.locks_->table.undo(scope_->waiter);
+  scope_->lost = cause;
   fail_scope(cause);
 }
 
@@ -324,8 +331,7 @@ void Responder::execute_release(const RxPacket& packet) {
   }
 #endif
   const bool expired = scope.ended_id == id && scope.ended_cause == LockCause::expired;
-  scope.request.scope_id = id;
-  answer_lock(LockStatus::failed, expired ? LockCause::expired : LockCause::not_owner, 0, 0);
+  answer_other(id, LockStatus::failed, expired ? LockCause::expired : LockCause::not_owner);
 }
 
 /// False: the lock was not this scope's any more.
@@ -345,13 +351,18 @@ bool Responder::release(const RxPacket& packet) {
 
 /// Of an acquire that has been decided by now; while it waits, park() sees to it.
 void Responder::execute_cancel(const RxPacket& packet) {
-  Scope& scope = *scope_;
+  const Scope& scope = *scope_;
   const std::uint16_t id = packet.headers.lketh.scope_id;
   const bool canceled = scope.ended_id == id && scope.ended_cause == LockCause::canceled;
-  const std::uint16_t open_id = std::exchange(scope.request.scope_id, id);
-  answer_lock(canceled ? LockStatus::canceled : LockStatus::failed,
-              canceled ? LockCause::none : LockCause::too_late, 0, 0);
-  scope.request.scope_id = open_id;
+  answer_other(id, canceled ? LockStatus::canceled : LockStatus::failed,
+               canceled ? LockCause::none : LockCause::too_late);
+}
+
+/// A release or cancel of `id`, which may not be the id of the lock that is held.
+void Responder::answer_other(std::uint16_t id, LockStatus status, LockCause cause) {
+  const std::uint16_t held = std::exchange(scope_->request.scope_id, id);
+  answer_lock(status, cause, 0, 0);
+  scope_->request.scope_id = held;
 }
 
 /// A scope is READs, WRITEs, atomics and placements, and its release is where the acquire said. A
@@ -384,11 +395,10 @@ void Responder::flush(const RxPacket& packet) {
     return;
   }
   const std::uint32_t psns = psns_of(packet.headers, bytes(qp_.attributes_.path_mtu));
-  const bool lost = scope_->cause == LockCause::expired || scope_->cause == LockCause::too_big;
   if (operation == Operation::lock_request) {
     scope_->state = Scope::State::none;
-    answer_lock(lost ? LockStatus::failed : LockStatus::flushed,
-                lost ? scope_->cause : LockCause::none, 0, 0);
+    answer_lock(scope_->lost == LockCause::none ? LockStatus::flushed : LockStatus::failed,
+                scope_->lost, 0, 0);
   } else {
     answer_lock(LockStatus::flushed, LockCause::none, 0, 0, psns);
   }
@@ -501,7 +511,7 @@ void Responder::resume() {
     return;
   }
   drop_parked();
-  if (std::exchange(scope.unparked, false) && takes_requests(qp_.state())) {
+  if (std::exchange(scope.unparked, false) && takes_requests(qp_.state()) && !rnr_outstanding_) {
     ask_for_missing();
   }
 }

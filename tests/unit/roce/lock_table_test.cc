@@ -121,11 +121,9 @@ struct Table {
 Party::Party(Table& all, char its_name)
     : table(all),
       name(its_name),
-      waiter(
-          [](void* self, LockCause cause, std::uint64_t) {
-            static_cast<Party*>(self)->decide(cause);
-          },
-          this) {}
+      waiter([](void* self, LockCause cause,
+                std::uint64_t) { static_cast<Party*>(self)->decide(cause); },
+             this) {}
 
 void Party::decide(LockCause cause) {
   decisions.push_back(cause);
@@ -558,9 +556,8 @@ TEST(LockTable, ForeignWordsAreNotMarked) {
   EXPECT_EQ(t.words[0], 0xabcd01u);
   const wire::LockOperation release{
       .compare = 1, .compare_mask = 0xff, .swap_add = 0, .mask = 0xff};
-  EXPECT_FALSE(t.table.perform(p[0]->waiter,
-                               {.compare = 2, .compare_mask = 0xff, .swap_add = 0, .mask = 0xff},
-                               false));
+  EXPECT_FALSE(t.table.perform(
+      p[0]->waiter, {.compare = 2, .compare_mask = 0xff, .swap_add = 0, .mask = 0xff}, false));
   EXPECT_EQ(t.words[0], 0xabcd01u);
   t.ask(*p[0], {t.claim(9)});  // its place in the count of what is held
   t.store(0, 0xabce00);
@@ -611,11 +608,11 @@ TEST(LockTable, CountsWhatHappens) {
   Table t;
   const auto p = t.several(3);
   const auto& s = t.region.statistics();
-  t.ask_exclusive(*p[0], 0);                        // granted at once
-  t.ask_exclusive(*p[1], 0);                        // waits
-  t.ask(*p[2], {t.claim(0)}, {.tries = 1});         // fails
-  t.now_ns += 20'000;                               // no retry yet
-  t.give_back(*p[0]);                               // granted after a wait
+  t.ask_exclusive(*p[0], 0);                 // granted at once
+  t.ask_exclusive(*p[1], 0);                 // waits
+  t.ask(*p[2], {t.claim(0)}, {.tries = 1});  // fails
+  t.now_ns += 20'000;                        // no retry yet
+  t.give_back(*p[0]);                        // granted after a wait
   t.give_back(*p[1]);
   EXPECT_EQ(s.grants.load(), 2u);
   EXPECT_EQ(s.immediate_grants.load(), 1u);

@@ -108,6 +108,11 @@ void PrintTo(const Packet& packet, std::ostream* out) {
     *out << ", syndrome 0x" << std::hex << unsigned{packet.headers.aeth.syndrome} << std::dec
          << ", MSN " << packet.headers.aeth.msn;
   }
+  if (wire::info(packet.headers.bth.opcode).has(wire::Header::lkaeth)) {
+    const wire::Lkaeth& answer = packet.headers.lkaeth;
+    *out << ", status " << static_cast<unsigned>(answer.status) << ", cause "
+         << static_cast<unsigned>(answer.cause) << ", scope " << answer.scope_id;
+  }
 }
 
 Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
@@ -129,9 +134,11 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
                                        .random = &random_,
                                        .max_qp = 1024,
                                        .max_unacked_packets = max_unacked_packets,
+                                       .max_held_packets = options.max_held_packets,
                                        .pkeys = options.pkeys,
                                        .async_notifier = options.async_notifier,
-                                       .persistence = options.persistence}));
+                                       .persistence = options.persistence,
+                                       .locks = options.locks}));
   send_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   recv_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   pd_ = engine_->allocate_pd();
@@ -173,7 +180,8 @@ roce::QueuePair& Rig::make_qp(const ConnectionOptions& options) {
                                    .max_recv_sge = options.max_sge,
                                    .max_inline_data = options.max_inline,
                                    .sq_sig_all = options.sq_sig_all,
-                                   .extended_atomics = options.extended_atomics}));
+                                   .extended_atomics = options.extended_atomics,
+                                   .lock_execution = options.lock_execution}));
 }
 
 roce::QpAttributes Rig::attributes(const ConnectionOptions& options) const {

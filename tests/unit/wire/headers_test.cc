@@ -73,6 +73,101 @@ TEST(Xaeth, Golden) {
                  0x45, 0x46, 0x47, 0x48, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58});
 }
 
+TEST(Lketh, Golden) {
+  expect_golden(Lketh{.subtype = 0x06,
+                      .flags = 0x0b,
+                      .scope_id = 0x0203,
+                      .rkey = 0x0a0b0c0d,
+                      .va = 0x1112131415161718,
+                      .max_tries = 0x2122,
+                      .timeout = 0x0e,
+                      .reserved8 = 0x24,
+                      .wait_us = 0x31323334,
+                      .owner = 0x41424344,
+                      .lease_us = 0x51525354,
+                      .scope_packets = 0x6162,
+                      .reserved16 = 0x7172,
+                      .reserved32 = 0x81828384},
+                {0x06, 0x0b, 0x02, 0x03, 0x0a, 0x0b, 0x0c, 0x0d, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
+                 0x17, 0x18, 0x21, 0x22, 0x0e, 0x24, 0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44,
+                 0x51, 0x52, 0x53, 0x54, 0x61, 0x62, 0x71, 0x72, 0x81, 0x82, 0x83, 0x84});
+}
+
+/// The numbers that docs/wire.md gives to subtypes, flags and limits.
+TEST(Lketh, Values) {
+  EXPECT_EQ(Lketh::kAcquireExclusive, 1);
+  EXPECT_EQ(Lketh::kAcquireShared, 2);
+  EXPECT_EQ(Lketh::kRelease, 3);
+  EXPECT_EQ(Lketh::kCancel, 5);
+  EXPECT_EQ(Lketh::kAcquireSeveral, 6);
+  EXPECT_EQ(Lketh::kAcquireForeign, 7);
+  EXPECT_EQ(Lketh::kReleaseForeign, 8);
+  EXPECT_EQ(Lketh::kStoreForward, 0x01);
+  EXPECT_EQ(Lketh::kFifo, 0x02);
+  EXPECT_EQ(Lketh::kResend, 0x04);
+  EXPECT_EQ(Lketh::kAdd, 0x08);
+  EXPECT_EQ(Lketh::kTriesUnlimited, 0xffff);
+  EXPECT_EQ(Lketh::kWaitUnlimited, 0xffffffffu);
+}
+
+TEST(LockWord, Golden) {
+  const BytesOf<LockWord> shared = {0x0a, 0x0b, 0x0c, 0x0d, 0x01, 0x00, 0x00, 0x00,
+                                    0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18};
+  expect_golden(LockWord{.rkey = 0x0a0b0c0d, .shared = true, .va = 0x1112131415161718}, shared);
+  BytesOf<LockWord> exclusive = shared;
+  exclusive[4] = 0;
+  expect_golden(LockWord{.rkey = 0x0a0b0c0d, .shared = false, .va = 0x1112131415161718}, exclusive);
+}
+
+TEST(LockWord, ReservedBitsAreNotLookedAt) {
+  const BytesOf<LockWord> bytes = {0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(LockWord::parse(bytes), (LockWord{.rkey = 0, .shared = false, .va = 0}));
+}
+
+TEST(LockOperation, Golden) {
+  expect_golden(LockOperation{.compare = 0x2122232425262728,
+                              .compare_mask = 0x3132333435363738,
+                              .swap_add = 0x4142434445464748,
+                              .mask = 0x5152535455565758},
+                {0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x31, 0x32, 0x33,
+                 0x34, 0x35, 0x36, 0x37, 0x38, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46,
+                 0x47, 0x48, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58});
+}
+
+TEST(Lkaeth, Golden) {
+  expect_golden(Lkaeth{.status = LockStatus::failed,
+                       .cause = LockCause::expired,
+                       .scope_id = 0x0203,
+                       .msn = 0x040506,
+                       .reserved8 = 0x07,
+                       .previous_word = 0x1112131415161718,
+                       .value = 0x2122232425262728},
+                {0x03, 0x06, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x11, 0x12, 0x13, 0x14,
+                 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28});
+}
+
+/// The numbers that docs/wire.md gives to statuses and causes.
+TEST(Lkaeth, Values) {
+  constexpr LockStatus kStatuses[] = {LockStatus::granted, LockStatus::waiting,
+                                      LockStatus::failed,  LockStatus::released,
+                                      LockStatus::flushed, LockStatus::canceled};
+  for (std::size_t i = 0; i < std::size(kStatuses); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(kStatuses[i]), i + 1);
+  }
+  constexpr LockCause kCauses[] = {LockCause::none,     LockCause::tries,   LockCause::wait,
+                                   LockCause::canceled, LockCause::too_big, LockCause::not_owner,
+                                   LockCause::expired,  LockCause::too_late};
+  for (std::size_t i = 0; i < std::size(kCauses); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(kCauses[i]), i);
+  }
+}
+
+TEST(Lkaeth, AnMsnWiderThanItsPlaceDoesNotSpill) {
+  Lkaeth header = Lkaeth::parse(BytesOf<Lkaeth>{});
+  header.msn = 0xff000000;
+  EXPECT_EQ(emitted(header), BytesOf<Lkaeth>{});
+}
+
 TEST(Saeth, Golden) {
   Saeth saeth{};
   for (const std::uint32_t bit : {0u, 9u, 63u, 64u, 255u}) saeth.set(bit);
@@ -195,8 +290,9 @@ TEST(CnpReserved_A17_9_3, Golden) {
 template <typename Header>
 class AnyHeader : public testing::Test {};
 
-using AllHeaders = testing::Types<Bth, Reth, AtomicEth, Aeth, AtomicAckEth, Deth, ImmDt, Ieth,
-                                  Xrceth, Rdeth, Feth, CnpReserved>;
+using AllHeaders =
+    testing::Types<Bth, Reth, AtomicEth, Aeth, AtomicAckEth, Deth, ImmDt, Ieth, Xrceth, Rdeth, Feth,
+                   CnpReserved, Xaeth, Saeth, Lketh, Lkaeth, LockOperation>;
 TYPED_TEST_SUITE(AnyHeader, AllHeaders);
 
 // No bit is lost, reserved ones included: whatever is parsed is emitted again.

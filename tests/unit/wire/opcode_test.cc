@@ -147,6 +147,8 @@ constexpr Expected kExpected[] = {
 
     {0xd5, "SELECTIVE_ACKNOWLEDGE", "AETH SAETH", 36, '<', '-'},
     {0xd8, "DC_CONTROL", "", 0, '<', 'p'},
+    {0xd9, "LOCK_REQUEST", "LKETH", 40, '>', 'p'},
+    {0xda, "LOCK_RESPONSE", "LKAETH", 24, '<', '-'},
     {0xdb, "EXTENDED_ATOMIC", "XAETH", 48, '>', '-'},
     {0xde, "DC_CONNECT_DATA", "DCCH", 48, '>', 'p'},
 };
@@ -158,6 +160,12 @@ constexpr Expected kCarried[] = {
     {0xca, "DC_RDMA_WRITE_ONLY", "DCCH RETH", 64, '>', 'p'},
     {0xcb, "DC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", "DCCH RETH ImmDt", 68, '>', 'p'},
     {0xd7, "DC_SEND_ONLY_WITH_INVALIDATE", "DCCH IETH", 52, '>', 'p'},
+};
+
+/// What differs to an end of a dynamic connection.
+constexpr Expected kOfSessions[] = {
+    {0xd9, "LOCK_REQUEST", "DCSH LKETH", 52, '>', 'p'},
+    {0xda, "LOCK_RESPONSE", "DCSH LKAETH", 36, '<', '-'},
 };
 
 /// The enumerators, in the order of kExpected.
@@ -277,12 +285,14 @@ constexpr Opcode kEnumerators[] = {
     Opcode::dc_atomic_write,
     Opcode::selective_acknowledge,
     Opcode::dc_control,
+    Opcode::lock_request,
+    Opcode::lock_response,
     Opcode::extended_atomic,
     Opcode::dc_connect_data,
 };
 
-std::string header_names(std::uint16_t set) {
-  static constexpr std::pair<std::uint16_t, std::string_view> kNames[] = {
+std::string header_names(HeaderSet set) {
+  static constexpr std::pair<HeaderSet, std::string_view> kNames[] = {
       {Header::dcch, "DCCH"},
       {Header::dcsh, "DCSH"},
       {Header::rdeth, "RDETH"},
@@ -297,7 +307,9 @@ std::string header_names(std::uint16_t set) {
       {Header::ieth, "IETH"},
       {Header::cnp_reserved, "reserved"},
       {Header::xaeth, "XAETH"},
-      {Header::saeth, "SAETH"}};
+      {Header::saeth, "SAETH"},
+      {Header::lketh, "LKETH"},
+      {Header::lkaeth, "LKAETH"}};
   std::string names;
   for (const auto& [bit, name] : kNames) {
     if ((set & bit) != 0) names += (names.empty() ? "" : " ") + std::string(name);
@@ -330,6 +342,8 @@ Operation operation_of(std::string_view name) {
       {"_FLUSH", Operation::flush},
       {"_ATOMIC_WRITE", Operation::atomic_write},
       {"EXTENDED_ATOMIC", Operation::extended_atomic},
+      {"LOCK_REQUEST", Operation::lock_request},
+      {"LOCK_RESPONSE", Operation::lock_response},
       {"CNP", Operation::cnp}};
   for (const auto& [word, operation] : kWords) {
     if (name.find(word) != name.npos) return operation;
@@ -344,7 +358,7 @@ ServiceClass service_of(std::string_view name) {
   if (name.starts_with("RD_")) return ServiceClass::rd;
   if (name.starts_with("UD_")) return ServiceClass::ud;
   if (name.starts_with("DC_")) return ServiceClass::manufacturer_6;
-  if (name == "EXTENDED_ATOMIC" || name == "SELECTIVE_ACKNOWLEDGE")
+  if (name == "EXTENDED_ATOMIC" || name == "SELECTIVE_ACKNOWLEDGE" || name.starts_with("LOCK_"))
     return ServiceClass::manufacturer_6;
   return name.starts_with("XRC_") ? ServiceClass::xrc : ServiceClass::cnp;
 }
@@ -399,6 +413,30 @@ TEST(OpcodeTable, AConnectCarriesSendsAndWritesOfOnePacket) {
     ASSERT_EQ(info.defined, row != std::end(kCarried));
     if (info.defined) {
       EXPECT_STREQ(info.name, "DC_CONNECT_DATA");
+      EXPECT_TRUE(info.is_dc());
+      expect_info(info, *row);
+    }
+  }
+}
+
+/// docs/wire.md: locks have the session header to 0xD00000-0xDFFFFF, nothing else has it by number.
+TEST(OpcodeTable, LocksHaveASessionOnlyToTheNumbersOfDynamicConnections) {
+  for (unsigned opcode = 0; opcode < 256; ++opcode) {
+    SCOPED_TRACE(opcode);
+    const auto value = static_cast<std::uint8_t>(opcode);
+    for (const std::uint32_t outside : {0u, 1u, 0x11u, 0xcfffffu, 0xe00000u, 0xffffffu}) {
+      EXPECT_EQ(&info_to(value, Qpn{outside}), &info(value)) << outside;
+    }
+    const auto* row = std::find_if(std::begin(kOfSessions), std::end(kOfSessions),
+                                   [opcode](const Expected& one) { return one.opcode == opcode; });
+    for (const std::uint32_t inside : {0xd00000u, 0xd12345u, 0xdfffffu}) {
+      const OpcodeInfo& info = info_to(value, Qpn{inside});
+      if (row == std::end(kOfSessions)) {
+        EXPECT_EQ(&info, &wire::info(value)) << inside;
+        continue;
+      }
+      EXPECT_TRUE(info.defined);
+      EXPECT_EQ(info.name, row->name);
       EXPECT_TRUE(info.is_dc());
       expect_info(info, *row);
     }

@@ -27,18 +27,25 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint8_t kConnectData = 0xde;
+constexpr std::uint8_t kLockRequest = 0xd9;
+constexpr std::uint8_t kLockResponse = 0xda;
+constexpr Qpn kDynamicConnection{0xd00123};
 constexpr std::size_t kOperationAt = Bth::kSize + 44;
+
+constexpr std::size_t kDestinationAt = 5;
 
 /// A kind of packet.
 struct Kind {
   std::uint8_t opcode;
   std::uint8_t carried = 0;  ///< by a connect with data: the opcode that says what it is
+  Qpn destination{0x11};
 
   [[nodiscard]] const OpcodeInfo& info() const {
-    return carried == 0 ? wire::info(opcode) : connect_data_info(carried);
+    return carried == 0 ? info_to(opcode, destination) : connect_data_info(carried);
   }
   friend std::ostream& operator<<(std::ostream& out, const Kind& kind) {
-    return out << opcode_name(kind.opcode) << " " << unsigned{kind.carried};
+    return out << opcode_name(kind.opcode) << " " << unsigned{kind.carried} << " to "
+               << kind.destination.value;
   }
 };
 
@@ -50,6 +57,7 @@ Bytes make_packet(std::mt19937_64& random, Kind kind, std::size_t payload) {
   bytes[0] = kind.opcode;
   if (kind.carried != 0) bytes[kOperationAt] = kind.carried;
   bytes[1] = static_cast<std::uint8_t>((bytes[1] & 0xc0) | pad << 4);
+  store_be24(&bytes[kDestinationAt], kind.destination.value);
   return bytes;
 }
 
@@ -72,6 +80,9 @@ std::vector<Kind> defined_kinds() {
   for (unsigned opcode = 0; opcode < 256; ++opcode) {
     const auto value = static_cast<std::uint8_t>(opcode);
     if (info(value).defined && value != kConnectData) kinds.push_back({.opcode = value});
+    if (value == kLockRequest || value == kLockResponse) {
+      kinds.push_back({.opcode = value, .destination = kDynamicConnection});
+    }
     if (connect_data_info(value).defined) {
       kinds.push_back({.opcode = kConnectData, .carried = value});
     }
@@ -122,6 +133,91 @@ TEST(Packet, GoldenRdCompareSwapHoldsTheMostHeadersOfTheStandard) {
   Bytes out(kHeadersMax);
   out.resize(emit_headers(headers, out));
   EXPECT_EQ(out, expected);
+}
+
+/// docs/wire.md, "Locks": an acquire of several words, to an end of a dynamic connection.
+TEST(Packet, GoldenLockRequestOfASession) {
+  const Bytes packet = {0xd9, 0x40, 0xff, 0xff, 0x00, 0xd0, 0x01, 0x23,
+                        0x80, 0x00, 0x01, 0x00,                          // BTH
+                        0x85, 0xd0, 0x04, 0x56, 0x01, 0x00, 0x00, 0x07,  // DCSH: stream 5
+                        0x00, 0x00, 0x00, 0x09,                          // session
+                        0x06, 0x03, 0x12, 0x34, 0xaa, 0xbb, 0xcc, 0xdd,  // LKETH: several
+                        0x00, 0x00, 0x7f, 0x00, 0x00, 0x00, 0x10, 0x00,  // lock word
+                        0x00, 0x05, 0x0e, 0x00, 0x00, 0x00, 0x27, 0x10,  // tries, timeout, wait
+                        0x00, 0x00, 0x00, 0x2a, 0x00, 0x01, 0x86, 0xa0,  // owner, lease
+                        0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // scope packets
+                        0x11, 0x22, 0x33, 0x44, 0x01, 0x00, 0x00, 0x00,  // another word, shared
+                        0x00, 0x00, 0x7f, 0x00, 0x00, 0x00, 0x10, 0x08,  //
+                        0x00, 0x00, 0x00, 0x00};                         // ICRC
+  Headers headers;
+  ASSERT_EQ(parse(packet, packet.size(), packet.size(), headers), ParseResult::ok);
+  EXPECT_EQ(headers.dcsh,
+            (Dcsh{.form = 1, .stream = 5, .source = Qpn{0xd00456}, .value = 0x0100000700000009}));
+  EXPECT_EQ(headers.lketh, (Lketh{.subtype = Lketh::kAcquireSeveral,
+                                  .flags = Lketh::kStoreForward | Lketh::kFifo,
+                                  .scope_id = 0x1234,
+                                  .rkey = 0xaabbccdd,
+                                  .va = 0x7f0000001000,
+                                  .max_tries = 5,
+                                  .timeout = 14,
+                                  .reserved8 = 0,
+                                  .wait_us = 10000,
+                                  .owner = 42,
+                                  .lease_us = 100000,
+                                  .scope_packets = 2,
+                                  .reserved16 = 0,
+                                  .reserved32 = 0}));
+  EXPECT_EQ(headers.payload_offset, 12 + 12 + 40);
+  ASSERT_EQ(headers.payload_length, 16);
+  const auto word = std::span<const std::uint8_t>(packet).subspan(headers.payload_offset);
+  EXPECT_EQ(LockWord::parse(word.first<LockWord::kSize>()),
+            (LockWord{.rkey = 0x11223344, .shared = true, .va = 0x7f0000001008}));
+}
+
+TEST(Packet, GoldenLockResponseOutsideOfSessions) {
+  Headers headers;
+  headers.bth = Bth{.opcode = 0xda, .destination = Qpn{0x11}, .psn = Psn{0x100}};
+  headers.lkaeth = Lkaeth{.status = LockStatus::granted,
+                          .cause = LockCause::none,
+                          .scope_id = 0x1234,
+                          .msn = 7,
+                          .reserved8 = 0,
+                          .previous_word = 0x0102030405060708,
+                          .value = 0x1112131415161718};
+  const Bytes expected = {0xda, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11,
+                          0x00, 0x00, 0x01, 0x00,                           // BTH
+                          0x01, 0x00, 0x12, 0x34, 0x00, 0x00, 0x07, 0x00,   // LKAETH
+                          0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,   // previous word
+                          0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18};  // token
+  Bytes out(kHeadersMax);
+  out.resize(emit_headers(headers, out));
+  EXPECT_EQ(out, expected);
+}
+
+/// The same bytes, to a number on either side of the window's borders.
+TEST(Packet, TheDestinationSaysWhetherALockHasASession) {
+  std::mt19937_64 random(test::seed());
+  const Bytes bytes = make_packet(random, {.opcode = kLockRequest}, 32);
+  for (const auto& [number, expected] : {std::pair{0xcfffffu, 32}, std::pair{0xd00000u, 20},
+                                         std::pair{0xdfffffu, 20}, std::pair{0xe00000u, 32}}) {
+    Bytes packet = bytes;
+    store_be24(&packet[kDestinationAt], number);
+    Headers headers;
+    ASSERT_EQ(parse(packet, packet.size(), packet.size(), headers), ParseResult::ok);
+    EXPECT_EQ(headers.payload_length, expected) << number;
+    EXPECT_EQ(headers.opcode->has(Header::dcsh), expected == 20) << number;
+  }
+}
+
+/// Long enough for one without a session.
+TEST(Packet, ALockToADynamicConnectionWithoutSessionIsTooShort) {
+  std::mt19937_64 random(test::seed());
+  for (const std::uint8_t opcode : {kLockRequest, kLockResponse}) {
+    Bytes packet = make_packet(random, {.opcode = opcode}, 0);
+    ASSERT_EQ(parse(packet), ParseResult::ok);
+    store_be24(&packet[kDestinationAt], kDynamicConnection.value);
+    EXPECT_EQ(parse(packet), ParseResult::too_short);
+  }
 }
 
 TEST(Packet, EveryOpcodeRoundTripsAtEveryLength) {
@@ -208,7 +304,7 @@ TEST(Packet_9_2_1, UndefinedOpcodesAreRefused) {
     EXPECT_EQ(emit_headers(headers, packet), 0u) << opcode;
     ++refused;
   }
-  EXPECT_EQ(refused, 256u - 117u);
+  EXPECT_EQ(refused, 256u - 119u);
 }
 
 TEST(Packet, ConnectCarriesNothingElse) {
@@ -273,6 +369,7 @@ TEST(Packet, EmissionNeedsRoomForAllHeaders) {
   for (const Kind kind : defined_kinds()) {
     Headers headers;
     headers.bth.opcode = kind.opcode;
+    headers.bth.destination = kind.destination;
     headers.dcch.set_operation(kind.carried);
     const std::size_t need = 12u + kind.info().header_bytes;
     for (std::size_t room = 0; room <= need; ++room) {

@@ -2,7 +2,8 @@
 -- Copyright (c) The Rockhopper authors
 --
 -- What Rockhopper adds to RoCEv2, for Wireshark and tshark: dynamic connections, selective
--- acknowledges, masked atomics. docs/wireshark.md says how to use it, docs/wire.md has the layouts.
+-- acknowledges, masked atomics, locks. docs/wireshark.md says how to use it, docs/wire.md has the
+-- layouts.
 --
 -- A post-dissector: Wireshark dissects every packet as ever, and packets with an opcode of ours get
 -- one more tree and a better Info column.
@@ -15,6 +16,7 @@ local BTH_SIZE, ICRC_SIZE = 12, 4
 local MAGIC, VERSION = 0x44435631, 1
 local FIRST_NUMBER, LAST_NUMBER = 0xD00000, 0xDFFFFF
 local SELECTIVE_ACK, CONTROL, MASKED_ATOMIC, CONNECT_DATA = 0xD5, 0xD8, 0xDB, 0xDE
+local LOCK_REQUEST, LOCK_RESPONSE = 0xD9, 0xDA
 
 -- Names ------------------------------------------------------------------------------------------
 
@@ -32,6 +34,9 @@ local OPERATIONS = {
   [CONNECT_DATA] = {
     "Dynamic Connection (DC) - Connect with Data", "DC Connect Data", { "dc" }, true,
   },
+  -- To a number of DCIs and DCTs a DCSH comes first.
+  [LOCK_REQUEST] = { "Lock Request", "Lock Request", { "lketh" }, 0 },
+  [LOCK_RESPONSE] = { "Lock Response", "Lock Response", { "lkaeth" }, 0 },
 }
 
 -- Of dynamic connections by the low five bits, behind the DCSH.
@@ -99,6 +104,26 @@ local MASKED_COMPARE_SWAP, MASKED_FETCH_ADD = 1, 2
 local ATOMICS = {
   [MASKED_COMPARE_SWAP] = "Masked CmpSwap", [MASKED_FETCH_ADD] = "Masked FetchAdd",
 }
+local SEVERAL, FOREIGN_ACQUIRE, FOREIGN_RELEASE = 6, 7, 8
+local LOCK_SUBTYPES = {
+  [1] = "Acquire Exclusive", [2] = "Acquire Shared", [3] = "Release", [5] = "Cancel",
+  [SEVERAL] = "Acquire Several", [FOREIGN_ACQUIRE] = "Acquire Foreign",
+  [FOREIGN_RELEASE] = "Release Foreign",
+}
+local GRANTED, WAITING, FAILED, RELEASED = 1, 2, 3, 4
+local LOCK_STATUSES = {
+  [GRANTED] = "Granted", [WAITING] = "Waiting", [FAILED] = "Failed", [RELEASED] = "Released",
+  [5] = "Flushed", [6] = "Canceled",
+}
+local LOCK_CAUSES = {
+  [0] = "None", [1] = "Tries", [2] = "Wait", [3] = "Canceled", [4] = "Too big",
+  [5] = "Not the owner", [6] = "Lease expired", [7] = "Too late to cancel",
+}
+-- What LKAETH's value is, by status.
+local LOCK_VALUES = {
+  [GRANTED] = "lock.token", [RELEASED] = "lock.token",
+  [WAITING] = "lock.looked", [FAILED] = "lock.looked",
+}
 local ACK, RNR_NAK, NAK = 0, 1, 3
 local SYNDROMES = { [ACK] = "Ack", [RNR_NAK] = "RNR Nak", [2] = "Reserved", [NAK] = "Nak" }
 local NAK_CODES = {
@@ -116,6 +141,12 @@ local RNR_TIMERS = { [0] = "655.36 ms", [1] = "0.01 ms" }
 for code = 2, 31 do
   local hundredths = 2 ^ math.floor(code / 2) * (code % 2 == 0 and 1 or 1.5)
   RNR_TIMERS[code] = string.format("%.2f ms", hundredths / 100)
+end
+
+-- IBTA vol. 1, 9.7.6.1.3.
+local ACK_TIMEOUTS = { [0] = "none" }
+for code = 1, 31 do
+  ACK_TIMEOUTS[code] = string.format("%.6g ms", 0.004096 * 2 ^ code)
 end
 
 -- Fields -----------------------------------------------------------------------------------------
@@ -208,6 +239,38 @@ field("uint64", "xaeth.compare_mask", "Compare Mask", base.HEX)
 field("uint64", "xaeth.swap_add", "Swap (Or Add) Data", base.HEX)
 field("uint64", "xaeth.mask", "Mask", base.HEX)
 
+field("none", "lketh", "LKETH - Lock Extended Transport Header")
+field("none", "lkaeth", "LKAETH - Lock ACK Extended Transport Header")
+field("uint8", "lock.subtype", "Subtype", base.DEC, LOCK_SUBTYPES)
+field("uint8", "lock.flags", "Flags", base.HEX)
+field("bool", "lock.flags.store_forward", "Store and forward", 8, nil, 0x01)
+field("bool", "lock.flags.fifo", "Wait behind others", 8, nil, 0x02)
+field("bool", "lock.flags.resend", "Do not wait at the target", 8, nil, 0x04)
+field("bool", "lock.flags.add", "Add", 8, nil, 0x08)
+field("uint16", "lock.scope", "Scope", base.DEC)
+field("uint32", "lock.r_key", "Remote Key", base.HEX)
+field("uint64", "lock.va", "Lock Word", base.HEX)
+field("uint16", "lock.tries", "Tries", base.DEC)
+field("uint8", "lock.timeout", "Local ACK Timeout", base.DEC, ACK_TIMEOUTS)
+field("uint32", "lock.wait", "Wait (us)", base.DEC)
+field("uint32", "lock.owner", "Owner", base.DEC)
+field("uint32", "lock.lease", "Lease (us)", base.DEC)
+field("uint16", "lock.scope_packets", "Scope Packets", base.DEC)
+field("none", "lock.word", "Another Lock Word")
+field("uint8", "lock.shared", "Shared", base.DEC)
+field("none", "lock.operation", "Operation")
+field("uint64", "lock.compare", "Compare Data", base.HEX)
+field("uint64", "lock.compare_mask", "Compare Mask", base.HEX)
+field("uint64", "lock.swap_add", "Swap (Or Add) Data", base.HEX)
+field("uint64", "lock.mask", "Mask", base.HEX)
+field("uint8", "lock.status", "Status", base.DEC, LOCK_STATUSES)
+field("uint8", "lock.cause", "Cause", base.DEC, LOCK_CAUSES)
+field("uint24", "lock.msn", "Message Sequence Number", base.DEC)
+field("uint64", "lock.previous", "Previous Word", base.HEX)
+field("uint64", "lock.token", "Fencing Token", base.DEC)
+field("uint64", "lock.looked", "Times Looked At", base.DEC)
+field("uint64", "lock.value", "Value", base.DEC)
+
 rockhopper.fields = fields
 
 local function complaint(name, text, group, severity)
@@ -248,10 +311,33 @@ local HEADERS = {
     { "xaeth.compare", 8 }, { "xaeth.compare_mask", 8 },
     { "xaeth.swap_add", 8 }, { "xaeth.mask", 8 },
   },
+  lketh = {
+    { "lock.subtype", 1 }, { "lock.flags", 1 }, { "lock.scope", 2 }, { "lock.r_key", 4 },
+    { "lock.va", 8 }, { "lock.tries", 2 }, { "lock.timeout", 1 }, { "reserved", 1 },
+    { "lock.wait", 4 }, { "lock.owner", 4 }, { "lock.lease", 4 }, { "lock.scope_packets", 2 },
+    { "reserved", 6 },
+  },
+  ["lock.word"] = {
+    { "lock.r_key", 4 }, { "lock.shared", 1 }, { "reserved", 3 }, { "lock.va", 8 },
+  },
+  ["lock.operation"] = {
+    { "lock.compare", 8 }, { "lock.compare_mask", 8 }, { "lock.swap_add", 8 }, { "lock.mask", 8 },
+  },
+  lkaeth = {
+    { "lock.status", 1 }, { "lock.cause", 1 }, { "lock.scope", 2 }, { "lock.msn", 3 },
+    { "reserved", 1 }, { "lock.previous", 8 }, { "lock.value", 8 },
+  },
   dc = {
     { "dc.magic", 4 }, { "dc.version", 1 }, { "dc.subtype", 1 }, { "dc.value", 1 },
     { "dc.flags", 1 },
   },
+}
+
+-- The payload of lock requests, by subtype: what it consists of, and how many at most. Others have
+-- none.
+local LOCK_PAYLOADS = {
+  [SEVERAL] = { "lock.word", 7 },
+  [FOREIGN_ACQUIRE] = { "lock.operation", 1 }, [FOREIGN_RELEASE] = { "lock.operation", 1 },
 }
 
 -- How a DCSH goes on, by form.
@@ -303,9 +389,10 @@ local FLAGS = {
 --   position  of the next byte in it
 --   stop      where the ICRC begins, captured or not
 --   opcode, qpn, psn  of the BTH
+--   headers   as in OPERATIONS
 --   title, notes (list)  for the Info column
 --   is_understood  false: a message with another magic number, version, subtype or operation
--- and what a field leaves for later ones: form, subtype, has_flag, mtu, operation.
+-- and what a field leaves for later ones: form, subtype, has_flag, mtu, operation, status.
 
 local function complain(item, name, ...)
   item:add_proto_expert_info(experts[name], ...)
@@ -401,6 +488,7 @@ SHOW["dc.form"] = function(packet, tree, range)
   packet.form = range:bitfield(0, 1)
   local form = tree:add(fields["dc.form"], range)
   local is_response = FIRST_RESPONSE <= packet.opcode and packet.opcode <= LAST_RESPONSE
+    or packet.opcode == LOCK_RESPONSE
   if packet.form == 0 and is_response then
     complain(form, "rule", "A response names its session")
   end
@@ -595,6 +683,93 @@ for _, name in ipairs({ "xaeth.compare", "xaeth.compare_mask" }) do
   end
 end
 
+-- Instead of "Lock Request" or "Lock Response".
+local function lock_title(packet, name)
+  packet.title = packet.title:gsub("Lock %a+$", "Lock " .. name)
+end
+
+SHOW["lock.subtype"] = function(packet, tree, range)
+  local item = tree:add(fields["lock.subtype"], range)
+  packet.subtype = range:uint()
+  local name = LOCK_SUBTYPES[packet.subtype]
+  if name then
+    lock_title(packet, name)
+  else
+    packet.is_understood = false
+    complain(item, "value", "Unknown subtype")
+  end
+end
+
+SHOW["lock.flags"] = function(packet, tree, range)
+  local item = tree:add(fields["lock.flags"], range)
+  for _, name in ipairs({ "store_forward", "fifo", "resend", "add" }) do
+    item:add(fields["lock.flags." .. name], range)
+  end
+  if range:bitfield(0, 4) ~= 0 then complain(item, "reserved") end
+  local is_foreign = packet.subtype == FOREIGN_ACQUIRE or packet.subtype == FOREIGN_RELEASE
+  if range:bitfield(4, 1) == 1 and not is_foreign then
+    complain(item, "rule", "Only foreign operations add")
+  end
+end
+
+SHOW["lock.scope"] = function(packet, tree, range)
+  tree:add(fields["lock.scope"], range)
+  note(packet, "Scope=%d", range:uint())
+end
+
+SHOW["lock.va"] = function(packet, tree, range)
+  tree:add(fields["lock.va"], range)
+  note(packet, "Word=0x%s", range:bytes():tohex(true))
+end
+
+-- Fields with a value that says something else than a number.
+for name, row in pairs({
+  ["lock.tries"] = { 0xFFFF, "no limit" }, ["lock.wait"] = { 0xFFFFFFFF, "no limit" },
+  ["lock.lease"] = { 0, "the target's" }, ["lock.scope_packets"] = { 0, "no scope follows" },
+}) do
+  SHOW[name] = function(_, tree, range)
+    local item = tree:add(fields[name], range)
+    if range:uint() == row[1] then item:append_text(", " .. row[2]) end
+  end
+end
+
+SHOW["lock.timeout"] = function(_, tree, range)
+  local item = tree:add(fields["lock.timeout"], range)
+  if not ACK_TIMEOUTS[range:uint()] then complain(item, "value") end
+end
+
+SHOW["lock.shared"] = function(_, tree, range)
+  local item = tree:add(fields["lock.shared"], range)
+  if range:uint() > 1 then complain(item, "value", "Neither 0 nor 1") end
+end
+
+SHOW["lock.status"] = function(packet, tree, range)
+  local item = tree:add(fields["lock.status"], range)
+  packet.status = range:uint()
+  local name = LOCK_STATUSES[packet.status]
+  if name then
+    lock_title(packet, name)
+  else
+    complain(item, "value", "Unknown status")
+  end
+end
+
+SHOW["lock.cause"] = function(packet, tree, range)
+  local item = tree:add(fields["lock.cause"], range)
+  local cause = range:uint()
+  if not LOCK_CAUSES[cause] then complain(item, "value", "Unknown cause") end
+  if (packet.status == FAILED) ~= (cause ~= 0) then
+    complain(item, "rule", "A failure has a cause, and nothing else has")
+  end
+  if cause ~= 0 then note(packet, "[%s]", LOCK_CAUSES[cause] or "Unknown cause") end
+end
+
+SHOW["lock.value"] = function(packet, tree, range)
+  local name = LOCK_VALUES[packet.status] or "lock.value"
+  tree:add(fields[name], range)
+  if name == "lock.token" then note(packet, "Token=%s", tostring(range:uint64())) end
+end
+
 -- Packets ----------------------------------------------------------------------------------------
 
 function MORE.dcsh(packet, tree)
@@ -612,7 +787,7 @@ end
 
 -- Everything behind the BTH but payload and ICRC; false if the packet ended there.
 local function read_headers(packet, tree)
-  for _, name in ipairs(OPERATIONS[packet.opcode][3]) do
+  for _, name in ipairs(packet.headers) do
     if not read_header(packet, tree, name) then return false end
   end
   if not (packet.operation and packet.is_understood) then return true end
@@ -622,8 +797,23 @@ local function read_headers(packet, tree)
   return true
 end
 
+-- A payload of `most` parts with the rows of HEADERS[name], at least one; false if the packet ended
+-- in it.
+local function read_parts(packet, tree, name, most)
+  for part = 1, most do
+    if part > 1 and packet.position >= packet.stop then return true end
+    if not read_header(packet, tree, name) then return false end
+  end
+  return true
+end
+
 -- Payload and padding. `expected` as in OPERATIONS.
 local function read_payload(packet, tree, expected)
+  local parts = packet.opcode == LOCK_REQUEST and LOCK_PAYLOADS[packet.subtype]
+  if parts and not read_parts(packet, tree, parts[1], parts[2]) then
+    read_bytes(packet, tree, "unknown", packet.stop)
+    return
+  end
   local size = packet.stop - packet.position - packet.data(1, 1):bitfield(2, 2)
   if size < 0 then
     complain(tree, "short", "Shorter than its padding")
@@ -645,6 +835,7 @@ end
 -- What BTH and opcode say together.
 local function check_bth(packet, item)
   local is_dc = packet.opcode ~= SELECTIVE_ACK and packet.opcode ~= MASKED_ATOMIC
+    and packet.opcode ~= LOCK_REQUEST and packet.opcode ~= LOCK_RESPONSE
   if is_dc and not is_dc_number(packet.qpn) then
     complain(item, "number", "Destination QP is not a number of DCIs and DCTs")
   end
@@ -675,12 +866,18 @@ end
 
 -- `size`: bytes from the BTH through the ICRC, captured or not.
 local function packet_of(data, size)
-  local opcode = data(0, 1):uint()
-  return {
+  local opcode, qpn = data(0, 1):uint(), data(5, 3):uint()
+  local packet = {
     data = data, position = BTH_SIZE, stop = size - ICRC_SIZE,
-    opcode = opcode, qpn = data(5, 3):uint(), psn = data(9, 3):uint(),
+    opcode = opcode, qpn = qpn, psn = data(9, 3):uint(), headers = OPERATIONS[opcode][3],
     title = OPERATIONS[opcode][2], notes = {}, is_understood = true,
   }
+  if opcode == LOCK_REQUEST or opcode == LOCK_RESPONSE then
+    local has_session = is_dc_number(qpn)
+    packet.title = (has_session and "DC " or "RC ") .. packet.title
+    if has_session then packet.headers = { "dcsh", packet.headers[1] } end
+  end
+  return packet
 end
 
 -- The dissector ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import packets  # noqa: E402
 RESERVED = 'reserved'
 MAGIC, VERSION = 0x44435631, 1
 SELECTIVE_ACK, CONTROL, MASKED_ATOMIC, CONNECT_DATA = 0xD5, 0xD8, 0xDB, 0xDE
+LOCK_REQUEST, LOCK_RESPONSE = 0xD9, 0xDA
 
 DCSH = {
     0: (('dc.form', 1), ('dc.stream', 7), ('dc.source', 24), ('dc.nonce', 32), (RESERVED, 32)),
@@ -36,6 +37,30 @@ SAETH = (('saeth.bitmap', 256),)
 XAETH = (('xaeth.subtype', 8), (RESERVED, 24), ('xaeth.r_key', 32), ('xaeth.va', 64),
          ('xaeth.compare', 64), ('xaeth.compare_mask', 64), ('xaeth.swap_add', 64),
          ('xaeth.mask', 64))
+
+LKETH = (('lock.subtype', 8), ('lock.flags', 8), ('lock.scope', 16), ('lock.r_key', 32),
+         ('lock.va', 64), ('lock.tries', 16), ('lock.timeout', 8), (RESERVED, 8),
+         ('lock.wait', 32), ('lock.owner', 32), ('lock.lease', 32), ('lock.scope_packets', 16),
+         (RESERVED, 48))
+LOCK_WORD = (('lock.r_key', 32), ('lock.shared', 8), (RESERVED, 24), ('lock.va', 64))
+LOCK_OPERATION = (('lock.compare', 64), ('lock.compare_mask', 64), ('lock.swap_add', 64),
+                  ('lock.mask', 64))
+_ACQUIRE_SEVERAL, _ACQUIRE_FOREIGN, _RELEASE_FOREIGN = 6, 7, 8
+# Subtypes of lock requests, and the payload of each; a word stands for 1 to 7.
+LOCK_PAYLOADS = {1: (), 2: (), 3: (), 5: (), _ACQUIRE_SEVERAL: LOCK_WORD,
+                 _ACQUIRE_FOREIGN: LOCK_OPERATION, _RELEASE_FOREIGN: LOCK_OPERATION}
+LOCK_FLAGS = ('lock.flags.store_forward', 'lock.flags.fifo', 'lock.flags.resend', 'lock.flags.add')
+LOCK_ADD = 8
+# How the last field of a response is called, by its status.
+LOCK_VALUES = {1: 'lock.token', 2: 'lock.looked', 3: 'lock.looked', 4: 'lock.token',
+               5: 'lock.value', 6: 'lock.value'}
+LOCK_FAILED = 3
+
+
+def lkaeth_layout(status: int) -> tuple:
+    return (('lock.status', 8), ('lock.cause', 8), ('lock.scope', 16), ('lock.msn', 24),
+            (RESERVED, 8), ('lock.previous', 64), (LOCK_VALUES[status], 64))
+
 
 # By the low five bits: extension headers of RC, whether there is payload.
 OPERATIONS = {
@@ -118,7 +143,7 @@ class Sample:
     """A packet of ours as values."""
 
     opcode: int
-    layout: tuple  # everything between BTH and payload
+    layout: tuple  # everything between BTH and payload, or up to the end; of a name twice one value
     values: dict
     payload: bytes = b''
     bth: dict = dataclasses.field(default_factory=dict)  # dqpn, psn, ack_request, pad, ...
@@ -160,7 +185,7 @@ def some_value(rng, name: str, bits: int) -> int:
     allowed = {RESERVED: (0,), 'dc.magic': (MAGIC,), 'dc.version': (VERSION,), 'dc.value': (0,),
                'dc.mtu': range(1, 6), 'dc.reason': range(1, 7), 'dc.stream': range(128),
                'feth.selectivity': (0, 1), 'feth.placement': (1, 2, 3),
-               'xaeth.subtype': (1, 2)}
+               'xaeth.subtype': (1, 2), 'lock.timeout': range(32), 'lock.shared': (0, 1)}
     if name in allowed:
         return rng.choice(allowed[name])
     return rng.getrandbits(bits)
@@ -216,6 +241,27 @@ def masked_atomic_sample(rng, subtype: int) -> Sample:
     return Sample(MASKED_ATOMIC, XAETH, some_values(rng, XAETH, **fixed), bth=bth)
 
 
+def _lock_sample(rng, opcode: int, layout: tuple, fixed: dict, in_session: bool) -> Sample:
+    number = rng.randrange(0xD00000, 0xE00000) if in_session else rng.randrange(2, 0xD00000)
+    bth = {'dqpn': number, 'psn': rng.getrandbits(24), 'ack_request': opcode == LOCK_REQUEST}
+    if in_session:
+        layout, fixed = DCSH[1] + layout, fixed | {'dc.form': 1}
+    return Sample(opcode, layout, some_values(rng, layout, **fixed), bth=bth)
+
+
+def lock_request_sample(rng, subtype: int, in_session: bool = False) -> Sample:
+    is_foreign = subtype in (_ACQUIRE_FOREIGN, _RELEASE_FOREIGN)
+    flags = rng.getrandbits(4) & (0xF if is_foreign else ~LOCK_ADD)
+    fixed = {'lock.subtype': subtype, 'lock.flags': flags}
+    return _lock_sample(rng, LOCK_REQUEST, LKETH + LOCK_PAYLOADS[subtype], fixed, in_session)
+
+
+def lock_response_sample(rng, status: int, in_session: bool = False) -> Sample:
+    cause = rng.randrange(1, 8) if status == LOCK_FAILED else 0
+    fixed = {'lock.status': status, 'lock.cause': cause}
+    return _lock_sample(rng, LOCK_RESPONSE, lkaeth_layout(status), fixed, in_session)
+
+
 def samples(rng) -> list[Sample]:
     """Valid packets: every opcode, form, message, subtype; over IPv4 and IPv6, with VLAN tags."""
     found = [dc_sample(rng, operation, form) for operation in OPERATIONS for form in (0, 1)
@@ -224,6 +270,9 @@ def samples(rng) -> list[Sample]:
     found += [connect_data_sample(rng, operation) for operation in CARRIED]
     found += [masked_atomic_sample(rng, subtype) for subtype in (1, 2)]
     found.append(selective_ack_sample(rng))
+    for in_session in (False, True):
+        found += [lock_request_sample(rng, subtype, in_session) for subtype in LOCK_PAYLOADS]
+        found += [lock_response_sample(rng, status, in_session) for status in LOCK_VALUES]
     for index, sample in enumerate(found):
         if index % 3 == 1:
             sample.ends = ('2001:db8::1', '2001:db8::2')

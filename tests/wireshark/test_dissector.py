@@ -28,7 +28,7 @@ SEED = int(os.environ.get('ROCKHOPPER_SEED') or random.getrandbits(32))
 RANDOM_PACKETS = 10_000
 UDP, BTH, ICRC = 8, 12, 4
 OURS = frozenset({0xC0 + operation for operation in encoder.OPERATIONS}
-                 | {0xD5, 0xD8, 0xDB, 0xDE})
+                 | {0xD5, 0xD8, 0xD9, 0xDA, 0xDB, 0xDE})
 LUA_ERROR = '_ws.lua.error'
 # Wireshark tries several protocols on the payload of RC; none takes this one.
 GUESSED_AT_BY_NONE = bytes(range(32))
@@ -43,6 +43,13 @@ NAMES = {
     'feth.selectivity': {0: 'Memory Region Range', 1: 'Memory Region'},
     'feth.placement': {1: 'Global Visibility', 2: 'Persistence',
                        3: 'Global Visibility and Persistence'},
+    'lock.subtype': {1: 'Acquire Exclusive', 2: 'Acquire Shared', 3: 'Release', 5: 'Cancel',
+                     6: 'Acquire Several', 7: 'Acquire Foreign', 8: 'Release Foreign'},
+    'lock.status': {1: 'Granted', 2: 'Waiting', 3: 'Failed', 4: 'Released', 5: 'Flushed',
+                    6: 'Canceled'},
+    'lock.cause': {1: 'Tries', 2: 'Wait', 3: 'Canceled', 4: 'Too big', 5: 'Not the owner',
+                   6: 'Lease expired', 7: 'Too late to cancel'},
+    'lock.timeout': {0: 'none', 1: '0.008192 ms', 14: '67.1089 ms'},
 }  # fmt: skip
 
 
@@ -71,6 +78,8 @@ def derived(sample):
         elif name == 'dc.flags':
             names = encoder.FLAGS.get(sample.values['dc.subtype'], ())
             found |= {flag: value >> bit & 1 for bit, flag in enumerate(names)}
+        elif name == 'lock.flags':
+            found |= {flag: value >> bit & 1 for bit, flag in enumerate(encoder.LOCK_FLAGS)}
         elif name == 'aeth.syndrome':
             code = {0: 'credit_count', 1: 'timer', 3: 'error_code'}[value >> 5]
             found |= {f'{name}.reserved': 0, f'{name}.opcode': value >> 5,
@@ -90,13 +99,20 @@ def trees(sample):
     if sample.opcode == encoder.CONTROL:
         return {'dc': len(sample.headers)}
     session = ('dc', 48) if sample.opcode == encoder.CONNECT_DATA else ('dcsh', 12)
+    lock = ('lketh', 40) if sample.opcode == encoder.LOCK_REQUEST else ('lkaeth', 24)
     sizes = {'dc': session, 'reth': ('reth', 16), 'aeth': ('aeth', 4), 'feth': ('feth', 4),
              'atomiceth': ('atomiceth', 28), 'atomicacketh': ('atomicacketh', 8),
-             'saeth': ('saeth', 32), 'xaeth': ('xaeth', 48)}
+             'saeth': ('saeth', 32), 'xaeth': ('xaeth', 48), 'lock': lock}
     names = {name.partition('.')[0] for name, _ in sample.layout if '.' in name}
     if 'atomiceth' in names:
         names.remove('reth')  # whose fields it has
-    return dict(sizes[name] for name in names)
+    found = dict(sizes[name] for name in names)
+    fields = dict(sample.layout)
+    if 'lock.shared' in fields:
+        found['lock.word'] = 16
+    if 'lock.compare' in fields:
+        found['lock.operation'] = 32
+    return found
 
 
 def number(text):
@@ -133,8 +149,11 @@ class Headers(Dissection):
     def check_sample(self, sample, items):
         """All fields are there once, with their values, where they lie; nothing else is."""
         found = {item.name.removeprefix('rockhopper.'): item for item in items}
+        each = collections.defaultdict(list)
+        for item in items:
+            each[item.name.removeprefix('rockhopper.')].append(item)
         for name, first, end in encoder.places(sample.layout):
-            item = found[name]
+            item = each[name].pop(0)
             self.assertEqual(number(item.value), sample.values[name], name)
             if not name.startswith('feth.'):  # shown as bits of the whole word
                 place = (item.position - sample.offset, item.position + item.size - sample.offset)
@@ -191,6 +210,10 @@ class Headers(Dissection):
                     sample = encoder.message_sample(self.rng, value)
                 elif field == 'xaeth.subtype':
                     sample = encoder.masked_atomic_sample(self.rng, value)
+                elif field == 'lock.subtype':
+                    sample = encoder.lock_request_sample(self.rng, value)
+                elif field == 'lock.status':
+                    sample = encoder.lock_response_sample(self.rng, value)
                 else:
                     sample.values[field] = value
                 samples.append((field, names[value], sample))
@@ -269,6 +292,43 @@ class Headers(Dissection):
         capture = self.capture([sample.frame()])
         self.assertIn(' [PSNs held: 16777214, 0-3, 5]\n', self.tshark.run('-r', capture, '-V'))
 
+    def test_all_words_of_a_lock_request(self):
+        """1 to 7 of them behind that of the header, in order, each in a tree of its own."""
+        samples, expected = [], []
+        for count in range(1, 8):
+            one = encoder.lock_request_sample(self.rng, 6, count % 2 == 0)
+            words = [encoder.some_values(self.rng, encoder.LOCK_WORD) for _ in range(count)]
+            one.payload = b''.join(encoder.encode(encoder.LOCK_WORD, word) for word in words[1:])
+            header = one.layout[:-len(encoder.LOCK_WORD)]
+            first = encoder.encode(encoder.LOCK_WORD, words[0])
+            frame = dataclasses.replace(one.packet(), headers=encoder.encode(header, one.values),
+                                        payload=first + one.payload)
+            samples.append(frame.to_bytes())
+            expected.append([one.values, *words])
+        for row, words in zip(self.fields(samples), expected, strict=True):
+            for name in ('lock.va', 'lock.r_key', 'lock.shared'):
+                self.assertEqual([number(value) for value in row[name]],
+                                 [word[name] for word in words[name == 'lock.shared':]])
+            self.assertNotIn('payload', row)
+        for items, words in zip(self.tshark.items(self.capture(samples)), expected, strict=True):
+            names = [item.name for item in items]
+            self.assertEqual(names.count('rockhopper.lock.word'), len(words) - 1)
+
+    def test_limits_that_are_none(self):
+        """0xFFFF tries, 0xFFFFFFFF microseconds, a lease and a scope of 0."""
+        sample = encoder.lock_request_sample(self.rng, 1)
+        special = sample.with_values(lock_tries=0xFFFF, lock_wait=0xFFFFFFFF, lock_lease=0,
+                                     lock_scope_packets=0)
+        plain = sample.with_values(lock_tries=0xFFFE, lock_wait=0xFFFFFFFE, lock_lease=1,
+                                   lock_scope_packets=1)
+        with_text, without = self.tshark.items(self.capture([special.frame(), plain.frame()]))
+        for name, text in {'tries': 'no limit', 'wait': 'no limit', 'lease': "the target's",
+                           'scope_packets': 'no scope follows'}.items():
+            [item] = [item for item in with_text if item.name == f'rockhopper.lock.{name}']
+            self.assertTrue(item.text.endswith(f', {text}'), item)
+            [item] = [item for item in without if item.name == f'rockhopper.lock.{name}']
+            self.assertRegex(item.text, r': \d+$')
+
     def test_what_a_refusal_does_not_know(self):
         samples = [encoder.message_sample(self.rng, encoder.CNAK).with_values(dc_flags=flags)
                    for flags in (0, 1)]
@@ -331,6 +391,17 @@ class Columns(Dissection):
              'DC CONNECT, RDMA Write Only Immediate {qp} DCI=0x{dc_dci:06x} Nonce=0x{dc_nonce:08x}'),
             (encoder.masked_atomic_sample(self.rng, 1), 'RC Masked Compare Swap {qp}'),
             (encoder.masked_atomic_sample(self.rng, 2), 'RC Masked Fetch Add {qp}'),
+            (encoder.lock_request_sample(self.rng, 1),
+             'RC Lock Acquire Exclusive {qp} Scope={lock_scope} Word=0x{lock_va:016x}'),
+            (encoder.lock_request_sample(self.rng, 3, True),
+             f'DC Lock Release {{qp}} {place} Scope={{lock_scope}} Word=0x{{lock_va:016x}}'),
+            (encoder.lock_request_sample(self.rng, 8).with_values(lock_subtype=8),
+             'RC Lock Release Foreign {qp} Scope={lock_scope} Word=0x{lock_va:016x}'),
+            (encoder.lock_response_sample(self.rng, 1),
+             'RC Lock Granted {qp} Scope={lock_scope} Token={lock_token}'),
+            (encoder.lock_response_sample(self.rng, 3, True).with_values(lock_cause=5),
+             f'DC Lock Failed {{qp}} {place} [Not the owner] Scope={{lock_scope}}'),
+            (encoder.lock_response_sample(self.rng, 5), 'RC Lock Flushed {qp} Scope={lock_scope}'),
             (encoder.selective_ack_sample(self.rng, 77, 0b101),
              'RC Selective Acknowledge {qp} Missing=77 Held=2'),
         ]  # fmt: skip
@@ -348,7 +419,7 @@ class Filters(Dissection):
         capture = self.capture([sample.frame() for sample in samples])
         for name in ('dc.session', 'dc.nonce', 'dc.access_key', 'dc.source', 'dc.lease',
                      'dc.stream', 'dc.reason', 'reth.va', 'saeth.bitmap', 'xaeth.mask',
-                     'feth.placement'):
+                     'feth.placement', 'lock.va', 'lock.scope', 'lock.token', 'lock.compare'):
             chosen = self.rng.choice([s for s in samples if name in dict(s.layout)])
             value = chosen.values[name]
             text = value.to_bytes(32, 'big').hex(':') if name == 'saeth.bitmap' else hex(value)
@@ -392,7 +463,8 @@ class Document(unittest.TestCase):
         for name, layout in {
             'RETH': encoder.RETH, 'AETH': encoder.AETH, 'AtomicETH': encoder.ATOMIC_ETH,
             'AtomicAckETH': encoder.ATOMIC_ACK_ETH, 'ImmDt': encoder.IMM_DT, 'IETH': encoder.IETH,
-            'FETH': encoder.FETH, 'XAETH': encoder.XAETH,
+            'FETH': encoder.FETH, 'XAETH': encoder.XAETH, 'LKETH': encoder.LKETH,
+            'LKAETH': encoder.lkaeth_layout(1),
         }.items():  # fmt: skip
             self.check(self.row(name, encoder.size_of(layout))[2], layout, name)
 
@@ -400,6 +472,20 @@ class Document(unittest.TestCase):
         common, nonce, session = re.split(r'[01]: ', self.row('DCSH', 12)[2])
         self.check(common.replace('then by form.', '') + nonce, encoder.DCSH[0], 'form 0')
         self.check(common.replace('then by form.', '') + session, encoder.DCSH[1], 'form 1')
+
+    def test_payloads_of_lock_requests(self):
+        rows = [row for row in self.rows if len(row) == 3 and row[0] in map(str, range(1, 9))]
+        cells = {int(row[0]): row[2] for row in rows if row[1].startswith(('acq', 'rel', 'can'))}
+        self.assertEqual(set(cells), set(encoder.LOCK_PAYLOADS))
+        for subtype, layout in encoder.LOCK_PAYLOADS.items():
+            cell = cells[subtype]
+            if cell == 'none':
+                self.assertEqual(layout, ())
+                continue
+            cell = cells[int(cell.removeprefix('as '))] if cell.startswith('as ') else cell
+            size, cell = cell.split(': ')
+            self.assertEqual(int(size.split()[0]), encoder.size_of(layout))
+            self.check(cell, layout, subtype)
 
     def test_messages(self):
         closing = self.row(encoder.DISCONNECT, 'DISCONNECT')[4]
@@ -430,6 +516,9 @@ class Complaints(Dissection):
         flush, write = encoder.dc_sample(rng, 0x1C, 1), encoder.dc_sample(rng, 0x1D, 1)
         sack, add = encoder.selective_ack_sample(rng), encoder.masked_atomic_sample(rng, 2)
         both = encoder.connect_data_sample(rng, 0x0A).with_values(dc_mtu=1)
+        lock, several, foreign = (encoder.lock_request_sample(rng, s) for s in (1, 6, 7))
+        granted, failed = (encoder.lock_response_sample(rng, s) for s in (1, 3))
+        in_session = encoder.lock_response_sample(rng, 1, in_session=True)
 
         def bth(sample, **fields):
             return dataclasses.replace(sample, bth=sample.bth | fields)
@@ -500,6 +589,37 @@ class Complaints(Dissection):
             (payload(both, bytes(256 - 36)), set()),
             (payload(both, bytes(256 - 35)), {'bad_size'}),
             (both.with_values(reserved=1), {'reserved_set'}),
+            (lock.with_values(lock_subtype=0), {'bad_value'}),
+            (lock.with_values(lock_subtype=4), {'bad_value'}),
+            (lock.with_values(lock_subtype=9), {'bad_value'}),
+            (payload(lock.with_values(lock_subtype=4), bytes(16)), {'bad_value'}),
+            (lock.with_values(lock_subtype=6), {'short'}),
+            (lock.with_values(lock_subtype=7), {'short'}),
+            (lock.with_values(lock_flags=7), set()),
+            (lock.with_values(lock_flags=0x17), {'reserved_set'}),
+            (lock.with_values(lock_flags=8), {'bad_use'}),
+            (foreign.with_values(lock_flags=8), set()),
+            (lock.with_values(lock_timeout=32), {'bad_value'}),
+            (lock.with_values(reserved=1), {'reserved_set'}),
+            (payload(lock, bytes(4)), {'bad_size'}),
+            (several.with_values(lock_shared=2), {'bad_value'}),
+            (payload(several, bytes(6 * 16)), set()),
+            (payload(several, bytes(7 * 16)), {'bad_size'}),
+            (payload(several, bytes(12)), {'short'}),
+            (payload(several, bytes(14)), {'short'}),
+            (payload(foreign, bytes(4)), {'bad_size'}),
+            (granted.with_values(lock_status=0), {'bad_value'}),
+            (granted.with_values(lock_status=7), {'bad_value'}),
+            (granted.with_values(lock_cause=1), {'bad_use'}),
+            (failed.with_values(lock_cause=0), {'bad_use'}),
+            (failed.with_values(lock_cause=8), {'bad_value'}),
+            (failed.with_values(reserved=1), {'reserved_set'}),
+            (payload(failed, bytes(4)), {'bad_size'}),
+            # Read as one with a session header: 8 bytes of that are the previous word.
+            (bth(granted.with_values(lock_scope=0, lock_msn=0, lock_previous=1 << 24, lock_token=0),
+                 dqpn=0xD00000), {'short', 'bad_number', 'bad_use'}),
+            (in_session.with_values(dc_form=0, dc_session=1), {'bad_use', 'reserved_set'}),
+            (in_session.with_values(dc_source=0x11), {'bad_number'}),
         ]  # fmt: skip
         found = self.experts([sample.frame() for sample, _ in cases])
         for (sample, expected), experts in zip(cases, found, strict=True):

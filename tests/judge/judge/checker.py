@@ -10,7 +10,8 @@ from .capture import Capture, CaptureError
 from .channel import Channel
 from .dynamic import SERVICES, DynamicConnections
 from .frame import address, parse
-from .opcodes import UC
+from .opcodes import RC, UC
+from .locks import Locks
 from .options import Options
 from .report import Report
 
@@ -25,6 +26,7 @@ class Verdict:
     truncated: bool
     connections: list[dict]
     dynamic: dict[str, int]  # counters of dynamic connections; empty without --dynamic-connections
+    locks: dict[str, float]  # those of locks; empty without --locks
 
 
 def check(path: str, options: Options) -> Verdict:
@@ -44,13 +46,15 @@ def check(path: str, options: Options) -> Verdict:
         report.notes.append(
             f"{overview.cut} packets were cut by the snap length: ICRC and content not checked"
         )
-    channels = _channels(overview, options, report)
-    dynamic = DynamicConnections(options, report)
+    locks = Locks(options, report)
+    channels = _channels(overview, locks, options, report)
+    dynamic = DynamicConnections(locks, options, report)
+    opcodes = options.opcodes
     sent: Counter[bytes] = Counter()
     for record in capture:
         if not overview.usable[record.number]:
             continue
-        frame = parse(record, options.opcodes)
+        frame = parse(record, opcodes)
         frame.sent, frame.receiver_sent = sent[frame.src], sent[frame.dst]
         sent[frame.src] += 1
         if frame.info.service in SERVICES:
@@ -66,13 +70,14 @@ def check(path: str, options: Options) -> Verdict:
     for (_, is_request), channel in channels.items():
         if is_request:
             channel.finish(overview.last_ns)
-    report.violations.sort()
     counters = dynamic.counters() if options.dynamic_connections else {}
+    of_locks = locks.counters() if options.locks else {}
+    report.violations.sort()
     connections = _connections(overview, channels)
-    return Verdict(path, report, overview, capture.truncated, connections, counters)
+    return Verdict(path, report, overview, capture.truncated, connections, counters, of_locks)
 
 
-def _channels(overview, options, report) -> dict[tuple[survey.FlowKey, bool], Channel]:
+def _channels(overview, locks, options, report) -> dict[tuple[survey.FlowKey, bool], Channel]:
     channels: dict[tuple[survey.FlowKey, bool], Channel] = {}
     for key, flow in overview.flows.items():
         if not flow.requests:
@@ -81,7 +86,8 @@ def _channels(overview, options, report) -> dict[tuple[survey.FlowKey, bool], Ch
         flows = [flow] if other is None else [flow, overview.flows[other]]
         clear = key not in overview.unclear
         pmtu = survey.path_mtu(flows, options)
-        channel = Channel(key[2], pmtu, other is not None, clear, options, report)
+        line = locks.line(in_session=False) if key[2] == RC else None
+        channel = Channel(key[2], pmtu, other is not None, clear, line, options, report)
         channels[key, True] = channel
         if other is not None:
             channels[other, False] = channel

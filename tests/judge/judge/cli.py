@@ -60,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         help="opcodes 0xC0-0xFF are no violation; only their IP, UDP, BTH and ICRC are checked")
     add("--dynamic-connections", action="store_true",
         help="opcodes 0xC0-0xDD are Rockhopper's dynamic connections, and judged")
+    add("--locks", action="store_true",
+        help="opcodes 0xD9 and 0xDA are Rockhopper's locks, and judged")
     add("--race-us", type=float, default=1000, metavar="US",
         help="time that a device may take to act on a packet after it was captured (default: 1000)")
     add("--queued", type=int, default=0, metavar="N",
@@ -95,6 +97,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         selective_repeat=arguments.selective_repeat,
         manufacturer_opcodes=arguments.manufacturer_opcodes,
         dynamic_connections=arguments.dynamic_connections,
+        locks=arguments.locks,
         race_ns=round(arguments.race_us * 1000),
         queued=arguments.queued,
         settle_ns=round(arguments.settle_ms * 1_000_000),
@@ -116,6 +119,8 @@ def _print_human(verdict: Verdict, max_lines: int) -> None:
         print(f"{verdict.path}: note: {note}")
     if verdict.dynamic:
         print(f"{verdict.path}: dynamic connections: {_counters(verdict.dynamic)}")
+    if verdict.locks:
+        print(f"{verdict.path}: locks: {_counters(verdict.locks)}")
     print(
         f"{verdict.path}: {overview.frames} frames, {overview.roce} RoCEv2, "
         f"{overview.judged} judged, {len(verdict.connections)} request flows, "
@@ -147,6 +152,7 @@ def _as_json(verdict: Verdict) -> dict:
         ],
         "connections": verdict.connections,
         "dynamic_connections": verdict.dynamic,
+        "locks": verdict.locks,
         "notes": report.notes,
     }
 

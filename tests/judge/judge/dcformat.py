@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from .frame import BTH_SIZE, Frame
-from .opcodes import CARRIED, CARRIED_AT, DCCH, DCSH
+from .opcodes import CARRIED, CARRIED_AT, DC_NUMBERS, DCCH, DCSH
 
 CONNECT, ACCEPT, CNAK, DISCONNECT, KEEPALIVE = range(1, 6)
 NAMES = ("", "CONNECT", "ACCEPT", "CNAK", "DISCONNECT", "KEEPALIVE")
@@ -18,7 +18,6 @@ FULL = 1  # flag of CONNECT
 EXECUTED = 1  # flag of CNAK: the expected PSN says what has been executed
 ANSWER = 1  # flag of KEEPALIVE
 _MAGIC, _VERSION = 0x44435631, 1
-_NUMBERS = range(0xD00000, 0xE00000)
 _FLAGS = {CONNECT: 3, ACCEPT: 0, CNAK: 1, DISCONNECT: 0, KEEPALIVE: 1}  # those that exist
 _VALUES = {CONNECT: range(1, 6), ACCEPT: range(1, 6), CNAK: range(1, 7)}
 _HEAD = struct.Struct(">IBBBB")
@@ -145,4 +144,4 @@ def _body(subtype: int, value: int, flags: int, body: tuple) -> tuple[Message, b
 
 
 def _numbers(*numbers: int) -> list[str]:
-    return [f"number 0x{number:06X}" for number in numbers if number not in _NUMBERS]
+    return [f"number 0x{number:06X}" for number in numbers if number not in DC_NUMBERS]

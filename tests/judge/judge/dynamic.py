@@ -15,8 +15,11 @@ from .dcformat import (
     ACCEPT, CNAK, CONNECT, DISCONNECT, KEEPALIVE, NAMES, REASONS, Header, Message,
 )  # fmt: skip
 from .frame import Arrival, Frame
+from .lockformat import is_waiting
+from .locks import LockLine, Locks
 from .opcodes import (
-    ACKNOWLEDGE, ANSWERED, ATOMICS, DC, DC_CONNECT, DC_MESSAGE, LAST, ONLY, WRITE_LAST, WRITE_ONLY,
+    ACKNOWLEDGE, ANSWERED, DC, DC_CONNECT, DC_MESSAGE, LAST, ONLY, REPEATABLE, WRITE_LAST,
+    WRITE_ONLY,
 )  # fmt: skip
 from .options import Options
 from .psn import unwrap
@@ -35,8 +38,9 @@ StreamKey = tuple[bytes, int, int]  # initiator's address, its number, stream
 class Connection:
     """What one nonce names."""
 
-    def __init__(self, frame: Frame, message: Message):
+    def __init__(self, frame: Frame, message: Message, locks: LockLine | None):
         self.connect = message
+        self.locks = locks
         self.frame = frame.number
         self.stream: StreamKey = (frame.src, message.dci, message.stream)
         self.target = (frame.dst, frame.dqpn)
@@ -71,9 +75,9 @@ class Connection:
             if end <= self.acknowledged or place not in (LAST, ONLY):
                 continue
             if self.executed is None:
-                again = operation in (WRITE_LAST, WRITE_ONLY) or operation in ANSWERED - ATOMICS
+                again = operation in (WRITE_LAST, WRITE_ONLY) or operation in REPEATABLE
             else:
-                again = psn >= self.executed or operation in ANSWERED - ATOMICS
+                again = psn >= self.executed or operation in REPEATABLE
             if again:
                 return psn
         return None
@@ -90,6 +94,11 @@ class Connection:
             end = psn + (kind == _ACK)
             if kind == _NAK and code:
                 self.over = "NAK"
+        elif info.lock >= 0:
+            # Of a READ that is not executed it is the only answer.
+            end, _, _ = self.requests.get(psn, (psn + 1, "", 0))
+            if end - 1 in self.due and not is_waiting(frame):
+                self.due.remove(end - 1)
         elif info.position in (LAST, ONLY) and psn in self.due:
             self.due.remove(psn)
             end = psn + 1
@@ -105,8 +114,8 @@ class Connection:
 class DynamicConnections:
     """All of one capture."""
 
-    def __init__(self, options: Options, report: Report):
-        self._options, self._report = options, report
+    def __init__(self, locks: Locks, options: Options, report: Report):
+        self._locks, self._options, self._report = locks, options, report
         self._counts: Counter[str] = Counter()
         self._by_nonce: dict[tuple[bytes, int, int], Connection] = {}  # address, DCI, nonce
         self._sessions: dict[tuple[bytes, int], Connection] = {}  # target's address, id
@@ -158,7 +167,8 @@ class DynamicConnections:
             self._check_repetition(frame, message, known)
             return
         self._counts["connects"] += 1
-        connection = self._by_nonce[key] = Connection(frame, message)
+        connection = Connection(frame, message, self._locks.line(in_session=True))
+        self._by_nonce[key] = connection
         before = self._newest.get(connection.stream)
         self._newest[connection.stream] = connection
         if before is None:
@@ -319,6 +329,8 @@ class DynamicConnections:
             )
         end = psn + psn_count(frame, connection.pmtu)
         connection.on_request(psn, end, frame)
+        if connection.locks is not None:
+            connection.locks.on_request(frame, connection.pmtu)
 
     def _connection_of(self, frame: Frame, header: Header) -> Connection | None:
         """That of a request, if it is the sender's."""
@@ -375,6 +387,8 @@ class DynamicConnections:
                 f"{connection.highest - 1 & 0xFFFFFF}",
             )
             return
+        if connection.locks is not None:
+            connection.locks.on_response(frame)
         if not frame.dropped:
             connection.on_response(frame)
 

@@ -6,7 +6,7 @@ import ipaddress
 import struct
 
 from . import capture
-from .opcodes import CARRIED, CARRIED_AT, DC_CONNECT, TABLE, Opcode
+from .opcodes import CARRIED, CARRIED_AT, DC_CONNECT, Opcode, Opcodes
 
 ROCE_PORT = 4791
 BTH_SIZE = 12
@@ -68,14 +68,24 @@ class Frame:
         word = self.u32(self.bth + BTH_SIZE + self.info.aeth)
         return word >> 24, word & 0xFFFFFF
 
+    def msn(self) -> int:
+        """Only for responses that have an AETH or LKAETH."""
+        if self.info.lock >= 0:
+            return self.u32(self.lock_header + 4) >> 8
+        return self.aeth()[1]
+
+    @property
+    def lock_header(self) -> int:
+        """Where the LKETH or LKAETH begins; only for opcodes that have one."""
+        return self.bth + BTH_SIZE + self.info.lock
+
 
 def address(raw: bytes) -> str:
     return str(ipaddress.ip_address(raw))
 
 
-def parse(record: capture.Record, opcodes: list[Opcode | None] = TABLE) -> Frame | None:
-    """The RoCEv2 packet of a record, or None when it holds something else. `opcodes` are those that
-    are defined."""
+def parse(record: capture.Record, opcodes: Opcodes) -> Frame | None:
+    """The RoCEv2 packet of a record, or None when it holds something else."""
     data = record.data
     protocol, l3 = _network_layer(data, record.linktype)
     if protocol == _IPV4:
@@ -133,7 +143,7 @@ def _network_layer(data: bytes, linktype: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _transport(frame: Frame, opcodes: list[Opcode | None]) -> None:
+def _transport(frame: Frame, opcodes: Opcodes) -> None:
     """Fills in the BTH and what follows it."""
     data = frame.data
     frame.bth = bth = frame.udp + 8
@@ -152,7 +162,7 @@ def _transport(frame: Frame, opcodes: list[Opcode | None]) -> None:
     frame.opcode, frame.flags, frame.pad = opcode, flags, flags >> 4 & 3
     frame.byte4, frame.dqpn = word1 >> 24, word1 & 0xFFFFFF
     frame.byte8, frame.psn = word2 >> 24, word2 & 0xFFFFFF
-    info = opcodes[opcode]
+    info = opcodes.find(opcode, frame.dqpn)
     if info is not None and info.service == DC_CONNECT and len(data) > bth + BTH_SIZE + CARRIED_AT:
         info = CARRIED.get(data[bth + BTH_SIZE + CARRIED_AT], info)
     frame.info = info

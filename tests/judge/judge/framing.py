@@ -4,7 +4,7 @@
 
 import struct
 
-from . import dcformat, icrc
+from . import dcformat, icrc, lockformat
 from .frame import BTH_SIZE, ICRC_SIZE, Frame
 from .opcodes import (
     ACKNOWLEDGE, ATOMIC_WRITE, CNP_CLASS, DC, DC_CONNECT, DC_MESSAGE, FIRST, MANUFACTURER, MIDDLE,
@@ -49,7 +49,8 @@ def check(frame: Frame, options: Options, report: Report) -> bool:
         report.add("ud-size", frame, f"{frame.payload_length} bytes of payload")
     elif info.service in _CONNECTED and frame.src_port < 0xC000:
         report.add("udp-source-port", frame, f"source port 0x{frame.src_port:04X}")
-    return info.service not in _DYNAMIC or _dynamic(frame, report)
+    is_readable = info.lock < 0 or _lock(frame, report)
+    return is_readable and (info.service not in _DYNAMIC or _dynamic(frame, report))
 
 
 def _ip_and_udp(frame: Frame, report: Report) -> None:
@@ -135,6 +136,15 @@ def _dynamic(frame: Frame, report: Report) -> bool:
         return False
     if faults:
         report.add("dc-format", frame, ", ".join(faults))
+    return fields is not None
+
+
+def _lock(frame: Frame, report: Report) -> bool:
+    """Lock request or response; False when it cannot be read."""
+    read = lockformat.request if frame.info.is_request else lockformat.response
+    fields, faults = read(frame)
+    if faults:
+        report.add("lock-format", frame, ", ".join(faults))
     return fields is not None
 
 

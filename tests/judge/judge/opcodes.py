@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 # Sizes of the extension headers in bytes.
 RDETH, DETH, XRCETH, RETH, AETH, ATOMIC_ETH, ATOMIC_ACK_ETH = 4, 8, 4, 16, 4, 28, 8
-IMM_DT, IETH, FETH, CNP_RESERVED, DCSH, DCCH = 4, 4, 4, 16, 12, 48
+IMM_DT, IETH, FETH, CNP_RESERVED, DCSH, DCCH, LKETH, LKAETH = 4, 4, 4, 16, 12, 48, 40, 24
 
 RC, UC, RD, UD, CNP_CLASS, XRC = 0x00, 0x20, 0x40, 0x60, 0x80, 0xA0
 MANUFACTURER = (0xC0, 0xE0)
@@ -23,6 +23,8 @@ READ_REQUEST, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = range(0x0C, 0x11)
 ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, COMPARE_SWAP, FETCH_ADD, RESYNC = range(0x11, 0x16)
 SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE = 0x16, 0x17
 FLUSH, ATOMIC_WRITE = 0x1C, 0x1D
+# Rockhopper's, behind the upper three bits of DC also on connections of RC (docs/wire.md).
+LOCK_REQUEST, LOCK_RESPONSE = 0x19, 0x1A
 
 FIRST, MIDDLE, LAST, ONLY = "first", "middle", "last", "only"
 
@@ -30,7 +32,9 @@ READ_RESPONSES = frozenset((READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY))
 RESPONSES = READ_RESPONSES | {ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE}
 ATOMICS = frozenset((COMPARE_SWAP, FETCH_ADD))
 # Requests answered by a response of their own, which no later acknowledgement replaces.
-ANSWERED = ATOMICS | {READ_REQUEST, FLUSH, ATOMIC_WRITE}
+ANSWERED = ATOMICS | {READ_REQUEST, FLUSH, ATOMIC_WRITE, LOCK_REQUEST}
+# Those which a second execution does not harm.
+REPEATABLE = ANSWERED - ATOMICS - {LOCK_REQUEST}
 
 
 class Opcode(NamedTuple):
@@ -47,6 +51,7 @@ class Opcode(NamedTuple):
     fields_end: int  # behind the last of these two, from the BTH's end
     has_payload: bool
     is_request: bool
+    lock: int = -1  # offset of the LKETH or LKAETH behind the BTH, -1 without one
 
 
 # operation: (name, kind, position, headers but those of RD and XRC, has RETH, has AETH, payload)
@@ -150,9 +155,34 @@ def _with_dynamic_connections() -> list[Opcode | None]:
     return table
 
 
-TABLE_WITH_DC = _with_dynamic_connections()
+def _lock(service: int, prefix: str, operation: int) -> Opcode:
+    front = DCSH if service == DC else 0
+    is_request = operation == LOCK_REQUEST
+    end = front + (LKETH if is_request else LKAETH)
+    name = f"{prefix}_LOCK_{'REQUEST' if is_request else 'RESPONSE'}"
+    kind = "lock" if is_request else "lock response"
+    return Opcode(
+        name, service, operation, kind, ONLY, end, -1, -1, end, is_request, is_request, front
+    )
 
 
-def name(opcode: int) -> str:
-    entry = TABLE_WITH_DC[opcode]
-    return entry.name if entry else f"opcode 0x{opcode:02X}"
+# What they are to ends of dynamic connections, which have these numbers, and to others.
+DC_NUMBERS = range(0xD00000, 0xE00000)
+_DC_LOCKS = {DC | which: _lock(DC, "DC", which) for which in (LOCK_REQUEST, LOCK_RESPONSE)}
+_RC_LOCKS = {DC | which: _lock(RC, "RC", which) for which in (LOCK_REQUEST, LOCK_RESPONSE)}
+
+
+class Opcodes:
+    """Those that are defined in a capture."""
+
+    def __init__(self, dynamic_connections: bool, locks: bool):
+        self._table = _with_dynamic_connections() if dynamic_connections else TABLE
+        # By whether the destination is an end of a dynamic connection.
+        self._locks = {False: _RC_LOCKS, True: _DC_LOCKS if dynamic_connections else {}}
+        if not locks:
+            self._locks = {False: {}, True: {}}
+
+    def find(self, opcode: int, dqpn: int) -> Opcode | None:
+        if opcode in _RC_LOCKS:
+            return self._locks[dqpn in DC_NUMBERS].get(opcode)
+        return self._table[opcode]

@@ -5,7 +5,7 @@
 from dataclasses import dataclass, field
 
 from .frame import Arrival, Frame
-from .opcodes import TABLE, TABLE_WITH_DC, Opcode
+from .opcodes import Opcodes
 
 LOSSY = ("none", "near", "far", "both")
 
@@ -23,6 +23,7 @@ class Options:
     selective_repeat: bool = False
     manufacturer_opcodes: bool = False
     dynamic_connections: bool = False
+    locks: bool = False
     race_ns: int = 1_000_000
     queued: int = 0
     settle_ns: int = 1_000_000_000
@@ -30,9 +31,8 @@ class Options:
     pairs: dict[int, int] = field(default_factory=dict)  # QPN -> QPN, both ways
 
     @property
-    def opcodes(self) -> list[Opcode | None]:
-        """Those that are defined, by their code."""
-        return TABLE_WITH_DC if self.dynamic_connections else TABLE
+    def opcodes(self) -> Opcodes:
+        return Opcodes(self.dynamic_connections, self.locks)
 
     def judges(self, address: bytes) -> bool:
         return not self.endpoints or address in self.endpoints

@@ -5,7 +5,8 @@
 from collections import deque
 
 from .frame import Arrival, Frame
-from .opcodes import ACKNOWLEDGE, READ_REQUEST, READ_RESPONSES
+from .lockformat import is_waiting
+from .opcodes import ACKNOWLEDGE, LOCK_REQUEST, READ_REQUEST, READ_RESPONSES
 from .options import Options
 from .psn import unwrap
 from .report import Report
@@ -20,6 +21,10 @@ _RNR_TIMER_10US = (
     65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
     2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 )  # fmt: skip
+
+
+def rnr_timer_ns(code: int) -> int:
+    return _RNR_TIMER_10US[code] * 10_000
 
 
 class Requester:
@@ -75,7 +80,7 @@ class Requester:
         self._unacked.append(request)
         if log.next - self._una > _WINDOW:
             report.add("psn-window", frame, f"{log.next - self._una} PSNs are outstanding")
-        if request.answered:
+        if request.takes_resource:
             self._answers_due += 1
             limit = self._options.max_rd_atomic
             if limit is not None and self._answers_due > limit:
@@ -193,14 +198,15 @@ class Requester:
         if info.operation == ACKNOWLEDGE:
             syndrome, _ = frame.aeth()
             kind = syndrome >> 5
-        if kind in (0, 1, 3):
-            self._acknowledge(psn if kind == 0 else psn - 1, frame)
+        if info.lock >= 0 and is_waiting(frame):
+            self._acknowledge(psn - 1, frame, ACKNOWLEDGE)
+        elif kind in (0, 1, 3):
+            self._acknowledge(psn if kind == 0 else psn - 1, frame, info.operation)
         if psn != self._una:
             return  # an answer before it is missing: the NAK tells only that, and to go back there
         request = log.covering(psn)
         if kind == 1:
-            timer = _RNR_TIMER_10US[syndrome & 0x1F] * 10_000
-            self._rnr = (psn, frame.arrival, timer)
+            self._rnr = (psn, frame.arrival, rnr_timer_ns(syndrome & 0x1F))
         elif kind == 3 and syndrome & 0x1F == 0 and request and request.transmissions == 1:
             self._nak = (psn, frame.arrival)
 
@@ -213,9 +219,9 @@ class Requester:
             if psn < log.next:
                 self._hinted = max(self._hinted, psn + 1)
 
-    def _acknowledge(self, psn: int, response: Frame) -> None:
+    def _acknowledge(self, psn: int, response: Frame, operation: int) -> None:
         """Everything up to `psn` is acknowledged, READ and ATOMIC only by responses of theirs."""
-        unacked, before, operation = self._unacked, self._una, response.info.operation
+        unacked, before = self._unacked, self._una
         while unacked:
             oldest = unacked[0]
             if oldest.psn > psn:
@@ -233,7 +239,7 @@ class Requester:
                 self._answers_due -= 1
             else:
                 self._una = oldest.end
-                self._answers_due -= 1
+                self._answers_due -= oldest.takes_resource
             unacked.popleft()
         if self._una != before:
             self._advances.append((response.arrival, self._una))

@@ -5,7 +5,7 @@
 from bisect import bisect_right, insort
 
 from .frame import BTH_SIZE, ICRC_SIZE, Arrival, Frame
-from .opcodes import ANSWERED, LAST, ONLY, READ_REQUEST
+from .opcodes import ANSWERED, LAST, LOCK_REQUEST, ONLY, READ_REQUEST
 
 # PSNs behind the newest that are remembered; an older retransmission is not compared.
 _HORIZON = 1 << 17
@@ -40,6 +40,11 @@ class Request:
         self.refused = False
         self.copies = 0
         self.pending = 0
+
+    @property
+    def takes_resource(self) -> bool:
+        """One of the responder's resources for READ and ATOMIC."""
+        return self.answered and self.operation != LOCK_REQUEST
 
     @property
     def end(self) -> int:

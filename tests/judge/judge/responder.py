@@ -9,7 +9,10 @@ not, and the model goes back to that PSN.
 from collections import deque
 
 from .frame import Frame
-from .opcodes import ACKNOWLEDGE, ATOMICS, ATOMIC_ACKNOWLEDGE, FIRST, LAST, ONLY
+from .lockformat import is_waiting
+from .opcodes import (
+    ACKNOWLEDGE, ATOMICS, ATOMIC_ACKNOWLEDGE, FIRST, LAST, LOCK_REQUEST, ONLY,
+)  # fmt: skip
 from .options import Options
 from .psn import distance, unwrap
 from .readrun import ReadRuns
@@ -43,6 +46,8 @@ class Responder:
         self._owed_again: tuple[int, Frame] | None = None  # the same for duplicates
         self._gap_nak: int | None = None  # PSN of a NAK sequence error still waited for
         self._refused: int | None = None  # the same for an RNR NAK
+        self._locks: deque[Request] = deque()  # lock requests, accepted and not decided
+        self._waiting: tuple[int, int] | None = None  # PSN and time of the last lock's "waiting"
         self._failed: str = ""
         self._msn_offset: int | None = None  # of the responder's MSN to _messages
         self._msn: int | None = None
@@ -87,6 +92,8 @@ class Responder:
         # What was dropped behind this request may be asked for as soon as this one is here.
         self._ahead = self._too_early >= self._next and not self._options.selective_repeat
         self._gap_nak = self._refused = None
+        if request.operation == LOCK_REQUEST:
+            self._locks.append(request)
         if request.answered:
             self._unanswered.append(request)
             self._expect_answer(request)
@@ -94,7 +101,7 @@ class Responder:
             self._owed.append((request.end - 1, frame))
 
     def _expect_answer(self, request: Request) -> None:
-        if request.operation in ATOMICS:
+        if request.operation in ATOMICS or request.operation == LOCK_REQUEST:
             request.pending += 1
         else:
             self._reads.on_request(request)
@@ -122,7 +129,9 @@ class Responder:
         if operation == ACKNOWLEDGE:
             syndrome, _ = frame.aeth()
             kind, code = syndrome >> 5, syndrome & 0x1F
-        if kind == _ACK:
+        if frame.info.lock >= 0 and is_waiting(frame):
+            self._still_waiting(frame, psn)
+        elif kind == _ACK:
             self._positive(frame, psn)
         elif kind == _RNR:
             self._negative(frame, psn, "an RNR NAK")
@@ -149,11 +158,15 @@ class Responder:
             self._check_order(frame, psn)
         elif info.operation == ACKNOWLEDGE and psn < self._highest:
             self._check_backwards(frame, psn)
+        while self._locks and self._locks[0].psn <= psn:
+            self._locks.popleft()
         if info.operation == ATOMIC_ACKNOWLEDGE:
             self._atomic_response(frame, psn)
+        elif info.lock >= 0:
+            psn = self._lock_response(frame, psn)
         elif info.operation != ACKNOWLEDGE and self._reads.on_response(frame, psn):
             self._answered(psn)
-        if info.aeth >= 0:
+        if info.aeth >= 0 or info.lock >= 0:
             self._check_msn(frame, psn, fresh)
         self._highest = psn if fresh else self._highest
         self._discharge(psn)
@@ -183,12 +196,14 @@ class Responder:
         in_turn = oldest.psn <= psn < oldest.end
         if in_turn and operation != ACKNOWLEDGE:
             return  # whether its kind fits is seen where its content is
-        self._report.add(
-            "response-order",
-            frame,
-            f"{frame.info.name} for PSN {_hex(psn)}, {oldest.name} at {_hex(oldest.psn)} is not "
-            "answered",
-        )
+        # Of locks lock-order says it.
+        if oldest.operation != LOCK_REQUEST and frame.info.lock < 0:
+            self._report.add(
+                "response-order",
+                frame,
+                f"{frame.info.name} for PSN {_hex(psn)}, {oldest.name} at {_hex(oldest.psn)} is "
+                "not answered",
+            )
         while unanswered and unanswered[0].psn <= psn:
             unanswered.popleft()
 
@@ -229,6 +244,31 @@ class Responder:
             for old in sorted(self._results)[: 1 << 15]:
                 del self._results[old]
         self._answered(psn)
+
+    def _lock_response(self, frame: Frame, psn: int) -> int:
+        """Returns the last PSN that is answered: a READ that is not executed has one answer."""
+        request = self._log.covering(psn)
+        if request is None or not request.answered or request.received is None:
+            return psn
+        if request.operation == LOCK_REQUEST:
+            if request.pending == 0:
+                self._report.add(
+                    "response-order", frame, f"second lock response to PSN {_hex(psn)}"
+                )
+            request.pending = max(0, request.pending - 1)
+        self._waiting = None
+        self._reads.on_earlier_answer(psn)
+        self._answered(request.end - 1)
+        return request.end - 1
+
+    def _still_waiting(self, frame: Frame, psn: int) -> None:
+        """A lock request has no answer yet, but all before it is acknowledged."""
+        if psn >= self._next:
+            self._report.add("ack-psn", frame, f"{_hex(psn)} waits, it did not come")
+            return
+        self._discharge(psn - 1)
+        self._check_msn(frame, psn, False)
+        self._waiting = psn, frame.time_ns
 
     def _sequence_error(self, frame: Frame, psn: int) -> None:
         self.naks += 1
@@ -291,13 +331,14 @@ class Responder:
             if (dropped := self._log.starting_at(position)) is not None:
                 dropped.copies = 0
         self._next = psn
-        while self._unanswered and self._unanswered[-1].psn >= psn:
-            self._unanswered.pop()
+        for waiting in (self._unanswered, self._locks):
+            while waiting and waiting[-1].psn >= psn:
+                waiting.pop()
         self._owed.clear()
         self._owed_again = None
 
     def _check_msn(self, frame: Frame, psn: int, fresh: bool) -> None:
-        msn = frame.aeth()[1]
+        msn = frame.msn()
         if fresh and self._msn is not None and distance(self._msn, msn) < 0:
             self._report.add("msn-backwards", frame, f"MSN {msn} after {self._msn}")
         if fresh:
@@ -306,6 +347,8 @@ class Responder:
         if bounds is None:
             return
         lowest, most = bounds
+        if self._locks and self._locks[0].psn < psn:  # nothing behind it is complete
+            lowest = min(lowest, self._locks[0].messages_before)
         if self._msn_offset is None:
             if frame.info.position != FIRST:
                 self._msn_offset = msn - lowest
@@ -330,6 +373,8 @@ class Responder:
         operation = frame.info.operation
         if operation == ACKNOWLEDGE and frame.aeth()[0] >> 5:
             return before, before
+        if frame.info.lock >= 0 and is_waiting(frame):
+            return before, before
         done = before + request.ends_message
         if operation == ACKNOWLEDGE:
             return done, done if fresh else self._messages
@@ -343,7 +388,10 @@ class Responder:
         if owed is None or self._failed:
             return
         psn, frame = owed
-        waited = last_ns - frame.time_ns
+        since = frame.time_ns
+        if self._waiting is not None and self._waiting[0] <= psn:
+            since = max(since, self._waiting[1])
+        waited = last_ns - since
         if waited >= self._options.settle_ns:
             self._report.add_omission(
                 "ack-owed",

@@ -347,7 +347,97 @@ _DYNAMIC = [
     ),
 ]
 
+_LOCKS = [
+    Rule(
+        "lock-format",
+        _WIRE,
+        "LKETH, LKAETH and the payload of a request are as documented: subtypes, sizes, flags, "
+        "status, a cause of failures only, reserved bits 0.",
+    ),
+    Rule(
+        "lock-scope",
+        _WIRE,
+        "As many request packets follow an acquire as it announces: accesses, and at last the "
+        "release of its scope.",
+        needs_view=True,
+    ),
+    Rule(
+        "lock-pipelined",
+        "US 9,699,110, claim 1",
+        "No request of a scope is held back until an answer to one of them is there.",
+        needs_view=True,
+    ),
+    Rule(
+        "lock-waiting",
+        _WIRE,
+        "While a request waits at the target, which says so, it is sent again only after the "
+        "timeout that it names, or when something is lost.",
+        needs_view=True,
+    ),
+    Rule(
+        "lock-resend",
+        "vol. 1, 9.7.5",
+        "Over a dynamic connection an acquire is not sent again before the timer of its RNR NAK "
+        "has elapsed (of RC: rnr-wait).",
+        needs_view=True,
+    ),
+    Rule(
+        "lock-answer",
+        _WIRE,
+        "An answer has the scope id, and a status and cause that fit its request; an acquire that "
+        "is not to wait at the target does not.",
+    ),
+    Rule(
+        "lock-order",
+        "vol. 1, 9.7.5",
+        "A lock request is answered by a lock response before any later request is answered, and "
+        "not before a READ, an atomic or a lock request in front of it is.",
+        needs_view=True,
+    ),
+    Rule(
+        "lock-replay",
+        _WIRE,
+        "A request has one outcome: a repeated answer has the same status, cause, previous word "
+        "and value.",
+    ),
+    Rule(
+        "lock-read-replay",
+        _WIRE,
+        "A repeated READ of a scope gets the same bytes, although memory changes.",
+    ),
+    Rule(
+        "lock-failed-scope",
+        _WIRE,
+        "Of a scope whose acquire failed no READ, atomic or release is executed; of one that was "
+        "released nothing is flushed.",
+    ),
+    Rule(
+        "lock-token",
+        _WIRE,
+        "No fencing token of a lock word is given twice, and none that is not higher than those "
+        "given before its acquire came.",
+    ),
+    Rule(
+        "lock-token-order",
+        _WIRE,
+        "The fencing tokens of a lock word increase in the order in which the grants are sent.",
+        needs_view=True,
+    ),
+    Rule(
+        "lock-owner",
+        _WIRE,
+        "No lock is granted against one whose release, which its owner is granted at last, has not "
+        "come yet.",
+    ),
+    Rule(
+        "lock-owner-order",
+        _WIRE,
+        "Between a grant and the answer 'released' no lock is granted against it.",
+        needs_view=True,
+    ),
+]
+
 RULES = {
     rule.id: rule
-    for rule in (*_FRAMING, *_SEGMENTATION, *_REQUESTER, *_RESPONDER, *_DYNAMIC)
+    for rule in (*_FRAMING, *_SEGMENTATION, *_REQUESTER, *_RESPONDER, *_DYNAMIC, *_LOCKS)
 }

@@ -95,9 +95,10 @@ def run(capture: Capture, options: Options, report: Report) -> Survey:
     by_pair: dict[tuple[bytes, bytes, int], list[Flow]] = {}
     usable = survey.usable
     usable.append(0)
+    opcodes = options.opcodes
     for record in capture:
         survey.frames += 1
-        frame = parse(record, options.opcodes)
+        frame = parse(record, opcodes)
         if frame is None:
             usable.append(0)
             continue

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Dialogues with locks, over RC and over dynamic connections: good ones, and for each rule some that
-break it (LK-1 to LK-6, LK-15, LK-20 to LK-23, LK-30). They join those of scenarios.py; the layouts
-are the encoder's of the dissector's tests."""
+"""Dialogues with locks, over RC and over dynamic connections: good ones, and for each rule some
+that break it (LK-1 to LK-6, LK-15, LK-20 to LK-23, LK-30). They join those of scenarios.py; the
+layouts are the encoder's of the dissector's tests."""
 
 import dataclasses
 
@@ -290,10 +290,6 @@ for build in BETWEEN_TWO:
 scenarios.CLEAN.update(GOOD)
 
 
-def over_rc(build):
-    return lambda: build(OverRc())
-
-
 def change_header(packet: Packet, **values) -> Packet:
     """With other values of its LKETH or LKAETH."""
     layout = e.LKETH if packet.opcode == e.LOCK_REQUEST else e.lkaeth_layout(1)
@@ -316,7 +312,7 @@ def change(rule: str, build, index: int, also=(), **values) -> None:
     """Over RC with one header changed."""
 
     def damaged() -> list[Packet]:
-        packets = build(OverRc()) if build in ON_BOTH else build()
+        packets = build() if build in BETWEEN_TWO else build(OverRc())
         packets[index] = change_header(packets[index], **values)
         return packets
 
@@ -327,7 +323,7 @@ def change(rule: str, build, index: int, also=(), **values) -> None:
 
 
 def changed(build, index: int, **fields) -> list[Packet]:
-    packets = build(OverRc()) if build in ON_BOTH else build()
+    packets = build() if build in BETWEEN_TWO else build(OverRc())
     packets[index] = dataclasses.replace(packets[index], **fields)
     return packets
 
@@ -480,10 +476,10 @@ def release_behind_an_acknowledgement_of_its_write():
     return packets
 
 
-# An answer that did not get there holds nothing back, nor does one that came too late to count.
+# An answer that did not get there holds nothing back, nor does one that came when the release was
+# ready.
 scenarios.CLEAN["locks: release behind a grant that was dropped"] = (
-    lambda: [dataclasses.replace(packet, comment="drop: test" if index == 2 else "")
-             for index, packet in enumerate(held_back(OverRc()))][:4], (*OPTIONS, "--settle-ms", "9")
+    lambda: changed(held_back, 2, comment="drop: test")[:4], (*OPTIONS, "--settle-ms", "9")
 )
 scenarios.CLEAN["locks: release as it was ready"] = (
     lambda: held_back(OverRc()), ("--locks", "--memory-changes", "--race-us", "1000")
@@ -627,7 +623,7 @@ change("lock-replay", lost_answers, 14, token=42)
 change("lock-replay", lost_answers, 14, previous=1)
 change("lock-replay", lost_answers, 19, token=42)
 change("lock-replay", lost_answers, 14, status=FAILED, cause=TRIES)
-change("lock-replay", lost_answers, 14, status=WAITING, msn=0)
+change("lock-order", lost_answers, 14, status=WAITING, msn=0)
 change("lock-replay", lost_answers, 19, status=FAILED, cause=NOT_OWNER)
 
 
@@ -837,6 +833,80 @@ def lost_before_it_waits(c, nak_first: bool) -> list[Packet]:
     return c.packets
 
 
+def sent_again_after_what_was_ready() -> list[Packet]:
+    """Something is asked for again while it waits; one packet more leaves before that."""
+    c = OverRc()
+    c.lock(EXCLUSIVE, psn(0))
+    c.say(WAITING, psn(0), 0, 1)
+    c.put(psn(1))
+    c.packets[-1].comment = "drop: test"
+    c.wait(2 * _MS)
+    c.put(psn(2))
+    c.ack(psn(1), 0, p.NAK_SEQUENCE)
+    c.put(psn(3))
+    c.lock(EXCLUSIVE, psn(0))
+    for at in (1, 2, 3):
+        c.put(psn(at))
+    c.say(GRANTED, psn(0), 1, 41)
+    c.ack(psn(3), 4)
+    return c.packets
+
+
+def sent_again_with_a_read() -> list[Packet]:
+    """The requester goes back to a READ in front of what waits."""
+    c = OverRc()
+    for _ in range(2):
+        c.get(psn(0))
+        c.lock(EXCLUSIVE, psn(3))
+        c.got(psn(0), 1)
+        for packet in c.packets[2:5]:
+            packet.comment = "drop: test"
+        c.say(WAITING, psn(3), 1, 1)
+        c.wait(1 * _MS)
+    c.say(GRANTED, psn(3), 2, 41)
+    return c.packets
+
+
+def sent_again_for_an_old_nak() -> list[Packet]:
+    """It says that it waits when the requester has to go back already. What is behind it has no
+    answer yet, but NAKs when something gets lost."""
+    c = OverRc()
+    steps = [lambda: c.lock(EXCLUSIVE, psn(0))]
+    for at, send in ((1, c.get), (4, c.put), (5, c.put), (6, c.get), (9, c.put), (10, c.put)):
+        steps.append(lambda at=at, send=send: send(psn(at)))
+    for lost, at in ((2, 4), (5, 9)):
+        for index, step in enumerate(steps[: lost + 2]):
+            step()
+            if index == lost:
+                c.packets[-1].comment = "drop: test"
+        c.ack(psn(at), 0, p.NAK_SEQUENCE)
+        c.say(WAITING, psn(0), 0, 1)
+    for step in steps:
+        step()
+    c.say(GRANTED, psn(0), 1, 41)
+    c.got(psn(1), 2)
+    c.ack(psn(5), 4)
+    c.got(psn(6), 5)
+    c.ack(psn(10), 7)
+    return c.packets
+
+
+def late_grant() -> list[Packet]:
+    """All answers to a scope got lost. It had released the lock before another was granted."""
+    both = Contenders()
+    both.one.lock(EXCLUSIVE, psn(0))
+    both.one.lock(RELEASE, psn(1))
+    both.turn().lock(EXCLUSIVE, psn(0))
+    both.one.say(GRANTED, psn(0), 1, 6)
+    both.turn().lock(EXCLUSIVE, psn(0))
+    both.one.lock(RELEASE, psn(1))
+    both.one.say(GRANTED, psn(0), 2, 5)
+    both.one.say(RELEASED, psn(1), 2, 5)
+    both.turn().lock(RELEASE, psn(1))
+    both.one.say(RELEASED, psn(1), 2, 6)
+    return both.packets()
+
+
 def initiator_dies(c) -> list[Packet]:
     """Before it has sent the release."""
     c.lock(EXCLUSIVE, psn(0), 2)
@@ -883,6 +953,10 @@ def reads_behind_a_lock() -> list[Packet]:
 _TEN_MS = (*OPTIONS, "--settle-ms", "10")
 for name, build, options in (
     ("a NAK after it waits", lambda: lost_before_it_waits(OverRc(), nak_first=False), OPTIONS),
+    ("what was ready", sent_again_after_what_was_ready, ("--locks", "--race-us", "1000")),
+    ("sent again with a READ", sent_again_with_a_read, OPTIONS),
+    ("sent again for an old NAK", sent_again_for_an_old_nak, OPTIONS),
+    ("late grant", late_grant, (*OPTIONS, "--lossy", "both")),
     ("initiator dies", lambda: initiator_dies(OverRc()), (*OPTIONS, "--pmtu", "256")),
     ("DC, initiator dies", lambda: initiator_dies(OverDc()), DC_OPTIONS),
     ("waits at the end", lambda: waits_at_the_end(1 * _MS), _TEN_MS),

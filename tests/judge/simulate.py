@@ -102,13 +102,14 @@ class World:
 class Node:
     """A queue pair: requester and responder."""
 
-    def __init__(self, world: World, name: str, ip: str, qpn: int, psn: int, messages: int):
+    def __init__(self, world: World, name: str, ip: str, qpn: int, ends: tuple, psn: int,
+                 messages: int):  # fmt: skip
         self.world, self.name, self.ip, self.qpn = world, name, ip, qpn
         self.last_arrival = 0
         self.inbound: p.Packet | None = None
         self.peer: Node
-        self.requester = Requester(self, psn, messages)
-        self.responder = Responder(self)
+        self.requester = ends[0](self, psn, messages)
+        self.responder = ends[1](self)
 
     def send(self, operation: int, psn: int, headers=b"", payload=b"", ack_request=False) -> None:
         packet = p.Packet(
@@ -124,7 +125,7 @@ class Node:
             return
         world.record(packet, self.name, "in")
         self.inbound = world.capture[-1] if self.name == world.tap else None
-        if p.READ_FIRST <= packet.opcode <= p.ATOMIC_ACK:
+        if p.READ_FIRST <= packet.opcode <= p.ATOMIC_ACK or packet.opcode == p.LOCK_RESPONSE:
             self.requester.on_response(packet)
         else:
             self.responder.on_request(packet)
@@ -375,14 +376,16 @@ class Responder:
 
 
 def dialogue(
-    seed: int, loss: float, tap: str, bug: str = "", qpns: tuple[int, int] = (0x11, 0x22)
+    seed: int, loss: float, tap: str, bug: str = "", qpns: tuple[int, int] = (0x11, 0x22),
+    requester: type[Requester] = Requester, responder: type[Responder] = Responder,
 ) -> list[p.Packet]:
     """The capture taken at endpoint `tap` ("a" or "b") of one random dialogue, both ways."""
     world = World(seed, loss, tap, bug)
     random = world.random
     first = [random.choice((0, 0xFFFFF0, random.randrange(1 << 24))) for _ in range(2)]
-    a = Node(world, "a", "192.0.2.1", qpns[0], first[0], random.randrange(1, 30))
-    b = Node(world, "b", "192.0.2.2", qpns[1], first[1], random.randrange(1, 30))
+    ends = (requester, responder)
+    a = Node(world, "a", "192.0.2.1", qpns[0], ends, first[0], random.randrange(1, 30))
+    b = Node(world, "b", "192.0.2.2", qpns[1], ends, first[1], random.randrange(1, 30))
     a.peer, b.peer = b, a
     a.requester.wake(0)
     b.requester.wake(0)

@@ -22,6 +22,7 @@ import lock_scenarios  # noqa: E402  (likewise)
 import packets as p  # noqa: E402
 import scenarios  # noqa: E402
 import simulate  # noqa: E402
+import simulate_locks  # noqa: E402
 from judge import cli  # noqa: E402
 from judge.rules import RULES  # noqa: E402
 
@@ -508,16 +509,25 @@ class RandomDialogues(JudgeCase):
         path = self.write(p.pcapng(packets))
         return self.judge(path, "--settle-ms", "10", *options)[1]
 
+    # A scope may be held back by what is under way already.
+    LOCKS = ("--locks", "--ignore", "lock-pipelined")
+
     def test_no_false_alarm(self):
+        self.check_no_false_alarm(simulate.dialogue)
+
+    def test_no_false_alarm_with_locks(self):
+        self.check_no_false_alarm(simulate_locks.dialogue, *self.LOCKS)
+
+    def check_no_false_alarm(self, dialogue, *more: str) -> None:
         for seed in range(self.seed, self.seed + self.count):
             loss = (0.0, 0.01, 0.05, 0.2)[seed % 4]
             for tap, address in self.ADDRESS.items():
-                packets = simulate.dialogue(seed, loss, tap)
+                packets = dialogue(seed, loss, tap)
                 with self.subTest(seed=seed, tap=tap):
-                    options = ("--endpoint", address, "--lossy", "far", "--race-us", "0")
+                    options = ("--endpoint", address, "--lossy", "far", "--race-us", "0", *more)
                     answer = self.found(packets, *options)
                     self.assertEqual((answer["violations"], answer["notes"]), ([], []))
-                    answer = self.found(packets, "--lossy", "both" if loss else "none")
+                    answer = self.found(packets, "--lossy", "both" if loss else "none", *more)
                     self.assertEqual(answer["violations"], [])
 
     def test_many_connections_of_two_hosts(self):
@@ -540,10 +550,17 @@ class RandomDialogues(JudgeCase):
         self.assertLessEqual(pairs, expected)
 
     def test_each_bug_is_found(self):
-        for bug, rule in simulate.BUGS.items():
+        self.check_bugs(simulate.BUGS, simulate.dialogue)
+
+    def test_each_bug_with_locks_is_found(self):
+        self.check_bugs(simulate_locks.BUGS, simulate_locks.dialogue, *self.LOCKS)
+
+    def check_bugs(self, bugs, dialogue, *more: str) -> None:
+        for bug, rule in bugs.items():
             for seed in range(self.seed, self.seed + 300):
-                packets = simulate.dialogue(seed, 0.08, "a", bug)
+                packets = dialogue(seed, 0.08, "a", bug)
                 options = ("--endpoint", self.ADDRESS["a"], "--lossy", "far", "--race-us", "0")
+                options += more
                 if rule in self.found(packets, *options)["violations_by_rule"]:
                     break
             else:

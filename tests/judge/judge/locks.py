@@ -73,6 +73,8 @@ class LockLine:
         # Requests that only answers of their own answer, by PSN.
         self._unanswered: list[Entry] = []
         self._nak: Arrival | None = None  # the last NAK: something is to be sent again
+        self._has_nak = False  # since the last request
+        self._next: int | None = None  # PSN behind the last request, while the requester goes back
 
     # Requests ------------------------------------------------------------------------------------
 
@@ -85,12 +87,17 @@ class LockLine:
         if entry is None:
             entry = Entry(frame, psn, pmtu)
             log.add(entry)
+            self._next = None
             self._on_new(frame, entry)
         else:
             if entry.scope is not None:
                 entry.scope.disturbed = True
+            # Behind something else that was sent again.
+            goes_on = self._next is not None and self._next <= psn
+            self._next = entry.end
             if entry.is_acquire and entry.answer is None:
-                self._on_acquire_again(frame, entry)
+                self._on_acquire_again(frame, entry, goes_on)
+        self._has_nak = False
         entry.came = entry.came or not frame.dropped
         if entry.scope is not None:
             entry.scope.packets += 1
@@ -153,12 +160,14 @@ class LockLine:
                 "lock-pipelined", frame, f"{waited:.3f} ms after an answer to its scope"
             )
 
-    def _on_acquire_again(self, frame: Frame, acquire: Entry) -> None:
+    def _on_acquire_again(self, frame: Frame, acquire: Entry, goes_on: bool) -> None:
         if acquire.rnr is not None:
             self._on_resend(frame, acquire)
             return
         waiting, timeout_ns = acquire.waiting, acquire.lock.timeout_ns
-        if waiting is None or (self._nak is not None and self._nak[0] >= waiting[0]):
+        if waiting is None or goes_on or self._has_nak:
+            return
+        if self._nak is not None and self._nak[0] >= waiting[0]:
             return
         waited = frame.time_ns - waiting[0]
         if timeout_ns is not None and waited >= timeout_ns - _TIMESTAMP_NS:
@@ -218,7 +227,7 @@ class LockLine:
         self._counts["refused"] += is_of_acquire and kind == _NAK and code != 0
         if frame.dropped:
             return
-        self._nak = frame.arrival
+        self._nak, self._has_nak = frame.arrival, True
         if is_of_acquire and kind == _RNR:
             entry.rnr = frame.arrival, rnr_timer_ns(code)
 
@@ -252,7 +261,7 @@ class LockLine:
         if response.status == WAITING:
             self._counts["waiting"] += 1
             if entry.answer is not None:
-                self._report.add("lock-replay", frame, f"{said} after its outcome")
+                self._report.add("lock-order", frame, f"{said} after its outcome")
             elif not frame.dropped:
                 entry.waiting = frame.arrival
         elif entry.answer is None:
@@ -295,8 +304,8 @@ class LockLine:
         self._check_flushed(frame, scope)
 
     def _check_flushed(self, frame: Frame, scope: Scope) -> None:
-        """Nothing of a scope whose acquire failed is executed, and nothing else is flushed. (A lease
-        that ended makes the release fail.)"""
+        """Nothing of a scope whose acquire failed is executed, and nothing else is flushed. (If a
+        lease ended, the release fails.)"""
         acquire = scope.acquire
         has_failed = acquire.status == FAILED
         is_released = acquire.release is not None and acquire.release.status == RELEASED

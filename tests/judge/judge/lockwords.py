@@ -3,8 +3,8 @@
 """Lock words of targets: who holds them by what the targets say, and with which fencing tokens.
 
 What is sure wherever the capture was taken: an acquire that was not seen yet is not granted yet,
-and a release that was not seen yet is not executed yet. The rules that end with "order" take the
-order in which the target's answers were sent for the order in which it decided.
+and from a grant until the release is seen the lock is held. The rules that end with "order" take
+the order in which the target's answers were sent for the order in which it decided.
 """
 
 from bisect import bisect_left
@@ -20,13 +20,9 @@ _MOST_HOLDS = 256  # that are remembered: those of initiators that died are neve
 class _Hold:
     def __init__(self, acquire: Entry, shared: bool, frame: Frame):
         self.acquire, self.shared, self.frame = acquire, shared, frame.number
-        # The first grant to another meanwhile, and the rule that it breaks if the lock is released
-        # by its owner after all: if not, the lease had ended.
-        self.doubt: tuple[str, Frame] | None = None
-
-    @property
-    def release_came(self) -> bool:
-        return self.acquire.release is not None and self.acquire.release.came
+        # By the rule that it breaks, the first grant to another meanwhile. It does if the lock is
+        # released by its owner after all: if not, the lease had ended.
+        self.doubts: dict[str, Frame] = {}
 
 
 class _State:
@@ -37,6 +33,10 @@ class _State:
         self.tokens: set[int] = set()
         self.grants: list[int] = []  # frames with grants
         self.highest: list[int] = []  # token up to there
+
+
+def _release_came(acquire: Entry) -> bool:
+    return acquire.release is not None and acquire.release.came
 
 
 class LockWords:
@@ -55,9 +55,10 @@ class LockWords:
         for word in words:
             holds = self._state(frame.src, word).holds
             for hold in holds:
-                if hold.doubt is None and not (hold.shared and word.shared):
-                    rule = "lock-owner-order" if hold.release_came else "lock-owner"
-                    hold.doubt = rule, frame
+                if not (hold.shared and word.shared):
+                    is_sure = not (_release_came(hold.acquire) or _release_came(acquire))
+                    rule = "lock-owner" if is_sure else "lock-owner-order"
+                    hold.doubts.setdefault(rule, frame)
             holds.append(_Hold(acquire, word.shared, frame))
             del holds[:-_MOST_HOLDS]
 
@@ -68,8 +69,7 @@ class LockWords:
             ended = [hold for hold in state.holds if hold.acquire is acquire]
             state.holds = [hold for hold in state.holds if hold.acquire is not acquire]
             for hold in ended:
-                if was_owner and hold.doubt is not None:
-                    rule, frame = hold.doubt
+                for rule, frame in hold.doubts.items() if was_owner else ():
                     self._report.add(
                         rule,
                         frame,

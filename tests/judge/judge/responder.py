@@ -207,6 +207,11 @@ class Responder:
         while unanswered and unanswered[0].psn <= psn:
             unanswered.popleft()
 
+    def _check_order_of_nak(self, frame: Frame, psn: int) -> None:
+        """While a lock request waits, what is behind it has no answers and may need a NAK."""
+        if not self._locks or self._locks[0].psn >= psn:
+            self._check_order(frame, psn - 1)
+
     def _check_backwards(self, frame: Frame, psn: int) -> None:
         if self._duplicates > 0:
             self._duplicates -= 1
@@ -294,7 +299,7 @@ class Responder:
             self._report.add("nak-after-rnr", frame, f"PSN {_hex(psn)} was refused with RNR")
         elif self._gap_nak == psn:
             self._report.add("nak-repeated", frame, f"second NAK for PSN {_hex(psn)}")
-        self._check_order(frame, psn - 1)
+        self._check_order_of_nak(frame, psn)
         self._check_msn(frame, psn, True)
         self._gap_nak = psn
         self._owed.clear()
@@ -311,7 +316,7 @@ class Responder:
         if not known or psn > self._next or (self._highest is not None and psn <= self._highest):
             self._report.add("nak-psn", frame, f"{what} for PSN {_hex(psn)}")
             return
-        self._check_order(frame, psn - 1)
+        self._check_order_of_nak(frame, psn)
         # A copy that came meanwhile may have been taken: then go on as before.
         copies, request.copies = request.copies, 0
         recent = request.received and not self._options.acts_on(frame, request.received)

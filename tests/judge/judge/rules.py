@@ -391,7 +391,7 @@ _LOCKS = [
         "lock-order",
         "vol. 1, 9.7.5",
         "A lock request is answered by a lock response before any later request is answered, and "
-        "not before a READ, an atomic or a lock request in front of it is.",
+        "not before a READ, an atomic or a lock request in front of it is; 'waiting' comes first.",
         needs_view=True,
     ),
     Rule(
@@ -426,13 +426,13 @@ _LOCKS = [
     Rule(
         "lock-owner",
         _WIRE,
-        "No lock is granted against one whose release, which its owner is granted at last, has not "
-        "come yet.",
+        "No two locks exclude each other and are both granted and not yet asked to be released; a "
+        "lock whose lease ends is none.",
     ),
     Rule(
         "lock-owner-order",
         _WIRE,
-        "Between a grant and the answer 'released' no lock is granted against it.",
+        "Between a grant and its answer 'released' no lock is granted that excludes it.",
         needs_view=True,
     ),
 ]

@@ -17,7 +17,7 @@ class FuzzTarget {
   using Run = void (*)(std::span<const std::uint8_t> input);
   using MakeInput = test::Bytes (*)(const test::RocePacket& packet);
 
-  /// `name`: of the target and of its folder of kept findings, tests/data/fuzz/<name>.
+  /// `name`: of the target and of its folder of kept inputs, tests/data/fuzz/<name>.
   /// `run`: takes any bytes; aborts (see check()) on a finding.
   /// `make_input`: an input that makes `run` work on a captured packet.
   FuzzTarget(const char* name, Run run, MakeInput make_input);

@@ -37,7 +37,8 @@ void check_accepted(std::span<const std::uint8_t> bytes, std::size_t transport_l
   Headers again;
   check(wire::parse_headers(bytes.first(headers.payload_offset), transport_length, again) ==
         ParseResult::ok);
-  check(opcode.has(wire::Header::dcch) || &opcode == &wire::info(bytes[0]));
+  check(opcode.has(wire::Header::dcch) ||
+        &opcode == &wire::info_to(bytes[0], wire::Qpn{wire::load_be24(&bytes[5])}));
   check(wire::parse_headers(bytes.first(headers.payload_offset - 1u), transport_length, again) ==
         ParseResult::not_contiguous);
 }

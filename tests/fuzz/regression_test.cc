@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 //
-// Every fuzz target over the captures, over random damage to them, and over the inputs that once
-// were findings: what an ordinary test run can do without libFuzzer.
+// Every fuzz target over the captures, over random damage to them, and over the inputs that are
+// kept, findings and packets that no capture has: what an ordinary test run can do without
+// libFuzzer.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -78,13 +79,20 @@ TEST_P(FuzzRegression, DamagedCaptures) {
   }
 }
 
-TEST_P(FuzzRegression, KeptFindings) {
+TEST_P(FuzzRegression, KeptInputs) {
   const auto folder = std::filesystem::path(ROCKHOPPER_TEST_DATA) / "fuzz" / GetParam()->name;
   if (!std::filesystem::exists(folder)) return;
+  std::mt19937_64 random(test::seed());
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path());
     std::ifstream file(entry.path(), std::ios::binary);
-    run(*GetParam(), Bytes(std::istreambuf_iterator<char>(file), {}));
+    const Bytes input(std::istreambuf_iterator<char>(file), {});
+    run(*GetParam(), input);
+    for (int round = 0; round < 20; ++round) {
+      Bytes damaged = input;
+      damage(damaged, random);
+      run(*GetParam(), damaged);
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 //
 // fuzz-corpus FOLDER: writes an input a captured packet for every target, FOLDER/<target>/<number>,
-// to start libFuzzer from.
+// to start libFuzzer from, and the inputs that are kept in tests/data/fuzz/<target>.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -31,6 +31,14 @@ int main(int argc, char** argv) {
           std::fprintf(stderr, "fuzz-corpus: cannot write to %s\n", folder.c_str());
           return 1;
         }
+      }
+    }
+    const auto kept = std::filesystem::path(ROCKHOPPER_TEST_DATA) / "fuzz" / target->name;
+    if (std::filesystem::exists(kept)) {
+      for (const auto& entry : std::filesystem::directory_iterator(kept)) {
+        std::filesystem::copy_file(entry.path(), folder / entry.path().filename(),
+                                   std::filesystem::copy_options::overwrite_existing);
+        ++number;
       }
     }
     std::printf("%s: %zu inputs\n", target->name, number);

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "dc/endpoint.h"
 #include "roce/lock/local_lock.h"
 #include "roce/lock/scope_builder.h"
 #include "tests/sim/rng.h"
@@ -62,7 +63,8 @@ enum class Kind : std::uint8_t { read, write, add, transfer, foreign, plain };
 enum class Phase : std::uint8_t { idle, scope, acquiring, reading, releasing };
 
 struct Initiator {
-  roce::QueuePair* qp = nullptr;
+  roce::QueuePair* qp = nullptr;  ///< or
+  dc::Dci* dci = nullptr;
   std::uint32_t left = 0;  ///< scopes to do
   Kind kind = Kind::read;
   Phase phase = Phase::idle;
@@ -87,16 +89,16 @@ class LockRun {
  public:
   LockRun(std::uint64_t seed, const LockProfile& profile, PoolSet& pools)
       : rng_(seed), profile_(profile), network_(draw_network(seed, pools)) {}
-  ~LockRun() {
-    if (region_) static_cast<void>(network_.node(1).engine().detach_locks(*region_));
-  }
-
   std::string run(LockTotals& totals);
 
  private:
   [[nodiscard]] NetworkConfig draw_network(std::uint64_t seed, PoolSet& pools);
   void set_up();
   void connect(Initiator& initiator);
+  void make_endpoints();
+  void make_dci(Initiator& initiator);
+  [[nodiscard]] PostResult post(Initiator& initiator, roce::SendWr& wr);
+  [[nodiscard]] PostResult post(Initiator& initiator, ScopeBuilder& scope);
   [[nodiscard]] bool drive();
   [[nodiscard]] bool drive_local();
   void begin(Initiator& initiator);
@@ -130,14 +132,18 @@ class LockRun {
 
   Rng rng_;
   const LockProfile& profile_;
+  std::vector<Record> records_;
+  std::optional<roce::lock::Region> region_;  ///< outlives those who serve it
   SimNetwork network_;
   roce::PathMtu mtu_ = roce::PathMtu::mtu_1024;
   std::array<roce::ProtectionDomain, 2> pds_;
   std::unique_ptr<roce::CompletionQueue> cq_;
-  std::vector<Record> records_;
+  roce::SharedReceiveQueue* srq_ = nullptr;
+  roce::AddressHandle* ah_ = nullptr;
+  std::array<std::unique_ptr<dc::Endpoint>, 2> endpoints_;
+  dc::Dct* dct_ = nullptr;
   std::vector<Initiator> initiators_;
   roce::MemoryKey initiator_key_{}, target_key_{};
-  std::optional<roce::lock::Region> region_;
 
   // The target's own thread.
   std::optional<LocalLock> local_;
@@ -193,8 +199,63 @@ void LockRun::set_up() {
   target.attach_locks(*region_);
   for (Initiator& initiator : initiators_) {
     initiator.left = profile_.scopes;
-    connect(initiator);
+    if (profile_.dynamic_connections) {
+      make_dci(initiator);
+    } else {
+      connect(initiator);
+    }
   }
+}
+
+void LockRun::make_endpoints() {
+  for (unsigned node = 0; node < 2; ++node) {
+    dc::EndpointConfig config;
+    config.sessions.contexts = node == 0 ? 1 : 2 * profile_.initiators;
+    config.lock_execution = true;
+    endpoints_[node] = must(dc::Endpoint::create(network_.node(node).engine(), config));
+  }
+  roce::Engine& target = network_.node(1).engine();
+  srq_ = must(target.create_srq({.pd = pds_[1], .attributes = {.max_wr = 1}}));
+  dct_ = must(endpoints_[1]->create_dct({.pd = pds_[1],
+                                         .srq = srq_,
+                                         .recv_cq = cq_.get(),
+                                         .access_flags = roce::kAccessAll,
+                                         .path_mtu = mtu_,
+                                         .min_rnr_timer = 1}));
+  ah_ = must(network_.node(0).engine().create_ah(
+      pds_[0], {.source = network_.node(0).address(), .destination = network_.node(1).address()}));
+}
+
+void LockRun::make_dci(Initiator& initiator) {
+  if (dct_ == nullptr) make_endpoints();
+  initiator.dci = must(endpoints_[0]->create_dci(
+      {.pd = pds_[0],
+       .send_cq = cq_.get(),
+       .lock_execution = true,
+       .handshake = rng_.pick({dc::Handshake::half, dc::Handshake::full}),
+       .path_mtu = mtu_,
+       .max_rd_atomic = static_cast<std::uint8_t>(rng_.between(kAdds + 4, 16)),
+       .timeout = 9}));
+}
+
+PostResult LockRun::post(Initiator& initiator, roce::SendWr& wr) {
+  if (initiator.qp != nullptr) return initiator.qp->post_send(wr);
+  wr.ah = ah_;
+  wr.remote_qpn = dct_->number();
+  wr.dc_access_key = dct_->access_key();
+  return initiator.dci->post_send(wr);
+}
+
+PostResult LockRun::post(Initiator& initiator, ScopeBuilder& scope) {
+  const auto wr_id = static_cast<std::uint64_t>(&initiator - initiators_.data());
+  if (initiator.qp != nullptr) return scope.post(*initiator.qp, wr_id, &initiator.result);
+  const dc::DciInit& init = initiator.dci->init();
+  return scope.post([&](roce::SendWr& wr) { return post(initiator, wr); },
+                    {.path_mtu = bytes(init.path_mtu),
+                     .max_rd_atomic = init.max_rd_atomic,
+                     .room = init.max_send_wr,  // nothing else is posted
+                     .max_sge = init.max_send_sge},
+                    wr_id, &initiator.result);
 }
 
 void LockRun::connect(Initiator& initiator) {
@@ -282,10 +343,7 @@ void LockRun::begin(Initiator& initiator) {
   scope.forward(rng_.pick({ScopeBuilder::Forward::automatic, ScopeBuilder::Forward::automatic,
                            ScopeBuilder::Forward::cut_through}));
   add_accesses(initiator, scope);
-  if (scope.post(*initiator.qp, static_cast<std::uint64_t>(&initiator - initiators_.data()),
-                 &initiator.result) != PostResult::ok) {
-    fail("a scope was refused");
-  }
+  if (post(initiator, scope) != PostResult::ok) fail("a scope was refused");
   initiator.phase = Phase::scope;
 }
 
@@ -351,7 +409,7 @@ void LockRun::post_plain(Initiator& initiator, WrOpcode opcode, std::uint32_t wa
   wr.remote_addr = word_of(initiator.record).addr;
   wr.rkey = target_key_;
   wr.lock = &request;
-  if (initiator.qp->post_send(wr) != PostResult::ok) fail("a lock request was refused");
+  if (post(initiator, wr) != PostResult::ok) fail("a lock request was refused");
 }
 
 void LockRun::post_read(Initiator& initiator) {
@@ -363,7 +421,7 @@ void LockRun::post_read(Initiator& initiator) {
   wr.sg_list = {&to, 1};
   wr.remote_addr = address(records_[initiator.record].token);
   wr.rkey = target_key_;
-  if (initiator.qp->post_send(wr) != PostResult::ok) fail("a READ was refused");
+  if (post(initiator, wr) != PostResult::ok) fail("a READ was refused");
 }
 
 /// A thread of the target: writes one half of a record when it takes the lock, the other when it
@@ -544,7 +602,8 @@ void LockRun::check_failed(const Initiator& initiator, WcStatus status) {
     case LockCause::wait:
       ++counted_.wait;
       // A target does not wait for the rest of a scope longer than for its end either.
-      if (initiator.waits_for_ever && !leases_are_short()) fail("waited too long, but there is no limit");
+      if (initiator.waits_for_ever && !leases_are_short())
+        fail("waited too long, but there is no limit");
       break;
     case LockCause::canceled:
       ++counted_.canceled;
@@ -592,6 +651,7 @@ void LockRun::check_end(LockTotals& totals) {
       if (value != adds_[i]) fail(fmt::format("{} additions, {} of them done", adds_[i], value));
     }
   }
+  if (!network_.node(1).engine().detach_locks(*region_)) fail("a lock is held at the end");
   if (balance != records_.size() * kBalance) fail("a transfer was done by half");
   const auto& statistics = region_->statistics();
   if (statistics.grants != counted_.granted + counted_.local) {

@@ -9,13 +9,14 @@
 
 namespace rockhopper::sim {
 
-/// A family of runs of locks over RC; everything else is drawn from the seed.
+/// A family of runs of locks over RC or DC; everything else is drawn from the seed.
 struct LockProfile {
   const char* name = "";
   NetworkFaults faults;
   std::uint32_t lease_us = 10'000'000;  ///< of the target
   bool short_limits = false;            ///< tries and waits that often end
   bool selective_repeat = false;
+  bool dynamic_connections = false;
   std::uint32_t initiators = 8;
   std::uint32_t scopes = 12;  ///< of each initiator
 };

@@ -38,11 +38,11 @@ void expect_met(std::uint64_t count) {
 }
 
 const NetworkFaults kP2{.rates{.loss = 0.02,
-                                   .corrupt = 0.005,
-                                   .duplicate = 0.02,
-                                   .duplicate_max_ns = 1'000'000,
-                                   .reorder = 0.03,
-                                   .reorder_max_ns = 200'000}};
+                               .corrupt = 0.005,
+                               .duplicate = 0.02,
+                               .duplicate_max_ns = 1'000'000,
+                               .reorder = 0.03,
+                               .reorder_max_ns = 200'000}};
 
 TEST(LockSimulation, CleanNetwork) {
   const LockTotals totals = run_profile({.name = "clean"}, 200);
@@ -78,6 +78,16 @@ TEST(LockSimulation, SelectiveRepeat) {
   static_cast<void>(run_profile(
       {.name = "selective repeat", .faults = kP2, .short_limits = true, .selective_repeat = true},
       100));
+}
+
+TEST(LockSimulation, DynamicConnections) {
+  const LockTotals totals = run_profile({.name = "dynamic connections",
+                                         .faults{.rates{.loss = 0.02, .duplicate = 0.02}},
+                                         .short_limits = true,
+                                         .dynamic_connections = true},
+                                        150);
+  expect_met(totals.tries);
+  expect_met(totals.duplicates);
 }
 
 /// The target takes locks back (LK-29).

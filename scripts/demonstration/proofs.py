@@ -85,6 +85,26 @@ class Demo:
             raise LabError(f'test_many_targets.py: {test.stderr.strip()[-400:]}')
         return re.search(r'10000 targets: .*', test.stderr).group()
 
+    def accounts(self, name):
+        """Transfers between accounts of the server's memory, under locks that its transport takes
+        for connections of the client and for threads of its own."""
+        connections = 8
+        client, server = self.pair('rh-accounts').run(
+            ['-n', 5000, '-q', connections, '--hot', 50, '--pcap', self.capture(name)],
+            server_options=['--clients', connections, '--threads', 1], host=SERVER_IP[4])
+        if server['transfers'] != client['transfers'] + server['local_transfers']:
+            raise LabError('transfers have been lost or made')
+        return (f'{client["transfers"]} transfers and {server["local_transfers"]} of the server, '
+                f'{client["audits"]} audits: the balances add up to {server["sum"]}')
+
+    def judged_locks(self, name):
+        report = json.loads(self.checker('check_capture.py', ['--json', '--locks'], name))
+        counted = report['files'][0]['locks']
+        if counted['pipelined'] == 0:
+            raise LabError(f'{name}: no scope left before its first answer')
+        return (f'{counted["granted"]} locks granted, {counted["pipelined"]} scopes sent before '
+                'any answer, 0 violations')
+
     def judged_connections(self, name):
         report = json.loads(self.checker('check_capture.py', ['--json', '--dynamic-connections'],
                                          name))
@@ -132,6 +152,7 @@ def proofs(demo):
         ('messages of 1 MiB', lambda: demo.large_messages('large')),
         ('dynamic connections', lambda: demo.dynamic_connections('dynamic')),
         ('10,000 targets', demo.many_targets),
+        ('accounts under locks', lambda: demo.accounts('accounts')),
         ('ping-pong, dynamic', lambda: demo.pingpong(
             4, 4096, 1000, 'pingpong-dynamic', FAULTS, ['--transport', 'dc', '-q', 8])),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),
@@ -142,6 +163,7 @@ def proofs(demo):
         ('checker, requester in loss', lambda: demo.judged('loss-client', client)),
         ('checker, responder in loss', lambda: demo.judged('loss-server', server)),
         ('checker, connections', lambda: demo.judged_connections('dynamic')),
+        ('checker, locks', lambda: demo.judged_locks('accounts')),
         ('tshark, no loss', lambda: demo.dissected('operations')),
         ('tshark, 1 % loss', lambda: demo.dissected('loss-client')),
     ]

@@ -67,7 +67,7 @@ def measure(lab, programs, seconds):
 def main():
     arguments = parse_arguments()
     say('building ...')
-    if not compile_tree(GCC, ('apps/rh-pingpong', 'apps/rh-perf', 'apps/rh-switch',
+    if not compile_tree(GCC, ('apps/rh-accounts', 'apps/rh-pingpong', 'apps/rh-perf', 'apps/rh-switch',
                               'tests/live/many-targets')):
         return 1
     programs = GCC.folder / 'apps'

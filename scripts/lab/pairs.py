@@ -32,8 +32,9 @@ class Pair:
         if not self.program.exists():
             raise LabError(f'{self.program} is not built')
 
-    def run(self, options, server_options=(), client_options=(), limit_s=120):
-        """Runs both to success and returns the client's and the server's JSON."""
+    def run(self, options, server_options=(), client_options=(), limit_s=120, host='127.0.0.1'):
+        """Runs both to success and returns the client's and the server's JSON. `host` is where the
+        client finds the server: by TCP, or by the connection manager at its RDMA address."""
         port = free_port()
         link = self.link(self.lab)
         common = ['-p', port, '--json']
@@ -49,7 +50,7 @@ class Pair:
         client = self.lab.start(f'{self.name}-client', [
             self.program, *common, *link.program_options('client'),
             '--ip', f'{CLIENT_IP[self.family]}/{length}', *options, *client_options,
-            '127.0.0.1'], client_cpu)
+            host], client_cpu)
         try:
             client.expect_success(limit_s)
             server.expect_success(30)

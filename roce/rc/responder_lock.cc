@@ -326,7 +326,7 @@ void Responder::execute_release(const RxPacket& packet) {
   }
 #if ROCKHOPPER_MUTATION_LOCK_OWNER
   if (!mine && !collect_claims(packet)) {
-    scope.waiter.first().previous = *scope.waiter.first().word;
+    scope.waiter.first().before = *scope.waiter.first().word;
     static_cast<void>(qp_.engine_.locks_->table.give_back(scope.waiter));
   }
 #endif
@@ -452,7 +452,7 @@ void Responder::repeat_lock(const RxPacket& packet) {
   }
 #if ROCKHOPPER_MUTATION_LOCK_REPLAY
   if (found->lock_status == LockStatus::released && !collect_claims(packet)) {
-    scope_->waiter.first().previous = *scope_->waiter.first().word;
+    scope_->waiter.first().before = *scope_->waiter.first().word;
     static_cast<void>(qp_.engine_.locks_->table.give_back(scope_->waiter));
   }
 #endif

@@ -133,8 +133,7 @@ TEST(LockAbort, TheEndOfAConnectionFreesItsLock) {
     auto& other = rig.connect(kOther);
     rig.to(other, rig.acquire(kOther));
     rig.inject(rig.acquire(kPsn));
-    EXPECT_THAT(rig.sent(),
-                testing::UnorderedElementsAre(IsGranted(kOther), IsSignOfLife(kPsn)));
+    EXPECT_THAT(rig.sent(), testing::UnorderedElementsAre(IsGranted(kOther), IsSignOfLife(kPsn)));
     roce::QpAttributes a;
     a.qp_state = end == End::error ? QpState::err : QpState::reset;
     if (end == End::destroy) {

@@ -376,7 +376,8 @@ TEST(LockResponder, DuplicatesAreAnsweredAsBefore) {
     rig.inject_all(packets);
     const auto first = rig.sent();
     ASSERT_EQ(first.size(), 5u);
-    rig.hold_elsewhere();
+    // By another thread of the same owner.
+    rig.poke(0, (LockWord{1, LockWord::State::exclusive, LockWord::kLeased, 0x51, 0}).value());
     rig.poke(kRecord, pattern(600, 99));
     const Payload after = rig.data(0, 8192);
     for (int round = 0; round < 2; ++round) {

@@ -622,6 +622,9 @@ void QueuePair::fail_send(WcStatus status) {
 }
 
 void QueuePair::flush_send_queue() {
+  if (init_.lock_execution) {
+    flush_scopes();
+  }
   while (!send_queue_.empty()) {
     const SendWqe wqe = send_queue_.front();
     send_queue_.pop();

@@ -204,6 +204,8 @@ class QueuePair : public QpListHook {
 
   // queue_pair_lock.cc
   [[nodiscard]] bool check_lock_order(const SendWr& wr) const;
+  /// What becomes of the scopes whose requests are flushed.
+  void flush_scopes();
   void note_lock_order(const SendWr& wr, SendWqe& wqe);
   [[nodiscard]] std::uint32_t fill_lock(const SendWr& wr, LockWqe& wqe);
 
@@ -285,8 +287,8 @@ class QueuePair : public QpListHook {
   const bool has_extension_;  ///< send requests have SendWqeExtension
   PostedLock posted_lock_ = PostedLock::none;
   std::uint16_t lock_id_ = 0;  ///< of the last acquire that was posted
-  bool sqd_notify_ = false;   ///< raise sq_drained once drained
-  bool established_ = false;  ///< comm_est has been raised
+  bool sqd_notify_ = false;    ///< raise sq_drained once drained
+  bool established_ = false;   ///< comm_est has been raised
   SendQueue send_queue_;
   RecvQueue recv_queue_;  ///< with an SRQ: what has been taken from it for the message in progress
   stack::Flow flow_;

@@ -57,6 +57,14 @@ bool QueuePair::check_lock_order(const SendWr& wr) const {
   }
 }
 
+void QueuePair::flush_scopes() {
+  for (std::uint64_t sequence = send_queue_.head(); sequence != send_queue_.tail(); ++sequence) {
+    if (send_queue_.at(sequence).is_lock() && lock_wqe(sequence).result != nullptr) {
+      lock_wqe(sequence).result->status = WcStatus::wr_flush_err;
+    }
+  }
+}
+
 void QueuePair::note_lock_order(const SendWr& wr, SendWqe& wqe) {
   if (posted_lock_ == PostedLock::scope) {
     wqe.flags |= SendWqe::kInScope;

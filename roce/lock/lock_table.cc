@@ -209,7 +209,10 @@ void LockTable::remove(Waiter& waiter) {
 /// Nobody waits for the word any more.
 void LockTable::retire(WaitedWord& waited) {
   if (!waited.waiters_.empty() || waited.word_ == nullptr) return;
-  if (waited.native_) std::atomic_ref<std::uint64_t>(*waited.word_).fetch_and(~kWaitersBit);
+  // Where others serve the word too, somebody may wait there: the bit costs them a look at most.
+  if (waited.native_ && !waited.region_->has_several_servers()) {
+    std::atomic_ref<std::uint64_t>(*waited.word_).fetch_and(~kWaitersBit);
+  }
   timers_.cancel(waited.timer_);
   waited.dirty_hook_.unlink();
   waited_.erase(waited_.iterator_to(waited));
@@ -246,8 +249,8 @@ void LockTable::look(WaitedWord& waited) {
       continue;
     }
     if (!behind && waiter.claims_[waiter.blocked_at_].word != waited.word_) {
-      // It could have this word, but not another one: it waits there, unless this was its last look,
-      // which expire() sees.
+      // It could have this word, but not another one: it waits there, unless this was its last
+      // look, which expire() sees.
       if (waiter.may_look_again(waiter.looks())) {
         remove(waiter);
         join(waiter);

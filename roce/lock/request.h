@@ -45,7 +45,7 @@ struct Request {
   std::uint16_t scope_psns = 0;
   std::span<const Word> more{};     ///< acquire: words beside the first, which is exclusive
   wire::LockOperation operation{};  ///< foreign modes: of this request
-  ScopeResult* result = nullptr;    ///< acquire
+  ScopeResult* result = nullptr;    ///< acquire and release: the same
 };
 
 }  // namespace rockhopper::roce::lock

@@ -74,7 +74,8 @@ PostResult ScopeBuilder::prepare(const Limits& limits, ScopeResult* result) {
   }
   if (psns > UINT16_MAX) return PostResult::message_too_long;
   if (count_ + 2 > limits.room) return PostResult::queue_full;
-  const bool fits = psns < HeldPackets::kWindow && responses <= limits.max_rd_atomic;
+  const bool resends = (request_.flags & wire::Lketh::kResend) != 0;
+  const bool fits = psns < HeldPackets::kWindow && responses <= limits.max_rd_atomic && !resends;
   const bool store_forward = forward_ == Forward::automatic ? fits && bytes <= kStoreForwardBytes
                                                             : forward_ == Forward::store_forward;
   if (store_forward && !fits) return PostResult::invalid_request;
@@ -82,7 +83,7 @@ PostResult ScopeBuilder::prepare(const Limits& limits, ScopeResult* result) {
   request_.scope_psns = static_cast<std::uint16_t>(psns);
   request_.more = {more_.data(), more_count_};
   request_.result = result;
-  release_request_ = {.mode = request_.mode, .operation = release_operation_};
+  release_request_ = {.mode = request_.mode, .operation = release_operation_, .result = result};
   return PostResult::ok;
 }
 

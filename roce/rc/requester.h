@@ -97,6 +97,7 @@ class Requester final : public roce::Requester {
   void on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns);
   void begin_scope(const wire::Lkaeth& answer);
   void lose_scope(wire::LockCause cause);
+  void fail_scope(WcStatus status) const;
   [[nodiscard]] WcStatus complete_in_scope(const SendWqe& wqe, WcStatus status);
 
   // requester_early.cc

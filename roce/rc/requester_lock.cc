@@ -77,6 +77,9 @@ void Requester::on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns) {
     return;
   }
   retries_left_ = qp_.attributes_.retry_cnt;
+  if (rnr_waiting_) {
+    return;
+  }
   if (const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout)) {
     qp_.engine_.timers_.arm(ack_timer_, now_ns + wait_ns);
   }
@@ -106,6 +109,14 @@ void Requester::lose_scope(wire::LockCause cause) {
     const auto accesses = scope_.result->accesses;
     std::ranges::replace(accesses.first(std::min<std::size_t>(scope_.accesses, accesses.size())),
                          WcStatus::success, WcStatus::outcome_unknown);
+  }
+}
+
+/// The oldest request is one of its, and ends the connection.
+void Requester::fail_scope(WcStatus status) const {
+  lock::ScopeResult* result = qp_.lock_wqe(qp_.send_queue_.head()).result;
+  if (result != nullptr) {
+    result->status = status;
   }
 }
 

@@ -207,6 +207,9 @@ void Requester::settle_front_failure() {
 void Requester::fail_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
   const SendWqe wqe = queue.front();
+  if (wqe.is_lock()) [[unlikely]] {
+    fail_scope(status);
+  }
   queue.pop();
   qp_.complete_send(wqe, status);
   qp_.enter_error();

@@ -255,7 +255,7 @@ field("uint8", "lock.timeout", "Local ACK Timeout", base.DEC, ACK_TIMEOUTS)
 field("uint32", "lock.wait", "Wait (us)", base.DEC)
 field("uint32", "lock.owner", "Owner", base.DEC)
 field("uint32", "lock.lease", "Lease (us)", base.DEC)
-field("uint16", "lock.scope_packets", "Scope Packets", base.DEC)
+field("uint16", "lock.scope_psns", "Scope PSNs", base.DEC)
 field("none", "lock.word", "Another Lock Word")
 field("uint8", "lock.shared", "Shared", base.DEC)
 field("none", "lock.operation", "Operation")
@@ -314,7 +314,7 @@ local HEADERS = {
   lketh = {
     { "lock.subtype", 1 }, { "lock.flags", 1 }, { "lock.scope", 2 }, { "lock.r_key", 4 },
     { "lock.va", 8 }, { "lock.tries", 2 }, { "lock.timeout", 1 }, { "reserved", 1 },
-    { "lock.wait", 4 }, { "lock.owner", 4 }, { "lock.lease", 4 }, { "lock.scope_packets", 2 },
+    { "lock.wait", 4 }, { "lock.owner", 4 }, { "lock.lease", 4 }, { "lock.scope_psns", 2 },
     { "reserved", 6 },
   },
   ["lock.word"] = {
@@ -725,7 +725,7 @@ end
 -- Fields with a value that says something else than a number.
 for name, row in pairs({
   ["lock.tries"] = { 0xFFFF, "no limit" }, ["lock.wait"] = { 0xFFFFFFFF, "no limit" },
-  ["lock.lease"] = { 0, "the target's" }, ["lock.scope_packets"] = { 0, "no scope follows" },
+  ["lock.lease"] = { 0, "the target's" }, ["lock.scope_psns"] = { 0, "no scope follows" },
 }) do
   SHOW[name] = function(_, tree, range)
     local item = tree:add(fields[name], range)

@@ -33,9 +33,9 @@ class _Locks:
     def _encoded(self, layout: tuple, **values) -> bytes:
         return e.encode(layout, {f"lock.{name}": value for name, value in values.items()})
 
-    def lock(self, subtype: int, at: int, packets: int = 0, payload: bytes = b"", **values) -> None:
+    def lock(self, subtype: int, at: int, psns: int = 0, payload: bytes = b"", **values) -> None:
         fields = {"subtype": subtype, "scope": self.scope, "va": self.word, "r_key": 0x1234,
-                  "tries": 5, "timeout": _TIMEOUT, "scope_packets": packets}  # fmt: skip
+                  "tries": 5, "timeout": _TIMEOUT, "scope_psns": psns}  # fmt: skip
         header = self._encoded(e.LKETH, **fields | values)
         self.request(e.LOCK_REQUEST, at, payload, self.front() + header, ack_request=True)
 
@@ -46,9 +46,9 @@ class _Locks:
         header = self._encoded(e.lkaeth_layout(status), **fields | values)
         self.respond(e.LOCK_RESPONSE, at, self.front(is_answer=True) + header)
 
-    def whole(self, at: int, packets: int = 3, **values) -> None:
+    def whole(self, at: int, psns: int = 5, **values) -> None:
         """A scope of a WRITE, a READ with three responses, and the release."""
-        self.lock(EXCLUSIVE, psn(at), packets, **values)
+        self.lock(EXCLUSIVE, psn(at), psns, **values)
         self.put(psn(at + 1))
         self.get(psn(at + 2))
         self.lock(RELEASE, psn(at + 5))
@@ -412,7 +412,7 @@ def locks_of_a_dynamic_connection_without_its_option():
 # What the requester does.
 
 
-def scope_of(kinds: str, packets: int, release: int = 7) -> list[Packet]:
+def scope_of(kinds: str, psns: int, release: int = 7) -> list[Packet]:
     """Request packets of a scope: A acquire, W WRITE, R release, C cancel; all are answered."""
     c = OverRc()
     for at, kind in enumerate(kinds):
@@ -420,7 +420,7 @@ def scope_of(kinds: str, packets: int, release: int = 7) -> list[Packet]:
             c.put(psn(at))
         else:
             subtype, scope = {"A": (EXCLUSIVE, 7), "R": (RELEASE, release), "C": (CANCEL, 7)}[kind]
-            c.lock(subtype, psn(at), packets if at == 0 else 0, scope=scope)
+            c.lock(subtype, psn(at), psns if at == 0 else 0, scope=scope)
     for at, kind in enumerate(kinds):
         if kind == "W":
             c.ack(psn(at), at + 1)
@@ -431,7 +431,7 @@ def scope_of(kinds: str, packets: int, release: int = 7) -> list[Packet]:
     return c.packets
 
 
-scenarios.CLEAN["locks: as many packets as announced"] = (lambda: scope_of("AWWR", 3), OPTIONS)
+scenarios.CLEAN["locks: as many PSNs as announced"] = (lambda: scope_of("AWWR", 3), OPTIONS)
 for what, arguments in {
     "release too early": ("AWRW", 3), "release too late": ("AWWR", 2), "no release": ("AWWW", 3),
     "release of another scope": ("AWR", 2, 8), "cancel inside": ("ACWR", 3),
@@ -909,7 +909,7 @@ def late_grant() -> list[Packet]:
 
 def initiator_dies(c) -> list[Packet]:
     """Before it has sent the release."""
-    c.lock(EXCLUSIVE, psn(0), 2)
+    c.lock(EXCLUSIVE, psn(0), 4)
     c.get(psn(1))
     c.say(FAILED, psn(0), 1, 5, cause=TRIES)
     c.say(FLUSHED, psn(1), 2)

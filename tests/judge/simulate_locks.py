@@ -44,14 +44,16 @@ class Requester(simulate.Requester):
         self.scopes += 1
         packets = random.choice(_PACKETS)
         flags = random.choice((0, 0, _RESEND))
-        self._add_lock(_EXCLUSIVE, scope_packets=packets, flags=flags)
-        for _ in range(packets - 1):
-            kind = random.choice(("write", "read", "atomic"))
+        pmtu = self.node.world.pmtu
+        kinds = [random.choice(("write", "read", "atomic")) for _ in range(packets - 1)]
+        lengths = [random.randrange(1, 4 * pmtu) if kind == "read" else 1 for kind in kinds]
+        psns = sum(-(-length // pmtu) for length in lengths) + min(packets, 1)
+        self._add_lock(_EXCLUSIVE, scope_psns=psns, flags=flags)
+        for kind, length in zip(kinds, lengths):
             if kind == "write":
                 self._add(p.WRITE_ONLY, p.reth(20), random.randbytes(20), ack_request=False)
             elif kind == "read":
-                length = random.randrange(1, 4 * self.node.world.pmtu)
-                count = -(-length // self.node.world.pmtu)
+                count = -(-length // pmtu)
                 self._add(p.READ, p.reth(length), b"", length, count)
             else:
                 self._add(p.FETCH_ADD, p.atomic_eth(0x7000, 1), b"")

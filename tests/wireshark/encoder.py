@@ -40,7 +40,7 @@ XAETH = (('xaeth.subtype', 8), (RESERVED, 24), ('xaeth.r_key', 32), ('xaeth.va',
 
 LKETH = (('lock.subtype', 8), ('lock.flags', 8), ('lock.scope', 16), ('lock.r_key', 32),
          ('lock.va', 64), ('lock.tries', 16), ('lock.timeout', 8), (RESERVED, 8),
-         ('lock.wait', 32), ('lock.owner', 32), ('lock.lease', 32), ('lock.scope_packets', 16),
+         ('lock.wait', 32), ('lock.owner', 32), ('lock.lease', 32), ('lock.scope_psns', 16),
          (RESERVED, 48))
 LOCK_WORD = (('lock.r_key', 32), ('lock.shared', 8), (RESERVED, 24), ('lock.va', 64))
 LOCK_OPERATION = (('lock.compare', 64), ('lock.compare_mask', 64), ('lock.swap_add', 64),

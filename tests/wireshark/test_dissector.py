@@ -318,12 +318,12 @@ class Headers(Dissection):
         """0xFFFF tries, 0xFFFFFFFF microseconds, a lease and a scope of 0."""
         sample = encoder.lock_request_sample(self.rng, 1)
         special = sample.with_values(lock_tries=0xFFFF, lock_wait=0xFFFFFFFF, lock_lease=0,
-                                     lock_scope_packets=0)
+                                     lock_scope_psns=0)
         plain = sample.with_values(lock_tries=0xFFFE, lock_wait=0xFFFFFFFE, lock_lease=1,
-                                   lock_scope_packets=1)
+                                   lock_scope_psns=1)
         with_text, without = self.tshark.items(self.capture([special.frame(), plain.frame()]))
         for name, text in {'tries': 'no limit', 'wait': 'no limit', 'lease': "the target's",
-                           'scope_packets': 'no scope follows'}.items():
+                           'scope_psns': 'no scope follows'}.items():
             [item] = [item for item in with_text if item.name == f'rockhopper.lock.{name}']
             self.assertTrue(item.text.endswith(f', {text}'), item)
             [item] = [item for item in without if item.name == f'rockhopper.lock.{name}']

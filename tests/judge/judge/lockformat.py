@@ -46,7 +46,7 @@ class Request(NamedTuple):
     scope_id: int
     words: tuple[Word, ...]
     timeout_ns: int | None  # the requester's; None: it has none
-    scope_packets: int
+    scope_psns: int
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ class Response(NamedTuple):
 def request(frame: Frame) -> tuple[Request | None, list[str]]:
     """The request, and what is wrong with it; None when it cannot be read."""
     (
-        subtype, flags, scope_id, rkey, va, _, timeout, reserved, _, _, _, scope_packets, rest,
+        subtype, flags, scope_id, rkey, va, _, timeout, reserved, _, _, _, scope_psns, rest,
     ) = _LKETH.unpack_from(frame.data, frame.lock_header)  # fmt: skip
     if subtype not in _NAMES:
         return None, [f"subtype {subtype}"]
@@ -96,7 +96,7 @@ def request(frame: Frame) -> tuple[Request | None, list[str]]:
             if shared not in (0, 1 << 24):
                 faults.append(f"shared and reserved 0x{shared:08X}")
     timeout_ns = 4096 << timeout if timeout else None
-    return Request(subtype, flags, scope_id, tuple(words), timeout_ns, scope_packets), faults
+    return Request(subtype, flags, scope_id, tuple(words), timeout_ns, scope_psns), faults
 
 
 def response(frame: Frame) -> tuple[Response | None, list[str]]:

@@ -52,7 +52,7 @@ class Entry:
 
 
 class Scope:
-    """An acquire and the request packets behind it that it announces; the last is its release."""
+    """An acquire and the requests behind it that it announces by PSNs; the last is its release."""
 
     __slots__ = (
         "acquire", "remaining", "answered", "late", "disturbed", "executed", "flushed", "packets",
@@ -60,7 +60,7 @@ class Scope:
 
     def __init__(self, acquire: Entry):
         self.acquire = acquire
-        self.remaining = acquire.lock.scope_packets  # request packets not seen yet
+        self.remaining = acquire.lock.scope_psns  # PSNs not seen yet
         self.answered: Arrival | None = None  # the first answer to any of them
         self.late = False  # a request was first sent behind that
         self.disturbed = False  # something was sent again, or refused

@@ -111,7 +111,7 @@ class LockLine:
         if entry.is_acquire:
             self._counts["acquires"] += 1
             self._acquires[lock.scope_id] = entry
-            if lock.scope_packets:
+            if lock.scope_psns:
                 self._begin(frame, entry)
         elif entry.is_release and entry.acquire is None:
             acquire = self._acquires.get(lock.scope_id)
@@ -131,13 +131,13 @@ class LockLine:
     def _grow(self, frame: Frame, entry: Entry | None) -> None:
         """What comes next in a scope is there, and so perhaps what follows it."""
         while entry is not None and (scope := self._growing.pop(entry.psn, None)) is not None:
-            scope.remaining -= 1
-            is_end = scope.remaining == 0
+            scope.remaining -= entry.count
+            is_end = scope.remaining <= 0
             if is_end != (entry.lock is not None) or (is_end and not _releases(scope, entry)):
                 self._report.add(
                     "lock-scope",
                     frame,
-                    f"{entry.name}, {scope.remaining} request packets before the end of scope "
+                    f"{entry.name}, {scope.remaining} PSNs before the end of scope "
                     f"{scope.acquire.lock.scope_id}",
                 )
                 scope.disturbed = True

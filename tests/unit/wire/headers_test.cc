@@ -85,7 +85,7 @@ TEST(Lketh, Golden) {
                       .wait_us = 0x31323334,
                       .owner = 0x41424344,
                       .lease_us = 0x51525354,
-                      .scope_packets = 0x6162,
+                      .scope_psns = 0x6162,
                       .reserved16 = 0x7172,
                       .reserved32 = 0x81828384},
                 {0x06, 0x0b, 0x02, 0x03, 0x0a, 0x0b, 0x0c, 0x0d, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16,

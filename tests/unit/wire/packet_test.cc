@@ -145,7 +145,7 @@ TEST(Packet, GoldenLockRequestOfASession) {
                         0x00, 0x00, 0x7f, 0x00, 0x00, 0x00, 0x10, 0x00,  // lock word
                         0x00, 0x05, 0x0e, 0x00, 0x00, 0x00, 0x27, 0x10,  // tries, timeout, wait
                         0x00, 0x00, 0x00, 0x2a, 0x00, 0x01, 0x86, 0xa0,  // owner, lease
-                        0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // scope packets
+                        0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // scope PSNs
                         0x11, 0x22, 0x33, 0x44, 0x01, 0x00, 0x00, 0x00,  // another word, shared
                         0x00, 0x00, 0x7f, 0x00, 0x00, 0x00, 0x10, 0x08,  //
                         0x00, 0x00, 0x00, 0x00};                         // ICRC
@@ -164,7 +164,7 @@ TEST(Packet, GoldenLockRequestOfASession) {
                                   .wait_us = 10000,
                                   .owner = 42,
                                   .lease_us = 100000,
-                                  .scope_packets = 2,
+                                  .scope_psns = 2,
                                   .reserved16 = 0,
                                   .reserved32 = 0}));
   EXPECT_EQ(headers.payload_offset, 12 + 12 + 40);

@@ -142,7 +142,7 @@ Expected<void> Server::handle(const Event& event) {
   switch (event.type) {
     case EventType::connect_request:
       return accept(event);
-    case EventType::disconnected:
+    case EventType::timewait_exit:  // until then the peer may ask again whether it is over
     case EventType::unreachable:
     case EventType::rejected:
       leave(event);

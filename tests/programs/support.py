@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / 'scripts'), str(ROOT / 'tests/judge')]
 
 from judge import frame  # noqa: E402 (needs the path above)
 from judge.capture import Capture  # noqa: E402
-from judge.opcodes import TABLE_WITH_DC  # noqa: E402
+from judge.opcodes import Opcodes  # noqa: E402
 from lab.processes import Lab, wait_until  # noqa: E402
 
 # The build folder's programs, as meson tells.
@@ -93,7 +93,8 @@ class ProgramTest(unittest.TestCase):
 
 def dc_packets(path):
     """The RoCEv2 packets of a capture, those of dynamic connections too."""
-    packets = (frame.parse(record, TABLE_WITH_DC) for record in Capture(path))
+    opcodes = Opcodes(dynamic_connections=True, locks=False)
+    packets = (frame.parse(record, opcodes) for record in Capture(path))
     return (packet for packet in packets if packet is not None)
 
 

@@ -41,6 +41,9 @@ WcOpcode completion_opcode(WrOpcode opcode) {
     case WrOpcode::send:
     case WrOpcode::send_with_imm:
     case WrOpcode::send_with_inv:
+    case WrOpcode::lock_acquire:  // sim-lock's
+    case WrOpcode::lock_release:
+    case WrOpcode::lock_cancel:
       break;
   }
   return WcOpcode::send;

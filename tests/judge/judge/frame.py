@@ -6,7 +6,7 @@ import ipaddress
 import struct
 
 from . import capture
-from .opcodes import CARRIED, CARRIED_AT, DC_CONNECT, Opcode, Opcodes
+from .opcodes import CARRIED, CARRIED_AT, DC_CONNECT, STANDARD, Opcode, Opcodes
 
 ROCE_PORT = 4791
 BTH_SIZE = 12
@@ -84,7 +84,7 @@ def address(raw: bytes) -> str:
     return str(ipaddress.ip_address(raw))
 
 
-def parse(record: capture.Record, opcodes: Opcodes) -> Frame | None:
+def parse(record: capture.Record, opcodes: Opcodes = STANDARD) -> Frame | None:
     """The RoCEv2 packet of a record, or None when it holds something else."""
     data = record.data
     protocol, l3 = _network_layer(data, record.linktype)

@@ -186,3 +186,6 @@ class Opcodes:
         if opcode in _RC_LOCKS:
             return self._locks[dqpn in DC_NUMBERS].get(opcode)
         return self._table[opcode]
+
+
+STANDARD = Opcodes(dynamic_connections=False, locks=False)

@@ -161,9 +161,9 @@ void Server::transfer_locally(std::uint16_t owner, std::uint64_t seed) {
     LocalLock table(*region_, &header().word, owner);
     LocalLock first(*region_, &accounts()[std::min(a, b)].word, owner);
     LocalLock second(*region_, &accounts()[std::max(a, b)].word, owner);
-    table.lock_shared();
-    first.lock();
-    second.lock();
+    while (!table.try_lock_shared()) std::this_thread::yield();
+    while (!first.try_lock()) std::this_thread::yield();
+    while (!second.try_lock()) std::this_thread::yield();
     const auto amount = static_cast<std::int64_t>(1 + random.below(100));
     accounts()[a].balance -= amount;
     ++accounts()[a].transfers;

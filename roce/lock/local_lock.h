@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <thread>
 
 #include "roce/lock/claim.h"
 #include "roce/lock/lock_word.h"
@@ -11,10 +10,10 @@
 
 namespace rockhopper::roce::lock {
 
-/// A thread of the target's own process and one lock word, which peers take too (LK-10, LK-26): a
-/// Lockable and SharedLockable of C++, for std::unique_lock and std::shared_lock. Each thread has
-/// an object of its own. Peers that wait for the word get it when it is free: they are told by the
-/// next turn of an engine that serves the region.
+/// A thread of the target's own process and one lock word, which peers take too (LK-10, LK-26):
+/// try_lock() and its shared sister, as of C++'s lockable types; how to wait in between is the
+/// thread's affair. Each thread has an object of its own. Peers that wait for the word get it when
+/// it is free: they are told by the next turn of an engine that serves the region.
 class LocalLock {
  public:
   /// `word` is in the region, aligned to 8; `owner` is what it says of the holder.
@@ -25,12 +24,6 @@ class LocalLock {
 
   [[nodiscard]] bool try_lock() { return take(Mode::exclusive); }
   [[nodiscard]] bool try_lock_shared() { return take(Mode::shared); }
-  void lock() {
-    while (!try_lock()) std::this_thread::yield();
-  }
-  void lock_shared() {
-    while (!try_lock_shared()) std::this_thread::yield();
-  }
   /// False: it is not held (any more), and nothing has changed.
   bool unlock() {
     const bool done = claim_.give_back();

@@ -57,7 +57,6 @@ struct Seen {
   std::array<std::uint64_t, kAdds> adds;
   std::uint64_t balance;
 };
-constexpr std::uint32_t kSeenBytes = sizeof(Seen);
 
 enum class Kind : std::uint8_t { read, write, add, transfer, foreign, plain };
 enum class Phase : std::uint8_t { idle, scope, acquiring, reading, releasing };

@@ -95,6 +95,7 @@ class Requester final : public roce::Requester {
   // requester_lock.cc
   void on_lock_response(const RxPacket& packet, std::uint64_t now_ns);
   void on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns);
+  void note_reception_in_scope(std::uint32_t distance);
   void begin_scope(const wire::Lkaeth& answer);
   void lose_scope(wire::LockCause cause);
   void fail_scope(WcStatus status) const;
@@ -164,6 +165,7 @@ class Requester final : public roce::Requester {
   bool implied_nak_done_ = false;  ///< went back for a skipped response; no progress since
   bool unreachable_ = false;
   ScopeProgress scope_;
+  std::uint32_t received_ahead_ = 0;  ///< PSNs behind unacked_psn_ that the peer has, by NAKs
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_retries_left_ = 0;
 };

@@ -85,6 +85,16 @@ void Requester::on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns) {
   }
 }
 
+/// A NAK for what is missing behind an acquire that is not answered yet. Where the peer has more
+/// than at the last one, that is progress, though nothing is acknowledged.
+void Requester::note_reception_in_scope(std::uint32_t distance) {
+  if (distance > received_ahead_ && qp_.send_queue_.front().opcode == WrOpcode::lock_acquire) {
+    received_ahead_ = distance;
+    retries_left_ = qp_.attributes_.retry_cnt;
+    implied_nak_done_ = false;
+  }
+}
+
 /// The acquire at the head of the queue is answered.
 void Requester::begin_scope(const wire::Lkaeth& answer) {
   const LockWqe& wqe = qp_.lock_wqe(qp_.send_queue_.head());

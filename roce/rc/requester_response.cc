@@ -92,6 +92,7 @@ void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
       break;
     case wire::AethKind::nak:
       if (acknowledge(distance, now_ns) > 0) {
+        note_reception_in_scope(ahead(packet.headers.bth.psn));
         implied_nak(ahead(packet.headers.bth.psn), now_ns);
       } else if (!qp_.send_queue_.empty()) {
         on_nak(aeth.nak_code(), now_ns);
@@ -144,6 +145,7 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
   }
   unacked_psn_ = unacked_psn_ + count;
   sent_ahead_ -= count;
+  received_ahead_ = 0;
   SendWqe& front = qp_.send_queue_.front();
   if (front.has_response() && was_sent) {
     response_psns_outstanding_ -= count;

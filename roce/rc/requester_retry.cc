@@ -27,6 +27,7 @@ void Requester::reset(wire::Psn first_psn) {
   credits_known_ = false;
   probing_ = false;
   implied_nak_done_ = false;
+  received_ahead_ = 0;
   response_window_ = kResponseWindowMax;
   retries_left_ = qp_.attributes_.retry_cnt;
   rnr_retries_left_ = qp_.attributes_.rnr_retry;

@@ -13,7 +13,10 @@ import unittest
 import support
 from support import LIMIT_S, wait_until
 
-FAULTS = ('--faults', 'loss=2%,dup=2%,reorder=3%:1ms,corrupt=0.5%')
+# Of what a client sends and of what it receives.
+FAULTS = ('--faults', 'loss=1%,dup=1%,reorder=2%:1ms,corrupt=0.2%')
+# Longer than it takes to send a scope again that was lost more than once.
+LONG_LEASE = ('--lease', 10_000_000)
 INITIAL = 1000
 
 
@@ -78,7 +81,7 @@ class Accounts(support.SwitchTest):
         """LK-5, LK-7, LK-10, LK-13, LK-22, LK-23, LK-24, LK-26, LK-32: connections of one process,
         other processes, and threads of the server, on few accounts and a bad network."""
         self.start_switch(4)
-        server = self.start_table('--threads', 2, *FAULTS)
+        server = self.start_table('--threads', 2, *LONG_LEASE)
         clients = [self.start_client(port, '-n', 1500, '-q', 4, '--hot', 8, '--audit-every', 50,
                                      *FAULTS) for port in (1, 2, 3)]
         clients = [self.finish(client) for client in clients]

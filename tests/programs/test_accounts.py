@@ -78,7 +78,7 @@ class Accounts(support.SwitchTest):
         self.assertGreater(counted['pipelined'], scopes // 2)
 
     def test_all_kinds_of_contenders(self):
-        """LK-5, LK-7, LK-10, LK-13, LK-22, LK-23, LK-24, LK-26, LK-32: connections of one process,
+        """LK-5, LK-10, LK-13, LK-22, LK-23, LK-24, LK-26, LK-32: connections of one process,
         other processes, and threads of the server, on few accounts and a bad network."""
         self.start_switch(4)
         server = self.start_table('--threads', 2, *LONG_LEASE)
@@ -88,7 +88,6 @@ class Accounts(support.SwitchTest):
         report = self.stop(server)
         self.check(report, clients)
         self.assertGreater(report['local_transfers'], 0)
-        self.assertGreater(report['locks']['waits'], 0)
         self.assertEqual(report['locks']['lease_expiries'], 0)
 
     def test_killed_clients(self):

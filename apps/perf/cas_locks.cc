@@ -19,12 +19,12 @@ Expected<std::unique_ptr<CasLocks>> CasLocks::create(roce::Engine& engine,
   if (!region) return tl::make_unexpected(region.error());
   made->region_ = *region;
   const auto* words = reinterpret_cast<const std::uint64_t*>(made->memory_.data());
-  for (std::uint16_t qp = 0; qp < qps.size(); ++qp) {
-    const roce::Sge scratch{made->region_.iova + qp * sizeof(std::uint64_t), sizeof(std::uint64_t),
+  for (std::size_t i = 0; i < qps.size(); ++i) {
+    const roce::Sge scratch{made->region_.iova + i * sizeof(std::uint64_t), sizeof(std::uint64_t),
                             made->region_.key};
-    made->holders_.emplace_back(
-        *qps[qp], scratch, words[qp],
-        roce::lock::FallbackScope::Config{.wr_id = WorkId{.qp = qp}.encode()});
+    const WorkId id{.qp = static_cast<std::uint16_t>(i)};
+    made->holders_.emplace_back(*qps[i], scratch, words[i],
+                                roce::lock::FallbackScope::Config{.wr_id = id.encode()});
   }
   return made;
 }

@@ -13,6 +13,11 @@ namespace rockhopper::apps::perf {
 namespace {
 
 constexpr std::array kTransports = {Names{"rc", "RC"}, Names{"dc", "DC"}};
+constexpr std::array kLockModes = {
+    Names{"none"},
+    Names{"target", "at the target"},
+    Names{"cas", "by compare and swap"},
+};
 
 }  // namespace
 
@@ -24,9 +29,18 @@ std::optional<Transport> parse_transport(std::string_view name) {
   return parse_name<Transport>(kTransports, name);
 }
 
+std::string_view to_string(LockMode mode) { return names_of(kLockModes, mode).name; }
+
+std::string_view title(LockMode mode) { return names_of(kLockModes, mode).title; }
+
+std::optional<LockMode> parse_lock_mode(std::string_view name) {
+  return parse_name<LockMode>(kLockModes, name);
+}
+
 Agreement propose(const Options& options, const Backend& device) {
   return {
       .transport = options.transport,
+      .lock_mode = options.lock_mode,
       .qps = options.qps,
       .window = options.window,
       .receive_depth = options.receive_depth,

@@ -13,17 +13,25 @@ struct Options;
 
 enum class Transport : std::uint8_t { rc, dc };
 
+/// Who takes the lock of Operation::lock; none: there are other operations.
+enum class LockMode : std::uint8_t { none, target, cas };
+
 /// The name that options and messages use.
 [[nodiscard]] std::string_view to_string(Transport transport);
 [[nodiscard]] std::optional<Transport> parse_transport(std::string_view name);
 /// The name that titles and reports use.
 [[nodiscard]] std::string_view title(Transport transport);
 
+[[nodiscard]] std::string_view to_string(LockMode mode);
+[[nodiscard]] std::optional<LockMode> parse_lock_mode(std::string_view name);
+[[nodiscard]] std::string_view title(LockMode mode);
+
 /// What both ends' queue pairs have in common.
 struct Agreement {
   Transport transport = Transport::rc;
+  LockMode lock_mode = LockMode::none;
   std::uint16_t qps = 1;
-  std::uint32_t window = 128;         ///< requests outstanding for each queue pair
+  std::uint32_t window = 128;         ///< operations outstanding for each queue pair
   std::uint32_t receive_depth = 512;  ///< receives posted for each queue pair
   std::uint32_t size_max = 0;         ///< bytes of the largest message
   std::uint32_t inline_bytes = 0;     ///< messages up to this size are sent inline
@@ -33,6 +41,11 @@ struct Agreement {
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
   bool selective_repeat = false;  ///< else go-back-N
+
+  /// Work requests that a window has: those of a scope are acquire, access and release.
+  [[nodiscard]] std::uint32_t send_depth() const {
+    return lock_mode == LockMode::none ? window : 3 * window;
+  }
 };
 
 /// What the options ask for, within the device's limits; `size_max` is the workload's to set.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,7 +34,8 @@ struct WorkId {
   }
 };
 
-/// A request to send. Offsets count from the start of the backend's memory.
+/// A request to send. Offsets count from the start of the backend's memory. Of a scope the remote
+/// address is that of the lock word; a FETCH_ADD of `compare_add` goes to the word behind it.
 struct SendRequest {
   std::uint64_t id = 0;
   Operation operation = Operation::send;
@@ -72,6 +74,9 @@ struct Side {
   std::vector<QpAddress> qps;
 };
 
+/// By name, as in roce/lock/region.h.
+using LockStatistics = std::map<std::string, std::uint64_t>;
+
 /// Queue pairs of one device with one piece of registered memory: what a workload needs of an RDMA
 /// implementation. With DC each "queue pair" is a target at the other end, all served by one
 /// initiator. Belongs to one thread. Lists go down in batches, so that a virtual call
@@ -87,6 +92,8 @@ class Backend : public Background {
   [[nodiscard]] virtual std::uint16_t outstanding_reads_max() const = 0;
   /// Its queue pairs can have selective repeat (docs/loss-recovery.md).
   [[nodiscard]] virtual bool selective_repeat() const { return false; }
+  /// It can do and serve Operation::lock.
+  [[nodiscard]] virtual bool has_locks() const { return false; }
 
   /// Waits until packets can be exchanged with the peer at all.
   [[nodiscard]] virtual Expected<void> wait_for_link() = 0;
@@ -111,6 +118,8 @@ class Backend : public Background {
 
   /// False when the peer can no longer be reached, as far as the device can tell. Cheap.
   [[nodiscard]] virtual bool link_alive() { return true; }
+  /// Of the locks that it has served at this end, if it has.
+  [[nodiscard]] virtual LockStatistics lock_statistics() const { return {}; }
   /// Counters and the like on standard error.
   virtual void print_statistics() {}
 };

@@ -49,9 +49,11 @@ class Generator {
       : traffic_(traffic),
         spec_(spec),
         // With more than half the window unsignaled, the queue would run empty between two
-        // completions.
-        moderation_(std::clamp<std::uint32_t>(cq_moderation, 1,
-                                              std::max(traffic.agreement().window / 2, 1u))),
+        // completions. Each scope has one.
+        moderation_(spec.operation == Operation::lock
+                        ? 1
+                        : std::clamp<std::uint32_t>(cq_moderation, 1,
+                                                    std::max(traffic.agreement().window / 2, 1u))),
         unsignaled_(traffic.agreement().qps) {}
 
   /// Fills the windows, up to `limit` requests since the start of the run for each queue pair.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/version.h"
+#include "apps/perf/lock_words.h"
 #include "apps/perf/messages.h"
 
 namespace rockhopper::apps::perf {
@@ -51,8 +52,9 @@ Expected<void> Client::greet() {
   if (!welcome) return tl::make_unexpected(welcome.error());
   auto agreed = agreement_from_json(welcome->value("agreement", nlohmann::json()));
   if (!agreed) return tl::make_unexpected(agreed.error());
-  if (agreed->transport != agreement_.transport || agreed->qps != agreement_.qps ||
-      agreed->size_max != agreement_.size_max || agreed->path_mtu > agreement_.path_mtu ||
+  if (agreed->transport != agreement_.transport || agreed->lock_mode != agreement_.lock_mode ||
+      agreed->qps != agreement_.qps || agreed->size_max != agreement_.size_max ||
+      agreed->path_mtu > agreement_.path_mtu ||
       agreed->outstanding_reads > agreement_.outstanding_reads ||
       (agreed->selective_repeat && !agreement_.selective_repeat)) {
     return fail(ErrorCode::io, "the server agreed to something that was not asked for");
@@ -98,7 +100,7 @@ Expected<void> Client::run_all() {
     if (options_.validate) {
       if (auto valid = validate(spec); !valid) return valid;
     }
-    results_.push_back({spec, *measurement, options_.validate});
+    results_.push_back({spec, *measurement, options_.validate, lock_statistics_});
     if (!options_.json) {
       fmt::print("{}\n", table_row(results_.back(), options_.report_gbits));
       (void)std::fflush(stdout);
@@ -139,6 +141,11 @@ Expected<Measurement> Client::measure(const RunSpec& spec) {
       return tl::make_unexpected(right.error());
     }
   }
+  if (spec.operation == Operation::lock) {
+    auto statistics = lock_statistics_from_json(*stopped);
+    if (!statistics) return tl::make_unexpected(statistics.error());
+    lock_statistics_ = std::move(*statistics);
+  }
   if (spec.bidirectional) {
     auto other = measurement_from_json(stopped->value("measurement", nlohmann::json()));
     if (!other) return tl::make_unexpected(other.error());
@@ -154,6 +161,11 @@ Expected<Measurement> Client::measure(const RunSpec& spec) {
 Expected<void> Client::check_words(const RunSpec& spec, const nlohmann::json& stopped) {
   auto words = words_from_json(stopped, agreement_);
   if (!words) return tl::make_unexpected(words.error());
+  if (spec.operation == Operation::lock) {
+    std::uint64_t scopes = 0;
+    for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) scopes += traffic_->posted(qp);
+    return check_lock_words(*words, scopes);
+  }
   for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {
     if ((*words)[qp] == traffic_->posted(qp)) continue;
     return fail(ErrorCode::io,
@@ -178,7 +190,8 @@ Expected<void> Client::validate(const RunSpec& spec) {
 void Client::print_title(const RunSpec& spec) const {
   const std::string rule(87, '-');
   fmt::print(
-      "{}\n {} {} Test: {}, {} {}{}, {}path MTU {}, {}{}\n{}\n{}\n", rule, title(spec.operation),
+      "{}\n {}{} {} Test: {}, {} {}{}, {}path MTU {}, {}{}\n{}\n{}\n", rule, title(spec.operation),
+      agreement_.lock_mode == LockMode::none ? "" : fmt::format(" {}", title(agreement_.lock_mode)),
       spec.kind == RunKind::latency ? "Latency" : "BW", title(agreement_.transport), agreement_.qps,
       agreement_.transport == Transport::dc ? "target" : "QP", agreement_.qps == 1 ? "" : "s",
       spec.kind == RunKind::latency ? "" : fmt::format("window {}, ", agreement_.window),
@@ -194,6 +207,7 @@ nlohmann::json Client::report() const {
           {"role", "client"},
           {"backend", backend_.name()},
           {"transport", title(agreement_.transport)},
+          {"lock_mode", to_string(agreement_.lock_mode)},
           {"qps", agreement_.qps},
           {"window", agreement_.window},
           {"path_mtu", agreement_.path_mtu},

@@ -52,6 +52,7 @@ class Client {
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<Traffic> traffic_;
   std::vector<Result> results_;
+  LockStatistics lock_statistics_;  ///< of the last measurement, at the server
 };
 
 }  // namespace rockhopper::apps::perf

@@ -10,22 +10,33 @@ Expected<std::unique_ptr<DcBackend>> DcBackend::open(std::unique_ptr<Endpoint> e
                                                      const LocalOptions& options,
                                                      const InitiatorOptions& initiator) {
   std::unique_ptr<DcBackend> backend(new DcBackend(std::move(endpoint), options, initiator));
-  auto made = DcEndpoint::create(backend->engine());
-  if (!made) return tl::make_unexpected(made.error());
-  backend->dc_ = std::move(*made);
+  if (auto made = backend->create_endpoint({}); !made) return tl::make_unexpected(made.error());
   return backend;
 }
 
+Expected<void> DcBackend::create_endpoint(const dc::EndpointConfig& config) {
+  dc_.reset();  // an engine has one at a time
+  auto made = DcEndpoint::create(engine(), config);
+  if (!made) return tl::make_unexpected(made.error());
+  dc_.emplace(std::move(*made));
+  return {};
+}
+
 DcBackend::~DcBackend() {
-  if (dci_ != nullptr) dc_->destroy_dci(dci_);
+  if (dci_ != nullptr) (*dc_)->destroy_dci(dci_);
   if (peer_ != nullptr) engine().destroy_ah(peer_);
   for (const Target& target : targets_) {
-    if (target.dct != nullptr) dc_->destroy_dct(target.dct);
+    if (target.dct != nullptr) (*dc_)->destroy_dct(target.dct);
     (void)engine().destroy_srq(target.srq);
   }
 }
 
 Expected<void> DcBackend::create_queues(const Agreement& agreement) {
+  lock_mode_ = agreement.lock_mode;
+  // Whether there are locks is known only now, and the path MTU had to be known before.
+  if (lock_mode_ == LockMode::target) {
+    if (auto made = create_endpoint({.lock_execution = true}); !made) return made;
+  }
   for (std::uint16_t i = 0; i < agreement.qps; ++i) {
     if (auto made = create_target(agreement); !made) return made;
   }
@@ -35,7 +46,7 @@ Expected<void> DcBackend::create_queues(const Agreement& agreement) {
 Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
   const std::uint32_t targets_of_stream =
       (agreement.qps + initiator_.streams - 1u) / initiator_.streams;
-  const std::uint64_t depth = std::uint64_t{targets_of_stream} * agreement.window;
+  const std::uint64_t depth = std::uint64_t{targets_of_stream} * agreement.send_depth();
   if (depth > roce::kMaxQpWr) {
     return fail(ErrorCode::invalid_argument,
                 "a stream would have {} requests for {} targets outstanding, more than {}: take a "
@@ -47,13 +58,14 @@ Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
   init.send_cq = cq();
   init.max_send_wr = static_cast<std::uint32_t>(depth);
   init.max_inline_data = agreement.inline_bytes;
+  init.lock_execution = lock_mode_ == LockMode::target;
   initiator_.apply(init);
   init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
   init.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
   init.pkey_index = options().pkey_index;
   init.timeout = agreement.ack_timeout;
   init.congestion.algorithm = options().congestion;
-  auto dci = dc_->create_dci(init);
+  auto dci = (*dc_)->create_dci(init);
   if (!dci) return tl::make_unexpected(dci.error());
   dci_ = *dci;
   return {};
@@ -71,7 +83,7 @@ Expected<void> DcBackend::create_target(const Agreement& agreement) {
   init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
   init.pkey_index = options().pkey_index;
   init.traffic_class = agreement.traffic_class;
-  auto dct = dc_->create_dct(init);
+  auto dct = (*dc_)->create_dct(init);
   if (!dct) return tl::make_unexpected(dct.error());
   targets_.back().dct = *dct;
   side().qps.push_back({.qpn = (*dct)->number().value, .access_key = (*dct)->access_key()});
@@ -93,11 +105,22 @@ Expected<void> DcBackend::connect(const Agreement& agreement, const Side& remote
 std::size_t DcBackend::post_sends(std::uint16_t qp, std::span<const SendRequest> requests) {
   const auto stream = static_cast<std::uint8_t>(qp % initiator_.streams);
   const QpAddress& target = remote_[qp];
-  return post_each(requests, [&](roce::SendWr& wr) {
+  const auto post = [&](roce::SendWr& wr) {
     wr.ah = peer_;
     wr.remote_qpn = wire::Qpn{target.qpn};
     wr.dc_access_key = target.access_key;
     return dci_->post_send(wr, stream);
+  };
+  if (lock_mode_ == LockMode::none) return post_each(requests, post);
+  return post_scopes(qp, requests, [&](roce::lock::ScopeBuilder& scope, std::uint64_t id) {
+    const dc::DciInit& init = dci_->init();
+    const auto depth = static_cast<std::uint32_t>(dci_->send_queue_depth(stream));
+    return scope.post(post,
+                      {.path_mtu = bytes(init.path_mtu),
+                       .max_rd_atomic = init.max_rd_atomic,
+                       .room = init.max_send_wr - depth,
+                       .max_sge = init.max_send_sge},
+                      id, nullptr);
   });
 }
 
@@ -107,7 +130,7 @@ std::size_t DcBackend::post_receives(std::uint16_t qp, std::span<const ReceiveRe
 
 void DcBackend::print_statistics() {
   EndpointBackend::print_statistics();
-  dc_.print_statistics(stderr);
+  dc_->print_statistics(stderr);
 }
 
 }  // namespace rockhopper::apps::perf

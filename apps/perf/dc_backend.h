@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "apps/common/dc_endpoint.h"
@@ -20,7 +21,7 @@ class DcBackend final : public EndpointBackend {
                                                                  const InitiatorOptions& initiator);
   ~DcBackend() override;
 
-  [[nodiscard]] std::uint32_t path_mtu_max() const override { return dc_->max_path_mtu(); }
+  [[nodiscard]] std::uint32_t path_mtu_max() const override { return (*dc_)->max_path_mtu(); }
   [[nodiscard]] Expected<void> connect(const Agreement& agreement, const Side& remote) override;
   [[nodiscard]] std::size_t post_sends(std::uint16_t qp,
                                        std::span<const SendRequest> requests) override;
@@ -39,13 +40,15 @@ class DcBackend final : public EndpointBackend {
       : EndpointBackend(std::move(endpoint), options), initiator_(initiator) {}
 
   [[nodiscard]] Expected<void> create_queues(const Agreement& agreement) override;
+  [[nodiscard]] Expected<void> create_endpoint(const dc::EndpointConfig& config);
   /// Needs what both ends have agreed on, unlike a target.
   [[nodiscard]] Expected<void> create_initiator(const Agreement& agreement);
   [[nodiscard]] Expected<void> create_target(const Agreement& agreement);
 
   InitiatorOptions initiator_;
-  DcEndpoint dc_;
+  std::optional<DcEndpoint> dc_;  ///< always there after open()
   dc::Dci* dci_ = nullptr;
+  LockMode lock_mode_ = LockMode::none;
   std::vector<Target> targets_;
   roce::AddressHandle* peer_ = nullptr;
   std::vector<QpAddress> remote_;  ///< the peer's targets

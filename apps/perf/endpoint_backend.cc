@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "apps/perf/atomic_words.h"
+
 namespace rockhopper::apps::perf {
 namespace {
 
@@ -19,6 +21,7 @@ roce::WrOpcode opcode_of(Operation operation) {
     case Operation::cas:
       return roce::WrOpcode::atomic_cmp_and_swp;
     case Operation::faa:
+    case Operation::lock:  // the access of its scope
       break;
   }
   return roce::WrOpcode::atomic_fetch_and_add;
@@ -30,6 +33,7 @@ EndpointBackend::EndpointBackend(std::unique_ptr<Endpoint> endpoint, const Local
     : endpoint_(std::move(endpoint)), options_(options) {}
 
 EndpointBackend::~EndpointBackend() {
+  if (locks_ != nullptr) (void)engine().detach_locks(*locks_);
   if (region_.base != nullptr) (void)engine().deregister_memory(region_.key);
 }
 
@@ -56,9 +60,14 @@ Expected<Side> EndpointBackend::prepare(const Agreement& agreement, std::size_t 
   side_.address = region_.iova;
   side_.bytes = bytes;
   side_.rkey = static_cast<std::uint32_t>(region_.key);
+  if (agreement.lock_mode == LockMode::target) {
+    locks_ =
+        std::make_unique<roce::lock::Region>(memory_.data(), bytes, roce::lock::Region::Config{});
+    engine().attach_locks(*locks_);
+  }
 
-  auto cq =
-      roce::CompletionQueue::create(agreement.qps * (agreement.window + agreement.receive_depth));
+  auto cq = roce::CompletionQueue::create(agreement.qps *
+                                          (agreement.send_depth() + agreement.receive_depth));
   if (!cq) return tl::make_unexpected(cq.error());
   cq_ = std::move(*cq);
   inline_bytes_ = agreement.inline_bytes;
@@ -80,6 +89,31 @@ roce::SendWr EndpointBackend::work_request(const SendRequest& request) const {
   wr.compare_add = request.compare_add;
   wr.swap = request.swap;
   return wr;
+}
+
+roce::lock::ScopeBuilder EndpointBackend::make_scope(std::uint16_t qp,
+                                                     const SendRequest& request) const {
+  const roce::lock::Word word{.addr = request.remote_address, .rkey = remote_key_};
+  const roce::Sge element = sge(request.local_offset, request.length);
+  roce::SendWr access = work_request(request);
+  access.sg_list = {&element, 1};
+  access.send_flags = 0;
+  access.remote_addr = word.addr + kWordBytes;
+  roce::lock::ScopeBuilder scope(word);
+  scope.owner(qp);
+  (void)scope.access(access);
+  return scope;
+}
+
+LockStatistics EndpointBackend::lock_statistics() const {
+  LockStatistics statistics;
+  if (locks_ == nullptr) return statistics;
+  locks_->visit_counters(
+      [](void* to, const char* name, std::uint64_t value) {
+        (*static_cast<LockStatistics*>(to))[name] = value;
+      },
+      &statistics);
+  return statistics;
 }
 
 std::size_t EndpointBackend::poll(std::span<Done> out) {

@@ -9,6 +9,8 @@
 #include "apps/common/endpoint.h"
 #include "apps/common/page_memory.h"
 #include "apps/perf/backend.h"
+#include "roce/lock/region.h"
+#include "roce/lock/scope_builder.h"
 
 namespace rockhopper::apps::perf {
 
@@ -29,12 +31,14 @@ class EndpointBackend : public Backend {
     return endpoint_->engine().max_path_mtu();
   }
   [[nodiscard]] std::uint16_t outstanding_reads_max() const override { return roce::kMaxRdAtomic; }
+  [[nodiscard]] bool has_locks() const override { return true; }
   [[nodiscard]] Expected<void> wait_for_link() override { return endpoint_->wait_for_link(); }
   [[nodiscard]] Expected<Side> prepare(const Agreement& agreement, std::size_t bytes,
                                        std::optional<bool> ipv4) final;
   [[nodiscard]] std::span<std::byte> memory() override { return memory_.bytes(); }
   [[nodiscard]] std::size_t poll(std::span<Done> out) override;
   [[nodiscard]] bool link_alive() override { return endpoint_->link_alive(); }
+  [[nodiscard]] LockStatistics lock_statistics() const override;
   void print_statistics() override { endpoint_->print_statistics(stderr); }
   bool turn() override { return endpoint_->turn(); }
 
@@ -59,6 +63,19 @@ class EndpointBackend : public Backend {
       roce::SendWr wr = work_request(request);
       wr.sg_list = {&element, 1};
       if (post(wr) != roce::PostResult::ok) break;
+      ++posted;
+    }
+    return posted;
+  }
+  /// The same for scopes: `post(ScopeBuilder&, std::uint64_t id)`. The queue pair's index is the
+  /// owner's name.
+  template <typename Post>
+  [[nodiscard]] std::size_t post_scopes(std::uint16_t qp, std::span<const SendRequest> requests,
+                                        Post&& post) const {
+    std::size_t posted = 0;
+    for (const SendRequest& request : requests) {
+      roce::lock::ScopeBuilder scope = make_scope(qp, request);
+      if (post(scope, request.id) != roce::PostResult::ok) break;
       ++posted;
     }
     return posted;
@@ -89,7 +106,10 @@ class EndpointBackend : public Backend {
   }
   /// Without its scatter/gather list.
   [[nodiscard]] roce::SendWr work_request(const SendRequest& request) const;
+  [[nodiscard]] roce::lock::ScopeBuilder make_scope(std::uint16_t qp,
+                                                    const SendRequest& request) const;
 
+  std::unique_ptr<roce::lock::Region> locks_;  ///< outlives the engine; null: it serves none
   std::unique_ptr<Endpoint> endpoint_;
   LocalOptions options_;
   PageMemory memory_;

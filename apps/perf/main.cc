@@ -33,6 +33,7 @@ const ProgramText kText{
     "  rh-perf --op write localhost            on another: over a memif link\n\n"
     "  rh-perf --op all --mode lat localhost   latency of all five operations\n"
     "  rh-perf --op send -a --json localhost   a sweep of sizes as JSON\n\n"
+    "  rh-perf --op lock -q 8 localhost        8 queue pairs contend for a lock\n\n"
     "  rh-perf --transport dc                  one initiator, and\n"
     "  rh-perf --transport dc -q 1000 -t 1 --op write -s 64 localhost\n"
     "                                          1000 targets that take turns\n\n"

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/perf/lock_words.h"
 #include "roce/wire/psn.h"
 
 namespace rockhopper::apps::perf {
@@ -66,6 +67,15 @@ class Reader {
     return value;
   }
 
+  [[nodiscard]] const json* object(const char* name) {
+    const json* value = find(name);
+    if (value == nullptr || !value->is_object()) {
+      refuse(name);
+      return nullptr;
+    }
+    return value;
+  }
+
   void refuse(const char* name) {
     if (bad_.empty()) bad_ = name;
   }
@@ -94,6 +104,7 @@ constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 
 json to_json(const Agreement& agreement) {
   return {{"transport", to_string(agreement.transport)},
+          {"lock_mode", to_string(agreement.lock_mode)},
           {"qps", agreement.qps},
           {"window", agreement.window},
           {"receive_depth", agreement.receive_depth},
@@ -125,6 +136,13 @@ Expected<Agreement> agreement_from_json(const json& json) {
   agreement.service_level = reader.number<std::uint8_t>("service_level", 0, 7);
   agreement.traffic_class = reader.number<std::uint8_t>("traffic_class", 0, 255);
   agreement.selective_repeat = reader.flag("selective_repeat");
+  const auto lock_mode = parse_lock_mode(reader.text("lock_mode"));
+  agreement.lock_mode = lock_mode.value_or(LockMode::none);
+  // By compare and swap there is one scope at a time on an RC queue pair.
+  if (!lock_mode || (*lock_mode == LockMode::cas &&
+                     (agreement.transport != Transport::rc || agreement.window != 1))) {
+    reader.refuse("lock_mode");
+  }
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return agreement;
 }
@@ -182,7 +200,8 @@ Expected<RunSpec> run_spec_from_json(const json& json, const Agreement& agreemen
   RunSpec spec;
   const auto operation = parse_operation(reader.text("operation"));
   const auto kind = parse_run_kind(reader.text("kind"));
-  if (!operation) reader.refuse("operation");
+  const bool has_locks = agreement.lock_mode != LockMode::none;
+  if (!operation || (*operation == Operation::lock) != has_locks) reader.refuse("operation");
   if (!kind) reader.refuse("kind");
   spec.operation = operation.value_or(Operation::send);
   spec.kind = kind.value_or(RunKind::bandwidth);
@@ -221,7 +240,8 @@ Expected<Measurement> measurement_from_json(const json& json) {
 Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agreement& agreement) {
   Reader reader(json);
   std::vector<std::uint64_t> words;
-  if (const auto* list = reader.array("words", agreement.qps)) {
+  const std::size_t count = agreement.lock_mode == LockMode::none ? agreement.qps : kLockWordCount;
+  if (const auto* list = reader.array("words", count)) {
     for (const auto& word : *list) {
       if (!word.is_number_unsigned()) reader.refuse("words");
       words.push_back(word.is_number_unsigned() ? word.get<std::uint64_t>() : 0);
@@ -229,6 +249,20 @@ Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agr
   }
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return words;
+}
+
+Expected<LockStatistics> lock_statistics_from_json(const json& json) {
+  Reader reader(json);
+  LockStatistics statistics;
+  if (const auto* locks = reader.object("locks")) {
+    Reader values(*locks);
+    for (const auto& [name, value] : locks->items()) {
+      statistics[name] = values.number<std::uint64_t>(name.c_str(), 0, kAny);
+    }
+    if (!values.result()) reader.refuse("locks");
+  }
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return statistics;
 }
 
 }  // namespace rockhopper::apps::perf

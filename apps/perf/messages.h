@@ -23,7 +23,7 @@ namespace rockhopper::apps::perf {
 ///   client {"end": {"results": [...]}}   server {"ended": {}}
 ///
 /// Either end sends {"error": "why"} instead when it gives up.
-inline constexpr int kProtocolVersion = 2;
+inline constexpr int kProtocolVersion = 3;
 
 /// The largest numbers that a peer may ask for.
 inline constexpr std::uint16_t kQpsMax = 32'767;
@@ -42,8 +42,11 @@ inline constexpr std::uint32_t kSizeMax = 1u << 30;
 [[nodiscard]] Expected<RunSpec> run_spec_from_json(const nlohmann::json& json,
                                                    const Agreement& agreement);
 [[nodiscard]] Expected<Measurement> measurement_from_json(const nlohmann::json& json);
-/// "words" of a "stopped" message: one for each queue pair.
+/// "words" of a "stopped" message: one for each queue pair; of locks as check_lock_words() has
+/// them.
 [[nodiscard]] Expected<std::vector<std::uint64_t>> words_from_json(const nlohmann::json& json,
                                                                    const Agreement& agreement);
+/// "locks" of a "stopped" message.
+[[nodiscard]] Expected<LockStatistics> lock_statistics_from_json(const nlohmann::json& json);
 
 }  // namespace rockhopper::apps::perf

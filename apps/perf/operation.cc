@@ -15,6 +15,7 @@ constexpr std::array kOperations = {
     Names{"read", "RDMA_Read"},
     Names{"cas", "Atomic CMP_AND_SWAP"},
     Names{"faa", "Atomic FETCH_AND_ADD"},
+    Names{"lock", "Lock"},
 };
 
 constexpr std::array kKinds = {Names{"bandwidth"}, Names{"latency"}, Names{"validation"}};

@@ -8,7 +8,14 @@
 
 namespace rockhopper::apps::perf {
 
-enum class Operation : std::uint8_t { send, write, read, cas, faa };
+enum class Operation : std::uint8_t {
+  send,
+  write,
+  read,
+  cas,
+  faa,
+  lock,  ///< a scope: a lock word, a FETCH_ADD to the counter behind it, and the word again
+};
 
 /// The name that options and JSON use.
 [[nodiscard]] std::string_view to_string(Operation operation);
@@ -16,8 +23,9 @@ enum class Operation : std::uint8_t { send, write, read, cas, faa };
 /// The name that perftest uses in its titles.
 [[nodiscard]] std::string_view title(Operation operation);
 
+/// Acts on words of 8 bytes.
 [[nodiscard]] constexpr bool is_atomic(Operation operation) {
-  return operation == Operation::cas || operation == Operation::faa;
+  return operation == Operation::cas || operation == Operation::faa || operation == Operation::lock;
 }
 
 /// What a run of one operation and size is for.

@@ -27,7 +27,7 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
     const auto operation = parse_operation(name);
     if (!operation) {
       return fail(ErrorCode::invalid_argument,
-                  "--op {}: there are send, write, read, cas, faa and all", name);
+                  "--op {}: there are send, write, read, cas, faa, lock and all", name);
     }
     operations.push_back(*operation);
     return {};
@@ -55,15 +55,21 @@ Expected<std::vector<std::uint32_t>> parse_sizes(const RawOptions& raw) {
 
 void add_workload_options(CLI::App& app, RawOptions& raw) {
   Options& options = raw.options;
-  app.add_option("--op", raw.operations, "send, write, read, cas, faa, a list of these, or all")
+  app.add_option("--op", raw.operations,
+                 "send, write, read, cas, faa, a list of these, or all; or lock")
       ->type_name("OPS")
       ->group(kWorkload);
   app.add_option("--mode", raw.mode, "bandwidth or latency")
       ->check(CLI::IsMember({"bw", "lat"}))
       ->group(kWorkload);
+  app.add_option("--lock-mode", raw.lock_mode,
+                 "where the lock of --op lock is taken: by its target, or by compare and swap from "
+                 "here, which tries again. Default: target (docs/locks.md)")
+      ->check(CLI::IsMember({"target", "cas"}))
+      ->group(kWorkload);
   auto* sizes = app.add_option("-s,--size", raw.sizes,
                                "bytes of a message, or a list; 4k, 1M. Default: 65536 for bw, 2 "
-                               "for lat; atomics have 8")
+                               "for lat; atomics and lock have 8")
                     ->type_name("BYTES")
                     ->group(kWorkload);
   app.add_flag("-a,--all", raw.all_sizes, "sizes 2, 4, 8, ... 8 MiB")
@@ -83,8 +89,8 @@ void add_workload_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--warmup", options.warmup,
                  "operations of each queue pair before the measured ones. Default: a tenth")
       ->group(kWorkload);
-  app.add_option("-t,--window,--tx-depth", options.window,
-                 "requests outstanding for each queue pair (bw)")
+  app.add_option("-t,--window,--tx-depth", raw.window,
+                 "requests outstanding for each queue pair (bw). Default: 128; 1 for lock")
       ->check(CLI::Range(1u, roce::kMaxQpWr))
       ->group(kWorkload);
   app.add_option("-r,--rx-depth", options.receive_depth, "receives posted for each queue pair")
@@ -244,6 +250,34 @@ Expected<void> check_transport(const Options& options, const RawOptions& raw) {
   return {};
 }
 
+/// Sets what --op lock has of its own.
+Expected<void> settle_locks(Options& options, const RawOptions& raw) {
+  const auto& ops = options.operations;
+  if (std::find(ops.begin(), ops.end(), Operation::lock) == ops.end()) {
+    if (raw.lock_mode.empty()) return {};
+    return fail(ErrorCode::invalid_argument, "--lock-mode is for --op lock");
+  }
+  options.lock_mode = raw.lock_mode == "cas" ? LockMode::cas : LockMode::target;
+  options.window = raw.window.value_or(1);
+  const bool cas = options.lock_mode == LockMode::cas;
+  struct Conflict {
+    bool given;
+    const char* what;
+    const char* with;
+  };
+  const std::array<Conflict, 5> conflicts{{
+      {ops.size() > 1, "--op lock", "other operations beside it"},
+      {options.backend == BackendKind::verbs, "--op lock", "--backend verbs"},
+      {raw.peer != "rh-perf", "--op lock", "--peer perftest"},
+      {cas && options.transport == Transport::dc, "--lock-mode cas", "--transport dc"},
+      {cas && options.window != 1, "--lock-mode cas", "a --window above 1"},
+  }};
+  for (const auto& [given, what, with] : conflicts) {
+    if (given) return fail(ErrorCode::invalid_argument, "{} cannot have {}", what, with);
+  }
+  return {};
+}
+
 }  // namespace
 
 Expected<Options> finish_options(const RawOptions& raw) {
@@ -280,6 +314,8 @@ Expected<Options> finish_options(const RawOptions& raw) {
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());
   options.operations = std::move(*operations);
+  options.window = raw.window.value_or(options.window);
+  if (auto good = settle_locks(options, raw); !good) return tl::make_unexpected(good.error());
   auto sizes = parse_sizes(raw);
   if (!sizes) return tl::make_unexpected(sizes.error());
   options.sizes = std::move(*sizes);

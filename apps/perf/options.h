@@ -28,8 +28,9 @@ struct Options {
   PeerKind peer = PeerKind::rh_perf;
   Transport transport = Transport::rc;
   InitiatorOptions initiator;  ///< DC
-  bool rdma_cm = false;        ///< perftest: connect and exchange through the connection manager
-  std::string device;          ///< of the verbs backend
+  LockMode lock_mode = LockMode::none;
+  bool rdma_cm = false;  ///< perftest: connect and exchange through the connection manager
+  std::string device;    ///< of the verbs backend
   std::optional<unsigned> gid_index;
 
   std::vector<Operation> operations;
@@ -68,6 +69,8 @@ struct RawOptions {
   std::string transport = "rc";
   std::string operations = "send";
   std::string mode = "bw";
+  std::string lock_mode;                ///< empty: the default
+  std::optional<std::uint32_t> window;  ///< none: the operation's default
   std::string congestion = "none";
   std::string recovery = "go-back-n";
   std::string sizes;

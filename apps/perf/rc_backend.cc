@@ -12,6 +12,12 @@ Expected<void> RcBackend::create_queues(const Agreement& agreement) {
   for (std::uint16_t i = 0; i < agreement.qps; ++i) {
     if (auto made = create_queue_pair(agreement); !made) return made;
   }
+  lock_mode_ = agreement.lock_mode;
+  if (lock_mode_ == LockMode::cas) {
+    auto locks = CasLocks::create(engine(), pd(), qps_);
+    if (!locks) return tl::make_unexpected(locks.error());
+    cas_locks_ = std::move(*locks);
+  }
   return {};
 }
 
@@ -20,9 +26,10 @@ Expected<void> RcBackend::create_queue_pair(const Agreement& agreement) {
   init.pd = pd();
   init.send_cq = cq();
   init.recv_cq = cq();
-  init.max_send_wr = agreement.window;
+  init.max_send_wr = agreement.send_depth();
   init.max_recv_wr = agreement.receive_depth;
   init.max_inline_data = agreement.inline_bytes;
+  init.lock_execution = agreement.lock_mode == LockMode::target;
   auto qp = engine().create_qp(init);
   if (!qp) return tl::make_unexpected(qp.error());
   qps_.push_back(*qp);
@@ -67,11 +74,23 @@ Expected<void> RcBackend::connect(const Agreement& agreement, const Side& remote
 }
 
 std::size_t RcBackend::post_sends(std::uint16_t qp, std::span<const SendRequest> requests) {
+  if (lock_mode_ != LockMode::none) {
+    return post_scopes(qp, requests, [&](roce::lock::ScopeBuilder& scope, std::uint64_t id) {
+      return lock_mode_ == LockMode::cas ? cas_locks_->post(qp, scope, id, endpoint().now_ns())
+                                         : scope.post(*qps_[qp], id, nullptr);
+    });
+  }
   return post_each(requests, [&](const roce::SendWr& wr) { return qps_[qp]->post_send(wr); });
 }
 
 std::size_t RcBackend::post_receives(std::uint16_t qp, std::span<const ReceiveRequest> requests) {
   return post_each(requests, *qps_[qp]);
+}
+
+std::size_t RcBackend::poll(std::span<Done> out) {
+  if (cas_locks_ == nullptr) return EndpointBackend::poll(out);
+  (void)endpoint().turn();
+  return cas_locks_->poll(*cq(), endpoint().now_ns(), out);
 }
 
 }  // namespace rockhopper::apps::perf

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "apps/perf/cas_locks.h"
 #include "apps/perf/endpoint_backend.h"
 
 namespace rockhopper::apps::perf {
@@ -22,6 +23,7 @@ class RcBackend final : public EndpointBackend {
                                        std::span<const SendRequest> requests) override;
   [[nodiscard]] std::size_t post_receives(std::uint16_t qp,
                                           std::span<const ReceiveRequest> requests) override;
+  [[nodiscard]] std::size_t poll(std::span<Done> out) override;
 
   /// Requires prepare().
   [[nodiscard]] roce::QueuePair& queue_pair(std::size_t index) { return *qps_[index]; }
@@ -31,6 +33,8 @@ class RcBackend final : public EndpointBackend {
   [[nodiscard]] Expected<void> create_queue_pair(const Agreement& agreement);
 
   std::vector<roce::QueuePair*> qps_;
+  LockMode lock_mode_ = LockMode::none;
+  std::unique_ptr<CasLocks> cas_locks_;  ///< of LockMode::cas
 };
 
 }  // namespace rockhopper::apps::perf

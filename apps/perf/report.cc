@@ -70,6 +70,7 @@ nlohmann::json result_json(const Result& result) {
       {"mops", rate * 1e-6},
       {"validated", result.validated},
   };
+  if (!result.locks.empty()) json["locks"] = result.locks;
   if (measurement.latency) {
     json["latency_us"] = latency_json(*measurement.latency);
   } else {

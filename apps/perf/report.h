@@ -16,6 +16,7 @@ struct Result {
   RunSpec spec;
   Measurement measurement;
   bool validated = false;
+  LockStatistics locks{};  ///< at the target, of scopes
 };
 
 [[nodiscard]] double operations_per_s(const Measurement& measurement);

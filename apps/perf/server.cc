@@ -42,6 +42,9 @@ Expected<void> Server::greet() {
     return fail(ErrorCode::invalid_argument, "the client has --transport {}, the server {}",
                 to_string(agreement_.transport), to_string(options_.transport));
   }
+  if (agreement_.lock_mode != LockMode::none && !backend_.has_locks()) {
+    return fail(ErrorCode::unsupported, "--op lock: the server's {} has no locks", backend_.name());
+  }
   auto remote = side_from_json(hello->value("side", nlohmann::json()), agreement_);
   if (!remote) return tl::make_unexpected(remote.error());
   auto layout = Layout::make(agreement_);
@@ -110,6 +113,7 @@ Expected<void> Server::serve_run(const RunSpec& spec) {
     if (auto valid = traffic_->check_validation(); !valid) return valid;
   } else if (is_atomic(spec.operation)) {
     answer["words"] = traffic_->target_words();
+    if (spec.operation == Operation::lock) answer["locks"] = backend_.lock_statistics();
   }
   return channel_->send("stopped", answer);
 }

@@ -10,6 +10,7 @@
 
 #include "apps/common/pattern.h"
 #include "apps/perf/atomic_words.h"
+#include "apps/perf/lock_words.h"
 
 namespace rockhopper::apps::perf {
 
@@ -48,6 +49,10 @@ Expected<void> Traffic::start(const RunSpec& spec) {
       std::memset(area.data(), 0, area.size());
     }
   }
+  if (spec.operation == Operation::lock) {
+    const auto words = target(0, 0, kLockWordCount * kWordBytes);
+    std::memset(words.data(), 0, words.size());
+  }
   return post_missing_receives();
 }
 
@@ -65,6 +70,8 @@ void Traffic::prepare_validation(std::uint16_t qp, std::uint64_t slot) {
     case Operation::cas:
     case Operation::faa:
       store_word(area, atomic_words(spec_.seed, message_number(qp, slot)).before);
+      break;
+    case Operation::lock:
       break;
   }
 }
@@ -175,6 +182,10 @@ Expected<void> Traffic::drain() {
 }
 
 std::vector<std::uint64_t> Traffic::target_words() {
+  if (spec_.operation == Operation::lock) {
+    const auto shared = target(0, 0, kLockWordCount * kWordBytes);
+    return {load_word(shared), load_word(shared.subspan(kWordBytes))};
+  }
   std::vector<std::uint64_t> words;
   for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {
     words.push_back(load_word(target(qp, 0, kWordBytes)));
@@ -183,6 +194,9 @@ std::vector<std::uint64_t> Traffic::target_words() {
 }
 
 Expected<void> Traffic::check_validation() {
+  if (spec_.operation == Operation::lock) {
+    return check_lock_words(target_words(), std::uint64_t{agreement_.qps} * layout_.slots());
+  }
   for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {
     if (spec_.operation == Operation::send && qps_[qp].received != layout_.slots()) {
       return fail(ErrorCode::io, "{} of {} messages came on queue pair {}", qps_[qp].received,

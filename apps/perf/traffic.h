@@ -46,9 +46,10 @@ class Traffic {
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
 
-  /// Where requests of the run act at the peer.
+  /// Where requests of the run act at the peer; scopes all at one place.
   [[nodiscard]] std::uint64_t remote_target(std::uint16_t qp, std::uint64_t slot) const {
-    return remote_.address + layout_.target(qp, slot);
+    const bool shared = spec_.operation == Operation::lock;
+    return remote_.address + (shared ? layout_.target(0, 0) : layout_.target(qp, slot));
   }
   [[nodiscard]] std::span<std::byte> local(std::uint16_t qp, std::uint64_t slot,
                                            std::size_t length);
@@ -57,7 +58,8 @@ class Traffic {
 
   /// After a validation: checks that all of the peer's requests have left here what they should.
   [[nodiscard]] Expected<void> check_validation();
-  /// After a run of atomics: the word of each queue pair, which counts the requests.
+  /// After a run of atomics: the word of each queue pair, which counts the requests; after one of
+  /// scopes the words that they share, see check_lock_words().
   [[nodiscard]] std::vector<std::uint64_t> target_words();
 
   [[nodiscard]] const Agreement& agreement() const { return agreement_; }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include <vector>
+
 #include "apps/common/pattern.h"
 #include "apps/perf/atomic_words.h"
 #include "apps/perf/workload.h"
@@ -31,7 +33,7 @@ Expected<void> post_atomic(Traffic& traffic, const RunSpec& spec, std::uint16_t 
   const AtomicWords words = atomic_words(spec.seed, traffic.message_number(qp, slot));
   SendRequest request = make_request(traffic, spec, qp, slot);
   request.swap = words.operand;
-  request.compare_add = words.operand;
+  request.compare_add = spec.operation == Operation::lock ? 1 : words.operand;
   if (spec.operation == Operation::cas) {
     // Before it one that must not swap; its result goes behind the other's.
     request.compare_add = words.before;
@@ -77,6 +79,24 @@ Expected<void> check_atomic(Traffic& traffic, const RunSpec& spec, std::uint16_t
   return {};
 }
 
+/// Each scope has found the counter at another of its values.
+Expected<void> check_scopes(Traffic& traffic) {
+  const std::uint16_t qps = traffic.agreement().qps;
+  const std::uint32_t slots = traffic.layout().slots();
+  std::vector<bool> found(std::size_t{qps} * slots);
+  for (std::uint16_t qp = 0; qp < qps; ++qp) {
+    for (std::uint32_t slot = 0; slot < slots; ++slot) {
+      const std::uint64_t count = load_word(traffic.local(qp, slot, kWordBytes));
+      if (count >= found.size() || found[count]) {
+        return fail(ErrorCode::io, "invalid data: scope {} of queue pair {} found the counter {}",
+                    slot, qp, count);
+      }
+      found[count] = true;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Expected<void> run_validation(Traffic& traffic, const RunSpec& spec) {
@@ -88,6 +108,7 @@ Expected<void> run_validation(Traffic& traffic, const RunSpec& spec) {
   }
   if (auto drained = traffic.drain(); !drained) return drained;
   traffic.watch().set_impatient(false);
+  if (spec.operation == Operation::lock) return check_scopes(traffic);
   for (std::uint16_t qp = 0; qp < traffic.agreement().qps; ++qp) {
     for (std::uint32_t slot = 0; slot < traffic.layout().slots(); ++slot) {
       Expected<void> checked;

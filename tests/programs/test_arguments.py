@@ -47,6 +47,12 @@ BAD = [
     (PERF, ['--peer', 'perftest', '-R', 'localhost'], 'localhost'),
     (PERF, ['--recovery', 'selective', '--peer', 'perftest'], '--recovery'),
     (PERF, ['--adaptive-timeout', '--backend', 'verbs'], '--adaptive-timeout'),
+    (PERF, ['--op', 'lock', '--backend', 'verbs'], '--backend verbs'),
+    (PERF, ['--op', 'lock', '--peer', 'perftest'], '--peer perftest'),
+    (PERF, ['--op', 'lock,write'], 'other operations'),
+    (PERF, ['--op', 'lock', '--lock-mode', 'cas', '--transport', 'dc'], '--transport dc'),
+    (PERF, ['--op', 'lock', '--lock-mode', 'cas', '-t', '2'], '--window'),
+    (PERF, ['--lock-mode', 'cas'], '--op lock'),
 ]
 
 

@@ -4,6 +4,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 
 import support
 from support import LIMIT_S, pcapng_packets, wait_until
@@ -119,6 +121,105 @@ class Perf(support.ProgramTest):
         header = lines.index(' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   '
                              'MsgRate[Mpps]')
         self.assertRegex(lines[header + 1], r'^ 65536 +100 +[\d.]+ +[\d.]+\s+[\d.]+$')
+
+
+class Locks(support.ProgramTest):
+    """--op lock: all queue pairs contend for one lock and the counter behind it. That a run is
+    validated means that the counter and the generation of the lock word, which is free, are the
+    number of scopes, and that in the last pass each scope found another value."""
+
+    # Without faults nothing is to be sent again, however busy the machine is.
+    PATIENT = ('-u', '18')
+    FAULTS = ('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%')
+    # A stream serves its targets in turns: with one for each target they contend.
+    DC = ('--transport', 'dc', '--streams', 8)
+    QPS = 8
+    # The target answers its queue pairs in turns, not in the order in which it decides.
+    IN_TURNS = ('--ignore', 'lock-token-order', '--ignore', 'lock-owner-order')
+
+    def run_locks(self, *client, common=(), qps=QPS):
+        _, report = self.run_pair('rh-perf', *common, client=('--op', 'lock', '-q', qps, *client))
+        self.assertEqual(len(report['results']), 1)
+        result = report['results'][0]
+        self.assertTrue(result['validated'])
+        self.assertEqual((result['op'], result['size']), ('lock', 8))
+        return report['lock_mode'], result
+
+    def judged_locks(self, path, *options):
+        done = subprocess.run(
+            [sys.executable, support.ROOT / 'tests/judge/check_capture.py', '--json', '--locks',
+             *self.IN_TURNS, *options, path],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
+        return json.loads(done.stdout)['files'][0]['locks']
+
+    def check_statistics(self, locks, scopes):
+        """`scopes` of each queue pair, each granted and released once."""
+        self.assertEqual(locks['grants'], self.QPS * scopes)
+        for name in ('failures', 'lease_expiries', 'foreign_releases', 'aborts'):
+            self.assertEqual(locks[name], 0, name)
+
+    def check_target(self, *judge, common=()):
+        capture = self.lab.path('client.pcapng')
+        mode, result = self.run_locks('-n', 300, '--warmup', 20, *self.PATIENT, '--pcap', capture,
+                                      common=common)
+        self.assertEqual(mode, 'target')
+        self.assertEqual(result['iterations'], self.QPS * 300)
+        self.check_statistics(result['locks'], 320)
+        counted = self.judged_locks(capture, *judge)
+        self.assertGreater(counted['granted'], result['locks']['grants'])  # and those of the last pass
+        self.assertEqual(counted['pipelined'], counted['granted'])
+        self.assertEqual(counted['releases'], counted['granted'])
+        self.assertLessEqual(counted['packets_per_granted_scope'], 6)
+
+    def test_at_the_target(self):
+        """LK-1, LK-2, LK-3, LK-4, LK-6, LK-34: one round trip for each scope, at most 6 packets."""
+        self.check_target()
+
+    def test_at_the_target_over_dynamic_connections(self):
+        """The same over DC."""
+        self.check_target('--dynamic-connections', common=self.DC)
+
+    def test_by_compare_and_swap(self):
+        """The scopes of a responder that knows no locks: no packet of theirs is a lock request."""
+        capture = self.lab.path('client.pcapng')
+        mode, result = self.run_locks('-n', 200, '--lock-mode', 'cas', *self.PATIENT, '--pcap',
+                                      capture)
+        self.assertEqual(mode, 'cas')
+        self.assertEqual(result['iterations'], self.QPS * 200)
+        self.assertNotIn('locks', result)
+        # Without --locks their opcodes are a violation.
+        done = subprocess.run(
+            [sys.executable, support.ROOT / 'tests/judge/check_capture.py', capture],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
+
+    def test_latency(self):
+        for common in ((), ('--lock-mode', 'cas'), ('--transport', 'dc')):
+            with self.subTest(common=common):
+                transport = common if '--transport' in common else ()
+                mode = common if not transport else ()
+                _, result = self.run_locks('--mode', 'lat', '-n', 200, *mode, common=transport,
+                                           qps=1)
+                self.assertEqual(result['iterations'], 200)
+                self.assertGreater(result['latency_us']['min'], 0)
+
+    def test_windows_durations_and_both_directions(self):
+        for options in (('-t', 3, '-n', 200), ('-t', 128, '-n', 500), ('-b', '-n', 200),
+                        ('-o', 1, '-n', 100), ('-D', 0.3), ('-b', '-D', 0.3, '--lock-mode', 'cas')):
+            with self.subTest(options=options):
+                _, result = self.run_locks(*options)
+                self.assertGreater(result['iterations'], 0)
+        self.run_locks('-t', 4, '-b', '-n', 100, common=('--transport', 'dc'))
+
+    def test_loss_duplication_reordering_corruption(self):
+        """LK-22: nothing is taken, counted or freed twice."""
+        for common, client in (((), ()), (self.DC, ()), ((), ('--lock-mode', 'cas'))):
+            with self.subTest(common=common, client=client):
+                _, result = self.run_locks('-n', 300, '--warmup', 20, *FAST_RETRY, *client,
+                                           common=(*common, *self.FAULTS))
+                if not client:
+                    self.check_statistics(result['locks'], 320)
 
 
 class PerftestRdmaCm(support.ProgramTest):

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "apps/perf/atomic_words.h"
+#include "roce/lock/lock_word.h"
 
 namespace rockhopper::apps::perf {
 
@@ -84,6 +85,15 @@ bool FakeBackend::execute(std::uint16_t qp, const SendRequest& request) {
       } else if (before == request.compare_add) {
         store_word(word, request.swap);
       }
+      store_word({local, kWordBytes}, before);
+      break;
+    }
+    case Operation::lock: {
+      const std::span word(remote, kWordBytes);
+      const std::span counter(remote + kWordBytes, kWordBytes);
+      const std::uint64_t before = load_word(counter);
+      store_word(word, roce::lock::freed(roce::lock::LockWord::from(load_word(word))).value());
+      store_word(counter, before + request.compare_add);
       store_word({local, kWordBytes}, before);
       break;
     }

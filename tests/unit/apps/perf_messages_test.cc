@@ -136,6 +136,49 @@ TEST(PerfMessages, ARunMustFitTheAgreement) {
   EXPECT_FALSE(run_spec_from_json(to_json(spec), make_agreement()));
 }
 
+TEST(PerfMessages, LocksAreAgreedOn) {
+  Agreement agreement = make_agreement();
+  agreement.lock_mode = LockMode::target;
+  const auto back = agreement_from_json(sent(to_json(agreement)));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->lock_mode, LockMode::target);
+  json message = to_json(agreement);
+  message["lock_mode"] = "gate";
+  EXPECT_FALSE(agreement_from_json(message));
+
+  RunSpec spec;
+  spec.size = 8;
+  EXPECT_FALSE(run_spec_from_json(to_json(spec), agreement)) << "another operation";
+  spec.operation = Operation::lock;
+  EXPECT_TRUE(run_spec_from_json(to_json(spec), agreement));
+  EXPECT_FALSE(run_spec_from_json(to_json(spec), make_agreement())) << "without locks";
+
+  agreement.lock_mode = LockMode::cas;
+  agreement.window = 1;
+  EXPECT_TRUE(agreement_from_json(to_json(agreement)));
+  agreement.window = 2;
+  EXPECT_FALSE(agreement_from_json(to_json(agreement)));
+  agreement.window = 1;
+  agreement.transport = Transport::dc;
+  EXPECT_FALSE(agreement_from_json(to_json(agreement)));
+}
+
+TEST(PerfMessages, WordsAndStatisticsOfLocks) {
+  Agreement agreement = make_agreement();
+  agreement.qps = 5;
+  agreement.lock_mode = LockMode::target;
+  EXPECT_TRUE(words_from_json(json::parse(R"({"words": [1, 2]})"), agreement));
+  EXPECT_FALSE(words_from_json(json::parse(R"({"words": [1, 2, 3, 4, 5]})"), agreement));
+  const auto statistics =
+      lock_statistics_from_json(json::parse(R"({"locks": {"grants": 3, "waits": 0}})"));
+  ASSERT_TRUE(statistics);
+  EXPECT_EQ(*statistics, (LockStatistics{{"grants", 3}, {"waits", 0}}));
+  for (const char* bad : {R"({})", R"({"locks": 1})", R"({"locks": {"grants": "3"}})",
+                          R"({"locks": {"grants": -3}})"}) {
+    EXPECT_FALSE(lock_statistics_from_json(json::parse(bad))) << bad;
+  }
+}
+
 TEST(PerfMessages, OneWordForEachQueuePair) {
   const auto words = words_from_json(json::parse(R"({"words": [1, 2]})"), make_agreement());
   ASSERT_TRUE(words);

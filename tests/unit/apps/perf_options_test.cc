@@ -106,6 +106,51 @@ TEST(PerfOptions, TheConnectionManagerIsForPerftestOverRockhopper) {
   EXPECT_FALSE(finish_options(raw));
 }
 
+TEST(PerfOptions, LocksHaveAWindowOf1UnlessAskedFor) {
+  RawOptions raw;
+  EXPECT_EQ(finish_options(raw)->window, 128u);
+  EXPECT_EQ(finish_options(raw)->lock_mode, LockMode::none);
+  raw.operations = "lock";
+  EXPECT_EQ(finish_options(raw)->window, 1u);
+  EXPECT_EQ(finish_options(raw)->lock_mode, LockMode::target);
+  raw.window = 5;
+  EXPECT_EQ(finish_options(raw)->window, 5u);
+  raw.transport = "dc";
+  EXPECT_TRUE(finish_options(raw));
+}
+
+TEST(PerfOptions, LocksAreRefusedWhatTheyDoNotHave) {
+  const auto refused = [](const auto& change, const char* why) {
+    RawOptions raw;
+    raw.operations = "lock";
+    change(raw);
+    const auto result = finish_options(raw);
+    ASSERT_FALSE(result) << why;
+    EXPECT_THAT(result.error().message, HasSubstr(why));
+  };
+  refused([](RawOptions& r) { r.operations = "lock,write"; }, "other operations");
+  refused([](RawOptions& r) { r.backend = "verbs"; }, "--backend verbs");
+  refused([](RawOptions& r) { r.peer = "perftest"; }, "--peer perftest");
+  refused(
+      [](RawOptions& r) {
+        r.lock_mode = "cas";
+        r.transport = "dc";
+      },
+      "--transport dc");
+  refused(
+      [](RawOptions& r) {
+        r.lock_mode = "cas";
+        r.window = 2;
+      },
+      "--window");
+  refused(
+      [](RawOptions& r) {
+        r.operations = "write";
+        r.lock_mode = "target";
+      },
+      "--op lock");
+}
+
 TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
   RawOptions raw;
   raw.transport = "dc";

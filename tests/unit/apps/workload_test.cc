@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/perf/lock_words.h"
 #include "tests/support/seed.h"
 #include "tests/unit/apps/fake_backend.h"
 
@@ -112,9 +113,13 @@ TEST_P(Workload, BandwidthCountsWhatWasAskedFor) {
     EXPECT_LE(lab.client_device.outstanding_max, agreement.window);
     for (std::uint16_t qp = 0; qp < agreement.qps; ++qp) {
       EXPECT_EQ(lab.client->posted(qp), spec.warmup + spec.iterations);
-      if (is_atomic(GetParam())) {
+      if (is_atomic(GetParam()) && GetParam() != Operation::lock) {
         EXPECT_EQ(lab.server->target_words()[qp], lab.client->posted(qp));
       }
+    }
+    if (GetParam() == Operation::lock) {
+      const std::uint64_t scopes = agreement.qps * (spec.warmup + spec.iterations);
+      EXPECT_TRUE(check_lock_words(lab.server->target_words(), scopes));
     }
   }
 }
@@ -197,11 +202,11 @@ TEST_P(Workload, AFailedCompletionEndsTheRun) {
 
 INSTANTIATE_TEST_SUITE_P(Operations, Workload,
                          ::testing::Values(Operation::send, Operation::write, Operation::read,
-                                           Operation::cas, Operation::faa),
+                                           Operation::cas, Operation::faa, Operation::lock),
                          [](const auto& item) { return std::string(to_string(item.param)); });
 
 TEST(WorkloadAtomics, OneExecutedTwiceIsFound) {
-  for (const Operation operation : {Operation::cas, Operation::faa}) {
+  for (const Operation operation : {Operation::cas, Operation::faa, Operation::lock}) {
     Lab lab(make_agreement(8));
     int number = 0;
     lab.client_device.tamper = [&number](SendRequest&) { return ++number == 20 ? 2 : 1; };
@@ -211,9 +216,26 @@ TEST(WorkloadAtomics, OneExecutedTwiceIsFound) {
     if (operation == Operation::faa) {
       EXPECT_NE(lab.server->target_words()[0], lab.client->posted(0));
     }
+    if (operation == Operation::lock) {
+      EXPECT_FALSE(check_lock_words(lab.server->target_words(), lab.client->posted(0)));
+    }
     number = 0;
     EXPECT_FALSE(lab.validate(make_spec(operation, RunKind::validation, 8)));
   }
+}
+
+TEST(WorkloadLocks, TheWordIsFreeAndHasCountedTheScopes) {
+  const auto good = [](std::uint64_t word, std::uint64_t counter, std::uint64_t scopes) {
+    return check_lock_words(std::vector{word, counter}, scopes).has_value();
+  };
+  constexpr std::uint64_t kOnce = std::uint64_t{1} << 40;
+  EXPECT_TRUE(good(0, 0, 0));
+  EXPECT_TRUE(good(7 * kOnce, 7, 7));
+  EXPECT_TRUE(good(0, 1 << 24, 1 << 24));  // the generation has 24 bits
+  EXPECT_FALSE(good(6 * kOnce, 7, 7));
+  EXPECT_FALSE(good(7 * kOnce, 6, 7));
+  EXPECT_FALSE(good(7 * kOnce | std::uint64_t{1} << 36, 7, 7));  // held
+  EXPECT_FALSE(good(7 * kOnce | std::uint64_t{1} << 32, 7, 7));  // somebody waits
 }
 
 TEST(WorkloadWatch, SilenceIsAFailureOnlyWhileWaiting) {

@@ -15,7 +15,6 @@
 #include "apps/accounts/table.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/progress.h"
-#include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "roce/lock/fallback.h"
 #include "roce/lock/scope_builder.h"
@@ -45,7 +44,6 @@ struct Counts {
   std::uint64_t transfers = 0;
   std::uint64_t audits = 0;
   std::uint64_t waited_too_long = 0;
-  std::uint64_t expired = 0;
 };
 
 /// A connection, with one scope on its way at a time.
@@ -62,10 +60,7 @@ class Teller {
   [[nodiscard]] bool is(const roce::cm::Connection* connection) const {
     return connection_ == connection;
   }
-  void begin(std::uint64_t transfers, std::int64_t sum) {
-    left_ = transfers;
-    expected_sum_ = sum;
-  }
+  void begin(std::uint64_t transfers) { left_ = transfers; }
   /// Goes on: false when all is done.
   [[nodiscard]] Expected<bool> turn();
   [[nodiscard]] Expected<void> disconnect();
@@ -103,7 +98,7 @@ class Teller {
   bool busy_ = false;
   bool audits_ = false;  ///< what is on its way
   std::uint64_t left_ = 0;
-  std::int64_t expected_sum_ = 0;
+  std::int64_t expected_sum_ = 0;  ///< that of the first audit; 0: there was none
   Counts counts_;
 };
 
@@ -259,7 +254,6 @@ Expected<void> Teller::on_done() {
     return {};
   }
   if (result_.status == WcStatus::lock_failed && result_.cause == LockCause::expired) {
-    ++counts_.expired;
     return fail(ErrorCode::io, "the server took the locks back in the middle of a scope (--lease)");
   }
   return fail(ErrorCode::io, "a scope ended with {}", to_string(result_.status));
@@ -354,7 +348,7 @@ Expected<void> Client::work() {
   const std::uint64_t each = options_.transfers / options_.connections;
   std::uint64_t rest = options_.transfers % options_.connections;
   for (Teller& teller : tellers_) {
-    teller.begin(each + (rest > 0 ? 1 : 0), 0);
+    teller.begin(each + (rest > 0 ? 1 : 0));
     rest -= rest > 0 ? 1 : 0;
   }
   Progress progress("transfers");

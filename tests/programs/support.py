@@ -81,14 +81,23 @@ class ProgramTest(unittest.TestCase):
         last = process.messages().strip().splitlines()[-1]
         self.assertRegex(last, pattern)
 
-    def judged(self, path, *options):
-        """What the checker has counted of dynamic connections; no violation."""
+    def checked(self, path, *options):
+        """What the checker says of a capture; no violation."""
         done = subprocess.run(
-            [sys.executable, ROOT / 'tests/judge/check_capture.py', '--json',
-             '--dynamic-connections', *options, path],
+            [sys.executable, ROOT / 'tests/judge/check_capture.py', '--json', *options, path],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
-        return json.loads(done.stdout)['files'][0]['dynamic_connections']
+        return json.loads(done.stdout)['files'][0]
+
+    def judged(self, path, *options):
+        """What the checker has counted of dynamic connections; no violation."""
+        return self.checked(path, '--dynamic-connections', *options)['dynamic_connections']
+
+    def judged_locks(self, path, *options):
+        """The same of locks. A target answers its queue pairs in turns, not in the order in which
+        it decides."""
+        in_turns = ('--ignore', 'lock-token-order', '--ignore', 'lock-owner-order')
+        return self.checked(path, '--locks', *in_turns, *options)['locks']
 
 
 def dc_packets(path):

@@ -6,8 +6,6 @@ that the server's transport executes; no audit finds other than the one sum."""
 import json
 import random
 import signal
-import subprocess
-import sys
 import unittest
 
 import support
@@ -51,15 +49,6 @@ class Accounts(support.SwitchTest):
         self.assertEqual(server['transfers'], done + server['local_transfers'])
         for client in clients:
             self.assertGreater(client['audits'], 0)
-
-    def judged_locks(self, path):
-        done = subprocess.run(
-            # The client's capture does not show in which order the server's queue pairs were served.
-            [sys.executable, support.ROOT / 'tests/judge/check_capture.py', '--json', '--locks',
-             '--ignore', 'lock-owner-order', '--ignore', 'lock-token-order', path],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
-        return json.loads(done.stdout)['files'][0]['locks']
 
     def test_one_round_trip(self):
         """LK-1, LK-2, LK-3, LK-4, LK-6, LK-11, LK-12, LK-30, LK-32: acquire, accesses and release

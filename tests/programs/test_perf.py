@@ -4,8 +4,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 
 import support
 from support import LIMIT_S, pcapng_packets, wait_until
@@ -134,8 +132,6 @@ class Locks(support.ProgramTest):
     # A stream serves its targets in turns: with one for each target they contend.
     DC = ('--transport', 'dc', '--streams', 8)
     QPS = 8
-    # The target answers its queue pairs in turns, not in the order in which it decides.
-    IN_TURNS = ('--ignore', 'lock-token-order', '--ignore', 'lock-owner-order')
 
     def run_locks(self, *client, common=(), qps=QPS):
         _, report = self.run_pair('rh-perf', *common, client=('--op', 'lock', '-q', qps, *client))
@@ -144,14 +140,6 @@ class Locks(support.ProgramTest):
         self.assertTrue(result['validated'])
         self.assertEqual((result['op'], result['size']), ('lock', 8))
         return report['lock_mode'], result
-
-    def judged_locks(self, path, *options):
-        done = subprocess.run(
-            [sys.executable, support.ROOT / 'tests/judge/check_capture.py', '--json', '--locks',
-             *self.IN_TURNS, *options, path],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
-        return json.loads(done.stdout)['files'][0]['locks']
 
     def check_statistics(self, locks, scopes):
         """`scopes` of each queue pair, each granted and released once."""
@@ -189,10 +177,7 @@ class Locks(support.ProgramTest):
         self.assertEqual(result['iterations'], self.QPS * 200)
         self.assertNotIn('locks', result)
         # Without --locks their opcodes are a violation.
-        done = subprocess.run(
-            [sys.executable, support.ROOT / 'tests/judge/check_capture.py', capture],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
+        self.checked(capture)
 
     def test_latency(self):
         for common in ((), ('--lock-mode', 'cas'), ('--transport', 'dc')):

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint16_t kBurst = 32;
 constexpr std::uint16_t kLinkMtu = 4200;
 constexpr std::uint16_t kDataRoom = RTE_PKTMBUF_HEADROOM + kLinkMtu + 64;
-constexpr std::uint64_t kTurnNs = 1000;
+constexpr std::uint32_t kHeldPackets = 2048;  ///< behind locks that are waited for
 
 EnginePair::Side peer_of(EnginePair::Side side) {
   return side == EnginePair::requester ? EnginePair::responder : EnginePair::requester;
@@ -28,7 +28,7 @@ stack::IpAddress EnginePair::address(Side side) {
 }
 
 EnginePair::EnginePair(const EnginePairConfig& config)
-    : ends_{make_end(config, requester), make_end(config, responder)} {
+    : ends_{make_end(config, requester), make_end(config, responder)}, turn_ns_(config.turn_ns) {
   connect_side(config, requester);
   connect_side(config, responder);
   for (int i = 0; i < 4; ++i) exchange();  // what hosts announce of themselves
@@ -46,11 +46,18 @@ EnginePair::End EnginePair::make_end(const EnginePairConfig& config, Side side) 
   end.random = std::make_unique<roce::SeededRandom>(1 + side);
   end.memory.resize(config.memory);
   end.cq = must(roce::CompletionQueue::create(2 * config.qps * config.outstanding));
-  end.engine = must(roce::Engine::create(
-      {.host = end.host.get(), .packet_pool = end.pool.get(), .random = end.random.get()}));
+  end.engine = must(roce::Engine::create({.host = end.host.get(),
+                                          .packet_pool = end.pool.get(),
+                                          .random = end.random.get(),
+                                          .max_held_packets = kHeldPackets}));
   end.pd = end.engine->allocate_pd();
   end.region = must(
       end.engine->register_memory(end.pd, end.memory.data(), end.memory.size(), roce::kAccessAll));
+  if (config.locks && side == responder) {
+    end.locks = std::make_unique<roce::lock::Region>(end.memory.data(), end.memory.size(),
+                                                     roce::lock::Region::Config{});
+    end.engine->attach_locks(*end.locks);
+  }
   for (std::uint32_t i = 0; i < config.qps; ++i) {
     end.qps.push_back(must(end.engine->create_qp({.pd = end.pd,
                                                   .send_cq = end.cq.get(),
@@ -58,7 +65,8 @@ EnginePair::End EnginePair::make_end(const EnginePairConfig& config, Side side) 
                                                   .max_send_wr = config.outstanding,
                                                   .max_recv_wr = config.outstanding,
                                                   .max_send_sge = 1,
-                                                  .max_recv_sge = 1})));
+                                                  .max_recv_sge = 1,
+                                                  .lock_execution = config.locks})));
   }
   return end;
 }
@@ -83,7 +91,7 @@ void EnginePair::move(End& from, End& to) {
 }
 
 void EnginePair::exchange() {
-  now_ns_ += kTurnNs;
+  now_ns_ += turn_ns_;
   move(ends_[requester], ends_[responder]);
   move(ends_[responder], ends_[requester]);
 }

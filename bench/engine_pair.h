@@ -11,6 +11,7 @@
 
 #include "bench/support.h"
 #include "roce/engine.h"
+#include "roce/lock/region.h"
 #include "roce/random.h"
 #include "stack/host.h"
 #include "stack/mbuf_pool.h"
@@ -23,6 +24,8 @@ struct EnginePairConfig {
   std::uint32_t outstanding = 64;  ///< requests, READs and atomics among them, of each connection
   std::uint8_t max_rd_atomic = 0;  ///< of each connection, both ways; 0: `outstanding`
   std::size_t memory = 1 << 20;    ///< bytes registered at each end
+  bool locks = false;              ///< the responder executes them, in all its memory
+  std::uint64_t turn_ns = 1000;    ///< that an exchange takes by the engines' clock
 };
 
 /// Two engines, each with its host and memory, joined by an array instead of a link: what each of
@@ -40,6 +43,7 @@ class EnginePair {
   [[nodiscard]] static stack::IpAddress address(Side side);
   [[nodiscard]] roce::CompletionQueue& cq(Side side) { return *ends_[side].cq; }
   [[nodiscard]] const roce::MemoryRegion& region(Side side) const { return ends_[side].region; }
+  [[nodiscard]] roce::lock::Region& locks() { return *ends_[responder].locks; }
 
   /// Moves one burst each way.
   void exchange();
@@ -53,6 +57,7 @@ class EnginePair {
     std::unique_ptr<stack::Host> host;
     std::unique_ptr<roce::SeededRandom> random;
     std::vector<std::byte> memory;
+    std::unique_ptr<roce::lock::Region> locks;
     std::unique_ptr<roce::CompletionQueue> cq;
     std::unique_ptr<roce::Engine> engine;
     roce::ProtectionDomain pd;
@@ -66,6 +71,7 @@ class EnginePair {
   void move(End& from, End& to);
 
   std::array<End, 2> ends_;
+  std::uint64_t turn_ns_;
   std::uint64_t now_ns_ = 0;
 };
 

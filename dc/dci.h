@@ -23,6 +23,10 @@ enum class Handshake : std::uint8_t {
   full,       ///< once the target has accepted
 };
 
+/// READs, atomics and lock requests that targets that serve locks can have outstanding at least: a
+/// scope need not wait for the ACCEPT.
+inline constexpr std::uint8_t kLockResources = 8;
+
 /// What a DC initiator is made with.
 struct DciInit {
   roce::ProtectionDomain pd;

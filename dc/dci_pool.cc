@@ -122,7 +122,12 @@ void DciPool::progress() {
   while (!free_.empty() && !waiting_.empty()) {
     PoolTarget& next = waiting_.front();
     waiting_.pop_front();
-    hold(next);
+    if (next.channel_ != nullptr) {
+      // It gave way with requests outstanding, which nothing of its own may pass.
+      next.used_ = 0;
+    } else {
+      hold(next);
+    }
     on_turn_(next);
   }
 }

@@ -34,10 +34,12 @@ Expected<std::unique_ptr<Endpoint>> Endpoint::create(roce::Engine& engine,
                 "and {}",
                 1u << 20, 1u << 24, sessions.contexts, sessions.tombstones);
   }
-  if (config.lease_us == 0 || config.responder_resources == 0 ||
+  const unsigned least = config.lock_execution ? kLockResources : 1;
+  if (config.lease_us == 0 || config.responder_resources < least ||
       config.responder_resources > roce::kMaxRdAtomic) {
     return fail(ErrorCode::invalid_argument,
-                "a lease is above 0, and responder resources are 1 to {}", roce::kMaxRdAtomic);
+                "a lease is above 0, and responder resources are {} to {}", least,
+                roce::kMaxRdAtomic);
   }
   std::unique_ptr<Endpoint> endpoint(new Endpoint(engine, config));
   if (auto made = endpoint->targets_->make_contexts(); !made) {

@@ -23,7 +23,8 @@ struct EndpointConfig {
   /// Of the sessions as target. The shard is the engine's.
   SessionTable::Config sessions{};
   std::uint32_t lease_us = 2'000'000;  ///< after which an idle session is closed, above 0
-  /// READs and atomics that each session may have outstanding, 1 to roce::kMaxRdAtomic.
+  /// READs and atomics that each session may have outstanding, 1 to roce::kMaxRdAtomic; with
+  /// lock_execution from kLockResources on.
   std::uint8_t responder_resources = 16;
   bool lock_execution = false;  ///< its targets serve locks (docs/locks.md)
   /// A session that has been idle so long may make room for another when no context is free.

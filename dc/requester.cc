@@ -197,7 +197,8 @@ void Requester::begin(std::optional<wire::Psn> executed) {
                            .source = dci_.number(),
                            .value = wire::Dcsh::from_nonce(nonce_)});
   // How many the target can serve is told by its ACCEPT.
-  Endpoint::set_max_rd_atomic(qp_, std::min<std::uint8_t>(init.max_rd_atomic, 1));
+  const std::uint8_t served = init.lock_execution ? kLockResources : 1;
+  Endpoint::set_max_rd_atomic(qp_, std::min(init.max_rd_atomic, served));
   limit_ = queue().head();
   extend_limit();
   owe(Owed::connect);

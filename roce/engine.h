@@ -136,6 +136,8 @@ class Engine final : public stack::Protocol,
   void attach_locks(lock::Region& region);
   /// Fails with `busy` while requests wait for one of its locks, or queue pairs hold one.
   [[nodiscard]] Expected<void> detach_locks(lock::Region& region);
+  /// What it has for locks; null: nobody has asked for any.
+  [[nodiscard]] const lock::Service* lock_service() const { return locks_.get(); }
 
   /// As ibv_create_ah, for queue pairs of `pd`; of a host or of a multicast group, which is sent to
   /// with remote_qpn wire::kMulticastQpn. The engine owns it; destroy_ah ends it. A request

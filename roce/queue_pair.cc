@@ -652,15 +652,13 @@ void QueuePair::complete_flushed_recv(std::uint64_t wr_id) {
 void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
   trace(TraceEvent::request_done, static_cast<std::uint32_t>(status),
         static_cast<std::uint32_t>(wqe.wr_id));
+  const bool signaled = (wqe.flags & kSendSignaled) != 0 || init_.sq_sig_all;
   if (status == WcStatus::success) {
     engine_.counters_.rdma_sends.add(wqe.is_local() ? 0 : 1);
-    if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) {
-      return;
-    }
-  } else if (status == WcStatus::lock_failed || status == WcStatus::lock_flushed) {
-    if ((wqe.flags & kSendSignaled) == 0 && !init_.sq_sig_all) {
-      return;  // it was executed, with that outcome; the queue pair goes on
-    }
+    if (!signaled) return;
+  } else if (status == WcStatus::lock_failed || status == WcStatus::lock_flushed ||
+             (status == WcStatus::outcome_unknown && wqe.of_lock())) {
+    if (!signaled) return;  // the queue pair goes on, and the scope's own completion tells of it
   } else if (status == WcStatus::loc_prot_err || status == WcStatus::loc_len_err) {
     engine_.counters_.local_errors.add();
   }

@@ -9,24 +9,16 @@
 namespace rockhopper::roce {
 namespace {
 
-/// What belongs to a scope, beside its release.
-constexpr WrOpcodes kScopeOpcodes =
-    kAtomics | kPlacements | WrOpcodes{WrOpcode::rdma_write, WrOpcode::rdma_read};
-
-bool is_foreign(const lock::Request& request) {
-  return request.mode == lock::Mode::foreign_swap || request.mode == lock::Mode::foreign_add;
-}
-
 bool is_right(const lock::Word& word) { return word.addr % sizeof(std::uint64_t) == 0; }
 
 std::uint8_t subtype_of(const SendWr& wr) {
   const lock::Request& request = *wr.lock;
   if (wr.opcode == WrOpcode::lock_cancel) return wire::Lketh::kCancel;
   if (wr.opcode == WrOpcode::lock_release) {
-    return is_foreign(request) ? wire::Lketh::kReleaseForeign : wire::Lketh::kRelease;
+    return lock::is_foreign(request.mode) ? wire::Lketh::kReleaseForeign : wire::Lketh::kRelease;
   }
   if (!request.more.empty()) return wire::Lketh::kAcquireSeveral;
-  if (is_foreign(request)) return wire::Lketh::kAcquireForeign;
+  if (lock::is_foreign(request.mode)) return wire::Lketh::kAcquireForeign;
   return request.mode == lock::Mode::shared ? wire::Lketh::kAcquireShared
                                             : wire::Lketh::kAcquireExclusive;
 }
@@ -37,7 +29,7 @@ std::uint8_t subtype_of(const SendWr& wr) {
 bool QueuePair::check_lock_order(const SendWr& wr) const {
   if (!kLocks.has(wr.opcode)) {
     return posted_lock_ != PostedLock::scope ||
-           (kScopeOpcodes.has(wr.opcode) && (wr.send_flags & kSendFence) == 0);
+           (kScopeAccesses.has(wr.opcode) && (wr.send_flags & kSendFence) == 0);
   }
   if (wr.lock == nullptr || wr.remote_addr % sizeof(std::uint64_t) != 0 ||
       (wr.send_flags & kSendInline) != 0) {

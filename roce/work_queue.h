@@ -106,6 +106,8 @@ struct SendWqe {
   /// Bit of `flags`: it stands between an acquire and the release of the same scope, or is that.
   static constexpr std::uint32_t kInScope = 1u << 30;
   [[nodiscard]] bool in_scope() const { return (flags & kInScope) != 0; }
+  /// A lock request, or one that is executed under a lock.
+  [[nodiscard]] bool of_lock() const { return in_scope() || kLocks.has(opcode); }
   [[nodiscard]] bool needs_no_packet() const { return is_local() || is_settled(); }
 };
 

@@ -73,6 +73,9 @@ inline constexpr WrOpcodes kAtomics =
 inline constexpr WrOpcodes kPlacements = {WrOpcode::flush, WrOpcode::atomic_write};
 inline constexpr WrOpcodes kLocks = {WrOpcode::lock_acquire, WrOpcode::lock_release,
                                      WrOpcode::lock_cancel};
+/// What can be between the acquire and the release of a lock (docs/locks.md).
+inline constexpr WrOpcodes kScopeAccesses =
+    kAtomics | kPlacements | WrOpcodes{WrOpcode::rdma_write, WrOpcode::rdma_read};
 /// They take one of the peer's responder resources, and a response ends them.
 inline constexpr WrOpcodes kWithResponse =
     kAtomics | kPlacements | kLocks | WrOpcodes{WrOpcode::rdma_read};

@@ -20,10 +20,11 @@ MAY_INCLUDE = {
     'roce/wire': {'roce/wire'},
     'roce': {'roce', 'roce/wire', 'stack'},
     'dc': {'dc', 'roce', 'roce/wire', 'stack'},
-    'apps': {'apps', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps/ami': {'apps/ami', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps': {'apps', 'apps/ami', 'dc', 'roce', 'roce/wire', 'stack'},
 }
 # Protocol code takes packets and times in; it reads no clock, starts no thread, calls no device.
-PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc'}
+PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/ami'}
 NOT_IN_PROTOCOL = re.compile(
     r'<(chrono|thread|mutex|condition_variable|future|ctime|time\.h|unistd\.h|pthread\.h'
     r'|sys/(socket|time|epoll|select)\.h|poll\.h'

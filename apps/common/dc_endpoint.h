@@ -20,6 +20,7 @@ class DcEndpoint {
   [[nodiscard]] static Expected<DcEndpoint> create(roce::Engine& engine,
                                                    const dc::EndpointConfig& config = {});
 
+  [[nodiscard]] dc::Endpoint* get() const { return endpoint_.get(); }
   [[nodiscard]] dc::Endpoint* operator->() const { return endpoint_.get(); }
   /// Every counter that is not 0, a line each.
   void print_statistics(std::FILE* out) const;

@@ -265,6 +265,12 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
   return config;
 }
 
+Expected<void> check_path_mtu(std::uint16_t path_mtu, const EndpointConfig& config) {
+  if (path_mtu + kPathMtuOverhead <= config.mtu) return {};
+  return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more", path_mtu,
+              path_mtu + kPathMtuOverhead);
+}
+
 unsigned embedded_memory_mb(const EndpointConfig& config) {
   // Two pools of about 8000 mbufs with room for a frame each, and half as much again for rings,
   // caches and the holes that plain pages leave.

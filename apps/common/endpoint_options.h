@@ -103,6 +103,9 @@ struct EndpointUse {
 [[nodiscard]] Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
                                                             const EndpointUse& use);
 
+/// Whether packets of that path MTU, as the user asks for it, pass the link.
+[[nodiscard]] Expected<void> check_path_mtu(std::uint16_t path_mtu, const EndpointConfig& config);
+
 /// Megabytes of memory for the embedded EAL of such an endpoint.
 [[nodiscard]] unsigned embedded_memory_mb(const EndpointConfig& config);
 

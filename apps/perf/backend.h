@@ -92,7 +92,7 @@ class Backend : public Background {
   [[nodiscard]] virtual std::uint16_t outstanding_reads_max() const = 0;
   /// Its queue pairs can have selective repeat (docs/loss-recovery.md).
   [[nodiscard]] virtual bool selective_repeat() const { return false; }
-  /// It can do and serve Operation::lock.
+  /// It can do Operation::lock, and serve LockMode::target. To serve LockMode::cas takes nothing.
   [[nodiscard]] virtual bool has_locks() const { return false; }
 
   /// Waits until packets can be exchanged with the peer at all.
@@ -118,6 +118,9 @@ class Backend : public Background {
 
   /// False when the peer can no longer be reached, as far as the device can tell. Cheap.
   [[nodiscard]] virtual bool link_alive() { return true; }
+  /// RoCE packets that this end has sent and received, acknowledgements and what was sent again
+  /// among them; 0: the device does not tell.
+  [[nodiscard]] virtual std::uint64_t packets() const { return 0; }
   /// Of the locks that it has served at this end, if it has.
   [[nodiscard]] virtual LockStatistics lock_statistics() const { return {}; }
   /// Counters and the like on standard error.

@@ -179,8 +179,15 @@ Expected<Measurement> run_bandwidth(Traffic& traffic, const RunSpec& spec,
       return tl::make_unexpected(filled.error());
     }
   }
+  // From here on, with nothing outstanding, to the end, when nothing is outstanding again.
+  const std::uint64_t operations_before = traffic.completed();
+  const std::uint64_t packets_before = traffic.packets();
   auto result = spec.duration_ns > 0 ? run_duration(traffic, generator, spec)
                                      : run_iterations(traffic, generator, spec);
+  if (result && traffic.completed() > operations_before) {
+    result->packets_per_operation = static_cast<double>(traffic.packets() - packets_before) /
+                                    static_cast<double>(traffic.completed() - operations_before);
+  }
   traffic.watch().set_impatient(false);
   return result;
 }

@@ -154,6 +154,7 @@ Expected<Measurement> Client::measure(const RunSpec& spec) {
     measurement->operations += other->operations;
     measurement->seconds = static_cast<double>(measurement->operations) / rate;
     measurement->peak_operations_per_s += other->peak_operations_per_s;
+    measurement->packets_per_operation = 0;  // whose packets they are nobody knows
   }
   return measurement;
 }

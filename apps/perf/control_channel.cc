@@ -8,7 +8,7 @@ namespace {
 Expected<Message> parse(const std::string& line) {
   auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object() || json.size() != 1) {
-    return fail(ErrorCode::io, "the peer does not speak rh-perf's language");
+    return fail(ErrorCode::io, "the peer does not speak this program's language");
   }
   Message message{json.begin().key(), json.begin().value()};
   if (message.type != "error") return message;

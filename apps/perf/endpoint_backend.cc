@@ -105,6 +105,11 @@ roce::lock::ScopeBuilder EndpointBackend::make_scope(std::uint16_t qp,
   return scope;
 }
 
+std::uint64_t EndpointBackend::packets() const {
+  const roce::EngineCounters& counters = engine().counters();
+  return counters.sent_pkts.value() + counters.rcvd_pkts.value();
+}
+
 LockStatistics EndpointBackend::lock_statistics() const {
   LockStatistics statistics;
   if (locks_ == nullptr) return statistics;

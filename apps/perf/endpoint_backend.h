@@ -38,6 +38,7 @@ class EndpointBackend : public Backend {
   [[nodiscard]] std::span<std::byte> memory() override { return memory_.bytes(); }
   [[nodiscard]] std::size_t poll(std::span<Done> out) override;
   [[nodiscard]] bool link_alive() override { return endpoint_->link_alive(); }
+  [[nodiscard]] std::uint64_t packets() const override;
   [[nodiscard]] LockStatistics lock_statistics() const override;
   void print_statistics() override { endpoint_->print_statistics(stderr); }
   bool turn() override { return endpoint_->turn(); }

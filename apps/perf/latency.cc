@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <numeric>
+#include <vector>
 
 #include "apps/common/progress.h"
 #include "apps/common/steady_clock.h"
@@ -20,22 +22,67 @@ std::byte landed(Traffic& traffic, std::uint32_t size) {
   return std::atomic_ref<std::byte>(last).load(std::memory_order_acquire);
 }
 
-Expected<void> post_one(Traffic& traffic, const RunSpec& spec, std::uint64_t message) {
-  while (traffic.room(0) == 0) {
+Expected<void> post_one(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
+                        std::uint64_t message) {
+  while (traffic.room(qp) == 0) {
     if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
   }
   if (spec.operation == Operation::write) {
-    traffic.local(0, message, spec.size).back() = mark_of(message);
+    traffic.local(qp, message, spec.size).back() = mark_of(message);
   }
   SendRequest request;
-  request.id = WorkId{false, 0, 1}.encode();
+  request.id = WorkId{false, qp, 1}.encode();
   request.operation = spec.operation;
   request.length = spec.size;
-  request.local_offset = traffic.layout().local(0, message);
-  request.remote_address = traffic.remote_target(0, 0);
+  request.local_offset = traffic.layout().local(qp, message);
+  request.remote_address = traffic.remote_target(qp, 0);
   request.compare_add = spec.operation == Operation::cas ? message : 1;
   request.swap = message + 1;
-  return traffic.post(0, {&request, 1});
+  return traffic.post(qp, {&request, 1});
+}
+
+/// All queue pairs at once, each with one scope at a time: from its post to its completion.
+Expected<Measurement> run_scopes(Traffic& traffic, const RunSpec& spec) {
+  const auto histogram = std::make_unique<LatencyHistogram>();
+  Progress progress("operations");
+  traffic.watch().set_impatient(true);
+  const std::uint64_t qps = traffic.agreement().qps;
+  const std::uint64_t warmup = spec.warmup * qps;
+  const std::uint64_t total = spec.duration_ns > 0 ? UINT64_MAX : warmup + spec.iterations * qps;
+  std::vector<std::uint64_t> sent_ns(qps);
+  std::vector<std::uint16_t> todo;
+  traffic.take_freed(todo);  // of an earlier run
+  todo.resize(qps);
+  std::iota(todo.begin(), todo.end(), std::uint16_t{0});
+  std::uint64_t posted = 0;
+  std::uint64_t ended = 0;
+  std::uint64_t start_ns = 0;
+  std::uint64_t now_ns = steady_now_ns();
+  while (ended < total) {
+    if (start_ns == 0 && ended >= warmup) start_ns = now_ns;
+    if (spec.duration_ns > 0 && start_ns != 0 && now_ns - start_ns >= spec.duration_ns) break;
+    for (const std::uint16_t qp : todo) {
+      if (posted == total) break;
+      sent_ns[qp] = steady_now_ns();
+      if (auto done = post_one(traffic, spec, qp, posted++); !done) {
+        return tl::make_unexpected(done.error());
+      }
+    }
+    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
+    traffic.take_freed(todo);
+    now_ns = steady_now_ns();
+    for (const std::uint16_t qp : todo) {
+      if (ended++ >= warmup) histogram->add(now_ns - sent_ns[qp]);
+    }
+    progress.update(ended, spec.duration_ns > 0 ? 0 : total);
+  }
+  Measurement result;
+  result.operations = histogram->count();
+  result.seconds = static_cast<double>(now_ns - start_ns) * 1e-9;
+  if (auto drained = traffic.drain(); !drained) return tl::make_unexpected(drained.error());
+  traffic.watch().set_impatient(false);
+  result.latency = histogram->summary(1.0);
+  return result;
 }
 
 /// The event that ends the measurement of a message has come.
@@ -53,6 +100,7 @@ bool answered(Traffic& traffic, const RunSpec& spec, std::uint64_t message) {
 }  // namespace
 
 Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool peer_begins) {
+  if (spec.operation == Operation::lock) return run_scopes(traffic, spec);
   const auto histogram = std::make_unique<LatencyHistogram>();
   Progress progress("operations");
   traffic.watch().set_impatient(true);
@@ -69,7 +117,7 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool pe
     if (spec.duration_ns > 0 && message >= spec.warmup && sent_ns - start_ns >= spec.duration_ns) {
       break;
     }
-    if (auto posted = post_one(traffic, spec, message); !posted) {
+    if (auto posted = post_one(traffic, spec, 0, message); !posted) {
       return tl::make_unexpected(posted.error());
     }
     if (peer_begins && message + 1 == total) break;
@@ -93,11 +141,11 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool pe
 Expected<void> PongServer::turn() {
   if (spec_.operation == Operation::send) {
     for (; answered_ < traffic_.received(); ++answered_) {
-      if (auto posted = post_one(traffic_, spec_, answered_); !posted) return posted;
+      if (auto posted = post_one(traffic_, spec_, 0, answered_); !posted) return posted;
     }
   } else if (spec_.operation == Operation::write &&
              landed(traffic_, spec_.size) == mark_of(answered_)) {
-    return post_one(traffic_, spec_, answered_++);
+    return post_one(traffic_, spec_, 0, answered_++);
   }
   return {};
 }

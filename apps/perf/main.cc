@@ -7,6 +7,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint.h"
+#include "apps/common/run_side.h"
 #include "apps/common/signals.h"
 #include "apps/perf/client.h"
 #include "apps/perf/dc_backend.h"
@@ -82,20 +83,13 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
   return widen(open_rc(options, *config, arguments));
 }
 
-template <typename Side>
-Expected<void> run_side(Side side, const Options& options) {
-  auto result = side.run();
-  if (result && options.json) fmt::print("{}\n", side.report().dump());
-  return result;
-}
-
 Expected<void> run_with_rdma_cm(const Options& options, const EndpointConfig& config,
                                 const stack::Arguments& arguments) {
   auto backend = open_rc(options, config, arguments);
   if (!backend) return tl::make_unexpected(backend.error());
   auto rdma_cm = PerftestRdmaCm::create(**backend, options);
   if (!rdma_cm) return tl::make_unexpected(rdma_cm.error());
-  auto result = run_side(PerftestRun(**backend, options, rdma_cm->get()), options);
+  auto result = run_side(PerftestRun(**backend, options, rdma_cm->get()), options.json);
   if (options.endpoint.stats_s > 0 || stop_requested()) (*rdma_cm)->print_statistics(stderr);
   return result;
 }
@@ -107,10 +101,10 @@ Expected<void> run(const Options& options, const std::optional<EndpointConfig>& 
   if (!backend) return tl::make_unexpected(backend.error());
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
   auto result = options.peer == PeerKind::perftest
-                    ? run_side(PerftestRun(**backend, options, nullptr), options)
+                    ? run_side(PerftestRun(**backend, options, nullptr), options.json)
                 : options.role() == Role::client
-                    ? run_side(Client(**backend, options, seed), options)
-                    : run_side(Server(**backend, options), options);
+                    ? run_side(Client(**backend, options, seed), options.json)
+                    : run_side(Server(**backend, options), options.json);
   if (options.endpoint.stats_s > 0 || stop_requested()) (*backend)->print_statistics();
   return result;
 }
@@ -126,10 +120,8 @@ Expected<std::optional<EndpointConfig>> endpoint_config(const Options& options, 
     return fail(ErrorCode::invalid_argument, "--gid-index {}: there are {} own addresses",
                 *options.gid_index, config->addresses.size());
   }
-  if (options.path_mtu && *options.path_mtu + kPathMtuOverhead > config->mtu) {
-    return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more",
-                *options.path_mtu, *options.path_mtu + kPathMtuOverhead);
-  }
+  auto passes = check_path_mtu(options.path_mtu.value_or(0), *config);
+  if (!passes) return tl::make_unexpected(passes.error());
   return std::move(*config);
 }
 

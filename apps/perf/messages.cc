@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/common/json_reader.h"
 #include "apps/perf/lock_words.h"
 #include "roce/wire/psn.h"
 
@@ -14,89 +15,6 @@ namespace rockhopper::apps::perf {
 namespace {
 
 using nlohmann::json;
-
-/// Reads members of a peer's object; remembers the first that is not as it must be.
-class Reader {
- public:
-  explicit Reader(const json& object) : object_(object) {}
-
-  template <typename T>
-  [[nodiscard]] T number(const char* name, std::uint64_t min, std::uint64_t max) {
-    const json* value = find(name);
-    if (value == nullptr || !value->is_number_unsigned() || value->get<std::uint64_t>() < min ||
-        value->get<std::uint64_t>() > max) {
-      refuse(name);
-      return static_cast<T>(min);
-    }
-    return static_cast<T>(value->get<std::uint64_t>());
-  }
-
-  [[nodiscard]] std::string text(const char* name) {
-    const json* value = find(name);
-    if (value == nullptr || !value->is_string()) {
-      refuse(name);
-      return {};
-    }
-    return value->get<std::string>();
-  }
-
-  [[nodiscard]] bool flag(const char* name) {
-    const json* value = find(name);
-    if (value == nullptr || !value->is_boolean()) {
-      refuse(name);
-      return false;
-    }
-    return value->get<bool>();
-  }
-
-  [[nodiscard]] double real(const char* name) {
-    const json* value = find(name);
-    if (value == nullptr || !value->is_number()) {
-      refuse(name);
-      return 0;
-    }
-    return value->get<double>();
-  }
-
-  [[nodiscard]] const json* array(const char* name, std::size_t size) {
-    const json* value = find(name);
-    if (value == nullptr || !value->is_array() || value->size() != size) {
-      refuse(name);
-      return nullptr;
-    }
-    return value;
-  }
-
-  [[nodiscard]] const json* object(const char* name) {
-    const json* value = find(name);
-    if (value == nullptr || !value->is_object()) {
-      refuse(name);
-      return nullptr;
-    }
-    return value;
-  }
-
-  void refuse(const char* name) {
-    if (bad_.empty()) bad_ = name;
-  }
-  [[nodiscard]] Expected<void> result() const {
-    if (bad_.empty()) return {};
-    return fail(ErrorCode::io,
-                "the peer's message has no valid \"{}\"; is it rh-perf of this "
-                "version?",
-                bad_);
-  }
-
- private:
-  [[nodiscard]] const json* find(const char* name) const {
-    if (!object_.is_object()) return nullptr;
-    const auto found = object_.find(name);
-    return found == object_.end() ? nullptr : &*found;
-  }
-
-  const json& object_;
-  std::string bad_;
-};
 
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 
@@ -119,7 +37,7 @@ json to_json(const Agreement& agreement) {
 }
 
 Expected<Agreement> agreement_from_json(const json& json) {
-  Reader reader(json);
+  JsonReader reader(json);
   Agreement agreement;
   const auto transport = parse_transport(reader.text("transport"));
   if (!transport) reader.refuse("transport");
@@ -160,7 +78,7 @@ json to_json(const Side& side) {
 }
 
 Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
-  Reader reader(json);
+  JsonReader reader(json);
   Side side;
   const auto gid = stack::IpAddress::parse(reader.text("gid"));
   if (gid) {
@@ -173,7 +91,7 @@ Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
   side.rkey = reader.number<std::uint32_t>("rkey", 0, UINT32_MAX);
   if (const auto* qps = reader.array("qps", agreement.qps)) {
     for (const auto& item : *qps) {
-      Reader qp(item);
+      JsonReader qp(item);
       side.qps.push_back({qp.number<std::uint32_t>("qpn", 0, wire::kMask24),
                           qp.number<std::uint32_t>("psn", 0, wire::kMask24),
                           qp.number<std::uint64_t>("access_key", 0, kAny)});
@@ -196,7 +114,7 @@ json to_json(const RunSpec& spec) {
 }
 
 Expected<RunSpec> run_spec_from_json(const json& json, const Agreement& agreement) {
-  Reader reader(json);
+  JsonReader reader(json);
   RunSpec spec;
   const auto operation = parse_operation(reader.text("operation"));
   const auto kind = parse_run_kind(reader.text("kind"));
@@ -227,7 +145,7 @@ json to_json(const Measurement& measurement) {
 }
 
 Expected<Measurement> measurement_from_json(const json& json) {
-  Reader reader(json);
+  JsonReader reader(json);
   Measurement measurement;
   measurement.operations = reader.number<std::uint64_t>("operations", 0, kAny);
   measurement.seconds = reader.real("seconds");
@@ -238,7 +156,7 @@ Expected<Measurement> measurement_from_json(const json& json) {
 }
 
 Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agreement& agreement) {
-  Reader reader(json);
+  JsonReader reader(json);
   std::vector<std::uint64_t> words;
   const std::size_t count = agreement.lock_mode == LockMode::none ? agreement.qps : kLockWordCount;
   if (const auto* list = reader.array("words", count)) {
@@ -252,10 +170,10 @@ Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agr
 }
 
 Expected<LockStatistics> lock_statistics_from_json(const json& json) {
-  Reader reader(json);
+  JsonReader reader(json);
   LockStatistics statistics;
   if (const auto* locks = reader.object("locks")) {
-    Reader values(*locks);
+    JsonReader values(*locks);
     for (const auto& [name, value] : locks->items()) {
       statistics[name] = values.number<std::uint64_t>(name.c_str(), 0, kAny);
     }

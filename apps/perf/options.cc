@@ -326,9 +326,11 @@ Expected<Options> finish_options(const RawOptions& raw) {
       return fail(ErrorCode::invalid_argument,
                   "the latency of WRITEs of 0 bytes cannot be measured: nothing arrives");
     }
-    if (options.bidirectional || options.qps != 1) {
+    // Scopes wait for each other.
+    const bool one = options.qps == 1 || options.lock_mode != LockMode::none;
+    if (options.bidirectional || !one) {
       return fail(ErrorCode::invalid_argument,
-                  "latency is measured on one queue pair in one direction");
+                  "latency is measured on one queue pair in one direction; of scopes on several");
     }
   }
   options.peer = raw.peer == "perftest" ? PeerKind::perftest : PeerKind::rh_perf;

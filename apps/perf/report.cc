@@ -70,6 +70,9 @@ nlohmann::json result_json(const Result& result) {
       {"mops", rate * 1e-6},
       {"validated", result.validated},
   };
+  if (measurement.packets_per_operation > 0) {
+    json["packets_per_operation"] = measurement.packets_per_operation;
+  }
   if (!result.locks.empty()) json["locks"] = result.locks;
   if (measurement.latency) {
     json["latency_us"] = latency_json(*measurement.latency);

@@ -42,8 +42,10 @@ Expected<void> Server::greet() {
     return fail(ErrorCode::invalid_argument, "the client has --transport {}, the server {}",
                 to_string(agreement_.transport), to_string(options_.transport));
   }
-  if (agreement_.lock_mode != LockMode::none && !backend_.has_locks()) {
-    return fail(ErrorCode::unsupported, "--op lock: the server's {} has no locks", backend_.name());
+  if (agreement_.lock_mode == LockMode::target && !backend_.has_locks()) {
+    return fail(ErrorCode::unsupported,
+                "--op lock: the server's {} executes no locks; --lock-mode cas does without",
+                backend_.name());
   }
   auto remote = side_from_json(hello->value("side", nlohmann::json()), agreement_);
   if (!remote) return tl::make_unexpected(remote.error());
@@ -84,6 +86,10 @@ Expected<void> Server::serve() {
     }
     auto spec = run_spec_from_json(message->body, agreement_);
     if (!spec) return tl::make_unexpected(spec.error());
+    if (spec->operation == Operation::lock && spec->bidirectional && !backend_.has_locks()) {
+      return fail(ErrorCode::unsupported, "--bidirectional: the server's {} asks for no locks",
+                  backend_.name());
+    }
     if (auto served = serve_run(*spec); !served) return served;
     if (spec->kind == RunKind::validation && !options_.json) {
       fmt::print("served {}, {} bytes: data is right\n", title(spec->operation), spec->size);

@@ -45,6 +45,7 @@ class Traffic {
   [[nodiscard]] std::uint64_t posted(std::uint16_t qp) const { return qps_[qp].posted; }
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
+  [[nodiscard]] std::uint64_t packets() const { return backend_.packets(); }
 
   /// Where requests of the run act at the peer; scopes all at one place.
   [[nodiscard]] std::uint64_t remote_target(std::uint16_t qp, std::uint64_t slot) const {

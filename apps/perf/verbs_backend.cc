@@ -41,7 +41,7 @@ ibv_wr_opcode opcode_of(Operation operation) {
     case Operation::cas:
       return IBV_WR_ATOMIC_CMP_AND_SWP;
     case Operation::faa:
-    case Operation::lock:  // refused, see Backend::has_locks()
+    case Operation::lock:  // not done here, see Backend::has_locks()
       break;
   }
   return IBV_WR_ATOMIC_FETCH_AND_ADD;

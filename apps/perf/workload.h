@@ -15,6 +15,7 @@ struct Measurement {
   std::uint64_t operations = 0;
   double seconds = 0;
   double peak_operations_per_s = 0;  ///< bandwidth: of the best tenth of the run
+  double packets_per_operation = 0;  ///< bandwidth: both ways at this end; 0: not known
   std::optional<LatencySummary> latency{};
 };
 
@@ -24,7 +25,8 @@ struct Measurement {
                                                   std::uint32_t cq_moderation);
 
 /// One operation at a time on the first queue pair: the duration of READs and atomics, and half a
-/// round trip of SENDs and WRITEs, which the peer sends back (see PongServer). `peer_begins`: of
+/// round trip of SENDs and WRITEs, which the peer sends back (see PongServer). Scopes one at a time
+/// on each queue pair. `peer_begins`: of
 /// WRITEs, the peer sends one more before ours and then waits for our last, as perftest's server.
 [[nodiscard]] Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec,
                                                 bool peer_begins = false);

@@ -75,10 +75,7 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
     return fail(ErrorCode::invalid_argument, "--gid-idx {}: own addresses are, from 0 on: {}",
                 *options.gid_index, table);
   }
-  if (options.path_mtu + kPathMtuOverhead > config.mtu) {
-    return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more",
-                options.path_mtu, options.path_mtu + kPathMtuOverhead);
-  }
+  if (auto good = check_path_mtu(options.path_mtu, config); !good) return good;
   if (!info(options.transport).shares_receives && options.queue_pairs > 1) {
     return fail(ErrorCode::invalid_argument, "--num-qp {} needs --transport srq or dc",
                 options.queue_pairs);

@@ -30,38 +30,50 @@ std::optional<std::uint64_t> value_of(const std::optional<LockWord>& word) {
 
 }  // namespace
 
-bool Claim::take() {
-  bool taken = false;
+std::optional<std::uint64_t> performed(std::uint64_t word, Mode mode,
+                                       const wire::LockOperation& operation) {
+  if (((word ^ operation.compare) & operation.compare_mask) != 0) return std::nullopt;
+  return mode == Mode::foreign_add
+             ? masked_add(word, operation.swap_add, operation.mask)
+             : (word & ~operation.mask) | (operation.swap_add & operation.mask);
+}
+
+std::optional<std::uint64_t> taken(std::uint64_t word, Mode mode, std::uint16_t owner, bool leased,
+                                   const wire::LockOperation& operation) {
   switch (mode) {
     case Mode::exclusive:
-      taken = update(word, previous, [this](std::uint64_t value) {
-        return value_of(acquire_exclusive(LockWord::from(value), owner, leased));
-      });
-      break;
+      return value_of(acquire_exclusive(LockWord::from(word), owner, leased));
     case Mode::shared:
-      taken = update(word, previous, [](std::uint64_t value) {
-        return value_of(acquire_shared(LockWord::from(value)));
-      });
-      break;
+      return value_of(acquire_shared(LockWord::from(word)));
     case Mode::foreign_swap:
     case Mode::foreign_add:
-      taken = perform(operation, mode == Mode::foreign_add);
       break;
   }
-  if (taken) {
+  return performed(word, mode, operation);
+}
+
+std::optional<std::uint64_t> freed(std::uint64_t word, Mode mode, std::uint16_t owner,
+                                   std::uint64_t before) {
+  const LockWord now = LockWord::from(word);
+  return value_of(mode == Mode::shared
+                      ? release_shared(now)
+                      : release_exclusive(now, owner, LockWord::from(before).generation));
+}
+
+bool Claim::take() {
+  const bool done = update(word, previous, [this](std::uint64_t value) {
+    return taken(value, mode, owner, leased, operation);
+  });
+  if (done) {
     before = previous;
     token = region->next_token();
   }
-  return taken;
+  return done;
 }
 
 bool Claim::give_back() {
-  const std::uint32_t since = LockWord::from(before).generation;
-  return update(word, previous, [&](std::uint64_t value) {
-    const LockWord now = LockWord::from(value);
-    return value_of(mode == Mode::shared ? release_shared(now)
-                                         : release_exclusive(now, owner, since));
-  });
+  return update(word, previous,
+                [this](std::uint64_t value) { return freed(value, mode, owner, before); });
 }
 
 bool Claim::undo() {
@@ -76,11 +88,8 @@ bool Claim::undo() {
 }
 
 bool Claim::perform(const wire::LockOperation& what, bool add) {
-  return update(word, previous, [&](std::uint64_t value) -> std::optional<std::uint64_t> {
-    if (((value ^ what.compare) & what.compare_mask) != 0) return std::nullopt;
-    return add ? masked_add(value, what.swap_add, what.mask)
-               : (value & ~what.mask) | (what.swap_add & what.mask);
-  });
+  const Mode how = add ? Mode::foreign_add : Mode::foreign_swap;
+  return update(word, previous, [&](std::uint64_t value) { return performed(value, how, what); });
 }
 
 }  // namespace rockhopper::roce::lock

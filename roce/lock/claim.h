@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "roce/lock/region.h"
 #include "roce/wire/lketh.h"
@@ -15,6 +16,23 @@ enum class Mode : std::uint8_t {
   foreign_swap,  ///< a word whose layout only the requester knows, see wire::LockOperation
   foreign_add,
 };
+
+[[nodiscard]] constexpr bool is_foreign(Mode mode) {
+  return mode == Mode::foreign_swap || mode == Mode::foreign_add;
+}
+
+// What becomes of a word, whoever changes it then: a function from value to value. Nothing: it does
+// not allow that.
+
+/// A conditional read-modify-write of a foreign mode.
+[[nodiscard]] std::optional<std::uint64_t> performed(std::uint64_t word, Mode mode,
+                                                     const wire::LockOperation& operation);
+/// Taken; `operation` and `owner` where the mode has them.
+[[nodiscard]] std::optional<std::uint64_t> taken(std::uint64_t word, Mode mode, std::uint16_t owner,
+                                                 bool leased, const wire::LockOperation& operation);
+/// Freed, of a native word that was taken when it was `before`.
+[[nodiscard]] std::optional<std::uint64_t> freed(std::uint64_t word, Mode mode, std::uint16_t owner,
+                                                 std::uint64_t before);
 
 /// A claim to one lock word, and what came of it. take() and give_back() are atomic with respect to
 /// the CPU's own atomics on the word (LK-26), and may be called from any thread.
@@ -42,9 +60,7 @@ struct Claim {
   /// met.
   [[nodiscard]] bool perform(const wire::LockOperation& what, bool add);
 
-  [[nodiscard]] bool is_foreign() const {
-    return mode == Mode::foreign_swap || mode == Mode::foreign_add;
-  }
+  [[nodiscard]] bool is_foreign() const { return lock::is_foreign(mode); }
 };
 
 }  // namespace rockhopper::roce::lock

@@ -4,25 +4,13 @@
 
 #include <algorithm>
 
+#include "roce/lock/claim.h"
 #include "roce/lock/lock_word.h"
-#include "roce/masked_atomic.h"
 
 namespace rockhopper::roce::lock {
 namespace {
 
 constexpr std::uint64_t kNsPerUs = 1000;
-
-std::optional<std::uint64_t> value_of(const std::optional<LockWord>& word) {
-  return word ? std::optional(word->value()) : std::nullopt;
-}
-
-std::optional<std::uint64_t> perform(const wire::LockOperation& operation, Mode mode,
-                                     std::uint64_t word) {
-  if (((word ^ operation.compare) & operation.compare_mask) != 0) return std::nullopt;
-  return mode == Mode::foreign_add
-             ? masked_add(word, operation.swap_add, operation.mask)
-             : (word & ~operation.mask) | (operation.swap_add & operation.mask);
-}
 
 }  // namespace
 
@@ -62,8 +50,8 @@ void FallbackScope::look() {
   if (!next) {
     // The word was held. By now it may be free again, with the next generation.
     const LockWord held = LockWord::from(compare_);
-    compare_ = scope_->request_.mode <= Mode::shared ? lock::freed(held).value()
-                                                     : scope_->request_.operation.compare;
+    compare_ = !is_foreign(scope_->request_.mode) ? lock::freed(held).value()
+                                                  : scope_->request_.operation.compare;
     next = taken(compare_);
   }
   held_ = next.value_or(compare_);  // without one, only to see what the word is
@@ -188,27 +176,13 @@ void FallbackScope::finish(WcStatus status, wire::LockCause cause) {
 
 std::optional<std::uint64_t> FallbackScope::taken(std::uint64_t word) const {
   const Request& request = scope_->request_;
-  switch (request.mode) {
-    case Mode::exclusive:
-      return value_of(acquire_exclusive(LockWord::from(word), request.owner, false));
-    case Mode::shared:
-      return value_of(acquire_shared(LockWord::from(word)));
-    default:
-      return perform(request.operation, request.mode, word);
-  }
+  return lock::taken(word, request.mode, request.owner, false, request.operation);
 }
 
 std::optional<std::uint64_t> FallbackScope::freed(std::uint64_t word) const {
   const Request& request = scope_->request_;
-  const LockWord held = LockWord::from(held_);
-  switch (request.mode) {
-    case Mode::exclusive:
-      return value_of(release_exclusive(LockWord::from(word), held.owner, held.generation));
-    case Mode::shared:
-      return value_of(release_shared(LockWord::from(word)));
-    default:
-      return perform(scope_->release_operation_, request.mode, word);
-  }
+  return is_foreign(request.mode) ? performed(word, request.mode, scope_->release_operation_)
+                                  : lock::freed(word, request.mode, request.owner, held_);
 }
 
 }  // namespace rockhopper::roce::lock

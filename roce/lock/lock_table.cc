@@ -11,6 +11,10 @@
 namespace rockhopper::roce::lock {
 namespace {
 
+// Of several engines that serve a word: after so many looks of one, the others have so much time.
+constexpr std::uint64_t kLooksInARow = 8;
+constexpr std::uint64_t kOthersFirst_ns = 5'000;
+
 std::uint64_t load(std::uint64_t* word) {
   return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
 }
@@ -98,7 +102,9 @@ Region* LockTable::find(const void* word) const {
   return nullptr;
 }
 
-void LockTable::add_waiter() { add_word(); }
+void LockTable::add_waiter() {
+  if (++waiters_ >= words_.size()) add_word();
+}
 
 void LockTable::add_word() {
   words_.push_back(std::make_unique<WaitedWord>(*this));
@@ -113,6 +119,9 @@ WaitedWord* LockTable::find_waited(std::uint64_t* word) {
 
 /// In a queue that it must not pass (LK-28). Then `blocked_at_` says of which word.
 bool LockTable::is_behind_others(Waiter& waiter) {
+#if ROCKHOPPER_MUTATION_LOCK_ORDER
+  return false;
+#endif
   if (waiting_ == 0 || !waiter.limits_.fifo) return false;
   for (std::uint8_t i = 0; i < waiter.count_; ++i) {
     const WaitedWord* waited = find_waited(waiter.claims_[i].word);
@@ -320,13 +329,27 @@ bool LockTable::give_back_by(Waiter& waiter, Free free) {
   return all;
 }
 
-/// It has been changed here. Others who serve the region are told if somebody waits there.
+/// It has been changed here. Others who serve the region are told if somebody waits there, and now
+/// and then they may look first: they would never find it free while it goes from one to the next
+/// of those who wait here.
 void LockTable::note_change(const Claim& claim) {
-  if (claim.region->has_several_servers() && LockWord::from(claim.previous).has_waiters()) {
+  const bool told =
+      claim.region->has_several_servers() && LockWord::from(claim.previous).has_waiters();
+  if (told) {
     claim.region->note_release();
+    ++std::ranges::find(regions_, claim.region, &Attached::region)->releases;
   }
   if (waiting_ == 0) return;
-  if (WaitedWord* waited = find_waited(claim.word); waited != nullptr) set_dirty(*waited);
+  WaitedWord* waited = find_waited(claim.word);
+  if (waited == nullptr) return;
+#if !ROCKHOPPER_MUTATION_LOCK_TURNS
+  if (told && waited->looks_ % kLooksInARow == 0) {
+    waited->dirty_hook_.unlink();
+    timers_.arm(waited->timer_, now_ns_ + kOthersFirst_ns);
+    return;
+  }
+#endif
+  set_dirty(*waited);
 }
 
 void LockTable::set_dirty(WaitedWord& waited) {
@@ -334,10 +357,16 @@ void LockTable::set_dirty(WaitedWord& waited) {
 }
 
 void LockTable::look_for_changes(const std::byte* data, std::uint64_t length) {
-  for (WaitedWord& waited : waited_) {
-    const auto offset = reinterpret_cast<std::uintptr_t>(waited.word_) + sizeof(std::uint64_t) -
-                        reinterpret_cast<std::uintptr_t>(data) - 1;
-    if (offset < length + sizeof(std::uint64_t) - 1) set_dirty(waited);
+  if (length == 0) return;
+  const std::size_t first = BucketOf()(data);
+  const std::size_t end = BucketOf()(data + length - 1) + 1;
+  for (std::size_t i = first; i < end && i - first < kBuckets; ++i) {
+    const std::size_t bucket = i % kBuckets;
+    for (auto it = waited_.begin(bucket); it != waited_.end(bucket); ++it) {
+      const auto offset = reinterpret_cast<std::uintptr_t>(it->word_) + sizeof(std::uint64_t) -
+                          reinterpret_cast<std::uintptr_t>(data) - 1;
+      if (offset < length + sizeof(std::uint64_t) - 1) set_dirty(*it);
+    }
   }
 }
 

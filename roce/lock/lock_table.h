@@ -64,6 +64,10 @@ class LockTable {
   [[nodiscard]] Region* find(const void* word) const;
   /// Room for one more waiter. Control path.
   void add_waiter();
+  /// Of one that waits no more: its room is for the next one.
+  void remove_waiter() { --waiters_; }
+  /// Words that can be waited for at a time.
+  [[nodiscard]] std::size_t words() const { return words_.size(); }
 
   /// Looks at the words of a request with at least one claim: granted (none), failed for that
   /// cause, or nothing: it can wait(), or come again().
@@ -99,8 +103,15 @@ class LockTable {
     using type = std::uint64_t*;
     type operator()(const WaitedWord& waited) const { return waited.word_; }
   };
+  /// Words near each other share a bucket: those in a range are found by its few buckets.
+  struct BucketOf {
+    std::size_t operator()(const void* at) const {
+      return reinterpret_cast<std::uintptr_t>(at) / kBucketBytes;
+    }
+  };
   using WaitedWords =
       boost::intrusive::unordered_set<WaitedWord, boost::intrusive::key_of_value<WordOf>,
+                                      boost::intrusive::hash<BucketOf>,
                                       boost::intrusive::power_2_buckets<true>>;
   using DirtyWords = boost::intrusive::list<
       WaitedWord,
@@ -131,18 +142,20 @@ class LockTable {
   void on_retry_timer(WaitedWord& waited);
 
   static constexpr std::size_t kBuckets = 1024;
+  static constexpr std::size_t kBucketBytes = 256;
 
   stack::TimingWheel& timers_;
   const std::uint64_t& now_ns_;
   std::vector<Attached> regions_;
-  std::vector<std::unique_ptr<WaitedWord>> words_;  ///< all; one more than waiters
+  std::vector<std::unique_ptr<WaitedWord>> words_;  ///< all; more than waiters
   std::vector<WaitedWord*> free_;
   std::unique_ptr<WaitedWords::bucket_type[]> buckets_;
   WaitedWords waited_;
   DirtyWords dirty_;
   const WaitedWord* looked_at_ = nullptr;
   std::uint64_t arrivals_ = 0;
-  std::uint32_t waiting_ = 0;
+  std::uint32_t waiters_ = 0;  ///< that there are
+  std::uint32_t waiting_ = 0;  ///< of these
 };
 
 }  // namespace rockhopper::roce::lock

@@ -38,16 +38,16 @@ class Region {
     std::uint32_t retry_us = 50;  ///< between looks at a word that is waited for; above 0
   };
   struct Statistics {
-#define X(name, text) std::atomic<std::uint64_t> name{0};
+#define X(name, text) std::atomic<std::uint64_t> name;
     ROCKHOPPER_LOCK_STATISTICS(X)
 #undef X
   };
 
   Region(void* base, std::size_t length, const Config& config)
-      : base_(static_cast<std::byte*>(base)),
+      : next_token_(config.first_token),
+        base_(static_cast<std::byte*>(base)),
         length_(length),
-        config_(config),
-        next_token_(config.first_token) {}
+        config_(config) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -95,13 +95,14 @@ class Region {
   }
 
  private:
+  // What each grant writes, and what others look at meanwhile.
+  alignas(RTE_CACHE_LINE_SIZE) std::atomic<std::uint64_t> next_token_;
+  Statistics statistics_;
+  alignas(RTE_CACHE_LINE_SIZE) std::atomic<std::uint64_t> releases_{0};
   std::byte* base_;
   std::size_t length_;
   Config config_;
-  Statistics statistics_;
   std::atomic<std::uint32_t> servers_{0};
-  alignas(RTE_CACHE_LINE_SIZE) std::atomic<std::uint64_t> next_token_;
-  alignas(RTE_CACHE_LINE_SIZE) std::atomic<std::uint64_t> releases_{0};
 };
 
 }  // namespace rockhopper::roce::lock

@@ -14,9 +14,6 @@ void set(std::uint8_t& flags, std::uint8_t bit, bool on) {
   flags = static_cast<std::uint8_t>(on ? flags | bit : flags & ~bit);
 }
 
-constexpr WrOpcodes kAccesses =
-    kAtomics | kPlacements | WrOpcodes{WrOpcode::rdma_write, WrOpcode::rdma_read};
-
 }  // namespace
 
 bool ScopeBuilder::also(const Word& word) {
@@ -50,7 +47,7 @@ bool ScopeBuilder::write(const Sge& from, std::uint64_t remote_addr, MemoryKey r
 }
 
 bool ScopeBuilder::access(const SendWr& wr) {
-  if (count_ == accesses_.size() || wr.sg_list.size() > 1 || !kAccesses.has(wr.opcode)) {
+  if (count_ == accesses_.size() || wr.sg_list.size() > 1 || !kScopeAccesses.has(wr.opcode)) {
     return false;
   }
   Access& access = accesses_[count_++];

@@ -23,7 +23,7 @@ class ScopeBuilder {
  public:
   static constexpr std::size_t kMaxAccesses = 64;
   /// Longer scopes begin before all of them is there, unless forward() says otherwise.
-  static constexpr std::uint64_t kStoreForwardBytes = 16 * 1024;
+  static constexpr std::uint64_t kStoreForwardBytes = 16u << 10;
 
   enum class Forward : std::uint8_t { automatic, store_forward, cut_through };
 
@@ -35,17 +35,14 @@ class ScopeBuilder {
     std::uint32_t max_sge = 0;
   };
 
-  explicit ScopeBuilder(const Word& word) : word_(word) {
-    request_.mode = word.shared ? Mode::shared : Mode::exclusive;
-    request_.flags = wire::Lketh::kFifo;
-  }
+  explicit ScopeBuilder(const Word& word)
+      : ScopeBuilder(word, word.shared ? Mode::shared : Mode::exclusive, {}, {}) {}
   /// A word of the caller's own layout: `acquire` and `release` are what take and free it.
   ScopeBuilder(const Word& word, Mode mode, const wire::LockOperation& acquire,
                const wire::LockOperation& release)
-      : ScopeBuilder(word) {
+      : word_(word), release_operation_(release) {
     request_.mode = mode;
     request_.operation = acquire;
-    release_operation_ = release;
   }
 
   /// Another word, taken together with the first, which must be exclusive. False: there are too
@@ -122,7 +119,7 @@ class ScopeBuilder {
   [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id);
 
   Word word_;
-  Request request_{};
+  Request request_{.flags = wire::Lketh::kFifo};
   Request release_request_{};
   wire::LockOperation release_operation_{};
   Forward forward_ = Forward::automatic;

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,15 +35,24 @@ class Service {
 
   [[nodiscard]] const ServiceConfig& config() const { return config_; }
 
-  /// Room for a queue pair that serves locks. Control path.
+  /// Room for a queue pair that serves locks; what one that is gone has left is used again. Control
+  /// path.
   void add_queue_pair() {
     table.add_waiter();
-    if (places_.size() < config_.max_parked_scopes) {
+    if (places_.size() < std::min(++queue_pairs_, config_.max_parked_scopes)) {
       places_.push_back(std::make_unique<HeldPackets>(budget_));
       free_.reserve(places_.size());
       free_.push_back(places_.back().get());
     }
   }
+  /// Of a queue pair that waits for no lock any more.
+  void remove_queue_pair() {
+    table.remove_waiter();
+    --queue_pairs_;
+  }
+  /// Places that there are: one for each of the most queue pairs that there have been at a time, up
+  /// to the limit.
+  [[nodiscard]] std::size_t places() const { return places_.size(); }
   /// A place for packets that wait, empty; null: all are taken.
   [[nodiscard]] HeldPackets* take_place() {
     if (free_.empty()) return nullptr;
@@ -58,6 +68,7 @@ class Service {
  private:
   ServiceConfig config_;
   HeldPacketBudget& budget_;
+  std::uint32_t queue_pairs_ = 0;
   std::vector<std::unique_ptr<HeldPackets>> places_;
   std::vector<HeldPackets*> free_;
 };

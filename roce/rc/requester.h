@@ -118,7 +118,8 @@ class Requester final : public roce::Requester {
 
   // requester_restart.cc
   [[nodiscard]] bool is_sent(const SendWqe& wqe) const;
-  void settle_scopes();
+  [[nodiscard]] static bool may_be_executed(const SendWqe& wqe, std::optional<wire::Psn> executed);
+  void settle_scopes(std::optional<wire::Psn> executed);
   void settle(SendWqe& wqe, std::optional<wire::Psn> executed) const;
 
   // requester_retry.cc

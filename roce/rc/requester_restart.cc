@@ -11,7 +11,7 @@ void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) 
   if (executed && ahead(*executed) > sent_ahead_) {
     executed.reset();  // the peer cannot have seen that
   }
-  settle_scopes();
+  settle_scopes(executed);
   for (std::uint64_t sequence = queue.head(); sequence < numbered_; ++sequence) {
     SendWqe& wqe = queue.at(sequence);
     // The oldest may have begun before unacked_psn_.
@@ -46,15 +46,21 @@ bool Requester::is_sent(const SendWqe& wqe) const {
   return distance(unacked_psn_, wqe.first_psn) < static_cast<std::int32_t>(sent_ahead_);
 }
 
+/// The peer may have executed all of it, or has, if it has told how far it came.
+bool Requester::may_be_executed(const SendWqe& wqe, std::optional<wire::Psn> executed) {
+  return !executed ||
+         distance(wqe.first_psn, *executed) >= static_cast<std::int32_t>(wqe.psn_count);
+}
+
 /// The locks of scopes that have begun are lost with the connection: nothing of them may be done
 /// without.
-void Requester::settle_scopes() {
+void Requester::settle_scopes(std::optional<wire::Psn> executed) {
   SendQueue& queue = qp_.send_queue_;
   bool begun = true;  // of requests without an acquire
   for (std::uint64_t sequence = queue.head(); sequence != queue.tail(); ++sequence) {
     SendWqe& wqe = queue.at(sequence);
     if (wqe.opcode == WrOpcode::lock_acquire) {
-      begun = sequence < numbered_ && is_sent(wqe);
+      begun = sequence < numbered_ && is_sent(wqe) && may_be_executed(wqe, executed);
     } else if (wqe.in_scope() && begun) {
       wqe.flags |= SendWqe::kSettled;
       wqe.failure = WcStatus::outcome_unknown;
@@ -65,15 +71,11 @@ void Requester::settle_scopes() {
 /// A request of which something has been sent.
 void Requester::settle(SendWqe& wqe, std::optional<wire::Psn> executed) const {
   const bool repeatable = wqe.is_read() || wqe.is_placement() || wqe.opcode == WrOpcode::rdma_write;
-  WcStatus status = WcStatus::outcome_unknown;
-  if (executed) {
-    if (distance(wqe.first_psn, *executed) < static_cast<std::int32_t>(wqe.psn_count)) {
-      return;  // not, or not all of it: it can be sent again
-    }
-    if (!wqe.has_response()) {
-      status = WcStatus::success;
-    }
+  if (!may_be_executed(wqe, executed)) {
+    return;  // it can be sent again
   }
+  const WcStatus status =
+      executed && !wqe.has_response() ? WcStatus::success : WcStatus::outcome_unknown;
 #if !ROCKHOPPER_MUTATION_DC_REPLAY
   if (repeatable && status != WcStatus::success) {
     return;

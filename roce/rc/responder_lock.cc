@@ -81,17 +81,16 @@ std::unique_ptr<Scope> Responder::make_scope() {
 
 void Responder::execute_lock(const RxPacket& packet) {
   const std::uint8_t subtype = packet.headers.lketh.subtype;
-  if (scope_ == nullptr || !has_right_payload(subtype, packet.payload.length) ||
+  const bool known = is_acquire(subtype) || is_release(subtype) || subtype == Lketh::kCancel;
+  if (!known || scope_ == nullptr || !has_right_payload(subtype, packet.payload.length) ||
       (qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || !has_free_resource()) {
     refuse(NakCode::invalid_request, packet);
   } else if (is_acquire(subtype)) {
     execute_acquire(packet);
   } else if (is_release(subtype)) {
     execute_release(packet);
-  } else if (subtype == Lketh::kCancel) {
-    execute_cancel(packet);
   } else {
-    refuse(NakCode::invalid_request, packet);
+    execute_cancel(packet);
   }
 }
 
@@ -114,10 +113,12 @@ void Responder::execute_acquire(const RxPacket& packet) {
     scope.read_bytes = 0;
     scope.deadline_ns = wait_deadline_ns();
   }
+#if !ROCKHOPPER_MUTATION_LOCK_FORWARD
   if (scope.has(Lketh::kStoreForward) && !scope.has(Lketh::kResend) && scope.has_scope()) {
     gather(packet);
     return;
   }
+#endif
   if (const auto cause = ask(again)) {
     decide(*cause);
   } else if (scope.has(Lketh::kResend) || !wait()) {
@@ -538,8 +539,10 @@ void Responder::arm_scope_timer() {
 void Responder::on_scope_timer(std::uint64_t now_ns) {
   Scope& scope = *scope_;
   if (scope.state == Scope::State::open) {
+#if !ROCKHOPPER_MUTATION_LOCK_LEASE
     scope.waiter.first().region->count(&Statistics::lease_expiries);
     fail_open_scope(LockCause::expired);
+#endif
     return;
   }
   if (now_ns >= scope.deadline_ns) {

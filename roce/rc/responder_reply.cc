@@ -19,7 +19,14 @@ Responder::Responder(QueuePair& qp) : qp_(qp) {
   }
 }
 
-Responder::~Responder() { forget(); }
+Responder::~Responder() {
+  forget();
+#if !ROCKHOPPER_MUTATION_LOCK_ROOM
+  if (scope_ != nullptr) {
+    qp_.engine_.locks_->remove_queue_pair();
+  }
+#endif
+}
 
 /// What an earlier connection has left.
 void Responder::forget() {

@@ -6,9 +6,9 @@ import dataclasses
 import itertools
 import statistics
 
-from benchmark.measurements import (ECHO_FRAME, FEW_QPS, LARGE_FRAME, LARGE_OPERATIONS,
-                                    LARGE_SIZES, MANY_QPS, PATH_MTU, SMALL_FRAME,
-                                    SMALL_OPERATIONS, TARGET_SIZE, TARGETS)
+from benchmark.measurements import (CONTENDED, ECHO_FRAME, FEW_QPS, LARGE_FRAME,
+                                    LARGE_OPERATIONS, LARGE_SIZES, MANY_QPS, PATH_MTU, SMALL_FRAME,
+                                    SMALL_OPERATIONS, TARGET_SIZE, TARGETS, WAITING)
 from lab.links import LINKS
 
 # Packets of one operation that are counted: the response of a READ or an atomic is a packet of
@@ -50,7 +50,8 @@ def lines(rounds):
     """All lines whose figures are there (--only may have left some out), each the median of its
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
-    makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _others, _soft_roce)
+    makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _locks,
+              _active_messages, _others, _soft_roce)
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
@@ -191,6 +192,76 @@ def _flood(one_round):
         yield Line('flood', what, flood['gbit_per_s'], 'Gbit/s', 'no flood', none['gbit_per_s'])
         yield Line('flood', f'{kind} connects that the target takes', flood['forged_mpps'],
                    'Mpacket/s', 'that the flooder sends', flood['sent_mpps'])
+
+
+def _locks(one_round):
+    """Scopes whose lock the target takes beside those that take it by compare and swap; each is an
+    acquire, a FETCH_ADD and a release."""
+    figures = {name.removeprefix('locks/'): figure for name, figure in one_round.items()
+               if name.startswith('locks/')}
+    by_cas = 'compare and swap'
+    many = f'{CONTENDED} initiators, one lock'
+    for text, ours, basis, theirs, figure, unit, target in (
+            (many, f'target/{CONTENDED}', by_cas, f'cas/{CONTENDED}', 'mops', 'Mop/s',
+             {'at_least': 5}),
+            (f'{many}, over DC', f'dc/{CONTENDED}', 'RC', f'target/{CONTENDED}', 'mops', 'Mop/s',
+             {}),
+            ('one initiator', 'target/1', by_cas, 'cas/1', 'mops', 'Mop/s', {}),
+            (f'{many}: a success', f'target/{CONTENDED}', by_cas, f'cas/{CONTENDED}', 'packets',
+             'packets', {}),
+            *((f'{many}: a scope, {part}', f'latency/target/{CONTENDED}', by_cas,
+               f'latency/cas/{CONTENDED}', part, 'us', {}) for part in ('p50', 'p99')),
+            ('one initiator: a scope', 'latency/target/1', by_cas, 'latency/cas/1', 'p50', 'us',
+             {})):
+        if ours in figures and theirs in figures:
+            yield Line('locks', text, figures[ours][figure], unit, basis, figures[theirs][figure],
+                       **target)
+    for name, over in (('target', ''), ('dc', ', over DC')):
+        if f'{name}/{CONTENDED}' in figures:
+            yield Line('locks', f'{many}{over}: a success',
+                       figures[f'{name}/{CONTENDED}']['packets'], 'packets',
+                       'the most there may be', 6, at_most=1)
+    if 'latency/target/1' in figures and 'latency/write' in figures:
+        yield Line('locks', 'one initiator: a scope', figures['latency/target/1']['p50'], 'us',
+                   'WRITE 8 bytes, there and back', 2 * figures['latency/write']['usec'])
+    yield from _lock_engine(figures.get('engine', {}))
+
+
+def _lock_engine(figures):
+    if not figures:
+        return
+    atomic = figures['responder/atomic_cmp_and_swp/bytes:8/qps:1']
+    for count, connections in ((1, 'one connection'), (CONTENDED, f'{CONTENDED} connections')):
+        yield Line('locks', f'scopes of {connections} at the target, no link',
+                   figures[f'lock_scope/target/qps:{count}'], 'Mop/s', 'three compare and swaps',
+                   atomic / 3)
+    alone = 'lock_beside_waiting/scopes:0'
+    for count in WAITING:
+        beside = f'lock_beside_waiting/scopes:{count}'
+        what = f'WRITE 8 bytes beside {count} waiting, no link'
+        yield Line('locks', what, figures[beside], 'Mop/s', 'none waits', figures[alone],
+                   at_least=0.95)
+        yield Line('locks', f'{what}: p99 of a turn', figures[f'{beside}/p99'], 'us', 'none waits',
+                   figures[f'{alone}/p99'], at_most=1.05)
+
+
+def _active_messages(one_round):
+    """rh-ami beside UCX's active messages. Who only wants the figures of messages has no callbacks,
+    as UCX tells of none for what it has copied."""
+    for name, text in (('few-callbacks', 'active messages'),
+                       ('callbacks', 'active messages, a callback each')):
+        ours = one_round.get(f'ami/{name}')
+        for other, basis in (('tcp', 'UCX over tcp'), ('shm', 'UCX over shared memory')):
+            theirs = one_round.get(f'ami/ucx/{other}')
+            if ours is None or theirs is None:
+                continue
+            tcp = other == 'tcp'
+            yield Line('ami', f'{text}, 8 bytes, half a round trip', ours['usec'], 'us', basis,
+                       theirs['usec'], at_most=0.2 if tcp else None)
+            yield Line('ami', f'{text}, 8 bytes', ours['mops'], 'Mop/s', basis, theirs['mops'],
+                       at_least=None if tcp else 1)
+            yield Line('ami', f'{text}, 64 KiB', ours['gbit_per_s'], 'Gbit/s', basis,
+                       theirs['gbit_per_s'])
 
 
 def _engines(one_round):

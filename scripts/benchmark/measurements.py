@@ -30,6 +30,17 @@ TARGETS = (10, 100, 1000, 10000)  # of one DC initiator
 TARGET_SIZE = 64
 # Forged connects beside a session: none, at a station that is not there, at the session's target.
 FLOODS = ('none', 'aside', 'wrong-key', 'no-target')
+# Queue pairs that contend for one lock and the counter behind it, and who takes the lock.
+INITIATORS = (1, 2, 4, 8, 16, 32, 64, 128)
+LOCK_MODES = ('target', 'cas')
+CONTENDED = 64
+WAITING = (1, 1000)  # scopes, beside other connections
+# Active messages: percent of them that have a callback, and how many are on their way.
+AMI_CALLBACKS = {'few-callbacks': 0, 'callbacks': 100}
+AMI_WINDOW, AMI_LARGE_WINDOW, AMI_SLOTS = 512, 16, 4096
+# What ucx_perftest does in about a second, so that a busy machine disturbs both alike: round trips,
+# messages of 8 bytes, of 64 KiB.
+UCX_MESSAGES = {'tcp': (50_000, 200_000, 5_000), 'shm': (1_000_000, 8_000_000, 400_000)}
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -62,6 +73,8 @@ class Measurements:
         yield 'flood', self._flood
         for where in FLOODS:
             yield f'flood/{where}', lambda where=where: self._beside_flood(where)
+        yield from self._locks()
+        yield from self._active_messages()
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -114,6 +127,73 @@ class Measurements:
             *same, '--op', 'write', '-s', TARGET_SIZE, '-D', self.seconds, '-q', count,
             '-t', window, '-r', 1, '--warmup', 1], same)
         return {'mops': result['mops']}
+
+    def _locks(self):
+        for count in INITIATORS:
+            for mode in LOCK_MODES:
+                yield (f'locks/{mode}/{count}',
+                       lambda mode=mode, count=count: self._contention(mode, count))
+        yield f'locks/dc/{CONTENDED}', lambda: self._contention('target', CONTENDED, 'dc')
+        for count in (1, CONTENDED):
+            for mode in LOCK_MODES:
+                yield (f'locks/latency/{mode}/{count}',
+                       lambda mode=mode, count=count: self._time_of_scopes(mode, count))
+        yield 'locks/latency/write', lambda: self._latency(LINKS['memif'])
+        yield 'locks/engine', self._lock_engine
+
+    def _active_messages(self):
+        for name, percent in AMI_CALLBACKS.items():
+            yield f'ami/{name}', lambda percent=percent: self._ami(percent)
+        for transport in peers.UCX_TRANSPORTS:
+            yield f'ami/ucx/{transport}', lambda t=transport: self._ucx_active_messages(t)
+
+    def _ami(self, callbacks):
+        """Active messages, `callbacks` percent of them with a callback. Neither end yields, as UCX
+        does not."""
+        same = ['--idle', 'poll']
+        common = [*same, '--callbacks', callbacks, '-m', PATH_MTU, '-D', self.seconds]
+
+        def run(operation, size, window):
+            client, _ = Pair(self.lab, self.programs, 'rh-ami').run(
+                [*common, '--op', operation, '-s', size, '-t', window, '--slots', AMI_SLOTS], same)
+            return client['results'][0]
+        return {'usec': run('am_lat', 8, 1)['latency_us']['p50'],
+                'mops': run('am_bw', 8, AMI_WINDOW)['mops'],
+                'gbit_per_s': run('am_bw', 65536, AMI_LARGE_WINDOW)['gbit_per_s']}
+
+    def _ucx_active_messages(self, transport):
+        round_trips, small, large = (int(count * self.seconds) + 1
+                                     for count in UCX_MESSAGES[transport])
+        latency = peers.ucx(self.lab, transport, 'ucp_am_lat', 8, round_trips)
+        rate = peers.ucx(self.lab, transport, 'ucp_am_bw', 8, small)
+        large = peers.ucx(self.lab, transport, 'ucp_am_bw', 65536, large)
+        return {'usec': latency['median_usec'], 'mops': rate['mops'],
+                'gbit_per_s': large['gbit_per_s']}
+
+    def _scopes(self, lock_mode, count, *options, same=()):
+        """Compare and swap takes many turns of both ends. On a busy machine each takes milliseconds
+        if they yield, so they do not; nor is there the pass of thousands that are checked."""
+        same = [*same, '--idle', 'poll']
+        return self._perf(LINKS['memif'], [
+            *same, '--op', 'lock', '--lock-mode', lock_mode, '-q', count, '-D', self.seconds,
+            '--warmup', 10, '--no-validate', *options], same)
+
+    def _contention(self, lock_mode, count, transport='rc'):
+        """Of DC each target has a stream of its own, or they would not contend."""
+        streams = ['--streams', count] if transport == 'dc' else []
+        result = self._scopes(lock_mode, count, *streams, same=['--transport', transport])
+        return {'mops': result['mops'], 'packets': result['packets_per_operation']}
+
+    def _time_of_scopes(self, lock_mode, count):
+        result = self._scopes(lock_mode, count, '--mode', 'lat')
+        return {'p50': result['latency_us']['p50'], 'p99': result['latency_us']['p99']}
+
+    def _lock_engine(self):
+        """Millions a second, and microseconds."""
+        runs = self._micro('^(lock_|responder/atomic_cmp_and_swp/bytes:8/qps:1/)')
+        found = {name: run['items_per_second'] * 1e-6 for name, run in runs.items()}
+        return found | {f'{name}/p99': run['turn_p99_ns'] * 1e-3 for name, run in runs.items()
+                        if 'turn_p99_ns' in run}
 
     def _latency(self, link):
         result = self._perf(link, ['--op', 'write', '--mode', 'lat', '-s', 8, '-I', 64,

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""The lines of each group as a bar chart of their ratios, with the targets; SVG."""
+"""The lines of each group as a bar chart of their ratios, with the targets; locks over the number
+of their initiators. SVG."""
 
 import itertools
+import statistics
+
+from benchmark.measurements import INITIATORS, LOCK_MODES
 
 GROUPS = {
     'large': 'Large transfers: share of what they are measured against',
@@ -12,13 +16,16 @@ GROUPS = {
     'scale': 'Many queue pairs, several cores',
     'targets': 'Dynamic connections beside reliable ones',
     'flood': 'A session of dynamic connections beside forged connects',
+    'locks': 'Locks executed at the target',
+    'ami': 'Active messages beside those of UCX',
     'others': 'Beside UCX and libfabric on this machine',
     'soft-roce': 'Beside Soft-RoCE under the same emulation',
 }
 
 
-def draw(found, folder):
-    """Writes one SVG a group; returns their paths, or an empty list without matplotlib."""
+def draw(found, rounds, folder):
+    """Writes one SVG a group, and those of figures by number; returns their paths, or an empty list
+    without matplotlib."""
     try:
         import matplotlib
     except ImportError:
@@ -28,23 +35,67 @@ def draw(found, folder):
     matplotlib.rcParams['svg.fonttype'] = 'none'        # text, not outlines
     from matplotlib import pyplot
 
+    groups = itertools.groupby(found, key=lambda line: line.group)
+    charts = {group: _bars(pyplot, group, list(members)) for group, members in groups}
+    charts['locks-contention'] = _contention(pyplot, rounds)
     paths = []
-    for group, members in itertools.groupby(found, key=lambda line: line.group):
-        members = list(members)
-        height = 1.2 + 0.32 * len(members)
-        figure, axes = pyplot.subplots(figsize=(10, height), layout='constrained')
-        labels = [f'{line.text} / {line.basis}' for line in members]
-        axes.barh(range(len(members)), [line.ratio for line in members], color='#4878a8')
-        for row, line in enumerate(members):
-            target = line.at_least if line.at_least is not None else line.at_most
-            if target is not None:
-                axes.plot([target, target], [row - 0.45, row + 0.45], color='#c03028', linewidth=2)
-        axes.set_yticks(range(len(members)), labels, fontsize=8)
-        axes.invert_yaxis()
-        axes.set_xlabel('median ratio; red: target')
-        axes.set_title(GROUPS[group], fontsize=10)
-        path = folder / f'{group}.svg'
+    for name, figure in charts.items():
+        if figure is None:
+            continue
+        path = folder / f'{name}.svg'
         figure.savefig(path, metadata={'Date': None})
         pyplot.close(figure)
         paths.append(path)
     return paths
+
+
+def _bars(pyplot, group, members):
+    height = 1.2 + 0.32 * len(members)
+    figure, axes = pyplot.subplots(figsize=(10, height), layout='constrained')
+    labels = [f'{line.text} / {line.basis}' for line in members]
+    axes.barh(range(len(members)), [line.ratio for line in members], color='#4878a8')
+    for row, line in enumerate(members):
+        target = line.at_least if line.at_least is not None else line.at_most
+        if target is not None:
+            axes.plot([target, target], [row - 0.45, row + 0.45], color='#c03028', linewidth=2)
+    axes.set_yticks(range(len(members)), labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel('median ratio; red: target')
+    axes.set_title(GROUPS[group], fontsize=10)
+    return figure
+
+
+def contention(rounds):
+    """{mode: [(initiators, median of Mop/s, median of packets for each success)]} of the scopes
+    that contend for one lock, where they were measured."""
+    found = {}
+    for mode in LOCK_MODES:
+        for count in INITIATORS:
+            figures = [one[name] for one in rounds if (name := f'locks/{mode}/{count}') in one]
+            if figures:
+                found.setdefault(mode, []).append(
+                    (count, *(statistics.median(figure[key] for figure in figures)
+                              for key in ('mops', 'packets'))))
+    return found
+
+
+def _contention(pyplot, rounds):
+    by_mode = contention(rounds)
+    if not by_mode:
+        return None
+    figure, (goodput, packets) = pyplot.subplots(1, 2, figsize=(10, 3.6), layout='constrained')
+    labels = {'target': 'executed at the target', 'cas': 'compare and swap'}
+    for mode, points in by_mode.items():
+        counts, mops, each = zip(*points)
+        goodput.plot(counts, mops, marker='o', markersize=4, label=labels[mode])
+        packets.plot(counts, each, marker='o', markersize=4, label=labels[mode])
+    packets.axhline(6, color='#c03028', linewidth=1, label='at most 6')
+    for axes, title in ((goodput, 'million scopes a second'), (packets, 'packets for each scope')):
+        axes.set_xscale('log', base=2)
+        axes.set_xticks(INITIATORS, INITIATORS)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel('initiators')
+        axes.set_title(title, fontsize=10)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    return figure

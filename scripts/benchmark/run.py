@@ -113,7 +113,7 @@ def write_results(arguments, rounds, cores, found):
         'seconds': arguments.seconds, 'rounds': rounds,
         'lines': [{**vars(line), 'met': line.met} for line in found]}, indent=1) + '\n')
     (folder / 'table.txt').write_text('\n'.join(table(found)) + '\n')
-    return [folder / 'bench.json', folder / 'table.txt', *draw(found, folder)]
+    return [folder / 'bench.json', folder / 'table.txt', *draw(found, rounds, folder)]
 
 
 def record(measurements):
@@ -133,7 +133,7 @@ def make_build(quick):
     if not quick:
         made = subprocess.run([ROOT / 'scripts/build-release'], check=False).returncode == 0
         return RELEASE if made else None
-    targets = ('apps/rh-perf', 'apps/rh-switch', 'tests/live/dc-node', 'tests/live/packet-blast',
+    targets = ('apps/rh-ami', 'apps/rh-perf', 'apps/rh-switch', 'tests/live/dc-node', 'tests/live/packet-blast',
                *(f'bench/{name}' for name in BENCHES))
     return GCC.folder if compile_tree(GCC, targets) else None
 

@@ -97,6 +97,25 @@ class Demo:
         return (f'{client["transfers"]} transfers and {server["local_transfers"]} of the server, '
                 f'{client["audits"]} audits: the balances add up to {server["sum"]}')
 
+    def active_messages(self, name):
+        """All kinds of instructions, everything compared, and each callback called once, after its
+        data were there; the applications on threads of their own."""
+        same = ['--transport', 'dc', '--threads', 2]
+        client, server = self.pair('rh-ami').run(
+            [*same, '--op', 'all', '-s', '8,64k', '-n', 2000, '--warmup', 0, '--level', 'handled',
+             '--callbacks', 50, '--check', '-u', 16, '--pcap', self.capture(name)],
+            server_options=same)
+        results = client['results']
+        instructions = sum(result['iterations'] for result in results)
+        callbacks = sum(result['callbacks'] for result in results)
+        if client['counters']['descriptors'] != instructions + callbacks:
+            raise LabError('not one descriptor for each instruction and one for each callback')
+        if not client['peer_memory_seen']:
+            raise LabError('the data could not be looked for in callbacks')
+        half = next(result['latency_us']['p50'] for result in results if result['op'] == 'am_lat')
+        return (f'{instructions} instructions, {callbacks} callbacks, {server["handled"]} messages '
+                f'handled; half a round trip {half:.1f} us')
+
     def judged_locks(self, name):
         # The server's queue pairs are answered in turns, not in the order of their grants.
         order = ['--ignore', 'lock-owner-order', '--ignore', 'lock-token-order']
@@ -155,6 +174,7 @@ def proofs(demo):
         ('dynamic connections', lambda: demo.dynamic_connections('dynamic')),
         ('10,000 targets', demo.many_targets),
         ('accounts under locks', lambda: demo.accounts('accounts')),
+        ('active messages', lambda: demo.active_messages('active-messages')),
         ('ping-pong, dynamic', lambda: demo.pingpong(
             4, 4096, 1000, 'pingpong-dynamic', FAULTS, ['--transport', 'dc', '-q', 8])),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),

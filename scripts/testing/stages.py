@@ -39,7 +39,7 @@ ASAN = Build('asan', ('clang', 'clang++'), (
 TSAN = Build('tsan', ('clang', 'clang++'), (
     '-Db_sanitize=thread', '-Db_lundef=false', '-Doptimization=1', '-Dcpp_args=-g1'))
 # The tests that start threads of the library.
-TSAN_TESTS = ('unit-stack',)
+TSAN_TESTS = ('unit-stack', 'ami-threads')
 
 
 def say(text):

@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "roce/engine.h"
+#include "roce/lock/request.h"
 #include "roce/wire/packet.h"
 #include "tests/fuzz/frame.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -39,6 +41,8 @@ struct Place {
 constexpr Place kShared{1024, 4096};
 constexpr Place kReadable{6144, 1024};
 constexpr Place kLocal{8192, 4096};
+/// Of what the peer may write, where it may have locks.
+constexpr std::size_t kLockBytes = 2048;
 constexpr std::uint8_t kCanary = 0xc5;
 
 class EngineRun {
@@ -62,10 +66,13 @@ class EngineRun {
   void receive_built();
   [[nodiscard]] std::uint8_t choose_opcode();
   void fill_headers(wire::Headers& headers);
+  [[nodiscard]] Bytes fill_lock_request(wire::Headers& headers);
+  void fill_lock_response(wire::Lkaeth& lkaeth);
   [[nodiscard]] std::uint64_t choose_address();
   [[nodiscard]] std::uint32_t choose_key();
   [[nodiscard]] roce::Sge choose_sge();
   void post_send();
+  [[nodiscard]] roce::lock::Request choose_lock();
   void post_receive();
   void transmit();
   void poll(roce::CompletionQueue& cq, std::uint64_t& posted);
@@ -75,6 +82,10 @@ class EngineRun {
 
   Input input_;
   std::unique_ptr<std::uint8_t[]> memory_;
+  std::optional<roce::lock::Region> locks_;
+  std::array<roce::WcStatus, 3> accesses_{};
+  roce::lock::ScopeResult scope_result_{.accesses = accesses_};
+  std::array<roce::lock::Word, 2> more_words_{};
   std::uint64_t now_ns_ = 1'000'000'000;
   std::unique_ptr<stack::Host> host_;
   roce::SeededRandom random_{7};
@@ -99,12 +110,14 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
   must(host_->add_address(stack::IpAddress::from_ipv4(kOwnIpv4), 24));
   must(host_->add_static_neighbour(stack::IpAddress::from_ipv4(kPeerIpv4), kPeerMac));
   const std::uint8_t settings = input_.u8();
-  engine_ = must(roce::Engine::create({.host = host_.get(),
-                                       .packet_pool = frame_pool(),
-                                       .random = &random_,
-                                       .max_qp = 4,
-                                       .max_unacked_packets = 1u << (settings & 7),
-                                       .max_held_packets = 8}));
+  engine_ = must(
+      roce::Engine::create({.host = host_.get(),
+                            .packet_pool = frame_pool(),
+                            .random = &random_,
+                            .max_qp = 4,
+                            .max_unacked_packets = 1u << (settings & 7),
+                            .max_held_packets = 8,
+                            .locks = {.snapshot_bytes = 16u << 10, .max_scope_reads = 12u << 10}}));
   // Now and then too small, so that overruns are met.
   send_cq_ = must(roce::CompletionQueue::create((settings & 8) != 0 ? 4 : 64));
   recv_cq_ = must(roce::CompletionQueue::create((settings & 16) != 0 ? 4 : 64));
@@ -115,6 +128,9 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
   regions_ = {
       add(kShared, roce::kAccessAll | roce::kAccessRemoteInvalidate | roce::kAccessFlushGlobal),
       add(kReadable, roce::kAccessRemoteRead), add(kLocal, roce::kAccessLocalWrite)};
+  std::memset(memory_.get() + kShared.offset, 0, kLockBytes);
+  locks_.emplace(memory_.get() + kShared.offset, kLockBytes, roce::lock::Region::Config{});
+  engine_->attach_locks(*locks_);
   constexpr std::array kTypes = {roce::QpType::rc, roce::QpType::uc, roce::QpType::ud,
                                  roce::QpType::rc};
   type_ = kTypes[settings >> 6];
@@ -133,7 +149,8 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
                                  .max_recv_sge = 3,
                                  .max_inline_data = 64,
                                  .sq_sig_all = (settings & 32) != 0,
-                                 .extended_atomics = type_ == roce::QpType::rc}));
+                                 .extended_atomics = type_ == roce::QpType::rc,
+                                 .lock_execution = type_ == roce::QpType::rc}));
   if (type_ == roce::QpType::rc && (settings & 7) > 3) {
     must(qp_->set_loss_recovery({.algorithm = roce::RecoveryAlgorithm::selective_repeat,
                                  .adaptive_timeout = true,
@@ -245,14 +262,13 @@ std::uint8_t EngineRun::choose_opcode() {
     case roce::QpType::ud:
       return static_cast<std::uint8_t>(0x64 | choice % 2);
   }
-  // Two more than there are: masked atomics and selective acknowledgements.
+  // More than there are, and ours; requests of locks often, as most matters behind them.
   constexpr std::uint8_t kOperations = 0x1e;
-  const auto code = static_cast<std::uint8_t>(choice % (kOperations + 2));
-  if (code < kOperations) {
-    return code;
-  }
-  return static_cast<std::uint8_t>(code == kOperations ? wire::Opcode::extended_atomic
-                                                       : wire::Opcode::selective_acknowledge);
+  constexpr std::array kOurs = {wire::Opcode::extended_atomic, wire::Opcode::selective_acknowledge,
+                                wire::Opcode::lock_request,    wire::Opcode::lock_request,
+                                wire::Opcode::lock_request,    wire::Opcode::lock_response};
+  const auto code = static_cast<std::uint8_t>(choice % (kOperations + kOurs.size()));
+  return code < kOperations ? code : static_cast<std::uint8_t>(kOurs[code - kOperations]);
 }
 
 void EngineRun::receive_built() {
@@ -266,8 +282,15 @@ void EngineRun::receive_built() {
                                        delta > 100 || delta < -100 ? delta * 83'000 : delta / 8));
   headers.bth.destination = qp_->number();
   fill_headers(headers);
-  std::size_t length = 0;
-  if (info.has_payload) {
+  Bytes payload;
+  const bool lock_request = info.operation == wire::Operation::lock_request;
+  if (lock_request) {
+    payload = fill_lock_request(headers);
+  } else if (info.operation == wire::Operation::lock_response) {
+    fill_lock_response(headers.lkaeth);
+  }
+  std::size_t length = payload.size();
+  if (info.has_payload && !lock_request) {
     const std::uint8_t how = input_.u8();
     length = how < 64 ? kMtu : how < 128 ? how - 64u : how * 3u;
     // A WRITE whose length fits, so that what comes after the check is met too.
@@ -282,7 +305,8 @@ void EngineRun::receive_built() {
   if (transport.empty()) {
     return;
   }
-  transport.resize(transport.size() + length + headers.bth.pad_count, 0x77);
+  transport.insert(transport.end(), payload.begin(), payload.end());
+  transport.resize(transport.size() + length - payload.size() + headers.bth.pad_count, 0x77);
   receive_transport(transport);
 }
 
@@ -325,6 +349,75 @@ void EngineRun::fill_headers(wire::Headers& headers) {
                   .source = wire::Qpn{kPeerQpn}};
 }
 
+/// Its header, and the payload that its subtype has.
+Bytes EngineRun::fill_lock_request(wire::Headers& headers) {
+  using wire::Lketh;
+  const auto word = [this](std::uint64_t address) {
+    return input_.u8() < 240 ? address & ~std::uint64_t{7} : address;
+  };
+  const std::uint8_t tries = input_.u8();
+  headers.lketh = {.subtype = static_cast<std::uint8_t>(input_.u8() % 10),
+                   .flags = input_.u8(),
+                   .scope_id = static_cast<std::uint16_t>(input_.u8() % 4),
+                   .rkey = headers.reth.rkey,
+                   .va = word(headers.reth.va),
+                   .max_tries = tries < 200 ? std::uint16_t{tries} : Lketh::kTriesUnlimited,
+                   .timeout = input_.u8(),
+                   .reserved8 = 0,
+                   .wait_us = tries % 2 == 0 ? Lketh::kWaitUnlimited : input_.u16(),
+                   .owner = input_.u8(),
+                   .lease_us = input_.u16(),
+                   .scope_psns = static_cast<std::uint16_t>(input_.u8() % 8),
+                   .reserved16 = 0,
+                   .reserved32 = 0};
+  Bytes payload;
+  if (headers.lketh.subtype == Lketh::kAcquireSeveral) {
+    for (std::uint8_t left = input_.u8() % 9; left > 0; --left) {
+      const wire::LockWord more{
+          .rkey = choose_key(), .shared = (left & 1) != 0, .va = word(choose_address())};
+      payload.resize(payload.size() + wire::LockWord::kSize);
+      more.emit(std::span<std::uint8_t, wire::LockWord::kSize>(
+          &payload[payload.size() - wire::LockWord::kSize], wire::LockWord::kSize));
+    }
+  } else if (headers.lketh.subtype == Lketh::kAcquireForeign ||
+             headers.lketh.subtype == Lketh::kReleaseForeign) {
+    const wire::LockOperation operation{.compare = input_.u8(),
+                                        .compare_mask = input_.u8(),
+                                        .swap_add = input_.u8(),
+                                        .mask = input_.u16()};
+    payload.resize(wire::LockOperation::kSize);
+    operation.emit(std::span<std::uint8_t, wire::LockOperation::kSize>(payload));
+  }
+  if (input_.u8() >= 250) {
+    payload.resize(input_.u8(), 0x77);
+  }
+  return payload;
+}
+
+void EngineRun::fill_lock_response(wire::Lkaeth& lkaeth) {
+  lkaeth = {.status = static_cast<wire::LockStatus>(input_.u8() % 8),
+            .cause = static_cast<wire::LockCause>(input_.u8() % 9),
+            .scope_id = static_cast<std::uint16_t>(input_.u8() % 4),
+            .msn = input_.u8(),
+            .reserved8 = 0,
+            .previous_word = input_.u8(),
+            .value = input_.u8()};
+}
+
+/// What a lock request that is posted says.
+roce::lock::Request EngineRun::choose_lock() {
+  const std::uint8_t how = input_.u8();
+  more_words_[0] = {.addr = 64, .rkey = roce::MemoryKey{5}, .shared = (how & 1) != 0};
+  more_words_[1] = {.addr = 72, .rkey = roce::MemoryKey{6}};
+  return {.mode = static_cast<roce::lock::Mode>(how % 4),
+          .flags = static_cast<std::uint8_t>(how >> 2 & 15),
+          .tries = input_.u8(),
+          .scope_psns = static_cast<std::uint16_t>(input_.u8() % 4),
+          .more = std::span(more_words_).first((how >> 6) % 3),
+          .operation = {.compare = how, .compare_mask = 255, .swap_add = 1, .mask = 128},
+          .result = (how & 128) != 0 ? &scope_result_ : nullptr};
+}
+
 std::uint64_t EngineRun::choose_address() {
   const std::uint8_t kind = input_.u8();
   const std::uint16_t offset = input_.u16();
@@ -357,9 +450,14 @@ void EngineRun::post_send() {
   for (std::size_t i = 0; i < count; ++i) {
     list[i] = choose_sge();
   }
+  using enum roce::WrOpcode;
+  constexpr std::array kPosted = {rdma_write,         rdma_write_with_imm,  send,
+                                  send_with_imm,      send_with_inv,        rdma_read,
+                                  atomic_cmp_and_swp, atomic_fetch_and_add, local_inv,
+                                  lock_acquire,       lock_release,         lock_cancel};
   roce::SendWr wr{.wr_id = 1,
                   .sg_list = {list.data(), count},
-                  .opcode = static_cast<roce::WrOpcode>(input_.u8() % 9),
+                  .opcode = kPosted[input_.u8() % kPosted.size()],
                   .send_flags = static_cast<std::uint32_t>(flags >> 2) & 7u,
                   .remote_addr = std::uint64_t{input_.u8()} * 4,
                   .rkey = roce::MemoryKey{5},
@@ -375,6 +473,13 @@ void EngineRun::post_send() {
       list[i].addr = reinterpret_cast<std::uintptr_t>(memory_.get());
       list[i].length %= 40;
     }
+  }
+  roce::lock::Request lock;
+  if (wr.opcode == lock_acquire || wr.opcode == lock_release || wr.opcode == lock_cancel) {
+    lock = choose_lock();
+    wr.lock = &lock;
+    wr.remote_addr *= 2;  // words are aligned
+    wr.sg_list = {};
   }
   if (qp_->post_send(wr) == roce::PostResult::ok) {
     ++sends_posted_;
@@ -472,6 +577,43 @@ void EngineRun::check_memory() const {
 
 void run(std::span<const std::uint8_t> input) { EngineRun(input).run(); }
 
+/// Built packets of a peer that takes a lock: the bytes that receive_built() and what it calls
+/// read. `variant` chooses among what they can say.
+void add_locks(Bytes& input, std::uint8_t variant) {
+  enum : std::uint8_t { kBuilt = 1, kTransmit = 10, kWriteOnly = 0x0a, kRead = 0x0c };
+  enum : std::uint8_t { kLockRequest = 0x20, kLockResponse = 0x23 };
+  enum : std::uint8_t { kWord = 64, kRecord = 128 };  // offsets
+  constexpr std::uint8_t kScopePsns = 3;
+  const auto add = [&](std::uint8_t opcode, std::uint8_t offset,
+                       std::initializer_list<std::uint8_t> rest) {
+    // PSN, flags, address in the first region, its key, length, two of AETH.
+    input.insert(input.end(), {kBuilt, opcode, 0, 0, 0, 0, offset, 0, 0, 8, 0, 0});
+    input.insert(input.end(), rest);
+    input.push_back(0);  // in one piece
+  };
+  const auto add_request = [&](std::uint8_t tries, std::uint8_t subtype, std::uint8_t flags,
+                               std::uint8_t psns) {
+    // Id, alignment, timeout, owner, lease, PSNs; no odd payload.
+    add(kLockRequest, kWord, {tries, subtype, flags, 1, 0, 10, 3, 0, 0, psns, 0});
+  };
+  const auto add_scope = [&](std::uint8_t tries) {
+    add_request(tries, 1 + variant % 2, variant % 8, kScopePsns);
+    add(kWriteOnly, kRecord, {8});
+    add(kRead, kRecord, {});
+    add_request(tries, 3, 0, 0);
+    input.push_back(kTransmit);
+  };
+  add_request(254, 1, 2, 0);  // held, and released
+  add_request(254, 3, 2, 0);
+  input.push_back(kTransmit);
+  add_scope(254);
+  add(kWriteOnly, kWord, {8});  // now the word is not free
+  add_scope(2);
+  input.insert(input.end(), {12, 255, 12, 12, 255, 12, 13});  // until it has failed
+  add(kLockResponse, kWord, {1, 0, 1, 1, 0, 9});
+  input.insert(input.end(), {kTransmit, 13});
+}
+
 /// The captured packet twice, before and after a receive has been posted, then time.
 Bytes make_input(const test::RocePacket& packet) {
   auto transport = packet.transport();
@@ -490,6 +632,7 @@ Bytes make_input(const test::RocePacket& packet) {
   input.insert(input.end(), {9, 1, 2, 0, 0, 200, 2});
   add_packet();
   input.insert(input.end(), {10, 12, 200, 16, 13});
+  add_locks(input, static_cast<std::uint8_t>(transport.size() / 4));
   return input;
 }
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
@@ -20,7 +21,6 @@ from rxe_guest import errors, links, netem  # noqa: E402
 from rxe_guest.background import Background  # noqa: E402
 from rxe_guest.guest import Guest  # noqa: E402
 
-Skip = errors.Skip
 Impairment = netem.Impairment
 
 BUILD = pathlib.Path(os.environ.get('ROCKHOPPER_BUILD', ROOT / 'build/gcc'))
@@ -203,6 +203,19 @@ class Lab:
             for name in sorted(os.listdir(folder)):
                 yield os.path.join(folder, name)
                 os.unlink(os.path.join(folder, name))
+
+    @classmethod
+    def for_module(cls, *programs, **options):
+        """For setUpModule(): a lab with further `programs` of ours in the guest, which is closed
+        behind the module's tests. They are skipped where no guest can run."""
+        try:
+            made = cls(**options)
+            unittest.addModuleCleanup(made.close)
+            for program in programs:
+                made.guest.push(BUILD / program, with_libraries=True)
+        except errors.Skip as reason:
+            raise unittest.SkipTest(str(reason)) from reason
+        return made
 
     @staticmethod
     def _check(command):

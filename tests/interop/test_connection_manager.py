@@ -23,15 +23,7 @@ _lab = None
 
 def setUpModule():
     global _lab
-    try:
-        _lab = lab.Lab()
-    except lab.Skip as reason:
-        raise unittest.SkipTest(str(reason)) from reason
-
-
-def tearDownModule():
-    if _lab is not None:
-        _lab.close()
+    _lab = lab.Lab.for_module()
 
 
 OUR_ADDRESSES = dict(zip((4, 6), lab.OUR_ADDRESSES))

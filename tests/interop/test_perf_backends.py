@@ -19,16 +19,7 @@ _lab = None
 
 def setUpModule():
     global _lab
-    try:
-        _lab = lab.Lab()
-        _lab.guest.push(lab.BUILD / 'apps/rh-perf', with_libraries=True)
-    except lab.Skip as reason:
-        raise unittest.SkipTest(str(reason)) from reason
-
-
-def tearDownModule():
-    if _lab is not None:
-        _lab.close()
+    _lab = lab.Lab.for_module('apps/rh-perf')
 
 
 class PerfBackends(unittest.TestCase):

@@ -23,15 +23,7 @@ rdma_ports = itertools.count(18600)
 
 def setUpModule():
     global _lab
-    try:
-        _lab = lab.Lab()
-    except lab.Skip as reason:
-        raise unittest.SkipTest(str(reason)) from reason
-
-
-def tearDownModule():
-    if _lab is not None:
-        _lab.close()
+    _lab = lab.Lab.for_module()
 
 
 def start_with_active_port(stock, wait_for_listener):

@@ -31,15 +31,7 @@ _lab = None
 
 def setUpModule():
     global _lab
-    try:
-        _lab = lab.Lab(more_links=['veth,mtu=4300'])
-    except lab.Skip as reason:
-        raise unittest.SkipTest(str(reason)) from reason
-
-
-def tearDownModule():
-    if _lab is not None:
-        _lab.close()
+    _lab = lab.Lab.for_module(more_links=['veth,mtu=4300'])
 
 
 def without_events(report):

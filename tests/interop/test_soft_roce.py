@@ -22,15 +22,7 @@ _lab = None
 
 def setUpModule():
     global _lab
-    try:
-        _lab = lab.Lab()
-    except lab.Skip as reason:
-        raise unittest.SkipTest(str(reason)) from reason
-
-
-def tearDownModule():
-    if _lab is not None:
-        _lab.close()
+    _lab = lab.Lab.for_module()
 
 
 class Pingpong(unittest.TestCase):

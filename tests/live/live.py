@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""What the live tests of dynamic connections share: a target and initiators at the ports of an
-rh-switch, each a process (dc-node)."""
+"""What the live tests share, and those of dynamic connections: a target and initiators at the ports
+of an rh-switch, each a process (dc-node)."""
 
 import json
 import os
@@ -34,13 +34,29 @@ def resident_bytes(process):
         return int(statm.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
 
 
-class DynamicConnectionsTest(support.SwitchTest):
+class LiveTest(support.SwitchTest):
     def setUp(self):
         super().setUp()
         self.seed = int(os.environ.get('ROCKHOPPER_SEED', random.SystemRandom().getrandbits(32)))
         self.random = random.Random(self.seed)
         print(f'ROCKHOPPER_SEED={self.seed}', flush=True)
 
+    def runs(self, process):
+        self.assertFalse(process.has_ended(), f'{process.name}: status {process.child.returncode}, '
+                                              f'{process.messages()}')
+        return True
+
+    def end(self, process):
+        """Asks it to stop: the last line that it has printed, as an object."""
+        process.child.terminate()
+        return self.report(process)
+
+    def report(self, process):
+        self.assert_status(process, 0)
+        return json.loads(process.output().splitlines()[-1])
+
+
+class DynamicConnectionsTest(LiveTest):
     def start_target(self, *options):
         """The target at port 0 of the switch, and what it says of itself; that is in a file, too,
         which initiators read."""
@@ -61,19 +77,6 @@ class DynamicConnectionsTest(support.SwitchTest):
             LIVE / 'packet-blast', '--memif-socket', self.socket(port),
             '--to-mac', introduction['mac'], '--to', introduction['address'], '--from', FORGED,
             '--seed', self.random.getrandbits(32), *options])
-
-    def runs(self, process):
-        self.assertFalse(process.has_ended(), f'{process.name}: {process.messages()}')
-        return True
-
-    def end(self, process):
-        """Asks it to stop: the last line that it has printed, as an object."""
-        process.child.terminate()
-        return self.report(process)
-
-    def report(self, process):
-        self.assert_status(process, 0)
-        return json.loads(process.output().splitlines()[-1])
 
     def counters(self, process):
         """Of the process's dynamic connections, while it runs."""

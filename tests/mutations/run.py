@@ -24,8 +24,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_S = 600
-FOLDERS = ('stack', 'roce', 'dc')
-LIBRARY = 'librockhopper.a'
+FOLDERS = ('stack', 'roce', 'dc', 'apps/ami')
+LIBRARIES = ('librockhopper.a', 'apps/ami/librockhopper-ami.a')
 
 
 class Problem(Exception):
@@ -48,8 +48,9 @@ class Tree:
 
     def __init__(self, folder):
         self.folder = folder
-        self.compilers = {entry['output']: entry['command'] for entry in
-                          json.loads((folder / 'compile_commands.json').read_text())}
+        entries = json.loads((folder / 'compile_commands.json').read_text())
+        self.compilers = {entry['output']: entry['command'] for entry in entries}
+        self.sources = {entry['output']: entry['file'] for entry in entries}
         self.users = {}  # of each file: the objects that are made from it
         for line in self.ninja('-t', 'deps').splitlines():
             if line.startswith(' '):
@@ -77,11 +78,17 @@ class Tree:
 
     def build(self, mutation, files, program, to):
         """The program as it is without the protection."""
+        targets = sorted(set().union(*(self.users.get(path, set()) for path in files)))
+        own = [target for target in targets if target.startswith(f'{program}.p/')]
+        # Some programs compile a library's sources themselves.
+        taken = {self.sources[target] for target in own}
+        library = [target for target in targets
+                   if target.startswith(tuple(f'{archive}.p/' for archive in LIBRARIES))
+                   and self.sources[target] not in taken]
         mutated = {}
-        for target in sorted(set().union(*(self.users.get(path, set()) for path in files))):
-            if target.startswith((f'{LIBRARY}.p/', f'{program}.p/')):
-                mutated[target] = f'{to}-{len(mutated)}.o'
-                self.compile(target, mutation, mutated[target])
+        for target in library + own:
+            mutated[target] = f'{to}-{len(mutated)}.o'
+            self.compile(target, mutation, mutated[target])
         if not mutated:
             raise Problem('nothing that is built has the switch')
         link = shlex.split(self.ninja('-t', 'commands', '-s', program))

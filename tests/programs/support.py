@@ -84,7 +84,8 @@ class ProgramTest(unittest.TestCase):
     def checked(self, path, *options):
         """What the checker says of a capture; no violation."""
         done = subprocess.run(
-            [sys.executable, ROOT / 'tests/judge/check_capture.py', '--json', *options, path],
+            [sys.executable, ROOT / 'tests/judge/check_capture.py', '--json',
+             *map(str, options), path],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr)
         return json.loads(done.stdout)['files'][0]

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -145,9 +144,7 @@ NetworkConfig DcRun::draw_network(std::uint64_t seed, PoolSet& pools) {
   config.segment_arrivals = rng_.chance(25);
   config.delay_ns = rng_.pick<std::uint64_t>({300, 2'000, 20'000});
   config.wire_packets = rng_.pick<std::uint32_t>({64, 4096});
-  if (const char* folder = std::getenv("ROCKHOPPER_CAPTURES"); folder != nullptr) {
-    config.capture_prefix = fmt::format("{}/{}-", folder, seed);
-  }
+  config.capture_prefix = wanted_captures(seed);
   return config;
 }
 

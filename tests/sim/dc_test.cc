@@ -32,13 +32,6 @@ DcTotals run_profile(const DcProfile& profile, std::uint64_t share, PoolSet& poo
   return t;
 }
 
-/// A hazard that a profile is about must have been met, or the profile proves nothing.
-void expect_met(std::uint64_t count) {
-  if (!single_seed()) {
-    EXPECT_GT(count, 0u);
-  }
-}
-
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 TEST(DcSimulation, CleanNetworkConnectsOncePerTargetChange) {

@@ -11,13 +11,8 @@
 namespace rockhopper::sim {
 namespace {
 
-std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
-
 /// 0: not given.
-std::uint64_t the_seed() { return environment_number("ROCKHOPPER_SEED", 0); }
+std::uint64_t the_seed() { return number_or("ROCKHOPPER_SEED", 0); }
 
 }  // namespace
 
@@ -37,11 +32,20 @@ PoolSet& scarce_pools() {
   return *set;
 }
 
-std::uint64_t seeds_or(std::uint64_t otherwise) {
-  return environment_number("ROCKHOPPER_SEEDS", otherwise);
+std::uint64_t number_or(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
 }
 
+std::uint64_t seeds_or(std::uint64_t otherwise) { return number_or("ROCKHOPPER_SEEDS", otherwise); }
+
 bool single_seed() { return the_seed() != 0; }
+
+void expect_met(std::uint64_t count) {
+  if (!single_seed()) {
+    EXPECT_GT(count, 0u);
+  }
+}
 
 double run_seeds(const char* profile, std::uint64_t seeds, std::uint64_t share,
                  const std::function<std::string(std::uint64_t seed)>& run) {

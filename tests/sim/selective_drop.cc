@@ -43,8 +43,9 @@ std::uint16_t SelectiveDrop::tx_burst(rte_mbuf** packets, std::uint16_t count,
   // One at a time: what the inner link refuses stays the caller's, and keeps its place.
   for (std::uint16_t i = 0; i < count; ++i) {
     const std::optional<std::uint8_t> opcode = roce_opcode(packets[i]);
-    const bool lost = cut_ || (opcode && (numbers_.contains(offered_) ||
-                                          (opcodes_.contains(*opcode) && rng_.chance(percent_))));
+    const bool lost = cut_ || offered_ >= cut_from_ ||
+                      (opcode && (numbers_.contains(offered_) ||
+                                  (opcodes_.contains(*opcode) && rng_.chance(percent_))));
     if (marked_percent_ > 0 && rng_.chance(marked_percent_)) {
       static_cast<void>(stack::net::mark_congestion_experienced(packets[i]));
     }

@@ -39,6 +39,8 @@ class SelectiveDrop final : public stack::Link {
   [[nodiscard]] rte_ether_addr mac() const override { return inner_.mac(); }
   [[nodiscard]] std::uint16_t mtu() const override { return inner_.mtu(); }
 
+  /// From the nth packet on, counted as offered(), nothing that is sent arrives.
+  void cut_from(std::uint64_t number) { cut_from_ = number; }
   /// While true, nothing that is sent arrives.
   void cut(bool cut) { cut_ = cut; }
   /// RoCEv2 packets that were to be sent.
@@ -53,6 +55,7 @@ class SelectiveDrop final : public stack::Link {
   std::set<std::uint64_t> numbers_;
   unsigned marked_percent_;
   std::uint64_t offered_ = 0;
+  std::uint64_t cut_from_ = UINT64_MAX;
   bool cut_ = false;
   std::uint64_t dropped_ = 0;
 };

@@ -91,6 +91,11 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
   worker_ = std::make_unique<stack::Worker>(*outermost, *engine_, network.clock());
 }
 
+std::string wanted_captures(std::uint64_t seed) {
+  const char* folder = std::getenv("ROCKHOPPER_CAPTURES");
+  return folder == nullptr ? "" : fmt::format("{}/{}-", folder, seed);
+}
+
 SimNetwork::SimNetwork(const NetworkConfig& config) {
   const stack::sim::NodeIndex first = network_.add_host();
   const stack::sim::NodeIndex second = network_.add_host();
@@ -132,6 +137,18 @@ bool SimNetwork::advance(std::uint64_t limit_ns) {
 }
 
 void SimNetwork::advance_to(std::uint64_t time_ns) { network_.advance_to(time_ns); }
+
+void SimNetwork::connect(const std::array<roce::QueuePair*, 2>& qps, roce::QpAttributes attributes,
+                         const std::array<wire::Psn, 2>& first_psns) {
+  attributes.qp_access_flags = roce::kAccessAll;
+  for (unsigned i = 0; i < nodes_.size(); ++i) {
+    attributes.ah_attr = {.source = nodes_[i]->address(), .destination = nodes_[1 - i]->address()};
+    attributes.dest_qp_num = qps[1 - i]->number();
+    attributes.sq_psn = first_psns[i];
+    attributes.rq_psn = first_psns[1 - i];
+    must(qps[i]->bring_up(attributes, roce::QpState::rts));
+  }
+}
 
 void SimNetwork::cut(bool cut) {
   for (const auto& node : nodes_) {

@@ -64,6 +64,9 @@ struct NetworkConfig {
   std::string capture_prefix;
 };
 
+/// For NetworkConfig::capture_prefix: in the folder that ROCKHOPPER_CAPTURES names, if any.
+[[nodiscard]] std::string wanted_captures(std::uint64_t seed);
+
 /// The nodes' P_Key tables. In their second partition node 1 is a limited member.
 inline const std::array<std::vector<std::uint16_t>, 2> kPkeys = {
     {{wire::kDefaultPkey, 0x8321}, {wire::kDefaultPkey, 0, 0x0321}}};
@@ -84,6 +87,8 @@ class SimNode {
   [[nodiscard]] std::uint64_t selectively_dropped() const { return selective_->dropped(); }
   [[nodiscard]] std::uint64_t offered() const { return selective_->offered(); }
   void cut(bool cut) { selective_->cut(cut); }
+  /// From its nth packet on, counted as offered(), nothing that it sends arrives.
+  void cut_from(std::uint64_t number) { selective_->cut_from(number); }
 
  private:
   stack::IpAddress address_;
@@ -119,6 +124,10 @@ class SimNetwork {
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
   /// From now on nothing arrives anywhere, until false.
   void cut(bool cut);
+  /// Connects a queue pair of each node with the other's and brings both to RTS, with all access
+  /// rights. Addresses, numbers and PSNs are seen to; the rest is as `attributes` says.
+  void connect(const std::array<roce::QueuePair*, 2>& qps, roce::QpAttributes attributes,
+               const std::array<wire::Psn, 2>& first_psns = {});
   /// Times that an idle node asked to be called at once: it would keep a processor busy.
   [[nodiscard]] std::uint64_t busy_deadlines() const { return busy_deadlines_; }
 

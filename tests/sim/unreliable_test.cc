@@ -36,12 +36,6 @@ class UnreliableSimulation : public ::testing::TestWithParam<QpType> {
                 t.limit_events);
     return t;
   }
-  /// A hazard that a profile is about must have been met, or the profile proves nothing.
-  static void expect_met(std::uint64_t count) {
-    if (!single_seed()) {
-      EXPECT_GT(count, 0u);
-    }
-  }
   static bool is_uc() { return GetParam() == QpType::uc; }
 };
 

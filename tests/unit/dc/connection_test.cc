@@ -3,6 +3,7 @@
 // Connections: when they open and close, and when data flows.
 #include <gtest/gtest.h>
 
+#include "tests/sim/seeded_runs.h"
 #include "tests/unit/dc/dc_pair.h"
 
 namespace rockhopper::test {
@@ -50,6 +51,19 @@ TEST(DcConnection, FullHandshakeDeliversAfterOneAndAHalf) {
   EXPECT_EQ(pair.sent().tx_connect_data.value(), 0u);
   EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::success));
   EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), 4 * kDelayNs, kSlackNs);
+}
+
+/// Initiators of locks rely on what a target that serves them has.
+TEST(DcConnection, TargetsThatServeLocksHaveResourcesForAScope) {
+  sim::SimNetwork network({.pools = &sim::pools()});
+  constexpr std::uint8_t kTooFew = dc::kLockResources - 1;
+  for (const bool locks : {false, true}) {
+    for (const std::uint8_t resources : {kTooFew, dc::kLockResources}) {
+      const auto made = dc::Endpoint::create(
+          network.node(0).engine(), {.responder_resources = resources, .lock_execution = locks});
+      EXPECT_EQ(made.has_value(), !locks || resources == dc::kLockResources);
+    }
+  }
 }
 
 /// DC-23: requests to the same target use the open connection.

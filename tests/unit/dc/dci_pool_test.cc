@@ -3,6 +3,7 @@
 // Pools of initiators: who gets one, who waits, and for how long (DC-17, DC-35).
 #include "dc/dci_pool.h"
 
+#include <algorithm>
 #include <deque>
 #include <set>
 
@@ -26,6 +27,7 @@ class DciPoolTest : public ::testing::Test {
   void make(const dc::DciPoolConfig& config, std::size_t targets, std::uint8_t streams = 1) {
     dc::DciInit init = pair_.dci_init();
     init.streams = streams;
+    init.max_rd_atomic = 1;  // READs take a round trip each
     auto pool = dc::DciPool::create(pair_.endpoint(0), init, config, [this](PoolTarget& target) {
       turns_.push_back(index_of(target));
       if (posts_in_turn_) {
@@ -41,12 +43,13 @@ class DciPoolTest : public ::testing::Test {
   }
 
   /// An 8-byte WRITE to target `i`.
-  std::optional<PostResult> write(std::size_t i) {
+  std::optional<PostResult> write(std::size_t i) { return write(i, i); }
+  std::optional<PostResult> write(std::size_t i, std::uint64_t wr_id) {
     const roce::Sge element{pair_.va(0, 8 * i), 8, pair_.key(0)};
     roce::SendWr wr;
-    wr.wr_id = i;
+    wr.wr_id = wr_id;
     wr.sg_list = {&element, 1};
-    wr.opcode = roce::WrOpcode::rdma_write;
+    wr.opcode = opcode_;
     wr.remote_addr = pair_.va(1, 8 * i) + (damaged_ == i ? DcPair::kMemoryBytes : 0);
     wr.rkey = pair_.key(1);
     return pool_->post_send(targets_[i], wr);
@@ -78,6 +81,7 @@ class DciPoolTest : public ::testing::Test {
   std::vector<std::size_t> turns_;
   std::vector<WcStatus> statuses_;
   std::size_t damaged_ = SIZE_MAX;  // whose WRITEs miss the memory
+  roce::WrOpcode opcode_ = roce::WrOpcode::rdma_write;
   bool posts_in_turn_ = true;
 };
 
@@ -127,6 +131,26 @@ TEST_F(DciPoolTest, WithAQuotaItGivesWayToThoseThatWait) {
   EXPECT_EQ(write(0), std::nullopt);
   EXPECT_THAT(run(8), ElementsAre(0, 0, 0, 0, 0, 0, 1, 0));
   EXPECT_THAT(turns_, ElementsAre(1, 0));
+}
+
+TEST_F(DciPoolTest, WhoGivesWayDoesNotPassHimself) {
+  make({.policy = PoolPolicy::dcs_quota, .dcis = 3, .quota = 4}, 4);
+  constexpr std::uint64_t kMany = 20;
+  opcode_ = roce::WrOpcode::rdma_read;
+  for (std::uint64_t i = 0; i < kMany; ++i) EXPECT_EQ(write(0, 100 + i), PostResult::ok) << i;
+  opcode_ = roce::WrOpcode::rdma_write;
+  EXPECT_EQ(write(1), PostResult::ok);
+  EXPECT_EQ(write(2), PostResult::ok);
+  EXPECT_EQ(write(3), std::nullopt);
+  EXPECT_EQ(write(0), std::nullopt);  // its turn comes while it has requests outstanding
+  const std::vector<std::uint64_t> done = run(kMany + 4);
+  const auto last = std::find(done.begin(), done.end(), 0u);
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    EXPECT_LT(std::find(done.begin(), done.end(), 100 + i), last) << "request " << i;
+  }
+  EXPECT_THAT(turns_, ElementsAre(3, 0));
+  pool_->progress();
+  EXPECT_EQ(pool_->free_count(), 3u);
 }
 
 TEST_F(DciPoolTest, ATurnThatIsNotUsedIsTheNextOnes) {

@@ -344,6 +344,29 @@ TEST(LockTable, AWriteToTheWordIsSeenAtOnce) {
   }
 }
 
+/// The same for long ones, wherever the word is among those that they cover.
+TEST(LockTable, ALongWriteToTheWordIsSeenAtOnce) {
+  Table t;
+  Party& a = t.party();
+  for (const std::size_t index : {0, 31, 32, 63}) {
+    for (const int first : {-(1 << 19), -4096, -300, -256, 0, 7, 8}) {
+      for (const int length : {0, 64, 256, 300, 4096, 1 << 20}) {
+        t.store(index, kHeldElsewhere);
+        a.decisions.clear();
+        t.ask_exclusive(a, index);
+        t.store(index, 0);
+        const auto* begin = reinterpret_cast<const std::byte*>(&t.words[index]) + first;
+        t.table.note_write(begin, static_cast<std::uint64_t>(length));
+        t.table.run();
+        EXPECT_EQ(!a.decisions.empty(), length > 0 && first < 8 && first + length > 0)
+            << index << " " << first << " " << length;
+        t.table.leave(a.waiter);
+        if (!a.decisions.empty()) t.give_back(a);
+      }
+    }
+  }
+}
+
 /// LK-27: at once, when a thread of the process or another engine tells of it.
 TEST(LockTable, ANotedReleaseIsSeenAtOnce) {
   Table t;

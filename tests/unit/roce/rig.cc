@@ -132,7 +132,7 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
   engine_ = must(roce::Engine::create({.host = host_.get(),
                                        .packet_pool = pool().get(),
                                        .random = &random_,
-                                       .max_qp = 1024,
+                                       .max_qp = options.max_qp,
                                        .max_unacked_packets = max_unacked_packets,
                                        .max_held_packets = options.max_held_packets,
                                        .pkeys = options.pkeys,

@@ -71,6 +71,7 @@ struct ConnectionOptions {
   bool lock_execution = false;
   roce::lock::ServiceConfig locks{};
   std::uint32_t max_held_packets = 1024;
+  std::uint32_t max_qp = 1024;
   std::uint32_t cq_capacity = 64;
   roce::QpState state = roce::QpState::rts;
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};  ///< the port's P_Key table

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// From the injection FIFOs to the transport.
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "apps/ami/adapter.h"
+#include "apps/ami/completion_id.h"
+#include "apps/ami/lane_port.h"
+
+namespace rockhopper::ami {
+namespace {
+
+using roce::SendWr;
+using roce::Sge;
+using roce::WrOpcode;
+
+/// Bytes that are with the slot.
+std::size_t immediate_bytes(const Descriptor& descriptor) {
+  return descriptor.header_length +
+         ((descriptor.flags & Descriptor::kImmediate) != 0 ? descriptor.length : 0);
+}
+
+bool is_immediate(const Descriptor& descriptor) {
+  return (descriptor.flags & Descriptor::kImmediate) != 0;
+}
+
+unsigned parts_of(const Descriptor& descriptor) {
+  return descriptor.operation == Operation::put_notify ? 2 : 1;
+}
+
+bool is_rendezvous(const LanePort& port, const Descriptor& descriptor) {
+  return descriptor.operation == Operation::message &&
+         descriptor.header_length + descriptor.length > port.lane.config.eager_bytes;
+}
+
+bool wants_reply(const LanePort& port, const Descriptor& descriptor) {
+#if !ROCKHOPPER_MUTATION_AMI_HANDLED
+  const bool when_handled = descriptor.level == Level::handled;
+#else
+  const bool when_handled = false;
+#endif
+  return descriptor.operation == Operation::message &&
+         (when_handled || is_rendezvous(port, descriptor));
+}
+
+/// The message's header has to stay until the peer has it.
+bool needs_bytes(const LanePort& port, const Descriptor& descriptor) {
+  return descriptor.operation == Operation::message && !is_immediate(descriptor) &&
+         descriptor.length > 0 && !is_rendezvous(port, descriptor);
+}
+
+Sge inline_sge(const void* bytes, std::size_t length) {
+  return {reinterpret_cast<std::uintptr_t>(bytes), static_cast<std::uint32_t>(length), {}};
+}
+
+}  // namespace
+
+Transfer* Adapter::take_transfer(LanePort& port) {
+#if !ROCKHOPPER_MUTATION_AMI_SHARE
+  // A lane whose peers do not answer must not take what the others need.
+  if (port.transfers > 0 && port.transfers >= transfers_->free()) return nullptr;
+#endif
+  Transfer* transfer = transfers_->take();
+  if (transfer != nullptr) ++port.transfers;
+  return transfer;
+}
+
+bool Adapter::take_descriptors(LanePort& port) {
+  InjectionFifo<>& fifo = port.lane.fifo;
+  unsigned taken = 0;
+  for (; taken < config_.burst; ++taken) {
+    const Descriptor* descriptor = fifo.front();
+    if (descriptor == nullptr) break;
+    if (descriptor->type == Descriptor::Type::completion) {
+      counters_.completion_descriptors.add();
+      link_completion(port);
+    } else if (!start(port, *descriptor)) {
+      break;
+    }
+    counters_.descriptors.add();
+    fifo.pop();
+  }
+  return taken > 0;
+}
+
+bool Adapter::start(LanePort& port, const Descriptor& descriptor) {
+  Peer* peer = port.find(descriptor.endpoint);
+  if (port.closed || peer == nullptr || peer->failed) {
+    end_at_once(port, port.closed ? Status::canceled : Status::unreachable);
+    return true;
+  }
+  const bool counts = port.lane.config.fifo.completion == CompletionMode::counter;
+  const bool reports = counts || (descriptor.flags & Descriptor::kCallback) != 0;
+  const bool in_turn = peer->waiting.empty() && peer->replies.empty();
+  const std::byte* immediate = port.lane.fifo.immediate();
+  if (in_turn && !reports && parts_of(descriptor) == 1 && !wants_reply(port, descriptor) &&
+      !needs_bytes(port, descriptor)) {
+    const Posted posted = post_part(*peer, descriptor, 0, immediate, nullptr);
+    if (takes(*peer, posted)) return true;
+    if (posted == Posted::invalid || posted == Posted::broken) {
+      end_at_once(port, posted == Posted::broken ? Status::unreachable : Status::invalid);
+      return true;
+    }
+  }
+  Transfer* transfer = take_transfer(port);
+  if (transfer == nullptr) return false;
+  transfer->peer = peer;
+  transfer->descriptor = descriptor;
+  std::memcpy(transfer->bytes + MessageHeader::kSize, immediate, immediate_bytes(descriptor));
+  transfer->reports = reports;
+  port.last = reports && !counts ? transfer : nullptr;
+  port.last_status = Status::ok;
+  if (counts) {
+    transfer->place = port.lane.fifo.front_place();
+    transfer->placed = true;
+  }
+  if (reports && descriptor.level == Level::local && is_immediate(descriptor)) {
+    // The caller's buffer has been free all along.
+    transfer->reports = false;
+    port.last = nullptr;
+    if (counts) port.lane.fifo.complete(transfer->place, Status::ok);
+  }
+  peer->waiting.push_back(*transfer);
+  if (in_turn) drain(*peer);
+  if (!peer->waiting.empty() && &peer->waiting.back() == transfer) counters_.transfers_waited.add();
+  return true;
+}
+
+void Adapter::end_at_once(LanePort& port, Status status) {
+  counters_.transfers_failed.add();
+  port.last = nullptr;
+  port.last_status = status;
+  if (port.lane.config.fifo.completion == CompletionMode::counter) {
+    port.lane.fifo.complete(port.lane.fifo.front_place(), status);
+  }
+}
+
+void Adapter::link_completion(LanePort& port) {
+  const std::uint64_t place = port.lane.fifo.front_place();
+  if (port.last == nullptr) {
+    port.lane.fifo.complete(place, port.last_status);
+    return;
+  }
+  Transfer& transfer = *port.last;
+  port.last = nullptr;
+  transfer.place = place;
+  transfer.placed = true;
+  settle(transfer);
+}
+
+Posted Adapter::post_part(Peer& peer, const Descriptor& descriptor, unsigned part,
+                          const std::byte* immediate, Transfer* transfer) {
+  SendWr wr;
+  wr.wr_id = transfer != nullptr ? CompletionId::of(CompletionId::transfer, transfer->tag())
+                                 : CompletionId::of(CompletionId::untracked, peer.index);
+  if (transfer != nullptr) wr.send_flags = roce::kSendSignaled;
+  wr.remote_addr = descriptor.remote_addr;
+  wr.rkey = descriptor.rkey;
+  std::array<Sge, 2> sges{};
+  std::size_t count = 1;
+  std::array<std::byte, MessageHeader::kSize> header;
+  sges[0] = {descriptor.local_addr, descriptor.length, descriptor.lkey};
+  switch (descriptor.operation) {
+    case Operation::put:
+    case Operation::put_notify:
+      wr.opcode = WrOpcode::rdma_write;
+      if (part == 1) {
+        wr.opcode = WrOpcode::atomic_write;
+        wr.remote_addr = descriptor.notify_addr;
+        wr.send_flags |= roce::kSendInline;
+        sges[0] = inline_sge(&descriptor.value, sizeof descriptor.value);
+      } else if (is_immediate(descriptor)) {
+        wr.send_flags |= roce::kSendInline;
+        sges[0] = inline_sge(immediate, descriptor.length);
+      }
+      break;
+    case Operation::get:
+      wr.opcode = WrOpcode::rdma_read;
+      break;
+    case Operation::fetch_add:
+      wr.opcode = WrOpcode::atomic_fetch_and_add;
+      wr.compare_add = descriptor.value;
+      break;
+    case Operation::message: {
+      wr.opcode = WrOpcode::send;
+      const bool rendezvous = is_rendezvous(peer.port, descriptor);
+      const MessageHeader message{
+          .type = rendezvous ? MessageHeader::Type::rendezvous : MessageHeader::Type::eager,
+          .wants_reply = wants_reply(peer.port, descriptor),
+          .source = peer.port.lane.config.self,
+          .handler = descriptor.handler,
+          .header_length = descriptor.header_length,
+          .tag = transfer != nullptr ? transfer->tag() : 0,
+          .length = descriptor.length,
+          .rkey = rendezvous ? descriptor.lkey : roce::MemoryKey{},
+          .addr = rendezvous ? descriptor.local_addr : 0};
+      if (needs_bytes(peer.port, descriptor)) {
+        message.emit(
+            std::span<std::byte, MessageHeader::kSize>(transfer->bytes, MessageHeader::kSize));
+        sges[1] = sges[0];
+        sges[0] = inline_sge(transfer->bytes, MessageHeader::kSize + descriptor.header_length);
+        sges[0].lkey = transfer_key_;
+      } else {
+        message.emit(header);
+        sges[0] = inline_sge(header.data(), header.size());
+        sges[1] = inline_sge(immediate, immediate_bytes(descriptor));
+        wr.send_flags |= roce::kSendInline;
+      }
+      count = sges[1].length > 0 ? 2 : 1;
+      break;
+    }
+  }
+  if (count == 1 && sges[0].length == 0) count = 0;
+  wr.sg_list = {sges.data(), count};
+  const Posted posted = peer.route->post(wr);
+  if (posted == Posted::yes && descriptor.operation == Operation::message) {
+    (is_rendezvous(peer.port, descriptor) ? counters_.tx_rendezvous : counters_.tx_eager).add();
+  }
+  return posted;
+}
+
+bool Adapter::post(Transfer& transfer) {
+  Peer& peer = *transfer.peer;
+  const unsigned parts = parts_of(transfer.descriptor);
+  while (transfer.parts_posted < parts && transfer.status == Status::ok) {
+    const Posted posted = post_part(peer, transfer.descriptor, transfer.parts_posted,
+                                    transfer.bytes + MessageHeader::kSize, &transfer);
+    if (posted == Posted::invalid) {
+      transfer.status = Status::invalid;
+    } else if (takes(peer, posted)) {
+      ++transfer.parts_posted;
+      ++transfer.parts_out;
+    } else {
+      return false;  // with a peer that has failed, it is gone
+    }
+  }
+  peer.waiting.erase(peer.waiting.iterator_to(transfer));
+  transfer.posted = true;
+  if (transfer.status == Status::ok && wants_reply(peer.port, transfer.descriptor)) {
+    await_reply(transfer);
+  }
+  settle(transfer);
+  return true;
+}
+
+void Adapter::await_reply(Transfer& transfer) {
+  Peer& peer = *transfer.peer;
+  transfer.awaits_reply = true;
+  peer.awaiting.push_back(transfer);
+  ++peer.unanswered;
+  if (is_rendezvous(peer.port, transfer.descriptor)) ++peer.announced;
+  if (peer.watched_hook.is_linked()) return;
+  peer.heard_ns = now_ns_;
+  if (!watches()) next_probe_ns_ = now_ns_ + config_.probe_ns;
+  watched_.push_back(peer);
+}
+
+void Adapter::stop_awaiting(Transfer& transfer) {
+  if (!transfer.awaits_reply) return;
+  Peer& peer = *transfer.peer;
+  transfer.awaits_reply = false;
+  peer.awaiting.erase(peer.awaiting.iterator_to(transfer));
+  --peer.unanswered;
+  if (is_rendezvous(peer.port, transfer.descriptor)) --peer.announced;
+  if (peer.awaiting.empty()) watched_.erase(watched_.iterator_to(peer));
+}
+
+void Adapter::drain(Peer& peer) {
+  if (peer.failed || !post_replies(peer)) return;
+  while (!peer.waiting.empty()) {
+    Transfer& next = peer.waiting.front();
+    if (wants_reply(peer.port, next.descriptor) &&
+        (peer.unanswered >= Peer::kMaxUnanswered ||
+         (is_rendezvous(peer.port, next.descriptor) && peer.announced >= Peer::kMaxAnnounced))) {
+      return;  // a reply brings us back
+    }
+    if (!post(next)) return;
+  }
+}
+
+bool Adapter::post_replies(Peer& peer) {
+  while (!peer.replies.empty()) {
+    std::array<std::byte, MessageHeader::kSize + Reply::kMost * Reply::kSize> bytes;
+    const std::size_t count = std::min(peer.replies.size(), Reply::kMost);
+    const MessageHeader header{.type = MessageHeader::Type::reply,
+                               .source = peer.port.lane.config.self,
+                               .length = static_cast<std::uint32_t>(count)};
+    header.emit(std::span<std::byte, MessageHeader::kSize>(bytes.data(), MessageHeader::kSize));
+    for (std::size_t i = 0; i < count; ++i) {
+      peer.replies.at(i).emit(std::span<std::byte, Reply::kSize>(
+          bytes.data() + MessageHeader::kSize + i * Reply::kSize, Reply::kSize));
+    }
+    const Sge sge = inline_sge(bytes.data(), MessageHeader::kSize + count * Reply::kSize);
+    const Posted posted =
+        peer.route->post({.wr_id = CompletionId::of(CompletionId::untracked, peer.index),
+                          .sg_list = {&sge, 1},
+                          .opcode = WrOpcode::send,
+                          .send_flags = roce::kSendInline});
+    assert(posted != Posted::invalid);
+    if (!takes(peer, posted)) return false;
+    counters_.tx_replies.add();
+    peer.replies.pop(count);
+    peer.owed -= count;
+  }
+  return true;
+}
+
+bool Adapter::takes(Peer& peer, Posted posted) {
+  if (posted == Posted::yes) return true;
+  if (posted == Posted::full && !peer.full_hook.is_linked()) full_.push_back(peer);
+  if (posted == Posted::broken) fail_peer(peer);
+  return false;
+}
+
+void Adapter::settle(Transfer& transfer) {
+#if ROCKHOPPER_MUTATION_AMI_EARLY
+  if (transfer.reports && transfer.placed && transfer.status == Status::ok) {
+    transfer.reports = false;
+    transfer.peer->port.lane.fifo.complete(transfer.place, Status::ok);
+  }
+#endif
+  if (!transfer.ended() || (transfer.reports && !transfer.placed)) return;
+  if (transfer.status != Status::ok) counters_.transfers_failed.add();
+  if (transfer.reports) transfer.peer->port.lane.fifo.complete(transfer.place, transfer.status);
+  --transfer.peer->port.transfers;
+  transfers_->give_back(transfer);
+}
+
+}  // namespace rockhopper::ami

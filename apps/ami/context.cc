@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/ami/context.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "apps/ami/message.h"
+
+namespace rockhopper::ami {
+namespace {
+
+std::span<const std::byte> bytes_of(const Local& local) {
+  return {reinterpret_cast<const std::byte*>(local.addr), local.length};
+}
+
+Descriptor to_memory(Operation operation, const Local& local, const Remote& remote) {
+  Descriptor descriptor;
+  descriptor.operation = operation;
+  descriptor.endpoint = remote.endpoint;
+  descriptor.length = local.length;
+  descriptor.local_addr = local.addr;
+  descriptor.lkey = local.lkey;
+  descriptor.remote_addr = remote.addr;
+  descriptor.rkey = remote.rkey;
+  return descriptor;
+}
+
+}  // namespace
+
+Context::Context(Lane& lane, std::uint32_t queue)
+    : lane_(lane),
+      immediate_(lane.config.fifo.immediate_bytes),
+      queue_(queue),
+      queue_immediates_(std::size_t{queue} * lane.config.fifo.immediate_bytes),
+      failed_(lane.config.max_endpoints) {}
+
+Injected Context::put(const Local& from, const Remote& to, const Completion& completion) {
+  return inject_put(to_memory(Operation::put, from, to), completion);
+}
+
+Injected Context::put(std::span<const std::byte> bytes, const Remote& to,
+                      const Completion& completion) {
+  assert(bytes.size() <= lane_.config.fifo.immediate_bytes);
+  return put(Local{.addr = reinterpret_cast<std::uintptr_t>(bytes.data()),
+                   .length = static_cast<std::uint32_t>(bytes.size())},
+             to, completion);
+}
+
+Injected Context::put_notify(const Local& from, const Remote& to, std::uint64_t notify_addr,
+                             std::uint64_t value, const Completion& completion) {
+  Descriptor descriptor = to_memory(Operation::put_notify, from, to);
+  descriptor.notify_addr = notify_addr;
+  descriptor.value = value;
+  return inject_put(descriptor, completion);
+}
+
+Injected Context::inject_put(Descriptor descriptor, const Completion& completion) {
+  if (descriptor.length > lane_.config.fifo.immediate_bytes) {
+    return inject(descriptor, {}, completion);
+  }
+  descriptor.flags = Descriptor::kImmediate;
+  return inject(descriptor,
+                {reinterpret_cast<const std::byte*>(descriptor.local_addr), descriptor.length},
+                completion);
+}
+
+Injected Context::get(const Local& to, const Remote& from, const Completion& completion) {
+  return inject(to_memory(Operation::get, to, from), {}, completion);
+}
+
+Injected Context::fetch_add(const Local& result, const Remote& to, std::uint64_t addend,
+                            const Completion& completion) {
+  Descriptor descriptor = to_memory(Operation::fetch_add, result, to);
+  descriptor.value = addend;
+  return inject(descriptor, {}, completion);
+}
+
+Injected Context::send(EndpointId to, std::uint16_t handler, std::span<const std::byte> header,
+                       const Local& payload, const Completion& completion) {
+  assert(header.size() <= kMaxHeaderBytes);
+  if (header.size() + payload.length <= lane_.config.fifo.immediate_bytes) {
+    return send(to, handler, header, bytes_of(payload), completion);
+  }
+  Descriptor descriptor = to_memory(Operation::message, payload, {.endpoint = to});
+  descriptor.handler = handler;
+  descriptor.header_length = static_cast<std::uint16_t>(header.size());
+  return inject(descriptor, header, completion);
+}
+
+Injected Context::send(EndpointId to, std::uint16_t handler, std::span<const std::byte> header,
+                       std::span<const std::byte> payload, const Completion& completion) {
+  assert(header.size() <= kMaxHeaderBytes);
+  assert(header.size() + payload.size() <= immediate_.size());
+  Descriptor descriptor;
+  descriptor.operation = Operation::message;
+  descriptor.endpoint = to;
+  descriptor.handler = handler;
+  descriptor.header_length = static_cast<std::uint16_t>(header.size());
+  descriptor.length = static_cast<std::uint32_t>(payload.size());
+  descriptor.flags = Descriptor::kImmediate;
+  if (!header.empty()) std::memcpy(immediate_.data(), header.data(), header.size());
+  if (!payload.empty()) {
+    std::memcpy(immediate_.data() + header.size(), payload.data(), payload.size());
+  }
+  return inject(descriptor, {immediate_.data(), header.size() + payload.size()}, completion);
+}
+
+Injected Context::inject(const Descriptor& descriptor, std::span<const std::byte> immediate,
+                         const Completion& completion) {
+  Descriptor made = descriptor;
+  made.level = completion.level;
+#if !ROCKHOPPER_MUTATION_AMI_ORDER
+  const bool waits = queued_ > 0;  // in order: nothing passes
+#else
+  const bool waits = false;
+#endif
+  if (!waits && lane_.fifo.inject(made, immediate, completion.callback)) {
+    counters_.injected.add();
+    return Injected::yes;
+  }
+  if (queued_ == queue_.size()) {
+    counters_.again.add();
+    return Injected::again;
+  }
+  counters_.injected.add();
+  counters_.queued.add();
+  const std::size_t index = (first_queued_ + queued_) % queue_.size();
+  queue_[index] = {.descriptor = made,
+                   .callback = completion.callback,
+                   .immediate_length = static_cast<std::uint32_t>(immediate.size())};
+  if (!immediate.empty()) std::memcpy(queue_bytes(index), immediate.data(), immediate.size());
+  ++queued_;
+  if (completion.callback.function != nullptr) ++queued_callbacks_;
+  return Injected::yes;
+}
+
+void Context::replenish() {
+  while (queued_ > 0) {
+    const Waiting& next = queue_[first_queued_];
+    if (!lane_.fifo.inject(next.descriptor, {queue_bytes(first_queued_), next.immediate_length},
+                           next.callback)) {
+      return;
+    }
+    if (next.callback.function != nullptr) --queued_callbacks_;
+    first_queued_ = (first_queued_ + 1) % queue_.size();
+    --queued_;
+  }
+}
+
+void Context::set_handler(std::uint16_t id, Handler handler) {
+  std::vector<Handler>& handlers = id < kHandlers ? handlers_ : reserved_handlers_;
+  const std::size_t index = id < kHandlers ? id : id - kHandlers;
+  if (handlers.size() <= index) handlers.resize(index + 1);
+  handlers[index] = std::move(handler);
+}
+
+std::size_t Context::advance() {
+  if (advancing_) return 0;
+  advancing_ = true;
+  replenish();
+  const std::size_t callbacks = lane_.fifo.advance();
+  if (callbacks > 0) counters_.callbacks.add(callbacks);
+  std::size_t called = callbacks + handle_arrivals();
+  for (Service* service : services_) called += service->advance();
+  replenish();
+  advancing_ = false;
+  return called;
+}
+
+void Context::attach(Service& service) { services_.push_back(&service); }
+
+void Context::detach(Service& service) {
+  services_.erase(std::find(services_.begin(), services_.end(), &service));
+}
+
+void Context::hear(const Arrival& news) {
+  const bool closed = news.kind == Arrival::Kind::closed;
+  if (!closed) {
+    failed_[news.source] = true;
+    counters_.peers_failed.add();
+  }
+  for (Service* service : services_) {
+    closed ? service->on_closed() : service->on_peer_failed(news.source);
+  }
+}
+
+void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
+                             void* context) const {
+#define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
+#undef X
+}
+
+std::size_t Context::handle_arrivals() {
+  std::size_t count = 0;
+  Arrival arrival;
+  for (; count < kBurst && lane_.arrivals.pop(arrival); ++count) {
+    if (arrival.kind != Arrival::Kind::message) {
+      hear(arrival);
+      continue;
+    }
+    const Status status = handle(arrival);
+    const bool pushed = lane_.handled.push({.source = arrival.source,
+                                            .rendezvous = arrival.rendezvous,
+                                            .wants_reply = arrival.wants_reply,
+                                            .status = status,
+                                            .buffer = arrival.buffer,
+                                            .tag = arrival.tag});
+    assert(pushed);
+    static_cast<void>(pushed);
+  }
+  return count;
+}
+
+Status Context::handle(const Arrival& arrival) {
+  const std::vector<Handler>& handlers =
+      arrival.handler < kHandlers ? handlers_ : reserved_handlers_;
+  const std::size_t index =
+      arrival.handler < kHandlers ? arrival.handler : arrival.handler - kHandlers;
+  if (index >= handlers.size() || !handlers[index]) {
+    counters_.unknown_handlers.add();
+    return Status::unknown_handler;
+  }
+  counters_.messages.add();
+  handlers[index]({.source = arrival.source,
+                   .handler = arrival.handler,
+                   .header = {arrival.header, arrival.header_length},
+                   .payload = {arrival.payload, arrival.length}});
+  return Status::ok;
+}
+
+}  // namespace rockhopper::ami

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/messages/run_spec.h"
+
+#include <array>
+
+#include "apps/perf/names.h"
+
+namespace rockhopper::apps::messages {
+namespace {
+
+using perf::Names;
+
+constexpr std::array kOperations = {
+    Names{"am_lat", "Active message latency"},
+    Names{"am_bw", "Active messages"},
+    Names{"put", "Put"},
+    Names{"put_notify", "Put with notification"},
+    Names{"get", "Get"},
+    Names{"fetch_add", "Fetch and add"},
+};
+constexpr std::array kLevels = {Names{"local"}, Names{"remote"}, Names{"handled"}};
+
+}  // namespace
+
+std::string_view to_string(Operation operation) {
+  return perf::names_of(kOperations, operation).name;
+}
+
+std::optional<Operation> parse_operation(std::string_view name) {
+  return perf::parse_name<Operation>(kOperations, name);
+}
+
+std::string_view title(Operation operation) { return perf::names_of(kOperations, operation).title; }
+
+std::string_view to_string(ami::Level level) { return perf::names_of(kLevels, level).name; }
+
+std::optional<ami::Level> parse_level(std::string_view name) {
+  return perf::parse_name<ami::Level>(kLevels, name);
+}
+
+}  // namespace rockhopper::apps::messages

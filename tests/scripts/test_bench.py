@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""What scripts/bench makes of figures of locks and active messages: lines, verdicts, the curve over
+initiators."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'scripts'))
+
+from benchmark.lines import lines  # noqa: E402
+from benchmark.plots import GROUPS, contention  # noqa: E402
+
+ENGINE = {'lock_scope/target/qps:1': 2, 'lock_scope/target/qps:64': 1,
+          'responder/atomic_cmp_and_swp/bytes:8/qps:1': 6,
+          'lock_beside_waiting/scopes:0': 10, 'lock_beside_waiting/scopes:0/p99': 4,
+          'lock_beside_waiting/scopes:1': 9.6, 'lock_beside_waiting/scopes:1/p99': 4.1,
+          'lock_beside_waiting/scopes:1000': 9, 'lock_beside_waiting/scopes:1000/p99': 5}
+
+
+def one_round(target, cas, packets=6):
+    return {'locks/target/64': {'mops': target, 'packets': packets},
+            'locks/cas/64': {'mops': cas, 'packets': 20}}
+
+
+def found(*rounds):
+    return {(line.text, line.basis): line for line in lines(rounds)}
+
+
+class Locks(unittest.TestCase):
+    GOODPUT = ('64 initiators, one lock', 'compare and swap')
+    PACKETS = ('64 initiators, one lock: a success', 'the most there may be')
+
+    def test_five_times_the_baseline(self):
+        for target, cas, met in ((5, 1, True), (4.9, 1, False)):
+            self.assertIs(found(one_round(target, cas))[self.GOODPUT].met, met)
+
+    def test_at_most_six_packets(self):
+        for packets, met in ((6, True), (6.01, False)):
+            self.assertIs(found(one_round(5, 1, packets))[self.PACKETS].met, met)
+
+    def test_ratios_are_of_one_round(self):
+        """A round in which the machine was slower weighs as much as others."""
+        line = found(one_round(6, 1), one_round(0.7, 0.1), one_round(5, 1))[self.GOODPUT]
+        self.assertEqual((line.value, line.against, line.ratio), (5, 1, 6))
+
+    def test_nothing_of_what_was_not_measured(self):
+        self.assertEqual(found({'locks/target/64': {'mops': 1, 'packets': 6}}).keys(),
+                         {self.PACKETS})
+        self.assertEqual(found({}), {})
+
+    def test_a_scope_beside_a_round_trip(self):
+        line = found({'locks/latency/target/1': {'p50': 3, 'p99': 9},
+                      'locks/latency/write': {'usec': 1}})[
+                          ('one initiator: a scope', 'WRITE 8 bytes, there and back')]
+        self.assertEqual(line.ratio, 1.5)
+
+    def test_beside_scopes_that_wait(self):
+        """LK-25: at most 5 % for others."""
+        of = found({'locks/engine': ENGINE})
+        for count, met in ((1, True), (1000, False)):
+            what = f'WRITE 8 bytes beside {count} waiting, no link'
+            self.assertIs(of[(what, 'none waits')].met, met)
+            self.assertIs(of[(f'{what}: p99 of a turn', 'none waits')].met, met)
+        self.assertEqual(of[('scopes of one connection at the target, no link',
+                             'three compare and swaps')].ratio, 1)
+
+    def test_their_group_has_a_title(self):
+        self.assertLessEqual({line.group for line in lines([one_round(1, 1)])}, GROUPS.keys())
+
+    def test_curve(self):
+        rounds = [one_round(3, 1), one_round(5, 1), one_round(4, 1)]
+        self.assertEqual(contention(rounds), {'target': [(64, 4, 6)], 'cas': [(64, 1, 20)]})
+        self.assertEqual(contention([{}]), {})
+
+
+class ActiveMessages(unittest.TestCase):
+    LATENCY = ('active messages, 8 bytes, half a round trip', 'UCX over tcp')
+    RATE = ('active messages, 8 bytes', 'UCX over shared memory')
+
+    def round(self, usec, mops):
+        return {'ami/few-callbacks': {'usec': usec, 'mops': mops, 'gbit_per_s': 1},
+                'ami/ucx/tcp': {'usec': 10, 'mops': 1, 'gbit_per_s': 1},
+                'ami/ucx/shm': {'usec': 0.1, 'mops': 5, 'gbit_per_s': 1}}
+
+    def test_five_times_lower_latency_than_tcp(self):
+        for usec, met in ((2, True), (2.1, False)):
+            self.assertIs(found(self.round(usec, 1))[self.LATENCY].met, met)
+
+    def test_the_message_rate_of_shared_memory(self):
+        for mops, met in ((5, True), (4.9, False)):
+            self.assertIs(found(self.round(1, mops))[self.RATE].met, met)
+
+    def test_no_other_targets(self):
+        of = found(self.round(1, 1))
+        self.assertEqual({key for key, line in of.items() if line.target},
+                         {self.LATENCY, self.RATE})
+        self.assertLessEqual({line.group for line in of.values()}, GROUPS.keys())
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)

@@ -80,18 +80,18 @@ class Tree:
         """The program as it is without the protection."""
         targets = sorted(set().union(*(self.users.get(path, set()) for path in files)))
         own = [target for target in targets if target.startswith(f'{program}.p/')]
+        link = shlex.split(self.ninja('-t', 'commands', '-s', program))
+        linked = tuple(f'{archive}.p/' for archive in LIBRARIES if archive in link)
         # Some programs compile a library's sources themselves.
         taken = {self.sources[target] for target in own}
         library = [target for target in targets
-                   if target.startswith(tuple(f'{archive}.p/' for archive in LIBRARIES))
-                   and self.sources[target] not in taken]
+                   if target.startswith(linked) and self.sources[target] not in taken]
         mutated = {}
         for target in library + own:
             mutated[target] = f'{to}-{len(mutated)}.o'
             self.compile(target, mutation, mutated[target])
         if not mutated:
             raise Problem('nothing that is built has the switch')
-        link = shlex.split(self.ninja('-t', 'commands', '-s', program))
         link[link.index('-o') + 1] = to
         link = [mutated.pop(part, part) for part in link]
         # What the archive has of the same name is then not wanted.

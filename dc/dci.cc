@@ -82,6 +82,10 @@ std::size_t Dci::send_queue_depth(std::uint8_t stream) const {
   return streams_.at(stream).qp->send_queue_depth();
 }
 
+bool Dci::send_queue_full(std::uint8_t stream) const {
+  return streams_.at(stream).qp->send_queue_full();
+}
+
 roce::QpState Dci::state(std::uint8_t stream) const { return streams_.at(stream).qp->state(); }
 
 std::uint64_t Dci::congestion_rate(std::uint64_t now_ns, std::uint8_t stream) const {

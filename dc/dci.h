@@ -79,6 +79,7 @@ class Dci {
   [[nodiscard]] roce::PostResult post_send(const roce::SendWr& wr, std::uint8_t stream = 0);
   /// Requests that are not complete.
   [[nodiscard]] std::size_t send_queue_depth(std::uint8_t stream = 0) const;
+  [[nodiscard]] bool send_queue_full(std::uint8_t stream = 0) const;
   /// RTS or ERR.
   [[nodiscard]] roce::QpState state(std::uint8_t stream = 0) const;
   /// See QueuePair::congestion_rate.

@@ -66,7 +66,7 @@ DciPool::~DciPool() {
   }
 }
 
-std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roce::SendWr& wr) {
+const DciPool::Channel* DciPool::channel_for(PoolTarget& target) {
   if (target.channel_ == nullptr) {
     if (!exclusive()) {
       target.channel_ = &choose(target);
@@ -78,17 +78,33 @@ std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roc
     if (!target.waits()) {
       waiting_.push_back(target);
     }
+    return nullptr;
+  }
+  if (target.channel_->dci->state(target.channel_->stream) == roce::QpState::err) {
+    revive(*target.channel_);
+  }
+  return target.channel_;
+}
+
+std::optional<roce::PostResult> DciPool::ready(PoolTarget& target) {
+  const Channel* channel = channel_for(target);
+  if (channel == nullptr) {
     return std::nullopt;
   }
-  const Channel& channel = *target.channel_;
-  if (channel.dci->state(channel.stream) == roce::QpState::err) {
-    revive(channel);
+  return channel->dci->send_queue_full(channel->stream) ? roce::PostResult::queue_full
+                                                        : roce::PostResult::ok;
+}
+
+std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roce::SendWr& wr) {
+  const Channel* channel = channel_for(target);
+  if (channel == nullptr) {
+    return std::nullopt;
   }
   roce::SendWr addressed = wr;
   addressed.ah = target.ah_;
   addressed.remote_qpn = target.number_;
   addressed.dc_access_key = target.access_key_;
-  const roce::PostResult result = channel.dci->post_send(addressed, channel.stream);
+  const roce::PostResult result = channel->dci->post_send(addressed, channel->stream);
   if (result == roce::PostResult::ok) {
     ++target.used_;
   }

@@ -86,6 +86,8 @@ class DciPool {
   /// its stream: requests of the same target, and with hash and random of others too.
   [[nodiscard]] std::optional<roce::PostResult> post_send(PoolTarget& target,
                                                           const roce::SendWr& wr);
+  /// What post_send() would now say of a good request, and do with the target.
+  [[nodiscard]] std::optional<roce::PostResult> ready(PoolTarget& target);
   /// Gives free initiators to those that wait. After completions have been polled.
   void progress();
 
@@ -100,6 +102,8 @@ class DciPool {
   [[nodiscard]] bool exclusive() const {
     return config_.policy == PoolPolicy::dcs || config_.policy == PoolPolicy::dcs_quota;
   }
+  /// Its stream, in a state to take requests; null: there is none for it now, and it waits.
+  [[nodiscard]] const Channel* channel_for(PoolTarget& target);
   [[nodiscard]] Channel& choose(const PoolTarget& target);
   void hold(PoolTarget& target);
   static void revive(const Channel& channel);

@@ -123,6 +123,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] Expected<void> drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_id);
 
   [[nodiscard]] std::size_t send_queue_depth() const { return send_queue_.size(); }
+  [[nodiscard]] bool send_queue_full() const { return send_queue_.full(); }
   [[nodiscard]] std::size_t recv_queue_depth() const { return recv_queue_.size(); }
 
  private:

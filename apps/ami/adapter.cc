@@ -19,11 +19,6 @@ constexpr std::uint32_t kMaxImmediate = 768;
 constexpr std::uint32_t kSendWr = 128;
 constexpr std::uint8_t kRdAtomic = 16;
 
-std::uint32_t inline_bytes(const AdapterConfig& config) {
-  return static_cast<std::uint32_t>(MessageHeader::kSize) +
-         std::max<std::uint32_t>(config.immediate_bytes, Reply::kMost * Reply::kSize);
-}
-
 }  // namespace
 
 Adapter::Adapter(roce::Engine& engine, dc::Endpoint* endpoint, const AdapterConfig& config)
@@ -60,7 +55,7 @@ Expected<void> Adapter::set_up() {
                                    .send_cq = send_cq_.get(),
                                    .max_send_wr = kSendWr,
                                    .max_send_sge = 2,
-                                   .max_inline_data = inline_bytes(config_),
+                                   .max_inline_data = Batch::kMaxBytes,
                                    .path_mtu = config_.path_mtu,
                                    .max_rd_atomic = kRdAtomic,
                                    .timeout = config_.timeout,
@@ -78,7 +73,7 @@ Adapter::~Adapter() {
     peer->waiting.clear();
     peer->awaiting.clear();
   }
-  full_.clear();
+  to_drain_.clear();
   watched_.clear();
   for (const auto& port : ports_) port->reading.clear();
   for (const auto& peer : peers_) {
@@ -123,6 +118,7 @@ Expected<void> Adapter::set_up(LanePort& port) {
   port.buffer_bytes = static_cast<std::uint32_t>(
       MessageHeader::kSize + std::max<std::size_t>(config.eager_bytes, kMaxHeaderBytes));
   port.buffers.resize(std::size_t{port.buffer_bytes} * config.receive_buffers);
+  port.lengths.resize(config.receive_buffers);
   auto buffers = engine_.register_memory(pd_, port.buffers.data(), port.buffers.size(),
                                          roce::kAccessLocalWrite);
   if (!buffers) return tl::make_unexpected(buffers.error());
@@ -207,7 +203,7 @@ roce::QpInit Adapter::qp_init(const Lane& lane) const {
   init.max_send_wr = kSendWr;
   init.max_recv_wr = 0;
   init.max_send_sge = 2;
-  init.max_inline_data = inline_bytes(config_);
+  init.max_inline_data = Batch::kMaxBytes;
   return init;
 }
 
@@ -243,19 +239,19 @@ bool Adapter::progress(std::uint64_t now_ns) {
   if (pool_ != nullptr) pool_->progress();
   // Before what waits in front of it: a flood of puts would leave no room ever.
   for (const auto& port : ports_) read_payloads(*port);
-  FullList full;
-  full.swap(full_);
-  while (!full.empty()) {
-    Peer& peer = full.front();
-    full.pop_front();
-    drain(peer);
-  }
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     worked = take_descriptors(*ports_[(first_port_ + i) % ports_.size()]) || worked;
   }
 #if !ROCKHOPPER_MUTATION_AMI_TURNS
   if (++first_port_ >= ports_.size()) first_port_ = 0;
 #endif
+  DrainList to_drain;
+  to_drain.swap(to_drain_);
+  while (!to_drain.empty()) {
+    Peer& peer = to_drain.front();
+    to_drain.pop_front();
+    drain(peer);
+  }
   if (now_ns >= next_probe_ns_ && watches()) probe(now_ns);
   return worked;
 }

@@ -8,6 +8,7 @@
 
 #include <boost/intrusive/list.hpp>
 
+#include "apps/ami/batch.h"
 #include "apps/ami/counters.h"
 #include "apps/ami/lane.h"
 #include "apps/ami/peer.h"
@@ -22,7 +23,7 @@ struct AdapterConfig {
   /// to 65,536.
   std::uint32_t transfers = 4096;
   std::uint16_t immediate_bytes = 256;  ///< of any lane's FIFO, at most 768
-  std::uint16_t burst = 16;  ///< descriptors of a FIFO before it is the next one's turn (AM-30)
+  std::uint16_t burst = 32;  ///< descriptors of a FIFO before it is the next one's turn (AM-30)
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint16_t dcis = 16;     ///< peers of dynamic connections that can be served at a time
   std::uint8_t timeout = 14;   ///< local ACK timeout code of its initiators
@@ -92,15 +93,31 @@ class Adapter {
   /// Null: the lane has as many as are left for all others, or all are taken.
   [[nodiscard]] Transfer* take_transfer(LanePort& port);
   [[nodiscard]] bool start(LanePort& port, const Descriptor& descriptor);
+  /// Without a Transfer.
+  [[nodiscard]] Posted start_untracked(Peer& peer, const Descriptor& descriptor);
   void end_at_once(LanePort& port, Status status);
   void link_completion(LanePort& port);
+  /// What a message begins with; its transfer has the tag.
+  [[nodiscard]] static MessageHeader header_of(const Peer& peer, const Descriptor& descriptor,
+                                               const Transfer* transfer);
+  /// The batch as one SEND.
+  [[nodiscard]] Posted post_batch(Peer& peer, const Transfer* first);
+  /// Posts what take_descriptors() has put into the batch.
+  void flush_batch();
   /// Part `part` of a transfer, whose bytes are `immediate`. With a transfer its completion is
   /// told of.
   [[nodiscard]] Posted post_part(Peer& peer, const Descriptor& descriptor, unsigned part,
                                  const std::byte* immediate, Transfer* transfer);
+  /// The first transfers that wait, as many as go in one SEND. False: the peer takes no more for
+  /// now.
+  [[nodiscard]] bool post_messages(Peer& peer);
   /// False: its peer takes no more for now.
   [[nodiscard]] bool post(Transfer& transfer);
+  /// All of it has been posted.
+  void on_posted(Transfer& transfer);
   void await_reply(Transfer& transfer);
+  /// At the end of this turn, or of the next one.
+  void drain_later(Peer& peer);
   void drain(Peer& peer);
   [[nodiscard]] bool post_replies(Peer& peer);
   /// True: it has been posted. Else sees to it that the peer is tried again, or fails it.
@@ -119,12 +136,15 @@ class Adapter {
   [[nodiscard]] bool poll_receives(LanePort& port);
   /// True: the buffer is the application's now.
   [[nodiscard]] bool accept(LanePort& port, const roce::Completion& completion);
-  [[nodiscard]] bool accept(Peer& peer, const MessageHeader& message, std::uint32_t buffer);
+  [[nodiscard]] bool accept_eager(Peer& peer, std::span<const std::byte> send,
+                                  std::uint32_t buffer);
   void announce(Peer& peer, const MessageHeader& message, const std::byte* header);
   void on_replies(Peer& peer, const MessageHeader& message, const std::byte* entries);
   void read_payloads(LanePort& port);
   void on_payload(LanePort& port, std::uint32_t buffer, Status status);
   [[nodiscard]] bool take_handled(LanePort& port);
+  /// To those messages of a SEND that want it.
+  void reply(LanePort& port, const Handled& handled);
   void owe(Peer& peer, const Reply& reply);
   [[nodiscard]] bool watches() const;
   void probe(std::uint64_t now_ns);
@@ -150,8 +170,11 @@ class Adapter {
   using PeerList = boost::intrusive::list<
       Peer, boost::intrusive::member_hook<Peer, boost::intrusive::list_member_hook<>, Hook>,
       boost::intrusive::constant_time_size<false>>;
-  using FullList = PeerList<&Peer::full_hook>;
-  FullList full_;
+  using DrainList = PeerList<&Peer::drain_hook>;
+  DrainList to_drain_;
+  /// Of untracked messages, while a lane's descriptors are taken.
+  Batch batch_;
+  Peer* batch_peer_ = nullptr;
   PeerList<&Peer::watched_hook> watched_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_probe_ns_ = 0;

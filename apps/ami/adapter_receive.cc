@@ -3,6 +3,7 @@
 // What comes back from the transport: completions, messages, replies.
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "apps/ami/adapter.h"
 #include "apps/ami/completion_id.h"
@@ -34,6 +35,11 @@ Status status_of(roce::WcStatus status, const Peer& peer) {
   }
 }
 
+/// Of message `which` of an arrival.
+Status status_of(const Handled& handled, unsigned which) {
+  return (handled.unknown >> which & 1) == 0 ? Status::ok : Status::unknown_handler;
+}
+
 }  // namespace
 
 bool Adapter::poll_sends() {
@@ -47,9 +53,10 @@ void Adapter::on_sent(const roce::Completion& completion) {
   const CompletionId id = CompletionId::from(completion.wr_id);
   switch (id.kind) {
     case CompletionId::transfer: {
-      // It stays until all its parts are complete.
-      Transfer& transfer = *transfers_->find(id.value);
-      on_part(transfer, status_of(completion.status, *transfer.peer));
+      // They stay until all their parts are complete.
+      Transfer* transfer = transfers_->find(id.value);
+      const Status status = status_of(completion.status, *transfer->peer);
+      while (transfer != nullptr) on_part(*std::exchange(transfer, transfer->behind), status);
       break;
     }
     case CompletionId::untracked:
@@ -107,7 +114,7 @@ void Adapter::fail_peer(Peer& peer) {
   if (peer.reading_hook.is_linked()) {
     peer.port.reading.erase(peer.port.reading.iterator_to(peer));
   }
-  if (peer.full_hook.is_linked()) full_.erase(full_.iterator_to(peer));
+  if (peer.drain_hook.is_linked()) to_drain_.erase(to_drain_.iterator_to(peer));
 #if !ROCKHOPPER_MUTATION_AMI_GONE
   end_all(peer, Status::unreachable);
 #endif
@@ -153,8 +160,9 @@ bool Adapter::accept(LanePort& port, const roce::Completion& completion) {
   }
 #endif
   const auto buffer = static_cast<std::uint32_t>(completion.wr_id);
-  const std::byte* bytes = port.buffer(buffer);
-  const auto message = MessageHeader::parse({bytes, completion.byte_len});
+  const std::span<const std::byte> send(port.buffer(buffer), completion.byte_len);
+  Messages messages(send);
+  const auto message = messages.next();
   if (!message) {
     counters_.rx_malformed.add();
     return false;
@@ -169,40 +177,50 @@ bool Adapter::accept(LanePort& port, const roce::Completion& completion) {
     return false;
   }
   peer->heard_ns = now_ns_;
-  const std::byte* behind = bytes + MessageHeader::kSize;
   switch (message->type) {
     case MessageHeader::Type::eager:
-      return accept(*peer, *message, buffer);
+      return accept_eager(*peer, send, buffer);
     case MessageHeader::Type::rendezvous:
-      announce(*peer, *message, behind);
+      announce(*peer, *message, messages.behind());
       return false;
     case MessageHeader::Type::reply:
       counters_.rx_reply_messages.add();
-      on_replies(*peer, *message, behind);
+      on_replies(*peer, *message, messages.behind());
       return false;
   }
   return false;
 }
 
-bool Adapter::accept(Peer& peer, const MessageHeader& message, std::uint32_t buffer) {
-  counters_.rx_eager.add();
-  if (message.wants_reply) {
-    if (peer.owed == Peer::kMaxUnanswered) {
-      counters_.rx_over_limit.add();
+bool Adapter::accept_eager(Peer& peer, std::span<const std::byte> send, std::uint32_t buffer) {
+  Messages messages(send);
+  std::size_t count = 0;
+  std::size_t replies = 0;
+  for (; const auto message = messages.next(); ++count) {
+    if (message->header_length > kMaxHeaderBytes) {
+      counters_.rx_long_header.add();
       return false;
     }
-    ++peer.owed;
+    if (message->source != peer.id) {
+      counters_.rx_unknown_source.add();
+      return false;
+    }
+    if (message->wants_reply) ++replies;
   }
-  const std::byte* header = peer.port.buffer(buffer) + MessageHeader::kSize;
+  if (messages.malformed()) {
+    counters_.rx_malformed.add();
+    return false;
+  }
+  counters_.rx_eager.add(count);
+  if (peer.owed + replies > Peer::kMaxUnanswered) {
+    counters_.rx_over_limit.add();
+    return false;
+  }
+  peer.owed += replies;
+  peer.port.lengths[buffer] = replies > 0 ? static_cast<std::uint32_t>(send.size()) : 0;
   return peer.port.arrive({.source = peer.id,
-                           .handler = message.handler,
-                           .header_length = message.header_length,
-                           .wants_reply = message.wants_reply,
                            .buffer = buffer,
-                           .tag = message.tag,
-                           .length = message.length,
-                           .header = header,
-                           .payload = header + message.header_length});
+                           .length = static_cast<std::uint32_t>(send.size()),
+                           .bytes = send.data()});
 }
 
 void Adapter::announce(Peer& peer, const MessageHeader& message, const std::byte* header) {
@@ -237,7 +255,7 @@ void Adapter::on_replies(Peer& peer, const MessageHeader& message, const std::by
     transfer->status = reply.status;
     settle(*transfer);
   }
-  drain(peer);
+  drain_later(peer);
 }
 
 void Adapter::read_payloads(LanePort& port) {
@@ -289,16 +307,14 @@ void Adapter::on_payload(LanePort& port, std::uint32_t index, Status status) {
     return;
   }
   const MessageHeader& message = buffer.announced.message;
-  port.arrive({.source = peer.id,
+  port.arrive({.kind = Arrival::Kind::rendezvous,
+               .source = peer.id,
                .handler = message.handler,
                .header_length = message.header_length,
-               .rendezvous = true,
-               .wants_reply = true,
                .buffer = index,
-               .tag = message.tag,
                .length = message.length,
-               .header = buffer.announced.header.data(),
-               .payload = buffer.bytes});
+               .bytes = buffer.bytes,
+               .header = buffer.announced.header.data()});
 }
 
 bool Adapter::take_handled(LanePort& port) {
@@ -306,21 +322,29 @@ bool Adapter::take_handled(LanePort& port) {
   unsigned taken = 0;
   for (; taken < kPoll && port.lane.handled.pop(handled); ++taken) {
     if (handled.rendezvous) {
+      const RendezvousBuffer& buffer = port.rendezvous[handled.buffer];
+      owe(*buffer.peer, {.tag = buffer.announced.message.tag, .status = status_of(handled, 0)});
       port.rendezvous_free.push_back(handled.buffer);
     } else {
+      reply(port, handled);
       post_receive(port, handled.buffer);
-    }
-    if (handled.wants_reply) {
-      owe(*port.find(handled.source), {.tag = handled.tag, .status = handled.status});
     }
   }
   return taken > 0;
 }
 
+void Adapter::reply(LanePort& port, const Handled& handled) {
+  Messages messages({port.buffer(handled.buffer), port.lengths[handled.buffer]});
+  for (unsigned i = 0; const auto message = messages.next(); ++i) {
+    if (!message->wants_reply) continue;
+    owe(*port.find(message->source), {.tag = message->tag, .status = status_of(handled, i)});
+  }
+}
+
 void Adapter::owe(Peer& peer, const Reply& reply) {
   if (peer.failed) return;
   peer.replies.push(reply);
-  drain(peer);
+  drain_later(peer);
 }
 
 void Adapter::probe(std::uint64_t now_ns) {

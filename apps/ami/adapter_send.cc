@@ -52,6 +52,16 @@ bool needs_bytes(const LanePort& port, const Descriptor& descriptor) {
          descriptor.length > 0 && !is_rendezvous(port, descriptor);
 }
 
+/// It can share a SEND.
+bool goes_in_batch(const LanePort& port, const Descriptor& descriptor) {
+  return descriptor.operation == Operation::message &&
+         (is_immediate(descriptor) || descriptor.length == 0) && !is_rendezvous(port, descriptor);
+}
+
+std::size_t message_size(const Descriptor& descriptor) {
+  return MessageHeader::kSize + descriptor.header_length + descriptor.length;
+}
+
 Sge inline_sge(const void* bytes, std::size_t length) {
   return {reinterpret_cast<std::uintptr_t>(bytes), static_cast<std::uint32_t>(length), {}};
 }
@@ -83,6 +93,7 @@ bool Adapter::take_descriptors(LanePort& port) {
     counters_.descriptors.add();
     fifo.pop();
   }
+  flush_batch();
   return taken > 0;
 }
 
@@ -93,20 +104,27 @@ bool Adapter::start(LanePort& port, const Descriptor& descriptor) {
     return true;
   }
   const bool counts = port.lane.config.fifo.completion == CompletionMode::counter;
-  const bool reports = counts || (descriptor.flags & Descriptor::kCallback) != 0;
-  const bool in_turn = peer->waiting.empty() && peer->replies.empty();
+  const bool told = counts || (descriptor.flags & Descriptor::kCallback) != 0;
+  // The caller's buffer has been free all along.
+  const bool at_once = told && descriptor.level == Level::local && is_immediate(descriptor);
+  const bool reports = told && !at_once;
   const std::byte* immediate = port.lane.fifo.immediate();
+  const bool in_turn = peer->waiting.empty() && peer->replies.empty();
   if (in_turn && !reports && parts_of(descriptor) == 1 && !wants_reply(port, descriptor) &&
       !needs_bytes(port, descriptor)) {
-    const Posted posted = post_part(*peer, descriptor, 0, immediate, nullptr);
-    if (takes(*peer, posted)) return true;
+    const Posted posted = start_untracked(*peer, descriptor);
     if (posted == Posted::invalid || posted == Posted::broken) {
       end_at_once(port, posted == Posted::broken ? Status::unreachable : Status::invalid);
+      return true;
+    }
+    if (posted == Posted::yes) {
+      if (at_once) end_at_once(port, Status::ok);
       return true;
     }
   }
   Transfer* transfer = take_transfer(port);
   if (transfer == nullptr) return false;
+  if (!in_turn) counters_.transfers_waited.add();
   transfer->peer = peer;
   transfer->descriptor = descriptor;
   std::memcpy(transfer->bytes + MessageHeader::kSize, immediate, immediate_bytes(descriptor));
@@ -117,20 +135,65 @@ bool Adapter::start(LanePort& port, const Descriptor& descriptor) {
     transfer->place = port.lane.fifo.front_place();
     transfer->placed = true;
   }
-  if (reports && descriptor.level == Level::local && is_immediate(descriptor)) {
-    // The caller's buffer has been free all along.
-    transfer->reports = false;
-    port.last = nullptr;
-    if (counts) port.lane.fifo.complete(transfer->place, Status::ok);
-  }
+  if (at_once) end_at_once(port, Status::ok);
   peer->waiting.push_back(*transfer);
-  if (in_turn) drain(*peer);
-  if (!peer->waiting.empty() && &peer->waiting.back() == transfer) counters_.transfers_waited.add();
+  // With those that come behind it.
+  if (in_turn) drain_later(*peer);
   return true;
 }
 
+Posted Adapter::start_untracked(Peer& peer, const Descriptor& descriptor) {
+  const LanePort& port = peer.port;
+  const bool batched = goes_in_batch(port, descriptor);
+  const std::size_t length = message_size(descriptor);
+  if (!batched || batch_peer_ != &peer || !batch_.has_room(length, port.buffer_bytes)) {
+    flush_batch();
+    if (peer.failed) return Posted::broken;
+  }
+  if (!batched || length > Batch::kMaxBytes) {
+    const Posted posted = post_part(peer, descriptor, 0, port.lane.fifo.immediate(), nullptr);
+    static_cast<void>(takes(peer, posted));
+    return posted;
+  }
+  if (batch_.empty()) {
+    const Posted ready = peer.route->ready();
+    if (!takes(peer, ready)) return ready;
+    batch_peer_ = &peer;
+  }
+  batch_.add(header_of(peer, descriptor, nullptr),
+             {port.lane.fifo.immediate(), immediate_bytes(descriptor)});
+  return Posted::yes;
+}
+
+void Adapter::flush_batch() {
+  if (batch_.empty()) return;
+  // It was ready, and nothing else has been posted since.
+  const Posted posted = post_batch(*batch_peer_, nullptr);
+  assert(posted == Posted::yes);
+  if (!takes(*batch_peer_, posted)) counters_.transfers_failed.add(batch_.count());
+  batch_.clear();
+}
+
+Posted Adapter::post_batch(Peer& peer, const Transfer* first) {
+  const Sge sge = inline_sge(batch_.bytes().data(), batch_.bytes().size());
+  SendWr wr{.wr_id = CompletionId::of(CompletionId::untracked, peer.index),
+            .sg_list = {&sge, 1},
+            .opcode = WrOpcode::send,
+            .send_flags = roce::kSendInline};
+  if (first != nullptr) {
+    wr.wr_id = CompletionId::of(CompletionId::transfer, first->tag());
+    wr.send_flags |= roce::kSendSignaled;
+  }
+  const Posted posted = peer.route->post(wr);
+  if (posted == Posted::yes) {
+    counters_.tx_eager.add(batch_.count());
+    counters_.tx_shared.add(batch_.count() - 1);
+  }
+  return posted;
+}
+
 void Adapter::end_at_once(LanePort& port, Status status) {
-  counters_.transfers_failed.add();
+  if (status != Status::ok) counters_.transfers_failed.add();
   port.last = nullptr;
   port.last_status = status;
   if (port.lane.config.fifo.completion == CompletionMode::counter) {
@@ -149,6 +212,20 @@ void Adapter::link_completion(LanePort& port) {
   transfer.place = place;
   transfer.placed = true;
   settle(transfer);
+}
+
+MessageHeader Adapter::header_of(const Peer& peer, const Descriptor& descriptor,
+                                 const Transfer* transfer) {
+  const bool rendezvous = is_rendezvous(peer.port, descriptor);
+  return {.type = rendezvous ? MessageHeader::Type::rendezvous : MessageHeader::Type::eager,
+          .wants_reply = wants_reply(peer.port, descriptor),
+          .source = peer.port.lane.config.self,
+          .handler = descriptor.handler,
+          .header_length = descriptor.header_length,
+          .tag = transfer != nullptr ? transfer->tag() : 0,
+          .length = descriptor.length,
+          .rkey = rendezvous ? descriptor.lkey : roce::MemoryKey{},
+          .addr = rendezvous ? descriptor.local_addr : 0};
 }
 
 Posted Adapter::post_part(Peer& peer, const Descriptor& descriptor, unsigned part,
@@ -186,17 +263,7 @@ Posted Adapter::post_part(Peer& peer, const Descriptor& descriptor, unsigned par
       break;
     case Operation::message: {
       wr.opcode = WrOpcode::send;
-      const bool rendezvous = is_rendezvous(peer.port, descriptor);
-      const MessageHeader message{
-          .type = rendezvous ? MessageHeader::Type::rendezvous : MessageHeader::Type::eager,
-          .wants_reply = wants_reply(peer.port, descriptor),
-          .source = peer.port.lane.config.self,
-          .handler = descriptor.handler,
-          .header_length = descriptor.header_length,
-          .tag = transfer != nullptr ? transfer->tag() : 0,
-          .length = descriptor.length,
-          .rkey = rendezvous ? descriptor.lkey : roce::MemoryKey{},
-          .addr = rendezvous ? descriptor.local_addr : 0};
+      const MessageHeader message = header_of(peer, descriptor, transfer);
       if (needs_bytes(peer.port, descriptor)) {
         message.emit(
             std::span<std::byte, MessageHeader::kSize>(transfer->bytes, MessageHeader::kSize));
@@ -237,12 +304,44 @@ bool Adapter::post(Transfer& transfer) {
       return false;  // with a peer that has failed, it is gone
     }
   }
+  on_posted(transfer);
+  return true;
+}
+
+void Adapter::on_posted(Transfer& transfer) {
+  Peer& peer = *transfer.peer;
   peer.waiting.erase(peer.waiting.iterator_to(transfer));
   transfer.posted = true;
   if (transfer.status == Status::ok && wants_reply(peer.port, transfer.descriptor)) {
     await_reply(transfer);
   }
   settle(transfer);
+}
+
+bool Adapter::post_messages(Peer& peer) {
+  assert(batch_.empty());
+  std::size_t unanswered = peer.unanswered;
+  for (const Transfer& transfer : peer.waiting) {
+    const Descriptor& descriptor = transfer.descriptor;
+    if (!goes_in_batch(peer.port, descriptor) ||
+        !batch_.has_room(message_size(descriptor), peer.port.buffer_bytes)) {
+      break;
+    }
+    if (wants_reply(peer.port, descriptor) && ++unanswered > Peer::kMaxUnanswered) break;
+    batch_.add(header_of(peer, descriptor, &transfer),
+               {transfer.bytes + MessageHeader::kSize, immediate_bytes(descriptor)});
+  }
+  const std::size_t count = batch_.count();
+  const Posted posted = post_batch(peer, &peer.waiting.front());
+  assert(posted != Posted::invalid);
+  batch_.clear();
+  if (!takes(peer, posted)) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    Transfer& transfer = peer.waiting.front();
+    transfer.parts_posted = transfer.parts_out = 1;
+    on_posted(transfer);
+    transfer.behind = i + 1 < count ? &peer.waiting.front() : nullptr;
+  }
   return true;
 }
 
@@ -277,8 +376,14 @@ void Adapter::drain(Peer& peer) {
          (is_rendezvous(peer.port, next.descriptor) && peer.announced >= Peer::kMaxAnnounced))) {
       return;  // a reply brings us back
     }
-    if (!post(next)) return;
+    const bool batched = goes_in_batch(peer.port, next.descriptor) &&
+                         message_size(next.descriptor) <= Batch::kMaxBytes;
+    if (batched ? !post_messages(peer) : !post(next)) return;
   }
+}
+
+void Adapter::drain_later(Peer& peer) {
+  if (!peer.drain_hook.is_linked()) to_drain_.push_back(peer);
 }
 
 bool Adapter::post_replies(Peer& peer) {
@@ -310,7 +415,7 @@ bool Adapter::post_replies(Peer& peer) {
 
 bool Adapter::takes(Peer& peer, Posted posted) {
   if (posted == Posted::yes) return true;
-  if (posted == Posted::full && !peer.full_hook.is_linked()) full_.push_back(peer);
+  if (posted == Posted::full) drain_later(peer);
   if (posted == Posted::broken) fail_peer(peer);
   return false;
 }

@@ -197,39 +197,56 @@ void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
 std::size_t Context::handle_arrivals() {
   std::size_t count = 0;
   Arrival arrival;
-  for (; count < kBurst && lane_.arrivals.pop(arrival); ++count) {
-    if (arrival.kind != Arrival::Kind::message) {
-      hear(arrival);
-      continue;
+  while (count < kBurst && lane_.arrivals.pop(arrival)) {
+    Handled handled{.buffer = arrival.buffer};
+    switch (arrival.kind) {
+      case Arrival::Kind::send: {
+        Messages messages({arrival.bytes, arrival.length});
+        for (std::uint64_t bit = 1; const auto message = messages.next(); bit <<= 1, ++count) {
+          const bool known =
+              handle({.source = arrival.source,
+                      .handler = message->handler,
+                      .header = {messages.behind(), message->header_length},
+                      .payload = {messages.behind() + message->header_length, message->length}});
+          if (!known) handled.unknown |= bit;
+        }
+        break;
+      }
+      case Arrival::Kind::rendezvous:
+        handled.rendezvous = true;
+        handled.unknown = handle({.source = arrival.source,
+                                  .handler = arrival.handler,
+                                  .header = {arrival.header, arrival.header_length},
+                                  .payload = {arrival.bytes, arrival.length}})
+                              ? 0
+                              : 1;
+        ++count;
+        break;
+      case Arrival::Kind::peer_failed:
+      case Arrival::Kind::closed:
+        hear(arrival);
+        ++count;
+        continue;
     }
-    const Status status = handle(arrival);
-    const bool pushed = lane_.handled.push({.source = arrival.source,
-                                            .rendezvous = arrival.rendezvous,
-                                            .wants_reply = arrival.wants_reply,
-                                            .status = status,
-                                            .buffer = arrival.buffer,
-                                            .tag = arrival.tag});
+    const bool pushed = lane_.handled.push(handled);
     assert(pushed);
     static_cast<void>(pushed);
   }
   return count;
 }
 
-Status Context::handle(const Arrival& arrival) {
+bool Context::handle(const Message& message) {
   const std::vector<Handler>& handlers =
-      arrival.handler < kHandlers ? handlers_ : reserved_handlers_;
+      message.handler < kHandlers ? handlers_ : reserved_handlers_;
   const std::size_t index =
-      arrival.handler < kHandlers ? arrival.handler : arrival.handler - kHandlers;
+      message.handler < kHandlers ? message.handler : message.handler - kHandlers;
   if (index >= handlers.size() || !handlers[index]) {
     counters_.unknown_handlers.add();
-    return Status::unknown_handler;
+    return false;
   }
   counters_.messages.add();
-  handlers[index]({.source = arrival.source,
-                   .handler = arrival.handler,
-                   .header = {arrival.header, arrival.header_length},
-                   .payload = {arrival.payload, arrival.length}});
-  return Status::ok;
+  handlers[index](message);
+  return true;
 }
 
 }  // namespace rockhopper::ami

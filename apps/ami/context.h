@@ -132,7 +132,8 @@ class Context {
                       void* context) const;
 
  private:
-  /// Handled in one advance(), so that callbacks get their turn.
+  /// Handled in one advance(), and what came with the last of them, so that callbacks get their
+  /// turn.
   static constexpr unsigned kBurst = 64;
 
   struct Waiting {
@@ -149,7 +150,8 @@ class Context {
   }
   void replenish();
   std::size_t handle_arrivals();
-  [[nodiscard]] Status handle(const Arrival& arrival);
+  /// False: there is no such handler.
+  [[nodiscard]] bool handle(const Message& message);
   void hear(const Arrival& news);
 
   Lane& lane_;

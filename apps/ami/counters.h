@@ -9,8 +9,9 @@
   X(descriptors, "descriptors taken from injection FIFOs")                              \
   X(completion_descriptors, "of these, completion descriptors")                         \
   X(transfers_failed, "transfers that ended with another status than ok")               \
-  X(transfers_waited, "transfers that the transport could not take at once")            \
+  X(transfers_waited, "transfers that found others for the same peer waiting")          \
   X(tx_eager, "messages sent with their payload")                                       \
+  X(tx_shared, "of these, messages behind another one in the same SEND")                \
   X(tx_rendezvous, "messages sent without, for the peer to read it")                    \
   X(tx_replies, "SENDs with replies")                                                   \
   X(tx_probes, "signs of life asked for")                                               \

@@ -24,36 +24,31 @@ struct LaneConfig {
   std::uint32_t max_message_bytes = 1u << 20;  ///< of a rendezvous
 };
 
-/// A message for the application's handlers, whose memory is the adapter's until it is returned, or
-/// other news.
+/// Messages for the application's handlers, whose memory is the adapter's and does not change until
+/// it is returned, or other news.
 struct Arrival {
   enum class Kind : std::uint8_t {
-    message,
+    send,         ///< eager messages, as they came (Messages)
+    rendezvous,   ///< a message whose payload has been read
     peer_failed,  ///< `source` does not answer, or there is no such peer; once for each
     closed,       ///< the lane is
   };
 
-  Kind kind = Kind::message;
+  Kind kind = Kind::send;
   EndpointId source = 0;
-  std::uint16_t handler = 0;
-  std::uint16_t header_length = 0;
-  bool rendezvous = false;
-  bool wants_reply = false;
+  std::uint16_t handler = 0;        ///< rendezvous
+  std::uint16_t header_length = 0;  ///< rendezvous
   std::uint32_t buffer = 0;
-  std::uint32_t tag = 0;
-  std::uint32_t length = 0;  ///< of the payload
-  const std::byte* header = nullptr;
-  const std::byte* payload = nullptr;
+  std::uint32_t length = 0;           ///< of `bytes`
+  const std::byte* bytes = nullptr;   ///< the SEND, or the payload
+  const std::byte* header = nullptr;  ///< rendezvous
 };
 
-/// A message that has been handled.
+/// An arrival whose messages have been handled.
 struct Handled {
-  EndpointId source = 0;
   bool rendezvous = false;
-  bool wants_reply = false;
-  Status status = Status::ok;
   std::uint32_t buffer = 0;
-  std::uint32_t tag = 0;
+  std::uint64_t unknown = 0;  ///< a bit for each message, in order: there is no such handler
 };
 
 /// What an application's thread and its adapter share: instructions one way, completions and

@@ -50,6 +50,7 @@ struct LanePort {
 
   std::uint32_t buffer_bytes = 0;
   std::vector<std::byte> buffers;
+  std::vector<std::uint32_t> lengths;  ///< of the SEND in each buffer, if it is to be replied to
   roce::MemoryKey buffers_key{};
   std::vector<std::byte> rendezvous_bytes;
   roce::MemoryKey rendezvous_key{};

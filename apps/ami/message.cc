@@ -16,25 +16,24 @@ const std::uint8_t* octets(const std::byte* bytes) {
 }
 std::uint8_t* octets(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
 
-/// Of the whole message.
-std::uint64_t length_of(const MessageHeader& header) {
-  const std::uint64_t front = MessageHeader::kSize + std::uint64_t{header.header_length};
-  switch (header.type) {
-    case MessageHeader::Type::eager:
-      return front + header.length;
-    case MessageHeader::Type::rendezvous:
-      return front;
-    case MessageHeader::Type::reply:
-      return front + std::uint64_t{header.length} * Reply::kSize;
-  }
-  return 0;  // no such type
-}
-
 }  // namespace
 
-std::optional<MessageHeader> MessageHeader::parse(std::span<const std::byte> message) {
-  if (message.size() < kSize) return std::nullopt;
-  const std::uint8_t* p = octets(message.data());
+std::uint64_t MessageHeader::size() const {
+  const std::uint64_t front = kSize + std::uint64_t{header_length};
+  switch (type) {
+    case Type::eager:
+      return front + length;
+    case Type::rendezvous:
+      return front;
+    case Type::reply:
+      return front + std::uint64_t{length} * Reply::kSize;
+  }
+  return UINT64_MAX;
+}
+
+std::optional<MessageHeader> MessageHeader::parse(std::span<const std::byte> bytes) {
+  if (bytes.size() < kSize) return std::nullopt;
+  const std::uint8_t* p = octets(bytes.data());
   if (wire::load_be16(p) != kMagic || p[2] != kVersion) return std::nullopt;
   const MessageHeader header{.type = static_cast<Type>(p[3]),
                              .wants_reply = (wire::load_be16(p + 10) & kWantsReply) != 0,
@@ -45,7 +44,7 @@ std::optional<MessageHeader> MessageHeader::parse(std::span<const std::byte> mes
                              .length = wire::load_be32(p + 16),
                              .rkey = roce::MemoryKey{wire::load_be32(p + 20)},
                              .addr = wire::load_be64(p + 24)};
-  if (length_of(header) != message.size()) return std::nullopt;
+  if (header.size() > bytes.size()) return std::nullopt;
   return header;
 }
 
@@ -62,6 +61,23 @@ void MessageHeader::emit(std::span<std::byte, kSize> bytes) const {
   wire::store_be32(p + 16, length);
   wire::store_be32(p + 20, static_cast<std::uint32_t>(rkey));
   wire::store_be64(p + 24, addr);
+}
+
+std::optional<MessageHeader> Messages::next() {
+  if (rest_.empty() || malformed_) return std::nullopt;
+  const auto header = MessageHeader::parse(rest_);
+  malformed_ = true;
+  if (!header) return std::nullopt;
+  const std::size_t size = header->size();
+  // Eager ones only have others beside them.
+  const bool last = size == rest_.size();
+  if ((!last || count_ > 0) && header->type != MessageHeader::Type::eager) return std::nullopt;
+  if (!last && next_place(size) >= rest_.size()) return std::nullopt;
+  if (++count_ > kMost) return std::nullopt;
+  malformed_ = false;
+  behind_ = rest_.data() + MessageHeader::kSize;
+  rest_ = last ? std::span<const std::byte>() : rest_.subspan(next_place(size));
+  return header;
 }
 
 Reply Reply::parse(std::span<const std::byte, kSize> bytes) {

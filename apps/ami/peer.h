@@ -91,7 +91,7 @@ struct Peer {
   bool probed = false;
   bool failed = false;
 
-  boost::intrusive::list_member_hook<> full_hook;     ///< its route was full
+  boost::intrusive::list_member_hook<> drain_hook;    ///< something waits, or its route was full
   boost::intrusive::list_member_hook<> reading_hook;  ///< it has something to be read
   boost::intrusive::list_member_hook<> watched_hook;  ///< its replies are awaited
 };

@@ -5,8 +5,9 @@
 namespace rockhopper::ami {
 namespace {
 
-Posted posted(roce::PostResult result) {
-  switch (result) {
+Posted posted(std::optional<roce::PostResult> result) {
+  if (!result) return Posted::waits;
+  switch (*result) {
     case roce::PostResult::ok:
       return Posted::yes;
     case roce::PostResult::queue_full:
@@ -20,11 +21,19 @@ Posted posted(roce::PostResult result) {
 
 }  // namespace
 
-Posted DcRoute::post(const roce::SendWr& wr) {
-  const auto result = pool_.post_send(target_, wr);
-  return result ? posted(*result) : Posted::waits;
-}
+Posted DcRoute::post(const roce::SendWr& wr) { return posted(pool_.post_send(target_, wr)); }
+
+Posted DcRoute::ready() { return posted(pool_.ready(target_)); }
 
 Posted RcRoute::post(const roce::SendWr& wr) { return posted(qp_.post_send(wr)); }
+
+Posted RcRoute::ready() {
+  const roce::QpState state = qp_.state();
+  if (state == roce::QpState::reset || state == roce::QpState::init ||
+      state == roce::QpState::rtr) {
+    return Posted::broken;
+  }
+  return qp_.send_queue_full() ? Posted::full : Posted::yes;
+}
 
 }  // namespace rockhopper::ami

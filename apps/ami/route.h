@@ -29,6 +29,8 @@ class Route {
   virtual ~Route() = default;
 
   [[nodiscard]] virtual Posted post(const roce::SendWr& wr) = 0;
+  /// What post() would now say of a good request. Not `invalid`.
+  [[nodiscard]] virtual Posted ready() = 0;
   /// Whether messages that complete there come from the peer. With dynamic connections nobody
   /// can say more than that they have the access key.
   [[nodiscard]] virtual bool brings(wire::Qpn receiver) const = 0;
@@ -40,6 +42,7 @@ class DcRoute final : public Route {
   /// `target` names the peer in `pool`; both outlive the route.
   DcRoute(dc::DciPool& pool, dc::PoolTarget& target) : pool_(pool), target_(target) {}
   [[nodiscard]] Posted post(const roce::SendWr& wr) override;
+  [[nodiscard]] Posted ready() override;
   [[nodiscard]] bool brings(wire::Qpn) const override { return true; }
 
  private:
@@ -52,6 +55,7 @@ class RcRoute final : public Route {
  public:
   explicit RcRoute(roce::QueuePair& qp) : qp_(qp) {}
   [[nodiscard]] Posted post(const roce::SendWr& wr) override;
+  [[nodiscard]] Posted ready() override;
   [[nodiscard]] bool brings(wire::Qpn receiver) const override { return receiver == qp_.number(); }
 
  private:

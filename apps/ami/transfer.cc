@@ -27,6 +27,7 @@ Transfer* TransferTable::take() {
 void TransferTable::give_back(Transfer& transfer) {
   assert(!transfer.hook.is_linked());
   transfer.peer = nullptr;
+  transfer.behind = nullptr;
   transfer.parts_posted = transfer.parts_out = 0;
   transfer.reports = transfer.placed = transfer.posted = transfer.awaits_reply = false;
   transfer.status = Status::ok;

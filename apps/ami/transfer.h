@@ -20,6 +20,7 @@ struct Transfer {
   /// In its peer's `waiting` or `awaiting`.
   boost::intrusive::list_member_hook<> hook;
   Peer* peer = nullptr;
+  Transfer* behind = nullptr;  ///< in the same SEND
   Descriptor descriptor{};
   std::uint64_t place = 0;     ///< that is completed
   std::byte* bytes = nullptr;  ///< registered: the message's header, and what was with the slot

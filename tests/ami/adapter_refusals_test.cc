@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/ami/adapter.h"
+#include "apps/ami/batch.h"
 #include "apps/ami/context.h"
 #include "tests/sim/seeded_runs.h"
 
@@ -22,9 +23,12 @@ using sim::must;
 constexpr std::uint16_t kHandler = 1;
 constexpr EndpointId kPeer = 3;
 constexpr EndpointId kOther = 4;  ///< known, by another queue pair
-constexpr std::uint32_t kEagerBytes = 256;
+constexpr std::uint16_t kBuffers = 3;
+constexpr std::uint32_t kEagerBytes = 2048;
 constexpr std::uint32_t kMaxMessage = 4096;
 constexpr std::size_t kMemory = 65536;
+/// Of each of the peer's receives: what the smallest lane has.
+constexpr std::size_t kReceive = MessageHeader::kSize + kMaxHeaderBytes;
 
 class AdapterRefusals : public testing::Test {
  protected:
@@ -32,7 +36,7 @@ class AdapterRefusals : public testing::Test {
     adapter_ = must(Adapter::create(network_.node(0).engine(), nullptr, {}));
     LaneConfig lane;
     lane.self = 0;
-    lane.receive_buffers = 2;
+    lane.receive_buffers = kBuffers;
     lane.eager_bytes = kEagerBytes;
     lane.max_message_bytes = kMaxMessage;
     lane.rendezvous_buffers = 1;
@@ -71,7 +75,7 @@ class AdapterRefusals : public testing::Test {
       must(adapter_->add_peer(*lane_, id, *ours));
     }
     for (std::uint32_t i = 0; i < 64; ++i) {
-      const roce::Sge to{region_.iova + kMemory / 2 + i * 128, 128, region_.key};
+      const roce::Sge to{region_.iova + kMemory / 2 + i * kReceive, kReceive, region_.key};
       static_cast<void>(qp_->post_recv({.wr_id = i, .sg_list = {&to, 1}}));
     }
     must(adapter_->open(*lane_));
@@ -119,7 +123,7 @@ class AdapterRefusals : public testing::Test {
     std::vector<Reply> found;
     roce::Completion completion;
     while (recv_cq_->poll({&completion, 1}) == 1) {
-      const std::byte* bytes = memory_.data() + kMemory / 2 + completion.wr_id * 128;
+      const std::byte* bytes = memory_.data() + kMemory / 2 + completion.wr_id * kReceive;
       const auto header = MessageHeader::parse({bytes, completion.byte_len});
       if (!header || header->type != MessageHeader::Type::reply) continue;
       for (std::uint32_t i = 0; i < header->length; ++i) {
@@ -172,6 +176,49 @@ TEST_F(AdapterRefusals, HeadersAndLengths) {
   expect_alive();
 }
 
+/// One of several in a SEND is wrong: none of them is handled.
+TEST_F(AdapterRefusals, ASendIsTakenWholeOrNotAtAll) {
+  const auto send_three = [this](const MessageHeader& wrong) {
+    Batch batch;
+    batch.add(eager(0), {});
+    batch.add(wrong, {memory_.data() + kMemory / 4, wrong.size() - MessageHeader::kSize});
+    batch.add(eager(0), {});
+    std::memcpy(memory_.data(), batch.bytes().data(), batch.bytes().size());
+    send_bytes(batch.bytes().size());
+  };
+  MessageHeader header = eager(8);
+  header.type = MessageHeader::Type::rendezvous;
+  send_three(header);
+  EXPECT_EQ(counters().rx_malformed.value(), 1u);
+  header = eager(0);
+  header.header_length = kMaxHeaderBytes + 1;
+  send_three(header);
+  EXPECT_EQ(counters().rx_long_header.value(), 1u);
+  header = eager(8);
+  header.source = kOther;
+  send_three(header);
+  EXPECT_EQ(counters().rx_unknown_source.value(), 1u);
+  EXPECT_EQ(handled_, 0u);
+  send_three(eager(8));
+  EXPECT_EQ(handled_, 3u);
+  expect_alive();
+}
+
+/// AM-28: the replies that are owed are bounded, however messages come.
+TEST_F(AdapterRefusals, ASendWithMoreMessagesThanAPeerMayHave) {
+  Batch batch;
+  while (batch.count() < Peer::kMaxUnanswered / 2) batch.add(eager(0, true), {});
+  std::memcpy(memory_.data(), batch.bytes().data(), batch.bytes().size());
+  for (const unsigned refused : {0u, 0u, 1u}) {
+    send_bytes(batch.bytes().size(), false);
+    EXPECT_EQ(counters().rx_over_limit.value(), refused);
+  }
+  run();
+  EXPECT_EQ(handled_, Peer::kMaxUnanswered);
+  EXPECT_EQ(replies().size(), Peer::kMaxUnanswered);
+  expect_alive();
+}
+
 TEST_F(AdapterRefusals, AMessageLongerThanABuffer) {
   send(eager(kEagerBytes + 1), kEagerBytes + 1);
   EXPECT_EQ(counters().rx_failed.value(), 1u);
@@ -180,15 +227,14 @@ TEST_F(AdapterRefusals, AMessageLongerThanABuffer) {
 
 /// The buffer's content is of an earlier message, and shorter than what the completion says.
 TEST_F(AdapterRefusals, AWriteWithImmediateIsNoMessage) {
-  const MessageHeader claims = eager(2000);
-  send(claims, 0);  // into each of two buffers
-  send(claims, 0);
-  EXPECT_EQ(counters().rx_malformed.value(), 2u);
+  const MessageHeader claims = eager(3000);
+  for (unsigned i = 0; i < kBuffers; ++i) send(claims, 0);
+  EXPECT_EQ(counters().rx_malformed.value(), kBuffers);
   roce::SendWr wr;
   wr.opcode = roce::WrOpcode::rdma_write_with_imm;
   wr.remote_addr = own_region_.iova;
   wr.rkey = own_region_.key;
-  post(wr, MessageHeader::kSize + 2000);
+  post(wr, MessageHeader::kSize + 3000);
   EXPECT_EQ(counters().rx_not_send.value(), 1u);
   EXPECT_EQ(handled_, 0u);
   expect_alive();
@@ -241,7 +287,7 @@ TEST_F(AdapterRefusals, RepliesThatNobodyWaitsFor) {
   roce::Completion completion;
   ASSERT_EQ(recv_cq_->poll({&completion, 1}), 1u);
   const auto asked = MessageHeader::parse(
-      {memory_.data() + kMemory / 2 + completion.wr_id * 128, completion.byte_len});
+      {memory_.data() + kMemory / 2 + completion.wr_id * kReceive, completion.byte_len});
   ASSERT_TRUE(asked && asked->wants_reply);
 
   const MessageHeader header{.type = MessageHeader::Type::reply, .source = kPeer, .length = 3};

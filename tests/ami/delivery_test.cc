@@ -312,6 +312,56 @@ TEST_P(Delivery, HandledIsNeverToldBeforeTheHandlersLog) {
   EXPECT_GT(unknown, 0u);
 }
 
+/// AM-26 to AM-28: many small messages, of all levels, with and without callbacks, in few SENDs;
+/// in order, each handled once, each callback once.
+TEST_P(Delivery, SmallMessagesShareSends) {
+  constexpr std::uint64_t kMessages = 20'000;
+  Star star({.dynamic_connections = GetParam().dynamic_connections, .faults = kP2});
+  StarLane& sender = star.add_lane(0, config());
+  StarLane& peer = star.add_lane(1, config());
+  star.connect(sender, peer);
+  Rng rng(27);
+  std::uint64_t next = 0;
+  std::uint64_t wrong = 0;
+  std::uint64_t called = 0;
+  std::uint64_t with_callback = 0;
+  peer.context->set_handler(1, [&](const ami::Message& message) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, message.header.data(), sizeof number);
+    if (number != next++ || message.payload.size() != number % 40) ++wrong;
+  });
+  const std::array<std::byte, 40> payload{};
+  std::uint64_t sent = 0;
+  star.on_turn = [&](unsigned node) {
+    while (node == 0 && sent < kMessages) {
+      ami::Completion completion{.level = rng.pick({Level::local, Level::remote, Level::handled})};
+      const bool told = rng.chance(50);
+      if (told) {
+        completion.callback = {
+            .function = [](void* to, std::uint64_t, Status) { ++*static_cast<std::uint64_t*>(to); },
+            .context = &called};
+      }
+      if (sender.context->send(peer.id, 1, std::as_bytes(std::span(&sent, 1)),
+                               std::span(payload).first(sent % 40),
+                               completion) == Injected::again) {
+        return;
+      }
+      with_callback += told ? 1 : 0;
+      ++sent;
+    }
+  };
+  star.open();
+  ASSERT_TRUE(
+      star.run_until([&] { return next == kMessages && called == with_callback; }, kLimit_ns));
+  EXPECT_EQ(wrong, 0u);
+  const ami::Counters& counters = star.adapter(0).counters();
+  EXPECT_EQ(counters.tx_eager.value(), kMessages);
+  const std::uint64_t sends = kMessages - counters.tx_shared.value();
+  std::printf("%" PRIu64 " messages in %" PRIu64 " SENDs, %" PRIu64 " with replies\n", kMessages,
+              sends, star.adapter(1).counters().tx_replies.value());
+  EXPECT_LT(sends, kMessages / 4);
+}
+
 /// AM-31: one buffer for all, overwritten as soon as inject has returned.
 TEST_P(Delivery, ASmallBufferMayBeOverwrittenAtOnce) {
   const std::uint64_t count = number_or("ROCKHOPPER_AMI_INSTRUCTIONS", 20'000);

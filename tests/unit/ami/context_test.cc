@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/ami/batch.h"
 #include "apps/ami/message.h"
 
 namespace rockhopper::ami {
@@ -229,17 +230,16 @@ TEST_P(ContextTest, EveryKindOfInstruction) {
   }
 }
 
-Arrival arrival(std::uint16_t handler, const std::byte* bytes = nullptr, std::uint16_t header = 0,
-                std::uint32_t length = 0) {
+Arrival arrival(const Batch& batch) {
   return {.source = 2,
-          .handler = handler,
-          .header_length = header,
-          .wants_reply = true,
           .buffer = 6,
-          .tag = 1234,
-          .length = length,
-          .header = bytes,
-          .payload = bytes + header};
+          .length = static_cast<std::uint32_t>(batch.bytes().size()),
+          .bytes = batch.bytes().data()};
+}
+
+MessageHeader to_handler(std::uint16_t handler, std::uint16_t header = 0,
+                         std::uint32_t length = 0) {
+  return {.source = 2, .handler = handler, .header_length = header, .length = length};
 }
 
 /// AM-26, AM-27: handlers run in advance(), with what came; the adapter hears of it after that.
@@ -260,15 +260,64 @@ TEST_P(ContextTest, HandlersRunInAdvanceAndThenTheAdapterIsTold) {
     EXPECT_EQ(context_.advance(), 0u) << "from within a handler nothing happens";
     EXPECT_EQ(put(1, true), Injected::yes) << "but it may inject";
   });
-  ASSERT_TRUE(lane_.arrivals.push(arrival(9, bytes.data(), 2, 3)));
+  Batch batch;
+  batch.add(to_handler(9, 2, 3), bytes);
+  ASSERT_TRUE(lane_.arrivals.push(arrival(batch)));
   EXPECT_EQ(ran, 0u);
   EXPECT_EQ(context_.advance(), 1u);
   EXPECT_EQ(ran, 1u);
   ASSERT_TRUE(lane_.handled.pop(handled));
-  EXPECT_EQ(handled.status, Status::ok);
-  EXPECT_EQ(handled.tag, 1234u);
+  EXPECT_EQ(handled.unknown, 0u);
   EXPECT_EQ(handled.buffer, 6u);
-  EXPECT_EQ(handled.source, 2);
+  EXPECT_FALSE(handled.rendezvous);
+}
+
+/// AM-26, AM-27: the same for one whose payload has been read.
+TEST_P(ContextTest, ARendezvousIsHandledAndReturned) {
+  const std::array<std::byte, 2> header{std::byte{1}, std::byte{2}};
+  const std::array<std::byte, 3> payload{std::byte{3}, std::byte{4}, std::byte{5}};
+  unsigned ran = 0;
+  context_.set_handler(9, [&](const Message& message) {
+    ++ran;
+    EXPECT_EQ(message.source, 2);
+    EXPECT_TRUE(std::ranges::equal(message.header, header));
+    EXPECT_TRUE(std::ranges::equal(message.payload, payload));
+  });
+  for (const std::uint16_t handler : std::array<std::uint16_t, 2>{9, 10}) {
+    ASSERT_TRUE(lane_.arrivals.push({.kind = Arrival::Kind::rendezvous,
+                                     .source = 2,
+                                     .handler = handler,
+                                     .header_length = header.size(),
+                                     .buffer = 6,
+                                     .length = payload.size(),
+                                     .bytes = payload.data(),
+                                     .header = header.data()}));
+    EXPECT_EQ(context_.advance(), 1u);
+    Handled handled;
+    ASSERT_TRUE(lane_.handled.pop(handled));
+    EXPECT_TRUE(handled.rendezvous);
+    EXPECT_EQ(handled.buffer, 6u);
+    EXPECT_EQ(handled.unknown, handler == 9 ? 0u : 1u);
+  }
+  EXPECT_EQ(ran, 1u);
+}
+
+/// AM-27: messages that came together are handled in order, and each has its own status.
+TEST_P(ContextTest, MessagesOfASendAreHandledInOrder) {
+  std::vector<std::uint16_t> ran;
+  for (const std::uint16_t id : std::array<std::uint16_t, 2>{1, 2}) {
+    context_.set_handler(id, [&](const Message& message) { ran.push_back(message.handler); });
+  }
+  Batch batch;
+  for (const std::uint16_t handler : std::array<std::uint16_t, 5>{2, 3, 1, 2, 4})
+    batch.add(to_handler(handler), {});
+  ASSERT_TRUE(lane_.arrivals.push(arrival(batch)));
+  EXPECT_EQ(context_.advance(), 5u);
+  EXPECT_EQ(ran, (std::vector<std::uint16_t>{2, 1, 2}));
+  Handled handled;
+  ASSERT_TRUE(lane_.handled.pop(handled));
+  EXPECT_EQ(handled.unknown, 0b10010u);
+  EXPECT_FALSE(lane_.handled.pop(handled)) << "the buffer goes back once";
 }
 
 /// AM-27: no such handler, or not any more; those of the library are others than applications'.
@@ -279,11 +328,13 @@ TEST_P(ContextTest, AnUnknownHandlerIsAnError) {
   context_.set_handler(4, {});
   context_.set_handler(Context::kHandlers + 3, {});
   for (const unsigned id : {0u, 2u, 4u, 5u, 0xfeffu, 0xff00u, 0xff03u, 0xffffu}) {
-    ASSERT_TRUE(lane_.arrivals.push(arrival(static_cast<std::uint16_t>(id))));
+    Batch batch;
+    batch.add(to_handler(static_cast<std::uint16_t>(id)), {});
+    ASSERT_TRUE(lane_.arrivals.push(arrival(batch)));
     EXPECT_EQ(context_.advance(), 1u);
     Handled handled;
     ASSERT_TRUE(lane_.handled.pop(handled));
-    EXPECT_EQ(handled.status, Status::unknown_handler) << id;
+    EXPECT_EQ(handled.unknown, 1u) << id;
   }
   EXPECT_EQ(ran, 0u);
 }

@@ -3,10 +3,13 @@
 // The header of an active message on the wire (AM-27), byte for byte as docs/ami.md has it.
 #include "apps/ami/message.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "apps/ami/batch.h"
 
 namespace rockhopper::ami {
 namespace {
@@ -68,8 +71,9 @@ TEST(MessageHeader, HeaderAndPayloadAreBehindAnEagerOne) {
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->header_length, 3);
   EXPECT_EQ(parsed->length, 5u);
+  EXPECT_EQ(parsed->size(), 32u + 3 + 5);
   message.push_back({});
-  EXPECT_FALSE(MessageHeader::parse(message)) << "more than it says";
+  EXPECT_TRUE(MessageHeader::parse(message)) << "what is behind is another one's affair";
 }
 
 TEST(MessageHeader, EntriesAreBehindAReply) {
@@ -110,6 +114,133 @@ TEST(MessageHeader, LengthsDoNotWrap) {
   message[16] = std::byte{0x20};  // 2^29 entries of 8 bytes are 2^32
   message[17] = message[18] = message[19] = {};
   EXPECT_FALSE(MessageHeader::parse(message));
+}
+
+/// Three eager messages in a SEND, of 35, 32 and 37 bytes.
+Bytes three() {
+  Bytes send = eager();
+  send[9] = std::byte{3};
+  send.resize(40);
+  const Bytes second = eager();
+  send.insert(send.end(), second.begin(), second.end());
+  Bytes third = eager();
+  third[19] = std::byte{5};
+  third.resize(32 + 5);
+  send.insert(send.end(), third.begin(), third.end());
+  return send;
+}
+
+struct Walked {
+  std::vector<std::size_t> behind;  ///< where in the SEND
+  bool malformed = false;
+};
+
+Walked walk(const Bytes& send) {
+  Messages messages(send);
+  Walked walked;
+  while (messages.next()) {
+    walked.behind.push_back(static_cast<std::size_t>(messages.behind() - send.data()));
+  }
+  walked.malformed = messages.malformed();
+  return walked;
+}
+
+TEST(Messages, EachBeginsAtAMultipleOfEight) {
+  const Walked walked = walk(three());
+  EXPECT_FALSE(walked.malformed);
+  EXPECT_EQ(walked.behind, (std::vector<std::size_t>{32, 72, 104}));
+}
+
+TEST(Messages, OneAlone) {
+  const Walked walked = walk(eager());
+  EXPECT_FALSE(walked.malformed);
+  EXPECT_EQ(walked.behind, std::vector<std::size_t>{32});
+}
+
+TEST(Messages, ASendIsMessagesToItsEnd) {
+  const Bytes good = three();
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    const bool whole = length == 0 || length == 35 || length == 72;
+    EXPECT_EQ(
+        walk(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length))).malformed,
+        !whole)
+        << length << " bytes";
+  }
+  Bytes more = good;
+  more.push_back({});
+  EXPECT_TRUE(walk(more).malformed);
+  more.resize(112);
+  EXPECT_TRUE(walk(more).malformed) << "padding behind the last one";
+}
+
+TEST(Messages, OnlyEagerOnesHaveOthersBesideThem) {
+  for (const unsigned type : {2u, 3u}) {
+    for (const std::size_t which : {0u, 40u, 72u}) {
+      Bytes send = three();
+      send[which + 3] = static_cast<std::byte>(type);
+      send[which + 9] = send[which + 19] = {};
+      if (which == 72) send.resize(104);
+      EXPECT_TRUE(walk(send).malformed) << "type " << type << " at " << which;
+    }
+  }
+}
+
+TEST(Messages, SoManyAndNoMore) {
+  Bytes send;
+  for (std::size_t i = 0; i < Messages::kMost; ++i) {
+    const Bytes one = eager();
+    send.insert(send.end(), one.begin(), one.end());
+  }
+  EXPECT_FALSE(walk(send).malformed);
+  EXPECT_EQ(walk(send).behind.size(), Messages::kMost);
+  const Bytes one = eager();
+  send.insert(send.end(), one.begin(), one.end());
+  EXPECT_TRUE(walk(send).malformed);
+}
+
+TEST(Batch, WhatIsAddedIsWalkedAgain) {
+  Batch batch;
+  EXPECT_TRUE(batch.empty());
+  const Bytes content = bytes({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  std::vector<MessageHeader> added;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    const MessageHeader header{.wants_reply = i % 2 == 0,
+                               .source = 7,
+                               .handler = static_cast<std::uint16_t>(i),
+                               .header_length = static_cast<std::uint16_t>(i / 2),
+                               .tag = i,
+                               .length = i - i / 2};
+    ASSERT_TRUE(batch.has_room(header.size(), Batch::kMaxBytes));
+    batch.add(header, std::span(content).first(i));
+    added.push_back(header);
+  }
+  EXPECT_EQ(batch.count(), 10u);
+  Messages messages(batch.bytes());
+  for (const MessageHeader& header : added) {
+    const auto found = messages.next();
+    ASSERT_TRUE(found);
+    EXPECT_EQ(*found, header);
+    EXPECT_TRUE(std::equal(messages.behind(), messages.behind() + header.tag, content.begin()));
+  }
+  EXPECT_FALSE(messages.next());
+  EXPECT_FALSE(messages.malformed());
+}
+
+TEST(Batch, HasTheRoomOfAReceiver) {
+  Batch batch;
+  EXPECT_TRUE(batch.has_room(160, 160));
+  EXPECT_FALSE(batch.has_room(161, 160));
+  EXPECT_FALSE(batch.has_room(Batch::kMaxBytes + 1, 4096));
+  const MessageHeader header{.header_length = 1};
+  const std::byte byte{1};
+  batch.add(header, {&byte, 1});
+  EXPECT_TRUE(batch.has_room(32, 72)) << "the next one begins at 40";
+  EXPECT_FALSE(batch.has_room(33, 72));
+  std::size_t count = 1;
+  for (; batch.has_room(33, Batch::kMaxBytes); ++count) batch.add(header, {&byte, 1});
+  EXPECT_EQ(batch.count(), count);
+  EXPECT_LE(batch.bytes().size(), Batch::kMaxBytes);
+  EXPECT_GT(batch.bytes().size(), Batch::kMaxBytes - 40);
 }
 
 TEST(Reply, AsTheDocumentHasIt) {

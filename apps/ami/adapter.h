@@ -2,8 +2,10 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
@@ -87,6 +89,10 @@ class Adapter {
   [[nodiscard]] Expected<Peer*> make_peer(LanePort& port, EndpointId id);
   [[nodiscard]] LanePort& port_of(const Lane& lane) const;
   void post_receive(LanePort& port, std::uint32_t buffer);
+  /// The next completions of a queue.
+  [[nodiscard]] std::span<const roce::Completion> poll(roce::CompletionQueue& cq) {
+    return {polled_.data(), cq.poll(polled_)};
+  }
 
   // adapter_send.cc: from FIFOs to the transport.
   [[nodiscard]] bool take_descriptors(LanePort& port);
@@ -176,6 +182,7 @@ class Adapter {
   Batch batch_;
   Peer* batch_peer_ = nullptr;
   PeerList<&Peer::watched_hook> watched_;
+  std::array<roce::Completion, 32> polled_{};
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_probe_ns_ = 0;
   Counters counters_;

@@ -12,7 +12,7 @@
 namespace rockhopper::ami {
 namespace {
 
-constexpr std::size_t kPoll = 32;
+constexpr unsigned kHandledBurst = 32;
 
 Status status_of(roce::WcStatus status, const Peer& peer) {
   switch (status) {
@@ -43,10 +43,9 @@ Status status_of(const Handled& handled, unsigned which) {
 }  // namespace
 
 bool Adapter::poll_sends() {
-  std::array<roce::Completion, kPoll> completions;
-  const std::size_t count = send_cq_->poll(completions);
-  for (std::size_t i = 0; i < count; ++i) on_sent(completions[i]);
-  return count > 0;
+  const auto completions = poll(*send_cq_);
+  for (const roce::Completion& completion : completions) on_sent(completion);
+  return !completions.empty();
 }
 
 void Adapter::on_sent(const roce::Completion& completion) {
@@ -137,14 +136,13 @@ void Adapter::close(Lane& lane) {
 }
 
 bool Adapter::poll_receives(LanePort& port) {
-  std::array<roce::Completion, kPoll> completions;
-  const std::size_t count = port.recv_cq->poll(completions);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!accept(port, completions[i])) {
-      post_receive(port, static_cast<std::uint32_t>(completions[i].wr_id));
+  const auto completions = poll(*port.recv_cq);
+  for (const roce::Completion& completion : completions) {
+    if (!accept(port, completion)) {
+      post_receive(port, static_cast<std::uint32_t>(completion.wr_id));
     }
   }
-  return count > 0;
+  return !completions.empty();
 }
 
 bool Adapter::accept(LanePort& port, const roce::Completion& completion) {
@@ -320,7 +318,7 @@ void Adapter::on_payload(LanePort& port, std::uint32_t index, Status status) {
 bool Adapter::take_handled(LanePort& port) {
   Handled handled;
   unsigned taken = 0;
-  for (; taken < kPoll && port.lane.handled.pop(handled); ++taken) {
+  for (; taken < kHandledBurst && port.lane.handled.pop(handled); ++taken) {
     if (handled.rendezvous) {
       const RendezvousBuffer& buffer = port.rendezvous[handled.buffer];
       owe(*buffer.peer, {.tag = buffer.announced.message.tag, .status = status_of(handled, 0)});

@@ -16,8 +16,9 @@ std::span<const std::byte> bytes_of(const Local& local) {
   return {reinterpret_cast<const std::byte*>(local.addr), local.length};
 }
 
-Descriptor to_memory(Operation operation, const Local& local, const Remote& remote) {
-  Descriptor descriptor;
+/// Names the memory at both ends.
+void to_memory(Descriptor& descriptor, Operation operation, const Local& local,
+               const Remote& remote) {
   descriptor.operation = operation;
   descriptor.endpoint = remote.endpoint;
   descriptor.length = local.length;
@@ -25,7 +26,6 @@ Descriptor to_memory(Operation operation, const Local& local, const Remote& remo
   descriptor.lkey = local.lkey;
   descriptor.remote_addr = remote.addr;
   descriptor.rkey = remote.rkey;
-  return descriptor;
 }
 
 }  // namespace
@@ -37,8 +37,53 @@ Context::Context(Lane& lane, std::uint32_t queue)
       queue_immediates_(std::size_t{queue} * lane.config.fifo.immediate_bytes),
       failed_(lane.config.max_endpoints) {}
 
+template <typename Fill>
+Injected Context::inject(const Fill& fill, std::span<const std::byte> immediate,
+                         const Completion& completion) {
+  const auto fill_all = [&](Descriptor& descriptor) {
+    fill(descriptor);
+    descriptor.level = completion.level;
+  };
+#if !ROCKHOPPER_MUTATION_AMI_ORDER
+  const bool waits = queued_ > 0;  // in order: nothing passes
+#else
+  const bool waits = false;
+#endif
+  if (!waits && lane_.fifo.inject(fill_all, immediate, completion.callback)) {
+    counters_.injected.add();
+    return Injected::yes;
+  }
+  if (queued_ == queue_.size()) {
+    counters_.again.add();
+    return Injected::again;
+  }
+  counters_.injected.add();
+  counters_.queued.add();
+  const std::size_t index = (first_queued_ + queued_) % queue_.size();
+  queue_[index] = {.callback = completion.callback,
+                   .immediate_length = static_cast<std::uint32_t>(immediate.size())};
+  fill_all(queue_[index].descriptor);
+  if (!immediate.empty()) std::memcpy(queue_bytes(index), immediate.data(), immediate.size());
+  ++queued_;
+  if (completion.callback.function != nullptr) ++queued_callbacks_;
+  return Injected::yes;
+}
+
+template <typename Fill>
+Injected Context::inject_put(const Fill& fill, const Local& from, const Completion& completion) {
+  const bool copied = from.length <= lane_.config.fifo.immediate_bytes;
+  return inject(
+      [&](Descriptor& descriptor) {
+        fill(descriptor);
+        if (copied) descriptor.flags = Descriptor::kImmediate;
+      },
+      copied ? bytes_of(from) : std::span<const std::byte>(), completion);
+}
+
 Injected Context::put(const Local& from, const Remote& to, const Completion& completion) {
-  return inject_put(to_memory(Operation::put, from, to), completion);
+  return inject_put(
+      [&](Descriptor& descriptor) { to_memory(descriptor, Operation::put, from, to); }, from,
+      completion);
 }
 
 Injected Context::put(std::span<const std::byte> bytes, const Remote& to,
@@ -51,31 +96,28 @@ Injected Context::put(std::span<const std::byte> bytes, const Remote& to,
 
 Injected Context::put_notify(const Local& from, const Remote& to, std::uint64_t notify_addr,
                              std::uint64_t value, const Completion& completion) {
-  Descriptor descriptor = to_memory(Operation::put_notify, from, to);
-  descriptor.notify_addr = notify_addr;
-  descriptor.value = value;
-  return inject_put(descriptor, completion);
-}
-
-Injected Context::inject_put(Descriptor descriptor, const Completion& completion) {
-  if (descriptor.length > lane_.config.fifo.immediate_bytes) {
-    return inject(descriptor, {}, completion);
-  }
-  descriptor.flags = Descriptor::kImmediate;
-  return inject(descriptor,
-                {reinterpret_cast<const std::byte*>(descriptor.local_addr), descriptor.length},
-                completion);
+  return inject_put(
+      [&](Descriptor& descriptor) {
+        to_memory(descriptor, Operation::put_notify, from, to);
+        descriptor.notify_addr = notify_addr;
+        descriptor.value = value;
+      },
+      from, completion);
 }
 
 Injected Context::get(const Local& to, const Remote& from, const Completion& completion) {
-  return inject(to_memory(Operation::get, to, from), {}, completion);
+  return inject([&](Descriptor& descriptor) { to_memory(descriptor, Operation::get, to, from); },
+                {}, completion);
 }
 
 Injected Context::fetch_add(const Local& result, const Remote& to, std::uint64_t addend,
                             const Completion& completion) {
-  Descriptor descriptor = to_memory(Operation::fetch_add, result, to);
-  descriptor.value = addend;
-  return inject(descriptor, {}, completion);
+  return inject(
+      [&](Descriptor& descriptor) {
+        to_memory(descriptor, Operation::fetch_add, result, to);
+        descriptor.value = addend;
+      },
+      {}, completion);
 }
 
 Injected Context::send(EndpointId to, std::uint16_t handler, std::span<const std::byte> header,
@@ -84,57 +126,33 @@ Injected Context::send(EndpointId to, std::uint16_t handler, std::span<const std
   if (header.size() + payload.length <= lane_.config.fifo.immediate_bytes) {
     return send(to, handler, header, bytes_of(payload), completion);
   }
-  Descriptor descriptor = to_memory(Operation::message, payload, {.endpoint = to});
-  descriptor.handler = handler;
-  descriptor.header_length = static_cast<std::uint16_t>(header.size());
-  return inject(descriptor, header, completion);
+  return inject(
+      [&](Descriptor& descriptor) {
+        to_memory(descriptor, Operation::message, payload, {.endpoint = to});
+        descriptor.handler = handler;
+        descriptor.header_length = static_cast<std::uint16_t>(header.size());
+      },
+      header, completion);
 }
 
 Injected Context::send(EndpointId to, std::uint16_t handler, std::span<const std::byte> header,
                        std::span<const std::byte> payload, const Completion& completion) {
   assert(header.size() <= kMaxHeaderBytes);
   assert(header.size() + payload.size() <= immediate_.size());
-  Descriptor descriptor;
-  descriptor.operation = Operation::message;
-  descriptor.endpoint = to;
-  descriptor.handler = handler;
-  descriptor.header_length = static_cast<std::uint16_t>(header.size());
-  descriptor.length = static_cast<std::uint32_t>(payload.size());
-  descriptor.flags = Descriptor::kImmediate;
   if (!header.empty()) std::memcpy(immediate_.data(), header.data(), header.size());
   if (!payload.empty()) {
     std::memcpy(immediate_.data() + header.size(), payload.data(), payload.size());
   }
-  return inject(descriptor, {immediate_.data(), header.size() + payload.size()}, completion);
-}
-
-Injected Context::inject(const Descriptor& descriptor, std::span<const std::byte> immediate,
-                         const Completion& completion) {
-  Descriptor made = descriptor;
-  made.level = completion.level;
-#if !ROCKHOPPER_MUTATION_AMI_ORDER
-  const bool waits = queued_ > 0;  // in order: nothing passes
-#else
-  const bool waits = false;
-#endif
-  if (!waits && lane_.fifo.inject(made, immediate, completion.callback)) {
-    counters_.injected.add();
-    return Injected::yes;
-  }
-  if (queued_ == queue_.size()) {
-    counters_.again.add();
-    return Injected::again;
-  }
-  counters_.injected.add();
-  counters_.queued.add();
-  const std::size_t index = (first_queued_ + queued_) % queue_.size();
-  queue_[index] = {.descriptor = made,
-                   .callback = completion.callback,
-                   .immediate_length = static_cast<std::uint32_t>(immediate.size())};
-  if (!immediate.empty()) std::memcpy(queue_bytes(index), immediate.data(), immediate.size());
-  ++queued_;
-  if (completion.callback.function != nullptr) ++queued_callbacks_;
-  return Injected::yes;
+  return inject(
+      [&](Descriptor& descriptor) {
+        descriptor.operation = Operation::message;
+        descriptor.endpoint = to;
+        descriptor.handler = handler;
+        descriptor.header_length = static_cast<std::uint16_t>(header.size());
+        descriptor.length = static_cast<std::uint32_t>(payload.size());
+        descriptor.flags = Descriptor::kImmediate;
+      },
+      {immediate_.data(), header.size() + payload.size()}, completion);
 }
 
 void Context::replenish() {

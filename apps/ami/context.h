@@ -142,9 +142,13 @@ class Context {
     std::uint32_t immediate_length;
   };
 
-  [[nodiscard]] Injected inject_put(Descriptor descriptor, const Completion& completion);
-  [[nodiscard]] Injected inject(const Descriptor& descriptor, std::span<const std::byte> immediate,
+  /// `fill` makes a transfer of an empty descriptor, where it is to stand.
+  template <typename Fill>
+  [[nodiscard]] Injected inject(const Fill& fill, std::span<const std::byte> immediate,
                                 const Completion& completion);
+  template <typename Fill>
+  [[nodiscard]] Injected inject_put(const Fill& fill, const Local& from,
+                                    const Completion& completion);
   [[nodiscard]] std::byte* queue_bytes(std::size_t index) {
     return queue_immediates_.data() + index * lane_.config.fifo.immediate_bytes;
   }

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -63,9 +64,11 @@ class InjectionFifo {
   // ---- The application's side: one thread.
 
   /// One instruction: its transfer descriptor and, with a callback, the completion descriptor in
-  /// the next slot, or nothing (AM-2, AM-3, AM-20). `immediate` is copied, and at most
-  /// immediate_bytes (AM-31). False: no room; advance() or the adapter makes some.
-  [[nodiscard]] bool inject(const Descriptor& transfer, std::span<const std::byte> immediate,
+  /// the next slot, or nothing (AM-2, AM-3, AM-20). `fill` makes a transfer of an empty
+  /// descriptor. `immediate` is copied, and at most immediate_bytes (AM-31). False: no room;
+  /// advance() or the adapter makes some.
+  template <std::invocable<Descriptor&> Fill>
+  [[nodiscard]] bool inject(const Fill& fill, std::span<const std::byte> immediate,
                             const Callback& callback) {
     assert_one_producer();
     const bool listed = callback.function != nullptr;
@@ -77,23 +80,26 @@ class InjectionFifo {
     if (listed && listed_[slot_of(place)].busy) return false;
 #endif
     if (listed) list(place, callback);
-    Descriptor descriptor = transfer;
-    descriptor.type = Descriptor::Type::transfer;
-    if (listed) descriptor.flags |= Descriptor::kCallback;
     if (!immediate.empty()) {
       assert(immediate.size() <= config_.immediate_bytes);
       std::memcpy(immediate_of(injected_), immediate.data(), immediate.size());
     }
-    slots_[slot_of(injected_)].write(descriptor);
+    slots_[slot_of(injected_)].fill([&](Descriptor& transfer) {
+      transfer = {};
+      fill(transfer);
+      if (listed) transfer.flags |= Descriptor::kCallback;
+    });
     if (paired) {
-      Descriptor completion;
-      completion.type = Descriptor::Type::completion;
-      completion.value = std::uint64_t{1} << slot_of(place) % 64;
 #if !ROCKHOPPER_MUTATION_AMI_PAIR
-      slots_[slot_of(place)].write(completion);
+      const std::uint64_t next = place;
 #else
-      slots_[slot_of(place + 1)].write(completion);
+      const std::uint64_t next = place + 1;
 #endif
+      slots_[slot_of(next)].fill([&](Descriptor& completion) {
+        completion = {};
+        completion.type = Descriptor::Type::completion;
+        completion.value = std::uint64_t{1} << slot_of(place) % 64;
+      });
     }
     injected_ += needed;
 #if !ROCKHOPPER_MUTATION_AMI_TAIL
@@ -102,6 +108,12 @@ class InjectionFifo {
     tail_.store(injected_, std::memory_order_relaxed);
 #endif
     return true;
+  }
+
+  [[nodiscard]] bool inject(const Descriptor& transfer, std::span<const std::byte> immediate,
+                            const Callback& callback) {
+    assert(transfer.type == Descriptor::Type::transfer);
+    return inject([&](Descriptor& descriptor) { descriptor = transfer; }, immediate, callback);
   }
 
   /// Calls the callbacks of all transfers that are complete (AM-8); returns how many. From within

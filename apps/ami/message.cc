@@ -18,19 +18,6 @@ std::uint8_t* octets(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(
 
 }  // namespace
 
-std::uint64_t MessageHeader::size() const {
-  const std::uint64_t front = kSize + std::uint64_t{header_length};
-  switch (type) {
-    case Type::eager:
-      return front + length;
-    case Type::rendezvous:
-      return front;
-    case Type::reply:
-      return front + std::uint64_t{length} * Reply::kSize;
-  }
-  return UINT64_MAX;
-}
-
 std::optional<MessageHeader> MessageHeader::parse(std::span<const std::byte> bytes) {
   if (bytes.size() < kSize) return std::nullopt;
   const std::uint8_t* p = octets(bytes.data());

@@ -82,4 +82,17 @@ struct Reply {
   friend bool operator==(const Reply&, const Reply&) = default;
 };
 
+inline std::uint64_t MessageHeader::size() const {
+  const std::uint64_t front = kSize + std::uint64_t{header_length};
+  switch (type) {
+    case Type::eager:
+      return front + length;
+    case Type::rendezvous:
+      return front;
+    case Type::reply:
+      return front + std::uint64_t{length} * Reply::kSize;
+  }
+  return UINT64_MAX;
+}
+
 }  // namespace rockhopper::ami

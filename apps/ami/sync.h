@@ -23,6 +23,11 @@ struct Sync {
    public:
     [[nodiscard]] const T& read() const { return value_; }
     void write(const T& value) { value_ = value; }
+    /// In place: what is written in small pieces is not read at once as a whole, which would wait.
+    template <typename Fill>
+    void fill(const Fill& fill) {
+      fill(value_);
+    }
 
    private:
     T value_{};

@@ -181,12 +181,13 @@ void OrderRun::deliver(UnderWay& message) {
   Node& to = *nodes_.at(descriptor.endpoint);
   to.arrived.push_back(std::move(bytes));
   const std::byte* header = to.arrived.back().data();
-  if (!to.lane.arrivals.push({.source = message.from,
+  if (!to.lane.arrivals.push({.kind = ami::Arrival::Kind::rendezvous,
+                              .source = message.from,
                               .handler = descriptor.handler,
                               .header_length = descriptor.header_length,
                               .length = descriptor.length,
-                              .header = header,
-                              .payload = header + descriptor.header_length})) {
+                              .bytes = header + descriptor.header_length,
+                              .header = header})) {
     fail("no room for an arrival");
   }
 }
@@ -284,12 +285,13 @@ class CollectiveRefusals : public testing::Test {
   }
   void hear_bytes(EndpointId source, const std::vector<std::byte>& bytes, std::size_t payload) {
     ASSERT_TRUE(node_->lane.arrivals.push(
-        {.source = source,
+        {.kind = ami::Arrival::Kind::rendezvous,
+         .source = source,
          .handler = ami::Context::kHandlers,
          .header_length = static_cast<std::uint16_t>(bytes.size() - payload),
          .length = static_cast<std::uint32_t>(payload),
-         .header = bytes.data(),
-         .payload = bytes.data() + bytes.size() - payload}));
+         .bytes = bytes.data() + bytes.size() - payload,
+         .header = bytes.data()}));
     advance();
   }
   void advance() {

@@ -38,6 +38,10 @@ struct Sync {
    public:
     [[nodiscard]] const T& read() const { return value_; }
     void write(const T& value) { value_ = value; }
+    template <typename Fill>
+    void fill(const Fill& fill) {
+      fill(value_);
+    }
 
    private:
     T value_{};

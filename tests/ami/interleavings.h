@@ -144,6 +144,11 @@ struct Explored {
       note_write();
       value_ = value;
     }
+    template <typename Fill>
+    void fill(const Fill& fill) {
+      note_write();
+      fill(value_);
+    }
 
    private:
     T value_{};

@@ -45,11 +45,13 @@ struct Sync {
       }
       return value_;
     }
-    void write(const T& value) {
+    void write(const T& value) { value_ = value; }
+    template <typename Fill>
+    void fill(const Fill& fill) {
+      fill(value_);
       if constexpr (std::is_same_v<T, Descriptor>) {
-        if (fifo_tap != nullptr) fifo_tap->on_injected(this, value);
+        if (fifo_tap != nullptr) fifo_tap->on_injected(this, value_);
       }
-      value_ = value;
     }
 
    private:

@@ -252,6 +252,18 @@ void AmiRun::send_message() {
     length = input_.u16() % 600;
   }
   claimed_ = MessageHeader::kSize + header.header_length + header.length;
+  // Others behind it in the same SEND, where they should be or not.
+  for (unsigned more = input_.u8() % 4; more > 0 && length < 1024; --more) {
+    const std::uint8_t choice = input_.u8();
+    length = choice % 16 == 15 ? length : ami::Messages::next_place(length);
+    MessageHeader next = header;
+    next.wants_reply = (choice & 16) != 0;
+    next.tag = choose_tag();
+    next.header_length = 0;
+    next.length = input_.u8();
+    next.emit(std::span<std::byte, MessageHeader::kSize>(front() + length, MessageHeader::kSize));
+    length += MessageHeader::kSize + next.length;
+  }
   emit(header, length);
 }
 

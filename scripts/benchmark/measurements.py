@@ -37,7 +37,7 @@ CONTENDED = 64
 WAITING = (1, 1000)  # scopes, beside other connections
 # Active messages: percent of them that have a callback, and how many are on their way.
 AMI_CALLBACKS = {'few-callbacks': 0, 'callbacks': 100}
-AMI_WINDOW, AMI_LARGE_WINDOW, AMI_SLOTS = 512, 16, 4096
+AMI_WINDOW, AMI_LARGE_WINDOW, AMI_SLOTS = 2048, 16, 4096
 # What ucx_perftest does in about a second, so that a busy machine disturbs both alike: round trips,
 # messages of 8 bytes, of 64 KiB.
 UCX_MESSAGES = {'tcp': (50_000, 200_000, 5_000), 'shm': (1_000_000, 8_000_000, 400_000)}

@@ -133,12 +133,21 @@ def check(tree, files, row, to):
         raise Problem(f'{row.get("filter") or row["scripts"]} passes without {row["without"]}')
 
 
+def share(text):
+    numbers = re.fullmatch(r'(\d+)/(\d+)', text)
+    if not numbers or int(numbers[1]) >= int(numbers[2]):
+        raise argparse.ArgumentTypeError(f"'{text}' is no share; such as 1/3, with K below N")
+    return int(numbers[1]), int(numbers[2])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('mutations', nargs='*', help='only these')
     parser.add_argument('--all', action='store_true', help='also those whose test takes several '
                         'tries to notice')
+    parser.add_argument('--share', type=share, default=(0, 1), metavar='K/N',
+                        help='only every N-th row of the table, from row K (0/1)')
     parser.add_argument('--build', type=pathlib.Path, default=ROOT / 'build/gcc',
                         help='folder that has been built (build/gcc)')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
@@ -151,6 +160,8 @@ def main():
         failed += 1
     rows = [row for row in table if (row['mutation'] in arguments.mutations if arguments.mutations
                                      else arguments.all or 'tries' not in row)]
+    first, step = arguments.share
+    rows = rows[first::step]
     tree = Tree(arguments.build.resolve())
     with tempfile.TemporaryDirectory() as folder, \
          concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

@@ -147,7 +147,7 @@ class Adapter {
   void announce(Peer& peer, const MessageHeader& message, const std::byte* header);
   void on_replies(Peer& peer, const MessageHeader& message, const std::byte* entries);
   void read_payloads(LanePort& port);
-  void on_payload(LanePort& port, std::uint32_t buffer, Status status);
+  void on_payload(LanePort& port, std::uint32_t index, Status status);
   [[nodiscard]] bool take_handled(LanePort& port);
   /// To those messages of a SEND that want it.
   void reply(LanePort& port, const Handled& handled);

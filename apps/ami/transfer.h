@@ -17,11 +17,11 @@ struct Peer;
 /// A transfer that the adapter has taken from its FIFO and has to remember: since the transport
 /// could not take all of it at once, or since somebody wants to know when it is complete.
 struct Transfer {
+  Descriptor descriptor{};
   /// In its peer's `waiting` or `awaiting`.
   boost::intrusive::list_member_hook<> hook;
   Peer* peer = nullptr;
   Transfer* behind = nullptr;  ///< in the same SEND
-  Descriptor descriptor{};
   std::uint64_t place = 0;     ///< that is completed
   std::byte* bytes = nullptr;  ///< registered: the message's header, and what was with the slot
   std::uint16_t index = 0;

@@ -241,6 +241,8 @@ void overwrite_while_reading(Rig& rig) {
   sim::Rng rng(rig.seed);
   std::uint64_t rest = 0;
   std::uint64_t pace = 0;
+  rig.publish(1);
+  rig.catch_up();
   rig.meanwhile = [&] {
     if (rest == 0) {
       rest = rng.between(1, 200);

@@ -42,7 +42,7 @@ std::byte* record_of(GuardedMemory& memory, std::uint64_t sequence) {
   for (std::size_t at = 0; at + Record::kSizeMin <= ring.size(); at += kRecordAlignment) {
     if (load_le<std::uint64_t>(ring.data() + at) % kRing == at &&
         load_le<std::uint64_t>(ring.data() + at + 8) == sequence &&
-        load_le<std::uint64_t>(ring.data() + at) + kRing > control_of(memory.bytes()).tail_pos &&
+        load_le<std::uint64_t>(ring.data() + at) + kRing >= control_of(memory.bytes()).tail_pos &&
         load_le<std::uint16_t>(ring.data() + at + 34) == 0) {
       return ring.data() + at;
     }
@@ -136,7 +136,9 @@ TEST(StoreRecovery, TornEndIsCut) {
 TEST(StoreRecovery, AllTornLeavesAnEmptyStore) {
   GuardedMemory memory = left_by(500, test::seed());
   const std::uint64_t oldest = control_of(memory.bytes()).head_seq;
-  record_of(memory, oldest)[36] ^= std::byte{1};
+  std::byte* record = record_of(memory, oldest);
+  ASSERT_NE(record, nullptr);
+  record[36] ^= std::byte{1};
   auto recovered = Store::recover(memory.bytes(), kSecond);
   ASSERT_TRUE(recovered.has_value());
   EXPECT_EQ(recovered->messages, 0u);

@@ -12,6 +12,7 @@
 
 #include "apps/publisher/store.h"
 #include "stack/link.h"
+#include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
@@ -20,55 +21,10 @@ namespace {
 
 using test::content;
 using test::GuardedMemory;
+using test::Judge;
 
 constexpr std::uint64_t kRing = 16384;
 constexpr std::uint64_t kHeartbeat_ns = 1'000'000;
-
-/// What a subscriber was told, held against what was published.
-class Judge final : public Listener {
- public:
-  Judge(std::uint64_t seed, std::uint32_t longest) : seed_(seed), longest_(longest) {}
-
-  void on_message(const Message& message) override {
-    const auto expected = content(seed_ + message.epoch, message.sequence, longest_);
-    corrupted += !std::equal(expected.begin(), expected.end(), message.payload.begin(),
-                             message.payload.end());
-    tile(message.sequence, message.sequence);
-    epoch_mixed += message.epoch != epoch && epoch != 0;
-    epoch = message.epoch;
-    ++messages;
-  }
-  void on_lost(std::uint64_t from, std::uint64_t to) override {
-    tile(from, to);
-    lost.push_back({from, to});
-  }
-  void on_restart(std::uint64_t, std::uint64_t new_epoch) override {
-    epoch = new_epoch;
-    next.reset();
-    ++restarts;
-  }
-  void on_state(ReaderState state) override { states.push_back(state); }
-
-  std::optional<std::uint64_t> first;
-  std::optional<std::uint64_t> next;
-  std::uint64_t messages = 0;
-  std::uint64_t corrupted = 0;
-  std::uint64_t out_of_order = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t epoch_mixed = 0;
-  unsigned restarts = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> lost;
-  std::vector<ReaderState> states;
-
- private:
-  void tile(std::uint64_t from, std::uint64_t to) {
-    if (!first) first = from;
-    out_of_order += (next && from != *next) || to < from;
-    next = to + 1;
-  }
-  std::uint64_t seed_;
-  std::uint32_t longest_;
-};
 
 struct Rig {
   explicit Rig(const ReaderConfig& config = {}, std::uint32_t longest_message = 600,

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 

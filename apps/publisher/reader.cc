@@ -74,6 +74,7 @@ void Reader::close() {
 }
 
 void Reader::pause(bool paused) {
+  if (paused == paused_) return;
   paused_ = paused;
   // Who does not look cannot miss heart-beats.
   alive_ns_.reset();
@@ -169,11 +170,17 @@ void Reader::take_round(const ControlBlock& control) {
     lapped(control);
   }
 #endif
-  if (records_bytes_ == 0 || take_records(bytes)) {
+  if (records_bytes_ == 0) {
+    // Nothing comes any more: then what is there can be read.
+    if (given_up_ && control.tail_pos == position_) position_ = control.head_pos;
+    given_up_ = false;
+  } else if (take_records(bytes)) {
     fruitless_ = 0;
+    given_up_ = false;
   } else if (++fruitless_ >= kFruitlessRounds) {
     // The publisher is faster than a round, or something is damaged.
     counters_.given_up.add();
+    given_up_ = true;
     position_ = control.tail_pos;
     known_ = Known::position;
     fruitless_ = 0;

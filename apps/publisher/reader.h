@@ -186,6 +186,8 @@ class Reader final : public StoreReader {
   std::uint64_t tail_position_ = 0;  ///< as the last control block says
   unsigned fruitless_ = 0;           ///< rounds in a row that brought records, but no valid one
 
+  bool given_up_ = false;            ///< has gone on at the tail, and read nothing there yet
+
   std::array<ReadRequest, 3> requests_{};
   std::size_t request_count_ = 0;
   std::size_t records_bytes_ = 0;  ///< of the round's READs of records

@@ -207,12 +207,11 @@ Expected<SubscriptionId> Subscriber::subscribe(std::string_view store, const Opt
     return fail(ErrorCode::exhausted, "the subscriber has {} subscriptions already",
                 subscriptions_.size());
   }
-  const bool twice = std::any_of(
-      subscriptions_.begin(), subscriptions_.end(), [&](const auto& other) {
-        return other->name == store && other->state != Subscription::State::ended;
-      });
-  if (twice) {
-    return fail(ErrorCode::busy, "store {} is subscribed already", store);
+  for (const auto& other : subscriptions_) {
+    if (other->name == store && other->listener != nullptr &&
+        other->state != Subscription::State::ended) {
+      return fail(ErrorCode::busy, "store {} is subscribed already", store);
+    }
   }
   auto made = std::make_unique<Subscription>();
   made->id = SubscriptionId{next_id_++};
@@ -243,7 +242,7 @@ void Subscriber::leave(SubscriptionId id) {
 
 void Subscriber::pause(SubscriptionId id, bool paused) {
   Subscription* subscription = find(id);
-  if (subscription == nullptr) return;
+  if (subscription == nullptr || subscription->paused == paused) return;
   subscription->paused = paused;
   if (subscription->reader != nullptr) subscription->reader->pause(paused);
 }
@@ -382,6 +381,13 @@ bool Subscriber::send(const ControlMessage& message) {
   return true;
 }
 
+/// A subscription that has been left, of the same store, is to be given back first.
+bool Subscriber::is_held(std::string_view store) const {
+  return std::any_of(subscriptions_.begin(), subscriptions_.end(), [store](const auto& other) {
+    return other->name == store && other->state == Subscription::State::leaving;
+  });
+}
+
 bool Subscriber::send_requests() {
   bool sent = false;
   if (directory_wanted_ && !directory_asked_) {
@@ -390,7 +396,7 @@ bool Subscriber::send_requests() {
     sent = directory_asked_;
   }
   for (const auto& subscription : subscriptions_) {
-    if (subscription->state == Subscription::State::wanted) {
+    if (subscription->state == Subscription::State::wanted && !is_held(subscription->name)) {
       if (!send(SubscribeRequest{.tag = subscription->number(),
                                  .store = subscription->name,
                                  .credentials = subscription->options.credentials})) {

@@ -130,6 +130,7 @@ class Subscriber {
   /// False: there is no room now.
   [[nodiscard]] bool send(const ControlMessage& message);
   [[nodiscard]] bool send_requests();
+  [[nodiscard]] bool is_held(std::string_view store) const;
   [[nodiscard]] bool read(Subscription& subscription, std::uint64_t now_ns);
   void start_connection(std::unique_ptr<SubscriberRoute> route);
   void disconnect();

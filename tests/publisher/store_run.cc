@@ -47,6 +47,7 @@ class StoreRun {
   void pause(View& view);
   void disturb();
   [[nodiscard]] bool all_read() const;
+  [[nodiscard]] std::string unfinished() const;
   void check(StoreTotals& totals);
   void add_up(const View& view, StoreTotals& totals);
   void fail(std::string text) {
@@ -174,14 +175,27 @@ bool StoreRun::all_read() const {
   });
 }
 
+/// Who has not read all, for people.
+std::string StoreRun::unfinished() const {
+  std::string text;
+  for (const View& view : views_) {
+    if (view.judge->next == view.store->store->next_sequence()) continue;
+    const auto* reader = view.client->subscriber->reader(view.id);
+    text += fmt::format("\n  {} of {}: next {} of {}, {}", view.store->name, view.client->name,
+                        view.judge->next.value_or(0), view.store->store->next_sequence(),
+                        reader == nullptr ? "not granted" : to_string(reader->state()));
+  }
+  return text;
+}
+
 std::string StoreRun::run(StoreTotals& totals) {
   set_up();
   const std::uint64_t began_ns = world_.network.now_ns();
   std::uint32_t turns = 0;
   while (error_.empty() && (publishing_ || !all_read())) {
     if (++turns > kMaxTurns || world_.network.now_ns() > began_ns + kTimeLimit_ns) {
-      fail(fmt::format("not finished after {} ms, {} turns",
-                       (world_.network.now_ns() - began_ns) / 1'000'000, turns));
+      fail(fmt::format("not finished after {} ms, {} turns: {}",
+                       (world_.network.now_ns() - began_ns) / 1'000'000, turns, unfinished()));
       break;
     }
     publish();

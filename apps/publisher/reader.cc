@@ -223,8 +223,8 @@ void Reader::restart(const ControlBlock& control) {
   fruitless_ = 0;
 }
 
-/// What was next is overwritten, or about to be (PB-21). The exact number that is lost is known with
-/// the next record that is read.
+/// What was next is overwritten, or about to be (PB-21). The exact number that is lost is known
+/// with the next record that is read.
 void Reader::lapped(const ControlBlock& control) {
   counters_.lapped.add();
   enter(ReaderState::lapped);
@@ -351,9 +351,9 @@ void Reader::tick(std::uint64_t now_ns) {
 
 /// Adaptive: at once while there is something, then less and less often (PB-28).
 void Reader::plan_next(bool news, std::uint64_t now_ns) {
-  poll_ns_ = news ? config_.poll_min_ns
-                  : std::min(std::max<std::uint64_t>(poll_ns_, kPollFirst_ns) * 2,
-                             config_.poll_max_ns);
+  poll_ns_ =
+      news ? config_.poll_min_ns
+           : std::min(std::max<std::uint64_t>(poll_ns_, kPollFirst_ns) * 2, config_.poll_max_ns);
   std::uint64_t wait_ns = poll_ns_;
   // Heart-beats are not to be missed.
   if (info_.heartbeat_ns != 0) wait_ns = std::min(wait_ns, info_.heartbeat_ns);
@@ -364,10 +364,9 @@ void Reader::plan_next(bool news, std::uint64_t now_ns) {
 std::uint64_t Reader::next_deadline_ns() const {
   if (paused_ || state_ == ReaderState::discover) return stack::kNever;
   const bool watched = info_.heartbeat_ns != 0 && !dead_;
-  const std::uint64_t death_ns =
-      !watched     ? stack::kNever
-      : alive_ns_  ? saturating_add(*alive_ns_, patience_ns() + 1)
-                   : 0;
+  const std::uint64_t death_ns = !watched    ? stack::kNever
+                                 : alive_ns_ ? saturating_add(*alive_ns_, patience_ns() + 1)
+                                             : 0;
   if (request_count_ != 0) return death_ns;
   return std::min(death_ns, std::max(next_round_ns_, next_read_ns_));
 }

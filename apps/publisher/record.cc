@@ -125,8 +125,8 @@ RecordShape change_epoch(std::byte* record, std::uint32_t epoch) {
 }
 
 void emit_padding(std::span<std::byte> bytes, const RecordHeader& header) {
-  const auto length = static_cast<std::uint32_t>(bytes.size() - Record::kHeaderSize -
-                                                 Record::kTrailerSize);
+  const auto length =
+      static_cast<std::uint32_t>(bytes.size() - Record::kHeaderSize - Record::kTrailerSize);
   emit_header(bytes.data(), header, length, Record::kFlagPad, {});
 }
 

@@ -53,8 +53,8 @@ class SubscriberListener {
 class ReceiveBuffers;
 class SubscriberRoute;
 
-/// One subscriber of one publisher: asks for stores, and reads those that it is granted, each at its
-/// own pace (PB-11), into the subscription's Listener. Belongs to the engine's thread.
+/// One subscriber of one publisher: asks for stores, and reads those that it is granted, each at
+/// its own pace (PB-11), into the subscription's Listener. Belongs to the engine's thread.
 class Subscriber {
  public:
   /// `endpoint` null: no dynamic connections. All must outlive it.

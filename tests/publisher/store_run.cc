@@ -84,8 +84,7 @@ WorldConfig StoreRun::draw(PoolSet& pools) {
 void StoreRun::set_up() {
   world_.policy.allow_all = true;
   for (unsigned i = 0; i < profile_.stores; ++i) {
-    world_.add_store(fmt::format("store {}", i), profile_.ring_bytes, epoch_,
-                     profile_.message_max);
+    world_.add_store(fmt::format("store {}", i), profile_.ring_bytes, epoch_, profile_.message_max);
   }
   for (unsigned i = 0; i < profile_.subscribers; ++i) {
     Client& client = world_.add_client(fmt::format("subscriber {}", i));
@@ -94,9 +93,8 @@ void StoreRun::set_up() {
   for (const auto& client : world_.clients) {
     for (std::size_t i = 0; i < world_.stores.size(); ++i) {
       if (rng_.chance(30) && i > 0) continue;
-      views_.push_back({.client = client.get(),
-                        .store = world_.stores[i].get(),
-                        .store_seed = seed_ * 100 + i});
+      views_.push_back(
+          {.client = client.get(), .store = world_.stores[i].get(), .store_seed = seed_ * 100 + i});
     }
   }
   for (View& view : views_) subscribe(view, {.at = Start::At::sequence, .value = 0});
@@ -119,11 +117,10 @@ void StoreRun::publish() {
     if (published_ >= profile_.messages * world_.stores.size()) continue;
     publishing_ = true;
     for (std::uint64_t count = rng_.between(0, profile_.pace); count > 0; --count) {
-      const auto bytes = content(seed_ * 100 + i + store.epoch(), store.next_sequence(),
-                                 profile_.message_max);
-      const auto published = rng_.chance(50)
-                                 ? store.publish(bytes, 0, world_.network.now_ns())
-                                 : store.append(bytes, 0, world_.network.now_ns());
+      const auto bytes =
+          content(seed_ * 100 + i + store.epoch(), store.next_sequence(), profile_.message_max);
+      const auto published = rng_.chance(50) ? store.publish(bytes, 0, world_.network.now_ns())
+                                             : store.append(bytes, 0, world_.network.now_ns());
       if (published != publisher::Published::yes) fail("a message was refused");
       ++published_;
     }
@@ -153,9 +150,8 @@ void StoreRun::disturb() {
   }
   if (profile_.restarts && rng_.chance(1) && rng_.chance(10)) {
     TestStore& store = *world_.stores[rng_.between(0, world_.stores.size() - 1)];
-    const publisher::StoreConfig config{.id = store.store->id(),
-                                        .epoch = ++epoch_,
-                                        .message_max = profile_.message_max};
+    const publisher::StoreConfig config{
+        .id = store.store->id(), .epoch = ++epoch_, .message_max = profile_.message_max};
     must(world_.publisher->remove_store(store.store->id()));
     store.store = must(publisher::Store::create(store.memory.bytes(), config));
     must(world_.publisher->add_store(store.name, *store.store));

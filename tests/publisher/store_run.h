@@ -22,10 +22,10 @@ struct StoreProfile {
   std::uint64_t messages = 3000;  ///< of each store
   /// Published in a turn at most; with 0 as many as subscribers can follow.
   unsigned pace = 3;
-  bool pauses = true;        ///< subscribers stop reading at times
-  bool leaves = false;       ///< subscribers leave stores and come back
-  bool reconnects = false;   ///< connections end and are made anew
-  bool restarts = false;     ///< the publisher's stores begin new epochs
+  bool pauses = true;       ///< subscribers stop reading at times
+  bool leaves = false;      ///< subscribers leave stores and come back
+  bool reconnects = false;  ///< connections end and are made anew
+  bool restarts = false;    ///< the publisher's stores begin new epochs
 };
 
 struct StoreTotals {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// Subscribers at different paces, on a publisher that overwrites what they READ, under seeded faults:
-// what each is delivered and told as lost is all that was published, each once and in order, and
-// nothing is corrupted (PB-2 to PB-8, PB-10, PB-11, PB-20 to PB-23, PB-27, PB-28, PB-32).
+// Subscribers at different paces, on a publisher that overwrites what they READ, under seeded
+// faults: what each is delivered and told as lost is all that was published, each once and in
+// order, and nothing is corrupted (PB-2 to PB-8, PB-10, PB-11, PB-20 to PB-23, PB-27, PB-28,
+// PB-32).
+#include "tests/publisher/store_run.h"
+
 #include <cinttypes>
 #include <cstdio>
 
 #include <gtest/gtest.h>
 
-#include "tests/publisher/store_run.h"
 #include "tests/sim/seeded_runs.h"
 
 namespace rockhopper::sim {
@@ -32,8 +34,8 @@ StoreTotals run_profile(const StoreProfile& profile, std::uint64_t share) {
 // PB-3, PB-4, PB-7, PB-10, PB-11, PB-21.
 TEST(StoreSimulation, Paces) {
   for (const bool dc : {false, true}) {
-    const StoreTotals totals = run_profile(
-        {.name = dc ? "paces, dc" : "paces", .dynamic_connections = dc}, 10);
+    const StoreTotals totals =
+        run_profile({.name = dc ? "paces, dc" : "paces", .dynamic_connections = dc}, 10);
     expect_met(totals.lapped);
     expect_met(totals.lost);
   }
@@ -65,8 +67,8 @@ TEST(StoreSimulation, BadPath) {
   }
 }
 
-// PB-20: a READ of records that is executed again after that of the control block behind it. There the
-// head says nothing, and the checks of each record are needed.
+// PB-20: a READ of records that is executed again after that of the control block behind it. There
+// the head says nothing, and the checks of each record are needed.
 TEST(StoreSimulation, SelectiveRepeat) {
   const StoreTotals totals = run_profile({.name = "selective repeat",
                                           .selective_repeat = true,

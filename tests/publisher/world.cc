@@ -45,8 +45,8 @@ Client& World::add_client(const std::string& name) {
   client->name = name;
   publisher::SubscriberConfig subscriber;
   subscriber.timeout = 9;
-  client->subscriber = must(publisher::Subscriber::create(
-      network.node(1).engine(), endpoints[1].get(), *client, subscriber));
+  client->subscriber = must(publisher::Subscriber::create(network.node(1).engine(),
+                                                          endpoints[1].get(), *client, subscriber));
   clients.push_back(std::move(client));
   return *clients.back();
 }
@@ -81,8 +81,8 @@ void World::connect(Client& client) {
                                 .target = target.number(),
                                 .access_key = target.access_key()};
   };
-  client.id = must(
-      publisher->add_subscriber(client.name, address(0, *client.subscriber->target())));
+  client.id =
+      must(publisher->add_subscriber(client.name, address(0, *client.subscriber->target())));
   must(client.subscriber->connect(address(1, *publisher->target(client.id))));
 }
 

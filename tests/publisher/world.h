@@ -82,7 +82,7 @@ struct Client final : publisher::SubscriberListener {
 };
 
 /// A publisher at node 0 of a simulated network, and subscribers at node 1.
-class World final : private publisher::PublisherListener {
+class World : private publisher::PublisherListener {
  public:
   explicit World(const WorldConfig& config);
   ~World() override;

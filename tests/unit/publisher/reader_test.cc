@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// A subscriber's side of a store, against a store whose memory it copies (PB-5, PB-6, PB-19 to PB-23,
-// PB-27, PB-28, PB-30, PB-32).
+// A subscriber's side of a store, against a store whose memory it copies (PB-5, PB-6, PB-19 to
+// PB-23, PB-27, PB-28, PB-30, PB-32).
 #include "apps/publisher/reader.h"
 
 #include <algorithm>
@@ -47,15 +47,14 @@ struct Rig {
   }
 
   void start_store(std::uint64_t epoch) {
-    store = *Store::create(memory.bytes(),
-                           {.id = 1, .epoch = epoch, .message_max = longest});
+    store = *Store::create(memory.bytes(), {.id = 1, .epoch = epoch, .message_max = longest});
   }
   void publish(std::uint64_t count = 1) {
     for (; count > 0; --count) {
       const std::uint64_t sequence = store->next_sequence();
-      EXPECT_EQ(store->publish(content(seed + store->epoch(), sequence, longest), 0,
-                               sequence * 1000),
-                Published::yes);
+      EXPECT_EQ(
+          store->publish(content(seed + store->epoch(), sequence, longest), 0, sequence * 1000),
+          Published::yes);
     }
   }
   void copy(const ReadRequest& request) {
@@ -166,8 +165,8 @@ TEST(Readers, TwoReadsAroundTheEnd) {
   rig.expect_good();
 }
 
-// PB-21: who has been overtaken is told exactly what it has lost, and goes on with the oldest message
-// that is there, without help.
+// PB-21: who has been overtaken is told exactly what it has lost, and goes on with the oldest
+// message that is there, without help.
 TEST(Readers, OvertakenReaderLosesWhatIsGoneAndNoMore) {
   Rig rig(kOldest);
   rig.publish(5);
@@ -225,8 +224,8 @@ TEST(Readers, TornReadsAreNeverDelivered) {
   EXPECT_GT(rig.reader.counters().lapped.value(), 10u);
 }
 
-// The same where the READ of records is executed after that of the control block, as when it is asked
-// for again: the head says nothing then, and each check of a record is needed.
+// The same where the READ of records is executed after that of the control block, as when it is
+// asked for again: the head says nothing then, and each check of a record is needed.
 TEST(Readers, TornReadsBehindTheirControlBlockAreNeverDelivered) {
   Rig rig(kOldest, 2000);
   rig.control_first = true;
@@ -473,8 +472,8 @@ TEST(Readers, AnyMemoryIsTaken) {
       store_le(bytes.data() + at, value);
     };
     for (int i = 0; i < 60; ++i) {
-      rig.now_ns = std::min(std::max(rig.now_ns, rig.reader.next_deadline_ns()),
-                            rig.now_ns + 1'000'000'000);
+      rig.now_ns =
+          std::min(std::max(rig.now_ns, rig.reader.next_deadline_ns()), rig.now_ns + 1'000'000'000);
       rig.round();
     }
     ASSERT_EQ(rig.judge.corrupted, 0u);

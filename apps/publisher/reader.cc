@@ -163,7 +163,7 @@ void Reader::on_round(std::uint64_t now_ns) {
 
 void Reader::take_round(const ControlBlock& control) {
   std::span<const std::byte> bytes = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
-#if !ROCKHOPPER_MUTATION_PB_HEAD
+#if !ROCKHOPPER_MUTATION_PB_HEAD && !ROCKHOPPER_MUTATION_PB_VALIDATION
   if (position_ < control.head_pos) {
     // What has been read may reach beyond what is overwritten, or about to be.
     bytes = bytes.subspan(std::min<std::uint64_t>(control.head_pos - position_, bytes.size()));

@@ -100,5 +100,19 @@ TEST(StoreSimulation, Reconnects) {
   expect_met(totals.reconnects);
 }
 
+// PB-27: a publisher that is killed and started again all the time, with stores that go on or begin
+// anew: no message twice in an epoch, none out of order, and epochs are not mixed.
+TEST(StoreSimulation, Restarts) {
+  const StoreTotals totals =
+      run_profile({.name = "restarts", .subscribers = 4, .restarts = true}, 20);
+  expect_met(totals.restarts);
+  expect_met(totals.reconnects);
+}
+
+// PB-3, PB-10, PB-11: many subscribers of the same stores.
+TEST(StoreSimulation, Crowd) {
+  static_cast<void>(run_profile({.name = "crowd", .subscribers = 64, .pace = 2}, 1));
+}
+
 }  // namespace
 }  // namespace rockhopper::sim

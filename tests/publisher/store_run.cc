@@ -61,6 +61,7 @@ class StoreRun {
   std::vector<View> views_;
   std::uint64_t epoch_ = 1;
   bool publishing_ = true;
+  std::uint64_t next_publish_ns_ = 0;
   std::uint64_t reconnects_ = 0;
   std::uint64_t published_ = 0;
   std::string error_;
@@ -111,6 +112,8 @@ void StoreRun::subscribe(View& view, Start start) {
 }
 
 void StoreRun::publish() {
+  if (publishing_ && world_.network.now_ns() < next_publish_ns_) return;
+  next_publish_ns_ = world_.network.now_ns() + profile_.interval_ns;
   publishing_ = false;
   for (std::size_t i = 0; i < world_.stores.size(); ++i) {
     publisher::Store& store = *world_.stores[i]->store;
@@ -193,7 +196,7 @@ std::string StoreRun::run(StoreTotals& totals) {
     publish();
     for (View& view : views_) pause(view);
     if (publishing_) disturb();
-    if (!world_.turn()) world_.pass_time(world_.network.now_ns() + 50'000);
+    if (!world_.turn()) world_.pass_time(world_.network.now_ns() + 10'000);
     for (const auto& client : world_.clients) {
       if (client->disconnected > 0 && !client->subscriber->connected()) {
         fail(fmt::format("{} has lost its connection", client->name));

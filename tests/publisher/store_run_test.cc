@@ -48,10 +48,11 @@ TEST(StoreSimulation, OverwrittenWhileRead) {
                                           .subscribers = 4,
                                           .ring_bytes = 16384,
                                           .messages = 10'000,
-                                          .pace = 12,
+                                          .pace = 4,
                                           .pauses = false},
                                          20);
   expect_met(totals.lapped);
+  expect_met(totals.torn);
 }
 
 // PB-6, PB-20.
@@ -61,7 +62,8 @@ TEST(StoreSimulation, BadPath) {
                                             .dynamic_connections = dc,
                                             .faults = kBadPath,
                                             .stores = 2,
-                                            .subscribers = 4},
+                                            .subscribers = 4,
+                                            .interval_ns = 20'000},
                                            10);
     expect_met(totals.packets_lost);
   }
@@ -77,9 +79,11 @@ TEST(StoreSimulation, SelectiveRepeat) {
                                           .subscribers = 4,
                                           .ring_bytes = 16384,
                                           .messages = 10'000,
-                                          .pace = 6},
+                                          .pace = 6,
+                                          .interval_ns = 5'000},
                                          20);
   expect_met(totals.packets_lost);
+  expect_met(totals.torn);
 }
 
 // PB-9, PB-32: subscriptions that come and go beside others.

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/publisher/reader.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "stack/link.h"
+
+namespace rockhopper::publisher {
+namespace {
+
+/// Rounds in a row without a valid record, before all up to the tail is given up.
+constexpr unsigned kFruitlessRounds = 16;
+
+}  // namespace
+
+std::string_view to_string(ReaderState state) {
+  static constexpr std::array<std::string_view, 7> kNames{
+      "discover", "granted", "catchup", "live", "lapped", "epoch changed", "publisher dead"};
+  const auto index = static_cast<std::size_t>(state);
+  return index < kNames.size() ? kNames[index] : "?";
+}
+
+std::uint64_t Reader::buffer_bytes(const StoreInfo& info, const ReaderConfig& config) {
+  const std::uint64_t longest = Record::size_of(info.message_max);
+  const std::uint64_t batch = std::min<std::uint64_t>(
+      config.batch_bytes / kRecordAlignment * kRecordAlignment, info.ring_bytes);
+  return sizeof(ControlBlock) + std::max(batch, longest);
+}
+
+Reader::Reader(const ReaderConfig& config, Listener& listener)
+    : config_(config), listener_(listener), pacing_(config) {
+  if (config_.start.at == Start::At::sequence) next_sequence_ = config_.start.value;
+}
+
+Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
+  if (info.layout != layout_of(StoreKind::log)) {
+    return fail(ErrorCode::unsupported, "store {} has layout {:#06x}, not {:#06x}", info.name,
+                info.layout, layout_of(StoreKind::log));
+  }
+  if (!std::has_single_bit(info.ring_bytes) || info.ring_bytes < kRingMin ||
+      info.ring_bytes > kRingMax || info.message_max > message_max(info.ring_bytes)) {
+    return fail(ErrorCode::invalid_argument,
+                "store {} cannot have a ring of {} bytes with messages of up to {}", info.name,
+                info.ring_bytes, info.message_max);
+  }
+  if (buffer_.size() < buffer_bytes(info, config_)) {
+    return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes, not {}", info.name,
+                buffer_bytes(info, config_), buffer_.size());
+  }
+  // What is known of a ring of another size is of no use, and such a one has another epoch.
+  info_ = info;
+  request_count_ = 0;
+  fruitless_ = 0;
+  pacing_.start(info.heartbeat_ns, now_ns);
+  liveness_.start(info.heartbeat_ns == 0 ? 0 : std::max(info.heartbeat_ns, pacing_.slowest_ns()),
+                  now_ns);
+  enter(ReaderState::granted);
+  return {};
+}
+
+void Reader::close() {
+  request_count_ = 0;
+  enter(ReaderState::discover);
+}
+
+void Reader::pause(bool paused) {
+  if (paused == paused_) return;
+  paused_ = paused;
+  // Who does not look cannot miss heart-beats.
+  liveness_.look_away();
+}
+
+void Reader::enter(ReaderState state) {
+  if (state == state_) return;
+  state_ = state;
+  listener_.on_state(state);
+}
+
+std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
+  if (paused_ || state_ == ReaderState::discover || request_count_ != 0 ||
+      now_ns < pacing_.next_ns()) {
+    return {};
+  }
+  records_bytes_ = 0;
+  if (known_ != Known::nothing && position_ < tail_position_) request_records();
+  request(0, buffer_.first(sizeof(ControlBlock)));
+  counters_.reads.add(request_count_);
+  pacing_.on_reads(request_count_, now_ns);
+  return {requests_.data(), request_count_};
+}
+
+void Reader::request(std::uint64_t offset, std::span<std::byte> to) {
+  requests_[request_count_++] = {.offset = offset, .to = to};
+}
+
+/// All up to the tail that the buffer has room for: one READ, or two around the ring's end (PB-23).
+void Reader::request_records() {
+  const std::uint64_t offset = position_ & (info_.ring_bytes - 1);
+  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock));
+  const std::uint64_t bytes =
+      std::min({tail_position_ - position_, std::uint64_t{room.size()}, info_.ring_bytes});
+  const std::uint64_t first = std::min(bytes, info_.ring_bytes - offset);
+  request(sizeof(ControlBlock) + offset, room.first(first));
+  if (bytes > first) request(sizeof(ControlBlock), room.subspan(first, bytes - first));
+  records_bytes_ = bytes;
+}
+
+std::optional<ControlBlock> Reader::take_control() {
+  ControlBlock control;
+  std::memcpy(&control, buffer_.data(), sizeof control);
+  const bool plausible =
+      control.magic == kStoreMagic && control.layout == info_.layout &&
+      control.store_id == info_.id && control.ring_bytes == info_.ring_bytes &&
+      static_cast<std::uint32_t>(control.epoch) != 0 && control.head_pos <= control.tail_pos &&
+      control.tail_pos - control.head_pos <= info_.ring_bytes &&
+      control.tail_pos % kRecordAlignment == 0 && control.head_pos % kRecordAlignment == 0;
+  if (!plausible) {
+    counters_.invalid_control.add();
+    return std::nullopt;
+  }
+  return control;
+}
+
+void Reader::on_round(std::uint64_t now_ns) {
+  if (request_count_ == 0) return;
+  request_count_ = 0;
+  counters_.rounds.add();
+  counters_.read_bytes.add(records_bytes_);
+  const auto control = take_control();
+  if (!control) {
+    pacing_.plan(false, false, now_ns);
+    return;
+  }
+  note_heartbeat(*control, now_ns);
+  bool news = records_bytes_ > 0;
+  if (control->epoch != epoch_) {
+    restart(*control);
+    news = true;
+  } else if (control->tail_pos < position_) {
+    // Older than what has been read, which a network that repeats READs may bring; or what we have
+    // begun with was none.
+    counters_.invalid_control.add();
+    if (++fruitless_ >= kFruitlessRounds) begin_at(control->head_pos, control->tail_pos);
+  } else {
+    news = news || control->tail_pos > tail_position_;
+    tail_position_ = control->tail_pos;
+    take_round(*control);
+  }
+  if (!news) counters_.idle_rounds.add();
+  settle();
+  pacing_.plan(news, position_ < tail_position_ && fruitless_ == 0, now_ns);
+}
+
+void Reader::take_round(const ControlBlock& control) {
+  std::span<const std::byte> bytes = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
+#if !ROCKHOPPER_MUTATION_PB_HEAD && !ROCKHOPPER_MUTATION_PB_VALIDATION
+  if (position_ < control.head_pos) {
+    // What has been read may reach beyond what is overwritten, or about to be.
+    bytes = bytes.subspan(std::min<std::uint64_t>(control.head_pos - position_, bytes.size()));
+    lapped(control);
+  }
+#endif
+  if (records_bytes_ == 0) {
+    // Nothing comes any more: then what is there can be read.
+    if (given_up_ && control.tail_pos == position_) position_ = control.head_pos;
+    given_up_ = false;
+  } else if (take_records(bytes)) {
+    fruitless_ = 0;
+    given_up_ = false;
+  } else if (++fruitless_ >= kFruitlessRounds) {
+    // The publisher is faster than a round, or something is damaged.
+    counters_.given_up.add();
+    given_up_ = true;
+    position_ = control.tail_pos;
+    known_ = Known::position;
+    fruitless_ = 0;
+  }
+}
+
+void Reader::settle() {
+  if (liveness_.dead()) {
+    enter(ReaderState::publisher_dead);
+  } else {
+    enter(position_ < tail_position_ ? ReaderState::catchup : ReaderState::live);
+  }
+}
+
+/// The first control block says where to begin (PB-32); that of another incarnation, that nothing
+/// of the old one may be mixed with it (PB-27).
+void Reader::restart(const ControlBlock& control) {
+  const std::uint64_t old = epoch_;
+  epoch_ = control.epoch;
+  if (old == 0) {
+    const bool at_tail = config_.start.at == Start::At::tail;
+    begin_at(at_tail ? control.tail_pos : control.head_pos, control.tail_pos);
+  } else {
+    counters_.restarts.add();
+    enter(ReaderState::epoch_changed);
+    listener_.on_restart(old, epoch_);
+    // What there is of the new one has not been seen.
+    config_.start = {.at = Start::At::oldest};
+    next_sequence_.reset();
+    scanned_.reset();
+    begin_at(control.head_pos, control.tail_pos);
+  }
+}
+
+void Reader::begin_at(std::uint64_t position, std::uint64_t tail_position) {
+  position_ = position;
+  tail_position_ = tail_position;
+  known_ = Known::position;
+  fruitless_ = 0;
+  given_up_ = false;
+}
+
+/// What was next is overwritten, or about to be (PB-21). The exact number that is lost is known
+/// with the next record that is read.
+void Reader::lapped(const ControlBlock& control) {
+  counters_.lapped.add();
+  enter(ReaderState::lapped);
+  position_ = control.head_pos;
+  known_ = Known::position;
+}
+
+/// Delivers what of `bytes`, from position_ on, is valid. False: not even the first record is.
+bool Reader::take_records(std::span<const std::byte> bytes) {
+  bool any = false;
+  while (!bytes.empty()) {
+    const std::uint64_t to_end = info_.ring_bytes - (position_ & (info_.ring_bytes - 1));
+    if (to_end < Record::kSizeMin) {
+      const std::size_t step = std::min<std::size_t>(to_end, bytes.size());
+      position_ += step;
+      bytes = bytes.subspan(step);
+      any = true;
+      continue;
+    }
+    const auto [status, record] =
+        Record::parse(bytes, {.position = position_,
+                              .epoch = static_cast<std::uint32_t>(epoch_),
+                              .sequence = known_ == Known::sequence ? record_sequence_ : 0,
+                              .any_sequence = known_ == Known::position,
+                              .message_max = info_.message_max});
+    // The next round has from its start on what is cut off at the end of this one.
+    if (any && status == RecordStatus::truncated) return true;
+    if (status != RecordStatus::valid || record.size > to_end) {
+      count_invalid(status);
+      return any;
+    }
+    any = true;
+    if (!record.is_padding()) take(record);
+    position_ += record.size;
+    record_sequence_ = record.sequence + (record.is_padding() ? 0 : 1);
+    known_ = Known::sequence;
+    bytes = bytes.subspan(std::min<std::size_t>(record.size, bytes.size()));
+  }
+  return any;
+}
+
+void Reader::take(const Record& record) {
+  if (!next_sequence_) {
+    const bool early = config_.start.at == Start::At::time && record.time_ns < config_.start.value;
+    if (early) {
+      counters_.skipped.add();
+      scanned_ = record.sequence + 1;
+      return;
+    }
+    // What was overwritten between the last one that was too early and this one may be lost.
+    next_sequence_ = scanned_.value_or(record.sequence);
+  }
+  if (record.sequence < *next_sequence_) {
+    counters_.skipped.add();
+    return;
+  }
+  if (record.sequence > *next_sequence_) {
+    counters_.lost.add(record.sequence - *next_sequence_);
+    listener_.on_lost(*next_sequence_, record.sequence - 1);
+  }
+  next_sequence_ = record.sequence + 1;
+  counters_.messages.add();
+  counters_.message_bytes.add(record.payload.size());
+  listener_.on_message({.epoch = epoch_,
+                        .sequence = record.sequence,
+                        .time_ns = record.time_ns,
+                        .type = record.type,
+                        .payload = record.payload});
+}
+
+void Reader::count_invalid(RecordStatus status) {
+  switch (status) {
+    case RecordStatus::wrong_position:
+      counters_.invalid_position.add();
+      break;
+    case RecordStatus::wrong_epoch:
+      counters_.invalid_epoch.add();
+      break;
+    case RecordStatus::wrong_sequence:
+      counters_.invalid_sequence.add();
+      break;
+    case RecordStatus::wrong_trailer:
+      counters_.invalid_trailer.add();
+      break;
+    case RecordStatus::wrong_checksum:
+      counters_.invalid_checksum.add();
+      break;
+    case RecordStatus::valid:
+    case RecordStatus::truncated:
+    case RecordStatus::wrong_length:
+      counters_.invalid_length.add();
+      break;
+  }
+}
+
+void Reader::note_heartbeat(const ControlBlock& control, std::uint64_t now_ns) {
+  if (control.heartbeat_ns == heartbeat_ && control.tail_pos == tail_position_ &&
+      control.epoch == epoch_) {
+    tick(now_ns);
+    return;
+  }
+  heartbeat_ = control.heartbeat_ns;
+  if (liveness_.on_change(now_ns)) counters_.revivals.add();
+}
+
+void Reader::tick(std::uint64_t now_ns) {
+  if (paused_ || state_ == ReaderState::discover || !liveness_.check(now_ns)) return;
+  counters_.deaths.add();
+  enter(ReaderState::publisher_dead);
+}
+
+std::uint64_t Reader::next_deadline_ns() const {
+  if (paused_ || state_ == ReaderState::discover) return stack::kNever;
+  const std::uint64_t round_ns = request_count_ != 0 ? stack::kNever : pacing_.next_ns();
+  return std::min(round_ns, liveness_.deadline_ns());
+}
+
+}  // namespace rockhopper::publisher

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include "stack/counter.h"
+
+/// Counters of a store's writer: X(name, meaning).
+#define ROCKHOPPER_PUBLISHER_STORE_COUNTERS(X)                      \
+  X(messages, "messages written")                                   \
+  X(message_bytes, "their payload bytes")                           \
+  X(commits, "times that new messages were shown to subscribers")   \
+  X(evicted, "messages that were given up for newer ones")          \
+  X(paddings, "ends of the ring where the next message had no room") \
+  X(refused_too_long, "messages refused as longer than message_max") \
+  X(refused_no_slot, "messages refused, as all slots have other keys")
+
+/// Counters of a reader: X(name, meaning).
+#define ROCKHOPPER_PUBLISHER_READER_COUNTERS(X)                                             \
+  X(rounds, "rounds of READs that were answered")                                           \
+  X(idle_rounds, "of these, rounds that found nothing new")                                 \
+  X(reads, "READs asked for")                                                               \
+  X(read_bytes, "bytes of records that READs brought")                                      \
+  X(messages, "messages delivered")                                                         \
+  X(message_bytes, "their payload bytes")                                                   \
+  X(skipped, "messages before the one to begin with")                                       \
+  X(lost, "messages that were overwritten before they could be read")                       \
+  X(lapped, "times that the publisher had overtaken this reader")                           \
+  X(invalid_position, "records read again: of another round of the ring")                   \
+  X(invalid_epoch, "records read again: of another epoch")                                  \
+  X(invalid_sequence, "records read again: another sequence number than is next")           \
+  X(invalid_length, "records read again: longer than a message can be, or than the others") \
+  X(invalid_trailer, "records read again: the end is of another record")                    \
+  X(invalid_checksum, "records read again: the checksum is wrong")                          \
+  X(invalid_control, "control blocks that are none, or contradict themselves")              \
+  X(given_up, "times that nothing between here and the tail could be read")                 \
+  X(restarts, "new epochs met")                                                             \
+  X(deaths, "times that three heart-beats were missing")                                    \
+  X(revivals, "times that the heart-beat came back")
+
+/// Counters of a publisher: X(name, meaning).
+#define ROCKHOPPER_PUBLISHER_COUNTERS(X)                                              \
+  X(heartbeats, "heart-beats written, of all stores")                                 \
+  X(rx_messages, "requests received")                                                 \
+  X(rx_malformed, "messages refused, as they are none of this kind or version")       \
+  X(rx_unexpected, "messages refused that no subscriber sends")                       \
+  X(rx_unknown, "messages of a queue pair that is no subscriber's")                   \
+  X(rx_failed, "receives that failed: too long for a buffer, or flushed")             \
+  X(rx_over_limit, "requests dropped, as the answers to earlier ones were not taken") \
+  X(tx_messages, "messages sent")                                                     \
+  X(tx_failed, "messages, and bindings of windows, that failed")                      \
+  X(directories, "directories sent")                                                  \
+  X(grants, "stores granted")                                                         \
+  X(revocations, "grants taken back")                                                 \
+  X(leaves, "grants given back")                                                      \
+  X(refused_unknown_store, "subscriptions refused: there is no such store")           \
+  X(refused_policy, "subscriptions refused by the policy")                            \
+  X(refused_layout, "subscriptions refused: another layout version")                  \
+  X(refused_exhausted, "subscriptions refused: no key left, or too many grants")      \
+  X(subscribers_gone, "subscribers whose connection ended")
+
+/// Counters of a subscriber: X(name, meaning).
+#define ROCKHOPPER_PUBLISHER_SUBSCRIBER_COUNTERS(X)                             \
+  X(tx_messages, "requests sent")                                               \
+  X(rx_messages, "messages received")                                           \
+  X(rx_malformed, "messages refused, as they are none of this kind or version") \
+  X(rx_unexpected, "messages refused that nobody waits for")                    \
+  X(rx_failed, "receives that failed: too long for a buffer, or flushed")       \
+  X(grants, "stores granted")                                                   \
+  X(refusals, "subscriptions refused")                                          \
+  X(refused_layout, "grants that are of no use: another layout, or size")       \
+  X(revocations, "grants taken back")                                           \
+  X(reads, "READs posted")                                                      \
+  X(reads_failed, "READs that failed")                                          \
+  X(connections_lost, "connections that ended")
+
+namespace rockhopper::publisher {
+
+#define X(name, text) stack::Counter name;
+struct StoreCounters {
+  ROCKHOPPER_PUBLISHER_STORE_COUNTERS(X)
+};
+struct ReaderCounters {
+  ROCKHOPPER_PUBLISHER_READER_COUNTERS(X)
+};
+struct PublisherCounters {
+  ROCKHOPPER_PUBLISHER_COUNTERS(X)
+};
+struct SubscriberCounters {
+  ROCKHOPPER_PUBLISHER_SUBSCRIBER_COUNTERS(X)
+};
+#undef X
+
+}  // namespace rockhopper::publisher

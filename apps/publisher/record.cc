@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/publisher/record.h"
+
+#include <algorithm>
+#include <array>
+
+#include <isa-l/crc.h>
+
+namespace rockhopper::publisher {
+namespace {
+
+constexpr std::size_t kPosition = 0;
+constexpr std::size_t kSequence = 8;
+constexpr std::size_t kEpoch = 16;
+constexpr std::size_t kLength = 20;
+constexpr std::size_t kTime = 24;
+constexpr std::size_t kType = 32;
+constexpr std::size_t kFlags = 34;
+constexpr std::size_t kChecksum = 36;
+static_assert(kChecksum + 4 == Record::kHeaderSize);
+
+void emit_header(std::byte* to, const RecordHeader& header, std::uint32_t length,
+                 std::uint16_t flags, std::span<const std::byte> payload) {
+  store_le(to + kPosition, header.position);
+  store_le(to + kSequence, header.sequence);
+  store_le(to + kEpoch, header.epoch);
+  store_le(to + kLength, length);
+  store_le(to + kTime, header.time_ns);
+  store_le(to + kType, header.type);
+  store_le(to + kFlags, flags);
+  store_le(to + kChecksum, crc32c(crc32c(0, {to, kChecksum}), payload));
+}
+
+}  // namespace
+
+std::string_view to_string(RecordStatus status) {
+  static constexpr std::array<std::string_view, kRecordStatuses> kNames{
+      "valid",          "truncated",    "wrong position", "wrong epoch",
+      "wrong sequence", "wrong length", "wrong trailer",  "wrong checksum"};
+  const auto index = static_cast<std::size_t>(status);
+  return index < kNames.size() ? kNames[index] : "?";
+}
+
+std::uint32_t crc32c(std::uint32_t crc, std::span<const std::byte> bytes) {
+  // The library counts in int; its argument is not const, but only read.
+  auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
+  std::size_t left = bytes.size();
+  std::uint32_t value = ~crc;
+  while (left > 0) {
+    const auto part = static_cast<int>(std::min<std::size_t>(left, 1u << 30));
+    value = crc32_iscsi(data, part, value);
+    data += part;
+    left -= static_cast<std::size_t>(part);
+  }
+  return ~value;
+}
+
+Record::Parsed Record::parse(std::span<const std::byte> bytes, const ExpectedRecord& expected) {
+  if (bytes.size() < kHeaderSize) return {RecordStatus::truncated, {}};
+  const std::byte* p = bytes.data();
+  Record record{.position = load_le<std::uint64_t>(p + kPosition),
+                .sequence = load_le<std::uint64_t>(p + kSequence),
+                .epoch = load_le<std::uint32_t>(p + kEpoch),
+                .time_ns = load_le<std::uint64_t>(p + kTime),
+                .type = load_le<std::uint16_t>(p + kType),
+                .flags = load_le<std::uint16_t>(p + kFlags),
+                .payload = {},
+                .size = 0};
+  const auto length = load_le<std::uint32_t>(p + kLength);
+  if (record.position != expected.position) return {RecordStatus::wrong_position, {}};
+#if !ROCKHOPPER_MUTATION_PB_EPOCH
+  if (record.epoch != expected.epoch) return {RecordStatus::wrong_epoch, {}};
+#endif
+  if (expected.any_sequence ? record.sequence < expected.sequence
+                            : record.sequence != expected.sequence) {
+    return {RecordStatus::wrong_sequence, {}};
+  }
+  // Padding may be as long as the longest message's record; less is intact beyond its header.
+  const std::uint64_t size = size_of(length);
+  if (length > expected.message_max && !(record.is_padding() && size <= size_of(expected.message_max))) {
+    return {RecordStatus::wrong_length, {}};
+  }
+  if (!record.is_padding()) {
+    if (size > bytes.size()) return {RecordStatus::truncated, {}};
+#if !ROCKHOPPER_MUTATION_PB_TRAILER
+    if (load_le<std::uint64_t>(p + size - kTrailerSize) != ~record.sequence) {
+      return {RecordStatus::wrong_trailer, {}};
+    }
+#endif
+    record.payload = bytes.subspan(kHeaderSize, length);
+  }
+#if !ROCKHOPPER_MUTATION_PB_CHECKSUM
+  if (load_le<std::uint32_t>(p + kChecksum) !=
+      crc32c(crc32c(0, bytes.first(kChecksum)), record.payload)) {
+    return {RecordStatus::wrong_checksum, {}};
+  }
+#endif
+  record.size = size;
+  return {RecordStatus::valid, record};
+}
+
+void emit_record(std::byte* to, const RecordHeader& header, std::span<const std::byte> payload) {
+  const std::size_t end = Record::kHeaderSize + payload.size();
+  const std::size_t size = Record::size_of(payload.size());
+  if (!payload.empty()) std::memcpy(to + Record::kHeaderSize, payload.data(), payload.size());
+  std::memset(to + end, 0, size - Record::kTrailerSize - end);
+  emit_header(to, header, static_cast<std::uint32_t>(payload.size()), 0,
+              {to + Record::kHeaderSize, payload.size()});
+  store_le(to + size - Record::kTrailerSize, ~header.sequence);
+}
+
+void emit_padding(std::span<std::byte> bytes, const RecordHeader& header) {
+  const auto length = static_cast<std::uint32_t>(bytes.size() - Record::kHeaderSize -
+                                                 Record::kTrailerSize);
+  emit_header(bytes.data(), header, length, Record::kFlagPad, {});
+}
+
+}  // namespace rockhopper::publisher

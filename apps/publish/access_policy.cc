@@ -27,8 +27,7 @@ class PolicyReader {
     JsonObject object(document, "", errors_);
     for (JsonObject& subscriber : object.objects("subscribers")) read_subscriber(subscriber);
     policy_.everyone_ = read_stores(object, "everyone");
-    policy_.all_see_all_ =
-        object.choice<bool>("directory", kDirectory, std::optional<bool>(true));
+    policy_.all_see_all_ = object.choice<bool>("directory", kDirectory, std::optional<bool>(true));
     object.finish();
     if (errors_.any()) return tl::make_unexpected(errors_.first());
     return std::move(policy_);

@@ -32,17 +32,18 @@ Expected<ByteInput> ByteInput::open(const std::string& path, bool follow) {
 
 Expected<void> ByteInput::open_file() {
   // What standard input is remains open for others; a FIFO must not make us wait for its writer.
-  file_ = FileDescriptor(path_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                                      : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor file(path_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                   : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
-  if (!file_.valid() || ::fstat(file_.get(), &status) != 0) {
+  if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     return tl::make_unexpected(io_error(name_));
   }
   if (S_ISDIR(status.st_mode)) return fail(ErrorCode::io, "{} is a folder", name_);
-  regular_ = S_ISREG(status.st_mode);
-  if (follow_ && (!regular_ || path_ == "-")) {
+  if (follow_ && (!S_ISREG(status.st_mode) || path_ == "-")) {
     return fail(ErrorCode::invalid_argument, "{} cannot be followed: only files can", name_);
   }
+  file_ = std::move(file);
+  regular_ = S_ISREG(status.st_mode);
   device_ = status.st_dev;
   inode_ = status.st_ino;
   offset_ = 0;
@@ -99,12 +100,8 @@ Expected<ByteInput::Read> ByteInput::look(std::uint64_t now_ns) {
                        (named.st_dev != device_ || named.st_ino != inode_);
   // Whoever writes may go on with the old file for a moment.
   if (!std::exchange(seen_another_, another) || !another) return Read::nothing;
-  FileDescriptor old = std::move(file_);
-  if (!open_file()) {
-    file_ = std::move(old);  // gone already: the next look will tell
-    return Read::nothing;
-  }
   seen_another_ = false;
+  if (!open_file()) return Read::nothing;  // gone already, or no file: later, perhaps
   ++replacements_;
   next_look_ns_ = 0;
   return Read::restarted;

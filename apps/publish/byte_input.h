@@ -67,7 +67,7 @@ class ByteInput {
   dev_t device_ = 0;
   ino_t inode_ = 0;
   bool seen_another_ = false;  ///< at the last look the name was another file's
-  off_t offset_ = 0;  ///< read so far, of a regular file
+  off_t offset_ = 0;           ///< read so far, of a regular file
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0;  ///< of what has not been taken
   std::size_t end_ = 0;    ///< of what has been read

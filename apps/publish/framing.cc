@@ -16,8 +16,7 @@ Frame first_line(std::span<const std::byte> bytes, std::size_t known, std::size_
     return {.kind = bytes.size() > payload_max ? Frame::Kind::too_long : Frame::Kind::partial,
             .length = bytes.size()};
   }
-  const auto length =
-      static_cast<std::size_t>(static_cast<const std::byte*>(end) - bytes.data());
+  const auto length = static_cast<std::size_t>(static_cast<const std::byte*>(end) - bytes.data());
   if (length > payload_max) return {.kind = Frame::Kind::too_long, .length = length};
   return {.kind = Frame::Kind::whole,
           .payload = bytes.first(length),
@@ -27,7 +26,7 @@ Frame first_line(std::span<const std::byte> bytes, std::size_t known, std::size_
 
 Frame first_record(std::span<const std::byte> bytes, std::size_t payload_max) {
   if (bytes.size() < kRecordLengthBytes) return {};
-  const std::uint64_t length = 
+  const std::uint64_t length =
       boost::endian::load_little_u32(reinterpret_cast<const unsigned char*>(bytes.data()));
   if (length > payload_max) return {.kind = Frame::Kind::too_long, .length = length};
   if (bytes.size() - kRecordLengthBytes < length) return {.length = length};

@@ -38,8 +38,7 @@ Expected<std::unique_ptr<PcapSource>> PcapSource::open(const std::string& path, 
   Capture capture(pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO,
                                                           error.data()));
   if (capture == nullptr) return fail(ErrorCode::io, "{} is no capture: {}", path, error.data());
-  return std::unique_ptr<PcapSource>(
-      new PcapSource(path, std::move(capture), speed, payload_max));
+  return std::unique_ptr<PcapSource>(new PcapSource(path, std::move(capture), speed, payload_max));
 }
 
 Expected<bool> PcapSource::read(std::uint64_t now_ns) {
@@ -64,8 +63,8 @@ Expected<bool> PcapSource::read(std::uint64_t now_ns) {
   if (speed_ > 0) {
     // Captures of several interfaces may go back in time a little: such packets come at once.
     const std::uint64_t stamp = std::max(stamp_ns(*header), first_stamp_ns_);
-    due_ns_ = begin_ns_ + static_cast<std::uint64_t>(
-                              static_cast<double>(stamp - first_stamp_ns_) / speed_);
+    due_ns_ = begin_ns_ +
+              static_cast<std::uint64_t>(static_cast<double>(stamp - first_stamp_ns_) / speed_);
   }
   return true;
 }

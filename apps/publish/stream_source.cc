@@ -10,8 +10,7 @@ Expected<std::unique_ptr<StreamSource>> StreamSource::open(const std::string& pa
                                                            bool follow, std::size_t payload_max) {
   auto input = ByteInput::open(path, follow);
   if (!input) return tl::make_unexpected(input.error());
-  return std::unique_ptr<StreamSource>(
-      new StreamSource(std::move(*input), framing, payload_max));
+  return std::unique_ptr<StreamSource>(new StreamSource(std::move(*input), framing, payload_max));
 }
 
 std::string_view StreamSource::unit() const {

@@ -42,8 +42,7 @@ bool OutputStream::may_block_now() const {
 Expected<void> OutputStream::flush() {
   while (waiting() > 0 && !may_block_now()) {
     // A pipe that is ready has room for PIPE_BUF bytes, and waits if it is given more than it has.
-    const std::size_t piece =
-        regular_ ? waiting() : std::min<std::size_t>(waiting(), PIPE_BUF);
+    const std::size_t piece = regular_ ? waiting() : std::min<std::size_t>(waiting(), PIPE_BUF);
     const ssize_t wrote = ::write(file_.get(), buffer_.data() + written_, piece);
     if (wrote >= 0) {
       written_ += static_cast<std::size_t>(wrote);

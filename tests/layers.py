@@ -21,10 +21,11 @@ MAY_INCLUDE = {
     'roce': {'roce', 'roce/wire', 'stack'},
     'dc': {'dc', 'roce', 'roce/wire', 'stack'},
     'apps/ami': {'apps/ami', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps': {'apps', 'apps/ami', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps/publisher': {'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps': {'apps', 'apps/ami', 'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
 }
 # Protocol code takes packets and times in; it reads no clock, starts no thread, calls no device.
-PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/ami'}
+PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/ami', 'apps/publisher'}
 NOT_IN_PROTOCOL = re.compile(
     r'<(chrono|thread|mutex|condition_variable|future|ctime|time\.h|unistd\.h|pthread\.h'
     r'|sys/(socket|time|epoll|select)\.h|poll\.h'

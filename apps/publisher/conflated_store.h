@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
+#include <vector>
 
 #include "apps/publisher/store.h"
 
@@ -15,10 +15,8 @@ namespace rockhopper::publisher {
 /// The one writer of a store that has the latest message of each key: a slot for each, in memory of
 /// the caller's. As Store otherwise.
 ///
-/// A slot is `version, key, change, time, length, type, CRC32C` and the payload; the version is odd
-/// while the slot is written, and the CRC is over all but the version. In the control block of such
-/// a store tail_seq counts the changes, tail_pos is the bytes of slots in use, head_pos the bytes of
-/// one slot, and head_seq nothing.
+/// In the control block of such a store (apps/publisher/slot.h) tail_seq counts the changes, tail_pos
+/// is the bytes of slots in use, head_pos the bytes of one slot, and head_seq nothing.
 class ConflatedStore final : public AnyStore {
  public:
   static constexpr std::uint32_t kMaxKeys = 1u << 20;
@@ -40,7 +38,7 @@ class ConflatedStore final : public AnyStore {
   [[nodiscard]] Published publish(std::uint64_t key, std::span<const std::byte> payload,
                                   std::uint16_t type, std::uint64_t time_ns);
 
-  [[nodiscard]] std::size_t keys() const { return slots_.size(); }
+  [[nodiscard]] std::size_t keys() const { return keys_; }
   /// Of the next change; the first one has 0.
   [[nodiscard]] std::uint64_t next_sequence() const { return change_; }
 
@@ -52,12 +50,24 @@ class ConflatedStore final : public AnyStore {
   [[nodiscard]] const StoreCounters& counters() const { return counters_; }
 
  private:
+  /// Which slot a key has; in a hash table that is half full at most.
+  struct Place {
+    std::uint64_t key = 0;
+    std::uint32_t slot = 0;
+    bool used = false;
+  };
+
   ConflatedStore(std::span<std::byte> memory, const Config& config);
+  [[nodiscard]] ControlBlock& control() const {
+    return *reinterpret_cast<ControlBlock*>(memory_.data());
+  }
+  [[nodiscard]] Place& place_of(std::uint64_t key);
 
   std::span<std::byte> memory_;
   Config config_;
   std::uint64_t slot_bytes_;
-  std::unordered_map<std::uint64_t, std::uint32_t> slots_;  ///< by key
+  std::vector<Place> table_;
+  std::uint32_t keys_ = 0;
   std::uint64_t change_ = 0;
   StoreCounters counters_;
 };

@@ -159,12 +159,13 @@ class Reader final : public StoreReader {
   void join(const ControlBlock& control);
   void restart(const ControlBlock& control);
   void lapped(const ControlBlock& control);
-  void give_up(const ControlBlock& control);
-  /// Delivers what of the buffer is valid. False: the next record is not.
-  [[nodiscard]] bool take_records(const ControlBlock& control);
+  void take_round(const ControlBlock& control);
+  [[nodiscard]] bool take_records(std::span<const std::byte> bytes);
   void take(const Record& record);
   void count_invalid(RecordStatus status);
   void note_heartbeat(const ControlBlock& control, std::uint64_t now_ns);
+  [[nodiscard]] std::uint64_t patience_ns() const;
+  void settle();
   void plan_next(bool news, std::uint64_t now_ns);
   void enter(ReaderState state);
 
@@ -181,6 +182,7 @@ class Reader final : public StoreReader {
   std::uint64_t record_sequence_ = 0;  ///< its number, with Known::sequence
   /// The next message to be delivered, or told as lost; nothing while it is looked for.
   std::optional<std::uint64_t> next_sequence_;
+  std::optional<std::uint64_t> scanned_;  ///< behind the last one that was too early
   std::uint64_t tail_position_ = 0;  ///< as the last control block says
   unsigned fruitless_ = 0;           ///< rounds in a row that brought records, but no valid one
 
@@ -192,7 +194,8 @@ class Reader final : public StoreReader {
   std::uint64_t poll_ns_ = 0;
   std::uint64_t next_read_ns_ = 0;  ///< by reads_per_second
   std::uint64_t heartbeat_ = 0;     ///< as last seen
-  std::uint64_t alive_ns_ = 0;      ///< when it changed
+  std::optional<std::uint64_t> alive_ns_;  ///< when it changed; nothing: to be looked for anew
+  bool dead_ = false;
   ReaderCounters counters_;
 };
 

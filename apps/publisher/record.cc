@@ -76,9 +76,9 @@ Record::Parsed Record::parse(std::span<const std::byte> bytes, const ExpectedRec
                             : record.sequence != expected.sequence) {
     return {RecordStatus::wrong_sequence, {}};
   }
-  // Padding may be as long as the longest message's record; less is intact beyond its header.
+  // Padding is where the longest message's record had no room.
   const std::uint64_t size = size_of(length);
-  if (length > expected.message_max && !(record.is_padding() && size <= size_of(expected.message_max))) {
+  if (record.is_padding() ? size >= size_of(expected.message_max) : length > expected.message_max) {
     return {RecordStatus::wrong_length, {}};
   }
   if (!record.is_padding()) {
@@ -102,12 +102,26 @@ Record::Parsed Record::parse(std::span<const std::byte> bytes, const ExpectedRec
 
 void emit_record(std::byte* to, const RecordHeader& header, std::span<const std::byte> payload) {
   const std::size_t end = Record::kHeaderSize + payload.size();
-  const std::size_t size = Record::size_of(payload.size());
   if (!payload.empty()) std::memcpy(to + Record::kHeaderSize, payload.data(), payload.size());
-  std::memset(to + end, 0, size - Record::kTrailerSize - end);
-  emit_header(to, header, static_cast<std::uint32_t>(payload.size()), 0,
-              {to + Record::kHeaderSize, payload.size()});
-  store_le(to + size - Record::kTrailerSize, ~header.sequence);
+  std::memset(to + end, 0, Record::size_of(payload.size()) - Record::kTrailerSize - end);
+  emit_header(to, header, static_cast<std::uint32_t>(payload.size()), 0, payload);
+  store_le(to + Record::size_of(payload.size()) - Record::kTrailerSize, ~header.sequence);
+}
+
+RecordShape shape_of(const std::byte* record) {
+  return {.size = Record::size_of(load_le<std::uint32_t>(record + kLength)),
+          .is_padding = (load_le<std::uint16_t>(record + kFlags) & Record::kFlagPad) != 0};
+}
+
+RecordShape change_epoch(std::byte* record, std::uint32_t epoch) {
+  const RecordShape shape = shape_of(record);
+  store_le(record + kEpoch, epoch);
+  std::span<const std::byte> payload;
+  if (!shape.is_padding) {
+    payload = {record + Record::kHeaderSize, load_le<std::uint32_t>(record + kLength)};
+  }
+  store_le(record + kChecksum, crc32c(crc32c(0, {record, kChecksum}), payload));
+  return shape;
 }
 
 void emit_padding(std::span<std::byte> bytes, const RecordHeader& header) {

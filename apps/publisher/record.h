@@ -90,6 +90,14 @@ struct RecordHeader {
 
 /// Writes the record into Record::size_of(payload.size()) bytes from `to` on.
 void emit_record(std::byte* to, const RecordHeader& header, std::span<const std::byte> payload);
+/// What a record says of itself, as its writer may look at it.
+struct RecordShape {
+  std::uint64_t size = 0;  ///< to the next record's position, bytes
+  bool is_padding = false;
+};
+[[nodiscard]] RecordShape shape_of(const std::byte* record);
+/// Seals a record that is valid under another epoch.
+[[nodiscard]] RecordShape change_epoch(std::byte* record, std::uint32_t epoch);
 /// Makes `bytes`, Record::kSizeMin or more, padding.
 void emit_padding(std::span<std::byte> bytes, const RecordHeader& header);
 

@@ -109,7 +109,7 @@ class Store final : public AnyStore {
     return mask_ + 1 - (position & mask_);
   }
   [[nodiscard]] RecordHeader header(std::uint16_t type, std::uint64_t time_ns) const;
-  [[nodiscard]] Record::Parsed record_at(std::uint64_t position, std::uint64_t sequence) const;
+  [[nodiscard]] Record::Parsed record_at(std::uint64_t position) const;
   void write_control();
   void evict_before(std::uint64_t position);
   void pad();

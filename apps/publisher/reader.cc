@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/publisher/reader.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "stack/link.h"
+
+namespace rockhopper::publisher {
+namespace {
+
+constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+/// After so many a publisher is dead (PB-19).
+constexpr unsigned kMissingHeartbeats = 3;
+/// Rounds in a row without a valid record, before all up to the tail is given up.
+constexpr unsigned kFruitlessRounds = 16;
+constexpr std::uint64_t kPollFirst_ns = 50;
+
+std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+}  // namespace
+
+std::string_view to_string(ReaderState state) {
+  static constexpr std::array<std::string_view, 7> kNames{
+      "discover", "granted", "catchup", "live", "lapped", "epoch changed", "publisher dead"};
+  const auto index = static_cast<std::size_t>(state);
+  return index < kNames.size() ? kNames[index] : "?";
+}
+
+std::uint64_t Reader::buffer_bytes(const StoreInfo& info, const ReaderConfig& config) {
+  const std::uint64_t longest = Record::size_of(info.message_max);
+  const std::uint64_t batch = std::min<std::uint64_t>(
+      config.batch_bytes / kRecordAlignment * kRecordAlignment, info.ring_bytes);
+  return sizeof(ControlBlock) + std::max(batch, longest);
+}
+
+Reader::Reader(const ReaderConfig& config, Listener& listener)
+    : config_(config), listener_(listener) {
+  if (config_.start.at == Start::At::sequence) next_sequence_ = config_.start.value;
+}
+
+Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
+  if (info.layout != layout_of(StoreKind::log)) {
+    return fail(ErrorCode::unsupported, "store {} has layout {:#06x}, not {:#06x}", info.name,
+                info.layout, layout_of(StoreKind::log));
+  }
+  if (!std::has_single_bit(info.ring_bytes) || info.ring_bytes < kRingMin ||
+      info.ring_bytes > kRingMax || info.message_max > message_max(info.ring_bytes)) {
+    return fail(ErrorCode::invalid_argument,
+                "store {} cannot have a ring of {} bytes with messages of up to {}", info.name,
+                info.ring_bytes, info.message_max);
+  }
+  if (buffer_.size() < buffer_bytes(info, config_)) {
+    return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes, not {}", info.name,
+                buffer_bytes(info, config_), buffer_.size());
+  }
+  // What is known of a ring of another size is of no use, and such a one has another epoch.
+  info_ = info;
+  request_count_ = 0;
+  fruitless_ = 0;
+  next_round_ns_ = now_ns;
+  alive_ns_ = now_ns;
+  dead_ = false;
+  enter(ReaderState::granted);
+  return {};
+}
+
+void Reader::close() {
+  request_count_ = 0;
+  enter(ReaderState::discover);
+}
+
+void Reader::pause(bool paused) {
+  paused_ = paused;
+  // Who does not look cannot miss heart-beats.
+  alive_ns_.reset();
+}
+
+void Reader::enter(ReaderState state) {
+  if (state == state_) return;
+  state_ = state;
+  listener_.on_state(state);
+}
+
+std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
+  if (paused_ || state_ == ReaderState::discover || request_count_ != 0 ||
+      now_ns < next_round_ns_ || now_ns < next_read_ns_) {
+    return {};
+  }
+  records_bytes_ = 0;
+  if (known_ != Known::nothing && position_ < tail_position_) request_records();
+  request(0, buffer_.first(sizeof(ControlBlock)));
+  counters_.reads.add(request_count_);
+  if (config_.reads_per_second != 0) {
+    next_read_ns_ = now_ns + request_count_ * kSecond_ns / config_.reads_per_second;
+  }
+  return {requests_.data(), request_count_};
+}
+
+void Reader::request(std::uint64_t offset, std::span<std::byte> to) {
+  requests_[request_count_++] = {.offset = offset, .to = to};
+}
+
+/// All up to the tail that the buffer has room for: one READ, or two around the ring's end (PB-23).
+void Reader::request_records() {
+  const std::uint64_t offset = position_ & (info_.ring_bytes - 1);
+  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock));
+  const std::uint64_t bytes =
+      std::min({tail_position_ - position_, std::uint64_t{room.size()}, info_.ring_bytes});
+  const std::uint64_t first = std::min(bytes, info_.ring_bytes - offset);
+  request(sizeof(ControlBlock) + offset, room.first(first));
+  if (bytes > first) request(sizeof(ControlBlock), room.subspan(first, bytes - first));
+  records_bytes_ = bytes;
+}
+
+std::optional<ControlBlock> Reader::take_control() {
+  ControlBlock control;
+  std::memcpy(&control, buffer_.data(), sizeof control);
+  const bool plausible =
+      control.magic == kStoreMagic && control.layout == info_.layout &&
+      control.store_id == info_.id && control.ring_bytes == info_.ring_bytes &&
+      static_cast<std::uint32_t>(control.epoch) != 0 && control.head_pos <= control.tail_pos &&
+      control.tail_pos - control.head_pos <= info_.ring_bytes &&
+      control.tail_pos % kRecordAlignment == 0 && control.head_pos % kRecordAlignment == 0;
+  if (!plausible) {
+    counters_.invalid_control.add();
+    return std::nullopt;
+  }
+  return control;
+}
+
+void Reader::on_round(std::uint64_t now_ns) {
+  if (request_count_ == 0) return;
+  request_count_ = 0;
+  counters_.rounds.add();
+  counters_.read_bytes.add(records_bytes_);
+  const auto control = take_control();
+  if (!control) {
+    plan_next(false, now_ns);
+    return;
+  }
+  note_heartbeat(*control, now_ns);
+  bool news = records_bytes_ > 0;
+  if (control->epoch != epoch_) {
+    restart(*control);
+    news = true;
+  } else if (control->tail_pos < position_) {
+    // Older than what has been read, which a network that repeats READs may bring.
+    counters_.invalid_control.add();
+  } else {
+    news = news || control->tail_pos > tail_position_;
+    tail_position_ = control->tail_pos;
+    take_round(*control);
+  }
+  if (!news) counters_.idle_rounds.add();
+  settle();
+  plan_next(news, now_ns);
+}
+
+void Reader::take_round(const ControlBlock& control) {
+  std::span<const std::byte> bytes = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
+#if !ROCKHOPPER_MUTATION_PB_HEAD
+  if (position_ < control.head_pos) {
+    // What has been read may reach beyond what is overwritten, or about to be.
+    bytes = bytes.subspan(std::min<std::uint64_t>(control.head_pos - position_, bytes.size()));
+    lapped(control);
+  }
+#endif
+  if (records_bytes_ == 0 || take_records(bytes)) {
+    fruitless_ = 0;
+  } else if (++fruitless_ >= kFruitlessRounds) {
+    // The publisher is faster than a round, or something is damaged.
+    counters_.given_up.add();
+    position_ = control.tail_pos;
+    known_ = Known::position;
+    fruitless_ = 0;
+  }
+}
+
+void Reader::settle() {
+  if (dead_) {
+    enter(ReaderState::publisher_dead);
+  } else {
+    enter(position_ < tail_position_ ? ReaderState::catchup : ReaderState::live);
+  }
+}
+
+/// The first control block: where to begin (PB-32).
+void Reader::join(const ControlBlock& control) {
+  const bool at_tail = config_.start.at == Start::At::tail && !next_sequence_;
+  position_ = at_tail ? control.tail_pos : control.head_pos;
+  known_ = Known::position;
+}
+
+/// Another incarnation: nothing of the old one is mixed with it (PB-27).
+void Reader::restart(const ControlBlock& control) {
+  const std::uint64_t old = epoch_;
+  epoch_ = control.epoch;
+  tail_position_ = control.tail_pos;
+  if (old == 0) {
+    join(control);
+  } else {
+    counters_.restarts.add();
+    enter(ReaderState::epoch_changed);
+    listener_.on_restart(old, epoch_);
+    // What there is of the new one has not been seen.
+    config_.start = {.at = Start::At::oldest};
+    next_sequence_.reset();
+    scanned_.reset();
+    position_ = control.head_pos;
+    known_ = Known::position;
+  }
+  fruitless_ = 0;
+}
+
+/// What was next is overwritten, or about to be (PB-21). The exact number that is lost is known with
+/// the next record that is read.
+void Reader::lapped(const ControlBlock& control) {
+  counters_.lapped.add();
+  enter(ReaderState::lapped);
+  position_ = control.head_pos;
+  known_ = Known::position;
+}
+
+/// Delivers what of `bytes`, from position_ on, is valid. False: not even the first record is.
+bool Reader::take_records(std::span<const std::byte> bytes) {
+  bool any = false;
+  while (!bytes.empty()) {
+    const std::uint64_t to_end = info_.ring_bytes - (position_ & (info_.ring_bytes - 1));
+    if (to_end < Record::kSizeMin) {
+      const std::size_t step = std::min<std::size_t>(to_end, bytes.size());
+      position_ += step;
+      bytes = bytes.subspan(step);
+      any = true;
+      continue;
+    }
+    const auto [status, record] =
+        Record::parse(bytes, {.position = position_,
+                              .epoch = static_cast<std::uint32_t>(epoch_),
+                              .sequence = known_ == Known::sequence ? record_sequence_ : 0,
+                              .any_sequence = known_ == Known::position,
+                              .message_max = info_.message_max});
+    // The next round has from its start on what is cut off at the end of this one.
+    if (any && status == RecordStatus::truncated) return true;
+    if (status != RecordStatus::valid || record.size > to_end) {
+      count_invalid(status);
+      return any;
+    }
+    any = true;
+    if (!record.is_padding()) take(record);
+    position_ += record.size;
+    record_sequence_ = record.sequence + (record.is_padding() ? 0 : 1);
+    known_ = Known::sequence;
+    bytes = bytes.subspan(std::min<std::size_t>(record.size, bytes.size()));
+  }
+  return any;
+}
+
+void Reader::take(const Record& record) {
+  if (!next_sequence_) {
+    const bool early = config_.start.at == Start::At::time && record.time_ns < config_.start.value;
+    if (early) {
+      counters_.skipped.add();
+      scanned_ = record.sequence + 1;
+      return;
+    }
+    // What was overwritten between the last one that was too early and this one may be lost.
+    next_sequence_ = scanned_.value_or(record.sequence);
+  }
+  if (record.sequence < *next_sequence_) {
+    counters_.skipped.add();
+    return;
+  }
+  if (record.sequence > *next_sequence_) {
+    counters_.lost.add(record.sequence - *next_sequence_);
+    listener_.on_lost(*next_sequence_, record.sequence - 1);
+  }
+  next_sequence_ = record.sequence + 1;
+  counters_.messages.add();
+  counters_.message_bytes.add(record.payload.size());
+  listener_.on_message({.epoch = epoch_,
+                        .sequence = record.sequence,
+                        .time_ns = record.time_ns,
+                        .type = record.type,
+                        .payload = record.payload});
+}
+
+void Reader::count_invalid(RecordStatus status) {
+  switch (status) {
+    case RecordStatus::wrong_position:
+      counters_.invalid_position.add();
+      break;
+    case RecordStatus::wrong_epoch:
+      counters_.invalid_epoch.add();
+      break;
+    case RecordStatus::wrong_sequence:
+      counters_.invalid_sequence.add();
+      break;
+    case RecordStatus::wrong_trailer:
+      counters_.invalid_trailer.add();
+      break;
+    case RecordStatus::wrong_checksum:
+      counters_.invalid_checksum.add();
+      break;
+    case RecordStatus::valid:
+    case RecordStatus::truncated:
+    case RecordStatus::wrong_length:
+      counters_.invalid_length.add();
+      break;
+  }
+}
+
+void Reader::note_heartbeat(const ControlBlock& control, std::uint64_t now_ns) {
+  if (control.heartbeat_ns == heartbeat_ && control.tail_pos == tail_position_ &&
+      control.epoch == epoch_) {
+    tick(now_ns);
+    return;
+  }
+  heartbeat_ = control.heartbeat_ns;
+  alive_ns_ = now_ns;
+  if (dead_) counters_.revivals.add();
+  dead_ = false;
+}
+
+std::uint64_t Reader::patience_ns() const {
+  // Who must not look so often has to wait for as many looks.
+  const std::uint64_t look_ns =
+      config_.reads_per_second == 0 ? 0 : kSecond_ns / config_.reads_per_second * requests_.size();
+  return kMissingHeartbeats * std::max(info_.heartbeat_ns, look_ns);
+}
+
+void Reader::tick(std::uint64_t now_ns) {
+  if (paused_ || state_ == ReaderState::discover || info_.heartbeat_ns == 0 || dead_) return;
+  if (!alive_ns_) alive_ns_ = now_ns;
+  if (now_ns - *alive_ns_ > patience_ns()) {
+    counters_.deaths.add();
+    dead_ = true;
+    enter(ReaderState::publisher_dead);
+  }
+}
+
+/// Adaptive: at once while there is something, then less and less often (PB-28).
+void Reader::plan_next(bool news, std::uint64_t now_ns) {
+  poll_ns_ = news ? config_.poll_min_ns
+                  : std::min(std::max<std::uint64_t>(poll_ns_, kPollFirst_ns) * 2,
+                             config_.poll_max_ns);
+  std::uint64_t wait_ns = poll_ns_;
+  // Heart-beats are not to be missed.
+  if (info_.heartbeat_ns != 0) wait_ns = std::min(wait_ns, info_.heartbeat_ns);
+  if (position_ < tail_position_ && fruitless_ == 0) wait_ns = 0;
+  next_round_ns_ = saturating_add(now_ns, wait_ns);
+}
+
+std::uint64_t Reader::next_deadline_ns() const {
+  if (paused_ || state_ == ReaderState::discover) return stack::kNever;
+  const bool watched = info_.heartbeat_ns != 0 && !dead_;
+  const std::uint64_t death_ns =
+      !watched     ? stack::kNever
+      : alive_ns_  ? saturating_add(*alive_ns_, patience_ns() + 1)
+                   : 0;
+  if (request_count_ != 0) return death_ns;
+  return std::min(death_ns, std::max(next_round_ns_, next_read_ns_));
+}
+
+}  // namespace rockhopper::publisher

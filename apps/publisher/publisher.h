@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "apps/publisher/counters.h"
 #include "apps/publisher/dc_address.h"
@@ -17,6 +18,7 @@
 #include "apps/publisher/policy.h"
 #include "apps/publisher/store.h"
 #include "apps/publisher/store_info.h"
+#include "dc/dci_pool.h"
 #include "dc/endpoint.h"
 #include "roce/engine.h"
 
@@ -50,6 +52,8 @@ class PublisherListener {
   /// Its connection has ended: it has no grants any more, and waits for remove_subscriber().
   virtual void on_gone(SubscriberId /*id*/) {}
 };
+
+class ReceiveBuffers;
 
 /// Gives subscribers access to stores: for each subscriber and store a key of its own, that serves
 /// nobody else and nothing else (PB-9, PB-26). With a queue pair it is a memory window of type 2,
@@ -115,29 +119,27 @@ class Publisher {
   Publisher(roce::Engine& engine, dc::Endpoint* endpoint, Policy& policy,
             PublisherListener& listener, const PublisherConfig& config);
   [[nodiscard]] Expected<void> set_up();
-  void post_receive(std::uint32_t buffer);
-  [[nodiscard]] StoreInfo info_of(const OfferedStore& store) const;
+  [[nodiscard]] StoreInfo info_of(const OfferedStore& offered) const;
   [[nodiscard]] OfferedStore* find_store(std::string_view name);
   [[nodiscard]] Subscriber* find(SubscriberId id) const;
   [[nodiscard]] Expected<Subscriber*> make_subscriber(std::string_view name);
 
   [[nodiscard]] bool poll_receives();
   [[nodiscard]] bool poll_sends();
-  void accept(const roce::Completion& completion);
+  void accept(Subscriber& subscriber, const roce::Completion& completion,
+              std::span<const std::byte> bytes);
   void on_request(Subscriber& subscriber, const DirectoryRequest& request);
   void on_request(Subscriber& subscriber, const SubscribeRequest& request);
   void on_request(Subscriber& subscriber, const Leave& request);
-  /// Nothing: granted. The answer has been posted then.
+  /// Nothing: granted.
   [[nodiscard]] std::optional<Refusal> grant(Subscriber& subscriber,
                                              const SubscribeRequest& request);
   [[nodiscard]] bool give_key(Subscriber& subscriber, const OfferedStore& store, Grant& grant);
-  void take_key(Grant& grant);
-  void end_grant(Subscriber& subscriber, std::size_t index, bool notice);
+  void take_key(const Subscriber& subscriber, const Grant& grant);
+  void end_grant(Subscriber& subscriber, std::size_t index);
   void end_grants(Subscriber& subscriber);
-  void forget(Subscriber& subscriber);
-  /// False: no room in the send queue.
-  [[nodiscard]] bool send(Subscriber& subscriber, const ControlMessage& message);
-  void send_notices(Subscriber& subscriber);
+  /// As many as there is room for. True if there was any.
+  [[nodiscard]] bool send_messages(Subscriber& subscriber);
   void on_failed(Subscriber& subscriber);
   void beat(std::uint64_t now_ns);
 
@@ -148,13 +150,11 @@ class Publisher {
   PublisherConfig config_;
   roce::ProtectionDomain pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
-  std::unique_ptr<roce::CompletionQueue> recv_cq_;
-  roce::SharedReceiveQueue* srq_ = nullptr;
-  std::vector<std::byte> buffers_;
-  roce::MemoryKey buffers_key_{};
+  std::unique_ptr<ReceiveBuffers> receives_;  ///< of those with queue pairs
+  std::unique_ptr<dc::DciPool> pool_;
   std::map<std::uint16_t, std::unique_ptr<OfferedStore>> stores_;
   std::map<SubscriberId, std::unique_ptr<Subscriber>> subscribers_;
-  std::unordered_map<std::uint32_t, Subscriber*> by_number_;  ///< of queue pairs and targets
+  std::unordered_map<std::uint32_t, Subscriber*> by_number_;  ///< of queue pairs
   std::uint32_t next_id_ = 1;
   std::uint64_t next_heartbeat_ns_ = 0;
   PublisherCounters counters_;

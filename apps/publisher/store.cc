@@ -147,8 +147,9 @@ void Store::resume(std::uint64_t head_position, std::uint64_t head_sequence) {
   head_position_ = position_ = head_position;
   head_sequence_ = sequence_ = head_sequence;
   while (position_ < committed_position_) {
-    if (to_end(position_) < Record::kSizeMin) {
-      position_ += to_end(position_);
+    if (const std::uint64_t rest = to_end(position_); rest < Record::kSizeMin) {
+      head_position_ += position_ == head_position_ ? rest : 0;
+      position_ += rest;
       continue;
     }
     const auto [status, record] = record_at(position_);

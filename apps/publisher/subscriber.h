@@ -22,6 +22,8 @@ namespace rockhopper::publisher {
 
 struct SubscriberConfig {
   std::uint16_t max_subscriptions = 16;  ///< 1 to 64
+  /// The largest buffer for what is READ of one store, bytes; stores that need more are refused.
+  std::uint64_t max_buffer_bytes = std::uint64_t{256} << 20;
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< of dynamic connections
   std::uint8_t timeout = 14;   ///< local ACK timeout code of dynamic connections
   std::uint8_t retry_cnt = 7;  ///< likewise
@@ -47,6 +49,9 @@ class SubscriberListener {
   /// Nothing comes any more. Subscriptions stay, and go on with the next connect().
   virtual void on_disconnected() {}
 };
+
+class ReceiveBuffers;
+class SubscriberRoute;
 
 /// One subscriber of one publisher: asks for stores, and reads those that it is granted, each at its
 /// own pace (PB-11), into the subscription's Listener. Belongs to the engine's thread.
@@ -106,27 +111,27 @@ class Subscriber {
 
  private:
   struct Subscription;
-  class Route;
 
   Subscriber(roce::Engine& engine, dc::Endpoint* endpoint, SubscriberListener& listener,
              const SubscriberConfig& config);
   [[nodiscard]] Expected<void> set_up();
-  void post_receive(std::uint32_t buffer);
   [[nodiscard]] Subscription* find(SubscriptionId id) const;
   [[nodiscard]] bool poll_receives(std::uint64_t now_ns);
   [[nodiscard]] bool poll_sends(std::uint64_t now_ns);
+  void on_completion(const roce::Completion& completion, std::uint64_t now_ns);
+  void on_failed(Subscription* subscription, roce::WcStatus status);
   void accept(const ControlMessage& message, std::uint64_t now_ns);
   void on_grant(const GrantMessage& grant, std::uint64_t now_ns);
   void on_refused(const RefusedMessage& refused);
   void on_revoke(const Revoke& revoke);
-  void on_directory(Directory directory);
+  void on_directory(const Directory& directory);
   [[nodiscard]] Expected<void> prepare(Subscription& subscription, const StoreInfo& info);
-  void refuse(Subscription& subscription, const Error& error);
-  void end(Subscription& subscription);
+  void give_back(Subscription& subscription);
+  /// False: there is no room now.
   [[nodiscard]] bool send(const ControlMessage& message);
   [[nodiscard]] bool send_requests();
   [[nodiscard]] bool read(Subscription& subscription, std::uint64_t now_ns);
-  void start_connection();
+  void start_connection(std::unique_ptr<SubscriberRoute> route);
   void disconnect();
   void sweep();
 
@@ -136,12 +141,10 @@ class Subscriber {
   SubscriberConfig config_;
   roce::ProtectionDomain pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
-  std::unique_ptr<roce::CompletionQueue> recv_cq_;
-  roce::SharedReceiveQueue* srq_ = nullptr;
+  std::unique_ptr<ReceiveBuffers> receives_;
   dc::Dct* target_ = nullptr;
-  std::vector<std::byte> buffers_;
-  roce::MemoryKey buffers_key_{};
-  std::unique_ptr<Route> route_;
+  dc::Dci* initiator_ = nullptr;
+  std::unique_ptr<SubscriberRoute> route_;  ///< null: not connected
   std::vector<std::unique_ptr<Subscription>> subscriptions_;
   std::vector<StoreInfo> directory_;
   bool directory_wanted_ = false;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/publisher/dc_reach.h"
+#include "apps/publisher/publisher.h"
+
+namespace rockhopper::publisher {
+
+struct Publisher::OfferedStore {
+  std::string name;
+  AnyStore* store;
+  roce::MemoryRegion region;  ///< closed to peers; windows are bound to it
+};
+
+struct Publisher::Grant {
+  std::uint16_t store_id = 0;
+  roce::MemoryKey rkey{};
+  std::vector<std::byte> credentials;
+};
+
+struct Publisher::Subscriber {
+  /// Answers that wait for room; requests beyond are dropped.
+  static constexpr std::size_t kOutboxMax = 64;
+
+  SubscriberId id{};
+  std::string name;
+  roce::QueuePair* qp = nullptr;  ///< null: dynamic connections
+  std::unique_ptr<DcReach> dc;
+  std::vector<Grant> grants;
+  std::deque<ControlMessage> outbox;
+  bool gone = false;
+
+  /// grants.size(): it has none for that store.
+  [[nodiscard]] std::size_t find_grant(std::uint16_t store_id) const {
+    std::size_t index = 0;
+    while (index < grants.size() && grants[index].store_id != store_id) ++index;
+    return index;
+  }
+};
+
+}  // namespace rockhopper::publisher

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "apps/publisher/layout.h"
+#include "tests/sim/rng.h"
+
+namespace rockhopper::test {
+
+/// Memory for a store between canaries.
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(std::size_t bytes) : lines_(bytes / kLine + 2), bytes_(bytes) {
+    std::memset(lines_.data(), kCanary, lines_.size() * kLine);
+    std::memset(bytes_begin(), 0, bytes);
+  }
+  [[nodiscard]] std::span<std::byte> bytes() { return {bytes_begin(), bytes_}; }
+  [[nodiscard]] bool intact() const {
+    for (const Line* line : {&lines_.front(), &lines_.back()}) {
+      for (const std::byte byte : line->bytes) {
+        if (byte != std::byte{kCanary}) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  static constexpr unsigned char kCanary = 0xa5;
+  struct alignas(kLine) Line {
+    std::byte bytes[kLine];
+  };
+  [[nodiscard]] std::byte* bytes_begin() { return lines_[1].bytes; }
+
+  std::vector<Line> lines_;
+  std::size_t bytes_;
+};
+
+[[nodiscard]] inline publisher::ControlBlock control_of(std::span<const std::byte> store) {
+  publisher::ControlBlock control;
+  std::memcpy(&control, store.data(), sizeof control);
+  return control;
+}
+
+/// What message `sequence` of a store holds in a run with that seed: of random length and content.
+[[nodiscard]] inline std::vector<std::byte> content(std::uint64_t seed, std::uint64_t sequence,
+                                                    std::uint32_t length_max) {
+  sim::Rng rng(seed * 0x9e3779b97f4a7c15 + sequence);
+  std::vector<std::byte> bytes(rng.chance(10) ? rng.between(0, length_max)
+                                              : rng.between(0, length_max / 8));
+  rng.fill({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
+  return bytes;
+}
+
+}  // namespace rockhopper::test

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// A subscriber's side of a store, against a store whose memory it copies (PB-5, PB-6, PB-19 to PB-23,
+// PB-27, PB-28, PB-30, PB-32).
+#include "apps/publisher/reader.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "apps/publisher/store.h"
+#include "stack/link.h"
+#include "tests/support/seed.h"
+#include "tests/unit/publisher/memory.h"
+
+namespace rockhopper::publisher {
+namespace {
+
+using test::content;
+using test::GuardedMemory;
+
+constexpr std::uint64_t kRing = 16384;
+constexpr std::uint64_t kHeartbeat_ns = 1'000'000;
+
+/// What a subscriber was told, held against what was published.
+class Judge final : public Listener {
+ public:
+  Judge(std::uint64_t seed, std::uint32_t longest) : seed_(seed), longest_(longest) {}
+
+  void on_message(const Message& message) override {
+    const auto expected = content(seed_ + message.epoch, message.sequence, longest_);
+    corrupted += !std::equal(expected.begin(), expected.end(), message.payload.begin(),
+                             message.payload.end());
+    tile(message.sequence, message.sequence);
+    epoch_mixed += message.epoch != epoch && epoch != 0;
+    epoch = message.epoch;
+    ++messages;
+  }
+  void on_lost(std::uint64_t from, std::uint64_t to) override {
+    tile(from, to);
+    lost.push_back({from, to});
+  }
+  void on_restart(std::uint64_t, std::uint64_t new_epoch) override {
+    epoch = new_epoch;
+    next.reset();
+    ++restarts;
+  }
+  void on_state(ReaderState state) override { states.push_back(state); }
+
+  std::optional<std::uint64_t> first;
+  std::optional<std::uint64_t> next;
+  std::uint64_t messages = 0;
+  std::uint64_t corrupted = 0;
+  std::uint64_t out_of_order = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t epoch_mixed = 0;
+  unsigned restarts = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> lost;
+  std::vector<ReaderState> states;
+
+ private:
+  void tile(std::uint64_t from, std::uint64_t to) {
+    if (!first) first = from;
+    out_of_order += (next && from != *next) || to < from;
+    next = to + 1;
+  }
+  std::uint64_t seed_;
+  std::uint32_t longest_;
+};
+
+struct Rig {
+  explicit Rig(const ReaderConfig& config = {}, std::uint32_t longest_message = 600,
+               std::uint64_t ring = kRing)
+      : longest(longest_message),
+        memory(store_bytes(ring)),
+        judge(seed, longest),
+        reader(config, judge) {
+    start_store(7);
+    info = {.id = 1,
+            .name = "a",
+            .epoch = 7,
+            .ring_bytes = ring,
+            .message_max = longest,
+            .heartbeat_ns = kHeartbeat_ns};
+    buffer.resize(Reader::buffer_bytes(info, config));
+    reader.set_buffer(buffer);
+    const auto opened = reader.open(info, now_ns);
+    EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().message);
+  }
+
+  void start_store(std::uint64_t epoch) {
+    store = *Store::create(memory.bytes(),
+                           {.id = 1, .epoch = epoch, .message_max = longest});
+  }
+  void publish(std::uint64_t count = 1) {
+    for (; count > 0; --count) {
+      const std::uint64_t sequence = store->next_sequence();
+      EXPECT_EQ(store->publish(content(seed + store->epoch(), sequence, longest), 0,
+                               sequence * 1000),
+                Published::yes);
+    }
+  }
+  void copy(const ReadRequest& request) {
+    ASSERT_LE(request.offset + request.to.size(), memory.bytes().size()) << "outside the store";
+    for (std::size_t at = 0; at < request.to.size(); at += piece) {
+      const std::size_t length = std::min(piece, request.to.size() - at);
+      std::memcpy(request.to.data() + at, memory.bytes().data() + request.offset + at, length);
+      if (meanwhile) meanwhile();
+    }
+  }
+  /// One round if there is to be one now.
+  bool round() {
+    if (beats) store->heartbeat(now_ns);
+    reader.tick(now_ns);
+    const auto requests = reader.next_round(now_ns);
+    if (requests.empty()) return false;
+    reads += requests.size();
+    EXPECT_LE(requests.size(), 3u);
+    EXPECT_EQ(requests.back().offset, 0u) << "the control block is not the last one";
+    if (control_first) copy(requests.back());
+    for (const ReadRequest& request : requests.first(requests.size() - (control_first ? 1 : 0))) {
+      copy(request);
+    }
+    reader.on_round(now_ns);
+    return true;
+  }
+  /// Lets time pass to what is next, if that is before `limit_ns`.
+  bool advance(std::uint64_t limit_ns) {
+    const std::uint64_t next_ns = std::max(now_ns + 1, reader.next_deadline_ns());
+    now_ns = std::min(next_ns, limit_ns);
+    return next_ns <= limit_ns;
+  }
+  void run_until(std::uint64_t limit_ns) {
+    do {
+      round();
+    } while (advance(limit_ns));
+  }
+  /// Until all that has been published is read.
+  void catch_up() {
+    meanwhile = nullptr;
+    for (int i = 0; i < 1000 && (i < 2 || reader.state() != ReaderState::live); ++i) {
+      now_ns = std::max(now_ns, reader.next_deadline_ns());
+      round();
+    }
+    EXPECT_EQ(reader.state(), ReaderState::live);
+  }
+  void expect_good() const {
+    EXPECT_EQ(judge.corrupted, 0u);
+    EXPECT_EQ(judge.out_of_order, 0u);
+    EXPECT_EQ(judge.epoch_mixed, 0u);
+    EXPECT_TRUE(memory.intact());
+  }
+
+  std::uint64_t seed = test::seed();
+  std::uint32_t longest;
+  GuardedMemory memory;
+  std::unique_ptr<Store> store;
+  Judge judge;
+  Reader reader;
+  StoreInfo info;
+  std::vector<std::byte> buffer;
+  std::uint64_t now_ns = 1'000'000'000;
+  std::uint64_t reads = 0;
+  std::size_t piece = 256;
+  bool beats = true;           ///< the publisher lives
+  bool control_first = false;  ///< as when a READ of records is executed anew
+  std::function<void()> meanwhile;
+};
+
+constexpr ReaderConfig kOldest{.start = {.at = Start::At::oldest}};
+
+// PB-6, PB-28: one who keeps up gets everything, a round for all that has come.
+TEST(Readers, WhoKeepsUpGetsEverything) {
+  Rig rig(kOldest);
+  sim::Rng rng(rig.seed);
+  std::uint64_t rounds = 0;
+  for (int i = 0; i < 1000; ++i) {
+    rig.publish(rng.between(0, 8));
+    rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+    rounds += rig.round() ? 1 : 0;
+  }
+  rig.catch_up();
+  rig.expect_good();
+  EXPECT_EQ(rig.judge.messages, rig.store->next_sequence());
+  EXPECT_TRUE(rig.judge.lost.empty());
+  EXPECT_GE(rounds, 999u);
+}
+
+// PB-23: around the end of the ring two READs, and the control block behind them; elsewhere one.
+TEST(Readers, TwoReadsAroundTheEnd) {
+  Rig rig(kOldest);
+  bool wrapped = false;
+  for (int i = 0; i < 500; ++i) {
+    rig.publish(3);
+    rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+    rig.round();
+    const auto requests = rig.reader.next_round(rig.now_ns);
+    if (requests.size() == 3) {
+      wrapped = true;
+      EXPECT_EQ(requests[0].offset + requests[0].to.size(), store_bytes(kRing));
+      EXPECT_EQ(requests[1].offset, sizeof(ControlBlock));
+      EXPECT_EQ(requests[0].to.data() + requests[0].to.size(), requests[1].to.data());
+    }
+    for (const ReadRequest& request : requests) rig.copy(request);
+    rig.reader.on_round(rig.now_ns);
+  }
+  EXPECT_TRUE(wrapped);
+  rig.expect_good();
+}
+
+// PB-21: who has been overtaken is told exactly what it has lost, and goes on with the oldest message
+// that is there, without help.
+TEST(Readers, OvertakenReaderLosesWhatIsGoneAndNoMore) {
+  Rig rig(kOldest);
+  rig.publish(5);
+  rig.catch_up();
+  sim::Rng rng(rig.seed);
+  for (int i = 0; i < 50; ++i) {
+    const std::uint64_t next = *rig.judge.next;
+    rig.publish(rng.between(1, 400));
+    const std::uint64_t oldest = rig.store->oldest_sequence();
+    rig.judge.lost.clear();
+    rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+    rig.catch_up();
+    if (oldest > next) {
+      ASSERT_EQ(rig.judge.lost.size(), 1u);
+      EXPECT_EQ(rig.judge.lost[0], std::pair(next, oldest - 1));
+    } else {
+      EXPECT_TRUE(rig.judge.lost.empty());
+    }
+    EXPECT_EQ(*rig.judge.next, rig.store->next_sequence());
+  }
+  rig.expect_good();
+  EXPECT_GT(rig.reader.counters().lapped.value(), 0u);
+}
+
+/// The writer writes between the pieces of each READ, slowly or so that it overtakes.
+void overwrite_while_reading(Rig& rig) {
+  sim::Rng rng(rig.seed);
+  std::uint64_t rest = 0;
+  std::uint64_t pace = 0;
+  rig.publish(1);
+  rig.catch_up();
+  rig.meanwhile = [&] {
+    if (rest == 0) {
+      rest = rng.between(1, 200);
+      pace = rng.pick<std::uint64_t>({0, 0, 1, 1, 2, 6});
+    }
+    --rest;
+    rig.publish(rng.between(0, pace));
+  };
+  for (int i = 0; i < 5000; ++i) {
+    rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+    rig.round();
+  }
+  rig.catch_up();
+}
+
+// PB-5, PB-20, PB-21: a writer that overtakes READs in their midst. What is delivered and what is
+// told as lost are all that was published, and nothing is corrupted.
+TEST(Readers, TornReadsAreNeverDelivered) {
+  Rig rig(kOldest, 2000);
+  overwrite_while_reading(rig);
+  rig.expect_good();
+  EXPECT_EQ(rig.judge.first, 0u);
+  EXPECT_EQ(*rig.judge.next, rig.store->next_sequence());
+  EXPECT_GT(rig.reader.counters().lapped.value(), 10u);
+}
+
+// The same where the READ of records is executed after that of the control block, as when it is asked
+// for again: the head says nothing then, and each check of a record is needed.
+TEST(Readers, TornReadsBehindTheirControlBlockAreNeverDelivered) {
+  Rig rig(kOldest, 2000);
+  rig.control_first = true;
+  overwrite_while_reading(rig);
+  rig.expect_good();
+  EXPECT_EQ(*rig.judge.next, rig.store->next_sequence());
+  const ReaderCounters& counters = rig.reader.counters();
+  EXPECT_GT(counters.invalid_position.value(), 0u);
+  EXPECT_GT(counters.invalid_checksum.value() + counters.invalid_trailer.value(), 0u);
+}
+
+// A writer that is always a ring ahead when a round ends.
+TEST(Readers, TooFastAPublisherIsNoDeadEnd) {
+  Rig rig(kOldest);
+  rig.publish(1);
+  rig.meanwhile = [&] { rig.publish(200); };
+  for (int i = 0; i < 200; ++i) {
+    rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+    rig.round();
+  }
+  EXPECT_GT(rig.reader.counters().given_up.value(), 0u);
+  rig.catch_up();
+  rig.expect_good();
+  EXPECT_EQ(*rig.judge.next, rig.store->next_sequence());
+}
+
+// PB-32: the four places to begin at.
+TEST(Readers, BeginsWhereItIsTold) {
+  constexpr std::uint64_t kBefore = 300;
+  const auto first = [](const Start& start, std::uint64_t behind = 10) {
+    Rig rig({.start = start});
+    rig.publish(kBefore);
+    rig.catch_up();
+    rig.publish(behind);
+    rig.catch_up();
+    rig.expect_good();
+    return rig.judge.first;
+  };
+  Rig model;
+  model.publish(kBefore);
+  const std::uint64_t oldest = model.store->oldest_sequence();
+  ASSERT_GT(oldest, 0u);
+  EXPECT_EQ(first({.at = Start::At::tail}), kBefore);
+  EXPECT_EQ(first({.at = Start::At::oldest}), oldest);
+  for (const std::uint64_t sequence :
+       {std::uint64_t{0}, oldest - 1, oldest, oldest + 1, kBefore - 1, kBefore, kBefore + 5}) {
+    EXPECT_EQ(first({.at = Start::At::sequence, .value = sequence}), sequence);
+    // Message n has the time 1000 n.
+    for (const std::uint64_t time : {sequence * 1000, sequence * 1000 - 1}) {
+      EXPECT_EQ(first({.at = Start::At::time, .value = sequence == 0 ? 0 : time}),
+                std::max(oldest, sequence));
+    }
+  }
+  EXPECT_EQ(first({.at = Start::At::sequence, .value = kBefore + 100}), std::nullopt);
+}
+
+// PB-32 with PB-21: what was to be the first and is gone is told as lost.
+TEST(Readers, MissingBeginningIsLost) {
+  Rig rig({.start = {.at = Start::At::sequence, .value = 3}});
+  rig.publish(300);
+  const std::uint64_t oldest = rig.store->oldest_sequence();
+  rig.catch_up();
+  ASSERT_EQ(rig.judge.lost.size(), 1u);
+  EXPECT_EQ(rig.judge.lost[0], std::pair(std::uint64_t{3}, oldest - 1));
+}
+
+// PB-27: a new incarnation in the same memory, at any moment, in the midst of a READ too.
+TEST(Readers, EpochsAreNeverMixed) {
+  Rig rig(kOldest);
+  sim::Rng rng(rig.seed);
+  std::uint64_t epoch = 7;
+  rig.meanwhile = [&] {
+    if (rng.chance(1)) rig.start_store(++epoch);
+    rig.publish(rng.between(0, 1));
+  };
+  for (int i = 0; i < 3000; ++i) {
+    rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+    rig.round();
+  }
+  rig.catch_up();
+  rig.expect_good();
+  EXPECT_GT(rig.judge.restarts, 5u);
+  EXPECT_EQ(rig.judge.epoch, epoch);
+  EXPECT_EQ(*rig.judge.next, rig.store->next_sequence());
+}
+
+// PB-27: a publisher that comes back with the same store is no restart.
+TEST(Readers, SameEpochGoesOn) {
+  Rig rig(kOldest);
+  rig.publish(20);
+  rig.catch_up();
+  rig.reader.close();
+  EXPECT_EQ(rig.reader.next_deadline_ns(), stack::kNever);
+  EXPECT_TRUE(rig.reader.next_round(rig.now_ns).empty());
+  auto recovered = Store::recover(rig.memory.bytes(), {.id = 1, .epoch = 8, .message_max = 600});
+  ASSERT_TRUE(recovered.has_value());
+  rig.store = std::move(recovered->store);
+  rig.publish(5);
+  ASSERT_TRUE(rig.reader.open(rig.info, rig.now_ns).has_value());
+  rig.catch_up();
+  rig.expect_good();
+  EXPECT_EQ(rig.judge.restarts, 0u);
+  EXPECT_EQ(rig.judge.messages, 25u);
+}
+
+// PB-19: dead after three heart-beats, give or take one; alive again with the next; never wrongly.
+TEST(Readers, ThreeMissingHeartbeatsAreADeath) {
+  Rig rig({.start = {.at = Start::At::oldest}, .poll_max_ns = 50 * kHeartbeat_ns});
+  rig.beats = false;
+  for (int beat = 0; beat < 200; ++beat) {
+    rig.store->heartbeat(rig.now_ns);
+    rig.run_until(rig.now_ns + kHeartbeat_ns);
+    ASSERT_NE(rig.reader.state(), ReaderState::publisher_dead);
+  }
+  const std::uint64_t stopped_ns = rig.now_ns - kHeartbeat_ns;
+  while (rig.reader.state() != ReaderState::publisher_dead) {
+    ASSERT_LT(rig.now_ns, stopped_ns + 10 * kHeartbeat_ns);
+    rig.run_until(rig.now_ns + kHeartbeat_ns / 10);
+  }
+  EXPECT_GE(rig.now_ns, stopped_ns + 2 * kHeartbeat_ns);
+  EXPECT_LE(rig.now_ns, stopped_ns + 4 * kHeartbeat_ns + kHeartbeat_ns / 10);
+  rig.run_until(rig.now_ns + 20 * kHeartbeat_ns);
+  EXPECT_EQ(rig.reader.state(), ReaderState::publisher_dead);
+  EXPECT_EQ(rig.reader.counters().deaths.value(), 1u) << "once";
+  rig.store->heartbeat(rig.now_ns);
+  rig.run_until(rig.now_ns + 2 * kHeartbeat_ns);
+  EXPECT_EQ(rig.reader.state(), ReaderState::live);
+  EXPECT_EQ(rig.reader.counters().revivals.value(), 1u);
+}
+
+// PB-19: READs that are not answered, as of a host that is gone.
+TEST(Readers, UnansweredRoundsAreADeath) {
+  Rig rig(kOldest);
+  rig.catch_up();
+  rig.now_ns = rig.reader.next_deadline_ns();
+  ASSERT_FALSE(rig.reader.next_round(rig.now_ns).empty());
+  EXPECT_LE(rig.reader.next_deadline_ns(), rig.now_ns + 3 * kHeartbeat_ns + 1);
+  rig.now_ns = rig.reader.next_deadline_ns();
+  rig.reader.tick(rig.now_ns);
+  EXPECT_EQ(rig.reader.state(), ReaderState::publisher_dead);
+}
+
+// PB-11, PB-19: who has paused for long takes nobody for dead, and goes on.
+TEST(Readers, PauseIsNoDeath) {
+  Rig rig(kOldest);
+  rig.catch_up();
+  rig.reader.pause(true);
+  EXPECT_EQ(rig.reader.next_deadline_ns(), stack::kNever);
+  EXPECT_TRUE(rig.reader.next_round(rig.now_ns).empty());
+  rig.now_ns += 100 * kHeartbeat_ns;
+  rig.publish(500);
+  rig.reader.pause(false);
+  rig.reader.tick(rig.now_ns);
+  EXPECT_NE(rig.reader.state(), ReaderState::publisher_dead);
+  rig.catch_up();
+  rig.expect_good();
+  EXPECT_EQ(*rig.judge.next, 500u);
+}
+
+// PB-28: while nothing comes it looks less and less often, down to poll_max_ns, and at once again
+// after something has come.
+TEST(Readers, PollsLessWhileNothingComes) {
+  Rig rig({.start = {.at = Start::At::oldest}, .poll_min_ns = 1000, .poll_max_ns = 100'000});
+  rig.catch_up();
+  std::vector<std::uint64_t> waits;
+  for (int i = 0; i < 12; ++i) {
+    const std::uint64_t before_ns = rig.now_ns;
+    rig.now_ns = rig.reader.next_deadline_ns();
+    ASSERT_TRUE(rig.round());
+    if (i > 0) waits.push_back(rig.now_ns - before_ns);
+  }
+  EXPECT_TRUE(std::is_sorted(waits.begin(), waits.end()));
+  EXPECT_EQ(waits.back(), 100'000u);
+  rig.publish(1);
+  rig.now_ns = rig.reader.next_deadline_ns();
+  ASSERT_TRUE(rig.round());
+  EXPECT_EQ(rig.reader.next_deadline_ns(), rig.now_ns) << "there is something to be read";
+  ASSERT_TRUE(rig.round());
+  EXPECT_EQ(rig.reader.next_deadline_ns(), rig.now_ns + 1000);
+}
+
+// PB-28: no more READs than allowed, however much there is.
+TEST(Readers, ReadRateIsKept) {
+  constexpr std::uint32_t kRate = 1000;
+  Rig rig({.start = {.at = Start::At::oldest}, .poll_max_ns = 0, .reads_per_second = kRate});
+  const std::uint64_t start_ns = rig.now_ns;
+  while (rig.now_ns < start_ns + 1'000'000'000) {
+    rig.publish(1);
+    rig.run_until(rig.now_ns + 100'000);
+  }
+  EXPECT_LE(rig.reads, kRate + 3);
+  EXPECT_GE(rig.reads, kRate * 9 / 10);
+  EXPECT_EQ(rig.reader.counters().deaths.value(), 0u);
+  rig.expect_good();
+}
+
+// Batches shorter than what there is: nothing is lost at their ends.
+TEST(Readers, BatchesAreBounded) {
+  Rig rig({.start = {.at = Start::At::oldest}, .batch_bytes = 1024});
+  rig.publish(100);
+  const std::uint64_t oldest = rig.store->oldest_sequence();
+  rig.catch_up();
+  rig.expect_good();
+  EXPECT_EQ(rig.judge.first, oldest);
+  EXPECT_EQ(*rig.judge.next, 100u);
+  EXPECT_GT(rig.reader.counters().rounds.value(), 8u);
+}
+
+// PB-30: stores of another layout, and such as cannot be, are refused.
+TEST(Readers, OtherStoresAreRefused) {
+  Rig rig;
+  const auto refused = [&](auto change) {
+    StoreInfo info = rig.info;
+    change(info);
+    Reader reader({}, rig.judge);
+    reader.set_buffer(rig.buffer);
+    return !reader.open(info, 0).has_value();
+  };
+  EXPECT_FALSE(refused([](StoreInfo&) {}));
+  EXPECT_TRUE(refused([](StoreInfo& info) { info.layout += 0x100; }));
+  EXPECT_TRUE(refused([](StoreInfo& info) { info.layout = layout_of(StoreKind::conflated); }));
+  EXPECT_TRUE(refused([](StoreInfo& info) { info.ring_bytes = 0; }));
+  EXPECT_TRUE(refused([](StoreInfo& info) { info.ring_bytes -= 64; }));
+  EXPECT_TRUE(refused([](StoreInfo& info) { info.ring_bytes = kRingMax * 2; }));
+  EXPECT_TRUE(refused([](StoreInfo& info) { info.message_max = kRing / 4 + 1; }));
+  Reader reader({}, rig.judge);
+  reader.set_buffer(std::span(rig.buffer).first(rig.buffer.size() - 1));
+  EXPECT_FALSE(reader.open(rig.info, 0).has_value()) << "too small a buffer";
+}
+
+// Nothing that a store's memory may have leads out of it, nor out of the buffer (AddressSanitizer).
+TEST(Readers, AnyMemoryIsTaken) {
+  sim::Rng rng(test::seed());
+  for (int run = 0; run < 100; ++run) {
+    Rig rig(kOldest);
+    rig.publish(rng.between(0, 400));
+    rig.meanwhile = [&] {
+      if (rng.chance(70)) return;
+      auto bytes = rig.memory.bytes();
+      const std::uint64_t limit = rng.chance(50) ? sizeof(ControlBlock) : bytes.size();
+      const std::size_t at = rng.between(0, limit - 8) / 8 * 8;
+      const std::uint64_t value = rng.pick<std::uint64_t>(
+          {rng.next(), rng.between(0, 2 * kRing) / 32 * 32, 0, UINT64_MAX, UINT64_MAX - 31});
+      store_le(bytes.data() + at, value);
+    };
+    for (int i = 0; i < 60; ++i) {
+      rig.now_ns = std::min(std::max(rig.now_ns, rig.reader.next_deadline_ns()),
+                            rig.now_ns + 1'000'000'000);
+      rig.round();
+    }
+    ASSERT_EQ(rig.judge.corrupted, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace rockhopper::publisher

@@ -12,7 +12,7 @@ Expected<Message> parse(const std::string& line) {
   }
   Message message{json.begin().key(), json.begin().value()};
   if (message.type != "error") return message;
-  return fail(ErrorCode::io, "the peer reports: {}",
+  return fail(ErrorCode::invalid_state, "the peer reports: {}",
               message.body.is_string() ? message.body.get<std::string>() : message.body.dump());
 }
 

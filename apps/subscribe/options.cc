@@ -223,9 +223,10 @@ Expected<Options> finish_options(const RawOptions& raw, std::uint64_t wall_now_n
   }
   options.reader.poll_min_ns = static_cast<std::uint64_t>(raw.poll_min_us * 1e3);
   options.reader.poll_max_ns = static_cast<std::uint64_t>(raw.poll_max_us * 1e3);
-  const auto good = check_stores(options)
-                        .and_then([&] { return set_identity(raw, options); })
-                        .and_then([&] { return set_output(raw, options); });
+  const auto good =
+      check_stores(options).and_then([&] { return set_identity(raw, options); }).and_then([&] {
+        return set_output(raw, options);
+      });
   if (!good) return tl::make_unexpected(good.error());
   return options;
 }

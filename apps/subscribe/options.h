@@ -18,16 +18,16 @@ namespace rockhopper::apps::subscribe {
 struct Options {
   std::string host;
   std::uint16_t port = publish::kDefaultPort;
-  std::string name;    ///< who we are; empty: nobody in particular
-  std::string secret;  ///< of that name
+  std::string name;                 ///< who we are; empty: nobody in particular
+  std::string secret;               ///< of that name
   std::vector<std::string> stores;  ///< empty: all that are shown
   bool list = false;                ///< show which stores there are, and end
   publisher::ReaderConfig reader{};
   std::uint64_t count = 0;  ///< messages to end after; 0: no number
   bool strict = false;      ///< fail if anything is lost
   Format format = Format::lines;
-  std::string output;           ///< a folder; empty: standard output
-  std::uint16_t path_mtu = 0;   ///< 0: the publisher's
+  std::string output;          ///< a folder; empty: standard output
+  std::uint16_t path_mtu = 0;  ///< 0: the publisher's
   unsigned ack_timeout = 14;
   bool json = false;
   EndpointOptions endpoint;

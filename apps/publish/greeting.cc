@@ -55,6 +55,9 @@ std::string read_nonce(JsonReader& reader) {
 /// The same for both ends: members are in order, and what is proved is not part of it.
 std::string without_proof(json object) {
   object.erase(kProof);
+#if ROCKHOPPER_MUTATION_PB_PROOF_OF_SIDE
+  object.erase("side");
+#endif
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

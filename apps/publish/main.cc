@@ -23,7 +23,7 @@ const ProgramText kText{
     "  rh-subscribe localhost                  on another\n\n"
     "  rh-publish --store news=1MiB --store prices=64KiB:conflated:keys=100 \\\n"
     "      --input news=lines:news.txt --input prices=udp:5000 --policy policy.json\n\n"
-    "  rh-publish --input pcap:day.pcap --speed 10 --store packets=64MiB:file=day.store\n"
+    "  rh-publish --input pcap:day.pcap --speed 10 --store packets=64MiB:file=store\n"
     "                                          ten times as fast as it was captured\n"};
 
 void print_result(const Server& server, bool json) {

@@ -31,7 +31,7 @@ struct Options {
   double linger_s = 10;    ///< for subscribers to take what is left
   std::string policy;      ///< a file; empty: everybody may read everything
   std::uint16_t subscribers_max = 256;
-  double heartbeat_ms = 10;
+  double heartbeat_ms = 100;
   std::uint16_t path_mtu = 0;  ///< 0: the largest
   unsigned ack_timeout = 14;
   bool json = false;

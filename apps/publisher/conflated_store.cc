@@ -45,8 +45,7 @@ Expected<std::unique_ptr<ConflatedStore>> ConflatedStore::create(std::span<std::
   }
   if (memory.size() != bytes || reinterpret_cast<std::uintptr_t>(memory.data()) % 64 != 0) {
     return fail(ErrorCode::invalid_argument,
-                "this conflated store needs {} bytes, aligned to 64; not {}", bytes,
-                memory.size());
+                "this conflated store needs {} bytes, aligned to 64; not {}", bytes, memory.size());
   }
   if (static_cast<std::uint32_t>(config.epoch) == 0) {
     return fail(ErrorCode::invalid_argument, "the low 32 bits of an epoch must not be 0");

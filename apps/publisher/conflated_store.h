@@ -15,8 +15,8 @@ namespace rockhopper::publisher {
 /// The one writer of a store that has the latest message of each key: a slot for each, in memory of
 /// the caller's. As Store otherwise.
 ///
-/// In the control block of such a store (apps/publisher/slot.h) tail_seq counts the changes, tail_pos
-/// is the bytes of slots in use, head_pos the bytes of one slot, and head_seq nothing.
+/// In the control block of such a store (apps/publisher/slot.h) tail_seq counts the changes,
+/// tail_pos is the bytes of slots in use, head_pos the bytes of one slot, and head_seq nothing.
 class ConflatedStore final : public AnyStore {
  public:
   static constexpr std::uint32_t kMaxKeys = 1u << 20;
@@ -31,8 +31,8 @@ class ConflatedStore final : public AnyStore {
   /// Bytes of memory for such a store; 0 if there cannot be one.
   [[nodiscard]] static std::uint64_t bytes_for(const Config& config);
   /// `memory`: bytes_for() it, aligned to 64 bytes.
-  [[nodiscard]] static Expected<std::unique_ptr<ConflatedStore>> create(
-      std::span<std::byte> memory, const Config& config);
+  [[nodiscard]] static Expected<std::unique_ptr<ConflatedStore>> create(std::span<std::byte> memory,
+                                                                        const Config& config);
 
   /// Takes the place of the key's message so far.
   [[nodiscard]] Published publish(std::uint64_t key, std::span<const std::byte> payload,

@@ -5,11 +5,11 @@
 #include "stack/counter.h"
 
 /// Counters of a store's writer: X(name, meaning).
-#define ROCKHOPPER_PUBLISHER_STORE_COUNTERS(X)                      \
-  X(messages, "messages written")                                   \
-  X(message_bytes, "their payload bytes")                           \
-  X(commits, "times that new messages were shown to subscribers")   \
-  X(evicted, "messages that were given up for newer ones")          \
+#define ROCKHOPPER_PUBLISHER_STORE_COUNTERS(X)                       \
+  X(messages, "messages written")                                    \
+  X(message_bytes, "their payload bytes")                            \
+  X(commits, "times that new messages were shown to subscribers")    \
+  X(evicted, "messages that were given up for newer ones")           \
   X(paddings, "ends of the ring where the next message had no room") \
   X(refused_too_long, "messages refused as longer than message_max") \
   X(refused_no_slot, "messages refused, as all slots have other keys")

@@ -6,8 +6,7 @@ namespace rockhopper::publisher {
 
 Expected<std::unique_ptr<DcReach>> DcReach::create(roce::Engine& engine, dc::Endpoint& endpoint,
                                                    roce::ProtectionDomain initiators,
-                                                   const DcAddress& address,
-                                                   std::uint32_t receives,
+                                                   const DcAddress& address, std::uint32_t receives,
                                                    roce::PathMtu path_mtu) {
   auto made = std::unique_ptr<DcReach>(new DcReach(engine, endpoint));
   auto buffers = ReceiveBuffers::create(engine, made->pd_, receives);

@@ -128,8 +128,7 @@ void take(Input& in, Directory& message) {
   message.first = in.u16();
   message.total = in.u16();
   const std::size_t count = in.u16();
-  in.require(count <= kDirectoryEntriesMax &&
-             message.first + count <= std::size_t{message.total});
+  in.require(count <= kDirectoryEntriesMax && message.first + count <= std::size_t{message.total});
   for (std::size_t i = 0; i < count && i < kDirectoryEntriesMax; ++i) {
     message.stores.push_back(take_store(in));
   }

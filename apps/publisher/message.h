@@ -40,7 +40,7 @@ struct Directory {
 
 /// Subscriber: asks for a store that it knows the name of.
 struct SubscribeRequest {
-  std::uint32_t tag = 0;             ///< comes back with the answer
+  std::uint32_t tag = 0;                   ///< comes back with the answer
   std::uint16_t version = kLayoutVersion;  ///< of the layout that it can read
   std::string store;
   std::vector<std::byte> credentials;  ///< up to kCredentialsMax bytes, for the policy

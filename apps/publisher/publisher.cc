@@ -30,9 +30,8 @@ Publisher::Publisher(roce::Engine& engine, dc::Endpoint* endpoint, Policy& polic
       config_(config),
       pd_(engine.allocate_pd()) {}
 
-Expected<std::unique_ptr<Publisher>> Publisher::create(roce::Engine& engine,
-                                                       dc::Endpoint* endpoint, Policy& policy,
-                                                       PublisherListener& listener,
+Expected<std::unique_ptr<Publisher>> Publisher::create(roce::Engine& engine, dc::Endpoint* endpoint,
+                                                       Policy& policy, PublisherListener& listener,
                                                        const PublisherConfig& config) {
   if (config.max_subscribers == 0 || config.max_subscribers > kSubscribersMax) {
     return fail(ErrorCode::invalid_argument, "a publisher has 1 to {} subscribers",
@@ -46,8 +45,8 @@ Expected<std::unique_ptr<Publisher>> Publisher::create(roce::Engine& engine,
     return fail(ErrorCode::invalid_argument,
                 "a publisher needs room for grants and for what it receives");
   }
-  auto publisher = std::unique_ptr<Publisher>(
-      new Publisher(engine, endpoint, policy, listener, config));
+  auto publisher =
+      std::unique_ptr<Publisher>(new Publisher(engine, endpoint, policy, listener, config));
   if (auto done = publisher->set_up(); !done) return tl::make_unexpected(done.error());
   return publisher;
 }
@@ -98,11 +97,11 @@ Expected<void> Publisher::add_store(std::string_view name, AnyStore& store) {
                 store.id(), name);
   }
   const auto memory = store.memory();
-  auto region = engine_.register_memory_iova(pd_, memory.data(), memory.size(),
-                                             roce::kAccessMwBind, 0);
+  auto region =
+      engine_.register_memory_iova(pd_, memory.data(), memory.size(), roce::kAccessMwBind, 0);
   if (!region) return tl::make_unexpected(region.error());
-  stores_.emplace(store.id(), std::make_unique<OfferedStore>(
-                                  OfferedStore{std::string(name), &store, *region}));
+  stores_.emplace(store.id(),
+                  std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, *region}));
   return {};
 }
 
@@ -183,8 +182,7 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name, const Dc
   }
   auto subscriber = make_subscriber(name);
   if (!subscriber) return tl::make_unexpected(subscriber.error());
-  auto reach = DcReach::create(engine_, *endpoint_, pd_, address, kDcReceives,
-                               config_.path_mtu);
+  auto reach = DcReach::create(engine_, *endpoint_, pd_, address, kDcReceives, config_.path_mtu);
   if (!reach) {
     subscribers_.erase((*subscriber)->id);
     return tl::make_unexpected(reach.error());
@@ -229,14 +227,13 @@ bool Publisher::give_key(Subscriber& subscriber, const OfferedStore& store, Gran
   if (!window) return false;
   grant.rkey = roce::next_generation(window->rkey);
   // It is bound before the answer leaves, as both go through the same send queue.
-  const roce::SendWr bind{
-      .wr_id = static_cast<std::uint64_t>(subscriber.id),
-      .opcode = roce::WrOpcode::bind_mw,
-      .rkey = grant.rkey,
-      .mw_bind = {.mr = store.region.key,
-                  .addr = 0,
-                  .length = memory.size(),
-                  .access = roce::kAccessRemoteRead | roce::kAccessZeroBased}};
+  const roce::SendWr bind{.wr_id = static_cast<std::uint64_t>(subscriber.id),
+                          .opcode = roce::WrOpcode::bind_mw,
+                          .rkey = grant.rkey,
+                          .mw_bind = {.mr = store.region.key,
+                                      .addr = 0,
+                                      .length = memory.size(),
+                                      .access = roce::kAccessRemoteRead | roce::kAccessZeroBased}};
   if (subscriber.qp->post_send(bind) == roce::PostResult::ok) return true;
   static_cast<void>(engine_.deallocate_window(grant.rkey));
   return false;
@@ -285,9 +282,9 @@ void Publisher::apply_policy() {
 std::optional<Refusal> Publisher::grant(Subscriber& subscriber, const SubscribeRequest& request) {
   const OfferedStore* store = find_store(request.store);
   // Who may not know of a store is not told that there is one.
-  if (store == nullptr || (!policy_.may_see(subscriber.name, info_of(*store)) &&
-                           !policy_.may_read(subscriber.name, info_of(*store),
-                                             request.credentials))) {
+  if (store == nullptr ||
+      (!policy_.may_see(subscriber.name, info_of(*store)) &&
+       !policy_.may_read(subscriber.name, info_of(*store), request.credentials))) {
     counters_.refused_unknown_store.add();
     return Refusal::unknown_store;
   }
@@ -368,30 +365,28 @@ bool Publisher::poll_sends() {
 }
 
 bool Publisher::poll_receives() {
-  bool worked = receives_->poll([this](const roce::Completion& completion,
-                                       std::span<const std::byte> bytes) {
-    const auto found = by_number_.find(completion.qp_num.value);
-    if (found != by_number_.end()) {
-      accept(*found->second, completion, bytes);
-    } else {
-      counters_.rx_unknown.add();
-    }
-  });
+  bool worked =
+      receives_->poll([this](const roce::Completion& completion, std::span<const std::byte> bytes) {
+        const auto found = by_number_.find(completion.qp_num.value);
+        if (found != by_number_.end()) {
+          accept(*found->second, completion, bytes);
+        } else {
+          counters_.rx_unknown.add();
+        }
+      });
   for (const auto& [id, subscriber] : subscribers_) {
     if (subscriber->dc == nullptr) continue;
-    worked = subscriber->dc->receives().poll(
-                 [&](const roce::Completion& completion, std::span<const std::byte> bytes) {
-                   accept(*subscriber, completion, bytes);
-                 }) ||
-             worked;
+    worked = subscriber->dc->receives().poll([&](const roce::Completion& completion,
+                                                 std::span<const std::byte> bytes) {
+      accept(*subscriber, completion, bytes);
+    }) || worked;
   }
   return worked;
 }
 
 void Publisher::accept(Subscriber& subscriber, const roce::Completion& completion,
                        std::span<const std::byte> bytes) {
-  if (completion.status != roce::WcStatus::success ||
-      completion.opcode != roce::WcOpcode::recv) {
+  if (completion.status != roce::WcStatus::success || completion.opcode != roce::WcOpcode::recv) {
     counters_.rx_failed.add();
     return;
   }
@@ -451,16 +446,14 @@ bool Publisher::send_messages(Subscriber& subscriber) {
   while (!subscriber.outbox.empty()) {
     std::array<std::byte, kControlMessageMax> bytes;
     const std::size_t length = emit_control(subscriber.outbox.front(), bytes);
-    const roce::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()),
-                        static_cast<std::uint32_t>(length),
-                        {}};
+    const roce::Sge sge{
+        reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(length), {}};
     const roce::SendWr wr{.wr_id = static_cast<std::uint64_t>(subscriber.id),
                           .sg_list = {&sge, 1},
                           .opcode = roce::WrOpcode::send,
                           .send_flags = roce::kSendInline};
-    const auto posted = subscriber.dc != nullptr
-                            ? pool_->post_send(subscriber.dc->peer(), wr)
-                            : std::optional(subscriber.qp->post_send(wr));
+    const auto posted = subscriber.dc != nullptr ? pool_->post_send(subscriber.dc->peer(), wr)
+                                                 : std::optional(subscriber.qp->post_send(wr));
     if (posted != roce::PostResult::ok) return sent;  // there will be room, or it is gone
     subscriber.outbox.pop_front();
     counters_.tx_messages.add();

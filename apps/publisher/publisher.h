@@ -25,13 +25,13 @@
 namespace rockhopper::publisher {
 
 struct PublisherConfig {
-  std::uint64_t heartbeat_ns = 10'000'000;  ///< the interval, 1 us or more (PB-19)
-  std::uint16_t max_subscribers = 256;      ///< 1 to 4096
-  std::uint16_t max_grants = 64;            ///< of one subscriber
-  std::uint16_t receive_buffers = 256;      ///< for requests of all subscribers together
+  std::uint64_t heartbeat_ns = 10'000'000;           ///< the interval, 1 us or more (PB-19)
+  std::uint16_t max_subscribers = 256;               ///< 1 to 4096
+  std::uint16_t max_grants = 64;                     ///< of one subscriber
+  std::uint16_t receive_buffers = 256;               ///< for requests of all subscribers together
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< of dynamic connections
-  std::uint8_t timeout = 14;                ///< local ACK timeout code of dynamic connections
-  std::uint8_t retry_cnt = 7;               ///< likewise
+  std::uint8_t timeout = 14;   ///< local ACK timeout code of dynamic connections
+  std::uint8_t retry_cnt = 7;  ///< likewise
 };
 
 /// A subscriber as the publisher knows it; never used again.

@@ -74,6 +74,7 @@ void Reader::close() {
 }
 
 void Reader::pause(bool paused) {
+  if (paused == paused_) return;
   paused_ = paused;
   // Who does not look cannot miss heart-beats.
   alive_ns_.reset();
@@ -162,18 +163,24 @@ void Reader::on_round(std::uint64_t now_ns) {
 
 void Reader::take_round(const ControlBlock& control) {
   std::span<const std::byte> bytes = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
-#if !ROCKHOPPER_MUTATION_PB_HEAD
+#if !ROCKHOPPER_MUTATION_PB_HEAD && !ROCKHOPPER_MUTATION_PB_VALIDATION
   if (position_ < control.head_pos) {
     // What has been read may reach beyond what is overwritten, or about to be.
     bytes = bytes.subspan(std::min<std::uint64_t>(control.head_pos - position_, bytes.size()));
     lapped(control);
   }
 #endif
-  if (records_bytes_ == 0 || take_records(bytes)) {
+  if (records_bytes_ == 0) {
+    // Nothing comes any more: then what is there can be read.
+    if (given_up_ && control.tail_pos == position_) position_ = control.head_pos;
+    given_up_ = false;
+  } else if (take_records(bytes)) {
     fruitless_ = 0;
+    given_up_ = false;
   } else if (++fruitless_ >= kFruitlessRounds) {
     // The publisher is faster than a round, or something is damaged.
     counters_.given_up.add();
+    given_up_ = true;
     position_ = control.tail_pos;
     known_ = Known::position;
     fruitless_ = 0;
@@ -216,8 +223,8 @@ void Reader::restart(const ControlBlock& control) {
   fruitless_ = 0;
 }
 
-/// What was next is overwritten, or about to be (PB-21). The exact number that is lost is known with
-/// the next record that is read.
+/// What was next is overwritten, or about to be (PB-21). The exact number that is lost is known
+/// with the next record that is read.
 void Reader::lapped(const ControlBlock& control) {
   counters_.lapped.add();
   enter(ReaderState::lapped);
@@ -344,9 +351,9 @@ void Reader::tick(std::uint64_t now_ns) {
 
 /// Adaptive: at once while there is something, then less and less often (PB-28).
 void Reader::plan_next(bool news, std::uint64_t now_ns) {
-  poll_ns_ = news ? config_.poll_min_ns
-                  : std::min(std::max<std::uint64_t>(poll_ns_, kPollFirst_ns) * 2,
-                             config_.poll_max_ns);
+  poll_ns_ =
+      news ? config_.poll_min_ns
+           : std::min(std::max<std::uint64_t>(poll_ns_, kPollFirst_ns) * 2, config_.poll_max_ns);
   std::uint64_t wait_ns = poll_ns_;
   // Heart-beats are not to be missed.
   if (info_.heartbeat_ns != 0) wait_ns = std::min(wait_ns, info_.heartbeat_ns);
@@ -357,10 +364,9 @@ void Reader::plan_next(bool news, std::uint64_t now_ns) {
 std::uint64_t Reader::next_deadline_ns() const {
   if (paused_ || state_ == ReaderState::discover) return stack::kNever;
   const bool watched = info_.heartbeat_ns != 0 && !dead_;
-  const std::uint64_t death_ns =
-      !watched     ? stack::kNever
-      : alive_ns_  ? saturating_add(*alive_ns_, patience_ns() + 1)
-                   : 0;
+  const std::uint64_t death_ns = !watched    ? stack::kNever
+                                 : alive_ns_ ? saturating_add(*alive_ns_, patience_ns() + 1)
+                                             : 0;
   if (request_count_ != 0) return death_ns;
   return std::min(death_ns, std::max(next_round_ns_, next_read_ns_));
 }

@@ -33,8 +33,8 @@ struct ReaderConfig {
   /// READ at a time, bytes; the longest message fits in any case.
   std::uint32_t batch_bytes = 256 * 1024;
   /// How long to wait before looking again: the first time after something new, and how far that is
-  /// doubled while nothing comes, which is the latency to expect then. Not longer than a heart-beat.
-  /// (PB-28)
+  /// doubled while nothing comes, which is the latency to expect then. Not longer than a
+  /// heart-beat. (PB-28)
   std::uint64_t poll_min_ns = 0;
   std::uint64_t poll_max_ns = 1'000'000;
   std::uint32_t reads_per_second = 0;  ///< at most; 0: without limit (PB-28)
@@ -118,8 +118,8 @@ class StoreReader {
 };
 
 /// Reads a log store (PB-4 to PB-6, PB-20 to PB-23): the control block, then all records up to the
-/// tail in one READ, or two where the ring ends, and behind them the control block again, which says
-/// what of these may have been overwritten meanwhile, and what is new.
+/// tail in one READ, or two where the ring ends, and behind them the control block again, which
+/// says what of these may have been overwritten meanwhile, and what is new.
 class Reader final : public StoreReader {
  public:
   /// A READ's buffer of a reader of such a store, bytes; both for `buffer` below.
@@ -183,8 +183,10 @@ class Reader final : public StoreReader {
   /// The next message to be delivered, or told as lost; nothing while it is looked for.
   std::optional<std::uint64_t> next_sequence_;
   std::optional<std::uint64_t> scanned_;  ///< behind the last one that was too early
-  std::uint64_t tail_position_ = 0;  ///< as the last control block says
-  unsigned fruitless_ = 0;           ///< rounds in a row that brought records, but no valid one
+  std::uint64_t tail_position_ = 0;       ///< as the last control block says
+  unsigned fruitless_ = 0;  ///< rounds in a row that brought records, but no valid one
+
+  bool given_up_ = false;  ///< has gone on at the tail, and read nothing there yet
 
   std::array<ReadRequest, 3> requests_{};
   std::size_t request_count_ = 0;
@@ -192,8 +194,8 @@ class Reader final : public StoreReader {
 
   std::uint64_t next_round_ns_ = 0;
   std::uint64_t poll_ns_ = 0;
-  std::uint64_t next_read_ns_ = 0;  ///< by reads_per_second
-  std::uint64_t heartbeat_ = 0;     ///< as last seen
+  std::uint64_t next_read_ns_ = 0;         ///< by reads_per_second
+  std::uint64_t heartbeat_ = 0;            ///< as last seen
   std::optional<std::uint64_t> alive_ns_;  ///< when it changed; nothing: to be looked for anew
   bool dead_ = false;
   ReaderCounters counters_;

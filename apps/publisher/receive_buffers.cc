@@ -12,8 +12,8 @@ Expected<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::create(roce::Engine& e
   if (!cq) return tl::make_unexpected(cq.error());
   made->cq_ = std::move(*cq);
   made->bytes_.resize(std::size_t{count} * kControlMessageMax);
-  auto region = engine.register_memory(pd, made->bytes_.data(), made->bytes_.size(),
-                                       roce::kAccessLocalWrite);
+  auto region =
+      engine.register_memory(pd, made->bytes_.data(), made->bytes_.size(), roce::kAccessLocalWrite);
   if (!region) return tl::make_unexpected(region.error());
   made->key_ = region->key;
   auto srq = engine.create_srq({.pd = pd, .attributes = {.max_wr = count}});

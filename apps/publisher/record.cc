@@ -83,14 +83,14 @@ Record::Parsed Record::parse(std::span<const std::byte> bytes, const ExpectedRec
   }
   if (!record.is_padding()) {
     if (size > bytes.size()) return {RecordStatus::truncated, {}};
-#if !ROCKHOPPER_MUTATION_PB_TRAILER
+#if !ROCKHOPPER_MUTATION_PB_TRAILER && !ROCKHOPPER_MUTATION_PB_VALIDATION
     if (load_le<std::uint64_t>(p + size - kTrailerSize) != ~record.sequence) {
       return {RecordStatus::wrong_trailer, {}};
     }
 #endif
     record.payload = bytes.subspan(kHeaderSize, length);
   }
-#if !ROCKHOPPER_MUTATION_PB_CHECKSUM
+#if !ROCKHOPPER_MUTATION_PB_CHECKSUM && !ROCKHOPPER_MUTATION_PB_VALIDATION
   if (load_le<std::uint32_t>(p + kChecksum) !=
       crc32c(crc32c(0, bytes.first(kChecksum)), record.payload)) {
     return {RecordStatus::wrong_checksum, {}};
@@ -125,8 +125,8 @@ RecordShape change_epoch(std::byte* record, std::uint32_t epoch) {
 }
 
 void emit_padding(std::span<std::byte> bytes, const RecordHeader& header) {
-  const auto length = static_cast<std::uint32_t>(bytes.size() - Record::kHeaderSize -
-                                                 Record::kTrailerSize);
+  const auto length =
+      static_cast<std::uint32_t>(bytes.size() - Record::kHeaderSize - Record::kTrailerSize);
   emit_header(bytes.data(), header, length, Record::kFlagPad, {});
 }
 

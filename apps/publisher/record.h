@@ -28,10 +28,10 @@ inline constexpr std::size_t kRecordStatuses = 8;
 /// What a reader knows of a record before it has it.
 struct ExpectedRecord {
   std::uint64_t position = 0;
-  std::uint32_t epoch = 0;          ///< low bits of ControlBlock::epoch
-  std::uint64_t sequence = 0;       ///< with `any_sequence`: or a later one
+  std::uint32_t epoch = 0;     ///< low bits of ControlBlock::epoch
+  std::uint64_t sequence = 0;  ///< with `any_sequence`: or a later one
   bool any_sequence = false;
-  std::uint32_t message_max = 0;    ///< bytes
+  std::uint32_t message_max = 0;  ///< bytes
 };
 
 /// A record of a ring as its reader sees it: a view of bytes that somebody else may have written

@@ -103,11 +103,10 @@ Expected<Store::Recovered> Store::recover(std::span<std::byte> memory, const Sto
                 "the store is number {} with {} bytes, not number {} with {} bytes", left.store_id,
                 left.ring_bytes, config.id, ring_bytes);
   }
-  const bool plausible = static_cast<std::uint32_t>(left.epoch) != 0 &&
-                         left.head_pos <= left.tail_pos && left.head_seq <= left.tail_seq &&
-                         left.tail_pos - left.head_pos <= ring_bytes &&
-                         left.tail_pos % kRecordAlignment == 0 &&
-                         left.head_pos % kRecordAlignment == 0;
+  const bool plausible =
+      static_cast<std::uint32_t>(left.epoch) != 0 && left.head_pos <= left.tail_pos &&
+      left.head_seq <= left.tail_seq && left.tail_pos - left.head_pos <= ring_bytes &&
+      left.tail_pos % kRecordAlignment == 0 && left.head_pos % kRecordAlignment == 0;
   if (!plausible) {
     return fail(ErrorCode::invalid_argument, "the store's control block contradicts itself");
   }

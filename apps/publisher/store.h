@@ -52,9 +52,9 @@ class AnyStore {
 };
 
 /// The one writer of a store that is a cyclic buffer of messages (PB-4), in memory of the caller's
-/// that may be registered and READ meanwhile. Writing knows nothing of who reads: no lock, no system
-/// call, no allocation, nothing that depends on subscribers (PB-7, PB-8, PB-24). Belongs to one
-/// thread, which need not be an engine's.
+/// that may be registered and READ meanwhile. Writing knows nothing of who reads: no lock, no
+/// system call, no allocation, nothing that depends on subscribers (PB-7, PB-8, PB-24). Belongs to
+/// one thread, which need not be an engine's.
 class Store final : public AnyStore {
  public:
   /// Makes an empty store of `memory`: store_bytes() of a power of two from kRingMin to kRingMax,

@@ -74,8 +74,7 @@ Expected<std::unique_ptr<Subscriber>> Subscriber::create(roce::Engine& engine,
     return fail(ErrorCode::invalid_argument, "a subscriber has 1 to {} subscriptions",
                 kSubscriptionsMax);
   }
-  auto made =
-      std::unique_ptr<Subscriber>(new Subscriber(engine, endpoint, listener, config));
+  auto made = std::unique_ptr<Subscriber>(new Subscriber(engine, endpoint, listener, config));
   if (auto done = made->set_up(); !done) return tl::make_unexpected(done.error());
   return made;
 }
@@ -207,12 +206,11 @@ Expected<SubscriptionId> Subscriber::subscribe(std::string_view store, const Opt
     return fail(ErrorCode::exhausted, "the subscriber has {} subscriptions already",
                 subscriptions_.size());
   }
-  const bool twice = std::any_of(
-      subscriptions_.begin(), subscriptions_.end(), [&](const auto& other) {
-        return other->name == store && other->state != Subscription::State::ended;
-      });
-  if (twice) {
-    return fail(ErrorCode::busy, "store {} is subscribed already", store);
+  for (const auto& other : subscriptions_) {
+    if (other->name == store && other->listener != nullptr &&
+        other->state != Subscription::State::ended) {
+      return fail(ErrorCode::busy, "store {} is subscribed already", store);
+    }
   }
   auto made = std::make_unique<Subscription>();
   made->id = SubscriptionId{next_id_++};
@@ -243,7 +241,7 @@ void Subscriber::leave(SubscriptionId id) {
 
 void Subscriber::pause(SubscriptionId id, bool paused) {
   Subscription* subscription = find(id);
-  if (subscription == nullptr) return;
+  if (subscription == nullptr || subscription->paused == paused) return;
   subscription->paused = paused;
   if (subscription->reader != nullptr) subscription->reader->pause(paused);
 }
@@ -354,8 +352,7 @@ void Subscriber::on_failed(Subscription* subscription, roce::WcStatus status) {
     if (other->reader != nullptr) other->reader->cancel();
     if (other->state == Subscription::State::asked) other->state = Subscription::State::wanted;
   }
-  if (refused && subscription != nullptr &&
-      subscription->state == Subscription::State::granted) {
+  if (refused && subscription != nullptr && subscription->state == Subscription::State::granted) {
     // The key is not good any more: the publisher is asked again, and says why not.
     subscription->state = Subscription::State::wanted;
     subscription->has_key = false;
@@ -369,9 +366,8 @@ bool Subscriber::send(const ControlMessage& message) {
   if (route_->depth() + 1 > send_room(config_)) return false;
   std::array<std::byte, kControlMessageMax> bytes;
   const std::size_t length = emit_control(message, bytes);
-  const roce::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()),
-                      static_cast<std::uint32_t>(length),
-                      {}};
+  const roce::Sge sge{
+      reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(length), {}};
   if (route_->post({.wr_id = wr_id_of(connection_, 0),
                     .sg_list = {&sge, 1},
                     .opcode = roce::WrOpcode::send,
@@ -382,15 +378,22 @@ bool Subscriber::send(const ControlMessage& message) {
   return true;
 }
 
+/// A subscription that has been left, of the same store, is to be given back first.
+bool Subscriber::is_held(std::string_view store) const {
+  return std::any_of(subscriptions_.begin(), subscriptions_.end(), [store](const auto& other) {
+    return other->name == store && other->state == Subscription::State::leaving;
+  });
+}
+
 bool Subscriber::send_requests() {
   bool sent = false;
   if (directory_wanted_ && !directory_asked_) {
-    directory_asked_ = send(
-        DirectoryRequest{.first = static_cast<std::uint16_t>(directory_.size())});
+    directory_asked_ =
+        send(DirectoryRequest{.first = static_cast<std::uint16_t>(directory_.size())});
     sent = directory_asked_;
   }
   for (const auto& subscription : subscriptions_) {
-    if (subscription->state == Subscription::State::wanted) {
+    if (subscription->state == Subscription::State::wanted && !is_held(subscription->name)) {
       if (!send(SubscribeRequest{.tag = subscription->number(),
                                  .store = subscription->name,
                                  .credentials = subscription->options.credentials})) {
@@ -411,10 +414,8 @@ bool Subscriber::send_requests() {
 }
 
 bool Subscriber::poll_receives(std::uint64_t now_ns) {
-  return receives_->poll([&](const roce::Completion& completion,
-                             std::span<const std::byte> bytes) {
-    if (completion.status != roce::WcStatus::success ||
-        completion.opcode != roce::WcOpcode::recv) {
+  return receives_->poll([&](const roce::Completion& completion, std::span<const std::byte> bytes) {
+    if (completion.status != roce::WcStatus::success || completion.opcode != roce::WcOpcode::recv) {
       counters_.rx_failed.add();
       return;
     }
@@ -485,8 +486,8 @@ Expected<void> Subscriber::prepare(Subscription& subscription, const StoreInfo& 
   if (subscription.buffer.size() < bytes) {
     give_back(subscription);
     subscription.buffer.resize(bytes);
-    auto region = engine_.register_memory(pd_, subscription.buffer.data(), bytes,
-                                          roce::kAccessLocalWrite);
+    auto region =
+        engine_.register_memory(pd_, subscription.buffer.data(), bytes, roce::kAccessLocalWrite);
     if (!region) return tl::make_unexpected(region.error());
     subscription.buffer_key = region->key;
     subscription.reader->set_buffer(subscription.buffer);
@@ -513,12 +514,12 @@ void Subscriber::on_refused(const RefusedMessage& refused) {
   subscription->state = Subscription::State::ended;
   counters_.refusals.add();
   if (told) {
-    listener_.on_refused(subscription->id,
-                         Error{refused.why == Refusal::unknown_store ? ErrorCode::not_found
-                               : refused.why == Refusal::layout      ? ErrorCode::unsupported
-                                                                     : ErrorCode::invalid_argument,
-                               fmt::format("store {}: {}", subscription->name,
-                                           to_string(refused.why))});
+    listener_.on_refused(
+        subscription->id,
+        Error{refused.why == Refusal::unknown_store ? ErrorCode::not_found
+              : refused.why == Refusal::layout      ? ErrorCode::unsupported
+                                                    : ErrorCode::invalid_argument,
+              fmt::format("store {}: {}", subscription->name, to_string(refused.why))});
   }
 }
 
@@ -556,8 +557,7 @@ void Subscriber::on_directory(const Directory& directory) {
 /// Forgets what has ended and is not written to any more.
 void Subscriber::sweep() {
   std::erase_if(subscriptions_, [this](const auto& subscription) {
-    const bool over =
-        subscription->state == Subscription::State::ended && !subscription->reading;
+    const bool over = subscription->state == Subscription::State::ended && !subscription->reading;
     if (over) give_back(*subscription);
     return over;
   });

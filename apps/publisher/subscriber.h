@@ -53,8 +53,8 @@ class SubscriberListener {
 class ReceiveBuffers;
 class SubscriberRoute;
 
-/// One subscriber of one publisher: asks for stores, and reads those that it is granted, each at its
-/// own pace (PB-11), into the subscription's Listener. Belongs to the engine's thread.
+/// One subscriber of one publisher: asks for stores, and reads those that it is granted, each at
+/// its own pace (PB-11), into the subscription's Listener. Belongs to the engine's thread.
 class Subscriber {
  public:
   /// `endpoint` null: no dynamic connections. All must outlive it.
@@ -130,6 +130,7 @@ class Subscriber {
   /// False: there is no room now.
   [[nodiscard]] bool send(const ControlMessage& message);
   [[nodiscard]] bool send_requests();
+  [[nodiscard]] bool is_held(std::string_view store) const;
   [[nodiscard]] bool read(Subscription& subscription, std::uint64_t now_ns);
   void start_connection(std::unique_ptr<SubscriberRoute> route);
   void disconnect();

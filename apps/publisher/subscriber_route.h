@@ -32,9 +32,7 @@ class SubscriberRoute {
 class QueuePairRoute final : public SubscriberRoute {
  public:
   explicit QueuePairRoute(roce::QueuePair& qp) : qp_(qp) {}
-  [[nodiscard]] roce::PostResult post(const roce::SendWr& wr) override {
-    return qp_.post_send(wr);
-  }
+  [[nodiscard]] roce::PostResult post(const roce::SendWr& wr) override { return qp_.post_send(wr); }
   [[nodiscard]] std::size_t depth() const override { return qp_.send_queue_depth(); }
   [[nodiscard]] bool failed() const override { return qp_.state() == roce::QpState::err; }
   [[nodiscard]] bool revive() override { return false; }
@@ -60,9 +58,7 @@ class DcRoute final : public SubscriberRoute {
   }
   [[nodiscard]] std::size_t depth() const override { return initiator_.send_queue_depth(); }
   [[nodiscard]] bool failed() const override { return initiator_.state() == roce::QpState::err; }
-  [[nodiscard]] bool revive() override {
-    return !failed() || initiator_.reset().has_value();
-  }
+  [[nodiscard]] bool revive() override { return !failed() || initiator_.reset().has_value(); }
 
  private:
   roce::Engine& engine_;

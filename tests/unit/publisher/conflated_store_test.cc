@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/publisher/slot.h"
+#include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 

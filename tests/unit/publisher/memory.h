@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "apps/publisher/layout.h"
-#include "tests/sim/rng.h"
 
 namespace rockhopper::test {
 
@@ -46,16 +45,6 @@ class GuardedMemory {
   publisher::ControlBlock control;
   std::memcpy(&control, store.data(), sizeof control);
   return control;
-}
-
-/// What message `sequence` of a store holds in a run with that seed: of random length and content.
-[[nodiscard]] inline std::vector<std::byte> content(std::uint64_t seed, std::uint64_t sequence,
-                                                    std::uint32_t length_max) {
-  sim::Rng rng(seed * 0x9e3779b97f4a7c15 + sequence);
-  std::vector<std::byte> bytes(rng.chance(10) ? rng.between(0, length_max)
-                                              : rng.between(0, length_max / 8));
-  rng.fill({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
-  return bytes;
 }
 
 }  // namespace rockhopper::test

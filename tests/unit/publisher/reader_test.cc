@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// A subscriber's side of a store, against a store whose memory it copies (PB-5, PB-6, PB-19 to PB-23,
-// PB-27, PB-28, PB-30, PB-32).
+// A subscriber's side of a store, against a store whose memory it copies (PB-5, PB-6, PB-19 to
+// PB-23, PB-27, PB-28, PB-30, PB-32).
 #include "apps/publisher/reader.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "apps/publisher/store.h"
 #include "stack/link.h"
+#include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
@@ -20,55 +21,10 @@ namespace {
 
 using test::content;
 using test::GuardedMemory;
+using test::Judge;
 
 constexpr std::uint64_t kRing = 16384;
 constexpr std::uint64_t kHeartbeat_ns = 1'000'000;
-
-/// What a subscriber was told, held against what was published.
-class Judge final : public Listener {
- public:
-  Judge(std::uint64_t seed, std::uint32_t longest) : seed_(seed), longest_(longest) {}
-
-  void on_message(const Message& message) override {
-    const auto expected = content(seed_ + message.epoch, message.sequence, longest_);
-    corrupted += !std::equal(expected.begin(), expected.end(), message.payload.begin(),
-                             message.payload.end());
-    tile(message.sequence, message.sequence);
-    epoch_mixed += message.epoch != epoch && epoch != 0;
-    epoch = message.epoch;
-    ++messages;
-  }
-  void on_lost(std::uint64_t from, std::uint64_t to) override {
-    tile(from, to);
-    lost.push_back({from, to});
-  }
-  void on_restart(std::uint64_t, std::uint64_t new_epoch) override {
-    epoch = new_epoch;
-    next.reset();
-    ++restarts;
-  }
-  void on_state(ReaderState state) override { states.push_back(state); }
-
-  std::optional<std::uint64_t> first;
-  std::optional<std::uint64_t> next;
-  std::uint64_t messages = 0;
-  std::uint64_t corrupted = 0;
-  std::uint64_t out_of_order = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t epoch_mixed = 0;
-  unsigned restarts = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> lost;
-  std::vector<ReaderState> states;
-
- private:
-  void tile(std::uint64_t from, std::uint64_t to) {
-    if (!first) first = from;
-    out_of_order += (next && from != *next) || to < from;
-    next = to + 1;
-  }
-  std::uint64_t seed_;
-  std::uint32_t longest_;
-};
 
 struct Rig {
   explicit Rig(const ReaderConfig& config = {}, std::uint32_t longest_message = 600,
@@ -91,15 +47,14 @@ struct Rig {
   }
 
   void start_store(std::uint64_t epoch) {
-    store = *Store::create(memory.bytes(),
-                           {.id = 1, .epoch = epoch, .message_max = longest});
+    store = *Store::create(memory.bytes(), {.id = 1, .epoch = epoch, .message_max = longest});
   }
   void publish(std::uint64_t count = 1) {
     for (; count > 0; --count) {
       const std::uint64_t sequence = store->next_sequence();
-      EXPECT_EQ(store->publish(content(seed + store->epoch(), sequence, longest), 0,
-                               sequence * 1000),
-                Published::yes);
+      EXPECT_EQ(
+          store->publish(content(seed + store->epoch(), sequence, longest), 0, sequence * 1000),
+          Published::yes);
     }
   }
   void copy(const ReadRequest& request) {
@@ -210,8 +165,8 @@ TEST(Readers, TwoReadsAroundTheEnd) {
   rig.expect_good();
 }
 
-// PB-21: who has been overtaken is told exactly what it has lost, and goes on with the oldest message
-// that is there, without help.
+// PB-21: who has been overtaken is told exactly what it has lost, and goes on with the oldest
+// message that is there, without help.
 TEST(Readers, OvertakenReaderLosesWhatIsGoneAndNoMore) {
   Rig rig(kOldest);
   rig.publish(5);
@@ -269,8 +224,8 @@ TEST(Readers, TornReadsAreNeverDelivered) {
   EXPECT_GT(rig.reader.counters().lapped.value(), 10u);
 }
 
-// The same where the READ of records is executed after that of the control block, as when it is asked
-// for again: the head says nothing then, and each check of a record is needed.
+// The same where the READ of records is executed after that of the control block, as when it is
+// asked for again: the head says nothing then, and each check of a record is needed.
 TEST(Readers, TornReadsBehindTheirControlBlockAreNeverDelivered) {
   Rig rig(kOldest, 2000);
   rig.control_first = true;
@@ -517,8 +472,8 @@ TEST(Readers, AnyMemoryIsTaken) {
       store_le(bytes.data() + at, value);
     };
     for (int i = 0; i < 60; ++i) {
-      rig.now_ns = std::min(std::max(rig.now_ns, rig.reader.next_deadline_ns()),
-                            rig.now_ns + 1'000'000'000);
+      rig.now_ns =
+          std::min(std::max(rig.now_ns, rig.reader.next_deadline_ns()), rig.now_ns + 1'000'000'000);
       rig.round();
     }
     ASSERT_EQ(rig.judge.corrupted, 0u);

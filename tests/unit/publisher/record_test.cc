@@ -87,15 +87,17 @@ TEST(Records, WhatIsWrittenIsRead) {
     EXPECT_EQ(record.sequence, kHeader.sequence);
     EXPECT_EQ(record.time_ns, kHeader.time_ns);
     EXPECT_EQ(record.type, kHeader.type);
-    EXPECT_TRUE(std::equal(payload.begin(), payload.end(), record.payload.begin(),
-                           record.payload.end()));
+    EXPECT_TRUE(
+        std::equal(payload.begin(), payload.end(), record.payload.begin(), record.payload.end()));
   }
 }
 
 // PB-20: every kind of a record that is not the one looked for is told by its reason.
 TEST(Records, EachReasonIsTold) {
   const auto bytes = record_of(std::vector<std::byte>(100));
-  const auto status = [&](ExpectedRecord expected) { return Record::parse(bytes, expected).status; };
+  const auto status = [&](ExpectedRecord expected) {
+    return Record::parse(bytes, expected).status;
+  };
   auto other = kExpected;
   other.position += 65536;
   EXPECT_EQ(status(other), RecordStatus::wrong_position);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/publisher/store.h"
+#include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
@@ -112,7 +113,8 @@ TEST(StoreRecovery, HalfWrittenControlBlockIsNoMatter) {
   expect_content(*recovered->store, seed);
 }
 
-// PB-27: what had been shown and is torn is cut, and its numbers are given again in a new epoch only.
+// PB-27: what had been shown and is torn is cut, and its numbers are given again in a new epoch
+// only.
 TEST(StoreRecovery, TornEndIsCut) {
   const std::uint64_t seed = test::seed();
   for (const std::uint64_t torn : {1u, 2u, 3u}) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
@@ -66,15 +67,17 @@ TEST(Stores, RingHasTheNewestMessages) {
     ASSERT_EQ(store->publish(bytes, static_cast<std::uint16_t>(sequence), sequence * 10),
               Published::yes);
     std::uint64_t next = store->oldest_sequence();
-    ASSERT_TRUE(walk(memory.bytes(), [&](const Record& record) {
-      const auto expected = content(seed, next, kRing / 4);
-      EXPECT_EQ(record.sequence, next);
-      EXPECT_EQ(record.time_ns, next * 10);
-      EXPECT_EQ(record.type, static_cast<std::uint16_t>(next));
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), record.payload.begin(),
-                             record.payload.end()));
-      ++next;
-    })) << "after " << sequence;
+    ASSERT_TRUE(walk(memory.bytes(),
+                     [&](const Record& record) {
+                       const auto expected = content(seed, next, kRing / 4);
+                       EXPECT_EQ(record.sequence, next);
+                       EXPECT_EQ(record.time_ns, next * 10);
+                       EXPECT_EQ(record.type, static_cast<std::uint16_t>(next));
+                       EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                                              record.payload.begin(), record.payload.end()));
+                       ++next;
+                     }))
+        << "after " << sequence;
     ASSERT_EQ(next, sequence + 1);
     const ControlBlock control = control_of(memory.bytes());
     ASSERT_LE(control.tail_pos - control.head_pos, kRing);

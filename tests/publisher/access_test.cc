@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Who reads what: a key for each subscriber and store, that serves nobody and nothing else (PB-1,
+// PB-9, PB-10, PB-12, PB-16, PB-19, PB-25, PB-26, PB-30).
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/publisher/judge.h"
+#include "tests/publisher/raw_subscriber.h"
+#include "tests/publisher/world.h"
+#include "tests/sim/seeded_runs.h"
+#include "tests/support/seed.h"
+
+namespace rockhopper::sim {
+namespace {
+
+using publisher::Start;
+using roce::MemoryKey;
+using roce::WcStatus;
+using test::content;
+using test::Judge;
+
+constexpr std::uint64_t kRing = 16384;
+constexpr std::uint32_t kLongest = 1000;
+
+WorldConfig config_of(bool dynamic_connections = false) {
+  WorldConfig config{.network = {.seed = 1, .pools = &pools()}};
+  config.dynamic_connections = dynamic_connections;
+  config.publisher.timeout = 9;
+  return config;
+}
+
+/// Two stores with high-entropy content.
+struct TwoStores : World {
+  explicit TwoStores(bool dynamic_connections = false)
+      : World(config_of(dynamic_connections)),
+        seed(test::seed()),
+        a(add_store("a", kRing, 5, kLongest)),
+        b(add_store("b", kRing, 6, kLongest)) {
+    publish(300);
+  }
+  void publish(std::uint64_t count) {
+    for (; count > 0; --count) {
+      for (TestStore* store : {&a, &b}) {
+        const std::uint64_t sequence = store->store->next_sequence();
+        EXPECT_EQ(store->store->publish(content(seed + store->store->epoch(), sequence, kLongest),
+                                        0, network.now_ns()),
+                  publisher::Published::yes);
+      }
+    }
+  }
+  [[nodiscard]] Judge judge() const { return {seed, kLongest}; }
+
+  std::uint64_t seed;
+  TestStore& a;
+  TestStore& b;
+};
+
+bool is_store(const RawSubscriber::Read& read, TestStore& store, std::uint64_t addr) {
+  const auto bytes = store.memory.bytes().subspan(addr, read.bytes.size());
+  return read.status == WcStatus::success &&
+         std::equal(bytes.begin(), bytes.end(), read.bytes.begin());
+}
+
+/// Refused, and not one byte of anything came.
+void expect_nothing(const RawSubscriber::Read& read) {
+  EXPECT_EQ(read.status, WcStatus::rem_access_err);
+  EXPECT_TRUE(std::all_of(read.bytes.begin(), read.bytes.end(),
+                          [](std::byte byte) { return byte == std::byte{0xcc}; }));
+}
+
+// PB-12, PB-16: a grant is an address and a key, and READs are all that is needed from then on.
+TEST(Access, GrantedStoreIsReadWithVerbsAlone) {
+  TwoStores world;
+  world.policy.allowed = {{"one", "a"}};
+  RawSubscriber one(world, "one");
+  const auto answer = one.ask(publisher::SubscribeRequest{.tag = 9, .store = "a"});
+  ASSERT_TRUE(answer.has_value());
+  const auto* grant = std::get_if<publisher::GrantMessage>(&*answer);
+  ASSERT_NE(grant, nullptr);
+  EXPECT_EQ(grant->tag, 9u);
+  EXPECT_EQ(grant->store.name, "a");
+  EXPECT_EQ(grant->store.ring_bytes, kRing);
+  EXPECT_EQ(grant->store.message_max, kLongest);
+  EXPECT_EQ(grant->store.layout, publisher::layout_of(publisher::StoreKind::log));
+  EXPECT_TRUE(is_store(one.read(grant->rkey, 0, 64), world.a, 0));
+  EXPECT_TRUE(is_store(one.read(grant->rkey, 64, kRing), world.a, 64));
+  EXPECT_EQ(world.publisher->counters().rx_messages.value(), 1u) << "READs are no requests";
+}
+
+// PB-1: the store is all that its key reaches.
+TEST(Access, KeyEndsWithTheStore) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  RawSubscriber one(world, "one");
+  const auto bytes = static_cast<std::uint32_t>(world.a.memory.bytes().size());
+  const struct {
+    std::uint64_t addr;
+    std::uint32_t length;
+  } beyond[] = {{bytes, 1},
+                {bytes - 1, 2},
+                {0, bytes + 1},
+                {UINT64_MAX, 1},
+                {UINT64_MAX - 63, 64},
+                {reinterpret_cast<std::uintptr_t>(world.a.memory.bytes().data()), 64},
+                {reinterpret_cast<std::uintptr_t>(world.b.memory.bytes().data()), 64}};
+  for (const auto& place : beyond) {
+    const MemoryKey key = one.subscribe("a");
+    ASSERT_NE(key, MemoryKey{});
+    EXPECT_TRUE(is_store(one.read(key, bytes - 1, 1), world.a, bytes - 1));
+    expect_nothing(one.read(key, place.addr, place.length));
+    EXPECT_TRUE(one.broken());
+    one.reconnect();
+  }
+}
+
+// PB-9: who may read one store does not get the other one, by no message.
+TEST(Access, PolicyIsAskedForEachStore) {
+  TwoStores world;
+  world.policy.allowed = {{"one", "a"}, {"two", "b"}, {"both", "a"}, {"both", "b"}};
+  for (const std::string name : {"one", "two", "both", "none"}) {
+    RawSubscriber subscriber(world, name);
+    for (const std::string store : {"a", "b"}) {
+      const bool allowed = world.policy.allowed.count({name, store}) != 0;
+      EXPECT_EQ(subscriber.subscribe(store) != MemoryKey{}, allowed) << name << " " << store;
+    }
+  }
+  EXPECT_EQ(world.publisher->counters().refused_policy.value(), 4u);
+}
+
+// PB-9, PB-26: another subscriber's key, and that of a connection that has ended, are worth
+// nothing.
+TEST(Access, KeyServesItsOwnerOnly) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  RawSubscriber one(world, "one");
+  RawSubscriber two(world, "two");
+  const MemoryKey theirs = two.subscribe("b");
+  ASSERT_NE(theirs, MemoryKey{});
+  expect_nothing(one.read(theirs, 0, 4096));
+  EXPECT_TRUE(is_store(two.read(theirs, 0, 4096), world.b, 0)) << "the owner is not disturbed";
+  const MemoryKey old = two.subscribe("a");
+  two.reconnect();
+  expect_nothing(two.read(old, 0, 64));
+}
+
+// PB-26: keys found by trying.
+TEST(Access, GuessedKeysAreRefused) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  RawSubscriber one(world, "one");
+  RawSubscriber two(world, "two");
+  const MemoryKey theirs = two.subscribe("b");
+  Rng rng(world.seed);
+  for (std::uint64_t i = 0; i < number_or("ROCKHOPPER_GUESSED_KEYS", 300); ++i) {
+    const MemoryKey guess{rng.chance(50)
+                              ? static_cast<std::uint32_t>(rng.next())
+                              : static_cast<std::uint32_t>(theirs) ^ (1u << rng.between(0, 31))};
+    expect_nothing(one.read(guess, 0, 64));
+  }
+}
+
+// PB-25: a grant that is taken back is worth nothing with the next READ, and nobody else notices.
+TEST(Access, RevocationTakesEffectAtOnce) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  RawSubscriber one(world, "one");
+  RawSubscriber two(world, "two");
+  const MemoryKey mine = one.subscribe("a");
+  const MemoryKey theirs = two.subscribe("a");
+  ASSERT_TRUE(is_store(one.read(mine, 0, 4096), world.a, 0));
+  EXPECT_TRUE(world.publisher->revoke(one.id(), world.a.store->id()));
+  EXPECT_FALSE(world.publisher->revoke(one.id(), world.a.store->id())) << "twice";
+  expect_nothing(one.read(mine, 0, 4096));
+  EXPECT_TRUE(is_store(two.read(theirs, 0, 4096), world.a, 0));
+}
+
+// PB-25: the policy has changed; those whose grants are still right are not touched.
+TEST(Access, PolicyIsAppliedAtRunTime) {
+  TwoStores world;
+  world.policy.allowed = {{"one", "a"}, {"one", "b"}, {"two", "a"}};
+  RawSubscriber one(world, "one");
+  RawSubscriber two(world, "two");
+  const MemoryKey one_a = one.subscribe("a");
+  const MemoryKey one_b = one.subscribe("b");
+  const MemoryKey two_a = two.subscribe("a");
+  world.publisher->apply_policy();
+  EXPECT_EQ(world.publisher->grant_count(), 3u);
+  world.policy.allowed.erase({"one", "a"});
+  world.publisher->apply_policy();
+  EXPECT_EQ(world.publisher->grant_count(), 2u);
+  const auto notice = one.receive();
+  ASSERT_TRUE(notice.has_value());
+  EXPECT_EQ(*notice, publisher::ControlMessage(publisher::Revoke{world.a.store->id()}));
+  EXPECT_TRUE(is_store(one.read(one_b, 0, 64), world.b, 0));
+  EXPECT_TRUE(is_store(two.read(two_a, 0, 64), world.a, 0));
+  expect_nothing(one.read(one_a, 0, 64));
+}
+
+// PB-1: from the removal of a store on nobody reads its memory.
+TEST(Access, RemovedStoreIsGone) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  RawSubscriber one(world, "one");
+  const MemoryKey key = one.subscribe("a");
+  ASSERT_TRUE(world.publisher->remove_store(world.a.store->id()).has_value());
+  EXPECT_FALSE(world.publisher->remove_store(world.a.store->id()).has_value());
+  expect_nothing(one.read(key, 0, 64));
+  EXPECT_EQ(one.subscribe("a"), MemoryKey{});
+}
+
+// PB-30: the directory shows what the policy lets be seen, in as many messages as it takes, and
+// gives no access.
+TEST(Access, DirectoryShowsStores) {
+  World world(config_of());
+  for (int i = 0; i < 20; ++i) world.add_store("store " + std::to_string(i), 4096, 1);
+  world.policy.hidden = {"store 3"};
+  Client& client = world.add_client("one");
+  world.connect(client);
+  ASSERT_TRUE(client.subscriber->request_directory().has_value());
+  ASSERT_TRUE(world.run_until([&] { return client.directories > 0; }));
+  EXPECT_EQ(client.directory.size(), 19u);
+  for (const auto& info : client.directory) EXPECT_NE(info.name, "store 3");
+  EXPECT_EQ(world.publisher->grant_count(), 0u);
+  Judge judge(1, 1);
+  static_cast<void>(must(client.subscriber->subscribe("store 3", {}, judge)));
+  static_cast<void>(must(client.subscriber->subscribe("store 4", {}, judge)));
+  ASSERT_TRUE(world.run_until([&] { return client.refused.size() == 2; }));
+  EXPECT_EQ(client.refused[0], "store store 3: there is no such store");
+  EXPECT_EQ(client.refused[1], "store store 4: not authorised");
+}
+
+// PB-30: the publisher refuses who reads another version of the layout.
+TEST(Access, OtherLayoutIsRefused) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  RawSubscriber one(world, "one");
+  const auto answer = one.ask(publisher::SubscribeRequest{
+      .tag = 1, .version = publisher::kLayoutVersion + 1, .store = "a"});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(*answer, publisher::ControlMessage(
+                         publisher::RefusedMessage{.tag = 1, .why = publisher::Refusal::layout}));
+}
+
+// Messages that are none, and such as no subscriber sends: counted, and the next one is answered.
+TEST(Access, BadMessagesAreCounted) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  RawSubscriber one(world, "one");
+  Rng rng(world.seed);
+  for (int i = 0; i < 50; ++i) {
+    std::vector<std::byte> bytes(rng.between(1, publisher::kControlMessageMax));
+    rng.fill({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
+    one.send(bytes);
+  }
+  std::array<std::byte, publisher::kControlMessageMax> bytes;
+  one.send(std::span(bytes).first(publisher::emit_control(publisher::Revoke{1}, bytes)));
+  EXPECT_NE(one.subscribe("a"), MemoryKey{});
+  EXPECT_EQ(world.publisher->counters().rx_malformed.value(), 50u);
+  EXPECT_EQ(world.publisher->counters().rx_unexpected.value(), 1u);
+}
+
+struct OverBoth : ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Transports, OverBoth, ::testing::Values(false, true),
+                         [](const auto& tested) { return tested.param ? "Dc" : "Rc"; });
+
+// PB-10, PB-25, over both transports: of two that read the same store one is stopped at run time.
+TEST_P(OverBoth, RevokedSubscriberStopsAndTheOtherGoesOn) {
+  TwoStores world(GetParam());
+  world.policy.allow_all = true;
+  Client& one = world.add_client("one");
+  Client& two = world.add_client("two");
+  std::array<Judge, 2> judges{world.judge(), world.judge()};
+  const publisher::Subscriber::Options options{.reader = {.start = {.at = Start::At::oldest}}};
+  for (Client* client : {&one, &two}) {
+    world.connect(*client);
+    static_cast<void>(
+        must(client->subscriber->subscribe("a", options, judges[client == &one ? 0 : 1])));
+  }
+  const auto both_read = [&] {
+    return judges[0].next == world.a.store->next_sequence() && judges[1].next == judges[0].next;
+  };
+  ASSERT_TRUE(world.run_until(both_read));
+  ASSERT_TRUE(world.publisher->revoke(one.id, world.a.store->id()));
+  const std::uint64_t had = judges[0].messages;
+  world.publish(20);
+  ASSERT_TRUE(world.run_until([&] { return judges[1].next == world.a.store->next_sequence(); }));
+  world.run_for(5'000'000);
+  EXPECT_EQ(judges[0].messages, had);
+  EXPECT_EQ(two.revoked + two.disconnected, 0u);
+  EXPECT_GT(one.revoked + one.disconnected, 0u);
+  EXPECT_TRUE(judges[1].good());
+  EXPECT_TRUE(judges[1].lost.empty());
+}
+
+// PB-19, PB-27: a publisher that is gone, and one that comes back.
+TEST_P(OverBoth, SilentPublisherIsDead) {
+  TwoStores world(GetParam());
+  world.policy.allow_all = true;
+  Client& one = world.add_client("one");
+  world.connect(one);
+  Judge judge = world.judge();
+  const auto id =
+      must(one.subscriber->subscribe("a", {.reader = {.start = {.at = Start::At::oldest}}}, judge));
+  ASSERT_TRUE(world.run_until([&] { return judge.next == world.a.store->next_sequence(); }));
+  world.run_for(100 * world.config.publisher.heartbeat_ns);
+  EXPECT_EQ(one.subscriber->reader(id)->counters().deaths.value(), 0u);
+  world.network.cut(true);
+  ASSERT_TRUE(world.run_until([&] { return one.disconnected > 0; }));
+  EXPECT_FALSE(one.subscriber->connected());
+}
+
+}  // namespace
+}  // namespace rockhopper::sim

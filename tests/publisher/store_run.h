@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "roce/recovery/loss_recovery.h"
+#include "tests/sim/sim_network.h"
+
+namespace rockhopper::sim {
+
+struct StoreProfile {
+  const char* name;
+  bool dynamic_connections = false;
+  bool selective_repeat = false;
+  NetworkFaults faults{};
+  unsigned stores = 3;
+  unsigned subscribers = 8;
+  std::uint64_t ring_bytes = 32768;
+  std::uint32_t message_max = 4000;
+  std::uint64_t messages = 3000;  ///< of each store
+  /// Published in a turn at most; with 0 as many as subscribers can follow.
+  unsigned pace = 3;
+  bool pauses = true;       ///< subscribers stop reading at times
+  bool leaves = false;      ///< subscribers leave stores and come back
+  bool reconnects = false;  ///< connections end and are made anew
+  bool restarts = false;    ///< the publisher's stores begin new epochs
+};
+
+struct StoreTotals {
+  std::uint64_t runs = 0;
+  std::uint64_t published = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t lapped = 0;
+  std::uint64_t torn = 0;  ///< records that were read and not valid
+  std::uint64_t restarts = 0;
+  std::uint64_t reconnects = 0;
+  std::uint64_t rounds = 0;
+  std::uint64_t packets_lost = 0;
+};
+
+/// One run: empty, or what was wrong.
+[[nodiscard]] std::string run_stores(std::uint64_t seed, const StoreProfile& profile,
+                                     PoolSet& pools, StoreTotals& totals);
+
+}  // namespace rockhopper::sim

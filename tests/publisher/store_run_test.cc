@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Subscribers at different paces, on a publisher that overwrites what they READ, under seeded
+// faults: what each is delivered and told as lost is all that was published, each once and in
+// order, and nothing is corrupted (PB-2 to PB-8, PB-10, PB-11, PB-20 to PB-23, PB-27, PB-28,
+// PB-32).
+#include "tests/publisher/store_run.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/seeded_runs.h"
+
+namespace rockhopper::sim {
+namespace {
+
+constexpr std::uint64_t kSeeds = 1'000;
+
+StoreTotals run_profile(const StoreProfile& profile, std::uint64_t share) {
+  StoreTotals t;
+  const double seconds = run_seeds(profile.name, seeds_or(kSeeds), share, [&](std::uint64_t seed) {
+    return run_stores(seed, profile, pools(), t);
+  });
+  std::printf("%s: %" PRIu64 " runs in %.1f s, published %" PRIu64 ", delivered %" PRIu64
+              ", lost %" PRIu64 "; rounds %" PRIu64 ", lapped %" PRIu64 ", torn %" PRIu64
+              ", restarts %" PRIu64 ", reconnects %" PRIu64 ", packets lost %" PRIu64 "\n",
+              profile.name, t.runs, seconds, t.published, t.delivered, t.lost, t.rounds, t.lapped,
+              t.torn, t.restarts, t.reconnects, t.packets_lost);
+  return t;
+}
+
+// PB-3, PB-4, PB-7, PB-10, PB-11, PB-21.
+TEST(StoreSimulation, Paces) {
+  for (const bool dc : {false, true}) {
+    const StoreTotals totals =
+        run_profile({.name = dc ? "paces, dc" : "paces", .dynamic_connections = dc}, 10);
+    expect_met(totals.lapped);
+    expect_met(totals.lost);
+  }
+}
+
+// PB-5, PB-20: READs whose responses leave in packets while the writer goes on.
+TEST(StoreSimulation, OverwrittenWhileRead) {
+  const StoreTotals totals = run_profile({.name = "overwritten",
+                                          .stores = 1,
+                                          .subscribers = 4,
+                                          .ring_bytes = 16384,
+                                          .messages = 10'000,
+                                          .pace = 12,
+                                          .pauses = false},
+                                         20);
+  expect_met(totals.lapped);
+}
+
+// PB-6, PB-20.
+TEST(StoreSimulation, BadPath) {
+  for (const bool dc : {false, true}) {
+    const StoreTotals totals = run_profile({.name = dc ? "bad path, dc" : "bad path",
+                                            .dynamic_connections = dc,
+                                            .faults = kBadPath,
+                                            .stores = 2,
+                                            .subscribers = 4},
+                                           10);
+    expect_met(totals.packets_lost);
+  }
+}
+
+// PB-20: a READ of records that is executed again after that of the control block behind it. There
+// the head says nothing, and the checks of each record are needed.
+TEST(StoreSimulation, SelectiveRepeat) {
+  const StoreTotals totals = run_profile({.name = "selective repeat",
+                                          .selective_repeat = true,
+                                          .faults = kBadPath,
+                                          .stores = 1,
+                                          .subscribers = 4,
+                                          .ring_bytes = 16384,
+                                          .messages = 10'000,
+                                          .pace = 6},
+                                         20);
+  expect_met(totals.packets_lost);
+}
+
+// PB-9, PB-32: subscriptions that come and go beside others.
+TEST(StoreSimulation, Leaves) {
+  for (const bool dc : {false, true}) {
+    static_cast<void>(run_profile({.name = dc ? "leaves, dc" : "leaves",
+                                   .dynamic_connections = dc,
+                                   .subscribers = 4,
+                                   .leaves = true},
+                                  10));
+  }
+}
+
+// PB-21, PB-27: who comes back goes on where it was.
+TEST(StoreSimulation, Reconnects) {
+  const StoreTotals totals =
+      run_profile({.name = "reconnects", .subscribers = 4, .reconnects = true}, 10);
+  expect_met(totals.reconnects);
+}
+
+}  // namespace
+}  // namespace rockhopper::sim

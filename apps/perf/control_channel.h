@@ -32,7 +32,7 @@ class ControlChannel {
 
   [[nodiscard]] Expected<void> send(const char* type, const nlohmann::json& body);
   /// The next message, which must be of that type. A peer's "error" becomes this end's, with
-  /// ErrorCode::invalid_state, which nothing else has; so for all functions.
+  /// ErrorCode::invalid_state; so for all functions.
   [[nodiscard]] Expected<nlohmann::json> receive(const char* type,
                                                  std::uint32_t timeout_ms = kTimeoutMs);
   /// The next message of any type but "error"; waits without limit.

@@ -13,7 +13,9 @@ namespace rockhopper::apps::publish {
 namespace {
 
 /// For people: names from the wire have been checked, but need not be there.
-std::string_view called(const std::string& name) { return name.empty() ? std::string_view("(no name)") : std::string_view(name); }
+std::string_view called(const std::string& name) {
+  return name.empty() ? std::string_view("(no name)") : std::string_view(name);
+}
 
 }  // namespace
 

@@ -54,9 +54,9 @@ std::string read_nonce(JsonReader& reader) {
 
 /// The same for both ends: members are in order, and what is proved is not part of it.
 std::string without_proof(json object) {
-  object.erase(kProof);
+  if (object.is_object()) object.erase(kProof);
 #if ROCKHOPPER_MUTATION_PB_PROOF_OF_SIDE
-  object.erase("side");
+  if (object.is_object()) object.erase("side");
 #endif
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -91,7 +91,7 @@ json to_json(const Welcome& welcome) { return {{"side", to_json(welcome.side)}};
 Expected<Challenge> challenge_from_json(const json& object) {
   JsonReader reader(object);
   Challenge challenge;
-  (void)reader.number<int>("version", kGreetingVersion, kGreetingVersion);
+  (void)reader.number<unsigned>("version", kGreetingVersion, kGreetingVersion);
   challenge.nonce = read_nonce(reader);
   const auto transport = perf::parse_transport(reader.text("transport"));
   if (!transport) reader.refuse("transport");

@@ -27,7 +27,7 @@ using perf::Transport;
 /// and `error` of either. A subscriber closes the connection when it leaves. Whoever has a name
 /// proves that it knows its secret, and so does the publisher: each by an HMAC over all that both
 /// have said before, so that neither the queue pairs nor the nonces can be another's.
-inline constexpr int kGreetingVersion = 1;
+inline constexpr unsigned kGreetingVersion = 1;
 
 /// Where an end is reached.
 struct Side {

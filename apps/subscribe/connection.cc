@@ -78,9 +78,16 @@ Expected<std::uint16_t> Connection::choose_path_mtu(const Challenge& challenge) 
     return fail(ErrorCode::unsupported, "the publisher's path MTU is {}; --mtu {} is more",
                 challenge.path_mtu, options_.path_mtu);
   }
-  if (options_.path_mtu != 0) return options_.path_mtu;
-  return static_cast<std::uint16_t>(
-      std::min<std::uint32_t>(challenge.path_mtu, endpoint_->engine().max_path_mtu()));
+  const auto path_mtu = static_cast<std::uint16_t>(
+      options_.path_mtu != 0
+          ? options_.path_mtu
+          : std::min<std::uint32_t>(challenge.path_mtu, endpoint_->engine().max_path_mtu()));
+  // With dynamic connections each end has one for all its peers.
+  if (challenge.transport == Transport::dc && path_mtu != challenge.path_mtu) {
+    return fail(ErrorCode::unsupported, "the publisher's path MTU is {}, ours {}; give it --mtu {}",
+                challenge.path_mtu, path_mtu, path_mtu);
+  }
+  return path_mtu;
 }
 
 Expected<void> Connection::make_subscriber(const Challenge& challenge) {

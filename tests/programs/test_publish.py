@@ -10,6 +10,7 @@ import os
 import random
 import re
 import signal
+import socket
 import struct
 import subprocess
 
@@ -175,7 +176,8 @@ class Publish(support.SwitchTest):
                                      '--output', folder, '--json')
         report = self.report(subscriber)
         for store, data in contents.items():
-            objects = [json.loads(line) for line in (folder / f'{store}.jsonl').open()]
+            text = (folder / f'{store}.jsonl').read_text(encoding='utf-8')
+            objects = [json.loads(line) for line in text.split('\n')[:-1]]
             payloads = [base64.b64decode(item['base64']) if 'base64' in item
                         else item['text'].encode() for item in objects]
             self.assertEqual(b''.join(payload + b'\n' for payload in payloads), data)
@@ -322,7 +324,7 @@ class Publish(support.SwitchTest):
         self.start_switch(2)
         store = f'news=256KiB:file={self.lab.path("news.store")}'
         count, got = 0, b''
-        _, port = publisher, port = self.publisher('--store', store, '--input', 'lines:/dev/null',
+        publisher, port = self.publisher('--store', store, '--input', 'lines:/dev/null',
                                                    '--stay')
         subscriber = self.subscriber(1, port, '--from', 'oldest', '--strict',
                                      '--connect-timeout', LIMIT_S)
@@ -385,6 +387,51 @@ class Publish(support.SwitchTest):
                                        '--store', 'a=64KiB', '--input',
                                        f'{options}:{self.write(name, data)}')
                 self.assert_failed(publisher, why)
+
+    def test_datagrams_and_captures(self):
+        """A store that is fed by UDP, and one by the packets of a capture."""
+        self.start_switch(2)
+        packets = [self.random_bytes(self.random.randrange(60, 1500)) for _ in range(100)]
+        capture = struct.pack('<IHHIIII', 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1) + b''.join(
+            struct.pack('<IIII', 1_700_000_000, 1000 * number, len(packet), len(packet)) + packet
+            for number, packet in enumerate(packets))
+        publisher, port = self.publisher(
+            '--store', 'a=1MiB', '--store', 'b=1MiB', '--input', 'a=udp:127.0.0.1:0',
+            '--input', f'b=pcap:{self.write("in.pcap", capture)}')
+        udp = int(re.search(r'listening on UDP port (\d+)', publisher.messages()).group(1))
+        datagrams = [self.random_bytes(self.random.randrange(1500)) for _ in range(100)]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for datagram in datagrams:
+                sender.sendto(datagram, ('127.0.0.1', udp))
+        for store, messages in (('a', datagrams), ('b', packets)):
+            subscriber = self.subscriber(1, port, '--store', store, '--from', 'oldest', '-n', 100,
+                                         '--format', 'records')
+            self.assertEqual(self.output(self.finish(subscriber)),
+                             b''.join(struct.pack('<I', len(m)) + m for m in messages))
+        publisher.child.send_signal(signal.SIGTERM)
+        self.report(publisher)
+
+    def test_standard_input_over_a_link_of_two(self):
+        """PB-18: without a switch; lines as somebody writes them."""
+        link = self.lab.path('memif.sock')
+        command = [support.PROGRAMS / 'rh-publish', '--memif-socket', link, '-p', 0]
+        with open(self.lab.path('messages'), 'w+b') as messages:
+            publisher = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE,
+                                         stdout=subprocess.DEVNULL, stderr=messages)
+            self.lab.at_end.callback(publisher.wait)
+            self.lab.at_end.callback(publisher.kill)
+            port = wait_until(lambda: re.search(r'TCP port (\d+)',
+                                                self.lab.path('messages').read_text()),
+                              LIMIT_S, 'rh-publish listens').group(1)
+            subscriber = self.start('rh-subscribe', '--memif-socket', link, '-p', port, '--from',
+                                    'oldest', 'localhost')
+            for part, expected in ((b'one\ntw', b'one\n'), (b'o\nthree', b'one\ntwo\n')):
+                publisher.stdin.write(part)
+                publisher.stdin.flush()
+                wait_until(lambda e=expected: self.output(subscriber) == e, LIMIT_S, 'a line')
+            publisher.stdin.close()
+            self.assertEqual(self.output(self.finish(subscriber)), b'one\ntwo\nthree\n')
+            self.assertEqual(publisher.wait(LIMIT_S), 0)
 
     def test_output_that_cannot_be_written(self):
         self.start_switch(2)

@@ -14,6 +14,9 @@ using nlohmann::json;
 
 constexpr const char* kSecret = "sixteen bytes or more";
 
+/// As it comes: numbers of a text that are not negative are unsigned.
+json received(const json& object) { return json::parse(object.dump()); }
+
 Challenge a_challenge() {
   return {.nonce = make_nonce().value(), .transport = Transport::dc, .path_mtu = 2048};
 }
@@ -30,14 +33,14 @@ Hello a_hello() {
 
 TEST(Greeting, ComesOutAsItWentIn) {
   const Challenge challenge = a_challenge();
-  const auto same_challenge = challenge_from_json(to_json(challenge));
+  const auto same_challenge = challenge_from_json(received(to_json(challenge)));
   ASSERT_TRUE(same_challenge);
   EXPECT_EQ(same_challenge->nonce, challenge.nonce);
   EXPECT_EQ(same_challenge->transport, challenge.transport);
   EXPECT_EQ(same_challenge->path_mtu, challenge.path_mtu);
 
   const Hello hello = a_hello();
-  const auto same_hello = hello_from_json(to_json(hello), challenge);
+  const auto same_hello = hello_from_json(received(to_json(hello)), challenge);
   ASSERT_TRUE(same_hello) << same_hello.error().message;
   EXPECT_EQ(same_hello->name, hello.name);
   EXPECT_EQ(same_hello->nonce, hello.nonce);
@@ -47,7 +50,7 @@ TEST(Greeting, ComesOutAsItWentIn) {
   EXPECT_EQ(same_hello->side.psn, hello.side.psn);
   EXPECT_EQ(same_hello->side.access_key, hello.side.access_key);
 
-  const auto welcome = welcome_from_json(to_json(Welcome{.side = hello.side}));
+  const auto welcome = welcome_from_json(received(to_json(Welcome{.side = hello.side})));
   ASSERT_TRUE(welcome);
   EXPECT_EQ(welcome->side.qpn, hello.side.qpn);
 }
@@ -60,23 +63,37 @@ json with(json object, const std::string& path, const json& value) {
   } else {
     object[path.substr(0, point)][path.substr(point + 1)] = value;
   }
-  return object;
+  return received(object);
 }
 
 TEST(Greeting, EveryMemberIsChecked) {
+  ASSERT_TRUE(hello_from_json(received(to_json(a_hello())), a_challenge()));
   const Challenge challenge = a_challenge();
   const json good_challenge = to_json(challenge);
-  for (const auto& [path, value] : std::initializer_list<std::pair<const char*, json>>{
-           {"version", kGreetingVersion + 1}, {"nonce", "short"}, {"nonce", 7},
-           {"transport", "ud"}, {"path_mtu", 8192}, {"path_mtu", 1000}, {"path_mtu", -1}}) {
+  for (const auto& [path, value] :
+       std::initializer_list<std::pair<const char*, json>>{{"version", kGreetingVersion + 1},
+                                                           {"nonce", "short"},
+                                                           {"nonce", 7},
+                                                           {"transport", "ud"},
+                                                           {"path_mtu", 8192},
+                                                           {"path_mtu", 1000},
+                                                           {"path_mtu", -1}}) {
     EXPECT_FALSE(challenge_from_json(with(good_challenge, path, value))) << path << value;
   }
   const json good = to_json(a_hello());
-  for (const auto& [path, value] : std::initializer_list<std::pair<const char*, json>>{
-           {"name", "../x"}, {"name", nullptr}, {"nonce", ""}, {"path_mtu", 4096},
-           {"path_mtu", 0}, {"side", 1}, {"side.gid", "10.42"}, {"side.gid", "0.0.0.0"},
-           {"side.gid", "224.0.0.1"}, {"side.qpn", 1 << 24}, {"side.psn", 1 << 24},
-           {"side.access_key", "x"}}) {
+  for (const auto& [path, value] :
+       std::initializer_list<std::pair<const char*, json>>{{"name", "../x"},
+                                                           {"name", nullptr},
+                                                           {"nonce", ""},
+                                                           {"path_mtu", 4096},
+                                                           {"path_mtu", 0},
+                                                           {"side", 1},
+                                                           {"side.gid", "10.42"},
+                                                           {"side.gid", "0.0.0.0"},
+                                                           {"side.gid", "224.0.0.1"},
+                                                           {"side.qpn", 1 << 24},
+                                                           {"side.psn", 1 << 24},
+                                                           {"side.access_key", "x"}}) {
     EXPECT_FALSE(hello_from_json(with(good, path, value), challenge)) << path << value;
   }
   for (const json& object : {json(), json::array(), json("x"), json::object()}) {
@@ -98,10 +115,17 @@ TEST(Greeting, ASubscribersProofIsForThisChallengeAndThisHelloOnly) {
   EXPECT_TRUE(has_proof(json::parse(hello.dump()), kSecret, json::parse(challenge.dump())));
   EXPECT_FALSE(has_proof(hello, "another secret, as long", challenge));
   EXPECT_FALSE(has_proof(hello, kSecret, to_json(a_challenge())));
-  for (const auto& [path, value] : std::initializer_list<std::pair<const char*, json>>{
-           {"name", "ben"}, {"nonce", make_nonce().value()}, {"path_mtu", 512},
-           {"side.gid", "10.42.0.3"}, {"side.qpn", 1}, {"side.psn", 8}, {"side.access_key", 1},
-           {"more", true}, {"proof", ""}, {"proof", 1}}) {
+  for (const auto& [path, value] :
+       std::initializer_list<std::pair<const char*, json>>{{"name", "ben"},
+                                                           {"nonce", make_nonce().value()},
+                                                           {"path_mtu", 512},
+                                                           {"side.gid", "10.42.0.3"},
+                                                           {"side.qpn", 1},
+                                                           {"side.psn", 8},
+                                                           {"side.access_key", 1},
+                                                           {"more", true},
+                                                           {"proof", ""},
+                                                           {"proof", 1}}) {
     EXPECT_FALSE(has_proof(with(hello, path, value), kSecret, challenge)) << path;
   }
 }

@@ -29,8 +29,7 @@ TEST(PublishOptions, AnInputMayLeaveOutTheOnlyStore) {
   const auto one = publish::finish_options({.stores = {"a=64KiB"}, .inputs = {"udp:5"}});
   ASSERT_TRUE(one);
   EXPECT_EQ(one->inputs[0].store, "a");
-  const auto two =
-      publish::finish_options({.stores = {"a=64KiB", "b=64KiB"}, .inputs = {"udp:5"}});
+  const auto two = publish::finish_options({.stores = {"a=64KiB", "b=64KiB"}, .inputs = {"udp:5"}});
   ASSERT_FALSE(two);
   EXPECT_THAT(two.error().message, HasSubstr("a=udp:5"));
 }

@@ -98,8 +98,7 @@ TEST_F(ServedStoreTest, AFileWhosePublisherEndedBeforeItWroteAnythingIsANewStore
 
 TEST_F(ServedStoreTest, AConflatedStoreFitsIntoItsSize) {
   for (const std::uint32_t keys : {1u, 10u, 100u}) {
-    auto store =
-        open({.name = "p", .bytes = 65'536, .kind = StoreKind::conflated, .keys = keys});
+    auto store = open({.name = "p", .bytes = 65'536, .kind = StoreKind::conflated, .keys = keys});
     ASSERT_TRUE(store) << store.error().message;
     EXPECT_LE((*store)->any().memory().size(), 65'536 + sizeof(publisher::ControlBlock));
     // Not much is wasted.

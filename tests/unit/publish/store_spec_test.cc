@@ -30,9 +30,9 @@ TEST(StoreSpec, SaysNameSizeAndKind) {
 TEST(StoreSpec, WhatIsNoneIsRefusedInALineThatQuotesIt) {
   for (const char* text :
        {"", "news", "=64KiB", "a/b=64KiB", "news=", "news=0", "news=x", "news=65KiB", "news=2KiB",
-        "news=64KiB:", "news=64KiB:x", "news=64KiB:keys=1", "news=64KiB:conflated:keys=",
-        "news=64KiB:conflated:keys=0", "news=64KiB:conflated:keys=9999999", "news=64KiB:file=",
-        "news=64KiB:conflated:file=x"}) {
+        "news=64KiB:", "news=64KiB:x", "news=64KiB:keys=1",
+        "news=64KiB:conflated:keys=", "news=64KiB:conflated:keys=0",
+        "news=64KiB:conflated:keys=9999999", "news=64KiB:file=", "news=64KiB:conflated:file=x"}) {
     const auto spec = parse_store(text);
     ASSERT_FALSE(spec) << text;
     EXPECT_THAT(spec.error().message, HasSubstr(std::string("--store ") + text));

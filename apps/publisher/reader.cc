@@ -10,16 +10,8 @@
 namespace rockhopper::publisher {
 namespace {
 
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
-/// After so many a publisher is dead (PB-19).
-constexpr unsigned kMissingHeartbeats = 3;
 /// Rounds in a row without a valid record, before all up to the tail is given up.
 constexpr unsigned kFruitlessRounds = 16;
-constexpr std::uint64_t kPollFirst_ns = 50;
-
-std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
-  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
 
 }  // namespace
 
@@ -38,7 +30,7 @@ std::uint64_t Reader::buffer_bytes(const StoreInfo& info, const ReaderConfig& co
 }
 
 Reader::Reader(const ReaderConfig& config, Listener& listener)
-    : config_(config), listener_(listener) {
+    : config_(config), listener_(listener), pacing_(config) {
   if (config_.start.at == Start::At::sequence) next_sequence_ = config_.start.value;
 }
 
@@ -61,9 +53,9 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
   info_ = info;
   request_count_ = 0;
   fruitless_ = 0;
-  next_round_ns_ = now_ns;
-  alive_ns_ = now_ns;
-  dead_ = false;
+  pacing_.start(info.heartbeat_ns, now_ns);
+  liveness_.start(info.heartbeat_ns == 0 ? 0 : std::max(info.heartbeat_ns, pacing_.slowest_ns()),
+                  now_ns);
   enter(ReaderState::granted);
   return {};
 }
@@ -77,7 +69,7 @@ void Reader::pause(bool paused) {
   if (paused == paused_) return;
   paused_ = paused;
   // Who does not look cannot miss heart-beats.
-  alive_ns_.reset();
+  liveness_.look_away();
 }
 
 void Reader::enter(ReaderState state) {
@@ -88,16 +80,14 @@ void Reader::enter(ReaderState state) {
 
 std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
   if (paused_ || state_ == ReaderState::discover || request_count_ != 0 ||
-      now_ns < next_round_ns_ || now_ns < next_read_ns_) {
+      now_ns < pacing_.next_ns()) {
     return {};
   }
   records_bytes_ = 0;
   if (known_ != Known::nothing && position_ < tail_position_) request_records();
   request(0, buffer_.first(sizeof(ControlBlock)));
   counters_.reads.add(request_count_);
-  if (config_.reads_per_second != 0) {
-    next_read_ns_ = now_ns + request_count_ * kSecond_ns / config_.reads_per_second;
-  }
+  pacing_.on_reads(request_count_, now_ns);
   return {requests_.data(), request_count_};
 }
 
@@ -140,7 +130,7 @@ void Reader::on_round(std::uint64_t now_ns) {
   counters_.read_bytes.add(records_bytes_);
   const auto control = take_control();
   if (!control) {
-    plan_next(false, now_ns);
+    pacing_.plan(false, false, now_ns);
     return;
   }
   note_heartbeat(*control, now_ns);
@@ -158,7 +148,7 @@ void Reader::on_round(std::uint64_t now_ns) {
   }
   if (!news) counters_.idle_rounds.add();
   settle();
-  plan_next(news, now_ns);
+  pacing_.plan(news, position_ < tail_position_ && fruitless_ == 0, now_ns);
 }
 
 void Reader::take_round(const ControlBlock& control) {
@@ -188,7 +178,7 @@ void Reader::take_round(const ControlBlock& control) {
 }
 
 void Reader::settle() {
-  if (dead_) {
+  if (liveness_.dead()) {
     enter(ReaderState::publisher_dead);
   } else {
     enter(position_ < tail_position_ ? ReaderState::catchup : ReaderState::live);
@@ -327,48 +317,19 @@ void Reader::note_heartbeat(const ControlBlock& control, std::uint64_t now_ns) {
     return;
   }
   heartbeat_ = control.heartbeat_ns;
-  alive_ns_ = now_ns;
-  if (dead_) counters_.revivals.add();
-  dead_ = false;
-}
-
-std::uint64_t Reader::patience_ns() const {
-  // Who must not look so often has to wait for as many looks.
-  const std::uint64_t look_ns =
-      config_.reads_per_second == 0 ? 0 : kSecond_ns / config_.reads_per_second * requests_.size();
-  return kMissingHeartbeats * std::max(info_.heartbeat_ns, look_ns);
+  if (liveness_.on_change(now_ns)) counters_.revivals.add();
 }
 
 void Reader::tick(std::uint64_t now_ns) {
-  if (paused_ || state_ == ReaderState::discover || info_.heartbeat_ns == 0 || dead_) return;
-  if (!alive_ns_) alive_ns_ = now_ns;
-  if (now_ns - *alive_ns_ > patience_ns()) {
-    counters_.deaths.add();
-    dead_ = true;
-    enter(ReaderState::publisher_dead);
-  }
-}
-
-/// Adaptive: at once while there is something, then less and less often (PB-28).
-void Reader::plan_next(bool news, std::uint64_t now_ns) {
-  poll_ns_ =
-      news ? config_.poll_min_ns
-           : std::min(std::max<std::uint64_t>(poll_ns_, kPollFirst_ns) * 2, config_.poll_max_ns);
-  std::uint64_t wait_ns = poll_ns_;
-  // Heart-beats are not to be missed.
-  if (info_.heartbeat_ns != 0) wait_ns = std::min(wait_ns, info_.heartbeat_ns);
-  if (position_ < tail_position_ && fruitless_ == 0) wait_ns = 0;
-  next_round_ns_ = saturating_add(now_ns, wait_ns);
+  if (paused_ || state_ == ReaderState::discover || !liveness_.check(now_ns)) return;
+  counters_.deaths.add();
+  enter(ReaderState::publisher_dead);
 }
 
 std::uint64_t Reader::next_deadline_ns() const {
   if (paused_ || state_ == ReaderState::discover) return stack::kNever;
-  const bool watched = info_.heartbeat_ns != 0 && !dead_;
-  const std::uint64_t death_ns = !watched    ? stack::kNever
-                                 : alive_ns_ ? saturating_add(*alive_ns_, patience_ns() + 1)
-                                             : 0;
-  if (request_count_ != 0) return death_ns;
-  return std::min(death_ns, std::max(next_round_ns_, next_read_ns_));
+  const std::uint64_t round_ns = request_count_ != 0 ? stack::kNever : pacing_.next_ns();
+  return std::min(round_ns, liveness_.deadline_ns());
 }
 
 }  // namespace rockhopper::publisher

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/publisher/conflated_reader.h"
 #include "apps/publisher/receive_buffers.h"
 #include "apps/publisher/subscriber_route.h"
 #include "stack/link.h"
@@ -48,7 +49,8 @@ struct Subscriber::Subscription {
   State state = State::wanted;
   StoreInfo info;
   roce::MemoryKey rkey{};
-  std::unique_ptr<Reader> reader;
+  std::unique_ptr<StoreReader> reader;
+  StoreKind kind = StoreKind::log;  ///< of the reader
   std::vector<std::byte> buffer;
   roce::MemoryKey buffer_key{};
   bool has_key = false;
@@ -474,14 +476,23 @@ void Subscriber::on_grant(const GrantMessage& grant, std::uint64_t now_ns) {
 /// A reader for the store, and a registered buffer that is long enough.
 Expected<void> Subscriber::prepare(Subscription& subscription, const StoreInfo& info) {
   const ReaderConfig& config = subscription.options.reader;
-  const std::uint64_t bytes = Reader::buffer_bytes(info, config);
+  const bool is_log = info.kind() == StoreKind::log;
+  const std::uint64_t bytes =
+      is_log ? Reader::buffer_bytes(info, config) : ConflatedReader::buffer_bytes(info, config);
   if (bytes > config_.max_buffer_bytes) {
     return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes; {} are allowed",
                 info.name, bytes, config_.max_buffer_bytes);
   }
   if (subscription.reader == nullptr) {
-    subscription.reader = std::make_unique<Reader>(config, *subscription.listener);
+    subscription.kind = info.kind();
+    if (is_log) {
+      subscription.reader = std::make_unique<Reader>(config, *subscription.listener);
+    } else {
+      subscription.reader = std::make_unique<ConflatedReader>(config, *subscription.listener);
+    }
     subscription.reader->pause(subscription.paused);
+  } else if (subscription.kind != info.kind()) {
+    return fail(ErrorCode::unsupported, "store {} has become one of another kind", info.name);
   }
   if (subscription.buffer.size() < bytes) {
     give_back(subscription);

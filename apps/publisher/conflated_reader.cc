@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/publisher/conflated_reader.h"
+
+#include <algorithm>
+
+#include "apps/publisher/conflated_store.h"
+#include "stack/link.h"
+
+namespace rockhopper::publisher {
+
+std::uint64_t ConflatedReader::buffer_bytes(const StoreInfo& info, const ReaderConfig& config) {
+  const std::uint64_t slot_bytes = Slot::size_of(info.message_max);
+  const std::uint64_t slots = std::max<std::uint64_t>(
+      1, std::min<std::uint64_t>(config.batch_bytes, info.ring_bytes) / slot_bytes);
+  return sizeof(ControlBlock) + slots * slot_bytes;
+}
+
+ConflatedReader::ConflatedReader(const ReaderConfig& config, Listener& listener)
+    : config_(config), listener_(listener), pacing_(config) {}
+
+Expected<void> ConflatedReader::open(const StoreInfo& info, std::uint64_t now_ns) {
+  if (info.layout != layout_of(StoreKind::conflated)) {
+    return fail(ErrorCode::unsupported, "store {} has layout {:#06x}, not {:#06x}", info.name,
+                info.layout, layout_of(StoreKind::conflated));
+  }
+  const std::uint64_t slot_bytes = Slot::size_of(info.message_max);
+  if (info.message_max > Slot::kPayloadMax || info.ring_bytes == 0 ||
+      info.ring_bytes % slot_bytes != 0 ||
+      info.ring_bytes / slot_bytes > ConflatedStore::kMaxKeys) {
+    return fail(ErrorCode::invalid_argument,
+                "store {} cannot have slots of {} bytes with messages of up to {}", info.name,
+                info.ring_bytes, info.message_max);
+  }
+  if (buffer_.size() < buffer_bytes(info, config_)) {
+    return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes, not {}", info.name,
+                buffer_bytes(info, config_), buffer_.size());
+  }
+  if (info.ring_bytes != info_.ring_bytes || slot_bytes != slot_bytes_) {
+    // Another store, which has another epoch.
+    wanted_.assign(info.ring_bytes / slot_bytes, 0);
+  }
+  info_ = info;
+  slot_bytes_ = slot_bytes;
+  request_count_ = 0;
+  scanning_ = false;
+  pacing_.start(info.heartbeat_ns, now_ns);
+  liveness_.start(info.heartbeat_ns == 0 ? 0 : std::max(info.heartbeat_ns, pacing_.slowest_ns()),
+                  now_ns);
+  enter(ReaderState::granted);
+  return {};
+}
+
+void ConflatedReader::close() {
+  request_count_ = 0;
+  enter(ReaderState::discover);
+}
+
+void ConflatedReader::pause(bool paused) {
+  if (paused == paused_) return;
+  paused_ = paused;
+  liveness_.look_away();
+}
+
+void ConflatedReader::enter(ReaderState state) {
+  if (state == state_) return;
+  state_ = state;
+  listener_.on_state(state);
+}
+
+std::span<const ReadRequest> ConflatedReader::next_round(std::uint64_t now_ns) {
+  if (paused_ || state_ == ReaderState::discover || request_count_ != 0 ||
+      now_ns < pacing_.next_ns()) {
+    return {};
+  }
+  slots_bytes_ = 0;
+  if (scanning_) {
+    const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock));
+    slots_bytes_ =
+        std::min<std::uint64_t>(room.size() / slot_bytes_ * slot_bytes_, used_bytes_ - scan_at_);
+    requests_[request_count_++] = {.offset = sizeof(ControlBlock) + scan_at_,
+                                   .to = room.first(slots_bytes_)};
+  }
+  requests_[request_count_++] = {.offset = 0, .to = buffer_.first(sizeof(ControlBlock))};
+  counters_.reads.add(request_count_);
+  pacing_.on_reads(request_count_, now_ns);
+  return {requests_.data(), request_count_};
+}
+
+std::optional<ControlBlock> ConflatedReader::take_control() {
+  ControlBlock control;
+  std::memcpy(&control, buffer_.data(), sizeof control);
+  const bool plausible = control.magic == kStoreMagic && control.layout == info_.layout &&
+                         control.store_id == info_.id && control.ring_bytes == info_.ring_bytes &&
+                         static_cast<std::uint32_t>(control.epoch) != 0 &&
+                         control.head_pos == slot_bytes_ && control.tail_pos <= info_.ring_bytes &&
+                         control.tail_pos % slot_bytes_ == 0;
+  if (!plausible) {
+    counters_.invalid_control.add();
+    return std::nullopt;
+  }
+  return control;
+}
+
+void ConflatedReader::on_round(std::uint64_t now_ns) {
+  if (request_count_ == 0) return;
+  request_count_ = 0;
+  counters_.rounds.add();
+  counters_.read_bytes.add(slots_bytes_);
+  const auto control = take_control();
+  if (!control) {
+    pacing_.plan(false, false, now_ns);
+    return;
+  }
+  const bool is_new = control->epoch != epoch_;
+  if (is_new) restart(*control);
+  const bool news = is_new || slots_bytes_ > 0 || control->tail_seq > changes_;
+  if (news || control->heartbeat_ns != heartbeat_) {
+    if (liveness_.on_change(now_ns)) counters_.revivals.add();
+    heartbeat_ = control->heartbeat_ns;
+  } else {
+    tick(now_ns);
+  }
+  if (!is_new && slots_bytes_ > 0) take_slots();
+  // What was being written is looked at again, but not at once: its writer may be gone.
+  const bool again = slots_bytes_ > 0 && !scanning_ && !scan_whole_;
+  changes_ = std::max(changes_, control->tail_seq);
+  used_bytes_ = std::max(used_bytes_, control->tail_pos);
+  if (!scanning_ && changes_ > read_changes_ && used_bytes_ > 0) {
+    scanning_ = true;
+    scan_changes_ = changes_;
+    scan_at_ = 0;
+    scan_whole_ = true;
+  }
+  if (!news) counters_.idle_rounds.add();
+  if (!liveness_.dead()) enter(scanning_ ? ReaderState::catchup : ReaderState::live);
+  pacing_.plan(news && !again, scanning_ && !again, now_ns);
+}
+
+/// Another incarnation (PB-27), or the first one: where to begin (PB-32).
+void ConflatedReader::restart(const ControlBlock& control) {
+  const std::uint64_t old = epoch_;
+  epoch_ = control.epoch;
+  std::uint64_t first = 0;
+  if (old != 0) {
+    counters_.restarts.add();
+    enter(ReaderState::epoch_changed);
+    listener_.on_restart(old, epoch_);
+    config_.start = {.at = Start::At::oldest};
+  } else if (config_.start.at == Start::At::tail) {
+    first = control.tail_seq;
+  } else if (config_.start.at == Start::At::sequence) {
+    first = config_.start.value;
+  }
+  std::fill(wanted_.begin(), wanted_.end(), first);
+  changes_ = read_changes_ = used_bytes_ = 0;
+  scanning_ = false;
+}
+
+void ConflatedReader::take_slots() {
+  std::span<const std::byte> bytes = buffer_.subspan(sizeof(ControlBlock), slots_bytes_);
+  for (; !bytes.empty(); bytes = bytes.subspan(slot_bytes_), scan_at_ += slot_bytes_) {
+    const auto [status, slot] = Slot::parse(bytes.first(slot_bytes_),
+                                            static_cast<std::uint32_t>(epoch_), info_.message_max);
+    if (status == Slot::Status::valid) {
+      take(slot, scan_at_ / slot_bytes_);
+    } else {
+      scan_whole_ = false;
+      (status == Slot::Status::wrong ? counters_.invalid_checksum : counters_.invalid_sequence)
+          .add();
+    }
+  }
+  if (scan_at_ < used_bytes_) return;
+  scanning_ = false;
+  if (scan_whole_) read_changes_ = scan_changes_;
+}
+
+void ConflatedReader::take(const Slot& slot, std::size_t index) {
+  const bool early = config_.start.at == Start::At::time && slot.time_ns < config_.start.value;
+  if (slot.change < wanted_[index]) return;
+  wanted_[index] = slot.change + 1;
+  if (early) {
+    counters_.skipped.add();
+    return;
+  }
+  counters_.messages.add();
+  counters_.message_bytes.add(slot.payload.size());
+  listener_.on_message({.epoch = epoch_,
+                        .sequence = slot.change,
+                        .time_ns = slot.time_ns,
+                        .key = slot.key,
+                        .type = slot.type,
+                        .payload = slot.payload});
+}
+
+void ConflatedReader::tick(std::uint64_t now_ns) {
+  if (paused_ || state_ == ReaderState::discover || !liveness_.check(now_ns)) return;
+  counters_.deaths.add();
+  enter(ReaderState::publisher_dead);
+}
+
+std::uint64_t ConflatedReader::next_deadline_ns() const {
+  if (paused_ || state_ == ReaderState::discover) return stack::kNever;
+  const std::uint64_t round_ns = request_count_ != 0 ? stack::kNever : pacing_.next_ns();
+  return std::min(round_ns, liveness_.deadline_ns());
+}
+
+}  // namespace rockhopper::publisher

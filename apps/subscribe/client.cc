@@ -20,6 +20,9 @@ constexpr std::uint64_t kAnswerNs = 10 * kNsPerSecond;
 /// Of a store, that have begun after the publisher's end: the first may have begun before.
 constexpr std::uint64_t kRoundsAfterTheEnd = 2;
 
+/// Connections in a row by which nothing could be read.
+constexpr unsigned kFruitlessMax = 5;
+
 std::string_view kind_name(publisher::StoreKind kind) {
   return kind == publisher::StoreKind::log ? "log" : "conflated";
 }
@@ -144,7 +147,23 @@ void Client::note_end() {
   }
 }
 
+std::uint64_t Client::rounds() const {
+  std::uint64_t rounds = 0;
+  for (const auto& subscription : subscriptions_) {
+    const auto* reader = connection_->subscriber().reader(subscription->id);
+    if (reader != nullptr) rounds += reader->counters().rounds.value();
+  }
+  return rounds;
+}
+
 Expected<void> Client::reconnect() {
+  const std::uint64_t rounds = this->rounds();
+  fruitless_ = rounds == rounds_before_ ? fruitless_ + 1 : 0;
+  rounds_before_ = rounds;
+  if (fruitless_ >= kFruitlessMax) {
+    return fail(ErrorCode::io,
+                "the publisher answers by TCP, but not by RDMA; see --ip, --gateway and --link-mtu");
+  }
   fmt::print(stderr, "the connection has ended; connecting again\n");
   disconnected_ = gone_ = ended_ = false;
   auto connected = connection_->connect();

@@ -45,6 +45,8 @@ class Client final : public publisher::SubscriberListener {
   [[nodiscard]] Expected<void> write_out();
   [[nodiscard]] Expected<void> look(std::uint64_t now_ns);
   [[nodiscard]] Expected<void> reconnect();
+  /// That have been read, of all stores.
+  [[nodiscard]] std::uint64_t rounds() const;
   [[nodiscard]] Expected<void> drain();
   /// Nothing more comes of what there is.
   [[nodiscard]] bool is_over() const;
@@ -68,6 +70,8 @@ class Client final : public publisher::SubscriberListener {
   bool gone_ = false;   ///< the publisher's end of the TCP connection
   bool ended_ = false;  ///< nothing more is published
   bool paused_ = false;
+  std::uint64_t rounds_before_ = 0;  ///< when the connection before ended
+  unsigned fruitless_ = 0;           ///< connections in a row without any
   std::optional<Error> failure_;  ///< of a callback
   std::uint64_t next_look_ns_ = 0;
 };

@@ -161,8 +161,9 @@ Expected<void> Client::reconnect() {
   fruitless_ = rounds == rounds_before_ ? fruitless_ + 1 : 0;
   rounds_before_ = rounds;
   if (fruitless_ >= kFruitlessMax) {
-    return fail(ErrorCode::io,
-                "the publisher answers by TCP, but not by RDMA; see --ip, --gateway and --link-mtu");
+    return fail(
+        ErrorCode::io,
+        "the publisher answers by TCP, but not by RDMA; see --ip, --gateway and --link-mtu");
   }
   fmt::print(stderr, "the connection has ended; connecting again\n");
   disconnected_ = gone_ = ended_ = false;

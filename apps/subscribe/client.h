@@ -72,7 +72,7 @@ class Client final : public publisher::SubscriberListener {
   bool paused_ = false;
   std::uint64_t rounds_before_ = 0;  ///< when the connection before ended
   unsigned fruitless_ = 0;           ///< connections in a row without any
-  std::optional<Error> failure_;  ///< of a callback
+  std::optional<Error> failure_;     ///< of a callback
   std::uint64_t next_look_ns_ = 0;
 };
 

@@ -374,6 +374,33 @@ class Publish(support.SwitchTest):
         self.finish(subscriber)
         self.report(publisher)
 
+    def test_strangers(self):
+        """PB-26: whatever comes by TCP, the publisher goes on."""
+        self.start_switch(2)
+        source = self.write('in', b'1\n')
+        publisher, port = self.publisher('--stay', '--input', f'lines:{source}')
+        nonce = '0' * 64
+        hello = {'name': '', 'nonce': nonce, 'path_mtu': 1024,
+                 'side': {'gid': '10.42.0.2', 'qpn': 5, 'psn': 5, 'access_key': 0}}
+        deep = b'{"hello":{"x":' + b'[' * 500_000 + b']' * 500_000 + b'}}\n'
+        for sent in (b'', b'\n', b'GET / HTTP/1.1\r\n\r\n', b'{}\n', b'[]\n', b'{"hello":1}\n',
+                     b'{"end":{}}\n', self.random_bytes(5000) + b'\n', deep,
+                     *(json.dumps({'hello': {**hello, name: value}}).encode() + b'\n'
+                       for name in hello for value in (None, -1, 1 << 70, 'x', [], {}))):
+            with socket.create_connection(('localhost', port), LIMIT_S) as stranger:
+                stranger.settimeout(LIMIT_S)
+                self.assertIn(b'challenge', stranger.recv(1000))
+                # It may have had enough before all has been sent.
+                with contextlib.suppress(ConnectionError):
+                    stranger.sendall(sent)
+                    stranger.shutdown(socket.SHUT_WR)
+                    while stranger.recv(1000):
+                        pass
+        subscriber = self.subscriber(1, port, '--from', 'oldest', '-n', 1)
+        self.assertEqual(self.output(self.finish(subscriber)), b'1\n')
+        publisher.child.send_signal(signal.SIGTERM)
+        self.report(publisher)
+
     def test_an_rdma_address_that_leads_nowhere(self):
         """TCP has its own way: that it works says nothing about the other one."""
         self.start_switch(2)

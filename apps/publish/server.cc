@@ -91,13 +91,13 @@ Expected<void> Server::publish() {
     }
     progress.update(published, 0);
   }
-  // A run that is to last until a signal has done all that it was asked for.
-  const bool endless =
-      options_.stay || std::any_of(feeds_.begin(), feeds_.end(), [&](const auto& f) {
-        return options_.input.count == 0 &&
-               (options_.input.follow || f.input->spec().kind == InputKind::udp);
-      });
-  if (all_ended() || endless) return {};
+  // Inputs that have no end have lasted until the signal, as they should.
+  const bool done = std::all_of(feeds_.begin(), feeds_.end(), [&](const Feed& feed) {
+    const bool endless = options_.input.count == 0 &&
+                         (options_.input.follow || feed.input->spec().kind == InputKind::udp);
+    return feed.input->ended() || endless;
+  });
+  if (done) return {};
   return tl::make_unexpected(interrupted());
 }
 

@@ -114,7 +114,8 @@ void ConflatedReader::on_round(std::uint64_t now_ns) {
   }
   const bool is_new = control->epoch != epoch_;
   if (is_new) restart(*control);
-  const bool news = is_new || slots_bytes_ > 0 || control->tail_seq > changes_;
+  const bool news =
+      is_new || slots_bytes_ > 0 || control->tail_seq > changes_ || control->tail_pos > used_bytes_;
   if (news || control->heartbeat_ns != heartbeat_) {
     if (liveness_.on_change(now_ns)) counters_.revivals.add();
     heartbeat_ = control->heartbeat_ns;
@@ -126,7 +127,8 @@ void ConflatedReader::on_round(std::uint64_t now_ns) {
   const bool again = slots_bytes_ > 0 && !scanning_ && !scan_whole_;
   changes_ = std::max(changes_, control->tail_seq);
   used_bytes_ = std::max(used_bytes_, control->tail_pos);
-  if (!scanning_ && changes_ > read_changes_ && used_bytes_ > 0) {
+  // Of the two the one may be newer than the other.
+  if (!scanning_ && (changes_ > read_changes_ || used_bytes_ > read_bytes_) && used_bytes_ > 0) {
     scanning_ = true;
     scan_changes_ = changes_;
     scan_at_ = 0;
@@ -153,7 +155,7 @@ void ConflatedReader::restart(const ControlBlock& control) {
     first = config_.start.value;
   }
   std::fill(wanted_.begin(), wanted_.end(), first);
-  changes_ = read_changes_ = used_bytes_ = 0;
+  changes_ = read_changes_ = used_bytes_ = read_bytes_ = 0;
   scanning_ = false;
 }
 
@@ -172,7 +174,9 @@ void ConflatedReader::take_slots() {
   }
   if (scan_at_ < used_bytes_) return;
   scanning_ = false;
-  if (scan_whole_) read_changes_ = scan_changes_;
+  if (!scan_whole_) return;
+  read_changes_ = scan_changes_;
+  read_bytes_ = scan_at_;
 }
 
 void ConflatedReader::take(const Slot& slot, std::size_t index) {

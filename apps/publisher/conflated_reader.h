@@ -58,6 +58,7 @@ class ConflatedReader final : public StoreReader {
   std::uint64_t changes_ = 0;          ///< of the store, as the last control block says
   std::uint64_t used_bytes_ = 0;       ///< of slots
   std::uint64_t read_changes_ = 0;     ///< all before are read
+  std::uint64_t read_bytes_ = 0;       ///< of slots that have been
   bool scanning_ = false;
   std::uint64_t scan_changes_ = 0;  ///< all before are read when the slots have been gone through
   std::uint64_t scan_at_ = 0;       ///< bytes of slots behind us

@@ -51,16 +51,16 @@ Expected<std::unique_ptr<ConflatedStore>> ConflatedStore::create(std::span<std::
     return fail(ErrorCode::invalid_argument, "the low 32 bits of an epoch must not be 0");
   }
   auto store = std::unique_ptr<ConflatedStore>(new ConflatedStore(memory, config));
-  store->control() = {.magic = kStoreMagic,
-                      .layout = layout_of(StoreKind::conflated),
-                      .store_id = config.id,
-                      .epoch = config.epoch,
-                      .ring_bytes = memory.size() - sizeof(ControlBlock),
-                      .tail_pos = 0,
-                      .tail_seq = 0,
-                      .head_pos = store->slot_bytes_,
-                      .head_seq = 0,
-                      .heartbeat_ns = 0};
+  write_control(store->control(), {.magic = kStoreMagic,
+                                   .layout = layout_of(StoreKind::conflated),
+                                   .store_id = config.id,
+                                   .epoch = config.epoch,
+                                   .ring_bytes = memory.size() - sizeof(ControlBlock),
+                                   .tail_pos = 0,
+                                   .tail_seq = 0,
+                                   .head_pos = store->slot_bytes_,
+                                   .head_seq = 0,
+                                   .heartbeat_ns = 0});
   return store;
 }
 

@@ -81,4 +81,8 @@ void store_le(std::byte* p, T value) {
   std::memcpy(p, &value, sizeof value);
 }
 
+/// Makes `block` that of a new incarnation. Who READs it meanwhile finds the new epoch with what
+/// belongs to it only, or no store.
+void write_control(ControlBlock& block, const ControlBlock& values);
+
 }  // namespace rockhopper::publisher

@@ -172,6 +172,7 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name, roce::Qu
   auto subscriber = make_subscriber(name);
   if (!subscriber) return tl::make_unexpected(subscriber.error());
   (*subscriber)->qp = &qp;
+  (*subscriber)->number = qp.number().value;
   by_number_[qp.number().value] = *subscriber;
   return (*subscriber)->id;
 }
@@ -200,7 +201,7 @@ void Publisher::remove_subscriber(SubscriberId id) {
   Subscriber* subscriber = find(id);
   if (subscriber == nullptr) return;
   end_grants(*subscriber);
-  if (subscriber->qp != nullptr) by_number_.erase(subscriber->qp->number().value);
+  if (subscriber->qp != nullptr) by_number_.erase(subscriber->number);
   subscribers_.erase(id);
 }
 

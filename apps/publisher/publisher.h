@@ -49,7 +49,8 @@ class PublisherListener {
   virtual void on_refused(SubscriberId /*id*/, std::string_view /*store*/, Refusal /*why*/) {}
   /// It has given the store back.
   virtual void on_left(SubscriberId /*id*/, const StoreInfo& /*store*/) {}
-  /// Its connection has ended: it has no grants any more, and waits for remove_subscriber().
+  /// Its connection has ended: it has no grants any more, and waits for remove_subscriber(). Of one
+  /// with dynamic connections this is noticed only when there is something to be sent to it.
   virtual void on_gone(SubscriberId /*id*/) {}
 };
 

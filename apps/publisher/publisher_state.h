@@ -33,6 +33,7 @@ struct Publisher::Subscriber {
   SubscriberId id{};
   std::string name;
   roce::QueuePair* qp = nullptr;  ///< null: dynamic connections
+  std::uint32_t number = 0;       ///< the queue pair's
   std::unique_ptr<DcReach> dc;
   std::vector<Grant> grants;
   std::deque<ControlMessage> outbox;

@@ -139,8 +139,10 @@ void Reader::on_round(std::uint64_t now_ns) {
     restart(*control);
     news = true;
   } else if (control->tail_pos < position_) {
-    // Older than what has been read, which a network that repeats READs may bring.
+    // Older than what has been read, which a network that repeats READs may bring; or what we have
+    // begun with was none.
     counters_.invalid_control.add();
+    if (++fruitless_ >= kFruitlessRounds) begin_at(control->head_pos, control->tail_pos);
   } else {
     news = news || control->tail_pos > tail_position_;
     tail_position_ = control->tail_pos;
@@ -185,20 +187,14 @@ void Reader::settle() {
   }
 }
 
-/// The first control block: where to begin (PB-32).
-void Reader::join(const ControlBlock& control) {
-  const bool at_tail = config_.start.at == Start::At::tail && !next_sequence_;
-  position_ = at_tail ? control.tail_pos : control.head_pos;
-  known_ = Known::position;
-}
-
-/// Another incarnation: nothing of the old one is mixed with it (PB-27).
+/// The first control block says where to begin (PB-32); that of another incarnation, that nothing
+/// of the old one may be mixed with it (PB-27).
 void Reader::restart(const ControlBlock& control) {
   const std::uint64_t old = epoch_;
   epoch_ = control.epoch;
-  tail_position_ = control.tail_pos;
   if (old == 0) {
-    join(control);
+    const bool at_tail = config_.start.at == Start::At::tail;
+    begin_at(at_tail ? control.tail_pos : control.head_pos, control.tail_pos);
   } else {
     counters_.restarts.add();
     enter(ReaderState::epoch_changed);
@@ -207,10 +203,16 @@ void Reader::restart(const ControlBlock& control) {
     config_.start = {.at = Start::At::oldest};
     next_sequence_.reset();
     scanned_.reset();
-    position_ = control.head_pos;
-    known_ = Known::position;
+    begin_at(control.head_pos, control.tail_pos);
   }
+}
+
+void Reader::begin_at(std::uint64_t position, std::uint64_t tail_position) {
+  position_ = position;
+  tail_position_ = tail_position;
+  known_ = Known::position;
   fruitless_ = 0;
+  given_up_ = false;
 }
 
 /// What was next is overwritten, or about to be (PB-21). The exact number that is lost is known

@@ -51,7 +51,7 @@ class Reader final : public StoreReader {
   void request_records();
   /// Nothing: it is none, or contradicts itself.
   [[nodiscard]] std::optional<ControlBlock> take_control();
-  void join(const ControlBlock& control);
+  void begin_at(std::uint64_t position, std::uint64_t tail_position);
   void restart(const ControlBlock& control);
   void lapped(const ControlBlock& control);
   void take_round(const ControlBlock& control);

@@ -74,16 +74,16 @@ Expected<std::unique_ptr<Store>> Store::create(std::span<std::byte> memory,
 }
 
 void Store::write_control() {
-  control() = {.magic = kStoreMagic,
-               .layout = layout_of(StoreKind::log),
-               .store_id = config_.id,
-               .epoch = config_.epoch,
-               .ring_bytes = ring_bytes(),
-               .tail_pos = position_,
-               .tail_seq = sequence_,
-               .head_pos = head_position_,
-               .head_seq = head_sequence_,
-               .heartbeat_ns = 0};
+  publisher::write_control(control(), {.magic = kStoreMagic,
+                                       .layout = layout_of(StoreKind::log),
+                                       .store_id = config_.id,
+                                       .epoch = config_.epoch,
+                                       .ring_bytes = ring_bytes(),
+                                       .tail_pos = position_,
+                                       .tail_seq = sequence_,
+                                       .head_pos = head_position_,
+                                       .head_seq = head_sequence_,
+                                       .heartbeat_ns = 0});
 }
 
 Expected<Store::Recovered> Store::recover(std::span<std::byte> memory, const StoreConfig& config) {

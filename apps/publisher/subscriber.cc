@@ -353,6 +353,10 @@ void Subscriber::on_failed(Subscription* subscription, roce::WcStatus status) {
     other->reading = false;
     if (other->reader != nullptr) other->reader->cancel();
     if (other->state == Subscription::State::asked) other->state = Subscription::State::wanted;
+    // A key that may have been granted is taken back when the store is asked for again.
+    if (other->state == Subscription::State::leaving && !other->has_key) {
+      other->state = Subscription::State::ended;
+    }
   }
   if (refused && subscription != nullptr && subscription->state == Subscription::State::granted) {
     // The key is not good any more: the publisher is asked again, and says why not.

@@ -3,9 +3,11 @@
 // Who reads what: a key for each subscriber and store, that serves nobody and nothing else (PB-1,
 // PB-9, PB-10, PB-12, PB-16, PB-19, PB-25, PB-26, PB-30).
 #include <algorithm>
+#include <map>
 
 #include <gtest/gtest.h>
 
+#include "apps/publisher/conflated_store.h"
 #include "tests/publisher/judge.h"
 #include "tests/publisher/raw_subscriber.h"
 #include "tests/publisher/world.h"
@@ -292,6 +294,50 @@ TEST_P(OverBoth, RevokedSubscriberStopsAndTheOtherGoesOn) {
   EXPECT_GT(one.revoked + one.disconnected, 0u);
   EXPECT_TRUE(judges[1].good());
   EXPECT_TRUE(judges[1].lost.empty());
+}
+
+/// The latest message of each key.
+struct LatestListener final : publisher::Listener {
+  void on_message(const publisher::Message& message) override {
+    latest[message.key] = {message.payload.begin(), message.payload.end()};
+  }
+  void on_lost(std::uint64_t, std::uint64_t) override { ++lost; }
+  std::map<std::uint64_t, std::vector<std::byte>> latest;
+  unsigned lost = 0;
+};
+
+// A conflated store beside the others (PB-2), to several at their own pace (PB-11).
+TEST_P(OverBoth, ConflatedStoreGivesTheLatest) {
+  const publisher::ConflatedStore::Config config{
+      .id = 9, .epoch = 3, .keys = 50, .message_max = 300};
+  test::GuardedMemory memory(publisher::ConflatedStore::bytes_for(config));
+  auto store = must(publisher::ConflatedStore::create(memory.bytes(), config));
+  TwoStores world(GetParam());
+  world.policy.allow_all = true;
+  must(world.publisher->add_store("latest", *store));
+  std::array<LatestListener, 2> listeners;
+  std::array<publisher::SubscriptionId, 2> ids{};
+  for (unsigned i = 0; i < 2; ++i) {
+    Client& client = world.add_client(i == 0 ? "one" : "two");
+    world.connect(client);
+    ids[i] = must(client.subscriber->subscribe(
+        "latest", {.reader = {.start = {.at = Start::At::oldest}}}, listeners[i]));
+  }
+  Rng rng(world.seed);
+  std::map<std::uint64_t, std::vector<std::byte>> model;
+  for (std::uint64_t change = 0; change < 3000; ++change) {
+    const std::uint64_t key = rng.between(0, config.keys - 1);
+    model[key] = content(world.seed, change, config.message_max);
+    ASSERT_EQ(store->publish(key, model[key], 0, 0), publisher::Published::yes);
+    world.clients[1]->subscriber->pause(ids[1], rng.chance(80));
+    if (!world.turn()) world.pass_time(world.network.now_ns() + 10'000);
+  }
+  world.clients[1]->subscriber->pause(ids[1], false);
+  EXPECT_TRUE(world.run_until(
+      [&] { return listeners[0].latest == model && listeners[1].latest == model; }));
+  EXPECT_EQ(listeners[0].lost + listeners[1].lost, 0u);
+  EXPECT_TRUE(memory.intact());
+  must(world.publisher->remove_store(config.id));
 }
 
 // PB-19, PB-27: a publisher that is gone, and one that comes back.

@@ -61,6 +61,7 @@ class StoreRun {
   std::vector<View> views_;
   std::uint64_t epoch_ = 1;
   bool publishing_ = true;
+  std::uint64_t next_publish_ns_ = 0;
   std::uint64_t reconnects_ = 0;
   std::uint64_t published_ = 0;
   std::string error_;
@@ -111,6 +112,8 @@ void StoreRun::subscribe(View& view, Start start) {
 }
 
 void StoreRun::publish() {
+  if (publishing_ && world_.network.now_ns() < next_publish_ns_) return;
+  next_publish_ns_ = world_.network.now_ns() + profile_.interval_ns;
   publishing_ = false;
   for (std::size_t i = 0; i < world_.stores.size(); ++i) {
     publisher::Store& store = *world_.stores[i]->store;
@@ -148,13 +151,9 @@ void StoreRun::disturb() {
     world_.connect(client);
     ++reconnects_;
   }
-  if (profile_.restarts && rng_.chance(1) && rng_.chance(10)) {
-    TestStore& store = *world_.stores[rng_.between(0, world_.stores.size() - 1)];
-    const publisher::StoreConfig config{
-        .id = store.store->id(), .epoch = ++epoch_, .message_max = profile_.message_max};
-    must(world_.publisher->remove_store(store.store->id()));
-    store.store = must(publisher::Store::create(store.memory.bytes(), config));
-    must(world_.publisher->add_store(store.name, *store.store));
+  if (profile_.restarts && rng_.chance(1) && rng_.chance(30)) {
+    world_.restart(rng_.chance(50), ++epoch_);
+    ++reconnects_;
   }
   if (profile_.leaves && rng_.chance(1)) {
     View& view = views_[rng_.between(0, views_.size() - 1)];
@@ -166,7 +165,7 @@ void StoreRun::disturb() {
 
 bool StoreRun::all_read() const {
   return std::all_of(views_.begin(), views_.end(), [](const View& view) {
-    return view.judge->next == view.store->store->next_sequence() &&
+    return view.judge->next.value_or(0) == view.store->store->next_sequence() &&
            (view.judge->epoch == 0 || view.judge->epoch == view.store->store->epoch());
   });
 }
@@ -197,9 +196,9 @@ std::string StoreRun::run(StoreTotals& totals) {
     publish();
     for (View& view : views_) pause(view);
     if (publishing_) disturb();
-    if (!world_.turn()) world_.pass_time(world_.network.now_ns() + 50'000);
+    if (!world_.turn()) world_.pass_time(world_.network.now_ns() + 10'000);
     for (const auto& client : world_.clients) {
-      if (client->disconnected > 0 && !client->subscriber->connected() && !profile_.reconnects) {
+      if (client->disconnected > 0 && !client->subscriber->connected()) {
         fail(fmt::format("{} has lost its connection", client->name));
       }
       if (!client->refused.empty()) fail(client->refused.front());

@@ -20,12 +20,12 @@ struct StoreProfile {
   std::uint64_t ring_bytes = 32768;
   std::uint32_t message_max = 4000;
   std::uint64_t messages = 3000;  ///< of each store
-  /// Published in a turn at most; with 0 as many as subscribers can follow.
-  unsigned pace = 3;
-  bool pauses = true;       ///< subscribers stop reading at times
-  bool leaves = false;      ///< subscribers leave stores and come back
-  bool reconnects = false;  ///< connections end and are made anew
-  bool restarts = false;    ///< the publisher's stores begin new epochs
+  unsigned pace = 3;              ///< published at a time, of each store, at most
+  std::uint64_t interval_ns = 0;  ///< from one time to the next; 0: each turn
+  bool pauses = true;             ///< subscribers stop reading at times
+  bool leaves = false;            ///< subscribers leave stores and come back
+  bool reconnects = false;        ///< connections end and are made anew
+  bool restarts = false;          ///< the publisher's stores begin new epochs
 };
 
 struct StoreTotals {

@@ -48,10 +48,11 @@ TEST(StoreSimulation, OverwrittenWhileRead) {
                                           .subscribers = 4,
                                           .ring_bytes = 16384,
                                           .messages = 10'000,
-                                          .pace = 12,
+                                          .pace = 4,
                                           .pauses = false},
                                          20);
   expect_met(totals.lapped);
+  expect_met(totals.torn);
 }
 
 // PB-6, PB-20.
@@ -61,7 +62,8 @@ TEST(StoreSimulation, BadPath) {
                                             .dynamic_connections = dc,
                                             .faults = kBadPath,
                                             .stores = 2,
-                                            .subscribers = 4},
+                                            .subscribers = 4,
+                                            .interval_ns = 20'000},
                                            10);
     expect_met(totals.packets_lost);
   }
@@ -77,9 +79,11 @@ TEST(StoreSimulation, SelectiveRepeat) {
                                           .subscribers = 4,
                                           .ring_bytes = 16384,
                                           .messages = 10'000,
-                                          .pace = 6},
+                                          .pace = 6,
+                                          .interval_ns = 5'000},
                                          20);
   expect_met(totals.packets_lost);
+  expect_met(totals.torn);
 }
 
 // PB-9, PB-32: subscriptions that come and go beside others.
@@ -98,6 +102,20 @@ TEST(StoreSimulation, Reconnects) {
   const StoreTotals totals =
       run_profile({.name = "reconnects", .subscribers = 4, .reconnects = true}, 10);
   expect_met(totals.reconnects);
+}
+
+// PB-27: a publisher that is killed and started again all the time, with stores that go on or begin
+// anew: no message twice in an epoch, none out of order, and epochs are not mixed.
+TEST(StoreSimulation, Restarts) {
+  const StoreTotals totals =
+      run_profile({.name = "restarts", .subscribers = 4, .restarts = true}, 20);
+  expect_met(totals.restarts);
+  expect_met(totals.reconnects);
+}
+
+// PB-3, PB-10, PB-11: many subscribers of the same stores.
+TEST(StoreSimulation, Crowd) {
+  static_cast<void>(run_profile({.name = "crowd", .subscribers = 64, .pace = 2}, 1));
 }
 
 }  // namespace

@@ -96,6 +96,21 @@ void World::disconnect(Client& client) {
   client.qps = {};
 }
 
+void World::restart(bool recover, std::uint64_t epoch) {
+  for (const auto& client : clients) disconnect(*client);
+  publisher = nullptr;
+  publisher = must(publisher::Publisher::create(network.node(0).engine(), endpoints[0].get(),
+                                                policy, *this, config.publisher));
+  for (const auto& store : stores) {
+    const publisher::StoreConfig fresh{
+        .id = store->store->id(), .epoch = epoch, .message_max = store->store->message_max()};
+    store->store = recover ? must(publisher::Store::recover(store->memory.bytes(), fresh)).store
+                           : must(publisher::Store::create(store->memory.bytes(), fresh));
+    must(publisher->add_store(store->name, *store->store));
+  }
+  for (const auto& client : clients) connect(*client);
+}
+
 bool World::turn() {
   bool moved = network.poll();
   moved = publisher->progress(network.now_ns()) || moved;

@@ -94,7 +94,10 @@ class World : private publisher::PublisherListener {
   void connect(Client& client);
   /// Takes away the connection at both ends.
   void disconnect(Client& client);
-  /// A connected pair of queue pairs, the publisher's with `publisher_qp` attributes.
+  /// As when the publisher's process is killed and started again: all connections end and are made
+  /// anew. Each store goes on with what is in its memory, or begins `epoch`. Queue pairs only.
+  void restart(bool recover, std::uint64_t epoch);
+  /// A connected pair of queue pairs.
   [[nodiscard]] std::array<roce::QueuePair*, 2> connect(const roce::QpInit& publisher_end,
                                                         const roce::QpInit& subscriber_end);
 

@@ -295,11 +295,12 @@ TEST(Readers, MissingBeginningIsLost) {
 // PB-27: a new incarnation in the same memory, at any moment, in the midst of a READ too.
 TEST(Readers, EpochsAreNeverMixed) {
   Rig rig(kOldest);
+  rig.piece = 32;  // half a control block
   sim::Rng rng(rig.seed);
   std::uint64_t epoch = 7;
   rig.meanwhile = [&] {
-    if (rng.chance(1)) rig.start_store(++epoch);
-    rig.publish(rng.between(0, 1));
+    if (rng.chance(1) && rng.chance(20)) rig.start_store(++epoch);
+    if (rng.chance(10)) rig.publish(rng.between(0, 1));
   };
   for (int i = 0; i < 3000; ++i) {
     rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());

@@ -93,8 +93,9 @@ Expected<void> Server::publish() {
   }
   // Inputs that have no end have lasted until the signal, as they should.
   const bool done = std::all_of(feeds_.begin(), feeds_.end(), [&](const Feed& feed) {
-    const bool endless = options_.input.count == 0 &&
-                         (options_.input.follow || feed.input->spec().kind == InputKind::udp);
+    const InputKind kind = feed.input->spec().kind;
+    const bool endless = options_.input.count == 0 && kind != InputKind::pcap &&
+                         (options_.input.follow || kind == InputKind::udp);
     return feed.input->ended() || endless;
   });
   if (done) return {};

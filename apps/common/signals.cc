@@ -13,6 +13,11 @@ namespace {
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+std::atomic<bool> reload_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void on_reload(int) { reload_asked.store(true, std::memory_order_relaxed); }
+
 void on_signal(int signal) { stop_signal.store(signal, std::memory_order_relaxed); }
 
 }  // namespace
@@ -29,6 +34,16 @@ void catch_stop_signals() {
 }
 
 bool stop_requested() { return stop_signal.load(std::memory_order_relaxed) != 0; }
+
+void catch_reload_signal() {
+  struct sigaction action {};
+  action.sa_handler = &on_reload;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  (void)sigaction(SIGHUP, &action, nullptr);
+}
+
+bool take_reload_request() { return reload_asked.exchange(false, std::memory_order_relaxed); }
 
 Error interrupted() {
   const int signal = stop_signal.load(std::memory_order_relaxed);

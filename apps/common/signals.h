@@ -13,6 +13,12 @@ void catch_stop_signals();
 /// True from the first SIGINT or SIGTERM on. Any thread.
 [[nodiscard]] bool stop_requested();
 
+/// Lets SIGHUP ask the program to read its files again. Once, at the start of main().
+void catch_reload_signal();
+
+/// True once for each SIGHUP that has come, or several.
+[[nodiscard]] bool take_reload_request();
+
 /// The error of work that a signal has ended.
 [[nodiscard]] Error interrupted();
 

@@ -22,6 +22,9 @@
 namespace rockhopper::apps {
 namespace {
 
+/// Clients that may come at once.
+constexpr int kBacklog = 128;
+
 std::uint64_t deadline_after(std::uint32_t timeout_ms) {
   return timeout_ms == TcpConnection::kNoTimeout ? UINT64_MAX
                                                  : steady_now_ns() + timeout_ms * kNsPerMs;
@@ -232,7 +235,7 @@ Expected<TcpListener> TcpListener::open(std::uint16_t port) {
     length = sizeof(*any);
   }
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::listen(socket.get(), 1) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0 ||
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     return fail(ErrorCode::io, "cannot listen on TCP port {}: {}; choose another with --port", port,
                 std::strerror(errno));
@@ -242,16 +245,25 @@ Expected<TcpListener> TcpListener::open(std::uint16_t port) {
   return TcpListener(std::move(socket), ntohs(bound));
 }
 
-Expected<TcpConnection> TcpListener::accept(Background& background) {
+Expected<std::optional<TcpConnection>> TcpListener::poll_accept() {
   for (;;) {
     FileDescriptor client(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client.valid()) {
       send_at_once(client.get());
       return TcpConnection(std::move(client));
     }
-    if (!would_block(errno) && errno != EINTR && errno != ECONNABORTED) {
+    if (would_block(errno)) return std::nullopt;
+    if (errno != EINTR && errno != ECONNABORTED) {
       return fail(ErrorCode::io, "accepting a client failed: {}", std::strerror(errno));
     }
+  }
+}
+
+Expected<TcpConnection> TcpListener::accept(Background& background) {
+  for (;;) {
+    auto client = poll_accept();
+    if (!client) return tl::make_unexpected(client.error());
+    if (*client) return std::move(**client);
     if (auto ready = wait_for(socket_.get(), POLLIN, UINT64_MAX, background); !ready) {
       return tl::make_unexpected(ready.error());
     }

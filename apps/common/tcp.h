@@ -83,6 +83,8 @@ class TcpListener {
   [[nodiscard]] std::uint16_t port() const { return port_; }
   /// Waits without limit for one client.
   [[nodiscard]] Expected<TcpConnection> accept(Background& background);
+  /// A client that has come already, if any; does not wait.
+  [[nodiscard]] Expected<std::optional<TcpConnection>> poll_accept();
 
  private:
   TcpListener(FileDescriptor socket, std::uint16_t port)

@@ -5,14 +5,20 @@
 namespace rockhopper::apps::perf {
 namespace {
 
+constexpr int kDepthMax = 32;
+
 Expected<Message> parse(const std::string& line) {
-  auto json = nlohmann::json::parse(line, nullptr, false);
+  // What is nested deeper is none of ours, and is left out: copying it might take the whole stack.
+  const auto is_shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    return depth <= kDepthMax;
+  };
+  auto json = nlohmann::json::parse(line, is_shallow, false);
   if (!json.is_object() || json.size() != 1) {
     return fail(ErrorCode::io, "the peer does not speak this program's language");
   }
   Message message{json.begin().key(), json.begin().value()};
   if (message.type != "error") return message;
-  return fail(ErrorCode::io, "the peer reports: {}",
+  return fail(ErrorCode::invalid_state, "the peer reports: {}",
               message.body.is_string() ? message.body.get<std::string>() : message.body.dump());
 }
 

@@ -31,7 +31,8 @@ class ControlChannel {
       : connection_(std::move(connection)), background_(background) {}
 
   [[nodiscard]] Expected<void> send(const char* type, const nlohmann::json& body);
-  /// The next message, which must be of that type. A peer's "error" becomes this end's.
+  /// The next message, which must be of that type. A peer's "error" becomes this end's, with
+  /// ErrorCode::invalid_state; so for all functions.
   [[nodiscard]] Expected<nlohmann::json> receive(const char* type,
                                                  std::uint32_t timeout_ms = kTimeoutMs);
   /// The next message of any type but "error"; waits without limit.

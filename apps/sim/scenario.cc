@@ -3,15 +3,12 @@
 #include "apps/sim/scenario.h"
 
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include <fmt/format.h>
 
-#include "apps/sim/json_object.h"
+#include "apps/common/json_document.h"
+#include "apps/common/json_object.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::sim {
@@ -336,22 +333,15 @@ class Reader {
 }  // namespace
 
 Expected<Scenario> parse_scenario(std::string_view json_text) {
-  nlohmann::json document;
-  try {
-    document = nlohmann::json::parse(json_text, nullptr, true, true);
-  } catch (const nlohmann::json::parse_error& error) {
-    return fail(ErrorCode::invalid_argument, "no JSON: {}", error.what());
-  }
-  return Reader().read(document);
+  auto document = parse_json(json_text);
+  if (!document) return tl::make_unexpected(document.error());
+  return Reader().read(*document);
 }
 
 Expected<Scenario> read_scenario(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return fail(ErrorCode::invalid_argument, "{} cannot be read: {}", path, std::strerror(errno));
-  }
-  auto scenario = parse_scenario(text.str());
+  auto text = read_text_file(path);
+  if (!text) return tl::make_unexpected(text.error());
+  auto scenario = parse_scenario(*text);
   if (!scenario) {
     return fail(ErrorCode::invalid_argument, "{}: {}", path, scenario.error().message);
   }

@@ -24,9 +24,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_S = 600
-FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/publisher')
+FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/publish', 'apps/publisher', 'apps/subscribe')
 LIBRARIES = ('librockhopper.a', 'apps/ami/librockhopper-ami.a',
-             'apps/publisher/librockhopper-publisher.a')
+             'apps/publisher/librockhopper-publisher.a', 'apps/librockhopper-apps.a')
 
 
 class Problem(Exception):

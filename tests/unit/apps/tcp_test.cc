@@ -52,6 +52,19 @@ TEST(Tcp, CarriesBytesAndLines) {
   EXPECT_EQ(pair.server.poll_line().value(), std::nullopt);
 }
 
+TEST(Tcp, AListenerHasClientsThatHaveComeAlready) {
+  NoBackground none;
+  auto listener = TcpListener::open(0);
+  ASSERT_TRUE(listener);
+  EXPECT_FALSE(listener->poll_accept().value().has_value());
+  auto first = TcpConnection::connect("localhost", listener->port(), kLongMs, none);
+  auto second = TcpConnection::connect("localhost", listener->port(), kLongMs, none);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(listener->poll_accept().value().has_value());
+  EXPECT_TRUE(listener->poll_accept().value().has_value());
+  EXPECT_FALSE(listener->poll_accept().value().has_value());
+}
+
 TEST(Tcp, AClosedPeerIsNoticedAfterWhatItSent) {
   NoBackground none;
   Pair pair = Pair::make();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/sim/json_object.h"
+#include "apps/common/json_object.h"
 
 #include <fmt/format.h>
 
 #include "stack/quantity.h"
 
-namespace rockhopper::apps::sim {
+namespace rockhopper::apps {
 
 using nlohmann::json;
 
@@ -118,6 +118,24 @@ std::vector<JsonObject> JsonObject::objects(const char* key) {
   return result;
 }
 
+std::vector<std::string> JsonObject::texts(const char* key) {
+  std::vector<std::string> result;
+  const json* value = find(key, false);
+  if (value == nullptr) return result;
+  if (!value->is_array()) {
+    fail(key, "a list is expected");
+    return result;
+  }
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    if (value->at(i).is_string()) {
+      result.push_back(value->at(i).get<std::string>());
+    } else {
+      errors_.add(fmt::format("{}[{}]", path_of(key), i), "a text is expected");
+    }
+  }
+  return result;
+}
+
 void JsonObject::finish() {
   if (!value_.is_object()) return;
   for (const auto& [key, value] : value_.items()) {
@@ -128,4 +146,4 @@ void JsonObject::finish() {
   }
 }
 
-}  // namespace rockhopper::apps::sim
+}  // namespace rockhopper::apps

@@ -15,7 +15,7 @@
 
 #include "stack/error.h"
 
-namespace rockhopper::apps::sim {
+namespace rockhopper::apps {
 
 /// The first error of a document that is read; the rest is read as if nothing had happened.
 class JsonErrors {
@@ -53,6 +53,8 @@ class JsonObject {
   [[nodiscard]] std::optional<JsonObject> object(const char* key);
   /// Empty if it is missing.
   [[nodiscard]] std::vector<JsonObject> objects(const char* key);
+  /// A list of texts; empty if it is missing.
+  [[nodiscard]] std::vector<std::string> texts(const char* key);
 
   /// Of the object, or of one of its members.
   void fail(const std::string& what) { errors_.add(path_, what); }
@@ -87,4 +89,4 @@ T JsonObject::choice(const char* key, std::span<const std::pair<std::string_view
   return words[0].second;
 }
 
-}  // namespace rockhopper::apps::sim
+}  // namespace rockhopper::apps

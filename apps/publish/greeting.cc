@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/publish/greeting.h"
+
+#include <bit>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/common/json_reader.h"
+#include "apps/publish/names.h"
+#include "apps/publish/proof.h"
+#include "roce/wire/psn.h"
+
+namespace rockhopper::apps::publish {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kProof = "proof";
+
+json to_json(const Side& side) {
+  return {{"gid", side.gid.to_string()},
+          {"qpn", side.qpn},
+          {"psn", side.psn},
+          {"access_key", side.access_key}};
+}
+
+Side read_side(JsonReader& outer) {
+  Side side;
+  const json* object = outer.object("side");
+  if (object == nullptr) return side;
+  JsonReader reader(*object);
+  const auto gid = stack::IpAddress::parse(reader.text("gid"));
+  if (!gid || gid->is_unspecified() || gid->is_multicast()) reader.refuse("gid");
+  if (gid) side.gid = *gid;
+  side.qpn = reader.number<std::uint32_t>("qpn", 0, wire::kMask24);
+  side.psn = reader.number<std::uint32_t>("psn", 0, wire::kMask24);
+  side.access_key = reader.number<std::uint64_t>("access_key", 0, UINT64_MAX);
+  if (!reader.result()) outer.refuse("side");
+  return side;
+}
+
+std::uint16_t read_path_mtu(JsonReader& reader, std::uint16_t largest) {
+  const auto path_mtu = reader.number<std::uint16_t>("path_mtu", 256, largest);
+  if (!std::has_single_bit(path_mtu)) reader.refuse("path_mtu");
+  return path_mtu;
+}
+
+std::string read_nonce(JsonReader& reader) {
+  std::string nonce = reader.text("nonce");
+  if (nonce.size() != kNonceDigits) reader.refuse("nonce");
+  return nonce;
+}
+
+/// The same for both ends: members are in order, and what is proved is not part of it.
+std::string without_proof(json object) {
+  if (object.is_object()) object.erase(kProof);
+#if ROCKHOPPER_MUTATION_PB_PROOF_OF_SIDE
+  if (object.is_object()) object.erase("side");
+#endif
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+constexpr std::string_view kSubscriber = "rh-subscribe";
+constexpr std::string_view kPublisher = "rh-publish";
+
+std::string proof_of(const json& object) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(kProof);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+json to_json(const Challenge& challenge) {
+  return {{"version", kGreetingVersion},
+          {"nonce", challenge.nonce},
+          {"transport", to_string(challenge.transport)},
+          {"path_mtu", challenge.path_mtu}};
+}
+
+json to_json(const Hello& hello) {
+  return {{"name", hello.name},
+          {"nonce", hello.nonce},
+          {"path_mtu", hello.path_mtu},
+          {"side", to_json(hello.side)}};
+}
+
+json to_json(const Welcome& welcome) { return {{"side", to_json(welcome.side)}}; }
+
+Expected<Challenge> challenge_from_json(const json& object) {
+  JsonReader reader(object);
+  Challenge challenge;
+  (void)reader.number<unsigned>("version", kGreetingVersion, kGreetingVersion);
+  challenge.nonce = read_nonce(reader);
+  const auto transport = perf::parse_transport(reader.text("transport"));
+  if (!transport) reader.refuse("transport");
+  challenge.transport = transport.value_or(Transport::rc);
+  challenge.path_mtu = read_path_mtu(reader, 4096);
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return challenge;
+}
+
+Expected<Hello> hello_from_json(const json& object, const Challenge& challenge) {
+  JsonReader reader(object);
+  Hello hello;
+  hello.name = reader.text("name");
+  if (!hello.name.empty() && !check_name(hello.name)) reader.refuse("name");
+  hello.nonce = read_nonce(reader);
+  hello.path_mtu = read_path_mtu(reader, challenge.path_mtu);
+  hello.side = read_side(reader);
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return hello;
+}
+
+Expected<Welcome> welcome_from_json(const json& object) {
+  JsonReader reader(object);
+  Welcome welcome{.side = read_side(reader)};
+  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  return welcome;
+}
+
+void add_proof(json& hello, std::string_view secret, const json& challenge) {
+  hello[kProof] = make_proof(secret, {kSubscriber, challenge.dump(), without_proof(hello)});
+}
+
+bool has_proof(const json& hello, std::string_view secret, const json& challenge) {
+  return is_proof(proof_of(hello), secret, {kSubscriber, challenge.dump(), without_proof(hello)});
+}
+
+void add_proof(json& welcome, std::string_view secret, const json& challenge, const json& hello) {
+  welcome[kProof] = make_proof(
+      secret, {kPublisher, challenge.dump(), without_proof(hello), without_proof(welcome)});
+}
+
+bool has_proof(const json& welcome, std::string_view secret, const json& challenge,
+               const json& hello) {
+  return is_proof(proof_of(welcome), secret,
+                  {kPublisher, challenge.dump(), without_proof(hello), without_proof(welcome)});
+}
+
+}  // namespace rockhopper::apps::publish

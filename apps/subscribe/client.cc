@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/subscribe/client.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/signals.h"
+#include "apps/common/steady_clock.h"
+#include "apps/common/version.h"
+#include "apps/publish/names.h"
+
+namespace rockhopper::apps::subscribe {
+namespace {
+
+/// For the directory.
+constexpr std::uint64_t kAnswerNs = 10 * kNsPerSecond;
+/// Of a store, that have begun after the publisher's end: the first may have begun before.
+constexpr std::uint64_t kRoundsAfterTheEnd = 2;
+
+/// Connections in a row by which nothing could be read.
+constexpr unsigned kFruitlessMax = 5;
+
+std::string_view kind_name(publisher::StoreKind kind) {
+  return kind == publisher::StoreKind::log ? "log" : "conflated";
+}
+
+}  // namespace
+
+Client::Client(const Options& options)
+    : options_(options),
+      sink_(options.format, options.output),
+      quota_{.wanted = options.count},
+      rates_(options.endpoint.stats_s) {}
+
+// The connection calls the listeners, so it ends first.
+Client::~Client() { connection_.reset(); }
+
+Expected<void> Client::run(const EndpointConfig& config, const stack::Arguments& arguments) {
+  auto connection = Connection::create(options_, config, arguments, *this);
+  if (!connection) return tl::make_unexpected(connection.error());
+  connection_ = std::move(*connection);
+  if (auto connected = connection_->connect(); !connected) return connected;
+  if (options_.list || options_.stores.empty()) {
+    if (auto read = read_directory(); !read) return read;
+  }
+  if (options_.list) {
+    print_directory();
+    return {};
+  }
+  std::vector<std::string> stores = options_.stores;
+  if (stores.empty()) {
+    for (const publisher::StoreInfo& store : directory_) stores.push_back(store.name);
+  }
+  if (stores.empty()) return fail(ErrorCode::not_found, "the publisher shows no store");
+  for (const std::string& store : stores) {
+    if (auto added = subscribe(store); !added) return added;
+  }
+  auto result = receive();
+  // What has been received is written, whatever has ended it.
+  auto drained = drain();
+  if (!result) return result;
+  if (!drained) return drained;
+  return verdict();
+}
+
+Expected<void> Client::read_directory() {
+  if (auto asked = connection_->subscriber().request_directory(); !asked) return asked;
+  const std::uint64_t deadline_ns = steady_now_ns() + kAnswerNs;
+  while (!directory_read_) {
+    if (stop_requested()) return tl::make_unexpected(interrupted());
+    if (disconnected_ || steady_now_ns() >= deadline_ns) {
+      return fail(ErrorCode::timeout, "the publisher does not answer");
+    }
+    (void)connection_->turn();
+  }
+  return {};
+}
+
+Expected<void> Client::subscribe(const std::string& store) {
+  // Names that the publisher shows are as little to be trusted as anything else.
+  if (auto valid = publish::check_name(store); !valid) return valid;
+  auto subscription = std::make_unique<Subscription>(store, sink_, quota_);
+  auto id = connection_->subscriber().subscribe(store, {.reader = options_.reader}, *subscription);
+  if (!id) return tl::make_unexpected(id.error());
+  subscription->id = *id;
+  subscriptions_.push_back(std::move(subscription));
+  return {};
+}
+
+Expected<void> Client::receive() {
+  while (!is_over()) {
+    if (stop_requested()) {
+      if (options_.count == 0) return {};
+      return tl::make_unexpected(interrupted());
+    }
+    (void)connection_->turn();
+    if (failure_) return tl::make_unexpected(*failure_);
+    if (auto written = write_out(); !written) return written;
+    const std::uint64_t now_ns = connection_->now_ns();
+    if (disconnected_) {
+      if (auto again = reconnect(); !again) return again;
+    } else if (now_ns >= next_look_ns_) {
+      next_look_ns_ = now_ns + kLookNs;
+      if (auto looked = look(now_ns); !looked) return looked;
+    }
+  }
+  return {};
+}
+
+Expected<void> Client::write_out() {
+  if (sink_.is_empty() && !paused_) return {};
+  if (auto flushed = sink_.flush(); !flushed) return flushed;
+  if (sink_.is_full() == paused_) return {};
+  paused_ = !paused_;
+  for (const auto& subscription : subscriptions_) {
+    connection_->subscriber().pause(subscription->id, paused_);
+  }
+  return {};
+}
+
+Expected<void> Client::look(std::uint64_t now_ns) {
+  print_rates(now_ns);
+  if (!connection_->link_alive()) {
+    return fail(ErrorCode::io, "the link is down: the other end has gone");
+  }
+  if (gone_) return {};
+  auto end = connection_->poll_end();
+  if (!end && end.error().code == ErrorCode::invalid_state) return tl::make_unexpected(end.error());
+  if (!end) {
+    // The queue pair would notice when the next READ is not answered.
+    gone_ = true;
+    connection_->give_up();
+  } else if (*end) {
+    note_end();
+  }
+  return {};
+}
+
+void Client::note_end() {
+  ended_ = true;
+  for (const auto& subscription : subscriptions_) {
+    const auto* reader = connection_->subscriber().reader(subscription->id);
+    subscription->rounds_at_the_end = reader == nullptr ? 0 : reader->counters().rounds.value();
+  }
+}
+
+std::uint64_t Client::rounds() const {
+  std::uint64_t rounds = 0;
+  for (const auto& subscription : subscriptions_) {
+    const auto* reader = connection_->subscriber().reader(subscription->id);
+    if (reader != nullptr) rounds += reader->counters().rounds.value();
+  }
+  return rounds;
+}
+
+Expected<void> Client::reconnect() {
+  const std::uint64_t rounds = this->rounds();
+  fruitless_ = rounds == rounds_before_ ? fruitless_ + 1 : 0;
+  rounds_before_ = rounds;
+  if (fruitless_ >= kFruitlessMax) {
+    return fail(
+        ErrorCode::io,
+        "the publisher answers by TCP, but not by RDMA; see --ip, --gateway and --link-mtu");
+  }
+  fmt::print(stderr, "the connection has ended; connecting again\n");
+  disconnected_ = gone_ = ended_ = false;
+  auto connected = connection_->connect();
+  if (connected || connected.error().code == ErrorCode::invalid_state) return connected;
+  return fail(connected.error().code, "the publisher has gone: {}", connected.error().message);
+}
+
+Expected<void> Client::drain() {
+  while (!sink_.is_empty()) {
+    if (auto flushed = sink_.flush(); !flushed) return flushed;
+    if (stop_requested() && !sink_.is_empty()) {
+      // A reader that does not read would keep us for ever.
+      return fail(ErrorCode::invalid_state, "{}, before all was written", interrupted().message);
+    }
+    (void)connection_->turn();
+  }
+  return {};
+}
+
+bool Client::is_over() const {
+  if (quota_.reached()) return true;
+  return std::all_of(subscriptions_.begin(), subscriptions_.end(), [&](const auto& subscription) {
+    return subscription->ended.has_value() || (ended_ && is_read(*subscription));
+  });
+}
+
+bool Client::is_read(const Subscription& subscription) const {
+  const auto* reader = connection_->subscriber().reader(subscription.id);
+  return reader != nullptr && reader->state() == publisher::ReaderState::live &&
+         reader->counters().rounds.value() >= subscription.rounds_at_the_end + kRoundsAfterTheEnd;
+}
+
+Expected<void> Client::verdict() const {
+  std::size_t without_access = 0;
+  std::uint64_t lost = 0;
+  for (const auto& subscription : subscriptions_) {
+    lost += subscription->lost();
+    if (!subscription->ended) continue;
+    ++without_access;
+    if (!options_.stores.empty()) {
+      return fail(ErrorCode::io, "{}: {}", subscription->store(), *subscription->ended);
+    }
+  }
+  if (without_access == subscriptions_.size()) {
+    return fail(ErrorCode::io, "{}: {}", subscriptions_.front()->store(),
+                *subscriptions_.front()->ended);
+  }
+  if (options_.count > 0 && !quota_.reached()) {
+    return fail(ErrorCode::io, "the publisher ended after {} of {} messages", quota_.taken,
+                options_.count);
+  }
+  if (options_.strict && lost > 0) return fail(ErrorCode::io, "{} messages were lost", lost);
+  return {};
+}
+
+Subscription* Client::find(publisher::SubscriptionId id) {
+  const auto found = std::find_if(subscriptions_.begin(), subscriptions_.end(),
+                                  [&](const auto& item) { return item->id == id; });
+  return found == subscriptions_.end() ? nullptr : found->get();
+}
+
+void Client::on_directory(std::span<const publisher::StoreInfo> stores) {
+  directory_.assign(stores.begin(), stores.end());
+  directory_read_ = true;
+}
+
+void Client::on_granted(publisher::SubscriptionId id, const publisher::StoreInfo&) {
+  Subscription* subscription = find(id);
+  if (subscription == nullptr || subscription->sink_ready) return;
+  subscription->sink_ready = true;
+  if (auto added = sink_.add_store(subscription->store()); !added) failure_ = added.error();
+}
+
+void Client::on_refused(publisher::SubscriptionId id, const Error& error) {
+  end(id, error.message);
+}
+
+void Client::on_revoked(publisher::SubscriptionId id) {
+  end(id, "the publisher has taken the access back");
+}
+
+void Client::end(publisher::SubscriptionId id, const std::string& why) {
+  Subscription* subscription = find(id);
+  if (subscription == nullptr || subscription->ended) return;
+  subscription->ended = why;
+  fmt::print(stderr, "{}: {}\n", subscription->store(), why);
+}
+
+void Client::print_rates(std::uint64_t now_ns) {
+  if (!rates_.due(now_ns)) return;
+  for (const auto& subscription : subscriptions_) {
+    const std::string line =
+        rates_.line(subscription->store(), subscription->messages(), subscription->bytes());
+    if (!line.empty()) fmt::print(stderr, "{}, {} lost\n", line, subscription->lost());
+  }
+}
+
+void Client::print_directory() const {
+  if (options_.json) return;
+  fmt::print("{:<24} {:<9} {:>14} {:>14}\n", "store", "kind", "bytes", "longest");
+  for (const publisher::StoreInfo& store : directory_) {
+    // A name of anybody's choice, on a terminal.
+    const std::string name =
+        publish::check_name(store.name) ? store.name : fmt::format("{:?}", store.name);
+    fmt::print("{:<24} {:<9} {:>14} {:>14}\n", name, kind_name(store.kind()), store.ring_bytes,
+               store.message_max);
+  }
+}
+
+nlohmann::json Client::report() const {
+  nlohmann::json stores = nlohmann::json::object();
+  if (options_.list) {
+    for (const publisher::StoreInfo& store : directory_) {
+      if (!publish::check_name(store.name)) continue;
+      stores[store.name] = {{"kind", kind_name(store.kind())},
+                            {"epoch", store.epoch},
+                            {"bytes", store.ring_bytes},
+                            {"message_max", store.message_max}};
+    }
+  }
+  for (const auto& subscription : subscriptions_) {
+    stores[subscription->store()] = subscription->report();
+  }
+  return {{"program", "rh-subscribe"},
+          {"version", kVersion},
+          {"transport", to_string(connection_->transport())},
+          {"stores", std::move(stores)},
+          {"counters", connection_->counters()}};
+}
+
+void Client::print_statistics(std::FILE* out) const {
+  if (connection_ != nullptr) connection_->print_statistics(out);
+}
+
+}  // namespace rockhopper::apps::subscribe

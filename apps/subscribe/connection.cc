@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/subscribe/connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/publish/proof.h"
+
+namespace rockhopper::apps::subscribe {
+namespace {
+
+using publish::Challenge;
+using publish::Hello;
+using publish::Side;
+using publish::Transport;
+using publish::Welcome;
+
+constexpr std::uint8_t kRetries = 7;
+constexpr std::uint16_t kSubscriptionsMax = 64;
+/// For requests that find no buffer for a moment: 10 us.
+constexpr std::uint8_t kMinRnrTimer = 1;
+/// A look at the clock takes longer than a turn without work.
+constexpr std::uint64_t kTurnsPerClock = 4;
+
+}  // namespace
+
+Connection::Connection(const Options& options, publisher::SubscriberListener& listener,
+                       std::unique_ptr<Endpoint> endpoint)
+    : options_(options), listener_(listener), endpoint_(std::move(endpoint)) {}
+
+Connection::~Connection() {
+  counters_.reset();
+  drop_queue_pair();
+  subscriber_.reset();
+}
+
+Expected<std::unique_ptr<Connection>> Connection::create(const Options& options,
+                                                         const EndpointConfig& config,
+                                                         const stack::Arguments& arguments,
+                                                         publisher::SubscriberListener& listener) {
+  auto endpoint = Endpoint::create(config, arguments);
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
+  if (auto up = (*endpoint)->wait_for_link(); !up) return tl::make_unexpected(up.error());
+  return std::unique_ptr<Connection>(new Connection(options, listener, std::move(*endpoint)));
+}
+
+void Connection::drop_queue_pair() {
+  if (qp_ != nullptr) endpoint_->engine().destroy_qp(std::exchange(qp_, nullptr));
+}
+
+Expected<void> Connection::connect() {
+  channel_.reset();
+  drop_queue_pair();
+  auto tcp = TcpConnection::connect(options_.host, options_.port,
+                                    endpoint_->config().connect_timeout_ms, *this);
+  if (!tcp) return tl::make_unexpected(tcp.error());
+  channel_.emplace(std::move(*tcp), *this);
+  auto received = channel_->receive("challenge");
+  if (!received) return tl::make_unexpected(received.error());
+  auto challenge = publish::challenge_from_json(*received);
+  if (!challenge) return tl::make_unexpected(challenge.error());
+  auto path_mtu = choose_path_mtu(*challenge);
+  if (!path_mtu) return tl::make_unexpected(path_mtu.error());
+  path_mtu_ = *path_mtu;
+  if (auto made = make_subscriber(*challenge); !made) return made;
+  auto own = make_side();
+  if (!own) return tl::make_unexpected(own.error());
+  auto welcome = greet(*own, *received);
+  if (!welcome) return tl::make_unexpected(welcome.error());
+  return join(*own, welcome->side);
+}
+
+Expected<std::uint16_t> Connection::choose_path_mtu(const Challenge& challenge) {
+  if (options_.path_mtu > challenge.path_mtu) {
+    return fail(ErrorCode::unsupported, "the publisher's path MTU is {}; --mtu {} is more",
+                challenge.path_mtu, options_.path_mtu);
+  }
+  const auto path_mtu = static_cast<std::uint16_t>(
+      options_.path_mtu != 0
+          ? options_.path_mtu
+          : std::min<std::uint32_t>(challenge.path_mtu, endpoint_->engine().max_path_mtu()));
+  // With dynamic connections each end has one for all its peers.
+  if (challenge.transport == Transport::dc && path_mtu != challenge.path_mtu) {
+    return fail(ErrorCode::unsupported, "the publisher's path MTU is {}, ours {}; give it --mtu {}",
+                challenge.path_mtu, path_mtu, path_mtu);
+  }
+  return path_mtu;
+}
+
+Expected<void> Connection::make_subscriber(const Challenge& challenge) {
+  if (subscriber_ != nullptr) {
+    if (challenge.transport == transport_) return {};
+    return fail(ErrorCode::unsupported, "the publisher has another --transport than before");
+  }
+  transport_ = challenge.transport;
+  if (transport_ == Transport::dc) {
+    auto dc = DcEndpoint::create(endpoint_->engine());
+    if (!dc) return tl::make_unexpected(dc.error());
+    dc_.emplace(std::move(*dc));
+    path_mtu_ =
+        static_cast<std::uint16_t>(std::min<std::uint32_t>(path_mtu_, (*dc_)->max_path_mtu()));
+  }
+  publisher::SubscriberConfig config;
+  config.max_subscriptions = kSubscriptionsMax;
+  config.path_mtu = static_cast<roce::PathMtu>(path_mtu_);
+  config.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
+  auto subscriber = publisher::Subscriber::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr,
+                                                  listener_, config);
+  if (!subscriber) return tl::make_unexpected(subscriber.error());
+  subscriber_ = std::move(*subscriber);
+  auto counters = stack::add_counter_group("subscriber", *subscriber_);
+  if (!counters) return tl::make_unexpected(counters.error());
+  counters_ = std::move(*counters);
+  return {};
+}
+
+Expected<Side> Connection::make_side() {
+  Side side{.gid = endpoint_->addresses().front().address};
+  if (dc_) {
+    side.qpn = subscriber_->target()->number().value;
+    side.access_key = subscriber_->target()->access_key();
+    return side;
+  }
+  auto qp = endpoint_->engine().create_qp(subscriber_->qp_init());
+  if (!qp) return tl::make_unexpected(qp.error());
+  qp_ = *qp;
+  side.qpn = qp_->number().value;
+  side.psn = endpoint_->engine().random_psn().value;
+  return side;
+}
+
+Expected<Welcome> Connection::greet(const Side& side, const nlohmann::json& challenge) {
+  auto nonce = publish::make_nonce();
+  if (!nonce) return tl::make_unexpected(nonce.error());
+  nlohmann::json hello = publish::to_json(Hello{
+      .name = options_.name, .nonce = std::move(*nonce), .path_mtu = path_mtu_, .side = side});
+  if (!options_.secret.empty()) publish::add_proof(hello, options_.secret, challenge);
+  if (auto sent = channel_->send("hello", hello); !sent) return tl::make_unexpected(sent.error());
+  auto welcome = channel_->receive("welcome");
+  if (!welcome) return tl::make_unexpected(welcome.error());
+  if (!options_.secret.empty() &&
+      !publish::has_proof(*welcome, options_.secret, challenge, hello)) {
+    return fail(ErrorCode::invalid_argument,
+                "the publisher does not prove that it knows the secret of {}", options_.name);
+  }
+  return publish::welcome_from_json(*welcome);
+}
+
+Expected<void> Connection::join(const Side& own, const Side& remote) {
+  const auto traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class);
+  const roce::AddressVector path{
+      .source = own.gid, .destination = remote.gid, .traffic_class = traffic_class};
+  if (dc_) {
+    return subscriber_->connect(publisher::DcAddress{
+        .av = path, .target = wire::Qpn::make(remote.qpn), .access_key = remote.access_key});
+  }
+  roce::QpAttributes attributes;
+  attributes.pkey_index = options_.endpoint.pkey_index;
+  attributes.path_mtu = static_cast<roce::PathMtu>(path_mtu_);
+  attributes.dest_qp_num = wire::Qpn::make(remote.qpn);
+  attributes.rq_psn = wire::Psn::make(remote.psn);
+  attributes.sq_psn = wire::Psn::make(own.psn);
+  attributes.max_rd_atomic = publisher::Subscriber::kReads;
+  attributes.min_rnr_timer = kMinRnrTimer;
+  attributes.ah_attr = path;
+  attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
+  attributes.retry_cnt = attributes.rnr_retry = kRetries;
+  if (auto up = qp_->bring_up(attributes, roce::QpState::rts); !up) return up;
+  return subscriber_->connect(*qp_);
+}
+
+Expected<bool> Connection::poll_end() {
+  auto message = channel_->poll();
+  if (!message) return tl::make_unexpected(message.error());
+  return message->has_value() && (*message)->type == "end";
+}
+
+void Connection::give_up() {
+  if (qp_ == nullptr) return;
+  const roce::QpAttributes error{.qp_state = roce::QpState::err};
+  (void)qp_->modify(error, roce::kQpState);
+}
+
+bool Connection::turn() {
+  bool worked = endpoint_->turn();
+  if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
+  if (subscriber_ != nullptr) worked = subscriber_->progress(now_ns_) || worked;
+  return worked;
+}
+
+nlohmann::json Connection::counters() const {
+  nlohmann::json counters = nlohmann::json::object();
+  if (subscriber_ == nullptr) return counters;
+  subscriber_->visit_counters(
+      [](void* to, const char* name, std::uint64_t value) {
+        (*static_cast<nlohmann::json*>(to))[name] = value;
+      },
+      &counters);
+  return counters;
+}
+
+void Connection::print_statistics(std::FILE* out) const {
+  endpoint_->print_statistics(out);
+  if (dc_) dc_->print_statistics(out);
+  if (subscriber_ == nullptr) return;
+  subscriber_->visit_counters(
+      [](void* to, const char* name, std::uint64_t value) {
+        print_counter(static_cast<std::FILE*>(to), "subscriber", name, value);
+      },
+      out);
+}
+
+}  // namespace rockhopper::apps::subscribe

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/publish/options.h"
+
+#include <gmock/gmock.h>
+
+#include "apps/subscribe/options.h"
+#include "tests/unit/publish/temporary_folder.h"
+
+namespace rockhopper::apps {
+namespace {
+
+using publisher::Start;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kNow = 1'700'000'000'000'000'000;
+
+TEST(PublishOptions, WithoutAnyThereIsAStoreForStandardInput) {
+  const auto options = publish::finish_options({});
+  ASSERT_TRUE(options);
+  ASSERT_EQ(options->stores.size(), 1u);
+  EXPECT_EQ(options->stores[0].name, "default");
+  ASSERT_EQ(options->inputs.size(), 1u);
+  EXPECT_EQ(options->inputs[0].store, "default");
+  EXPECT_EQ(options->inputs[0].where, "-");
+}
+
+TEST(PublishOptions, AnInputMayLeaveOutTheOnlyStore) {
+  const auto one = publish::finish_options({.stores = {"a=64KiB"}, .inputs = {"udp:5"}});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->inputs[0].store, "a");
+  const auto two = publish::finish_options({.stores = {"a=64KiB", "b=64KiB"}, .inputs = {"udp:5"}});
+  ASSERT_FALSE(two);
+  EXPECT_THAT(two.error().message, HasSubstr("a=udp:5"));
+}
+
+// PB-32
+TEST(StartOption, IsATailANumberOrATime) {
+  struct Case {
+    const char* text;
+    Start::At at;
+    std::uint64_t value;
+  };
+  for (const Case& item : {
+           Case{"tail", Start::At::tail, 0},
+           Case{"oldest", Start::At::oldest, 0},
+           Case{"0", Start::At::sequence, 0},
+           Case{"18446744073709551615", Start::At::sequence, UINT64_MAX},
+           Case{"@0", Start::At::time, 0},
+           Case{"@1700000000.25", Start::At::time, 1'700'000'000'250'000'000},
+           Case{"@1700000000.000000001", Start::At::time, 1'700'000'000'000'000'001},
+           Case{"2023-11-14T22:13:20", Start::At::time, kNow},
+           Case{"2023-11-14T22:13:20Z", Start::At::time, kNow},
+           Case{"10s", Start::At::time, kNow - 10'000'000'000},
+           Case{"250ms", Start::At::time, kNow - 250'000'000},
+       }) {
+    const auto start = subscribe::parse_start(item.text, kNow);
+    ASSERT_TRUE(start) << item.text;
+    EXPECT_EQ(start->at, item.at) << item.text;
+    EXPECT_EQ(start->value, item.value) << item.text;
+  }
+  EXPECT_EQ(subscribe::parse_start("10s", 5)->value, 0u);
+  for (const char* text : {"", "head", "-1", "@", "@x", "@1.", "@1.0000000001", "@99999999999999",
+                           "2023-11-14", "2023-11-14T22:13:20+1", "10h", "1.5"}) {
+    EXPECT_FALSE(subscribe::parse_start(text, kNow)) << text;
+  }
+}
+
+TEST(SubscribeOptions, ASecretIsTheFirstLineOfItsFile) {
+  const publish::TemporaryFolder folder;
+  subscribe::RawOptions raw;
+  raw.options.name = "ann";
+  for (const char* content : {"the secret\nmore\n", "the secret\r\n", "the secret"}) {
+    raw.secret_file = folder.write("key", content);
+    const auto options = subscribe::finish_options(raw, kNow);
+    ASSERT_TRUE(options) << options.error().message;
+    EXPECT_EQ(options->secret, "the secret");
+  }
+  raw.secret_file = folder.write("key", "\nthe secret");
+  EXPECT_THAT(subscribe::finish_options(raw, kNow).error().message, HasSubstr("empty"));
+}
+
+}  // namespace
+}  // namespace rockhopper::apps

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/publish/udp_source.h"
+
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "tests/support/seed.h"
+#include "tests/unit/publish/source_helpers.h"
+
+namespace rockhopper::apps::publish {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void send_to(std::uint16_t port, std::string_view datagram) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::sendto(socket.get(), datagram.data(), datagram.size(), 0,
+                     reinterpret_cast<const sockaddr*>(&to), sizeof to),
+            static_cast<ssize_t>(datagram.size()));
+}
+
+TEST(UdpSource, EachDatagramIsAMessage) {
+  roce::SeededRandom random(test::seed());
+  auto source = UdpSource::open("127.0.0.1:0", 65'507);
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_TRUE(take_all(**source).messages.empty());
+  std::vector<std::string> sent;
+  for (const std::size_t length : {0u, 1u, 1472u, 9000u, 60'000u}) {
+    sent.push_back(random_message(random, length, true));
+    send_to((*source)->port(), sent.back());
+  }
+  pollfd item{(*source)->wait_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&item, 1, 30'000), 1);
+  const Taken taken = take_all(**source);
+  EXPECT_EQ(taken.messages, sent);
+  EXPECT_FALSE(taken.ended);
+}
+
+// PB-31
+TEST(UdpSource, WhatIsTooLongIsCountedAndTheRestGoesOn) {
+  auto source = UdpSource::open("127.0.0.1:0", 4);
+  ASSERT_TRUE(source);
+  for (const char* datagram : {"1234", "12345", "6"}) send_to((*source)->port(), datagram);
+  EXPECT_THAT(take_all(**source).messages, ElementsAre("1234", "6"));
+  EXPECT_EQ((*source)->too_long(), 1u);
+  EXPECT_EQ(counters_of(**source)["too_long"], 1u);
+}
+
+TEST(UdpSource, AddressesThatAreNoneAreErrorsThatSayWhatIsExpected) {
+  for (const char* where : {"", ":1", "x", "1:2:3", "::1:5", "70000", "127.0.0.1:70000", "-1",
+                            "localhost:5", "[::1]", "127.0.0.1:"}) {
+    const auto source = UdpSource::open(where, 100);
+    ASSERT_FALSE(source) << where;
+    EXPECT_THAT(source.error().message, HasSubstr("PORT")) << where;
+  }
+}
+
+TEST(UdpSource, AnAddressThatIsNotOursIsAnError) {
+  const auto source = UdpSource::open("192.0.2.1:0", 100);
+  ASSERT_FALSE(source);
+  EXPECT_THAT(source.error().message, HasSubstr("192.0.2.1:0 cannot be listened to"));
+}
+
+}  // namespace
+}  // namespace rockhopper::apps::publish

@@ -255,12 +255,14 @@ bool Publisher::give_key(Subscriber& subscriber, const OfferedStore& store, Gran
 /// From the return on no packet reads the store with it.
 void Publisher::take_key(const Subscriber& subscriber, const Grant& grant) {
 #if !ROCKHOPPER_MUTATION_PB_REVOKE
+#if !ROCKHOPPER_MUTATION_PB_BINDING
   const auto binding = binding_.find(static_cast<std::uint32_t>(grant.rkey));
   if (binding != binding_.end()) {
     // Its request would find no window. It ends once it is bound, before anybody can READ.
     binding->second.ended = true;
     return;
   }
+#endif
   static_cast<void>(subscriber.dc != nullptr ? engine_.deregister_memory(grant.rkey)
                                              : engine_.deallocate_window(grant.rkey));
 #endif
@@ -406,7 +408,8 @@ bool Publisher::poll_receives() {
           counters_.rx_unknown.add();
         }
       });
-  for (const auto& [id, subscriber] : subscribers_) {
+  for (const auto& entry : subscribers_) {
+    Subscriber* subscriber = entry.second.get();
     if (subscriber->dc == nullptr) continue;
     worked = subscriber->dc->receives().poll([&](const roce::Completion& completion,
                                                  std::span<const std::byte> bytes) {

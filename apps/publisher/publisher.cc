@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "apps/publisher/publisher_state.h"
 
@@ -18,6 +19,8 @@ constexpr std::uint16_t kDcis = 4;
 constexpr std::uint32_t kDciWr = 64;
 constexpr std::uint16_t kSubscribersMax = 4096;
 constexpr std::uint64_t kHeartbeatMin_ns = 1000;
+/// Of requests that bind windows, with the key; those of messages have the subscriber.
+constexpr std::uint64_t kBindWrId = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -202,6 +205,12 @@ void Publisher::remove_subscriber(SubscriberId id) {
   if (subscriber == nullptr) return;
   end_grants(*subscriber);
   if (subscriber->qp != nullptr) by_number_.erase(subscriber->number);
+  // Its queue pair goes, and what waits there to be bound.
+  for (auto binding = binding_.begin(); binding != binding_.end();) {
+    const auto next = std::next(binding);
+    if (binding->second.subscriber == id) static_cast<void>(end_binding(binding->first));
+    binding = next;
+  }
   subscribers_.erase(id);
 }
 
@@ -228,14 +237,17 @@ bool Publisher::give_key(Subscriber& subscriber, const OfferedStore& store, Gran
   if (!window) return false;
   grant.rkey = roce::next_generation(window->rkey);
   // It is bound before the answer leaves, as both go through the same send queue.
-  const roce::SendWr bind{.wr_id = static_cast<std::uint64_t>(subscriber.id),
+  const roce::SendWr bind{.wr_id = kBindWrId | static_cast<std::uint32_t>(grant.rkey),
                           .opcode = roce::WrOpcode::bind_mw,
                           .rkey = grant.rkey,
                           .mw_bind = {.mr = store.region.key,
                                       .addr = 0,
                                       .length = memory.size(),
                                       .access = roce::kAccessRemoteRead | roce::kAccessZeroBased}};
-  if (subscriber.qp->post_send(bind) == roce::PostResult::ok) return true;
+  if (subscriber.qp->post_send(bind) == roce::PostResult::ok) {
+    binding_.emplace(static_cast<std::uint32_t>(grant.rkey), Binding{.subscriber = subscriber.id});
+    return true;
+  }
   static_cast<void>(engine_.deallocate_window(grant.rkey));
   return false;
 }
@@ -243,6 +255,14 @@ bool Publisher::give_key(Subscriber& subscriber, const OfferedStore& store, Gran
 /// From the return on no packet reads the store with it.
 void Publisher::take_key(const Subscriber& subscriber, const Grant& grant) {
 #if !ROCKHOPPER_MUTATION_PB_REVOKE
+#if !ROCKHOPPER_MUTATION_PB_BINDING
+  const auto binding = binding_.find(static_cast<std::uint32_t>(grant.rkey));
+  if (binding != binding_.end()) {
+    // Its request would find no window. It ends once it is bound, before anybody can READ.
+    binding->second.ended = true;
+    return;
+  }
+#endif
   static_cast<void>(subscriber.dc != nullptr ? engine_.deregister_memory(grant.rkey)
                                              : engine_.deallocate_window(grant.rkey));
 #endif
@@ -357,12 +377,25 @@ bool Publisher::poll_sends() {
   std::array<roce::Completion, 32> completions;
   const std::size_t count = send_cq_->poll(completions);
   for (std::size_t i = 0; i < count; ++i) {
+    auto id = static_cast<SubscriberId>(completions[i].wr_id);
+    if ((completions[i].wr_id & kBindWrId) != 0) {
+      id = end_binding(static_cast<std::uint32_t>(completions[i].wr_id));
+    }
     if (completions[i].status == roce::WcStatus::success) continue;
     counters_.tx_failed.add();
-    const auto id = static_cast<SubscriberId>(completions[i].wr_id);
     if (Subscriber* subscriber = find(id); subscriber != nullptr) on_failed(*subscriber);
   }
   return count > 0;
+}
+
+/// Returns whose window it is.
+SubscriberId Publisher::end_binding(std::uint32_t rkey) {
+  const auto found = binding_.find(rkey);
+  if (found == binding_.end()) return SubscriberId{};
+  const Binding binding = found->second;
+  binding_.erase(found);
+  if (binding.ended) static_cast<void>(engine_.deallocate_window(roce::MemoryKey{rkey}));
+  return binding.subscriber;
 }
 
 bool Publisher::poll_receives() {
@@ -375,7 +408,8 @@ bool Publisher::poll_receives() {
           counters_.rx_unknown.add();
         }
       });
-  for (const auto& [id, subscriber] : subscribers_) {
+  for (const auto& entry : subscribers_) {
+    Subscriber* subscriber = entry.second.get();
     if (subscriber->dc == nullptr) continue;
     worked = subscriber->dc->receives().poll([&](const roce::Completion& completion,
                                                  std::span<const std::byte> bytes) {

@@ -113,6 +113,11 @@ class Publisher {
                       void* context) const;
 
  private:
+  /// A window whose binding is on its way.
+  struct Binding {
+    SubscriberId subscriber{};
+    bool ended = false;  ///< the grant has ended meanwhile
+  };
   struct OfferedStore;
   struct Grant;
   struct Subscriber;
@@ -141,6 +146,7 @@ class Publisher {
   void end_grants(Subscriber& subscriber);
   /// As many as there is room for. True if there was any.
   [[nodiscard]] bool send_messages(Subscriber& subscriber);
+  [[nodiscard]] SubscriberId end_binding(std::uint32_t rkey);
   void on_failed(Subscriber& subscriber);
   void beat(std::uint64_t now_ns);
 
@@ -156,6 +162,7 @@ class Publisher {
   std::map<std::uint16_t, std::unique_ptr<OfferedStore>> stores_;
   std::map<SubscriberId, std::unique_ptr<Subscriber>> subscribers_;
   std::unordered_map<std::uint32_t, Subscriber*> by_number_;  ///< of queue pairs
+  std::unordered_map<std::uint32_t, Binding> binding_;        ///< by key
   std::uint32_t next_id_ = 1;
   std::uint64_t next_heartbeat_ns_ = 0;
   PublisherCounters counters_;

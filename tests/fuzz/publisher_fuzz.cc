@@ -4,6 +4,7 @@
 // What publishers and subscribers take from each other. The first byte of an input says what the
 // rest is: a message; the body of one; changes to a store's memory between the READs of a reader;
 // changes to one that is then recovered.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -184,8 +185,9 @@ void run(std::span<const std::uint8_t> bytes) {
 /// What the packet has behind its first byte are the changes.
 test::Bytes make_input(const test::RocePacket& packet) {
   const auto transport = packet.transport();
-  test::Bytes input{static_cast<std::uint8_t>(transport.size() % kModes)};
-  input.insert(input.end(), transport.begin(), transport.end());
+  test::Bytes input(1 + transport.size());
+  input[0] = static_cast<std::uint8_t>(transport.size() % kModes);
+  std::copy(transport.begin(), transport.end(), input.begin() + 1);
   return input;
 }
 

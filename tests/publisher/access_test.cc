@@ -200,6 +200,29 @@ TEST(Access, PolicyIsAppliedAtRunTime) {
   expect_nothing(one.read(one_a, 0, 64));
 }
 
+// PB-25: a grant that is taken back before its window is bound ends alone, and its connection
+// stays.
+TEST(Access, RevocationMayFollowTheGrantAtOnce) {
+  TwoStores world;
+  world.policy.allow_all = true;
+  Client& one = world.add_client("one");
+  world.connect(one);
+  std::array<Judge, 2> judges{world.judge(), world.judge()};
+  const publisher::Subscriber::Options options{.reader = {.start = {.at = Start::At::oldest}}};
+  static_cast<void>(must(one.subscriber->subscribe("b", options, judges[1])));
+  ASSERT_TRUE(world.run_until([&] { return judges[1].next == world.b.store->next_sequence(); }));
+  static_cast<void>(must(one.subscriber->subscribe("a", options, judges[0])));
+  ASSERT_TRUE(world.run_until([&] { return world.publisher->grant_count() == 2; }));
+  ASSERT_TRUE(world.publisher->revoke(one.id, world.a.store->id()));
+  ASSERT_TRUE(world.run_until([&] { return one.revoked == 1 || one.disconnected > 0; }));
+  world.publish(5);
+  EXPECT_TRUE(world.run_until([&] { return judges[1].next == world.b.store->next_sequence(); }));
+  EXPECT_EQ(one.disconnected, 0u);
+  EXPECT_EQ(judges[0].messages, 0u);
+  const auto& counters = world.network.node(0).engine().counters();
+  EXPECT_EQ(counters.memory_request_errors.value(), 0u);
+}
+
 // PB-1: from the removal of a store on nobody reads its memory.
 TEST(Access, RemovedStoreIsGone) {
   TwoStores world;

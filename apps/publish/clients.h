@@ -73,7 +73,7 @@ class Clients final : public publisher::Policy, public publisher::PublisherListe
   [[nodiscard]] Expected<void> accept(std::uint64_t now_ns);
   /// False: the client has left.
   [[nodiscard]] bool serve(Client& client, std::uint64_t now_ns);
-  [[nodiscard]] Expected<void> answer(Client& client, const nlohmann::json& hello);
+  [[nodiscard]] Expected<void> answer(Client& client, const nlohmann::json& body);
   [[nodiscard]] bool still_welcome(const Client& client) const;
   void send_away(Client& client, const Error& why);
   void dismiss(Client& client);

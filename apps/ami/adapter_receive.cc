@@ -209,6 +209,7 @@ bool Adapter::accept_eager(Peer& peer, std::span<const std::byte> send, std::uin
     return false;
   }
   counters_.rx_eager.add(count);
+  counters_.rx_shared.add(count - 1);
   if (peer.owed + replies > Peer::kMaxUnanswered) {
     counters_.rx_over_limit.add();
     return false;

@@ -16,6 +16,7 @@
   X(tx_replies, "SENDs with replies")                                                   \
   X(tx_probes, "signs of life asked for")                                               \
   X(rx_eager, "messages received with their payload")                                   \
+  X(rx_shared, "of these, messages behind another one in the same SEND")                \
   X(rx_rendezvous, "messages received whose payload was to be read")                    \
   X(rx_reply_messages, "SENDs received with replies")                                   \
   X(rx_replies, "replies received to something that waits for one")                     \

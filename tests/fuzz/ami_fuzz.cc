@@ -449,7 +449,8 @@ void AmiRun::end() {
 void AmiRun::check_counters() {
   while (context_->advance() > 0) turn();
   const ami::Counters& counters = adapter_->counters();
-  const std::uint64_t received = counters.rx_eager.value() + counters.rx_rendezvous.value() +
+  const std::uint64_t received = counters.rx_eager.value() - counters.rx_shared.value() +
+                                 counters.rx_rendezvous.value() +
                                  counters.rx_reply_messages.value() +
                                  counters.rx_malformed.value() + counters.rx_long_header.value() +
                                  counters.rx_unknown_source.value() + counters.rx_not_send.value();
@@ -489,10 +490,14 @@ void run(std::span<const std::uint8_t> input) {
 /// actions.
 Bytes make_input(const test::RocePacket& packet) {
   Bytes input{0};
-  input.insert(input.end(), {0, 1, 0, 8, 0, 0, 0, 0, 0, 64, 0, 0, 13});    // eager
-  input.insert(input.end(), {0, 1, 1, 16, 0, 0, 0, 0, 0, 255, 0, 0, 13});  // rendezvous
+  // Eager, and another one of 40 bytes behind it.
+  input.insert(input.end(), {0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 64, 0, 0});
+  input.insert(input.end(), {1, 0, 0, 0, 0, 0, 0, 40, 13});
+  input.insert(input.end(), {0, 1, 1, 16, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 13});  // rendezvous
   input.insert(input.end(), {7, 8, 0, 10, 10, 200, 12, 13});               // a send, handled
-  input.insert(input.end(), {0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 13});  // a reply
+  // A reply with one entry.
+  input.insert(input.end(), {0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0});
+  input.insert(input.end(), {0, 0, 0, 0, 0, 0, 0, 13});
   input.insert(input.end(), {9, 0, 3, 0, 0, 0, 0, 0, 0, 13});              // a barrier, a message
   const auto transport = packet.transport();
   input.insert(input.end(), transport.begin(),

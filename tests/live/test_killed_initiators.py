@@ -25,7 +25,7 @@ class KilledInitiators(live.DynamicConnectionsTest):
     def start_mortal(self, port):
         # All of them share words, which say nothing: of the dead nobody knows what they have done.
         return self.start_initiator(port, self.target, '--initiators', 2, '--streams', 4,
-                                    '--place', TARGETS)
+                                    '--place', TARGETS, *self.patience)
 
     def kill_some(self, mortals, opened_most, kills_least):
         """Until so many connections have been opened and so many initiators killed."""
@@ -51,11 +51,13 @@ class KilledInitiators(live.DynamicConnectionsTest):
         self.check(CYCLES // 10, '--faults', '0:profile=P2', '--seed', self.seed)
 
     def check(self, cycles, *faults):
+        # Longer than it takes until an address is asked for again (1 s), for that may get lost too.
+        self.patience = ('--timeout', 16) if faults else ()
         self.start_switch(2 + len(MORTALS), *faults)
         self.target, _ = self.start_target(
             '--targets', TARGETS, '--words', 2 * TARGETS, '--contexts', CONTEXTS,
             '--lease-ms', int(LEASE_S * 1000))
-        survivor = self.start_initiator(1, self.target)
+        survivor = self.start_initiator(1, self.target, *self.patience)
         mortals = {port: self.start_mortal(port) for port in MORTALS}
         kills = self.kill_some(mortals, cycles // 4, KILLS // 2)
         before = live.resident_bytes(self.target)

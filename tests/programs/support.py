@@ -101,7 +101,7 @@ class ProgramTest(unittest.TestCase):
         return self.checked(path, '--locks', *in_turns, *options)['locks']
 
 
-def dc_packets(path):
+def roce_packets(path):
     """The RoCEv2 packets of a capture, those of dynamic connections too."""
     opcodes = Opcodes(dynamic_connections=True, locks=False)
     packets = (frame.parse(record, opcodes) for record in Capture(path))

@@ -13,7 +13,7 @@ DATA = 0  # no subtype of a message
 
 def dialogue(path):
     """The packets of dynamic connections in a capture: (of the client, the message's subtype)."""
-    for packet in support.dc_packets(path):
+    for packet in support.roce_packets(path):
         subtype = dcformat.message(packet)[0].subtype if packet.opcode == CONTROL else DATA
         if packet.opcode == CONNECT_DATA:
             subtype = CONNECT_DATA

@@ -206,7 +206,7 @@ class DynamicConnections(support.ProgramTest):
         for kind in ('data', 'half', 'full'):
             path, _ = self.captured(kind, 64, 100, '--handshake', kind, lanes=4)
             connects, early = [], 0
-            for packet in support.dc_packets(path):
+            for packet in support.roce_packets(path):
                 if packet.opcode == self.CONTROL:
                     message = dcformat.message(packet)[0]
                     if message.subtype == dcformat.CONNECT:

@@ -22,16 +22,14 @@ struct alignas(StoreArea::kAlignment) Page {
 class StoreAreas : public ::testing::Test {
  protected:
   static constexpr std::size_t kPages = 64;
+  static constexpr std::byte kCanary{0xa5};
   std::vector<Page> pages_ = std::vector<Page>(kPages + 2);
   std::span<std::byte> memory_{pages_[1].bytes, kPages * sizeof(Page)};
 };
 
 // PB-1, PB-2: pieces are apart, inside, aligned and zeroed, whatever came and went.
 TEST_F(StoreAreas, PiecesAreApart) {
-  for (std::byte* byte = pages_[0].bytes; byte < pages_[0].bytes + pages_.size() * sizeof(Page);
-       ++byte) {
-    *byte = std::byte{0xa5};
-  }
+  for (Page& page : pages_) std::fill(std::begin(page.bytes), std::end(page.bytes), kCanary);
   sim::Rng rng(test::seed());
   auto area = *StoreArea::create(memory_);
   std::vector<std::span<std::byte>> pieces;
@@ -67,7 +65,7 @@ TEST_F(StoreAreas, PiecesAreApart) {
   EXPECT_EQ(area.used(), 0u);
   EXPECT_TRUE(area.allocate(memory_.size()).has_value()) << "all of it is free again";
   for (const Page* page : {&pages_.front(), &pages_.back()}) {
-    for (const std::byte byte : page->bytes) ASSERT_EQ(byte, std::byte{0xa5});
+    for (const std::byte byte : page->bytes) ASSERT_EQ(byte, kCanary);
   }
 }
 

@@ -494,11 +494,11 @@ Bytes make_input(const test::RocePacket& packet) {
   input.insert(input.end(), {0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 64, 0, 0});
   input.insert(input.end(), {1, 0, 0, 0, 0, 0, 0, 40, 13});
   input.insert(input.end(), {0, 1, 1, 16, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 13});  // rendezvous
-  input.insert(input.end(), {7, 8, 0, 10, 10, 200, 12, 13});               // a send, handled
+  input.insert(input.end(), {7, 8, 0, 10, 10, 200, 12, 13});                     // a send, handled
   // A reply with one entry.
   input.insert(input.end(), {0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0});
   input.insert(input.end(), {0, 0, 0, 0, 0, 0, 0, 13});
-  input.insert(input.end(), {9, 0, 3, 0, 0, 0, 0, 0, 0, 13});              // a barrier, a message
+  input.insert(input.end(), {9, 0, 3, 0, 0, 0, 0, 0, 0, 13});  // a barrier, a message
   const auto transport = packet.transport();
   input.insert(input.end(), transport.begin(),
                transport.begin() +

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/ami/collectives.h"
 #include "tests/ami/star.h"
 #include "tests/ami/transport_case.h"
 #include "tests/sim/seeded_runs.h"
@@ -306,6 +307,31 @@ TEST_P(Peers, PayloadsAreReadBesideAFlood) {
       << "the busy one's: " << handled[0];
   floods = false;
   EXPECT_TRUE(star.run_until([&] { return busy.context->pending() == 0; }, 100 * kDelay_ns));
+}
+
+/// AM-22: a rank that only waits for a message, and so has nothing at the transport.
+TEST_P(Peers, AGoneRootIsNoticedByWhoOnlyWaits) {
+  Star star({.nodes = 2, .dynamic_connections = GetParam().dynamic_connections});
+  ami::LaneConfig config;
+  config.fifo.completion = GetParam().mode;
+  StarLane& root = star.add_lane(0, config);
+  StarLane& leaf = star.add_lane(1, config);
+  star.connect(root, leaf);
+  const auto world =
+      must(ami::Communicator::create(*leaf.context, {.members = {root.id, leaf.id}, .rank = 1}));
+  std::vector<std::uint64_t> ours(1);
+  const roce::MemoryKey lkey = star.expose(1, ours);
+  star.open();
+  star.kill(0);
+  ami::Request request;
+  ASSERT_EQ(world->broadcast({reinterpret_cast<std::uintptr_t>(ours.data()), 8, lkey}, 0, request),
+            Injected::yes);
+  star.wake();
+  EXPECT_TRUE(star.run_until([&] { return request.done() && world->idle(); }, 10'000'000'000));
+  EXPECT_EQ(request.status(), Status::unreachable);
+  star.adapter(1).close(*leaf.lane);
+  star.wake();
+  EXPECT_TRUE(star.run_until([&] { return world->idle(); }, 10'000'000'000));
 }
 
 /// AM-22: on close, too; what is at the transport then ends by itself.

@@ -15,6 +15,7 @@ namespace rockhopper::ami {
 namespace {
 
 constexpr std::uint32_t kMaxImmediate = 768;
+static_assert(MessageHeader::kSize + kMaxImmediate <= Batch::kMaxBytes);
 /// Send requests that a peer's queue pair, or an initiator of the pool, has room for.
 constexpr std::uint32_t kSendWr = 128;
 constexpr std::uint8_t kRdAtomic = 16;

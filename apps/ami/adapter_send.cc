@@ -52,7 +52,7 @@ bool needs_bytes(const LanePort& port, const Descriptor& descriptor) {
          descriptor.length > 0 && !is_rendezvous(port, descriptor);
 }
 
-/// It can share a SEND.
+/// It can share a SEND, into which it fits: it is as short as what a slot takes.
 bool goes_in_batch(const LanePort& port, const Descriptor& descriptor) {
   return descriptor.operation == Operation::message &&
          (is_immediate(descriptor) || descriptor.length == 0) && !is_rendezvous(port, descriptor);
@@ -145,12 +145,12 @@ bool Adapter::start(LanePort& port, const Descriptor& descriptor) {
 Posted Adapter::start_untracked(Peer& peer, const Descriptor& descriptor) {
   const LanePort& port = peer.port;
   const bool batched = goes_in_batch(port, descriptor);
-  const std::size_t length = message_size(descriptor);
-  if (!batched || batch_peer_ != &peer || !batch_.has_room(length, port.buffer_bytes)) {
+  if (!batched || batch_peer_ != &peer ||
+      !batch_.has_room(message_size(descriptor), port.buffer_bytes)) {
     flush_batch();
     if (peer.failed) return Posted::broken;
   }
-  if (!batched || length > Batch::kMaxBytes) {
+  if (!batched) {
     const Posted posted = post_part(peer, descriptor, 0, port.lane.fifo.immediate(), nullptr);
     static_cast<void>(takes(peer, posted));
     return posted;
@@ -376,9 +376,7 @@ void Adapter::drain(Peer& peer) {
          (is_rendezvous(peer.port, next.descriptor) && peer.announced >= Peer::kMaxAnnounced))) {
       return;  // a reply brings us back
     }
-    const bool batched = goes_in_batch(peer.port, next.descriptor) &&
-                         message_size(next.descriptor) <= Batch::kMaxBytes;
-    if (batched ? !post_messages(peer) : !post(next)) return;
+    if (goes_in_batch(peer.port, next.descriptor) ? !post_messages(peer) : !post(next)) return;
   }
 }
 

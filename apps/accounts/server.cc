@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/accounts/table.h"
+#include "apps/common/counters.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
 #include "roce/lock/local_lock.h"
@@ -214,17 +215,11 @@ Expected<nlohmann::json> Server::report() {
   if (locked != 0 && clients_.empty()) {
     return fail(ErrorCode::io, "{} locks are held by nobody", locked);
   }
-  nlohmann::json statistics;
-  region_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        (*static_cast<nlohmann::json*>(to))[name] = value;
-      },
-      &statistics);
   return nlohmann::json{
       {"program", "rh-accounts"},      {"role", "server"},
       {"accounts", options_.accounts}, {"sum", sum},
       {"transfers", transfers / 2},    {"local_transfers", local_transfers_.load()},
-      {"connections", served_},        {"locks", statistics}};
+      {"connections", served_},        {"locks", counters_to_json(*region_)}};
 }
 
 }  // namespace

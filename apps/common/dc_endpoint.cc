@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "apps/common/endpoint.h"
+#include "apps/common/counters.h"
 
 namespace rockhopper::apps {
 
@@ -19,12 +19,6 @@ Expected<DcEndpoint> DcEndpoint::create(roce::Engine& engine, const dc::Endpoint
   return made;
 }
 
-void DcEndpoint::print_statistics(std::FILE* out) const {
-  endpoint_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        print_counter(static_cast<std::FILE*>(to), "dc", name, value);
-      },
-      out);
-}
+void DcEndpoint::print_statistics(std::FILE* out) const { print_counters(out, "dc", *endpoint_); }
 
 }  // namespace rockhopper::apps

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/common/counters.h"
+
 namespace rockhopper::apps::messages {
 namespace {
 
@@ -200,30 +202,14 @@ ami::Remote Node::remote(std::size_t offset) const {
   return {.endpoint = peer_, .addr = remote_address_ + offset, .rkey = remote_key_};
 }
 
-nlohmann::json Node::counters() const {
-  nlohmann::json counters;
-  adapter_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        (*static_cast<nlohmann::json*>(to))[name] = value;
-      },
-      &counters);
-  return counters;
-}
+nlohmann::json Node::counters() const { return counters_to_json(*adapter_); }
 
 void Node::print_statistics(std::FILE* out) const {
   endpoint_->print_statistics(out);
   if (dc_) dc_->print_statistics(out);
   if (context_ == nullptr) return;
-  adapter_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        print_counter(static_cast<std::FILE*>(to), "ami", name, value);
-      },
-      out);
-  context_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        print_counter(static_cast<std::FILE*>(to), "ami_context", name, value);
-      },
-      out);
+  print_counters(out, "ami", *adapter_);
+  print_counters(out, "ami_context", *context_);
 }
 
 }  // namespace rockhopper::apps::messages

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/common/counters.h"
+
 namespace rockhopper::apps::publish {
 namespace {
 
@@ -139,25 +141,13 @@ bool Node::turn() {
   return worked;
 }
 
-nlohmann::json Node::counters() const {
-  nlohmann::json counters;
-  publisher_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        (*static_cast<nlohmann::json*>(to))[name] = value;
-      },
-      &counters);
-  return counters;
-}
+nlohmann::json Node::counters() const { return counters_to_json(*publisher_); }
 
 void Node::print_statistics(std::FILE* out) const {
   endpoint_->print_statistics(out);
   if (dc_) dc_->print_statistics(out);
   if (publisher_ == nullptr) return;
-  publisher_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        print_counter(static_cast<std::FILE*>(to), "publisher", name, value);
-      },
-      out);
+  print_counters(out, "publisher", *publisher_);
 }
 
 }  // namespace rockhopper::apps::publish

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/common/counters.h"
 #include "apps/publish/proof.h"
 
 namespace rockhopper::apps::subscribe {
@@ -192,25 +193,14 @@ bool Connection::turn() {
 }
 
 nlohmann::json Connection::counters() const {
-  nlohmann::json counters = nlohmann::json::object();
-  if (subscriber_ == nullptr) return counters;
-  subscriber_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        (*static_cast<nlohmann::json*>(to))[name] = value;
-      },
-      &counters);
-  return counters;
+  return subscriber_ == nullptr ? nlohmann::json::object() : counters_to_json(*subscriber_);
 }
 
 void Connection::print_statistics(std::FILE* out) const {
   endpoint_->print_statistics(out);
   if (dc_) dc_->print_statistics(out);
   if (subscriber_ == nullptr) return;
-  subscriber_->visit_counters(
-      [](void* to, const char* name, std::uint64_t value) {
-        print_counter(static_cast<std::FILE*>(to), "subscriber", name, value);
-      },
-      out);
+  print_counters(out, "subscriber", *subscriber_);
 }
 
 }  // namespace rockhopper::apps::subscribe

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "apps/publisher/conflated_store.h"
-#include "stack/link.h"
 
 namespace rockhopper::publisher {
 
@@ -17,7 +16,7 @@ std::uint64_t ConflatedReader::buffer_bytes(const StoreInfo& info, const ReaderC
 }
 
 ConflatedReader::ConflatedReader(const ReaderConfig& config, Listener& listener)
-    : config_(config), listener_(listener), pacing_(config) {}
+    : StoreReader(config, listener) {}
 
 Expected<void> ConflatedReader::open(const StoreInfo& info, std::uint64_t now_ns) {
   if (info.layout != layout_of(StoreKind::conflated)) {
@@ -40,51 +39,23 @@ Expected<void> ConflatedReader::open(const StoreInfo& info, std::uint64_t now_ns
     // Another store, which has another epoch.
     wanted_.assign(info.ring_bytes / slot_bytes, 0);
   }
-  info_ = info;
   slot_bytes_ = slot_bytes;
-  request_count_ = 0;
   scanning_ = false;
-  pacing_.start(info.heartbeat_ns, now_ns);
-  liveness_.start(info.heartbeat_ns == 0 ? 0 : std::max(info.heartbeat_ns, pacing_.slowest_ns()),
-                  now_ns);
-  enter(ReaderState::granted);
+  start(info, now_ns);
   return {};
 }
 
-void ConflatedReader::close() {
-  request_count_ = 0;
-  enter(ReaderState::discover);
-}
-
-void ConflatedReader::pause(bool paused) {
-  if (paused == paused_) return;
-  paused_ = paused;
-  liveness_.look_away();
-}
-
-void ConflatedReader::enter(ReaderState state) {
-  if (state == state_) return;
-  state_ = state;
-  listener_.on_state(state);
-}
-
 std::span<const ReadRequest> ConflatedReader::next_round(std::uint64_t now_ns) {
-  if (paused_ || state_ == ReaderState::discover || request_count_ != 0 ||
-      now_ns < pacing_.next_ns()) {
-    return {};
-  }
+  if (!is_due(now_ns)) return {};
   slots_bytes_ = 0;
   if (scanning_) {
     const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock));
     slots_bytes_ =
         std::min<std::uint64_t>(room.size() / slot_bytes_ * slot_bytes_, used_bytes_ - scan_at_);
-    requests_[request_count_++] = {.offset = sizeof(ControlBlock) + scan_at_,
-                                   .to = room.first(slots_bytes_)};
+    request(sizeof(ControlBlock) + scan_at_, room.first(slots_bytes_));
   }
-  requests_[request_count_++] = {.offset = 0, .to = buffer_.first(sizeof(ControlBlock))};
-  counters_.reads.add(request_count_);
-  pacing_.on_reads(request_count_, now_ns);
-  return {requests_.data(), request_count_};
+  request(0, buffer_.first(sizeof(ControlBlock)));
+  return begin_round(now_ns);
 }
 
 std::optional<ControlBlock> ConflatedReader::take_control() {
@@ -195,18 +166,6 @@ void ConflatedReader::take(const Slot& slot, std::size_t index) {
                         .key = slot.key,
                         .type = slot.type,
                         .payload = slot.payload});
-}
-
-void ConflatedReader::tick(std::uint64_t now_ns) {
-  if (paused_ || state_ == ReaderState::discover || !liveness_.check(now_ns)) return;
-  counters_.deaths.add();
-  enter(ReaderState::publisher_dead);
-}
-
-std::uint64_t ConflatedReader::next_deadline_ns() const {
-  if (paused_ || state_ == ReaderState::discover) return stack::kNever;
-  const std::uint64_t round_ns = request_count_ != 0 ? stack::kNever : pacing_.next_ns();
-  return std::min(round_ns, liveness_.deadline_ns());
 }
 
 }  // namespace rockhopper::publisher

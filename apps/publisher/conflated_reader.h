@@ -2,14 +2,12 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "apps/publisher/pacing.h"
 #include "apps/publisher/slot.h"
 #include "apps/publisher/store_reader.h"
 
@@ -26,34 +24,17 @@ class ConflatedReader final : public StoreReader {
   /// `listener` must outlive it. Of config.start, sequence numbers are those of changes.
   ConflatedReader(const ReaderConfig& config, Listener& listener);
 
-  void set_buffer(std::span<std::byte> buffer) override { buffer_ = buffer; }
   [[nodiscard]] std::span<const ReadRequest> next_round(std::uint64_t now_ns) override;
   void on_round(std::uint64_t now_ns) override;
-  void cancel() override { request_count_ = 0; }
-  void tick(std::uint64_t now_ns) override;
-  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
-  void pause(bool paused) override;
   [[nodiscard]] Expected<void> open(const StoreInfo& info, std::uint64_t now_ns) override;
-  void close() override;
-
-  [[nodiscard]] ReaderState state() const override { return state_; }
-  [[nodiscard]] const ReaderCounters& counters() const override { return counters_; }
 
  private:
   [[nodiscard]] std::optional<ControlBlock> take_control();
   void restart(const ControlBlock& control);
   void take_slots();
   void take(const Slot& slot, std::size_t index);
-  void enter(ReaderState state);
 
-  ReaderConfig config_;
-  Listener& listener_;
-  StoreInfo info_{};
   std::uint64_t slot_bytes_ = 0;
-  std::span<std::byte> buffer_;
-  ReaderState state_ = ReaderState::discover;
-
-  std::uint64_t epoch_ = 0;            ///< 0: of no store yet
   std::vector<std::uint64_t> wanted_;  ///< of each slot: the least change that is new
   std::uint64_t changes_ = 0;          ///< of the store, as the last control block says
   std::uint64_t used_bytes_ = 0;       ///< of slots
@@ -64,15 +45,7 @@ class ConflatedReader final : public StoreReader {
   std::uint64_t scan_at_ = 0;       ///< bytes of slots behind us
   bool scan_whole_ = true;          ///< none of them was being written
 
-  std::array<ReadRequest, 2> requests_{};
-  std::size_t request_count_ = 0;
   std::size_t slots_bytes_ = 0;  ///< of the round's READ of slots
-
-  bool paused_ = false;
-  Pacing pacing_;
-  Liveness liveness_;
-  std::uint64_t heartbeat_ = 0;  ///< as last seen
-  ReaderCounters counters_;
 };
 
 }  // namespace rockhopper::publisher

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "apps/publisher/store_reader.h"
+#include "apps/publisher/reader_config.h"
 
 namespace rockhopper::publisher {
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "stack/link.h"
-
 namespace rockhopper::publisher {
 namespace {
 
@@ -15,13 +13,6 @@ constexpr unsigned kFruitlessRounds = 16;
 
 }  // namespace
 
-std::string_view to_string(ReaderState state) {
-  static constexpr std::array<std::string_view, 7> kNames{
-      "discover", "granted", "catchup", "live", "lapped", "epoch changed", "publisher dead"};
-  const auto index = static_cast<std::size_t>(state);
-  return index < kNames.size() ? kNames[index] : "?";
-}
-
 std::uint64_t Reader::buffer_bytes(const StoreInfo& info, const ReaderConfig& config) {
   const std::uint64_t longest = Record::size_of(info.message_max);
   const std::uint64_t batch = std::min<std::uint64_t>(
@@ -29,8 +20,7 @@ std::uint64_t Reader::buffer_bytes(const StoreInfo& info, const ReaderConfig& co
   return sizeof(ControlBlock) + std::max(batch, longest);
 }
 
-Reader::Reader(const ReaderConfig& config, Listener& listener)
-    : config_(config), listener_(listener), pacing_(config) {
+Reader::Reader(const ReaderConfig& config, Listener& listener) : StoreReader(config, listener) {
   if (config_.start.at == Start::At::sequence) next_sequence_ = config_.start.value;
 }
 
@@ -50,49 +40,17 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
                 buffer_bytes(info, config_), buffer_.size());
   }
   // What is known of a ring of another size is of no use, and such a one has another epoch.
-  info_ = info;
-  request_count_ = 0;
   fruitless_ = 0;
-  pacing_.start(info.heartbeat_ns, now_ns);
-  liveness_.start(info.heartbeat_ns == 0 ? 0 : std::max(info.heartbeat_ns, pacing_.slowest_ns()),
-                  now_ns);
-  enter(ReaderState::granted);
+  start(info, now_ns);
   return {};
 }
 
-void Reader::close() {
-  request_count_ = 0;
-  enter(ReaderState::discover);
-}
-
-void Reader::pause(bool paused) {
-  if (paused == paused_) return;
-  paused_ = paused;
-  // Who does not look cannot miss heart-beats.
-  liveness_.look_away();
-}
-
-void Reader::enter(ReaderState state) {
-  if (state == state_) return;
-  state_ = state;
-  listener_.on_state(state);
-}
-
 std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
-  if (paused_ || state_ == ReaderState::discover || request_count_ != 0 ||
-      now_ns < pacing_.next_ns()) {
-    return {};
-  }
+  if (!is_due(now_ns)) return {};
   records_bytes_ = 0;
   if (known_ != Known::nothing && position_ < tail_position_) request_records();
   request(0, buffer_.first(sizeof(ControlBlock)));
-  counters_.reads.add(request_count_);
-  pacing_.on_reads(request_count_, now_ns);
-  return {requests_.data(), request_count_};
-}
-
-void Reader::request(std::uint64_t offset, std::span<std::byte> to) {
-  requests_[request_count_++] = {.offset = offset, .to = to};
+  return begin_round(now_ns);
 }
 
 /// All up to the tail that the buffer has room for: one READ, or two around the ring's end (PB-23).
@@ -320,18 +278,6 @@ void Reader::note_heartbeat(const ControlBlock& control, std::uint64_t now_ns) {
   }
   heartbeat_ = control.heartbeat_ns;
   if (liveness_.on_change(now_ns)) counters_.revivals.add();
-}
-
-void Reader::tick(std::uint64_t now_ns) {
-  if (paused_ || state_ == ReaderState::discover || !liveness_.check(now_ns)) return;
-  counters_.deaths.add();
-  enter(ReaderState::publisher_dead);
-}
-
-std::uint64_t Reader::next_deadline_ns() const {
-  if (paused_ || state_ == ReaderState::discover) return stack::kNever;
-  const std::uint64_t round_ns = request_count_ != 0 ? stack::kNever : pacing_.next_ns();
-  return std::min(round_ns, liveness_.deadline_ns());
 }
 
 }  // namespace rockhopper::publisher

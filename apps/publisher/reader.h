@@ -2,13 +2,11 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "apps/publisher/pacing.h"
 #include "apps/publisher/record.h"
 #include "apps/publisher/store_reader.h"
 
@@ -26,18 +24,9 @@ class Reader final : public StoreReader {
   /// `listener` must outlive it.
   Reader(const ReaderConfig& config, Listener& listener);
 
-  void set_buffer(std::span<std::byte> buffer) override { buffer_ = buffer; }
   [[nodiscard]] std::span<const ReadRequest> next_round(std::uint64_t now_ns) override;
   void on_round(std::uint64_t now_ns) override;
-  void cancel() override { request_count_ = 0; }
-  void tick(std::uint64_t now_ns) override;
-  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
-  void pause(bool paused) override;
   [[nodiscard]] Expected<void> open(const StoreInfo& info, std::uint64_t now_ns) override;
-  void close() override;
-
-  [[nodiscard]] ReaderState state() const override { return state_; }
-  [[nodiscard]] const ReaderCounters& counters() const override { return counters_; }
 
  private:
   /// What is known of the record at position_.
@@ -47,7 +36,6 @@ class Reader final : public StoreReader {
     sequence,  ///< it comes behind the last one that has been read
   };
 
-  void request(std::uint64_t offset, std::span<std::byte> to);
   void request_records();
   /// Nothing: it is none, or contradicts itself.
   [[nodiscard]] std::optional<ControlBlock> take_control();
@@ -60,15 +48,7 @@ class Reader final : public StoreReader {
   void count_invalid(RecordStatus status);
   void note_heartbeat(const ControlBlock& control, std::uint64_t now_ns);
   void settle();
-  void enter(ReaderState state);
 
-  ReaderConfig config_;
-  Listener& listener_;
-  StoreInfo info_{};
-  std::span<std::byte> buffer_;
-  ReaderState state_ = ReaderState::discover;
-
-  std::uint64_t epoch_ = 0;  ///< 0: of no store yet
   Known known_ = Known::nothing;
   std::uint64_t position_ = 0;         ///< of the next record
   std::uint64_t record_sequence_ = 0;  ///< its number, with Known::sequence
@@ -80,15 +60,7 @@ class Reader final : public StoreReader {
 
   bool given_up_ = false;  ///< has gone on at the tail, and read nothing there yet
 
-  std::array<ReadRequest, 3> requests_{};
-  std::size_t request_count_ = 0;
   std::size_t records_bytes_ = 0;  ///< of the round's READs of records
-
-  bool paused_ = false;
-  Pacing pacing_;
-  Liveness liveness_;
-  std::uint64_t heartbeat_ = 0;  ///< as last seen
-  ReaderCounters counters_;
 };
 
 }  // namespace rockhopper::publisher

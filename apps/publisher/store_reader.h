@@ -2,40 +2,19 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "apps/publisher/counters.h"
+#include "apps/publisher/pacing.h"
+#include "apps/publisher/reader_config.h"
 #include "apps/publisher/store_info.h"
 #include "stack/error.h"
 
 namespace rockhopper::publisher {
-
-/// Where a reader begins (PB-32).
-struct Start {
-  enum class At : std::uint8_t {
-    tail,      ///< with what is published from now on
-    oldest,    ///< with the oldest message that is there
-    sequence,  ///< with message number `value`; what of it on is there no more is told as lost
-    time,      ///< with the first message whose time is `value` or later
-  };
-  At at = At::tail;
-  std::uint64_t value = 0;  ///< a sequence number, or nanoseconds
-};
-
-struct ReaderConfig {
-  Start start{};
-  /// READ at a time, bytes; the longest message fits in any case.
-  std::uint32_t batch_bytes = 256 * 1024;
-  /// How long to wait before looking again: the first time after something new, and how far that is
-  /// doubled while nothing comes, which is the latency to expect then. Not longer than a
-  /// heart-beat. (PB-28)
-  std::uint64_t poll_min_ns = 0;
-  std::uint64_t poll_max_ns = 1'000'000;
-  std::uint32_t reads_per_second = 0;  ///< at most; 0: without limit (PB-28)
-};
 
 /// States of a subscriber of a store.
 enum class ReaderState : std::uint8_t {
@@ -87,35 +66,65 @@ struct ReadRequest {
 /// back. No I/O. Belongs to one thread.
 class StoreReader {
  public:
-  StoreReader() = default;
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;
   virtual ~StoreReader() = default;
 
   /// Where READs go: as long as the kind of reader says of the store. Before open(), and while no
   /// round is on its way.
-  virtual void set_buffer(std::span<std::byte> buffer) = 0;
+  void set_buffer(std::span<std::byte> buffer) { buffer_ = buffer; }
   /// The READs to be posted now, in this order, so that they are executed in it; nothing if it is
   /// not time, or those of the last round are not complete. Valid until on_round() or cancel().
   [[nodiscard]] virtual std::span<const ReadRequest> next_round(std::uint64_t now_ns) = 0;
   /// All READs of the round have brought their bytes.
   virtual void on_round(std::uint64_t now_ns) = 0;
   /// The round will not complete, and its READs will write nothing any more.
-  virtual void cancel() = 0;
+  void cancel() { request_count_ = 0; }
   /// Looks whether the publisher is alive (PB-19).
-  virtual void tick(std::uint64_t now_ns) = 0;
+  void tick(std::uint64_t now_ns);
   /// When next_round() or tick() has something to do; stack::kNever: not before on_round().
-  [[nodiscard]] virtual std::uint64_t next_deadline_ns() const = 0;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const;
   /// While true, nothing is read; the publisher may overtake it. Its death is not looked for.
-  virtual void pause(bool paused) = 0;
+  void pause(bool paused);
   /// There is access (again) to the store that `info` describes. It goes on where it was if the
   /// epoch is the same. Fails, and nothing has changed, if that layout or size cannot be read.
   [[nodiscard]] virtual Expected<void> open(const StoreInfo& info, std::uint64_t now_ns) = 0;
   /// There is no access any more.
-  virtual void close() = 0;
+  void close();
 
-  [[nodiscard]] virtual ReaderState state() const = 0;
-  [[nodiscard]] virtual const ReaderCounters& counters() const = 0;
+  [[nodiscard]] ReaderState state() const { return state_; }
+  [[nodiscard]] const ReaderCounters& counters() const { return counters_; }
+
+ protected:
+  /// `listener` must outlive it.
+  StoreReader(const ReaderConfig& config, Listener& listener)
+      : config_(config), listener_(listener), pacing_(config) {}
+
+  /// From open(), when all of `info` has been found good.
+  void start(const StoreInfo& info, std::uint64_t now_ns);
+  /// It is time for a round.
+  [[nodiscard]] bool is_due(std::uint64_t now_ns) const;
+  /// One more READ of the round.
+  void request(std::uint64_t offset, std::span<std::byte> to);
+  /// The READs that have been requested.
+  [[nodiscard]] std::span<const ReadRequest> begin_round(std::uint64_t now_ns);
+  void enter(ReaderState state);
+
+  ReaderConfig config_;
+  Listener& listener_;
+  StoreInfo info_{};
+  std::span<std::byte> buffer_;
+  std::uint64_t epoch_ = 0;  ///< 0: of no store yet
+  std::size_t request_count_ = 0;
+  Pacing pacing_;
+  Liveness liveness_;
+  std::uint64_t heartbeat_ = 0;  ///< as last seen
+  ReaderCounters counters_;
+
+ private:
+  std::array<ReadRequest, 3> requests_{};
+  ReaderState state_ = ReaderState::discover;
+  bool paused_ = false;
 };
 
 }  // namespace rockhopper::publisher

@@ -2,13 +2,17 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "stack/error.h"
+#include "stack/ip_address.h"
 
 namespace rockhopper::apps {
 
@@ -44,6 +48,28 @@ class JsonReader {
       return false;
     }
     return value->get<bool>();
+  }
+
+  /// A name that `parse` makes an optional value of; T{} where it does not.
+  template <typename T>
+  [[nodiscard]] T choice(const char* name, std::optional<T> (*parse)(std::string_view)) {
+    const auto value = parse(text(name));
+    if (!value) refuse(name);
+    return value.value_or(T{});
+  }
+
+  /// IPv4 or IPv6, as text.
+  [[nodiscard]] stack::IpAddress address(const char* name) {
+    const auto value = stack::IpAddress::parse(text(name));
+    if (!value) refuse(name);
+    return value.value_or(stack::IpAddress{});
+  }
+
+  /// Bytes of a packet's payload.
+  [[nodiscard]] std::uint16_t path_mtu(const char* name, std::uint16_t max = 4096) {
+    const auto value = number<std::uint16_t>(name, 256, max);
+    if (!std::has_single_bit(value)) refuse(name);
+    return value;
   }
 
   [[nodiscard]] double real(const char* name) {

@@ -99,7 +99,7 @@ Expected<void> Client::connect() {
   if (!welcome) return tl::make_unexpected(welcome.error());
   auto remote = side_from_json(welcome->value("side", nlohmann::json()));
   if (!remote) return tl::make_unexpected(remote.error());
-  watch_ = std::make_unique<perf::Watch>(
+  watch_ = std::make_unique<Watch>(
       [this]() -> Expected<void> {
         // Why the peer has gone is more than that it has.
         if (auto good = channel_->check(); !good) return good;

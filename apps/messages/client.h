@@ -8,11 +8,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "apps/common/control_channel.h"
+#include "apps/common/watch.h"
 #include "apps/messages/node.h"
 #include "apps/messages/report.h"
 #include "apps/messages/run.h"
-#include "apps/perf/control_channel.h"
-#include "apps/perf/watch.h"
 
 namespace rockhopper::apps::messages {
 
@@ -40,8 +40,8 @@ class Client {
   Node& node_;
   const Options& options_;
   const std::uint64_t seed_;
-  std::optional<perf::ControlChannel> channel_;
-  std::unique_ptr<perf::Watch> watch_;
+  std::optional<ControlChannel> channel_;
+  std::unique_ptr<Watch> watch_;
   std::unique_ptr<Run> run_;  ///< whose the answers are
   std::vector<Result> results_;
 };

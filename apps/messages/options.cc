@@ -7,7 +7,7 @@
 
 #include "apps/ami/injection_fifo.h"
 #include "apps/common/cli.h"
-#include "apps/perf/options.h"
+#include "apps/common/sizes.h"
 #include "stack/split_list.h"
 
 namespace rockhopper::apps::messages {
@@ -35,21 +35,6 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
   });
   if (!split) return tl::make_unexpected(split.error());
   return operations;
-}
-
-Expected<std::vector<std::uint32_t>> parse_sizes(std::string_view list) {
-  std::vector<std::uint32_t> sizes;
-  auto split = stack::split_list(list, [&](std::string_view text) -> Expected<void> {
-    auto size = perf::parse_size(text);
-    if (!size) return tl::make_unexpected(size.error());
-    if (*size > kSizeMax) {
-      return fail(ErrorCode::invalid_argument, "--size {}: payloads have up to 16M", text);
-    }
-    sizes.push_back(*size);
-    return {};
-  });
-  if (!split) return tl::make_unexpected(split.error());
-  return sizes;
 }
 
 void add_workload_options(CLI::App& app, RawOptions& raw) {
@@ -160,7 +145,7 @@ Expected<Options> finish_options(const RawOptions& raw) {
   auto operations = parse_operations(raw.operations);
   if (!operations) return tl::make_unexpected(operations.error());
   options.operations = std::move(*operations);
-  auto sizes = parse_sizes(raw.sizes);
+  auto sizes = parse_sizes(raw.sizes, kSizeMax);
   if (!sizes) return tl::make_unexpected(sizes.error());
   options.sizes = std::move(*sizes);
   const std::uint64_t size_max = *std::max_element(options.sizes.begin(), options.sizes.end());

@@ -10,14 +10,11 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/transport.h"
 #include "apps/messages/run_spec.h"
-#include "apps/perf/agreement.h"
 
 namespace rockhopper::apps::messages {
 
-using perf::parse_transport;
-using perf::to_string;
-using perf::Transport;
 [[nodiscard]] std::string_view to_string(ami::CompletionMode mode);
 
 inline constexpr std::uint32_t kSizeMax = 16u << 20;

@@ -21,7 +21,7 @@ PingPong::PingPong(Node& node, const Options& options, const RunSpec& spec)
       options_(options),
       spec_(spec),
       random_(spec.seed),
-      histogram_(std::make_unique<perf::LatencyHistogram>()) {}
+      histogram_(std::make_unique<LatencyHistogram>()) {}
 
 bool PingPong::turn() {
   bool worked = node_.context().advance() > 0;

@@ -30,7 +30,7 @@ class PingPong final : public Run {
   const Options& options_;
   const RunSpec spec_;
   stack::Random random_;
-  std::unique_ptr<perf::LatencyHistogram> histogram_;
+  std::unique_ptr<LatencyHistogram> histogram_;
   bool waits_ = false;  ///< for the answer to the last ping
   std::uint64_t answered_ = 0;
   std::uint64_t start_ns_ = 0;  ///< of the measured part

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/messages/protocol.h"
 
-#include <bit>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -33,11 +32,8 @@ json to_json(const Agreement& agreement) {
 Expected<Agreement> agreement_from_json(const json& object) {
   JsonReader reader(object);
   Agreement agreement;
-  const auto transport = parse_transport(reader.text("transport"));
-  if (!transport) reader.refuse("transport");
-  agreement.transport = transport.value_or(Transport::rc);
-  agreement.path_mtu = reader.number<std::uint16_t>("path_mtu", 256, 4096);
-  if (!std::has_single_bit(agreement.path_mtu)) reader.refuse("path_mtu");
+  agreement.transport = reader.choice("transport", parse_transport);
+  agreement.path_mtu = reader.path_mtu("path_mtu");
   agreement.size_max = reader.number<std::uint32_t>("size_max", 0, kSizeMax);
   agreement.window = reader.number<std::uint32_t>("window", 1, kWindowMax);
   agreement.eager_bytes = reader.number<std::uint32_t>("eager_bytes", 0, 1u << 20);
@@ -61,12 +57,7 @@ json to_json(const Side& side) {
 Expected<Side> side_from_json(const json& object) {
   JsonReader reader(object);
   Side side;
-  const auto gid = stack::IpAddress::parse(reader.text("gid"));
-  if (gid) {
-    side.gid = *gid;
-  } else {
-    reader.refuse("gid");
-  }
+  side.gid = reader.address("gid");
   side.address = reader.number<std::uint64_t>("address", 0, kAny);
   side.rkey = reader.number<std::uint32_t>("rkey", 0, UINT32_MAX);
   side.qpn = reader.number<std::uint32_t>("qpn", 0, wire::kMask24);
@@ -90,9 +81,7 @@ json to_json(const RunSpec& spec) {
 Expected<RunSpec> run_spec_from_json(const json& object, const Agreement& agreement) {
   JsonReader reader(object);
   RunSpec spec;
-  const auto operation = parse_operation(reader.text("operation"));
-  if (!operation) reader.refuse("operation");
-  spec.operation = operation.value_or(Operation::am_bw);
+  spec.operation = reader.choice("operation", parse_operation);
   const std::uint32_t largest = std::max<std::uint32_t>(agreement.size_max, 8);
   spec.size = reader.number<std::uint32_t>("size", 0, largest);
   spec.iterations = reader.number<std::uint64_t>("iterations", 0, kAny);

@@ -32,7 +32,7 @@ std::string table_row(const Result& result, bool gbits) {
   const std::string start =
       fmt::format(" {:<6} {:<11}", result.spec.size, measurement.instructions);
   if (measurement.latency) {
-    const perf::LatencySummary& l = *measurement.latency;
+    const LatencySummary& l = *measurement.latency;
     return start + fmt::format(
                        "  {:<11.2f}  {:<15.2f}  {:<11.2f}  {:<13.2f}  {:<9.2f}  {:<9.2f}  "
                        "{:<11.2f}  {:<11.2f}  {}",
@@ -59,7 +59,7 @@ nlohmann::json result_json(const Result& result, bool checked) {
                       {"checked", checked}};
   if (checked) json["seen_in_callbacks"] = measurement.seen;
   if (measurement.latency) {
-    const perf::LatencySummary& l = *measurement.latency;
+    const LatencySummary& l = *measurement.latency;
     json["latency_us"] = {{"min", l.min_ns * 1e-3},     {"max", l.max_ns * 1e-3},
                           {"avg", l.average_ns * 1e-3}, {"stdev", l.standard_deviation_ns * 1e-3},
                           {"p50", l.p50_ns * 1e-3},     {"p90", l.p90_ns * 1e-3},

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "apps/ami/context.h"
+#include "apps/common/latency_histogram.h"
 #include "apps/messages/application.h"
 #include "apps/messages/ledger.h"
-#include "apps/perf/latency_histogram.h"
 
 namespace rockhopper::apps::messages {
 
@@ -19,7 +19,7 @@ struct Measurement {
   std::uint64_t callbacks = 0;  ///< of these, those that had one
   std::uint64_t seen = 0;       ///< callbacks in which the data were looked for, and there
   double seconds = 0;
-  std::optional<perf::LatencySummary> latency{};  ///< half a round trip
+  std::optional<LatencySummary> latency{};  ///< half a round trip
 };
 
 /// One measurement, on the application's thread.

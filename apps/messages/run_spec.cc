@@ -4,12 +4,10 @@
 
 #include <array>
 
-#include "apps/perf/names.h"
+#include "apps/common/names.h"
 
 namespace rockhopper::apps::messages {
 namespace {
-
-using perf::Names;
 
 constexpr std::array kOperations = {
     Names{"am_lat", "Active message latency"},
@@ -23,20 +21,18 @@ constexpr std::array kLevels = {Names{"local"}, Names{"remote"}, Names{"handled"
 
 }  // namespace
 
-std::string_view to_string(Operation operation) {
-  return perf::names_of(kOperations, operation).name;
-}
+std::string_view to_string(Operation operation) { return names_of(kOperations, operation).name; }
 
 std::optional<Operation> parse_operation(std::string_view name) {
-  return perf::parse_name<Operation>(kOperations, name);
+  return parse_name<Operation>(kOperations, name);
 }
 
-std::string_view title(Operation operation) { return perf::names_of(kOperations, operation).title; }
+std::string_view title(Operation operation) { return names_of(kOperations, operation).title; }
 
-std::string_view to_string(ami::Level level) { return perf::names_of(kLevels, level).name; }
+std::string_view to_string(ami::Level level) { return names_of(kLevels, level).name; }
 
 std::optional<ami::Level> parse_level(std::string_view name) {
-  return perf::parse_name<ami::Level>(kLevels, name);
+  return parse_name<ami::Level>(kLevels, name);
 }
 
 }  // namespace rockhopper::apps::messages

@@ -47,8 +47,8 @@ Expected<void> Server::greet() {
   if (!side) return tl::make_unexpected(side.error());
   target_ = std::make_unique<Target>(node_);
   if (auto connected = node_.connect(*remote, kClientId); !connected) return connected;
-  watch_ = std::make_unique<perf::Watch>([this] { return look_for_stop(); },
-                                         static_cast<std::uint64_t>(options_.timeout_s * 1e9));
+  watch_ = std::make_unique<Watch>([this] { return look_for_stop(); },
+                                   static_cast<std::uint64_t>(options_.timeout_s * 1e9));
   return channel_->send("welcome", {{"side", to_json(*side)}});
 }
 

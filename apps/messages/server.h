@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/common/control_channel.h"
+#include "apps/common/watch.h"
 #include "apps/messages/node.h"
 #include "apps/messages/target.h"
-#include "apps/perf/control_channel.h"
-#include "apps/perf/watch.h"
 
 namespace rockhopper::apps::messages {
 
@@ -34,8 +34,8 @@ class Server {
 
   Node& node_;
   const Options& options_;
-  std::optional<perf::ControlChannel> channel_;
-  std::unique_ptr<perf::Watch> watch_;
+  std::optional<ControlChannel> channel_;
+  std::unique_ptr<Watch> watch_;
   std::unique_ptr<Target> target_;
   std::optional<std::uint64_t> instructions_;  ///< of the run, when the client has said so
   std::uint64_t handled_ = 0;                  ///< messages of all runs

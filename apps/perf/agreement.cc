@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "apps/common/names.h"
 #include "apps/perf/backend.h"
-#include "apps/perf/names.h"
 #include "apps/perf/options.h"
 
 namespace rockhopper::apps::perf {
 namespace {
 
-constexpr std::array kTransports = {Names{"rc", "RC"}, Names{"dc", "DC"}};
 constexpr std::array kLockModes = {
     Names{"none"},
     Names{"target", "at the target"},
@@ -20,14 +19,6 @@ constexpr std::array kLockModes = {
 };
 
 }  // namespace
-
-std::string_view to_string(Transport transport) { return names_of(kTransports, transport).name; }
-
-std::string_view title(Transport transport) { return names_of(kTransports, transport).title; }
-
-std::optional<Transport> parse_transport(std::string_view name) {
-  return parse_name<Transport>(kTransports, name);
-}
 
 std::string_view to_string(LockMode mode) { return names_of(kLockModes, mode).name; }
 

@@ -6,24 +6,20 @@
 #include <optional>
 #include <string_view>
 
+#include "apps/common/transport.h"
+
 namespace rockhopper::apps::perf {
 
 class Backend;
 struct Options;
 
-enum class Transport : std::uint8_t { rc, dc };
-
 /// Who takes the lock of Operation::lock; none: there are other operations.
 enum class LockMode : std::uint8_t { none, target, cas };
 
 /// The name that options and messages use.
-[[nodiscard]] std::string_view to_string(Transport transport);
-[[nodiscard]] std::optional<Transport> parse_transport(std::string_view name);
-/// The name that titles and reports use.
-[[nodiscard]] std::string_view title(Transport transport);
-
 [[nodiscard]] std::string_view to_string(LockMode mode);
 [[nodiscard]] std::optional<LockMode> parse_lock_mode(std::string_view name);
+/// The name that titles and reports use.
 [[nodiscard]] std::string_view title(LockMode mode);
 
 /// What both ends' queue pairs have in common.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/json_reader.h"
+#include "apps/common/sizes.h"
 #include "apps/perf/lock_words.h"
 #include "roce/wire/psn.h"
 
@@ -39,26 +40,22 @@ json to_json(const Agreement& agreement) {
 Expected<Agreement> agreement_from_json(const json& json) {
   JsonReader reader(json);
   Agreement agreement;
-  const auto transport = parse_transport(reader.text("transport"));
-  if (!transport) reader.refuse("transport");
-  agreement.transport = transport.value_or(Transport::rc);
+  agreement.transport = reader.choice("transport", parse_transport);
   agreement.qps = reader.number<std::uint16_t>("qps", 1, kQpsMax);
   agreement.window = reader.number<std::uint32_t>("window", 1, kDepthMax);
   agreement.receive_depth = reader.number<std::uint32_t>("receive_depth", 1, kDepthMax);
   agreement.size_max = reader.number<std::uint32_t>("size_max", 0, kSizeMax);
   agreement.inline_bytes = reader.number<std::uint32_t>("inline_bytes", 0, 1024);
   agreement.outstanding_reads = reader.number<std::uint16_t>("outstanding_reads", 1, 255);
-  agreement.path_mtu = reader.number<std::uint16_t>("path_mtu", 256, 4096);
-  if ((agreement.path_mtu & (agreement.path_mtu - 1)) != 0) reader.refuse("path_mtu");
+  agreement.path_mtu = reader.path_mtu("path_mtu");
   agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 0, 31);
   agreement.service_level = reader.number<std::uint8_t>("service_level", 0, 7);
   agreement.traffic_class = reader.number<std::uint8_t>("traffic_class", 0, 255);
   agreement.selective_repeat = reader.flag("selective_repeat");
-  const auto lock_mode = parse_lock_mode(reader.text("lock_mode"));
-  agreement.lock_mode = lock_mode.value_or(LockMode::none);
+  agreement.lock_mode = reader.choice("lock_mode", parse_lock_mode);
   // By compare and swap there is one scope at a time on an RC queue pair.
-  if (!lock_mode || (*lock_mode == LockMode::cas &&
-                     (agreement.transport != Transport::rc || agreement.window != 1))) {
+  if (agreement.lock_mode == LockMode::cas &&
+      (agreement.transport != Transport::rc || agreement.window != 1)) {
     reader.refuse("lock_mode");
   }
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
@@ -80,12 +77,7 @@ json to_json(const Side& side) {
 Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
   JsonReader reader(json);
   Side side;
-  const auto gid = stack::IpAddress::parse(reader.text("gid"));
-  if (gid) {
-    side.gid = *gid;
-  } else {
-    reader.refuse("gid");
-  }
+  side.gid = reader.address("gid");
   side.address = reader.number<std::uint64_t>("address", 0, kAny);
   side.bytes = reader.number<std::uint64_t>("bytes", 1, kAny);
   side.rkey = reader.number<std::uint32_t>("rkey", 0, UINT32_MAX);
@@ -116,13 +108,10 @@ json to_json(const RunSpec& spec) {
 Expected<RunSpec> run_spec_from_json(const json& json, const Agreement& agreement) {
   JsonReader reader(json);
   RunSpec spec;
-  const auto operation = parse_operation(reader.text("operation"));
-  const auto kind = parse_run_kind(reader.text("kind"));
+  spec.operation = reader.choice("operation", parse_operation);
   const bool has_locks = agreement.lock_mode != LockMode::none;
-  if (!operation || (*operation == Operation::lock) != has_locks) reader.refuse("operation");
-  if (!kind) reader.refuse("kind");
-  spec.operation = operation.value_or(Operation::send);
-  spec.kind = kind.value_or(RunKind::bandwidth);
+  if ((spec.operation == Operation::lock) != has_locks) reader.refuse("operation");
+  spec.kind = reader.choice("kind", parse_run_kind);
   spec.size = reader.number<std::uint32_t>("size", 0, agreement.size_max);
   // The word of an atomic must lie in its slot, and a WRITE's last byte must exist to be watched.
   if (is_atomic(spec.operation) && spec.size != 8) reader.refuse("size");

@@ -28,7 +28,6 @@ inline constexpr int kProtocolVersion = 3;
 /// The largest numbers that a peer may ask for.
 inline constexpr std::uint16_t kQpsMax = 32'767;
 inline constexpr std::uint32_t kDepthMax = 1u << 15;
-inline constexpr std::uint32_t kSizeMax = 1u << 30;
 
 [[nodiscard]] nlohmann::json to_json(const Agreement& agreement);
 [[nodiscard]] nlohmann::json to_json(const Side& side);

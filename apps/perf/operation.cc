@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "apps/perf/names.h"
+#include "apps/common/names.h"
 
 namespace rockhopper::apps::perf {
 namespace {

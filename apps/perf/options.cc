@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "apps/common/cli.h"
+#include "apps/common/sizes.h"
 #include "apps/perf/messages.h"
 #include "roce/qp_attributes.h"
 #include "stack/split_list.h"
@@ -36,20 +36,9 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
   return operations;
 }
 
-Expected<std::vector<std::uint32_t>> parse_sizes(const RawOptions& raw) {
+std::vector<std::uint32_t> sweep() {
   std::vector<std::uint32_t> sizes;
-  if (raw.all_sizes) {
-    for (std::uint32_t size = 2; size <= kSweepMax; size *= 2) sizes.push_back(size);
-    return sizes;
-  }
-  if (raw.sizes.empty()) return sizes;
-  auto split = stack::split_list(raw.sizes, [&](std::string_view text) -> Expected<void> {
-    auto size = parse_size(text);
-    if (!size) return tl::make_unexpected(size.error());
-    sizes.push_back(*size);
-    return {};
-  });
-  if (!split) return tl::make_unexpected(split.error());
+  for (std::uint32_t size = 2; size <= kSweepMax; size *= 2) sizes.push_back(size);
   return sizes;
 }
 
@@ -180,21 +169,6 @@ void add_options(CLI::App& app, RawOptions& raw) {
   add_endpoint_options(app, options.endpoint, "-d,--device");
 }
 
-Expected<std::uint32_t> parse_size(std::string_view text) {
-  std::uint64_t value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  const std::string_view unit(end, static_cast<std::size_t>(last - end));
-  unsigned shift = 0;
-  if (unit == "k" || unit == "K") shift = 10;
-  if (unit == "m" || unit == "M") shift = 20;
-  if (unit == "g" || unit == "G") shift = 30;
-  if (error != std::errc{} || (!unit.empty() && shift == 0) || value > (kSizeMax >> shift)) {
-    return fail(ErrorCode::invalid_argument, "--size {}: sizes are 0 to 1G, as 64, 4k or 1M", text);
-  }
-  return static_cast<std::uint32_t>(value << shift);
-}
-
 namespace {
 
 /// What -R wants of the other options.
@@ -316,9 +290,13 @@ Expected<Options> finish_options(const RawOptions& raw) {
   options.operations = std::move(*operations);
   options.window = raw.window.value_or(options.window);
   if (auto good = settle_locks(options, raw); !good) return tl::make_unexpected(good.error());
-  auto sizes = parse_sizes(raw);
-  if (!sizes) return tl::make_unexpected(sizes.error());
-  options.sizes = std::move(*sizes);
+  if (raw.all_sizes) {
+    options.sizes = sweep();
+  } else if (!raw.sizes.empty()) {
+    auto sizes = parse_sizes(raw.sizes, kSizeMax);
+    if (!sizes) return tl::make_unexpected(sizes.error());
+    options.sizes = std::move(*sizes);
+  }
   const auto& ops = options.operations;
   const bool write = std::find(ops.begin(), ops.end(), Operation::write) != ops.end();
   if (options.kind == RunKind::latency) {

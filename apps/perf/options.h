@@ -80,9 +80,6 @@ struct RawOptions {
 void add_options(CLI::App& app, RawOptions& raw);
 [[nodiscard]] Expected<Options> finish_options(const RawOptions& raw);
 
-/// "64", "4k", "1M": powers of 1024.
-[[nodiscard]] Expected<std::uint32_t> parse_size(std::string_view text);
-
 /// What the client runs, in order: each operation with each of its sizes.
 [[nodiscard]] std::vector<RunSpec> plan(const Options& options);
 

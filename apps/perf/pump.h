@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "apps/common/background.h"
+#include "apps/common/control_channel.h"
 #include "apps/perf/backend.h"
-#include "apps/perf/control_channel.h"
 #include "apps/perf/traffic.h"
 
 namespace rockhopper::apps::perf {

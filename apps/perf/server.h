@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/perf/control_channel.h"
+#include "apps/common/control_channel.h"
 #include "apps/perf/layout.h"
 #include "apps/perf/options.h"
 #include "apps/perf/pump.h"

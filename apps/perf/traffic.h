@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "apps/common/watch.h"
 #include "apps/perf/backend.h"
 #include "apps/perf/layout.h"
-#include "apps/perf/watch.h"
 #include "stack/error.h"
 
 namespace rockhopper::apps::perf {

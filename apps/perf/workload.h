@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "apps/perf/latency_histogram.h"
+#include "apps/common/latency_histogram.h"
 #include "apps/perf/traffic.h"
 
 namespace rockhopper::apps::perf {

@@ -60,10 +60,10 @@ Expected<void> Clients::accept(std::uint64_t now_ns) {
     if (!*connection) return {};
     auto nonce = make_nonce();
     if (!nonce) return tl::make_unexpected(nonce.error());
-    Client& client = clients_.emplace_back(
-        Client{.channel = perf::ControlChannel(std::move(**connection), node_),
-               .deadline_ns = now_ns + kGreetingNs,
-               .challenge = node_.challenge(std::move(*nonce))});
+    Client& client =
+        clients_.emplace_back(Client{.channel = ControlChannel(std::move(**connection), node_),
+                                     .deadline_ns = now_ns + kGreetingNs,
+                                     .challenge = node_.challenge(std::move(*nonce))});
     client.challenge_sent = to_json(client.challenge);
     if (!client.channel.send("challenge", client.challenge_sent)) client.gone = true;
   }

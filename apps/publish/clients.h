@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/common/control_channel.h"
 #include "apps/common/tcp.h"
-#include "apps/perf/control_channel.h"
 #include "apps/publish/node.h"
 #include "apps/publish/policy_file.h"
 
@@ -58,7 +58,7 @@ class Clients final : public publisher::Policy, public publisher::PublisherListe
 
  private:
   struct Client {
-    perf::ControlChannel channel;
+    ControlChannel channel;
     std::uint64_t deadline_ns = 0;  ///< of the greeting
     Challenge challenge{};
     nlohmann::json challenge_sent{};

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/publish/greeting.h"
 
-#include <bit>
-
 #include <nlohmann/json.hpp>
 
 #include "apps/common/json_reader.h"
@@ -30,20 +28,13 @@ Side read_side(JsonReader& outer) {
   const json* object = outer.object("side");
   if (object == nullptr) return side;
   JsonReader reader(*object);
-  const auto gid = stack::IpAddress::parse(reader.text("gid"));
-  if (!gid || gid->is_unspecified() || gid->is_multicast()) reader.refuse("gid");
-  if (gid) side.gid = *gid;
+  side.gid = reader.address("gid");
+  if (side.gid.is_unspecified() || side.gid.is_multicast()) reader.refuse("gid");
   side.qpn = reader.number<std::uint32_t>("qpn", 0, wire::kMask24);
   side.psn = reader.number<std::uint32_t>("psn", 0, wire::kMask24);
   side.access_key = reader.number<std::uint64_t>("access_key", 0, UINT64_MAX);
   if (!reader.result()) outer.refuse("side");
   return side;
-}
-
-std::uint16_t read_path_mtu(JsonReader& reader, std::uint16_t largest) {
-  const auto path_mtu = reader.number<std::uint16_t>("path_mtu", 256, largest);
-  if (!std::has_single_bit(path_mtu)) reader.refuse("path_mtu");
-  return path_mtu;
 }
 
 std::string read_nonce(JsonReader& reader) {
@@ -93,10 +84,8 @@ Expected<Challenge> challenge_from_json(const json& object) {
   Challenge challenge;
   (void)reader.number<unsigned>("version", kGreetingVersion, kGreetingVersion);
   challenge.nonce = read_nonce(reader);
-  const auto transport = perf::parse_transport(reader.text("transport"));
-  if (!transport) reader.refuse("transport");
-  challenge.transport = transport.value_or(Transport::rc);
-  challenge.path_mtu = read_path_mtu(reader, 4096);
+  challenge.transport = reader.choice("transport", parse_transport);
+  challenge.path_mtu = reader.path_mtu("path_mtu");
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return challenge;
 }
@@ -107,7 +96,7 @@ Expected<Hello> hello_from_json(const json& object, const Challenge& challenge) 
   hello.name = reader.text("name");
   if (!hello.name.empty() && !check_name(hello.name)) reader.refuse("name");
   hello.nonce = read_nonce(reader);
-  hello.path_mtu = read_path_mtu(reader, challenge.path_mtu);
+  hello.path_mtu = reader.path_mtu("path_mtu", challenge.path_mtu);
   hello.side = read_side(reader);
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return hello;

@@ -8,13 +8,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "apps/perf/agreement.h"
+#include "apps/common/transport.h"
 #include "stack/error.h"
 #include "stack/ip_address.h"
 
 namespace rockhopper::apps::publish {
-
-using perf::Transport;
 
 /// What a publisher and a subscriber say to each other by TCP, each an object of one member:
 ///

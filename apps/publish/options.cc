@@ -156,7 +156,7 @@ void add_options(CLI::App& app, RawOptions& raw) {
 
 Expected<Options> finish_options(const RawOptions& raw) {
   Options options = raw.options;
-  options.transport = *perf::parse_transport(raw.transport);
+  options.transport = *parse_transport(raw.transport);
   auto key = parse_key_rule(raw.key);
   if (!key) return tl::make_unexpected(key.error());
   options.key = *key;

@@ -8,13 +8,11 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
-#include "apps/perf/agreement.h"
+#include "apps/common/transport.h"
 #include "apps/publish/input.h"
 #include "apps/publish/store_spec.h"
 
 namespace rockhopper::apps::publish {
-
-using perf::Transport;
 
 /// The TCP port of both programs.
 inline constexpr std::uint16_t kDefaultPort = 18517;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/perf/latency_histogram.h"
+#include "apps/common/latency_histogram.h"
 #include "apps/sim/flow.h"
 #include "apps/sim/scenario.h"
 #include "roce/completion_queue.h"
@@ -42,7 +42,7 @@ class SimHost final : private stack::sim::Application {
     std::uint32_t completions = 0;  ///< that may wait at once
     std::string capture{};          ///< empty: none
     /// By group of flows; takes the latency of each message that completes. Not owned.
-    std::vector<perf::LatencyHistogram>* latencies = nullptr;
+    std::vector<LatencyHistogram>* latencies = nullptr;
   };
   [[nodiscard]] static Expected<std::unique_ptr<SimHost>> create(const Config& config);
   SimHost(const SimHost&) = delete;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/latency_histogram.h"
 #include "apps/common/page_memory.h"
-#include "apps/perf/latency_histogram.h"
 #include "apps/sim/flow.h"
 #include "apps/sim/scenario.h"
 #include "apps/sim/sim_host.h"
@@ -54,7 +54,7 @@ class Simulation {
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
   [[nodiscard]] std::uint64_t passed_ns() const { return network_.now_ns() - start_ns_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Flow>>& flows() const { return flows_; }
-  [[nodiscard]] const std::vector<perf::LatencyHistogram>& latencies() const { return latencies_; }
+  [[nodiscard]] const std::vector<LatencyHistogram>& latencies() const { return latencies_; }
   /// In the order of the nodes; null for switches.
   [[nodiscard]] const std::vector<std::unique_ptr<SimHost>>& hosts() const { return hosts_; }
   [[nodiscard]] stack::sim::Network& network() { return network_; }
@@ -80,7 +80,7 @@ class Simulation {
   PageMemory memory_;
   stack::sim::Network network_;
   std::uint64_t start_ns_;
-  std::vector<perf::LatencyHistogram> latencies_;  ///< by group
+  std::vector<LatencyHistogram> latencies_;  ///< by group
   std::vector<std::unique_ptr<SimHost>> hosts_;
   std::vector<std::unique_ptr<Flow>> flows_;
   std::vector<SwitchPort> ports_;

@@ -16,7 +16,6 @@ namespace {
 using publish::Challenge;
 using publish::Hello;
 using publish::Side;
-using publish::Transport;
 using publish::Welcome;
 
 constexpr std::uint8_t kRetries = 7;

@@ -6,9 +6,10 @@
 #include <memory>
 #include <optional>
 
+#include "apps/common/control_channel.h"
 #include "apps/common/dc_endpoint.h"
 #include "apps/common/endpoint.h"
-#include "apps/perf/control_channel.h"
+#include "apps/common/transport.h"
 #include "apps/publish/greeting.h"
 #include "apps/publisher/subscriber.h"
 #include "apps/subscribe/options.h"
@@ -39,7 +40,7 @@ class Connection final : public Background {
   [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
   /// After connect().
   [[nodiscard]] publisher::Subscriber& subscriber() { return *subscriber_; }
-  [[nodiscard]] publish::Transport transport() const { return transport_; }
+  [[nodiscard]] Transport transport() const { return transport_; }
 
   [[nodiscard]] nlohmann::json counters() const;
   void print_statistics(std::FILE* out) const;
@@ -61,9 +62,9 @@ class Connection final : public Background {
   std::optional<DcEndpoint> dc_;
   std::unique_ptr<publisher::Subscriber> subscriber_;
   std::optional<stack::CounterGroup> counters_;
-  std::optional<perf::ControlChannel> channel_;
+  std::optional<ControlChannel> channel_;
   roce::QueuePair* qp_ = nullptr;
-  publish::Transport transport_ = publish::Transport::rc;
+  Transport transport_ = Transport::rc;
   std::uint16_t path_mtu_ = 0;
   std::uint64_t turns_ = 0;
   std::uint64_t now_ns_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/perf/latency_histogram.h"
+#include "apps/common/latency_histogram.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 namespace {
 
 TEST(LatencyHistogram, IsEmptyAtFirst) {
@@ -61,4 +61,4 @@ TEST(LatencyHistogram, TakesTheLongestDurations) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

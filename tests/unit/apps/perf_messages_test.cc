@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/sizes.h"
 #include "apps/perf/messages.h"
 
 namespace rockhopper::apps::perf {

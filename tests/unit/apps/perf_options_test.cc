@@ -14,18 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(PerfOptions, SizesHaveBinaryUnits) {
-  EXPECT_EQ(parse_size("0").value(), 0u);
-  EXPECT_EQ(parse_size("64").value(), 64u);
-  EXPECT_EQ(parse_size("4k").value(), 4096u);
-  EXPECT_EQ(parse_size("8M").value(), 8u << 20);
-  EXPECT_EQ(parse_size("1G").value(), 1u << 30);
-  for (const char* text :
-       {"", "k", "-1", "4x", "4kk", "2G", "1073741825", "99999999999999999999"}) {
-    EXPECT_FALSE(parse_size(text)) << text;
-  }
-}
-
 TEST(PerfOptions, ListsOfOperationsAndSizes) {
   RawOptions raw;
   raw.operations = "read,faa";

@@ -13,7 +13,7 @@
 #include "apps/common/tcp.h"
 #include "stack/error.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 
 /// A message: an object with one member.
 struct Message {
@@ -49,4 +49,4 @@ class ControlChannel {
   Background& background_;
 };
 
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

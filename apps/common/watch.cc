@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/perf/watch.h"
+#include "apps/common/watch.h"
 
 #include <utility>
 
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 namespace {
 
 constexpr std::uint64_t kCheckIntervalNs = 20 * kNsPerMs;
@@ -35,4 +35,4 @@ Expected<void> Watch::look() {
   return check_();
 }
 
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 
 struct LatencySummary {
   std::uint64_t count = 0;
@@ -50,4 +50,4 @@ class LatencyHistogram {
   double squares_ = 0;  ///< sum of squared distances from the mean (Welford)
 };
 
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

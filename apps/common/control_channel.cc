@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/perf/control_channel.h"
+#include "apps/common/control_channel.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 namespace {
 
 constexpr int kDepthMax = 32;
@@ -68,4 +68,4 @@ void ControlChannel::send_error(const Error& error) {
   (void)connection_.send(message.dump() + "\n", 0, none);
 }
 
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

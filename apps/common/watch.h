@@ -7,7 +7,7 @@
 
 #include "stack/error.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 
 /// Looks now and then, while a loop is busy, at what may end it: a signal, the peer, silence.
 class Watch {
@@ -38,4 +38,4 @@ class Watch {
   std::uint64_t next_check_ns_ = 0;
 };
 
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

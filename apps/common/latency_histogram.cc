@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/perf/latency_histogram.h"
+#include "apps/common/latency_histogram.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 
 std::size_t LatencyHistogram::bucket_of(std::uint64_t duration_ns) {
   const auto width = static_cast<unsigned>(std::bit_width(duration_ns));
@@ -65,4 +65,4 @@ LatencySummary LatencyHistogram::summary(double scale) const {
   return summary;
 }
 
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

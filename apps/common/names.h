@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps {
 
 /// Of an enumerator: what options and messages say, and what titles and reports do.
 struct Names {
@@ -30,4 +30,4 @@ template <typename Enum, std::size_t N>
   return std::nullopt;
 }
 
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps

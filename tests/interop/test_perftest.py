@@ -66,7 +66,7 @@ class Perftest(unittest.TestCase):
                 self.assertEqual(server.wait(), 0, server.said() + client.said())
                 report = lab.summary(server.out.read_text())
                 self.assertEqual(report['iterations'], expected['iterations'])
-                self.assertEqual(_lab.judge(), '')
+        self.assertEqual(_lab.judge(), '')
 
     def we_connect(self, operation):
         for stock, options, expected in self.cases(operation):
@@ -78,7 +78,7 @@ class Perftest(unittest.TestCase):
                     report = lab.summary(client.out.read_text())
                 self.assertEqual(report['results'][0]['size'], expected['size'])
                 self.assertGreater(report['results'][0]['iterations'], 0)
-                self.assertEqual(_lab.judge(), '')
+        self.assertEqual(_lab.judge(), '')
 
     def start_stock_server(self, stock):
         """Returns it and the port that leads to it."""
@@ -114,7 +114,7 @@ class RdmaCm(unittest.TestCase):
                 report = lab.summary(server.out.read_text())
                 self.assertTrue(report['rdma_cm'])
                 self.assertEqual(report['iterations'], count)
-                self.assertEqual(_lab.judge(), '')
+        self.assertEqual(_lab.judge(), '')
 
     def we_connect(self, operation):
         for stock, options, port, count in self.cases(operation):
@@ -127,7 +127,7 @@ class RdmaCm(unittest.TestCase):
                 self.assertTrue(report['rdma_cm'])
                 # Of a latency run of WRITEs, the server's first one begins it.
                 self.assertIn(report['results'][0]['iterations'], (count, count - 1))
-                self.assertEqual(_lab.judge(), '')
+        self.assertEqual(_lab.judge(), '')
 
     def test_nobody_listens(self):
         with _lab.host('apps/rh-perf', '--peer', 'perftest', '-R', '-p', next(rdma_ports),

@@ -109,6 +109,7 @@ class StoreReader {
   /// The READs that have been requested.
   [[nodiscard]] std::span<const ReadRequest> begin_round(std::uint64_t now_ns);
   void enter(ReaderState state);
+  [[nodiscard]] bool is_paused() const { return paused_; }
 
   ReaderConfig config_;
   Listener& listener_;

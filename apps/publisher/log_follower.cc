@@ -46,6 +46,7 @@ void LogFollower::pass(std::uint64_t size, std::uint64_t next_sequence) {
 /// What was next is not what it was, or never was a record.
 LogFollower::Step LogFollower::resume(std::uint64_t tail_position) {
   sequence_.reset();
+  std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t head = head_position();
   const bool overtaken = head > position_;
   position_ = overtaken ? head : tail_position;

@@ -8,9 +8,9 @@ namespace rockhopper::publisher {
 
 Expected<std::unique_ptr<MulticastReceiver>> MulticastReceiver::create(
     roce::Engine& engine, roce::ProtectionDomain pd, const MulticastGroup& group,
-    std::uint32_t buffers, SubscriberCounters& counters) {
+    const Config& config, SubscriberCounters& counters) {
   auto made = std::unique_ptr<MulticastReceiver>(new MulticastReceiver(engine, group, counters));
-  if (auto done = made->set_up(pd, buffers); !done) return tl::make_unexpected(done.error());
+  if (auto done = made->set_up(pd, config); !done) return tl::make_unexpected(done.error());
   return made;
 }
 
@@ -18,7 +18,8 @@ std::size_t MulticastReceiver::buffer_bytes() const {
   return roce::kGrhBytes + bytes(group_.path_mtu);
 }
 
-Expected<void> MulticastReceiver::set_up(roce::ProtectionDomain pd, std::uint32_t buffers) {
+Expected<void> MulticastReceiver::set_up(roce::ProtectionDomain pd, const Config& config) {
+  const std::uint32_t buffers = config.buffers;
   auto cq = roce::CompletionQueue::create(buffers);
   if (!cq) return tl::make_unexpected(cq.error());
   cq_ = std::move(*cq);
@@ -35,6 +36,7 @@ Expected<void> MulticastReceiver::set_up(roce::ProtectionDomain pd, std::uint32_
   if (!qp) return tl::make_unexpected(qp.error());
   qp_ = *qp;
   roce::QpAttributes attributes;
+  attributes.pkey_index = config.pkey_index;
   attributes.qkey = group_.qkey;
   if (auto up = qp_->bring_up(attributes, roce::QpState::rtr); !up) return up;
   for (std::uint32_t i = 0; i < buffers; ++i) post(i);

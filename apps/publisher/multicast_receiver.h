@@ -22,11 +22,14 @@ namespace rockhopper::publisher {
 /// Belongs to the engine's thread.
 class MulticastReceiver {
  public:
-  /// `buffers` datagrams can wait, 1 or more; what comes beyond is lost. `engine` and `counters`
-  /// must outlive it, and it must end before `pd` does.
+  struct Config {
+    std::uint32_t buffers = 512;  ///< datagrams that can wait, 1 or more; what comes beyond is lost
+    std::uint16_t pkey_index = 0;
+  };
+  /// `engine` and `counters` must outlive it, and it must end before `pd` does.
   [[nodiscard]] static Expected<std::unique_ptr<MulticastReceiver>> create(
       roce::Engine& engine, roce::ProtectionDomain pd, const MulticastGroup& group,
-      std::uint32_t buffers, SubscriberCounters& counters);
+      const Config& config, SubscriberCounters& counters);
   MulticastReceiver(const MulticastReceiver&) = delete;
   MulticastReceiver& operator=(const MulticastReceiver&) = delete;
   ~MulticastReceiver();
@@ -36,7 +39,7 @@ class MulticastReceiver {
   /// Calls `take` with the store's id and the bytes of each copy. True if anything has come.
   template <typename Take>
   bool poll(const Take& take) {
-    std::array<roce::Completion, 32> completions;
+    std::array<roce::Completion, 64> completions;
     const std::size_t count = cq_->poll(completions);
     for (std::size_t i = 0; i < count; ++i) {
       const auto copy = check(completions[i]);
@@ -54,7 +57,7 @@ class MulticastReceiver {
 
   MulticastReceiver(roce::Engine& engine, const MulticastGroup& group, SubscriberCounters& counters)
       : engine_(engine), group_(group), counters_(counters) {}
-  [[nodiscard]] Expected<void> set_up(roce::ProtectionDomain pd, std::uint32_t buffers);
+  [[nodiscard]] Expected<void> set_up(roce::ProtectionDomain pd, const Config& config);
   [[nodiscard]] std::size_t buffer_bytes() const;
   [[nodiscard]] std::optional<Copy> check(const roce::Completion& completion);
   void post(std::uint32_t buffer);

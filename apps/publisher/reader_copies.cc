@@ -77,16 +77,17 @@ bool Reader::is_next(const Record& copy) const {
   if (known_ == Known::position) return copy.position == position_;
   const std::uint64_t to_end = info_.ring_bytes - (position_ & (info_.ring_bytes - 1));
   return copy.sequence == record_sequence_ &&
-         (copy.position == position_ || copy.position == position_ + to_end);
+         copy.position == (copy.size > to_end ? position_ + to_end : position_);
 }
 
 /// What is missing before it is READ (PB-14).
 void Reader::hold(const Record& copy, std::span<const std::byte> bytes, std::uint64_t now_ns) {
-  const bool follows = !held_.empty() && copy.sequence == held_.back().sequence + 1;
+  // One that follows the last one, or comes late, shows nothing that is not known.
+  const bool shows_gap = held_.empty() || copy.sequence > held_.back().sequence + 1;
   switch (held_.hold(copy, bytes, round_)) {
     case HeldCopies::Held::yes:
       copy_counters_.held.add();
-      if (follows) return;
+      if (!shows_gap) return;
       copy_counters_.gaps.add();
       pacing_.hurry(now_ns);
       break;

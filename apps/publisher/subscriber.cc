@@ -590,7 +590,7 @@ void Subscriber::on_multicast(const MulticastMessage& message) {
         subscription->info.id != message.store_id) {
       continue;
     }
-    if (config_.multicast_buffers == 0) return;
+    if (config_.multicast_buffers == 0 || config_.held_copies == 0) return;
     const auto receiver = join(message.group);
     if (!receiver) {
       counters_.multicast_refused.add();
@@ -610,8 +610,10 @@ Expected<MulticastReceiver*> Subscriber::join(const MulticastGroup& group) {
   for (const auto& receiver : multicast_) {
     if (receiver->group() == group) return receiver.get();
   }
-  auto receiver =
-      MulticastReceiver::create(engine_, pd_, group, config_.multicast_buffers, counters_);
+  auto receiver = MulticastReceiver::create(
+      engine_, pd_, group,
+      {.buffers = config_.multicast_buffers, .pkey_index = config_.multicast_pkey_index},
+      counters_);
   if (!receiver) return tl::make_unexpected(receiver.error());
   multicast_.push_back(std::move(*receiver));
   return multicast_.back().get();

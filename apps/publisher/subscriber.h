@@ -27,9 +27,10 @@ struct SubscriberConfig {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< of dynamic connections
   std::uint8_t timeout = 14;   ///< local ACK timeout code of dynamic connections
   std::uint8_t retry_cnt = 7;  ///< likewise
-  /// Datagrams of a publisher's multicast group that can wait, up to 32768; 0: no group is joined,
-  /// and all messages are READ.
+  /// Datagrams of a publisher's multicast group that can wait, up to 32768. If this or held_copies
+  /// is 0, no group is joined, and all messages are READ.
   std::uint32_t multicast_buffers = 512;
+  std::uint16_t multicast_pkey_index = 0;
   /// Of a store, copies of messages that can wait for what is missing before them (PB-17).
   std::uint32_t held_copies = 256;
 };

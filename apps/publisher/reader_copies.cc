@@ -7,6 +7,12 @@
 #include "apps/publisher/reader.h"
 
 namespace rockhopper::publisher {
+namespace {
+
+/// Bytes between two gaps for which one READ more is not worth while.
+constexpr std::uint64_t kNear = 1024;
+
+}  // namespace
 
 void Reader::expect_copies(std::uint32_t count, std::uint32_t bytes) {
   held_.resize(count, bytes);
@@ -44,6 +50,7 @@ void Reader::on_copy(std::span<const std::byte> bytes, std::uint64_t now_ns) {
 #endif
   copies_come_ = true;
   ++good_copies_;
+  if (liveness_.on_change(now_ns)) counters_.revivals.add();
   if (is_next(copy)) {
     take_copy(copy);
     take_held();
@@ -165,6 +172,23 @@ void Reader::begin_repair() {
   awaits_copies_ = false;
 }
 
+/// Each gap by itself, so that nothing is READ that is there; but those near each other in one
+/// piece, and so all that are too many.
+void Reader::request_gaps() {
+  std::uint64_t begin = position_;
+  std::uint64_t end = held_.front().position;
+  for (std::size_t i = 1; i < held_.size(); ++i) {
+    const Record& before = held_[i - 1];
+    if (before.sequence + 1 == held_[i].sequence) continue;
+    if (range_count_ + 1 < kRangesMax && before.end() > end + kNear) {
+      request_range(begin, end);
+      begin = before.end();
+    }
+    end = held_[i].position;
+  }
+  request_range(begin, end);
+}
+
 /// With what the round has brought.
 void Reader::judge_copies(const ControlBlock& control) {
   if (round_missed_) missed_end_ = control.tail_pos;
@@ -172,7 +196,6 @@ void Reader::judge_copies(const ControlBlock& control) {
   // A copy is sent when its record is there, and what is READ later has it before the tail.
   copy_counters_.beyond_tail.add(held_.drop_beyond(control.tail_pos, round_));
 #endif
-  take_held();
   // Something was new, and no copy has come: they do not reach us, or are too long.
   if (records_bytes_ > 0 && !repairing_ && good_copies_ == good_before_) copies_come_ = false;
 }

@@ -66,6 +66,9 @@ struct ReadRequest {
 /// back. No I/O. Belongs to one thread.
 class StoreReader {
  public:
+  /// READs of a round, at most.
+  static constexpr std::size_t kReadsMax = 16;
+
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;
   virtual ~StoreReader() = default;
@@ -123,7 +126,7 @@ class StoreReader {
   ReaderCounters counters_;
 
  private:
-  std::array<ReadRequest, 3> requests_{};
+  std::array<ReadRequest, kReadsMax> requests_{};
   ReaderState state_ = ReaderState::discover;
   bool paused_ = false;
 };

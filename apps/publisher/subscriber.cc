@@ -18,9 +18,8 @@ namespace rockhopper::publisher {
 namespace {
 
 constexpr std::uint16_t kSubscriptionsMax = 64;
-/// Requests of a subscription that can be outstanding: two READs of records, one of the control
-/// block, and a message.
-constexpr std::uint32_t kRequests = 4;
+/// Requests of a subscription that can be outstanding: a round's READs, and a message.
+constexpr std::uint32_t kRequests = StoreReader::kReadsMax + 1;
 constexpr std::uint32_t kReceives = 64;
 
 /// Which connection and subscription a request belongs to; of messages the latter is 0.

@@ -29,10 +29,10 @@ struct SubscriberConfig {
   std::uint8_t retry_cnt = 7;  ///< likewise
   /// Datagrams of a publisher's multicast group that can wait, up to 32768. If this or held_copies
   /// is 0, no group is joined, and all messages are READ.
-  std::uint32_t multicast_buffers = 512;
+  std::uint32_t multicast_buffers = 1024;
   std::uint16_t multicast_pkey_index = 0;
   /// Of a store, copies of messages that can wait for what is missing before them (PB-17).
-  std::uint32_t held_copies = 256;
+  std::uint32_t held_copies = 1024;
 };
 
 /// A subscription; never used again.

@@ -91,7 +91,7 @@ class CopiesRig {
     reader.tick(now_ns);
     const auto requests = reader.next_round(now_ns);
     if (requests.empty()) return false;
-    EXPECT_LE(requests.size(), 3u);
+    EXPECT_LE(requests.size(), publisher::Reader::kReadsMax);
     EXPECT_EQ(requests.back().offset, 0u) << "the control block is not the last one";
     ranges.clear();
     for (const publisher::ReadRequest& request : requests) {

@@ -110,6 +110,57 @@ TEST_F(Copies, ManyGapsTakeOneRound) {
   EXPECT_EQ(counters().repaired.value(), 26u);
 }
 
+// PB-14: of what has come between gaps that are far from each other nothing is READ again.
+TEST_F(Copies, GapsFarFromEachOtherAreReadEachByItself) {
+  CopiesRig wide({.longest = 4000, .ring = 1 << 20, .held = 200});
+  ASSERT_TRUE(wide.round());
+  sim::Rng rng(wide.seed);
+  wide.publish(150);
+  std::vector<std::pair<std::uint64_t, std::size_t>> expected;
+  std::uint64_t missing = rng.between(0, 9);
+  std::uint64_t near = 0;
+  for (std::uint64_t i = 0; i < 150; ++i) {
+    const bool last = expected.size() == 6;
+    if (i < missing || last) {
+      wide.hand_on(i);
+      near += wide.copies[i].size();
+    } else if (near <= 2048 && !expected.empty()) {
+      ++missing;
+      wide.hand_on(i);
+      near += wide.copies[i].size();
+    } else {
+      expected.emplace_back(sizeof(ControlBlock) + begin_of(wide.copies[i]), wide.copies[i].size());
+      missing = i + 1;
+      near = 0;
+    }
+  }
+  ASSERT_EQ(expected.size(), 6u);
+  ASSERT_TRUE(wide.begin());
+  expected.emplace_back(0, sizeof(ControlBlock));
+  EXPECT_EQ(wide.ranges, expected);
+  wide.end();
+  EXPECT_EQ(wide.judge.messages, 150u);
+  EXPECT_EQ(wide.reader.copy_counters().repaired.value(), 6u);
+  EXPECT_EQ(wide.reader.copy_counters().taken.value(), 144u);
+  wide.expect_good();
+}
+
+// PB-23: there may be more gaps than READs in a round, and all are repaired by it.
+TEST_F(Copies, MoreGapsThanReads) {
+  CopiesRig wide({.longest = 4000, .ring = 1 << 20, .held = 400});
+  ASSERT_TRUE(wide.round());
+  wide.publish(400);
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    if (i % 9 != 4) wide.hand_on(i);
+  }
+  ASSERT_TRUE(wide.begin());
+  EXPECT_GT(wide.ranges.size(), 3u);
+  wide.end();
+  EXPECT_EQ(wide.judge.messages, 400u);
+  EXPECT_EQ(wide.reader.copy_counters().repaired.value(), 44u);
+  wide.expect_good();
+}
+
 // A copy that comes late is as good as a READ, before the round and during it.
 TEST_F(Copies, ReorderedOnesAreDeliveredOnce) {
   rig.publish(3);
@@ -347,8 +398,8 @@ TEST(CopiesAtRandom, DeliveredAndLostTileExactly) {
   for (int run = 0; run < 300; ++run) {
     sim::Rng rng(seeds.next());
     CopiesRig rig({.start = {.at = Start::At::sequence, .value = 0},
-                   .ring = rng.pick<std::uint64_t>({4096, 16384}),
-                   .held = static_cast<std::uint32_t>(rng.between(1, 40))});
+                   .ring = rng.pick<std::uint64_t>({4096, 16384, 131072}),
+                   .held = static_cast<std::uint32_t>(rng.between(1, 200))});
     const auto loss = static_cast<unsigned>(rng.pick({0, 5, 30}));
     const auto burst = rng.pick<std::uint64_t>({2, 10});
     bool on_its_way = false;

@@ -38,7 +38,8 @@ struct Message {
   std::span<const std::byte> payload;
 };
 
-/// What a reader tells. Called from on_round() and tick(); must not destroy the reader.
+/// What a reader tells. Called from on_round(), tick() and Reader::on_copy(); must not destroy the
+/// reader.
 class Listener {
  public:
   Listener() = default;

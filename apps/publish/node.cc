@@ -55,6 +55,11 @@ Expected<void> Node::open(publisher::Policy& policy, publisher::PublisherListene
   config.max_subscribers = options_.subscribers_max;
   config.path_mtu = static_cast<roce::PathMtu>(challenge("").path_mtu);
   config.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
+  if (options_.multicast) {
+    auto group = multicast();
+    if (!group) return tl::make_unexpected(group.error());
+    config.multicast = *group;
+  }
   auto made = publisher::Publisher::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr, policy,
                                            listener, config);
   if (!made) return tl::make_unexpected(made.error());
@@ -70,6 +75,22 @@ Expected<void> Node::open(publisher::Policy& policy, publisher::PublisherListene
   if (!counters) return tl::make_unexpected(counters.error());
   counters_ = std::move(*counters);
   return {};
+}
+
+Expected<publisher::MulticastConfig> Node::multicast() const {
+  auto own = endpoint_->address_of_family(options_.multicast->is_ipv4());
+  if (!own) {
+    return fail(own.error().code, "--multicast {}: {}", options_.multicast->to_string(),
+                own.error().message);
+  }
+  const std::uint32_t largest = endpoint_->engine().max_path_mtu();
+  return publisher::MulticastConfig{
+      .group = *options_.multicast,
+      .source = *own,
+      .path_mtu = static_cast<roce::PathMtu>(
+          options_.path_mtu == 0 ? largest : std::min<std::uint32_t>(largest, options_.path_mtu)),
+      .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class),
+      .pkey_index = options_.endpoint.pkey_index};
 }
 
 ServedStore* Node::find_store(std::string_view name) {

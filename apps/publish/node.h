@@ -57,6 +57,7 @@ class Node final : public Background {
 
  private:
   Node(const Options& options, std::unique_ptr<Endpoint> endpoint);
+  [[nodiscard]] Expected<publisher::MulticastConfig> multicast() const;
   [[nodiscard]] Expected<Admitted> admit_queue_pair(const Hello& hello,
                                                     const stack::IpAddress& own);
   [[nodiscard]] Expected<Admitted> admit_dc(const Hello& hello, const stack::IpAddress& own);

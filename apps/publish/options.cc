@@ -88,6 +88,11 @@ void add_subscriber_options(CLI::App& app, RawOptions& raw) {
                  "rc, or dc: dynamic connections (docs/dc.md); subscribers follow")
       ->check(CLI::IsMember({"rc", "dc"}))
       ->group(kSubscribers);
+  app.add_option("--multicast", raw.multicast,
+                 "send a copy of each message of rings to this group, as 239.1.2.3 or ff15::1; "
+                 "subscribers READ only what of it does not reach them")
+      ->type_name("GROUP")
+      ->group(kSubscribers);
   app.add_option("-m,--mtu", options.path_mtu, "largest path MTU. Default: what the link allows")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
       ->type_name("BYTES")
@@ -171,6 +176,14 @@ Expected<Options> finish_options(const RawOptions& raw) {
   }
   if (options.transport == Transport::dc && options.endpoint.pkey_index != 0) {
     return fail(ErrorCode::invalid_argument, "--pkey-index is for --transport rc");
+  }
+  if (!raw.multicast.empty()) {
+    options.multicast = stack::IpAddress::parse(raw.multicast);
+    if (!options.multicast || !options.multicast->is_multicast()) {
+      return fail(ErrorCode::invalid_argument,
+                  "--multicast {}: this is no multicast group; as 239.1.2.3 or ff15::1",
+                  raw.multicast);
+    }
   }
   return options;
 }

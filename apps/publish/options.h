@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "apps/common/transport.h"
 #include "apps/publish/input.h"
 #include "apps/publish/store_spec.h"
+#include "stack/ip_address.h"
 
 namespace rockhopper::apps::publish {
 
@@ -30,7 +32,8 @@ struct Options {
   std::string policy;      ///< a file; empty: everybody may read everything
   std::uint16_t subscribers_max = 256;
   double heartbeat_ms = 100;
-  std::uint16_t path_mtu = 0;  ///< 0: the largest
+  std::optional<stack::IpAddress> multicast;  ///< where copies of messages go
+  std::uint16_t path_mtu = 0;                 ///< 0: the largest
   unsigned ack_timeout = 14;
   bool json = false;
   EndpointOptions endpoint;
@@ -43,6 +46,7 @@ struct RawOptions {
   std::vector<std::string> stores;
   std::vector<std::string> inputs;
   std::string key = "word";
+  std::string multicast;
 };
 
 void add_options(CLI::App& app, RawOptions& raw);

@@ -42,6 +42,12 @@ Expected<void> Server::open() {
     auto file = PolicyFile::open(options_.policy, std::move(names));
     if (!file) return tl::make_unexpected(file.error());
     policy_file_.emplace(std::move(*file));
+    if (options_.multicast) {
+      fmt::print(stderr,
+                 "--multicast: the policy says who may READ; copies can be received by everybody "
+                 "whom {} reaches\n",
+                 options_.multicast->to_string());
+    }
     if (policy_file_->is_exposed()) {
       fmt::print(stderr, "{}: others than its owner can read the secrets in it\n", options_.policy);
     }

@@ -37,6 +37,33 @@
   X(deaths, "times that three heart-beats were missing")                                    \
   X(revivals, "times that the heart-beat came back")
 
+/// Counters of a reader, of the copies that come besides: X(name, meaning).
+#define ROCKHOPPER_PUBLISHER_COPY_COUNTERS(X)                                                    \
+  X(received, "copies of messages that have come by multicast")                                  \
+  X(taken, "messages delivered from their copies")                                               \
+  X(held, "copies that came before their turn, and were kept")                                   \
+  X(gaps, "times that a copy did not follow the one before")                                     \
+  X(repaired, "messages READ, as their copies had not come")                                     \
+  X(duplicates, "copies of messages that were there already")                                    \
+  X(dropped, "copies for which there was no room; their messages are READ")                      \
+  X(early, "copies that came before the first READ, or during a pause; their messages are READ") \
+  X(unwanted, "copies that came while there was no access")                                      \
+  X(invalid_length, "copies refused: shorter or longer than their message, or than one can be")  \
+  X(invalid_epoch, "copies refused: of another epoch")                                           \
+  X(invalid_sequence, "copies refused: number and position contradict what is known")            \
+  X(invalid_checksum, "copies refused: the checksum or the end is wrong")                        \
+  X(beyond_tail, "copies refused: of what the publisher had not published when they came")
+
+/// Counters of a publisher, of the copies that it sends: X(name, meaning).
+#define ROCKHOPPER_PUBLISHER_MULTICAST_COUNTERS(X)                                     \
+  X(copies_sent, "messages sent by multicast")                                         \
+  X(copy_bytes, "their bytes, with what they have besides the payload")                \
+  X(copies_too_long, "messages not sent by multicast, as they are too long")           \
+  X(copies_skipped, "messages not sent by multicast, as they were overwritten before") \
+  X(copies_overtaken, "times that a store's writer had overtaken the multicast")       \
+  X(copies_damaged, "times that there was no record in a store where one had to be")   \
+  X(copies_failed, "sends of copies that failed")
+
 /// Counters of a publisher: X(name, meaning).
 #define ROCKHOPPER_PUBLISHER_COUNTERS(X)                                              \
   X(heartbeats, "heart-beats written, of all stores")                                 \
@@ -71,7 +98,13 @@
   X(revocations, "grants taken back")                                           \
   X(reads, "READs posted")                                                      \
   X(reads_failed, "READs that failed")                                          \
-  X(connections_lost, "connections that ended")
+  X(connections_lost, "connections that ended")                                 \
+  X(multicast_received, "datagrams received from groups")                       \
+  X(multicast_foreign, "of these, dropped as not the publisher's")              \
+  X(multicast_malformed, "of these, dropped as no copy of a message")           \
+  X(multicast_unwanted, "of these, dropped as of a store that is not read")     \
+  X(multicast_failed, "receives from groups that failed")                       \
+  X(multicast_refused, "groups that could not be attached to")
 
 namespace rockhopper::publisher {
 
@@ -81,6 +114,12 @@ struct StoreCounters {
 };
 struct ReaderCounters {
   ROCKHOPPER_PUBLISHER_READER_COUNTERS(X)
+};
+struct CopyCounters {
+  ROCKHOPPER_PUBLISHER_COPY_COUNTERS(X)
+};
+struct MulticastCounters {
+  ROCKHOPPER_PUBLISHER_MULTICAST_COUNTERS(X)
 };
 struct PublisherCounters {
   ROCKHOPPER_PUBLISHER_COUNTERS(X)

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/publisher/message.h"
 
+#include <bit>
 #include <cassert>
 #include <cstring>
 #include <type_traits>
@@ -180,6 +181,39 @@ void take(Input& in, Revoke& message) { message.store_id = in.u16(); }
 
 void put(Output& out, const Leave& message) { out.u16(message.store_id); }
 void take(Input& in, Leave& message) { message.store_id = in.u16(); }
+
+void put(Output& out, const stack::IpAddress& address) {
+  out.bytes(std::as_bytes(std::span(address.bytes)));
+}
+stack::IpAddress take_address(Input& in) {
+  const auto bytes = in.bytes(sizeof(stack::IpAddress::bytes));
+  return bytes.empty() ? stack::IpAddress{} : stack::IpAddress::from_bytes(bytes.data());
+}
+
+void put(Output& out, const MulticastMessage& message) {
+  out.u16(message.store_id);
+  put(out, message.group.group);
+  put(out, message.group.source);
+  out.u32(message.group.source_qpn.value);
+  out.u32(message.group.qkey);
+  out.u16(static_cast<std::uint16_t>(bytes(message.group.path_mtu)));
+}
+void take(Input& in, MulticastMessage& message) {
+  message.store_id = in.u16();
+  MulticastGroup& group = message.group;
+  group.group = take_address(in);
+  group.source = take_address(in);
+  const std::uint32_t qpn = in.u32();
+  group.qkey = in.u32();
+  const std::uint16_t path_mtu = in.u16();
+  in.require(group.group.is_multicast() && !group.source.is_multicast() &&
+             !group.source.is_unspecified() && group.group.is_ipv4() == group.source.is_ipv4());
+  in.require(qpn <= wire::kMask24);
+  in.require(std::has_single_bit(path_mtu) && path_mtu >= bytes(roce::PathMtu::mtu_256) &&
+             path_mtu <= bytes(roce::PathMtu::mtu_4096));
+  group.source_qpn = wire::Qpn::make(qpn);
+  group.path_mtu = static_cast<roce::PathMtu>(path_mtu);
+}
 
 template <std::size_t kIndex = 0>
 std::optional<ControlMessage> parse_type(std::size_t index, Input in) {

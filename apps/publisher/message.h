@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "apps/publisher/multicast_group.h"
 #include "apps/publisher/store_info.h"
 #include "roce/types.h"
 
@@ -82,8 +83,16 @@ struct Leave {
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
+/// Publisher: copies of the messages of a store that it has granted go to this group (PB-13). Who
+/// does not know of this READs all of them.
+struct MulticastMessage {
+  std::uint16_t store_id = 0;
+  MulticastGroup group;
+  friend bool operator==(const MulticastMessage&, const MulticastMessage&) = default;
+};
+
 using ControlMessage = std::variant<DirectoryRequest, Directory, SubscribeRequest, GrantMessage,
-                                    RefusedMessage, Revoke, Leave>;
+                                    RefusedMessage, Revoke, Leave, MulticastMessage>;
 
 /// Nothing: another magic number, version or type, other lengths than the type's, or a value out of
 /// range.

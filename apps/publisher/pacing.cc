@@ -41,6 +41,18 @@ void Pacing::plan(bool news, bool more, std::uint64_t now_ns) {
   round_ns_ = saturating_add(now_ns, wait_ns);
 }
 
+void Pacing::await_heartbeat(std::uint64_t now_ns) {
+  round_ns_ = saturating_add(now_ns, heartbeat_ns_ != 0 ? heartbeat_ns_ : config_.poll_max_ns);
+}
+
+void Pacing::await_copies(std::uint64_t now_ns) {
+  const std::uint64_t wait_ns =
+      heartbeat_ns_ != 0 ? std::min(heartbeat_ns_, config_.poll_max_ns) : config_.poll_max_ns;
+  round_ns_ = saturating_add(now_ns, wait_ns);
+}
+
+void Pacing::hurry(std::uint64_t now_ns) { round_ns_ = std::min(round_ns_, now_ns); }
+
 std::uint64_t Pacing::slowest_ns() const {
   return config_.reads_per_second == 0 ? 0 : kRoundReads * kSecond_ns / config_.reads_per_second;
 }

@@ -22,6 +22,13 @@ class Pacing {
   void on_reads(std::uint64_t count, std::uint64_t now_ns);
   /// A round has ended. `news`: it has brought something; `more`: there is something to be read.
   void plan(bool news, bool more, std::uint64_t now_ns);
+  /// It has ended, and what comes besides tells of what is new: the next one is with the next
+  /// heart-beat, or
+  void await_heartbeat(std::uint64_t now_ns);
+  /// a little later, in case that something that it has told of does not come.
+  void await_copies(std::uint64_t now_ns);
+  /// Something is missing: a round is due at once.
+  void hurry(std::uint64_t now_ns);
   /// The longest that it may have to wait from one round to the next.
   [[nodiscard]] std::uint64_t slowest_ns() const;
 

@@ -62,6 +62,11 @@ Expected<void> Publisher::set_up() {
   auto receives = ReceiveBuffers::create(engine_, pd_, config_.receive_buffers);
   if (!receives) return tl::make_unexpected(receives.error());
   receives_ = std::move(*receives);
+  if (config_.multicast) {
+    auto multicast = MulticastSender::create(engine_, pd_, *config_.multicast);
+    if (!multicast) return tl::make_unexpected(multicast.error());
+    multicast_ = std::move(*multicast);
+  }
   if (endpoint_ == nullptr) return {};
   auto pool = dc::DciPool::create(*endpoint_,
                                   {.pd = pd_,
@@ -84,6 +89,7 @@ Publisher::~Publisher() {
     static_cast<void>(engine_.deregister_memory(store->region.key));
   }
   pool_.reset();
+  multicast_.reset();
   receives_.reset();
   static_cast<void>(engine_.deallocate_pd(pd_));
 }
@@ -105,6 +111,7 @@ Expected<void> Publisher::add_store(std::string_view name, AnyStore& store) {
   if (!region) return tl::make_unexpected(region.error());
   stores_.emplace(store.id(),
                   std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, *region}));
+  if (multicast_ != nullptr && store.kind() == StoreKind::log) multicast_->add(store);
   return {};
 }
 
@@ -113,6 +120,7 @@ Expected<void> Publisher::remove_store(std::uint16_t id) {
   if (found == stores_.end()) return fail(ErrorCode::not_found, "there is no store {}", id);
   for (const auto& [subscriber_id, subscriber] : subscribers_) revoke(subscriber_id, id);
   if (auto done = engine_.deregister_memory(found->second->region.key); !done) return done;
+  if (multicast_ != nullptr) multicast_->remove(id);
   stores_.erase(found);
   return {};
 }
@@ -331,6 +339,10 @@ std::optional<Refusal> Publisher::grant(Subscriber& subscriber, const SubscribeR
   }
   subscriber.outbox.emplace_back(
       GrantMessage{.tag = request.tag, .rkey = grant.rkey, .store = info});
+  if (multicast_ != nullptr && multicast_->has(info.id)) {
+    subscriber.outbox.emplace_back(
+        MulticastMessage{.store_id = info.id, .group = multicast_->group()});
+  }
   subscriber.grants.push_back(std::move(grant));
   counters_.grants.add();
   listener_.on_granted(subscriber.id, info);
@@ -350,6 +362,7 @@ bool Publisher::progress(std::uint64_t now_ns) {
     if (!subscriber->outbox.empty()) worked = send_messages(*subscriber) || worked;
   }
   if (pool_ != nullptr) pool_->progress();
+  if (multicast_ != nullptr) worked = multicast_->progress() || worked;
   return worked;
 }
 
@@ -501,6 +514,10 @@ void Publisher::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
                                void* context) const {
 #define X(name, text) visit(context, #name, counters_.name.value());
   ROCKHOPPER_PUBLISHER_COUNTERS(X)
+#undef X
+  if (multicast_ == nullptr) return;
+#define X(name, text) visit(context, #name, multicast_->counters().name.value());
+  ROCKHOPPER_PUBLISHER_MULTICAST_COUNTERS(X)
 #undef X
 }
 

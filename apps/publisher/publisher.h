@@ -15,6 +15,7 @@
 #include "apps/publisher/counters.h"
 #include "apps/publisher/dc_address.h"
 #include "apps/publisher/message.h"
+#include "apps/publisher/multicast_sender.h"
 #include "apps/publisher/policy.h"
 #include "apps/publisher/store.h"
 #include "apps/publisher/store_info.h"
@@ -32,6 +33,9 @@ struct PublisherConfig {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< of dynamic connections
   std::uint8_t timeout = 14;   ///< local ACK timeout code of dynamic connections
   std::uint8_t retry_cnt = 7;  ///< likewise
+  /// Messages of log stores are sent to this group besides (PB-13), to whom the publisher tells and
+  /// whoever else is a member: what may be read there is not decided by the policy.
+  std::optional<MulticastConfig> multicast{};
 };
 
 /// A subscriber as the publisher knows it; never used again.
@@ -108,6 +112,8 @@ class Publisher {
   [[nodiscard]] std::size_t subscriber_count() const { return subscribers_.size(); }
   [[nodiscard]] std::size_t grant_count() const;
   [[nodiscard]] const PublisherCounters& counters() const { return counters_; }
+  /// Null: there is no multicast.
+  [[nodiscard]] const MulticastSender* multicast() const { return multicast_.get(); }
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
@@ -159,6 +165,7 @@ class Publisher {
   std::unique_ptr<roce::CompletionQueue> send_cq_;
   std::unique_ptr<ReceiveBuffers> receives_;  ///< of those with queue pairs
   std::unique_ptr<dc::DciPool> pool_;
+  std::unique_ptr<MulticastSender> multicast_;
   std::map<std::uint16_t, std::unique_ptr<OfferedStore>> stores_;
   std::map<SubscriberId, std::unique_ptr<Subscriber>> subscribers_;
   std::unordered_map<std::uint32_t, Subscriber*> by_number_;  ///< of queue pairs

@@ -47,22 +47,37 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
 
 std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
   if (!is_due(now_ns)) return {};
-  records_bytes_ = 0;
-  if (known_ != Known::nothing && position_ < tail_position_) request_records();
+  records_bytes_ = range_count_ = 0;
+  ++round_;
+  round_position_ = position_;
+  begin_repair();
+  if (known_ != Known::nothing && position_ < wanted_end()) request_records();
   request(0, buffer_.first(sizeof(ControlBlock)));
   return begin_round(now_ns);
 }
 
-/// All up to the tail that the buffer has room for: one READ, or two around the ring's end (PB-23).
 void Reader::request_records() {
-  const std::uint64_t offset = position_ & (info_.ring_bytes - 1);
-  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock));
+  // One piece, if READs are to be few.
+  if (held_.empty() || fruitless_ > 0 || config_.reads_per_second != 0) {
+    request_range(position_, wanted_end());
+  } else {
+    request_gaps();
+  }
+}
+
+/// What the buffer has room for: one READ, or two around the ring's end (PB-23).
+void Reader::request_range(std::uint64_t begin, std::uint64_t end) {
+  const std::uint64_t offset = begin & (info_.ring_bytes - 1);
+  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock) + records_bytes_);
+  const bool possible = begin < end && request_count_ + 2 < kReadsMax && range_count_ < kRangesMax;
   const std::uint64_t bytes =
-      std::min({tail_position_ - position_, std::uint64_t{room.size()}, info_.ring_bytes});
+      possible ? std::min({end - begin, std::uint64_t{room.size()}, info_.ring_bytes}) : 0;
+  if (bytes == 0) return;
   const std::uint64_t first = std::min(bytes, info_.ring_bytes - offset);
   request(sizeof(ControlBlock) + offset, room.first(first));
   if (bytes > first) request(sizeof(ControlBlock), room.subspan(first, bytes - first));
-  records_bytes_ = bytes;
+  ranges_[range_count_++] = {.position = begin, .bytes = bytes, .at = records_bytes_};
+  records_bytes_ += bytes;
 }
 
 std::optional<ControlBlock> Reader::take_control() {
@@ -96,52 +111,74 @@ void Reader::on_round(std::uint64_t now_ns) {
   if (control->epoch != epoch_) {
     restart(*control);
     news = true;
-  } else if (control->tail_pos < position_) {
+  } else if (control->tail_pos < round_position_) {
     // Older than what has been read, which a network that repeats READs may bring; or what we have
     // begun with was none.
     counters_.invalid_control.add();
-    if (++fruitless_ >= kFruitlessRounds) begin_at(control->head_pos, control->tail_pos);
+    if (++fruitless_ >= kFruitlessRounds) {
+      forget_copies();
+      begin_at(control->head_pos, control->tail_pos);
+    }
   } else {
     news = news || control->tail_pos > tail_position_;
     tail_position_ = control->tail_pos;
+    judge_copies(*control);
     take_round(*control);
+    take_held();
   }
   if (!news) counters_.idle_rounds.add();
   settle();
-  pacing_.plan(news, position_ < tail_position_ && fruitless_ == 0, now_ns);
+  plan(news, now_ns);
 }
 
 void Reader::take_round(const ControlBlock& control) {
-  std::span<const std::byte> bytes = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
+  // Nothing was there, or copies have brought it meanwhile.
+  const bool needless = round_position_ == control.tail_pos || position_ > round_position_;
 #if !ROCKHOPPER_MUTATION_PB_HEAD && !ROCKHOPPER_MUTATION_PB_VALIDATION
-  if (position_ < control.head_pos) {
-    // What has been read may reach beyond what is overwritten, or about to be.
-    bytes = bytes.subspan(std::min<std::uint64_t>(control.head_pos - position_, bytes.size()));
-    lapped(control);
-  }
+  // What has been read may reach beyond what is overwritten, or about to be.
+  if (position_ < control.head_pos) lapped(control);
 #endif
   if (records_bytes_ == 0) {
     // Nothing comes any more: then what is there can be read.
     if (given_up_ && control.tail_pos == position_) position_ = control.head_pos;
     given_up_ = false;
-  } else if (take_records(bytes)) {
+  } else if (take_ranges(control)) {
     fruitless_ = 0;
     given_up_ = false;
-  } else if (++fruitless_ >= kFruitlessRounds) {
-    // The publisher is faster than a round, or something is damaged.
-    counters_.given_up.add();
-    given_up_ = true;
-    position_ = control.tail_pos;
-    known_ = Known::position;
-    fruitless_ = 0;
+  } else if (!needless && ++fruitless_ >= kFruitlessRounds) {
+    give_up(control);
   }
+}
+
+/// Delivers what the round has brought, and copies between. False: there is nothing of use.
+bool Reader::take_ranges(const ControlBlock& control) {
+  const std::span<const std::byte> all = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
+  bool any = false;
+  for (const Range& range : std::span(ranges_).first(range_count_)) {
+    take_held();
+    const std::uint64_t end = std::min(range.position + range.bytes, control.tail_pos);
+    if (position_ < range.position) break;
+    if (position_ >= end) continue;
+    const std::size_t at = range.at + (position_ - range.position);
+    any = take_records(all.subspan(at, end - position_)) || any;
+  }
+  return any;
+}
+
+/// The publisher is faster than a round, or something is damaged.
+void Reader::give_up(const ControlBlock& control) {
+  counters_.given_up.add();
+  known_ = Known::position;
+  fruitless_ = 0;
+  given_up_ = held_.empty();
+  position_ = given_up_ ? control.tail_pos : held_.front().position;
 }
 
 void Reader::settle() {
   if (liveness_.dead()) {
     enter(ReaderState::publisher_dead);
   } else {
-    enter(position_ < tail_position_ ? ReaderState::catchup : ReaderState::live);
+    enter(position_ < wanted_end() ? ReaderState::catchup : ReaderState::live);
   }
 }
 
@@ -161,6 +198,7 @@ void Reader::restart(const ControlBlock& control) {
     config_.start = {.at = Start::At::oldest};
     next_sequence_.reset();
     scanned_.reset();
+    forget_copies();
     begin_at(control.head_pos, control.tail_pos);
   }
 }
@@ -178,6 +216,8 @@ void Reader::begin_at(std::uint64_t position, std::uint64_t tail_position) {
 void Reader::lapped(const ControlBlock& control) {
   counters_.lapped.add();
   enter(ReaderState::lapped);
+  take_held_before(control.head_pos);
+  if (position_ >= control.head_pos) return;
   position_ = control.head_pos;
   known_ = Known::position;
 }
@@ -207,13 +247,19 @@ bool Reader::take_records(std::span<const std::byte> bytes) {
       return any;
     }
     any = true;
-    if (!record.is_padding()) take(record);
-    position_ += record.size;
-    record_sequence_ = record.sequence + (record.is_padding() ? 0 : 1);
-    known_ = Known::sequence;
+    note_read(record);
+    advance(record);
     bytes = bytes.subspan(std::min<std::size_t>(record.size, bytes.size()));
   }
   return any;
+}
+
+/// The record at position_ is this one.
+void Reader::advance(const Record& record) {
+  if (!record.is_padding()) take(record);
+  position_ = record.end();
+  record_sequence_ = record.sequence + (record.is_padding() ? 0 : 1);
+  known_ = Known::sequence;
 }
 
 void Reader::take(const Record& record) {

@@ -100,6 +100,26 @@ Record::Parsed Record::parse(std::span<const std::byte> bytes, const ExpectedRec
   return {RecordStatus::valid, record};
 }
 
+Record::Parsed Record::parse_copy(std::span<const std::byte> bytes, std::uint32_t epoch,
+                                  std::uint32_t message_max) {
+  if (bytes.size() < kSizeMin) return {RecordStatus::truncated, {}};
+  const auto position = load_le<std::uint64_t>(bytes.data() + kPosition);
+  // So far that sums of positions cannot wrap.
+  if (position % kRecordAlignment != 0 || position > UINT64_MAX / 2) {
+    return {RecordStatus::wrong_position, {}};
+  }
+  const Parsed parsed = parse(bytes, {.position = position,
+                                      .epoch = epoch,
+                                      .sequence = 0,
+                                      .any_sequence = true,
+                                      .message_max = message_max});
+  if (parsed.status != RecordStatus::valid) return parsed;
+  if (parsed.record.is_padding() || parsed.record.size != bytes.size()) {
+    return {RecordStatus::wrong_length, {}};
+  }
+  return parsed;
+}
+
 void emit_record(std::byte* to, const RecordHeader& header, std::span<const std::byte> payload) {
   const std::size_t end = Record::kHeaderSize + payload.size();
   if (!payload.empty()) std::memcpy(to + Record::kHeaderSize, payload.data(), payload.size());
@@ -111,6 +131,10 @@ void emit_record(std::byte* to, const RecordHeader& header, std::span<const std:
 RecordShape shape_of(const std::byte* record) {
   return {.size = Record::size_of(load_le<std::uint32_t>(record + kLength)),
           .is_padding = (load_le<std::uint16_t>(record + kFlags) & Record::kFlagPad) != 0};
+}
+
+std::uint64_t sequence_of(const std::byte* record) {
+  return load_le<std::uint64_t>(record + kSequence);
 }
 
 RecordShape change_epoch(std::byte* record, std::uint32_t epoch) {

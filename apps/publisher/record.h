@@ -59,12 +59,16 @@ struct Record {
   std::uint64_t size = 0;              ///< to the next record's position, bytes
 
   [[nodiscard]] bool is_padding() const { return (flags & kFlagPad) != 0; }
+  [[nodiscard]] std::uint64_t end() const { return position + size; }
 
   struct Parsed;
   /// Looks at the beginning of `bytes` only. Nothing of `Parsed::record` has a meaning unless it is
   /// valid.
   [[nodiscard]] static Parsed parse(std::span<const std::byte> bytes,
                                     const ExpectedRecord& expected);
+  /// Looks at a message's record that says itself where it belongs, and is all of `bytes` (PB-14).
+  [[nodiscard]] static Parsed parse_copy(std::span<const std::byte> bytes, std::uint32_t epoch,
+                                         std::uint32_t message_max);
 
   /// Bytes that a message takes in the ring.
   [[nodiscard]] static constexpr std::uint64_t size_of(std::uint64_t payload_bytes) {
@@ -96,6 +100,7 @@ struct RecordShape {
   bool is_padding = false;
 };
 [[nodiscard]] RecordShape shape_of(const std::byte* record);
+[[nodiscard]] std::uint64_t sequence_of(const std::byte* record);
 /// Seals a record that is valid under another epoch.
 [[nodiscard]] RecordShape change_epoch(std::byte* record, std::uint32_t epoch);
 /// Makes `bytes`, Record::kSizeMin or more, padding.

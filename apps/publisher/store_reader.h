@@ -38,7 +38,8 @@ struct Message {
   std::span<const std::byte> payload;
 };
 
-/// What a reader tells. Called from on_round() and tick(); must not destroy the reader.
+/// What a reader tells. Called from on_round(), tick() and Reader::on_copy(); must not destroy the
+/// reader.
 class Listener {
  public:
   Listener() = default;
@@ -66,6 +67,9 @@ struct ReadRequest {
 /// back. No I/O. Belongs to one thread.
 class StoreReader {
  public:
+  /// READs of a round, at most.
+  static constexpr std::size_t kReadsMax = 16;
+
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;
   virtual ~StoreReader() = default;
@@ -109,6 +113,7 @@ class StoreReader {
   /// The READs that have been requested.
   [[nodiscard]] std::span<const ReadRequest> begin_round(std::uint64_t now_ns);
   void enter(ReaderState state);
+  [[nodiscard]] bool is_paused() const { return paused_; }
 
   ReaderConfig config_;
   Listener& listener_;
@@ -122,7 +127,7 @@ class StoreReader {
   ReaderCounters counters_;
 
  private:
-  std::array<ReadRequest, 3> requests_{};
+  std::array<ReadRequest, kReadsMax> requests_{};
   ReaderState state_ = ReaderState::discover;
   bool paused_ = false;
 };

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "apps/publisher/conflated_reader.h"
+#include "apps/publisher/multicast_receiver.h"
 #include "apps/publisher/receive_buffers.h"
 #include "apps/publisher/subscriber_route.h"
 #include "stack/link.h"
@@ -17,9 +18,8 @@ namespace rockhopper::publisher {
 namespace {
 
 constexpr std::uint16_t kSubscriptionsMax = 64;
-/// Requests of a subscription that can be outstanding: two READs of records, one of the control
-/// block, and a message.
-constexpr std::uint32_t kRequests = 4;
+/// Requests of a subscription that can be outstanding: a round's READs, and a message.
+constexpr std::uint32_t kRequests = StoreReader::kReadsMax + 1;
 constexpr std::uint32_t kReceives = 64;
 
 /// Which connection and subscription a request belongs to; of messages the latter is 0.
@@ -51,6 +51,9 @@ struct Subscriber::Subscription {
   roce::MemoryKey rkey{};
   std::unique_ptr<StoreReader> reader;
   StoreKind kind = StoreKind::log;  ///< of the reader
+  Reader* log = nullptr;            ///< the reader, if it is one of a log
+  /// Where copies come from; null: nowhere.
+  const MulticastReceiver* multicast = nullptr;
   std::vector<std::byte> buffer;
   roce::MemoryKey buffer_key{};
   bool has_key = false;
@@ -115,6 +118,7 @@ Subscriber::~Subscriber() {
   route_.reset();
   if (target_ != nullptr) endpoint_->destroy_dct(target_);
   for (const auto& subscription : subscriptions_) give_back(*subscription);
+  multicast_.clear();
   receives_.reset();
   static_cast<void>(engine_.deallocate_pd(pd_));
 }
@@ -258,6 +262,7 @@ const StoreReader* Subscriber::reader(SubscriptionId id) const {
 bool Subscriber::progress(std::uint64_t now_ns) {
   bool worked = poll_sends(now_ns);
   worked = poll_receives(now_ns) || worked;
+  worked = poll_multicast(now_ns) || worked;
   if (route_ != nullptr && route_->failed()) disconnect();
   if (route_ != nullptr) {
     worked = send_requests() || worked;
@@ -444,6 +449,8 @@ void Subscriber::accept(const ControlMessage& message, std::uint64_t now_ns) {
     on_revoke(*revoke);
   } else if (const auto* directory = std::get_if<Directory>(&message)) {
     on_directory(*directory);
+  } else if (const auto* multicast = std::get_if<MulticastMessage>(&message)) {
+    on_multicast(*multicast);
   } else {
     counters_.rx_unexpected.add();
   }
@@ -461,6 +468,9 @@ void Subscriber::on_grant(const GrantMessage& grant, std::uint64_t now_ns) {
   }
   subscription->rkey = grant.rkey;
   subscription->info = grant.store;
+  // Where copies come from, if they do, is told next.
+  subscription->multicast = nullptr;
+  if (subscription->log != nullptr) subscription->log->expect_copies(0, 0);
   subscription->has_key = true;
   if (subscription->state == Subscription::State::leaving) return;
   auto ready = prepare(*subscription, grant.store);
@@ -490,7 +500,9 @@ Expected<void> Subscriber::prepare(Subscription& subscription, const StoreInfo& 
   if (subscription.reader == nullptr) {
     subscription.kind = info.kind();
     if (is_log) {
-      subscription.reader = std::make_unique<Reader>(config, *subscription.listener);
+      auto reader = std::make_unique<Reader>(config, *subscription.listener);
+      subscription.log = reader.get();
+      subscription.reader = std::move(reader);
     } else {
       subscription.reader = std::make_unique<ConflatedReader>(config, *subscription.listener);
     }
@@ -569,12 +581,84 @@ void Subscriber::on_directory(const Directory& directory) {
   directory_.clear();
 }
 
-/// Forgets what has ended and is not written to any more.
+// Copies.
+
+void Subscriber::on_multicast(const MulticastMessage& message) {
+  for (const auto& subscription : subscriptions_) {
+    if (subscription->state != Subscription::State::granted || subscription->log == nullptr ||
+        subscription->info.id != message.store_id) {
+      continue;
+    }
+    if (config_.multicast_buffers == 0 || config_.held_copies == 0) return;
+    const auto receiver = join(message.group);
+    if (!receiver) {
+      counters_.multicast_refused.add();
+      listener_.on_no_multicast(subscription->id, receiver.error());
+      return;
+    }
+    subscription->multicast = *receiver;
+    subscription->log->expect_copies(config_.held_copies, bytes(message.group.path_mtu));
+    listener_.on_multicast(subscription->id, message.group);
+    return;
+  }
+  // Of a store that has been left meanwhile, or of none.
+  counters_.rx_unexpected.add();
+}
+
+Expected<MulticastReceiver*> Subscriber::join(const MulticastGroup& group) {
+  for (const auto& receiver : multicast_) {
+    if (receiver->group() == group) return receiver.get();
+  }
+  auto receiver = MulticastReceiver::create(
+      engine_, pd_, group,
+      {.buffers = config_.multicast_buffers, .pkey_index = config_.multicast_pkey_index},
+      counters_);
+  if (!receiver) return tl::make_unexpected(receiver.error());
+  multicast_.push_back(std::move(*receiver));
+  return multicast_.back().get();
+}
+
+bool Subscriber::poll_multicast(std::uint64_t now_ns) {
+  bool worked = false;
+  for (const auto& receiver : multicast_) {
+    worked = receiver->poll([&](std::uint16_t store_id, std::span<const std::byte> bytes) {
+      on_copy(*receiver, store_id, bytes, now_ns);
+    }) || worked;
+  }
+  return worked;
+}
+
+void Subscriber::on_copy(const MulticastReceiver& receiver, std::uint16_t store_id,
+                         std::span<const std::byte> bytes, std::uint64_t now_ns) {
+  for (const auto& subscription : subscriptions_) {
+    if (subscription->state == Subscription::State::granted &&
+        subscription->multicast == &receiver && subscription->info.id == store_id) {
+      subscription->log->on_copy(bytes, now_ns);
+      return;
+    }
+  }
+  counters_.multicast_unwanted.add();
+}
+
+const CopyCounters* Subscriber::copy_counters(SubscriptionId id) const {
+  const Subscription* subscription = find(id);
+  return subscription == nullptr || subscription->log == nullptr
+             ? nullptr
+             : &subscription->log->copy_counters();
+}
+
+/// Forgets what has ended and is not written to any more, and leaves groups that nobody needs.
 void Subscriber::sweep() {
   std::erase_if(subscriptions_, [this](const auto& subscription) {
     const bool over = subscription->state == Subscription::State::ended && !subscription->reading;
     if (over) give_back(*subscription);
     return over;
+  });
+  std::erase_if(multicast_, [this](const auto& receiver) {
+    return std::none_of(subscriptions_.begin(), subscriptions_.end(),
+                        [&receiver](const auto& subscription) {
+                          return subscription->multicast == receiver.get();
+                        });
   });
 }
 

@@ -27,6 +27,12 @@ struct SubscriberConfig {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< of dynamic connections
   std::uint8_t timeout = 14;   ///< local ACK timeout code of dynamic connections
   std::uint8_t retry_cnt = 7;  ///< likewise
+  /// Datagrams of a publisher's multicast group that can wait, up to 32768. If this or held_copies
+  /// is 0, no group is joined, and all messages are READ.
+  std::uint32_t multicast_buffers = 1024;
+  std::uint16_t multicast_pkey_index = 0;
+  /// Of a store, copies of messages that can wait for what is missing before them (PB-17).
+  std::uint32_t held_copies = 1024;
 };
 
 /// A subscription; never used again.
@@ -46,10 +52,15 @@ class SubscriberListener {
   virtual void on_refused(SubscriptionId /*id*/, const Error& /*error*/) {}
   /// Likewise: the publisher has taken it back (PB-25).
   virtual void on_revoked(SubscriptionId /*id*/) {}
+  /// Copies of its messages are received from this group from now on.
+  virtual void on_multicast(SubscriptionId /*id*/, const MulticastGroup& /*group*/) {}
+  /// They cannot be, for this reason; all messages are READ.
+  virtual void on_no_multicast(SubscriptionId /*id*/, const Error& /*error*/) {}
   /// Nothing comes any more. Subscriptions stay, and go on with the next connect().
   virtual void on_disconnected() {}
 };
 
+class MulticastReceiver;
 class ReceiveBuffers;
 class SubscriberRoute;
 
@@ -98,6 +109,8 @@ class Subscriber {
   void pause(SubscriptionId id, bool paused);
   /// Null: there is no such subscription, or it has not been granted yet.
   [[nodiscard]] const StoreReader* reader(SubscriptionId id) const;
+  /// Null: likewise, or the store is conflated and has no copies.
+  [[nodiscard]] const CopyCounters* copy_counters(SubscriptionId id) const;
 
   /// One turn. True if there was something to do.
   bool progress(std::uint64_t now_ns);
@@ -125,6 +138,11 @@ class Subscriber {
   void on_refused(const RefusedMessage& refused);
   void on_revoke(const Revoke& revoke);
   void on_directory(const Directory& directory);
+  void on_multicast(const MulticastMessage& message);
+  [[nodiscard]] Expected<MulticastReceiver*> join(const MulticastGroup& group);
+  [[nodiscard]] bool poll_multicast(std::uint64_t now_ns);
+  void on_copy(const MulticastReceiver& receiver, std::uint16_t store_id,
+               std::span<const std::byte> bytes, std::uint64_t now_ns);
   [[nodiscard]] Expected<void> prepare(Subscription& subscription, const StoreInfo& info);
   void give_back(Subscription& subscription);
   /// False: there is no room now.
@@ -147,6 +165,7 @@ class Subscriber {
   dc::Dci* initiator_ = nullptr;
   std::unique_ptr<SubscriberRoute> route_;  ///< null: not connected
   std::vector<std::unique_ptr<Subscription>> subscriptions_;
+  std::vector<std::unique_ptr<MulticastReceiver>> multicast_;  ///< a group each
   std::vector<StoreInfo> directory_;
   bool directory_wanted_ = false;
   bool directory_asked_ = false;

@@ -27,6 +27,14 @@ std::string_view kind_name(publisher::StoreKind kind) {
   return kind == publisher::StoreKind::log ? "log" : "conflated";
 }
 
+nlohmann::json to_json(const publisher::CopyCounters& counters) {
+  nlohmann::json json = nlohmann::json::object();
+#define X(name, text) json[#name] = counters.name.value();
+  ROCKHOPPER_PUBLISHER_COPY_COUNTERS(X)
+#undef X
+  return json;
+}
+
 }  // namespace
 
 Client::Client(const Options& options)
@@ -246,6 +254,13 @@ void Client::on_revoked(publisher::SubscriptionId id) {
   end(id, "the publisher has taken the access back");
 }
 
+void Client::on_no_multicast(publisher::SubscriptionId id, const Error& error) {
+  const Subscription* subscription = find(id);
+  if (subscription == nullptr) return;
+  fmt::print(stderr, "{}: no copies by multicast: {}; all is read\n", subscription->store(),
+             error.message);
+}
+
 void Client::end(publisher::SubscriptionId id, const std::string& why) {
   Subscription* subscription = find(id);
   if (subscription == nullptr || subscription->ended) return;
@@ -286,7 +301,9 @@ nlohmann::json Client::report() const {
     }
   }
   for (const auto& subscription : subscriptions_) {
-    stores[subscription->store()] = subscription->report();
+    nlohmann::json& report = stores[subscription->store()] = subscription->report();
+    const auto* copies = connection_->subscriber().copy_counters(subscription->id);
+    if (copies != nullptr) report["copies"] = to_json(*copies);
   }
   return {{"program", "rh-subscribe"},
           {"version", kVersion},

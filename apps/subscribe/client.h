@@ -33,6 +33,7 @@ class Client final : public publisher::SubscriberListener {
   void on_granted(publisher::SubscriptionId id, const publisher::StoreInfo& store) override;
   void on_refused(publisher::SubscriptionId id, const Error& error) override;
   void on_revoked(publisher::SubscriptionId id) override;
+  void on_no_multicast(publisher::SubscriptionId id, const Error& error) override;
   void on_disconnected() override { disconnected_ = true; }
 
  private:

@@ -107,6 +107,8 @@ Expected<void> Connection::make_subscriber(const Challenge& challenge) {
   config.max_subscriptions = kSubscriptionsMax;
   config.path_mtu = static_cast<roce::PathMtu>(path_mtu_);
   config.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
+  config.multicast_pkey_index = options_.endpoint.pkey_index;
+  if (options_.no_multicast) config.multicast_buffers = 0;
   auto subscriber = publisher::Subscriber::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr,
                                                   listener_, config);
   if (!subscriber) return tl::make_unexpected(subscriber.error());

@@ -62,6 +62,9 @@ void add_reading_options(CLI::App& app, RawOptions& raw) {
       ->group(kReading);
   app.add_flag("--strict", options.strict, "fail if a message is lost, at the end")
       ->group(kReading);
+  app.add_flag("--no-multicast", options.no_multicast,
+               "READ all messages, even if the publisher sends copies of them to a group")
+      ->group(kReading);
   app.add_option("--batch", options.reader.batch_bytes,
                  "bytes that are read at a time, at most; the longest message in any case")
       ->check(CLI::Range(256u, 64u << 20))

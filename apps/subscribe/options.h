@@ -23,8 +23,9 @@ struct Options {
   std::vector<std::string> stores;  ///< empty: all that are shown
   bool list = false;                ///< show which stores there are, and end
   publisher::ReaderConfig reader{};
-  std::uint64_t count = 0;  ///< messages to end after; 0: no number
-  bool strict = false;      ///< fail if anything is lost
+  bool no_multicast = false;  ///< READ all, though the publisher sends copies to a group
+  std::uint64_t count = 0;    ///< messages to end after; 0: no number
+  bool strict = false;        ///< fail if anything is lost
   Format format = Format::lines;
   std::string output;          ///< a folder; empty: standard output
   std::uint16_t path_mtu = 0;  ///< 0: the publisher's

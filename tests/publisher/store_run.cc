@@ -77,7 +77,8 @@ WorldConfig StoreRun::draw(PoolSet& pools) {
   if (profile_.selective_repeat) {
     config.recovery.algorithm = roce::RecoveryAlgorithm::selective_repeat;
   }
-  config.publisher.heartbeat_ns = 200'000'000;
+  config.multicast = profile_.multicast;
+  config.publisher.heartbeat_ns = profile_.multicast ? 2'000'000 : 200'000'000;
   config.publisher.timeout = 9;
   return config;
 }
@@ -229,7 +230,8 @@ void StoreRun::check(StoreTotals& totals) {
   totals.published += published_;
   totals.reconnects += reconnects_;
   for (unsigned i = 0; i < 2; ++i) {
-    totals.packets_lost += world_.network.node(i).faults().tx_counters().lost.value();
+    totals.packets_lost += world_.network.node(i).faults().tx_counters().lost.value() +
+                           world_.network.node(i).selectively_dropped();
   }
 }
 
@@ -240,6 +242,11 @@ void StoreRun::add_up(const View& view, StoreTotals& totals) {
   const publisher::StoreReader* reader = view.client->subscriber->reader(view.id);
   if (reader == nullptr) return;
   const publisher::ReaderCounters& counters = reader->counters();
+  if (const auto* copies = view.client->subscriber->copy_counters(view.id); copies != nullptr) {
+    totals.copies_taken += copies->taken.value();
+    totals.copies_repaired += copies->repaired.value();
+    totals.copies_dropped += copies->dropped.value();
+  }
   totals.lapped += counters.lapped.value();
   totals.rounds += counters.rounds.value();
   totals.torn += counters.invalid_position.value() + counters.invalid_sequence.value() +

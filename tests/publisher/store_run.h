@@ -26,6 +26,7 @@ struct StoreProfile {
   bool leaves = false;            ///< subscribers leave stores and come back
   bool reconnects = false;        ///< connections end and are made anew
   bool restarts = false;          ///< the publisher's stores begin new epochs
+  bool multicast = false;         ///< copies besides (PB-13)
 };
 
 struct StoreTotals {
@@ -39,6 +40,9 @@ struct StoreTotals {
   std::uint64_t reconnects = 0;
   std::uint64_t rounds = 0;
   std::uint64_t packets_lost = 0;
+  std::uint64_t copies_taken = 0;
+  std::uint64_t copies_repaired = 0;  ///< messages READ in place of their copies
+  std::uint64_t copies_dropped = 0;
 };
 
 /// One run: empty, or what was wrong.

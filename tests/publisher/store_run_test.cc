@@ -25,9 +25,11 @@ StoreTotals run_profile(const StoreProfile& profile, std::uint64_t share) {
   });
   std::printf("%s: %" PRIu64 " runs in %.1f s, published %" PRIu64 ", delivered %" PRIu64
               ", lost %" PRIu64 "; rounds %" PRIu64 ", lapped %" PRIu64 ", torn %" PRIu64
-              ", restarts %" PRIu64 ", reconnects %" PRIu64 ", packets lost %" PRIu64 "\n",
+              ", restarts %" PRIu64 ", reconnects %" PRIu64 ", packets lost %" PRIu64
+              ", copies taken %" PRIu64 ", repaired %" PRIu64 ", dropped %" PRIu64 "\n",
               profile.name, t.runs, seconds, t.published, t.delivered, t.lost, t.rounds, t.lapped,
-              t.torn, t.restarts, t.reconnects, t.packets_lost);
+              t.torn, t.restarts, t.reconnects, t.packets_lost, t.copies_taken, t.copies_repaired,
+              t.copies_dropped);
   return t;
 }
 
@@ -111,6 +113,59 @@ TEST(StoreSimulation, Restarts) {
       run_profile({.name = "restarts", .subscribers = 4, .restarts = true}, 20);
   expect_met(totals.restarts);
   expect_met(totals.reconnects);
+}
+
+// PB-13 to PB-17: every twentieth copy is lost, others come late, and so do READs.
+TEST(StoreSimulation, MulticastWithLoss) {
+  for (const bool dc : {false, true}) {
+    const StoreTotals totals =
+        run_profile({.name = dc ? "multicast, dc" : "multicast",
+                     .dynamic_connections = dc,
+                     .faults = {.rates = {.reorder = 0.05, .reorder_max_ns = 20'000},
+                                .dropped_opcodes = {static_cast<std::uint8_t>(
+                                    wire::Opcode::ud_send_only_with_immediate)},
+                                .dropped_percent = 5},
+                     .stores = 2,
+                     .subscribers = 4,
+                     .interval_ns = 5'000,
+                     .multicast = true},
+                    20);
+    expect_met(totals.copies_taken);
+    expect_met(totals.copies_repaired);
+    expect_met(totals.packets_lost);
+  }
+}
+
+// PB-6, PB-13, PB-17, PB-20, PB-21: the same on a path that is bad for everything, with a ring so
+// small that the publisher overtakes repairs and the multicast itself.
+TEST(StoreSimulation, MulticastOvertaken) {
+  const StoreTotals totals = run_profile({.name = "multicast, overtaken",
+                                          .faults = kBadPath,
+                                          .stores = 1,
+                                          .subscribers = 4,
+                                          .ring_bytes = 16384,
+                                          .messages = 10'000,
+                                          .pace = 6,
+                                          .interval_ns = 5'000,
+                                          .multicast = true},
+                                         20);
+  expect_met(totals.lapped);
+  expect_met(totals.copies_taken);
+  expect_met(totals.copies_repaired);
+}
+
+// PB-13, PB-27: groups come and go with connections and publishers.
+TEST(StoreSimulation, MulticastRestarts) {
+  const StoreTotals totals = run_profile({.name = "multicast, restarts",
+                                          .subscribers = 4,
+                                          .interval_ns = 2'000,
+                                          .leaves = true,
+                                          .reconnects = true,
+                                          .restarts = true,
+                                          .multicast = true},
+                                         10);
+  expect_met(totals.restarts);
+  expect_met(totals.copies_taken);
 }
 
 // PB-3, PB-10, PB-11: many subscribers of the same stores.

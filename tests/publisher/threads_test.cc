@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/publisher/log_follower.h"
 #include "apps/publisher/reader.h"
 #include "apps/publisher/store.h"
 #include "tests/ami/allocations.h"
@@ -118,6 +119,74 @@ TEST(StoreThreads, WriterAtFullSpeedCorruptsNothing) {
               static_cast<std::size_t>(reader.counters().invalid_checksum.value() +
                                        reader.counters().invalid_trailer.value() +
                                        reader.counters().invalid_position.value()));
+}
+
+// PB-7, PB-13, PB-14, PB-17, PB-20, PB-24: what follows the writer in another thread sends nothing
+// that is torn, says what it has skipped, and a reader that gets every second of its copies and
+// READs the rest misses nothing; neither allocates.
+TEST(StoreThreads, WriterAtFullSpeedBesideItsMulticast) {
+  const std::uint64_t seed = test::seed();
+  const std::uint64_t messages = sim::number_or("ROCKHOPPER_MESSAGES", 500'000);
+  test::GuardedMemory memory(store_bytes(kRing));
+  auto store = *Store::create(memory.bytes(), {.epoch = 1, .message_max = kLongest});
+  const StoreInfo info{.name = "a", .epoch = 1, .ring_bytes = kRing, .message_max = kLongest};
+  Observer observer(seed);
+  const ReaderConfig config{.start = {.at = Start::At::sequence}, .poll_max_ns = 100};
+  Reader reader(config, observer);
+  std::vector<std::byte> buffer(Reader::buffer_bytes(info, config));
+  reader.set_buffer(buffer);
+  reader.expect_copies(64, 1024);
+  ASSERT_TRUE(reader.open(info, 0).has_value());
+  LogFollower follower(*store);
+  std::atomic<bool> refused = false;
+  std::thread writer([&] {
+    Contents contents(seed);
+    sim::Rng rng(seed);
+    for (std::uint64_t sequence = 0; sequence < messages; ++sequence) {
+      if (store->publish(contents.of(sequence), 0, sequence) != Published::yes) refused = true;
+      if (sequence % 64 == 0) std::this_thread::yield();
+    }
+  });
+  std::array<std::byte, 1024> room;
+  std::uint64_t seen = 0;
+  std::uint64_t damaged = 0;
+  sim::Rng rng(seed + 1);
+  const std::uint64_t allocated = sim::forbidden_allocations();
+  for (std::uint64_t now_ns = 1; observer.next < messages && !refused; ++now_ns) {
+    const sim::AllocationsForbidden forbidden;
+    const LogFollower::Step step = follower.next(room);
+    seen += follower.take_skipped();
+    seen += step == LogFollower::Step::record || step == LogFollower::Step::too_long ? 1 : 0;
+    damaged += step == LogFollower::Step::damaged ? 1 : 0;
+    if (step == LogFollower::Step::record && rng.chance(50)) {
+      reader.on_copy(std::span(room).first(follower.size()), now_ns);
+    }
+    for (const ReadRequest& request : reader.next_round(now_ns)) {
+      std::memcpy(request.to.data(), memory.bytes().data() + request.offset, request.to.size());
+    }
+    reader.on_round(now_ns);
+  }
+  writer.join();
+  for (auto step = follower.next(room); step != LogFollower::Step::nothing;
+       step = follower.next(room)) {
+    seen += follower.take_skipped();
+    seen += step == LogFollower::Step::record || step == LogFollower::Step::too_long ? 1 : 0;
+  }
+  EXPECT_FALSE(refused);
+  EXPECT_EQ(sim::forbidden_allocations(), allocated);
+  EXPECT_EQ(seen, messages);
+  EXPECT_EQ(damaged, 0u);
+  EXPECT_EQ(observer.next, messages);
+  EXPECT_EQ(observer.corrupted, 0u);
+  EXPECT_EQ(observer.out_of_order, 0u);
+  const CopyCounters& copies = reader.copy_counters();
+  EXPECT_EQ(copies.invalid_checksum.value() + copies.invalid_length.value() +
+                copies.invalid_sequence.value() + copies.invalid_epoch.value(),
+            0u);
+  EXPECT_TRUE(memory.intact());
+  std::printf("published %zu, delivered %zu, of these from copies %zu\n",
+              static_cast<std::size_t>(messages), static_cast<std::size_t>(observer.delivered),
+              static_cast<std::size_t>(copies.taken.value()));
 }
 
 }  // namespace

@@ -6,6 +6,14 @@
 
 namespace rockhopper::sim {
 
+namespace {
+
+stack::IpAddress group_of(bool ipv6) {
+  return *stack::IpAddress::parse(ipv6 ? "ff15::4242" : "239.42.42.42");
+}
+
+}  // namespace
+
 World::World(const WorldConfig& world_config)
     : config(world_config), network(world_config.network) {
   if (config.dynamic_connections) {
@@ -14,6 +22,11 @@ World::World(const WorldConfig& world_config)
       endpoint.sessions.contexts = 64;
       endpoints[i] = must(dc::Endpoint::create(network.node(i).engine(), endpoint));
     }
+  }
+  if (config.multicast) {
+    config.publisher.multicast = publisher::MulticastConfig{.group = group_of(config.network.ipv6),
+                                                            .source = network.node(0).address(),
+                                                            .path_mtu = config.path_mtu};
   }
   publisher = must(publisher::Publisher::create(network.node(0).engine(), endpoints[0].get(),
                                                 policy, *this, config.publisher));
@@ -40,10 +53,9 @@ TestStore& World::add_store(const std::string& name, std::uint64_t ring_bytes, s
   return *stores.back();
 }
 
-Client& World::add_client(const std::string& name) {
+Client& World::add_client(const std::string& name, publisher::SubscriberConfig subscriber) {
   auto client = std::make_unique<Client>();
   client->name = name;
-  publisher::SubscriberConfig subscriber;
   subscriber.timeout = 9;
   client->subscriber = must(publisher::Subscriber::create(network.node(1).engine(),
                                                           endpoints[1].get(), *client, subscriber));

@@ -41,6 +41,7 @@ struct WorldConfig {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   roce::RecoveryConfig recovery{};  ///< of queue pairs
   publisher::PublisherConfig publisher{};
+  bool multicast = false;  ///< to a group of the network's family, with path_mtu
 };
 
 /// A store between canaries, and its writer.
@@ -90,7 +91,7 @@ class World : private publisher::PublisherListener {
   TestStore& add_store(const std::string& name, std::uint64_t ring_bytes, std::uint64_t epoch,
                        std::uint32_t message_max = 0);
   /// Not connected yet.
-  Client& add_client(const std::string& name);
+  Client& add_client(const std::string& name, publisher::SubscriberConfig config = {});
   void connect(Client& client);
   /// Takes away the connection at both ends.
   void disconnect(Client& client);

@@ -32,6 +32,14 @@ StoreInfo store(std::size_t name_length = 5) {
           .heartbeat_ns = 10'000'000};
 }
 
+MulticastGroup group(const char* address, const char* source) {
+  return {.group = *stack::IpAddress::parse(address),
+          .source = *stack::IpAddress::parse(source),
+          .source_qpn = wire::Qpn{0xabcdef},
+          .qkey = 0x7fffffff,
+          .path_mtu = roce::PathMtu::mtu_4096};
+}
+
 std::vector<ControlMessage> samples() {
   return {
       DirectoryRequest{.first = 3},
@@ -47,6 +55,8 @@ std::vector<ControlMessage> samples() {
       RefusedMessage{.tag = 5, .why = Refusal::exhausted},
       Revoke{.store_id = 3},
       Leave{.store_id = 65535},
+      MulticastMessage{.store_id = 9, .group = group("239.1.2.3", "10.0.0.1")},
+      MulticastMessage{.store_id = 9, .group = group("ff15::77", "fd42::1")},
   };
 }
 
@@ -76,7 +86,7 @@ TEST(ControlMessages, OtherVersionsAreRefused) {
   bytes[2] = std::byte{1};
   bytes[3] = std::byte{0};
   EXPECT_FALSE(parse_control(bytes).has_value());
-  bytes[3] = std::byte{8};
+  bytes[3] = std::byte{9};
   EXPECT_FALSE(parse_control(bytes).has_value());
 }
 
@@ -101,6 +111,29 @@ TEST(ControlMessages, ValuesOutOfRangeAreRefused) {
   bytes = emit(Directory{.first = 0, .total = 1, .stores = {store()}});
   bytes[7] = std::byte{0};  // more entries than there are in total
   EXPECT_FALSE(parse_control(bytes).has_value());
+}
+
+// PB-13: what can be no group, no publisher, or no datagram's length.
+TEST(ControlMessages, ImpossibleGroupsAreRefused) {
+  const MulticastGroup good = group("239.1.2.3", "10.0.0.1");
+  const auto is_taken = [](const MulticastGroup& sample) {
+    return parse_control(emit(MulticastMessage{.store_id = 1, .group = sample})).has_value();
+  };
+  EXPECT_TRUE(is_taken(good));
+  for (const char* address : {"10.0.0.9", "ff15::77", "fd42::9", "0.0.0.0"}) {
+    EXPECT_FALSE(is_taken(group(address, "10.0.0.1"))) << address;
+  }
+  for (const char* source : {"239.0.0.1", "fd42::1", "0.0.0.0"}) {
+    EXPECT_FALSE(is_taken(group("239.1.2.3", source))) << source;
+  }
+  for (const unsigned path_mtu : {0u, 128u, 300u, 8192u}) {
+    MulticastGroup other = good;
+    other.path_mtu = static_cast<roce::PathMtu>(path_mtu);
+    EXPECT_FALSE(is_taken(other)) << path_mtu;
+  }
+  MulticastGroup other = good;
+  other.source_qpn.value = 0x1000000;
+  EXPECT_FALSE(is_taken(other));
 }
 
 // Any bytes, and any change of good ones: taken or refused, and what is taken is emitted the same.

@@ -19,6 +19,8 @@ class Pacing {
   /// 0: it has none.
   void start(std::uint64_t heartbeat_ns, std::uint64_t now_ns);
   [[nodiscard]] std::uint64_t next_ns() const;
+  /// A round is due at once, if it is allowed.
+  void hurry(std::uint64_t now_ns) { round_ns_ = now_ns; }
   void on_reads(std::uint64_t count, std::uint64_t now_ns);
   /// A round has ended. `news`: it has brought something; `more`: there is something to be read.
   void plan(bool news, bool more, std::uint64_t now_ns);

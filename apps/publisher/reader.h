@@ -48,6 +48,7 @@ class Reader final : public StoreReader {
   void count_invalid(RecordStatus status);
   void note_heartbeat(const ControlBlock& control, std::uint64_t now_ns);
   void settle();
+  void expect(std::uint64_t position) override;
 
   Known known_ = Known::nothing;
   std::uint64_t position_ = 0;         ///< of the next record

@@ -113,6 +113,49 @@ TEST(StoreSimulation, Restarts) {
   expect_met(totals.reconnects);
 }
 
+// PB-29: beside others that poll, and with all that can happen to connections: what each gets is
+// the same.
+TEST(StoreSimulation, Watches) {
+  for (const bool dc : {false, true}) {
+    const StoreTotals totals = run_profile({.name = dc ? "watches, dc" : "watches",
+                                            .dynamic_connections = dc,
+                                            .interval_ns = 30'000,
+                                            .watches = true,
+                                            .leaves = true},
+                                           5);
+    expect_met(totals.wake_ups);
+  }
+}
+
+TEST(StoreSimulation, WatchesOnABadPath) {
+  for (const bool dc : {false, true}) {
+    const StoreTotals totals =
+        run_profile({.name = dc ? "watches, bad path, dc" : "watches, bad path",
+                     .dynamic_connections = dc,
+                     .faults = kBadPath,
+                     .stores = 2,
+                     .subscribers = 4,
+                     .interval_ns = 20'000,
+                     .watches = true},
+                    5);
+    expect_met(totals.wake_ups);
+    expect_met(totals.packets_lost);
+  }
+}
+
+// PB-27, PB-29.
+TEST(StoreSimulation, WatchesAcrossRestarts) {
+  const StoreTotals totals = run_profile({.name = "watches, restarts",
+                                          .subscribers = 4,
+                                          .interval_ns = 20'000,
+                                          .watches = true,
+                                          .reconnects = true,
+                                          .restarts = true},
+                                         10);
+  expect_met(totals.wake_ups);
+  expect_met(totals.restarts);
+}
+
 // PB-3, PB-10, PB-11: many subscribers of the same stores.
 TEST(StoreSimulation, Crowd) {
   static_cast<void>(run_profile({.name = "crowd", .subscribers = 64, .pace = 2}, 1));

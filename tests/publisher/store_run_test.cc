@@ -122,7 +122,7 @@ TEST(StoreSimulation, Watches) {
                                             .interval_ns = 30'000,
                                             .watches = true,
                                             .leaves = true},
-                                           5);
+                                           2);
     expect_met(totals.wake_ups);
   }
 }

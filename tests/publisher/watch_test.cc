@@ -215,6 +215,9 @@ TEST_P(Watching, VanishedPublisherIsNoticed) {
   world.publish();
   world.change();
   ASSERT_TRUE(world.rests());
+  // Nothing that it has sent waits for its acknowledgement.
+  world.run_for(kHeartbeat_ns / 10);
+  ASSERT_EQ(world.publisher->watch_count(), 2u);
   world.network.cut(true);
   ASSERT_TRUE(world.run_until([&] { return world.client.disconnected > 0; }));
 }

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 // Who waits for something new in a store (PB-29). Writers know nothing of it: it is the engine's
 // thread that looks at the tails of stores that are watched, at each turn.
-#include <algorithm>
-
 #include "apps/publisher/publisher_state.h"
 
 namespace rockhopper::publisher {

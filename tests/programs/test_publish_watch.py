@@ -103,11 +103,11 @@ class Watch(PublishTest):
                 self.report(publisher)
                 self.end_all()
 
-    def test_a_stopped_publisher_is_noticed(self):
-        """PB-19: no heart-beat, and one again, for who polls and for who watches."""
+    def check_stopped_publisher(self, transport):
         self.start_switch(3)
         source = self.write('in', b'1\n')
-        publisher, port = self.publisher('--input', f'lines:{source}', '--follow', '-u', 20)
+        publisher, port = self.publisher('--input', f'lines:{source}', '--follow', '-u', 20,
+                                         '--transport', transport)
         # READs go on waiting for an answer for longer than the publisher stands still.
         subscribers = [self.subscriber(station, port, '--from', 'oldest', '-u', 20, *options)
                        for station, options in enumerate(MODES.values(), 1)]
@@ -127,6 +127,14 @@ class Watch(PublishTest):
         for subscriber in subscribers:
             self.finish(subscriber)
         self.report(publisher)
+
+    def test_a_stopped_publisher_is_noticed(self):
+        """PB-19: no heart-beat, and one again, for who polls and for who watches."""
+        self.check_stopped_publisher('rc')
+
+    def test_a_stopped_publisher_is_noticed_with_dynamic_connections(self):
+        """PB-19: likewise."""
+        self.check_stopped_publisher('dc')
 
     def test_access_that_is_taken_back(self):
         """PB-25: who waits is told."""

@@ -119,10 +119,11 @@ TEST(StoreSimulation, Watches) {
   for (const bool dc : {false, true}) {
     const StoreTotals totals = run_profile({.name = dc ? "watches, dc" : "watches",
                                             .dynamic_connections = dc,
+                                            .messages = 500,
                                             .interval_ns = 30'000,
                                             .watches = true,
                                             .leaves = true},
-                                           2);
+                                           5);
     expect_met(totals.wake_ups);
   }
 }

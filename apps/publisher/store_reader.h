@@ -93,7 +93,8 @@ class StoreReader {
   void set_watch(bool watch);
   /// Looks whether the publisher is alive (PB-19).
   void tick(std::uint64_t now_ns);
-  /// When next_round() or tick() has something to do; stack::kNever: not before on_round().
+  /// When next_round() or tick() has something to do; stack::kNever: not before
+  /// on_round() or on_tail().
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
   /// While true, nothing is read; the publisher may overtake it. Its death is not looked for.
   void pause(bool paused);

@@ -133,8 +133,9 @@ Expected<void> Client::look(std::uint64_t now_ns) {
   auto end = connection_->poll_end();
   if (!end && end.error().code == ErrorCode::invalid_state) return tl::make_unexpected(end.error());
   if (!end) {
-    // The queue pair would notice when the next READ is not answered.
+    // Queue pairs and initiators would notice when the next READ is not answered.
     gone_ = true;
+    set_watch(false);
     connection_->give_up();
   } else if (*end) {
     note_end();
@@ -147,8 +148,14 @@ void Client::note_end() {
   for (const auto& subscription : subscriptions_) {
     const auto* reader = connection_->subscriber().reader(subscription->id);
     subscription->rounds_at_the_end = reader == nullptr ? 0 : reader->counters().rounds.value();
-    // Nothing is left to be waited for: what is there is looked for.
-    connection_->subscriber().set_watch(subscription->id, false);
+  }
+  // Nothing is left to be waited for: what is there is looked for.
+  set_watch(false);
+}
+
+void Client::set_watch(bool watch) {
+  for (const auto& subscription : subscriptions_) {
+    connection_->subscriber().set_watch(subscription->id, watch);
   }
 }
 
@@ -180,9 +187,7 @@ Expected<void> Client::reconnect() {
   fmt::print(stderr, "the connection has ended; connecting again\n");
   if (fruitless_ > 0) pause_for(std::min(kPauseNs << std::min(fruitless_, 8u), kPauseMaxNs));
   disconnected_ = gone_ = ended_ = false;
-  for (const auto& subscription : subscriptions_) {
-    connection_->subscriber().set_watch(subscription->id, options_.reader.watch);
-  }
+  set_watch(options_.reader.watch);
   auto connected = connect_again();
   if (connected || connected.error().code == ErrorCode::invalid_state) return connected;
   return fail(connected.error().code, "the publisher has gone: {}", connected.error().message);

@@ -61,8 +61,8 @@ class Watch(PublishTest):
                 publisher, port = self.publisher(
                     '--transport', transport, '--rate', 1, '--heartbeat', 400, '--wait', 1,
                     '--input', f'lines:{self.write("in", data)}', '-u', 18)
-                subscriber = self.subscriber(1, port, '--from', 'oldest', '--strict', '--watch', '-n', 4,
-                                             '-u', 18, '--pcap', capture)
+                subscriber = self.subscriber(1, port, '--from', 'oldest', '--strict', '--watch',
+                                             '-n', 4, '-u', 18, '--pcap', capture)
                 self.assertEqual(self.output(self.finish(subscriber)), data)
                 self.report(publisher)
                 counts = self.check_watching(capture)

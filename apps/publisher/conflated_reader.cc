@@ -98,16 +98,31 @@ void ConflatedReader::on_round(std::uint64_t now_ns) {
   const bool again = slots_bytes_ > 0 && !scanning_ && !scan_whole_;
   changes_ = std::max(changes_, control->tail_seq);
   used_bytes_ = std::max(used_bytes_, control->tail_pos);
-  // Of the two the one may be newer than the other.
-  if (!scanning_ && (changes_ > read_changes_ || used_bytes_ > read_bytes_) && used_bytes_ > 0) {
-    scanning_ = true;
-    scan_changes_ = changes_;
-    scan_at_ = 0;
-    scan_whole_ = true;
-  }
+  begin_scan();
   if (!news) counters_.idle_rounds.add();
   if (!liveness_.dead()) enter(scanning_ ? ReaderState::catchup : ReaderState::live);
   pacing_.plan(news && !again, scanning_ && !again, now_ns);
+  // Of a control block with news the one word may be older than the other: one without is needed.
+#if ROCKHOPPER_MUTATION_PB_WATCH_HALF
+  if (!scanning_) rest_at(changes_);
+#else
+  if (!news && !scanning_) rest_at(changes_);
+#endif
+}
+
+void ConflatedReader::begin_scan() {
+  // Of the two the one may be newer than the other.
+  const bool more = changes_ > read_changes_ || used_bytes_ > read_bytes_;
+  if (scanning_ || !more || used_bytes_ == 0) return;
+  scanning_ = true;
+  scan_changes_ = changes_;
+  scan_at_ = 0;
+  scan_whole_ = true;
+}
+
+void ConflatedReader::expect(std::uint64_t position) {
+  changes_ = std::max(changes_, position);
+  begin_scan();
 }
 
 /// Another incarnation (PB-27), or the first one: where to begin (PB-32).

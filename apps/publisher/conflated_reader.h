@@ -31,6 +31,8 @@ class ConflatedReader final : public StoreReader {
  private:
   [[nodiscard]] std::optional<ControlBlock> take_control();
   void restart(const ControlBlock& control);
+  void expect(std::uint64_t position) override;
+  void begin_scan();
   void take_slots();
   void take(const Slot& slot, std::size_t index);
 

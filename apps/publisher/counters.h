@@ -34,6 +34,9 @@
   X(invalid_control, "control blocks that are none, or contradict themselves")              \
   X(given_up, "times that nothing between here and the tail could be read")                 \
   X(restarts, "new epochs met")                                                             \
+  X(watches, "times that the publisher was asked to watch the tail")                        \
+  X(wake_ups, "answers that the tail had changed")                                          \
+  X(unchanged, "answers that it had not, as a sign of life")                                \
   X(deaths, "times that three heart-beats were missing")                                    \
   X(revivals, "times that the heart-beat came back")
 
@@ -79,6 +82,9 @@
   X(grants, "stores granted")                                                         \
   X(revocations, "grants taken back")                                                 \
   X(leaves, "grants given back")                                                      \
+  X(watches, "watches of a store's tail asked for")                                   \
+  X(watch_answers, "answers to them: the tail has changed, or the publisher lives")   \
+  X(refused_watch, "watches of a store that this subscriber has no grant for")        \
   X(refused_unknown_store, "subscriptions refused: there is no such store")           \
   X(refused_policy, "subscriptions refused by the policy")                            \
   X(refused_layout, "subscriptions refused: another layout version")                  \
@@ -96,6 +102,10 @@
   X(refusals, "subscriptions refused")                                          \
   X(refused_layout, "grants that are of no use: another layout, or size")       \
   X(revocations, "grants taken back")                                           \
+  X(watches, "watches asked for")                                               \
+  X(watch_answers, "answers to them")                                           \
+  X(watch_answers_late, "answers that nobody waits for any more")               \
+  X(probes, "messages that only ask whether we are there")                      \
   X(reads, "READs posted")                                                      \
   X(reads_failed, "READs that failed")                                          \
   X(connections_lost, "connections that ended")                                 \

@@ -182,6 +182,38 @@ void take(Input& in, Revoke& message) { message.store_id = in.u16(); }
 void put(Output& out, const Leave& message) { out.u16(message.store_id); }
 void take(Input& in, Leave& message) { message.store_id = in.u16(); }
 
+void put(Output& out, const StoreTail& tail) {
+  out.u64(tail.epoch);
+  out.u64(tail.position);
+}
+StoreTail take_tail(Input& in) {
+  StoreTail tail;
+  tail.epoch = in.u64();
+  tail.position = in.u64();
+  return tail;
+}
+
+void put(Output& out, const Watch& message) {
+  out.u16(message.store_id);
+  put(out, message.known);
+}
+void take(Input& in, Watch& message) {
+  message.store_id = in.u16();
+  message.known = take_tail(in);
+}
+
+void put(Output& out, const Changed& message) {
+  out.u16(message.store_id);
+  put(out, message.tail);
+}
+void take(Input& in, Changed& message) {
+  message.store_id = in.u16();
+  message.tail = take_tail(in);
+}
+
+void put(Output&, const Probe&) {}
+void take(Input&, Probe&) {}
+
 void put(Output& out, const stack::IpAddress& address) {
   out.bytes(std::as_bytes(std::span(address.bytes)));
 }

@@ -13,6 +13,7 @@
 
 #include "apps/publisher/multicast_group.h"
 #include "apps/publisher/store_info.h"
+#include "apps/publisher/store_tail.h"
 #include "roce/types.h"
 
 /// The messages between a publisher and its subscribers, each a SEND: numbers big endian, behind a
@@ -83,6 +84,27 @@ struct Leave {
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
+/// Subscriber: wants to be told when the store's tail is another one than it knows, in place of
+/// looking for itself (PB-29). Answered once, so that it is asked anew each time.
+struct Watch {
+  std::uint16_t store_id = 0;
+  StoreTail known;
+  friend bool operator==(const Watch&, const Watch&) = default;
+};
+
+/// Publisher: the tail of a store that was watched. The one that was known: there is nothing new,
+/// but the publisher lives (PB-19).
+struct Changed {
+  std::uint16_t store_id = 0;
+  StoreTail tail;
+  friend bool operator==(const Changed&, const Changed&) = default;
+};
+
+/// Publisher: nothing. That nobody acknowledges it shows that the subscriber has vanished.
+struct Probe {
+  friend bool operator==(const Probe&, const Probe&) = default;
+};
+
 /// Publisher: copies of the messages of a store that it has granted go to this group (PB-13). Who
 /// does not know of this READs all of them.
 struct MulticastMessage {
@@ -92,7 +114,8 @@ struct MulticastMessage {
 };
 
 using ControlMessage = std::variant<DirectoryRequest, Directory, SubscribeRequest, GrantMessage,
-                                    RefusedMessage, Revoke, Leave, MulticastMessage>;
+                                    RefusedMessage, Revoke, Leave, Watch, Changed, Probe,
+                                    MulticastMessage>;
 
 /// Nothing: another magic number, version or type, other lengths than the type's, or a value out of
 /// range.

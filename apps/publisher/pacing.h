@@ -27,7 +27,7 @@ class Pacing {
   void await_heartbeat(std::uint64_t now_ns);
   /// a little later, in case that something that it has told of does not come.
   void await_copies(std::uint64_t now_ns);
-  /// Something is missing: a round is due at once.
+  /// There is something, or something is missing: a round is due at once, if it is allowed.
   void hurry(std::uint64_t now_ns);
   /// The longest that it may have to wait from one round to the next.
   [[nodiscard]] std::uint64_t slowest_ns() const;

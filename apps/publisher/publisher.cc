@@ -109,8 +109,10 @@ Expected<void> Publisher::add_store(std::string_view name, AnyStore& store) {
   auto region =
       engine_.register_memory_iova(pd_, memory.data(), memory.size(), roce::kAccessMwBind, 0);
   if (!region) return tl::make_unexpected(region.error());
-  stores_.emplace(store.id(),
-                  std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, *region}));
+  auto offered = std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, *region});
+  offered->watchers.reserve(config_.max_subscribers);
+  stores_.emplace(store.id(), std::move(offered));
+  watched_.reserve(stores_.size());
   if (multicast_ != nullptr && store.kind() == StoreKind::log) multicast_->add(store);
   return {};
 }
@@ -277,6 +279,7 @@ void Publisher::take_key(const Subscriber& subscriber, const Grant& grant) {
 }
 
 void Publisher::end_grant(Subscriber& subscriber, std::size_t index) {
+  end_watch(subscriber, subscriber.grants[index]);
   take_key(subscriber, subscriber.grants[index]);
   subscriber.grants.erase(subscriber.grants.begin() + static_cast<std::ptrdiff_t>(index));
 }
@@ -358,8 +361,10 @@ bool Publisher::progress(std::uint64_t now_ns) {
     beat(now_ns);
     worked = true;
   }
+  worked = look_at_watched() || worked;
   for (const auto& [id, subscriber] : subscribers_) {
     if (!subscriber->outbox.empty()) worked = send_messages(*subscriber) || worked;
+    if (subscriber->answers > 0) worked = send_answers(*subscriber) || worked;
   }
   if (pool_ != nullptr) pool_->progress();
   if (multicast_ != nullptr) worked = multicast_->progress() || worked;
@@ -370,10 +375,23 @@ void Publisher::beat(std::uint64_t now_ns) {
   next_heartbeat_ns_ = now_ns + config_.heartbeat_ns;
   for (const auto& [id, store] : stores_) store->store->heartbeat(now_ns);
   counters_.heartbeats.add(stores_.size());
+#if !ROCKHOPPER_MUTATION_PB_WATCH_BEAT
+  answer_all_watchers();
+#endif
   for (const auto& [id, subscriber] : subscribers_) {
     if (subscriber->qp != nullptr && subscriber->qp->state() == roce::QpState::err) {
       on_failed(*subscriber);
     }
+  }
+  if (config_.probe_ns == 0 || now_ns < next_probe_ns_) return;
+  next_probe_ns_ = now_ns + config_.probe_ns;
+  probe();
+}
+
+void Publisher::probe() {
+  for (const auto& [id, subscriber] : subscribers_) {
+    // What waits already is as good.
+    if (!subscriber->gone && subscriber->outbox.empty()) subscriber->outbox.emplace_back(Probe{});
   }
 }
 
@@ -444,6 +462,12 @@ void Publisher::accept(Subscriber& subscriber, const roce::Completion& completio
     return;
   }
   if (subscriber.gone) return;
+  if (const auto* watch = std::get_if<Watch>(&*message)) {
+    // Its answer waits in the grant, if at all, and not among the others.
+    counters_.rx_messages.add();
+    on_request(subscriber, *watch);
+    return;
+  }
   if (subscriber.outbox.size() >= Subscriber::kOutboxMax) {
     counters_.rx_over_limit.add();
     return;
@@ -491,23 +515,27 @@ void Publisher::on_request(Subscriber& subscriber, const Leave& request) {
 
 bool Publisher::send_messages(Subscriber& subscriber) {
   bool sent = false;
-  while (!subscriber.outbox.empty()) {
-    std::array<std::byte, kControlMessageMax> bytes;
-    const std::size_t length = emit_control(subscriber.outbox.front(), bytes);
-    const roce::Sge sge{
-        reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(length), {}};
-    const roce::SendWr wr{.wr_id = static_cast<std::uint64_t>(subscriber.id),
-                          .sg_list = {&sge, 1},
-                          .opcode = roce::WrOpcode::send,
-                          .send_flags = roce::kSendInline};
-    const auto posted = subscriber.dc != nullptr ? pool_->post_send(subscriber.dc->peer(), wr)
-                                                 : std::optional(subscriber.qp->post_send(wr));
-    if (posted != roce::PostResult::ok) return sent;  // there will be room, or it is gone
+  while (!subscriber.outbox.empty() && post(subscriber, subscriber.outbox.front())) {
     subscriber.outbox.pop_front();
-    counters_.tx_messages.add();
     sent = true;
   }
   return sent;
+}
+
+bool Publisher::post(Subscriber& subscriber, const ControlMessage& message) {
+  std::array<std::byte, kControlMessageMax> bytes;
+  const std::size_t length = emit_control(message, bytes);
+  const roce::Sge sge{
+      reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(length), {}};
+  const roce::SendWr wr{.wr_id = static_cast<std::uint64_t>(subscriber.id),
+                        .sg_list = {&sge, 1},
+                        .opcode = roce::WrOpcode::send,
+                        .send_flags = roce::kSendInline};
+  const auto posted = subscriber.dc != nullptr ? pool_->post_send(subscriber.dc->peer(), wr)
+                                               : std::optional(subscriber.qp->post_send(wr));
+  if (posted != roce::PostResult::ok) return false;  // there will be room, or it is gone
+  counters_.tx_messages.add();
+  return true;
 }
 
 void Publisher::visit_counters(void (*visit)(void*, const char*, std::uint64_t),

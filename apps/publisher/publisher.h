@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "apps/publisher/counters.h"
 #include "apps/publisher/dc_address.h"
@@ -26,7 +27,10 @@
 namespace rockhopper::publisher {
 
 struct PublisherConfig {
-  std::uint64_t heartbeat_ns = 10'000'000;           ///< the interval, 1 us or more (PB-19)
+  std::uint64_t heartbeat_ns = 10'000'000;  ///< the interval, 1 us or more (PB-19)
+  /// How often each subscriber is sent a message, in whole heart-beats: of one that only READs it
+  /// is not noticed otherwise that it has vanished. 0: never, the application will know.
+  std::uint64_t probe_ns = 0;
   std::uint16_t max_subscribers = 256;               ///< 1 to 4096
   std::uint16_t max_grants = 64;                     ///< of one subscriber
   std::uint16_t receive_buffers = 256;               ///< for requests of all subscribers together
@@ -53,8 +57,9 @@ class PublisherListener {
   virtual void on_refused(SubscriberId /*id*/, std::string_view /*store*/, Refusal /*why*/) {}
   /// It has given the store back.
   virtual void on_left(SubscriberId /*id*/, const StoreInfo& /*store*/) {}
-  /// Its connection has ended: it has no grants any more, and waits for remove_subscriber(). Of one
-  /// with dynamic connections this is noticed only when there is something to be sent to it.
+  /// Its connection has ended: it has no grants any more, and waits for remove_subscriber(). This
+  /// is noticed when there is something to be sent to it: to one that watches with each heart-beat,
+  /// to others with PublisherConfig::probe_ns.
   virtual void on_gone(SubscriberId /*id*/) {}
 };
 
@@ -106,11 +111,14 @@ class Publisher {
 
   /// One turn. True if there was something to do.
   bool progress(std::uint64_t now_ns);
-  /// When progress() has something to do if nothing else happens.
+  /// When progress() has something to do if nothing else happens. A message that is published in a
+  /// store that is watched is something.
   [[nodiscard]] std::uint64_t next_deadline_ns() const { return next_heartbeat_ns_; }
 
   [[nodiscard]] std::size_t subscriber_count() const { return subscribers_.size(); }
   [[nodiscard]] std::size_t grant_count() const;
+  /// Subscribers that wait for something new, in all stores (PB-29).
+  [[nodiscard]] std::size_t watch_count() const;
   [[nodiscard]] const PublisherCounters& counters() const { return counters_; }
   /// Null: there is no multicast.
   [[nodiscard]] const MulticastSender* multicast() const { return multicast_.get(); }
@@ -143,6 +151,7 @@ class Publisher {
   void on_request(Subscriber& subscriber, const DirectoryRequest& request);
   void on_request(Subscriber& subscriber, const SubscribeRequest& request);
   void on_request(Subscriber& subscriber, const Leave& request);
+  void on_request(Subscriber& subscriber, const Watch& request);
   /// Nothing: granted.
   [[nodiscard]] std::optional<Refusal> grant(Subscriber& subscriber,
                                              const SubscribeRequest& request);
@@ -150,11 +159,19 @@ class Publisher {
   void take_key(const Subscriber& subscriber, const Grant& grant);
   void end_grant(Subscriber& subscriber, std::size_t index);
   void end_grants(Subscriber& subscriber);
+  void end_watch(Subscriber& subscriber, Grant& grant);
+  void answer_watchers(OfferedStore& store);
+  void answer_all_watchers();
+  [[nodiscard]] bool look_at_watched();
   /// As many as there is room for. True if there was any.
   [[nodiscard]] bool send_messages(Subscriber& subscriber);
+  [[nodiscard]] bool send_answers(Subscriber& subscriber);
+  /// False: there is no room now.
+  [[nodiscard]] bool post(Subscriber& subscriber, const ControlMessage& message);
   [[nodiscard]] SubscriberId end_binding(std::uint32_t rkey);
   void on_failed(Subscriber& subscriber);
   void beat(std::uint64_t now_ns);
+  void probe();
 
   roce::Engine& engine_;
   dc::Endpoint* endpoint_;
@@ -167,11 +184,13 @@ class Publisher {
   std::unique_ptr<dc::DciPool> pool_;
   std::unique_ptr<MulticastSender> multicast_;
   std::map<std::uint16_t, std::unique_ptr<OfferedStore>> stores_;
+  std::vector<OfferedStore*> watched_;  ///< those that have watchers
   std::map<SubscriberId, std::unique_ptr<Subscriber>> subscribers_;
   std::unordered_map<std::uint32_t, Subscriber*> by_number_;  ///< of queue pairs
   std::unordered_map<std::uint32_t, Binding> binding_;        ///< by key
   std::uint32_t next_id_ = 1;
   std::uint64_t next_heartbeat_ns_ = 0;
+  std::uint64_t next_probe_ns_ = 0;
   PublisherCounters counters_;
 };
 

@@ -18,12 +18,23 @@ struct Publisher::OfferedStore {
   std::string name;
   AnyStore* store;
   roce::MemoryRegion region;  ///< closed to peers; windows are bound to it
+  /// Who waits for another tail than this one, each once; has room for all subscribers.
+  std::vector<Subscriber*> watchers{};
+  StoreTail watched_tail{};
 };
 
 struct Publisher::Grant {
+  /// Of the watch, of which a grant has one at most.
+  enum class Watching : std::uint8_t {
+    no,
+    waiting,  ///< is among the store's watchers
+    answer,   ///< to be answered, as soon as there is room
+  };
+
   std::uint16_t store_id = 0;
   roce::MemoryKey rkey{};
   std::vector<std::byte> credentials;
+  Watching watching = Watching::no;
 };
 
 struct Publisher::Subscriber {
@@ -37,6 +48,7 @@ struct Publisher::Subscriber {
   std::unique_ptr<DcReach> dc;
   std::vector<Grant> grants;
   std::deque<ControlMessage> outbox;
+  std::size_t answers = 0;  ///< grants with Watching::answer
   bool gone = false;
 
   /// grants.size(): it has none for that store.

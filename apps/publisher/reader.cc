@@ -129,6 +129,18 @@ void Reader::on_round(std::uint64_t now_ns) {
   if (!news) counters_.idle_rounds.add();
   settle();
   plan(news, now_ns);
+  // Who has given up looks again whether there is something older that can be read, and copies are
+  // news enough.
+  if (control->epoch == epoch_ && control->tail_pos == position_ && !given_up_ && !copies_come_) {
+    rest_at(position_);
+  }
+}
+
+/// What is new can be READ at once, with the control block behind it that says the truth.
+void Reader::expect(std::uint64_t position) {
+  if (position <= tail_position_ || position % kRecordAlignment != 0) return;
+  tail_position_ = position;
+  settle();
 }
 
 void Reader::take_round(const ControlBlock& control) {

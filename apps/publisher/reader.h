@@ -74,6 +74,7 @@ class Reader final : public StoreReader {
   void count_invalid(RecordStatus status);
   void note_heartbeat(const ControlBlock& control, std::uint64_t now_ns);
   void settle();
+  void expect(std::uint64_t position) override;
   void plan(bool news, std::uint64_t now_ns);
 
   // Copies; reader_copies.cc.

@@ -28,6 +28,8 @@ struct ReaderConfig {
   std::uint64_t poll_min_ns = 0;
   std::uint64_t poll_max_ns = 1'000'000;
   std::uint32_t reads_per_second = 0;  ///< at most; 0: without limit (PB-28)
+  /// Once all is read, have the publisher tell when there is more, in place of looking (PB-29).
+  bool watch = false;
 };
 
 }  // namespace rockhopper::publisher

@@ -55,6 +55,13 @@ void AnyStore::heartbeat(std::uint64_t now_ns) {
   shared(control.heartbeat_ns).store(now_ns, std::memory_order_relaxed);
 }
 
+StoreTail AnyStore::tail() const {
+  auto& control = *reinterpret_cast<ControlBlock*>(memory().data());
+  // Of the two words the one that the writer stores last.
+  auto& word = kind() == StoreKind::log ? control.tail_pos : control.tail_seq;
+  return {.epoch = epoch(), .position = shared(word).load(std::memory_order_acquire)};
+}
+
 Store::Store(std::span<std::byte> memory, const StoreConfig& config)
     : memory_(memory),
       ring_(memory.data() + sizeof(ControlBlock)),

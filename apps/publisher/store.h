@@ -11,6 +11,7 @@
 #include "apps/publisher/counters.h"
 #include "apps/publisher/layout.h"
 #include "apps/publisher/record.h"
+#include "apps/publisher/store_tail.h"
 #include "stack/error.h"
 
 namespace rockhopper::publisher {
@@ -49,6 +50,8 @@ class AnyStore {
   [[nodiscard]] virtual std::uint32_t message_max() const = 0;
   /// Says that the publisher lives (PB-19). Any thread, one at a time; need not be the writer's.
   void heartbeat(std::uint64_t now_ns);
+  /// What its writer shows at this moment. Any thread (PB-29).
+  [[nodiscard]] StoreTail tail() const;
 };
 
 /// The one writer of a store that is a cyclic buffer of messages (PB-4), in memory of the caller's

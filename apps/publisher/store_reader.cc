@@ -17,15 +17,20 @@ std::string_view to_string(ReaderState state) {
 
 void StoreReader::start(const StoreInfo& info, std::uint64_t now_ns) {
   info_ = info;
-  request_count_ = 0;
+  cancel();
   pacing_.start(info.heartbeat_ns, now_ns);
   liveness_.start(info.heartbeat_ns == 0 ? 0 : std::max(info.heartbeat_ns, pacing_.slowest_ns()),
                   now_ns);
   enter(ReaderState::granted);
 }
 
-void StoreReader::close() {
+void StoreReader::cancel() {
   request_count_ = 0;
+  watching_ = Watching::no;
+}
+
+void StoreReader::close() {
+  cancel();
   enter(ReaderState::discover);
 }
 
@@ -44,7 +49,7 @@ void StoreReader::enter(ReaderState state) {
 
 bool StoreReader::is_due(std::uint64_t now_ns) const {
   return !paused_ && state_ != ReaderState::discover && request_count_ == 0 &&
-         now_ns >= pacing_.next_ns();
+         watching_ == Watching::no && now_ns >= pacing_.next_ns();
 }
 
 void StoreReader::request(std::uint64_t offset, std::span<std::byte> to) {
@@ -61,11 +66,52 @@ void StoreReader::tick(std::uint64_t now_ns) {
   if (paused_ || state_ == ReaderState::discover || !liveness_.check(now_ns)) return;
   counters_.deaths.add();
   enter(ReaderState::publisher_dead);
+#if !ROCKHOPPER_MUTATION_PB_WATCH_DEATH
+  // READs find out whether there is still a way to it, and whether it lives again.
+  watching_ = Watching::no;
+#endif
+}
+
+void StoreReader::rest_at(std::uint64_t position) {
+  if (!config_.watch || liveness_.dead()) return;
+  watching_ = Watching::wanted;
+  known_tail_ = {.epoch = epoch_, .position = position};
+}
+
+std::optional<StoreTail> StoreReader::next_watch() const {
+  if (paused_ || watching_ != Watching::wanted) return std::nullopt;
+  return known_tail_;
+}
+
+void StoreReader::on_watch() {
+  watching_ = Watching::asked;
+  counters_.watches.add();
+}
+
+bool StoreReader::on_tail(const StoreTail& tail, std::uint64_t now_ns) {
+  if (watching_ != Watching::asked) return false;
+  if (liveness_.on_change(now_ns)) counters_.revivals.add();
+  if (tail == known_tail_) {
+    watching_ = Watching::wanted;
+    counters_.unchanged.add();
+    return true;
+  }
+  watching_ = Watching::no;
+  counters_.wake_ups.add();
+  pacing_.hurry(now_ns);
+  if (tail.epoch == epoch_) expect(tail.position);
+  return true;
+}
+
+void StoreReader::set_watch(bool watch) {
+  config_.watch = watch;
+  if (!watch) watching_ = Watching::no;
 }
 
 std::uint64_t StoreReader::next_deadline_ns() const {
   if (paused_ || state_ == ReaderState::discover) return stack::kNever;
-  const std::uint64_t round_ns = request_count_ != 0 ? stack::kNever : pacing_.next_ns();
+  const bool answer_awaited = request_count_ != 0 || watching_ == Watching::asked;
+  const std::uint64_t round_ns = answer_awaited ? stack::kNever : pacing_.next_ns();
   return std::min(round_ns, liveness_.deadline_ns());
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "apps/publisher/pacing.h"
 #include "apps/publisher/reader_config.h"
 #include "apps/publisher/store_info.h"
+#include "apps/publisher/store_tail.h"
 #include "stack/error.h"
 
 namespace rockhopper::publisher {
@@ -38,8 +40,8 @@ struct Message {
   std::span<const std::byte> payload;
 };
 
-/// What a reader tells. Called from on_round(), tick() and Reader::on_copy(); must not destroy the
-/// reader.
+/// What a reader tells. Called from on_round(), on_tail(), tick() and Reader::on_copy(); must not
+/// destroy the reader.
 class Listener {
  public:
   Listener() = default;
@@ -83,10 +85,20 @@ class StoreReader {
   /// All READs of the round have brought their bytes.
   virtual void on_round(std::uint64_t now_ns) = 0;
   /// The round will not complete, and its READs will write nothing any more.
-  void cancel() { request_count_ = 0; }
+  void cancel();
+  /// The tail that the publisher is to be asked to watch now, in place of rounds; nothing while
+  /// there is something to be read, or nothing to be asked (PB-29).
+  [[nodiscard]] std::optional<StoreTail> next_watch() const;
+  /// It has been asked. No round is due before on_tail(), or before the publisher seems dead.
+  void on_watch();
+  /// The publisher's answer: the tail as it is, or was. False: none is awaited.
+  [[nodiscard]] bool on_tail(const StoreTail& tail, std::uint64_t now_ns);
+  /// In place of ReaderConfig::watch, from now on.
+  void set_watch(bool watch);
   /// Looks whether the publisher is alive (PB-19).
   void tick(std::uint64_t now_ns);
-  /// When next_round() or tick() has something to do; stack::kNever: not before on_round().
+  /// When next_round() or tick() has something to do; stack::kNever: not before
+  /// on_round() or on_tail().
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
   /// While true, nothing is read; the publisher may overtake it. Its death is not looked for.
   void pause(bool paused);
@@ -114,6 +126,10 @@ class StoreReader {
   [[nodiscard]] std::span<const ReadRequest> begin_round(std::uint64_t now_ns);
   void enter(ReaderState state);
   [[nodiscard]] bool is_paused() const { return paused_; }
+  /// All up to there is read.
+  void rest_at(std::uint64_t position);
+  /// The publisher says that there is more, up to `position` of this epoch.
+  virtual void expect(std::uint64_t position) = 0;
 
   ReaderConfig config_;
   Listener& listener_;
@@ -127,7 +143,15 @@ class StoreReader {
   ReaderCounters counters_;
 
  private:
+  enum class Watching : std::uint8_t {
+    no,
+    wanted,  ///< all is read: the publisher is to be asked
+    asked,   ///< its answer is awaited
+  };
+
   std::array<ReadRequest, kReadsMax> requests_{};
+  Watching watching_ = Watching::no;
+  StoreTail known_tail_;  ///< that is watched
   ReaderState state_ = ReaderState::discover;
   bool paused_ = false;
 };

@@ -252,6 +252,13 @@ void Subscriber::pause(SubscriptionId id, bool paused) {
   if (subscription->reader != nullptr) subscription->reader->pause(paused);
 }
 
+void Subscriber::set_watch(SubscriptionId id, bool watch) {
+  Subscription* subscription = find(id);
+  if (subscription == nullptr) return;
+  subscription->options.reader.watch = watch;
+  if (subscription->reader != nullptr) subscription->reader->set_watch(watch);
+}
+
 const StoreReader* Subscriber::reader(SubscriptionId id) const {
   const Subscription* subscription = find(id);
   return subscription == nullptr ? nullptr : subscription->reader.get();
@@ -270,6 +277,7 @@ bool Subscriber::progress(std::uint64_t now_ns) {
       if (subscription->state != Subscription::State::granted) continue;
       subscription->reader->tick(now_ns);
       worked = read(*subscription, now_ns) || worked;
+      worked = watch(*subscription) || worked;
     }
   }
   sweep();
@@ -312,6 +320,15 @@ bool Subscriber::read(Subscription& subscription, std::uint64_t now_ns) {
   }
   subscription.reading = !round.empty();
   return !round.empty();
+}
+
+bool Subscriber::watch(Subscription& subscription) {
+  if (route_ == nullptr || subscription.state != Subscription::State::granted) return false;
+  const auto known = subscription.reader->next_watch();
+  if (!known || !send(Watch{.store_id = subscription.info.id, .known = *known})) return false;
+  subscription.reader->on_watch();
+  counters_.watches.add();
+  return true;
 }
 
 bool Subscriber::poll_sends(std::uint64_t now_ns) {
@@ -449,6 +466,10 @@ void Subscriber::accept(const ControlMessage& message, std::uint64_t now_ns) {
     on_revoke(*revoke);
   } else if (const auto* directory = std::get_if<Directory>(&message)) {
     on_directory(*directory);
+  } else if (const auto* changed = std::get_if<Changed>(&message)) {
+    on_changed(*changed, now_ns);
+  } else if (std::holds_alternative<Probe>(message)) {
+    counters_.probes.add();
   } else if (const auto* multicast = std::get_if<MulticastMessage>(&message)) {
     on_multicast(*multicast);
   } else {
@@ -579,6 +600,18 @@ void Subscriber::on_directory(const Directory& directory) {
   directory_wanted_ = false;
   listener_.on_directory(directory_);
   directory_.clear();
+}
+
+void Subscriber::on_changed(const Changed& changed, std::uint64_t now_ns) {
+  counters_.watch_answers.add();
+  for (const auto& subscription : subscriptions_) {
+    if (subscription->state != Subscription::State::granted ||
+        subscription->info.id != changed.store_id) {
+      continue;
+    }
+    if (subscription->reader->on_tail(changed.tail, now_ns)) return;
+  }
+  counters_.watch_answers_late.add();
 }
 
 // Copies.

@@ -107,6 +107,8 @@ class Subscriber {
   void leave(SubscriptionId id);
   /// While true, nothing of it is read; what is overwritten meanwhile will be told as lost.
   void pause(SubscriptionId id, bool paused);
+  /// Whether it watches once all is read, in place of ReaderConfig::watch (PB-29).
+  void set_watch(SubscriptionId id, bool watch);
   /// Null: there is no such subscription, or it has not been granted yet.
   [[nodiscard]] const StoreReader* reader(SubscriptionId id) const;
   /// Null: likewise, or the store is conflated and has no copies.
@@ -138,6 +140,7 @@ class Subscriber {
   void on_refused(const RefusedMessage& refused);
   void on_revoke(const Revoke& revoke);
   void on_directory(const Directory& directory);
+  void on_changed(const Changed& changed, std::uint64_t now_ns);
   void on_multicast(const MulticastMessage& message);
   [[nodiscard]] Expected<MulticastReceiver*> join(const MulticastGroup& group);
   [[nodiscard]] bool poll_multicast(std::uint64_t now_ns);
@@ -150,6 +153,7 @@ class Subscriber {
   [[nodiscard]] bool send_requests();
   [[nodiscard]] bool is_held(std::string_view store) const;
   [[nodiscard]] bool read(Subscription& subscription, std::uint64_t now_ns);
+  [[nodiscard]] bool watch(Subscription& subscription);
   void start_connection(std::unique_ptr<SubscriberRoute> route);
   void disconnect();
   void sweep();

@@ -22,6 +22,9 @@ constexpr std::uint64_t kRoundsAfterTheEnd = 2;
 
 /// Connections in a row by which nothing could be read.
 constexpr unsigned kFruitlessMax = 5;
+/// Before a connection is tried again: at first, and how far that is doubled.
+constexpr std::uint64_t kPauseNs = 10 * kNsPerMs;
+constexpr std::uint64_t kPauseMaxNs = kNsPerSecond;
 
 std::string_view kind_name(publisher::StoreKind kind) {
   return kind == publisher::StoreKind::log ? "log" : "conflated";
@@ -138,8 +141,9 @@ Expected<void> Client::look(std::uint64_t now_ns) {
   auto end = connection_->poll_end();
   if (!end && end.error().code == ErrorCode::invalid_state) return tl::make_unexpected(end.error());
   if (!end) {
-    // The queue pair would notice when the next READ is not answered.
+    // Queue pairs and initiators would notice when the next READ is not answered.
     gone_ = true;
+    set_watch(false);
     connection_->give_up();
   } else if (*end) {
     note_end();
@@ -152,6 +156,14 @@ void Client::note_end() {
   for (const auto& subscription : subscriptions_) {
     const auto* reader = connection_->subscriber().reader(subscription->id);
     subscription->rounds_at_the_end = reader == nullptr ? 0 : reader->counters().rounds.value();
+  }
+  // Nothing is left to be waited for: what is there is looked for.
+  set_watch(false);
+}
+
+void Client::set_watch(bool watch) {
+  for (const auto& subscription : subscriptions_) {
+    connection_->subscriber().set_watch(subscription->id, watch);
   }
 }
 
@@ -166,18 +178,44 @@ std::uint64_t Client::rounds() const {
 
 Expected<void> Client::reconnect() {
   const std::uint64_t rounds = this->rounds();
-  fruitless_ = rounds == rounds_before_ ? fruitless_ + 1 : 0;
+  const std::uint64_t now_ns = steady_now_ns();
+  if (rounds != rounds_before_) {
+    fruitless_ = 0;
+    progress_ns_ = now_ns;
+  } else {
+    ++fruitless_;
+  }
   rounds_before_ = rounds;
-  if (fruitless_ >= kFruitlessMax) {
+  // A publisher that is started again and again may end before anything could be read.
+  if (fruitless_ >= kFruitlessMax && now_ns - progress_ns_ >= connection_->timeout_ns()) {
     return fail(
         ErrorCode::io,
         "the publisher answers by TCP, but not by RDMA; see --ip, --gateway and --link-mtu");
   }
   fmt::print(stderr, "the connection has ended; connecting again\n");
+  if (fruitless_ > 0) pause_for(std::min(kPauseNs << std::min(fruitless_, 8u), kPauseMaxNs));
   disconnected_ = gone_ = ended_ = false;
-  auto connected = connection_->connect();
+  set_watch(options_.reader.watch);
+  auto connected = connect_again();
   if (connected || connected.error().code == ErrorCode::invalid_state) return connected;
   return fail(connected.error().code, "the publisher has gone: {}", connected.error().message);
+}
+
+/// A publisher may end while it greets us, and be started again.
+Expected<void> Client::connect_again() {
+  const std::uint64_t deadline_ns = steady_now_ns() + connection_->timeout_ns();
+  for (std::uint64_t pause_ns = kPauseNs;; pause_ns = std::min(2 * pause_ns, kPauseMaxNs)) {
+    auto connected = connection_->connect();
+    const bool gone = !connected && (connected.error().code == ErrorCode::io ||
+                                     connected.error().code == ErrorCode::timeout);
+    if (!gone || steady_now_ns() >= deadline_ns) return connected;
+    pause_for(pause_ns);
+  }
+}
+
+void Client::pause_for(std::uint64_t duration_ns) {
+  const std::uint64_t until_ns = steady_now_ns() + duration_ns;
+  while (!stop_requested() && steady_now_ns() < until_ns) (void)connection_->turn();
 }
 
 Expected<void> Client::drain() {

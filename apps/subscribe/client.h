@@ -46,6 +46,9 @@ class Client final : public publisher::SubscriberListener {
   [[nodiscard]] Expected<void> write_out();
   [[nodiscard]] Expected<void> look(std::uint64_t now_ns);
   [[nodiscard]] Expected<void> reconnect();
+  [[nodiscard]] Expected<void> connect_again();
+  void pause_for(std::uint64_t duration_ns);
+  void set_watch(bool watch);
   /// That have been read, of all stores.
   [[nodiscard]] std::uint64_t rounds() const;
   [[nodiscard]] Expected<void> drain();
@@ -72,6 +75,7 @@ class Client final : public publisher::SubscriberListener {
   bool ended_ = false;  ///< nothing more is published
   bool paused_ = false;
   std::uint64_t rounds_before_ = 0;  ///< when the connection before ended
+  std::uint64_t progress_ns_ = 0;    ///< when one ended by which something had been read
   unsigned fruitless_ = 0;           ///< connections in a row without any
   std::optional<Error> failure_;     ///< of a callback
   std::uint64_t next_look_ns_ = 0;

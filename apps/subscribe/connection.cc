@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/counters.h"
+#include "apps/common/steady_clock.h"
 #include "apps/publish/proof.h"
 
 namespace rockhopper::apps::subscribe {
@@ -191,6 +192,10 @@ bool Connection::turn() {
   if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
   if (subscriber_ != nullptr) worked = subscriber_->progress(now_ns_) || worked;
   return worked;
+}
+
+std::uint64_t Connection::timeout_ns() const {
+  return endpoint_->config().connect_timeout_ms * kNsPerMs;
 }
 
 nlohmann::json Connection::counters() const {

@@ -38,6 +38,8 @@ class Connection final : public Background {
   bool turn() override;
   [[nodiscard]] bool link_alive() { return endpoint_->link_alive(); }
   [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
+  /// For a publisher to appear.
+  [[nodiscard]] std::uint64_t timeout_ns() const;
   /// After connect().
   [[nodiscard]] publisher::Subscriber& subscriber() { return *subscriber_; }
   [[nodiscard]] Transport transport() const { return transport_; }

@@ -80,6 +80,10 @@ void add_reading_options(CLI::App& app, RawOptions& raw) {
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("US")
       ->group(kReading);
+  app.add_flag("--watch", options.reader.watch,
+               "once all is read, have the publisher tell when there is more, and read nothing "
+               "until then")
+      ->group(kReading);
   app.add_option("--reads-per-second", options.reader.reads_per_second,
                  "of each store, at most; 0: no limit")
       ->type_name("N")

@@ -38,7 +38,7 @@ void check_message(std::span<const std::byte> bytes) {
 
 void check_body(Input& input) {
   std::vector<std::byte> bytes{std::byte{0x50}, std::byte{0x53}, std::byte{1},
-                               static_cast<std::byte>(1 + input.u8() % 7)};
+                               static_cast<std::byte>(1 + input.u8() % 11)};
   while (!input.empty()) bytes.push_back(static_cast<std::byte>(input.u8()));
   check_message(bytes);
 }
@@ -101,6 +101,13 @@ void check_reader(Input& input, Memory& memory, StoreReader& reader, const Publi
       }
     }
     reader.on_round(now_ns);
+    if (const auto known = reader.next_watch()) {
+      reader.on_watch();
+      const bool said = input.u8() % 2 == 0;
+      check(reader.on_tail(said ? StoreTail{known->epoch, known->position + input.u64()} : *known,
+                           now_ns));
+      publish();
+    }
   }
 }
 
@@ -112,7 +119,9 @@ void check_log(Input& input) {
   };
   for (unsigned count = input.u8(); count > 0; --count) publish();
   const StoreInfo info{.name = "a", .ring_bytes = kRing, .message_max = store->message_max()};
-  const ReaderConfig config{.start = {.at = static_cast<Start::At>(input.u8() % 4)}};
+  const std::uint8_t start = input.u8();
+  const ReaderConfig config{.start = {.at = static_cast<Start::At>(start % 4)},
+                            .watch = start >= 128};
   Judge judge;
   Reader reader(config, judge);
   std::vector<std::byte> buffer(Reader::buffer_bytes(info, config));
@@ -132,8 +141,10 @@ void check_conflated(Input& input) {
                        .name = "a",
                        .ring_bytes = memory.bytes().size() - sizeof(ControlBlock),
                        .message_max = kConflatedConfig.message_max};
-  const ReaderConfig config{.start = {.at = static_cast<Start::At>(input.u8() % 4)},
-                            .batch_bytes = 256};
+  const std::uint8_t start = input.u8();
+  const ReaderConfig config{.start = {.at = static_cast<Start::At>(start % 4)},
+                            .batch_bytes = 256,
+                            .watch = start >= 128};
   Judge judge;
   ConflatedReader reader(config, judge);
   std::vector<std::byte> buffer(ConflatedReader::buffer_bytes(info, config));

@@ -7,8 +7,6 @@ import base64
 import collections
 import contextlib
 import json
-import os
-import random
 import re
 import signal
 import socket
@@ -16,9 +14,9 @@ import struct
 import subprocess
 
 import support
+from publish_support import PublishTest
 from support import LIMIT_S, wait_until
 
-SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange(1 << 32))), 0)
 FAULTS = ('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.2%')
 SECRETS = {'ann': 'the secret of ann, 1', 'ben': 'the secret of ben, 2', 'cas': 'the secret of cas'}
 
@@ -68,59 +66,7 @@ BAD_SUBSCRIBE = [
 ]
 
 
-class Publish(support.SwitchTest):
-    """The publisher is at port 0 of the switch, subscribers at the others."""
-
-    def setUp(self):
-        super().setUp()
-        self.random = random.Random(SEED)
-        print(f'seed: repeat with ROCKHOPPER_SEED={SEED}', flush=True)
-
-    def publisher(self, *arguments):
-        """The publisher and its TCP port."""
-        process = self.start('rh-publish', *self.station(0), '-p', 0, '--json', *arguments)
-        port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-publish listens')
-        return process, port
-
-    def subscriber(self, station, port, *arguments):
-        return self.start('rh-subscribe', *self.station(station), '-p', port, *arguments,
-                          'localhost')
-
-    def finish(self, process):
-        self.assert_status(process, 0)
-        return process
-
-    def report(self, process):
-        return json.loads(self.finish(process).output())
-
-    def write(self, name, data):
-        path = self.lab.path(name)
-        path.write_bytes(data)
-        return path
-
-    def random_bytes(self, length, without=b''):
-        data = bytes(self.random.randrange(256) for _ in range(length))
-        return data.replace(without, b'x') if without else data
-
-    def lines(self, count, length_max=300):
-        """Lines of any bytes, some empty, some longer than a packet."""
-        lengths = [self.random.randrange(length_max) for _ in range(count)]
-        for _ in range(min(count, 5)):
-            lengths[self.random.randrange(count)] = self.random.randrange(5000, 15000)
-        return b''.join(self.random_bytes(length, b'\n') + b'\n' for length in lengths)
-
-    def output(self, process):
-        return process.out.read_bytes()
-
-    def wait_for(self, process, pattern, count=1):
-        """Until that many lines of its messages have the pattern."""
-        def found():
-            lines = re.findall(pattern, process.messages(), re.MULTILINE)
-            if len(lines) < count:
-                self.assertFalse(process.has_ended(), process.messages())
-            return len(lines) >= count
-        wait_until(found, LIMIT_S, f'{process.name} says {pattern}')
-
+class Publish(PublishTest):
     def test_three_subscribers_at_once(self):
         """PB-2, PB-3, PB-4, PB-7, PB-8, PB-10, PB-12, PB-18: lines in are lines out, for each."""
         self.start_switch(4)
@@ -152,10 +98,6 @@ class Publish(support.SwitchTest):
                 self.assertEqual(self.output(self.finish(subscriber)), data)
                 self.assertEqual(self.report(publisher)['transport'], transport)
                 self.end_all()
-
-    def end_all(self):
-        for process in reversed(self.lab.processes):
-            process.end()
 
     def test_several_stores_into_files(self):
         """PB-2, PB-30: the directory, a file for each store, JSON that is lossless."""
@@ -359,21 +301,6 @@ class Publish(support.SwitchTest):
         wait_until(lambda: self.output(subscriber) == b'1\n2\n1\n2\n', LIMIT_S, 'the new lines')
         publisher.child.send_signal(signal.SIGTERM)
         self.finish(subscriber)
-
-    def test_a_stopped_publisher_is_noticed(self):
-        """PB-19: no heart-beat, and one again."""
-        self.start_switch(2)
-        publisher, port = self.publisher('--input', 'lines:/dev/null', '--stay', '-u', 20)
-        # READs go on waiting for an answer for longer than the publisher stands still.
-        subscriber = self.subscriber(1, port, '-u', 20)
-        self.wait_for(publisher, 'granted default')
-        publisher.child.send_signal(signal.SIGSTOP)
-        self.wait_for(subscriber, 'default: the publisher gives no sign of life')
-        publisher.child.send_signal(signal.SIGCONT)
-        self.wait_for(subscriber, 'default: the publisher is there again')
-        publisher.child.send_signal(signal.SIGTERM)
-        self.finish(subscriber)
-        self.report(publisher)
 
     def test_strangers(self):
         """PB-26: whatever comes by TCP, the publisher goes on."""

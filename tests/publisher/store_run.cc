@@ -108,7 +108,8 @@ void StoreRun::subscribe(View& view, Start start) {
   options.reader = {.start = start,
                     .batch_bytes = rng_.pick<std::uint32_t>({4096, 16384, 65536}),
                     .poll_max_ns = rng_.pick<std::uint64_t>({0, 10'000, 200'000}),
-                    .reads_per_second = rng_.chance(10) ? 20'000u : 0u};
+                    .reads_per_second = rng_.chance(10) ? 20'000u : 0u,
+                    .watch = profile_.watches && rng_.chance(50)};
   view.id = must(view.client->subscriber->subscribe(view.store->name, options, *view.judge));
 }
 
@@ -249,6 +250,7 @@ void StoreRun::add_up(const View& view, StoreTotals& totals) {
   }
   totals.lapped += counters.lapped.value();
   totals.rounds += counters.rounds.value();
+  totals.wake_ups += counters.wake_ups.value();
   totals.torn += counters.invalid_position.value() + counters.invalid_sequence.value() +
                  counters.invalid_length.value() + counters.invalid_trailer.value() +
                  counters.invalid_checksum.value();

@@ -23,6 +23,7 @@ struct StoreProfile {
   unsigned pace = 3;              ///< published at a time, of each store, at most
   std::uint64_t interval_ns = 0;  ///< from one time to the next; 0: each turn
   bool pauses = true;             ///< subscribers stop reading at times
+  bool watches = false;           ///< half of the subscribers watch, the others poll
   bool leaves = false;            ///< subscribers leave stores and come back
   bool reconnects = false;        ///< connections end and are made anew
   bool restarts = false;          ///< the publisher's stores begin new epochs
@@ -39,6 +40,7 @@ struct StoreTotals {
   std::uint64_t restarts = 0;
   std::uint64_t reconnects = 0;
   std::uint64_t rounds = 0;
+  std::uint64_t wake_ups = 0;
   std::uint64_t packets_lost = 0;
   std::uint64_t copies_taken = 0;
   std::uint64_t copies_repaired = 0;  ///< messages READ in place of their copies

@@ -125,17 +125,18 @@ void World::restart(bool recover, std::uint64_t epoch) {
 
 bool World::turn() {
   bool moved = network.poll();
-  moved = publisher->progress(network.now_ns()) || moved;
+  if (!publisher_stopped) moved = publisher->progress(network.now_ns()) || moved;
   for (const auto& client : clients) {
-    moved = client->subscriber->progress(network.now_ns()) || moved;
+    if (client->runs()) moved = client->subscriber->progress(network.now_ns()) || moved;
   }
   return moved;
 }
 
 void World::pass_time(std::uint64_t limit_ns) {
-  std::uint64_t next_ns = std::min(limit_ns, publisher->next_deadline_ns());
+  std::uint64_t next_ns = limit_ns;
+  if (!publisher_stopped) next_ns = std::min(next_ns, publisher->next_deadline_ns());
   for (const auto& client : clients) {
-    next_ns = std::min(next_ns, client->subscriber->next_deadline_ns());
+    if (client->runs()) next_ns = std::min(next_ns, client->subscriber->next_deadline_ns());
   }
   next_ns = std::max(next_ns, network.now_ns() + 100);
   if (!network.advance(next_ns)) network.advance_to(next_ns);

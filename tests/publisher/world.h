@@ -69,9 +69,11 @@ struct Client final : publisher::SubscriberListener {
   }
   void on_revoked(publisher::SubscriptionId) override { ++revoked; }
   void on_disconnected() override { ++disconnected; }
+  [[nodiscard]] bool runs() const { return subscriber != nullptr && !stopped; }
 
   std::string name;
-  std::unique_ptr<publisher::Subscriber> subscriber;
+  std::unique_ptr<publisher::Subscriber> subscriber;  ///< null: it has vanished
+  bool stopped = false;                               ///< its engine goes on
   publisher::SubscriberId id{};
   std::array<roce::QueuePair*, 2> qps{};  ///< the publisher's and the subscriber's
   std::vector<publisher::StoreInfo> directory;
@@ -128,6 +130,7 @@ class World : private publisher::PublisherListener {
   std::vector<std::unique_ptr<TestStore>> stores;
   std::vector<std::unique_ptr<Client>> clients;
   std::set<publisher::SubscriberId> gone;
+  bool publisher_stopped = false;  ///< its engine goes on, as a network adapter does
 
  private:
   void on_gone(publisher::SubscriberId id) override { gone.insert(id); }

@@ -55,6 +55,9 @@ std::vector<ControlMessage> samples() {
       RefusedMessage{.tag = 5, .why = Refusal::exhausted},
       Revoke{.store_id = 3},
       Leave{.store_id = 65535},
+      Watch{.store_id = 9, .known = {.epoch = 0xffeeddccbbaa9988, .position = 0x1020304050607080}},
+      Changed{.store_id = 9, .tail = {.epoch = 1, .position = UINT64_MAX}},
+      Probe{},
       MulticastMessage{.store_id = 9, .group = group("239.1.2.3", "10.0.0.1")},
       MulticastMessage{.store_id = 9, .group = group("ff15::77", "fd42::1")},
   };
@@ -86,7 +89,7 @@ TEST(ControlMessages, OtherVersionsAreRefused) {
   bytes[2] = std::byte{1};
   bytes[3] = std::byte{0};
   EXPECT_FALSE(parse_control(bytes).has_value());
-  bytes[3] = std::byte{9};
+  bytes[3] = std::byte{12};
   EXPECT_FALSE(parse_control(bytes).has_value());
 }
 

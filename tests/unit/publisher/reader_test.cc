@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // A subscriber's side of a store, against a store whose memory it copies (PB-5, PB-6, PB-19 to
-// PB-23, PB-27, PB-28, PB-30, PB-32).
+// PB-23, PB-27 to PB-30, PB-32).
 #include "apps/publisher/reader.h"
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -384,6 +385,41 @@ TEST(Readers, PauseIsNoDeath) {
   rig.catch_up();
   rig.expect_good();
   EXPECT_EQ(*rig.judge.next, 500u);
+}
+
+// PB-29: all is read before it watches, and nothing while it does; what an answer says of the tail
+// need not be true.
+TEST(Readers, AnswersToWatchesAreNotTrusted) {
+  Rig rig({.start = {.at = Start::At::oldest}, .watch = true});
+  sim::Rng rng(rig.seed);
+  for (int i = 0; i < 500; ++i) {
+    rig.publish(rng.between(0, 4));
+    std::optional<StoreTail> known;
+    for (int round = 0; round < 100 && !known; ++round) {
+      rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+      rig.round();
+      known = rig.reader.next_watch();
+      if (known && *known != rig.store->tail()) {
+        // As a publisher answers that compares the two.
+        rig.reader.on_watch();
+        EXPECT_TRUE(rig.reader.on_tail(rig.store->tail(), rig.now_ns));
+        known.reset();
+      }
+    }
+    ASSERT_EQ(known, rig.store->tail());
+    rig.reader.on_watch();
+    EXPECT_EQ(rig.reader.next_watch(), std::nullopt);
+    EXPECT_FALSE(rig.round());
+    const StoreTail claimed{.epoch = known->epoch + rng.between(0, 1),
+                            .position = rng.pick<std::uint64_t>(
+                                {0, known->position, known->position + 32, known->position + 33,
+                                 known->position + 100 * kRing, UINT64_MAX, UINT64_MAX - 31})};
+    EXPECT_TRUE(rig.reader.on_tail(claimed, rig.now_ns));
+    EXPECT_FALSE(rig.reader.on_tail(claimed, rig.now_ns)) << "nobody has asked";
+  }
+  EXPECT_EQ(rig.judge.next.value_or(0), rig.store->next_sequence());
+  EXPECT_TRUE(rig.judge.lost.empty());
+  rig.expect_good();
 }
 
 // PB-28: while nothing comes it looks less and less often, down to poll_max_ns, and at once again

@@ -196,5 +196,19 @@ TEST(Stores, HeartbeatIsInTheControlBlock) {
   EXPECT_EQ(control_of(memory.bytes()).heartbeat_ns, 123456789u);
 }
 
+// PB-29: what is watched changes when something is shown, and then only.
+TEST(Stores, TailIsThatOfWhatIsShown) {
+  GuardedMemory memory(store_bytes(kRing));
+  auto store = make(memory, {.epoch = 77});
+  const StoreTail empty = store->tail();
+  EXPECT_EQ(empty.epoch, 77u);
+  EXPECT_EQ(store->append({}, 0, 0), Published::yes);
+  store->heartbeat(5);
+  EXPECT_EQ(store->tail(), empty);
+  store->commit();
+  EXPECT_EQ(store->tail().position, control_of(memory.bytes()).tail_pos);
+  EXPECT_NE(store->tail(), empty);
+}
+
 }  // namespace
 }  // namespace rockhopper::publisher

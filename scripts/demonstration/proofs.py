@@ -128,7 +128,7 @@ class Demo:
     def publisher(self, name):
         """Lines into a store that two subscribers read whole and a third one, which may look only
         now and then, in parts: every line is there, or told as lost, once."""
-        count, length, seed = 30_000, 100, 1
+        count, per_s, length, seed = 60_000, 20_000, 100, 1
         generator = random.Random(seed)
         lines = [b'%d %s' % (number, generator.randbytes(length // 2).hex().encode())
                  for number in range(count)]
@@ -140,10 +140,10 @@ class Demo:
         port = free_port()
         publisher = self.lab.start('rh-publish', [
             self.programs / 'rh-publish', *stations.options(0), '-p', port, '--json',
-            '--store', 'lines=512KiB', '--input', f'lines:{source}', '--wait', 3,
-            '--rate', 30_000])
+            '--store', 'lines=2MiB', '--input', f'lines:{source}', '--wait', 3,
+            '--rate', per_s])
         fast = ['--strict']
-        slow = ['--reads-per-second', 20]
+        slow = ['--reads-per-second', 10]
         subscribers = [
             self.lab.start(f'rh-subscribe-{station}', [
                 self.programs / 'rh-subscribe', *stations.options(station), '-p', port, '--from', 0,

@@ -195,7 +195,8 @@ class Publisher {
   }
 
   void send(std::uint64_t now_ns, bool measured) {
-    put_stamp(payload_, {.sequence = sequence_, .time_ns = now_ns, .measured = measured ? 1u : 0u});
+    bench::put_stamp(payload_,
+                     {.sequence = sequence_, .time_ns = now_ns, .measured = measured ? 1u : 0u});
     if (zmq_send(socket_.get(), payload_.data(), payload_.size(), 0) < 0) {
       check(zmq_errno() == EAGAIN || zmq_errno() == EINTR, "send");
       return;

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "bench/feed/publisher_side.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -34,6 +35,9 @@ PublisherSide::PublisherSide(const PublisherSideConfig& config,
           endpoint_->engine(), nullptr, *this, listener_,
           {.max_subscribers = kSubscribersMax, .receive_buffers = kSubscribersMax}))) {
   must(publisher_->add_store(kFeedStore, *store_));
+  // Pages that nobody has written yet would cost the writer a fault each.
+  const auto ring = memory_.bytes().subspan(sizeof(publisher::ControlBlock));
+  std::fill(ring.begin(), ring.end(), std::byte{0});
   writer_ = std::make_unique<Writer>(*store_, config_.writer);
 }
 

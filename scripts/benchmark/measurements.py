@@ -46,6 +46,7 @@ UCX_MESSAGES = {'tcp': (50_000, 200_000, 5_000), 'shm': (1_000_000, 8_000_000, 4
 # often it is compared with one that has none; messages a second of feeds that are not at full speed.
 SUBSCRIBERS = (1, 8, 64)
 MESSAGE_SIZES = (64, 1024)
+PACES = {64: (8e6, 16e6, 24e6, 32e6), 1024: (1e6, 2e6, 4e6, 8e6)}  # of all subscribers together
 MANY_SUBSCRIBERS = 64
 WRITER_PAIRS = 5
 PACED_PER_S, PACED_BURST = 100_000, 16
@@ -159,8 +160,9 @@ class Measurements:
             yield f'ami/ucx/{transport}', lambda t=transport: self._ucx_active_messages(t)
 
     def _publisher(self):
-        """Message stores, and ZeroMQ with as many subscribers of the same messages. Where it may
-        drop it publishes what nobody gets, so it waits for the slowest subscriber."""
+        """Message stores, and ZeroMQ with as many subscribers of the same messages. ZeroMQ waits for
+        the slowest of them, as it delivers less when it may drop; a store waits for nobody, so that
+        several paces are tried."""
         for name, count, stopped in (('one', 1, False), ('many', MANY_SUBSCRIBERS, False),
                                      ('stopped', MANY_SUBSCRIBERS, True)):
             yield (f'publisher/writer/{name}', lambda count=count, stopped=stopped:
@@ -171,10 +173,16 @@ class Measurements:
         paced = ['--rate', PACED_PER_S, '--burst', PACED_BURST]
         single = ['--rate', LATENCY_PER_S, '--burst', 1]
         for count in SUBSCRIBERS:
+            for size in MESSAGE_SIZES:
+                of_size = ['--bytes', size]
+                yield (f'publisher/deliver/stores/{count}/{size}',
+                       lambda count=count, size=size, of_size=of_size:
+                       self.feeds.fastest_stores(count, PACES[size], of_size))
+                for transport in ZEROMQ_TRANSPORTS:
+                    yield (f'publisher/deliver/{transport}/{count}/{size}',
+                           lambda t=transport, count=count, of_size=of_size:
+                           self.feeds.zeromq(t, count, of_size))
             for name, run in systems:
-                for size in MESSAGE_SIZES:
-                    yield (f'publisher/deliver/{name}/{count}/{size}',
-                           lambda run=run, count=count, size=size: run(count, ['--bytes', size]))
                 yield (f'publisher/paced/{name}/{count}',
                        lambda run=run, count=count: run(count, paced))
         for name, run in systems:

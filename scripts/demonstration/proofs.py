@@ -142,7 +142,7 @@ class Demo:
             self.programs / 'rh-publish', *stations.options(0), '-p', port, '--json',
             '--store', 'lines=2MiB', '--input', f'lines:{source}', '--wait', 3,
             '--rate', per_s])
-        fast = ['--strict']
+        fast = ['--strict', '--poll-min', 1000]
         slow = ['--reads-per-second', 10]
         subscribers = [
             self.lab.start(f'rh-subscribe-{station}', [

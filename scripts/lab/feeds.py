@@ -38,6 +38,12 @@ class Feeds:
             publisher.end()
         return _figures(parse(publisher), parse(reader))
 
+    def fastest_stores(self, subscribers, paces, publish=()):
+        """stores() at that of the paces, messages a second of all subscribers together, at which
+        most is delivered: a publisher that is much too fast overtakes everybody."""
+        return max((self.stores(subscribers, [*publish, '--rate', pace / subscribers])
+                    for pace in paces), key=lambda figures: figures['mops'])
+
     def writer(self, subscribers, stopped, pairs):
         """What the writer, alone on its processor, needs for a message: with such subscribers, and
         before them without any; so many times."""

@@ -6,6 +6,7 @@
 #include <array>
 
 #include <isa-l/crc.h>
+#include <rte_hash_crc.h>
 
 namespace rockhopper::publisher {
 namespace {
@@ -19,6 +20,27 @@ constexpr std::size_t kType = 32;
 constexpr std::size_t kFlags = 34;
 constexpr std::size_t kChecksum = 36;
 static_assert(kChecksum + 4 == Record::kHeaderSize);
+
+/// Up to so many bytes the processor's instruction for each 8 takes less time than what ISA-L
+/// prepares for long ones.
+constexpr std::size_t kShortBytes = 128;
+
+/// Of the register as it is, without the inversions before and after.
+std::uint32_t crc32c_of_short(std::uint32_t value, std::span<const std::byte> bytes) {
+  const std::byte* data = bytes.data();
+  std::size_t left = bytes.size();
+  for (; left >= 8; left -= 8, data += 8) {
+    value = rte_hash_crc_8byte(load_le<std::uint64_t>(data), value);
+  }
+  if ((left & 4) != 0) {
+    value = rte_hash_crc_4byte(load_le<std::uint32_t>(data), value);
+    data += 4;
+  }
+  for (left &= 3; left > 0; --left, ++data) {
+    value = rte_hash_crc_1byte(static_cast<std::uint8_t>(*data), value);
+  }
+  return value;
+}
 
 void emit_header(std::byte* to, const RecordHeader& header, std::uint32_t length,
                  std::uint16_t flags, std::span<const std::byte> payload) {
@@ -43,6 +65,7 @@ std::string_view to_string(RecordStatus status) {
 }
 
 std::uint32_t crc32c(std::uint32_t crc, std::span<const std::byte> bytes) {
+  if (bytes.size() <= kShortBytes) return ~crc32c_of_short(~crc, bytes);
   // The library counts in int; its argument is not const, but only read.
   auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
   std::size_t left = bytes.size();

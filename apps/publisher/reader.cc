@@ -39,6 +39,8 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
     return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes, not {}", info.name,
                 buffer_bytes(info, config_), buffer_.size());
   }
+  batch_bytes_ = std::max<std::uint64_t>(config_.batch_bytes / kRecordAlignment * kRecordAlignment,
+                                         Record::kSizeMin);
   // What is known of a ring of another size is of no use, and such a one has another epoch.
   fruitless_ = 0;
   start(info, now_ns);
@@ -53,12 +55,12 @@ std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
   return begin_round(now_ns);
 }
 
-/// All up to the tail that the buffer has room for: one READ, or two around the ring's end (PB-23).
+/// All up to the tail, a batch at most: one READ, or two around the ring's end (PB-23).
 void Reader::request_records() {
   const std::uint64_t offset = position_ & (info_.ring_bytes - 1);
   const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock));
-  const std::uint64_t bytes =
-      std::min({tail_position_ - position_, std::uint64_t{room.size()}, info_.ring_bytes});
+  const std::uint64_t bytes = std::min(
+      {tail_position_ - position_, batch_bytes_, std::uint64_t{room.size()}, info_.ring_bytes});
   const std::uint64_t first = std::min(bytes, info_.ring_bytes - offset);
   request(sizeof(ControlBlock) + offset, room.first(first));
   if (bytes > first) request(sizeof(ControlBlock), room.subspan(first, bytes - first));
@@ -201,7 +203,7 @@ bool Reader::take_records(std::span<const std::byte> bytes) {
                               .any_sequence = known_ == Known::position,
                               .message_max = info_.message_max});
     // The next round has from its start on what is cut off at the end of this one.
-    if (any && status == RecordStatus::truncated) return true;
+    if (status == RecordStatus::truncated && (any || grow_batch(bytes))) return true;
     if (status != RecordStatus::valid || record.size > to_end) {
       count_invalid(status);
       return any;
@@ -214,6 +216,18 @@ bool Reader::take_records(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(std::min<std::size_t>(record.size, bytes.size()));
   }
   return any;
+}
+
+/// `record` is longer than what has been read of it: batches are as long from now on. False if they
+/// are already. A buffer has room for the longest message, of which there may be none: batches that
+/// long would only be slower.
+bool Reader::grow_batch(std::span<const std::byte> record) {
+  if (record.size() < Record::kHeaderSize) return false;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(shape_of(record.data()).size, buffer_.size() - sizeof(ControlBlock));
+  if (wanted <= batch_bytes_) return false;
+  batch_bytes_ = wanted;
+  return true;
 }
 
 void Reader::take(const Record& record) {

@@ -28,6 +28,7 @@ void Arrivals::take(std::size_t subscriber, std::span<const std::byte> payload) 
   warm_ = true;
   if (!begun() || over()) return;
   ++to.messages;
+  any_ = true;
   to.lost += lost;
   if (with_latency_) {
     const std::uint64_t now_ns = apps::steady_now_ns();
@@ -39,7 +40,7 @@ void Arrivals::tick(std::uint64_t now_ns) {
   if (!warm_ || over()) return;
   if (!begun()) {
     start_ns_ = now_ns;
-  } else if (now_ns - *start_ns_ >= window_ns_) {
+  } else if (any_ && now_ns - *start_ns_ >= window_ns_) {
     end_ns_ = now_ns;
   }
 }

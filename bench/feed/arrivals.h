@@ -15,7 +15,8 @@
 namespace rockhopper::bench {
 
 /// What the subscribers of a process receive: all together so many messages in a window of time,
-/// and how old they were. The window begins when the feed has warmed up. For one thread.
+/// and how old they were. The window begins when the feed has warmed up, and goes on until there is
+/// one at least. For one thread.
 class Arrivals {
  public:
   /// `with_latency`: looks at the clock for each message.
@@ -43,6 +44,7 @@ class Arrivals {
   std::uint64_t window_ns_;
   bool with_latency_;
   bool warm_ = false;
+  bool any_ = false;  ///< in the window
   std::optional<std::uint64_t> start_ns_;
   std::optional<std::uint64_t> end_ns_;
   apps::perf::LatencyHistogram latency_;

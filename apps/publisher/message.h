@@ -113,9 +113,9 @@ struct MulticastMessage {
   friend bool operator==(const MulticastMessage&, const MulticastMessage&) = default;
 };
 
-using ControlMessage = std::variant<DirectoryRequest, Directory, SubscribeRequest, GrantMessage,
-                                    RefusedMessage, Revoke, Leave, Watch, Changed, Probe,
-                                    MulticastMessage>;
+using ControlMessage =
+    std::variant<DirectoryRequest, Directory, SubscribeRequest, GrantMessage, RefusedMessage,
+                 Revoke, Leave, Watch, Changed, Probe, MulticastMessage>;
 
 /// Nothing: another magic number, version or type, other lengths than the type's, or a value out of
 /// range.

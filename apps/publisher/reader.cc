@@ -39,6 +39,8 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
     return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes, not {}", info.name,
                 buffer_bytes(info, config_), buffer_.size());
   }
+  batch_bytes_ = std::max<std::uint64_t>(config_.batch_bytes / kRecordAlignment * kRecordAlignment,
+                                         Record::kSizeMin);
   // What is known of a ring of another size is of no use, and such a one has another epoch.
   fruitless_ = 0;
   start(info, now_ns);
@@ -65,13 +67,14 @@ void Reader::request_records() {
   }
 }
 
-/// What the buffer has room for: one READ, or two around the ring's end (PB-23).
+/// A batch at most: one READ, or two around the ring's end (PB-23).
 void Reader::request_range(std::uint64_t begin, std::uint64_t end) {
   const std::uint64_t offset = begin & (info_.ring_bytes - 1);
   const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock) + records_bytes_);
   const bool possible = begin < end && request_count_ + 2 < kReadsMax && range_count_ < kRangesMax;
-  const std::uint64_t bytes =
-      possible ? std::min({end - begin, std::uint64_t{room.size()}, info_.ring_bytes}) : 0;
+  const std::uint64_t most = std::min(
+      {batch_bytes_ - std::min(batch_bytes_, records_bytes_), room.size(), info_.ring_bytes});
+  const std::uint64_t bytes = possible ? std::min(end - begin, most) : 0;
   if (bytes == 0) return;
   const std::uint64_t first = std::min(bytes, info_.ring_bytes - offset);
   request(sizeof(ControlBlock) + offset, room.first(first));
@@ -253,7 +256,7 @@ bool Reader::take_records(std::span<const std::byte> bytes) {
                               .any_sequence = known_ == Known::position,
                               .message_max = info_.message_max});
     // The next round has from its start on what is cut off at the end of this one.
-    if (any && status == RecordStatus::truncated) return true;
+    if (status == RecordStatus::truncated && (any || grow_batch(bytes))) return true;
     if (status != RecordStatus::valid || record.size > to_end) {
       count_invalid(status);
       return any;
@@ -264,6 +267,18 @@ bool Reader::take_records(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(std::min<std::size_t>(record.size, bytes.size()));
   }
   return any;
+}
+
+/// `record` is longer than what has been read of it: batches are as long from now on. False if they
+/// are already. A buffer has room for the longest message, of which there may be none: batches that
+/// long would only be slower.
+bool Reader::grow_batch(std::span<const std::byte> record) {
+  if (record.size() < Record::kHeaderSize) return false;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(shape_of(record.data()).size, buffer_.size() - sizeof(ControlBlock));
+  if (wanted <= batch_bytes_) return false;
+  batch_bytes_ = wanted;
+  return true;
 }
 
 /// The record at position_ is this one.

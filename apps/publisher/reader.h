@@ -70,6 +70,7 @@ class Reader final : public StoreReader {
   void give_up(const ControlBlock& control);
   [[nodiscard]] bool take_records(std::span<const std::byte> bytes);
   void advance(const Record& record);
+  [[nodiscard]] bool grow_batch(std::span<const std::byte> record);
   void take(const Record& record);
   void count_invalid(RecordStatus status);
   void note_heartbeat(const ControlBlock& control, std::uint64_t now_ns);
@@ -105,6 +106,7 @@ class Reader final : public StoreReader {
 
   bool given_up_ = false;  ///< has gone on at the tail, and read nothing there yet
 
+  std::uint64_t batch_bytes_ = 0;  ///< of a round's records at most
   std::size_t records_bytes_ = 0;  ///< of the round's READs of records
   std::array<Range, kRangesMax> ranges_{};
   std::size_t range_count_ = 0;

@@ -7,8 +7,10 @@ import itertools
 import statistics
 
 from benchmark.measurements import (CONTENDED, ECHO_FRAME, FEW_QPS, LARGE_FRAME,
-                                    LARGE_OPERATIONS, LARGE_SIZES, MANY_QPS, PATH_MTU, SMALL_FRAME,
-                                    SMALL_OPERATIONS, TARGET_SIZE, TARGETS, WAITING)
+                                    LARGE_OPERATIONS, LARGE_SIZES, MANY_QPS, MANY_SUBSCRIBERS,
+                                    MESSAGE_SIZES, PATH_MTU, SMALL_FRAME, SMALL_OPERATIONS,
+                                    SUBSCRIBERS, TARGET_SIZE, TARGETS, WAITING)
+from lab.feeds import ZEROMQ_TRANSPORTS
 from lab.links import LINKS
 
 # Packets of one operation that are counted: the response of a READ or an atomic is a packet of
@@ -51,7 +53,7 @@ def lines(rounds):
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
     makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _locks,
-              _active_messages, _others, _soft_roce)
+              _active_messages, _publisher, _others, _soft_roce)
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
@@ -262,6 +264,72 @@ def _active_messages(one_round):
                        at_least=None if tcp else 1)
             yield Line('ami', f'{text}, 64 KiB', ours['gbit_per_s'], 'Gbit/s', basis,
                        theirs['gbit_per_s'])
+
+
+def _publisher(one_round):
+    """Message stores: the writer beside subscribers, and all of them beside ZeroMQ's."""
+    figures = {name.removeprefix('publisher/'): figure for name, figure in one_round.items()
+               if name.startswith('publisher/')}
+    yield from _writer(figures)
+    for count, size in itertools.product(SUBSCRIBERS, MESSAGE_SIZES):
+        ours = figures.get(f'deliver/stores/{count}/{size}')
+        for transport in ZEROMQ_TRANSPORTS:
+            theirs = figures.get(f'deliver/{transport}/{count}/{size}')
+            if ours and theirs:
+                yield Line('publisher', f'{_subscribers(count)}, {size} bytes: delivered to all',
+                           ours['mops'], 'Mmsg/s', f'ZeroMQ over {transport}', theirs['mops'],
+                           at_least=5 if count == 8 else None)
+    yield from _added_subscribers(figures)
+    ours = figures.get('latency/stores')
+    for transport, part in itertools.product(ZEROMQ_TRANSPORTS, ('p50', 'p99')):
+        theirs = figures.get(f'latency/{transport}')
+        if ours and theirs:
+            yield Line('publisher', f'from publishing to delivery, {part}', ours[f'{part}_usec'],
+                       'us', f'ZeroMQ over {transport}', theirs[f'{part}_usec'])
+
+
+def _subscribers(count):
+    return 'one subscriber' if count == 1 else f'{count} subscribers'
+
+
+def _writer(figures):
+    """PB-24: publishing costs the same whoever reads."""
+    many = _subscribers(MANY_SUBSCRIBERS)
+    for name, text in (('one', 'one subscriber that reads'), ('many', f'{many} that read'),
+                       ('stopped', f'{many} that are stopped')):
+        figure = figures.get(f'writer/{name}')
+        if figure is None:
+            continue
+        yield Line('publisher', f'writer, a message beside {text}', figure['beside_ns'], 'ns',
+                   'no subscriber', figure['alone_ns'], figure['ratio'], at_most=1.02)
+        if name == 'many':
+            yield Line('publisher', f'writer, for each of {many}',
+                       figure['alone_ns'] * (figure['ratio'] - 1) / MANY_SUBSCRIBERS, 'ns',
+                       'a message', figure['alone_ns'], at_most=0.001)
+            yield Line('publisher', 'writer, a message without subscribers',
+                       figure['alone_ns'] * figure['noise'], 'ns', 'a second later or before',
+                       figure['alone_ns'])
+
+
+def _added_subscribers(figures):
+    """The publisher's processor time for a message, that each subscriber beyond the first adds."""
+    fewest, most = SUBSCRIBERS[0], SUBSCRIBERS[-1]
+
+    def added(name, *parts):
+        few, many = (figures.get(f'paced/{name}/{count}') for count in (fewest, most))
+        if few is None or many is None:
+            return None
+        return sum(many[part] - few[part] for part in parts) / (most - fewest)
+    engine = added('stores', 'engine_ns')
+    writer = added('stores', 'writer_ns')
+    for transport in ZEROMQ_TRANSPORTS:
+        for text, ours, parts in (('writer', writer, ['writer_ns']),
+                                  ('writer and engine', engine and engine + writer,
+                                   ['writer_ns', 'engine_ns'])):
+            theirs = added(transport, *parts)
+            if ours is not None and theirs is not None:
+                yield Line('publisher', f'{text}, a message, for each added subscriber', ours,
+                           'ns', f'ZeroMQ over {transport}', theirs)
 
 
 def _engines(one_round):

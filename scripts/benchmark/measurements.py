@@ -8,6 +8,7 @@ one of two that are compared."""
 import json
 
 from lab import peers
+from lab.feeds import ZEROMQ_TRANSPORTS, Feeds
 from lab.guests import Guests
 from lab.links import LINKS
 from lab.pairs import Pair
@@ -41,6 +42,15 @@ AMI_WINDOW, AMI_LARGE_WINDOW, AMI_SLOTS = 2048, 16, 4096
 # What ucx_perftest does in about a second, so that a busy machine disturbs both alike: round trips,
 # messages of 8 bytes, of 64 KiB.
 UCX_MESSAGES = {'tcp': (50_000, 200_000, 5_000), 'shm': (1_000_000, 8_000_000, 400_000)}
+# Subscribers of one store, bytes of a message; those of which a feed has a writer of its own, and how
+# often it is compared with one that has none; messages a second of feeds that are not at full speed.
+SUBSCRIBERS = (1, 8, 64)
+MESSAGE_SIZES = (64, 1024)
+PACES = {64: (8e6, 14e6, 20e6, 28e6), 1024: (1e6, 2e6, 4e6, 7e6)}  # of all subscribers together
+MANY_SUBSCRIBERS = 64
+WRITER_PAIRS = 5
+PACED_PER_S, PACED_BURST = 100_000, 16
+LATENCY_PER_S = 10_000
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -56,6 +66,7 @@ class Measurements:
         self.benches = build / 'bench'
         self.seconds = seconds
         self.guests = Guests(lab, self.programs)
+        self.feeds = Feeds(lab, self.benches, seconds)
 
     def all(self):
         """(name, function), in the order of a round."""
@@ -75,6 +86,7 @@ class Measurements:
             yield f'flood/{where}', lambda where=where: self._beside_flood(where)
         yield from self._locks()
         yield from self._active_messages()
+        yield from self._publisher()
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -146,6 +158,43 @@ class Measurements:
             yield f'ami/{name}', lambda percent=percent: self._ami(percent)
         for transport in peers.UCX_TRANSPORTS:
             yield f'ami/ucx/{transport}', lambda t=transport: self._ucx_active_messages(t)
+
+    def _publisher(self):
+        """Message stores, and ZeroMQ with as many subscribers of the same messages. ZeroMQ waits for
+        the slowest of them, as it delivers less when it may drop; a store waits for nobody, so that
+        several paces are tried."""
+        for name, count, stopped in (('one', 1, False), ('many', MANY_SUBSCRIBERS, False),
+                                     ('stopped', MANY_SUBSCRIBERS, True)):
+            yield (f'publisher/writer/{name}', lambda count=count, stopped=stopped:
+                   self.feeds.writer(count, stopped, WRITER_PAIRS))
+        systems = [('stores', self.feeds.stores)] + [
+            (transport, lambda *args, t=transport: self.feeds.zeromq(t, *args))
+            for transport in ZEROMQ_TRANSPORTS]
+        paced = ['--rate', PACED_PER_S, '--burst', PACED_BURST]
+        single = ['--rate', LATENCY_PER_S, '--burst', 1]
+        for count in SUBSCRIBERS:
+            for size in MESSAGE_SIZES:
+                of_size = ['--bytes', size]
+                yield (f'publisher/deliver/stores/{count}/{size}',
+                       lambda count=count, size=size, of_size=of_size:
+                       self.feeds.fastest_stores(count, PACES[size], of_size))
+                for transport in ZEROMQ_TRANSPORTS:
+                    yield (f'publisher/deliver/{transport}/{count}/{size}',
+                           lambda t=transport, count=count, of_size=of_size:
+                           self.feeds.zeromq(t, count, of_size))
+            for name, run in systems:
+                yield (f'publisher/paced/{name}/{count}',
+                       lambda run=run, count=count: run(count, paced))
+        for name, run in systems:
+            polls = ['--poll-max', 0] if name == 'stores' else []
+            yield (f'publisher/latency/{name}',
+                   lambda run=run, polls=polls: run(1, single, ['--latency', *polls]))
+        yield 'publisher/engine', self._publisher_alone
+
+    def _publisher_alone(self):
+        """Nanoseconds of the writer for a message, and of a reader once its bytes are there."""
+        runs = self._micro('^(publish|read_store)/')
+        return {name: 1e9 / run['items_per_second'] for name, run in runs.items()}
 
     def _ami(self, callbacks):
         """Active messages, `callbacks` percent of them with a callback. Neither end yields, as UCX

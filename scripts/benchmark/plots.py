@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """The lines of each group as a bar chart of their ratios, with the targets; locks over the number
-of their initiators. SVG."""
+of their initiators, message stores over the number of their subscribers. SVG."""
 
 import itertools
 import statistics
 
-from benchmark.measurements import INITIATORS, LOCK_MODES
+from benchmark.measurements import INITIATORS, LOCK_MODES, MESSAGE_SIZES, SUBSCRIBERS
+from lab.feeds import ZEROMQ_TRANSPORTS
 
 GROUPS = {
     'large': 'Large transfers: share of what they are measured against',
@@ -18,6 +19,7 @@ GROUPS = {
     'flood': 'A session of dynamic connections beside forged connects',
     'locks': 'Locks executed at the target',
     'ami': 'Active messages beside those of UCX',
+    'publisher': 'Message stores: the writer beside subscribers, and beside ZeroMQ',
     'others': 'Beside UCX and libfabric on this machine',
     'soft-roce': 'Beside Soft-RoCE under the same emulation',
 }
@@ -38,6 +40,7 @@ def draw(found, rounds, folder):
     groups = itertools.groupby(found, key=lambda line: line.group)
     charts = {group: _bars(pyplot, group, list(members)) for group, members in groups}
     charts['locks-contention'] = _contention(pyplot, rounds)
+    charts['publisher-delivery'] = _delivery(pyplot, rounds)
     paths = []
     for name, figure in charts.items():
         if figure is None:
@@ -96,6 +99,38 @@ def _contention(pyplot, rounds):
         axes.set_ylim(bottom=0)
         axes.set_xlabel('initiators')
         axes.set_title(title, fontsize=10)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    return figure
+
+
+def delivery(rounds, size):
+    """{system: [(subscribers, median of millions of messages a second delivered to all)]} of
+    messages of `size` bytes, where they were measured."""
+    found = {}
+    for system in ('stores', *ZEROMQ_TRANSPORTS):
+        for count in SUBSCRIBERS:
+            name = f'publisher/deliver/{system}/{count}/{size}'
+            mops = [one[name]['mops'] for one in rounds if name in one]
+            if mops:
+                found.setdefault(system, []).append((count, statistics.median(mops)))
+    return found
+
+
+def _delivery(pyplot, rounds):
+    by_size = {size: delivery(rounds, size) for size in MESSAGE_SIZES}
+    if not any(by_size.values()):
+        return None
+    figure, all_axes = pyplot.subplots(1, len(by_size), figsize=(10, 3.6), layout='constrained')
+    for axes, (size, by_system) in zip(all_axes, by_size.items()):
+        for system, points in by_system.items():
+            label = 'message stores' if system == 'stores' else f'ZeroMQ over {system}'
+            axes.plot(*zip(*points), marker='o', markersize=4, label=label)
+        axes.set_xscale('log', base=2)
+        axes.set_xticks(SUBSCRIBERS, SUBSCRIBERS)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel('subscribers')
+        axes.set_title(f'million messages of {size} bytes a second, all together', fontsize=10)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     return figure

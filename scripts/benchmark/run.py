@@ -25,8 +25,8 @@ from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
 RELEASE = BUILD / 'release'
 BENCHES = ('micro-bench', 'frame-echo', 'self-loop', 'core-distance')
 DESCRIPTION = """\
-Measures Rockhopper beside testpmd, UCX, libfabric and Soft-RoCE on this machine: rounds of short
-measurements, one after the other, and the medians of the rounds. Figures count only as ratios
+Measures Rockhopper beside testpmd, UCX, libfabric, ZeroMQ and Soft-RoCE on this machine: rounds of
+short measurements, one after the other, and the medians of the rounds. Figures count only as ratios
 within one run; docs/performance.md explains them. Two processes poll at a time: leave the machine
 alone meanwhile.
 """
@@ -134,7 +134,7 @@ def make_build(quick):
         made = subprocess.run([ROOT / 'scripts/build-release'], check=False).returncode == 0
         return RELEASE if made else None
     targets = ('apps/rh-ami', 'apps/rh-perf', 'apps/rh-switch', 'tests/live/dc-node', 'tests/live/packet-blast',
-               *(f'bench/{name}' for name in BENCHES))
+               *(f'bench/{name}' for name in BENCHES), 'feeds')
     return GCC.folder if compile_tree(GCC, targets) else None
 
 

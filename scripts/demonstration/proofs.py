@@ -2,18 +2,27 @@
 # Copyright (c) The Rockhopper authors
 """What the demo shows. Each proof runs something and returns what came out, or raises LabError."""
 
+import collections
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
 
 from demonstration.comparison import OPERATIONS
-from lab.pairs import CLIENT_IP, SERVER_IP, Pair
+from lab.pairs import CLIENT_IP, SERVER_IP, Pair, free_port, parse
 from lab.processes import LabError
+from lab.stations import Stations
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'tests/judge'))
+
+from judge import frame  # noqa: E402 (needs the path above)
+from judge.capture import Capture  # noqa: E402
+from judge.opcodes import Opcodes  # noqa: E402
+
 FAULTS = ['--faults', 'loss=1%']
 
 
@@ -116,6 +125,47 @@ class Demo:
         return (f'{instructions} instructions, {callbacks} callbacks, {server["handled"]} messages '
                 f'handled; half a round trip {half:.1f} us')
 
+    def publisher(self, name):
+        """Lines into a store that two subscribers read whole and a third one, which may look only
+        now and then, in parts: every line is there, or told as lost, once."""
+        count, per_s, length, seed = 60_000, 20_000, 100, 1
+        generator = random.Random(seed)
+        lines = [b'%d %s' % (number, generator.randbytes(length // 2).hex().encode())
+                 for number in range(count)]
+        source = self.lab.path('published')
+        source.write_bytes(b''.join(line + b'\n' for line in lines))
+        folder = self.lab.path('stations')
+        folder.mkdir()
+        stations = Stations(self.lab, self.programs, 4, folder)
+        port = free_port()
+        publisher = self.lab.start('rh-publish', [
+            self.programs / 'rh-publish', *stations.options(0), '-p', port, '--json',
+            '--store', 'lines=2MiB', '--input', f'lines:{source}', '--wait', 3,
+            '--rate', per_s])
+        fast = ['--strict', '--poll-min', 1000]
+        slow = ['--reads-per-second', 10]
+        subscribers = [
+            self.lab.start(f'rh-subscribe-{station}', [
+                self.programs / 'rh-subscribe', *stations.options(station), '-p', port, '--from', 0,
+                '--pcap', self.capture(f'{name}-{station}'), *options, '127.0.0.1'])
+            for station, options in ((1, fast), (2, fast), (3, slow))]
+        try:
+            for process in (*subscribers, publisher):
+                process.expect_success(120)
+        finally:
+            for process in (*subscribers, publisher, stations.switch):
+                process.end()
+        lost = 0
+        for subscriber in subscribers:
+            lost += tiles(subscriber, lines)
+        published = parse(publisher)['stores']['lines']['messages']
+        if published != count:
+            raise LabError(f'{published} of {count} lines were published')
+        if lost == 0:
+            raise LabError('the slow subscriber has lost nothing')
+        return (f'{count} lines, each compared at two subscribers; a slow one has '
+                f'{count - lost} and names the {lost} that it lost')
+
     def judged_locks(self, name):
         # The server's queue pairs are answered in turns, not in the order of their grants.
         order = ['--ignore', 'lock-owner-order', '--ignore', 'lock-token-order']
@@ -134,6 +184,22 @@ class Demo:
             raise LabError(f'{name}: the initiator stayed with one target')
         return (f'{counted["target_changes"]} changes of target, each by one of '
                 f'{counted["connects"]} connects, 0 violations')
+
+    def judged_subscriber(self, name, station):
+        """The checker, and what the subscriber asked for: READs, and a few SENDs for the access. A
+        READ that is asked for again brings other bytes, where messages are written meanwhile, so
+        that only its own end can be judged."""
+        address = f'10.42.0.{station + 1}'
+        report = json.loads(self.checker('check_capture.py', ['--json', '--endpoint', address],
+                                         name))
+        opcodes = Opcodes(dynamic_connections=False, locks=False)
+        packets = (frame.parse(record, opcodes) for record in Capture(self.capture(name)))
+        asked = collections.Counter(packet.info.kind for packet in packets
+                                    if packet is not None and packet.info.is_request)
+        if set(asked) != {'send', 'read'} or asked['send'] > 20:
+            raise LabError(f'{name}: requests were {dict(asked)}')
+        return (f'{report["files"][0]["judged_packets"]} packets judged, 0 violations; '
+                f'{asked["read"]} READs, {asked["send"]} messages for the access')
 
     def judged(self, name, endpoint=None):
         """The independent checker over a capture: ICRC, sequences, acknowledgements, content.
@@ -162,6 +228,20 @@ class Demo:
         return result.stdout
 
 
+def tiles(subscriber, lines):
+    """How many lines rh-subscribe has told as lost; LabError unless these and those that it has
+    written, in order and as they were, are all there are."""
+    written = subscriber.out.read_bytes().split(b'\n')[:-1]
+    intervals = [(int(first), int(last)) for first, last in
+                 re.findall(r'^lines: lost (\d+)-(\d+)$', subscriber.messages(), re.MULTILINE)]
+    gone = {number for first, last in intervals for number in range(first, last + 1)}
+    if len(gone) != sum(last - first + 1 for first, last in intervals):
+        raise LabError(f'{subscriber.name} has told a loss twice')
+    if written != [line for number, line in enumerate(lines) if number not in gone]:
+        raise LabError(f'{subscriber.name}: lines and losses are not what was published')
+    return len(gone)
+
+
 def proofs(demo):
     """(what, function) in the order of the table."""
     server, client = SERVER_IP[4], CLIENT_IP[4]
@@ -175,6 +255,7 @@ def proofs(demo):
         ('10,000 targets', demo.many_targets),
         ('accounts under locks', lambda: demo.accounts('accounts')),
         ('active messages', lambda: demo.active_messages('active-messages')),
+        ('publisher, 3 subscribers', lambda: demo.publisher('publisher')),
         ('ping-pong, dynamic', lambda: demo.pingpong(
             4, 4096, 1000, 'pingpong-dynamic', FAULTS, ['--transport', 'dc', '-q', 8])),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),
@@ -186,6 +267,8 @@ def proofs(demo):
         ('checker, responder in loss', lambda: demo.judged('loss-server', server)),
         ('checker, connections', lambda: demo.judged_connections('dynamic')),
         ('checker, locks', lambda: demo.judged_locks('accounts')),
+        ('checker, fast subscriber', lambda: demo.judged_subscriber('publisher-1', 1)),
+        ('checker, slow subscriber', lambda: demo.judged_subscriber('publisher-3', 3)),
         ('tshark, no loss', lambda: demo.dissected('operations')),
         ('tshark, 1 % loss', lambda: demo.dissected('loss-client')),
     ]

@@ -68,7 +68,8 @@ def main():
     arguments = parse_arguments()
     say('building ...')
     if not compile_tree(GCC, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-pingpong', 'apps/rh-perf',
-                              'apps/rh-switch', 'tests/live/many-targets')):
+                              'apps/rh-publish', 'apps/rh-subscribe', 'apps/rh-switch',
+                              'tests/live/many-targets')):
         return 1
     programs = GCC.folder / 'apps'
     captures = arguments.captures.resolve()

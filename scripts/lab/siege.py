@@ -7,6 +7,7 @@ import pathlib
 import tempfile
 
 from lab.processes import LabError, processors, wait_until
+from lab.stations import Stations
 
 FORGED = '10.42.128.0'
 SOURCES = 4096
@@ -28,12 +29,10 @@ class Siege:
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.lab.folder))
         self.target_cpu, self.cpu = processors()
-        self.switch = self._start('rh-switch', [
-            self.programs / 'rh-switch', '--memif', 3, '--socket-dir', self.folder, '--json'])
-        wait_until(lambda: 'rh-switch: ready' in self.switch.messages() or self.switch.has_ended(),
-                   20, 'rh-switch is not ready')
+        self.stations = Stations(self.lab, self.programs, 3, self.folder, self.cpu)
+        self.processes.append(self.stations.switch)
         self.target = self._start('dc-target', [
-            self.live / 'dc-node', 'target', '--targets', 1, *self._station(0, 16),
+            self.live / 'dc-node', 'target', '--targets', 1, *self.stations.options(0, 16),
             '--memory', SIZE * WINDOW, '--lease-ms', 10_000], self.target_cpu)
         wait_until(lambda: self.target.output().endswith('\n') or self.target.has_ended(), 20,
                    'the target is not ready')
@@ -51,10 +50,6 @@ class Siege:
         self.processes.append(process)
         return process
 
-    def _station(self, port, prefix_length=24):
-        return ['--memif-role', 'client', '--memif-socket', self.folder / f'switch{port}.sock',
-                '--ip', f'10.42.0.{port + 1}/{prefix_length}']
-
     def run(self, where, seconds):
         """The session's goodput for so long, and the flood's rates, beside a flood: 'none', 'aside'
         for one that the switch drops, or a kind of packet-blast."""
@@ -64,14 +59,14 @@ class Siege:
             # What is for the flooder itself the switch drops: it does not go back where it came from.
             to_mac = 'self' if where == 'aside' else self.introduction['mac']
             blast = self._start('packet-blast', [
-                self.live / 'packet-blast', '--memif-socket', self.folder / 'switch2.sock',
+                self.live / 'packet-blast', '--memif-socket', self.stations.socket(2),
                 '--to-mac', to_mac, '--to', self.introduction['address'], '--from', FORGED, '--sources', SOURCES,
                 '--kind', 'wrong-key' if where == 'aside' else where,
                 '--number', target['number']])
             wait_until(lambda: 'begins' in blast.messages() or blast.has_ended(), 20,
                        'packet-blast does not begin')
         session = self._start('dc-initiator', [
-            self.live / 'dc-node', 'initiator', '--peer', self.target.out, *self._station(1),
+            self.live / 'dc-node', 'initiator', '--peer', self.target.out, *self.stations.options(1),
             '--op', 'write', '--size', SIZE, '--window', WINDOW, '--seconds', seconds])
         session.expect_success(60 + 10 * seconds)
         report = _last(session)

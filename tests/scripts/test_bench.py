@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""What scripts/bench makes of figures of locks and active messages: lines, verdicts, the curve over
-initiators."""
+"""What scripts/bench makes of figures of locks, active messages and message stores: lines, verdicts,
+curves."""
 
 import pathlib
 import sys
@@ -11,7 +11,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'scripts'))
 
 from benchmark.lines import lines  # noqa: E402
-from benchmark.plots import GROUPS, contention  # noqa: E402
+from benchmark.plots import GROUPS, contention, delivery  # noqa: E402
+from lab.feeds import paired  # noqa: E402
 
 ENGINE = {'lock_scope/target/qps:1': 2, 'lock_scope/target/qps:64': 1,
           'responder/atomic_cmp_and_swp/bytes:8/qps:1': 6,
@@ -98,6 +99,78 @@ class ActiveMessages(unittest.TestCase):
         self.assertEqual({key for key, line in of.items() if line.target},
                          {self.LATENCY, self.RATE})
         self.assertLessEqual({line.group for line in of.values()}, GROUPS.keys())
+
+
+class Publisher(unittest.TestCase):
+    def writer(self, ratio, name='many'):
+        return {f'publisher/writer/{name}': {'alone_ns': 50, 'beside_ns': 50 * ratio,
+                                             'ratio': ratio, 'noise': 1.01}}
+
+    def test_publishing_costs_the_same_whoever_reads(self):
+        """PB-24: less than 2 % with readers, with stopped ones too."""
+        for name, text in (('one', 'one subscriber that reads'),
+                           ('many', '64 subscribers that read'),
+                           ('stopped', '64 subscribers that are stopped')):
+            for ratio, met in ((1.02, True), (0.99, True), (1.03, False)):
+                line = found(self.writer(ratio, name))[
+                    (f'writer, a message beside {text}', 'no subscriber')]
+                self.assertEqual((line.met, line.ratio), (met, ratio))
+
+    def test_nothing_for_an_added_subscriber(self):
+        """PB-24: a thousandth of a message each at most; less than nothing is noise."""
+        for ratio, met in ((1.06, True), (0.98, True), (1.07, False)):
+            line = found(self.writer(ratio))[('writer, for each of 64 subscribers', 'a message')]
+            self.assertIs(line.met, met)
+            self.assertAlmostEqual(line.value, 50 * (ratio - 1) / 64)
+
+    def test_pairs(self):
+        """PB-24: each window with subscribers is set against the one before it."""
+        def window(ns):
+            return {'messages': 1000, 'writer_seconds': ns * 1e-6}
+        figures = paired(list(map(window, (10, 20, 40))), list(map(window, (11, 20, 42))))
+        self.assertAlmostEqual(figures['ratio'], 1.05)
+        self.assertAlmostEqual(figures['alone_ns'], 20)
+        self.assertAlmostEqual(figures['noise'], 2)
+
+    def delivered(self, mops, count=8):
+        return {f'publisher/deliver/stores/{count}/64': {'mops': mops},
+                f'publisher/deliver/ipc/{count}/64': {'mops': 1},
+                f'publisher/deliver/tcp/{count}/64': {'mops': 2}}
+
+    def test_five_times_zeromq_with_eight_subscribers(self):
+        of = found(self.delivered(5))
+        what = '8 subscribers, 64 bytes: delivered to all'
+        self.assertIs(of[(what, 'ZeroMQ over ipc')].met, True)
+        self.assertIs(of[(what, 'ZeroMQ over tcp')].met, False)
+        self.assertTrue(all(line.met is None for line in found(self.delivered(5, 64)).values()))
+
+    def test_what_an_added_subscriber_costs(self):
+        figures = {f'publisher/paced/{name}/{count}': {'writer_ns': writer, 'engine_ns': engine}
+                   for name, count, writer, engine in (
+                       ('stores', 1, 50, 100), ('stores', 64, 50, 730),
+                       ('ipc', 1, 200, 300), ('ipc', 64, 830, 930))}
+        of = found(figures)
+        for text, ours, theirs in (('writer', 0, 10), ('writer and engine', 10, 20)):
+            line = of[(f'{text}, a message, for each added subscriber', 'ZeroMQ over ipc')]
+            self.assertEqual((line.value, line.against), (ours, theirs))
+
+    def test_latency_has_no_target(self):
+        of = found({f'publisher/latency/{name}': {'p50_usec': usec, 'p99_usec': 2 * usec}
+                    for name, usec in (('stores', 1), ('ipc', 10), ('tcp', 20))})
+        self.assertEqual(of[('from publishing to delivery, p99', 'ZeroMQ over tcp')].ratio, 0.05)
+        self.assertTrue(all(line.met is None for line in of.values()))
+        self.assertLessEqual({line.group for line in of.values()}, GROUPS.keys())
+
+    def test_nothing_without_zeromq(self):
+        self.assertEqual(found({'publisher/deliver/stores/8/64': {'mops': 1},
+                                'publisher/paced/stores/1': {'writer_ns': 1, 'engine_ns': 1},
+                                'publisher/latency/stores': {'p50_usec': 1, 'p99_usec': 1}}), {})
+
+    def test_curve(self):
+        rounds = [self.delivered(3), self.delivered(5), self.delivered(4)]
+        self.assertEqual(delivery(rounds, 64),
+                         {'stores': [(8, 4)], 'ipc': [(8, 1)], 'tcp': [(8, 2)]})
+        self.assertEqual(delivery(rounds, 1024), {})
 
 
 if __name__ == '__main__':

@@ -307,6 +307,8 @@ TEST(Readers, EpochsAreNeverMixed) {
     rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
     rig.round();
   }
+  rig.meanwhile = nullptr;
+  rig.publish(1);  // the last epoch may have none
   rig.catch_up();
   rig.expect_good();
   EXPECT_GT(rig.judge.restarts, 5u);
@@ -469,6 +471,44 @@ TEST(Readers, BatchesAreBounded) {
   EXPECT_EQ(rig.judge.first, oldest);
   EXPECT_EQ(*rig.judge.next, 100u);
   EXPECT_GT(rig.reader.counters().rounds.value(), 8u);
+}
+
+// PB-28: what is READ at a time is a batch at most, whatever the store may have, until there is a
+// message that is longer.
+TEST(Readers, BatchesGrowWithMessagesOnly) {
+  constexpr std::uint32_t kBatch = 1024;
+  Rig rig({.start = {.at = Start::At::oldest}, .batch_bytes = kBatch}, 3000);
+  const auto publish = [&](std::uint32_t bytes) {
+    const std::vector<std::byte> payload(bytes);
+    ASSERT_EQ(rig.store->publish(payload, 0, 0), Published::yes);
+  };
+  const auto longest_read = [&] {
+    std::uint64_t longest = 0;
+    for (int i = 0; i < 100; ++i) {
+      rig.now_ns = std::max(rig.now_ns, rig.reader.next_deadline_ns());
+      rig.reader.tick(rig.now_ns);
+      const auto requests = rig.reader.next_round(rig.now_ns);
+      if (requests.empty()) continue;
+      std::uint64_t bytes = 0;
+      for (const ReadRequest& request : requests.first(requests.size() - 1)) {
+        bytes += request.to.size();
+      }
+      longest = std::max(longest, bytes);
+      for (const ReadRequest& request : requests) rig.copy(request);
+      rig.reader.on_round(rig.now_ns);
+    }
+    return longest;
+  };
+  for (int i = 0; i < 50; ++i) publish(100);
+  EXPECT_EQ(longest_read(), kBatch);
+  EXPECT_EQ(rig.reader.counters().messages.value(), 50u);
+  publish(2000);
+  for (int i = 0; i < 50; ++i) publish(100);
+  EXPECT_EQ(longest_read(), Record::size_of(2000));
+  const ReaderCounters& counters = rig.reader.counters();
+  EXPECT_EQ(counters.messages.value(), 101u);
+  EXPECT_EQ(counters.lost.value(), 0u);
+  EXPECT_EQ(counters.invalid_length.value(), 0u);
 }
 
 // PB-30: stores of another layout, and such as cannot be, are refused.

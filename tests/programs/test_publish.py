@@ -363,10 +363,12 @@ class Publish(support.SwitchTest):
     def test_a_stopped_publisher_is_noticed(self):
         """PB-19: no heart-beat, and one again."""
         self.start_switch(2)
-        publisher, port = self.publisher('--input', 'lines:/dev/null', '--stay', '-u', 20)
+        source = self.write('in', b'1\n')
+        publisher, port = self.publisher('--input', f'lines:{source}', '--stay', '-u', 20)
         # READs go on waiting for an answer for longer than the publisher stands still.
-        subscriber = self.subscriber(1, port, '-u', 20)
-        self.wait_for(publisher, 'granted default')
+        subscriber = self.subscriber(1, port, '--from', 'oldest', '-u', 20)
+        # That the publisher has granted it does not mean that the grant has left the publisher.
+        wait_until(lambda: self.output(subscriber) == b'1\n', LIMIT_S, 'a line')
         publisher.child.send_signal(signal.SIGSTOP)
         self.wait_for(subscriber, 'default: the publisher gives no sign of life')
         publisher.child.send_signal(signal.SIGCONT)

@@ -122,7 +122,7 @@ class Publish(support.SwitchTest):
         wait_until(found, LIMIT_S, f'{process.name} says {pattern}')
 
     def test_three_subscribers_at_once(self):
-        """PB-2, PB-3, PB-4, PB-7, PB-8, PB-10, PB-12, PB-18: lines in are lines out, for each."""
+        """PB-2, PB-3, PB-4, PB-7, PB-8, PB-10, PB-12: lines in are lines out, for each."""
         self.start_switch(4)
         data = self.lines(2000)
         publisher, port = self.publisher('--store', 'news=4MiB', '--input',
@@ -134,6 +134,26 @@ class Publish(support.SwitchTest):
         report = self.report(publisher)
         self.assertEqual(report['stores']['news']['messages'], 2000)
         self.assertEqual(report['subscribers']['admitted'], 3)
+
+    def test_near_and_far(self):
+        """PB-18: one beside the publisher, one behind a path that loses, delays and reorders: the
+        same bytes for both, by READs of each."""
+        self.start_switch(3, '--faults', '2:loss=1%,dup=1%,reorder=2%:1ms,delay=2ms')
+        data = self.lines(1000)
+        publisher, port = self.publisher('--store', 'news=4MiB', '--input',
+                                         f'lines:{self.write("in", data)}', '--wait', 2, '-u', 12,
+                                         '--rate', 2000)
+        captures = [self.lab.path(f'{station}.pcapng') for station in (1, 2)]
+        subscribers = [self.subscriber(station, port, '--from', 'oldest', '--strict', '-u', 12,
+                                       '--pcap', capture)
+                       for station, capture in enumerate(captures, 1)]
+        for subscriber in subscribers:
+            self.assertEqual(self.output(self.finish(subscriber)), data)
+        self.report(publisher)
+        for capture in captures:
+            reads = sum(packet.info.kind == 'read' and packet.info.is_request
+                        for packet in support.roce_packets(capture))
+            self.assertGreater(reads, 0)
 
     def test_records_over_dynamic_connections_and_a_bad_network(self):
         """PB-20, PB-28: bytes of any kind, on a network that loses, repeats and damages packets."""
@@ -515,8 +535,8 @@ class Publish(support.SwitchTest):
         for station, capture in enumerate(captures):
             self.checked(capture, '--endpoint', f'10.42.0.{station + 1}', '--queued', 32,
                          '--memory-changes')
-        capture = captures[1]
-        requests = collections.Counter(packet.info.kind for packet in support.roce_packets(capture)
+        requests = collections.Counter(packet.info.kind
+                                       for packet in support.roce_packets(captures[1])
                                        if packet.info.is_request)
         self.assertEqual(set(requests), {'send', 'read'})
         self.assertLess(requests['send'], messages / 100)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -60,10 +61,14 @@ struct Rig {
   void copy(const ReadRequest& request) {
     ASSERT_LE(request.offset + request.to.size(), memory.bytes().size()) << "outside the store";
     for (std::size_t at = 0; at < request.to.size(); at += piece) {
-      const std::size_t length = std::min(piece, request.to.size() - at);
-      std::memcpy(request.to.data() + at, memory.bytes().data() + request.offset + at, length);
+      copy_piece(request, at);
       if (meanwhile) meanwhile();
     }
+    if (repeats) copy_piece(request, repeats->between(0, (request.to.size() - 1) / piece) * piece);
+  }
+  void copy_piece(const ReadRequest& request, std::size_t at) {
+    const std::size_t length = std::min(piece, request.to.size() - at);
+    std::memcpy(request.to.data() + at, memory.bytes().data() + request.offset + at, length);
   }
   /// One round if there is to be one now.
   bool round() {
@@ -121,6 +126,8 @@ struct Rig {
   std::size_t piece = 256;
   bool beats = true;           ///< the publisher lives
   bool control_first = false;  ///< as when a READ of records is executed anew
+  /// As when a packet of a READ's response is lost, and only this part is executed anew.
+  std::optional<sim::Rng> repeats;
   std::function<void()> meanwhile;
 };
 
@@ -225,16 +232,19 @@ TEST(Readers, TornReadsAreNeverDelivered) {
 }
 
 // The same where the READ of records is executed after that of the control block, as when it is
-// asked for again: the head says nothing then, and each check of a record is needed.
+// asked for again, some part of it once more behind the others: the head says nothing then, and a
+// record can have its right beginning and end, but the checksum is wrong.
 TEST(Readers, TornReadsBehindTheirControlBlockAreNeverDelivered) {
   Rig rig(kOldest, 2000);
   rig.control_first = true;
+  rig.repeats.emplace(rig.seed);
   overwrite_while_reading(rig);
   rig.expect_good();
   EXPECT_EQ(*rig.judge.next, rig.store->next_sequence());
   const ReaderCounters& counters = rig.reader.counters();
   EXPECT_GT(counters.invalid_position.value(), 0u);
-  EXPECT_GT(counters.invalid_checksum.value() + counters.invalid_trailer.value(), 0u);
+  EXPECT_GT(counters.invalid_trailer.value(), 0u);
+  EXPECT_GT(counters.invalid_checksum.value(), 0u);
 }
 
 // A writer that is always a ring ahead when a round ends.

@@ -78,7 +78,6 @@ WorldConfig StoreRun::draw(PoolSet& pools) {
     config.recovery.algorithm = roce::RecoveryAlgorithm::selective_repeat;
   }
   config.publisher.heartbeat_ns = 200'000'000;
-  config.publisher.timeout = 9;
   return config;
 }
 

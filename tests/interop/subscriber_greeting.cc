@@ -80,11 +80,10 @@ Greeting greet(Exchange& exchange, const Identity& identity, std::uint32_t path_
   }
   const auto agreed = std::min(path_mtu, challenge.at("path_mtu").get<std::uint32_t>());
   const Address own = open();
-  Json hello{
-      {"name", identity.name},
-      {"nonce", nonce()},
-      {"path_mtu", agreed},
-      {"side", {{"gid", own.gid}, {"qpn", own.qpn}, {"psn", own.psn}, {"access_key", 0u}}}};
+  Json hello{{"name", identity.name},
+             {"nonce", nonce()},
+             {"path_mtu", agreed},
+             {"side", {{"gid", own.gid}, {"qpn", own.qpn}, {"psn", own.psn}, {"access_key", 0u}}}};
   if (!identity.name.empty()) {
     hello["proof"] =
         proof(identity.secret, {"rh-subscribe", challenge.dump(), without_proof(hello)});
@@ -92,9 +91,9 @@ Greeting greet(Exchange& exchange, const Identity& identity, std::uint32_t path_
   exchange.send({{"hello", hello}});
   const Json welcome = receive(exchange, "welcome", wait);
   if (!identity.name.empty() &&
-      welcome.at("proof") != proof(identity.secret, {"rh-publish", challenge.dump(),
-                                                     without_proof(hello),
-                                                     without_proof(welcome)})) {
+      welcome.at("proof") !=
+          proof(identity.secret,
+                {"rh-publish", challenge.dump(), without_proof(hello), without_proof(welcome)})) {
     throw Failure("the publisher does not know our secret");
   }
   const Json& side = welcome.at("side");

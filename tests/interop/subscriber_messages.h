@@ -24,11 +24,11 @@ inline constexpr std::uint32_t kMessageMax = 768;
 struct PublisherMessage {
   enum class Kind : std::uint8_t { grant, refused, revoke };
   Kind kind;
-  std::uint32_t tag = 0;            ///< of grant and refused
-  std::uint32_t rkey = 0;           ///< of grant
-  StoreReading::Store store;        ///< of grant; of revoke its id
-  std::string name;                 ///< of grant
-  std::uint8_t why = 0;             ///< of refused
+  std::uint32_t tag = 0;      ///< of grant and refused
+  std::uint32_t rkey = 0;     ///< of grant
+  StoreReading::Store store;  ///< of grant; of revoke its id
+  std::string name;           ///< of grant
+  std::uint8_t why = 0;       ///< of refused
 };
 /// Throws Failure for what a subscriber of one store does not expect.
 [[nodiscard]] PublisherMessage parse_message(std::span<const std::byte> bytes);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 
-/// A subscriber of rh-publish on any RDMA device, by libibverbs: SENDs for the access, and READs. It
-/// has nothing of Rockhopper's own subscriber, only what docs/publisher.md says.
+/// A subscriber of rh-publish on any RDMA device, by libibverbs: SENDs for the access, and READs.
+/// It has nothing of Rockhopper's own subscriber, only what docs/publisher.md says.
 ///
 ///   verbs_subscriber --device rxe0 --store NAME -p PORT HOST
 ///
-/// The last line on standard output is the summary as JSON: "ok", "messages", "bytes", "lost" (pairs
-/// of first and last), "digest" (SHA-256 of what `rh-subscribe --format records` writes), or "error".
+/// The last line on standard output is the summary as JSON: "ok", "messages", "bytes", "lost"
+/// (pairs of first and last), "digest" (SHA-256 of what `rh-subscribe --format records` writes), or
+/// "error".
 #include <array>
 #include <cstring>
 #include <iostream>
@@ -218,10 +219,9 @@ Json Subscriber::run() {
   connect();
   const PublisherMessage grant = subscribe();
   Digest digest;
-  StoreReading reading(grant.store,
-                       [&digest](std::uint64_t, std::span<const std::byte> payload) {
-                         digest.add(payload);
-                       });
+  StoreReading reading(grant.store, [&digest](std::uint64_t, std::span<const std::byte> payload) {
+    digest.add(payload);
+  });
   if (reading.longest_record() > options_.batch_bytes) {
     throw Failure("a message of that store needs a --batch of " +
                   std::to_string(reading.longest_record()));

@@ -542,6 +542,30 @@ class Publish(support.SwitchTest):
         self.assertLess(requests['send'], messages / 100)
 
 
+    def test_reads_are_limited(self):
+        """PB-28: a subscriber that may read so many times a second does, however idle the publisher."""
+        limit = 200
+        self.start_switch(2)
+        capture = self.lab.path('subscriber.pcapng')
+        publisher, port = self.publisher('--input', 'lines:/dev/null', '--stay')
+        # Without the limit 10,000 a second. None is repeated.
+        self.subscriber(1, port, '--reads-per-second', limit, '--poll-max', 100, '-u', 18, '--pcap',
+                        capture)
+
+        def reads():
+            """When READs left, in ns."""
+            with contextlib.suppress(ValueError, EOFError, FileNotFoundError):
+                return [packet.time_ns for packet in support.roce_packets(capture)
+                        if packet.info.kind == 'read' and packet.info.is_request]
+            return []
+        wait_until(lambda: len(reads()) > 2 * limit, LIMIT_S, 'READs of two seconds')
+        publisher.child.send_signal(signal.SIGTERM)
+        self.report(publisher)
+        times = reads()
+        # How long one was held up on its way may differ by some.
+        self.assertLess((len(times) - 1) * 1e9 / (times[-1] - times[0]), 1.1 * limit)
+
+
 class Arguments(support.ProgramTest):
     def check_refusals(self, program, cases):
         for arguments, named in cases:

@@ -49,9 +49,9 @@ struct TwoStores : World {
     }
   }
   void publish(TestStore& store) {
-    EXPECT_EQ(store.store->publish(content_of(store, store.store->next_sequence()), 0,
-                                   network.now_ns()),
-              publisher::Published::yes);
+    EXPECT_EQ(
+        store.store->publish(content_of(store, store.store->next_sequence()), 0, network.now_ns()),
+        publisher::Published::yes);
   }
   [[nodiscard]] std::vector<std::byte> content_of(const TestStore& store,
                                                   std::uint64_t sequence) const {
@@ -173,8 +173,9 @@ TEST_P(OverBoth, KeyServesItsOwnerOnly) {
   expect_nothing(two.read(old, 0, 64));
 }
 
-// PB-9, PB-26: who has a key for one store finds none for the other by trying, whatever the number of
-// tries. Each is counted, not one byte of the other store is on the wire, and nobody else notices.
+// PB-9, PB-26: who has a key for one store finds none for the other by trying, whatever the number
+// of tries. Each is counted, not one byte of the other store is on the wire, and nobody else
+// notices.
 TEST_P(OverBoth, GuessedKeysAreRefused) {
   const std::uint64_t guesses = number_or("ROCKHOPPER_GUESSED_KEYS", 300);
   const test::CaptureFile capture;
@@ -191,9 +192,8 @@ TEST_P(OverBoth, GuessedKeysAreRefused) {
   auto two = std::make_unique<RawSubscriber>(world, "two");
   const MemoryKey theirs = two->subscribe("b");
   ASSERT_NE(theirs, MemoryKey{});
-  const auto& refused =
-      world.network.node(0).engine().counters().drops[static_cast<std::size_t>(
-          roce::DropReason::refused_request)];
+  const auto& refused = world.network.node(0).engine().counters().drops[static_cast<std::size_t>(
+      roce::DropReason::refused_request)];
   const std::uint64_t refused_before = refused.value();
   Rng rng(world.seed);
   std::uint64_t tried = 0;
@@ -251,9 +251,8 @@ TEST(Access, TargetOfAnotherSubscriberIsOutOfReach) {
     address.access_key = i == 0 ? one.publisher_address().access_key : rng.next();
     const auto read = one.read_at(address, theirs, 64, 2048);
     EXPECT_NE(read.status, WcStatus::success);
-    EXPECT_TRUE(std::all_of(read.bytes.begin(), read.bytes.end(), [](std::byte byte) {
-      return byte == RawSubscriber::kUntouched;
-    }));
+    EXPECT_TRUE(std::all_of(read.bytes.begin(), read.bytes.end(),
+                            [](std::byte byte) { return byte == RawSubscriber::kUntouched; }));
   }
   EXPECT_TRUE(is_store(two.read(theirs, 64, 2048), world.b, 64)) << "the owner is not disturbed";
 }

@@ -48,8 +48,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, Path, ::testing::Values(false, true),
                          [](const auto& tested) { return tested.param ? "Dc" : "Rc"; });
 
 // PB-22, PB-23: whatever a subscriber knows to be missing comes within one round trip of its READs,
-// at most two and the one that validates them, while the publisher goes on; and a pause of any length
-// is made up for in two, of which the first one says what there is.
+// at most two and the one that validates them, while the publisher goes on; and a pause of any
+// length is made up for in two, of which the first one says what there is.
 TEST_P(Path, GapTakesOneRoundTrip) {
   constexpr std::uint64_t kDelay_ns = 10'000'000;
   constexpr std::uint64_t kRoundTrip_ns = 2 * kDelay_ns;
@@ -120,8 +120,8 @@ TEST_P(Path, NobodyIsTakenForDead) {
   Client& client = world.add_client("one");
   world.connect(client);
   Judge judge(1, kLongest);
-  const auto id = must(
-      client.subscriber->subscribe("a", {.reader = {.poll_max_ns = 50'000'000}}, judge));
+  const auto id =
+      must(client.subscriber->subscribe("a", {.reader = {.poll_max_ns = 50'000'000}}, judge));
   world.run_for(kHour_ns);
   const auto* reader = client.subscriber->reader(id);
   ASSERT_NE(reader, nullptr);

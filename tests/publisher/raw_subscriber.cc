@@ -23,8 +23,7 @@ RawSubscriber::RawSubscriber(World& world, std::string name)
       send_cq_(must(roce::CompletionQueue::create(64))),
       receives_(must(publisher::ReceiveBuffers::create(engine(), pd_, kReceives))),
       memory_(kBytes) {
-  key_ =
-      must(engine().register_memory(pd_, memory_.data(), kBytes, roce::kAccessLocalWrite)).key;
+  key_ = must(engine().register_memory(pd_, memory_.data(), kBytes, roce::kAccessLocalWrite)).key;
   if (world_.config.dynamic_connections) {
     target_ = must(world_.endpoints[1]->create_dct(
         {.pd = pd_, .srq = receives_->srq(), .recv_cq = receives_->cq()}));
@@ -67,8 +66,8 @@ void RawSubscriber::connect() {
 }
 
 std::unique_ptr<publisher::SubscriberRoute> RawSubscriber::route_to(const DcAddress& address) {
-  return std::make_unique<publisher::DcRoute>(
-      engine(), *initiator_, *must(engine().create_ah(pd_, address.av)), address);
+  return std::make_unique<publisher::DcRoute>(engine(), *initiator_,
+                                              *must(engine().create_ah(pd_, address.av)), address);
 }
 
 void RawSubscriber::disconnect() {
@@ -79,8 +78,7 @@ void RawSubscriber::disconnect() {
   }
   std::array<roce::Completion, 64> left;
   static_cast<void>(send_cq_->poll(left));
-  static_cast<void>(
-      receives_->poll([](const roce::Completion&, std::span<const std::byte>) {}));
+  static_cast<void>(receives_->poll([](const roce::Completion&, std::span<const std::byte>) {}));
 }
 
 void RawSubscriber::recover() {
@@ -94,8 +92,11 @@ void RawSubscriber::reconnect() {
 
 std::optional<roce::Completion> RawSubscriber::completion() {
   roce::Completion done;
-  const bool came =
-      world_.run_until([&] { return send_cq_->poll({&done, 1}) == 1; }, 1'000'000'000);
+  const bool came = world_.run_until(
+      [&] {
+        return send_cq_->poll({&done, 1}) == 1;
+      },
+      1'000'000'000);
   return came ? std::optional(done) : std::nullopt;
 }
 

@@ -17,8 +17,8 @@
 
 namespace rockhopper::sim {
 
-/// A subscriber with verbs alone, over the world's transport: SENDs, and READs of whatever it likes,
-/// as any program on any RNIC may be.
+/// A subscriber with verbs alone, over the world's transport: SENDs, and READs of whatever it
+/// likes, as any program on any RNIC may be.
 class RawSubscriber {
  public:
   RawSubscriber(World& world, std::string name);

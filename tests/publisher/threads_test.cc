@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// Writers in threads of their own, at full speed, beside readers that copy their memory as a network
-// adapter does: nothing corrupted is delivered, and nothing is missed without being told (PB-2 to
-// PB-5, PB-10, PB-11, PB-20 to PB-22); and the writers' path allocates nothing (PB-24).
+// Writers in threads of their own, at full speed, beside readers that copy their memory as a
+// network adapter does: nothing corrupted is delivered, and nothing is missed without being told
+// (PB-2 to PB-5, PB-10, PB-11, PB-20 to PB-22); and the writers' path allocates nothing and makes
+// no system call (PB-7, PB-24).
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "apps/publisher/reader.h"
 #include "apps/publisher/store.h"
@@ -81,11 +87,7 @@ struct Written {
       : seed(contents_seed + id),
         memory(store_bytes(ring_bytes)),
         store(*Store::create(memory.bytes(), {.id = id, .epoch = 1, .message_max = kLongest})),
-        info{.id = id,
-             .name = "a",
-             .epoch = 1,
-             .ring_bytes = ring_bytes,
-             .message_max = kLongest},
+        info{.id = id, .name = "a", .epoch = 1, .ring_bytes = ring_bytes, .message_max = kLongest},
         expected(seed) {}
 
   std::uint64_t seed;
@@ -95,8 +97,8 @@ struct Written {
   Contents expected;  ///< the readers'
 };
 
-/// How a network brings a round's READs: in order; or, where packets are lost and come again, records
-/// behind their control block, and a part of them once more.
+/// How a network brings a round's READs: in order; or, where packets are lost and come again,
+/// records behind their control block, and a part of them once more.
 enum class Network { in_order, repeating };
 
 class Subscriber {
@@ -263,6 +265,36 @@ TEST(StoreThreads, PacesFromAllToAThousandth) {
   std::printf("published %zu, delivered %zu, lost %zu, torn %zu\n",
               static_cast<std::size_t>(share * stores.size()), static_cast<std::size_t>(delivered),
               static_cast<std::size_t>(lost), static_cast<std::size_t>(torn));
+}
+
+/// From here on the kernel kills a process for any call but read, write and exit.
+[[nodiscard]] bool forbid_system_calls() { return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0; }
+
+// PB-7, PB-24: nothing is asked of the kernel to publish.
+TEST(StoreThreads, WriterMakesNoSystemCall) {
+  constexpr int kDone = 7;
+  constexpr int kCannot = 77;
+  Written written(1, test::seed(), std::uint64_t{1} << 16);
+  Contents contents(written.seed);
+  const auto publish = [&] {
+    if (!forbid_system_calls()) syscall(SYS_exit, kCannot);
+    for (std::uint64_t sequence = 0; sequence < 20'000; ++sequence) {
+      if (written.store->publish(contents.of(sequence), 0, sequence) != Published::yes) {
+        syscall(SYS_exit, 1);
+      }
+      written.store->heartbeat(sequence);
+    }
+    syscall(SYS_exit, kDone);
+  };
+  EXPECT_EXIT(publish(), ::testing::ExitedWithCode(kDone), "");
+  // The same with a system call: that is noticed.
+  EXPECT_EXIT(
+      {
+        if (!forbid_system_calls()) syscall(SYS_exit, kCannot);
+        syscall(SYS_getppid);
+        syscall(SYS_exit, kDone);
+      },
+      ::testing::KilledBySignal(SIGKILL), "");
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ CaptureFile::~CaptureFile() {
 void for_each_frame(const std::string& path,
                     const std::function<void(const CapturedFrame&)>& take) {
   char error[PCAP_ERRBUF_SIZE] = "";
-  const std::unique_ptr<pcap_t, Close> capture(pcap_open_offline_with_tstamp_precision(
-      path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error));
+  const std::unique_ptr<pcap_t, Close> capture(
+      pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error));
   ASSERT_NE(capture, nullptr) << error;
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;

@@ -298,8 +298,8 @@ TEST(Readers, BeginsWhereItIsTold) {
   EXPECT_EQ(first({.at = Start::At::sequence, .value = kBefore + 100}), std::nullopt);
 }
 
-// PB-32: the same while the publisher writes between any two pieces of READs, at times so much that it
-// overtakes. With the control block that was read last the model knows what was there.
+// PB-32: the same while the publisher writes between any two pieces of READs, at times so much that
+// it overtakes. With the control block that was read last the model knows what was there.
 TEST(Readers, BeginsWhereItIsToldWhileAllIsOverwritten) {
   sim::Rng rng(test::seed());
   unsigned overtaken = 0;

@@ -10,6 +10,7 @@
 /// (pairs of first and last), "digest" (SHA-256 of what `rh-subscribe --format records` writes), or
 /// "error".
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <iostream>
 #include <memory>
@@ -98,7 +99,9 @@ class Subscriber {
   /// One round. True: there was something new.
   bool read(StoreReading& reading, std::uint32_t rkey);
   void poll_publisher();
-  void wait(int milliseconds) { endpoint_.wait(exchange_.descriptor(), milliseconds); }
+  /// Until something may have come.
+  void wait() { endpoint_.wait(exchange_.descriptor(), 100); }
+  void rest(int milliseconds);
 
   Options options_;
   VerbsEndpoint endpoint_;
@@ -122,7 +125,7 @@ void Subscriber::connect() {
   };
   const Limits limits = endpoint_.limits();
   const Greeting greeting =
-      greet(exchange_, options_.identity, limits.path_mtu, open, [this] { wait(100); });
+      greet(exchange_, options_.identity, limits.path_mtu, open, [this] { wait(); });
   for (std::uint32_t i = 0; i < kReceives; ++i) {
     const Receive receive{.id = i, .pieces = 1, .piece = {{i * kMessageMax, kMessageMax}}};
     endpoint_.post(std::span(&receive, 1));
@@ -154,7 +157,7 @@ void Subscriber::complete(std::uint32_t requests) {
         --requests;
       }
     }
-    if (count == 0 && requests > 0) wait(100);
+    if (count == 0 && requests > 0) wait();
   } while (requests > 0);
 }
 
@@ -176,7 +179,7 @@ PublisherMessage Subscriber::subscribe() {
   while (!answer_) {
     complete(0);
     poll_publisher();
-    if (!answer_) wait(100);
+    if (!answer_) wait();
   }
   if (answer_->tag != kTag) throw Failure("the publisher answers something else");
   if (answer_->kind == PublisherMessage::Kind::refused) {
@@ -215,6 +218,12 @@ void Subscriber::poll_publisher() {
   ended_ = ended_ || line->contains("end");
 }
 
+void Subscriber::rest(int milliseconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
+  while (Clock::now() < end) endpoint_.wait(exchange_.descriptor(), 1);
+}
+
 Json Subscriber::run() {
   connect();
   const PublisherMessage grant = subscribe();
@@ -234,11 +243,7 @@ Json Subscriber::run() {
     const bool news = read(reading, grant.rkey);
     if (revoked_) throw Failure("the access was taken back");
     poll_publisher();
-    if (options_.pause_ms > 0 && !ended_) {
-      wait(options_.pause_ms);
-    } else if (!news && !ended_) {
-      wait(1);
-    }
+    if (!ended_) rest(options_.pause_ms > 0 ? options_.pause_ms : news ? 0 : 1);
   }
   if (!enough()) reading.finish();
   send(leave_message(grant.store.id));

@@ -89,7 +89,7 @@ TEST_P(Path, GapTakesOneRoundTrip) {
   };
   Rng rng(seed);
   for (int gap = 0; gap < 30; ++gap) {
-    const std::uint64_t interval_ns = rng.between(20'000, 200'000);
+    const std::uint64_t interval_ns = rng.between(40'000, 200'000);
     client.subscriber->pause(id, true);
     run_until(world.network.now_ns() + rng.between(0, 10 * kRoundTrip_ns), interval_ns);
     const std::uint64_t missing = store.store->next_sequence();

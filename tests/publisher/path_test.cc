@@ -121,7 +121,7 @@ TEST_P(Path, NobodyIsTakenForDead) {
   world.connect(client);
   Judge judge(1, kLongest);
   const auto id =
-      must(client.subscriber->subscribe("a", {.reader = {.poll_max_ns = 50'000'000}}, judge));
+      must(client.subscriber->subscribe("a", {.reader = {.poll_max_ns = 20'000'000}}, judge));
   world.run_for(kHour_ns);
   const auto* reader = client.subscriber->reader(id);
   ASSERT_NE(reader, nullptr);

@@ -98,7 +98,7 @@ struct Written {
 };
 
 /// How a network brings a round's READs: in order; or, where packets are lost and come again,
-/// records behind their control block, and a part of them once more.
+/// records behind their control block, and parts of them once more.
 enum class Network { in_order, repeating };
 
 class Subscriber {
@@ -126,7 +126,9 @@ class Subscriber {
     } else {
       copy(round[records]);
       for (const ReadRequest& request : round.first(records)) copy(request);
-      if (records > 0) copy_again(round[rng_.between(0, records - 1)]);
+      for (int again = 0; records > 0 && again < kAgain; ++again) {
+        copy_again(round[rng_.between(0, records - 1)]);
+      }
     }
     reader_.on_round(number);
   }
@@ -137,6 +139,7 @@ class Subscriber {
  private:
   static constexpr ReaderConfig kConfig{.start = {.at = Start::At::sequence}, .poll_max_ns = 0};
   static constexpr std::size_t kPacket = 256;
+  static constexpr int kAgain = 8;
 
   void copy(const ReadRequest& request) {
     std::memcpy(request.to.data(), written_.memory.bytes().data() + request.offset,

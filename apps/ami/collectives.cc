@@ -166,7 +166,9 @@ Injected Communicator::start(const CollectiveCall& call, const Local& memory, bo
 #endif
     // Now somebody waits for the slowest rank, so it matters whether that one is still there.
     Slot& sync = slots_[config_.window + synced_epochs_ % kSyncSlots];
+#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_SYNC_WATCH
     if (sync.phase == Slot::Phase::running) watch(sync);
+#endif
     return Injected::again;
   }
   ++in_flight_;

@@ -334,6 +334,42 @@ TEST_P(Peers, AGoneRootIsNoticedByWhoOnlyWaits) {
   EXPECT_TRUE(star.run_until([&] { return world->idle(); }, 10'000'000'000));
 }
 
+/// AM-22: a root whose broadcasts have all arrived, at a rank that then is gone, and owes it
+/// nothing but to keep up.
+TEST_P(Peers, AGoneRankIsNoticedByARootThatMayNotRunAhead) {
+  Star star({.nodes = 2, .dynamic_connections = GetParam().dynamic_connections});
+  ami::LaneConfig config;
+  config.fifo.completion = GetParam().mode;
+  StarLane& root = star.add_lane(0, config);
+  StarLane& leaf = star.add_lane(1, config);
+  star.connect(root, leaf);
+  leaf.stopped = true;  // starts nothing, but acknowledges
+  const auto world = must(ami::Communicator::create(
+      *root.context, {.members = {root.id, leaf.id}, .rank = 0, .window = 2}));
+  std::vector<std::uint64_t> ours(1);
+  const roce::MemoryKey lkey = star.expose(0, ours);
+  const ami::Local vector{reinterpret_cast<std::uintptr_t>(ours.data()), 8, lkey};
+  star.open();
+  ami::Request request;
+  unsigned ahead = 0;
+  while (world->broadcast(vector, 0, request) == Injected::yes) {
+    star.wake();
+    ASSERT_TRUE(star.run_until([&] { return request.done(); }, 1'000'000'000));
+    ASSERT_EQ(request.status(), Status::ok);
+    ASSERT_LT(++ahead, 100u) << "it may run ahead without end";
+  }
+  EXPECT_GT(ahead, 0u);
+  EXPECT_FALSE(star.run_until([] { return false; }, 100'000'000)) << "all is acknowledged";
+  EXPECT_EQ(world->broadcast(vector, 0, request), Injected::again);
+  star.kill(1);
+  star.wake();
+  EXPECT_TRUE(star.run_until([&] { return world->status() != Status::ok; }, 10'000'000'000));
+  EXPECT_EQ(world->broadcast(vector, 0, request), Injected::yes);
+  star.wake();
+  EXPECT_TRUE(star.run_until([&] { return request.done() && world->idle(); }, 10'000'000'000));
+  EXPECT_EQ(request.status(), Status::unreachable);
+}
+
 /// AM-22: on close, too; what is at the transport then ends by itself.
 TEST_P(Peers, CloseEndsEachCallbackOnce) {
   constexpr std::uint32_t kOutstanding = 2'000;

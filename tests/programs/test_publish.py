@@ -541,7 +541,6 @@ class Publish(support.SwitchTest):
         self.assertEqual(set(requests), {'send', 'read'})
         self.assertLess(requests['send'], messages / 100)
 
-
     def test_reads_are_limited(self):
         """PB-28: a subscriber that may read so many times a second does, however idle the publisher."""
         limit = 200

@@ -61,8 +61,8 @@ class Process:
         return self.child.wait(DEADLINE_S)
 
     def said(self):
-        return (f'{" ".join(self.command)}\n{self.out.read_text()[-2000:]}\n'
-                f'{self.err.read_text()[-4000:]}')
+        return (f'{" ".join(self.command)}\n{self.out.read_text(errors="replace")[-2000:]}\n'
+                f'{self.err.read_text(errors="replace")[-4000:]}')
 
     def wait_for(self, found):
         """Polls `found()` while the program runs; returns its first true value."""
@@ -164,8 +164,8 @@ class Lab:
         self._runs += 1
         switch = Process([BUILD / 'apps/rh-switch', '--port',
                           f'eth_vhost0,iface={self.socket},client=1', '--memif', memif_ports,
-                          '--socket-dir', self.folder, '--rate', '10Gbit', '--queue-bytes', '16MiB',
-                          '--queue', 16384], self.folder, f'{self._runs}-rh-switch')
+                          '--socket-dir', self.folder, '--rate', '10Gbit', '--queue-bytes', '4MiB'],
+                         self.folder, f'{self._runs}-rh-switch')
         switch.wait_for(lambda: 'rh-switch: ready' in switch.err.read_text())
         return switch
 

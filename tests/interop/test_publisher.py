@@ -74,7 +74,8 @@ class VerbsSubscriber(unittest.TestCase):
         """The publisher of two stores and its TCP port."""
         stores = [word for name, size in RINGS.items() for word in ('--store', f'{name}={size}')]
         process = self.stack.enter_context(
-            _lab.station(1, 'apps/rh-publish', '-p', 0, *PATIENCE, *stores, *arguments))
+            _lab.station(1, 'apps/rh-publish', '-p', 0, '-m', 1024, '--linger', lab.DEADLINE_S,
+                         *PATIENCE, *stores, *arguments))
         found = process.wait_for(
             lambda: re.search(r'listening on TCP port (\d+)\n', process.err.read_text()))
         return process, int(found[1])

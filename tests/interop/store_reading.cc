@@ -25,7 +25,7 @@ constexpr std::uint16_t kPadding = 1;
 template <typename T>
 T load(std::span<const std::byte> bytes, std::size_t offset) {
   static_assert(std::endian::native == std::endian::little);
-  T value;
+  T value{};
   std::memcpy(&value, bytes.subspan(offset, sizeof value).data(), sizeof value);
   return value;
 }

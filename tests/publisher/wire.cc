@@ -16,7 +16,7 @@ constexpr std::size_t kWindow = sizeof(std::uint64_t);
 
 template <typename Byte>
 std::uint64_t window(const Byte* bytes) {
-  std::uint64_t value;
+  std::uint64_t value = 0;
   std::memcpy(&value, bytes, kWindow);
   return value;
 }

@@ -61,8 +61,8 @@ class Process:
         return self.child.wait(DEADLINE_S)
 
     def said(self):
-        return (f'{" ".join(self.command)}\n{self.out.read_text()[-2000:]}\n'
-                f'{self.err.read_text()[-4000:]}')
+        return (f'{" ".join(self.command)}\n{self.out.read_text(errors="replace")[-2000:]}\n'
+                f'{self.err.read_text(errors="replace")[-4000:]}')
 
     def wait_for(self, found):
         """Polls `found()` while the program runs; returns its first true value."""
@@ -157,6 +157,30 @@ class Lab:
                         '--ip', OUR_ADDRESSES[0] + '/24', '--ip', OUR_ADDRESSES[1] + '/64',
                         '--link-mtu', self.mtu, '--pcap', self.capture, *arguments],
                        self.folder, f'{self._runs}-{name}')
+
+    def switch(self, memif_ports):
+        """Starts an rh-switch in a program's place: port 0 leads to the guest, those behind it to
+        memif programs of the host, see station(). For more than one of them at a time."""
+        self._runs += 1
+        switch = Process([BUILD / 'apps/rh-switch', '--port',
+                          f'eth_vhost0,iface={self.socket},client=1', '--memif', memif_ports,
+                          '--socket-dir', self.folder, '--rate', '10Gbit', '--queue-bytes', '4MiB'],
+                         self.folder, f'{self._runs}-rh-switch')
+        switch.wait_for(lambda: 'rh-switch: ready' in switch.err.read_text())
+        return switch
+
+    def station(self, port, program, *arguments, addresses=OUR_ADDRESSES):
+        """Starts a program at a memif port of the switch. The packets of the one that has our
+        addresses are captured."""
+        self._runs += 1
+        captured = []
+        if addresses == OUR_ADDRESSES:
+            self.capture = os.path.join(self.folder, f'{self._runs}.pcapng')
+            captured = ['--pcap', self.capture]
+        return Process([BUILD / program, '--memif-role', 'client', '--memif-socket',
+                        os.path.join(self.folder, f'switch{port}.sock'), '--ip',
+                        addresses[0] + '/24', '--ip', addresses[1] + '/64', *captured, *arguments],
+                       self.folder, f'{self._runs}-{os.path.basename(program)}')
 
     def run_in_guest(self, command):
         return GuestCommand(self.guest, command)

@@ -68,7 +68,7 @@ BAD_SUBSCRIBE = [
 
 class Publish(PublishTest):
     def test_three_subscribers_at_once(self):
-        """PB-2, PB-3, PB-4, PB-7, PB-8, PB-10, PB-12, PB-18: lines in are lines out, for each."""
+        """PB-2, PB-3, PB-4, PB-7, PB-8, PB-10, PB-12: lines in are lines out, for each."""
         self.start_switch(4)
         data = self.lines(2000)
         publisher, port = self.publisher('--store', 'news=4MiB', '--input',
@@ -80,6 +80,26 @@ class Publish(PublishTest):
         report = self.report(publisher)
         self.assertEqual(report['stores']['news']['messages'], 2000)
         self.assertEqual(report['subscribers']['admitted'], 3)
+
+    def test_near_and_far(self):
+        """PB-18: one beside the publisher, one behind a path that loses, delays and reorders: the
+        same bytes for both, by READs of each."""
+        self.start_switch(3, '--faults', '2:loss=1%,dup=1%,reorder=2%:1ms,delay=2ms')
+        data = self.lines(1000)
+        publisher, port = self.publisher('--store', 'news=4MiB', '--input',
+                                         f'lines:{self.write("in", data)}', '--wait', 2, '-u', 12,
+                                         '--rate', 2000)
+        captures = [self.lab.path(f'{station}.pcapng') for station in (1, 2)]
+        subscribers = [self.subscriber(station, port, '--from', 'oldest', '--strict', '-u', 12,
+                                       '--pcap', capture)
+                       for station, capture in enumerate(captures, 1)]
+        for subscriber in subscribers:
+            self.assertEqual(self.output(self.finish(subscriber)), data)
+        self.report(publisher)
+        for capture in captures:
+            reads = sum(packet.info.kind == 'read' and packet.info.is_request
+                        for packet in support.roce_packets(capture))
+            self.assertGreater(reads, 0)
 
     def test_records_over_dynamic_connections_and_a_bad_network(self):
         """PB-20, PB-28: bytes of any kind, on a network that loses, repeats and damages packets."""
@@ -430,18 +450,44 @@ class Publish(PublishTest):
         number of messages, and READs."""
         messages = 3000
         self.start_switch(2)
-        capture = self.lab.path('subscriber.pcapng')
-        publisher, port = self.publisher(
-            '--input', f'lines:{self.write("in", self.lines(messages))}', '--wait', 1)
-        subscriber = self.subscriber(1, port, '--from', 'oldest', '--pcap', capture)
+        captures = [self.lab.path(f'{station}.pcapng') for station in range(2)]
+        publisher, port = self.publisher('--input', f'lines:{self.write("in", self.lines(messages))}',
+                                         '--wait', 1, '--pcap', captures[0])
+        subscriber = self.subscriber(1, port, '--from', 'oldest', '--pcap', captures[1])
         self.assertEqual(self.output(self.finish(subscriber)).count(b'\n'), messages)
         self.report(publisher)
-        # Only its own end: the publisher may send again before it has heard an answer seen here.
-        self.checked(capture, '--endpoint', '10.42.0.2')
-        requests = collections.Counter(packet.info.kind for packet in support.roce_packets(capture)
+        # Each by its own capture: on a busy machine packets of both cross on their way.
+        for station, capture in enumerate(captures):
+            self.checked(capture, '--endpoint', f'10.42.0.{station + 1}', '--queued', 32,
+                         '--memory-changes')
+        requests = collections.Counter(packet.info.kind
+                                       for packet in support.roce_packets(captures[1])
                                        if packet.info.is_request)
         self.assertEqual(set(requests), {'send', 'read'})
         self.assertLess(requests['send'], messages / 100)
+
+    def test_reads_are_limited(self):
+        """PB-28: a subscriber that may read so many times a second does, however idle the publisher."""
+        limit = 200
+        self.start_switch(2)
+        capture = self.lab.path('subscriber.pcapng')
+        publisher, port = self.publisher('--input', 'lines:/dev/null', '--stay')
+        # Without the limit 10,000 a second. None is repeated.
+        self.subscriber(1, port, '--reads-per-second', limit, '--poll-max', 100, '-u', 18, '--pcap',
+                        capture)
+
+        def reads():
+            """When READs left, in ns."""
+            with contextlib.suppress(ValueError, EOFError, FileNotFoundError):
+                return [packet.time_ns for packet in support.roce_packets(capture)
+                        if packet.info.kind == 'read' and packet.info.is_request]
+            return []
+        wait_until(lambda: len(reads()) > 2 * limit, LIMIT_S, 'READs of two seconds')
+        publisher.child.send_signal(signal.SIGTERM)
+        self.report(publisher)
+        times = reads()
+        # How long one was held up on its way may differ by some.
+        self.assertLess((len(times) - 1) * 1e9 / (times[-1] - times[0]), 1.1 * limit)
 
 
 class Arguments(support.ProgramTest):

@@ -10,8 +10,10 @@
 #include "apps/publisher/conflated_store.h"
 #include "tests/publisher/judge.h"
 #include "tests/publisher/raw_subscriber.h"
+#include "tests/publisher/wire.h"
 #include "tests/publisher/world.h"
 #include "tests/sim/seeded_runs.h"
+#include "tests/support/capture.h"
 #include "tests/support/seed.h"
 
 namespace rockhopper::sim {
@@ -26,17 +28,16 @@ using test::Judge;
 constexpr std::uint64_t kRing = 16384;
 constexpr std::uint32_t kLongest = 1000;
 
-WorldConfig config_of(bool dynamic_connections = false) {
-  WorldConfig config{.network = {.seed = 1, .pools = &pools()}};
+WorldConfig config_of(bool dynamic_connections = false, const std::string& capture = "") {
+  WorldConfig config{.network = {.seed = 1, .pools = &pools(), .capture = capture}};
   config.dynamic_connections = dynamic_connections;
-  config.publisher.timeout = 9;
   return config;
 }
 
 /// Two stores with high-entropy content.
 struct TwoStores : World {
-  explicit TwoStores(bool dynamic_connections = false)
-      : World(config_of(dynamic_connections)),
+  explicit TwoStores(bool dynamic_connections = false, const std::string& capture = "")
+      : World(config_of(dynamic_connections, capture)),
         seed(test::seed()),
         a(add_store("a", kRing, 5, kLongest)),
         b(add_store("b", kRing, 6, kLongest)) {
@@ -44,13 +45,26 @@ struct TwoStores : World {
   }
   void publish(std::uint64_t count) {
     for (; count > 0; --count) {
-      for (TestStore* store : {&a, &b}) {
-        const std::uint64_t sequence = store->store->next_sequence();
-        EXPECT_EQ(store->store->publish(content(seed + store->store->epoch(), sequence, kLongest),
-                                        0, network.now_ns()),
-                  publisher::Published::yes);
-      }
+      for (TestStore* store : {&a, &b}) publish(*store);
     }
+  }
+  void publish(TestStore& store) {
+    EXPECT_EQ(
+        store.store->publish(content_of(store, store.store->next_sequence()), 0, network.now_ns()),
+        publisher::Published::yes);
+  }
+  [[nodiscard]] std::vector<std::byte> content_of(const TestStore& store,
+                                                  std::uint64_t sequence) const {
+    return content(seed + store.store->epoch(), sequence, kLongest);
+  }
+  /// All messages that are in the store.
+  [[nodiscard]] test::Secrets secrets_of(const TestStore& store) const {
+    test::Secrets secrets;
+    for (std::uint64_t sequence = store.store->oldest_sequence();
+         sequence < store.store->next_sequence(); ++sequence) {
+      secrets.add(content_of(store, sequence));
+    }
+    return secrets;
   }
   [[nodiscard]] Judge judge() const { return {seed, kLongest}; }
 
@@ -69,8 +83,12 @@ bool is_store(const RawSubscriber::Read& read, TestStore& store, std::uint64_t a
 void expect_nothing(const RawSubscriber::Read& read) {
   EXPECT_EQ(read.status, WcStatus::rem_access_err);
   EXPECT_TRUE(std::all_of(read.bytes.begin(), read.bytes.end(),
-                          [](std::byte byte) { return byte == std::byte{0xcc}; }));
+                          [](std::byte byte) { return byte == RawSubscriber::kUntouched; }));
 }
+
+struct OverBoth : ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Transports, OverBoth, ::testing::Values(false, true),
+                         [](const auto& tested) { return tested.param ? "Dc" : "Rc"; });
 
 // PB-12, PB-16: a grant is an address and a key, and READs are all that is needed from then on.
 TEST(Access, GrantedStoreIsReadWithVerbsAlone) {
@@ -91,11 +109,13 @@ TEST(Access, GrantedStoreIsReadWithVerbsAlone) {
   EXPECT_EQ(world.publisher->counters().rx_messages.value(), 1u) << "READs are no requests";
 }
 
-// PB-1: the store is all that its key reaches.
-TEST(Access, KeyEndsWithTheStore) {
-  TwoStores world;
+// PB-1: the store is all that its key reaches; nothing of the canaries around it is on the wire.
+TEST_P(OverBoth, KeyEndsWithTheStore) {
+  const test::CaptureFile capture;
+  auto made = std::make_unique<TwoStores>(GetParam(), capture.path());
+  TwoStores& world = *made;
   world.policy.allow_all = true;
-  RawSubscriber one(world, "one");
+  auto one = std::make_unique<RawSubscriber>(world, "one");
   const auto bytes = static_cast<std::uint32_t>(world.a.memory.bytes().size());
   const struct {
     std::uint64_t addr;
@@ -108,18 +128,24 @@ TEST(Access, KeyEndsWithTheStore) {
                 {reinterpret_cast<std::uintptr_t>(world.a.memory.bytes().data()), 64},
                 {reinterpret_cast<std::uintptr_t>(world.b.memory.bytes().data()), 64}};
   for (const auto& place : beyond) {
-    const MemoryKey key = one.subscribe("a");
+    const MemoryKey key = one->subscribe("a");
     ASSERT_NE(key, MemoryKey{});
-    EXPECT_TRUE(is_store(one.read(key, bytes - 1, 1), world.a, bytes - 1));
-    expect_nothing(one.read(key, place.addr, place.length));
-    EXPECT_TRUE(one.broken());
-    one.reconnect();
+    EXPECT_TRUE(is_store(one->read(key, bytes - 1, 1), world.a, bytes - 1));
+    expect_nothing(one->read(key, place.addr, place.length));
+    EXPECT_TRUE(one->broken());
   }
+  one.reset();
+  made.reset();
+  test::Secrets canaries;
+  canaries.add(std::vector<std::byte>(8, test::GuardedMemory::kCanary));
+  test::for_each_frame(capture.path(), [&](const test::CapturedFrame& frame) {
+    EXPECT_FALSE(canaries.are_in(frame.bytes));
+  });
 }
 
 // PB-9: who may read one store does not get the other one, by no message.
-TEST(Access, PolicyIsAskedForEachStore) {
-  TwoStores world;
+TEST_P(OverBoth, PolicyIsAskedForEachStore) {
+  TwoStores world(GetParam());
   world.policy.allowed = {{"one", "a"}, {"two", "b"}, {"both", "a"}, {"both", "b"}};
   for (const std::string name : {"one", "two", "both", "none"}) {
     RawSubscriber subscriber(world, name);
@@ -133,8 +159,8 @@ TEST(Access, PolicyIsAskedForEachStore) {
 
 // PB-9, PB-26: another subscriber's key, and that of a connection that has ended, are worth
 // nothing.
-TEST(Access, KeyServesItsOwnerOnly) {
-  TwoStores world;
+TEST_P(OverBoth, KeyServesItsOwnerOnly) {
+  TwoStores world(GetParam());
   world.policy.allow_all = true;
   RawSubscriber one(world, "one");
   RawSubscriber two(world, "two");
@@ -147,25 +173,93 @@ TEST(Access, KeyServesItsOwnerOnly) {
   expect_nothing(two.read(old, 0, 64));
 }
 
-// PB-26: keys found by trying.
-TEST(Access, GuessedKeysAreRefused) {
-  TwoStores world;
+// PB-9, PB-26: who has a key for one store finds none for the other by trying, whatever the number
+// of tries. Each is counted, not one byte of the other store is on the wire, and nobody else
+// notices.
+TEST_P(OverBoth, GuessedKeysAreRefused) {
+  const std::uint64_t guesses = number_or("ROCKHOPPER_GUESSED_KEYS", 300);
+  const test::CaptureFile capture;
+  auto made = std::make_unique<TwoStores>(GetParam(), capture.path());
+  TwoStores& world = *made;
+  const test::Secrets secrets = world.secrets_of(world.b);
+  ASSERT_GT(secrets.size(), 1000u);
+  world.policy.allowed = {{"one", "a"}, {"two", "b"}, {"three", "a"}};
+  Client& three = world.add_client("three");
+  world.connect(three);
+  Judge judge = world.judge();
+  static_cast<void>(must(three.subscriber->subscribe("a", {}, judge)));
+  auto one = std::make_unique<RawSubscriber>(world, "one");
+  auto two = std::make_unique<RawSubscriber>(world, "two");
+  const MemoryKey theirs = two->subscribe("b");
+  ASSERT_NE(theirs, MemoryKey{});
+  const auto& refused = world.network.node(0).engine().counters().drops[static_cast<std::size_t>(
+      roce::DropReason::refused_request)];
+  const std::uint64_t refused_before = refused.value();
+  Rng rng(world.seed);
+  std::uint64_t tried = 0;
+  MemoryKey mine{};
+  for (std::uint64_t i = 0; i < guesses && !HasFailure(); ++i) {
+    // Over a queue pair each refusal ends the connection, and with it the key.
+    if (one->broken() || i == 0) {
+      one->recover();
+      mine = one->subscribe("a");
+      ASSERT_NE(mine, MemoryKey{});
+    }
+    MemoryKey guess = theirs;
+    if (i > 0 && rng.chance(50)) guess = MemoryKey{static_cast<std::uint32_t>(rng.next())};
+    if (i > 0 && guess == theirs) {
+      guess = MemoryKey{static_cast<std::uint32_t>(theirs) ^ (1u << rng.between(0, 31)) ^
+                        (1u << rng.between(0, 31))};
+    }
+    if (guess == mine) continue;
+    expect_nothing(one->read(guess, 64, 2048));
+    ++tried;
+    if (i % 64 == 0) world.publish(world.a);
+  }
+  EXPECT_EQ(refused.value() - refused_before, tried);
+  ASSERT_TRUE(world.run_until([&] { return judge.next == world.a.store->next_sequence(); }));
+  EXPECT_TRUE(judge.good());
+  EXPECT_TRUE(judge.lost.empty());
+  EXPECT_EQ(three.disconnected + three.revoked, 0u);
+  // The owner of the key reads as ever; that shows that the search finds what there is.
+  const std::uint64_t end_ns = world.network.now_ns();
+  EXPECT_TRUE(is_store(two->read(theirs, 64, 2048), world.b, 64));
+  one.reset();
+  two.reset();
+  made.reset();
+  std::uint64_t leaked = 0;
+  std::uint64_t read = 0;
+  test::for_each_frame(capture.path(), [&](const test::CapturedFrame& frame) {
+    if (secrets.are_in(frame.bytes)) ++(frame.time_ns < end_ns ? leaked : read);
+  });
+  EXPECT_EQ(leaked, 0u);
+  EXPECT_GT(read, 0u);
+  std::printf("%zu keys tried\n", static_cast<std::size_t>(tried));
+}
+
+// PB-26: with dynamic connections a subscriber's key is of use at its own target only, which nobody
+// reaches without its access key.
+TEST(Access, TargetOfAnotherSubscriberIsOutOfReach) {
+  TwoStores world(true);
   world.policy.allow_all = true;
   RawSubscriber one(world, "one");
   RawSubscriber two(world, "two");
   const MemoryKey theirs = two.subscribe("b");
   Rng rng(world.seed);
-  for (std::uint64_t i = 0; i < number_or("ROCKHOPPER_GUESSED_KEYS", 300); ++i) {
-    const MemoryKey guess{rng.chance(50)
-                              ? static_cast<std::uint32_t>(rng.next())
-                              : static_cast<std::uint32_t>(theirs) ^ (1u << rng.between(0, 31))};
-    expect_nothing(one.read(guess, 0, 64));
+  for (int i = 0; i < 100; ++i) {
+    publisher::DcAddress address = two.publisher_address();
+    address.access_key = i == 0 ? one.publisher_address().access_key : rng.next();
+    const auto read = one.read_at(address, theirs, 64, 2048);
+    EXPECT_NE(read.status, WcStatus::success);
+    EXPECT_TRUE(std::all_of(read.bytes.begin(), read.bytes.end(),
+                            [](std::byte byte) { return byte == RawSubscriber::kUntouched; }));
   }
+  EXPECT_TRUE(is_store(two.read(theirs, 64, 2048), world.b, 64)) << "the owner is not disturbed";
 }
 
 // PB-25: a grant that is taken back is worth nothing with the next READ, and nobody else notices.
-TEST(Access, RevocationTakesEffectAtOnce) {
-  TwoStores world;
+TEST_P(OverBoth, RevocationTakesEffectAtOnce) {
+  TwoStores world(GetParam());
   world.policy.allow_all = true;
   RawSubscriber one(world, "one");
   RawSubscriber two(world, "two");
@@ -224,8 +318,8 @@ TEST(Access, RevocationMayFollowTheGrantAtOnce) {
 }
 
 // PB-1: from the removal of a store on nobody reads its memory.
-TEST(Access, RemovedStoreIsGone) {
-  TwoStores world;
+TEST_P(OverBoth, RemovedStoreIsGone) {
+  TwoStores world(GetParam());
   world.policy.allow_all = true;
   RawSubscriber one(world, "one");
   const MemoryKey key = one.subscribe("a");
@@ -286,10 +380,6 @@ TEST(Access, BadMessagesAreCounted) {
   EXPECT_EQ(world.publisher->counters().rx_unexpected.value(), 1u);
 }
 
-struct OverBoth : ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Transports, OverBoth, ::testing::Values(false, true),
-                         [](const auto& tested) { return tested.param ? "Dc" : "Rc"; });
-
 // PB-10, PB-25, over both transports: of two that read the same store one is stopped at run time.
 TEST_P(OverBoth, RevokedSubscriberStopsAndTheOtherGoesOn) {
   TwoStores world(GetParam());
@@ -317,6 +407,71 @@ TEST_P(OverBoth, RevokedSubscriberStopsAndTheOtherGoesOn) {
   EXPECT_GT(one.revoked + one.disconnected, 0u);
   EXPECT_TRUE(judges[1].good());
   EXPECT_TRUE(judges[1].lost.empty());
+}
+
+// PB-25: from the moment of the revocation on no READ response leaves for the one who has lost the
+// access, though its READs are on their way and half answered; the other's stream has no gap.
+TEST(Access, RevocationStopsResponsesAtOnce) {
+  constexpr std::uint64_t kDelay_ns = 1'000'000;
+  const test::CaptureFile capture;
+  WorldConfig config = config_of(false, capture.path());
+  config.network.delay_ns = kDelay_ns;
+  config.timeout = 14;
+  auto world = std::make_unique<World>(config);
+  world->policy.allow_all = true;
+  TestStore& store = world->add_store("a", 1 << 20, 5, kLongest);
+  const std::uint64_t seed = test::seed();
+  std::array<std::uint32_t, 2> numbers{};  // of the subscribers' queue pairs
+  std::array<Judge, 2> judges{Judge(seed, kLongest), Judge(seed, kLongest)};
+  for (unsigned i = 0; i < 2; ++i) {
+    Client& client = world->add_client(i == 0 ? "one" : "two");
+    world->connect(client);
+    numbers[i] = client.qps[1]->number().value;
+    static_cast<void>(must(client.subscriber->subscribe(
+        "a", {.reader = {.start = {.at = Start::At::oldest}, .poll_max_ns = 0}}, judges[i])));
+  }
+  const auto publish_for = [&](std::uint64_t duration_ns) {
+    const std::uint64_t end_ns = world->network.now_ns() + duration_ns;
+    std::uint64_t next_ns = 0;
+    while (world->network.now_ns() < end_ns) {
+      if (world->network.now_ns() >= next_ns) {
+        next_ns = world->network.now_ns() + 10'000;
+        EXPECT_EQ(store.store->publish(content(seed + 5, store.store->next_sequence(), kLongest), 0,
+                                       world->network.now_ns()),
+                  publisher::Published::yes);
+      }
+      if (!world->turn()) world->pass_time(std::min(next_ns, end_ns));
+    }
+  };
+  publish_for(50 * kDelay_ns);
+  // In the midst of an answer.
+  const auto& sent = world->network.node(0).engine().counters().sent_pkts;
+  const std::uint64_t before = sent.value();
+  ASSERT_TRUE(world->run_until([&] { return sent.value() > before; }));
+  ASSERT_TRUE(world->publisher->revoke(world->clients[0]->id, store.store->id()));
+  const std::uint64_t revoked_ns = world->network.now_ns();
+  const std::uint64_t messages = judges[0].messages;
+  publish_for(50 * kDelay_ns);
+  ASSERT_TRUE(world->run_until([&] { return judges[1].next == store.store->next_sequence(); }));
+  EXPECT_GT(messages, 0u);
+  EXPECT_TRUE(judges[1].good());
+  EXPECT_EQ(judges[1].first, 0u);
+  EXPECT_TRUE(judges[1].lost.empty());
+  world.reset();
+  std::array<std::array<std::uint64_t, 2>, 2> responses{};  // of each: before and after
+  test::for_each_frame(capture.path(), [&](const test::CapturedFrame& frame) {
+    const auto packet = test::roce_packet(frame.bytes);
+    if (!packet) return;
+    const auto bth = packet->transport();
+    const std::uint32_t number = std::uint32_t{bth[5]} << 16 | bth[6] << 8 | bth[7];
+    const bool is_response = bth[0] >= 0x0d && bth[0] <= 0x10;
+    for (unsigned i = 0; i < 2; ++i) {
+      if (is_response && number == numbers[i]) ++responses[i][frame.time_ns > revoked_ns];
+    }
+  });
+  EXPECT_GT(responses[0][0], 100u);
+  EXPECT_EQ(responses[0][1], 0u);
+  EXPECT_GT(responses[1][1], 100u);
 }
 
 /// The latest message of each key.

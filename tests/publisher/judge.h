@@ -16,7 +16,8 @@ namespace rockhopper::test {
 /// What message `sequence` of a store holds in a run with that seed: of random length and content.
 [[nodiscard]] inline std::vector<std::byte> content(std::uint64_t seed, std::uint64_t sequence,
                                                     std::uint32_t length_max) {
-  sim::Rng rng(seed * 0x9e3779b97f4a7c15 + sequence);
+  // Those of neighbouring seeds and numbers have nothing in common.
+  sim::Rng rng(sim::Rng(seed).next() + sequence * 0xd1342543de82ef95);
   std::vector<std::byte> bytes(rng.chance(10) ? rng.between(0, length_max)
                                               : rng.between(0, length_max / 8));
   rng.fill({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});

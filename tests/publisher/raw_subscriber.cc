@@ -3,57 +3,86 @@
 #include "tests/publisher/raw_subscriber.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace rockhopper::sim {
 namespace {
 
 using publisher::ControlMessage;
+using publisher::DcAddress;
 using publisher::kControlMessageMax;
+
+constexpr std::uint32_t kReceives = 8;
 
 }  // namespace
 
 RawSubscriber::RawSubscriber(World& world, std::string name)
     : world_(world),
       name_(std::move(name)),
-      pd_(world.network.node(1).engine().allocate_pd()),
+      pd_(engine().allocate_pd()),
       send_cq_(must(roce::CompletionQueue::create(64))),
-      recv_cq_(must(roce::CompletionQueue::create(64))),
+      receives_(must(publisher::ReceiveBuffers::create(engine(), pd_, kReceives))),
       memory_(kBytes) {
-  key_ = must(world_.network.node(1).engine().register_memory(pd_, memory_.data(), kBytes,
-                                                              roce::kAccessLocalWrite))
-             .key;
+  key_ = must(engine().register_memory(pd_, memory_.data(), kBytes, roce::kAccessLocalWrite)).key;
+  if (world_.config.dynamic_connections) {
+    target_ = must(world_.endpoints[1]->create_dct(
+        {.pd = pd_, .srq = receives_->srq(), .recv_cq = receives_->cq()}));
+    initiator_ = must(world_.endpoints[1]->create_dci({.pd = pd_,
+                                                       .send_cq = send_cq_.get(),
+                                                       .max_inline_data = kControlMessageMax,
+                                                       .sq_sig_all = true,
+                                                       .timeout = world_.config.timeout}));
+  }
   connect();
 }
 
 RawSubscriber::~RawSubscriber() {
   disconnect();
-  must(world_.network.node(1).engine().deregister_memory(key_));
+  if (initiator_ != nullptr) world_.endpoints[1]->destroy_dci(initiator_);
+  if (target_ != nullptr) world_.endpoints[1]->destroy_dct(target_);
+  receives_.reset();
+  must(engine().deregister_memory(key_));
 }
 
 void RawSubscriber::connect() {
+  if (initiator_ != nullptr) {
+    if (initiator_->state() == roce::QpState::err) must(initiator_->reset());
+    id_ = must(world_.publisher->add_subscriber(name_, world_.address_of(1, *target_)));
+    address_ = world_.address_of(0, *world_.publisher->target(id_));
+    route_ = route_to(address_);
+    return;
+  }
   roce::QpInit init;
   init.pd = pd_;
   init.send_cq = send_cq_.get();
-  init.recv_cq = recv_cq_.get();
+  init.recv_cq = receives_->cq();
+  init.srq = receives_->srq();
+  init.max_recv_wr = 0;
   init.max_inline_data = kControlMessageMax;
   init.sq_sig_all = true;
   qps_ = world_.connect(world_.publisher->qp_init(), init);
   id_ = must(world_.publisher->add_subscriber(name_, *qps_[0]));
-  for (int i = 0; i < 8; ++i) {
-    // The last pages are for messages.
-    const roce::Sge to{reinterpret_cast<std::uintptr_t>(memory_.data()) + kBytes - 8192,
-                       static_cast<std::uint32_t>(kControlMessageMax), key_};
-    static_cast<void>(qps_[1]->post_recv({.sg_list = {&to, 1}}));
-  }
+  route_ = std::make_unique<publisher::QueuePairRoute>(*qps_[1]);
+}
+
+std::unique_ptr<publisher::SubscriberRoute> RawSubscriber::route_to(const DcAddress& address) {
+  return std::make_unique<publisher::DcRoute>(engine(), *initiator_,
+                                              *must(engine().create_ah(pd_, address.av)), address);
 }
 
 void RawSubscriber::disconnect() {
   world_.publisher->remove_subscriber(id_);
-  for (unsigned i = 0; i < 2; ++i) world_.network.node(i).engine().destroy_qp(qps_[i]);
+  route_.reset();
+  for (unsigned i = 0; i < 2; ++i) {
+    if (qps_[i] != nullptr) world_.network.node(i).engine().destroy_qp(qps_[i]);
+  }
   std::array<roce::Completion, 64> left;
   static_cast<void>(send_cq_->poll(left));
-  static_cast<void>(recv_cq_->poll(left));
+  static_cast<void>(receives_->poll([](const roce::Completion&, std::span<const std::byte>) {}));
+}
+
+void RawSubscriber::recover() {
+  if (broken() && !route_->revive()) reconnect();
 }
 
 void RawSubscriber::reconnect() {
@@ -61,18 +90,22 @@ void RawSubscriber::reconnect() {
   connect();
 }
 
-std::optional<roce::Completion> RawSubscriber::completion(roce::CompletionQueue& cq) {
+std::optional<roce::Completion> RawSubscriber::completion() {
   roce::Completion done;
-  const bool came = world_.run_until([&] { return cq.poll({&done, 1}) == 1; }, 1'000'000'000);
+  const bool came = world_.run_until(
+      [&] {
+        return send_cq_->poll({&done, 1}) == 1;
+      },
+      1'000'000'000);
   return came ? std::optional(done) : std::nullopt;
 }
 
 void RawSubscriber::send(std::span<const std::byte> bytes) {
   const roce::Sge sge{
       reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), {}};
-  static_cast<void>(qps_[1]->post_send(
+  static_cast<void>(route_->post(
       {.sg_list = {&sge, 1}, .opcode = roce::WrOpcode::send, .send_flags = roce::kSendInline}));
-  static_cast<void>(completion(*send_cq_));
+  static_cast<void>(completion());
 }
 
 std::optional<ControlMessage> RawSubscriber::ask(const ControlMessage& message) {
@@ -82,12 +115,16 @@ std::optional<ControlMessage> RawSubscriber::ask(const ControlMessage& message) 
 }
 
 std::optional<ControlMessage> RawSubscriber::receive() {
-  const auto done = completion(*recv_cq_);
-  if (!done || done->status != roce::WcStatus::success) return std::nullopt;
-  return publisher::parse_control(std::span(memory_).subspan(kBytes - 8192, done->byte_len));
+  std::optional<ControlMessage> message;
+  const auto take = [&](const roce::Completion& done, std::span<const std::byte> bytes) {
+    if (done.status == roce::WcStatus::success) message = publisher::parse_control(bytes);
+  };
+  static_cast<void>(world_.run_until([&] { return receives_->poll(take); }, 1'000'000'000));
+  return message;
 }
 
 roce::MemoryKey RawSubscriber::subscribe(const std::string& store) {
+  recover();
   const auto answer = ask(publisher::SubscribeRequest{.tag = 77, .store = store});
   if (!answer) return {};
   const auto* grant = std::get_if<publisher::GrantMessage>(&*answer);
@@ -96,18 +133,29 @@ roce::MemoryKey RawSubscriber::subscribe(const std::string& store) {
 
 RawSubscriber::Read RawSubscriber::read(roce::MemoryKey key, std::uint64_t addr,
                                         std::uint32_t length) {
-  if (broken()) reconnect();
-  std::fill(memory_.begin(), memory_.end() - 8192, std::byte{0xcc});
-  const roce::Sge to{reinterpret_cast<std::uintptr_t>(memory_.data()), length, key_};
-  static_cast<void>(qps_[1]->post_send({.sg_list = {&to, 1},
-                                        .opcode = roce::WrOpcode::rdma_read,
-                                        .remote_addr = addr,
-                                        .rkey = key}));
-  const auto done = completion(*send_cq_);
+  recover();
+  const auto memory = std::span(memory_).first(length);
+  std::fill(memory.begin(), memory.end(), kUntouched);
+  const roce::Sge to{reinterpret_cast<std::uintptr_t>(memory.data()), length, key_};
+  static_cast<void>(route_->post({.sg_list = {&to, 1},
+                                  .opcode = roce::WrOpcode::rdma_read,
+                                  .remote_addr = addr,
+                                  .rkey = key}));
+  const auto done = completion();
   Read result;
   if (!done) return result;
   result.status = done->status;
-  result.bytes.assign(memory_.begin(), memory_.begin() + length);
+  result.bytes.assign(memory.begin(), memory.end());
+  return result;
+}
+
+RawSubscriber::Read RawSubscriber::read_at(const DcAddress& address, roce::MemoryKey key,
+                                           std::uint64_t addr, std::uint32_t length) {
+  recover();
+  auto own = std::exchange(route_, route_to(address));
+  Read result = read(key, addr, length);
+  recover();
+  route_ = std::move(own);
   return result;
 }
 

@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "apps/publisher/message.h"
+#include "apps/publisher/receive_buffers.h"
+#include "apps/publisher/subscriber_route.h"
 #include "roce/completion_queue.h"
 #include "tests/publisher/world.h"
 
 namespace rockhopper::sim {
 
-/// A subscriber with verbs alone: queue pair, SENDs and READs of whatever it likes, as any program
-/// on any RNIC may be.
+/// A subscriber with verbs alone, over the world's transport: SENDs, and READs of whatever it
+/// likes, as any program on any RNIC may be.
 class RawSubscriber {
  public:
   RawSubscriber(World& world, std::string name);
@@ -36,26 +38,42 @@ class RawSubscriber {
     roce::WcStatus status = roce::WcStatus::general_err;
     std::vector<std::byte> bytes;
   };
+  static constexpr std::byte kUntouched{0xcc};  ///< what is there before
   [[nodiscard]] Read read(roce::MemoryKey key, std::uint64_t addr, std::uint32_t length);
-  [[nodiscard]] bool broken() const { return qps_[1]->state() == roce::QpState::err; }
+  [[nodiscard]] bool broken() const { return route_->failed(); }
+  /// What it takes to go on after an error: nothing but a word to the initiator with dynamic
+  /// connections, else reconnect().
+  void recover();
   /// A new connection under the same name: the keys of the old one are gone.
   void reconnect();
   [[nodiscard]] publisher::SubscriberId id() const { return id_; }
+  /// With dynamic connections: where the publisher has a target for this subscriber alone.
+  [[nodiscard]] const publisher::DcAddress& publisher_address() const { return address_; }
+  /// READs at the target of somebody else, with what access key ever.
+  [[nodiscard]] Read read_at(const publisher::DcAddress& address, roce::MemoryKey key,
+                             std::uint64_t addr, std::uint32_t length);
 
  private:
   static constexpr std::uint32_t kBytes = 65536;
+  [[nodiscard]] roce::Engine& engine() { return world_.network.node(1).engine(); }
   void connect();
   void disconnect();
-  [[nodiscard]] std::optional<roce::Completion> completion(roce::CompletionQueue& cq);
+  [[nodiscard]] std::unique_ptr<publisher::SubscriberRoute> route_to(
+      const publisher::DcAddress& address);
+  [[nodiscard]] std::optional<roce::Completion> completion();
 
   World& world_;
   std::string name_;
   roce::ProtectionDomain pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
-  std::unique_ptr<roce::CompletionQueue> recv_cq_;
+  std::unique_ptr<publisher::ReceiveBuffers> receives_;
   std::vector<std::byte> memory_;
   roce::MemoryKey key_{};
-  std::array<roce::QueuePair*, 2> qps_{};
+  std::array<roce::QueuePair*, 2> qps_{};  ///< the publisher's and ours; without them:
+  dc::Dci* initiator_ = nullptr;
+  dc::Dct* target_ = nullptr;
+  publisher::DcAddress address_{};
+  std::unique_ptr<publisher::SubscriberRoute> route_;
   publisher::SubscriberId id_{};
 };
 

@@ -79,7 +79,6 @@ WorldConfig StoreRun::draw(PoolSet& pools) {
   }
   config.multicast = profile_.multicast;
   config.publisher.heartbeat_ns = profile_.multicast ? 2'000'000 : 200'000'000;
-  config.publisher.timeout = 9;
   return config;
 }
 

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// A writer in a thread of its own, at full speed, beside a reader that copies its memory as a
+// Writers in threads of their own, at full speed, beside readers that copy their memory as a
 // network adapter does: nothing corrupted is delivered, and nothing is missed without being told
-// (PB-5, PB-20 to PB-22); and the writer's path allocates nothing (PB-24).
+// (PB-2 to PB-5, PB-10, PB-11, PB-20 to PB-22); and the writers' path allocates nothing and makes
+// no system call (PB-7, PB-24).
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <csignal>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "apps/publisher/log_follower.h"
 #include "apps/publisher/reader.h"
@@ -23,7 +31,6 @@
 namespace rockhopper::publisher {
 namespace {
 
-constexpr std::uint64_t kRing = std::uint64_t{1} << 18;
 constexpr std::uint32_t kLongest = 12'000;
 constexpr std::size_t kContents = 61;
 
@@ -51,7 +58,7 @@ class Contents {
 
 class Observer final : public Listener {
  public:
-  explicit Observer(std::uint64_t seed) : contents_(seed) {}
+  explicit Observer(Contents& contents) : contents_(contents) {}
   void on_message(const Message& message) override {
     const auto expected = contents_.of(message.sequence);
     corrupted += !std::equal(expected.begin(), expected.end(), message.payload.begin(),
@@ -62,63 +69,236 @@ class Observer final : public Listener {
   }
   void on_lost(std::uint64_t first, std::uint64_t last) override {
     out_of_order += first != next || last < first;
+    lost += last - first + 1;
     next = last + 1;
   }
   std::uint64_t next = 0;
   std::uint64_t delivered = 0;
+  std::uint64_t lost = 0;
   std::uint64_t corrupted = 0;
   std::uint64_t out_of_order = 0;
 
  private:
-  Contents contents_;
+  Contents& contents_;
 };
 
+/// A store, and what its writer and its readers expect in it.
+struct Written {
+  Written(std::uint16_t id, std::uint64_t contents_seed, std::uint64_t ring_bytes)
+      : seed(contents_seed + id),
+        memory(store_bytes(ring_bytes)),
+        store(*Store::create(memory.bytes(), {.id = id, .epoch = 1, .message_max = kLongest})),
+        info{.id = id, .name = "a", .epoch = 1, .ring_bytes = ring_bytes, .message_max = kLongest},
+        expected(seed) {}
+
+  std::uint64_t seed;
+  test::GuardedMemory memory;
+  std::unique_ptr<Store> store;
+  StoreInfo info;
+  Contents expected;  ///< the readers'
+};
+
+/// How a network brings a round's READs: in order; or, where packets are lost and come again,
+/// records behind their control block, and parts of them once more.
+enum class Network { in_order, repeating };
+
+class Subscriber {
+ public:
+  Subscriber(Written& written, Network network, std::uint64_t turns_per_round, std::uint64_t seed)
+      : written_(written),
+        network_(network),
+        turns_per_round_(turns_per_round),
+        rng_(seed),
+        observer_(written.expected),
+        reader_(kConfig, observer_),
+        buffer_(Reader::buffer_bytes(written.info, kConfig)) {
+    reader_.set_buffer(buffer_);
+    EXPECT_TRUE(reader_.open(written.info, 0).has_value());
+  }
+
+  /// A round, if it is its turn.
+  void turn(std::uint64_t number) {
+    if (number % turns_per_round_ != 0) return;
+    const auto round = reader_.next_round(number);
+    if (round.empty()) return;
+    const std::size_t records = round.size() - 1;
+    if (network_ == Network::in_order) {
+      for (const ReadRequest& request : round) copy(request);
+    } else {
+      copy(round[records]);
+      for (const ReadRequest& request : round.first(records)) copy(request);
+      for (int again = 0; records > 0 && again < kAgain; ++again) {
+        copy_again(round[rng_.between(0, records - 1)]);
+      }
+    }
+    reader_.on_round(number);
+  }
+  void hurry() { turns_per_round_ = 1; }
+  [[nodiscard]] const Observer& observer() const { return observer_; }
+  [[nodiscard]] const ReaderCounters& counters() const { return reader_.counters(); }
+
+ private:
+  static constexpr ReaderConfig kConfig{.start = {.at = Start::At::sequence}, .poll_max_ns = 0};
+  static constexpr std::size_t kPacket = 256;
+  static constexpr int kAgain = 8;
+
+  void copy(const ReadRequest& request) {
+    std::memcpy(request.to.data(), written_.memory.bytes().data() + request.offset,
+                request.to.size());
+  }
+  void copy_again(const ReadRequest& request) {
+    const std::size_t at = rng_.between(0, (request.to.size() - 1) / kPacket) * kPacket;
+    const std::size_t length = std::min(kPacket, request.to.size() - at);
+    copy({.offset = request.offset + at, .to = request.to.subspan(at, length)});
+  }
+
+  Written& written_;
+  Network network_;
+  std::uint64_t turns_per_round_;
+  sim::Rng rng_;
+  Observer observer_;
+  Reader reader_;
+  std::vector<std::byte> buffer_;
+};
+
+/// Writes so many messages, most of them as fast as it can, some in step with the readers, whose
+/// turns are counted: there, records are read that are about to be overwritten.
+void write(Written& written, std::uint64_t messages, const std::atomic<std::uint64_t>& turns,
+           std::atomic<bool>& refused) {
+  Contents contents(written.seed);
+  sim::Rng rng(written.seed);
+  const sim::AllocationsForbidden forbidden;
+  std::uint64_t in_step = 0;
+  for (std::uint64_t sequence = 0; sequence < messages; ++sequence) {
+    if (written.store->append(contents.of(sequence), 0, sequence) != Published::yes) refused = true;
+    if (rng.chance(40)) written.store->commit();
+    if (sequence % 4096 == 0) in_step = rng.between(0, 200);
+    if (in_step > 0 && --in_step % 16 == 0) {
+      written.store->commit();
+      const std::uint64_t now = turns.load(std::memory_order_relaxed);
+      while (turns.load(std::memory_order_relaxed) == now && !refused) std::this_thread::yield();
+    }
+  }
+  written.store->commit();
+}
+
+// PB-24: one writer and one reader.
 TEST(StoreThreads, WriterAtFullSpeedCorruptsNothing) {
   const std::uint64_t seed = test::seed();
   const std::uint64_t messages = sim::number_or("ROCKHOPPER_MESSAGES", 500'000);
-  test::GuardedMemory memory(store_bytes(kRing));
-  auto store = *Store::create(memory.bytes(), {.epoch = 1, .message_max = kLongest});
-  const StoreInfo info{.name = "a", .epoch = 1, .ring_bytes = kRing, .message_max = kLongest};
-  Observer observer(seed);
-  const ReaderConfig config{.start = {.at = Start::At::sequence}, .poll_max_ns = 0};
-  Reader reader(config, observer);
-  std::vector<std::byte> buffer(Reader::buffer_bytes(info, config));
-  reader.set_buffer(buffer);
-  ASSERT_TRUE(reader.open(info, 0).has_value());
-
+  Written written(1, seed, std::uint64_t{1} << 18);
+  Subscriber subscriber(written, Network::in_order, 1, seed);
   const std::uint64_t allocated = sim::forbidden_allocations();
+  std::atomic<std::uint64_t> turns = 1;
   std::atomic<bool> refused = false;
-  std::thread writer([&] {
-    Contents contents(seed);
-    sim::Rng rng(seed);
-    const sim::AllocationsForbidden forbidden;
-    for (std::uint64_t sequence = 0; sequence < messages; ++sequence) {
-      if (store->append(contents.of(sequence), 0, sequence) != Published::yes) refused = true;
-      if (rng.chance(40)) store->commit();
-      // At times the reader comes along.
-      if (sequence % 4096 == 0) std::this_thread::yield();
-    }
-    store->commit();
-  });
-  for (std::uint64_t now_ns = 1; observer.next < messages && !refused; ++now_ns) {
-    for (const ReadRequest& request : reader.next_round(now_ns)) {
-      std::memcpy(request.to.data(), memory.bytes().data() + request.offset, request.to.size());
-    }
-    reader.on_round(now_ns);
-  }
+  std::thread writer([&] { write(written, messages, turns, refused); });
+  while (subscriber.observer().next < messages && !refused) subscriber.turn(turns++);
   writer.join();
   EXPECT_FALSE(refused);
-  EXPECT_EQ(observer.next, messages);
-  EXPECT_EQ(observer.corrupted, 0u);
-  EXPECT_EQ(observer.out_of_order, 0u);
+  EXPECT_EQ(subscriber.observer().next, messages);
+  EXPECT_EQ(subscriber.observer().corrupted, 0u);
+  EXPECT_EQ(subscriber.observer().out_of_order, 0u);
   EXPECT_EQ(sim::forbidden_allocations(), allocated);
-  EXPECT_TRUE(memory.intact());
-  std::printf("published %zu, delivered %zu, lapped %zu, torn %zu\n",
-              static_cast<std::size_t>(messages), static_cast<std::size_t>(observer.delivered),
-              static_cast<std::size_t>(reader.counters().lapped.value()),
-              static_cast<std::size_t>(reader.counters().invalid_checksum.value() +
-                                       reader.counters().invalid_trailer.value() +
-                                       reader.counters().invalid_position.value()));
+  EXPECT_TRUE(written.memory.intact());
+}
+
+// PB-2 to PB-5, PB-10, PB-11, PB-20, PB-21: three stores, each with its writer, and 64 subscribers
+// with paces from each turn to every thousandth.
+TEST(StoreThreads, PacesFromAllToAThousandth) {
+  constexpr std::uint64_t kSubscribers = 64;
+  const std::uint64_t seed = test::seed();
+  const std::uint64_t messages = sim::number_or("ROCKHOPPER_MESSAGES", 500'000);
+  std::vector<std::unique_ptr<Written>> stores;
+  for (const std::uint64_t ring : {1u << 16, 1u << 18, 1u << 20}) {
+    stores.push_back(
+        std::make_unique<Written>(static_cast<std::uint16_t>(stores.size() + 1), seed, ring));
+  }
+  std::vector<std::unique_ptr<Subscriber>> subscribers;
+  for (std::uint64_t i = 0; i < kSubscribers; ++i) {
+    const double pace = std::pow(1000.0, static_cast<double>(i) / (kSubscribers - 1));
+    subscribers.push_back(std::make_unique<Subscriber>(
+        *stores[i % stores.size()], i % 2 == 0 ? Network::in_order : Network::repeating,
+        static_cast<std::uint64_t>(std::lround(pace)), seed + i));
+  }
+  const std::uint64_t share = messages / stores.size();
+  std::atomic<std::uint64_t> turns = 1;
+  std::atomic<unsigned> writing = 0;
+  std::atomic<bool> refused = false;
+  std::vector<std::thread> writers;
+  for (const auto& store : stores) {
+    ++writing;
+    writers.emplace_back([&, written = store.get()] {
+      write(*written, share, turns, refused);
+      --writing;
+    });
+  }
+  const auto finished = [&] {
+    return std::all_of(subscribers.begin(), subscribers.end(),
+                       [&](const auto& one) { return one->observer().next == share; });
+  };
+  while (writing > 0) {
+    for (const auto& subscriber : subscribers) subscriber->turn(turns);
+    ++turns;
+  }
+  for (auto& writer : writers) writer.join();
+  // Each reads what is left, the slow ones too.
+  for (const auto& subscriber : subscribers) subscriber->hurry();
+  for (int round = 0; round < 10'000 && !finished(); ++round) {
+    for (const auto& subscriber : subscribers) subscriber->turn(turns);
+    ++turns;
+  }
+  EXPECT_FALSE(refused);
+  std::uint64_t delivered = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t torn = 0;
+  for (const auto& subscriber : subscribers) {
+    const Observer& observer = subscriber->observer();
+    EXPECT_EQ(observer.corrupted, 0u);
+    EXPECT_EQ(observer.out_of_order, 0u);
+    EXPECT_EQ(observer.delivered + observer.lost, share);
+    delivered += observer.delivered;
+    lost += observer.lost;
+    const ReaderCounters& counters = subscriber->counters();
+    torn += counters.invalid_position.value() + counters.invalid_sequence.value() +
+            counters.invalid_trailer.value() + counters.invalid_checksum.value();
+  }
+  for (const auto& store : stores) EXPECT_TRUE(store->memory.intact());
+  EXPECT_GT(delivered, 0u);
+  EXPECT_GT(lost, 0u);
+  EXPECT_GT(torn, 0u);
+  std::printf("published %zu, delivered %zu, lost %zu, torn %zu\n",
+              static_cast<std::size_t>(share * stores.size()), static_cast<std::size_t>(delivered),
+              static_cast<std::size_t>(lost), static_cast<std::size_t>(torn));
+}
+
+/// From here on the kernel kills a process for any call but read, write and exit.
+[[nodiscard]] bool forbid_system_calls() { return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0; }
+
+// PB-7, PB-24: nothing is asked of the kernel to publish.
+TEST(StoreThreads, WriterMakesNoSystemCall) {
+  constexpr int kDone = 7;
+  constexpr int kCannot = 77;
+  Written written(1, test::seed(), std::uint64_t{1} << 16);
+  Contents contents(written.seed);
+  const auto publish = [&] {
+    if (!forbid_system_calls()) syscall(SYS_exit, kCannot);
+    for (std::uint64_t sequence = 0; sequence < 20'000; ++sequence) {
+      if (written.store->publish(contents.of(sequence), 0, sequence) != Published::yes) {
+        syscall(SYS_exit, 1);
+      }
+      written.store->heartbeat(sequence);
+    }
+    syscall(SYS_exit, kDone);
+  };
+  EXPECT_EXIT(publish(), ::testing::ExitedWithCode(kDone), "");
+  // The same with a system call: that is noticed.
+  EXPECT_EXIT(
+      {
+        if (!forbid_system_calls()) syscall(SYS_exit, kCannot);
+        syscall(SYS_getppid);
+        syscall(SYS_exit, kDone);
+      },
+      ::testing::KilledBySignal(SIGKILL), "");
 }
 
 // PB-7, PB-13, PB-14, PB-17, PB-20, PB-24: what follows the writer in another thread sends nothing

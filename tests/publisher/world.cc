@@ -23,6 +23,7 @@ World::World(const WorldConfig& world_config)
       endpoints[i] = must(dc::Endpoint::create(network.node(i).engine(), endpoint));
     }
   }
+  config.publisher.timeout = config.timeout;
   if (config.multicast) {
     config.publisher.multicast = publisher::MulticastConfig{.group = group_of(config.network.ipv6),
                                                             .source = network.node(0).address(),
@@ -56,7 +57,7 @@ TestStore& World::add_store(const std::string& name, std::uint64_t ring_bytes, s
 Client& World::add_client(const std::string& name, publisher::SubscriberConfig subscriber) {
   auto client = std::make_unique<Client>();
   client->name = name;
-  subscriber.timeout = 9;
+  subscriber.timeout = config.timeout;
   client->subscriber = must(publisher::Subscriber::create(network.node(1).engine(),
                                                           endpoints[1].get(), *client, subscriber));
   clients.push_back(std::move(client));
@@ -73,11 +74,18 @@ std::array<roce::QueuePair*, 2> World::connect(const roce::QpInit& publisher_end
   attributes.path_mtu = config.path_mtu;
   attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 16;
   attributes.min_rnr_timer = 1;
-  attributes.timeout = 9;
+  attributes.timeout = config.timeout;
   attributes.retry_cnt = 7;
   attributes.rnr_retry = 7;
   network.connect(qps, attributes, {wire::Psn{0x123456}, wire::Psn{0x654321}});
   return qps;
+}
+
+publisher::DcAddress World::address_of(unsigned node, const dc::Dct& target) {
+  return {.av = {.source = network.node(1 - node).address(),
+                 .destination = network.node(node).address()},
+          .target = target.number(),
+          .access_key = target.access_key()};
 }
 
 void World::connect(Client& client) {
@@ -87,15 +95,9 @@ void World::connect(Client& client) {
     must(client.subscriber->connect(*client.qps[1]));
     return;
   }
-  const auto address = [this](unsigned from, const dc::Dct& target) {
-    return publisher::DcAddress{.av = {.source = network.node(from).address(),
-                                       .destination = network.node(1 - from).address()},
-                                .target = target.number(),
-                                .access_key = target.access_key()};
-  };
   client.id =
-      must(publisher->add_subscriber(client.name, address(0, *client.subscriber->target())));
-  must(client.subscriber->connect(address(1, *publisher->target(client.id))));
+      must(publisher->add_subscriber(client.name, address_of(1, *client.subscriber->target())));
+  must(client.subscriber->connect(address_of(0, *publisher->target(client.id))));
 }
 
 void World::disconnect(Client& client) {

@@ -40,6 +40,7 @@ struct WorldConfig {
   bool dynamic_connections = false;
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   roce::RecoveryConfig recovery{};  ///< of queue pairs
+  std::uint8_t timeout = 9;         ///< local ACK timeout code of everybody, 2 ms
   publisher::PublisherConfig publisher{};
   bool multicast = false;  ///< to a group of the network's family, with path_mtu
 };
@@ -103,6 +104,8 @@ class World : private publisher::PublisherListener {
   /// A connected pair of queue pairs.
   [[nodiscard]] std::array<roce::QueuePair*, 2> connect(const roce::QpInit& publisher_end,
                                                         const roce::QpInit& subscriber_end);
+  /// Where the other node finds a target of this one.
+  [[nodiscard]] publisher::DcAddress address_of(unsigned node, const dc::Dct& target);
 
   /// One turn of everybody. True if anything happened.
   bool turn();

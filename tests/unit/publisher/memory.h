@@ -15,15 +15,16 @@ namespace rockhopper::test {
 /// Memory for a store between canaries.
 class GuardedMemory {
  public:
+  static constexpr std::byte kCanary{0xa5};
   explicit GuardedMemory(std::size_t bytes) : lines_(bytes / kLine + 2), bytes_(bytes) {
-    std::memset(lines_.data(), kCanary, lines_.size() * kLine);
+    std::memset(lines_.data(), std::to_integer<int>(kCanary), lines_.size() * kLine);
     std::memset(bytes_begin(), 0, bytes);
   }
   [[nodiscard]] std::span<std::byte> bytes() { return {bytes_begin(), bytes_}; }
   [[nodiscard]] bool intact() const {
     for (const Line* line : {&lines_.front(), &lines_.back()}) {
       for (const std::byte byte : line->bytes) {
-        if (byte != std::byte{kCanary}) return false;
+        if (byte != kCanary) return false;
       }
     }
     return true;
@@ -31,7 +32,6 @@ class GuardedMemory {
 
  private:
   static constexpr std::size_t kLine = 64;
-  static constexpr unsigned char kCanary = 0xa5;
   struct alignas(kLine) Line {
     std::byte bytes[kLine];
   };

@@ -156,7 +156,7 @@ const dc::Dct& Client::target(std::uint16_t server) const { return *links_.at(se
 bool Client::connected(std::uint16_t server) const { return links_.at(server)->connected; }
 
 Expected<void> Client::connect(std::uint16_t server, const roce::AddressVector& av,
-                               const Grant& grant) {
+                               const Grant& grant, std::uint64_t now_ns) {
   if (server >= links_.size()) {
     return fail(ErrorCode::invalid_argument, "there is no server {} of {}", server, links_.size());
   }
@@ -181,6 +181,7 @@ Expected<void> Client::connect(std::uint16_t server, const roce::AddressVector& 
   link.renewals = 0;
   link.next_renewal_ns = 0;
   link.connected = true;
+  now_ns_ = now_ns;
   ++link.connection;
   // Their rkey is not ours any more.
   directory_.erase_all(server);

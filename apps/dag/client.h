@@ -81,7 +81,7 @@ class Client {
   /// lease is renewed, by progress(). Fails with `busy` while operations of the last connection are
   /// under way.
   [[nodiscard]] Expected<void> connect(std::uint16_t server, const roce::AddressVector& av,
-                                       const Grant& grant);
+                                       const Grant& grant, std::uint64_t now_ns);
   [[nodiscard]] bool connected(std::uint16_t server) const;
   [[nodiscard]] std::uint16_t server_of(std::span<const std::byte> key) const {
     return placement_.server_of(key);

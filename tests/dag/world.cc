@@ -50,7 +50,7 @@ void DagWorld::connect(DagClient& client, std::uint16_t server) {
       {.av = av(0), .number = target.number(), .access_key = target.access_key()},
       network.now_ns()));
   client.ids[server] = dag::ClientId{grant.client};
-  must(client.client->connect(server, av(1), grant));
+  must(client.client->connect(server, av(1), grant, network.now_ns()));
 }
 
 bool DagWorld::turn() {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -65,11 +66,6 @@ class RecordRun {
     std::uint64_t add = 0;
     Judge::Before before;
   };
-  struct Sum {
-    std::uint64_t sure = 0;
-    std::uint64_t possible = 0;  ///< of which nobody knows
-  };
-
   [[nodiscard]] static std::string name_of(std::uint64_t key) { return fmt::format("key {}", key); }
   void begin(std::size_t client);
   void on_result(std::size_t client, const Result& result);
@@ -79,6 +75,7 @@ class RecordRun {
     if (error_.empty()) error_ = std::move(why);
   }
   [[nodiscard]] std::string check_end();
+  [[nodiscard]] std::string check_sum(const DagServer& server, std::uint64_t key);
 
   RecordProfile profile_;
   DagWorld world_;
@@ -88,7 +85,9 @@ class RecordRun {
   std::map<std::uint64_t, Doing> doing_;
   std::uint64_t next_ = 1;
   std::uint64_t begun_ = 0;
-  std::map<std::uint64_t, Sum> sums_;  ///< by incarnation
+  std::set<std::uint64_t> created_;                  ///< incarnations that began with sum 0
+  std::map<std::uint64_t, std::uint64_t> sums_;      ///< added for sure, by incarnation
+  std::map<std::uint64_t, std::uint64_t> possible_;  ///< of which nobody knows, by key
   RecordTotals totals_;
 };
 
@@ -102,23 +101,26 @@ void RecordRun::begin(std::size_t index) {
   const std::size_t length = rng_.between(0, profile_.length_max);
   const std::uint64_t dice = rng_.between(0, 99);
   Started started = Started::invalid;
-  const bool reader = profile_.readers_only && index != 0;
-  if (dice < 50 || reader) {
+  const bool reader = profile_.readers_only && index != 0 && begun_ > 8 * profile_.keys;
+  if (profile_.readers_only && index == 0 && begun_ > 8 * profile_.keys) {
+    doing.kind = Kind::update;
+    started = client.client->update(key, judge_.content(doing.key, id, profile_.length_max), id);
+  } else if (dice < 50 || reader) {
     doing.kind = Kind::read;
     started = client.client->read(key, id);
-  } else if (dice < 74) {
+  } else if (dice < 70) {
     doing.kind = Kind::update;
     started = client.client->update(key, judge_.content(doing.key, id, length), id);
-  } else if (dice < 82) {
+  } else if (dice < 77) {
     doing.kind = Kind::fetch_add;
     doing.add = rng_.between(1, 9);
     started = client.client->fetch_add(key, 1, doing.add, id);
-  } else if (dice < 91) {
+  } else if (dice < 93) {
     doing.kind = Kind::create;
     const auto data = judge_.content(doing.key, id, length % 900);
     started = client.client->create(
         key, data, {.capacity = static_cast<std::uint32_t>(profile_.length_max)}, id);
-  } else if (dice < 97) {
+  } else if (dice < 98) {
     doing.kind = Kind::erase;
     started = client.client->erase(key, id);
   } else {
@@ -166,6 +168,7 @@ void RecordRun::check(const Doing& doing, const Result& result) {
     case Kind::create:
       if (!ok) return;
       ++(doing.kind == Kind::update ? totals_.updates : totals_.creates);
+      if (doing.kind == Kind::create) created_.insert(result.version.incarnation);
       if (auto wrong = judge_.on_written(doing.key, result.version, doing.serial);
           !wrong.empty()) {
         fail(std::move(wrong));
@@ -181,7 +184,9 @@ void RecordRun::check(const Doing& doing, const Result& result) {
     case Kind::fetch_add:
       if (ok) {
         ++totals_.adds;
-        sums_[result.version.incarnation].sure += doing.add;
+        sums_[result.version.incarnation] += doing.add;
+      } else if (open) {
+        possible_[doing.key] += doing.add;
       }
       return;
     default:
@@ -212,6 +217,24 @@ void RecordRun::disturb() {
   client.lost.clear();
 }
 
+/// What was added to a record that is still the one that was created.
+std::string RecordRun::check_sum(const DagServer& server, std::uint64_t key) {
+  const std::string name = name_of(key);
+  const auto found = server.store->lookup(bytes_of(name));
+  // Incarnations are a server's own.
+  if (found.status != Status::ok || profile_.servers > 1 ||
+      created_.count(found.place.incarnation) == 0) {
+    return {};
+  }
+  dag::RecordHeader header;
+  std::memcpy(&header, server.store->memory().data() + found.place.address, sizeof header);
+  const std::uint64_t sum = header.control[1];
+  const std::uint64_t sure = sums_[found.place.incarnation];
+  if (sum >= sure && sum <= sure + possible_[key]) return {};
+  return fmt::format("key {}: a sum of {}, with {} added and {} of which nobody knows", key, sum,
+                     sure, possible_[key]);
+}
+
 std::string RecordRun::check_end() {
   for (const auto& server : world_.servers) server->stopped = false;
   for (const auto& client : world_.clients) client->stopped = false;
@@ -227,6 +250,9 @@ std::string RecordRun::check_end() {
     }
   }
   for (const auto& server : world_.servers) {
+    for (std::uint64_t key = 0; key < profile_.keys; ++key) {
+      if (auto wrong = check_sum(*server, key); !wrong.empty()) return wrong;
+    }
     // All memory is where it belongs once it has rested.
     for (std::uint64_t key = 0; key < profile_.keys; ++key) {
       static_cast<void>(

@@ -40,12 +40,14 @@ TEST(RecordSimulation, Everything) {
   expect_met(totals.stale);
   expect_met(totals.conflicts);
   expect_met(totals.reused);
+  expect_met(totals.adds);
 }
 
 // DG-32: READs whose responses leave in packets while one writer updates few records again and
 // again.
 TEST(RecordSimulation, ReadersRaceWithAWriter) {
   const RecordTotals totals = run_profile({.name = "a writer",
+                                           .faults = kBadPath,
                                            .keys = 2,
                                            .operations = 8000,
                                            .memory_bytes = 512 << 10,

@@ -65,8 +65,8 @@ Expected<std::unique_ptr<Client>> Client::create(roce::Engine& engine, dc::Endpo
   if (config.request_timeout_ns == 0 || config.update_timeout_ns == 0) {
     return fail(ErrorCode::invalid_argument, "requests and updates need time");
   }
-  auto client = std::unique_ptr<Client>(
-      new Client(engine, endpoint, std::move(placement), listener, config));
+  auto client =
+      std::unique_ptr<Client>(new Client(engine, endpoint, std::move(placement), listener, config));
   if (auto done = client->set_up(); !done) return tl::make_unexpected(done.error());
   return client;
 }
@@ -395,9 +395,8 @@ void Client::tell(Operation& operation, Result& result) {
   result.context = operation.context;
   result.kind = operation.kind;
   if (result.status == Status::ok && operation.kind != Kind::release_arena) {
-    result.pointer = {.server = operation.server,
-                      .entry = operation.entry,
-                      .validated = operation.pin + 1};
+    result.pointer = {
+        .server = operation.server, .entry = operation.entry, .validated = operation.pin + 1};
   }
   listener_.on_result(result);
 }

@@ -23,12 +23,12 @@
 namespace rockhopper::dag {
 
 struct ClientConfig {
-  std::uint32_t entries = 65536;        ///< of its own map, 1 to 2^26
-  std::uint16_t operations = 64;        ///< at a time, 1 to 4096
-  std::uint32_t buffer_bytes = 65536;   ///< of each operation: the largest record, 4 KiB to 1 GiB
+  std::uint32_t entries = 65536;       ///< of its own map, 1 to 2^26
+  std::uint16_t operations = 64;       ///< at a time, 1 to 4096
+  std::uint32_t buffer_bytes = 65536;  ///< of each operation: the largest record, 4 KiB to 1 GiB
   std::uint64_t request_timeout_ns = 500'000'000;  ///< for which a server may take no notice
   std::uint64_t update_timeout_ns = 500'000'000;   ///< for which an update waits for a lock
-  std::uint16_t dcis = 8;               ///< servers that can be reached at a time, 1 to 1024
+  std::uint16_t dcis = 8;  ///< servers that can be reached at a time, 1 to 1024
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint8_t timeout = 14;   ///< local ACK timeout code
   std::uint8_t retry_cnt = 7;  ///< 0 to 7
@@ -57,9 +57,9 @@ enum class Started : std::uint8_t {
 };
 
 /// Reads, updates, creates and deletes records of one or several servers, each by its key: finds
-/// entries that may match in its own map, READs the records and lets them decide (DG-6 to DG-9). Only
-/// without a good entry is a server asked, by one request, whose answer is the entry (DG-16, DG-31).
-/// Operations are independent: two of the same key may take effect in any order.
+/// entries that may match in its own map, READs the records and lets them decide (DG-6 to DG-9).
+/// Only without a good entry is a server asked, by one request, whose answer is the entry (DG-16,
+/// DG-31). Operations are independent: two of the same key may take effect in any order.
 ///
 /// Belongs to the engine's thread. Operations allocate nothing.
 class Client {
@@ -77,9 +77,9 @@ class Client {
 
   /// By which that server reaches it: for Server::add_client().
   [[nodiscard]] const dc::Dct& target(std::uint16_t server) const;
-  /// Connects to a server, (again) after on_server_lost(), with what it has granted. From now on the
-  /// lease is renewed, by progress(). Fails with `busy` while operations of the last connection are
-  /// under way.
+  /// Connects to a server, (again) after on_server_lost(), with what it has granted. From now on
+  /// the lease is renewed, by progress(). Fails with `busy` while operations of the last connection
+  /// are under way.
   [[nodiscard]] Expected<void> connect(std::uint16_t server, const roce::AddressVector& av,
                                        const Grant& grant, std::uint64_t now_ns);
   [[nodiscard]] bool connected(std::uint16_t server) const;
@@ -103,8 +103,7 @@ class Client {
                                   std::uint64_t context);
   [[nodiscard]] Started compare_swap(const Pointer& pointer, unsigned word, std::uint64_t compare,
                                      std::uint64_t swap, std::uint64_t context);
-  [[nodiscard]] Started fetch_add(Key key, unsigned word, std::uint64_t add,
-                                  std::uint64_t context);
+  [[nodiscard]] Started fetch_add(Key key, unsigned word, std::uint64_t add, std::uint64_t context);
   [[nodiscard]] Started compare_swap(Key key, unsigned word, std::uint64_t compare,
                                      std::uint64_t swap, std::uint64_t context);
 

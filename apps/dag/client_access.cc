@@ -32,8 +32,7 @@ void Client::pin(Operation& operation, bool changes) {
 /// Behind the data of an update.
 std::byte* Client::head_room(const Operation& operation) const {
   return operation.buffer +
-         (operation.data_length == 0 ? 0
-                                     : whole_lines(sizeof(SlotHeader) + operation.data_length));
+         (operation.data_length == 0 ? 0 : whole_lines(sizeof(SlotHeader) + operation.data_length));
 }
 
 // Reading.
@@ -46,8 +45,7 @@ Started Client::read(Key key, std::uint64_t context) {
   return started;
 }
 
-Started Client::begin(Kind kind, const Pointer& pointer, std::uint64_t context,
-                      Operation** begun) {
+Started Client::begin(Kind kind, const Pointer& pointer, std::uint64_t context, Operation** begun) {
   if (!is_good(pointer)) return Started::invalid;
   return begin(kind, pointer.server, {}, context, begun);
 }
@@ -83,8 +81,7 @@ void Client::read_candidates(Operation& operation) {
   operation.stage = Stage::reading;
   pin(operation, operation.kind != Kind::read);
   std::byte* to = head_room(operation);
-  std::size_t room =
-      config_.buffer_bytes - static_cast<std::size_t>(to - operation.buffer);
+  std::size_t room = config_.buffer_bytes - static_cast<std::size_t>(to - operation.buffer);
   const std::size_t all_room = room;
   for (std::size_t i = operation.first; i < operation.candidate_count; ++i) {
     const Entry& entry = operation.candidates[i];
@@ -110,9 +107,8 @@ void Client::on_read(Operation& operation) {
     const Entry& entry = operation.candidates[operation.first + i];
     const std::span<const std::byte> bytes(work.local, work.length);
     const bool whole = !operation.reads_heads() && work.length == entry.length;
-    const RecordView view = whole
-                                ? examine_record(bytes, entry.incarnation, operation.wanted_key())
-                                : examine_head(bytes, entry.incarnation, operation.wanted_key());
+    const RecordView view = whole ? examine_record(bytes, entry.incarnation, operation.wanted_key())
+                                  : examine_head(bytes, entry.incarnation, operation.wanted_key());
     switch (view.verdict) {
       case Verdict::match:
         operation.entry = entry;
@@ -263,11 +259,10 @@ void Client::on_atomic(Operation& operation) {
     directory_.erase(operation.server, operation.entry);
     return finish(operation, Status::not_found);
   }
-  finish(operation,
-         Result{.version = {.incarnation = operation.entry.incarnation,
-                            .version = RecordWord::from(header.word).version},
-                .control = header.control,
-                .value = operation.results[0]});
+  finish(operation, Result{.version = {.incarnation = operation.entry.incarnation,
+                                       .version = RecordWord::from(header.word).version},
+                           .control = header.control,
+                           .value = operation.results[0]});
 }
 
 // Updates (DG-19): lock, fill the slot that is not active, swing the word, unlock.
@@ -314,13 +309,13 @@ void Client::on_locked(Operation& operation) {
   if (found != 0 && found != operation.lock) return try_later(operation);
 #endif
   const Work& work = operation.works[1];
-  const RecordView view = examine_head({work.local, work.length}, operation.entry.incarnation,
-                                       operation.wanted_key());
+  const RecordView view =
+      examine_head({work.local, work.length}, operation.entry.incarnation, operation.wanted_key());
   if (view.verdict != Verdict::match) return on_overtaken(operation);
   operation.header = view.header;
   const RecordWord word = RecordWord::from(view.header.word);
-  if (operation.expected && *operation.expected != RecordVersion{operation.entry.incarnation,
-                                                                 word.version}) {
+  if (operation.expected &&
+      *operation.expected != RecordVersion{operation.entry.incarnation, word.version}) {
     Result result{.status = Status::version_mismatch};
     return unlock(operation, result);
   }
@@ -417,7 +412,8 @@ Started Client::write_record(const ArenaPlace& place, Key key, std::span<const s
                              const CreateOptions& options, std::uint64_t context) {
   const Entry& arena = place.arena.entry;
   const unsigned slots = options.fixed ? 1 : 2;
-  const std::uint32_t capacity = std::max(options.capacity, static_cast<std::uint32_t>(data.size()));
+  const std::uint32_t capacity =
+      std::max(options.capacity, static_cast<std::uint32_t>(data.size()));
   if (key.empty() || key.size() > kKeyMax || capacity > config_.buffer_bytes ||
       place.offset % kRecordAlignment != 0) {
     return Started::invalid;

@@ -64,8 +64,7 @@ Started Client::resize(Key key, std::uint32_t capacity, std::uint64_t context) {
   Operation* operation = nullptr;
   const Started started = begin(Kind::resize, server_of(key), key, context, &operation);
   if (started != Started::yes) return started;
-  operation->request = {
-      .type = RequestType::resize, .capacity = capacity, .key = operation->key()};
+  operation->request = {.type = RequestType::resize, .capacity = capacity, .key = operation->key()};
   ask(*operation);
   return started;
 }
@@ -139,12 +138,12 @@ void Client::admit_waiting(Link& link) {
     Operation& operation = link.waiting.front();
     link.waiting.pop_front();
     slot->busy = slot->awaited = true;
-    slot->id = link.next_id++ * kRequestWords +
-               static_cast<std::uint64_t>(slot - link.slots.begin());
+    slot->id =
+        link.next_id++ * kRequestWords + static_cast<std::uint64_t>(slot - link.slots.begin());
     slot->operation = operation.index;
     operation.request.id = operation.request_id = slot->id;
-    operation.request_length = static_cast<std::uint32_t>(
-        emit(operation.request, {operation.request_bytes, kRequestMax}));
+    operation.request_length =
+        static_cast<std::uint32_t>(emit(operation.request, {operation.request_bytes, kRequestMax}));
     send_request(operation);
   }
 }
@@ -164,8 +163,7 @@ void Client::send_request(Operation& operation) {
 void Client::on_request(Operation& operation) {
   if (operation.response) return on_response(operation, *operation.response);
   if (operation.failed) return finish(operation, status_of_lost(operation.request));
-  if (operation.work_count > 0 &&
-      operation.works[0].status == roce::WcStatus::outcome_unknown) {
+  if (operation.work_count > 0 && operation.works[0].status == roce::WcStatus::outcome_unknown) {
     counters_.requests_repeated.add();
     send_request(operation);
   }
@@ -193,7 +191,8 @@ void Client::on_request_timeout(Operation& operation) {
   }
   if (!operation.taken) return cancel(operation);
   // The server took it, and has not answered since.
-  if (operation.outstanding > 0) return sleep_until(operation, now_ns_ + config_.request_timeout_ns);
+  if (operation.outstanding > 0)
+    return sleep_until(operation, now_ns_ + config_.request_timeout_ns);
   forsake(operation);
   counters_.timeouts.add();
   finish(operation, status_of_lost(operation.request));
@@ -218,8 +217,7 @@ void Client::on_cancel(Operation& operation) {
   if (operation.response) return on_response(operation, *operation.response);
   if (operation.failed) return finish(operation, status_of_lost(operation.request));
   Link::Slot& slot = link_of(operation).slots[word_of(operation.request_id)];
-  const std::uint64_t canceled =
-      RequestWord{.id = operation.request_id, .canceled = true}.bits();
+  const std::uint64_t canceled = RequestWord{.id = operation.request_id, .canceled = true}.bits();
   const bool sent = operation.works[0].status == roce::WcStatus::success;
   if (operation.works[operation.work_count - 1].status == roce::WcStatus::outcome_unknown) {
     if (operation.work_count == operation.works.size()) --operation.work_count;

@@ -72,14 +72,14 @@ struct Client::Operation {
   // The way to the record.
   std::array<Entry, kCandidatesMax> candidates{};
   std::uint8_t candidate_count = 0;
-  std::uint8_t first = 0;       ///< of those that are being READ
-  bool looked_up = false;       ///< the server has been asked
+  std::uint8_t first = 0;  ///< of those that are being READ
+  bool looked_up = false;  ///< the server has been asked
   std::uint8_t lookups = 0;
-  std::uint16_t tries = 0;      ///< READs of a torn record
-  Entry entry{};                ///< the one that has been found
-  RecordHeader header{};        ///< as it was READ last
-  bool pinned = false;          ///< the lease is not renewed twice before it has ended
-  std::uint64_t pin = 0;        ///< renewals before it
+  std::uint16_t tries = 0;  ///< READs of a torn record
+  Entry entry{};            ///< the one that has been found
+  RecordHeader header{};    ///< as it was READ last
+  bool pinned = false;      ///< the lease is not renewed twice before it has ended
+  std::uint64_t pin = 0;    ///< renewals before it
 
   // Update and atomics.
   std::uint32_t data_length = 0;  ///< behind room for a slot header at the begin of the buffer
@@ -96,7 +96,7 @@ struct Client::Operation {
   Request request{};
   std::uint64_t request_id = 0;  ///< 0: none is under way
   std::optional<Response> response;
-  bool taken = false;            ///< the server has been seen to execute it
+  bool taken = false;  ///< the server has been seen to execute it
   std::uint64_t timer_ns = UINT64_MAX;
 
   // Registered memory.
@@ -121,17 +121,17 @@ struct Client::Link {
       Operation, boost::intrusive::member_hook<Operation, boost::intrusive::list_member_hook<>,
                                                &Operation::hook>>;
   struct Slot {
-    bool busy = false;         ///< until the server has answered, even if nobody waits any more
-    std::uint64_t id = 0;      ///< of the request
-    std::uint64_t known = 0;   ///< the request word, while it is free or nobody has changed it
+    bool busy = false;        ///< until the server has answered, even if nobody waits any more
+    std::uint64_t id = 0;     ///< of the request
+    std::uint64_t known = 0;  ///< the request word, while it is free or nobody has changed it
     std::uint32_t operation = 0;
-    bool awaited = false;      ///< by that operation
+    bool awaited = false;  ///< by that operation
   };
 
   std::uint16_t server = 0;
   bool connected = false;
   std::uint32_t connection = 0;  ///< how many there have been
-  bool lost = false;  ///< to be told of
+  bool lost = false;             ///< to be told of
   Grant grant;
   std::unique_ptr<ReceiveBuffers> receives;
   dc::Dct* dct = nullptr;

@@ -27,8 +27,8 @@ class Directory {
   /// how many.
   [[nodiscard]] std::size_t candidates(std::uint16_t server, std::uint64_t hash,
                                        std::span<Entry> out) const;
-  /// It is the last one used now; one with the same server and incarnation is replaced. True: another
-  /// had to go.
+  /// It is the last one used now; one with the same server and incarnation is replaced. True:
+  /// another had to go.
   bool insert(std::uint16_t server, const Entry& entry);
   /// It has led to the record that was wanted.
   void touch(std::uint16_t server, const Entry& entry);

@@ -12,10 +12,10 @@ namespace rockhopper::dag {
 /// What a server gives a client for its use alone. It reaches the client by whatever way programs
 /// exchange addresses.
 struct Grant {
-  std::uint32_t client = 0;        ///< its number at this server, above 0, never used again
-  wire::Qpn target;                ///< of the server, for this client
-  std::uint64_t access_key = 0;    ///< of the target
-  roce::MemoryKey records_key{};   ///< of all records, from address 0 on
+  std::uint32_t client = 0;       ///< its number at this server, above 0, never used again
+  wire::Qpn target;               ///< of the server, for this client
+  std::uint64_t access_key = 0;   ///< of the target
+  roce::MemoryKey records_key{};  ///< of all records, from address 0 on
   std::uint64_t records_bytes = 0;
   roce::MemoryKey area_key{};      ///< of its ClientArea, at address 0
   std::uint64_t lease_ns = 0;      ///< silent for so long, it is fenced

@@ -54,9 +54,8 @@ bool Map::erase(std::uint64_t hash, std::uint64_t address) {
   for (std::uint32_t index = first_bucket(cut); index != kNone; index = buckets_[index].next) {
     Bucket& bucket = buckets_[index];
     const auto end = bucket.slots.begin() + bucket.count;
-    const auto found = std::find_if(bucket.slots.begin(), end, [address](const Slot& slot) {
-      return slot.address == address;
-    });
+    const auto found = std::find_if(
+        bucket.slots.begin(), end, [address](const Slot& slot) { return slot.address == address; });
     if (found == end) continue;
     // One of the second bucket takes its place, so that holes are there or in the first only.
     Bucket& last = first.next == kNone ? first : buckets_[first.next];

@@ -32,7 +32,8 @@ void put_header(std::uint8_t* to, std::uint8_t type, std::uint64_t id) {
 }
 
 bool has_header(const std::uint8_t* from) {
-  return wire::load_be16(from) == kMagic && from[2] == kVersion && wire::load_be64(from + 4) - 1 < kRequestIdMax;
+  return wire::load_be16(from) == kMagic && from[2] == kVersion &&
+         wire::load_be64(from + 4) - 1 < kRequestIdMax;
 }
 
 bool has_key(RequestType type) {

@@ -66,9 +66,9 @@ std::uint16_t Placement::server_of(std::span<const std::byte> key) const {
   if (policy_ == PlacementPolicy::table && !rules_.empty()) {
     for (std::size_t length = std::min(longest_, text.size()) + 1; length-- > 0;) {
       const std::string_view prefix = text.substr(0, length);
-      const auto rule = std::lower_bound(
-          rules_.begin(), rules_.end(), prefix,
-          [](const PlacementRule& a, std::string_view b) { return a.prefix < b; });
+      const auto rule =
+          std::lower_bound(rules_.begin(), rules_.end(), prefix,
+                           [](const PlacementRule& a, std::string_view b) { return a.prefix < b; });
       if (rule != rules_.end() && rule->prefix == prefix) return rule->server;
     }
   }

@@ -38,9 +38,8 @@ std::uint64_t hash_of(std::span<const std::byte> key) {
 void compose_slot(const RecordHeader& header, std::uint64_t version, std::uint64_t writer,
                   std::span<const std::byte> data, std::span<std::byte> out) {
   assert(data.size() <= header.capacity && out.size() >= sizeof(SlotHeader) + data.size());
-  SlotHeader slot{.version = version,
-                  .writer = writer,
-                  .length = static_cast<std::uint32_t>(data.size())};
+  SlotHeader slot{
+      .version = version, .writer = writer, .length = static_cast<std::uint32_t>(data.size())};
   slot.checksum = checksum_of(header, slot, data);
   if (!data.empty()) std::memmove(out.data() + sizeof slot, data.data(), data.size());
   std::memcpy(out.data(), &slot, sizeof slot);

@@ -9,8 +9,9 @@
 #include <optional>
 #include <span>
 
-/// What a record is in a server's memory. Numbers are little endian. Whoever READs a record finds in
-/// the bytes themselves whether they are the wanted one, whole and of one version (DG-30, DG-32):
+/// What a record is in a server's memory. Numbers are little endian. Whoever READs a record finds
+/// in the bytes themselves whether they are the wanted one, whole and of one version (DG-30,
+/// DG-32):
 ///
 ///   header | control words | key | slot A | slot B
 ///
@@ -76,9 +77,7 @@ struct RecordWord {
 struct LockWord {
   std::uint32_t owner = 0;  ///< a client's number, above 0
   std::uint32_t epoch = 0;  ///< another one with each attempt
-  [[nodiscard]] constexpr std::uint64_t bits() const {
-    return std::uint64_t{owner} << 32 | epoch;
-  }
+  [[nodiscard]] constexpr std::uint64_t bits() const { return std::uint64_t{owner} << 32 | epoch; }
   [[nodiscard]] static constexpr LockWord from(std::uint64_t bits) {
     return {.owner = static_cast<std::uint32_t>(bits >> 32),
             .epoch = static_cast<std::uint32_t>(bits)};

@@ -49,8 +49,8 @@ struct Result {
   Kind kind = Kind::read;
   Status status = Status::ok;
   // With `ok`, as far as it applies.
-  Pointer pointer;        ///< where the record is, or the arena
-  RecordVersion version;  ///< that was read, or written
+  Pointer pointer;                  ///< where the record is, or the arena
+  RecordVersion version;            ///< that was read, or written
   ControlWords control{};           ///< read
   std::uint64_t value = 0;          ///< atomics: what the word held before
   std::span<const std::byte> data;  ///< read; during the call only

@@ -57,8 +57,8 @@ struct Server::Client {
   std::deque<std::uint16_t> outbox;                 ///< words whose answers are to be sent
 };
 
-Server::Server(roce::Engine& engine, dc::Endpoint& endpoint, Store& store,
-               ServerListener& listener, const ServerConfig& config)
+Server::Server(roce::Engine& engine, dc::Endpoint& endpoint, Store& store, ServerListener& listener,
+               const ServerConfig& config)
     : engine_(engine),
       endpoint_(endpoint),
       store_(store),
@@ -75,8 +75,7 @@ Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpo
   if (config.lease_ns < kLeaseMin_ns || config.lease_ns > kLeaseMax_ns) {
     return fail(ErrorCode::invalid_argument, "a lease is {} to {} ns", kLeaseMin_ns, kLeaseMax_ns);
   }
-  auto server =
-      std::unique_ptr<Server>(new Server(engine, endpoint, store, listener, config));
+  auto server = std::unique_ptr<Server>(new Server(engine, endpoint, store, listener, config));
   if (auto done = server->set_up(); !done) return tl::make_unexpected(done.error());
   return server;
 }
@@ -408,8 +407,7 @@ bool Server::fence_failed(std::uint64_t now_ns) {
 
 void Server::check_leases(std::uint64_t now_ns) {
   // Who has stood still himself may not have executed what clients have sent him meanwhile.
-  const bool stood_still =
-      last_check_ns_ != 0 && now_ns - last_check_ns_ > config_.lease_ns / 2;
+  const bool stood_still = last_check_ns_ != 0 && now_ns - last_check_ns_ > config_.lease_ns / 2;
   if (stood_still) counters_.leases_extended.add();
   for (auto entry = clients_.begin(); entry != clients_.end();) {
     const auto next = std::next(entry);

@@ -7,8 +7,8 @@
 
 namespace rockhopper::dag {
 
-/// What became of an operation. Unless told otherwise, anything but `ok` means that nothing has been
-/// changed, and never will be by this operation.
+/// What became of an operation. Unless told otherwise, anything but `ok` means that nothing has
+/// been changed, and never will be by this operation.
 enum class Status : std::uint8_t {
   ok,
   not_found,         ///< there is no record with that key

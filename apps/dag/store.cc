@@ -185,8 +185,7 @@ Store::Outcome Store::adopt(std::uint32_t owner, std::span<const std::byte> key,
       arena->second.owner != owner || arena->second.released || claimed.address % 8 != 0 ||
       claimed.length > arena->second.bytes - (claimed.address - arena->first) ||
       claimed.incarnation < arena->second.first_incarnation ||
-      claimed.incarnation - arena->second.first_incarnation >
-          arena->second.bytes / kArenaStep) {
+      claimed.incarnation - arena->second.first_incarnation > arena->second.bytes / kArenaStep) {
     return {.status = Status::invalid};
   }
   auto& adopted = arena->second.adopted;

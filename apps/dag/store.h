@@ -19,17 +19,17 @@
 namespace rockhopper::dag {
 
 struct StoreConfig {
-  std::uint32_t records = 1u << 16;          ///< at most, 1 to Map::kRecordsMax
-  unsigned hash_bits = 64;                   ///< that the map goes by, 1 to 64
-  std::uint32_t capacity_max = 1u << 20;     ///< of a record, bytes, kCapacityMax at most
-  std::uint64_t quarantine_ns = 500'000'000; ///< for which freed memory rests at least
-  std::uint64_t first_incarnation = 1;       ///< above what an earlier store has had; not 0
+  std::uint32_t records = 1u << 16;           ///< at most, 1 to Map::kRecordsMax
+  unsigned hash_bits = 64;                    ///< that the map goes by, 1 to 64
+  std::uint32_t capacity_max = 1u << 20;      ///< of a record, bytes, kCapacityMax at most
+  std::uint64_t quarantine_ns = 500'000'000;  ///< for which freed memory rests at least
+  std::uint64_t first_incarnation = 1;        ///< above what an earlier store has had; not 0
 };
 
 /// A server's records: their memory, the map that leads to them, and the memory that rests. No
-/// communication. Peers READ and WRITE the memory meanwhile, so that nothing in it is believed: what
-/// the store relies on, the places and lengths of blocks, is in the map, which no peer can write.
-/// Belongs to the engine's thread, which alone executes what peers do to the memory.
+/// communication. Peers READ and WRITE the memory meanwhile, so that nothing in it is believed:
+/// what the store relies on, the places and lengths of blocks, is in the map, which no peer can
+/// write. Belongs to the engine's thread, which alone executes what peers do to the memory.
 class Store {
  public:
   /// `memory` begins at a multiple of kRecordAlignment; it stays the caller's and must outlive the

@@ -77,10 +77,9 @@ TEST_F(Fences, ADeadWritersLockIsReleased) {
   // And may come back.
   world.connect(a, 0);
   EXPECT_EQ(text_of(world.run(a, [](Client& c) { return c.read(bytes_of("k"), 4); })), "new");
-  EXPECT_EQ(
-      world.run(a, [](Client& c) { return c.update(bytes_of("k"), bytes_of("newer"), 5); })
-          .result.status,
-      Status::ok);
+  EXPECT_EQ(world.run(a, [](Client& c) { return c.update(bytes_of("k"), bytes_of("newer"), 5); })
+                .result.status,
+            Status::ok);
 }
 
 // DG-30: memory that a client may still write to is not another record's before he is fenced.
@@ -91,15 +90,14 @@ TEST_F(Fences, MemoryRestsWhileAWriterMayWrite) {
   world.run_for(kLease_ns / 2);
   EXPECT_TRUE(server.fenced.empty());
   EXPECT_LT(server.store->free_bytes(), world.config.memory_bytes);
-  ASSERT_TRUE(world.run_until(
-      [&] { return server.store->free_bytes() == world.config.memory_bytes; }));
+  ASSERT_TRUE(
+      world.run_until([&] { return server.store->free_bytes() == world.config.memory_bytes; }));
   EXPECT_EQ(server.fenced.size(), 1u);
   const auto made = world.run(b, [](Client& c) {
     return c.create(bytes_of("other"), bytes_of("value"), {.capacity = 500}, 3);
   });
   ASSERT_EQ(made.result.status, Status::ok);
-  const std::vector<std::byte> before(server.store->memory().begin(),
-                                      server.store->memory().end());
+  const std::vector<std::byte> before(server.store->memory().begin(), server.store->memory().end());
   a.stopped = false;
   ASSERT_TRUE(world.run_until([&] { return !a.lost.empty() && a.client->in_use() == 0; }));
   EXPECT_TRUE(std::equal(before.begin(), before.end(), server.store->memory().begin()));

@@ -169,8 +169,7 @@ void RecordRun::check(const Doing& doing, const Result& result) {
       if (!ok) return;
       ++(doing.kind == Kind::update ? totals_.updates : totals_.creates);
       if (doing.kind == Kind::create) created_.insert(result.version.incarnation);
-      if (auto wrong = judge_.on_written(doing.key, result.version, doing.serial);
-          !wrong.empty()) {
+      if (auto wrong = judge_.on_written(doing.key, result.version, doing.serial); !wrong.empty()) {
         fail(std::move(wrong));
       }
       return;
@@ -243,9 +242,8 @@ std::string RecordRun::check_end() {
   }
   if (!error_.empty()) return error_;
   for (const auto& client : world_.clients) {
-    if (client->client->in_use() != 0 && !world_.run_until([&] {
-          return client->client->in_use() == 0;
-        })) {
+    if (client->client->in_use() != 0 &&
+        !world_.run_until([&] { return client->client->in_use() == 0; })) {
       return "a client's operations are not free again";
     }
   }
@@ -255,8 +253,7 @@ std::string RecordRun::check_end() {
     }
     // All memory is where it belongs once it has rested.
     for (std::uint64_t key = 0; key < profile_.keys; ++key) {
-      static_cast<void>(
-          server->store->erase(bytes_of(name_of(key)), world_.network.now_ns()));
+      static_cast<void>(server->store->erase(bytes_of(name_of(key)), world_.network.now_ns()));
     }
     if (server->store->size() != 0) return "the map has entries that no key leads to";
     const auto whole = [&] { return server->store->free_bytes() == profile_.memory_bytes; };

@@ -17,8 +17,8 @@ struct RecordProfile {
   unsigned keys = 60;
   std::uint64_t operations = 4000;  ///< of all clients together
   unsigned hash_bits = 64;
-  std::uint32_t entries = 4096;     ///< of a client's own map
-  std::uint32_t contexts = 256;     ///< of sessions: few make connections end
+  std::uint32_t entries = 4096;  ///< of a client's own map
+  std::uint32_t contexts = 256;  ///< of sessions: few make connections end
   std::uint16_t dcis = 8;
   std::uint64_t memory_bytes = 256 << 10;
   std::uint32_t length_max = 3000;

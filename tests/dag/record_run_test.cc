@@ -25,9 +25,8 @@ RecordTotals run_profile(const RecordProfile& profile, std::uint64_t share) {
   std::printf("%s: %" PRIu64 " runs in %.1f s, reads %" PRIu64 ", updates %" PRIu64
               ", creates %" PRIu64 ", erases %" PRIu64 ", adds %" PRIu64 "; hits %" PRIu64
               ", lookups %" PRIu64 ", stale %" PRIu64 ", torn %" PRIu64 ", other keys %" PRIu64
-              ", locked %" PRIu64 ", overtaken %" PRIu64 ", timed out %" PRIu64
-              ", unknown %" PRIu64 ", fenced %" PRIu64 ", unlocked %" PRIu64 ", grace %" PRIu64
-              "\n",
+              ", locked %" PRIu64 ", overtaken %" PRIu64 ", timed out %" PRIu64 ", unknown %" PRIu64
+              ", fenced %" PRIu64 ", unlocked %" PRIu64 ", grace %" PRIu64 "\n",
               profile.name, t.runs, seconds, t.reads, t.updates, t.creates, t.erases, t.adds,
               t.hits, t.lookups, t.stale, t.torn, t.false_candidates, t.conflicts, t.overtaken,
               t.timeouts, t.unknown, t.fenced, t.locks_released, t.reused);
@@ -96,8 +95,7 @@ TEST(RecordSimulation, LostConnections) {
 
 // DG-20: requests that time out never take effect later.
 TEST(RecordSimulation, Stops) {
-  const RecordTotals totals =
-      run_profile({.name = "stops", .faults = kBadPath, .stops = true}, 10);
+  const RecordTotals totals = run_profile({.name = "stops", .faults = kBadPath, .stops = true}, 10);
   expect_met(totals.timeouts);
 }
 

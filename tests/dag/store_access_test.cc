@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Each way to a record, one at a time (DG-4 to DG-9, DG-14 to DG-20, DG-30 to DG-32).
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "apps/dag/hash.h"
 #include "roce/wire/opcode.h"
@@ -49,9 +48,8 @@ TEST(StoreAccess, WhatIsCreatedIsReadByAll) {
   // It was created for that client, which has the entry; the other one asks, once.
   EXPECT_EQ(a.client->counters().requests.value(), 1u);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(
-        text_of(world.run(b, [](Client& client) { return client.read(bytes_of("k"), 3); })),
-        "value");
+    EXPECT_EQ(text_of(world.run(b, [](Client& client) { return client.read(bytes_of("k"), 3); })),
+              "value");
   }
   EXPECT_EQ(b.client->counters().requests.value(), 1u);
   EXPECT_EQ(world
@@ -91,9 +89,9 @@ TEST(StoreAccess, UpdatesDeletesAndMovesAreSeenByOthers) {
                      })
                 .result.status,
             Status::too_long);
-  EXPECT_EQ(
-      world.run(a, [](Client& client) { return client.resize(bytes_of("k"), 11, 4); }).result.status,
-      Status::ok);
+  EXPECT_EQ(world.run(a, [](Client& client) { return client.resize(bytes_of("k"), 11, 4); })
+                .result.status,
+            Status::ok);
   EXPECT_EQ(text_of(read(b)), "update 4");
   EXPECT_EQ(b.client->counters().stale.value(), 1u);
   EXPECT_EQ(world
@@ -104,16 +102,16 @@ TEST(StoreAccess, UpdatesDeletesAndMovesAreSeenByOthers) {
                 .result.status,
             Status::ok);
   EXPECT_EQ(text_of(read(b)), "eleven byte");
-  EXPECT_EQ(world.run(a, [](Client& client) { return client.erase(bytes_of("k"), 6); })
-                .result.status,
-            Status::ok);
+  EXPECT_EQ(
+      world.run(a, [](Client& client) { return client.erase(bytes_of("k"), 6); }).result.status,
+      Status::ok);
   EXPECT_EQ(read(b).result.status, Status::not_found);
   EXPECT_EQ(b.client->counters().stale.value(), 2u);
   EXPECT_EQ(read(a).result.status, Status::not_found);
 }
 
-// Requests to the server as a capture has them: SENDs and WRITEs, READs, atomics. A connect may carry
-// the first SEND or WRITE of its connection.
+// Requests to the server as a capture has them: SENDs and WRITEs, READs, atomics. A connect may
+// carry the first SEND or WRITE of its connection.
 struct Seen {
   std::size_t messages = 0;
   std::size_t reads = 0;
@@ -134,8 +132,8 @@ Seen look_into(const std::filesystem::path& capture) {
         break;
       default:
         // First and only packets of messages, and connects with data.
-        seen.messages += opcode == 0xc0 || opcode == 0xc4 || opcode == 0xc6 || opcode == 0xca ||
-                         opcode == 0xde;
+        seen.messages +=
+            opcode == 0xc0 || opcode == 0xc4 || opcode == 0xc6 || opcode == 0xca || opcode == 0xde;
         break;
     }
   }
@@ -218,9 +216,10 @@ TEST(StoreAccess, UpdatesNeedNoServer) {
     world.servers[0]->stopped = true;
     for (unsigned i = 0; i < kUpdates; ++i) {
       const std::string value = "update " + std::to_string(i);
-      ASSERT_EQ(world.run(client, [&](Client& c) { return c.update(bytes_of("k"), bytes_of(value), i); })
-                    .result.status,
-                Status::ok);
+      ASSERT_EQ(
+          world.run(client, [&](Client& c) { return c.update(bytes_of("k"), bytes_of(value), i); })
+              .result.status,
+          Status::ok);
       ASSERT_EQ(text_of(world.run(client, [&](Client& c) { return c.read(bytes_of("k"), i); })),
                 value);
     }
@@ -295,8 +294,8 @@ TEST(StoreAccess, PoisonedEntriesAreRejected) {
   DagClient& b = *world.clients[1];
   std::vector<dag::Pointer> wrong;
   for (const char* key : {"x", "y1", "y2", "y3"}) {
-    const auto made = world.run(
-        a, [&](Client& c) { return c.create(bytes_of(key), bytes_of(key), {}, 0); });
+    const auto made =
+        world.run(a, [&](Client& c) { return c.create(bytes_of(key), bytes_of(key), {}, 0); });
     if (key[0] == 'y') wrong.push_back(made.result.pointer);
   }
   for (const char* key : {"x", "absent"}) {
@@ -328,8 +327,8 @@ TEST(StoreAccess, AStalePointerTouchesNothing) {
   DagWorld world(config);
   DagClient& a = *world.clients[0];
   DagClient& b = *world.clients[1];
-  static_cast<void>(world.run(
-      a, [](Client& c) { return c.create(bytes_of("old"), {}, {.capacity = 1000}, 0); }));
+  static_cast<void>(
+      world.run(a, [](Client& c) { return c.create(bytes_of("old"), {}, {.capacity = 1000}, 0); }));
   const auto old = world.run(b, [](Client& c) { return c.read(bytes_of("old"), 0); });
   static_cast<void>(world.run(a, [](Client& c) { return c.erase(bytes_of("old"), 0); }));
   ASSERT_TRUE(world.run_until(
@@ -337,9 +336,11 @@ TEST(StoreAccess, AStalePointerTouchesNothing) {
   // Zeros all over the place, where an atomic would be seen.
   const std::vector<std::byte> zeros(dag::kCreateDataMax);
   ASSERT_EQ(world
-                .run(a, [&](Client& c) {
-                  return c.create(bytes_of("new"), zeros, {.capacity = 1000, .fixed = true}, 0);
-                })
+                .run(a,
+                     [&](Client& c) {
+                       return c.create(bytes_of("new"), zeros, {.capacity = 1000, .fixed = true},
+                                       0);
+                     })
                 .result.status,
             Status::ok);
   const std::vector<std::byte> before(world.servers[0]->store->memory().begin(),
@@ -356,14 +357,52 @@ TEST(StoreAccess, AStalePointerTouchesNothing) {
   EXPECT_TRUE(std::equal(memory.begin(), memory.end(), before.begin()));
 }
 
+// DG-19, DG-32: whatever part of an update has arrived, the record in the server's memory is the
+// old one or the new one. The data takes more packets than a turn.
+TEST(StoreAccess, AtEveryMomentARecordIsWhole) {
+  constexpr std::size_t kLength = 100'000;
+  DagWorldConfig config = quiet(1);
+  config.client.buffer_bytes = 2 * kLength;
+  DagWorld world(config);
+  DagClient& client = *world.clients[0];
+  ASSERT_EQ(
+      world
+          .run(client,
+               [](Client& c) { return c.create(bytes_of("k"), {}, {.capacity = kLength}, 0); })
+          .result.status,
+      Status::ok);
+  const dag::Store& store = *world.servers[0]->store;
+  const auto place = store.lookup(bytes_of("k")).place;
+  for (unsigned i = 1; i < 5; ++i) {
+    const std::vector<std::byte> data(kLength, static_cast<std::byte>(i));
+    ASSERT_EQ(client.client->update(bytes_of("k"), data, 0), dag::Started::yes);
+    std::uint64_t version = 0;
+    unsigned moments = 0;
+    ASSERT_TRUE(world.run_until([&] {
+      const auto view = dag::examine_record(store.memory().subspan(place.address, place.length),
+                                            place.incarnation, bytes_of("k"));
+      EXPECT_EQ(view.verdict, dag::Verdict::match);
+      EXPECT_TRUE(view.version == i || view.version == i + 1);
+      if (view.version > 1 && !view.data.empty()) {
+        EXPECT_EQ(view.data[0], static_cast<std::byte>(view.version - 1));
+      }
+      EXPECT_GE(view.version, version);
+      version = view.version;
+      ++moments;
+      return client.client->in_use() == 0;
+    }));
+    EXPECT_EQ(version, i + 1);
+    EXPECT_GT(moments, 4u);
+  }
+}
+
 // DG-15, DG-32.
 TEST(StoreAccess, UpdatesOfAnExpectedVersion) {
   DagWorld world(quiet());
   DagClient& a = *world.clients[0];
   DagClient& b = *world.clients[1];
-  const auto made = world.run(a, [](Client& c) {
-    return c.create(bytes_of("k"), bytes_of("1"), {.capacity = 10}, 0);
-  });
+  const auto made = world.run(
+      a, [](Client& c) { return c.create(bytes_of("k"), bytes_of("1"), {.capacity = 10}, 0); });
   const auto update = [&](DagClient& client, const char* text, const dag::RecordVersion& version) {
     return world.run(
         client, [&](Client& c) { return c.update(bytes_of("k"), bytes_of(text), 0, version); });
@@ -380,9 +419,9 @@ TEST(StoreAccess, AFixedRecordIsNotUpdated) {
   DagClient& a = *world.clients[0];
   static_cast<void>(world.run(
       a, [](Client& c) { return c.create(bytes_of("k"), bytes_of("1"), {.fixed = true}, 0); }));
-  EXPECT_EQ(
-      world.run(a, [](Client& c) { return c.update(bytes_of("k"), bytes_of("2"), 0); }).result.status,
-      Status::invalid);
+  EXPECT_EQ(world.run(a, [](Client& c) { return c.update(bytes_of("k"), bytes_of("2"), 0); })
+                .result.status,
+            Status::invalid);
   EXPECT_EQ(text_of(world.run(a, [](Client& c) { return c.read(bytes_of("k"), 0); })), "1");
 }
 
@@ -462,10 +501,9 @@ TEST(StoreAccess, Arenas) {
             Status::ok);
   EXPECT_EQ(text_of(world.run(b, [](Client& c) { return c.read(bytes_of("key 2"), 0); })),
             "value key 2");
-  EXPECT_EQ(
-      world.run(b, [](Client& c) { return c.update(bytes_of("key 2"), bytes_of("new"), 0); })
-          .result.status,
-      Status::ok);
+  EXPECT_EQ(world.run(b, [](Client& c) { return c.update(bytes_of("key 2"), bytes_of("new"), 0); })
+                .result.status,
+            Status::ok);
   EXPECT_EQ(text_of(world.run(a, [&](Client& c) { return c.read(records[2], 0); })), "new");
   // Another's arena cannot be adopted from.
   EXPECT_EQ(
@@ -479,15 +517,15 @@ TEST(StoreAccess, Arenas) {
             Status::ok);
   EXPECT_TRUE(world.run_until(
       [&] { return world.servers[0]->store->free_bytes() == world.config.memory_bytes; }));
-  EXPECT_EQ(a.client->write_record({.arena = arena.result.pointer, .offset = 4000},
-                                   bytes_of("k"), bytes_of("v"), {}, 0),
+  EXPECT_EQ(a.client->write_record({.arena = arena.result.pointer, .offset = 4000}, bytes_of("k"),
+                                   bytes_of("v"), {}, 0),
             dag::Started::invalid);
 }
 
 // DG-14: each record is where the placement says, and nowhere else.
 TEST(StoreAccess, RecordsAreWhereThePlacementSays) {
-  for (const auto policy : {dag::PlacementPolicy::hash, dag::PlacementPolicy::affinity,
-                            dag::PlacementPolicy::table}) {
+  for (const auto policy :
+       {dag::PlacementPolicy::hash, dag::PlacementPolicy::affinity, dag::PlacementPolicy::table}) {
     DagWorldConfig config = quiet();
     config.servers = 4;
     config.placement = policy;
@@ -496,9 +534,10 @@ TEST(StoreAccess, RecordsAreWhereThePlacementSays) {
     for (unsigned i = 0; i < 40; ++i) {
       const std::string key =
           "k" + std::to_string(i % 5) + "{" + std::to_string(i % 7) + "}" + std::to_string(i);
-      ASSERT_EQ(world.run(*world.clients[0], [&](Client& c) {
-                       return c.create(bytes_of(key), bytes_of(key), {}, 0);
-                     }).result.status,
+      ASSERT_EQ(world
+                    .run(*world.clients[0],
+                         [&](Client& c) { return c.create(bytes_of(key), bytes_of(key), {}, 0); })
+                    .result.status,
                 Status::ok);
       const std::uint16_t expected = world.clients[1]->client->server_of(bytes_of(key));
       if (policy == dag::PlacementPolicy::table && (i % 5 == 1 || i % 5 == 2)) {
@@ -508,15 +547,15 @@ TEST(StoreAccess, RecordsAreWhereThePlacementSays) {
         EXPECT_EQ(world.servers[server]->store->lookup(bytes_of(key)).status,
                   server == expected ? Status::ok : Status::not_found);
       }
-      EXPECT_EQ(
-          text_of(world.run(*world.clients[1], [&](Client& c) { return c.read(bytes_of(key), 0); })),
-          key);
+      EXPECT_EQ(text_of(world.run(*world.clients[1],
+                                  [&](Client& c) { return c.read(bytes_of(key), 0); })),
+                key);
     }
   }
 }
 
-// DG-16, DG-31: a client hears of the map only by its own operations. With room for few entries each
-// miss is one request.
+// DG-16, DG-31: a client hears of the map only by its own operations. With room for few entries
+// each miss is one request.
 TEST(StoreAccess, EntriesComeWithOwnOperationsOnly) {
   DagWorldConfig config = quiet();
   config.client.entries = 4;
@@ -558,9 +597,7 @@ TEST(StoreAccess, ReadsAndUpdatesAllocateNothing) {
     return c.create(bytes_of("k"), bytes_of("v"), {.capacity = 500}, 0);
   }));
   std::uint64_t results = 0;
-  client.handler = [&](const dag::Result& result) {
-    results += result.status == Status::ok;
-  };
+  client.handler = [&](const dag::Result& result) { results += result.status == Status::ok; };
   const std::vector<std::byte> value(400, std::byte{7});
   const std::uint64_t allocated = forbidden_allocations();
   for (unsigned i = 0; i < 200; ++i) {
@@ -607,9 +644,8 @@ TEST(StoreAccess, RefusesWhatMakesNoSense) {
     return c.create(bytes_of("k"), {}, {.capacity = dag::kCapacityMax}, 0);
   });
   EXPECT_EQ(too_large.result.status, Status::too_long);
-  const auto no_room = world.run(kept, [&](Client& c) {
-    return c.create(bytes_of("k"), {}, {.capacity = 1 << 20}, 0);
-  });
+  const auto no_room = world.run(
+      kept, [&](Client& c) { return c.create(bytes_of("k"), {}, {.capacity = 1 << 20}, 0); });
   EXPECT_EQ(no_room.result.status, Status::exhausted);
 }
 

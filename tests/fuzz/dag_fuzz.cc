@@ -3,7 +3,8 @@
 //
 // What servers and clients of the record store take from each other, and what clients READ. The
 // first byte of an input says what the rest is: a request; an answer; the bytes of a record, first
-// of which its head is made plausible; requests to a store whose memory is scribbled over meanwhile.
+// of which its head is made plausible; requests to a store whose memory is scribbled over
+// meanwhile.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -49,8 +50,9 @@ void check_record(std::span<const std::byte> bytes, std::uint64_t incarnation) {
     const RecordView view = examine_record(bytes, incarnation, wanted);
     if (view.verdict != Verdict::match) continue;
     check(view.header.incarnation == incarnation && view.data.size() <= view.header.capacity);
-    check(view.data.empty() || (view.data.data() >= bytes.data() &&
-                                view.data.data() + view.data.size() <= bytes.data() + bytes.size()));
+    check(view.data.empty() ||
+          (view.data.data() >= bytes.data() &&
+           view.data.data() + view.data.size() <= bytes.data() + bytes.size()));
   }
 }
 
@@ -75,10 +77,9 @@ struct alignas(64) Line {
 void check_store(Input& input) {
   std::vector<Line> lines(64);
   const std::span<std::byte> memory(lines[0].bytes, lines.size() * sizeof(Line));
-  auto store = *Store::create(memory, {.records = 8,
-                                       .hash_bits = 1 + input.u8() % 64u,
-                                       .capacity_max = 1024,
-                                       .quarantine_ns = 3});
+  auto store = *Store::create(
+      memory,
+      {.records = 8, .hash_bits = 1 + input.u8() % 64u, .capacity_max = 1024, .quarantine_ns = 3});
   std::vector<MapPlace> arenas(1);
   for (std::uint64_t now_ns = 1; !input.empty(); ++now_ns) {
     const std::array<std::byte, 2> key{std::byte{'k'}, static_cast<std::byte>(input.u8() % 4)};
@@ -98,8 +99,8 @@ void check_store(Input& input) {
         break;
       }
       case 4:
-        static_cast<void>(store->release_arena(
-            kOwner, arenas[input.u8() % arenas.size()].address, now_ns));
+        static_cast<void>(
+            store->release_arena(kOwner, arenas[input.u8() % arenas.size()].address, now_ns));
         break;
       case 5: {
         MapPlace place = arenas[input.u8() % arenas.size()];

@@ -31,15 +31,16 @@ TEST_P(MapModel, FindsWhatWasInserted) {
     std::uint64_t address = 0;
     for (int i = 0; i < 5'000; ++i) {
       if (rng.chance(55)) {
-        const Known added{rng.next(), {.incarnation = rng.next(),
-                                       .address = address += 64,
-                                       .length = rng.between32(1, 1000),
-                                       .flags = static_cast<std::uint16_t>(rng.next())}};
+        const Known added{rng.next(),
+                          {.incarnation = rng.next(),
+                           .address = address += 64,
+                           .length = rng.between32(1, 1000),
+                           .flags = static_cast<std::uint16_t>(rng.next())}};
         ASSERT_EQ(map.insert(added.hash, added.place), known.size() < records);
         if (known.size() < records) known.push_back(added);
       } else if (!known.empty()) {
-        const auto gone = known.begin() +
-                          static_cast<std::ptrdiff_t>(rng.between(0, known.size() - 1));
+        const auto gone =
+            known.begin() + static_cast<std::ptrdiff_t>(rng.between(0, known.size() - 1));
         ASSERT_TRUE(map.erase(gone->hash, gone->place.address));
         ASSERT_FALSE(map.erase(gone->hash, gone->place.address));
         known.erase(gone);

@@ -69,13 +69,11 @@ TEST(Messages, WhatIsSentIsReceived) {
     EXPECT_TRUE(equal(parsed->key, request.key));
     EXPECT_TRUE(equal(parsed->data, request.data));
   }
-  const Response response{.id = 9,
-                          .status = Status::exhausted,
-                          .entry = {.hash = 1,
-                                    .incarnation = 2,
-                                    .address = 3,
-                                    .length = 4,
-                                    .rkey = roce::MemoryKey{5}}};
+  const Response response{
+      .id = 9,
+      .status = Status::exhausted,
+      .entry = {
+          .hash = 1, .incarnation = 2, .address = 3, .length = 4, .rkey = roce::MemoryKey{5}}};
   std::array<std::byte, kResponseBytes> bytes;
   emit(response, bytes);
   EXPECT_EQ(parse_response(bytes), response);

@@ -55,8 +55,8 @@ TEST(Placement, TagsKeepKeysTogether) {
 // DG-14: against all rules, one by one.
 TEST(Placement, TheLongestPrefixDecides) {
   sim::Rng rng(test::seed() + 2);
-  const std::vector<PlacementRule> rules{
-      {"", 7}, {"a", 1}, {"ab", 2}, {"abcd", 3}, {"b", 4}, {"ba", 5}};
+  const std::vector<PlacementRule> rules{{"", 7},     {"a", 1}, {"ab", 2},
+                                         {"abcd", 3}, {"b", 4}, {"ba", 5}};
   const auto placement = *Placement::create(PlacementPolicy::table, 8, rules);
   for (int i = 0; i < 5'000; ++i) {
     std::string key;

@@ -17,7 +17,9 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 Bytes random_bytes(sim::Rng& rng, std::size_t length) {
   Bytes bytes(length);
@@ -41,9 +43,9 @@ RecordHeader header_of(const Bytes& record) {
 void update(Bytes& record, std::span<const std::byte> data, std::uint64_t writer) {
   RecordHeader header = header_of(record);
   const RecordWord next = RecordWord::from(header.word).next(header.slots);
-  compose_slot(header, next.version, writer, data,
-               std::span(record).subspan(
-                   slot_offset(header.key_length, header.capacity, next.slot)));
+  compose_slot(
+      header, next.version, writer, data,
+      std::span(record).subspan(slot_offset(header.key_length, header.capacity, next.slot)));
   header.word = next.bits();
   std::memcpy(record.data(), &header, sizeof header);
 }
@@ -85,8 +87,8 @@ TEST(Record, AnUpdateIsSeenWholeOrNotAtAll) {
   sim::Rng rng(test::seed() + 1);
   const Bytes first = random_bytes(rng, 100);
   const Bytes second = random_bytes(rng, 120);
-  const Bytes before = compose(
-      {.key = bytes_of("k"), .incarnation = 5, .capacity = 128, .slots = 2, .data = first});
+  const Bytes before =
+      compose({.key = bytes_of("k"), .incarnation = 5, .capacity = 128, .slots = 2, .data = first});
   Bytes after = before;
   update(after, second, 9);
   // The slot in any order of its bytes, then the word.
@@ -129,8 +131,8 @@ TEST(Record, AMixtureIsNeverAccepted) {
   for (std::size_t at = sizeof(RecordHeader); at < before.size(); ++at) {
     const std::size_t slot = slot_offset(3, 64, 0);
     const bool padding = at >= sizeof(RecordHeader) + 3 && at < slot;
-    const bool reserved = at >= slot + offsetof(SlotHeader, reserved) &&
-                          at < slot + offsetof(SlotHeader, checksum);
+    const bool reserved =
+        at >= slot + offsetof(SlotHeader, reserved) && at < slot + offsetof(SlotHeader, checksum);
     if (padding || reserved || at >= slot + sizeof(SlotHeader) + 64) continue;
     Bytes changed = before;
     changed[at] ^= static_cast<std::byte>(1u << rng.between(0, 7));
@@ -184,8 +186,8 @@ TEST(Record, AnyBytesAreJudgedWithinTheirLength) {
 }
 
 TEST(Record, ADeadOneIsStale) {
-  Bytes record = compose(
-      {.key = bytes_of("key"), .incarnation = 5, .capacity = 0, .slots = 2, .data = {}});
+  Bytes record =
+      compose({.key = bytes_of("key"), .incarnation = 5, .capacity = 0, .slots = 2, .data = {}});
   RecordHeader header = header_of(record);
   header.word = kDead;
   std::memcpy(record.data(), &header, sizeof header);

@@ -20,14 +20,14 @@ struct alignas(64) Line {
   std::byte bytes[64];
 };
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 class StoreTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kBytes = 64 * 1024;
-  void make(const StoreConfig& config) {
-    store = *Store::create({lines[0].bytes, kBytes}, config);
-  }
+  void make(const StoreConfig& config) { store = *Store::create({lines[0].bytes, kBytes}, config); }
   [[nodiscard]] std::span<std::byte> record(const MapPlace& place) {
     return store->memory().subspan(place.address, place.length);
   }
@@ -68,8 +68,8 @@ TEST_F(StoreTest, HasWhatWasCreated) {
       switch (rng.between(0, 3)) {
         case 0: {
           const std::string value(rng.between(0, 400), static_cast<char>('a' + rng.between(0, 25)));
-          const auto made = store->create(
-              {.key = bytes_of(key), .capacity = 500, .data = bytes_of(value)});
+          const auto made =
+              store->create({.key = bytes_of(key), .capacity = 500, .data = bytes_of(value)});
           if (known != model.end()) {
             ASSERT_EQ(made.status, Status::exists);
           } else if (made.status == Status::ok) {
@@ -87,8 +87,7 @@ TEST_F(StoreTest, HasWhatWasCreated) {
           if (known != model.end()) model.erase(known);
           break;
         case 2: {
-          const auto moved =
-              store->resize(bytes_of(key), rng.between32(400, 1000), now_ns);
+          const auto moved = store->resize(bytes_of(key), rng.between32(400, 1000), now_ns);
           if (known == model.end()) {
             ASSERT_EQ(moved.status, Status::not_found);
           } else if (moved.status == Status::ok) {
@@ -181,10 +180,9 @@ TEST_F(StoreTest, ArenasAreAdoptedFromWithCare) {
   const auto arena = store->allocate_arena(3, 8192);
   ASSERT_EQ(arena.status, Status::ok);
   const auto write = [&](std::uint64_t offset, std::string_view key, std::uint64_t number) {
-    const MapPlace place{
-        .incarnation = arena.place.incarnation + number,
-        .address = arena.place.address + offset,
-        .length = static_cast<std::uint32_t>(record_bytes(key.size(), 50, 2))};
+    const MapPlace place{.incarnation = arena.place.incarnation + number,
+                         .address = arena.place.address + offset,
+                         .length = static_cast<std::uint32_t>(record_bytes(key.size(), 50, 2))};
     compose_record({.key = bytes_of(key),
                     .incarnation = place.incarnation,
                     .capacity = 50,
@@ -196,8 +194,8 @@ TEST_F(StoreTest, ArenasAreAdoptedFromWithCare) {
   const MapPlace b = write(512, "b", 1);
   // Not before it is adopted.
   EXPECT_EQ(store->lookup(bytes_of("a")).status, Status::not_found);
-  EXPECT_EQ(store->adopt(4, bytes_of("a"), a).status, Status::invalid);    // not his
-  EXPECT_EQ(store->adopt(3, bytes_of("b"), a).status, Status::damaged);    // not what is there
+  EXPECT_EQ(store->adopt(4, bytes_of("a"), a).status, Status::invalid);  // not his
+  EXPECT_EQ(store->adopt(3, bytes_of("b"), a).status, Status::damaged);  // not what is there
   EXPECT_EQ(store->adopt(3, bytes_of(""), a).status, Status::invalid);
   MapPlace wrong = a;
   wrong.incarnation += 1000;

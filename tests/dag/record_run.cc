@@ -31,6 +31,8 @@ DagWorldConfig world_config(std::uint64_t seed, const RecordProfile& profile, Po
   config.clients = profile.clients;
   config.memory_bytes = profile.memory_bytes;
   config.contexts = profile.contexts;
+  config.server.lease_ns = profile.lease_ns;
+  config.store.quarantine_ns = profile.lease_ns / 2;
   config.store.records = 4 * profile.keys;
   config.store.hash_bits = profile.hash_bits;
   config.store.capacity_max = 2 * profile.length_max;
@@ -85,6 +87,7 @@ class RecordRun {
   std::map<std::uint64_t, Doing> doing_;
   std::uint64_t next_ = 1;
   std::uint64_t begun_ = 0;
+  std::uint64_t next_stop_ns_ = 0;  ///< or of going on
   std::set<std::uint64_t> created_;                  ///< incarnations that began with sum 0
   std::map<std::uint64_t, std::uint64_t> sums_;      ///< added for sure, by incarnation
   std::map<std::uint64_t, std::uint64_t> possible_;  ///< of which nobody knows, by key
@@ -194,9 +197,11 @@ void RecordRun::check(const Doing& doing, const Result& result) {
 }
 
 void RecordRun::disturb() {
-  if (profile_.stops) {
+  const std::uint64_t now_ns = world_.network.now_ns();
+  if (profile_.stops && now_ns >= next_stop_ns_) {
     DagServer& server = *world_.servers[rng_.between(0, world_.servers.size() - 1)];
-    if (rng_.chance(2)) server.stopped = !server.stopped;
+    server.stopped = !server.stopped;
+    next_stop_ns_ = now_ns + rng_.between(1, 15'000'000);
   }
   if (!profile_.dies) return;
   const std::size_t index = rng_.between(0, world_.clients.size() - 1);

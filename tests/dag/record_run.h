@@ -21,6 +21,7 @@ struct RecordProfile {
   std::uint32_t contexts = 256;  ///< of sessions: few make connections end
   std::uint16_t dcis = 8;
   std::uint64_t memory_bytes = 256 << 10;
+  std::uint64_t lease_ns = 1'000'000;
   std::uint32_t length_max = 3000;
   bool readers_only = false;  ///< one client writes, the others read
   bool stops = false;         ///< servers' applications stand still at times

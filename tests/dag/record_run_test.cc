@@ -16,6 +16,8 @@ namespace rockhopper::sim {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1'000;
+/// Beyond what repeating lost packets takes.
+constexpr std::uint64_t kLongLease_ns = 40'000'000;
 
 RecordTotals run_profile(const RecordProfile& profile, std::uint64_t share) {
   RecordTotals t;
@@ -48,17 +50,20 @@ TEST(RecordSimulation, ReadersRaceWithAWriter) {
   const RecordTotals totals = run_profile({.name = "a writer",
                                            .faults = kBadPath,
                                            .keys = 2,
-                                           .operations = 8000,
+                                           .operations = 2500,
                                            .memory_bytes = 512 << 10,
+                                           .lease_ns = kLongLease_ns,
                                            .length_max = 7000,
                                            .readers_only = true},
-                                          10);
+                                          5);
   expect_met(totals.torn);
 }
 
 // DG-19, DG-30, DG-32.
 TEST(RecordSimulation, BadPath) {
-  const RecordTotals totals = run_profile({.name = "bad path", .faults = kBadPath}, 20);
+  const RecordTotals totals = run_profile(
+      {.name = "bad path", .faults = kBadPath, .memory_bytes = 1 << 20, .lease_ns = kLongLease_ns},
+      20);
   expect_met(totals.stale);
 }
 
@@ -89,13 +94,25 @@ TEST(RecordSimulation, Servers) {
 // DG-19, DG-32: connections that end in the middle of updates.
 TEST(RecordSimulation, LostConnections) {
   const RecordTotals totals = run_profile(
-      {.name = "lost connections", .faults = kBadPath, .servers = 3, .contexts = 8, .dcis = 4}, 10);
+      {.name = "lost connections",
+                                          .faults = kBadPath,
+                                          .servers = 3,
+                                          .contexts = 8,
+                                          .dcis = 4,
+                                          .memory_bytes = 1 << 20,
+                                          .lease_ns = kLongLease_ns},
+                                         10);
   expect_met(totals.stale);
 }
 
 // DG-20: requests that time out never take effect later.
 TEST(RecordSimulation, Stops) {
-  const RecordTotals totals = run_profile({.name = "stops", .faults = kBadPath, .stops = true}, 10);
+  const RecordTotals totals = run_profile({.name = "stops",
+                                          .faults = kBadPath,
+                                          .memory_bytes = 1 << 20,
+                                          .lease_ns = kLongLease_ns,
+                                          .stops = true},
+                                         10);
   expect_met(totals.timeouts);
 }
 

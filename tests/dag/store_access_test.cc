@@ -263,7 +263,11 @@ TEST(StoreAccess, RequestsTimeOutForGood) {
     const std::string key = "new " + std::to_string(i);
     ASSERT_EQ(client.client->create(bytes_of(key), bytes_of("v"), {}, i), dag::Started::yes);
   }
-  ASSERT_TRUE(world.run_until([&] { return world.servers[0]->store->size() == 101; }));
+  ASSERT_TRUE(world.run_until([&] { return client.kept.size() == 203; }));
+  for (std::size_t i = 103; i < client.kept.size(); ++i) {
+    EXPECT_EQ(client.kept[i].result.status, Status::ok);
+  }
+  EXPECT_EQ(world.servers[0]->store->size(), 101u);
   EXPECT_EQ(text_of(world.run(client, [](Client& c) { return c.read(bytes_of("there"), 0); })),
             "value");
 }

@@ -244,6 +244,7 @@ Started Client::begin(Kind kind, std::uint16_t server, Key key, std::uint64_t co
   operation.expected.reset();
   operation.lock = 0;
   operation.backoff = 0;
+  operation.give_up_ns = 0;
   operation.request = {};
   operation.request_id = 0;
   operation.response.reset();
@@ -425,6 +426,9 @@ bool Client::run_timers() {
   next_timer_ns_ = UINT64_MAX;
   for (Operation& operation : operations_) {
     if (!operation.active || operation.timer_ns == UINT64_MAX) continue;
+    if (operation.timer_ns == kNextTurn) {
+      operation.timer_ns = now_ns_ + config_.request_timeout_ns;
+    }
     if (operation.timer_ns > now_ns_) {
       next_timer_ns_ = std::min(next_timer_ns_, operation.timer_ns);
       continue;

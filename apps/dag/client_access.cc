@@ -278,7 +278,6 @@ Started Client::update(Key key, std::span<const std::byte> data, std::uint64_t c
   if (started != Started::yes) return started;
   operation->expected = expected;
   operation->data_length = static_cast<std::uint32_t>(data.size());
-  operation->give_up_ns = now_ns_ + config_.update_timeout_ns;
   if (++lock_epoch_ == 0) ++lock_epoch_;
   operation->lock =
       LockWord{.owner = link_of(*operation).grant.client, .epoch = lock_epoch_}.bits();
@@ -394,6 +393,7 @@ void Client::on_overtaken(Operation& operation) {
 
 void Client::try_later(Operation& operation) {
   counters_.lock_conflicts.add();
+  if (operation.give_up_ns == 0) operation.give_up_ns = now_ns_ + config_.update_timeout_ns;
   if (now_ns_ >= operation.give_up_ns) return finish(operation, Status::contended);
   operation.backoff = std::min(operation.backoff + 1, kBackoffMax);
   operation.candidates[0] = operation.entry;

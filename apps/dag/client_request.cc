@@ -119,11 +119,13 @@ void Client::ask(Operation& operation) {
   operation.stage = Stage::waiting;
   operation.taken = false;
   operation.response.reset();
-  sleep_until(operation, link.connected ? now_ns_ + config_.request_timeout_ns : now_ns_);
   if (!link.connected) {
     operation.failed = true;
-    return;
+    return sleep_until(operation, now_ns_);
   }
+  // Its time begins with the next turn: the last one may have been long ago.
+  operation.timer_ns = kNextTurn;
+  next_timer_ns_ = 0;
   link.waiting.push_back(operation);
   admit_waiting(link);
 }

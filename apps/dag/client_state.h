@@ -23,6 +23,8 @@ namespace rockhopper::dag {
 inline constexpr std::size_t kCandidatesMax = 8;
 /// Where atomics return what they have found.
 inline constexpr std::size_t kAtomicResults = 2;
+/// Of an operation's timer: it begins with the next turn, as that of a request.
+inline constexpr std::uint64_t kNextTurn = UINT64_MAX - 1;
 
 enum class Client::Stage : std::uint8_t {
   reading,     ///< candidates, or the record again
@@ -89,7 +91,7 @@ struct Client::Operation {
   unsigned word = 0;
   std::uint64_t value = 0;
   std::uint64_t swap = 0;
-  std::uint64_t give_up_ns = 0;  ///< trying to lock
+  std::uint64_t give_up_ns = 0;  ///< trying to lock; 0: it was not locked so far
   std::uint32_t backoff = 0;
 
   // Requests.

@@ -97,6 +97,9 @@ class Client {
   /// With `expected`, only of that version. The data is copied.
   [[nodiscard]] Started update(Key key, std::span<const std::byte> data, std::uint64_t context,
                                std::optional<RecordVersion> expected = {});
+  /// Likewise, where the pointer leads; `not_found` when it is not there any more.
+  [[nodiscard]] Started update(const Pointer& pointer, std::span<const std::byte> data,
+                               std::uint64_t context, std::optional<RecordVersion> expected = {});
   /// Adds to a control word of the record. `not_found`: it is not there any more. With
   /// `outcome_unknown` it may have been done.
   [[nodiscard]] Started fetch_add(const Pointer& pointer, unsigned word, std::uint64_t add,
@@ -217,6 +220,9 @@ class Client {
   [[nodiscard]] Started start(Key key, const Atomic& atomic, std::uint64_t context);
   void execute_atomic(Operation& operation);
   void on_atomic(Operation& operation);
+  [[nodiscard]] bool can_update(std::span<const std::byte> data) const;
+  void prepare_update(Operation& operation, std::span<const std::byte> data,
+                      const std::optional<RecordVersion>& expected);
   void lock(Operation& operation);
   void on_locked(Operation& operation);
   void swing(Operation& operation);

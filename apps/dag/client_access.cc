@@ -21,6 +21,11 @@ constexpr std::uint32_t kBackoffMax = 8;  ///< doublings
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/// What a header says lies within the record that the entry led to. Peers may have written anything.
+bool fits(const RecordHeader& header, const Entry& entry) {
+  return record_bytes(header.key_length, header.capacity, header.slots) <= entry.length;
+}
+
 }  // namespace
 
 /// What it does takes effect before the lease has been renewed twice more.
@@ -162,6 +167,9 @@ void Client::on_found(Operation& operation, const RecordView& view) {
                                       .data = view.data});
     case Kind::update:
       if (view.header.slots != 2) return finish(operation, Status::invalid);
+#if !ROCKHOPPER_MUTATION_DG_FITS
+      if (!fits(view.header, operation.entry)) return finish(operation, Status::damaged);
+#endif
       if (operation.data_length > view.header.capacity) {
         return finish(operation, Status::too_long);
       }
@@ -177,7 +185,9 @@ void Client::on_found(Operation& operation, const RecordView& view) {
 // Control words.
 
 Started Client::start(const Pointer& pointer, const Atomic& atomic, std::uint64_t context) {
-  if (atomic.word >= kControlWords) return Started::invalid;
+  if (atomic.word >= kControlWords || pointer.entry.length < sizeof(RecordHeader)) {
+    return Started::invalid;
+  }
   Operation* operation = nullptr;
   const Started started = begin(atomic.kind, pointer, context, &operation);
   if (started != Started::yes) return started;
@@ -267,22 +277,40 @@ void Client::on_atomic(Operation& operation) {
 
 // Updates (DG-19): lock, fill the slot that is not active, swing the word, unlock.
 
+bool Client::can_update(std::span<const std::byte> data) const {
+  return data.size() < config_.buffer_bytes &&
+         whole_lines(sizeof(SlotHeader) + data.size()) + kHeadBytes <= config_.buffer_bytes;
+}
+
+void Client::prepare_update(Operation& operation, std::span<const std::byte> data,
+                            const std::optional<RecordVersion>& expected) {
+  operation.expected = expected;
+  operation.data_length = static_cast<std::uint32_t>(data.size());
+  if (++lock_epoch_ == 0) ++lock_epoch_;
+  operation.lock =
+      LockWord{.owner = link_of(operation).grant.client, .epoch = lock_epoch_}.bits();
+  if (!data.empty()) std::memcpy(operation.data(), data.data(), data.size());
+}
+
 Started Client::update(Key key, std::span<const std::byte> data, std::uint64_t context,
                        std::optional<RecordVersion> expected) {
-  if (key.empty() ||
-      whole_lines(sizeof(SlotHeader) + data.size()) + kHeadBytes > config_.buffer_bytes) {
-    return Started::invalid;
-  }
+  if (key.empty() || !can_update(data)) return Started::invalid;
   Operation* operation = nullptr;
   const Started started = begin(Kind::update, server_of(key), key, context, &operation);
   if (started != Started::yes) return started;
-  operation->expected = expected;
-  operation->data_length = static_cast<std::uint32_t>(data.size());
-  if (++lock_epoch_ == 0) ++lock_epoch_;
-  operation->lock =
-      LockWord{.owner = link_of(*operation).grant.client, .epoch = lock_epoch_}.bits();
-  if (!data.empty()) std::memcpy(operation->data(), data.data(), data.size());
+  prepare_update(*operation, data, expected);
   access(*operation);
+  return started;
+}
+
+Started Client::update(const Pointer& pointer, std::span<const std::byte> data,
+                       std::uint64_t context, std::optional<RecordVersion> expected) {
+  if (!can_update(data)) return Started::invalid;
+  Operation* operation = nullptr;
+  const Started started = begin(Kind::update, pointer, context, &operation);
+  if (started != Started::yes) return started;
+  prepare_update(*operation, data, expected);
+  follow(*operation, pointer);
   return started;
 }
 
@@ -312,6 +340,13 @@ void Client::on_locked(Operation& operation) {
       examine_head({work.local, work.length}, operation.entry.incarnation, operation.wanted_key());
   if (view.verdict != Verdict::match) return on_overtaken(operation);
   operation.header = view.header;
+#if !ROCKHOPPER_MUTATION_DG_FITS
+  if (view.header.slots != 2 || operation.data_length > view.header.capacity ||
+      !fits(view.header, operation.entry)) {
+    Result result{.status = Status::damaged};
+    return unlock(operation, result);
+  }
+#endif
   const RecordWord word = RecordWord::from(view.header.word);
   if (operation.expected &&
       *operation.expected != RecordVersion{operation.entry.incarnation, word.version}) {

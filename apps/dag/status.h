@@ -19,7 +19,7 @@ enum class Status : std::uint8_t {
   version_mismatch,  ///< an update that was to replace another version
   damaged,           ///< the record contradicts itself: someone has written what he should not
   timed_out,         ///< the server did not take the request in time, and will not any more
-  canceled,          ///< likewise, as the server says
+  canceled,          ///< in answers only: the client had given it up, and knows
   contended,         ///< others were always faster, or a lock was not given up in time
   unreachable,       ///< the server is gone, or has fenced this client
   /// The connection was lost when the change was on its way: it has been made or it has not.

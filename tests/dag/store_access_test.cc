@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // Each way to a record, one at a time (DG-4 to DG-9, DG-14 to DG-20, DG-30 to DG-32).
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -400,6 +401,34 @@ TEST(StoreAccess, AtEveryMomentARecordIsWhole) {
   }
 }
 
+// DG-30: what a header says is not believed: no WRITE goes beyond the record, and none costs the
+// connection.
+TEST(StoreAccess, AScribbledHeaderLeadsNoUpdateAstray) {
+  DagWorld world(quiet(1));
+  DagClient& client = *world.clients[0];
+  for (const char* key : {"k", "neighbour"}) {
+    static_cast<void>(world.run(client, [&](Client& c) {
+      return c.create(bytes_of(key), bytes_of("value"), {.capacity = 100}, 0);
+    }));
+  }
+  const dag::Store& store = *world.servers[0]->store;
+  const auto place = store.lookup(bytes_of("k")).place;
+  for (const std::uint32_t capacity : {105u, 400u, 1u << 20, dag::kCapacityMax}) {
+    std::memcpy(store.memory().data() + place.address + offsetof(dag::RecordHeader, capacity),
+                &capacity, sizeof capacity);
+    const std::vector<std::byte> before(store.memory().begin(), store.memory().end());
+    EXPECT_EQ(
+        world.run(client, [](Client& c) { return c.update(bytes_of("k"), bytes_of("new"), 0); })
+            .result.status,
+        Status::damaged);
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), store.memory().begin()));
+  }
+  EXPECT_EQ(
+      text_of(world.run(client, [](Client& c) { return c.read(bytes_of("neighbour"), 0); })),
+      "value");
+  EXPECT_TRUE(client.lost.empty());
+}
+
 // DG-15, DG-32.
 TEST(StoreAccess, UpdatesOfAnExpectedVersion) {
   DagWorld world(quiet());
@@ -509,6 +538,10 @@ TEST(StoreAccess, Arenas) {
                 .result.status,
             Status::ok);
   EXPECT_EQ(text_of(world.run(a, [&](Client& c) { return c.read(records[2], 0); })), "new");
+  EXPECT_EQ(world.run(a, [&](Client& c) { return c.update(records[1], bytes_of("by pointer"), 0); })
+                .result.status,
+            Status::ok);
+  EXPECT_EQ(text_of(world.run(a, [&](Client& c) { return c.read(records[1], 0); })), "by pointer");
   // Another's arena cannot be adopted from.
   EXPECT_EQ(
       world.run(b, [&](Client& c) { return c.adopt(c.own(records[1]), bytes_of("key 1"), 0); })

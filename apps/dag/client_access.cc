@@ -21,7 +21,8 @@ constexpr std::uint32_t kBackoffMax = 8;  ///< doublings
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// What a header says lies within the record that the entry led to. Peers may have written anything.
+/// What a header says lies within the record that the entry led to. Peers may have written
+/// anything.
 bool fits(const RecordHeader& header, const Entry& entry) {
   return record_bytes(header.key_length, header.capacity, header.slots) <= entry.length;
 }
@@ -287,8 +288,7 @@ void Client::prepare_update(Operation& operation, std::span<const std::byte> dat
   operation.expected = expected;
   operation.data_length = static_cast<std::uint32_t>(data.size());
   if (++lock_epoch_ == 0) ++lock_epoch_;
-  operation.lock =
-      LockWord{.owner = link_of(operation).grant.client, .epoch = lock_epoch_}.bits();
+  operation.lock = LockWord{.owner = link_of(operation).grant.client, .epoch = lock_epoch_}.bits();
   if (!data.empty()) std::memcpy(operation.data(), data.data(), data.size());
 }
 

@@ -17,7 +17,7 @@ enum class PlacementPolicy : std::uint8_t {
   hash,      ///< evenly, by the whole key
   affinity,  ///< by what is in the key between the first '{' and the next '}', if there is
              ///< anything: keys with the same tag are at the same server
-  table,  ///< by the longest prefix that is in a table; the rest as affinity
+  table,     ///< by the longest prefix that is in a table; the rest as affinity
 };
 
 struct PlacementRule {

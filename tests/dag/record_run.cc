@@ -25,7 +25,8 @@ using dag::Status;
 
 DagWorldConfig world_config(std::uint64_t seed, const RecordProfile& profile, PoolSet& pools) {
   DagWorldConfig config;
-  config.network = {.seed = seed, .pools = &pools, .faults = profile.faults};
+  config.network = {
+      .seed = seed, .pools = &pools, .delay_ns = profile.delay_ns, .faults = profile.faults};
   config.network.capture_prefix = wanted_captures(seed);
   config.servers = profile.servers;
   config.clients = profile.clients;
@@ -87,7 +88,7 @@ class RecordRun {
   std::map<std::uint64_t, Doing> doing_;
   std::uint64_t next_ = 1;
   std::uint64_t begun_ = 0;
-  std::uint64_t next_stop_ns_ = 0;  ///< or of going on
+  std::uint64_t next_stop_ns_ = 0;                   ///< or of going on
   std::set<std::uint64_t> created_;                  ///< incarnations that began with sum 0
   std::map<std::uint64_t, std::uint64_t> sums_;      ///< added for sure, by incarnation
   std::map<std::uint64_t, std::uint64_t> possible_;  ///< of which nobody knows, by key

@@ -22,6 +22,7 @@ struct RecordProfile {
   std::uint16_t dcis = 8;
   std::uint64_t memory_bytes = 256 << 10;
   std::uint64_t lease_ns = 1'000'000;
+  std::uint64_t delay_ns = 1000;  ///< of the path
   std::uint32_t length_max = 3000;
   bool readers_only = false;  ///< one client writes, the others read
   bool stops = false;         ///< servers' applications stand still at times

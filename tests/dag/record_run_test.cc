@@ -37,7 +37,7 @@ RecordTotals run_profile(const RecordProfile& profile, std::uint64_t share) {
 
 // DG-15, DG-19, DG-20, DG-30, DG-31, DG-32: updates, deletes and re-creates with moving sizes.
 TEST(RecordSimulation, Everything) {
-  const RecordTotals totals = run_profile({.name = "everything"}, 10);
+  const RecordTotals totals = run_profile({.name = "everything", .delay_ns = 20'000}, 10);
   expect_met(totals.stale);
   expect_met(totals.conflicts);
   expect_met(totals.reused);
@@ -93,26 +93,25 @@ TEST(RecordSimulation, Servers) {
 
 // DG-19, DG-32: connections that end in the middle of updates.
 TEST(RecordSimulation, LostConnections) {
-  const RecordTotals totals = run_profile(
-      {.name = "lost connections",
-                                          .faults = kBadPath,
-                                          .servers = 3,
-                                          .contexts = 8,
-                                          .dcis = 4,
-                                          .memory_bytes = 1 << 20,
-                                          .lease_ns = kLongLease_ns},
-                                         10);
+  const RecordTotals totals = run_profile({.name = "lost connections",
+                                           .faults = kBadPath,
+                                           .servers = 3,
+                                           .contexts = 8,
+                                           .dcis = 4,
+                                           .memory_bytes = 1 << 20,
+                                           .lease_ns = kLongLease_ns},
+                                          10);
   expect_met(totals.stale);
 }
 
 // DG-20: requests that time out never take effect later.
 TEST(RecordSimulation, Stops) {
   const RecordTotals totals = run_profile({.name = "stops",
-                                          .faults = kBadPath,
-                                          .memory_bytes = 1 << 20,
-                                          .lease_ns = kLongLease_ns,
-                                          .stops = true},
-                                         10);
+                                           .faults = kBadPath,
+                                           .memory_bytes = 1 << 20,
+                                           .lease_ns = kLongLease_ns,
+                                           .stops = true},
+                                          10);
   expect_met(totals.timeouts);
 }
 

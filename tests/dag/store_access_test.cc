@@ -423,9 +423,8 @@ TEST(StoreAccess, AScribbledHeaderLeadsNoUpdateAstray) {
         Status::damaged);
     EXPECT_TRUE(std::equal(before.begin(), before.end(), store.memory().begin()));
   }
-  EXPECT_EQ(
-      text_of(world.run(client, [](Client& c) { return c.read(bytes_of("neighbour"), 0); })),
-      "value");
+  EXPECT_EQ(text_of(world.run(client, [](Client& c) { return c.read(bytes_of("neighbour"), 0); })),
+            "value");
   EXPECT_TRUE(client.lost.empty());
 }
 
@@ -591,8 +590,8 @@ TEST(StoreAccess, RecordsAreWhereThePlacementSays) {
   }
 }
 
-// DG-16, DG-31: a client hears of the map only by its own operations. With room for few entries
-// each miss is one request.
+// DG-16, DG-17, DG-31: a client hears of the map, and of what becomes of it, from the server, and
+// only by its own operations. With room for few entries each miss is one request.
 TEST(StoreAccess, EntriesComeWithOwnOperationsOnly) {
   DagWorldConfig config = quiet();
   config.client.entries = 4;

@@ -43,8 +43,8 @@ class ClientListener {
   virtual ~ClientListener() = default;
   /// Once for each operation that has begun.
   virtual void on_result(const Result& result) = 0;
-  /// It cannot be reached, or has fenced us. Operations that it had end with this; others can begin
-  /// after connect().
+  /// It cannot be reached, or has fenced us. Operations that it had end with an error in the next
+  /// turns; others can begin after connect().
   virtual void on_server_lost(std::uint16_t /*server*/) {}
 };
 

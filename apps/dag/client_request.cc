@@ -193,8 +193,9 @@ void Client::on_request_timeout(Operation& operation) {
   }
   if (!operation.taken) return cancel(operation);
   // The server took it, and has not answered since.
-  if (operation.outstanding > 0)
+  if (operation.outstanding > 0) {
     return sleep_until(operation, now_ns_ + config_.request_timeout_ns);
+  }
   forsake(operation);
   counters_.timeouts.add();
   finish(operation, status_of_lost(operation.request));

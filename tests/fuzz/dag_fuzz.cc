@@ -107,7 +107,7 @@ void check_store(Input& input) {
         place.address += input.u16() % 8192u;
         place.incarnation += input.u8() % 4u;
         place.length = input.u16();
-        if (input.u8() % 2 == 0 && place.address + 512 <= memory.size()) {
+        if (input.u8() % 2 == 0 && place.incarnation != 0 && place.address + 512 <= memory.size()) {
           compose_record({.key = key, .incarnation = place.incarnation, .capacity = 32},
                          memory.subspan(place.address, 512));
         }

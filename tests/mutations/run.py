@@ -24,8 +24,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_S = 600
-FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/publish', 'apps/publisher', 'apps/subscribe')
-LIBRARIES = ('librockhopper.a', 'apps/ami/librockhopper-ami.a',
+FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/dag', 'apps/publish', 'apps/publisher',
+           'apps/subscribe')
+LIBRARIES = ('librockhopper.a', 'apps/ami/librockhopper-ami.a', 'apps/dag/librockhopper-dag.a',
              'apps/publisher/librockhopper-publisher.a', 'apps/librockhopper-apps.a')
 
 

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/dag/server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <iterator>
+#include <optional>
+
+#include "apps/dag/hash.h"
+#include "apps/dag/receive_buffers.h"
+
+namespace rockhopper::dag {
+namespace {
+
+constexpr std::uint16_t kClientsMax = 4096;
+constexpr std::uint16_t kDcis = 8;
+constexpr std::uint32_t kDciWr = 64;
+constexpr std::uint64_t kLeaseMin_ns = 1'000'000;
+constexpr std::uint64_t kLeaseMax_ns = 3'600'000'000'000;
+/// How often in a lease leases are looked at.
+constexpr std::uint64_t kChecks = 16;
+/// With so many renewals all is complete that a client had begun (ClientArea).
+constexpr std::uint64_t kGraceRenewals = 2;
+constexpr std::uint32_t kRecordAccess = roce::kAccessLocalWrite | roce::kAccessRemote;
+
+std::uint64_t load(const std::uint64_t& word) {
+  return std::atomic_ref(const_cast<std::uint64_t&>(word)).load();
+}
+
+std::uint64_t wr_id_of(ClientId id, std::size_t word) {
+  return std::uint64_t{static_cast<std::uint32_t>(id)} << 16 | word;
+}
+
+}  // namespace
+
+struct Server::Client {
+  ClientId id{};
+  roce::ProtectionDomain pd{};
+  std::unique_ptr<ReceiveBuffers> receives;
+  dc::Dct* dct = nullptr;
+  roce::AddressHandle* ah = nullptr;
+  std::optional<dc::PoolTarget> peer;
+  roce::MemoryKey records_key{};
+  roce::MemoryKey area_key{};
+  /// What it writes; nothing else here can it reach.
+  std::unique_ptr<ClientArea> area = std::make_unique<ClientArea>();
+
+  std::uint64_t renewals = 0;    ///< seen last
+  std::uint64_t renewed_ns = 0;  ///< when that was new
+  /// That end its part of the grace period that is under way.
+  std::optional<std::uint64_t> grace_until;
+  bool failed = false;  ///< it cannot be reached
+
+  std::array<Response, kRequestWords> responses{};  ///< the last one of each request word
+  std::deque<std::uint16_t> outbox;                 ///< words whose answers are to be sent
+};
+
+Server::Server(roce::Engine& engine, dc::Endpoint& endpoint, Store& store, ServerListener& listener,
+               const ServerConfig& config)
+    : engine_(engine),
+      endpoint_(endpoint),
+      store_(store),
+      listener_(listener),
+      config_(config),
+      pd_(engine.allocate_pd()) {}
+
+Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpoint& endpoint,
+                                                 Store& store, ServerListener& listener,
+                                                 const ServerConfig& config) {
+  if (config.max_clients == 0 || config.max_clients > kClientsMax) {
+    return fail(ErrorCode::invalid_argument, "a server has 1 to {} clients", kClientsMax);
+  }
+  if (config.lease_ns < kLeaseMin_ns || config.lease_ns > kLeaseMax_ns) {
+    return fail(ErrorCode::invalid_argument, "a lease is {} to {} ns", kLeaseMin_ns, kLeaseMax_ns);
+  }
+  auto server = std::unique_ptr<Server>(new Server(engine, endpoint, store, listener, config));
+  if (auto done = server->set_up(); !done) return tl::make_unexpected(done.error());
+  return server;
+}
+
+Expected<void> Server::set_up() {
+  auto send_cq = roce::CompletionQueue::create(kDcis * kDciWr);
+  if (!send_cq) return tl::make_unexpected(send_cq.error());
+  send_cq_ = std::move(*send_cq);
+  auto pool = dc::DciPool::create(endpoint_,
+                                  {.pd = pd_,
+                                   .send_cq = send_cq_.get(),
+                                   .max_send_wr = kDciWr,
+                                   .max_inline_data = kResponseBytes,
+                                   .sq_sig_all = true,
+                                   .path_mtu = config_.path_mtu,
+                                   .timeout = config_.timeout,
+                                   .retry_cnt = config_.retry_cnt},
+                                  {.dcis = kDcis}, [](dc::PoolTarget&) {});
+  if (!pool) return tl::make_unexpected(pool.error());
+  pool_ = std::move(*pool);
+  return {};
+}
+
+Server::~Server() {
+  for (const auto& [id, client] : clients_) tear_down(*client, last_check_ns_);
+  clients_.clear();
+  pool_.reset();
+  static_cast<void>(engine_.deallocate_pd(pd_));
+}
+
+Server::Client* Server::find(ClientId id) const {
+  const auto found = clients_.find(id);
+  return found == clients_.end() ? nullptr : found->second.get();
+}
+
+// Clients.
+
+Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64_t now_ns) {
+  if (clients_.size() >= config_.max_clients) {
+    return fail(ErrorCode::exhausted, "the server has {} clients already", clients_.size());
+  }
+  auto made = std::make_unique<Client>();
+  Client& client = *made;
+  client.id = ClientId{next_id_++};
+  client.renewed_ns = now_ns;
+  client.pd = engine_.allocate_pd();
+  if (auto done = set_up(client, address); !done) {
+    tear_down(client, now_ns);
+    return tl::make_unexpected(done.error());
+  }
+  const Grant grant{.client = static_cast<std::uint32_t>(client.id),
+                    .target = client.dct->number(),
+                    .access_key = client.dct->access_key(),
+                    .records_key = client.records_key,
+                    .records_bytes = store_.memory().size(),
+                    .area_key = client.area_key,
+                    .lease_ns = config_.lease_ns,
+                    .capacity_max = store_.config().capacity_max,
+                    .hash_bits = static_cast<std::uint8_t>(store_.config().hash_bits)};
+  clients_.emplace(client.id, std::move(made));
+  return grant;
+}
+
+Expected<void> Server::set_up(Client& client, const dc::TargetAddress& address) {
+  // Some may come twice, and what the client has canceled takes room too.
+  auto receives = ReceiveBuffers::create(engine_, client.pd, 2 * kRequestWords, kRequestMax);
+  if (!receives) return tl::make_unexpected(receives.error());
+  client.receives = std::move(*receives);
+  // Nobody but who has the access key of its target reaches its protection domain.
+  const auto memory = store_.memory();
+  auto records =
+      engine_.register_memory_iova(client.pd, memory.data(), memory.size(), kRecordAccess, 0);
+  if (!records) return tl::make_unexpected(records.error());
+  client.records_key = records->key;
+  auto area = engine_.register_memory_iova(client.pd, client.area.get(), sizeof(ClientArea),
+                                           kRecordAccess, 0);
+  if (!area) return tl::make_unexpected(area.error());
+  client.area_key = area->key;
+  auto dct = endpoint_.create_dct({.pd = client.pd,
+                                   .srq = client.receives->srq(),
+                                   .recv_cq = client.receives->cq(),
+                                   .access_flags = roce::kAccessRemote,
+                                   .path_mtu = config_.path_mtu});
+  if (!dct) return tl::make_unexpected(dct.error());
+  client.dct = *dct;
+  auto ah = engine_.create_ah(pd_, address.av);
+  if (!ah) return tl::make_unexpected(ah.error());
+  client.ah = *ah;
+  client.peer.emplace(**ah, address.number, address.access_key);
+  return {};
+}
+
+/// The target first: from then on it writes nothing.
+void Server::tear_down(Client& client, std::uint64_t now_ns) {
+#if !ROCKHOPPER_MUTATION_DG_FENCE
+  if (client.dct != nullptr) endpoint_.destroy_dct(client.dct);
+  if (client.records_key != roce::MemoryKey{}) {
+    static_cast<void>(engine_.deregister_memory(client.records_key));
+  }
+#endif
+  if (client.area_key != roce::MemoryKey{}) {
+    static_cast<void>(engine_.deregister_memory(client.area_key));
+  }
+  client.peer.reset();
+  if (client.ah != nullptr) engine_.destroy_ah(client.ah);
+  client.receives.reset();
+  static_cast<void>(engine_.deallocate_pd(client.pd));
+  const auto owner = static_cast<std::uint32_t>(client.id);
+  counters_.locks_released.add(store_.release_locks(owner));
+  store_.release_arenas(owner, now_ns);
+}
+
+void Server::remove_client(ClientId id, std::uint64_t now_ns) {
+  Client* client = find(id);
+  if (client == nullptr) return;
+  tear_down(*client, now_ns);
+  clients_.erase(id);
+}
+
+// A turn.
+
+bool Server::progress(std::uint64_t now_ns) {
+  bool worked = poll_sends();
+  for (const auto& [id, client] : clients_) worked = poll_receives(*client, now_ns) || worked;
+  for (const auto& [id, client] : clients_) {
+    if (!client->outbox.empty()) worked = send_responses(*client) || worked;
+  }
+  worked = fence_failed(now_ns) || worked;
+  if (now_ns >= next_check_ns_) {
+    check_leases(now_ns);
+    check_quarantine(now_ns);
+    next_check_ns_ = now_ns + config_.lease_ns / kChecks;
+    last_check_ns_ = now_ns;
+    worked = true;
+  }
+  pool_->progress();
+  return worked;
+}
+
+bool Server::poll_sends() {
+  std::array<roce::Completion, 32> completions;
+  const std::size_t count = send_cq_->poll(completions);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (completions[i].status == roce::WcStatus::success) continue;
+    Client* client = find(ClientId{static_cast<std::uint32_t>(completions[i].wr_id >> 16)});
+    if (client == nullptr) continue;
+    if (completions[i].status == roce::WcStatus::outcome_unknown) {
+      // The client takes no notice of an answer that it has had.
+      counters_.tx_repeated.add();
+      answer(*client, completions[i].wr_id & 0xffff);
+    } else {
+      counters_.tx_failed.add();
+      client->failed = true;
+    }
+  }
+  return count > 0;
+}
+
+bool Server::poll_receives(Client& client, std::uint64_t now_ns) {
+  return client.receives->poll([&](std::span<const std::byte> bytes) {
+    if (bytes.empty()) {
+      counters_.rx_failed.add();
+    } else {
+      accept(client, bytes, now_ns);
+    }
+  });
+}
+
+void Server::accept(Client& client, std::span<const std::byte> bytes, std::uint64_t now_ns) {
+  const auto request = parse_request(bytes);
+  if (!request) {
+    counters_.rx_malformed.add();
+    return;
+  }
+  counters_.rx_requests.add();
+  const std::size_t which = word_of(request->id);
+  Response& last = client.responses[which];
+  if (last.id == request->id) {
+    counters_.rx_repeated.add();
+    answer(client, which);
+    return;
+  }
+  const std::uint64_t canceled = RequestWord{.id = request->id, .canceled = true}.bits();
+  std::atomic_ref word(client.area->words[which]);
+  const std::uint64_t before = word.load();
+#if !ROCKHOPPER_MUTATION_DG_CANCEL
+  if (before == canceled) {
+    counters_.rx_canceled.add();
+    last = {.id = request->id, .status = Status::canceled};
+    answer(client, which);
+    return;
+  }
+#else
+  static_cast<void>(canceled);
+#endif
+  if (RequestWord::from(before).id > request->id || last.id > request->id) {
+    counters_.rx_bad_word.add();
+    return;
+  }
+  word.store(RequestWord{.id = request->id}.bits());
+  last = execute(client, *request, now_ns);
+  count(request->type, last.status);
+  answer(client, which);
+}
+
+Response Server::execute(Client& client, const Request& request, std::uint64_t now_ns) {
+  const auto owner = static_cast<std::uint32_t>(client.id);
+  Store::Outcome outcome{.status = Status::invalid};
+  switch (request.type) {
+    case RequestType::create:
+      outcome = store_.create({.key = request.key,
+                               .capacity = request.capacity,
+                               .slots = request.slots,
+                               .control = request.control,
+                               .data = request.data});
+      break;
+    case RequestType::erase:
+      outcome = store_.erase(request.key, now_ns);
+      break;
+    case RequestType::lookup:
+      outcome = store_.lookup(request.key);
+      break;
+    case RequestType::resize:
+      outcome = store_.resize(request.key, request.capacity, now_ns);
+      break;
+    case RequestType::allocate_arena:
+      outcome = store_.allocate_arena(owner, request.bytes);
+      break;
+    case RequestType::adopt:
+      if (request.bytes <= UINT32_MAX) {
+        outcome = store_.adopt(owner, request.key,
+                               {.incarnation = request.incarnation,
+                                .address = request.address,
+                                .length = static_cast<std::uint32_t>(request.bytes)});
+      }
+      break;
+    case RequestType::release_arena:
+      outcome.status = store_.release_arena(owner, request.address, now_ns);
+      break;
+  }
+  Response response{.id = request.id, .status = outcome.status};
+  if (outcome.status == Status::ok && request.type != RequestType::release_arena) {
+    response.entry = {.hash = cut_hash(outcome.hash, store_.config().hash_bits),
+                      .incarnation = outcome.place.incarnation,
+                      .address = outcome.place.address,
+                      .length = outcome.place.length,
+                      .rkey = client.records_key};
+  }
+  return response;
+}
+
+void Server::count(RequestType type, Status status) {
+  switch (status) {
+    case Status::ok:
+      break;
+    case Status::not_found:
+      return counters_.refused_not_found.add();
+    case Status::exists:
+      return counters_.refused_exists.add();
+    case Status::exhausted:
+      return counters_.refused_exhausted.add();
+    case Status::damaged:
+      return counters_.refused_damaged.add();
+    default:
+      return counters_.refused_invalid.add();
+  }
+  switch (type) {
+    case RequestType::create:
+      return counters_.creates.add();
+    case RequestType::erase:
+      return counters_.erases.add();
+    case RequestType::lookup:
+      return counters_.lookups.add();
+    case RequestType::resize:
+      return counters_.resizes.add();
+    case RequestType::allocate_arena:
+      return counters_.arenas.add();
+    case RequestType::adopt:
+      return counters_.adoptions.add();
+    case RequestType::release_arena:
+      return;
+  }
+}
+
+void Server::answer(Client& client, std::size_t word) {
+  if (client.outbox.size() >= 2 * kRequestWords) {
+    counters_.rx_over_limit.add();
+    return;
+  }
+  client.outbox.push_back(static_cast<std::uint16_t>(word));
+}
+
+bool Server::send_responses(Client& client) {
+  bool sent = false;
+  while (!client.outbox.empty()) {
+    const std::size_t word = client.outbox.front();
+    std::array<std::byte, kResponseBytes> bytes;
+    emit(client.responses[word], bytes);
+    const roce::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()),
+                        static_cast<std::uint32_t>(bytes.size()),
+                        {}};
+    const auto posted = pool_->post_send(*client.peer, {.wr_id = wr_id_of(client.id, word),
+                                                        .sg_list = {&sge, 1},
+                                                        .opcode = roce::WrOpcode::send,
+                                                        .send_flags = roce::kSendInline});
+    if (posted != roce::PostResult::ok) return sent;  // there will be room, or it is gone
+    client.outbox.pop_front();
+    counters_.tx_responses.add();
+    sent = true;
+  }
+  return sent;
+}
+
+bool Server::fence_failed(std::uint64_t now_ns) {
+  bool fenced = false;
+  for (auto entry = clients_.begin(); entry != clients_.end();) {
+    const auto next = std::next(entry);
+    if (entry->second->failed) {
+      const ClientId id = entry->first;
+      counters_.fenced_gone.add();
+      remove_client(id, now_ns);
+      listener_.on_fenced(id);
+      fenced = true;
+    }
+    entry = next;
+  }
+  return fenced;
+}
+
+void Server::check_leases(std::uint64_t now_ns) {
+  // Who has stood still himself may not have executed what clients have sent him meanwhile.
+  const bool stood_still = last_check_ns_ != 0 && now_ns - last_check_ns_ > config_.lease_ns / 2;
+  if (stood_still) counters_.leases_extended.add();
+  for (auto entry = clients_.begin(); entry != clients_.end();) {
+    const auto next = std::next(entry);
+    Client& client = *entry->second;
+    const std::uint64_t renewals = load(client.area->renewals);
+    if (renewals != client.renewals || stood_still) {
+      client.renewals = renewals;
+      client.renewed_ns = now_ns;
+    } else if (now_ns - client.renewed_ns >= config_.lease_ns) {
+      const ClientId id = client.id;
+      counters_.fenced_lease.add();
+      remove_client(id, now_ns);
+      listener_.on_fenced(id);
+    }
+    entry = next;
+  }
+}
+
+void Server::check_quarantine(std::uint64_t now_ns) {
+  Quarantine& quarantine = store_.quarantine();
+  if (quarantine.in_grace()) {
+    const bool over = std::all_of(clients_.begin(), clients_.end(), [](const auto& entry) {
+      const Client& client = *entry.second;
+      return !client.grace_until || load(client.area->renewals) >= *client.grace_until;
+    });
+    if (over) {
+      quarantine.end_grace();
+      counters_.grace_periods.add();
+      for (const auto& [id, client] : clients_) client->grace_until.reset();
+    }
+  }
+  if (quarantine.wants_grace()) {
+    quarantine.begin_grace();
+    for (const auto& [id, client] : clients_) {
+      client->grace_until = load(client->area->renewals) + kGraceRenewals;
+    }
+  }
+  store_.collect(now_ns);
+}
+
+void Server::visit_counters(void (*visit)(void*, const char*, std::uint64_t), void* context) const {
+#define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_DAG_SERVER_COUNTERS(X)
+#undef X
+}
+
+}  // namespace rockhopper::dag

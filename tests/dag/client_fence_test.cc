@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+// Clients that fall silent: what they held is free, and nothing that they had begun does harm later
+// (DG-30, DG-32).
+#include <cstring>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/dag/world.h"
+#include "tests/sim/seeded_runs.h"
+
+namespace rockhopper::sim {
+namespace {
+
+using dag::Client;
+using dag::Status;
+
+constexpr std::uint64_t kLease_ns = 20'000'000;
+
+class Fences : public ::testing::Test {
+ protected:
+  static DagWorldConfig config() {
+    DagWorldConfig config;
+    config.network.pools = &pools();
+    config.clients = 2;
+    config.memory_bytes = 4096;
+    config.store.quarantine_ns = 0;
+    config.server.lease_ns = kLease_ns;
+    config.client.update_timeout_ns = 10 * kLease_ns;
+    return config;
+  }
+  void SetUp() override {
+    static_cast<void>(world.run(a, [](Client& c) {
+      return c.create(bytes_of("k"), bytes_of("old"), {.capacity = 500}, 0);
+    }));
+    static_cast<void>(world.run(b, [](Client& c) { return c.read(bytes_of("k"), 0); }));
+  }
+  [[nodiscard]] dag::RecordHeader header() {
+    const auto found = server.store->lookup(bytes_of("k"));
+    dag::RecordHeader header;
+    std::memcpy(&header, server.store->memory().data() + found.place.address, sizeof header);
+    return header;
+  }
+  [[nodiscard]] static std::string text_of(const DagClient::Kept& kept) {
+    return {reinterpret_cast<const char*>(kept.data.data()), kept.data.size()};
+  }
+  /// The client's application stands still as soon as it has the lock.
+  void die_with_lock() {
+    ASSERT_EQ(a.client->update(bytes_of("k"), bytes_of("never"), 1), dag::Started::yes);
+    ASSERT_TRUE(world.run_until([&] { return header().lock != 0; }));
+    a.stopped = true;
+  }
+
+  DagWorld world{config()};
+  DagServer& server = *world.servers[0];
+  DagClient& a = *world.clients[0];
+  DagClient& b = *world.clients[1];
+};
+
+// DG-32: the old value stays, and the lock is free after the lease.
+TEST_F(Fences, ADeadWritersLockIsReleased) {
+  die_with_lock();
+  const std::uint64_t begun_ns = world.network.now_ns();
+  const auto updated =
+      world.run(b, [](Client& c) { return c.update(bytes_of("k"), bytes_of("new"), 2); });
+  EXPECT_EQ(updated.result.status, Status::ok);
+  EXPECT_GE(world.network.now_ns() - begun_ns, kLease_ns / 2);
+  EXPECT_EQ(updated.result.version.version, 2u);
+  EXPECT_EQ(server.fenced.size(), 1u);
+  EXPECT_EQ(server.server->counters().locks_released.value(), 1u);
+  // He wakes up, and learns that he is fenced: his update is not made.
+  a.stopped = false;
+  ASSERT_TRUE(world.run_until([&] { return !a.lost.empty() && a.client->in_use() == 0; }));
+  EXPECT_NE(a.kept.back().result.status, Status::ok);
+  EXPECT_EQ(text_of(world.run(b, [](Client& c) { return c.read(bytes_of("k"), 3); })), "new");
+  // And may come back.
+  world.connect(a, 0);
+  EXPECT_EQ(text_of(world.run(a, [](Client& c) { return c.read(bytes_of("k"), 4); })), "new");
+  EXPECT_EQ(world.run(a, [](Client& c) { return c.update(bytes_of("k"), bytes_of("newer"), 5); })
+                .result.status,
+            Status::ok);
+}
+
+// DG-30: memory that a client may still write to is not another record's before he is fenced.
+TEST_F(Fences, MemoryRestsWhileAWriterMayWrite) {
+  die_with_lock();
+  EXPECT_EQ(world.run(b, [](Client& c) { return c.erase(bytes_of("k"), 2); }).result.status,
+            Status::ok);
+  world.run_for(kLease_ns / 2);
+  EXPECT_TRUE(server.fenced.empty());
+  EXPECT_LT(server.store->free_bytes(), world.config.memory_bytes);
+  ASSERT_TRUE(
+      world.run_until([&] { return server.store->free_bytes() == world.config.memory_bytes; }));
+  EXPECT_EQ(server.fenced.size(), 1u);
+  const auto made = world.run(b, [](Client& c) {
+    return c.create(bytes_of("other"), bytes_of("value"), {.capacity = 500}, 3);
+  });
+  ASSERT_EQ(made.result.status, Status::ok);
+  const std::vector<std::byte> before(server.store->memory().begin(), server.store->memory().end());
+  a.stopped = false;
+  ASSERT_TRUE(world.run_until([&] { return !a.lost.empty() && a.client->in_use() == 0; }));
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), server.store->memory().begin()));
+}
+
+// DG-30: while a change that was begun is not complete, the lease is not renewed twice more; thus
+// its memory rests although the client is alive.
+TEST_F(Fences, RenewalsWaitForWhatWasBegun) {
+  // Nothing that the server sends arrives: what has been posted stays under way.
+  ASSERT_EQ(a.client->update(bytes_of("k"), bytes_of("new"), 1), dag::Started::yes);
+  ASSERT_TRUE(world.run_until([&] { return header().lock != 0; }));
+  const std::uint64_t renewals = a.client->counters().renewals.value();
+  world.network.node(0).cut(true);
+  world.run_for(kLease_ns / 2);
+  EXPECT_LE(a.client->counters().renewals.value(), renewals + 1);
+  EXPECT_GT(a.client->counters().renewals_held_up.value(), 0u);
+  world.network.node(0).cut(false);
+  ASSERT_TRUE(world.run_until([&] { return a.client->in_use() == 0; }));
+  EXPECT_EQ(a.kept.back().result.status, Status::ok);
+  EXPECT_TRUE(server.fenced.empty());
+}
+
+// Clients that do nothing keep their leases, and a server that has stood still takes none away.
+TEST_F(Fences, LeasesAreKept) {
+  world.run_for(5 * kLease_ns);
+  EXPECT_TRUE(server.fenced.empty());
+  server.stopped = true;
+  world.run_for(5 * kLease_ns);
+  server.stopped = false;
+  world.run_for(5 * kLease_ns);
+  EXPECT_TRUE(server.fenced.empty());
+  EXPECT_EQ(server.server->counters().leases_extended.value(), 1u);
+  EXPECT_TRUE(a.lost.empty());
+}
+
+// Keys of its own: who is removed reaches nothing, others go on.
+TEST_F(Fences, ARemovedClientReachesNothing) {
+  server.server->remove_client(a.ids[0], world.network.now_ns());
+  const auto read = world.run(a, [](Client& c) { return c.read(bytes_of("k"), 1); });
+  EXPECT_EQ(read.result.status, Status::unreachable);
+  EXPECT_EQ(a.lost.size(), 1u);
+  EXPECT_EQ(a.client->read(bytes_of("k"), 2), dag::Started::unreachable);
+  EXPECT_EQ(text_of(world.run(b, [](Client& c) { return c.read(bytes_of("k"), 3); })), "old");
+}
+
+}  // namespace
+}  // namespace rockhopper::sim

@@ -30,7 +30,7 @@ struct RandomPlan {
   /// From 1 on: how much more often old nodes are predecessors than new ones. With 3, a few have
   /// thousands of successors.
   double skew = 3;
-  std::uint32_t tasks_max = 3;         ///< of a node
+  std::uint32_t tasks_max = 3;  ///< of a node
   std::uint32_t output_bytes_max = 96;
   bool constraints = true;  ///< some edges are for the order only, or wait, or have a label
 };

@@ -8,8 +8,8 @@
 
 namespace rockhopper::dag::test {
 
-/// What the whole graph has to come to, as hexadecimal digits: reckoned from the plan alone, one node
-/// after another, with nothing of the library but the definition of a digest (digest_task.h).
+/// What the whole graph has to come to, as hexadecimal digits: reckoned from the plan alone, one
+/// node after another, with nothing of the library but the definition of a digest (digest_task.h).
 [[nodiscard]] std::string evaluate(const GraphPlan& plan);
 
 /// The output of one node, and of all that it needs.

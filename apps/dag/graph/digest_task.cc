@@ -81,9 +81,9 @@ Expected<void> add_digest_function(FunctionRegistry& registry, std::uint64_t out
       });
 }
 
-void GraphDigest::add(std::string_view key, std::span<const std::byte> output) {
+void GraphDigest::add(std::string_view key, const Digest& digest_of_output) {
   sha256_.add_with_length(key);
-  sha256_.add_with_length(output);
+  sha256_.add(digest_of_output);
 }
 
 std::string to_hex(const Digest& digest) {

@@ -33,8 +33,8 @@ struct DigestArguments {
 };
 
 /// SHA-256 of the key, the seed, what the node's task before has left, and the inputs in the order
-/// of their keys: numbers little endian with 64 bits, each text behind its length, the inputs behind
-/// their number.
+/// of their keys: numbers little endian with 64 bits, each text behind its length, the inputs
+/// behind their number.
 [[nodiscard]] Digest digest_of(Sha256& sha256, const TaskCall& call, std::uint64_t seed);
 
 /// An output of `bytes`: the digest, and behind it the key stream of AES-256-CTR with the digest as
@@ -43,13 +43,15 @@ struct DigestArguments {
                                     std::vector<std::byte>& output);
 
 /// Registers the digest function. A task asks for `output_bytes_max` at most.
-[[nodiscard]] Expected<void> add_digest_function(
-    FunctionRegistry& registry, std::uint64_t output_bytes_max = std::uint64_t{1} << 32);
+[[nodiscard]] Expected<void> add_digest_function(FunctionRegistry& registry,
+                                                 std::uint64_t output_bytes_max = std::uint64_t{1}
+                                                                                  << 32);
 
-/// The result of a whole graph: SHA-256 of each node's key and output, in the order of the keys.
+/// The result of a whole graph: SHA-256 of each node's key and of the SHA-256 of its output, in the
+/// order of the keys. So 32 bytes of each output are enough to have it.
 class GraphDigest {
  public:
-  void add(std::string_view key, std::span<const std::byte> output);
+  void add(std::string_view key, const Digest& digest_of_output);
   [[nodiscard]] Digest finish() { return sha256_.finish(); }
 
  private:

@@ -10,8 +10,8 @@ namespace rockhopper::dag {
 /// Of a node in its graph, from 0 on.
 using NodeIndex = std::uint32_t;
 
-/// The constraints of an edge (DG-3), any number of them together. Whichever they are, the successor
-/// starts after the predecessor has ended.
+/// The constraints of an edge (DG-3), any number of them together. Whichever they are, the
+/// successor starts after the predecessor has ended.
 enum Constraint : std::uint8_t {
   kData = 1 << 0,       ///< the successor reads the predecessor's output
   kOrderOnly = 1 << 1,  ///< it reads nothing; not together with kData

@@ -15,8 +15,8 @@ namespace rockhopper::dag {
 
 /// A registered function: makes the task's output, `output` being empty when it is called. Whoever
 /// registers it may do I/O in it; it may be called by any thread that runs tasks.
-using TaskFunction = std::function<Expected<void>(const TaskCall& call,
-                                                  std::vector<std::byte>& output)>;
+using TaskFunction =
+    std::function<Expected<void>(const TaskCall& call, std::vector<std::byte>& output)>;
 
 /// The functions that tasks may name, by number and version (DG-42). Filled once, then read by any
 /// number of threads.

@@ -91,8 +91,7 @@ Expected<GraphParts> GraphBuilder::parts(const GraphLimits& limits) {
     }
     parts.tasks.push_back({task.kind, task.function, static_cast<std::uint32_t>(task.bytes)});
     const auto from = arguments_.begin() + static_cast<std::ptrdiff_t>(task.first_byte);
-    parts.strings.insert(parts.strings.end(), from,
-                         from + static_cast<std::ptrdiff_t>(task.bytes));
+    parts.strings.insert(parts.strings.end(), from, from + static_cast<std::ptrdiff_t>(task.bytes));
   }
   std::sort(edges_.begin(), edges_.end(), [](const BuiltEdge& a, const BuiltEdge& b) {
     return a.from != b.from ? a.from < b.from : a.edge.to < b.edge.to;

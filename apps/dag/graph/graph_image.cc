@@ -28,7 +28,8 @@ Header header_of(const GraphParts& parts) {
                 .tasks = static_cast<std::uint32_t>(parts.tasks.size()),
                 .edges = static_cast<std::uint32_t>(parts.edges.size()),
                 .strings_bytes = parts.strings.size()};
-  for (const Edge& edge : parts.edges) header.parameters_bytes += parameters_bytes(edge.constraints);
+  for (const Edge& edge : parts.edges)
+    header.parameters_bytes += parameters_bytes(edge.constraints);
   header.bytes = GraphImage::kHeaderBytes + parts.nodes.size() * GraphImage::kNodeBytes +
                  parts.tasks.size() * GraphImage::kTaskBytes +
                  parts.edges.size() * GraphImage::kEdgeBytes + header.parameters_bytes +
@@ -59,8 +60,9 @@ Expected<Header> parse_header(std::span<const std::byte> bytes, const GraphLimit
   header.parameters_bytes = reader.take<std::uint64_t>();
   header.strings_bytes = reader.take<std::uint64_t>();
   if (!zeros) {
-    return fail(ErrorCode::invalid_argument, "the header of the graph's image is not zero where it "
-                                             "must be");
+    return fail(ErrorCode::invalid_argument,
+                "the header of the graph's image is not zero where it "
+                "must be");
   }
 #if !ROCKHOPPER_MUTATION_DG_IMAGE_LENGTH
   if (header.bytes != bytes.size()) {
@@ -71,8 +73,7 @@ Expected<Header> parse_header(std::span<const std::byte> bytes, const GraphLimit
   if (header.nodes > limits.nodes || header.tasks > limits.tasks || header.edges > limits.edges) {
     return fail(ErrorCode::exhausted,
                 "the graph has {} nodes, {} tasks and {} edges; the limits are {}, {} and {}",
-                header.nodes, header.tasks, header.edges, limits.nodes, limits.tasks,
-                limits.edges);
+                header.nodes, header.tasks, header.edges, limits.nodes, limits.tasks, limits.edges);
   }
   if (header.parameters_bytes > bytes.size() || header.strings_bytes > bytes.size() ||
       GraphImage::kHeaderBytes + std::uint64_t{header.nodes} * GraphImage::kNodeBytes +
@@ -196,7 +197,8 @@ Expected<Graph> parse_image(std::span<const std::byte> bytes, const FunctionRegi
     parts.tasks.push_back(*task);
   }
   const auto strings = bytes.last(header->strings_bytes);
-  auto parameters = bytes.first(bytes.size() - header->strings_bytes).last(header->parameters_bytes);
+  auto parameters =
+      bytes.first(bytes.size() - header->strings_bytes).last(header->parameters_bytes);
   parts.edges.reserve(header->edges);
   for (std::uint32_t i = 0; i < header->edges; ++i) {
     const auto edge = take_edge(reader, parameters);

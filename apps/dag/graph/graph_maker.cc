@@ -57,8 +57,8 @@ Expected<void> GraphMaker::check_limits() const {
   if (within) within = check_limit("edges", parts.edges.size(), limits_.edges);
   if (within) within = check_limit("tasks", parts.tasks.size(), limits_.tasks);
   if (within) {
-    within = check_limit("bytes of keys and arguments", parts.strings.size(),
-                         limits_.strings_bytes);
+    within =
+        check_limit("bytes of keys and arguments", parts.strings.size(), limits_.strings_bytes);
   }
   return within;
 }
@@ -72,8 +72,9 @@ Expected<void> GraphMaker::divide() {
   for (std::size_t i = 0; i < parts.nodes.size(); ++i) {
     const GraphParts::Node& node = parts.nodes[i];
     if (node.key_bytes == 0 || node.key_bytes > limits_.key_bytes) {
-      return fail(ErrorCode::invalid_argument, "node {}: its key has {} bytes, and may have 1 to {}",
-                  i, node.key_bytes, limits_.key_bytes);
+      return fail(ErrorCode::invalid_argument,
+                  "node {}: its key has {} bytes, and may have 1 to {}", i, node.key_bytes,
+                  limits_.key_bytes);
     }
     if (node.tasks == 0 || node.tasks > limits_.tasks_of_node) {
       return fail(ErrorCode::invalid_argument, "node {}: it has {} tasks, and may have 1 to {}", i,
@@ -85,13 +86,13 @@ Expected<void> GraphMaker::divide() {
   }
   for (std::size_t i = 0; i < parts.tasks.size(); ++i) {
     if (parts.tasks[i].arguments_bytes > limits_.arguments_bytes) {
-      return fail(ErrorCode::invalid_argument, "task {}: its arguments have {} bytes, the limit is {}",
-                  i, parts.tasks[i].arguments_bytes, limits_.arguments_bytes);
+      return fail(ErrorCode::invalid_argument,
+                  "task {}: its arguments have {} bytes, the limit is {}", i,
+                  parts.tasks[i].arguments_bytes, limits_.arguments_bytes);
     }
     bytes += parts.tasks[i].arguments_bytes;
   }
-  if (edges != parts.edges.size() || tasks != parts.tasks.size() ||
-      bytes != parts.strings.size()) {
+  if (edges != parts.edges.size() || tasks != parts.tasks.size() || bytes != parts.strings.size()) {
     return fail(ErrorCode::invalid_argument,
                 "the nodes' edges, tasks or bytes are not as many as the graph has");
   }
@@ -261,17 +262,16 @@ std::vector<NodeIndex> GraphMaker::find_cycle(const std::vector<std::uint32_t>& 
     way.push_back(node);
     visited[node] = static_cast<std::uint32_t>(way.size());
     const auto predecessors = graph_.predecessors(node);
-    node = std::find_if(predecessors.begin(), predecessors.end(),
-                        [&left](const Predecessor& p) { return left[p.from] != 0; })
-               ->from;
+    node = std::find_if(predecessors.begin(), predecessors.end(), [&left](const Predecessor& p) {
+             return left[p.from] != 0;
+           })->from;
   }
   std::vector<NodeIndex> cycle(way.begin() + (visited[node] - 1), way.end());
   std::reverse(cycle.begin(), cycle.end());
   // The same cycle is always told the same way.
-  const auto least =
-      std::min_element(cycle.begin(), cycle.end(), [this](NodeIndex a, NodeIndex b) {
-        return graph_.key(a) < graph_.key(b);
-      });
+  const auto least = std::min_element(cycle.begin(), cycle.end(), [this](NodeIndex a, NodeIndex b) {
+    return graph_.key(a) < graph_.key(b);
+  });
   std::rotate(cycle.begin(), least, cycle.end());
   return cycle;
 }

@@ -13,7 +13,7 @@ struct GraphLimits {
   std::uint32_t tasks = 1u << 23;
   std::uint32_t tasks_of_node = 1024;
   std::uint32_t key_bytes = 1024;
-  std::uint32_t arguments_bytes = 1u << 20;       ///< of one task
+  std::uint32_t arguments_bytes = 1u << 20;              ///< of one task
   std::uint64_t strings_bytes = std::uint64_t{1} << 31;  ///< all keys and arguments
 };
 

@@ -9,8 +9,8 @@ namespace rockhopper::dag {
 
 /// What a run of a graph is measured against, all times in the same unit.
 struct MakespanBounds {
-  double least = 0;     ///< no schedule is shorter: the work's share of each worker, or the path
-  double greedy = 0;    ///< no schedule is longer in which a worker idles only while no node is ready
+  double least = 0;   ///< no schedule is shorter: the work's share of each worker, or the path
+  double greedy = 0;  ///< no schedule is longer in which a worker idles only while no node is ready
   double accepted = 0;  ///< what a run may take to count as well distributed
 };
 

@@ -24,8 +24,7 @@ Expected<void> NodeRunner::run_task(const Task& task, const TaskCall& call,
 }
 
 Expected<void> NodeRunner::run(std::string_view key, std::span<const Task> tasks,
-                               std::span<const TaskInput> inputs,
-                               std::vector<std::byte>& output) {
+                               std::span<const TaskInput> inputs, std::vector<std::byte>& output) {
   output.clear();
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     previous_.swap(output);
@@ -40,8 +39,7 @@ Expected<void> NodeRunner::run(std::string_view key, std::span<const Task> tasks
 }
 
 Expected<void> NodeRunner::run(const Graph& graph, NodeIndex node,
-                               std::span<const TaskInput> inputs,
-                               std::vector<std::byte>& output) {
+                               std::span<const TaskInput> inputs, std::vector<std::byte>& output) {
   tasks_.clear();
   for (std::uint32_t i = 0; i < graph.tasks_of(node); ++i) tasks_.push_back(graph.task(node, i));
   return run(graph.key(node), tasks_, inputs, output);

@@ -15,15 +15,15 @@ namespace rockhopper::dag {
 /// Runs a command task as a TaskFunction: `call.arguments` are for parse_command().
 using CommandRunner = TaskFunction;
 
-/// Runs nodes: their tasks one after another (DG-2), each with the output of the one before it. What
-/// the last one leaves is the node's output. One thread.
+/// Runs nodes: their tasks one after another (DG-2), each with the output of the one before it.
+/// What the last one leaves is the node's output. One thread.
 class NodeRunner {
  public:
   /// Without `run_command` a command fails. The registry must outlive it.
   explicit NodeRunner(const FunctionRegistry& registry, CommandRunner run_command = {});
 
-  /// `inputs` are the outputs of the predecessors by data, in the order of their keys. Ends with the
-  /// first task that fails; the error names node and task.
+  /// `inputs` are the outputs of the predecessors by data, in the order of their keys. Ends with
+  /// the first task that fails; the error names node and task.
   [[nodiscard]] Expected<void> run(std::string_view key, std::span<const Task> tasks,
                                    std::span<const TaskInput> inputs,
                                    std::vector<std::byte>& output);

@@ -39,7 +39,7 @@ std::string key_text(std::string_view key) {
   std::string text = "'";
   for (const char c : key.substr(0, kMax)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f || c == '\\' || c == '\'') {
+    if (byte < 0x20 || byte >= 0x7f || c == '\\' || c == '\'') {
       fmt::format_to(std::back_inserter(text), "\\x{:02x}", byte);
     } else {
       text += c;

@@ -42,10 +42,10 @@ struct TaskInput {
 
 /// What a task is called with. Everything in it is the caller's, and valid during the call.
 struct TaskCall {
-  std::string_view key;                 ///< of the task's node
+  std::string_view key;                  ///< of the task's node
   std::span<const std::byte> arguments;  ///< as Task::arguments
   std::span<const std::byte> previous;   ///< what the node's task before it has left, or nothing
-  std::span<const TaskInput> inputs;     ///< of the predecessors by data, in the order of their keys
+  std::span<const TaskInput> inputs;  ///< of the predecessors by data, in the order of their keys
 };
 
 /// A command's arguments: the program and what it gets.
@@ -54,8 +54,8 @@ struct TaskCall {
 [[nodiscard]] Expected<std::vector<std::string_view>> parse_command(
     std::span<const std::byte> arguments);
 
-/// A key for people: in quotation marks, with what cannot be printed as \xNN, and not longer than a
-/// line can be.
+/// A key for people: in quotation marks, all but printable ASCII as \xNN, and not longer than a
+/// line can be. So it can stand in a message of any kind whatever bytes it has.
 [[nodiscard]] std::string key_text(std::string_view key);
 
 }  // namespace rockhopper::dag

@@ -20,8 +20,7 @@ using testing::ElementsAre;
 Graph diamond() {
   GraphBuilder builder;
   for (const auto& [key, work] : {std::pair{"a", 10}, {"b", 20}, {"c", 5}, {"d", 1}}) {
-    const auto node =
-        builder.add_node({.key = key, .work_ns = static_cast<std::uint64_t>(work)});
+    const auto node = builder.add_node({.key = key, .work_ns = static_cast<std::uint64_t>(work)});
     builder.add_function(node, kDigestFunction);
   }
   builder.add_edge("a", "b");
@@ -66,16 +65,16 @@ TEST(CriticalPath, IsTheLongestOfAllWays) {
     ASSERT_TRUE(graph);
     const auto lengths = path_lengths(*graph, work_of(*graph));
     std::uint64_t longest = 0;
-    const std::function<void(const std::string&, std::uint64_t)> walk =
-        [&](const std::string& key, std::uint64_t behind) {
-          const NodePlan& node = plan.nodes.at(key);
-          const std::uint64_t length = behind + node.work_ns;
-          EXPECT_GE(lengths[graph->find(key).value()], length);
-          longest = std::max(longest, length);
-          for (const auto& [from, constraints] : node.predecessors) {
-            walk(from, length + constraints.not_before_ns);
-          }
-        };
+    const std::function<void(const std::string&, std::uint64_t)> walk = [&](const std::string& key,
+                                                                            std::uint64_t behind) {
+      const NodePlan& node = plan.nodes.at(key);
+      const std::uint64_t length = behind + node.work_ns;
+      EXPECT_GE(lengths[graph->find(key).value()], length);
+      longest = std::max(longest, length);
+      for (const auto& [from, constraints] : node.predecessors) {
+        walk(from, length + constraints.not_before_ns);
+      }
+    };
     for (const auto& [key, node] : plan.nodes) walk(key, 0);
     const CriticalPath path = critical_path(*graph, work_of(*graph));
     EXPECT_EQ(path.length_ns, longest);

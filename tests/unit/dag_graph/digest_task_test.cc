@@ -43,7 +43,7 @@ TEST(DigestTask, EachInputCounts) {
   const TaskInput inputs[] = {{"a", first}, {"b", second}};
   const TaskInput swapped[] = {{"a", second}, {"b", first}};
   const TaskInput joined[] = {{"a", both}};
-  const TaskCall calls[] = {{"key", {}, {}, inputs},   {"kez", {}, {}, inputs},
+  const TaskCall calls[] = {{"key", {}, {}, inputs},    {"kez", {}, {}, inputs},
                             {"key", {}, first, inputs}, {"key", {}, {}, swapped},
                             {"key", {}, {}, joined},    {"key", {}, {}, {}}};
   std::vector<Digest> digests;

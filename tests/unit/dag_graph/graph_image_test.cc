@@ -128,7 +128,8 @@ TEST(GraphImage, RefusesWhatContradictsItself) {
   };
   EXPECT_EQ(with([](SmallImage&) {}), "");
   EXPECT_THAT(with([](SmallImage& i) { i.zero = 1; }), HasSubstr("is not zero where it must be"));
-  EXPECT_THAT(with([](SmallImage& i) { ++i.bytes; }), HasSubstr("says 171 bytes, and there are 170"));
+  EXPECT_THAT(with([](SmallImage& i) { ++i.bytes; }),
+              HasSubstr("says 171 bytes, and there are 170"));
   EXPECT_THAT(with([](SmallImage& i) { ++i.strings; }), HasSubstr("sections"));
   EXPECT_THAT(with([](SmallImage& i) { i.strings = UINT64_MAX; }), HasSubstr("sections"));
   EXPECT_THAT(with([](SmallImage& i) { i.parameters = UINT64_MAX - 100; }), HasSubstr("sections"));

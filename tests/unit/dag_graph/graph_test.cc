@@ -20,7 +20,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// DG-1, DG-3: nodes and edges are found again, in the order of the keys whatever they were added in.
+// DG-1, DG-3: nodes and edges are found again, in the order of the keys whatever they were added
+// in.
 TEST(Graph, HasWhatWasAdded) {
   auto builder = simple_builder({"c", "a", "b"}, {{"c", "b"}, {"a", "b"}});
   builder.add_edge("c", "a", {.set = kOrderOnly | kNotBefore, .not_before_ns = 7});
@@ -100,8 +101,8 @@ TEST(Graph, RefusesACycleInALargeGraph) {
   NodeIndex from = to;
   while (!right->edges_of(from).empty()) from = right->edges_of(from).back().to;
   if (from == to) GTEST_SKIP() << "the first node has no successor";
-  plan.nodes.at(std::string(right->key(to))).predecessors.emplace(right->key(from),
-                                                                  EdgeConstraints{});
+  plan.nodes.at(std::string(right->key(to)))
+      .predecessors.emplace(right->key(from), EdgeConstraints{});
   const auto graph = build(plan, digest_registry());
   ASSERT_FALSE(graph);
   EXPECT_THAT(graph.error().message, HasSubstr("the graph has a cycle: "));

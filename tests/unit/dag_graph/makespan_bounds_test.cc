@@ -58,11 +58,12 @@ std::uint64_t greedy_makespan(const Graph& graph, std::uint32_t workers, std::mt
 TEST(MakespanBounds, HoldForAnyGreedySchedule) {
   std::mt19937_64 random(rockhopper::test::seed());
   for (int round = 0; round < 30; ++round) {
-    const auto graph = build(random_plan({.seed = random(),
-                                          .nodes = 200,
-                                          .edges_per_node = 1 + static_cast<std::uint32_t>(round) % 3,
-                                          .constraints = false}),
-                             digest_registry());
+    const auto graph =
+        build(random_plan({.seed = random(),
+                           .nodes = 200,
+                           .edges_per_node = 1 + static_cast<std::uint32_t>(round) % 3,
+                           .constraints = false}),
+              digest_registry());
     ASSERT_TRUE(graph);
     const auto work = work_of(*graph);
     const auto path = static_cast<double>(critical_path(*graph, work).length_ns);

@@ -30,8 +30,8 @@ constexpr FunctionId kKnown{12, 1};
 FunctionRegistry telling_registry() {
   FunctionRegistry registry;
   EXPECT_TRUE(registry.add(kTell, "tell", [](const TaskCall& call, Bytes& output) {
-    std::string told = text_of(call.previous) + "(" + std::string(call.key) + ":" +
-                       text_of(call.arguments);
+    std::string told =
+        text_of(call.previous) + "(" + std::string(call.key) + ":" + text_of(call.arguments);
     for (const TaskInput& input : call.inputs) {
       told += " " + std::string(input.key) + "=" + text_of(input.bytes);
     }

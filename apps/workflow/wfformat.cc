@@ -13,7 +13,7 @@
 #include "apps/common/json_document.h"
 #include "apps/common/json_object.h"
 #include "apps/common/steady_clock.h"
-#include "apps/dag/graph/limits.h"
+#include "apps/dag/graph/graph_limits.h"
 #include "apps/dag/graph/task.h"
 
 namespace rockhopper::apps::workflow {

@@ -11,7 +11,7 @@
 
 #include "apps/dag/graph/edge.h"
 #include "apps/dag/graph/function_registry.h"
-#include "apps/dag/graph/limits.h"
+#include "apps/dag/graph/graph_limits.h"
 #include "apps/dag/graph/task.h"
 
 namespace rockhopper::dag {

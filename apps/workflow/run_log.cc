@@ -10,6 +10,7 @@
 
 #include "apps/common/json_document.h"
 #include "apps/common/json_object.h"
+#include "apps/dag/graph/graph_limits.h"
 
 namespace rockhopper::apps::workflow {
 namespace {
@@ -18,8 +19,6 @@ using nlohmann::json;
 
 constexpr const char* kKind = "rh-dag";
 constexpr std::uint64_t kVersion = 1;
-/// Sums of times of a million nodes stay far from overflow.
-constexpr std::uint64_t kTimeMaxNs = std::uint64_t{1} << 62;
 
 RunHeader take_header(JsonObject& object) {
   RunHeader header;
@@ -29,8 +28,8 @@ RunHeader take_header(JsonObject& object) {
   }
   header.graph = object.text("graph");
   header.nodes = object.number("nodes", 1, UINT32_MAX);
-  header.work_ns = object.number("work_ns", 0, kTimeMaxNs, 0);
-  header.critical_path_ns = object.number("critical_path_ns", 0, kTimeMaxNs, 0);
+  header.work_ns = object.number("work_ns", 0, dag::kTotalTimeMaxNs, 0);
+  header.critical_path_ns = object.number("critical_path_ns", 0, dag::kTotalTimeMaxNs, 0);
   return header;
 }
 
@@ -38,8 +37,8 @@ NodeRun take_run(JsonObject& object) {
   NodeRun run;
   run.node = object.text("node");
   run.worker = object.text("worker");
-  run.start_ns = object.number("start_ns", 0, kTimeMaxNs);
-  run.end_ns = object.number("end_ns", 0, kTimeMaxNs);
+  run.start_ns = object.number("start_ns", 0, dag::kTotalTimeMaxNs);
+  run.end_ns = object.number("end_ns", 0, dag::kTotalTimeMaxNs);
   run.stolen = object.flag("stolen", false);
   run.attempts = object.number("attempts", 1, UINT32_MAX, 1);
   run.committed = object.flag("committed", true);
@@ -69,6 +68,11 @@ Expected<void> add_line(RunLog& log, bool is_header, bool first, std::string_vie
     log.header = std::move(header);
   } else if (object.has("node")) {
     log.runs.push_back(take_run(object));
+    const std::uint64_t passed_ns = log.runs.back().end_ns - log.runs.back().start_ns;
+    if (!errors.any() && passed_ns > dag::kTotalTimeMaxNs - log.passed_ns) {
+      object.fail("end_ns", "all runs together take too long");
+    }
+    if (!errors.any()) log.passed_ns += passed_ns;
   } else if (auto steals = object.object("steals")) {
     log.steals.push_back(take_steals(*steals));
   } else {
@@ -141,6 +145,8 @@ Expected<RunLogWriter> RunLogWriter::create(const std::string& path, const RunHe
   if (file == nullptr) {
     return fail(ErrorCode::io, "{} cannot be written: {}", path, std::strerror(errno));
   }
+  // Whoever is killed leaves all lines that it has written.
+  (void)std::setvbuf(file, nullptr, _IOLBF, BUFSIZ);
   RunLogWriter writer(path, file);
   writer.write(to_line(header));
   return writer;

@@ -60,6 +60,7 @@ struct RunLog {
   RunHeader header;
   std::vector<NodeRun> runs;
   std::vector<Steals> steals;
+  std::uint64_t passed_ns = 0;   ///< in all runs together; up to dag::kTotalTimeMaxNs
   std::uint64_t torn_lines = 0;  ///< at the ends of logs of killed workers
 };
 

@@ -160,12 +160,11 @@ class Reader {
 
   void check_files() {
     for (std::uint32_t i = 0; i < workflow_.tasks.size(); ++i) {
-      const auto& outputs = workflow_.tasks[i].outputs;
-      for (std::size_t k = 0; k < outputs.size(); ++k) {
-        Workflow::File& file = workflow_.files[outputs[k]];
+      for (const std::uint32_t output : workflow_.tasks[i].outputs) {
+        Workflow::File& file = workflow_.files[output];
 #if !ROCKHOPPER_MUTATION_DG_TWO_WRITERS
         if (file.writer) {
-          return refuse(path_of(kTasks, i, "outputFiles", k), "{} is written by {} already",
+          return refuse(path_of(kTasks, i, "outputFiles"), "{} is written by {} already",
                         key_text(file.id), key_text(workflow_.tasks[*file.writer].id));
         }
 #endif

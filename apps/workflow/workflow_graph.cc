@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/workflow/workflow_graph.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,11 @@
 namespace rockhopper::apps::workflow {
 namespace {
 
-std::uint64_t scaled(std::uint64_t value, double scale) {
-  return static_cast<std::uint64_t>(std::llround(static_cast<double>(value) * scale));
+std::uint64_t scaled_ns(std::uint64_t value, double scale) {
+  // More than a graph may have altogether is refused when it is made.
+  const double most = static_cast<double>(dag::kTotalTimeMaxNs);
+  return static_cast<std::uint64_t>(
+      std::llround(std::min(static_cast<double>(value) * scale, most)));
 }
 
 Expected<std::uint64_t> output_bytes(const Workflow& workflow, const Workflow::Task& task,
@@ -41,7 +45,7 @@ Expected<void> add_tasks(dag::GraphBuilder& builder, dag::NodeIndex node, const 
     builder.add_command(node, words);
     return {};
   }
-  const std::uint64_t ns = scaled(task.runtime_ns.value_or(0), replay.scale);
+  const std::uint64_t ns = scaled_ns(task.runtime_ns.value_or(0), replay.scale);
   if (ns > 0) builder.add_function(node, kWaitFunction, emit_wait(ns));
   const auto bytes = output_bytes(workflow, task, replay.size_scale);
   if (!bytes) return tl::make_unexpected(bytes.error());
@@ -58,7 +62,7 @@ Expected<dag::Graph> to_graph(const Workflow& workflow, const Replay& replay,
   for (const Workflow::Task& task : workflow.tasks) {
     const auto node = builder.add_node(
         {.key = task.id,
-         .work_ns = scaled(task.runtime_ns.value_or(0), replay.commands ? 1 : replay.scale),
+         .work_ns = scaled_ns(task.runtime_ns.value_or(0), replay.commands ? 1 : replay.scale),
          .priority = task.priority});
     if (auto added = add_tasks(builder, node, workflow, task, replay); !added) {
       return tl::make_unexpected(added.error());

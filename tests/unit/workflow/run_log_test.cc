@@ -79,6 +79,18 @@ TEST(RunLog, MistakesAreNamedByLine) {
       HasSubstr("line 2: steals.successes: a whole number from 0 to 1"));
 }
 
+// Sums of times never overflow.
+TEST(RunLog, TimesHaveALimit) {
+  const std::string half =
+      R"({"node": "a", "worker": "w", "start_ns": 0, "end_ns": 2305843009213693952})"
+      "\n";
+  EXPECT_EQ(refusal(header_line() + half + half), "");
+  EXPECT_EQ(refusal(header_line() + half + half +
+                    R"({"node": "a", "worker": "w", "start_ns": 1, "end_ns": 2})"
+                    "\n"),
+            "line 4: end_ns: all runs together take too long");
+}
+
 TEST(RunLog, LogsAreOfOneRun) {
   RunLog log;
   ASSERT_TRUE(add_log(log, true, header_line()));

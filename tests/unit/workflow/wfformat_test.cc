@@ -130,7 +130,7 @@ TEST(WfFormat, MistakesAreNamedByPlace) {
       {[](json&, json& t, json&) { t[2]["inputFiles"].push_back("half.2"); },
        spec + "tasks[2].inputFiles[1]: 'half.2' is there twice"},
       {[](json&, json& t, json&) { t[2]["outputFiles"].push_back("half.1"); },
-       spec + "tasks[2].outputFiles[0]: 'half.1' is written by 'split_1' already"},
+       spec + "tasks[2].outputFiles: 'half.1' is written by 'split_1' already"},
       {[](json& d, json&, json&) {
          d["workflow"]["specification"]["files"][3]["sizeInBytes"] = -1;
        },

@@ -57,6 +57,13 @@ TEST(WorkflowGraph, RefusesOutputsThatAreTooLarge) {
               StartsWith("task 'split_1' would write 5000000000 bytes; the limit is 1073741824"));
 }
 
+TEST(WorkflowGraph, RefusesTimesThatAreTooLong) {
+  Workflow workflow = letters_workflow();
+  for (Workflow::Task& task : workflow.tasks) task.runtime_ns = 1'000'000'000'000'000'000;
+  EXPECT_THAT(to_graph(workflow, {.scale = 1000}, functions()).error().message,
+              StartsWith("all work and times to wait up to node"));
+}
+
 TEST(WorkflowGraph, Summary) {
   const Workflow workflow = letters_workflow();
   const auto graph = to_graph(workflow, {.scale = 1}, functions());

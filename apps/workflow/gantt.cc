@@ -102,6 +102,12 @@ struct Bar {
   const NodeRun* run = nullptr;  ///< the first of them
 };
 
+const char* frame_of(const Bar& bar, bool on_path) {
+  if (on_path) return " stroke=\"#000\"";
+  // What tells it from its neighbours, where there is room for that.
+  return bar.to - bar.from > 4 ? " stroke=\"#fff\" stroke-width=\"0.7\"" : "";
+}
+
 void draw_bar(std::string& out, const Bar& bar, double y, bool on_path) {
   const NodeRun& run = *bar.run;
   const double ms = static_cast<double>(run.end_ns - run.start_ns) / 1e6;
@@ -109,7 +115,7 @@ void draw_bar(std::string& out, const Bar& bar, double y, bool on_path) {
                  "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" "
                  "fill=\"{}\"{}><title>{}</title></rect>\n",
                  bar.from, y, std::max(bar.to - bar.from, 0.2), kBar, colour_of(run),
-                 on_path ? " stroke=\"#000\"" : "",
+                 frame_of(bar, on_path),
                  bar.nodes == 1 ? svg_escape(fmt::format("{}: {:.3f} ms", run.node, ms))
                                 : fmt::format("{} nodes", bar.nodes));
 }

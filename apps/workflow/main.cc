@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,15 +36,15 @@ using namespace rockhopper::apps::workflow;
 const ProgramText kText{
     "rh-dag",
     "Graphs of tasks: looks at recorded workflows (WfFormat 1.5), runs them, and reports on runs.",
-    "  rh-dag check montage.json                    what it is made of, and how fast it can be\n"
-    "  rh-dag run-local montage.json                here, one task after another: the digest\n"
+    "  rh-dag check montage.json       what it is made of, and how fast it can be\n"
+    "  rh-dag run-local montage.json   here, one task after another: the digest\n"
     "  rh-dag run-local montage.json --scale 0.001 --size-scale 0.01 --log run.log\n"
     "  rh-dag report run.log --workflow montage.json --gantt run.svg\n"};
 
 struct Options {
   std::string workflow;
   Replay replay;
-  Wait wait = Wait::sleep;
+  std::string compute = "sleep";
   std::string log;
   std::vector<std::string> logs;
   std::string gantt;
@@ -73,17 +72,17 @@ void add_replay(CLI::App& command, Options& options) {
   command
       .add_option("--scale", options.replay.scale,
                   "tasks compute for their recorded times, times this")
+      ->type_name("X")
       ->check(CLI::Range(0.0, 1000.0));
   command
       .add_option("--size-scale", options.replay.size_scale,
                   "tasks write files of their recorded sizes, times this; a digest at least")
+      ->type_name("X")
       ->check(CLI::Range(0.0, 1000.0));
   command
-      .add_option("--compute", options.wait,
+      .add_option("--compute", options.compute,
                   "how: sleep leaves the CPU to others, spin keeps it busy")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Wait>{{"sleep", Wait::sleep}, {"spin", Wait::spin}}))
-      ->default_str("sleep");
+      ->check(CLI::IsMember({"sleep", "spin"}));
   command.add_flag("--commands", options.replay.commands,
                    "run the recorded commands instead; each writes its output to standard output");
 }
@@ -211,7 +210,8 @@ int main(int argc, char** argv) {
   const Commands commands = add_commands(line.app(), options);
   if (const auto status = line.parse()) return *status;
   catch_stop_signals();
-  const auto registry = make_functions(options.wait, &stop_requested);
+  const Wait wait = options.compute == "spin" ? Wait::spin : Wait::sleep;
+  const auto registry = make_functions(wait, &stop_requested);
   if (!registry) return line.finish(tl::make_unexpected(registry.error()));
 
   std::optional<Loaded> loaded;

@@ -203,7 +203,7 @@ TEST(WfFormat, AnyReplacedValueIsTakenOrRefused) {
                          json::object(),
                          json::array({"split_1"}),
                          1e300};
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     json document = letters();
     json* place = &document;
     while (place->is_structured() && !place->empty() && (place == &document || random() % 8 != 0)) {

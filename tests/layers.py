@@ -21,12 +21,15 @@ MAY_INCLUDE = {
     'roce': {'roce', 'roce/wire', 'stack'},
     'dc': {'dc', 'roce', 'roce/wire', 'stack'},
     'apps/ami': {'apps/ami', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps/dag': {'apps/dag', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps/dag': {'apps/dag', 'apps/dag/graph', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps/dag/graph': {'apps/dag/graph', 'stack'},
     'apps/publisher': {'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps': {'apps', 'apps/ami', 'apps/dag', 'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps': {'apps', 'apps/ami', 'apps/dag', 'apps/dag/graph', 'apps/publisher', 'dc', 'roce',
+             'roce/wire', 'stack'},
 }
 # Protocol code takes packets and times in; it reads no clock, starts no thread, calls no device.
-PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/ami', 'apps/dag', 'apps/publisher'}
+PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/ami', 'apps/dag', 'apps/dag/graph',
+                   'apps/publisher'}
 NOT_IN_PROTOCOL = re.compile(
     r'<(chrono|thread|mutex|condition_variable|future|ctime|time\.h|unistd\.h|pthread\.h'
     r'|sys/(socket|time|epoll|select)\.h|poll\.h'

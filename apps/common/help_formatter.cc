@@ -53,7 +53,8 @@ std::string wrap(const std::string& text, std::size_t indent, std::size_t width)
 }
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
-  std::string usage = fmt::format("USAGE\n  {} [options]", name);
+  std::string usage = fmt::format("USAGE\n  {} {}", name,
+                                  app->get_subcommands({}).empty() ? "[options]" : "COMMAND");
   for (const CLI::Option* option :
        app->get_options([](const CLI::Option* item) { return item->get_positional(); })) {
     const std::string argument = option->get_name(true);
@@ -88,6 +89,17 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool positiona
   std::string text = option->get_description();
   if (!notes.empty()) text += fmt::format(" ({})", notes);
   return std::string(kNameIndent, ' ') + head + '\n' + wrap(text, kTextIndent, kWidth);
+}
+
+std::string HelpFormatter::make_subcommands(const CLI::App* app, CLI::AppFormatMode) const {
+  const auto commands = app->get_subcommands({});
+  if (commands.empty()) return {};
+  std::string text = "\nCOMMANDS (each has --help)\n";
+  for (const CLI::App* command : commands) {
+    text += std::string(kNameIndent, ' ') + command->get_name() + '\n' +
+            wrap(command->get_description(), kTextIndent, kWidth);
+  }
+  return text;
 }
 
 }  // namespace rockhopper::apps

@@ -17,6 +17,8 @@ class HelpFormatter final : public CLI::Formatter {
   [[nodiscard]] std::string make_option(const CLI::Option* option, bool positional) const override;
   [[nodiscard]] std::string make_group(std::string group, bool positional,
                                        std::vector<const CLI::Option*> options) const override;
+  [[nodiscard]] std::string make_subcommands(const CLI::App* app,
+                                             CLI::AppFormatMode mode) const override;
 };
 
 /// `text` in lines of at most `width` columns, each behind `indent` spaces and with a line end.

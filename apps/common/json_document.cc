@@ -14,28 +14,29 @@ namespace {
 
 using nlohmann::json;
 
-/// Follows the parser and remembers the first member that comes again.
-class RepeatedMembers {
+/// Reads a document and remembers the first member that comes again. By itself, as the parser's own
+/// callback takes a time that grows with the square of a list's length.
+class RepeatedMembers final : public nlohmann::json_sax<json> {
  public:
-  bool on_event(json::parse_event_t event, const json& parsed) {
-    switch (event) {
-      case json::parse_event_t::object_start:
-      case json::parse_event_t::array_start:
-        levels_.push_back({.is_array = event == json::parse_event_t::array_start});
-        break;
-      case json::parse_event_t::key:
-        on_key(parsed.get_ref<const std::string&>());
-        break;
-      case json::parse_event_t::object_end:
-      case json::parse_event_t::array_end:
-        levels_.pop_back();
-        on_value();
-        break;
-      case json::parse_event_t::value:
-        on_value();
-        break;
-    }
+  bool null() override { return on_value(); }
+  bool boolean(bool) override { return on_value(); }
+  bool number_integer(json::number_integer_t) override { return on_value(); }
+  bool number_unsigned(json::number_unsigned_t) override { return on_value(); }
+  bool number_float(json::number_float_t, const std::string&) override { return on_value(); }
+  bool string(std::string&) override { return on_value(); }
+  bool binary(json::binary_t&) override { return on_value(); }
+  bool start_object(std::size_t) override { return begin({.is_array = false}); }
+  bool start_array(std::size_t) override { return begin({.is_array = true}); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(std::string& key) override {
+    Level& level = levels_.back();
+    level.key = key;
+    if (!level.keys.insert(key).second && first_.empty()) first_ = path();
     return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
   }
 
   /// Empty: there is none.
@@ -49,14 +50,19 @@ class RepeatedMembers {
     std::set<std::string> keys{};
   };
 
-  void on_key(const std::string& key) {
-    Level& level = levels_.back();
-    level.key = key;
-    if (!level.keys.insert(key).second && first_.empty()) first_ = path();
+  bool begin(const Level& level) {
+    levels_.push_back(level);
+    return true;
   }
 
-  void on_value() {
+  bool end() {
+    levels_.pop_back();
+    return on_value();
+  }
+
+  bool on_value() {
     if (!levels_.empty()) ++levels_.back().index;
+    return true;
   }
 
   [[nodiscard]] std::string path() const {
@@ -78,18 +84,14 @@ class RepeatedMembers {
 }  // namespace
 
 Expected<json> parse_json(std::string_view text) {
-  RepeatedMembers repeated;
   json document;
   try {
-    document = json::parse(
-        text,
-        [&](int, json::parse_event_t event, json& parsed) {
-          return repeated.on_event(event, parsed);
-        },
-        true, true);
-  } catch (const json::parse_error& error) {
+    document = json::parse(text, nullptr, true, true);
+  } catch (const json::exception& error) {  // a number that is too large is another one's
     return fail(ErrorCode::invalid_argument, "no JSON: {}", error.what());
   }
+  RepeatedMembers repeated;
+  (void)json::sax_parse(text, &repeated, json::input_format_t::json, true, true);
   if (!repeated.first().empty()) {
     return fail(ErrorCode::invalid_argument, "{}: is there twice", repeated.first());
   }

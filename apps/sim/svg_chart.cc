@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/common/svg.h"
+
 namespace rockhopper::apps::sim {
 namespace {
 
@@ -25,22 +27,6 @@ constexpr std::size_t kLegendMax = 12;
 constexpr std::array kColours = {"#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b",
                                  "#e377c2", "#17becf", "#7f7f7f", "#bcbd22", "#003f5c", "#a05195"};
 
-std::string escape(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 /// Numbers from 0 to the largest value, and where they are on an axis of `length` pixels.
 struct Axis {
   explicit Axis(const std::vector<double>& values, double pixels) : length(pixels) {
@@ -55,47 +41,31 @@ struct Axis {
   double end = 1;
 };
 
-void text(std::string& out, double x, double y, const char* anchor, const std::string& what) {
-  fmt::format_to(std::back_inserter(out),
-                 "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                 escape(what));
-}
-
 void draw_axes(std::string& out, const SvgChart& chart, const Axis& x, const Axis& y) {
   for (double value = 0; value <= y.end * (1 + 1e-9); value += y.step) {
     const double at = kTop + kPlotHeight - y.at(value);
     fmt::format_to(std::back_inserter(out), "<path d=\"M{:.1f} {:.1f}h{:.1f}\" stroke=\"#ddd\"/>\n",
                    kLeft, at, kPlotWidth);
-    text(out, kLeft - 6, at + 4, "end", fmt::format("{:g}", value));
+    svg_text(out, kLeft - 6, at + 4, "end", fmt::format("{:g}", value));
   }
   for (double value = 0; value <= x.end * (1 + 1e-9); value += x.step) {
     const double at = kLeft + x.at(value);
     fmt::format_to(std::back_inserter(out), "<path d=\"M{:.1f} {:.1f}v5\" stroke=\"#000\"/>\n", at,
                    kTop + kPlotHeight);
-    text(out, at, kTop + kPlotHeight + 18, "middle", fmt::format("{:g}", value));
+    svg_text(out, at, kTop + kPlotHeight + 18, "middle", fmt::format("{:g}", value));
   }
   fmt::format_to(std::back_inserter(out),
                  "<path d=\"M{:.1f} {:.1f}v{:.1f}h{:.1f}\" fill=\"none\" stroke=\"#000\"/>\n",
                  kLeft, kTop, kPlotHeight, kPlotWidth);
-  text(out, kLeft + kPlotWidth / 2, 22, "middle", chart.title);
-  text(out, kLeft + kPlotWidth / 2, kHeight - 10, "middle", chart.x_label);
+  svg_text(out, kLeft + kPlotWidth / 2, 22, "middle", chart.title);
+  svg_text(out, kLeft + kPlotWidth / 2, kHeight - 10, "middle", chart.x_label);
   fmt::format_to(std::back_inserter(out), "<g transform=\"translate(18 {:.1f}) rotate(-90)\">\n",
                  kTop + kPlotHeight / 2);
-  text(out, 0, 0, "middle", chart.y_label);
+  svg_text(out, 0, 0, "middle", chart.y_label);
   out += "</g>\n";
 }
 
 }  // namespace
-
-double round_step(double range, unsigned steps) {
-  const double least = range / steps;
-  if (!(least > 0)) return 1;
-  const double power = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= least * (1 - 1e-9)) return factor * power;
-  }
-  return 10 * power;
-}
 
 std::string to_svg(const SvgChart& chart) {
   std::vector<double> all;
@@ -104,11 +74,7 @@ std::string to_svg(const SvgChart& chart) {
   }
   const Axis x(chart.x, kPlotWidth);
   const Axis y(all, kPlotHeight);
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      kWidth, kHeight);
+  std::string out = svg_begin(kWidth, kHeight);
   draw_axes(out, chart, x, y);
   const bool legend = chart.lines.size() <= kLegendMax;
   for (std::size_t i = 0; i < chart.lines.size(); ++i) {
@@ -127,9 +93,9 @@ std::string to_svg(const SvgChart& chart) {
     fmt::format_to(std::back_inserter(out),
                    "<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"2\"/>\n",
                    kLeft + kPlotWidth + 12, at - 4, colour);
-    text(out, kLeft + kPlotWidth + 36, at, "start", line.name);
+    svg_text(out, kLeft + kPlotWidth + 36, at, "start", line.name);
   }
-  return out + "</svg>\n";
+  return out + kSvgEnd;
 }
 
 }  // namespace rockhopper::apps::sim

@@ -23,7 +23,4 @@ struct SvgChart {
 /// The chart as an SVG document. The same chart gives the same bytes.
 [[nodiscard]] std::string to_svg(const SvgChart& chart);
 
-/// The next larger of 1, 2 and 5 times a power of ten that divides `range` into at most `steps`.
-[[nodiscard]] double round_step(double range, unsigned steps);
-
 }  // namespace rockhopper::apps::sim

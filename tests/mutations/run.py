@@ -25,8 +25,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_S = 600
 FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/dag', 'apps/publish', 'apps/publisher',
-           'apps/subscribe')
+           'apps/subscribe', 'apps/workflow')
 LIBRARIES = ('librockhopper.a', 'apps/ami/librockhopper-ami.a', 'apps/dag/librockhopper-dag.a',
+             'apps/dag/graph/librockhopper-dag-graph.a',
              'apps/publisher/librockhopper-publisher.a', 'apps/librockhopper-apps.a')
 
 

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/common/svg.h"
 #include "apps/sim/svg_chart.h"
 
 namespace rockhopper::apps::sim {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/dag/graph/critical_path.h"
+
+#include <algorithm>
+
+namespace rockhopper::dag {
+
+std::vector<std::uint64_t> work_of(const Graph& graph) {
+  std::vector<std::uint64_t> work(graph.size());
+  for (NodeIndex node = 0; node < graph.size(); ++node) work[node] = graph.work_ns(node);
+  return work;
+}
+
+std::vector<std::uint64_t> path_lengths(const Graph& graph,
+                                        std::span<const std::uint64_t> work_ns) {
+  std::vector<std::uint64_t> lengths(graph.size());
+  const auto order = graph.topological_order();
+  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+    std::uint64_t behind = 0;
+    for (const Edge& edge : graph.edges_of(*node)) {
+      behind = std::max(behind, edge.constraints.not_before_ns + lengths[edge.to]);
+    }
+    lengths[*node] = work_ns[*node] + behind;
+  }
+  return lengths;
+}
+
+CriticalPath critical_path(const Graph& graph, std::span<const std::uint64_t> work_ns) {
+  const auto lengths = path_lengths(graph, work_ns);
+  auto node = static_cast<NodeIndex>(
+      std::distance(lengths.begin(), std::max_element(lengths.begin(), lengths.end())));
+  CriticalPath path{.length_ns = lengths[node], .nodes = {node}};
+  for (;;) {
+    const auto edges = graph.edges_of(node);
+    const auto next = std::find_if(edges.begin(), edges.end(), [&](const Edge& edge) {
+      return work_ns[node] + edge.constraints.not_before_ns + lengths[edge.to] == lengths[node];
+    });
+    if (next == edges.end()) return path;
+    node = next->to;
+    path.nodes.push_back(node);
+  }
+}
+
+std::vector<std::uint32_t> level_widths(const Graph& graph) {
+  std::vector<std::uint32_t> levels(graph.size(), 0);
+  std::vector<std::uint32_t> widths;
+  for (const NodeIndex node : graph.topological_order()) {
+    if (levels[node] >= widths.size()) widths.resize(levels[node] + 1, 0);
+    ++widths[levels[node]];
+    for (const Edge& edge : graph.edges_of(node)) {
+      levels[edge.to] = std::max(levels[edge.to], levels[node] + 1);
+    }
+  }
+  return widths;
+}
+
+}  // namespace rockhopper::dag

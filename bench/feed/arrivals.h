@@ -10,7 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "apps/perf/latency_histogram.h"
+#include "apps/common/latency_histogram.h"
 
 namespace rockhopper::bench {
 
@@ -47,7 +47,7 @@ class Arrivals {
   bool any_ = false;  ///< in the window
   std::optional<std::uint64_t> start_ns_;
   std::optional<std::uint64_t> end_ns_;
-  apps::perf::LatencyHistogram latency_;
+  apps::LatencyHistogram latency_;
 };
 
 }  // namespace rockhopper::bench

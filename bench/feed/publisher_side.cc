@@ -90,7 +90,7 @@ void PublisherSide::measure() {
   (void)std::fflush(stdout);
 }
 
-void PublisherSide::admit(apps::perf::ControlChannel& channel) {
+void PublisherSide::admit(apps::ControlChannel& channel) {
   const FeedEnd theirs = feed_end_from_json(must(channel.receive("join")));
   const auto own = endpoint_->addresses().front().address;
   FeedEnd ours{.gid = own.to_string(), .path_mtu = theirs.path_mtu, .connections = {}};
@@ -119,7 +119,7 @@ void PublisherSide::round(apps::TcpListener& listener) {
     measure();
     writer_->set_mode(Writer::Mode::idle);
   }
-  apps::perf::ControlChannel channel(must(listener.accept(*this)), *this);
+  apps::ControlChannel channel(must(listener.accept(*this)), *this);
   admit(channel);
   measure();
   // The subscribers' window has begun later than ours.

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "apps/common/control_channel.h"
 #include "apps/common/endpoint.h"
 #include "apps/common/page_memory.h"
-#include "apps/perf/control_channel.h"
 #include "apps/publisher/policy.h"
 #include "apps/publisher/publisher.h"
 #include "bench/feed/exchange.h"
@@ -46,7 +46,7 @@ class PublisherSide final : public apps::Background, public publisher::Policy {
   };
 
   void round(apps::TcpListener& listener);
-  void admit(apps::perf::ControlChannel& channel);
+  void admit(apps::ControlChannel& channel);
   void dismiss();
   /// A window from now on.
   void measure();

@@ -100,7 +100,7 @@ void SubscriberSide::await(const char* what, const Condition& condition) {
   }
 }
 
-void SubscriberSide::join(apps::perf::ControlChannel& channel) {
+void SubscriberSide::join(apps::ControlChannel& channel) {
   const auto own = endpoint_->addresses().front().address;
   FeedEnd ours{.gid = own.to_string(), .path_mtu = config_.path_mtu, .connections = {}};
   for (const auto& feed : feeds_) ours.connections.push_back(feed->queue_pair().described());
@@ -122,7 +122,7 @@ void SubscriberSide::join(apps::perf::ControlChannel& channel) {
 
 void SubscriberSide::run() {
   must(endpoint_->wait_for_link());
-  apps::perf::ControlChannel channel(
+  apps::ControlChannel channel(
       must(apps::TcpConnection::connect(config_.host, config_.port,
                                         endpoint_->config().connect_timeout_ms, *this)),
       *this);

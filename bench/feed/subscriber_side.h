@@ -9,8 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "apps/common/control_channel.h"
 #include "apps/common/endpoint.h"
-#include "apps/perf/control_channel.h"
 #include "apps/publisher/subscriber.h"
 #include "bench/feed/arrivals.h"
 #include "bench/feed/exchange.h"
@@ -43,7 +43,7 @@ class SubscriberSide final : public apps::Background {
  private:
   class Feed;
 
-  void join(apps::perf::ControlChannel& channel);
+  void join(apps::ControlChannel& channel);
   /// Turns until all of the feeds are so. Throws if that takes longer than a peer may take.
   template <typename Condition>
   void await(const char* what, const Condition& condition);

@@ -307,23 +307,21 @@ TEST(StoreThreads, WriterMakesNoSystemCall) {
 TEST(StoreThreads, WriterAtFullSpeedBesideItsMulticast) {
   const std::uint64_t seed = test::seed();
   const std::uint64_t messages = sim::number_or("ROCKHOPPER_MESSAGES", 500'000);
-  test::GuardedMemory memory(store_bytes(kRing));
-  auto store = *Store::create(memory.bytes(), {.epoch = 1, .message_max = kLongest});
-  const StoreInfo info{.name = "a", .epoch = 1, .ring_bytes = kRing, .message_max = kLongest};
-  Observer observer(seed);
+  Written written(1, seed, std::uint64_t{1} << 18);
+  Observer observer(written.expected);
   const ReaderConfig config{.start = {.at = Start::At::sequence}, .poll_max_ns = 100};
   Reader reader(config, observer);
-  std::vector<std::byte> buffer(Reader::buffer_bytes(info, config));
+  std::vector<std::byte> buffer(Reader::buffer_bytes(written.info, config));
   reader.set_buffer(buffer);
   reader.expect_copies(64, 1024);
-  ASSERT_TRUE(reader.open(info, 0).has_value());
-  LogFollower follower(*store);
+  ASSERT_TRUE(reader.open(written.info, 0).has_value());
+  LogFollower follower(*written.store);
   std::atomic<bool> refused = false;
   std::thread writer([&] {
-    Contents contents(seed);
-    sim::Rng rng(seed);
+    Contents contents(written.seed);
     for (std::uint64_t sequence = 0; sequence < messages; ++sequence) {
-      if (store->publish(contents.of(sequence), 0, sequence) != Published::yes) refused = true;
+      if (written.store->publish(contents.of(sequence), 0, sequence) != Published::yes)
+        refused = true;
       if (sequence % 64 == 0) std::this_thread::yield();
     }
   });
@@ -342,7 +340,8 @@ TEST(StoreThreads, WriterAtFullSpeedBesideItsMulticast) {
       reader.on_copy(std::span(room).first(follower.size()), now_ns);
     }
     for (const ReadRequest& request : reader.next_round(now_ns)) {
-      std::memcpy(request.to.data(), memory.bytes().data() + request.offset, request.to.size());
+      std::memcpy(request.to.data(), written.memory.bytes().data() + request.offset,
+                  request.to.size());
     }
     reader.on_round(now_ns);
   }
@@ -363,7 +362,7 @@ TEST(StoreThreads, WriterAtFullSpeedBesideItsMulticast) {
   EXPECT_EQ(copies.invalid_checksum.value() + copies.invalid_length.value() +
                 copies.invalid_sequence.value() + copies.invalid_epoch.value(),
             0u);
-  EXPECT_TRUE(memory.intact());
+  EXPECT_TRUE(written.memory.intact());
   std::printf("published %zu, delivered %zu, of these from copies %zu\n",
               static_cast<std::size_t>(messages), static_cast<std::size_t>(observer.delivered),
               static_cast<std::size_t>(copies.taken.value()));

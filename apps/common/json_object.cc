@@ -34,7 +34,7 @@ const json* JsonObject::find(const char* key, bool required) {
   return nullptr;
 }
 
-std::string JsonObject::text(const char* key, std::optional<std::string> otherwise) {
+std::string JsonObject::text(const char* key, const std::optional<std::string>& otherwise) {
   const json* value = find(key, !otherwise);
   if (value != nullptr && value->is_string()) return value->get<std::string>();
   if (value != nullptr) fail(key, "a text is expected");

@@ -37,7 +37,7 @@ class JsonObject {
   JsonObject(const nlohmann::json& value, std::string path, JsonErrors& errors);
 
   [[nodiscard]] bool has(const char* key) const;
-  [[nodiscard]] std::string text(const char* key, std::optional<std::string> otherwise = {});
+  [[nodiscard]] std::string text(const char* key, const std::optional<std::string>& otherwise = {});
   [[nodiscard]] bool flag(const char* key, bool otherwise);
   [[nodiscard]] std::uint64_t number(const char* key, std::uint64_t least, std::uint64_t most,
                                      std::optional<std::uint64_t> otherwise = {});

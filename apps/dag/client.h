@@ -246,7 +246,7 @@ class Client {
   void forsake(Operation& operation);
   [[nodiscard]] bool poll_receives(Link& link);
   void accept(Link& link, std::span<const std::byte> bytes);
-  void on_response(Operation& operation, const Response& response);
+  void on_response(Operation& operation, const Response& given);
   void admit_waiting(Link& link);
 
   roce::Engine& engine_;

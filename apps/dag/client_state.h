@@ -53,52 +53,52 @@ struct Client::Work {
 
 struct Client::Operation {
   boost::intrusive::list_member_hook<> hook;  ///< of its link's lists
+  std::uint64_t context = 0;
+  std::uint64_t hash = 0;  ///< as the server's map goes by
+  std::array<std::byte, kKeyMax> key_bytes{};
+  std::uint16_t key_length = 0;  ///< 0: goes by a pointer
+  std::uint16_t server = 0;
   std::uint32_t index = 0;
   bool active = false;
   Kind kind = Kind::read;
   Stage stage = Stage::reading;
-  std::uint16_t server = 0;
-  std::uint64_t context = 0;
-  std::array<std::byte, kKeyMax> key_bytes{};
-  std::uint16_t key_length = 0;  ///< 0: goes by a pointer
-  std::uint64_t hash = 0;        ///< as the server's map goes by
 
   // At the transport.
-  std::array<Work, kCandidatesMax> works{};
   std::uint8_t work_count = 0;
   std::uint8_t posted = 0;
   std::uint8_t outstanding = 0;
   bool failed = false;  ///< the connection is lost
   bool told = false;    ///< its result
+  std::array<Work, kCandidatesMax> works{};
 
   // The way to the record.
   std::array<Entry, kCandidatesMax> candidates{};
+  Entry entry{};           ///< the one that has been found
+  RecordHeader header{};   ///< as it was READ last
+  std::uint64_t pin = 0;   ///< renewals before it
+  bool pinned = false;     ///< the lease is not renewed twice before it has ended
+  bool looked_up = false;  ///< the server has been asked
   std::uint8_t candidate_count = 0;
   std::uint8_t first = 0;  ///< of those that are being READ
-  bool looked_up = false;  ///< the server has been asked
   std::uint8_t lookups = 0;
   std::uint16_t tries = 0;  ///< READs of a torn record
-  Entry entry{};            ///< the one that has been found
-  RecordHeader header{};    ///< as it was READ last
-  bool pinned = false;      ///< the lease is not renewed twice before it has ended
-  std::uint64_t pin = 0;    ///< renewals before it
 
   // Update and atomics.
-  std::uint32_t data_length = 0;  ///< behind room for a slot header at the begin of the buffer
   std::optional<RecordVersion> expected;
-  std::uint64_t lock = 0;
   RecordWord next{};
-  unsigned word = 0;
+  std::uint64_t lock = 0;
   std::uint64_t value = 0;
   std::uint64_t swap = 0;
-  std::uint64_t give_up_ns = 0;  ///< trying to lock; 0: it was not locked so far
+  std::uint64_t give_up_ns = 0;   ///< trying to lock; 0: it was not locked so far
+  std::uint32_t data_length = 0;  ///< behind room for a slot header at the begin of the buffer
   std::uint32_t backoff = 0;
+  unsigned word = 0;
 
   // Requests.
-  Request request{};
-  std::uint64_t request_id = 0;  ///< 0: none is under way
-  std::optional<Response> response;
   bool taken = false;  ///< the server has been seen to execute it
+  Request request{};
+  std::optional<Response> response;
+  std::uint64_t request_id = 0;  ///< 0: none is under way
   std::uint64_t timer_ns = UINT64_MAX;
 
   // Registered memory.

@@ -3,6 +3,7 @@
 #include "apps/dag/graph/critical_path.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace rockhopper::dag {
 
@@ -16,12 +17,12 @@ std::vector<std::uint64_t> path_lengths(const Graph& graph,
                                         std::span<const std::uint64_t> work_ns) {
   std::vector<std::uint64_t> lengths(graph.size());
   const auto order = graph.topological_order();
-  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+  for (const NodeIndex node : std::views::reverse(order)) {
     std::uint64_t behind = 0;
-    for (const Edge& edge : graph.edges_of(*node)) {
+    for (const Edge& edge : graph.edges_of(node)) {
       behind = std::max(behind, edge.constraints.not_before_ns + lengths[edge.to]);
     }
-    lengths[*node] = work_ns[*node] + behind;
+    lengths[node] = work_ns[node] + behind;
   }
   return lengths;
 }

@@ -72,7 +72,7 @@ class Graph {
   /// In the order of their keys.
   [[nodiscard]] std::span<const Predecessor> predecessors(NodeIndex node) const;
 
-  [[nodiscard]] std::optional<NodeIndex> find(std::string_view key) const;
+  [[nodiscard]] std::optional<NodeIndex> find(std::string_view wanted) const;
   /// All nodes in the order of their keys.
   [[nodiscard]] std::span<const NodeIndex> by_key() const { return by_key_; }
   /// Each node behind its predecessors.

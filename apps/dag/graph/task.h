@@ -18,6 +18,7 @@ namespace rockhopper::dag {
 struct FunctionId {
   std::uint32_t number = 0;
   std::uint32_t version = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const FunctionId&, const FunctionId&) = default;
 };
 

@@ -68,7 +68,7 @@ class Store {
   [[nodiscard]] Outcome allocate_arena(std::uint32_t owner, std::uint64_t bytes);
   /// Puts a record of an arena into the map, if it is what the client says.
   [[nodiscard]] Outcome adopt(std::uint32_t owner, std::span<const std::byte> key,
-                              const MapPlace& place);
+                              const MapPlace& claimed);
   /// The owner makes no more records in it: when the last one that was adopted has been erased, its
   /// memory rests.
   [[nodiscard]] Status release_arena(std::uint32_t owner, std::uint64_t address,

@@ -3,7 +3,6 @@
 #include "apps/dag/graph/critical_path.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace rockhopper::dag {
 
@@ -17,7 +16,8 @@ std::vector<std::uint64_t> path_lengths(const Graph& graph,
                                         std::span<const std::uint64_t> work_ns) {
   std::vector<std::uint64_t> lengths(graph.size());
   const auto order = graph.topological_order();
-  for (const NodeIndex node : std::views::reverse(order)) {
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const NodeIndex node = order[i];
     std::uint64_t behind = 0;
     for (const Edge& edge : graph.edges_of(node)) {
       behind = std::max(behind, edge.constraints.not_before_ns + lengths[edge.to]);

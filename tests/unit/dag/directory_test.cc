@@ -18,7 +18,6 @@ namespace {
 struct Known {
   std::uint16_t server;
   Entry entry;
-  friend bool operator==(const Known&, const Known&) = default;
 };
 
 // Against a list in the order of use.

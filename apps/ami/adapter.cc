@@ -175,7 +175,7 @@ Expected<Peer*> Adapter::make_peer(LanePort& port, EndpointId id) {
   return peers_.back().get();
 }
 
-Expected<void> Adapter::add_peer(Lane& lane, EndpointId id, const DcAddress& address) {
+Expected<void> Adapter::add_peer(Lane& lane, EndpointId id, const dc::TargetAddress& address) {
   if (endpoint_ == nullptr) {
     return fail(ErrorCode::invalid_argument, "the adapter was made without dynamic connections");
   }

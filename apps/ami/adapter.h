@@ -58,7 +58,8 @@ class Adapter {
   /// The DC target by which peers reach it.
   [[nodiscard]] const dc::Dct& target(const Lane& lane) const;
   /// A peer, by dynamic connections. It has to know us under LaneConfig::self.
-  [[nodiscard]] Expected<void> add_peer(Lane& lane, EndpointId id, const DcAddress& address);
+  [[nodiscard]] Expected<void> add_peer(Lane& lane, EndpointId id,
+                                        const dc::TargetAddress& address);
   /// For a queue pair that shall be a peer's: to be made by the engine, connected with access
   /// rights to whatever instructions of the peer name, and given to add_peer().
   [[nodiscard]] roce::QpInit qp_init(const Lane& lane) const;

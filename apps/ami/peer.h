@@ -14,6 +14,7 @@
 #include "apps/ami/message.h"
 #include "apps/ami/route.h"
 #include "apps/ami/transfer.h"
+#include "dc/target_address.h"
 
 namespace rockhopper::ami {
 
@@ -48,19 +49,12 @@ struct Announced {
   std::array<std::byte, kMaxHeaderBytes> header{};  ///< the handler's
 };
 
-/// Where others reach a lane by dynamic connections.
-struct DcAddress {
-  roce::AddressVector av;
-  wire::Qpn target;
-  std::uint64_t access_key = 0;
-};
-
 struct Peer;
 
 /// A peer as the pool of initiators knows it.
 struct DcTarget : dc::PoolTarget {
-  DcTarget(Peer& of, const roce::AddressHandle& ah, const DcAddress& address)
-      : PoolTarget(ah, address.target, address.access_key), peer(&of) {}
+  DcTarget(Peer& of, const roce::AddressHandle& ah, const dc::TargetAddress& address)
+      : PoolTarget(ah, address.number, address.access_key), peer(&of) {}
   Peer* peer;
 };
 

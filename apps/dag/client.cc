@@ -118,7 +118,7 @@ Expected<void> Client::set_up() {
 }
 
 Expected<void> Client::set_up(Link& link) {
-  auto receives = ReceiveBuffers::create(engine_, pd_, 2 * kRequestWords, kResponseBytes);
+  auto receives = roce::ReceiveBuffers::create(engine_, pd_, 2 * kRequestWords, kResponseBytes);
   if (!receives) return tl::make_unexpected(receives.error());
   link.receives = std::move(*receives);
   auto dct = endpoint_.create_dct({.pd = pd_,

@@ -250,7 +250,7 @@ void Client::on_cancel(Operation& operation) {
 // Answers.
 
 bool Client::poll_receives(Link& link) {
-  return link.receives->poll([&](std::span<const std::byte> bytes) {
+  return link.receives->poll([&](const roce::Completion&, std::span<const std::byte> bytes) {
     if (bytes.empty()) {
       counters_.rx_failed.add();
     } else {

@@ -13,8 +13,8 @@
 
 #include "apps/dag/client.h"
 #include "apps/dag/client_area.h"
-#include "apps/dag/receive_buffers.h"
 #include "roce/completion_queue.h"
+#include "roce/receive_buffers.h"
 #include "roce/work_request.h"
 
 namespace rockhopper::dag {
@@ -135,7 +135,7 @@ struct Client::Link {
   std::uint32_t connection = 0;  ///< how many there have been
   bool lost = false;             ///< to be told of
   Grant grant;
-  std::unique_ptr<ReceiveBuffers> receives;
+  std::unique_ptr<roce::ReceiveBuffers> receives;
   dc::Dct* dct = nullptr;
   roce::AddressHandle* ah = nullptr;
   std::optional<dc::PoolTarget> peer;

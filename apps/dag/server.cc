@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "apps/dag/hash.h"
-#include "apps/dag/receive_buffers.h"
+#include "dc/private_target.h"
 
 namespace rockhopper::dag {
 namespace {
@@ -37,11 +37,7 @@ std::uint64_t wr_id_of(ClientId id, std::size_t word) {
 
 struct Server::Client {
   ClientId id{};
-  roce::ProtectionDomain pd{};
-  std::unique_ptr<ReceiveBuffers> receives;
-  dc::Dct* dct = nullptr;
-  roce::AddressHandle* ah = nullptr;
-  std::optional<dc::PoolTarget> peer;
+  std::unique_ptr<dc::PrivateTarget> way;
   roce::MemoryKey records_key{};
   roce::MemoryKey area_key{};
   /// What it writes; nothing else here can it reach.
@@ -121,14 +117,13 @@ Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64
   Client& client = *made;
   client.id = ClientId{next_id_++};
   client.renewed_ns = now_ns;
-  client.pd = engine_.allocate_pd();
   if (auto done = set_up(client, address); !done) {
     tear_down(client, now_ns);
     return tl::make_unexpected(done.error());
   }
   const Grant grant{.client = static_cast<std::uint32_t>(client.id),
-                    .target = client.dct->number(),
-                    .access_key = client.dct->access_key(),
+                    .target = client.way->dct().number(),
+                    .access_key = client.way->dct().access_key(),
                     .records_key = client.records_key,
                     .records_bytes = store_.memory().size(),
                     .area_key = client.area_key,
@@ -141,48 +136,40 @@ Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64
 
 Expected<void> Server::set_up(Client& client, const dc::TargetAddress& address) {
   // Some may come twice, and what the client has canceled takes room too.
-  auto receives = ReceiveBuffers::create(engine_, client.pd, 2 * kRequestWords, kRequestMax);
-  if (!receives) return tl::make_unexpected(receives.error());
-  client.receives = std::move(*receives);
-  // Nobody but who has the access key of its target reaches its protection domain.
+  auto way = dc::PrivateTarget::create(engine_, endpoint_, address,
+                                       {.initiators = pd_,
+                                        .receives = 2 * kRequestWords,
+                                        .receive_bytes = kRequestMax,
+                                        .access_flags = roce::kAccessRemote,
+                                        .path_mtu = config_.path_mtu});
+  if (!way) return tl::make_unexpected(way.error());
+  client.way = std::move(*way);
   const auto memory = store_.memory();
-  auto records =
-      engine_.register_memory_iova(client.pd, memory.data(), memory.size(), kRecordAccess, 0);
+  auto records = engine_.register_memory_iova(client.way->pd(), memory.data(), memory.size(),
+                                              kRecordAccess, 0);
   if (!records) return tl::make_unexpected(records.error());
   client.records_key = records->key;
-  auto area = engine_.register_memory_iova(client.pd, client.area.get(), sizeof(ClientArea),
+  auto area = engine_.register_memory_iova(client.way->pd(), client.area.get(), sizeof(ClientArea),
                                            kRecordAccess, 0);
   if (!area) return tl::make_unexpected(area.error());
   client.area_key = area->key;
-  auto dct = endpoint_.create_dct({.pd = client.pd,
-                                   .srq = client.receives->srq(),
-                                   .recv_cq = client.receives->cq(),
-                                   .access_flags = roce::kAccessRemote,
-                                   .path_mtu = config_.path_mtu});
-  if (!dct) return tl::make_unexpected(dct.error());
-  client.dct = *dct;
-  auto ah = engine_.create_ah(pd_, address.av);
-  if (!ah) return tl::make_unexpected(ah.error());
-  client.ah = *ah;
-  client.peer.emplace(**ah, address.number, address.access_key);
   return {};
 }
 
 /// The target first: from then on it writes nothing.
 void Server::tear_down(Client& client, std::uint64_t now_ns) {
 #if !ROCKHOPPER_MUTATION_DG_FENCE
-  if (client.dct != nullptr) endpoint_.destroy_dct(client.dct);
+  if (client.way != nullptr) client.way->withdraw();
   if (client.records_key != roce::MemoryKey{}) {
     static_cast<void>(engine_.deregister_memory(client.records_key));
   }
+#else
+  static_cast<void>(client.way.release());
 #endif
   if (client.area_key != roce::MemoryKey{}) {
     static_cast<void>(engine_.deregister_memory(client.area_key));
   }
-  client.peer.reset();
-  if (client.ah != nullptr) engine_.destroy_ah(client.ah);
-  client.receives.reset();
-  static_cast<void>(engine_.deallocate_pd(client.pd));
+  client.way.reset();
   const auto owner = static_cast<std::uint32_t>(client.id);
   counters_.locks_released.add(store_.release_locks(owner));
   store_.release_arenas(owner, now_ns);
@@ -235,13 +222,14 @@ bool Server::poll_sends() {
 }
 
 bool Server::poll_receives(Client& client, std::uint64_t now_ns) {
-  return client.receives->poll([&](std::span<const std::byte> bytes) {
-    if (bytes.empty()) {
-      counters_.rx_failed.add();
-    } else {
-      accept(client, bytes, now_ns);
-    }
-  });
+  return client.way->receives().poll(
+      [&](const roce::Completion&, std::span<const std::byte> bytes) {
+        if (bytes.empty()) {
+          counters_.rx_failed.add();
+        } else {
+          accept(client, bytes, now_ns);
+        }
+      });
 }
 
 void Server::accept(Client& client, std::span<const std::byte> bytes, std::uint64_t now_ns) {
@@ -377,10 +365,10 @@ bool Server::send_responses(Client& client) {
     const roce::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()),
                         static_cast<std::uint32_t>(bytes.size()),
                         {}};
-    const auto posted = pool_->post_send(*client.peer, {.wr_id = wr_id_of(client.id, word),
-                                                        .sg_list = {&sge, 1},
-                                                        .opcode = roce::WrOpcode::send,
-                                                        .send_flags = roce::kSendInline});
+    const auto posted = pool_->post_send(client.way->peer(), {.wr_id = wr_id_of(client.id, word),
+                                                              .sg_list = {&sge, 1},
+                                                              .opcode = roce::WrOpcode::send,
+                                                              .send_flags = roce::kSendInline});
     if (posted != roce::PostResult::ok) return sent;  // there will be room, or it is gone
     client.outbox.pop_front();
     counters_.tx_responses.add();

@@ -164,7 +164,7 @@ Expected<void> Node::connect(const Side& remote, ami::EndpointId peer) {
                                                 .destination = remote.gid,
                                                 .traffic_class = static_cast<std::uint8_t>(
                                                     options_.endpoint.traffic_class)},
-                                         .target = wire::Qpn::make(remote.qpn),
+                                         .number = wire::Qpn::make(remote.qpn),
                                          .access_key = remote.access_key})
                    : connect_queue_pair(remote);
   if (!added) return added;

@@ -137,11 +137,11 @@ Expected<Node::Admitted> Node::admit_queue_pair(const Hello& hello, const stack:
 Expected<Node::Admitted> Node::admit_dc(const Hello& hello, const stack::IpAddress& own) {
   auto id = publisher_->add_subscriber(
       hello.name,
-      publisher::DcAddress{
+      dc::TargetAddress{
           .av = {.source = own,
                  .destination = hello.side.gid,
                  .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)},
-          .target = wire::Qpn::make(hello.side.qpn),
+          .number = wire::Qpn::make(hello.side.qpn),
           .access_key = hello.side.access_key});
   if (!id) return tl::make_unexpected(id.error());
   const dc::Dct* target = publisher_->target(*id);

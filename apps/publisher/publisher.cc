@@ -59,7 +59,8 @@ Expected<void> Publisher::set_up() {
                                                (endpoint_ == nullptr ? 0 : kDcis * kDciWr));
   if (!send_cq) return tl::make_unexpected(send_cq.error());
   send_cq_ = std::move(*send_cq);
-  auto receives = ReceiveBuffers::create(engine_, pd_, config_.receive_buffers);
+  auto receives =
+      roce::ReceiveBuffers::create(engine_, pd_, config_.receive_buffers, kControlMessageMax);
   if (!receives) return tl::make_unexpected(receives.error());
   receives_ = std::move(*receives);
   if (config_.multicast) {
@@ -190,24 +191,30 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name, roce::Qu
   return (*subscriber)->id;
 }
 
-Expected<SubscriberId> Publisher::add_subscriber(std::string_view name, const DcAddress& address) {
+Expected<SubscriberId> Publisher::add_subscriber(std::string_view name,
+                                                 const dc::TargetAddress& address) {
   if (endpoint_ == nullptr) {
     return fail(ErrorCode::invalid_argument, "the publisher was made without dynamic connections");
   }
   auto subscriber = make_subscriber(name);
   if (!subscriber) return tl::make_unexpected(subscriber.error());
-  auto reach = DcReach::create(engine_, *endpoint_, pd_, address, kDcReceives, config_.path_mtu);
-  if (!reach) {
+  auto way = dc::PrivateTarget::create(engine_, *endpoint_, address,
+                                       {.initiators = pd_,
+                                        .receives = kDcReceives,
+                                        .receive_bytes = kControlMessageMax,
+                                        .access_flags = roce::kAccessRemoteRead,
+                                        .path_mtu = config_.path_mtu});
+  if (!way) {
     subscribers_.erase((*subscriber)->id);
-    return tl::make_unexpected(reach.error());
+    return tl::make_unexpected(way.error());
   }
-  (*subscriber)->dc = std::move(*reach);
+  (*subscriber)->way = std::move(*way);
   return (*subscriber)->id;
 }
 
 const dc::Dct* Publisher::target(SubscriberId id) const {
   const Subscriber* subscriber = find(id);
-  return subscriber == nullptr || subscriber->dc == nullptr ? nullptr : &subscriber->dc->dct();
+  return subscriber == nullptr || subscriber->way == nullptr ? nullptr : &subscriber->way->dct();
 }
 
 void Publisher::remove_subscriber(SubscriberId id) {
@@ -235,9 +242,9 @@ std::size_t Publisher::grant_count() const {
 /// A key that serves this subscriber and this store only.
 bool Publisher::give_key(Subscriber& subscriber, const OfferedStore& store, Grant& grant) {
   const auto memory = store.store->memory();
-  if (subscriber.dc != nullptr) {
+  if (subscriber.way != nullptr) {
     // Nobody but who has the access key of its target reaches this protection domain.
-    auto region = engine_.register_memory_iova(subscriber.dc->pd(), memory.data(), memory.size(),
+    auto region = engine_.register_memory_iova(subscriber.way->pd(), memory.data(), memory.size(),
                                                roce::kAccessRemoteRead, 0);
     if (!region) return false;
     grant.rkey = region->key;
@@ -273,8 +280,8 @@ void Publisher::take_key(const Subscriber& subscriber, const Grant& grant) {
     return;
   }
 #endif
-  static_cast<void>(subscriber.dc != nullptr ? engine_.deregister_memory(grant.rkey)
-                                             : engine_.deallocate_window(grant.rkey));
+  static_cast<void>(subscriber.way != nullptr ? engine_.deregister_memory(grant.rkey)
+                                              : engine_.deallocate_window(grant.rkey));
 #endif
 }
 
@@ -441,9 +448,9 @@ bool Publisher::poll_receives() {
       });
   for (const auto& entry : subscribers_) {
     Subscriber* subscriber = entry.second.get();
-    if (subscriber->dc == nullptr) continue;
-    worked = subscriber->dc->receives().poll([&](const roce::Completion& completion,
-                                                 std::span<const std::byte> bytes) {
+    if (subscriber->way == nullptr) continue;
+    worked = subscriber->way->receives().poll([&](const roce::Completion& completion,
+                                                  std::span<const std::byte> bytes) {
       accept(*subscriber, completion, bytes);
     }) || worked;
   }
@@ -531,8 +538,8 @@ bool Publisher::post(Subscriber& subscriber, const ControlMessage& message) {
                         .sg_list = {&sge, 1},
                         .opcode = roce::WrOpcode::send,
                         .send_flags = roce::kSendInline};
-  const auto posted = subscriber.dc != nullptr ? pool_->post_send(subscriber.dc->peer(), wr)
-                                               : std::optional(subscriber.qp->post_send(wr));
+  const auto posted = subscriber.way != nullptr ? pool_->post_send(subscriber.way->peer(), wr)
+                                                : std::optional(subscriber.qp->post_send(wr));
   if (posted != roce::PostResult::ok) return false;  // there will be room, or it is gone
   counters_.tx_messages.add();
   return true;

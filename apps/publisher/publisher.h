@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "apps/publisher/counters.h"
-#include "apps/publisher/dc_address.h"
 #include "apps/publisher/message.h"
 #include "apps/publisher/multicast_sender.h"
 #include "apps/publisher/policy.h"
@@ -22,7 +21,9 @@
 #include "apps/publisher/store_info.h"
 #include "dc/dci_pool.h"
 #include "dc/endpoint.h"
+#include "dc/target_address.h"
 #include "roce/engine.h"
+#include "roce/receive_buffers.h"
 
 namespace rockhopper::publisher {
 
@@ -63,8 +64,6 @@ class PublisherListener {
   virtual void on_gone(SubscriberId /*id*/) {}
 };
 
-class ReceiveBuffers;
-
 /// Gives subscribers access to stores: for each subscriber and store a key of its own, that serves
 /// nobody else and nothing else (PB-9, PB-26). With a queue pair it is a memory window of type 2,
 /// bound by that queue pair; with dynamic connections a registration in a protection domain that
@@ -97,7 +96,7 @@ class Publisher {
   [[nodiscard]] Expected<SubscriberId> add_subscriber(std::string_view name, roce::QueuePair& qp);
   /// One that is reached, and comes, by dynamic connections. target() is for it alone.
   [[nodiscard]] Expected<SubscriberId> add_subscriber(std::string_view name,
-                                                      const DcAddress& address);
+                                                      const dc::TargetAddress& address);
   /// Null: there is no such subscriber, or it has a queue pair.
   [[nodiscard]] const dc::Dct* target(SubscriberId id) const;
   /// Its grants end; then its queue pair may be destroyed. Harmless if there is no such one.
@@ -180,7 +179,7 @@ class Publisher {
   PublisherConfig config_;
   roce::ProtectionDomain pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
-  std::unique_ptr<ReceiveBuffers> receives_;  ///< of those with queue pairs
+  std::unique_ptr<roce::ReceiveBuffers> receives_;  ///< of those with queue pairs
   std::unique_ptr<dc::DciPool> pool_;
   std::unique_ptr<MulticastSender> multicast_;
   std::map<std::uint16_t, std::unique_ptr<OfferedStore>> stores_;

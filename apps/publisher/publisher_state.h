@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/publisher/dc_reach.h"
 #include "apps/publisher/publisher.h"
+#include "dc/private_target.h"
 
 namespace rockhopper::publisher {
 
@@ -43,9 +43,9 @@ struct Publisher::Subscriber {
 
   SubscriberId id{};
   std::string name;
-  roce::QueuePair* qp = nullptr;  ///< null: dynamic connections
-  std::uint32_t number = 0;       ///< the queue pair's
-  std::unique_ptr<DcReach> dc;
+  roce::QueuePair* qp = nullptr;           ///< null: dynamic connections
+  std::uint32_t number = 0;                ///< the queue pair's
+  std::unique_ptr<dc::PrivateTarget> way;  ///< dynamic connections
   std::vector<Grant> grants;
   std::deque<ControlMessage> outbox;
   std::size_t answers = 0;  ///< grants with Watching::answer

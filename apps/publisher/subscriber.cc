@@ -10,7 +10,6 @@
 
 #include "apps/publisher/conflated_reader.h"
 #include "apps/publisher/multicast_receiver.h"
-#include "apps/publisher/receive_buffers.h"
 #include "apps/publisher/subscriber_route.h"
 #include "stack/link.h"
 
@@ -89,7 +88,7 @@ Expected<void> Subscriber::set_up() {
   auto cq = roce::CompletionQueue::create(4 * send_room(config_));
   if (!cq) return tl::make_unexpected(cq.error());
   send_cq_ = std::move(*cq);
-  auto receives = ReceiveBuffers::create(engine_, pd_, kReceives);
+  auto receives = roce::ReceiveBuffers::create(engine_, pd_, kReceives, kControlMessageMax);
   if (!receives) return tl::make_unexpected(receives.error());
   receives_ = std::move(*receives);
   if (endpoint_ == nullptr) return {};
@@ -146,7 +145,7 @@ Expected<void> Subscriber::connect(roce::QueuePair& qp) {
   return {};
 }
 
-Expected<void> Subscriber::connect(const DcAddress& address) {
+Expected<void> Subscriber::connect(const dc::TargetAddress& address) {
   if (initiator_ == nullptr) {
     return fail(ErrorCode::invalid_argument, "the subscriber was made without dynamic connections");
   }

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "apps/publisher/counters.h"
-#include "apps/publisher/dc_address.h"
 #include "apps/publisher/message.h"
 #include "apps/publisher/reader.h"
 #include "apps/publisher/store_info.h"
 #include "dc/endpoint.h"
+#include "dc/target_address.h"
 #include "roce/engine.h"
+#include "roce/receive_buffers.h"
 
 namespace rockhopper::publisher {
 
@@ -61,7 +62,6 @@ class SubscriberListener {
 };
 
 class MulticastReceiver;
-class ReceiveBuffers;
 class SubscriberRoute;
 
 /// One subscriber of one publisher: asks for stores, and reads those that it is granted, each at
@@ -87,7 +87,7 @@ class Subscriber {
   /// after on_disconnected().
   [[nodiscard]] Expected<void> connect(roce::QueuePair& qp);
   /// By dynamic connections, to the target that the publisher has for us.
-  [[nodiscard]] Expected<void> connect(const DcAddress& address);
+  [[nodiscard]] Expected<void> connect(const dc::TargetAddress& address);
   /// By which the publisher reaches us; null without an endpoint.
   [[nodiscard]] const dc::Dct* target() const { return target_; }
   [[nodiscard]] bool connected() const;
@@ -164,7 +164,7 @@ class Subscriber {
   SubscriberConfig config_;
   roce::ProtectionDomain pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
-  std::unique_ptr<ReceiveBuffers> receives_;
+  std::unique_ptr<roce::ReceiveBuffers> receives_;
   dc::Dct* target_ = nullptr;
   dc::Dci* initiator_ = nullptr;
   std::unique_ptr<SubscriberRoute> route_;  ///< null: not connected

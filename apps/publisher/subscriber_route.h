@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "apps/publisher/dc_address.h"
 #include "dc/dci.h"
+#include "dc/target_address.h"
 #include "roce/engine.h"
 #include "roce/queue_pair.h"
 #include "roce/work_request.h"
@@ -45,14 +45,14 @@ class QueuePairRoute final : public SubscriberRoute {
 class DcRoute final : public SubscriberRoute {
  public:
   DcRoute(roce::Engine& engine, dc::Dci& initiator, roce::AddressHandle& ah,
-          const DcAddress& address)
+          const dc::TargetAddress& address)
       : engine_(engine), initiator_(initiator), ah_(ah), address_(address) {}
   ~DcRoute() override { engine_.destroy_ah(&ah_); }
 
   [[nodiscard]] roce::PostResult post(const roce::SendWr& wr) override {
     roce::SendWr addressed = wr;
     addressed.ah = &ah_;
-    addressed.remote_qpn = address_.target;
+    addressed.remote_qpn = address_.number;
     addressed.dc_access_key = address_.access_key;
     return initiator_.post_send(addressed);
   }
@@ -64,7 +64,7 @@ class DcRoute final : public SubscriberRoute {
   roce::Engine& engine_;
   dc::Dci& initiator_;
   roce::AddressHandle& ah_;
-  DcAddress address_;
+  dc::TargetAddress address_;
 };
 
 }  // namespace rockhopper::publisher

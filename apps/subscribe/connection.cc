@@ -157,8 +157,8 @@ Expected<void> Connection::join(const Side& own, const Side& remote) {
   const roce::AddressVector path{
       .source = own.gid, .destination = remote.gid, .traffic_class = traffic_class};
   if (dc_) {
-    return subscriber_->connect(publisher::DcAddress{
-        .av = path, .target = wire::Qpn::make(remote.qpn), .access_key = remote.access_key});
+    return subscriber_->connect(dc::TargetAddress{
+        .av = path, .number = wire::Qpn::make(remote.qpn), .access_key = remote.access_key});
   }
   roce::QpAttributes attributes;
   attributes.pkey_index = options_.endpoint.pkey_index;

@@ -209,7 +209,7 @@ void AmiRun::connect(Application& a, Application& b) {
       must(adapters_[i]->add_peer(*ends[i]->lane, ends[1 - i]->self,
                                   {.av = {.source = network_.node(i).address(),
                                           .destination = network_.node(1 - i).address()},
-                                   .target = target.number(),
+                                   .number = target.number(),
                                    .access_key = target.access_key()}));
     }
     return;

@@ -192,7 +192,7 @@ void Rank::connect(Rank& a, Rank& b) {
       must(ends[i]->adapter_->add_peer(
           *ends[i]->lane_, static_cast<EndpointId>(peer.index_),
           {.av = {.source = ends[i]->address_, .destination = peer.address_},
-           .target = target.number(),
+           .number = target.number(),
            .access_key = target.access_key()}));
     }
     return;

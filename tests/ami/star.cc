@@ -107,7 +107,7 @@ void Star::connect(StarLane& a, StarLane& b) {
       must(nodes[i]->adapter->add_peer(
           *ends[i]->lane, ends[1 - i]->id,
           {.av = {.source = nodes[i]->address, .destination = nodes[1 - i]->address},
-           .target = target.number(),
+           .number = target.number(),
            .access_key = target.access_key()}));
     }
     return;

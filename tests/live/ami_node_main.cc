@@ -165,7 +165,7 @@ class Node {
     if (dc_) {
       auto added = adapter_->add_peer(
           *lane_, other(),
-          ami::DcAddress{.av = av, .target = number, .access_key = peer["access_key"]});
+          dc::TargetAddress{.av = av, .number = number, .access_key = peer["access_key"]});
       if (!added) return added;
       return adapter_->open(*lane_);
     }

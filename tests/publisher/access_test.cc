@@ -247,7 +247,7 @@ TEST(Access, TargetOfAnotherSubscriberIsOutOfReach) {
   const MemoryKey theirs = two.subscribe("b");
   Rng rng(world.seed);
   for (int i = 0; i < 100; ++i) {
-    publisher::DcAddress address = two.publisher_address();
+    dc::TargetAddress address = two.publisher_address();
     address.access_key = i == 0 ? one.publisher_address().access_key : rng.next();
     const auto read = one.read_at(address, theirs, 64, 2048);
     EXPECT_NE(read.status, WcStatus::success);

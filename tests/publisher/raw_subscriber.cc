@@ -9,7 +9,6 @@ namespace rockhopper::sim {
 namespace {
 
 using publisher::ControlMessage;
-using publisher::DcAddress;
 using publisher::kControlMessageMax;
 
 constexpr std::uint32_t kReceives = 8;
@@ -21,7 +20,8 @@ RawSubscriber::RawSubscriber(World& world, std::string name)
       name_(std::move(name)),
       pd_(engine().allocate_pd()),
       send_cq_(must(roce::CompletionQueue::create(64))),
-      receives_(must(publisher::ReceiveBuffers::create(engine(), pd_, kReceives))),
+      receives_(must(
+          roce::ReceiveBuffers::create(engine(), pd_, kReceives, publisher::kControlMessageMax))),
       memory_(kBytes) {
   key_ = must(engine().register_memory(pd_, memory_.data(), kBytes, roce::kAccessLocalWrite)).key;
   if (world_.config.dynamic_connections) {
@@ -65,7 +65,8 @@ void RawSubscriber::connect() {
   route_ = std::make_unique<publisher::QueuePairRoute>(*qps_[1]);
 }
 
-std::unique_ptr<publisher::SubscriberRoute> RawSubscriber::route_to(const DcAddress& address) {
+std::unique_ptr<publisher::SubscriberRoute> RawSubscriber::route_to(
+    const dc::TargetAddress& address) {
   return std::make_unique<publisher::DcRoute>(engine(), *initiator_,
                                               *must(engine().create_ah(pd_, address.av)), address);
 }
@@ -149,7 +150,7 @@ RawSubscriber::Read RawSubscriber::read(roce::MemoryKey key, std::uint64_t addr,
   return result;
 }
 
-RawSubscriber::Read RawSubscriber::read_at(const DcAddress& address, roce::MemoryKey key,
+RawSubscriber::Read RawSubscriber::read_at(const dc::TargetAddress& address, roce::MemoryKey key,
                                            std::uint64_t addr, std::uint32_t length) {
   recover();
   auto own = std::exchange(route_, route_to(address));

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "apps/publisher/message.h"
-#include "apps/publisher/receive_buffers.h"
 #include "apps/publisher/subscriber_route.h"
 #include "roce/completion_queue.h"
+#include "roce/receive_buffers.h"
 #include "tests/publisher/world.h"
 
 namespace rockhopper::sim {
@@ -48,9 +48,9 @@ class RawSubscriber {
   void reconnect();
   [[nodiscard]] publisher::SubscriberId id() const { return id_; }
   /// With dynamic connections: where the publisher has a target for this subscriber alone.
-  [[nodiscard]] const publisher::DcAddress& publisher_address() const { return address_; }
+  [[nodiscard]] const dc::TargetAddress& publisher_address() const { return address_; }
   /// READs at the target of somebody else, with what access key ever.
-  [[nodiscard]] Read read_at(const publisher::DcAddress& address, roce::MemoryKey key,
+  [[nodiscard]] Read read_at(const dc::TargetAddress& address, roce::MemoryKey key,
                              std::uint64_t addr, std::uint32_t length);
 
  private:
@@ -59,20 +59,20 @@ class RawSubscriber {
   void connect();
   void disconnect();
   [[nodiscard]] std::unique_ptr<publisher::SubscriberRoute> route_to(
-      const publisher::DcAddress& address);
+      const dc::TargetAddress& address);
   [[nodiscard]] std::optional<roce::Completion> completion();
 
   World& world_;
   std::string name_;
   roce::ProtectionDomain pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
-  std::unique_ptr<publisher::ReceiveBuffers> receives_;
+  std::unique_ptr<roce::ReceiveBuffers> receives_;
   std::vector<std::byte> memory_;
   roce::MemoryKey key_{};
   std::array<roce::QueuePair*, 2> qps_{};  ///< the publisher's and ours; without them:
   dc::Dci* initiator_ = nullptr;
   dc::Dct* target_ = nullptr;
-  publisher::DcAddress address_{};
+  dc::TargetAddress address_{};
   std::unique_ptr<publisher::SubscriberRoute> route_;
   publisher::SubscriberId id_{};
 };

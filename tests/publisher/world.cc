@@ -81,10 +81,10 @@ std::array<roce::QueuePair*, 2> World::connect(const roce::QpInit& publisher_end
   return qps;
 }
 
-publisher::DcAddress World::address_of(unsigned node, const dc::Dct& target) {
+dc::TargetAddress World::address_of(unsigned node, const dc::Dct& target) {
   return {.av = {.source = network.node(1 - node).address(),
                  .destination = network.node(node).address()},
-          .target = target.number(),
+          .number = target.number(),
           .access_key = target.access_key()};
 }
 

@@ -105,7 +105,7 @@ class World : private publisher::PublisherListener {
   [[nodiscard]] std::array<roce::QueuePair*, 2> connect(const roce::QpInit& publisher_end,
                                                         const roce::QpInit& subscriber_end);
   /// Where the other node finds a target of this one.
-  [[nodiscard]] publisher::DcAddress address_of(unsigned node, const dc::Dct& target);
+  [[nodiscard]] dc::TargetAddress address_of(unsigned node, const dc::Dct& target);
 
   /// One turn of everybody. True if anything happened.
   bool turn();

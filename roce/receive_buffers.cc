@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag/receive_buffers.h"
+#include "roce/receive_buffers.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::roce {
 
-Expected<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::create(roce::Engine& engine,
-                                                                 roce::ProtectionDomain pd,
+Expected<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::create(Engine& engine,
+                                                                 ProtectionDomain pd,
                                                                  std::uint32_t count,
                                                                  std::uint32_t bytes) {
   auto made = std::unique_ptr<ReceiveBuffers>(new ReceiveBuffers(engine, bytes));
-  auto cq = roce::CompletionQueue::create(count);
+  auto cq = CompletionQueue::create(count);
   if (!cq) return tl::make_unexpected(cq.error());
   made->cq_ = std::move(*cq);
   made->bytes_.resize(std::size_t{count} * bytes);
   auto region =
-      engine.register_memory(pd, made->bytes_.data(), made->bytes_.size(), roce::kAccessLocalWrite);
+      engine.register_memory(pd, made->bytes_.data(), made->bytes_.size(), kAccessLocalWrite);
   if (!region) return tl::make_unexpected(region.error());
   made->key_ = region->key;
   auto srq = engine.create_srq({.pd = pd, .attributes = {.max_wr = count}});
@@ -26,13 +26,13 @@ Expected<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::create(roce::Engine& e
 
 ReceiveBuffers::~ReceiveBuffers() {
   if (srq_ != nullptr) static_cast<void>(engine_.destroy_srq(srq_));
-  if (key_ != roce::MemoryKey{}) static_cast<void>(engine_.deregister_memory(key_));
+  if (key_ != MemoryKey{}) static_cast<void>(engine_.deregister_memory(key_));
 }
 
 void ReceiveBuffers::post(std::uint32_t buffer) {
-  const roce::Sge to{reinterpret_cast<std::uintptr_t>(bytes_of(buffer)), buffer_bytes_, key_};
+  const Sge to{reinterpret_cast<std::uintptr_t>(bytes_of(buffer)), buffer_bytes_, key_};
   // It has room for all of them.
   static_cast<void>(srq_->post_recv({.wr_id = buffer, .sg_list = {&to, 1}}));
 }
 
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::roce

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "dc/private_target.h"
+
+#include <utility>
+
+namespace rockhopper::dc {
+
+Expected<std::unique_ptr<PrivateTarget>> PrivateTarget::create(roce::Engine& engine,
+                                                               Endpoint& endpoint,
+                                                               const TargetAddress& peer,
+                                                               const PrivateTargetInit& init) {
+  auto made = std::unique_ptr<PrivateTarget>(new PrivateTarget(engine, endpoint));
+  auto buffers = roce::ReceiveBuffers::create(engine, made->pd_, init.receives, init.receive_bytes);
+  if (!buffers) return tl::make_unexpected(buffers.error());
+  made->receives_ = std::move(*buffers);
+  DctInit target;
+  target.pd = made->pd_;
+  target.srq = made->receives_->srq();
+  target.recv_cq = made->receives_->cq();
+  target.access_flags = init.access_flags;
+  target.path_mtu = init.path_mtu;
+  auto dct = endpoint.create_dct(target);
+  if (!dct) return tl::make_unexpected(dct.error());
+  made->dct_ = *dct;
+  auto ah = engine.create_ah(init.initiators, peer.av);
+  if (!ah) return tl::make_unexpected(ah.error());
+  made->ah_ = *ah;
+  made->peer_.emplace(**ah, peer.number, peer.access_key);
+  return made;
+}
+
+PrivateTarget::~PrivateTarget() {
+  peer_.reset();
+  if (ah_ != nullptr) engine_.destroy_ah(ah_);
+  withdraw();
+  receives_.reset();
+  static_cast<void>(engine_.deallocate_pd(pd_));
+}
+
+void PrivateTarget::withdraw() {
+  if (dct_ != nullptr) endpoint_.destroy_dct(std::exchange(dct_, nullptr));
+}
+
+}  // namespace rockhopper::dc

@@ -69,6 +69,8 @@ class Feeds:
         if not stopped and delivered == 0:
             raise LabError('subscribers that should read have received nothing')
         windows = list(map(json.loads, publisher.output().splitlines()))
+        if any(window['messages'] == 0 for window in windows):
+            raise LabError('the writer did not get to write in one of the windows')
         return paired(windows[0::2], windows[1::2])
 
     def zeromq(self, transport, subscribers, publish=(), subscribe=()):

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/dag_node/connection.h"
+#include "apps/dag_node/read_series.h"
+#include "apps/dag_node/record_task.h"
+
+namespace rockhopper::apps::dag_node {
+
+/// A client that does one thing after another with records, and waits for each.
+class Records final : public dag::ClientListener {
+ public:
+  /// Connects. `options` must outlive it; `operations` is how many series have at a time.
+  [[nodiscard]] static Expected<std::unique_ptr<Records>> open(const ConnectOptions& options,
+                                                               const EndpointConfig& config,
+                                                               const stack::Arguments& arguments,
+                                                               dag::Placement placement,
+                                                               std::uint16_t operations = 1);
+  ~Records() override;
+
+  /// An error is a signal's; what became of the record is in the result. `put` makes the record, or
+  /// gives it the new data, and more room if it has to.
+  [[nodiscard]] Expected<RecordResult> run(const RecordTask& task);
+  /// Where a pointer leads.
+  [[nodiscard]] Expected<RecordResult> read(const dag::Pointer& pointer);
+  /// READs the keys in turn, `count` times altogether, as many at a time as there are operations.
+  [[nodiscard]] Expected<ReadSeries> read_series(std::span<const std::string> keys,
+                                                 std::uint64_t count);
+
+  /// Waits for what has just been started. Any operation of the client, in the order of a caller.
+  [[nodiscard]] Expected<dag::Result> wait(dag::Started started);
+  /// The context of such an operation.
+  static constexpr std::uint64_t kContext = std::uint64_t{1} << 32;
+
+  [[nodiscard]] Connection& connection() { return *connection_; }
+  [[nodiscard]] dag::Client& client() { return connection_->client(); }
+
+  void on_result(const dag::Result& result) override;
+
+ private:
+  explicit Records(const ConnectOptions& options) : options_(options) {}
+  [[nodiscard]] Expected<RecordResult> result_of(dag::Started started);
+  [[nodiscard]] Expected<RecordResult> put(const RecordTask& task);
+  [[nodiscard]] Expected<RecordResult> create(const RecordTask& task);
+
+  const ConnectOptions& options_;
+  std::unique_ptr<Connection> connection_;
+  std::uint16_t operations_ = 1;
+  std::optional<dag::Result> done_;  ///< of the one that is waited for; its data is data_
+  std::vector<std::byte> data_;
+  ReadSeries* series_ = nullptr;
+};
+
+}  // namespace rockhopper::apps::dag_node

@@ -62,8 +62,8 @@ Expected<ServerAddress> parse_server_address(const std::string& text) {
   } else {
     address.host = text;  // a name, or IPv6 without a port
   }
-  if (address.host.empty() || (!port.empty() && (!parse_number(port, address.port) ||
-                                                 address.port == 0))) {
+  if (address.host.empty() ||
+      (!port.empty() && (!parse_number(port, address.port) || address.port == 0))) {
     return fail(ErrorCode::invalid_argument,
                 "--server {}: expected is HOST, HOST:PORT or [IPV6]:PORT", text);
   }
@@ -81,9 +81,10 @@ void add_connect_options(CLI::App& app, RawConnectOptions& raw) {
   app.add_option("--home", options.home, "the number of the server that has the runs")
       ->type_name("N")
       ->group(kServers);
-  app.add_option("--placement", raw.placement,
-                 "which server has a key: hash, by all of it; affinity, by what is between { and }, "
-                 "if anything; table, by --place, the rest as affinity. The same for all clients")
+  app.add_option(
+         "--placement", raw.placement,
+         "which server has a key: hash, by all of it; affinity, by what is between { and }, "
+         "if anything; table, by --place, the rest as affinity. The same for all clients")
       ->check(CLI::IsMember({"hash", "affinity", "table"}))
       ->group(kServers);
   app.add_option("--place", raw.rules,
@@ -143,11 +144,10 @@ Expected<ConnectOptions> finish_options(const RawConnectOptions& raw) {
     return fail(ErrorCode::invalid_argument, "--place: {}", placement.error().message);
   }
   std::uint64_t record_max = 0;
-  const auto read = read_bytes("--record-max", raw.record_max, kRecordMax, record_max)
-                        .and_then([&] {
-                          return read_time("--timeout", raw.timeout, kTimeout,
-                                           options.request_timeout_ns);
-                        });
+  const auto read =
+      read_bytes("--record-max", raw.record_max, kRecordMax, record_max).and_then([&] {
+        return read_time("--timeout", raw.timeout, kTimeout, options.request_timeout_ns);
+      });
   if (!read) return tl::make_unexpected(read.error());
   // Both slots of a record that is updated, and the header.
   options.buffer_bytes = static_cast<std::uint32_t>(2 * record_max + kRecordOverhead);

@@ -81,9 +81,8 @@ Expected<void> Connection::reconnect(std::uint16_t server) {
 Expected<Offer> Connection::call(std::uint16_t server) {
   Way& way = ways_[server];
   way.channel.reset();
-  auto tcp =
-      TcpConnection::connect(options_.servers[server].host, options_.servers[server].port,
-                             endpoint_->config().connect_timeout_ms, *this);
+  auto tcp = TcpConnection::connect(options_.servers[server].host, options_.servers[server].port,
+                                    endpoint_->config().connect_timeout_ms, *this);
   if (!tcp) return tl::make_unexpected(tcp.error());
   way.channel.emplace(std::move(*tcp), *this);
   auto received = way.channel->receive("offer", endpoint_->config().connect_timeout_ms);
@@ -93,9 +92,9 @@ Expected<Offer> Connection::call(std::uint16_t server) {
 
 Expected<void> Connection::choose_path_mtu(const Offer& offer) {
   const auto most = std::min<std::uint32_t>((*dc_)->max_path_mtu(), offer.path_mtu);
-  const std::uint32_t wanted = path_mtu_ != 0             ? path_mtu_
+  const std::uint32_t wanted = path_mtu_ != 0           ? path_mtu_
                                : options_.path_mtu != 0 ? options_.path_mtu
-                                                          : most;
+                                                        : most;
   if (wanted != offer.path_mtu) {
     return fail(ErrorCode::unsupported, "the server's path MTU is {}, ours {}; give it --mtu {}",
                 offer.path_mtu, wanted, wanted);
@@ -106,14 +105,14 @@ Expected<void> Connection::choose_path_mtu(const Offer& offer) {
 
 Expected<void> Connection::make_client(dag::Placement& placement) {
   if (client_ != nullptr) return {};
-  auto client = dag::Client::create(
-      endpoint_->engine(), *dc_->get(), std::move(placement), listener_,
-      {.entries = options_.entries,
-       .operations = operations_,
-       .buffer_bytes = options_.buffer_bytes,
-       .request_timeout_ns = options_.request_timeout_ns,
-       .path_mtu = static_cast<roce::PathMtu>(path_mtu_),
-       .timeout = static_cast<std::uint8_t>(options_.ack_timeout)});
+  auto client =
+      dag::Client::create(endpoint_->engine(), *dc_->get(), std::move(placement), listener_,
+                          {.entries = options_.entries,
+                           .operations = operations_,
+                           .buffer_bytes = options_.buffer_bytes,
+                           .request_timeout_ns = options_.request_timeout_ns,
+                           .path_mtu = static_cast<roce::PathMtu>(path_mtu_),
+                           .timeout = static_cast<std::uint8_t>(options_.ack_timeout)});
   if (!client) return tl::make_unexpected(client.error());
   client_ = std::move(*client);
   auto counters = stack::add_counter_group("dag_client", *client_);
@@ -148,8 +147,7 @@ Expected<void> Connection::join(std::uint16_t server, const Welcome& welcome) {
     now_ns_ = endpoint_->now_ns();
     auto connected = client_->connect(server, way.path, way.grant, now_ns_);
     // Operations of the last connection are still being ended.
-    if (connected || connected.error().code != ErrorCode::busy ||
-        steady_now_ns() >= deadline_ns) {
+    if (connected || connected.error().code != ErrorCode::busy || steady_now_ns() >= deadline_ns) {
       return connected;
     }
     if (stop_requested()) return tl::make_unexpected(interrupted());

@@ -63,8 +63,8 @@ class Connection final : public Background {
     dag::Grant grant;
   };
 
-  Connection(const ConnectOptions& options, dag::ClientListener& listener,
-             std::uint16_t operations, std::unique_ptr<Endpoint> endpoint);
+  Connection(const ConnectOptions& options, dag::ClientListener& listener, std::uint16_t operations,
+             std::unique_ptr<Endpoint> endpoint);
   [[nodiscard]] Expected<void> connect(std::uint16_t server, dag::Placement& placement);
   [[nodiscard]] Expected<Offer> call(std::uint16_t server);
   [[nodiscard]] Expected<void> choose_path_mtu(const Offer& offer);

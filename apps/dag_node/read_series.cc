@@ -90,7 +90,8 @@ nlohmann::json ReadSeries::to_json() const {
   const LatencySummary latency = latency_->summary(kPerUs);
   nlohmann::json failed = nlohmann::json::object();
   for (std::size_t i = 1; i < by_status_.size(); ++i) {
-    if (by_status_[i] > 0) failed[std::string(name_of(static_cast<dag::Status>(i)))] = by_status_[i];
+    if (by_status_[i] > 0)
+      failed[std::string(name_of(static_cast<dag::Status>(i)))] = by_status_[i];
   }
   return {{"program", "rh-dag"},
           {"reads", by_status_[0]},

@@ -16,7 +16,13 @@ namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr std::array<Names, 7> kVerbs{{
-    {"get"}, {"create"}, {"put"}, {"update"}, {"delete"}, {"resize"}, {"add"},
+    {"get"},
+    {"create"},
+    {"put"},
+    {"update"},
+    {"delete"},
+    {"resize"},
+    {"add"},
 }};
 
 constexpr std::array<Names, dag::kStatuses> kStatuses{{
@@ -39,6 +45,8 @@ constexpr std::array<Names, dag::kStatuses> kStatuses{{
 
 std::string_view to_string(Verb verb) { return names_of(kVerbs, verb).name; }
 
+std::optional<Verb> parse_verb(std::string_view name) { return parse_name<Verb>(kVerbs, name); }
+
 std::string_view name_of(dag::Status status) { return names_of(kStatuses, status).name; }
 
 nlohmann::json to_json(const RecordTask& task, const RecordResult& result) {
@@ -60,8 +68,7 @@ nlohmann::json to_json(const RecordTask& task, const RecordResult& result) {
 }
 
 std::string to_line(const RecordTask& task, const RecordResult& result) {
-  const std::string begin =
-      fmt::format("{} {}: ", to_string(task.verb), dag::key_text(task.key));
+  const std::string begin = fmt::format("{} {}: ", to_string(task.verb), dag::key_text(task.key));
   if (result.status != dag::Status::ok) {
     return begin + std::string(dag::to_string(result.status));
   }

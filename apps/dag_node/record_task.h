@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ namespace rockhopper::apps::dag_node {
 
 enum class Verb : std::uint8_t { get, create, put, update, erase, resize, add };
 [[nodiscard]] std::string_view to_string(Verb verb);
+[[nodiscard]] std::optional<Verb> parse_verb(std::string_view name);
 
 /// What is to be done with one record.
 struct RecordTask {

@@ -107,12 +107,11 @@ Expected<RecordResult> Records::read(const dag::Pointer& pointer) {
 Expected<RecordResult> Records::create(const RecordTask& task) {
   const auto key = bytes_of(task.key);
   const bool whole = task.data.size() <= dag::kCreateDataMax;
-  const auto capacity =
-      std::max(task.capacity, static_cast<std::uint32_t>(std::max<std::size_t>(task.data.size(), 1)));
-  auto created =
-      result_of(client().create(key, whole ? std::span<const std::byte>(task.data)
-                                           : std::span<const std::byte>(),
-                                {.capacity = capacity}, kContext));
+  const auto capacity = std::max(
+      task.capacity, static_cast<std::uint32_t>(std::max<std::size_t>(task.data.size(), 1)));
+  auto created = result_of(client().create(
+      key, whole ? std::span<const std::byte>(task.data) : std::span<const std::byte>(),
+      {.capacity = capacity}, kContext));
   if (!created || created->status != dag::Status::ok || whole) return created;
   return result_of(client().update(key, task.data, kContext));
 }

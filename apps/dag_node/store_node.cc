@@ -54,20 +54,18 @@ Expected<void> StoreNode::set_up() {
   auto memory = PageMemory::allocate(options_.memory_bytes);
   if (!memory) return tl::make_unexpected(memory.error());
   memory_ = std::move(*memory);
-  auto store = dag::Store::create(
-      memory_.bytes(), {.records = options_.records,
-                        .hash_bits = options_.hash_bits,
-                        .capacity_max = options_.record_max,
-                        .quarantine_ns = options_.quarantine_ns,
-                        .first_incarnation = first_incarnation()});
+  auto store = dag::Store::create(memory_.bytes(), {.records = options_.records,
+                                                    .hash_bits = options_.hash_bits,
+                                                    .capacity_max = options_.record_max,
+                                                    .quarantine_ns = options_.quarantine_ns,
+                                                    .first_incarnation = first_incarnation()});
   if (!store) return tl::make_unexpected(store.error());
   store_ = std::move(*store);
-  auto server =
-      dag::Server::create(endpoint_->engine(), *dc_->get(), *store_, *this,
-                          {.max_clients = options_.clients_max,
-                           .lease_ns = options_.lease_ns,
-                           .path_mtu = static_cast<roce::PathMtu>(offer().path_mtu),
-                           .timeout = static_cast<std::uint8_t>(options_.ack_timeout)});
+  auto server = dag::Server::create(endpoint_->engine(), *dc_->get(), *store_, *this,
+                                    {.max_clients = options_.clients_max,
+                                     .lease_ns = options_.lease_ns,
+                                     .path_mtu = static_cast<roce::PathMtu>(offer().path_mtu),
+                                     .timeout = static_cast<std::uint8_t>(options_.ack_timeout)});
   if (!server) return tl::make_unexpected(server.error());
   server_ = std::move(*server);
   auto counters = stack::add_counter_group("dag_server", *server_);
@@ -78,9 +76,9 @@ Expected<void> StoreNode::set_up() {
 
 Offer StoreNode::offer() const {
   const std::uint32_t largest = (*dc_)->max_path_mtu();
-  return {.path_mtu = static_cast<std::uint16_t>(
-              options_.path_mtu == 0 ? largest
-                                     : std::min<std::uint32_t>(largest, options_.path_mtu))};
+  return {
+      .path_mtu = static_cast<std::uint16_t>(
+          options_.path_mtu == 0 ? largest : std::min<std::uint32_t>(largest, options_.path_mtu))};
 }
 
 Expected<Welcome> StoreNode::admit(const Hello& hello) {

@@ -17,6 +17,7 @@
 #include "apps/common/steady_clock.h"
 #include "apps/dag/graph/digest_task.h"
 #include "apps/dag/graph/node_runner.h"
+#include "apps/dag_node/commands.h"
 #include "apps/workflow/command.h"
 #include "apps/workflow/functions.h"
 #include "apps/workflow/gantt.h"
@@ -35,11 +36,15 @@ using namespace rockhopper::apps::workflow;
 
 const ProgramText kText{
     "rh-dag",
-    "Graphs of tasks: looks at recorded workflows (WfFormat 1.5), runs them, and reports on runs.",
+    "Records and graphs of tasks in a server's memory, read and run by RDMA. Looks at recorded "
+    "workflows (WfFormat 1.5), runs them, and reports on runs.",
     "  rh-dag check montage.json       what it is made of, and how fast it can be\n"
     "  rh-dag run-local montage.json   here, one task after another: the digest\n"
     "  rh-dag run-local montage.json --scale 0.001 --size-scale 0.01 --log run.log\n"
-    "  rh-dag report run.log --workflow montage.json --gantt run.svg\n"};
+    "  rh-dag report run.log --workflow montage.json --gantt run.svg\n\n"
+    "  rh-dag serve                    on one terminal, and\n"
+    "  rh-dag put greeting hello       on another\n"
+    "  rh-dag get greeting\n"};
 
 struct Options {
   std::string workflow;
@@ -208,8 +213,10 @@ int main(int argc, char** argv) {
   CommandLine line(argc, argv, kText);
   Options options;
   const Commands commands = add_commands(line.app(), options);
+  dag_node::Commands node_commands(line.app());
   if (const auto status = line.parse()) return *status;
   catch_stop_signals();
+  if (const auto status = node_commands.run(line)) return *status;
   const Wait wait = options.compute == "spin" ? Wait::spin : Wait::sleep;
   const auto registry = make_functions(wait, &stop_requested);
   if (!registry) return line.finish(tl::make_unexpected(registry.error()));

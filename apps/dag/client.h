@@ -170,7 +170,7 @@ class Client {
   /// Whatever leads to a record, the record decides. None if it is out of range.
   void remember(const Pointer& pointer);
 
-  /// How often the lease has been renewed, over all connections to that server; for hold().
+  /// Renewals of the lease that are complete, over all connections to that server; for hold().
   [[nodiscard]] std::uint64_t renewals(std::uint16_t server) const;
   /// For changes of memory that are made otherwise than by this client's operations: what was seen
   /// to be there by a READ that was posted when renewals() was `since` is not given to others until
@@ -234,6 +234,7 @@ class Client {
   void lose(Link& link);
   [[nodiscard]] bool renew_leases();
   [[nodiscard]] bool may_renew(const Link& link) const;
+  [[nodiscard]] static bool is_recent(const Link& link, std::uint64_t since);
 
   // client_access.cc: what needs no software of the server.
   void access(Operation& operation);

@@ -32,7 +32,7 @@ enum class Client::Stage : std::uint8_t {
   locking,     ///< CAS of the lock
   swinging,    ///< WRITE of a slot, CAS of the word
   unlocking,   ///< the result has been told
-  writing,     ///< a whole record
+  writing,     ///< a whole record, or bytes of an arena
   waiting,     ///< for a request word
   requesting,  ///< an answer is awaited
   canceling,   ///< CAS of the request word
@@ -113,6 +113,10 @@ struct Client::Operation {
     return key();
   }
   [[nodiscard]] bool reads_heads() const { return kind != Kind::read; }
+  /// Its result is a record or an arena.
+  [[nodiscard]] bool has_place() const {
+    return kind != Kind::release_arena && kind != Kind::release_group && kind != Kind::ask;
+  }
   /// Where data is for an update, a new record or a request, and behind it room for heads.
   [[nodiscard]] std::byte* data() const { return buffer + sizeof(SlotHeader); }
 };
@@ -146,9 +150,15 @@ struct Client::Link {
   std::uint64_t next_id = 1;  ///< times kRequestWords
   std::size_t operations = 0;
 
-  std::uint64_t renewals = 0;  ///< posted
+  std::uint64_t renewals = 0;           ///< posted
+  std::uint64_t renewals_complete = 0;  ///< of these
+  std::uint64_t earlier_renewals = 0;   ///< before this connection
+  /// hold()s, of odd and of even counts: of the last renewal and the one before.
+  std::array<std::uint32_t, 2> holds{};
   std::uint64_t next_renewal_ns = 0;
   bool held_up = false;
+
+  [[nodiscard]] std::uint64_t posted_renewals() const { return earlier_renewals + renewals; }
 };
 
 inline Client::Link& Client::link_of(const Operation& operation) {

@@ -60,7 +60,7 @@ Expected<ServerAddress> parse_server_address(const std::string& text) {
     port = std::string_view(text).substr(colon + 1);
     if (port.empty()) address.host.clear();
   } else {
-    address.host = text;  // a name, or IPv6 without a port
+    address.host = text.find('[') == std::string::npos ? text : "";  // or IPv6 without a port
   }
   if (address.host.empty() ||
       (!port.empty() && (!parse_number(port, address.port) || address.port == 0))) {

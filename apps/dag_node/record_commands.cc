@@ -127,10 +127,7 @@ void add_get_options(CLI::App& app, RecordOptions& options) {
 }
 
 void add_value_options(CLI::App& app, RecordOptions& options, Verb verb) {
-  app.add_option("key", options.keys, "the record's key")
-      ->required()
-      ->type_name("KEY")
-      ->expected(1);
+  app.add_option("key", options.key, "the record's key")->required()->type_name("KEY");
   app.add_option_function<std::string>(
          "value",
          [&options](const std::string& value) {
@@ -166,7 +163,9 @@ Expected<RecordWork> make_work(const RecordOptions& options, Verb verb) {
   if (options.output && options.repeat > 0) {
     return fail(ErrorCode::invalid_argument, "--output and --repeat exclude each other");
   }
-  for (const std::string& key : options.keys) {
+  std::vector<std::string> keys = options.keys;
+  if (verb != Verb::get && verb != Verb::erase) keys = {options.key};
+  for (const std::string& key : keys) {
     if (auto good = check_key(key); !good) return tl::make_unexpected(good.error());
     if (options.output) {
       if (auto good = check_node_key(key); !good) return tl::make_unexpected(good.error());
@@ -197,6 +196,7 @@ Expected<void> run_tasks(const RecordOptions& options, const RecordWork& work, c
       Records::open(site.connect, site.config, site.arguments, std::move(*placement), operations);
   if (!records) return tl::make_unexpected(records.error());
   auto result = run_all(options, work, site, **records);
+  (*records)->close();
   if (site.connect.endpoint.stats_s > 0) (*records)->connection().print_statistics(stderr);
   return result;
 }
@@ -208,6 +208,7 @@ Expected<void> run_batch(const RecordOptions& options, const Site& site) {
                                options.window);
   if (!records) return tl::make_unexpected(records.error());
   auto result = run_batch(**records, options.batch, site.connect.json);
+  (*records)->close();
   if (site.connect.endpoint.stats_s > 0) (*records)->connection().print_statistics(stderr);
   return result;
 }

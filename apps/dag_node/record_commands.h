@@ -16,6 +16,7 @@ namespace rockhopper::apps::dag_node {
 struct RecordOptions {
   RawConnectOptions connect;
   std::vector<std::string> keys;
+  std::string key;  ///< where there is one only
   std::string value;
   bool has_value = false;
   std::string file;          ///< of the value; - is standard input

@@ -6,10 +6,14 @@
 #include <utility>
 
 #include "apps/common/signals.h"
+#include "apps/common/steady_clock.h"
 #include "apps/dag/message.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
+
+/// For what comes behind the last result.
+constexpr std::uint64_t kCloseNs = kNsPerSecond;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -30,7 +34,7 @@ Expected<std::unique_ptr<Records>> Records::open(const ConnectOptions& options,
                                                  const stack::Arguments& arguments,
                                                  dag::Placement placement,
                                                  std::uint16_t operations) {
-  std::unique_ptr<Records> records(new Records(options));
+  std::unique_ptr<Records> records(new Records());
   records->operations_ = operations;
   auto connection = Connection::create(options, config, arguments, *records, operations);
   if (!connection) return tl::make_unexpected(connection.error());
@@ -78,7 +82,22 @@ Expected<RecordResult> Records::result_of(dag::Started started) {
   return to_record_result(*result);
 }
 
+Expected<void> Records::reconnect() {
+  while (!lost_.empty()) {
+    const std::uint16_t server = lost_.back();
+    lost_.pop_back();
+    if (auto connected = connection_->reconnect(server); !connected) return connected;
+  }
+  return {};
+}
+
+void Records::close() {
+  const std::uint64_t deadline_ns = steady_now_ns() + kCloseNs;
+  while (client().in_use() > 0 && steady_now_ns() < deadline_ns) (void)connection_->turn();
+}
+
 Expected<RecordResult> Records::run(const RecordTask& task) {
+  if (auto connected = reconnect(); !connected) return tl::make_unexpected(connected.error());
   const auto key = bytes_of(task.key);
   switch (task.verb) {
     case Verb::get:
@@ -129,6 +148,7 @@ Expected<RecordResult> Records::put(const RecordTask& task) {
 }
 
 Expected<ReadSeries> Records::read_series(std::span<const std::string> keys, std::uint64_t count) {
+  if (auto connected = reconnect(); !connected) return tl::make_unexpected(connected.error());
   ReadSeries series(client(), keys, count, operations_);
   series_ = &series;
   Expected<void> result;

@@ -15,7 +15,8 @@
 
 namespace rockhopper::apps::dag_node {
 
-/// A client that does one thing after another with records, and waits for each.
+/// A client that does one thing after another with records, and waits for each. A server that is
+/// lost is connected to again before the next one.
 class Records final : public dag::ClientListener {
  public:
   /// Connects. `options` must outlive it; `operations` is how many series have at a time.
@@ -35,6 +36,9 @@ class Records final : public dag::ClientListener {
   [[nodiscard]] Expected<ReadSeries> read_series(std::span<const std::string> keys,
                                                  std::uint64_t count);
 
+  /// Lets the client finish what is still to be done behind results, as locks to be given back.
+  void close();
+
   /// Waits for what has just been started. Any operation of the client, in the order of a caller.
   [[nodiscard]] Expected<dag::Result> wait(dag::Started started);
   /// The context of such an operation.
@@ -44,16 +48,19 @@ class Records final : public dag::ClientListener {
   [[nodiscard]] dag::Client& client() { return connection_->client(); }
 
   void on_result(const dag::Result& result) override;
+  void on_server_lost(std::uint16_t server) override { lost_.push_back(server); }
 
  private:
-  explicit Records(const ConnectOptions& options) : options_(options) {}
+  Records() = default;
+  /// To those that have fenced us, or have been started again.
+  [[nodiscard]] Expected<void> reconnect();
   [[nodiscard]] Expected<RecordResult> result_of(dag::Started started);
   [[nodiscard]] Expected<RecordResult> put(const RecordTask& task);
   [[nodiscard]] Expected<RecordResult> create(const RecordTask& task);
 
-  const ConnectOptions& options_;
   std::unique_ptr<Connection> connection_;
   std::uint16_t operations_ = 1;
+  std::vector<std::uint16_t> lost_;  ///< servers
   std::optional<dag::Result> done_;  ///< of the one that is waited for; its data is data_
   std::vector<std::byte> data_;
   ReadSeries* series_ = nullptr;

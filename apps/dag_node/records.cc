@@ -50,7 +50,7 @@ Records::~Records() { connection_.reset(); }
 
 void Records::on_result(const dag::Result& result) {
   if (result.context != kContext) {
-    if (series_ != nullptr) series_->on_result(result);
+    if (taker_) taker_(result);
     return;
   }
   data_.assign(result.data.begin(), result.data.end());
@@ -150,7 +150,7 @@ Expected<RecordResult> Records::put(const RecordTask& task) {
 Expected<ReadSeries> Records::read_series(std::span<const std::string> keys, std::uint64_t count) {
   if (auto connected = reconnect(); !connected) return tl::make_unexpected(connected.error());
   ReadSeries series(client(), keys, count, operations_);
-  series_ = &series;
+  taker_ = [&series](const dag::Result& done) { series.on_result(done); };
   Expected<void> result;
   while (!series.done()) {
     if (stop_requested()) {
@@ -160,7 +160,7 @@ Expected<ReadSeries> Records::read_series(std::span<const std::string> keys, std
     series.start();
     (void)connection_->turn();
   }
-  series_ = nullptr;
+  taker_ = {};
   if (!result) return tl::make_unexpected(result.error());
   series.stop();
   return series;

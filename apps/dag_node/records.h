@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/dag_node/connection.h"
@@ -36,6 +38,9 @@ class Records final : public dag::ClientListener {
   [[nodiscard]] Expected<ReadSeries> read_series(std::span<const std::string> keys,
                                                  std::uint64_t count);
 
+  /// Whose the results of all other contexts are; empty: nobody's.
+  void set_taker(std::function<void(const dag::Result&)> taker) { taker_ = std::move(taker); }
+
   /// Lets the client finish what is still to be done behind results, as locks to be given back.
   void close();
 
@@ -63,7 +68,7 @@ class Records final : public dag::ClientListener {
   std::vector<std::uint16_t> lost_;  ///< servers
   std::optional<dag::Result> done_;  ///< of the one that is waited for; its data is data_
   std::vector<std::byte> data_;
-  ReadSeries* series_ = nullptr;
+  std::function<void(const dag::Result&)> taker_;
 };
 
 }  // namespace rockhopper::apps::dag_node

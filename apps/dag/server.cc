@@ -269,11 +269,13 @@ void Server::accept(Client& client, std::span<const std::byte> bytes, std::uint6
   counters_.rx_requests.add();
   const std::size_t which = word_of(request->id);
   Response& last = client.responses[which];
+#if !ROCKHOPPER_MUTATION_DG_REPEATED
   if (last.id == request->id) {
     counters_.rx_repeated.add();
     answer(client, which);
     return;
   }
+#endif
   const std::uint64_t canceled = RequestWord{.id = request->id, .canceled = true}.bits();
   std::atomic_ref word(client.area->words[which]);
   const std::uint64_t before = word.load();

@@ -205,9 +205,14 @@ void Server::tear_down(Client& client, std::uint64_t now_ns) {
 void Server::remove_client(ClientId id, std::uint64_t now_ns) {
   Client* client = find(id);
   if (client == nullptr) return;
+#if ROCKHOPPER_MUTATION_DG_GONE
+  if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
+#endif
   tear_down(*client, now_ns);
   clients_.erase(id);
+#if !ROCKHOPPER_MUTATION_DG_GONE
   if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
+#endif
 }
 
 // A turn.

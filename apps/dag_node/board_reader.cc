@@ -32,18 +32,16 @@ std::vector<Slot> slots_of(const std::byte* bytes, std::size_t count) {
 /// No slot was being changed at the first look, nor has been since.
 template <typename Slot>
 bool is_same(const std::vector<Slot>& before, const std::vector<Slot>& now) {
-  return std::equal(before.begin(), before.end(), now.begin(), now.end(),
-                    [](const Slot& a, const Slot& b) {
-                      return a.sequence == b.sequence && a.sequence % 2 == 0;
-                    });
+  return std::equal(
+      before.begin(), before.end(), now.begin(), now.end(),
+      [](const Slot& a, const Slot& b) { return a.sequence == b.sequence && a.sequence % 2 == 0; });
 }
 
 }  // namespace
 
 const dag::RunSlot* find_run(const Board& board, std::string_view name) {
-  const auto found = std::find_if(board.runs.begin(), board.runs.end(), [&](const auto& run) {
-    return dag::text_of(run.name) == name;
-  });
+  const auto found = std::find_if(board.runs.begin(), board.runs.end(),
+                                  [&](const auto& run) { return dag::text_of(run.name) == name; });
   return found == board.runs.end() ? nullptr : &*found;
 }
 
@@ -54,6 +52,9 @@ bool has_ended(dag::RunPhase phase) {
 
 Expected<std::unique_ptr<BoardReader>> BoardReader::create(Connection& connection,
                                                            std::uint16_t server) {
+  if (connection.grant(server).application_bytes < sizeof(dag::BoardHead)) {
+    return fail(ErrorCode::unsupported, "server {} keeps no runs; see --home", server);
+  }
   std::unique_ptr<BoardReader> reader(new BoardReader(connection, server));
   const auto done = reader->set_up().and_then([&] { return reader->read_layout(); });
   if (!done) return tl::make_unexpected(done.error());
@@ -63,9 +64,6 @@ Expected<std::unique_ptr<BoardReader>> BoardReader::create(Connection& connectio
 Expected<void> BoardReader::set_up() {
   roce::Engine& engine = connection_.engine();
   const dag::Grant& grant = connection_.grant(server_);
-  if (grant.application_bytes < sizeof(dag::BoardHead)) {
-    return fail(ErrorCode::unsupported, "server {} keeps no runs; see --home", server_);
-  }
   pd_ = engine.allocate_pd();
   auto cq = roce::CompletionQueue::create(1);
   if (!cq) return tl::make_unexpected(cq.error());

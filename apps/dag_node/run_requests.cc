@@ -44,13 +44,13 @@ Expected<dag::Result> RunRequests::wait(dag::Started started, const char* what) 
 }
 
 Expected<void> RunRequests::ask(std::uint8_t code, const std::string& run, const char* what) {
-  auto asked = wait(records_.client().ask(home_, code, bytes_of(run), {}, 0, Records::kContext),
-                    what);
+  auto asked =
+      wait(records_.client().ask(home_, code, bytes_of(run), {}, 0, Records::kContext), what);
   if (!asked) return tl::make_unexpected(asked.error());
   return {};
 }
 
-Expected<dag::Pointer> RunRequests::submit(const dag::Graph& graph, const Submission& submission) {
+Expected<void> RunRequests::submit(const dag::Graph& graph, const Submission& submission) {
   dag::Client& client = records_.client();
   const std::vector<std::byte> image = dag::to_image(graph);
   auto arena = wait(client.allocate_arena(home_, image.size(), Records::kContext),
@@ -69,17 +69,14 @@ Expected<dag::Pointer> RunRequests::submit(const dag::Graph& graph, const Submis
                                                     .incarnation = pointer.entry.incarnation,
                                                     .priority = submission.priority,
                                                     .attempts = submission.attempts});
-  auto asked = wait(client.ask(home_, static_cast<std::uint8_t>(dag::HomeRequest::submit),
-                               bytes_of(submission.name), request, pointer.entry.address,
-                               Records::kContext),
-                    "the run was refused");
-  if (!asked) return tl::make_unexpected(asked.error());
-  return pointer;
-}
-
-Expected<void> RunRequests::release(const dag::Pointer& image) {
-  auto released = wait(records_.client().release_arena(image, Records::kContext),
+  auto asked =
+      wait(client.ask(home_, static_cast<std::uint8_t>(dag::HomeRequest::submit),
+                      bytes_of(submission.name), request, pointer.entry.address, Records::kContext),
+           "the run was refused");
+  // The home has a copy.
+  auto released = wait(client.release_arena(pointer, Records::kContext),
                        "the uploaded graph cannot be given back");
+  if (!asked) return tl::make_unexpected(asked.error());
   if (!released) return tl::make_unexpected(released.error());
   return {};
 }

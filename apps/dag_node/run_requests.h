@@ -21,11 +21,8 @@ class RunRequests {
     std::uint32_t priority = 1;  ///< class, 0 is the most urgent one
     std::uint32_t attempts = 3;  ///< of each node
   };
-  /// Uploads the graph and has it examined; the board tells what comes of it. What is returned is
-  /// to be given to release() when it has been examined.
-  [[nodiscard]] Expected<dag::Pointer> submit(const dag::Graph& graph,
-                                              const Submission& submission);
-  [[nodiscard]] Expected<void> release(const dag::Pointer& image);
+  /// Uploads the graph and has it examined; the board tells what comes of it.
+  [[nodiscard]] Expected<void> submit(const dag::Graph& graph, const Submission& submission);
   [[nodiscard]] Expected<void> cancel(const std::string& run);
   [[nodiscard]] Expected<void> drop(const std::string& run);
 

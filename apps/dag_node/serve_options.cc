@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kRecords = "Records";
 constexpr const char* kClients = "Clients";
+constexpr const char* kRuns = "Runs of graphs";
 constexpr Range kMemory{.least = 1u << 16, .most = std::uint64_t{1} << 40};
 constexpr Range kRecordMax{.least = 64, .most = dag::kCapacityMax};
 constexpr Range kQuarantine{.least = 0, .most = 3'600'000'000'000};
@@ -59,6 +60,14 @@ void add_serve_options(CLI::App& app, RawServeOptions& raw) {
                  "local ACK timeout code: 4.096 us * 2^code")
       ->check(CLI::Range(1, 31))
       ->group(kClients);
+  app.add_option("--runs", options.runs, "at a time, those that have ended included")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N")
+      ->group(kRuns);
+  app.add_option("--workers", options.workers, "at a time")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->group(kRuns);
   app.add_flag("--json", options.json, "print the result as JSON");
   add_endpoint_options(app, options.endpoint, "-d,--device");
 }

@@ -19,6 +19,8 @@ struct ServeOptions {
   std::uint64_t quarantine_ns = 0;
   std::uint64_t lease_ns = 0;
   std::uint16_t clients_max = 256;
+  std::uint32_t runs = 16;
+  std::uint32_t workers = 64;
   std::uint16_t path_mtu = 0;  ///< 0: the largest
   unsigned ack_timeout = 14;
   bool json = false;

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/common/counters.h"
-#include "apps/common/steady_clock.h"
+#include "apps/common/signals.h"
+#include "apps/workflow/functions.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
@@ -33,8 +35,10 @@ StoreNode::StoreNode(const ServeOptions& options, std::unique_ptr<Endpoint> endp
     : options_(options), endpoint_(std::move(endpoint)) {}
 
 StoreNode::~StoreNode() {
-  counters_.reset();
+  counters_.clear();
+  // It tells the home of clients that are gone.
   server_.reset();
+  parser_.reset();
 }
 
 Expected<std::unique_ptr<StoreNode>> StoreNode::create(const ServeOptions& options,
@@ -61,16 +65,37 @@ Expected<void> StoreNode::set_up() {
                                                     .first_incarnation = first_incarnation()});
   if (!store) return tl::make_unexpected(store.error());
   store_ = std::move(*store);
+  if (auto made = make_home(); !made) return made;
   auto server = dag::Server::create(endpoint_->engine(), *dc_->get(), *store_, *this,
                                     {.max_clients = options_.clients_max,
                                      .lease_ns = options_.lease_ns,
                                      .path_mtu = static_cast<roce::PathMtu>(offer().path_mtu),
-                                     .timeout = static_cast<std::uint8_t>(options_.ack_timeout)});
+                                     .timeout = static_cast<std::uint8_t>(options_.ack_timeout),
+                                     .application = home_.get(),
+                                     .application_memory = board_.bytes()});
   if (!server) return tl::make_unexpected(server.error());
   server_ = std::move(*server);
-  auto counters = stack::add_counter_group("dag_server", *server_);
-  if (!counters) return tl::make_unexpected(counters.error());
-  counters_ = std::move(*counters);
+  const auto publish = [this](const char* name, const auto& owner) -> Expected<void> {
+    auto group = stack::add_counter_group(name, owner);
+    if (!group) return tl::make_unexpected(group.error());
+    counters_.push_back(std::move(*group));
+    return {};
+  };
+  return publish("dag_server", *server_).and_then([&] { return publish("dag_home", *home_); });
+}
+
+Expected<void> StoreNode::make_home() {
+  auto functions = workflow::make_functions(workflow::Wait::sleep, &stop_requested);
+  if (!functions) return tl::make_unexpected(functions.error());
+  functions_ = std::move(*functions);
+  const dag::HomeConfig config{.board = {.runs = options_.runs, .workers = options_.workers}};
+  auto board = PageMemory::allocate(config.board.bytes());
+  if (!board) return tl::make_unexpected(board.error());
+  board_ = std::move(*board);
+  auto home = dag::Home::create(*store_, board_.bytes(), *this, config);
+  if (!home) return tl::make_unexpected(home.error());
+  home_ = std::move(*home);
+  parser_ = std::make_unique<GraphParser>(functions_, config.limits);
   return {};
 }
 
@@ -101,24 +126,54 @@ void StoreNode::on_fenced(dag::ClientId id) {
   if (on_fenced_) on_fenced_(id);
 }
 
+void StoreNode::on_submitted(dag::RunId run, std::vector<std::byte> image) {
+  parser_->submit(run, std::move(image));
+}
+
+void StoreNode::on_run_changed(dag::RunId run, dag::RunPhase /*phase*/) {
+  changed_runs_.push_back(run);
+}
+
+bool StoreNode::decide_runs() {
+  auto parsed = parser_->take();
+  if (parsed) home_->decide(parsed->run, std::move(parsed->graph));
+  return parsed.has_value();
+}
+
+void StoreNode::print_changed_runs() {
+  for (const dag::Home::RunStatus& run : home_->runs()) {
+    if (std::find(changed_runs_.begin(), changed_runs_.end(), run.id) == changed_runs_.end()) {
+      continue;
+    }
+    fmt::print(stderr, "run {}: {}{}{}\n", run.name, dag::to_string(run.phase),
+               run.text.empty() ? "" : ": ", run.text);
+  }
+  changed_runs_.clear();
+}
+
 bool StoreNode::turn() {
   bool worked = endpoint_->turn();
   if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
   if (stopped_) return worked;
   worked = server_->progress(now_ns_) || worked;
+  if (turns_ % kTurnsPerClock == 0) worked = decide_runs() || worked;
+  worked = home_->progress(now_ns_) || worked;
+  if (!changed_runs_.empty()) print_changed_runs();
   return worked;
 }
 
 nlohmann::json StoreNode::report() const {
   return {{"records", store_->size()},
           {"free_bytes", store_->free_bytes()},
-          {"counters", counters_to_json(*server_)}};
+          {"counters", counters_to_json(*server_)},
+          {"home", counters_to_json(*home_)}};
 }
 
 void StoreNode::print_statistics(std::FILE* out) const {
   endpoint_->print_statistics(out);
   dc_->print_statistics(out);
   print_counters(out, "dag", *server_);
+  print_counters(out, "home", *home_);
 }
 
 }  // namespace rockhopper::apps::dag_node

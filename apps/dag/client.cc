@@ -491,7 +491,11 @@ void Client::lose(Link& link) {
 
 std::uint64_t Client::renewals(std::uint16_t server) const {
   const Link& link = *links_.at(server);
+#if !ROCKHOPPER_MUTATION_DG_RENEWED
   return link.earlier_renewals + link.renewals_complete;
+#else
+  return link.posted_renewals();
+#endif
 }
 
 bool Client::hold(std::uint16_t server, std::uint64_t since) {

@@ -205,9 +205,14 @@ void Server::tear_down(Client& client, std::uint64_t now_ns) {
 void Server::remove_client(ClientId id, std::uint64_t now_ns) {
   Client* client = find(id);
   if (client == nullptr) return;
+#if ROCKHOPPER_MUTATION_DG_GONE
+  if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
+#endif
   tear_down(*client, now_ns);
   clients_.erase(id);
+#if !ROCKHOPPER_MUTATION_DG_GONE
   if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
+#endif
 }
 
 // A turn.
@@ -269,11 +274,13 @@ void Server::accept(Client& client, std::span<const std::byte> bytes, std::uint6
   counters_.rx_requests.add();
   const std::size_t which = word_of(request->id);
   Response& last = client.responses[which];
+#if !ROCKHOPPER_MUTATION_DG_REPEATED
   if (last.id == request->id) {
     counters_.rx_repeated.add();
     answer(client, which);
     return;
   }
+#endif
   const std::uint64_t canceled = RequestWord{.id = request->id, .canceled = true}.bits();
   std::atomic_ref word(client.area->words[which]);
   const std::uint64_t before = word.load();

@@ -49,6 +49,9 @@ struct BoardHead {
 };
 static_assert(sizeof(BoardHead) == 64);
 
+/// A run of a home; never used again.
+enum class RunId : std::uint64_t {};
+
 enum class RunPhase : std::uint32_t {
   none = 0,
   checking = 1,  ///< submitted; its graph is being examined

@@ -4,17 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "apps/dag/counters.h"
 #include "apps/dag/graph/graph.h"
-#include "apps/dag/schedule/board.h"
+#include "apps/dag/schedule/board_writer.h"
+#include "apps/dag/schedule/deque.h"
+#include "apps/dag/schedule/home_counters.h"
+#include "apps/dag/schedule/home_request.h"
+#include "apps/dag/schedule/run.h"
+#include "apps/dag/schedule/worker_table.h"
 #include "apps/dag/server.h"
 
 namespace rockhopper::dag {
@@ -22,11 +24,9 @@ namespace rockhopper::dag {
 struct HomeConfig {
   BoardLayout board;
   GraphLimits limits{.key_bytes = 200};
-  std::uint32_t slice = 4096;  ///< nodes that one turn looks at, when all of a run have to be
+  /// Nodes of each run that one turn looks at, when all of a run have to be; 1 or more.
+  std::uint32_t slice = 4096;
 };
-
-/// A run of this home; never used again.
-enum class RunId : std::uint64_t {};
 
 /// What a home tells. Called from progress(); must not call the home, but for decide().
 class HomeListener {
@@ -68,16 +68,17 @@ class Home final : public ServerApplication {
   /// The graph of a run that was submitted, or why it is refused. Without effect if the run has
   /// been canceled meanwhile.
   void decide(RunId run, Expected<Graph> graph);
-  /// As a client's submit; the graph has been checked. Fails if there is no slot or the name is
-  /// taken.
+  /// As a client's submit; the graph has been checked. Fails if there is no slot, the name is taken
+  /// or not good, or a number is out of range.
   [[nodiscard]] Expected<RunId> submit(std::string_view name, Graph graph, std::uint32_t priority,
                                        std::uint32_t attempts);
 
   /// One turn. True if there was something to do.
   bool progress(std::uint64_t now_ns);
   /// When progress() has something to do if nothing else happens.
-  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const { return next_turn_ns_; }
 
+  /// Views are good until the next call of anything else.
   struct RunStatus {
     RunId id{};
     std::string_view name;
@@ -87,7 +88,8 @@ class Home final : public ServerApplication {
     std::string_view text;
   };
   [[nodiscard]] std::vector<RunStatus> runs() const;
-  [[nodiscard]] std::size_t worker_count() const;
+  [[nodiscard]] std::size_t worker_count() const { return workers_.size(); }
+  [[nodiscard]] const HomeCounters& counters() const { return counters_; }
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
@@ -96,6 +98,49 @@ class Home final : public ServerApplication {
   [[nodiscard]] ApplicationResponse on_request(ClientId client, const ApplicationRequest& request,
                                                std::uint64_t now_ns) override;
   void on_client_gone(ClientId client, std::uint64_t now_ns) override;
+
+ private:
+  /// A run, and what its listener has been told and not been told yet.
+  struct Held {
+    std::unique_ptr<Run> run;
+    std::vector<std::byte> image;  ///< to be handed out
+    bool submitted = false;        ///< there is one
+    RunPhase told = RunPhase::none;
+  };
+
+  Home(Store& store, std::span<std::byte> board, HomeListener& listener, const HomeConfig& config);
+  [[nodiscard]] Run* find(std::string_view name) const;
+  /// A slot for a run with that name; `exists` or `exhausted`.
+  [[nodiscard]] ApplicationResponse find_slot(std::string_view name);
+  Run& add(std::uint32_t slot, std::string_view name, std::uint32_t priority,
+           std::uint32_t attempts);
+  [[nodiscard]] bool name_is_resting(std::string_view name) const;
+
+  // home_clients.cc: what they ask.
+  [[nodiscard]] ApplicationResponse submit(ClientId client, const ApplicationRequest& request);
+  [[nodiscard]] ApplicationResponse cancel(const ApplicationRequest& request);
+  [[nodiscard]] ApplicationResponse drop(const ApplicationRequest& request, std::uint64_t now_ns);
+  [[nodiscard]] ApplicationResponse join(ClientId client, const ApplicationRequest& request);
+  [[nodiscard]] ApplicationResponse leave(ClientId client, const ApplicationRequest& request);
+  [[nodiscard]] ApplicationResponse node_failed(ClientId client, const ApplicationRequest& request);
+  [[nodiscard]] Run* find(const ApplicationRequest& request);
+
+  void on_worker_gone();
+  void hand_out(Held& held);
+  void tell(Held& held);
+  bool fill_pool();
+
+  Store& store_;
+  HomeListener& listener_;
+  HomeConfig config_;
+  HomeCounters counters_;
+  BoardWriter board_;
+  Deques pool_;
+  WorkerTable workers_;
+  std::vector<Held> runs_;  ///< by slot
+  std::uint64_t next_id_ = 1;
+  std::uint32_t next_slot_ = 0;  ///< whose ready nodes come first, that all runs have their turn
+  std::uint64_t next_turn_ns_ = 0;
 };
 
 }  // namespace rockhopper::dag

@@ -31,11 +31,17 @@ enum class HomeRequest : std::uint8_t {
   node_failed,
 };
 
+inline constexpr std::uint32_t kAttemptsMax = 1000;
+/// Of a deque's classes, each a power of 2 between these.
+inline constexpr std::uint32_t kDequeEntriesMin = 16;
+inline constexpr std::uint32_t kDequeEntriesMax = 65536;
+
 struct SubmitRequest {
   std::uint64_t image_bytes = 0;
   std::uint64_t incarnation = 0;  ///< of the arena
   std::uint32_t priority = 1;     ///< class, below kPriorityClasses
-  std::uint32_t attempts = 3;     ///< of each node, those of lost workers not counted; 1 to 1000
+  std::uint32_t attempts =
+      3;  ///< of each node, those of lost workers not counted; 1 to kAttemptsMax
   static constexpr std::size_t kSize = 24;
 };
 
@@ -45,15 +51,16 @@ struct JoinRequest {
   std::uint64_t access_key = 0;
   std::uint32_t deque_key = 0;
   std::uint32_t deque_capacity = 0;
-  std::uint32_t path_mtu = 0;
-  std::string_view name;  ///< for people, up to 31 bytes, printable
+  std::uint32_t path_mtu = 0;  ///< bytes
+  std::string_view name;       ///< for people, 1 to 31 printable bytes
   static constexpr std::size_t kSize = 72;
 };
 
 [[nodiscard]] std::array<std::byte, SubmitRequest::kSize> emit(const SubmitRequest& request);
+/// Nothing: another length, or a value out of range.
 [[nodiscard]] std::optional<SubmitRequest> parse_submit(std::span<const std::byte> bytes);
 [[nodiscard]] std::array<std::byte, JoinRequest::kSize> emit(const JoinRequest& request);
-/// The name lies in `bytes`.
+/// Likewise. The name lies in `bytes`.
 [[nodiscard]] std::optional<JoinRequest> parse_join(std::span<const std::byte> bytes);
 
 }  // namespace rockhopper::dag

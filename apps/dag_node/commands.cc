@@ -9,8 +9,12 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/signals.h"
+#include "apps/dag_node/load.h"
 #include "apps/dag_node/record_commands.h"
+#include "apps/dag_node/run_requests.h"
 #include "apps/dag_node/serve.h"
+#include "apps/dag_node/status.h"
+#include "apps/dag_node/work.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
@@ -44,11 +48,19 @@ struct Commands::Parts {
   }
   void add_serve(CLI::App& app);
   void add_records(CLI::App& app);
+  void add_load(CLI::App& app);
+  void add_work(CLI::App& app);
+  void add_status(CLI::App& app);
+  void add_run_command(CLI::App& app, RunVerb verb, const char* name, const char* text);
   /// One of the commands that do one thing with one record, or several.
   void add_record_command(CLI::App& app, Verb verb, const char* text);
 
   std::list<Command> commands;
   RawServeOptions serve_options;
+  LoadOptions load_options;
+  WorkOptions work_options;
+  StatusOptions status_options;
+  std::list<RunOptions> run_options;
   std::list<RecordOptions> record_options;  ///< of each command its own
 };
 
@@ -110,8 +122,59 @@ void Commands::Parts::add_records(CLI::App& app) {
       });
 }
 
+void Commands::Parts::add_load(CLI::App& app) {
+  add(
+      app, "load", "Has a graph run by the workers of a home.",
+      [this](CLI::App& command) { add_load_options(command, load_options); },
+      [this](const CommandLine& line) -> ExitStatus {
+        const auto loaded = load_graph(load_options);
+        if (!loaded) return line.usage_error(loaded.error());
+        return run_client(line, load_options.connect,
+                          [&](const Site& site) { return load(load_options, *loaded, site); });
+      });
+}
+
+void Commands::Parts::add_work(CLI::App& app) {
+  add(
+      app, "work", "Runs nodes of the graphs at a home, beside any number of others.",
+      [this](CLI::App& command) { add_work_options(command, work_options); },
+      [this](const CommandLine& line) -> ExitStatus {
+        if (auto good = finish_options(work_options); !good) return line.usage_error(good.error());
+        return run_client(line, work_options.connect,
+                          [&](const Site& site) { return work(work_options, site); });
+      });
+}
+
+void Commands::Parts::add_status(CLI::App& app) {
+  add(
+      app, "status", "Shows runs and workers of a home, which has no work with it (RDMA READ).",
+      [this](CLI::App& command) { add_status_options(command, status_options); },
+      [this](const CommandLine& line) -> ExitStatus {
+        return run_client(line, status_options.connect,
+                          [&](const Site& site) { return show_status(status_options, site); });
+      });
+}
+
+void Commands::Parts::add_run_command(CLI::App& app, RunVerb verb, const char* name,
+                                      const char* text) {
+  RunOptions& options = run_options.emplace_back();
+  add(
+      app, name, text,
+      [&options, verb](CLI::App& command) { add_run_options(command, options, verb); },
+      [&options, verb](const CommandLine& line) -> ExitStatus {
+        if (auto good = check_run_name(options.run); !good) return line.usage_error(good.error());
+        return run_client(line, options.connect,
+                          [&](const Site& site) { return change_run(options, verb, site); });
+      });
+}
+
 Commands::Commands(CLI::App& app) : parts_(std::make_unique<Parts>()) {
   parts_->add_serve(app);
+  parts_->add_work(app);
+  parts_->add_load(app);
+  parts_->add_status(app);
+  parts_->add_run_command(app, RunVerb::cancel, "cancel", "Ends a run before it is complete.");
+  parts_->add_run_command(app, RunVerb::drop, "drop", "Forgets a run that has ended.");
   parts_->add_records(app);
 }
 

@@ -70,6 +70,16 @@ Expected<void> Connection::connect(std::uint16_t server, dag::Placement& placeme
 }
 
 Expected<void> Connection::reconnect(std::uint16_t server) {
+  // Without the TCP connection the server withdraws what it had granted.
+  ways_[server].channel.reset();
+  const std::uint64_t deadline_ns = steady_now_ns() + timeout_ns();
+  while (client_->connected(server)) {
+    if (stop_requested()) return tl::make_unexpected(interrupted());
+    if (steady_now_ns() >= deadline_ns) {
+      return fail(ErrorCode::timeout, "server {} does not end the connection", server);
+    }
+    (void)turn();
+  }
   auto offer = call(server);
   if (!offer) return tl::make_unexpected(offer.error());
   if (auto chosen = choose_path_mtu(*offer); !chosen) return chosen;

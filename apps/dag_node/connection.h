@@ -32,7 +32,7 @@ class Connection final : public Background {
   /// Connects to all servers. Fails if one does not answer for as long as the options say, or does
   /// not want us.
   [[nodiscard]] Expected<void> connect(dag::Placement placement);
-  /// Connects to one of them again, after on_server_lost().
+  /// Connects to one of them again, after on_server_lost() or to be another client there.
   [[nodiscard]] Expected<void> reconnect(std::uint16_t server);
   /// Whether that server has closed its connection.
   [[nodiscard]] bool has_gone(std::uint16_t server);

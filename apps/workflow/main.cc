@@ -156,7 +156,7 @@ Expected<void> run(const Options& options, const Loaded& loaded,
     if (!made) return tl::make_unexpected(made.error());
     log = std::move(*made);
   }
-  dag::NodeRunner runner(registry, &run_command);
+  dag::NodeRunner runner(registry, make_command_runner(&stop_requested));
   Expected<LocalRun> done;
   {
     Progress progress("tasks");

@@ -43,7 +43,8 @@ class ClientListener {
   virtual ~ClientListener() = default;
   /// Once for each operation that has begun.
   virtual void on_result(const Result& result) = 0;
-  /// It cannot be reached, or has fenced us. Operations that it had end with an error in the next
+  /// It cannot be reached, or has fenced us, or may have: no renewal of the lease was complete in
+  /// time. Operations that it had end with an error in the next
   /// turns; others can begin after connect().
   virtual void on_server_lost(std::uint16_t /*server*/) {}
 };
@@ -170,7 +171,7 @@ class Client {
   /// Whatever leads to a record, the record decides. None if it is out of range.
   void remember(const Pointer& pointer);
 
-  /// How often the lease has been renewed, over all connections to that server; for hold().
+  /// Renewals of the lease that are complete, over all connections to that server; for hold().
   [[nodiscard]] std::uint64_t renewals(std::uint16_t server) const;
   /// For changes of memory that are made otherwise than by this client's operations: what was seen
   /// to be there by a READ that was posted when renewals() was `since` is not given to others until
@@ -231,9 +232,11 @@ class Client {
   void finish(Operation& operation, Result result);
   void sleep_until(Operation& operation, std::uint64_t when_ns);
   [[nodiscard]] bool run_timers();
+  void check_leases();
   void lose(Link& link);
   [[nodiscard]] bool renew_leases();
   [[nodiscard]] bool may_renew(const Link& link) const;
+  [[nodiscard]] static bool is_recent(const Link& link, std::uint64_t since);
 
   // client_access.cc: what needs no software of the server.
   void access(Operation& operation);

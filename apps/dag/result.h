@@ -51,12 +51,12 @@ struct Result {
   std::uint64_t context = 0;  ///< as it was given
   Kind kind = Kind::read;
   Status status = Status::ok;
+  // With `ok`, as far as it applies.
+  Pointer pointer;         ///< where the record is, or the arena
+  RecordVersion version;   ///< that was read, or written
+  ControlWords control{};  ///< read
   /// Atomics: what the word held before. `ask`: as the application answered, whatever the status.
   std::uint64_t value = 0;
-  // With `ok`, as far as it applies.
-  Pointer pointer;                  ///< where the record is, or the arena
-  RecordVersion version;            ///< that was read, or written
-  ControlWords control{};           ///< read
   std::span<const std::byte> data;  ///< read; during the call only
 };
 

@@ -97,6 +97,7 @@ class Server {
   [[nodiscard]] bool poll_receives(Client& client, std::uint64_t now_ns);
   void accept(Client& client, std::span<const std::byte> bytes, std::uint64_t now_ns);
   [[nodiscard]] Response execute(Client& client, const Request& request, std::uint64_t now_ns);
+  [[nodiscard]] Response apply(const Client& client, const Request& request, std::uint64_t now_ns);
   void count(RequestType type, Status status);
   void answer(Client& client, std::size_t word);
   [[nodiscard]] bool send_responses(Client& client);

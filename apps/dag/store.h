@@ -125,6 +125,8 @@ class Store {
   void retire(std::uint64_t hash, const MapPlace& place, std::uint64_t now_ns);
   [[nodiscard]] Arenas::iterator arena_of(std::uint64_t address);
   void settle(Arenas::iterator arena, std::uint64_t now_ns);
+  template <typename Which>
+  std::size_t release_if(const Which& which, std::uint64_t now_ns);
 
   std::span<std::byte> memory_;
   StoreConfig config_;

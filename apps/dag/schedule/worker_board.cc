@@ -144,7 +144,7 @@ void Worker::look_at_pool() {
     pool_top_ = ends.top;
     pool_count_ = std::min({half_of(ends.size()), most,
                             layout.capacity - ends.top % layout.capacity});
-    const std::uint64_t pool = BoardLayout::pool_offset();
+    const std::uint64_t pool = board_->layout().pool_offset();
     // What is READ stays so until the top has passed over it.
     home_->read(wr_id_of(WrKind::pool, 0), init_.grant.application_key,
                 pool + layout.entry_offset(priority, pool_top_), *pool_memory_,

@@ -123,7 +123,7 @@ Worker::~Worker() {
 void Worker::join() {
   JoinRequest request{.target = dct_->number().value,
                       .access_key = dct_->access_key(),
-                      .deque_key = deque_memory_->key().value,
+                      .deque_key = static_cast<std::uint32_t>(deque_memory_->key()),
                       .deque_capacity = config_.deque_entries,
                       .path_mtu = roce::bytes(client_.config().path_mtu),
                       .name = config_.name};

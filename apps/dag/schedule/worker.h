@@ -20,6 +20,7 @@
 #include "apps/dag/schedule/output_cache.h"
 #include "apps/dag/schedule/thief.h"
 #include "apps/dag/schedule/worker_counters.h"
+#include "roce/receive_buffers.h"
 
 namespace rockhopper::dag {
 

@@ -74,7 +74,11 @@ struct RunSlot {
   std::uint32_t edges = 0;
   std::uint64_t completed = 0;  ///< nodes released; workers add to it (DG-40). After losses about.
   std::uint64_t first_incarnation = 0;  ///< of node 0's record; node i has i more
-  std::array<std::uint64_t, 3> reserved{};
+  /// Where the records of its nodes are: no entry of a deque that leads elsewhere is this run's. 0
+  /// bytes: not told.
+  std::uint64_t records_address = 0;
+  std::uint64_t records_bytes = 0;
+  std::uint64_t reserved = 0;
   std::uint64_t lost = 0;        ///< nodes put back because their worker was lost
   std::uint64_t retried = 0;     ///< nodes put back because a task had failed
   std::array<char, 48> name{};   ///< zeros behind it

@@ -53,8 +53,11 @@ inline constexpr std::uint32_t kWorkerLabel = 1u << 23;
 
 /// What is in the memory, little endian: the ends of all classes, then the ring of each class.
 struct DequeEnds {
-  std::uint64_t top = 0;     ///< entries that have ever been taken at the top; only grows
-  std::uint64_t bottom = 0;  ///< at or above top; the entry with number n is at n % capacity
+  /// The number of the oldest entry. Only grows, but for an entry that the owner puts before it.
+  std::uint64_t top = 0;
+  /// One more than that of the youngest; the entry with number n is at n % capacity. Below top: all
+  /// have been taken.
+  std::uint64_t bottom = 0;
   [[nodiscard]] std::uint64_t size() const { return bottom > top ? bottom - top : 0; }
 };
 using DequeHead = std::array<DequeEnds, kPriorityClasses>;
@@ -77,30 +80,48 @@ struct DequeLayout {
 };
 
 /// The owner's end. Anything may be in the memory: peers can write the tops.
+///
+/// A number is used for another entry only when no thief can still have the old one in hand: thieves
+/// take half of what they see at most, rounded up, and their CAS fails once the owner has given all
+/// entries other numbers.
 class Deques {
  public:
   /// `memory` has layout.bytes(), aligned to 64; it is cleared.
   Deques(std::span<std::byte> memory, const DequeLayout& layout);
 
   /// False: there is no room.
-  [[nodiscard]] bool push(unsigned priority, DequeEntry entry);
+  [[nodiscard]] bool push(unsigned priority, const DequeEntry& entry);
+  /// At the top, where others take it first: a node that the owner may not run.
+  [[nodiscard]] bool push_oldest(unsigned priority, const DequeEntry& entry);
   /// The entry pushed last that nobody has taken.
   [[nodiscard]] std::optional<DequeEntry> pop(unsigned priority);
-  [[nodiscard]] std::uint64_t size(unsigned priority) const;
-  [[nodiscard]] bool empty() const;
+  [[nodiscard]] std::uint64_t size(unsigned priority);
+  [[nodiscard]] bool empty();
   /// The oldest entry, and taking it away, for an owner who finds it gone.
-  [[nodiscard]] std::optional<DequeEntry> oldest(unsigned priority) const;
+  [[nodiscard]] std::optional<DequeEntry> oldest(unsigned priority);
   void drop_oldest(unsigned priority);
+  /// Takes away all entries of a run that has ended.
+  void remove_run(std::uint8_t run);
 
  private:
-  [[nodiscard]] DequeEnds ends(unsigned priority) const;
-  void set_bottom(unsigned priority, std::uint64_t bottom);
+  /// The owner's own truth.
+  struct End {
+    std::uint64_t top = 0;
+    std::uint64_t bottom = 0;
+    std::uint64_t highest = 0;  ///< bottom that a thief may have seen together with this top
+  };
+  void refresh(unsigned priority);
+  void publish(unsigned priority);
+  void renumber(unsigned priority);
+  [[nodiscard]] DequeEntry entry_at(unsigned priority, std::uint64_t number) const;
   [[nodiscard]] std::byte* at(unsigned priority, std::uint64_t number) const;
 
   std::span<std::byte> memory_;
   DequeLayout layout_;
-  /// The owner's own truth; the memory's tops can be trusted only between what they were and it.
-  std::array<std::uint64_t, kPriorityClasses> bottom_{};
+  std::array<End, kPriorityClasses> ends_{};
 };
+
+/// How many of `size` entries a thief may take away.
+[[nodiscard]] constexpr std::uint64_t half_of(std::uint64_t size) { return (size + 1) / 2; }
 
 }  // namespace rockhopper::dag

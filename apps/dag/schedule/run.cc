@@ -56,6 +56,8 @@ void Run::show() {
     slot.nodes = nodes_;
     slot.edges = edges_;
     slot.first_incarnation = arena_ ? arena_->incarnation : 0;
+    slot.records_address = arena_ ? arena_->address : 0;
+    slot.records_bytes = arena_ ? arena_->length : 0;
     slot.lost = lost_;
     slot.retried = retried_;
     put_text(name_, slot.name);

@@ -72,18 +72,15 @@ class HomeWorld : public HomeListener {
                             now_ns);
   }
   ApplicationResponse join(ClientId client) {
-    return ask(client, HomeRequest::join, {},
-               emit(JoinRequest{.target = 7,
-                                .deque_capacity = 64,
-                                .path_mtu = 1024,
-                                .name = "worker"}));
+    return ask(
+        client, HomeRequest::join, {},
+        emit(JoinRequest{.target = 7, .deque_capacity = 64, .path_mtu = 1024, .name = "worker"}));
   }
   /// Puts an image into an arena of the client, and submits it.
   ApplicationResponse submit_image(ClientId client, std::string_view name,
                                    std::span<const std::byte> image, std::uint32_t priority = 1,
                                    std::uint32_t attempts = 3) {
-    const auto arena =
-        store->allocate_arena(static_cast<std::uint32_t>(client), image.size() + 64);
+    const auto arena = store->allocate_arena(static_cast<std::uint32_t>(client), image.size() + 64);
     if (arena.status != Status::ok) return {.status = arena.status};
     std::copy(image.begin(), image.end(), store->memory().begin() + arena.place.address);
     const auto answer = ask(client, HomeRequest::submit, name,
@@ -92,8 +89,8 @@ class HomeWorld : public HomeListener {
                                                .priority = priority,
                                                .attempts = attempts}),
                             arena.place.address);
-    static_cast<void>(store->release_arena(static_cast<std::uint32_t>(client),
-                                           arena.place.address, now_ns));
+    static_cast<void>(
+        store->release_arena(static_cast<std::uint32_t>(client), arena.place.address, now_ns));
     return answer;
   }
   /// So many turns that all has been done which needs no worker.
@@ -131,9 +128,7 @@ class HomeWorld : public HomeListener {
   void set_state(std::string_view key, const NodeState& state) const {
     word(key, kStateWord) = state.bits();
   }
-  [[nodiscard]] std::byte* board(std::uint64_t offset = 0) {
-    return bytes(board_).data() + offset;
-  }
+  [[nodiscard]] std::byte* board(std::uint64_t offset = 0) { return bytes(board_).data() + offset; }
   [[nodiscard]] RunSlot run_slot(std::uint64_t slot) {
     return at<RunSlot>(options_.board.run_offset(static_cast<std::uint32_t>(slot)));
   }
@@ -157,8 +152,7 @@ class HomeWorld : public HomeListener {
     DequeEnds& ends = pool_ends(priority);
     if (ends.size() == 0) return std::nullopt;
     const auto words = at<std::array<std::uint64_t, 2>>(
-        options_.board.pool_offset() +
-        options_.board.pool().entry_offset(priority, ends.top++));
+        options_.board.pool_offset() + options_.board.pool().entry_offset(priority, ends.top++));
     return DequeEntry::from(words[0], words[1]);
   }
   [[nodiscard]] std::vector<NodeIndex> take_all(unsigned priority = 1) {

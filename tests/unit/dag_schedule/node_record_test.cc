@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "apps/dag/graph/critical_path.h"
+#include "apps/dag/graph/digest_task.h"
+#include "apps/dag/graph/graph_builder.h"
 #include "apps/dag/schedule/node_state.h"
 #include "tests/dag_graph/graph_plan.h"
 #include "tests/sim/rng.h"
@@ -35,8 +40,8 @@ struct Written {
     }
   }
   [[nodiscard]] RecordView examine(const MapPlace& place, std::string_view key) const {
-    return examine_record(std::span(memory).subspan(place.address, place.length),
-                          place.incarnation, bytes_of(key));
+    return examine_record(std::span(memory).subspan(place.address, place.length), place.incarnation,
+                          bytes_of(key));
   }
   NodeRecords records;
   std::vector<std::byte> memory;
@@ -57,9 +62,8 @@ std::uint64_t length_of(const GraphPlan& plan, const std::string& key,
 }
 
 bool is_directed(const NodePlan& node) {
-  return std::any_of(node.predecessors.begin(), node.predecessors.end(), [](const auto& edge) {
-    return (edge.second.set & kAffinity) != 0;
-  });
+  return std::any_of(node.predecessors.begin(), node.predecessors.end(),
+                     [](const auto& edge) { return (edge.second.set & kAffinity) != 0; });
 }
 
 // DG-1, DG-2, DG-3, DG-4, DG-41: a graph is in its records, whole.
@@ -165,7 +169,7 @@ TEST(NodeRecord, NothingElseIsAccepted) {
 TEST(NodeRecord, LimitsAreTold) {
   const FunctionRegistry registry = digest_registry();
   GraphBuilder builder;
-  for (const std::string key : {std::string("a"), std::string(kNodeKeyMax + 1, 'k')}) {
+  for (const std::string& key : {std::string("a"), std::string(kNodeKeyMax + 1, 'k')}) {
     builder.add_function(builder.add_node({.key = key}), kDigestFunction, DigestArguments{}.emit());
   }
   const auto graph = builder.build(registry);

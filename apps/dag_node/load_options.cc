@@ -16,6 +16,25 @@ namespace {
 constexpr const char* kGraph = "Graph";
 constexpr const char* kRun = "Run";
 
+/// Names the run as the workflow if it has no name.
+Expected<dag::Graph> workflow_graph(const LoadOptions& options,
+                                    const dag::FunctionRegistry& functions, std::string& run) {
+  auto read = workflow::read_wfformat(options.workflow);
+  if (!read) return tl::make_unexpected(read.error());
+  if (run.empty()) run = read->name;
+  auto graph = workflow::to_graph(*read, options.replay, functions);
+  if (!graph) return fail(graph.error().code, "{}: {}", options.workflow, graph.error().message);
+  return graph;
+}
+
+Expected<dag::Graph> random_graph(const LoadOptions& options,
+                                  const dag::FunctionRegistry& functions, std::string& run) {
+  auto random = parse_random_graph(options.random_text);
+  if (!random) return tl::make_unexpected(random.error());
+  if (run.empty()) run = "random";
+  return make_random_graph(*random, functions);
+}
+
 }  // namespace
 
 void add_load_options(CLI::App& app, LoadOptions& options) {
@@ -74,20 +93,9 @@ Expected<Loaded> load_graph(const LoadOptions& options) {
   const auto functions = workflow::make_functions(workflow::Wait::sleep, &stop_requested);
   if (!functions) return tl::make_unexpected(functions.error());
   std::string run = options.name;
-  Expected<dag::Graph> graph;
-  if (!options.workflow.empty()) {
-    auto read = workflow::read_wfformat(options.workflow);
-    if (!read) return tl::make_unexpected(read.error());
-    if (run.empty()) run = read->name;
-    graph = workflow::to_graph(*read, options.replay, *functions);
-    if (!graph) return fail(graph.error().code, "{}: {}", options.workflow, graph.error().message);
-  } else {
-    auto random = parse_random_graph(options.random_text);
-    if (!random) return tl::make_unexpected(random.error());
-    if (run.empty()) run = "random";
-    graph = make_random_graph(*random, *functions);
-    if (!graph) return tl::make_unexpected(graph.error());
-  }
+  auto graph = options.workflow.empty() ? random_graph(options, *functions, run)
+                                        : workflow_graph(options, *functions, run);
+  if (!graph) return tl::make_unexpected(graph.error());
   if (auto good = check_run_name(run); !good) {
     return fail(good.error().code, "{}; give it another --name", good.error().message);
   }

@@ -22,8 +22,6 @@ constexpr std::uint32_t kBufferMax = 1u << 30;
 constexpr std::uint32_t kDciWr = 256;
 /// With so many renewals, what was seen to be there may be another's (Quarantine).
 constexpr std::uint64_t kGraceRenewals = 2;
-/// How often a lease is renewed before it ends.
-constexpr std::uint64_t kRenewals = 8;
 /// Of a renewal's completion; the rest is the number's lower bits, and which connection to which
 /// server.
 constexpr std::uint64_t kRenewalWrId = std::uint64_t{1} << 63;
@@ -189,6 +187,7 @@ Expected<void> Client::connect(std::uint16_t server, const roce::AddressVector& 
   link.holds = {};
   link.renewals = link.renewals_complete = 0;
   link.next_renewal_ns = 0;
+  link.lease_ends_ns = now_ns + grant.lease_ns;
   link.connected = true;
   now_ns_ = now_ns;
   ++link.connection;
@@ -345,10 +344,23 @@ void Client::drain(Link& link) {
   }
 }
 
+/// By our clock it ends no later than by the server's. Who may have been fenced by one server must
+/// not go on at others as if he were not.
+void Client::check_leases() {
+#if !ROCKHOPPER_MUTATION_DG_LEASE_END
+  for (const auto& link : links_) {
+    if (!link->connected || now_ns_ < link->lease_ends_ns) continue;
+    counters_.leases_ended.add();
+    link->lost = true;
+  }
+#endif
+}
+
 bool Client::poll_sends() {
   std::array<roce::Completion, 32> completions;
   const std::size_t count = send_cq_->poll(completions);
   for (std::size_t i = 0; i < count; ++i) on_completion(completions[i]);
+  check_leases();
   for (const auto& link : links_) {
     if (link->lost) lose(*link);
   }
@@ -364,7 +376,12 @@ void Client::on_completion(const roce::Completion& completion) {
     if (completion.wr_id != renewal_wr_id(link.server, link.connection, number)) return;
     if (failed) link.lost = link.connected;
     if (completion.status == roce::WcStatus::success) {
-      link.renewals_complete = link.renewals - ((link.renewals - number) & kRenewalNumberMask);
+      const std::uint64_t since = (link.renewals - number) & kRenewalNumberMask;
+      link.renewals_complete = link.renewals - since;
+      if (since < kRenewals) {
+        link.lease_ends_ns =
+            link.renewed_ns[link.renewals_complete % kRenewals] + link.grant.lease_ns;
+      }
     }
     return;
   }
@@ -557,6 +574,7 @@ bool Client::renew_leases() {
                       .rkey = link->grant.area_key});
     if (posted != roce::PostResult::ok) continue;
     link->renewals = count;
+    link->renewed_ns[count % kRenewals] = now_ns_;
     link->held_up = false;
     link->next_renewal_ns = now_ns_ + link->grant.lease_ns / kRenewals;
     counters_.renewals.add();
@@ -583,7 +601,9 @@ bool Client::progress(std::uint64_t now_ns) {
 std::uint64_t Client::next_deadline_ns() const {
   std::uint64_t next_ns = next_timer_ns_;
   for (const auto& link : links_) {
-    if (link->connected && !link->held_up) next_ns = std::min(next_ns, link->next_renewal_ns);
+    if (!link->connected) continue;
+    next_ns = std::min(next_ns, link->lease_ends_ns);
+    if (!link->held_up) next_ns = std::min(next_ns, link->next_renewal_ns);
   }
   return next_ns;
 }

@@ -43,7 +43,8 @@ class ClientListener {
   virtual ~ClientListener() = default;
   /// Once for each operation that has begun.
   virtual void on_result(const Result& result) = 0;
-  /// It cannot be reached, or has fenced us. Operations that it had end with an error in the next
+  /// It cannot be reached, or has fenced us, or may have: no renewal of the lease was complete in
+  /// time. Operations that it had end with an error in the next
   /// turns; others can begin after connect().
   virtual void on_server_lost(std::uint16_t /*server*/) {}
 };
@@ -231,6 +232,7 @@ class Client {
   void finish(Operation& operation, Result result);
   void sleep_until(Operation& operation, std::uint64_t when_ns);
   [[nodiscard]] bool run_timers();
+  void check_leases();
   void lose(Link& link);
   [[nodiscard]] bool renew_leases();
   [[nodiscard]] bool may_renew(const Link& link) const;

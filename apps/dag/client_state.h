@@ -23,6 +23,8 @@ namespace rockhopper::dag {
 inline constexpr std::size_t kCandidatesMax = 8;
 /// Where atomics return what they have found.
 inline constexpr std::size_t kAtomicResults = 2;
+/// How often a lease is renewed before it ends.
+inline constexpr std::uint64_t kRenewals = 8;
 /// Of an operation's timer: it begins with the next turn, as that of a request.
 inline constexpr std::uint64_t kNextTurn = UINT64_MAX - 1;
 
@@ -155,6 +157,9 @@ struct Client::Link {
   std::uint64_t earlier_renewals = 0;   ///< before this connection
   /// hold()s, of odd and of even counts: of the last renewal and the one before.
   std::array<std::uint32_t, 2> holds{};
+  /// When the last renewals were posted, by number.
+  std::array<std::uint64_t, kRenewals> renewed_ns{};
+  std::uint64_t lease_ends_ns = 0;  ///< the server does not fence us before
   std::uint64_t next_renewal_ns = 0;
   bool held_up = false;
 

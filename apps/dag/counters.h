@@ -59,6 +59,7 @@
   X(outcomes_unknown, "atomics of which a lost connection took the answer")      \
   X(renewals, "leases renewed")                                                  \
   X(renewals_held_up, "renewals that waited for changes that had been begun")    \
+  X(leases_ended, "leases given up, as no renewal was complete in time")         \
   X(rx_malformed, "messages refused, as they are none of this kind or version")  \
   X(rx_unexpected, "answers that nobody waits for")                              \
   X(rx_bad_entry, "answers with an entry beyond the server's memory")            \

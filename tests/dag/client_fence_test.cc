@@ -173,6 +173,23 @@ TEST_F(Fences, ARenewalCountsWhenItIsComplete) {
   EXPECT_TRUE(a.client->hold(0, a.client->renewals(0)));
 }
 
+// DG-35, DG-36: a client that its server may have fenced knows, before the server does it, however
+// long the connection goes on trying: what it was doing at other servers must end too.
+TEST_F(Fences, ALeaseEndsForTheClientFirst) {
+  DagWorldConfig patient = config();
+  patient.client.timeout = 16;
+  DagWorld other(patient);
+  DagClient& client = *other.clients[0];
+  other.run_for(3 * kLease_ns);
+  EXPECT_TRUE(client.lost.empty());
+  other.network.node(1).cut(true);
+  ASSERT_TRUE(other.run_until([&] { return !client.lost.empty(); }));
+  EXPECT_TRUE(other.servers[0]->fenced.empty());
+  EXPECT_EQ(client.client->counters().leases_ended.value(), 1u);
+  EXPECT_FALSE(client.client->connected(0));
+  ASSERT_TRUE(other.run_until([&] { return other.servers[0]->fenced.size() == 2; }, kLease_ns));
+}
+
 // A hold ends with its connection.
 TEST_F(Fences, NothingIsHeldOfAnEarlierConnection) {
   const std::uint64_t since = a.client->renewals(0);

@@ -85,11 +85,9 @@ TEST(ScheduleSimulation, SeveralWorkers) {
   run_seeds("several workers", seeds_or(100), 100, [&](std::uint64_t seed) {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 20;
-    return run_once({.seed = seed,
-                     .servers = 2,
-                     .workers = 5,
-                     .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}},
-                    plan, 10 * kSecond_ns, totals);
+    return run_once(
+        {.seed = seed, .servers = 2, .workers = 5, .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}},
+        plan, 10 * kSecond_ns, totals);
   });
   print(totals);
   expect_met(totals["steals_successful"]);

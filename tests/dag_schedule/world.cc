@@ -65,8 +65,7 @@ void ScheduleWorld::Node::start() {
 ScheduleWorld::ServerNode::ServerNode(ScheduleWorld& of, unsigned number, bool is_home)
     : Node(of, number), memory(of.config_.memory_bytes / sizeof(Line)) {
   const ScheduleConfig& config = of.config_;
-  store = must(
-      dag::Store::create({memory[0].bytes, memory.size() * sizeof(Line)}, config.store));
+  store = must(dag::Store::create({memory[0].bytes, memory.size() * sizeof(Line)}, config.store));
   dag::ServerConfig server_config = config.server;
   if (is_home) {
     board.resize((config.home.board.bytes() + sizeof(Line) - 1) / sizeof(Line));
@@ -134,17 +133,17 @@ void ScheduleWorld::WorkerNode::connect() {
   worker_config.name = fmt::format("worker-{}", number);
   worker_config.seed = config.seed * 64 + number;
   if (number < config.labels.size()) worker_config.labels = config.labels[number];
-  worker = must(dag::Worker::create(
-      {.engine = *engine,
-       .endpoint = *endpoint,
-       .client = *client,
-       .home = 0,
-       .home_av = way_to(*world.servers_[0]),
-       .grant = home_grant,
-       .outputs = must(dag::Placement::create(config.placement, servers)),
-       .executor = executor,
-       .listener = *this},
-      worker_config));
+  worker =
+      must(dag::Worker::create({.engine = *engine,
+                                .endpoint = *endpoint,
+                                .client = *client,
+                                .home = 0,
+                                .home_av = way_to(*world.servers_[0]),
+                                .grant = home_grant,
+                                .outputs = must(dag::Placement::create(config.placement, servers)),
+                                .executor = executor,
+                                .listener = *this},
+                               worker_config));
   executor.worker = worker.get();
   lost = false;
 }
@@ -342,8 +341,8 @@ std::map<std::string, std::uint64_t> ScheduleWorld::counters() const {
 std::string ScheduleWorld::describe() const {
   std::string text;
   for (const auto& run : servers_[0]->home->runs()) {
-    text += fmt::format("{}: phase {}, {} of {} '{}'\n", run.name,
-                        static_cast<unsigned>(run.phase), run.completed, run.nodes, run.text);
+    text += fmt::format("{}: phase {}, {} of {} '{}'\n", run.name, static_cast<unsigned>(run.phase),
+                        run.completed, run.nodes, run.text);
   }
   for (const auto& [name, value] : counters()) {
     if (value > 0) text += fmt::format("{} {}; ", name, value);

@@ -33,9 +33,9 @@ struct ScheduleConfig {
   std::uint64_t seed = 1;
   unsigned servers = 1;  ///< the first one is the home
   unsigned workers = 2;
-  unsigned executor_slots = 1;  ///< 0: nodes end when they are started
-  std::uint64_t delay_ns = 1'000;  ///< one way, of each link
-  stack::FaultRates faults{};      ///< of each direction of each link
+  unsigned executor_slots = 1;            ///< 0: nodes end when they are started
+  std::uint64_t delay_ns = 1'000;         ///< one way, of each link
+  stack::FaultRates faults{};             ///< of each direction of each link
   std::uint64_t memory_bytes = 16 << 20;  ///< of each server
   dag::StoreConfig store{.quarantine_ns = 1'000'000};
   dag::ServerConfig server{.lease_ns = 40'000'000, .timeout = 9};
@@ -156,7 +156,7 @@ struct ScheduleWorld::WorkerNode final : Node, dag::ClientListener, dag::WorkerL
   bool paused = false;
   bool lost = false;
   unsigned losses = 0;
-  std::map<std::string, unsigned> commits;  ///< by "RUN/NODE"
+  std::map<std::string, unsigned> commits;        ///< by "RUN/NODE"
   std::map<std::string, std::uint64_t> counters;  ///< of workers before
 };
 

@@ -35,8 +35,8 @@ class BoardView {
   BoardView(HomeLink& link, const Grant& grant, std::uint32_t path_mtu, WorkerCounters& counters,
             std::uint64_t wr_id, LocalMemory& memory);
 
-  /// Begins a look. `renewals` is Client::renewals(). With `runs`, the slots of the runs too. False:
-  /// one is under way, or there is no room.
+  /// Begins a look. `renewals` is Client::renewals(). With `runs`, the slots of the runs too.
+  /// False: one is under way, or there is no room.
   [[nodiscard]] bool look(std::uint64_t renewals, bool runs);
   [[nodiscard]] bool looking() const { return outstanding_ > 0; }
 

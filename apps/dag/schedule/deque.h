@@ -81,9 +81,9 @@ struct DequeLayout {
 
 /// The owner's end. Anything may be in the memory: peers can write the tops.
 ///
-/// A number is used for another entry only when no thief can still have the old one in hand: thieves
-/// take half of what they see at most, rounded up, and their CAS fails once the owner has given all
-/// entries other numbers.
+/// A number is used for another entry only when no thief can still have the old one in hand:
+/// thieves take half of what they see at most, rounded up, and their CAS fails once the owner has
+/// given all entries other numbers.
 class Deques {
  public:
   /// `memory` has layout.bytes(), aligned to 64; it is cleared.

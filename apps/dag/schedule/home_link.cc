@@ -57,8 +57,7 @@ void HomeLink::post(roce::SendWr wr, bool signaled) {
 }
 
 void HomeLink::read(std::uint64_t wr_id, roce::MemoryKey rkey, std::uint64_t address,
-                    const LocalMemory& memory, std::byte* to, std::uint32_t length,
-                    bool signaled) {
+                    const LocalMemory& memory, std::byte* to, std::uint32_t length, bool signaled) {
   const roce::Sge sge{reinterpret_cast<std::uintptr_t>(to), length, memory.key()};
   post({.wr_id = wr_id,
         .sg_list = {&sge, 1},
@@ -98,9 +97,8 @@ void HomeLink::fetch_add(std::uint64_t wr_id, roce::MemoryKey rkey, std::uint64_
 void HomeLink::write(std::uint64_t wr_id, roce::MemoryKey rkey, std::uint64_t address,
                      std::span<const std::byte> bytes, bool signaled) {
   assert(bytes.size() <= kWriteMax);
-  const roce::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()),
-                      static_cast<std::uint32_t>(bytes.size()),
-                      {}};
+  const roce::Sge sge{
+      reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), {}};
   post({.wr_id = wr_id,
         .sg_list = {&sge, 1},
         .opcode = roce::WrOpcode::rdma_write,

@@ -50,7 +50,10 @@ class HomeLink {
 
  private:
   HomeLink(roce::Engine& engine, dc::Endpoint& endpoint, const Grant& grant)
-      : engine_(engine), endpoint_(endpoint), target_(grant.target), access_key_(grant.access_key) {}
+      : engine_(engine),
+        endpoint_(endpoint),
+        target_(grant.target),
+        access_key_(grant.access_key) {}
   void post(roce::SendWr wr, bool signaled);
 
   roce::Engine& engine_;

@@ -36,8 +36,7 @@ Expected<std::unique_ptr<Thief>> Thief::create(roce::Engine& engine, dc::Endpoin
                                                const ClientConfig& timing, std::uint16_t dcis,
                                                std::uint64_t seed, ThiefListener& listener,
                                                WorkerCounters& counters) {
-  std::unique_ptr<Thief> thief(
-      new Thief(engine, endpoint, pd, timing, seed, listener, counters));
+  std::unique_ptr<Thief> thief(new Thief(engine, endpoint, pd, timing, seed, listener, counters));
   if (auto done = thief->set_up(dcis); !done) return tl::make_unexpected(done.error());
   return thief;
 }
@@ -216,8 +215,8 @@ void Thief::on_completion(unsigned index, roce::WcStatus status, std::uint64_t n
       return listener_.on_empty_handed(index);
     case Stage::advancing:
       // Whether it was executed or not: what was passed over is gone.
-      if (good && std::memcmp(memory_of(index) + kFoundOffset, &attempt.top,
-                              sizeof attempt.top) != 0) {
+      if (good &&
+          std::memcmp(memory_of(index) + kFoundOffset, &attempt.top, sizeof attempt.top) != 0) {
         counters_.steals_overtaken.add();
       }
       return end(attempt);
@@ -239,8 +238,8 @@ void Thief::on_ends(unsigned index) {
     attempt.priority = priority;
     attempt.top = head[priority].top;
     // Up to the end of the ring.
-    attempt.count = std::min({size, std::uint64_t{kEntriesMax},
-                              layout.capacity - attempt.top % layout.capacity});
+    attempt.count = std::min(
+        {size, std::uint64_t{kEntriesMax}, layout.capacity - attempt.top % layout.capacity});
     attempt.takeable = half_of(size);
     return post(index);
   }
@@ -268,10 +267,9 @@ void Thief::settle(unsigned index, std::uint64_t gone, bool successful) {
   assert(attempt.stage == Stage::told);
   if (successful) {
     counters_.steals_successful.add();
-    const auto found =
-        std::find_if(victims_.begin(), victims_.end(), [&](const std::unique_ptr<Victim>& victim) {
-          return victim.get() == attempt.victim;
-        });
+    const auto found = std::find_if(
+        victims_.begin(), victims_.end(),
+        [&](const std::unique_ptr<Victim>& victim) { return victim.get() == attempt.victim; });
     std::iter_swap(victims_.begin(), found);
     turn_ = 0;
   }

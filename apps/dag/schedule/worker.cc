@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <tuple>
 
 #include "apps/dag/schedule/home_link.h"
 #include "apps/dag/schedule/home_request.h"
@@ -63,7 +64,8 @@ Expected<std::unique_ptr<Worker>> Worker::create(const Init& init, const WorkerC
 
 Expected<void> Worker::set_up() {
   const ClientConfig& timing = client_.config();
-  auto home = HomeLink::create(init_.engine, init_.endpoint, pd_, init_.home_av, init_.grant, timing);
+  auto home =
+      HomeLink::create(init_.engine, init_.endpoint, pd_, init_.home_av, init_.grant, timing);
   if (!home) return tl::make_unexpected(home.error());
   home_ = std::move(*home);
 
@@ -74,9 +76,9 @@ Expected<void> Worker::set_up() {
   if (auto done = pool_memory_->reserve(kPoolMemoryBytes); !done) return done;
   const DequeLayout layout{.capacity = config_.deque_entries};
   // Nothing else of this worker can others reach.
-  if (auto done = deque_memory_->expose(
-          layout.bytes(),
-          roce::kAccessLocalWrite | roce::kAccessRemoteRead | roce::kAccessRemoteAtomic);
+  if (auto done =
+          deque_memory_->expose(layout.bytes(), roce::kAccessLocalWrite | roce::kAccessRemoteRead |
+                                                    roce::kAccessRemoteAtomic);
       !done) {
     return done;
   }
@@ -129,9 +131,8 @@ void Worker::join() {
   std::transform(init_.home_av.source.bytes.begin(), init_.home_av.source.bytes.end(),
                  request.gid.begin(), [](std::uint8_t byte) { return std::byte{byte}; });
   const auto bytes = emit(request);
-  const Started started =
-      client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::join), {}, bytes, 0,
-                  context_of(AskKind::join, 0));
+  const Started started = client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::join), {},
+                                      bytes, 0, context_of(AskKind::join, 0));
   if (started == Started::no_room) return;
   if (started != Started::yes) return lose(Status::unreachable);
   joining_ = true;
@@ -146,8 +147,7 @@ bool Worker::idle() const {
                         [](const std::unique_ptr<Slot>& slot) { return slot->job; });
   }
   return in_slots_ == 0 && asked_ == 0 && home_->quiet() && thief_->quiet() &&
-         std::all_of(runs_.begin(), runs_.end(),
-                     [](const Run& run) { return run.to_add == 0; });
+         std::all_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.to_add == 0; });
 }
 
 void Worker::leave() {
@@ -161,9 +161,8 @@ void Worker::leave() {
 /// When nothing of this worker can be executed any more, so that nobody is disturbed.
 void Worker::ask_to_leave() {
   if (left_ || asked_ > 0 || !home_->quiet() || client_.in_use() > 0) return;
-  const Started started =
-      client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::leave), {}, {}, 0,
-                  context_of(AskKind::leave, 0));
+  const Started started = client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::leave), {},
+                                      {}, 0, context_of(AskKind::leave, 0));
   if (started == Started::no_room) return;
   if (started != Started::yes) return lose(Status::unreachable);
   ++asked_;
@@ -247,7 +246,7 @@ void Worker::on_result(const Result& result) {
 // The home's link.
 
 void Worker::poll_home() {
-  std::array<roce::Completion, 64> completions;
+  std::array<roce::Completion, 16> completions;
   for (;;) {
     const std::size_t count = home_->poll(completions);
     for (std::size_t i = 0; i < count; ++i) {
@@ -289,13 +288,20 @@ void Worker::on_completion(std::uint64_t wr_id) {
 bool Worker::retry_slots() {
   if (retry_.empty()) return false;
   retrying_.swap(retry_);
+  bool worked = false;
   for (const std::uint32_t index : retrying_) {
     Slot& slot = *slots_[index];
     slot.queued = false;
-    if (slot.stage != Stage::free) step(slot);
+    if (slot.stage == Stage::free) continue;
+    const auto state = [&slot] {
+      return std::tuple(slot.stage, slot.generation, slot.posted, slot.outstanding);
+    };
+    const auto before = state();
+    step(slot);
+    worked = worked || state() != before;
   }
   retrying_.clear();
-  return true;
+  return worked;
 }
 
 // The executor.
@@ -306,7 +312,8 @@ void Worker::adapt_lookahead(bool was_refused) {
   if (was_refused) {
     const std::uint64_t took_ns = now_ns_ - last_start_ns_;
     interval_ns_ = interval_ns_ == 0 ? took_ns : (3 * interval_ns_ + took_ns) / 4;
-    const std::uint64_t needed = 2 + 3 * prepare_ns_ / (2 * std::max<std::uint64_t>(interval_ns_, 1));
+    const std::uint64_t needed =
+        2 + 3 * prepare_ns_ / (2 * std::max<std::uint64_t>(interval_ns_, 1));
     lookahead_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, config_.window));
   } else {
     lookahead_ = std::min<std::uint32_t>(lookahead_ + 1, config_.window);
@@ -319,13 +326,14 @@ bool Worker::start_prepared() {
   bool worked = false;
   while (!prepared_.empty() && !stopped()) {
     // The most urgent class, in it the longest way to the end (DG-41).
-    const auto next = std::max_element(
-        prepared_.begin(), prepared_.end(), [this](std::uint32_t a, std::uint32_t b) {
-          const Slot& first = *slots_[a];
-          const Slot& second = *slots_[b];
-          if (first.priority != second.priority) return first.priority > second.priority;
-          return first.view.priority < second.view.priority;
-        });
+    const auto next = std::max_element(prepared_.begin(), prepared_.end(),
+                                       [this](std::uint32_t a, std::uint32_t b) {
+                                         const Slot& first = *slots_[a];
+                                         const Slot& second = *slots_[b];
+                                         if (first.priority != second.priority)
+                                           return first.priority > second.priority;
+                                         return first.view.priority < second.view.priority;
+                                       });
     Slot& slot = *slots_[*next];
     slot.job = true;
     slot.stage = Stage::running;
@@ -352,7 +360,8 @@ bool Worker::start_prepared() {
 
 /// What it has claimed and will not need for long, others can have.
 void Worker::take_back_surplus() {
-  while (refused_ && prepared_.size() > 1 && ahead_ > lookahead_ + 2 && home_->room() > kLinkReserve) {
+  while (refused_ && prepared_.size() > 1 && ahead_ > lookahead_ + 2 &&
+         home_->room() > kLinkReserve) {
     Slot& slot = *slots_[prepared_.back()];
     prepared_.pop_back();
     counters_.given_back.add();
@@ -409,12 +418,13 @@ bool Worker::progress(std::uint64_t now_ns) {
   if (now_ns >= next_look_ns_) look(true);
   if (board_->proved()) {
     if (wake_delayed()) moved_ = true;
-    if (retry_slots()) moved_ = moved_ || retry_.empty();
+    if (retry_slots()) moved_ = true;
     refill_deques();
     if (start_prepared()) moved_ = true;
     take_back_surplus();
     if (claim_ready()) moved_ = true;
     seek();
+    seeking_ = hungry();
     add_completed();
   }
   return moved_;
@@ -425,7 +435,7 @@ std::uint64_t Worker::next_deadline_ns() const {
   if (leaving_) return UINT64_MAX;
   std::uint64_t next_ns = next_look_ns_;
   if (!delayed_.empty()) next_ns = std::min(next_ns, delayed_.front().due_ns);
-  if (can_claim()) next_ns = std::min(next_ns, next_seek_ns_);
+  if (seeking_) next_ns = std::min(next_ns, next_seek_ns_);
   return next_ns;
 }
 

@@ -142,8 +142,8 @@ void Worker::look_at_pool() {
     const std::uint64_t most = std::min<std::uint64_t>(config_.pool_max, kPoolEntriesMax);
     pool_priority_ = priority;
     pool_top_ = ends.top;
-    pool_count_ = std::min({half_of(ends.size()), most,
-                            layout.capacity - ends.top % layout.capacity});
+    pool_count_ =
+        std::min({half_of(ends.size()), most, layout.capacity - ends.top % layout.capacity});
     const std::uint64_t pool = board_->layout().pool_offset();
     // What is READ stays so until the top has passed over it.
     home_->read(wr_id_of(WrKind::pool, 0), init_.grant.application_key,

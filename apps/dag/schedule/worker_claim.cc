@@ -84,9 +84,8 @@ bool Worker::label_fits(std::uint32_t label) const {
   }
   const std::uint32_t worker = label & kMask;
   if (worker == 0 || worker == (me_ & kMask)) return true;
-  return std::none_of(
-      board_->workers().begin(), board_->workers().end(),
-      [worker](const WorkerSlot& slot) { return (slot.client & kMask) == worker; });
+  return std::none_of(board_->workers().begin(), board_->workers().end(),
+                      [worker](const WorkerSlot& slot) { return (slot.client & kMask) == worker; });
 }
 
 // Slots.

@@ -33,8 +33,8 @@ bool Worker::post_output(Slot& slot) {
     fail_node(slot, std::move(slot.failure));
     return true;
   }
-  const auto key = std::as_bytes(std::span(slot.run_name.data(), slot.run_name.size() + 1 +
-                                                                     slot.key.size()));
+  const auto key =
+      std::as_bytes(std::span(slot.run_name.data(), slot.run_name.size() + 1 + slot.key.size()));
   const std::uint16_t server = init_.outputs.server_of(std::as_bytes(std::span(slot.key)));
   Arena& arena = runs_[slot.entry.run].arenas[server];
   if (slot.output.size() > client_.config().buffer_bytes) {
@@ -42,8 +42,8 @@ bool Worker::post_output(Slot& slot) {
                                 slot.output.size(), client_.config().buffer_bytes));
     return true;
   }
-  const std::uint64_t bytes = whole_lines(
-      record_bytes(key.size(), static_cast<std::uint32_t>(slot.output.size()), 1));
+  const std::uint64_t bytes =
+      whole_lines(record_bytes(key.size(), static_cast<std::uint32_t>(slot.output.size()), 1));
   if (arena.asking) {
     slot.arena_request = arena.requests;
     return false;
@@ -97,7 +97,8 @@ void Worker::ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint
 void Worker::on_arena(const Result& result) {
   const std::uint64_t which = result.context & 0xffffff;
   const std::uint64_t server = result.context >> 24 & 0xffff;
-  if (which >= runs_.size() || server >= runs_[which].arenas.size()) return counters_.unexpected.add();
+  if (which >= runs_.size() || server >= runs_[which].arenas.size())
+    return counters_.unexpected.add();
   Arena& arena = runs_[which].arenas[server];
   if (!arena.asking) return counters_.unexpected.add();
   arena.asking = false;
@@ -115,7 +116,8 @@ void Worker::on_stored(Slot& slot, const Result& result) {
     return fail_node(slot,
                      fmt::format("its output cannot be written: {}", to_string(result.status)));
   }
-  (result.pointer.server == init_.home ? counters_.outputs_home : counters_.outputs_elsewhere).add();
+  (result.pointer.server == init_.home ? counters_.outputs_home : counters_.outputs_elsewhere)
+      .add();
   counters_.output_bytes.add(slot.output.size());
   slot.place = {.address = result.pointer.entry.address,
                 .length = whole_lines(result.pointer.entry.length),
@@ -165,7 +167,7 @@ bool Worker::post_commit(Slot& slot) {
 
 /// As many as there is room for the results.
 bool Worker::post_successors(Slot& slot) {
-  if (slot.outstanding > 0 || slot.posted >= slot.due.size()) return true;
+  if (slot.batch > 0 || slot.posted >= slot.due.size()) return true;
   const std::size_t count = std::min(kBatch, slot.due.size() - slot.posted);
   if (home_->room() < count) return false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -239,11 +241,12 @@ std::uint32_t Worker::label_of(const NodeView& view, NodeIndex finished) const {
 }
 
 bool Worker::post_directed(Slot& slot) {
-  if (slot.outstanding > 0) return true;
+  if (slot.posted > 0) return true;
   const NodeLink& link = slot.view.successors[slot.directed.back()];
   if (home_->room() < 1 || !slot.other.reserve(whole_lines(link.length))) return false;
   home_->read(wr_id_of(WrKind::slot, slot.index), init_.grant.records_key, link.address, slot.other,
               slot.other.data(), link.length, true);
+  slot.posted = 1;
   ++slot.outstanding;
   return true;
 }
@@ -283,8 +286,7 @@ bool Worker::wake_delayed() {
     if (slot.generation != next.generation || slot.stage != Stage::waiting) continue;
     slot.due.clear();
     while (!slot.later.empty() &&
-           slot.finished_ns +
-                   slot.view.successors[slot.later.back()].constraints.not_before_ns <=
+           slot.finished_ns + slot.view.successors[slot.later.back()].constraints.not_before_ns <=
                now_ns_) {
       slot.due.push_back(slot.later.back());
       slot.later.pop_back();
@@ -316,10 +318,10 @@ void Worker::add_completed() {
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     Run& run = runs_[i];
     if (run.to_add == 0 || run.adding || home_->room() < 1) continue;
-    home_->fetch_add(wr_id_of(WrKind::completed, i), init_.grant.application_key,
-                     board_->layout().run_offset(static_cast<std::uint32_t>(i)) +
-                         kRunCompletedOffset,
-                     run.to_add, *pool_memory_, pool_memory_->data(), true);
+    home_->fetch_add(
+        wr_id_of(WrKind::completed, i), init_.grant.application_key,
+        board_->layout().run_offset(static_cast<std::uint32_t>(i)) + kRunCompletedOffset,
+        run.to_add, *pool_memory_, pool_memory_->data(), true);
     run.to_add = 0;
     run.adding = true;
   }

@@ -38,7 +38,6 @@ void Worker::later(Slot& slot) {
 /// Posts what the stage has to post; when that is done and complete, goes on.
 void Worker::step(Slot& slot) {
   if (stopped()) return;
-  moved_ = true;
   const Stage stage = slot.stage;
   const std::uint32_t generation = slot.generation;
   const bool all = post(slot);
@@ -149,15 +148,15 @@ bool Worker::post_record(Slot& slot, bool claim) {
 /// False: it is not that node of that run, or is damaged.
 bool Worker::parse_record(Slot& slot) {
   const Run& run = runs_[slot.entry.run];
-  const RecordView record =
-      examine_record(slot.record.bytes().first(slot.entry.length),
-                     run.first_incarnation + slot.entry.node, std::nullopt);
+  const RecordView record = examine_record(slot.record.bytes().first(slot.entry.length),
+                                           run.first_incarnation + slot.entry.node, std::nullopt);
   if (record.verdict != Verdict::match || !parse_node(record.data, slot.view) ||
       slot.view.node != slot.entry.node) {
     return false;
   }
-  const std::string_view key(reinterpret_cast<const char*>(slot.record.data()) + sizeof(RecordHeader),
-                             record.header.key_length);
+  const std::string_view key(
+      reinterpret_cast<const char*>(slot.record.data()) + sizeof(RecordHeader),
+      record.header.key_length);
   if (key.size() <= run.name.size() + 1 || !key.starts_with(run.name) ||
       key[run.name.size()] != '/') {
     return false;
@@ -321,12 +320,12 @@ bool Worker::post_inputs(Slot& slot) {
     std::array<std::uint64_t, 2> words;
     std::memcpy(words.data(), slot.words.data() + 16 * slot.posted, sizeof words);
     const OutputPlace place = OutputPlace::from(words[0], words[1]);
-    const Started started = client_.read(
-        client_.own({.server = place.server,
-                     .entry = {.incarnation = place.incarnation,
-                               .address = place.address,
-                               .length = static_cast<std::uint32_t>(place.length)}}),
-        context_of(AskKind::input, slot.index, slot.posted));
+    const Started started =
+        client_.read(client_.own({.server = place.server,
+                                  .entry = {.incarnation = place.incarnation,
+                                            .address = place.address,
+                                            .length = static_cast<std::uint32_t>(place.length)}}),
+                     context_of(AskKind::input, slot.index, slot.posted));
     switch (started) {
       case Started::yes:
         counters_.inputs_read.add();
@@ -348,7 +347,8 @@ bool Worker::post_inputs(Slot& slot) {
 void Worker::on_inputs(Slot& slot) {
   if (!is_wanted(slot)) return give_up(slot);
   if (slot.input_status != Status::ok) {
-    return fail_node(slot, fmt::format("an input cannot be read: {}", to_string(slot.input_status)));
+    return fail_node(slot,
+                     fmt::format("an input cannot be read: {}", to_string(slot.input_status)));
   }
   prepare(slot);
 }
@@ -385,9 +385,9 @@ bool Worker::post_failure(Slot& slot) {
   }
   const Started started = client_.ask(
       init_.home, static_cast<std::uint8_t>(HomeRequest::node_failed),
-      std::as_bytes(std::span(runs_[slot.entry.run].name)),
-      std::as_bytes(std::span(slot.failure)),
-      std::uint64_t{slot.entry.node} << 32 | slot.attempt, context_of(AskKind::failure, slot.index));
+      std::as_bytes(std::span(runs_[slot.entry.run].name)), std::as_bytes(std::span(slot.failure)),
+      std::uint64_t{slot.entry.node} << 32 | slot.attempt,
+      context_of(AskKind::failure, slot.index));
   if (started == Started::no_room) return false;
   if (started != Started::yes) {
     lose(Status::unreachable);

@@ -71,7 +71,7 @@ struct Worker::Slot {
   unsigned tries = 0;  ///< of claiming
   int theft = -1;      ///< the attempt to steal that it came of
   unsigned number = 0;
-  NodeView view;             ///< views of `record`
+  NodeView view;              ///< views of `record`
   std::string_view run_name;  ///< likewise
   std::string_view key;       ///< likewise; without the run's name
 
@@ -107,9 +107,7 @@ struct Worker::Slot {
   std::size_t batch = 0;                ///< of `due`, under way
   NodePhase returned = NodePhase::pending;
 
-  [[nodiscard]] std::uint64_t ticket() const {
-    return std::uint64_t{generation} << 32 | index;
-  }
+  [[nodiscard]] std::uint64_t ticket() const { return std::uint64_t{generation} << 32 | index; }
   [[nodiscard]] std::uint64_t word_address(unsigned word) const {
     return entry.address + offsetof(RecordHeader, control) + std::uint64_t{8} * word;
   }
@@ -135,8 +133,8 @@ struct Worker::Run {
   std::uint64_t records_address = 0;
   std::uint64_t records_bytes = 0;
   std::string name;
-  std::vector<Arena> arenas;        ///< by server
-  std::uint64_t to_add = 0;         ///< nodes released, of which `completed` does not know
+  std::vector<Arena> arenas;  ///< by server
+  std::uint64_t to_add = 0;   ///< nodes released, of which `completed` does not know
   bool adding = false;
 };
 

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/dag_node/status.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -31,7 +32,7 @@ nlohmann::json to_json(const Board& board) {
                     {"priority", run.priority},
                     {"nodes", run.nodes},
                     {"edges", run.edges},
-                    {"completed", run.completed},
+                    {"completed", std::min<std::uint64_t>(run.completed, run.nodes)},
                     {"lost", run.lost},
                     {"retried", run.retried},
                     {"text", dag::text_of(run.text)}});
@@ -48,7 +49,7 @@ std::string print(const Board& board) {
                                 "class", "nodes", "done", "lost", "again");
   for (const dag::RunSlot& run : board.runs) {
     out += fmt::format("{:<24} {:<9} {:>5} {:>10} {:>10} {:>6} {:>6}\n", dag::text_of(run.name),
-                       dag::to_string(run.phase), run.priority, run.nodes, run.completed, run.lost,
+                       dag::to_string(run.phase), run.priority, run.nodes, std::min<std::uint64_t>(run.completed, run.nodes), run.lost,
                        run.retried);
     if (const auto text = dag::text_of(run.text); !text.empty()) {
       out += fmt::format("  {}\n", text);

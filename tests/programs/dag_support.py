@@ -52,8 +52,9 @@ class DagTest(support.SwitchTest):
 
     def serve(self, *arguments, station=0):
         """A server and where it listens."""
+        memory = [] if '--memory' in arguments else ['--memory', '64MiB']
         process = self.start('rh-dag', 'serve', *self.station(station), '-p', 0, '--json',
-                             '--memory', '64MiB', *arguments)
+                             *memory, *arguments)
         port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-dag listens')
         return process, f'localhost:{port}'
 

@@ -93,7 +93,7 @@ class Run(DagTest):
         document, path = self.workflow(300)
         server, where = self.serve('--lease', '500ms')
         loader = self.client('load', 1, where, path, '--wait', '--name', 'run', '--json',
-                             '--scale', 0.02)
+                             '--scale', 0.3)
         workers = [self.work(number, where, '--slots', 2, '--runs', 1) for number in range(3)]
         looker = 5
         done = 0

@@ -18,6 +18,7 @@
 #include "apps/dag/graph/digest_task.h"
 #include "apps/dag/graph/node_runner.h"
 #include "apps/dag_node/commands.h"
+#include "apps/dag_node/random_graph.h"
 #include "apps/workflow/command.h"
 #include "apps/workflow/functions.h"
 #include "apps/workflow/gantt.h"
@@ -48,6 +49,7 @@ const ProgramText kText{
 
 struct Options {
   std::string workflow;
+  std::string random;
   Replay replay;
   std::string compute = "sleep";
   std::string log;
@@ -66,9 +68,8 @@ void add_json(CLI::App& command, Options& options) {
   command.add_flag("--json", options.json, "print one JSON object instead of tables");
 }
 
-void add_workflow(CLI::App& command, Options& options) {
-  command.add_option("workflow", options.workflow, "a workflow of WfFormat 1.5 or 1.6")
-      ->required()
+CLI::Option* add_workflow(CLI::App& command, Options& options) {
+  return command.add_option("workflow", options.workflow, "a workflow of WfFormat 1.5 or 1.6")
       ->type_name("FILE");
 }
 
@@ -97,12 +98,16 @@ Commands add_commands(CLI::App& app, Options& options) {
   Commands commands{};
   commands.check = app.add_subcommand(
       "check", "Reads a workflow, checks all of it, and says what it is made of.");
-  add_workflow(*commands.check, options);
+  add_workflow(*commands.check, options)->required();
   commands.run_local = app.add_subcommand(
       "run-local",
       "Runs a workflow in this process, one task after another, and prints the digest "
       "that any other run of it has to give.");
   add_workflow(*commands.run_local, options);
+  commands.run_local
+      ->add_option("--random", options.random,
+                   "instead of a file: a graph made by chance, as for rh-dag load")
+      ->type_name("SPEC");
   add_replay(*commands.run_local, options);
   commands.run_local->add_option("--log", options.log, "write down when each task ran")
       ->type_name("FILE");
@@ -136,6 +141,14 @@ Expected<Loaded> load(const std::string& path, const Replay& replay,
   auto graph = to_graph(*read, replay, registry);
   if (!graph) return fail(graph.error().code, "{}: {}", path, graph.error().message);
   return Loaded{std::move(*read), std::move(*graph)};
+}
+
+Expected<Loaded> make_random(const std::string& text, const dag::FunctionRegistry& registry) {
+  auto random = dag_node::parse_random_graph(text);
+  if (!random) return tl::make_unexpected(random.error());
+  auto graph = dag_node::make_random_graph(*random, registry);
+  if (!graph) return tl::make_unexpected(graph.error());
+  return Loaded{{.name = "random"}, std::move(*graph)};
 }
 
 Expected<void> check(const Options& options, const Loaded& loaded) {
@@ -222,7 +235,14 @@ int main(int argc, char** argv) {
   if (!registry) return line.finish(tl::make_unexpected(registry.error()));
 
   std::optional<Loaded> loaded;
-  if (!options.workflow.empty()) {
+  if (*commands.run_local && options.workflow.empty() == options.random.empty()) {
+    return line.usage_error({ErrorCode::invalid_argument, "either a FILE or --random is needed"});
+  }
+  if (!options.random.empty()) {
+    auto made = make_random(options.random, *registry);
+    if (!made) return line.usage_error(made.error());
+    loaded = std::move(*made);
+  } else if (!options.workflow.empty()) {
     Replay replay = options.replay;
     // What is only looked at has the recorded times, and writes nothing.
     if (!*commands.run_local) replay = {.scale = 1, .size_scale = 0};

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """Graphs run by several rh-dag work over memif: the digest is the one that a reckoning in Python
-has, whoever is killed, stands still, or comes later."""
+has, whoever is killed, stands still, or comes later. ROCKHOPPER_DAG_NODES is how many nodes random
+graphs have."""
 
 import json
+import os
 import signal
 
 import support
 from dag_support import DagTest
 from support import LIMIT_S, wait_until
 from test_dag import digest_of, random_workflow
+
+NODES = int(os.environ.get('ROCKHOPPER_DAG_NODES', '5000'))
 
 BAD_ARGUMENTS = [
     ('load', [], '--random'),
@@ -85,6 +89,25 @@ class Run(DagTest):
             self.assert_status(checked, 0)
             self.assertEqual(json.loads(checked.output())['committed'], 300)
         self.assertEqual(self.report(server)['clients']['fenced'], 0)
+
+    def test_random_graphs(self):
+        """DG-34, DG-35, DG-41: many small tasks of a graph by chance, in two runs at once; the
+        digest is that of a run by one thread."""
+        self.start_switch(5)
+        server, where = self.serve('--memory', '512MiB', '--records', 4 * NODES)
+        workers = [self.work(number, where, '--runs', 2, '--inline') for number in range(2)]
+        specs = {name: f'nodes={NODES},seed={self.random.getrandbits(32)},'
+                       f'edges={self.random.randrange(1, 5)},width={width},'
+                       f'bytes={self.random.randrange(32, 300)}'
+                 for name, width in (('wide', 0), ('narrow', 20))}
+        self.run_client('load', 1, where, '--random', specs['wide'], '--name', 'wide')
+        shown = self.asked('load', 1, where, '--random', specs['narrow'], '--name', 'narrow', '--wait')
+        alone = self.run_program('rh-dag', 'run-local', '--random', specs['narrow'], '--json')
+        self.assertEqual(shown[-1]['digest'], json.loads(alone.output())['digest'])
+        for worker in workers:
+            self.assert_status(worker, 0)
+        self.assertEqual(sum(json.loads(worker.output())['nodes'] for worker in workers), 2 * NODES)
+        self.report(server)
 
     def test_killed_workers(self):
         """DG-35, DG-36: workers are killed, one after another, and others come: the digest is right,

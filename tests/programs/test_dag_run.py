@@ -154,6 +154,34 @@ class Run(DagTest):
             self.assert_status(worker, 0)
         self.report(server)
 
+    def test_nodes_are_run_without_the_home(self):
+        """DG-34, DG-38 to DG-40: while the home's application stands still, workers claim, release and
+        steal nodes among themselves, and everybody sees by READs how far they are."""
+        self.start_switch(6)
+        _, path = self.workflow(300)
+        server, where = self.serve('--lease', '2s')
+        workers = [self.work(number, where, '--slots', 4, '--runs', 1) for number in range(2)]
+        watch = self.client('status', 4, where, '--watch', 0.05, '--json')
+        self.run_client('load', 1, where, path, '--name', 'run', '--scale', 0.15)
+
+        def completed():
+            lines = [line for line in watch.output().splitlines(keepends=True)
+                     if line.endswith('\n')]
+            runs = json.loads(lines[-1])['runs'] if lines else []
+            return (runs[0]['completed'], runs[0]['phase']) if runs else (0, 'none')
+        # Each has memory for outputs by then, which it has to ask for.
+        wait_until(lambda: completed()[0] > 10, LIMIT_S, 'nodes are run')
+        self.stop_application(server)
+        stopped_at, _ = completed()
+        wait_until(lambda: completed()[0] == 300, LIMIT_S, 'all nodes are run')
+        self.assertLess(stopped_at, 300)
+        self.assertEqual(completed()[1], 'running')
+        self.continue_application(server)
+        for worker in workers:
+            self.assert_status(worker, 0)
+        wait_until(lambda: completed()[1] == 'complete', LIMIT_S, 'the home knows')
+        self.report(server)
+
     def test_two_runs_and_one_canceled(self):
         """DG-41: three runs at once; the one that is canceled ends, and the others are right."""
         self.start_switch(6)

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <tuple>
 
 #include "apps/dag/schedule/home_link.h"
 #include "apps/dag/schedule/home_request.h"
@@ -245,7 +246,7 @@ void Worker::on_result(const Result& result) {
 // The home's link.
 
 void Worker::poll_home() {
-  std::array<roce::Completion, 64> completions;
+  std::array<roce::Completion, 16> completions;
   for (;;) {
     const std::size_t count = home_->poll(completions);
     for (std::size_t i = 0; i < count; ++i) {
@@ -287,13 +288,20 @@ void Worker::on_completion(std::uint64_t wr_id) {
 bool Worker::retry_slots() {
   if (retry_.empty()) return false;
   retrying_.swap(retry_);
+  bool worked = false;
   for (const std::uint32_t index : retrying_) {
     Slot& slot = *slots_[index];
     slot.queued = false;
-    if (slot.stage != Stage::free) step(slot);
+    if (slot.stage == Stage::free) continue;
+    const auto state = [&slot] {
+      return std::tuple(slot.stage, slot.generation, slot.posted, slot.outstanding);
+    };
+    const auto before = state();
+    step(slot);
+    worked = worked || state() != before;
   }
   retrying_.clear();
-  return true;
+  return worked;
 }
 
 // The executor.
@@ -410,12 +418,13 @@ bool Worker::progress(std::uint64_t now_ns) {
   if (now_ns >= next_look_ns_) look(true);
   if (board_->proved()) {
     if (wake_delayed()) moved_ = true;
-    if (retry_slots()) moved_ = moved_ || retry_.empty();
+    if (retry_slots()) moved_ = true;
     refill_deques();
     if (start_prepared()) moved_ = true;
     take_back_surplus();
     if (claim_ready()) moved_ = true;
     seek();
+    seeking_ = hungry();
     add_completed();
   }
   return moved_;
@@ -426,7 +435,7 @@ std::uint64_t Worker::next_deadline_ns() const {
   if (leaving_) return UINT64_MAX;
   std::uint64_t next_ns = next_look_ns_;
   if (!delayed_.empty()) next_ns = std::min(next_ns, delayed_.front().due_ns);
-  if (can_claim()) next_ns = std::min(next_ns, next_seek_ns_);
+  if (seeking_) next_ns = std::min(next_ns, next_seek_ns_);
   return next_ns;
 }
 

@@ -303,6 +303,7 @@ class Worker final : private ThiefListener {
   std::uint64_t idle_ns_ = 0;
   std::size_t vain_ = 0;  ///< attempts since something was found
   std::uint64_t now_ns_ = 0;
+  bool seeking_ = false;  ///< it has too little to do
   bool joining_ = false;
   bool joined_ = false;
   bool draining_ = false;

@@ -167,7 +167,7 @@ bool Worker::post_commit(Slot& slot) {
 
 /// As many as there is room for the results.
 bool Worker::post_successors(Slot& slot) {
-  if (slot.outstanding > 0 || slot.posted >= slot.due.size()) return true;
+  if (slot.batch > 0 || slot.posted >= slot.due.size()) return true;
   const std::size_t count = std::min(kBatch, slot.due.size() - slot.posted);
   if (home_->room() < count) return false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -241,11 +241,12 @@ std::uint32_t Worker::label_of(const NodeView& view, NodeIndex finished) const {
 }
 
 bool Worker::post_directed(Slot& slot) {
-  if (slot.outstanding > 0) return true;
+  if (slot.posted > 0) return true;
   const NodeLink& link = slot.view.successors[slot.directed.back()];
   if (home_->room() < 1 || !slot.other.reserve(whole_lines(link.length))) return false;
   home_->read(wr_id_of(WrKind::slot, slot.index), init_.grant.records_key, link.address, slot.other,
               slot.other.data(), link.length, true);
+  slot.posted = 1;
   ++slot.outstanding;
   return true;
 }

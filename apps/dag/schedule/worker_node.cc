@@ -38,7 +38,6 @@ void Worker::later(Slot& slot) {
 /// Posts what the stage has to post; when that is done and complete, goes on.
 void Worker::step(Slot& slot) {
   if (stopped()) return;
-  moved_ = true;
   const Stage stage = slot.stage;
   const std::uint32_t generation = slot.generation;
   const bool all = post(slot);

@@ -125,10 +125,8 @@ TEST(ScheduleSimulation, KilledWorkers) {
   run_seeds("killed workers", seeds_or(100), 1000, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 100;
-    ScheduleWorld world({.seed = seed,
-                         .servers = 2,
-                         .workers = 5,
-                         .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}});
+    ScheduleWorld world(
+        {.seed = seed, .servers = 2, .workers = 5, .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}});
     world.submit("a", plan);
     std::mt19937_64 random(seed);
     for (unsigned worker = 1; worker < 4; ++worker) {

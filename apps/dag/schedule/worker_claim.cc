@@ -52,13 +52,11 @@ const Worker::Run* Worker::run_of(const DequeEntry& entry) const {
       entry.length < sizeof(RecordHeader) || end > init_.grant.records_bytes) {
     return nullptr;
   }
-#if !ROCKHOPPER_MUTATION_DG_RUN_RANGE
   // Of an earlier run that had this slot.
   if (run.records_bytes > 0 && (entry.address < run.records_address ||
                                 end > run.records_address + (run.records_bytes + 63) / 64 * 64)) {
     return nullptr;
   }
-#endif
   return &run;
 }
 

@@ -128,8 +128,8 @@ struct Thief {
   std::vector<DequeEntry> entries;
 };
 
-// DG-38: an owner and thieves in any interleaving of their steps. A ready node is in the deque, from
-// its push until somebody has claimed it, and is claimed once.
+// DG-38: an owner and thieves in any interleaving of their steps. A ready node is in the deque,
+// from its push until somebody has claimed it, and is claimed once.
 TEST(Deques, NoReadyNodeIsLost) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);

@@ -3,6 +3,7 @@
 // Whole runs of random graphs by several workers, in virtual time. The judge is a sequential
 // evaluation of the same plan, which knows nothing of the scheduler.
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
@@ -60,6 +61,7 @@ std::string run_once(const ScheduleConfig& config, const GraphPlan& plan, std::u
                                     kSecond_ns / 1000));
   for (const auto& [name, value] : world.counters()) totals[name] += value;
   if (auto wrong = judge(world, "a", plan); !wrong.empty()) return wrong;
+  if (auto wrong = world.check_times("a"); !wrong.empty()) return wrong;
   return judge_commits(world, "a", plan);
 }
 
@@ -125,10 +127,8 @@ TEST(ScheduleSimulation, KilledWorkers) {
   run_seeds("killed workers", seeds_or(100), 1000, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 100;
-    ScheduleWorld world({.seed = seed,
-                         .servers = 2,
-                         .workers = 5,
-                         .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}});
+    ScheduleWorld world(
+        {.seed = seed, .servers = 2, .workers = 5, .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}});
     world.submit("a", plan);
     std::mt19937_64 random(seed);
     for (unsigned worker = 1; worker < 4; ++worker) {
@@ -209,6 +209,105 @@ TEST(ScheduleSimulation, FailedTasksAreTriedAgain) {
   });
   print(totals);
   expect_met(totals["failed"]);
+}
+
+// DG-3: nodes that have to run where their predecessor did.
+TEST(ScheduleSimulation, SameWorker) {
+  std::map<std::string, std::uint64_t> totals;
+  run_seeds("same worker", seeds_or(100), 200, [&](std::uint64_t seed) -> std::string {
+    GraphPlan plan{.seed = seed, .nodes = {}};
+    std::mt19937_64 random(seed);
+    std::map<std::string, std::string> follows;
+    for (unsigned i = 0; i < 40; ++i) {
+      for (unsigned step = 0; step < 5; ++step) {
+        const std::string key = fmt::format("{}-{}", i, step);
+        auto& node = plan.nodes[key];
+        node = {.output_bytes = {40}, .predecessors = {}, .work_ns = random() % 30'000};
+        if (step == 0) continue;
+        const std::string before = fmt::format("{}-{}", i, step - 1);
+        node.predecessors[before] = {.set = dag::kData | dag::kAffinity,
+                                     .affinity = dag::kSameWorker};
+        follows[key] = before;
+        // Somebody else is the last one to make it ready.
+        if (i > 0) node.predecessors[fmt::format("{}-{}", i - 1, step - 1)] = {};
+      }
+    }
+    ScheduleWorld world({.seed = seed, .workers = 4});
+    world.submit("a", plan);
+    const auto done = [&] {
+      return world.has_ended("a") && world.commits("a").size() == plan.nodes.size();
+    };
+    if (!world.run_until(done, 10 * kSecond_ns)) {
+      return fmt::format("the run has not ended: {}", world.describe());
+    }
+    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    for (const auto& [key, before] : follows) {
+      for (unsigned i = 0; i < world.workers(); ++i) {
+        const auto& commits = world.worker(i).commits;
+        if (commits.count("a/" + key) != commits.count("a/" + before)) {
+          return fmt::format("{} did not run where {} did", key, before);
+        }
+      }
+    }
+    return judge(world, "a", plan);
+  });
+  print(totals);
+  expect_met(totals["unfit"]);
+}
+
+// DG-41: of three runs at once one is canceled. It stops within the length of a task, the others
+// are complete, and a new run takes its name after it has been dropped.
+TEST(ScheduleSimulation, Cancel) {
+  std::map<std::string, std::uint64_t> totals;
+  run_seeds("cancel", seeds_or(100), 200, [&](std::uint64_t seed) -> std::string {
+    std::map<std::string, GraphPlan> plans;
+    ScheduleWorld world({.seed = seed, .workers = 4});
+    std::mt19937_64 random(seed);
+    for (const char* name : {"a", "b", "c"}) {
+      plans[name] = dag::test::random_plan({.seed = random(), .nodes = 200, .constraints = false});
+      for (auto& [key, node] : plans[name].nodes) node.work_ns *= 100;
+      world.submit(name, plans[name], static_cast<std::uint32_t>(random() % dag::kPriorityClasses));
+    }
+    static_cast<void>(world.run_until([] { return false; }, 500'000 + random() % 1'000'000));
+    if (world.has_ended("b")) return {};
+    world.cancel("b");
+    // What runs, and a look at the board.
+    if (!world.run_until([&] { return world.has_ended("b"); }, 6'000'000)) {
+      return fmt::format("the run was not canceled: {}", world.describe());
+    }
+    if (world.phase("b") != RunPhase::canceled) return "the run was not canceled";
+    // Workers hear a little later of what they have committed.
+    static_cast<void>(world.run_until([] { return false; }, 100'000));
+    const std::size_t count = world.commits("b").size();
+    if (!world.run_until([&] { return world.has_ended("a") && world.has_ended("c"); },
+                         10 * kSecond_ns)) {
+      return fmt::format("the runs have not ended: {}", world.describe());
+    }
+    if (world.commits("b").size() != count) return "the canceled run went on";
+    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    for (const char* name : {"a", "c"}) {
+      if (auto wrong = judge(world, name, plans[name]); !wrong.empty()) return wrong;
+    }
+    return {};
+  });
+  print(totals);
+  expect_met(totals["entries_dropped"] + totals["given_up"]);
+}
+
+// DG-40, DG-41: empty tasks, an executor that never says no, and several windows.
+TEST(ScheduleSimulation, EmptyTasks) {
+  for (const std::uint16_t window : std::array<std::uint16_t, 4>{1, 4, 32, 256}) {
+    GraphPlan plan = dag::test::random_plan({.seed = window, .nodes = 2000, .constraints = false});
+    ScheduleWorld world(
+        {.seed = 1, .workers = 1, .executor_slots = 0, .worker = {.window = window}});
+    const std::uint64_t begin_ns = world.now_ns();
+    world.submit("a", plan);
+    ASSERT_TRUE(world.run_until([&] { return world.has_ended("a"); }, 10 * kSecond_ns))
+        << world.describe();
+    EXPECT_EQ(judge(world, "a", plan), "");
+    std::printf("window %u: %" PRIu64 " ns a node\n", window,
+                (world.now_ns() - begin_ns) / plan.nodes.size());
+  }
 }
 
 /// One node, and behind it so many that do not depend on each other.

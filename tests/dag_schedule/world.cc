@@ -189,7 +189,10 @@ void ScheduleWorld::WorkerNode::on_server_lost(std::uint16_t server) {
 }
 
 void ScheduleWorld::WorkerNode::on_node(const dag::NodeReport& report) {
-  if (report.committed) ++commits[fmt::format("{}/{}", report.run, report.key)];
+  if (!report.committed) return;
+  const std::string key = fmt::format("{}/{}", report.run, report.key);
+  ++commits[key];
+  times[key] = {.start_ns = report.start_ns, .end_ns = report.end_ns};
 }
 
 void ScheduleWorld::WorkerNode::on_lost(dag::Status) {
@@ -304,6 +307,34 @@ std::string ScheduleWorld::digest(const std::string& name) const {
     digest.add(key, sha256.finish());
   }
   return dag::to_hex(digest.finish());
+}
+
+std::string ScheduleWorld::check_times(const std::string& name) const {
+  std::map<std::string, WorkerNode::Times> all;
+  for (const auto& worker : workers_) all.insert(worker->times.begin(), worker->times.end());
+  for (const auto& [key, node] : plans_.at(name).nodes) {
+    const auto own = all.find(fmt::format("{}/{}", name, key));
+    if (own == all.end()) continue;
+    for (const auto& [from, constraints] : node.predecessors) {
+      const auto before = all.find(fmt::format("{}/{}", name, from));
+      if (before == all.end()) continue;
+      if (own->second.start_ns < before->second.end_ns + constraints.not_before_ns) {
+        return fmt::format(
+            "{} began {} ns after the begin of {}, which took {} ns, and is to wait {}", key,
+            own->second.start_ns - before->second.start_ns, from,
+            before->second.end_ns - before->second.start_ns, constraints.not_before_ns);
+      }
+    }
+  }
+  return {};
+}
+
+void ScheduleWorld::cancel(const std::string& name) {
+  static_cast<void>(home().on_request(dag::ClientId{0},
+                                      {.code = static_cast<std::uint8_t>(dag::HomeRequest::cancel),
+                                       .name = std::as_bytes(std::span(name))},
+                                      now_ns()));
+  wake();
 }
 
 std::map<std::string, unsigned> ScheduleWorld::commits(const std::string& name) const {

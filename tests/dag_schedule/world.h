@@ -66,6 +66,9 @@ class ScheduleWorld {
   [[nodiscard]] std::string text(const std::string& name) const;
   /// The digest of what is in the stores; or what is wrong there.
   [[nodiscard]] std::string digest(const std::string& name) const;
+  /// What is wrong with the times at which nodes began; empty: nothing.
+  [[nodiscard]] std::string check_times(const std::string& name) const;
+  void cancel(const std::string& name);
   /// How often a node's run counted.
   [[nodiscard]] std::map<std::string, unsigned> commits(const std::string& name) const;
 
@@ -156,7 +159,12 @@ struct ScheduleWorld::WorkerNode final : Node, dag::ClientListener, dag::WorkerL
   bool paused = false;
   bool lost = false;
   unsigned losses = 0;
-  std::map<std::string, unsigned> commits;        ///< by "RUN/NODE"
+  std::map<std::string, unsigned> commits;  ///< by "RUN/NODE"
+  struct Times {
+    std::uint64_t start_ns = 0;
+    std::uint64_t end_ns = 0;
+  };
+  std::map<std::string, Times> times;             ///< by the same
   std::map<std::string, std::uint64_t> counters;  ///< of workers before
 };
 

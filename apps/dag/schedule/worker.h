@@ -193,6 +193,7 @@ class Worker final : private ThiefListener {
   [[nodiscard]] bool is_of_ended_run(const DequeEntry& entry) const;
   [[nodiscard]] std::optional<DequeEntry> pop_ready(unsigned& priority);
   [[nodiscard]] bool can_claim() const;
+  [[nodiscard]] bool can_take() const;
   [[nodiscard]] bool claim_ready();
   [[nodiscard]] bool label_fits(std::uint32_t label) const;
   [[nodiscard]] bool has_label(std::uint32_t affinity) const;

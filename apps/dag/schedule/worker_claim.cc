@@ -52,13 +52,11 @@ const Worker::Run* Worker::run_of(const DequeEntry& entry) const {
       entry.length < sizeof(RecordHeader) || end > init_.grant.records_bytes) {
     return nullptr;
   }
-#if !ROCKHOPPER_MUTATION_DG_RUN_RANGE
   // Of an earlier run that had this slot.
   if (run.records_bytes > 0 && (entry.address < run.records_address ||
                                 end > run.records_address + (run.records_bytes + 63) / 64 * 64)) {
     return nullptr;
   }
-#endif
   return &run;
 }
 
@@ -139,16 +137,23 @@ void Worker::free_slot(Slot& slot) {
 // Claims.
 
 /// So many ahead of the executor as it takes to keep it busy: what is claimed, others cannot run.
-bool Worker::can_claim() const {
-  return joined_ && !draining_ && !stopped() && held_ && ahead_ < lookahead_ &&
-         active_ < config_.window && home_->room() > kLinkReserve;
+bool Worker::can_claim() const { return ahead_ < lookahead_ && can_take(); }
+
+bool Worker::can_take() const {
+  return joined_ && !draining_ && !stopped() && held_ && active_ < config_.window &&
+         home_->room() > kLinkReserve;
 }
 
 bool Worker::begin(const DequeEntry& entry, unsigned priority, int theft, unsigned number) {
   const Run* run = run_of(entry);
-  if (run == nullptr || !can_claim()) return false;
+  if (run == nullptr) return false;
   Slot* slot = take_slot();
   if (slot == nullptr) return false;
+  // More than can be run soon goes into the own deques as soon as it is claimed.
+  if (theft >= 0 && ahead_ > lookahead_) {
+    slot->ahead = false;
+    --ahead_;
+  }
   slot->entry = entry;
   slot->priority = priority;
   slot->run = run->id;
@@ -191,7 +196,9 @@ bool Worker::claim_ready() {
 }
 
 // Stealing: claims come first, and only then what is gone is taken away, so that a ready node is
-// always in some living worker's deque until it has been claimed, whoever dies when.
+// always in some living worker's deque until it has been claimed, whoever dies when. Half of what a
+// victim has changes sides, as far as it goes: what the thief cannot run soon it makes pending
+// again and has in its own deques then, where others find it.
 
 void Worker::on_entries(unsigned attempt, unsigned priority, std::span<const DequeEntry> entries,
                         std::uint64_t takeable) {
@@ -199,7 +206,7 @@ void Worker::on_entries(unsigned attempt, unsigned priority, std::span<const Deq
   theft = {.entries = entries.size()};
   std::uint64_t begun = 0;
   const std::uint64_t most = std::min<std::uint64_t>(takeable, config_.steal_max);
-  for (std::size_t i = 0; i < entries.size() && begun < most && can_claim(); ++i) {
+  for (std::size_t i = 0; i < entries.size() && begun < most && can_take(); ++i) {
     if (!label_fits(entries[i].label)) continue;
     ++theft.open;
     if (begin(entries[i], priority, static_cast<int>(attempt), static_cast<unsigned>(i))) {

@@ -30,6 +30,7 @@
   X(steals, "attempts to steal")                                                  \
   X(steals_empty, "attempts that found nothing to take")                          \
   X(steals_successful, "attempts that brought a node")                            \
+  X(transferred, "nodes that were stolen for the own deques")                     \
   X(steals_overtaken, "times that another thief, or the victim, had been faster") \
   X(steals_failed, "attempts whose victim could not be reached")                  \
   X(inputs_cached, "inputs that this worker had made itself, and had still")      \

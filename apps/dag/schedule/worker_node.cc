@@ -272,6 +272,14 @@ void Worker::on_claimed(Slot& slot) {
     counters_.claims_early.add();
     return give_back(slot);
   }
+  if (!slot.ahead) {
+    if (ahead_ >= lookahead_) {
+      counters_.transferred.add();
+      return give_back(slot);
+    }
+    slot.ahead = true;
+    ++ahead_;
+  }
   begin_inputs(slot);
 }
 

@@ -44,8 +44,8 @@ class ClientListener {
   /// Once for each operation that has begun.
   virtual void on_result(const Result& result) = 0;
   /// It cannot be reached, or has fenced us, or may have: no renewal of the lease was complete in
-  /// time. Operations that it had end with an error in the next
-  /// turns; others can begin after connect().
+  /// time. Operations that it had end in the next turns, with an error unless they were complete
+  /// but for the answer; others can begin after connect().
   virtual void on_server_lost(std::uint16_t /*server*/) {}
 };
 

@@ -63,7 +63,7 @@ class Server {
                                                                 const ServerConfig& config);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  /// All clients are fenced.
+  /// All clients are fenced; the application is not told.
   ~Server();
 
   /// `address` is the client's target. The lease begins.

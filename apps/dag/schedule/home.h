@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/dag/application.h"
 #include "apps/dag/graph/graph.h"
 #include "apps/dag/schedule/board_writer.h"
 #include "apps/dag/schedule/deque.h"
@@ -17,7 +18,7 @@
 #include "apps/dag/schedule/home_request.h"
 #include "apps/dag/schedule/run.h"
 #include "apps/dag/schedule/worker_table.h"
-#include "apps/dag/server.h"
+#include "apps/dag/store.h"
 
 namespace rockhopper::dag {
 

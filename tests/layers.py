@@ -23,13 +23,15 @@ MAY_INCLUDE = {
     'apps/ami': {'apps/ami', 'dc', 'roce', 'roce/wire', 'stack'},
     'apps/dag': {'apps/dag', 'apps/dag/graph', 'dc', 'roce', 'roce/wire', 'stack'},
     'apps/dag/graph': {'apps/dag/graph', 'stack'},
+    'apps/dag/schedule': {'apps/dag/schedule', 'apps/dag', 'apps/dag/graph', 'dc', 'roce',
+                          'roce/wire', 'stack'},
     'apps/publisher': {'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps': {'apps', 'apps/ami', 'apps/dag', 'apps/dag/graph', 'apps/publisher', 'dc', 'roce',
-             'roce/wire', 'stack'},
+    'apps': {'apps', 'apps/ami', 'apps/dag', 'apps/dag/graph', 'apps/dag/schedule',
+             'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
 }
 # Protocol code takes packets and times in; it reads no clock, starts no thread, calls no device.
 PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/ami', 'apps/dag', 'apps/dag/graph',
-                   'apps/publisher'}
+                   'apps/dag/schedule', 'apps/publisher'}
 NOT_IN_PROTOCOL = re.compile(
     r'<(chrono|thread|mutex|condition_variable|future|ctime|time\.h|unistd\.h|pthread\.h'
     r'|sys/(socket|time|epoll|select)\.h|poll\.h'

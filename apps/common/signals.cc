@@ -16,6 +16,10 @@ static_assert(std::atomic<int>::is_always_lock_free);
 std::atomic<bool> reload_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+std::atomic<bool> pause_asked{false};
+
+void on_pause(int) { pause_asked.store(true, std::memory_order_relaxed); }
+
 void on_reload(int) { reload_asked.store(true, std::memory_order_relaxed); }
 
 void on_signal(int signal) { stop_signal.store(signal, std::memory_order_relaxed); }
@@ -44,6 +48,16 @@ void catch_reload_signal() {
 }
 
 bool take_reload_request() { return reload_asked.exchange(false, std::memory_order_relaxed); }
+
+void catch_pause_signal() {
+  struct sigaction action {};
+  action.sa_handler = &on_pause;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  (void)sigaction(SIGUSR1, &action, nullptr);
+}
+
+bool take_pause_request() { return pause_asked.exchange(false, std::memory_order_relaxed); }
 
 Error interrupted() {
   const int signal = stop_signal.load(std::memory_order_relaxed);

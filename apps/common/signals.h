@@ -19,6 +19,12 @@ void catch_reload_signal();
 /// True once for each SIGHUP that has come, or several.
 [[nodiscard]] bool take_reload_request();
 
+/// Lets SIGUSR1 ask the program to pause, and to go on. Once, before anybody may send it.
+void catch_pause_signal();
+
+/// True once for each SIGUSR1 that has come, or several.
+[[nodiscard]] bool take_pause_request();
+
 /// The error of work that a signal has ended.
 [[nodiscard]] Error interrupted();
 

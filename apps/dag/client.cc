@@ -20,10 +20,13 @@ constexpr std::uint16_t kOperationsMax = 4096;
 constexpr std::uint32_t kBufferMin = 4096;
 constexpr std::uint32_t kBufferMax = 1u << 30;
 constexpr std::uint32_t kDciWr = 256;
-/// How often a lease is renewed before it ends.
-constexpr std::uint64_t kRenewals = 8;
-/// Of a renewal's completion; the rest is which connection to which server.
+/// With so many renewals, what was seen to be there may be another's (Quarantine).
+constexpr std::uint64_t kGraceRenewals = 2;
+/// Of a renewal's completion; the rest is the number's lower bits, and which connection to which
+/// server.
 constexpr std::uint64_t kRenewalWrId = std::uint64_t{1} << 63;
+constexpr unsigned kRenewalNumberShift = 48;
+constexpr std::uint64_t kRenewalNumberMask = 0x7fff;
 
 constexpr std::size_t kRequestRoom = (kRequestMax + 63) / 64 * 64;
 constexpr std::size_t kResultRoom = 64;
@@ -33,8 +36,9 @@ std::uint64_t wr_id_of(std::uint32_t operation, unsigned work) {
   return std::uint64_t{operation} << 8 | work;
 }
 
-std::uint64_t renewal_wr_id(std::uint16_t server, std::uint32_t connection) {
-  return kRenewalWrId | std::uint64_t{connection} << 16 | server;
+std::uint64_t renewal_wr_id(std::uint16_t server, std::uint32_t connection, std::uint64_t number) {
+  return kRenewalWrId | (number & kRenewalNumberMask) << kRenewalNumberShift |
+         std::uint64_t{connection} << 16 | server;
 }
 
 }  // namespace
@@ -178,8 +182,12 @@ Expected<void> Client::connect(std::uint16_t server, const roce::AddressVector& 
   link.grant = grant;
   link.slots = {};
   link.next_id = 1;
-  link.renewals = 0;
+  // So many more than there have been that nothing which was known in the last connection holds.
+  link.earlier_renewals += link.renewals + kGraceRenewals;
+  link.holds = {};
+  link.renewals = link.renewals_complete = 0;
   link.next_renewal_ns = 0;
+  link.lease_ends_ns = now_ns + grant.lease_ns;
   link.connected = true;
   now_ns_ = now_ns;
   ++link.connection;
@@ -336,10 +344,23 @@ void Client::drain(Link& link) {
   }
 }
 
+/// By our clock it ends no later than by the server's. Who may have been fenced by one server must
+/// not go on at others as if he were not.
+void Client::check_leases() {
+#if !ROCKHOPPER_MUTATION_DG_LEASE_END
+  for (const auto& link : links_) {
+    if (!link->connected || now_ns_ < link->lease_ends_ns) continue;
+    counters_.leases_ended.add();
+    link->lost = true;
+  }
+#endif
+}
+
 bool Client::poll_sends() {
   std::array<roce::Completion, 32> completions;
   const std::size_t count = send_cq_->poll(completions);
   for (std::size_t i = 0; i < count; ++i) on_completion(completions[i]);
+  check_leases();
   for (const auto& link : links_) {
     if (link->lost) lose(*link);
   }
@@ -351,8 +372,16 @@ void Client::on_completion(const roce::Completion& completion) {
                       completion.status != roce::WcStatus::outcome_unknown;
   if ((completion.wr_id & kRenewalWrId) != 0) {
     Link& link = *links_[completion.wr_id & 0xffff];
-    if (failed && completion.wr_id == renewal_wr_id(link.server, link.connection)) {
-      link.lost = link.connected;
+    const std::uint64_t number = completion.wr_id >> kRenewalNumberShift & kRenewalNumberMask;
+    if (completion.wr_id != renewal_wr_id(link.server, link.connection, number)) return;
+    if (failed) link.lost = link.connected;
+    if (completion.status == roce::WcStatus::success) {
+      const std::uint64_t since = (link.renewals - number) & kRenewalNumberMask;
+      link.renewals_complete = link.renewals - since;
+      if (since < kRenewals) {
+        link.lease_ends_ns =
+            link.renewed_ns[link.renewals_complete % kRenewals] + link.grant.lease_ns;
+      }
     }
     return;
   }
@@ -395,7 +424,7 @@ void Client::advance(Operation& operation) {
 void Client::tell(Operation& operation, Result& result) {
   result.context = operation.context;
   result.kind = operation.kind;
-  if (result.status == Status::ok && operation.kind != Kind::release_arena) {
+  if (result.status == Status::ok && operation.has_place()) {
     result.pointer = {
         .server = operation.server, .entry = operation.entry, .validated = operation.pin + 1};
   }
@@ -477,7 +506,43 @@ void Client::lose(Link& link) {
 
 // Leases.
 
+std::uint64_t Client::renewals(std::uint16_t server) const {
+  const Link& link = *links_.at(server);
+#if !ROCKHOPPER_MUTATION_DG_RENEWED
+  return link.earlier_renewals + link.renewals_complete;
+#else
+  return link.posted_renewals();
+#endif
+}
+
+bool Client::hold(std::uint16_t server, std::uint64_t since) {
+  if (server >= links_.size()) return false;
+  Link& link = *links_[server];
+  if (!link.connected || !is_recent(link, since)) return false;
+  // What was known before the last renewal holds up the next one: not again and again.
+  if (since < link.posted_renewals() && link.held_up) return false;
+  ++link.holds[since % link.holds.size()];
+  return true;
+}
+
+void Client::unhold(std::uint16_t server, std::uint64_t since) {
+  if (server >= links_.size()) return;
+  Link& link = *links_[server];
+  std::uint32_t& holds = link.holds[since % link.holds.size()];
+  if (!link.connected || !is_recent(link, since) || holds == 0) return;
+  // A renewal that waits for it is due.
+  if (--holds == 0) link.held_up = false;
+}
+
+/// As long as something is held the lease is renewed once at most: there are two counts to hold.
+bool Client::is_recent(const Link& link, std::uint64_t since) {
+  return since <= link.posted_renewals() && link.posted_renewals() - since < kGraceRenewals;
+}
+
 bool Client::may_renew(const Link& link) const {
+#if !ROCKHOPPER_MUTATION_DG_HOLD
+  if (link.holds[(link.posted_renewals() - 1) % link.holds.size()] > 0) return false;
+#endif
 #if !ROCKHOPPER_MUTATION_DG_PIN
   return std::none_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
     return operation.active && operation.pinned && operation.server == link.server &&
@@ -500,15 +565,16 @@ bool Client::renew_leases() {
     }
     const std::uint64_t count = link->renewals + 1;
     const roce::Sge sge{reinterpret_cast<std::uintptr_t>(&count), sizeof count, {}};
-    const auto posted =
-        pool_->post_send(*link->peer, {.wr_id = renewal_wr_id(link->server, link->connection),
-                                       .sg_list = {&sge, 1},
-                                       .opcode = roce::WrOpcode::rdma_write,
-                                       .send_flags = roce::kSendInline | roce::kSendSignaled,
-                                       .remote_addr = offsetof(ClientArea, renewals),
-                                       .rkey = link->grant.area_key});
+    const auto posted = pool_->post_send(
+        *link->peer, {.wr_id = renewal_wr_id(link->server, link->connection, count),
+                      .sg_list = {&sge, 1},
+                      .opcode = roce::WrOpcode::rdma_write,
+                      .send_flags = roce::kSendInline | roce::kSendSignaled,
+                      .remote_addr = offsetof(ClientArea, renewals),
+                      .rkey = link->grant.area_key});
     if (posted != roce::PostResult::ok) continue;
     link->renewals = count;
+    link->renewed_ns[count % kRenewals] = now_ns_;
     link->held_up = false;
     link->next_renewal_ns = now_ns_ + link->grant.lease_ns / kRenewals;
     counters_.renewals.add();
@@ -535,7 +601,9 @@ bool Client::progress(std::uint64_t now_ns) {
 std::uint64_t Client::next_deadline_ns() const {
   std::uint64_t next_ns = next_timer_ns_;
   for (const auto& link : links_) {
-    if (link->connected && !link->held_up) next_ns = std::min(next_ns, link->next_renewal_ns);
+    if (!link->connected) continue;
+    next_ns = std::min(next_ns, link->lease_ends_ns);
+    if (!link->held_up) next_ns = std::min(next_ns, link->next_renewal_ns);
   }
   return next_ns;
 }

@@ -43,8 +43,9 @@ class ClientListener {
   virtual ~ClientListener() = default;
   /// Once for each operation that has begun.
   virtual void on_result(const Result& result) = 0;
-  /// It cannot be reached, or has fenced us. Operations that it had end with an error in the next
-  /// turns; others can begin after connect().
+  /// It cannot be reached, or has fenced us, or may have: no renewal of the lease was complete in
+  /// time. Operations that it had end in the next turns, with an error unless they were complete
+  /// but for the answer; others can begin after connect().
   virtual void on_server_lost(std::uint16_t /*server*/) {}
 };
 
@@ -125,9 +126,11 @@ class Client {
   /// Moves the record into room for `capacity` bytes of data.
   [[nodiscard]] Started resize(Key key, std::uint32_t capacity, std::uint64_t context);
 
-  /// Memory at a server for records that this client makes by itself.
+  /// Memory at a server for records that this client makes by itself. It is released with the
+  /// client, or, if it has a group, a name of up to kKeyMax bytes, by release_group() alone.
   [[nodiscard]] Started allocate_arena(std::uint16_t server, std::uint64_t bytes,
-                                       std::uint64_t context);
+                                       std::uint64_t context,
+                                       std::span<const std::byte> group = {});
   /// Makes the record in an arena, `offset` bytes (a multiple of 64) from its begin, by one WRITE.
   /// The result's pointer leads there, for whoever gets it; no map does before adopt(). Two records
   /// of an arena must not overlap or have the same `number`, which is at most its bytes / 128.
@@ -139,11 +142,28 @@ class Client {
   [[nodiscard]] Started write_record(const ArenaPlace& place, Key key,
                                      std::span<const std::byte> data, const CreateOptions& options,
                                      std::uint64_t context);
+  /// Writes raw bytes into an own arena, `offset` bytes from its begin: up to buffer_bytes, at
+  /// least one. They are copied. The result's pointer is the arena's.
+  [[nodiscard]] Started write_arena(const Pointer& arena, std::uint64_t offset,
+                                    std::span<const std::byte> data, std::uint64_t context);
   /// Has the server put a record of an arena into its map. The placement must give the key to the
   /// arena's server.
   [[nodiscard]] Started adopt(const Pointer& record, Key key, std::uint64_t context);
   /// Gives it back. Records in it that were adopted stay until they are deleted.
   [[nodiscard]] Started release_arena(const Pointer& arena, std::uint64_t context);
+  /// Releases all arenas of a group at that server, whichever clients have them; `ok` if there are
+  /// none too. Who still writes into one must know that the group is there: a write that begins
+  /// later than two renewals of the lease after this may harm other records.
+  [[nodiscard]] Started release_group(std::uint16_t server, std::span<const std::byte> group,
+                                      std::uint64_t context);
+
+  /// A request to the server's application (ServerApplication), executed once if at all. Name and
+  /// data have up to kKeyMax and kCreateDataMax bytes, none perhaps; they are copied. Times out as
+  /// create() does. The result's status and value are the application's; `invalid` also if there is
+  /// none.
+  [[nodiscard]] Started ask(std::uint16_t server, std::uint8_t code,
+                            std::span<const std::byte> name, std::span<const std::byte> data,
+                            std::uint64_t value, std::uint64_t context);
 
   /// Another client's pointer with our rkey, by which alone we reach the record.
   [[nodiscard]] Pointer own(const Pointer& pointer) const;
@@ -151,12 +171,25 @@ class Client {
   /// Whatever leads to a record, the record decides. None if it is out of range.
   void remember(const Pointer& pointer);
 
+  /// Renewals of the lease that are complete, over all connections to that server; for hold().
+  [[nodiscard]] std::uint64_t renewals(std::uint16_t server) const;
+  /// For changes of memory that are made otherwise than by this client's operations: what was seen
+  /// to be there by a READ that was posted when renewals() was `since` is not given to others until
+  /// unhold(), as the lease is not renewed twice beyond `since` meanwhile. Each hold() that was
+  /// true needs one unhold(), soon: without renewals the lease ends. False: it is too long ago, as
+  /// two renewals have been posted since, or one has and the next one is waiting for others
+  /// already, or there is no connection, or another one: to be READ again.
+  [[nodiscard]] bool hold(std::uint16_t server, std::uint64_t since);
+  /// Harmless when the connection is lost, or is another one.
+  void unhold(std::uint16_t server, std::uint64_t since);
+
   /// One turn. True if there was something to do.
   bool progress(std::uint64_t now_ns);
   /// When progress() has something to do if nothing else happens.
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
 
   [[nodiscard]] std::size_t in_use() const { return in_use_; }  ///< operations under way
+  [[nodiscard]] const ClientConfig& config() const { return config_; }
   [[nodiscard]] const Directory& directory() const { return directory_; }
   [[nodiscard]] const ClientCounters& counters() const { return counters_; }
   /// Any thread.
@@ -199,9 +232,11 @@ class Client {
   void finish(Operation& operation, Result result);
   void sleep_until(Operation& operation, std::uint64_t when_ns);
   [[nodiscard]] bool run_timers();
+  void check_leases();
   void lose(Link& link);
   [[nodiscard]] bool renew_leases();
   [[nodiscard]] bool may_renew(const Link& link) const;
+  [[nodiscard]] static bool is_recent(const Link& link, std::uint64_t since);
 
   // client_access.cc: what needs no software of the server.
   void access(Operation& operation);
@@ -237,7 +272,7 @@ class Client {
 
   // client_request.cc: what a server is asked.
   void ask_lookup(Operation& operation);
-  void ask(Operation& operation);
+  void request(Operation& operation);
   void send_request(Operation& operation);
   void on_request(Operation& operation);
   void on_request_timeout(Operation& operation);

@@ -487,6 +487,29 @@ Started Client::write_record(const ArenaPlace& place, Key key, std::span<const s
   return started;
 }
 
+Started Client::write_arena(const Pointer& arena, std::uint64_t offset,
+                            std::span<const std::byte> data, std::uint64_t context) {
+  if (data.empty() || data.size() > config_.buffer_bytes || offset > arena.entry.length ||
+      data.size() > arena.entry.length - offset) {
+    return Started::invalid;
+  }
+  Operation* operation = nullptr;
+  const Started started = begin(Kind::write_arena, arena, context, &operation);
+  if (started != Started::yes) return started;
+  operation->stage = Stage::writing;
+  operation->entry = arena.entry;
+  std::memcpy(operation->buffer, data.data(), data.size());
+  pin(*operation, true);
+  Work& write = add_work(*operation);
+  write.opcode = roce::WrOpcode::rdma_write;
+  write.local = operation->buffer;
+  write.length = static_cast<std::uint32_t>(data.size());
+  write.remote = arena.entry.address + offset;
+  write.rkey = arena.entry.rkey;
+  submit(*operation);
+  return started;
+}
+
 void Client::on_written(Operation& operation) {
   if (operation.failed) return finish(operation, Status::outcome_unknown);
   finish(operation, Result{.version = {.incarnation = operation.entry.incarnation, .version = 1}});

@@ -37,7 +37,7 @@ Started Client::create(Key key, std::span<const std::byte> data, const CreateOpt
       .control = options.control,
       .key = operation->key(),
       .data = {operation->buffer, data.size()}};
-  ask(*operation);
+  request(*operation);
   return started;
 }
 
@@ -47,7 +47,7 @@ Started Client::erase(Key key, std::uint64_t context) {
   const Started started = begin(Kind::erase, server_of(key), key, context, &operation);
   if (started != Started::yes) return started;
   operation->request = {.type = RequestType::erase, .key = operation->key()};
-  ask(*operation);
+  request(*operation);
   return started;
 }
 
@@ -65,16 +65,18 @@ Started Client::resize(Key key, std::uint32_t capacity, std::uint64_t context) {
   const Started started = begin(Kind::resize, server_of(key), key, context, &operation);
   if (started != Started::yes) return started;
   operation->request = {.type = RequestType::resize, .capacity = capacity, .key = operation->key()};
-  ask(*operation);
+  request(*operation);
   return started;
 }
 
-Started Client::allocate_arena(std::uint16_t server, std::uint64_t bytes, std::uint64_t context) {
+Started Client::allocate_arena(std::uint16_t server, std::uint64_t bytes, std::uint64_t context,
+                               std::span<const std::byte> group) {
   Operation* operation = nullptr;
-  const Started started = begin(Kind::allocate_arena, server, {}, context, &operation);
+  const Started started = begin(Kind::allocate_arena, server, group, context, &operation);
   if (started != Started::yes) return started;
-  operation->request = {.type = RequestType::allocate_arena, .bytes = bytes};
-  ask(*operation);
+  operation->request = {
+      .type = RequestType::allocate_arena, .bytes = bytes, .key = operation->key()};
+  request(*operation);
   return started;
 }
 
@@ -88,7 +90,7 @@ Started Client::adopt(const Pointer& record, Key key, std::uint64_t context) {
                         .incarnation = record.entry.incarnation,
                         .bytes = record.entry.length,
                         .key = operation->key()};
-  ask(*operation);
+  request(*operation);
   return started;
 }
 
@@ -98,7 +100,34 @@ Started Client::release_arena(const Pointer& arena, std::uint64_t context) {
   const Started started = begin(Kind::release_arena, arena.server, {}, context, &operation);
   if (started != Started::yes) return started;
   operation->request = {.type = RequestType::release_arena, .address = arena.entry.address};
-  ask(*operation);
+  request(*operation);
+  return started;
+}
+
+Started Client::release_group(std::uint16_t server, std::span<const std::byte> group,
+                              std::uint64_t context) {
+  if (group.empty()) return Started::invalid;
+  Operation* operation = nullptr;
+  const Started started = begin(Kind::release_group, server, group, context, &operation);
+  if (started != Started::yes) return started;
+  operation->request = {.type = RequestType::release_group, .key = operation->key()};
+  request(*operation);
+  return started;
+}
+
+Started Client::ask(std::uint16_t server, std::uint8_t code, std::span<const std::byte> name,
+                    std::span<const std::byte> data, std::uint64_t value, std::uint64_t context) {
+  if (data.size() > kCreateDataMax) return Started::invalid;
+  Operation* operation = nullptr;
+  const Started started = begin(Kind::ask, server, name, context, &operation);
+  if (started != Started::yes) return started;
+  if (!data.empty()) std::memcpy(operation->buffer, data.data(), data.size());
+  operation->request = {.type = RequestType::application,
+                        .code = code,
+                        .value = value,
+                        .key = operation->key(),
+                        .data = {operation->buffer, data.size()}};
+  request(*operation);
   return started;
 }
 
@@ -110,10 +139,10 @@ void Client::ask_lookup(Operation& operation) {
   if (++operation.lookups > kLookupsMax) return finish(operation, Status::contended);
   counters_.lookups.add();
   operation.request = {.type = RequestType::lookup, .key = operation.key()};
-  ask(operation);
+  request(operation);
 }
 
-void Client::ask(Operation& operation) {
+void Client::request(Operation& operation) {
   clear_work(operation);
   Link& link = link_of(operation);
   operation.stage = Stage::waiting;
@@ -293,8 +322,12 @@ void Client::on_response(Operation& operation, const Response& given) {
     counters_.timeouts.add();
     return finish(operation, Status::timed_out);
   }
-  if (response.status != Status::ok) return finish(operation, response.status);
-  if (operation.kind == Kind::release_arena) return finish(operation, Status::ok);
+  if (operation.kind == Kind::ask) {
+    return finish(operation, Result{.status = response.status, .value = response.value});
+  }
+  if (response.status != Status::ok || !operation.has_place()) {
+    return finish(operation, response.status);
+  }
   const Entry& entry = response.entry;
   if (!is_good({.server = operation.server, .entry = entry}) || entry.incarnation == 0) {
     counters_.rx_bad_entry.add();

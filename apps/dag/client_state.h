@@ -23,6 +23,8 @@ namespace rockhopper::dag {
 inline constexpr std::size_t kCandidatesMax = 8;
 /// Where atomics return what they have found.
 inline constexpr std::size_t kAtomicResults = 2;
+/// How often a lease is renewed before it ends.
+inline constexpr std::uint64_t kRenewals = 8;
 /// Of an operation's timer: it begins with the next turn, as that of a request.
 inline constexpr std::uint64_t kNextTurn = UINT64_MAX - 1;
 
@@ -32,7 +34,7 @@ enum class Client::Stage : std::uint8_t {
   locking,     ///< CAS of the lock
   swinging,    ///< WRITE of a slot, CAS of the word
   unlocking,   ///< the result has been told
-  writing,     ///< a whole record
+  writing,     ///< a whole record, or bytes of an arena
   waiting,     ///< for a request word
   requesting,  ///< an answer is awaited
   canceling,   ///< CAS of the request word
@@ -113,6 +115,10 @@ struct Client::Operation {
     return key();
   }
   [[nodiscard]] bool reads_heads() const { return kind != Kind::read; }
+  /// Its result is a record or an arena.
+  [[nodiscard]] bool has_place() const {
+    return kind != Kind::release_arena && kind != Kind::release_group && kind != Kind::ask;
+  }
   /// Where data is for an update, a new record or a request, and behind it room for heads.
   [[nodiscard]] std::byte* data() const { return buffer + sizeof(SlotHeader); }
 };
@@ -146,9 +152,18 @@ struct Client::Link {
   std::uint64_t next_id = 1;  ///< times kRequestWords
   std::size_t operations = 0;
 
-  std::uint64_t renewals = 0;  ///< posted
+  std::uint64_t renewals = 0;           ///< posted
+  std::uint64_t renewals_complete = 0;  ///< of these
+  std::uint64_t earlier_renewals = 0;   ///< before this connection
+  /// hold()s, of odd and of even counts: of the last renewal and the one before.
+  std::array<std::uint32_t, 2> holds{};
+  /// When the last renewals were posted, by number.
+  std::array<std::uint64_t, kRenewals> renewed_ns{};
+  std::uint64_t lease_ends_ns = 0;  ///< the server does not fence us before
   std::uint64_t next_renewal_ns = 0;
   bool held_up = false;
+
+  [[nodiscard]] std::uint64_t posted_renewals() const { return earlier_renewals + renewals; }
 };
 
 inline Client::Link& Client::link_of(const Operation& operation) {

@@ -36,8 +36,13 @@ bool has_header(const std::uint8_t* from) {
          wire::load_be64(from + 4) - 1 < kRequestIdMax;
 }
 
-bool has_key(RequestType type) {
-  return type != RequestType::allocate_arena && type != RequestType::release_arena;
+bool may_have_key(RequestType type) { return type != RequestType::release_arena; }
+bool needs_key(RequestType type) {
+  return may_have_key(type) && type != RequestType::allocate_arena &&
+         type != RequestType::application;
+}
+bool may_have_data(RequestType type) {
+  return type == RequestType::create || type == RequestType::application;
 }
 
 }  // namespace
@@ -47,25 +52,31 @@ std::optional<Request> parse_request(std::span<const std::byte> bytes) {
   const std::uint8_t* from = octets(bytes);
   if (!has_header(from)) return std::nullopt;
   if (from[3] < static_cast<std::uint8_t>(RequestType::create) ||
-      from[3] > static_cast<std::uint8_t>(RequestType::release_arena)) {
+      from[3] > static_cast<std::uint8_t>(RequestType::application)) {
     return std::nullopt;
   }
   Request request{.type = static_cast<RequestType>(from[3]),
                   .id = wire::load_be64(from + 4),
                   .slots = from[14],
+                  .code = from[15],
                   .capacity = wire::load_be32(from + 16),
                   .address = wire::load_be64(from + 24),
                   .incarnation = wire::load_be64(from + 32),
-                  .bytes = wire::load_be64(from + 40)};
+                  .bytes = wire::load_be64(from + 40),
+                  .value = wire::load_be64(from + 80)};
   const std::size_t key_length = wire::load_be16(from + 20);
   const std::size_t data_length = wire::load_be16(from + 22);
   for (std::size_t i = 0; i < kControlWords; ++i) {
     request.control[i] = wire::load_be64(from + 48 + 8 * i);
   }
-  if (wire::load_be16(from + 12) != 0 || from[15] != 0 || wire::load_be64(from + 80) != 0 ||
-      bytes.size() != kRequestHead + key_length + data_length || key_length > kKeyMax ||
-      has_key(request.type) != (key_length > 0) ||
-      (data_length > 0 && request.type != RequestType::create)) {
+  if (wire::load_be16(from + 12) != 0 || bytes.size() != kRequestHead + key_length + data_length ||
+      key_length > kKeyMax || data_length > kCreateDataMax ||
+      (key_length > 0 && !may_have_key(request.type)) ||
+      (key_length == 0 && needs_key(request.type)) ||
+      (data_length > 0 && !may_have_data(request.type))) {
+    return std::nullopt;
+  }
+  if (request.type != RequestType::application && (request.code != 0 || request.value != 0)) {
     return std::nullopt;
   }
   if (request.type == RequestType::create && request.slots != 1 && request.slots != 2) {
@@ -83,6 +94,7 @@ std::size_t emit(const Request& request, std::span<std::byte> out) {
   std::uint8_t* to = writable(out);
   put_header(to, static_cast<std::uint8_t>(request.type), request.id);
   to[14] = request.slots;
+  to[15] = request.code;
   wire::store_be32(to + 16, request.capacity);
   wire::store_be16(to + 20, static_cast<std::uint16_t>(request.key.size()));
   wire::store_be16(to + 22, static_cast<std::uint16_t>(request.data.size()));
@@ -92,6 +104,7 @@ std::size_t emit(const Request& request, std::span<std::byte> out) {
   for (std::size_t i = 0; i < kControlWords; ++i) {
     wire::store_be64(to + 48 + 8 * i, request.control[i]);
   }
+  wire::store_be64(to + 80, request.value);
   std::byte* tail = out.data() + kRequestHead;
   if (!request.key.empty()) std::memcpy(tail, request.key.data(), request.key.size());
   if (!request.data.empty()) {
@@ -104,7 +117,7 @@ std::optional<Response> parse_response(std::span<const std::byte> bytes) {
   if (bytes.size() != kResponseBytes) return std::nullopt;
   const std::uint8_t* from = octets(bytes);
   if (!has_header(from) || from[3] != kResponseType || from[12] >= kStatuses || from[13] != 0 ||
-      wire::load_be16(from + 14) != 0 || wire::load_be64(from + 48) != 0) {
+      wire::load_be16(from + 14) != 0) {
     return std::nullopt;
   }
   return Response{.id = wire::load_be64(from + 4),
@@ -113,7 +126,8 @@ std::optional<Response> parse_response(std::span<const std::byte> bytes) {
                             .incarnation = wire::load_be64(from + 24),
                             .address = wire::load_be64(from + 32),
                             .length = wire::load_be32(from + 40),
-                            .rkey = roce::MemoryKey{wire::load_be32(from + 44)}}};
+                            .rkey = roce::MemoryKey{wire::load_be32(from + 44)}},
+                  .value = wire::load_be64(from + 48)};
 }
 
 void emit(const Response& response, std::span<std::byte, kResponseBytes> out) {
@@ -126,6 +140,7 @@ void emit(const Response& response, std::span<std::byte, kResponseBytes> out) {
   wire::store_be64(to + 32, response.entry.address);
   wire::store_be32(to + 40, response.entry.length);
   wire::store_be32(to + 44, static_cast<std::uint32_t>(response.entry.rkey));
+  wire::store_be64(to + 48, response.value);
 }
 
 }  // namespace rockhopper::dag

@@ -23,6 +23,8 @@ enum class RequestType : std::uint8_t {
   allocate_arena,
   adopt,
   release_arena,
+  release_group,
+  application,  ///< for whatever the server does besides (ServerApplication)
 };
 
 /// The most data that a record can be created with, bytes; more comes with the first update.
@@ -34,20 +36,25 @@ struct Request {
   /// decides about it.
   std::uint64_t id = 0;
   std::uint8_t slots = 0;         ///< create
+  std::uint8_t code = 0;          ///< application
   std::uint32_t capacity = 0;     ///< create, resize
   std::uint64_t address = 0;      ///< adopt, release_arena
   std::uint64_t incarnation = 0;  ///< adopt
   std::uint64_t bytes = 0;        ///< allocate_arena, adopt: length of the record
   ControlWords control{};         ///< create
+  std::uint64_t value = 0;        ///< application
   // In the message's bytes.
-  std::span<const std::byte> key;   ///< up to kKeyMax bytes; none for arenas
-  std::span<const std::byte> data;  ///< create: up to kCreateDataMax bytes
+  /// Up to kKeyMax bytes. release_group: the group. allocate_arena: its group, if it has one.
+  /// application: a name or nothing. release_arena: none.
+  std::span<const std::byte> key;
+  std::span<const std::byte> data;  ///< create, application: up to kCreateDataMax bytes
 };
 
 struct Response {
   std::uint64_t id = 0;  ///< of the request
   Status status = Status::ok;
-  Entry entry{};  ///< of the record, or of an arena: what has become of the map (DG-16)
+  Entry entry{};            ///< of the record, or of an arena: what has become of the map (DG-16)
+  std::uint64_t value = 0;  ///< application
   friend bool operator==(const Response&, const Response&) = default;
 };
 

@@ -23,6 +23,7 @@ class Quarantine {
   void add(std::uint64_t address, std::uint64_t bytes, std::uint64_t now_ns) {
     fresh_.push_back({.address = address, .bytes = bytes, .freed_ns = now_ns});
     bytes_ += bytes;
+    ++added_;
   }
   /// There is something for which a grace period should begin.
   [[nodiscard]] bool wants_grace() const { return !fresh_.empty() && in_grace_.empty(); }
@@ -37,11 +38,16 @@ class Quarantine {
   void release(std::uint64_t now_ns, const Release& release) {
     while (!aging_.empty() && now_ns - aging_.front().freed_ns >= wait_ns_) {
       bytes_ -= aging_.front().bytes;
+      ++released_;
       release(aging_.front());
       aging_.pop_front();
     }
   }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// Blocks since the beginning. They leave in the order in which they came: what was the n-th one
+  /// to be added has rested when n have been released.
+  [[nodiscard]] std::uint64_t added() const { return added_; }
+  [[nodiscard]] std::uint64_t released() const { return released_; }
   /// When release() has something to do if no grace period ends before; UINT64_MAX: never.
   [[nodiscard]] std::uint64_t next_deadline_ns() const {
     return aging_.empty() ? UINT64_MAX : aging_.front().freed_ns + wait_ns_;
@@ -50,6 +56,8 @@ class Quarantine {
  private:
   std::uint64_t wait_ns_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t added_ = 0;
+  std::uint64_t released_ = 0;
   std::vector<Block> fresh_;
   std::vector<Block> in_grace_;
   std::deque<Block> aging_;

@@ -25,6 +25,9 @@ enum class Kind : std::uint8_t {
   write_record,
   adopt,
   release_arena,
+  write_arena,
+  release_group,
+  ask,
 };
 
 /// Which version of a record: of the record with that incarnation, which counts from 1.
@@ -49,10 +52,11 @@ struct Result {
   Kind kind = Kind::read;
   Status status = Status::ok;
   // With `ok`, as far as it applies.
-  Pointer pointer;                  ///< where the record is, or the arena
-  RecordVersion version;            ///< that was read, or written
-  ControlWords control{};           ///< read
-  std::uint64_t value = 0;          ///< atomics: what the word held before
+  Pointer pointer;         ///< where the record is, or the arena
+  RecordVersion version;   ///< that was read, or written
+  ControlWords control{};  ///< read
+  /// Atomics: what the word held before. `ask`: as the application answered, whatever the status.
+  std::uint64_t value = 0;
   std::span<const std::byte> data;  ///< read; during the call only
 };
 

@@ -24,6 +24,12 @@ constexpr std::uint64_t kChecks = 16;
 /// With so many renewals all is complete that a client had begun (ClientArea).
 constexpr std::uint64_t kGraceRenewals = 2;
 constexpr std::uint32_t kRecordAccess = roce::kAccessLocalWrite | roce::kAccessRemote;
+#if !ROCKHOPPER_MUTATION_DG_APPLICATION_MEMORY
+constexpr std::uint32_t kApplicationAccess =
+    roce::kAccessLocalWrite | roce::kAccessRemoteRead | roce::kAccessRemoteAtomic;
+#else
+constexpr std::uint32_t kApplicationAccess = kRecordAccess;
+#endif
 
 std::uint64_t load(const std::uint64_t& word) {
   return std::atomic_ref(const_cast<std::uint64_t&>(word)).load();
@@ -40,7 +46,9 @@ struct Server::Client {
   std::unique_ptr<dc::PrivateTarget> way;
   roce::MemoryKey records_key{};
   roce::MemoryKey area_key{};
-  /// What it writes; nothing else here can it reach.
+  roce::MemoryKey application_key{};
+  /// What it writes; nothing else here can it reach but the records and, by atomics, the
+  /// application's memory.
   std::unique_ptr<ClientArea> area = std::make_unique<ClientArea>();
 
   std::uint64_t renewals = 0;    ///< seen last
@@ -70,6 +78,10 @@ Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpo
   }
   if (config.lease_ns < kLeaseMin_ns || config.lease_ns > kLeaseMax_ns) {
     return fail(ErrorCode::invalid_argument, "a lease is {} to {} ns", kLeaseMin_ns, kLeaseMax_ns);
+  }
+  if (reinterpret_cast<std::uintptr_t>(config.application_memory.data()) % kRecordAlignment != 0) {
+    return fail(ErrorCode::invalid_argument, "an application's memory begins at a multiple of {}",
+                kRecordAlignment);
   }
   auto server = std::unique_ptr<Server>(new Server(engine, endpoint, store, listener, config));
   if (auto done = server->set_up(); !done) return tl::make_unexpected(done.error());
@@ -113,6 +125,10 @@ Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64
   if (clients_.size() >= config_.max_clients) {
     return fail(ErrorCode::exhausted, "the server has {} clients already", clients_.size());
   }
+  if (next_id_ >= Store::kHomeOwner) {
+    return fail(ErrorCode::exhausted, "the server has had {} clients, and no number for another",
+                next_id_ - 1);
+  }
   auto made = std::make_unique<Client>();
   Client& client = *made;
   client.id = ClientId{next_id_++};
@@ -127,6 +143,8 @@ Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64
                     .records_key = client.records_key,
                     .records_bytes = store_.memory().size(),
                     .area_key = client.area_key,
+                    .application_key = client.application_key,
+                    .application_bytes = config_.application_memory.size(),
                     .lease_ns = config_.lease_ns,
                     .capacity_max = store_.config().capacity_max,
                     .hash_bits = static_cast<std::uint8_t>(store_.config().hash_bits)};
@@ -153,6 +171,12 @@ Expected<void> Server::set_up(Client& client, const dc::TargetAddress& address) 
                                            kRecordAccess, 0);
   if (!area) return tl::make_unexpected(area.error());
   client.area_key = area->key;
+  const auto application = config_.application_memory;
+  if (application.empty()) return {};
+  auto shown = engine_.register_memory_iova(client.way->pd(), application.data(),
+                                            application.size(), kApplicationAccess, 0);
+  if (!shown) return tl::make_unexpected(shown.error());
+  client.application_key = shown->key;
   return {};
 }
 
@@ -169,6 +193,9 @@ void Server::tear_down(Client& client, std::uint64_t now_ns) {
   if (client.area_key != roce::MemoryKey{}) {
     static_cast<void>(engine_.deregister_memory(client.area_key));
   }
+  if (client.application_key != roce::MemoryKey{}) {
+    static_cast<void>(engine_.deregister_memory(client.application_key));
+  }
   client.way.reset();
   const auto owner = static_cast<std::uint32_t>(client.id);
   counters_.locks_released.add(store_.release_locks(owner));
@@ -178,8 +205,14 @@ void Server::tear_down(Client& client, std::uint64_t now_ns) {
 void Server::remove_client(ClientId id, std::uint64_t now_ns) {
   Client* client = find(id);
   if (client == nullptr) return;
+#if ROCKHOPPER_MUTATION_DG_GONE
+  if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
+#endif
   tear_down(*client, now_ns);
   clients_.erase(id);
+#if !ROCKHOPPER_MUTATION_DG_GONE
+  if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
+#endif
 }
 
 // A turn.
@@ -241,11 +274,13 @@ void Server::accept(Client& client, std::span<const std::byte> bytes, std::uint6
   counters_.rx_requests.add();
   const std::size_t which = word_of(request->id);
   Response& last = client.responses[which];
+#if !ROCKHOPPER_MUTATION_DG_REPEATED
   if (last.id == request->id) {
     counters_.rx_repeated.add();
     answer(client, which);
     return;
   }
+#endif
   const std::uint64_t canceled = RequestWord{.id = request->id, .canceled = true}.bits();
   std::atomic_ref word(client.area->words[which]);
   const std::uint64_t before = word.load();
@@ -290,7 +325,7 @@ Response Server::execute(Client& client, const Request& request, std::uint64_t n
       outcome = store_.resize(request.key, request.capacity, now_ns);
       break;
     case RequestType::allocate_arena:
-      outcome = store_.allocate_arena(owner, request.bytes);
+      outcome = store_.allocate_arena(owner, request.bytes, request.key);
       break;
     case RequestType::adopt:
       if (request.bytes <= UINT32_MAX) {
@@ -303,6 +338,11 @@ Response Server::execute(Client& client, const Request& request, std::uint64_t n
     case RequestType::release_arena:
       outcome.status = store_.release_arena(owner, request.address, now_ns);
       break;
+    case RequestType::release_group:
+      counters_.group_arenas_released.add(store_.release_group(request.key, now_ns));
+      return {.id = request.id, .status = Status::ok};
+    case RequestType::application:
+      return apply(client, request, now_ns);
   }
   Response response{.id = request.id, .status = outcome.status};
   if (outcome.status == Status::ok && request.type != RequestType::release_arena) {
@@ -315,7 +355,23 @@ Response Server::execute(Client& client, const Request& request, std::uint64_t n
   return response;
 }
 
+Response Server::apply(const Client& client, const Request& request, std::uint64_t now_ns) {
+  if (config_.application == nullptr) return {.id = request.id, .status = Status::invalid};
+  const ApplicationResponse answer = config_.application->on_request(
+      client.id,
+      {.code = request.code, .value = request.value, .name = request.key, .data = request.data},
+      now_ns);
+  // To clients, `canceled` says who has changed the request word.
+  return {.id = request.id,
+          .status = answer.status == Status::canceled ? Status::invalid : answer.status,
+          .value = answer.value};
+}
+
 void Server::count(RequestType type, Status status) {
+  if (type == RequestType::application) {
+    if (status == Status::ok) return counters_.application_requests.add();
+    return counters_.application_refused.add();
+  }
   switch (status) {
     case Status::ok:
       break;
@@ -344,6 +400,8 @@ void Server::count(RequestType type, Status status) {
     case RequestType::adopt:
       return counters_.adoptions.add();
     case RequestType::release_arena:
+    case RequestType::release_group:
+    case RequestType::application:
       return;
   }
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "apps/dag/application.h"
 #include "apps/dag/client_area.h"
 #include "apps/dag/counters.h"
 #include "apps/dag/grant.h"
@@ -27,10 +28,13 @@ struct ServerConfig {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint8_t timeout = 14;   ///< local ACK timeout code
   std::uint8_t retry_cnt = 7;  ///< 0 to 7
+  /// What clients' application requests go to; without one they are refused. Must outlive the
+  /// server.
+  ServerApplication* application = nullptr;
+  /// Each client may READ it and do atomics in it, but not WRITE. Begins at a multiple of
+  /// kRecordAlignment; stays the caller's and must outlive the server. May be empty.
+  std::span<std::byte> application_memory;
 };
-
-/// A client as a server knows it; never used again.
-enum class ClientId : std::uint32_t {};
 
 /// What a server tells. Called from progress(); must not call the server.
 class ServerListener {
@@ -59,7 +63,7 @@ class Server {
                                                                 const ServerConfig& config);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  /// All clients are fenced.
+  /// All clients are fenced; the application is not told.
   ~Server();
 
   /// `address` is the client's target. The lease begins.
@@ -93,6 +97,7 @@ class Server {
   [[nodiscard]] bool poll_receives(Client& client, std::uint64_t now_ns);
   void accept(Client& client, std::span<const std::byte> bytes, std::uint64_t now_ns);
   [[nodiscard]] Response execute(Client& client, const Request& request, std::uint64_t now_ns);
+  [[nodiscard]] Response apply(const Client& client, const Request& request, std::uint64_t now_ns);
   void count(RequestType type, Status status);
   void answer(Client& client, std::size_t word);
   [[nodiscard]] bool send_responses(Client& client);

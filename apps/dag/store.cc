@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/dag/store.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
@@ -154,8 +155,11 @@ Store::Outcome Store::resize(std::span<const std::byte> key, std::uint32_t capac
 
 // Arenas.
 
-Store::Outcome Store::allocate_arena(std::uint32_t owner, std::uint64_t bytes) {
-  if (bytes == 0 || bytes > UINT32_MAX) return {.status = Status::invalid};
+Store::Outcome Store::allocate_arena(std::uint32_t owner, std::uint64_t bytes,
+                                     std::span<const std::byte> group) {
+  if (bytes == 0 || bytes > UINT32_MAX || group.size() > kKeyMax) {
+    return {.status = Status::invalid};
+  }
   const auto address = allocator_.allocate(bytes);
   if (!address) return {.status = Status::exhausted};
   const MapPlace place{.incarnation = next_incarnation_,
@@ -167,8 +171,19 @@ Store::Outcome Store::allocate_arena(std::uint32_t owner, std::uint64_t bytes) {
                                   .owner = owner,
                                   .released = false,
                                   .first_incarnation = place.incarnation,
+                                  .group = {group.begin(), group.end()},
                                   .adopted = {}});
   return {.status = Status::ok, .hash = 0, .place = place};
+}
+
+std::optional<std::span<const std::byte>> Store::arena_bytes(
+    std::uint32_t owner, std::uint64_t address, std::optional<std::uint64_t> incarnation) const {
+  const auto arena = arenas_.find(address);
+  if (arena == arenas_.end() || arena->second.owner != owner || arena->second.released ||
+      (incarnation && arena->second.first_incarnation != *incarnation)) {
+    return std::nullopt;
+  }
+  return memory_.subspan(address, arena->second.bytes);
 }
 
 Store::Arenas::iterator Store::arena_of(std::uint64_t address) {
@@ -211,7 +226,12 @@ Store::Outcome Store::adopt(std::uint32_t owner, std::span<const std::byte> key,
 
 void Store::settle(Arenas::iterator arena, std::uint64_t now_ns) {
   if (!arena->second.released || !arena->second.adopted.empty()) return;
+#if !ROCKHOPPER_MUTATION_DG_ARENA_RESTS
   quarantine_.add(arena->first, arena->second.bytes, now_ns);
+#else
+  static_cast<void>(now_ns);
+  allocator_.release(arena->first, arena->second.bytes);
+#endif
   arenas_.erase(arena);
 }
 
@@ -225,15 +245,39 @@ Status Store::release_arena(std::uint32_t owner, std::uint64_t address, std::uin
   return Status::ok;
 }
 
-void Store::release_arenas(std::uint32_t owner, std::uint64_t now_ns) {
+template <typename Which>
+std::size_t Store::release_if(const Which& which, std::uint64_t now_ns) {
+  std::size_t count = 0;
   for (auto arena = arenas_.begin(); arena != arenas_.end();) {
     const auto next = std::next(arena);
-    if (arena->second.owner == owner) {
+    if (!arena->second.released && which(arena->second)) {
       arena->second.released = true;
+      ++count;
       settle(arena, now_ns);
     }
     arena = next;
   }
+  return count;
+}
+
+void Store::release_arenas(std::uint32_t owner, std::uint64_t now_ns) {
+  static_cast<void>(release_if(
+      [owner](const Arena& arena) {
+#if !ROCKHOPPER_MUTATION_DG_GROUP
+        if (!arena.group.empty()) return false;
+#endif
+        return arena.owner == owner;
+      },
+      now_ns));
+}
+
+std::size_t Store::release_group(std::span<const std::byte> group, std::uint64_t now_ns) {
+  if (group.empty()) return 0;
+  return release_if(
+      [group](const Arena& arena) {
+        return std::equal(arena.group.begin(), arena.group.end(), group.begin(), group.end());
+      },
+      now_ns);
 }
 
 std::size_t Store::release_locks(std::uint32_t owner) {

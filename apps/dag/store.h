@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "apps/dag/block_allocator.h"
 #include "apps/dag/map.h"
@@ -65,7 +66,17 @@ class Store {
   /// Memory in which a client makes records by itself, WRITEing them as compose_record() does. Its
   /// records may have the incarnations from place.incarnation on, one for each kArenaStep bytes.
   static constexpr std::uint64_t kArenaStep = 128;
-  [[nodiscard]] Outcome allocate_arena(std::uint32_t owner, std::uint64_t bytes);
+  /// Owners from here on are no clients, and never fenced.
+  static constexpr std::uint32_t kHomeOwner = 0x80000000;
+  /// With a group, up to kKeyMax bytes, it is not released with its owner but with its group.
+  [[nodiscard]] Outcome allocate_arena(std::uint32_t owner, std::uint64_t bytes,
+                                       std::span<const std::byte> group = {});
+  /// All of an arena that begins there, as long as it is not released. Nothing if it is not that
+  /// owner's, or with `incarnation`, which allocate_arena() has given, an earlier or later one.
+  /// Peers may write to it at any time: to be copied before it is judged.
+  [[nodiscard]] std::optional<std::span<const std::byte>> arena_bytes(
+      std::uint32_t owner, std::uint64_t address,
+      std::optional<std::uint64_t> incarnation = {}) const;
   /// Puts a record of an arena into the map, if it is what the client says.
   [[nodiscard]] Outcome adopt(std::uint32_t owner, std::span<const std::byte> key,
                               const MapPlace& claimed);
@@ -73,8 +84,10 @@ class Store {
   /// memory rests.
   [[nodiscard]] Status release_arena(std::uint32_t owner, std::uint64_t address,
                                      std::uint64_t now_ns);
-  /// All of them. The owner cannot write any more.
+  /// All of them that have no group. The owner cannot write any more.
   void release_arenas(std::uint32_t owner, std::uint64_t now_ns);
+  /// All of a group, whoever they belong to. Returns how many, none perhaps.
+  std::size_t release_group(std::span<const std::byte> group, std::uint64_t now_ns);
 
   /// Frees the records that `owner` has locked, once it cannot write any more; what they hold stays
   /// as it is (DG-32). Looks at all records. Returns how many.
@@ -96,6 +109,7 @@ class Store {
     std::uint32_t owner = 0;
     bool released = false;
     std::uint64_t first_incarnation = 0;
+    std::vector<std::byte> group;                    ///< empty: none
     std::map<std::uint64_t, std::uint64_t> adopted;  ///< length by address
   };
   using Arenas = std::map<std::uint64_t, Arena>;
@@ -111,6 +125,8 @@ class Store {
   void retire(std::uint64_t hash, const MapPlace& place, std::uint64_t now_ns);
   [[nodiscard]] Arenas::iterator arena_of(std::uint64_t address);
   void settle(Arenas::iterator arena, std::uint64_t now_ns);
+  template <typename Which>
+  std::size_t release_if(const Which& which, std::uint64_t now_ns);
 
   std::span<std::byte> memory_;
   StoreConfig config_;

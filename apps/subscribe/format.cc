@@ -6,46 +6,20 @@
 #include <utility>
 
 #include <boost/endian/conversion.hpp>
-#include <boost/locale/utf.hpp>
 #include <nlohmann/json.hpp>
-#include <openssl/evp.h>
+
+#include "apps/common/json_bytes.h"
 
 namespace rockhopper::apps::subscribe {
 namespace {
-
-std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-bool is_utf8(std::string_view text) {
-  using Utf8 = boost::locale::utf::utf_traits<char>;
-  for (auto at = text.begin(); at != text.end();) {
-    if (!boost::locale::utf::is_valid_codepoint(Utf8::decode(at, text.end()))) return false;
-  }
-  return true;
-}
-
-std::string base64(std::span<const std::byte> bytes) {
-  // With room for the 0 that the library writes behind it.
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                     reinterpret_cast<const unsigned char*>(bytes.data()),
-                                     static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(length));
-  return text;
-}
 
 void append_json(const Delivery& delivery, std::string& out) {
   nlohmann::ordered_json object{{"store", delivery.store},
                                 {"epoch", delivery.epoch},
                                 {"seq", delivery.sequence},
                                 {"time_ns", delivery.time_ns}};
-  const std::string_view text = as_text(delivery.payload);
-  if (is_utf8(text)) {
-    object["text"] = text;
-  } else {
-    object["base64"] = base64(delivery.payload);
-  }
+  JsonBytes bytes = to_json_bytes(delivery.payload);
+  object[bytes.name] = std::move(bytes.value);
   out += object.dump();
   out += '\n';
 }

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <poll.h>
 #include <spawn.h>
@@ -131,11 +133,11 @@ class SpawnPlan {
 };
 
 /// Waits for its end; ends it if this program is to stop.
-int wait_for(pid_t child) {
+int wait_for(pid_t child, const std::function<bool()>& stopped) {
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   bool ended = process.get() < 0;
   while (!ended) {
-    if (stop_requested()) (void)::kill(child, SIGTERM);
+    if (stopped()) (void)::kill(child, SIGTERM);
     pollfd wanted{.fd = process.get(), .events = POLLIN, .revents = 0};
     ended = ::poll(&wanted, 1, kLookMs) > 0;
   }
@@ -145,9 +147,8 @@ int wait_for(pid_t child) {
   return status;
 }
 
-}  // namespace
-
-Expected<void> run_command(const dag::TaskCall& call, std::vector<std::byte>& output) {
+Expected<void> run_command(const dag::TaskCall& call, std::vector<std::byte>& output,
+                           const std::function<bool()>& stopped) {
   const auto words = dag::parse_command(call.arguments);
   if (!words) return tl::make_unexpected(words.error());
   const Descriptor input_file = make_file("input");
@@ -157,8 +158,8 @@ Expected<void> run_command(const dag::TaskCall& call, std::vector<std::byte>& ou
   }
   const auto child = SpawnPlan(input_file.get(), output_file.get()).start(*words, call.key);
   if (!child) return tl::make_unexpected(child.error());
-  const int status = wait_for(*child);
-  if (stop_requested()) return tl::make_unexpected(interrupted());
+  const int status = wait_for(*child, stopped);
+  if (stopped()) return tl::make_unexpected(interrupted());
   if (WIFSIGNALED(status)) {
     return fail(ErrorCode::io, "program {} was ended by signal {}", key_text(words->front()),
                 WTERMSIG(status));
@@ -168,6 +169,14 @@ Expected<void> run_command(const dag::TaskCall& call, std::vector<std::byte>& ou
                 WEXITSTATUS(status));
   }
   return read_output(output_file.get(), words->front(), output);
+}
+
+}  // namespace
+
+dag::CommandRunner make_command_runner(std::function<bool()> stopped) {
+  return [stopped = std::move(stopped)](const dag::TaskCall& call, std::vector<std::byte>& output) {
+    return run_command(call, output, stopped);
+  };
 }
 
 }  // namespace rockhopper::apps::workflow

@@ -17,6 +17,8 @@
 #include "apps/common/steady_clock.h"
 #include "apps/dag/graph/digest_task.h"
 #include "apps/dag/graph/node_runner.h"
+#include "apps/dag_node/commands.h"
+#include "apps/dag_node/random_graph.h"
 #include "apps/workflow/command.h"
 #include "apps/workflow/functions.h"
 #include "apps/workflow/gantt.h"
@@ -35,14 +37,19 @@ using namespace rockhopper::apps::workflow;
 
 const ProgramText kText{
     "rh-dag",
-    "Graphs of tasks: looks at recorded workflows (WfFormat 1.5), runs them, and reports on runs.",
+    "Records and graphs of tasks in a server's memory, read and run by RDMA. Looks at recorded "
+    "workflows (WfFormat 1.5), runs them, and reports on runs.",
     "  rh-dag check montage.json       what it is made of, and how fast it can be\n"
     "  rh-dag run-local montage.json   here, one task after another: the digest\n"
     "  rh-dag run-local montage.json --scale 0.001 --size-scale 0.01 --log run.log\n"
-    "  rh-dag report run.log --workflow montage.json --gantt run.svg\n"};
+    "  rh-dag report run.log --workflow montage.json --gantt run.svg\n\n"
+    "  rh-dag serve                    on one terminal, and\n"
+    "  rh-dag put greeting hello       on another\n"
+    "  rh-dag get greeting\n"};
 
 struct Options {
   std::string workflow;
+  std::string random;
   Replay replay;
   std::string compute = "sleep";
   std::string log;
@@ -61,9 +68,8 @@ void add_json(CLI::App& command, Options& options) {
   command.add_flag("--json", options.json, "print one JSON object instead of tables");
 }
 
-void add_workflow(CLI::App& command, Options& options) {
-  command.add_option("workflow", options.workflow, "a workflow of WfFormat 1.5 or 1.6")
-      ->required()
+CLI::Option* add_workflow(CLI::App& command, Options& options) {
+  return command.add_option("workflow", options.workflow, "a workflow of WfFormat 1.5 or 1.6")
       ->type_name("FILE");
 }
 
@@ -92,12 +98,16 @@ Commands add_commands(CLI::App& app, Options& options) {
   Commands commands{};
   commands.check = app.add_subcommand(
       "check", "Reads a workflow, checks all of it, and says what it is made of.");
-  add_workflow(*commands.check, options);
+  add_workflow(*commands.check, options)->required();
   commands.run_local = app.add_subcommand(
       "run-local",
       "Runs a workflow in this process, one task after another, and prints the digest "
       "that any other run of it has to give.");
   add_workflow(*commands.run_local, options);
+  commands.run_local
+      ->add_option("--random", options.random,
+                   "instead of a file: a graph made by chance, as for rh-dag load")
+      ->type_name("SPEC");
   add_replay(*commands.run_local, options);
   commands.run_local->add_option("--log", options.log, "write down when each task ran")
       ->type_name("FILE");
@@ -133,6 +143,14 @@ Expected<Loaded> load(const std::string& path, const Replay& replay,
   return Loaded{std::move(*read), std::move(*graph)};
 }
 
+Expected<Loaded> make_random(const std::string& text, const dag::FunctionRegistry& registry) {
+  auto random = dag_node::parse_random_graph(text);
+  if (!random) return tl::make_unexpected(random.error());
+  auto graph = dag_node::make_random_graph(*random, registry);
+  if (!graph) return tl::make_unexpected(graph.error());
+  return Loaded{{.name = "random"}, std::move(*graph)};
+}
+
 Expected<void> check(const Options& options, const Loaded& loaded) {
   const GraphSummary summary = summarise(loaded.workflow, loaded.graph);
   if (options.json) {
@@ -151,7 +169,7 @@ Expected<void> run(const Options& options, const Loaded& loaded,
     if (!made) return tl::make_unexpected(made.error());
     log = std::move(*made);
   }
-  dag::NodeRunner runner(registry, &run_command);
+  dag::NodeRunner runner(registry, make_command_runner(&stop_requested));
   Expected<LocalRun> done;
   {
     Progress progress("tasks");
@@ -208,14 +226,23 @@ int main(int argc, char** argv) {
   CommandLine line(argc, argv, kText);
   Options options;
   const Commands commands = add_commands(line.app(), options);
+  dag_node::Commands node_commands(line.app());
   if (const auto status = line.parse()) return *status;
   catch_stop_signals();
+  if (const auto status = node_commands.run(line)) return *status;
   const Wait wait = options.compute == "spin" ? Wait::spin : Wait::sleep;
   const auto registry = make_functions(wait, &stop_requested);
   if (!registry) return line.finish(tl::make_unexpected(registry.error()));
 
   std::optional<Loaded> loaded;
-  if (!options.workflow.empty()) {
+  if (*commands.run_local && options.workflow.empty() == options.random.empty()) {
+    return line.usage_error({ErrorCode::invalid_argument, "either a FILE or --random is needed"});
+  }
+  if (!options.random.empty()) {
+    auto made = make_random(options.random, *registry);
+    if (!made) return line.usage_error(made.error());
+    loaded = std::move(*made);
+  } else if (!options.workflow.empty()) {
     Replay replay = options.replay;
     // What is only looked at has the recorded times, and writes nothing.
     if (!*commands.run_local) replay = {.scale = 1, .size_scale = 0};

@@ -40,16 +40,18 @@ DagWorld::~DagWorld() {
   for (const auto& server : servers) server->server.reset();
 }
 
-void DagWorld::connect(DagClient& client, std::uint16_t server) {
+void DagWorld::connect(DagClient& client, std::uint16_t server,
+                       const std::function<void(dag::Grant&)>& change) {
   const auto av = [this](unsigned from) {
     return roce::AddressVector{.source = network.node(from).address(),
                                .destination = network.node(1 - from).address()};
   };
   const dc::Dct& target = client.client->target(server);
-  const dag::Grant grant = must(servers[server]->server->add_client(
+  dag::Grant grant = must(servers[server]->server->add_client(
       {.av = av(0), .number = target.number(), .access_key = target.access_key()},
       network.now_ns()));
   client.ids[server] = dag::ClientId{grant.client};
+  if (change) change(grant);
   must(client.client->connect(server, av(1), grant, network.now_ns()));
 }
 

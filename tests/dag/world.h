@@ -74,7 +74,9 @@ class DagWorld {
   explicit DagWorld(const DagWorldConfig& config);
   ~DagWorld();
 
-  void connect(DagClient& client, std::uint16_t server);
+  /// With what the server has granted, or what `change` has made of it.
+  void connect(DagClient& client, std::uint16_t server,
+               const std::function<void(dag::Grant&)>& change = {});
   /// One turn of everybody. True if anything happened.
   bool turn();
   /// Turns, and time as it is needed, until `done`. False: not within `limit_ns`.

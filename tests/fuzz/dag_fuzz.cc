@@ -83,7 +83,7 @@ void check_store(Input& input) {
   std::vector<MapPlace> arenas(1);
   for (std::uint64_t now_ns = 1; !input.empty(); ++now_ns) {
     const std::array<std::byte, 2> key{std::byte{'k'}, static_cast<std::byte>(input.u8() % 4)};
-    switch (input.u8() % 9) {
+    switch (input.u8() % 10) {
       case 0:
         static_cast<void>(store->create({.key = key, .capacity = input.u16(), .slots = 2}));
         break;
@@ -94,7 +94,8 @@ void check_store(Input& input) {
         static_cast<void>(store->resize(key, input.u16(), now_ns));
         break;
       case 3: {
-        const auto arena = store->allocate_arena(kOwner + input.u8() % 2u, input.u16());
+        const auto group = std::span(key).first(input.u8() % 3u);
+        const auto arena = store->allocate_arena(kOwner + input.u8() % 2u, input.u16(), group);
         if (arena.status == Status::ok) arenas.push_back(arena.place);
         break;
       }
@@ -123,6 +124,13 @@ void check_store(Input& input) {
         static_cast<void>(store->release_locks(kOwner));
         if (input.u8() % 4 == 0) store->release_arenas(kOwner, now_ns);
         break;
+      case 8: {
+        static_cast<void>(store->release_group(std::span(key).first(input.u8() % 3u), now_ns));
+        const auto found = store->arena_bytes(kOwner, arenas[input.u8() % arenas.size()].address);
+        check(!found || (found->data() >= memory.data() &&
+                         found->data() + found->size() <= memory.data() + memory.size()));
+        break;
+      }
       default:
         if (store->quarantine().in_grace()) {
           store->quarantine().end_grace();

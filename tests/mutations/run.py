@@ -28,6 +28,7 @@ FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/dag', 'apps/publish', 'apps/
            'apps/subscribe', 'apps/workflow')
 LIBRARIES = ('librockhopper.a', 'apps/ami/librockhopper-ami.a', 'apps/dag/librockhopper-dag.a',
              'apps/dag/graph/librockhopper-dag-graph.a',
+             'apps/dag/schedule/librockhopper-dag-schedule.a',
              'apps/publisher/librockhopper-publisher.a', 'apps/librockhopper-apps.a')
 
 

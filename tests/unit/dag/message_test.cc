@@ -3,7 +3,9 @@
 // Requests and answers as bytes (DG-20).
 #include "apps/dag/message.h"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,6 +52,15 @@ std::vector<Request> samples() {
        .bytes = 300,
        .key = kKey},
       {.type = RequestType::release_arena, .id = 6, .address = 64},
+      {.type = RequestType::allocate_arena, .id = 7, .bytes = 1, .key = std::span(kKey).first(3)},
+      {.type = RequestType::release_group, .id = 8, .key = kKey},
+      {.type = RequestType::application,
+       .id = 9,
+       .code = 255,
+       .value = ~std::uint64_t{0},
+       .key = kKey,
+       .data = kData},
+      {.type = RequestType::application, .id = 10},
   };
 }
 
@@ -61,6 +72,8 @@ TEST(Messages, WhatIsSentIsReceived) {
     EXPECT_EQ(parsed->type, request.type);
     EXPECT_EQ(parsed->id, request.id);
     EXPECT_EQ(parsed->slots, request.slots);
+    EXPECT_EQ(parsed->code, request.code);
+    EXPECT_EQ(parsed->value, request.value);
     EXPECT_EQ(parsed->capacity, request.capacity);
     EXPECT_EQ(parsed->address, request.address);
     EXPECT_EQ(parsed->incarnation, request.incarnation);
@@ -72,11 +85,43 @@ TEST(Messages, WhatIsSentIsReceived) {
   const Response response{
       .id = 9,
       .status = Status::exhausted,
-      .entry = {
-          .hash = 1, .incarnation = 2, .address = 3, .length = 4, .rkey = roce::MemoryKey{5}}};
+      .entry = {.hash = 1, .incarnation = 2, .address = 3, .length = 4, .rkey = roce::MemoryKey{5}},
+      .value = 6};
   std::array<std::byte, kResponseBytes> bytes;
   emit(response, bytes);
   EXPECT_EQ(parse_response(bytes), response);
+}
+
+// DG-20: who can send more than a kind of request has is refused.
+TEST(Messages, EachKindHasItsOwnParts) {
+  const auto taken = [](const Request& request) {
+    return parse_request(bytes_of(request)).has_value();
+  };
+  const auto key = std::span(kKey).first(1);
+  const auto data = std::span(kData).first(1);
+  const auto is = [](RequestType type, std::initializer_list<RequestType> types) {
+    return std::find(types.begin(), types.end(), type) != types.end();
+  };
+  using enum RequestType;
+  for (auto number = static_cast<unsigned>(create); number <= static_cast<unsigned>(application);
+       ++number) {
+    const auto type = static_cast<RequestType>(number);
+    const Request bare{.type = type, .id = 1, .slots = 1};
+    Request named = bare;
+    named.key = key;
+    EXPECT_EQ(taken(named), type != release_arena);
+    EXPECT_EQ(taken(bare), is(type, {allocate_arena, release_arena, application}));
+    Request loaded = type == release_arena ? bare : named;
+    EXPECT_TRUE(taken(loaded));
+    loaded.data = data;
+    EXPECT_EQ(taken(loaded), is(type, {create, application}));
+    Request coded = type == release_arena ? bare : named;
+    coded.code = 1;
+    EXPECT_EQ(taken(coded), type == application);
+    coded.code = 0;
+    coded.value = 1;
+    EXPECT_EQ(taken(coded), type == application);
+  }
 }
 
 // What is taken is exactly what would be sent.

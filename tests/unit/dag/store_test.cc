@@ -226,6 +226,67 @@ TEST_F(StoreTest, ArenasAreAdoptedFromWithCare) {
   EXPECT_EQ(store->free_bytes(), kBytes);
 }
 
+// DG-30, DG-36: arenas of a group stay when their owner is gone, and go together; as others do,
+// they rest, and their adopted records stay.
+TEST_F(StoreTest, ArenasOfAGroupAreReleasedTogether) {
+  make({.records = 10, .capacity_max = 1000, .quarantine_ns = 1000});
+  constexpr std::uint64_t kArena = 4096;
+  const auto allocate = [&](std::uint32_t owner, std::string_view group) {
+    const auto made = store->allocate_arena(owner, kArena, bytes_of(group));
+    EXPECT_EQ(made.status, Status::ok);
+    return made.place;
+  };
+  const std::string long_group(kKeyMax + 1, 'g');
+  EXPECT_EQ(store->allocate_arena(3, kArena, bytes_of(long_group)).status, Status::invalid);
+  const MapPlace first = allocate(3, "run");
+  const MapPlace second = allocate(4, "run");
+  const MapPlace other = allocate(3, "run 2");
+  const MapPlace alone = allocate(3, "");
+  const MapPlace home = allocate(Store::kHomeOwner, "");
+  MapPlace kept = first;
+  kept.length = static_cast<std::uint32_t>(record_bytes(1, 50, 1));
+  compose_record(
+      {.key = bytes_of("k"), .incarnation = kept.incarnation, .capacity = 50, .slots = 1},
+      record(kept));
+  ASSERT_EQ(store->adopt(3, bytes_of("k"), kept).status, Status::ok);
+
+  // What an owner sees of them.
+  const auto seen = store->arena_bytes(3, first.address);
+  ASSERT_TRUE(seen.has_value());
+  EXPECT_EQ(seen->data(), store->memory().data() + first.address);
+  EXPECT_EQ(seen->size(), kArena);
+  EXPECT_TRUE(store->arena_bytes(3, first.address, first.incarnation));
+  EXPECT_FALSE(store->arena_bytes(3, first.address, first.incarnation + 1));
+  EXPECT_FALSE(store->arena_bytes(3, first.address + 64));
+  EXPECT_FALSE(store->arena_bytes(3, second.address));
+
+  // The owner goes.
+  const auto pass = [&](std::uint64_t now_ns) {
+    pass_grace(now_ns);
+    return kBytes - store->free_bytes();
+  };
+  store->release_arenas(3, 5000);
+  EXPECT_FALSE(store->arena_bytes(3, alone.address));
+  EXPECT_EQ(pass(5999), 5 * kArena);
+  EXPECT_EQ(pass(6000), 4 * kArena);
+  EXPECT_TRUE(store->arena_bytes(3, other.address));
+
+  EXPECT_EQ(store->release_group(bytes_of("ru"), 7000), 0u);
+  EXPECT_EQ(store->release_group({}, 7000), 0u);
+  EXPECT_EQ(store->release_group(bytes_of("run"), 7000), 2u);
+  EXPECT_EQ(store->release_group(bytes_of("run"), 7000), 0u);
+  EXPECT_FALSE(store->arena_bytes(4, second.address));
+  EXPECT_FALSE(store->arena_bytes(3, first.address));
+  EXPECT_EQ(pass(7999), 4 * kArena);
+  EXPECT_EQ(pass(8000), 3 * kArena);
+  EXPECT_EQ(store->erase(bytes_of("k"), 9000).status, Status::ok);
+  EXPECT_EQ(pass(9999), 3 * kArena);
+  EXPECT_EQ(pass(10'000), 2 * kArena);
+  EXPECT_EQ(store->release_group(bytes_of("run 2"), 10'000), 1u);
+  EXPECT_EQ(store->release_arena(Store::kHomeOwner, home.address, 10'000), Status::ok);
+  EXPECT_EQ(pass(11'000), 0u);
+}
+
 // Whatever peers write into records, the store stays within its memory and its map.
 TEST_F(StoreTest, ScribbledRecordsDoNoHarm) {
   sim::Rng rng(test::seed() + 5);

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/dag_node/batch.h"
+
+#include <charconv>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/json_bytes.h"
+#include "apps/common/signals.h"
+#include "apps/common/steady_clock.h"
+#include "apps/dag/record.h"
+#include "apps/publish/stream_source.h"
+
+namespace rockhopper::apps::dag_node {
+namespace {
+
+constexpr std::string_view kBlanks = " \t";
+constexpr std::size_t kLineMax = 1 << 20;
+constexpr std::uint64_t kReadsMax = 1'000'000'000;
+
+/// Takes words from the front.
+class Words {
+ public:
+  explicit Words(std::string_view text) : rest_(text) { skip(); }
+
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
+  [[nodiscard]] std::string_view rest() const { return rest_; }
+  std::string_view take() {
+    const std::string_view word = rest_.substr(0, rest_.find_first_of(kBlanks));
+    rest_.remove_prefix(word.size());
+    skip();
+    return word;
+  }
+  template <typename T>
+  Expected<T> take_number(const char* what, T least, T most) {
+    const std::string_view word = take();
+    T value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc{} || end != word.data() + word.size() || value < least || value > most) {
+      return fail(ErrorCode::invalid_argument, "{:?} is no {}: a number from {} to {}", word, what,
+                  least, most);
+    }
+    return value;
+  }
+
+ private:
+  void skip() {
+    const std::size_t begin = rest_.find_first_not_of(kBlanks);
+    rest_.remove_prefix(begin == std::string_view::npos ? rest_.size() : begin);
+  }
+
+  std::string_view rest_;
+};
+
+Expected<BatchLine> parse_reads(Words words) {
+  BatchLine line;
+  auto reads = words.take_number<std::uint64_t>("count", 1, kReadsMax);
+  if (!reads) return tl::make_unexpected(reads.error());
+  line.reads = *reads;
+  while (!words.empty()) {
+    line.keys.emplace_back(words.take());
+    if (auto good = check_key(line.keys.back()); !good) return tl::make_unexpected(good.error());
+  }
+  if (line.keys.empty()) return fail(ErrorCode::invalid_argument, "read what? COUNT KEY...");
+  return line;
+}
+
+/// What stands behind the key.
+Expected<void> parse_rest(Words& words, RecordTask& task) {
+  switch (task.verb) {
+    case Verb::get:
+    case Verb::erase:
+      break;
+    case Verb::create:
+    case Verb::put:
+    case Verb::update: {
+      const auto data = std::as_bytes(std::span(words.rest()));
+      task.data.assign(data.begin(), data.end());
+      return {};
+    }
+    case Verb::resize: {
+      auto capacity = words.take_number<std::uint32_t>("capacity", 1, dag::kCapacityMax);
+      if (!capacity) return tl::make_unexpected(capacity.error());
+      task.capacity = *capacity;
+      break;
+    }
+    case Verb::add: {
+      auto word = words.take_number<unsigned>("control word", 0, dag::kControlWords - 1);
+      if (!word) return tl::make_unexpected(word.error());
+      task.word = *word;
+      auto value = words.take_number<std::uint64_t>("number", 0, UINT64_MAX);
+      if (!value) return tl::make_unexpected(value.error());
+      task.value = *value;
+      break;
+    }
+  }
+  if (!words.empty()) {
+    return fail(ErrorCode::invalid_argument, "there is more than {} takes: {:?}",
+                to_string(task.verb), words.rest());
+  }
+  return {};
+}
+
+class Batch {
+ public:
+  Batch(Records& records, bool json) : records_(records), json_(json) {}
+
+  [[nodiscard]] Expected<void> run(std::string_view text) {
+    ++lines_;
+    const Words words(text);
+    if (words.empty() || words.rest().front() == '#') return {};
+    auto line = parse_batch_line(text);
+    if (!line) return fail(line.error().code, "line {}: {}", lines_, line.error().message);
+    ++done_;
+    auto answered = line->reads > 0 ? read(*line) : run(line->task);
+    // Whoever has sent the line may be waiting for it.
+    (void)std::fflush(stdout);
+    return answered;
+  }
+
+  [[nodiscard]] Expected<void> finish() const {
+    if (failed_ == 0) return {};
+    return fail(ErrorCode::invalid_state, "{} of {} lines could not be done", failed_, done_);
+  }
+
+ private:
+  [[nodiscard]] Expected<void> run(const RecordTask& task) {
+    auto result = records_.run(task);
+    if (!result) return tl::make_unexpected(result.error());
+    if (result->status != dag::Status::ok) ++failed_;
+    fmt::print("{}\n", json_ ? to_json(task, *result).dump() : to_line(task, *result));
+    return {};
+  }
+
+  [[nodiscard]] Expected<void> read(const BatchLine& line) {
+    auto series = records_.read_series(line.keys, line.reads);
+    if (!series) return tl::make_unexpected(series.error());
+    if (series->failed() + series->mixed() > 0) ++failed_;
+    fmt::print("{}\n", json_ ? series->to_json().dump() : series->to_line());
+    return {};
+  }
+
+  Records& records_;
+  bool json_;
+  std::uint64_t lines_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint64_t failed_ = 0;
+};
+
+}  // namespace
+
+Expected<BatchLine> parse_batch_line(std::string_view text) {
+  Words words(text);
+  const std::string_view verb = words.take();
+  if (verb == "read") return parse_reads(words);
+  BatchLine line;
+  const auto known = parse_verb(verb);
+  if (!known) {
+    return fail(ErrorCode::invalid_argument,
+                "{:?} is none of get, create, put, update, delete, resize, add, read", verb);
+  }
+  line.task.verb = *known;
+  line.task.key = words.take();
+  if (auto good = check_key(line.task.key); !good) return tl::make_unexpected(good.error());
+  if (auto parsed = parse_rest(words, line.task); !parsed) {
+    return tl::make_unexpected(parsed.error());
+  }
+  return line;
+}
+
+Expected<void> run_batch(Records& records, const std::string& path, bool json) {
+  auto source =
+      publish::StreamSource::open(path, publish::Framing::lines, /*follow=*/false, kLineMax);
+  if (!source) return tl::make_unexpected(source.error());
+  Batch batch(records, json);
+  for (;;) {
+    if (stop_requested()) return tl::make_unexpected(interrupted());
+    (void)records.connection().turn();
+    std::span<const std::byte> line;
+    auto next = (*source)->next(steady_now_ns(), line);
+    if (!next) return tl::make_unexpected(next.error());
+    if (*next == publish::Next::end) return batch.finish();
+    if (*next != publish::Next::message) continue;
+    if (auto done = batch.run(as_text(line)); !done) return done;
+  }
+}
+
+}  // namespace rockhopper::apps::dag_node

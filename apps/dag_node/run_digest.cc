@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/dag_node/run_digest.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "apps/common/signals.h"
+#include "apps/dag/graph/digest_task.h"
+#include "apps/dag_node/run_output.h"
+
+namespace rockhopper::apps::dag_node {
+namespace {
+
+/// The results' contexts: a node, and whether it is its output that is read.
+constexpr std::uint64_t kOutput = std::uint64_t{1} << 40;
+constexpr std::uint64_t kNode = std::uint64_t{1} << 33;
+
+class Reading {
+ public:
+  Reading(dag::Client& client, const dag::Graph& graph, const std::string& run)
+      : client_(client), graph_(graph), prefix_(run + '/'), digests_(graph.size()) {}
+
+  /// Begins as many as there is room for.
+  void start() {
+    while (!failure_ && next_ < graph_.size()) {
+      key_.assign(prefix_).append(graph_.key(next_));
+      const auto started = client_.read(std::as_bytes(std::span(key_)), kNode | next_);
+      if (started == dag::Started::no_room) return;
+      if (started != dag::Started::yes) return fail_with(next_, status_of(started));
+      ++next_;
+    }
+  }
+
+  /// Those whose records have been read.
+  void start_outputs() {
+    while (!failure_ && !waiting_.empty()) {
+      const auto& [node, pointer] = waiting_.back();
+      const auto started = client_.read(client_.own(pointer), kNode | kOutput | node);
+      if (started == dag::Started::no_room) return;
+      if (started != dag::Started::yes) return fail_with(node, status_of(started));
+      waiting_.pop_back();
+    }
+  }
+
+  void on_result(const dag::Result& result) {
+    const auto node = static_cast<dag::NodeIndex>(result.context);
+    if (failure_) return;
+    if (result.status != dag::Status::ok) return fail_with(node, result.status);
+    if ((result.context & kOutput) == 0) return follow(node, result);
+    sha256_.add(result.data);
+    digests_[node] = sha256_.finish();
+    output_bytes_ += result.data.size();
+    ++done_;
+  }
+
+  [[nodiscard]] std::uint64_t done() const { return done_; }
+  [[nodiscard]] bool ended() const { return failure_ || done_ == graph_.size(); }
+  [[nodiscard]] Expected<RunDigest> finish() const {
+    if (failure_) return tl::make_unexpected(*failure_);
+    dag::GraphDigest digest;
+    for (const dag::NodeIndex node : graph_.by_key()) digest.add(graph_.key(node), digests_[node]);
+    return RunDigest{.digest = digest.finish(), .output_bytes = output_bytes_};
+  }
+
+ private:
+  static dag::Status status_of(dag::Started started) {
+    return started == dag::Started::invalid ? dag::Status::invalid : dag::Status::unreachable;
+  }
+
+  /// The record says where the output is.
+  void follow(dag::NodeIndex node, const dag::Result& result) {
+    const auto output = output_of(result.control);
+    if (!output) {
+      failure_ = Error{ErrorCode::invalid_state,
+                       fmt::format("node {} has no output", dag::key_text(graph_.key(node)))};
+      return;
+    }
+    waiting_.push_back({node, *output});
+  }
+
+  struct Waiting {
+    dag::NodeIndex node;
+    dag::Pointer output;
+  };
+
+  void fail_with(dag::NodeIndex node, dag::Status status) {
+    failure_ = Error{ErrorCode::invalid_state,
+                     fmt::format("the output of {} cannot be read: {}",
+                                 dag::key_text(graph_.key(node)), dag::to_string(status))};
+  }
+
+  dag::Client& client_;
+  const dag::Graph& graph_;
+  std::string prefix_;
+  std::string key_;
+  std::vector<dag::Digest> digests_;
+  std::vector<Waiting> waiting_;
+  dag::Sha256 sha256_;
+  dag::NodeIndex next_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint64_t output_bytes_ = 0;
+  std::optional<Error> failure_;
+};
+
+}  // namespace
+
+Expected<RunDigest> read_digest(Records& records, const dag::Graph& graph, const std::string& run,
+                                const std::function<void(std::uint64_t)>& on_node) {
+  Reading reading(records.client(), graph, run);
+  records.set_taker([&](const dag::Result& result) { reading.on_result(result); });
+  Expected<void> result;
+  while (!reading.ended() && result) {
+    if (stop_requested()) result = tl::make_unexpected(interrupted());
+    // Outputs first, so that few records wait for theirs.
+    reading.start_outputs();
+    reading.start();
+    (void)records.connection().turn();
+    on_node(reading.done());
+  }
+  records.set_taker({});
+  if (!result) return tl::make_unexpected(result.error());
+  return reading.finish();
+}
+
+}  // namespace rockhopper::apps::dag_node

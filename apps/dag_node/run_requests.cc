@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/dag_node/run_requests.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "apps/dag/graph/graph_image.h"
+#include "apps/dag/schedule/home_request.h"
+#include "apps/dag/schedule/node_record.h"
+
+namespace rockhopper::apps::dag_node {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// As a home means it.
+std::string_view reason(dag::Status status) {
+  switch (status) {
+    case dag::Status::not_found:
+      return "there is no such run";
+    case dag::Status::exists:
+      return "there is a run of that name already";
+    case dag::Status::exhausted:
+      return "the home has no room for another run, or no memory left";
+    case dag::Status::invalid:
+      return "the run is in another state, or the server keeps no runs";
+    case dag::Status::timed_out:
+      return "the home did not take the request in time";
+    default:
+      return dag::to_string(status);
+  }
+}
+
+}  // namespace
+
+Expected<dag::Result> RunRequests::wait(dag::Started started, const char* what) {
+  auto result = records_.wait(started);
+  if (!result || result->status == dag::Status::ok) return result;
+  return fail(ErrorCode::invalid_state, "{}: {}", what, reason(result->status));
+}
+
+Expected<void> RunRequests::ask(std::uint8_t code, const std::string& run, const char* what) {
+  auto asked =
+      wait(records_.client().ask(home_, code, bytes_of(run), {}, 0, Records::kContext), what);
+  if (!asked) return tl::make_unexpected(asked.error());
+  return {};
+}
+
+Expected<void> RunRequests::submit(const dag::Graph& graph, const Submission& submission) {
+  dag::Client& client = records_.client();
+  const std::vector<std::byte> image = dag::to_image(graph);
+  auto arena = wait(client.allocate_arena(home_, image.size(), Records::kContext),
+                    "there is no room for the graph at home");
+  if (!arena) return tl::make_unexpected(arena.error());
+  const dag::Pointer pointer = arena->pointer;
+  const std::span<const std::byte> all(image);
+  const std::size_t piece = client.config().buffer_bytes;
+  for (std::size_t at = 0; at < all.size(); at += piece) {
+    const auto bytes = all.subspan(at, std::min(piece, all.size() - at));
+    auto written = wait(client.write_arena(pointer, at, bytes, Records::kContext),
+                        "the graph cannot be uploaded");
+    if (!written) return tl::make_unexpected(written.error());
+  }
+  const auto request = dag::emit(dag::SubmitRequest{.image_bytes = image.size(),
+                                                    .incarnation = pointer.entry.incarnation,
+                                                    .priority = submission.priority,
+                                                    .attempts = submission.attempts});
+  auto asked =
+      wait(client.ask(home_, static_cast<std::uint8_t>(dag::HomeRequest::submit),
+                      bytes_of(submission.name), request, pointer.entry.address, Records::kContext),
+           "the run was refused");
+  // The home has a copy.
+  auto released = wait(client.release_arena(pointer, Records::kContext),
+                       "the uploaded graph cannot be given back");
+  if (!asked) return tl::make_unexpected(asked.error());
+  if (!released) return tl::make_unexpected(released.error());
+  return {};
+}
+
+Expected<void> RunRequests::cancel(const std::string& run) {
+  return ask(static_cast<std::uint8_t>(dag::HomeRequest::cancel), run, "the run was not canceled");
+}
+
+Expected<void> RunRequests::drop(const std::string& run) {
+  return ask(static_cast<std::uint8_t>(dag::HomeRequest::drop), run, "the run was not dropped");
+}
+
+Expected<void> check_run_name(const std::string& name) {
+  if (dag::is_run_name(name)) return {};
+  return fail(ErrorCode::invalid_argument,
+              "{:?} is no name of a run: 1 to {} letters, digits, '.', '_' and '-' are", name,
+              dag::kRunNameMax);
+}
+
+}  // namespace rockhopper::apps::dag_node

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/dag_node/store_node.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/counters.h"
+#include "apps/common/signals.h"
+#include "apps/workflow/functions.h"
+
+namespace rockhopper::apps::dag_node {
+namespace {
+
+/// A look at the clock takes longer than a turn without work.
+constexpr std::uint64_t kTurnsPerClock = 16;
+
+/// Above those of a server that was here before, if it has made fewer than 2^18 records a second
+/// since it began; below 2^48 for 34 years. So what still points to its records finds none.
+std::uint64_t first_incarnation() {
+  using std::chrono::seconds;
+  constexpr auto kBegin = seconds(1'735'689'600);  // 2025
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto passed = std::max(std::chrono::duration_cast<seconds>(now) - kBegin, seconds(1));
+  return static_cast<std::uint64_t>(passed.count()) << 18;
+}
+
+}  // namespace
+
+StoreNode::StoreNode(const ServeOptions& options, std::unique_ptr<Endpoint> endpoint)
+    : options_(options), endpoint_(std::move(endpoint)) {}
+
+StoreNode::~StoreNode() {
+  counters_.clear();
+  // It tells the home of clients that are gone.
+  server_.reset();
+  parser_.reset();
+}
+
+Expected<std::unique_ptr<StoreNode>> StoreNode::create(const ServeOptions& options,
+                                                       const EndpointConfig& config,
+                                                       const stack::Arguments& arguments) {
+  auto endpoint = Endpoint::create(config, arguments);
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
+  std::unique_ptr<StoreNode> node(new StoreNode(options, std::move(*endpoint)));
+  if (auto done = node->set_up(); !done) return tl::make_unexpected(done.error());
+  return node;
+}
+
+Expected<void> StoreNode::set_up() {
+  auto dc = DcEndpoint::create(endpoint_->engine());
+  if (!dc) return tl::make_unexpected(dc.error());
+  dc_.emplace(std::move(*dc));
+  auto memory = PageMemory::allocate(options_.memory_bytes);
+  if (!memory) return tl::make_unexpected(memory.error());
+  memory_ = std::move(*memory);
+  auto store = dag::Store::create(memory_.bytes(), {.records = options_.records,
+                                                    .hash_bits = options_.hash_bits,
+                                                    .capacity_max = options_.record_max,
+                                                    .quarantine_ns = options_.quarantine_ns,
+                                                    .first_incarnation = first_incarnation()});
+  if (!store) return tl::make_unexpected(store.error());
+  store_ = std::move(*store);
+  if (auto made = make_home(); !made) return made;
+  auto server = dag::Server::create(endpoint_->engine(), *dc_->get(), *store_, *this,
+                                    {.max_clients = options_.clients_max,
+                                     .lease_ns = options_.lease_ns,
+                                     .path_mtu = static_cast<roce::PathMtu>(offer().path_mtu),
+                                     .timeout = static_cast<std::uint8_t>(options_.ack_timeout),
+                                     .application = home_.get(),
+                                     .application_memory = board_.bytes()});
+  if (!server) return tl::make_unexpected(server.error());
+  server_ = std::move(*server);
+  const auto publish = [this](const char* name, const auto& owner) -> Expected<void> {
+    auto group = stack::add_counter_group(name, owner);
+    if (!group) return tl::make_unexpected(group.error());
+    counters_.push_back(std::move(*group));
+    return {};
+  };
+  return publish("dag_server", *server_).and_then([&] { return publish("dag_home", *home_); });
+}
+
+Expected<void> StoreNode::make_home() {
+  auto functions = workflow::make_functions(workflow::Wait::sleep, &stop_requested);
+  if (!functions) return tl::make_unexpected(functions.error());
+  functions_ = std::move(*functions);
+  const dag::HomeConfig config{.board = {.runs = options_.runs, .workers = options_.workers}};
+  auto board = PageMemory::allocate(config.board.bytes());
+  if (!board) return tl::make_unexpected(board.error());
+  board_ = std::move(*board);
+  auto home = dag::Home::create(*store_, board_.bytes(), *this, config);
+  if (!home) return tl::make_unexpected(home.error());
+  home_ = std::move(*home);
+  parser_ = std::make_unique<GraphParser>(functions_, config.limits);
+  return {};
+}
+
+Offer StoreNode::offer() const {
+  const std::uint32_t largest = (*dc_)->max_path_mtu();
+  return {
+      .path_mtu = static_cast<std::uint16_t>(
+          options_.path_mtu == 0 ? largest : std::min<std::uint32_t>(largest, options_.path_mtu))};
+}
+
+Expected<Welcome> StoreNode::admit(const Hello& hello) {
+  auto own = endpoint_->address_of_family(hello.gid.is_ipv4());
+  if (!own) return tl::make_unexpected(own.error());
+  auto grant = server_->add_client(
+      {.av = {.source = *own,
+              .destination = hello.gid,
+              .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)},
+       .number = hello.target,
+       .access_key = hello.access_key},
+      now_ns());
+  if (!grant) return tl::make_unexpected(grant.error());
+  return Welcome{.gid = *own, .grant = *grant};
+}
+
+void StoreNode::dismiss(dag::ClientId id) { server_->remove_client(id, now_ns()); }
+
+void StoreNode::on_fenced(dag::ClientId id) {
+  if (on_fenced_) on_fenced_(id);
+}
+
+void StoreNode::on_submitted(dag::RunId run, std::vector<std::byte> image) {
+  parser_->submit(run, std::move(image));
+}
+
+void StoreNode::on_run_changed(dag::RunId run, dag::RunPhase /*phase*/) {
+  changed_runs_.push_back(run);
+}
+
+bool StoreNode::decide_runs() {
+  auto parsed = parser_->take();
+  if (parsed) home_->decide(parsed->run, std::move(parsed->graph));
+  return parsed.has_value();
+}
+
+void StoreNode::print_changed_runs() {
+  for (const dag::Home::RunStatus& run : home_->runs()) {
+    if (std::find(changed_runs_.begin(), changed_runs_.end(), run.id) == changed_runs_.end()) {
+      continue;
+    }
+    fmt::print(stderr, "run {}: {}{}{}\n", run.name, dag::to_string(run.phase),
+               run.text.empty() ? "" : ": ", run.text);
+  }
+  changed_runs_.clear();
+}
+
+bool StoreNode::turn() {
+  bool worked = endpoint_->turn();
+  if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
+  if (stopped_) return worked;
+  worked = server_->progress(now_ns_) || worked;
+  if (turns_ % kTurnsPerClock == 0) worked = decide_runs() || worked;
+  worked = home_->progress(now_ns_) || worked;
+  if (!changed_runs_.empty()) print_changed_runs();
+  return worked;
+}
+
+nlohmann::json StoreNode::report() const {
+  return {{"records", store_->size()},
+          {"free_bytes", store_->free_bytes()},
+          {"counters", counters_to_json(*server_)},
+          {"home", counters_to_json(*home_)}};
+}
+
+void StoreNode::print_statistics(std::FILE* out) const {
+  endpoint_->print_statistics(out);
+  dc_->print_statistics(out);
+  print_counters(out, "dag", *server_);
+  print_counters(out, "home", *home_);
+}
+
+}  // namespace rockhopper::apps::dag_node

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/dag_node/work.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/counters.h"
+#include "apps/common/signals.h"
+#include "apps/common/steady_clock.h"
+#include "apps/common/version.h"
+#include "apps/dag_node/board_reader.h"
+#include "apps/dag_node/connection.h"
+#include "apps/dag_node/executor.h"
+#include "apps/dag_node/run_journal.h"
+#include "apps/workflow/command.h"
+#include "apps/workflow/functions.h"
+
+namespace rockhopper::apps::dag_node {
+namespace {
+
+constexpr std::uint64_t kLookNs = kNsPerMs;
+/// For what is still to be told at the end.
+constexpr std::uint64_t kCloseNs = kNsPerSecond;
+
+class Work final : public dag::ClientListener, public dag::WorkerListener {
+ public:
+  Work(const WorkOptions& options, const Site& site) : options_(options), site_(site) {
+    if (!options.log.empty()) journal_.emplace(options.log, options.name);
+  }
+  ~Work() override {
+    // The connection calls the listeners, and the worker uses it.
+    if (connection_ != nullptr) connection_->set_work({});
+    executor_.reset();
+    counters_.reset();
+    worker_.reset();
+    connection_.reset();
+  }
+
+  [[nodiscard]] Expected<void> run() {
+    auto result = open().and_then([this] { return work(); });
+    auto closed = close();
+    return result ? closed : result;
+  }
+
+  void on_result(const dag::Result& result) override {
+    if (worker_ != nullptr && (result.context & dag::Worker::kContext) != 0) {
+      worker_->on_result(result);
+    }
+  }
+  void on_server_lost(std::uint16_t server) override {
+    lost_servers_.push_back(server);
+    if (worker_ != nullptr) worker_->on_server_lost(server);
+  }
+
+  void on_node(const dag::NodeReport& report) override {
+    if (report.committed) ++nodes_;
+    if (report.committed && report.stolen) ++stolen_;
+    if (!journal_) return;
+    std::uint64_t nodes = 0;
+    for (const auto& run : worker_->runs()) {
+      if (run.name == report.run) nodes = run.nodes;
+    }
+    journal_->add(report, std::max<std::uint64_t>(nodes, 1));
+  }
+  void on_lost(dag::Status why) override { lost_ = why; }
+
+ private:
+  [[nodiscard]] Expected<void> open() {
+    const auto wait = options_.compute == "spin" ? workflow::Wait::spin : workflow::Wait::sleep;
+    auto functions = workflow::make_functions(wait, &ThreadExecutor::is_abandoned);
+    if (!functions) return tl::make_unexpected(functions.error());
+    functions_ = std::move(*functions);
+    dag::CommandRunner commands;
+    if (options_.allow_commands) {
+      commands = workflow::make_command_runner(&ThreadExecutor::is_abandoned);
+    }
+    if (options_.runs_inline) {
+      executor_ = std::make_unique<InlineExecutor>(functions_, std::move(commands));
+    } else {
+      executor_ = std::make_unique<ThreadExecutor>(functions_, commands, options_.slots);
+    }
+    auto connection = Connection::create(site_.connect, site_.config, site_.arguments, *this,
+                                         static_cast<std::uint16_t>(2 * options_.window + 16));
+    if (!connection) return tl::make_unexpected(connection.error());
+    connection_ = std::move(*connection);
+    auto placement = site_.connect.make_home_placement();
+    if (!placement) return tl::make_unexpected(placement.error());
+    if (auto connected = connection_->connect(std::move(*placement)); !connected) {
+      return connected;
+    }
+    connection_->set_work([this](std::uint64_t now_ns) { return turn(now_ns); });
+    return join();
+  }
+
+  /// As another client of the home, each time.
+  [[nodiscard]] Expected<void> join() {
+    auto outputs = site_.connect.make_placement();
+    if (!outputs) return tl::make_unexpected(outputs.error());
+    const std::uint16_t home = site_.connect.home;
+    auto worker = dag::Worker::create({.engine = connection_->engine(),
+                                       .endpoint = connection_->dc(),
+                                       .client = connection_->client(),
+                                       .home = home,
+                                       .home_av = connection_->path(home),
+                                       .grant = connection_->grant(home),
+                                       .outputs = std::move(*outputs),
+                                       .executor = *executor_,
+                                       .listener = *this},
+                                      {.name = options_.name,
+                                       .labels = options_.labels,
+                                       .window = options_.window,
+                                       .steals = !options_.no_steals,
+                                       .seed = roce::SystemRandom().next()});
+    if (!worker) return tl::make_unexpected(worker.error());
+    worker_ = std::move(*worker);
+    executor_->set_worker(worker_.get());
+    auto counters = stack::add_counter_group("dag_worker", *worker_);
+    if (!counters) return tl::make_unexpected(counters.error());
+    counters_ = std::move(*counters);
+    ++joined_;
+    return {};
+  }
+
+  bool turn(std::uint64_t now_ns) {
+    bool worked = executor_->deliver();
+    if (worker_ != nullptr) worked = worker_->progress(now_ns) || worked;
+    return worked;
+  }
+
+  [[nodiscard]] Expected<void> work() {
+    bool draining = false;
+    std::uint64_t next_look_ns = 0;
+    for (;;) {
+      (void)connection_->turn();
+      if (lost_ || !lost_servers_.empty()) {
+        // What it had begun is somebody else's now.
+        if (lost_ && draining) return {};
+        if (auto again = reconnect(); !again) return again;
+        continue;
+      }
+      if (draining && worker_->idle()) return {};
+      const std::uint64_t now_ns = connection_->now_ns();
+      if (now_ns < next_look_ns) continue;
+      next_look_ns = now_ns + kLookNs;
+      if (!draining && (stop_requested() || is_over())) {
+        worker_->drain();
+        draining = true;
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_over() {
+    if (options_.runs == 0 && !options_.until_idle) return false;
+    const auto runs = worker_->runs();
+    bool all = true;
+    for (const auto& run : runs) {
+      if (run.phase == dag::RunPhase::none) continue;
+      if (has_ended(run.phase)) {
+        if (run.phase != dag::RunPhase::refused) ended_.insert(run.id);
+      } else {
+        all = false;
+      }
+    }
+    return (options_.runs > 0 && ended_.size() >= options_.runs) ||
+           (options_.until_idle && all && !ended_.empty());
+  }
+
+  /// To all servers that are lost. If the home is one of them, or the worker does not know what has
+  /// become of something that it did there, as another worker.
+  [[nodiscard]] Expected<void> reconnect() {
+    const std::uint16_t home = site_.connect.home;
+    if (lost_) {
+      fmt::print(stderr, "{}: lost the home: {}; joins again\n", options_.name,
+                 dag::to_string(*lost_));
+      if (auto done = forget_worker(); !done) return done;
+      lost_servers_.push_back(home);
+    }
+    while (!lost_servers_.empty()) {
+      const std::uint16_t server = lost_servers_.back();
+      // The home's loss is the worker's, who tells of it.
+      if (server == home && !lost_ && worker_ != nullptr) {
+        (void)connection_->turn();
+        if (!lost_) continue;
+        return reconnect();
+      }
+      auto connected = connection_->reconnect(server);
+      lost_servers_.erase(std::remove(lost_servers_.begin(), lost_servers_.end(), server),
+                          lost_servers_.end());
+      if (!connected) return connected;
+    }
+    lost_.reset();
+    return worker_ == nullptr ? join() : Expected<void>{};
+  }
+
+  [[nodiscard]] Expected<void> forget_worker() {
+    executor_->set_worker(nullptr);
+    executor_->abandon_all();
+    while (!executor_->idle()) (void)connection_->turn();
+    steals_ += worker_->counters().steals.value();
+    steals_successful_ += worker_->counters().steals_successful.value();
+    counters_.reset();
+    worker_.reset();
+    return {};
+  }
+
+  [[nodiscard]] Expected<void> close() {
+    if (worker_ != nullptr) {
+      worker_->leave();
+      const std::uint64_t deadline_ns = steady_now_ns() + kCloseNs;
+      while (connection_->client().in_use() > 0 && steady_now_ns() < deadline_ns) {
+        (void)connection_->turn();
+      }
+      print();
+      if (site_.connect.endpoint.stats_s > 0) {
+        connection_->print_statistics(stderr);
+        print_counters(stderr, "worker", *worker_);
+      }
+      if (auto done = forget_worker(); !done) return done;
+    }
+    if (!journal_) return {};
+    if (journal_->left_out() > 0) {
+      fmt::print(stderr, "{}: {} nodes of other runs were left out; --log a folder has all\n",
+                 options_.log, journal_->left_out());
+    }
+    return journal_->close(steals_, steals_successful_);
+  }
+
+  void print() const {
+    if (!site_.connect.json) {
+      fmt::print("{}: {} nodes, {} of them stolen\n", options_.name, nodes_, stolen_);
+      return;
+    }
+    fmt::print("{}\n", nlohmann::json{{"program", "rh-dag"},
+                                      {"version", kVersion},
+                                      {"worker", options_.name},
+                                      {"nodes", nodes_},
+                                      {"stolen", stolen_},
+                                      {"joined", joined_},
+                                      {"counters", counters_to_json(*worker_)}}
+                           .dump());
+  }
+
+  const WorkOptions& options_;
+  const Site& site_;
+  dag::FunctionRegistry functions_;
+  std::optional<RunJournal> journal_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<dag::Worker> worker_;
+  std::optional<stack::CounterGroup> counters_;
+  std::optional<dag::Status> lost_;
+  std::vector<std::uint16_t> lost_servers_;
+  std::set<std::uint64_t> ended_;  ///< runs
+  std::uint64_t nodes_ = 0;
+  std::uint64_t stolen_ = 0;
+  std::uint64_t joined_ = 0;
+  std::uint64_t steals_ = 0;  ///< of workers that were lost
+  std::uint64_t steals_successful_ = 0;
+};
+
+}  // namespace
+
+Expected<void> work(const WorkOptions& options, const Site& site) {
+  return Work(options, site).run();
+}
+
+}  // namespace rockhopper::apps::dag_node

@@ -87,7 +87,7 @@ TEST(LocalRun, RunsCommands) {
   const dag::FunctionRegistry registry = functions();
   const auto graph = to_graph(letters_workflow(), {.commands = true}, registry);
   ASSERT_TRUE(graph);
-  dag::NodeRunner runner(registry, &run_command);
+  dag::NodeRunner runner(registry, make_command_runner([] { return false; }));
   const auto run = run_local(*graph, runner, nullptr, &ignore);
   ASSERT_TRUE(run) << run.error().message;
   // abcabc, aa, bcbc, and the line that sort makes of both.
@@ -100,7 +100,7 @@ TEST(LocalRun, EndsWithTheFirstTaskThatFails) {
   const dag::FunctionRegistry registry = functions();
   const auto graph = to_graph(workflow, {.commands = true}, registry);
   ASSERT_TRUE(graph);
-  dag::NodeRunner runner(registry, &run_command);
+  dag::NodeRunner runner(registry, make_command_runner([] { return false; }));
   const auto run = run_local(*graph, runner, nullptr, &ignore);
   ASSERT_FALSE(run);
   EXPECT_EQ(run.error().message, "node 'count_1', task 0: program 'false' ended with status 1");

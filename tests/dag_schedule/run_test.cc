@@ -310,6 +310,42 @@ TEST(ScheduleSimulation, EmptyTasks) {
   }
 }
 
+// DG-36: workers that leave, at once or when they have ended what they run, and those that come
+// later.
+TEST(ScheduleSimulation, WorkersLeave) {
+  std::map<std::string, std::uint64_t> totals;
+  run_seeds("leaving", seeds_or(100), 200, [&](std::uint64_t seed) -> std::string {
+    GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300, .constraints = false});
+    for (auto& [key, node] : plan.nodes) node.work_ns *= 50;
+    ScheduleWorld world({.seed = seed, .workers = 4});
+    world.submit("a", plan);
+    std::mt19937_64 random(seed);
+    static_cast<void>(world.run_until([] { return false; }, 100'000 + random() % 500'000));
+    dag::Worker& draining = *world.worker(0).worker;
+    dag::Worker& leaving = *world.worker(1).worker;
+    draining.drain();
+    leaving.leave();
+    world.wake();
+    if (!world.run_until([&] { return draining.idle() && leaving.idle(); }, kSecond_ns)) {
+      return fmt::format("workers are not idle: {}", world.describe());
+    }
+    const auto commits = world.worker(0).commits.size();
+    draining.leave();
+    world.wake();
+    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecond_ns)) {
+      return fmt::format("the run has not ended: {}", world.describe());
+    }
+    if (world.worker(0).commits.size() != commits) return "a worker that has drained ran a node";
+    if (!world.run_until([&] { return world.home().worker_count() == 2; }, kSecond_ns)) {
+      return fmt::format("{} workers are there", world.home().worker_count());
+    }
+    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    return judge(world, "a", plan);
+  });
+  print(totals);
+  expect_met(totals["claims_repeated"]);
+}
+
 /// One node, and behind it so many that do not depend on each other.
 GraphPlan fan(std::uint64_t seed, unsigned nodes, std::uint64_t work_ns) {
   GraphPlan plan{.seed = seed, .nodes = {}};

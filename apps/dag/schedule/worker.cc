@@ -160,7 +160,9 @@ void Worker::leave() {
 
 /// When nothing of this worker can be executed any more, so that nobody is disturbed.
 void Worker::ask_to_leave() {
-  if (left_ || asked_ > 0 || !home_->quiet() || client_.in_use() > 0) return;
+  const bool quiet = std::none_of(slots_.begin(), slots_.end(),
+                                  [](const auto& slot) { return slot->outstanding > 0; });
+  if (left_ || asked_ > 0 || !quiet || !home_->quiet()) return;
   const Started started = client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::leave), {},
                                       {}, 0, context_of(AskKind::leave, 0));
   if (started == Started::no_room) return;
@@ -380,7 +382,7 @@ void Worker::complete(std::uint64_t ticket, Expected<std::span<const std::byte>>
   moved_ = true;
   slot.start_ns = start_ns;
   slot.end_ns = end_ns;
-  slot.finished_ns = now_ns_;
+  slot.finished_ns = 0;  // known in the next turn
   if (slot.stage == Stage::abandoned) {
     if (!lost_) free_slot(slot);
     return;

@@ -25,6 +25,7 @@ constexpr std::size_t kWaitingMax = 4096;
 
 bool Worker::post_output(Slot& slot) {
   if (slot.posted > 0) return true;
+  if (slot.finished_ns == 0) slot.finished_ns = now_ns_;
   if (!is_wanted(slot)) {
     give_up(slot);
     return true;

@@ -232,6 +232,8 @@ void Worker::on_traced(Slot& slot) {
       decide(slot, Fate::left);
       return free_slot(slot);
     }
+#else
+    static_cast<void>(state);
 #endif
   }
   enter(slot, Stage::claiming);
@@ -255,6 +257,9 @@ void Worker::on_claimed(Slot& slot) {
     decide(slot, found.phase == NodePhase::pending ? Fate::left : Fate::gone);
     return free_slot(slot);
   }
+#else
+  static_cast<void>(found);
+  static_cast<void>(expected);
 #endif
   counters_.claims_won.add();
   decide(slot, Fate::won);

@@ -161,13 +161,15 @@ class Worker final : private ThiefListener {
   [[nodiscard]] Expected<void> set_up();
   [[nodiscard]] bool stopped() const { return lost_ || leaving_; }
 
-  // worker.cc: joining, leaving, and the turn.
+  // worker_join.cc: joining, leaving, being lost.
   void join();
+  void ask_to_leave();
   void lose(Status why);
+
+  // worker.cc: results, the executor, and the turn.
   void poll_home();
   void on_completion(std::uint64_t wr_id);
   [[nodiscard]] bool retry_slots();
-  void ask_to_leave();
   void adapt_lookahead(bool was_refused);
   [[nodiscard]] bool start_prepared();
   void take_back_surplus();

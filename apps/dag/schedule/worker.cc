@@ -120,9 +120,13 @@ Worker::~Worker() {
 
 // The client's operations.
 
+std::uint64_t Worker::context(AskKind kind, std::uint32_t which, std::uint32_t number) const {
+  return AskContext{.worker = me_, .kind = kind, .which = which, .number = number}.bits();
+}
+
 void Worker::on_result(const Result& result) {
-  const auto kind = static_cast<AskKind>(result.context >> 56 & 0x7f);
-  const std::uint64_t which = result.context & 0xffffff;
+  const auto [worker, kind, which, number] = AskContext::from(result.context);
+  if (worker != (me_ & 0xff)) return counters_.unexpected.add();
   moved_ = true;
   switch (kind) {
     case AskKind::join:
@@ -136,7 +140,7 @@ void Worker::on_result(const Result& result) {
       return;
     case AskKind::arena:
       --asked_;
-      return on_arena(result);
+      return on_arena(which, number, result);
     case AskKind::input:
     case AskKind::output:
     case AskKind::failure:
@@ -152,16 +156,14 @@ void Worker::on_result(const Result& result) {
   --slot.outstanding;
   if (stopped()) return;
   switch (kind) {
-    case AskKind::input: {
-      const std::uint64_t input = result.context >> 24 & 0xffffffff;
+    case AskKind::input:
       if (result.status != Status::ok) {
         slot.input_status = result.status;
-      } else if (input < slot.inputs.size()) {
-        slot.inputs[input].assign(result.data.begin(), result.data.end());
+      } else if (number < slot.inputs.size()) {
+        slot.inputs[number].assign(result.data.begin(), result.data.end());
       }
       if (slot.outstanding == 0) step(slot);
       return;
-    }
     case AskKind::output:
       return on_stored(slot, result);
     default:

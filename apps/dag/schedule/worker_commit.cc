@@ -59,7 +59,7 @@ bool Worker::post_output(Slot& slot) {
   }
   const Started started = client_.write_record(
       {.arena = arena.pointer, .offset = arena.used, .number = arena.used / Store::kArenaStep}, key,
-      slot.output, {.fixed = true}, context_of(AskKind::output, slot.index));
+      slot.output, {.fixed = true}, context(AskKind::output, slot.index));
   switch (started) {
     case Started::yes:
       arena.used += bytes;
@@ -82,7 +82,7 @@ bool Worker::post_output(Slot& slot) {
 void Worker::ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint64_t bytes) {
   const Started started = client_.allocate_arena(
       server, std::max(whole_lines(config_.arena_bytes), bytes),
-      context_of(AskKind::arena, slot.entry.run, server), std::as_bytes(std::span(slot.run_name)));
+      context(AskKind::arena, slot.entry.run, server), std::as_bytes(std::span(slot.run_name)));
   if (started == Started::no_room) return;
   slot.arena_request = ++arena.requests;
   if (started != Started::yes) {
@@ -95,12 +95,9 @@ void Worker::ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint
   ++asked_;
 }
 
-void Worker::on_arena(const Result& result) {
-  const std::uint64_t which = result.context & 0xffffff;
-  const std::uint64_t server = result.context >> 24 & 0xffff;
-  if (which >= runs_.size() || server >= runs_[which].arenas.size())
-    return counters_.unexpected.add();
-  Arena& arena = runs_[which].arenas[server];
+void Worker::on_arena(std::uint32_t run, std::uint32_t server, const Result& result) {
+  if (run >= runs_.size() || server >= runs_[run].arenas.size()) return counters_.unexpected.add();
+  Arena& arena = runs_[run].arenas[server];
   if (!arena.asking) return counters_.unexpected.add();
   arena.asking = false;
   if (result.status == Status::ok) {

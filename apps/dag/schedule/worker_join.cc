@@ -22,7 +22,7 @@ void Worker::join() {
                  request.gid.begin(), [](std::uint8_t byte) { return std::byte{byte}; });
   const auto bytes = emit(request);
   const Started started = client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::join), {},
-                                      bytes, 0, context_of(AskKind::join, 0));
+                                      bytes, 0, context(AskKind::join, 0));
   if (started == Started::no_room) return;
   if (started != Started::yes) return lose(Status::unreachable);
   joining_ = true;
@@ -54,7 +54,7 @@ void Worker::ask_to_leave() {
                                   [](const auto& slot) { return slot->outstanding > 0; });
   if (left_ || asked_ > 0 || !quiet || !home_->quiet()) return;
   const Started started = client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::leave), {},
-                                      {}, 0, context_of(AskKind::leave, 0));
+                                      {}, 0, context(AskKind::leave, 0));
   if (started == Started::no_room) return;
   if (started != Started::yes) return lose(Status::unreachable);
   ++asked_;

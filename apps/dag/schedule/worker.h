@@ -237,7 +237,7 @@ class Worker final : private ThiefListener {
   // worker_commit.cc: its output, and what it makes ready.
   [[nodiscard]] bool post_output(Slot& slot);
   void ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint64_t bytes);
-  void on_arena(std::uint32_t run, std::uint32_t server, const Result& result);
+  void on_arena(std::uint32_t run, std::uint32_t number, const Result& result);
   void on_stored(Slot& slot, const Result& result);
   void begin_commit(Slot& slot);
   [[nodiscard]] bool post_commit(Slot& slot);

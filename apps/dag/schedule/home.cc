@@ -84,16 +84,18 @@ Run& Home::add(std::uint32_t slot, std::string_view name, std::uint32_t priority
                std::uint32_t attempts) {
   counters_.runs_submitted.add();
   next_turn_ns_ = 0;
-  runs_[slot] = {.run = std::make_unique<Run>(Run::Site{.store = store_,
-                                                        .board = board_,
-                                                        .workers = workers_,
-                                                        .counters = counters_,
-                                                        .slice = config_.slice},
-                                              Run::Init{.id = RunId{next_id_++},
-                                                        .slot = slot,
-                                                        .name = name,
-                                                        .priority = priority,
-                                                        .attempts = attempts})};
+  auto run = std::make_unique<Run>(Run::Site{.store = store_,
+                                             .board = board_,
+                                             .workers = workers_,
+                                             .counters = counters_,
+                                             .slice = config_.slice},
+                                   Run::Init{.id = RunId{next_id_++},
+                                             .slot = slot,
+                                             .name = name,
+                                             .priority = priority,
+                                             .attempts = attempts});
+  runs_[slot] = Held{};
+  runs_[slot].run = std::move(run);
   return *runs_[slot].run;
 }
 

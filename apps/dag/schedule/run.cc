@@ -84,8 +84,10 @@ bool Run::progress(std::uint64_t now_ns) {
     case Stage::erasing:
       erase(now_ns);
       return true;
-    case Stage::deciding:
     case Stage::ended:
+      correct_count();
+      break;
+    case Stage::deciding:
     case Stage::resting:
       break;
   }
@@ -297,12 +299,18 @@ bool Run::settle(NodeIndex node) {
   return true;
 }
 
+/// Workers count what they have released later, or never if they are lost.
+void Run::correct_count() {
+  if (outcome_ == RunPhase::complete && site_.board.completed(init_.slot) != nodes_) {
+    site_.board.set_completed(init_.slot, nodes_);
+  }
+}
+
 void Run::finish(RunPhase outcome) {
   outcome_ = outcome;
   switch (outcome) {
     case RunPhase::complete:
-      // After losses workers and the home may both have counted a node.
-      site_.board.set_completed(init_.slot, nodes_);
+      correct_count();
       site_.counters.runs_complete.add();
       break;
     case RunPhase::failed:

@@ -116,6 +116,7 @@ class Run {
   bool settle();
   [[nodiscard]] bool settle(NodeIndex node);
   void finish(RunPhase outcome);
+  void correct_count();
   [[nodiscard]] std::uint32_t label_of(NodeIndex node) const;
   void add_ready(NodeIndex node);
 

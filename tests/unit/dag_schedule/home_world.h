@@ -132,6 +132,10 @@ class HomeWorld : public HomeListener {
   [[nodiscard]] RunSlot run_slot(std::uint64_t slot) {
     return at<RunSlot>(options_.board.run_offset(static_cast<std::uint32_t>(slot)));
   }
+  [[nodiscard]] std::uint64_t& completed(std::uint32_t slot) {
+    return *reinterpret_cast<std::uint64_t*>(
+        board(options_.board.run_offset(slot) + kRunCompletedOffset));
+  }
   [[nodiscard]] WorkerSlot worker_slot(std::uint64_t slot) {
     return at<WorkerSlot>(options_.board.worker_offset(static_cast<std::uint32_t>(slot)));
   }

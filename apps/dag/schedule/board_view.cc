@@ -12,8 +12,6 @@ namespace {
 constexpr std::uint32_t kRunsMax = 256;
 constexpr std::uint32_t kWorkersMax = 4096;
 constexpr std::uint32_t kPoolEntriesMax = 1u << 24;
-/// READs that a look at everything posts at most, and a few more.
-constexpr std::size_t kRoom = 1024;
 
 }  // namespace
 
@@ -41,7 +39,7 @@ void BoardView::read_slots(std::uint64_t from, std::uint64_t to, std::uint32_t s
 }
 
 bool BoardView::look(std::uint64_t renewals, bool runs) {
-  if (outstanding_ > 0 || link_.room() < kRoom) return false;
+  if (outstanding_ > 0) return false;
   began_ = renewals;
   reads_all_ = false;
   head_taken_ = false;

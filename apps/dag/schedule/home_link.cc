@@ -7,7 +7,9 @@
 namespace rockhopper::dag {
 namespace {
 
-constexpr std::uint32_t kSends = 4096;
+constexpr std::uint32_t kSends = 8192;
+/// Of these, for looks at the board alone: 256 runs, and 4096 workers, two in each READ.
+constexpr std::size_t kBoardSends = 2560;
 
 }  // namespace
 
@@ -41,8 +43,9 @@ HomeLink::~HomeLink() {
 }
 
 std::size_t HomeLink::room() const {
+  constexpr std::size_t kOthers = kSends - kBoardSends;
   const std::size_t depth = dci_->send_queue_depth();
-  return dci_->state() == roce::QpState::err || depth > kSends ? 0 : kSends - depth;
+  return dci_->state() == roce::QpState::err || depth > kOthers ? 0 : kOthers - depth;
 }
 
 /// A stream in error takes nothing; that it failed is told by what it had.

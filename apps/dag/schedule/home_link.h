@@ -27,7 +27,8 @@ class HomeLink {
   HomeLink& operator=(const HomeLink&) = delete;
   ~HomeLink();
 
-  /// For so many requests.
+  /// For so many requests. Looks at the board need not ask, so that nothing keeps them waiting: the
+  /// lease is not renewed without them.
   [[nodiscard]] std::size_t room() const;
   /// `wr_id` is told with the completion; requests that are not signaled complete only when they
   /// fail.

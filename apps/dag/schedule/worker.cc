@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// Joining and leaving, the executor's side, and a turn.
+// What a worker is made of, results, the executor's side, and a turn.
 #include "apps/dag/schedule/worker.h"
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "apps/dag/schedule/home_link.h"
-#include "apps/dag/schedule/home_request.h"
 #include "apps/dag/schedule/worker_state.h"
 
 namespace rockhopper::dag {
@@ -119,83 +118,15 @@ Worker::~Worker() {
   static_cast<void>(init_.engine.deallocate_pd(pd_));
 }
 
-// Joining, leaving, being lost.
-
-void Worker::join() {
-  JoinRequest request{.target = dct_->number().value,
-                      .access_key = dct_->access_key(),
-                      .deque_key = static_cast<std::uint32_t>(deque_memory_->key()),
-                      .deque_capacity = config_.deque_entries,
-                      .path_mtu = roce::bytes(client_.config().path_mtu),
-                      .name = config_.name};
-  std::transform(init_.home_av.source.bytes.begin(), init_.home_av.source.bytes.end(),
-                 request.gid.begin(), [](std::uint8_t byte) { return std::byte{byte}; });
-  const auto bytes = emit(request);
-  const Started started = client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::join), {},
-                                      bytes, 0, context_of(AskKind::join, 0));
-  if (started == Started::no_room) return;
-  if (started != Started::yes) return lose(Status::unreachable);
-  joining_ = true;
-  ++asked_;
-}
-
-void Worker::drain() { draining_ = true; }
-
-bool Worker::idle() const {
-  if (lost_ || left_) {
-    return std::none_of(slots_.begin(), slots_.end(),
-                        [](const std::unique_ptr<Slot>& slot) { return slot->job; });
-  }
-  return in_slots_ == 0 && asked_ == 0 && home_->quiet() && thief_->quiet() &&
-         std::all_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.to_add == 0; });
-}
-
-void Worker::leave() {
-  if (leaving_ || lost_) return;
-  leaving_ = draining_ = true;
-  for (const auto& slot : slots_) {
-    if (slot->job) init_.executor.abandon(slot->ticket());
-  }
-}
-
-/// When nothing of this worker can be executed any more, so that nobody is disturbed.
-void Worker::ask_to_leave() {
-  const bool quiet = std::none_of(slots_.begin(), slots_.end(),
-                                  [](const auto& slot) { return slot->outstanding > 0; });
-  if (left_ || asked_ > 0 || !quiet || !home_->quiet()) return;
-  const Started started = client_.ask(init_.home, static_cast<std::uint8_t>(HomeRequest::leave), {},
-                                      {}, 0, context_of(AskKind::leave, 0));
-  if (started == Started::no_room) return;
-  if (started != Started::yes) return lose(Status::unreachable);
-  ++asked_;
-}
-
-/// What it had does not count any more: the home puts it back, once it has fenced the client.
-void Worker::lose(Status why) {
-  if (lost_) return;
-  lost_ = true;
-  lost_why_ = why;
-  moved_ = true;
-  for (const auto& slot : slots_) {
-    if (!slot->job) continue;
-    slot->outstanding = 0;
-    slot->stage = Stage::abandoned;
-    init_.executor.abandon(slot->ticket());
-  }
-}
-
-void Worker::on_server_lost(std::uint16_t server) {
-  if (server == init_.home) return lose(Status::unreachable);
-  for (Run& run : runs_) {
-    if (server < run.arenas.size()) run.arenas[server].pointer = {};
-  }
-}
-
 // The client's operations.
 
+std::uint64_t Worker::context(AskKind kind, std::uint32_t which, std::uint32_t number) const {
+  return AskContext{.worker = me_, .kind = kind, .which = which, .number = number}.bits();
+}
+
 void Worker::on_result(const Result& result) {
-  const auto kind = static_cast<AskKind>(result.context >> 56 & 0x7f);
-  const std::uint64_t which = result.context & 0xffffff;
+  const auto [worker, kind, which, number] = AskContext::from(result.context);
+  if (worker != (me_ & 0xff)) return counters_.unexpected.add();
   moved_ = true;
   switch (kind) {
     case AskKind::join:
@@ -209,7 +140,7 @@ void Worker::on_result(const Result& result) {
       return;
     case AskKind::arena:
       --asked_;
-      return on_arena(result);
+      return on_arena(which, number, result);
     case AskKind::input:
     case AskKind::output:
     case AskKind::failure:
@@ -225,16 +156,14 @@ void Worker::on_result(const Result& result) {
   --slot.outstanding;
   if (stopped()) return;
   switch (kind) {
-    case AskKind::input: {
-      const std::uint64_t input = result.context >> 24 & 0xffffffff;
+    case AskKind::input:
       if (result.status != Status::ok) {
         slot.input_status = result.status;
-      } else if (input < slot.inputs.size()) {
-        slot.inputs[input].assign(result.data.begin(), result.data.end());
+      } else if (number < slot.inputs.size()) {
+        slot.inputs[number].assign(result.data.begin(), result.data.end());
       }
       if (slot.outstanding == 0) step(slot);
       return;
-    }
     case AskKind::output:
       return on_stored(slot, result);
     default:

@@ -24,6 +24,8 @@
 
 namespace rockhopper::dag {
 
+enum class AskKind : std::uint8_t;
+
 struct WorkerConfig {
   std::string name = "worker";         ///< for people, 1 to 31 printable characters
   std::vector<std::uint32_t> labels;   ///< it runs nodes with an affinity to these (edge.h)
@@ -161,13 +163,17 @@ class Worker final : private ThiefListener {
   [[nodiscard]] Expected<void> set_up();
   [[nodiscard]] bool stopped() const { return lost_ || leaving_; }
 
-  // worker.cc: joining, leaving, and the turn.
+  // worker_join.cc: joining, leaving, being lost.
   void join();
+  void ask_to_leave();
   void lose(Status why);
+
+  // worker.cc: results, the executor, and the turn.
+  [[nodiscard]] std::uint64_t context(AskKind kind, std::uint32_t which,
+                                      std::uint32_t number = 0) const;
   void poll_home();
   void on_completion(std::uint64_t wr_id);
   [[nodiscard]] bool retry_slots();
-  void ask_to_leave();
   void adapt_lookahead(bool was_refused);
   [[nodiscard]] bool start_prepared();
   void take_back_surplus();
@@ -231,7 +237,7 @@ class Worker final : private ThiefListener {
   // worker_commit.cc: its output, and what it makes ready.
   [[nodiscard]] bool post_output(Slot& slot);
   void ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint64_t bytes);
-  void on_arena(const Result& result);
+  void on_arena(std::uint32_t run, std::uint32_t number, const Result& result);
   void on_stored(Slot& slot, const Result& result);
   void begin_commit(Slot& slot);
   [[nodiscard]] bool post_commit(Slot& slot);

@@ -16,6 +16,11 @@ namespace {
 
 constexpr std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/// Of a request for an arena: for which run, and at which server.
+constexpr std::uint32_t arena_number(std::uint64_t run, std::uint16_t server) {
+  return static_cast<std::uint32_t>(run & 0xff) << 16 | server;
+}
+
 /// Slots that only wait for time, and are not counted in the window.
 constexpr std::size_t kWaitingMax = 4096;
 
@@ -59,7 +64,7 @@ bool Worker::post_output(Slot& slot) {
   }
   const Started started = client_.write_record(
       {.arena = arena.pointer, .offset = arena.used, .number = arena.used / Store::kArenaStep}, key,
-      slot.output, {.fixed = true}, context_of(AskKind::output, slot.index));
+      slot.output, {.fixed = true}, context(AskKind::output, slot.index));
   switch (started) {
     case Started::yes:
       arena.used += bytes;
@@ -82,7 +87,8 @@ bool Worker::post_output(Slot& slot) {
 void Worker::ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint64_t bytes) {
   const Started started = client_.allocate_arena(
       server, std::max(whole_lines(config_.arena_bytes), bytes),
-      context_of(AskKind::arena, slot.entry.run, server), std::as_bytes(std::span(slot.run_name)));
+      context(AskKind::arena, slot.entry.run, arena_number(slot.run, server)),
+      std::as_bytes(std::span(slot.run_name)));
   if (started == Started::no_room) return;
   slot.arena_request = ++arena.requests;
   if (started != Started::yes) {
@@ -95,12 +101,14 @@ void Worker::ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint
   ++asked_;
 }
 
-void Worker::on_arena(const Result& result) {
-  const std::uint64_t which = result.context & 0xffffff;
-  const std::uint64_t server = result.context >> 24 & 0xffff;
-  if (which >= runs_.size() || server >= runs_[which].arenas.size())
+void Worker::on_arena(std::uint32_t run, std::uint32_t number, const Result& result) {
+  const std::size_t server = number & 0xffff;
+  // The slot may be another run's now.
+  if (run >= runs_.size() || server >= runs_[run].arenas.size() ||
+      number != arena_number(runs_[run].id, static_cast<std::uint16_t>(server))) {
     return counters_.unexpected.add();
-  Arena& arena = runs_[which].arenas[server];
+  }
+  Arena& arena = runs_[run].arenas[server];
   if (!arena.asking) return counters_.unexpected.add();
   arena.asking = false;
   if (result.status == Status::ok) {

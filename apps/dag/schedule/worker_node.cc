@@ -338,7 +338,7 @@ bool Worker::post_inputs(Slot& slot) {
                                   .entry = {.incarnation = place.incarnation,
                                             .address = place.address,
                                             .length = static_cast<std::uint32_t>(place.length)}}),
-                     context_of(AskKind::input, slot.index, slot.posted));
+                     context(AskKind::input, slot.index, static_cast<std::uint32_t>(slot.posted)));
     switch (started) {
       case Started::yes:
         counters_.inputs_read.add();
@@ -399,8 +399,7 @@ bool Worker::post_failure(Slot& slot) {
   const Started started = client_.ask(
       init_.home, static_cast<std::uint8_t>(HomeRequest::node_failed),
       std::as_bytes(std::span(runs_[slot.entry.run].name)), std::as_bytes(std::span(slot.failure)),
-      std::uint64_t{slot.entry.node} << 32 | slot.attempt,
-      context_of(AskKind::failure, slot.index));
+      std::uint64_t{slot.entry.node} << 32 | slot.attempt, context(AskKind::failure, slot.index));
   if (started == Started::no_room) return false;
   if (started != Started::yes) {
     lose(Status::unreachable);

@@ -41,12 +41,26 @@ enum class WrKind : std::uint8_t { slot = 1, board, pool, completed };
   return static_cast<std::uint64_t>(kind) << 56 | which;
 }
 
-/// The same in the context of a client's operation, below Worker::kContext.
+/// The same in the context of a client's operation, below Worker::kContext; and whose it is: what
+/// an earlier worker of the same client has begun may end later.
 enum class AskKind : std::uint8_t { input = 1, output, arena, failure, join, leave };
-[[nodiscard]] constexpr std::uint64_t context_of(AskKind kind, std::uint64_t which,
-                                                 std::uint64_t number = 0) {
-  return Worker::kContext | static_cast<std::uint64_t>(kind) << 56 | number << 24 | which;
-}
+struct AskContext {
+  std::uint32_t worker = 0;  ///< its number; the lower 8 bits matter
+  AskKind kind{};
+  std::uint32_t which = 0;   ///< slot, of the window or the board; 24 bits
+  std::uint32_t number = 0;  ///< input, or server; 24 bits
+  [[nodiscard]] constexpr std::uint64_t bits() const {
+    return Worker::kContext | static_cast<std::uint64_t>(kind) << 56 |
+           std::uint64_t{worker & 0xff} << 48 | std::uint64_t{number & 0xffffff} << 24 |
+           (which & 0xffffff);
+  }
+  [[nodiscard]] static constexpr AskContext from(std::uint64_t bits) {
+    return {.worker = static_cast<std::uint32_t>(bits >> 48 & 0xff),
+            .kind = static_cast<AskKind>(bits >> 56 & 0x7f),
+            .which = static_cast<std::uint32_t>(bits & 0xffffff),
+            .number = static_cast<std::uint32_t>(bits >> 24 & 0xffffff)};
+  }
+};
 
 /// A node that this worker has in hand.
 struct Worker::Slot {

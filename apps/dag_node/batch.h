@@ -23,7 +23,7 @@ struct BatchLine {
 ///
 ///   get KEY            create KEY VALUE    put KEY VALUE    update KEY VALUE
 ///   delete KEY         resize KEY BYTES    add KEY WORD N   read COUNT KEY...
-[[nodiscard]] Expected<BatchLine> parse_batch_line(std::string_view line);
+[[nodiscard]] Expected<BatchLine> parse_batch_line(std::string_view text);
 
 /// Does what the lines of a file (- is standard input) say, each when it has come, and answers with
 /// a line each. Empty lines and those with # are left out. Fails at the end if some could not be

@@ -47,7 +47,7 @@ struct RawConnectOptions {
   std::vector<std::string> servers;
   std::string placement = "affinity";
   std::vector<std::string> rules;
-  std::string record_max = "1MiB";
+  std::string record_max = "1MiB";  ///< may be another one before add_connect_options()
   std::string timeout = "500ms";
 };
 

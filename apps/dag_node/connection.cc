@@ -165,11 +165,6 @@ Expected<void> Connection::join(std::uint16_t server, const Welcome& welcome) {
   }
 }
 
-bool Connection::has_gone(std::uint16_t server) {
-  Way& way = ways_[server];
-  return !way.channel || !way.channel->check();
-}
-
 bool Connection::turn() {
   bool worked = endpoint_->turn();
   if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();

@@ -34,8 +34,6 @@ class Connection final : public Background {
   [[nodiscard]] Expected<void> connect(dag::Placement placement);
   /// Connects to one of them again, after on_server_lost() or to be another client there.
   [[nodiscard]] Expected<void> reconnect(std::uint16_t server);
-  /// Whether that server has closed its connection.
-  [[nodiscard]] bool has_gone(std::uint16_t server);
 
   /// What has its turns with the packets'; given the time, true if there was something to do.
   void set_work(std::function<bool(std::uint64_t)> work) { work_ = std::move(work); }

@@ -97,11 +97,12 @@ bool ThreadExecutor::deliver() {
   bool worked = false;
   for (const auto& lane : lanes_) {
     if (!lane->in_use || lane->busy.load()) continue;
-    lane->in_use = false;
     worked = true;
-    if (worker() == nullptr) continue;
-    worker()->complete(lane->job.ticket, outcome_of(lane->result, lane->output), lane->start_ns,
-                       lane->end_ns);
+    if (worker() != nullptr) {
+      worker()->complete(lane->job.ticket, outcome_of(lane->result, lane->output), lane->start_ns,
+                         lane->end_ns);
+    }
+    lane->in_use = false;
   }
   return worked;
 }

@@ -15,6 +15,8 @@ namespace {
 
 constexpr const char* kGraph = "Graph";
 constexpr const char* kRun = "Run";
+/// There is a buffer for each output that is read at a time.
+constexpr const char* kRecordMax = "256KiB";
 
 /// Names the run as the workflow if it has no name.
 Expected<dag::Graph> workflow_graph(const LoadOptions& options,
@@ -80,6 +82,7 @@ void add_load_options(CLI::App& app, LoadOptions& options) {
       ->check(CLI::Range(1, 4096))
       ->type_name("N")
       ->group(kRun);
+  options.connect.record_max = kRecordMax;
   add_connect_options(app, options.connect);
 }
 

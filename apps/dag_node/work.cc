@@ -29,6 +29,11 @@ constexpr std::uint64_t kLookNs = kNsPerMs;
 /// For what is still to be told at the end.
 constexpr std::uint64_t kCloseNs = kNsPerSecond;
 
+/// Of the client, at a time: an output and an input of each node, and some requests.
+constexpr std::uint16_t operations_of(std::uint16_t window) {
+  return static_cast<std::uint16_t>(2 * window + 16);
+}
+
 class Work final : public dag::ClientListener, public dag::WorkerListener {
  public:
   Work(const WorkOptions& options, const Site& site) : options_(options), site_(site) {
@@ -87,7 +92,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
       executor_ = std::make_unique<ThreadExecutor>(functions_, commands, options_.slots);
     }
     auto connection = Connection::create(site_.connect, site_.config, site_.arguments, *this,
-                                         static_cast<std::uint16_t>(2 * options_.window + 16));
+                                         operations_of(options_.window));
     if (!connection) return tl::make_unexpected(connection.error());
     connection_ = std::move(*connection);
     auto placement = site_.connect.make_home_placement();

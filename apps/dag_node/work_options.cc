@@ -18,6 +18,8 @@ namespace {
 constexpr const char* kTasks = "Tasks";
 constexpr const char* kWorker = "Worker";
 constexpr std::size_t kNameMax = 31;
+/// There is a buffer for each node that it has, and another one for each input.
+constexpr const char* kRecordMax = "256KiB";
 
 std::string default_name() {
   std::array<char, 256> host{};
@@ -75,6 +77,7 @@ void add_work_options(CLI::App& app, WorkOptions& options) {
                "end when all runs at home have ended, of one "
                "at least")
       ->group(kWorker);
+  options.connect.record_max = kRecordMax;
   add_connect_options(app, options.connect);
 }
 

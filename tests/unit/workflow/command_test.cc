@@ -26,7 +26,8 @@ std::string run_shell(std::string_view script, std::string_view previous = {},
   const Bytes arguments = dag::emit_command(words);
   const Bytes before = bytes(previous);
   Bytes output;
-  const auto done = make_command_runner([] { return false; })({"the key", arguments, before, inputs}, output);
+  const auto done =
+      make_command_runner([] { return false; })({"the key", arguments, before, inputs}, output);
   if (!done) return done.error().message;
   return {reinterpret_cast<const char*>(output.data()), output.size()};
 }
@@ -53,8 +54,9 @@ TEST(Command, ItsEndIsTold) {
   const std::string_view words[] = {"no-such-program-anywhere"};
   Bytes output;
   const Bytes arguments = dag::emit_command(words);
-  EXPECT_THAT(make_command_runner([] { return false; })({"k", arguments, {}, {}}, output).error().message,
-              HasSubstr("'no-such-program-anywhere' cannot be started: "));
+  EXPECT_THAT(
+      make_command_runner([] { return false; })({"k", arguments, {}, {}}, output).error().message,
+      HasSubstr("'no-such-program-anywhere' cannot be started: "));
 }
 
 // This program ignores SIGPIPE; a pipeline of a user relies on it.

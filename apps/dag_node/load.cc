@@ -64,14 +64,30 @@ class Load {
     if (!records) return tl::make_unexpected(records.error());
     records_ = std::move(*records);
     requests_.emplace(*records_, site_.connect.home);
+    return open_board();
+  }
+
+  [[nodiscard]] Expected<void> open_board() {
+    board_.reset();
     auto board = BoardReader::create(records_->connection(), site_.connect.home);
     if (!board) return tl::make_unexpected(board.error());
     board_ = std::move(*board);
     return {};
   }
 
-  [[nodiscard]] Expected<void> look() {
+  /// A home that has fenced us is connected to again: it has the run still.
+  [[nodiscard]] Expected<Board> read_board() {
     auto board = board_->read();
+    if (board || board.error().code != ErrorCode::io) return board;
+    if (auto connected = records_->reconnect(site_.connect.home); !connected) {
+      return tl::make_unexpected(connected.error());
+    }
+    if (auto opened = open_board(); !opened) return tl::make_unexpected(opened.error());
+    return board_->read();
+  }
+
+  [[nodiscard]] Expected<void> look() {
+    auto board = read_board();
     if (!board) return tl::make_unexpected(board.error());
     const dag::RunSlot* slot = find_run(*board, loaded_.run);
     if (slot == nullptr) {

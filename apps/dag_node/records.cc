@@ -82,11 +82,15 @@ Expected<RecordResult> Records::result_of(dag::Started started) {
   return to_record_result(*result);
 }
 
-Expected<void> Records::reconnect() {
+Expected<void> Records::reconnect(std::optional<std::uint16_t> server) {
+  if (server && std::find(lost_.begin(), lost_.end(), *server) == lost_.end()) {
+    lost_.push_back(*server);
+  }
   while (!lost_.empty()) {
-    const std::uint16_t server = lost_.back();
-    lost_.pop_back();
-    if (auto connected = connection_->reconnect(server); !connected) return connected;
+    const std::uint16_t next = lost_.back();
+    if (auto connected = connection_->reconnect(next); !connected) return connected;
+    // It may have told of the loss meanwhile.
+    std::erase(lost_, next);
   }
   return {};
 }

@@ -41,6 +41,9 @@ class Records final : public dag::ClientListener {
   /// Whose the results of all other contexts are; empty: nobody's.
   void set_taker(std::function<void(const dag::Result&)> taker) { taker_ = std::move(taker); }
 
+  /// To those that have fenced us, or have been started again, and to `server` in any case.
+  [[nodiscard]] Expected<void> reconnect(std::optional<std::uint16_t> server = {});
+
   /// Lets the client finish what is still to be done behind results, as locks to be given back.
   void close();
 
@@ -57,8 +60,6 @@ class Records final : public dag::ClientListener {
 
  private:
   Records() = default;
-  /// To those that have fenced us, or have been started again.
-  [[nodiscard]] Expected<void> reconnect();
   [[nodiscard]] Expected<RecordResult> result_of(dag::Started started);
   [[nodiscard]] Expected<RecordResult> put(const RecordTask& task);
   [[nodiscard]] Expected<RecordResult> create(const RecordTask& task);

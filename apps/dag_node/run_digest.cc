@@ -24,12 +24,18 @@ class Reading {
 
   /// Begins as many as there is room for.
   void start() {
-    while (!failure_ && next_ < graph_.size()) {
-      key_.assign(prefix_).append(graph_.key(next_));
-      const auto started = client_.read(std::as_bytes(std::span(key_)), kNode | next_);
-      if (started == dag::Started::no_room) return;
-      if (started != dag::Started::yes) return fail_with(next_, status_of(started));
-      ++next_;
+    while (!failure_ && (!again_.empty() || next_ < graph_.size())) {
+      const dag::NodeIndex node = again_.empty() ? next_ : again_.back();
+      key_.assign(prefix_).append(graph_.key(node));
+      const auto started = client_.read(std::as_bytes(std::span(key_)), kNode | node);
+      // Whoever has the connection makes it anew.
+      if (started == dag::Started::no_room || started == dag::Started::unreachable) return;
+      if (started != dag::Started::yes) return fail_with(node, dag::Status::invalid);
+      if (again_.empty()) {
+        ++next_;
+      } else {
+        again_.pop_back();
+      }
     }
   }
 
@@ -38,8 +44,8 @@ class Reading {
     while (!failure_ && !waiting_.empty()) {
       const auto& [node, pointer] = waiting_.back();
       const auto started = client_.read(client_.own(pointer), kNode | kOutput | node);
-      if (started == dag::Started::no_room) return;
-      if (started != dag::Started::yes) return fail_with(node, status_of(started));
+      if (started == dag::Started::no_room || started == dag::Started::unreachable) return;
+      if (started != dag::Started::yes) return fail_with(node, dag::Status::invalid);
       waiting_.pop_back();
     }
   }
@@ -47,6 +53,7 @@ class Reading {
   void on_result(const dag::Result& result) {
     const auto node = static_cast<dag::NodeIndex>(result.context);
     if (failure_) return;
+    if (result.status == dag::Status::unreachable) return again_.push_back(node);
     if (result.status != dag::Status::ok) return fail_with(node, result.status);
     if ((result.context & kOutput) == 0) return follow(node, result);
     sha256_.add(result.data);
@@ -65,10 +72,6 @@ class Reading {
   }
 
  private:
-  static dag::Status status_of(dag::Started started) {
-    return started == dag::Started::invalid ? dag::Status::invalid : dag::Status::unreachable;
-  }
-
   /// The record says where the output is.
   void follow(dag::NodeIndex node, const dag::Result& result) {
     const auto output = output_of(result.control);
@@ -98,6 +101,7 @@ class Reading {
   std::vector<dag::Digest> digests_;
   std::vector<Waiting> waiting_;
   dag::Sha256 sha256_;
+  std::vector<dag::NodeIndex> again_;  ///< as the connection was lost
   dag::NodeIndex next_ = 0;
   std::uint64_t done_ = 0;
   std::uint64_t output_bytes_ = 0;
@@ -112,6 +116,7 @@ Expected<RunDigest> read_digest(Records& records, const dag::Graph& graph, const
   records.set_taker([&](const dag::Result& result) { reading.on_result(result); });
   Expected<void> result;
   while (!reading.ended() && result) {
+    result = records.reconnect();
     if (stop_requested()) result = tl::make_unexpected(interrupted());
     // Outputs first, so that few records wait for theirs.
     reading.start_outputs();

@@ -13,7 +13,7 @@ import sys
 
 from demonstration.comparison import OPERATIONS
 from lab.pairs import CLIENT_IP, SERVER_IP, Pair, free_port, parse
-from lab.processes import LabError
+from lab.processes import LabError, wait_until
 from lab.stations import Stations
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -166,6 +166,49 @@ class Demo:
         return (f'{count} lines, each compared at two subscribers; a slow one has '
                 f'{count - lost} and names the {lost} that it lost')
 
+    def graph(self, name):
+        """A graph of digests by three workers, each of which steals from the others, one of them
+        killed on the way: the digest of it all is that of a run by one thread."""
+        nodes = 20_000
+        spec = f'nodes={nodes},seed=1,edges=3,work=100us'
+        program = self.programs / 'rh-dag'
+        folder = self.lab.path('graph')
+        folder.mkdir()
+        stations = Stations(self.lab, self.programs, 6, folder)
+        port = free_port()
+        place = ['--server', f'localhost:{port}']
+        server = self.lab.start('rh-dag-serve', [
+            program, 'serve', *stations.options(0), '-p', port, '--json', '--memory', '256MiB',
+            '--records', 4 * nodes, '--lease', '500ms', '--pcap', self.capture(name)])
+        workers = [self.lab.start(f'rh-dag-work-{station}', [
+            program, 'work', *stations.options(station), *place, '--json', '--inline', '--name',
+            f'worker-{station}', '--runs', 1]) for station in (2, 3, 4)]
+        loader = self.lab.start('rh-dag-load', [
+            program, 'load', *stations.options(1), *place, '--json', '--wait', '--random', spec])
+        try:
+            wait_until(lambda: loader.has_ended() or self.completed(
+                [*stations.options(5), *place]) > 0, 60, 'no node was run')
+            workers[0].child.kill()
+            for process in (loader, *workers[1:]):
+                process.expect_success(120)
+        finally:
+            for process in (loader, *workers, server, stations.switch):
+                process.end()
+        digest = parse(loader)['digest']
+        alone = self.lab.start('rh-dag-run-local', [program, 'run-local', '--random', spec, '--json'])
+        alone.expect_success(120)
+        if digest != parse(alone)['digest']:
+            raise LabError('the digest is another one than that of a run by one thread')
+        stolen = sum(parse(worker)['stolen'] for worker in workers[1:])
+        return f'{nodes} nodes, {stolen} stolen, one worker killed: the digest of a run by one thread'
+
+    def completed(self, options):
+        """Nodes of all runs of a home, as its board shows them."""
+        status = self.lab.start('rh-dag-status', [self.programs / 'rh-dag', 'status', *options,
+                                                  '--json'])
+        status.expect_success(20)
+        return sum(run['completed'] for run in parse(status)['runs'])
+
     def judged_locks(self, name):
         # The server's queue pairs are answered in turns, not in the order of their grants.
         order = ['--ignore', 'lock-owner-order', '--ignore', 'lock-token-order']
@@ -256,6 +299,7 @@ def proofs(demo):
         ('accounts under locks', lambda: demo.accounts('accounts')),
         ('active messages', lambda: demo.active_messages('active-messages')),
         ('publisher, 3 subscribers', lambda: demo.publisher('publisher')),
+        ('graph, 3 workers', lambda: demo.graph('graph')),
         ('ping-pong, dynamic', lambda: demo.pingpong(
             4, 4096, 1000, 'pingpong-dynamic', FAULTS, ['--transport', 'dc', '-q', 8])),
         ('ping-pong, 1 % loss', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-loss', FAULTS)),

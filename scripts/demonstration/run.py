@@ -67,8 +67,8 @@ def measure(lab, programs, seconds):
 def main():
     arguments = parse_arguments()
     say('building ...')
-    if not compile_tree(GCC, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-pingpong', 'apps/rh-perf',
-                              'apps/rh-publish', 'apps/rh-subscribe', 'apps/rh-switch',
+    if not compile_tree(GCC, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf',
+                              'apps/rh-pingpong', 'apps/rh-publish', 'apps/rh-subscribe', 'apps/rh-switch',
                               'tests/live/many-targets')):
         return 1
     programs = GCC.folder / 'apps'

@@ -136,18 +136,22 @@ class Run(DagTest):
             self.assert_status(worker, 0)
         self.report(server)
 
-    def test_a_worker_that_stood_still_joins_again(self):
-        """DG-36: it is fenced; what it had is run by others, and it takes part again."""
+    def test_who_stood_still_joins_again(self):
+        """DG-36: a worker that stood still is fenced; what it had is run by others, and it takes part
+        again. The loader, which is fenced too, finds its run still there."""
         self.start_switch(5)
         document, path = self.workflow(200)
         server, where = self.serve('--lease', '500ms')
         workers = [self.work(number, where, '--runs', 1) for number in range(2)]
+        wait_until(lambda: len(self.status(where)['workers']) == 2, LIMIT_S, 'both have joined')
         loader = self.client('load', 1, where, path, '--wait', '--name', 'run', '--json',
                              '--scale', 0.03)
         wait_until(lambda: 'run run: running' in server.messages(), LIMIT_S, 'the run begins')
-        workers[0].child.send_signal(signal.SIGSTOP)
-        wait_until(lambda: 'was fenced' in server.messages(), LIMIT_S, 'the server fences')
-        workers[0].child.send_signal(signal.SIGCONT)
+        for process in (workers[0], loader):
+            process.child.send_signal(signal.SIGSTOP)
+        wait_until(lambda: server.messages().count('was fenced') >= 2, LIMIT_S, 'the server fences')
+        for process in (workers[0], loader):
+            process.child.send_signal(signal.SIGCONT)
         self.assert_status(loader, 0)
         self.assertEqual(json.loads(loader.output())['digest'], digest_of(document, 1))
         for worker in workers:

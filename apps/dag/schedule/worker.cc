@@ -19,9 +19,6 @@ constexpr std::size_t kNameMax = 31;
 constexpr std::uint16_t kWindowMax = 1024;
 constexpr std::size_t kBoardHeadBytes = 128;
 constexpr std::size_t kPoolMemoryBytes = 2048;
-/// Of the time from a claim to being prepared: for so many of them a node may wait.
-constexpr std::uint64_t kPreparationsToWait = 16;
-constexpr std::uint64_t kPrepareMinNs = 1'000;
 
 Expected<void> check(const Worker::Init& init, const WorkerConfig& config) {
   const bool printable = std::all_of(config.name.begin(), config.name.end(),
@@ -241,26 +238,19 @@ bool Worker::retry_slots() {
 // The executor.
 
 /// As long as it takes all that is offered, there may be more ahead of it. If it does not, as much
-/// as it takes in the time in which a node is prepared, and a little more; of tasks that take much
-/// longer than that, none: others may have nothing to do meanwhile.
+/// as it takes in the time in which a node is prepared, and a little more.
 void Worker::adapt_lookahead(bool was_refused) {
   if (was_refused) {
     const std::uint64_t took_ns = now_ns_ - last_start_ns_;
     interval_ns_ = interval_ns_ == 0 ? took_ns : (3 * interval_ns_ + took_ns) / 4;
     const std::uint64_t needed =
         2 + 3 * prepare_ns_ / (2 * std::max<std::uint64_t>(interval_ns_, 1));
-    lookahead_ = interval_ns_ > patience_ns()
-                     ? 0
-                     : static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, config_.window));
+    lookahead_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, config_.window));
   } else {
     lookahead_ = std::min<std::uint32_t>(lookahead_ + 1, config_.window);
   }
+  lookahead_ = std::max<std::uint32_t>(lookahead_, 1);
   last_start_ns_ = now_ns_;
-}
-
-/// For which a node that is prepared may wait for the executor.
-std::uint64_t Worker::patience_ns() const {
-  return kPreparationsToWait * std::max(prepare_ns_, kPrepareMinNs);
 }
 
 bool Worker::start_prepared() {
@@ -286,15 +276,14 @@ bool Worker::start_prepared() {
       counters_.start_refused.add();
       slot.job = false;
       slot.stage = Stage::prepared;
-      if (!full_) full_since_ns_ = now_ns_;
-      refused_ = full_ = true;
+      refused_ = true;
       break;
     }
     prepared_.erase(next);
     if (slot.ahead) --ahead_;
     slot.ahead = false;
     adapt_lookahead(refused_);
-    refused_ = full_ = false;
+    refused_ = false;
     worked = true;
   }
   return worked;
@@ -302,12 +291,8 @@ bool Worker::start_prepared() {
 
 /// What it has claimed and will not need for long, others can have.
 void Worker::take_back_surplus() {
-  if (!full_) return;
-  if (now_ns_ - full_since_ns_ >= patience_ns()) lookahead_ = 0;
-  const auto surplus = [this] {
-    return lookahead_ == 0 || (prepared_.size() > 1 && ahead_ > lookahead_ + 2);
-  };
-  while (!prepared_.empty() && surplus() && home_->room() > kLinkReserve) {
+  while (refused_ && prepared_.size() > 1 && ahead_ > lookahead_ + 2 &&
+         home_->room() > kLinkReserve) {
     Slot& slot = *slots_[prepared_.back()];
     prepared_.pop_back();
     counters_.given_back.add();
@@ -327,11 +312,6 @@ void Worker::complete(std::uint64_t ticket, Expected<std::span<const std::byte>>
   slot.start_ns = start_ns;
   slot.end_ns = end_ns;
   slot.finished_ns = 0;  // known in the next turn
-  // There is room for one more at the executor.
-  full_ = false;
-  if (lookahead_ == 0 || interval_ns_ > patience_ns()) {
-    lookahead_ = std::min<std::uint32_t>(lookahead_ + 1, config_.window);
-  }
   if (slot.stage == Stage::abandoned) {
     if (!lost_) free_slot(slot);
     return;
@@ -387,9 +367,6 @@ std::uint64_t Worker::next_deadline_ns() const {
   std::uint64_t next_ns = next_look_ns_;
   if (!delayed_.empty()) next_ns = std::min(next_ns, delayed_.front().due_ns);
   if (seeking_) next_ns = std::min(next_ns, next_seek_ns_);
-  if (full_ && !prepared_.empty()) {
-    next_ns = std::min(next_ns, full_since_ns_ + patience_ns());
-  }
   return next_ns;
 }
 

@@ -175,7 +175,6 @@ class Worker final : private ThiefListener {
   void on_completion(std::uint64_t wr_id);
   [[nodiscard]] bool retry_slots();
   void adapt_lookahead(bool was_refused);
-  [[nodiscard]] std::uint64_t patience_ns() const;
   [[nodiscard]] bool start_prepared();
   void take_back_surplus();
 
@@ -295,9 +294,7 @@ class Worker final : private ThiefListener {
   std::size_t in_slots_ = 0;  ///< slots that are not free
   std::size_t asked_ = 0;     ///< operations of the client under way, but for those of slots
   std::uint32_t lookahead_ = 2;
-  bool refused_ = false;  ///< since the last start
-  bool full_ = false;     ///< likewise, and nothing has been completed since
-  std::uint64_t full_since_ns_ = 0;
+  bool refused_ = false;
   std::uint64_t last_start_ns_ = 0;
   std::uint64_t interval_ns_ = 0;  ///< between starts, while the executor is the limit
   std::uint64_t prepare_ns_ = 0;   ///< from a claim to being prepared

@@ -51,17 +51,20 @@ class DagTest(support.SwitchTest):
         print(f'seed: repeat with ROCKHOPPER_SEED={SEED}', flush=True)
 
     def serve(self, *arguments, station=0):
-        """A server and where it listens."""
+        """A server and where it listens. Unless a test wants otherwise, it and its clients are so
+        patient that a busy machine is not taken for a lost peer."""
         memory = [] if '--memory' in arguments else ['--memory', '64MiB']
+        lease = [] if '--lease' in arguments else ['--lease', '20s']
         process = self.start('rh-dag', 'serve', *self.station(station), '-p', 0, '--json',
-                             *memory, *arguments)
+                             *memory, *lease, *arguments)
         port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-dag listens')
         return process, f'localhost:{port}'
 
     def client(self, command, station, servers, *arguments):
         servers = [servers] if isinstance(servers, str) else servers
         named = [word for server in servers for word in ('--server', server)]
-        return self.start('rh-dag', command, *self.station(station), *named, *arguments)
+        patience = [] if '--timeout' in arguments else ['--timeout', '30s']
+        return self.start('rh-dag', command, *self.station(station), *named, *patience, *arguments)
 
     def run_client(self, command, station, servers, *arguments, status=0):
         process = self.client(command, station, servers, *arguments)

@@ -163,7 +163,7 @@ class Run(DagTest):
         steal nodes among themselves, and everybody sees by READs how far they are."""
         self.start_switch(6)
         _, path = self.workflow(300)
-        server, where = self.serve('--lease', '2s')
+        server, where = self.serve('--lease', '20s')
         workers = [self.work(number, where, '--slots', 4, '--runs', 1) for number in range(2)]
         watch = self.client('status', 4, where, '--watch', 0.05, '--json')
         self.run_client('load', 1, where, path, '--name', 'run', '--scale', 0.15)

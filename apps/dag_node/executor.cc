@@ -22,11 +22,10 @@ Expected<std::span<const std::byte>> outcome_of(const Expected<void>& result,
 
 // In the caller's thread.
 
-bool InlineExecutor::start(const Job& job) {
+void InlineExecutor::start(const Job& job) {
   const std::uint64_t start_ns = steady_now_ns();
   const auto result = runner_.run(job.key, job.tasks, job.inputs, output_);
   worker()->complete(job.ticket, outcome_of(result, output_), start_ns, steady_now_ns());
-  return true;
 }
 
 // On threads.
@@ -67,10 +66,14 @@ void ThreadExecutor::work(Lane& lane) {
   }
 }
 
-bool ThreadExecutor::start(const Job& job) {
+std::size_t ThreadExecutor::room() const {
+  return static_cast<std::size_t>(
+      std::count_if(lanes_.begin(), lanes_.end(), [](const auto& lane) { return !lane->in_use; }));
+}
+
+void ThreadExecutor::start(const Job& job) {
   const auto free =
       std::find_if(lanes_.begin(), lanes_.end(), [](const auto& lane) { return !lane->in_use; });
-  if (free == lanes_.end()) return false;
   Lane& lane = **free;
   lane.in_use = true;
   {
@@ -80,7 +83,6 @@ bool ThreadExecutor::start(const Job& job) {
     lane.busy.store(true);
   }
   lane.wake.notify_one();
-  return true;
 }
 
 void ThreadExecutor::abandon(std::uint64_t ticket) {

@@ -42,7 +42,8 @@ class InlineExecutor final : public Executor {
   InlineExecutor(const dag::FunctionRegistry& registry, dag::CommandRunner run_command)
       : runner_(registry, std::move(run_command)) {}
 
-  [[nodiscard]] bool start(const Job& job) override;
+  [[nodiscard]] std::size_t room() const override { return 1; }
+  void start(const Job& job) override;
   bool deliver() override { return false; }
   [[nodiscard]] bool idle() const override { return true; }
   void abandon_all() override {}
@@ -60,7 +61,8 @@ class ThreadExecutor final : public Executor {
   /// What is being run is finished first, as soon as it can be.
   ~ThreadExecutor() override;
 
-  [[nodiscard]] bool start(const Job& job) override;
+  [[nodiscard]] std::size_t room() const override;
+  void start(const Job& job) override;
   void abandon(std::uint64_t ticket) override;
   bool deliver() override;
   [[nodiscard]] bool idle() const override;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,8 +14,8 @@
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "apps/common/version.h"
-#include "apps/dag_node/board_reader.h"
 #include "apps/dag_node/connection.h"
+#include "apps/dag_node/ended_runs.h"
 #include "apps/dag_node/executor.h"
 #include "apps/dag_node/run_journal.h"
 #include "apps/workflow/command.h"
@@ -163,18 +162,10 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
 
   [[nodiscard]] bool is_over() {
     if (options_.runs == 0 && !options_.until_idle) return false;
-    const auto runs = worker_->runs();
-    bool all = true;
-    for (const auto& run : runs) {
-      if (run.phase == dag::RunPhase::none) continue;
-      if (has_ended(run.phase)) {
-        if (run.phase != dag::RunPhase::refused) ended_.insert(run.id);
-      } else {
-        all = false;
-      }
-    }
-    return (options_.runs > 0 && ended_.size() >= options_.runs) ||
-           (options_.until_idle && all && !ended_.empty());
+    if (!worker_->has_seen_board()) return false;
+    runs_.see(worker_->runs());
+    return (options_.runs > 0 && runs_.count() >= options_.runs) ||
+           (options_.until_idle && !runs_.awaits_more() && runs_.count() > 0);
   }
 
   /// To all servers that are lost. If the home is one of them, or the worker does not know what has
@@ -262,7 +253,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   std::optional<stack::CounterGroup> counters_;
   std::optional<dag::Status> lost_;
   std::vector<std::uint16_t> lost_servers_;
-  std::set<std::uint64_t> ended_;  ///< runs
+  EndedRuns runs_;
   std::uint64_t nodes_ = 0;
   std::uint64_t stolen_ = 0;
   std::uint64_t joined_ = 0;

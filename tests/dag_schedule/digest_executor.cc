@@ -6,8 +6,9 @@
 
 namespace rockhopper::sim {
 
-bool DigestExecutor::start(const Job& job) {
-  if (slots_ > 0 && jobs_.size() >= slots_) return false;
+std::size_t DigestExecutor::room() const { return slots_ == 0 ? 1 : slots_ - jobs_.size(); }
+
+void DigestExecutor::start(const Job& job) {
   ++started;
   const std::uint64_t work = work_ns ? work_ns(job.key) : 0;
   const Running running{.job = job, .start_ns = now_ns_, .end_ns = now_ns_ + work};
@@ -16,7 +17,6 @@ bool DigestExecutor::start(const Job& job) {
   } else {
     jobs_.push_back(running);
   }
-  return true;
 }
 
 void DigestExecutor::finish(const Running& running) {

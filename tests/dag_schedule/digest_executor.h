@@ -22,7 +22,8 @@ class DigestExecutor final : public dag::NodeExecutor {
   DigestExecutor(const dag::FunctionRegistry& registry, unsigned slots)
       : runner_(registry), slots_(slots) {}
 
-  [[nodiscard]] bool start(const Job& job) override;
+  [[nodiscard]] std::size_t room() const override;
+  void start(const Job& job) override;
   void abandon(std::uint64_t ticket) override { abandoned.push_back(ticket); }
 
   /// Ends what is due. True if there was anything.

@@ -19,6 +19,11 @@ constexpr std::size_t kNameMax = 31;
 constexpr std::uint16_t kWindowMax = 1024;
 constexpr std::size_t kBoardHeadBytes = 128;
 constexpr std::size_t kPoolMemoryBytes = 2048;
+/// Nodes ahead of an executor that is as fast as nodes are prepared.
+constexpr std::size_t kAheadMin = 2;
+/// So many times as long as a node is prepared, one may wait.
+constexpr std::uint64_t kPreparationsToWait = 64;
+constexpr std::uint64_t kPrepareMinNs = 1'000;
 
 Expected<void> check(const Worker::Init& init, const WorkerConfig& config) {
   const bool printable = std::all_of(config.name.begin(), config.name.end(),
@@ -237,25 +242,27 @@ bool Worker::retry_slots() {
 
 // The executor.
 
-/// As long as it takes all that is offered, there may be more ahead of it. If it does not, as much
-/// as it takes in the time in which a node is prepared, and a little more.
-void Worker::adapt_lookahead(bool was_refused) {
-  if (was_refused) {
-    const std::uint64_t took_ns = now_ns_ - last_start_ns_;
-    interval_ns_ = interval_ns_ == 0 ? took_ns : (3 * interval_ns_ + took_ns) / 4;
-    const std::uint64_t needed =
-        2 + 3 * prepare_ns_ / (2 * std::max<std::uint64_t>(interval_ns_, 1));
-    lookahead_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(needed, config_.window));
-  } else {
-    lookahead_ = std::min<std::uint32_t>(lookahead_ + 1, config_.window);
+/// So long a prepared node may wait for the executor.
+std::uint64_t Worker::patience_ns() const {
+  return kPreparationsToWait * std::max(prepare_ns_, kPrepareMinNs);
+}
+
+/// Nodes on their way to the executor: as many as it has room for, and what it ends while one is
+/// prepared. No more than it has room for if its jobs take much longer than that.
+std::size_t Worker::wanted_ahead() const {
+  const std::size_t room = init_.executor.room();
+  const std::uint64_t waits_ns = room == 0 ? now_ns_ - executor_ns_ : 0;
+  std::uint64_t more = 0;
+  if (std::max(run_ns_, waits_ns) <= patience_ns()) {
+    const std::uint64_t together = std::max<std::uint64_t>(jobs_, 1);
+    more = kAheadMin + 3 * together * prepare_ns_ / (2 * std::max<std::uint64_t>(run_ns_, 1));
   }
-  lookahead_ = std::max<std::uint32_t>(lookahead_, 1);
-  last_start_ns_ = now_ns_;
+  return std::min<std::uint64_t>(room + more, config_.window);
 }
 
 bool Worker::start_prepared() {
   bool worked = false;
-  while (!prepared_.empty() && !stopped()) {
+  while (!prepared_.empty() && !stopped() && init_.executor.room() > 0) {
     // The most urgent class, in it the longest way to the end (DG-41).
     const auto next = std::max_element(prepared_.begin(), prepared_.end(),
                                        [this](std::uint32_t a, std::uint32_t b) {
@@ -266,24 +273,18 @@ bool Worker::start_prepared() {
                                          return first.view.priority < second.view.priority;
                                        });
     Slot& slot = *slots_[*next];
-    slot.job = true;
-    slot.stage = Stage::running;
-    slot.end_ns = 0;
-    if (!init_.executor.start({.ticket = slot.ticket(),
-                               .key = slot.key,
-                               .tasks = slot.view.tasks,
-                               .inputs = slot.task_inputs})) {
-      counters_.start_refused.add();
-      slot.job = false;
-      slot.stage = Stage::prepared;
-      refused_ = true;
-      break;
-    }
     prepared_.erase(next);
     if (slot.ahead) --ahead_;
     slot.ahead = false;
-    adapt_lookahead(refused_);
-    refused_ = false;
+    slot.job = true;
+    slot.stage = Stage::running;
+    slot.end_ns = 0;
+    ++jobs_;
+    executor_ns_ = now_ns_;
+    init_.executor.start({.ticket = slot.ticket(),
+                          .key = slot.key,
+                          .tasks = slot.view.tasks,
+                          .inputs = slot.task_inputs});
     worked = true;
   }
   return worked;
@@ -291,8 +292,10 @@ bool Worker::start_prepared() {
 
 /// What it has claimed and will not need for long, others can have.
 void Worker::take_back_surplus() {
-  while (refused_ && prepared_.size() > 1 && ahead_ > lookahead_ + 2 &&
-         home_->room() > kLinkReserve) {
+  if (prepared_.empty()) return;
+  const std::size_t wanted = wanted_ahead();
+  const std::size_t kept = wanted > 0 ? wanted + kAheadMin : 0;
+  while (!prepared_.empty() && ahead_ > kept && home_->room() > kLinkReserve) {
     Slot& slot = *slots_[prepared_.back()];
     prepared_.pop_back();
     counters_.given_back.add();
@@ -308,7 +311,11 @@ void Worker::complete(std::uint64_t ticket, Expected<std::span<const std::byte>>
   }
   Slot& slot = *slots_[index];
   slot.job = false;
+  --jobs_;
   moved_ = true;
+  executor_ns_ = now_ns_;
+  const std::uint64_t took_ns = end_ns > start_ns ? end_ns - start_ns : 0;
+  run_ns_ = run_ns_ == 0 ? took_ns : (3 * run_ns_ + took_ns) / 4;
   slot.start_ns = start_ns;
   slot.end_ns = end_ns;
   slot.finished_ns = 0;  // known in the next turn
@@ -367,6 +374,7 @@ std::uint64_t Worker::next_deadline_ns() const {
   std::uint64_t next_ns = next_look_ns_;
   if (!delayed_.empty()) next_ns = std::min(next_ns, delayed_.front().due_ns);
   if (seeking_) next_ns = std::min(next_ns, next_seek_ns_);
+  if (!prepared_.empty()) next_ns = std::min(next_ns, executor_ns_ + patience_ns() + 1);
   return next_ns;
 }
 

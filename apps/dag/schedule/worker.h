@@ -55,9 +55,11 @@ class NodeExecutor {
   NodeExecutor(const NodeExecutor&) = delete;
   NodeExecutor& operator=(const NodeExecutor&) = delete;
   virtual ~NodeExecutor() = default;
-  /// What the job names stays until complete(). False: not now; it is offered again next turn.
-  /// complete() may be called from within.
-  [[nodiscard]] virtual bool start(const Job& job) = 0;
+  /// How many jobs it would take now.
+  [[nodiscard]] virtual std::size_t room() const = 0;
+  /// Only while there is room. What the job names stays until complete(), which may be called from
+  /// within.
+  virtual void start(const Job& job) = 0;
   /// The ticket's result is not wanted any more (canceled run, lost worker): complete() is harmless
   /// and may be early. What the job names stays until then all the same.
   virtual void abandon(std::uint64_t /*ticket*/) {}
@@ -142,6 +144,8 @@ class Worker final : private ThiefListener {
     std::uint32_t nodes = 0;
     std::uint64_t completed = 0;
   };
+  /// False: runs() may lack some.
+  [[nodiscard]] bool has_seen_board() const { return board_->proved().has_value(); }
   /// As the board showed them last.
   [[nodiscard]] std::vector<RunView> runs() const;
   [[nodiscard]] std::size_t peer_count() const;
@@ -174,7 +178,8 @@ class Worker final : private ThiefListener {
   void poll_home();
   void on_completion(std::uint64_t wr_id);
   [[nodiscard]] bool retry_slots();
-  void adapt_lookahead(bool was_refused);
+  [[nodiscard]] std::uint64_t patience_ns() const;
+  [[nodiscard]] std::size_t wanted_ahead() const;
   [[nodiscard]] bool start_prepared();
   void take_back_surplus();
 
@@ -289,15 +294,14 @@ class Worker final : private ThiefListener {
   std::vector<Delayed> delayed_;                             ///< a heap
   NodeView scratch_;                                         ///< of other nodes' records
 
-  std::size_t active_ = 0;    ///< slots that the window counts
-  std::size_t ahead_ = 0;     ///< of these, on their way to the executor
-  std::size_t in_slots_ = 0;  ///< slots that are not free
-  std::size_t asked_ = 0;     ///< operations of the client under way, but for those of slots
-  std::uint32_t lookahead_ = 2;
-  bool refused_ = false;
-  std::uint64_t last_start_ns_ = 0;
-  std::uint64_t interval_ns_ = 0;  ///< between starts, while the executor is the limit
-  std::uint64_t prepare_ns_ = 0;   ///< from a claim to being prepared
+  std::size_t active_ = 0;         ///< slots that the window counts
+  std::size_t ahead_ = 0;          ///< of these, on their way to the executor
+  std::size_t in_slots_ = 0;       ///< slots that are not free
+  std::size_t asked_ = 0;          ///< operations of the client under way, but for those of slots
+  std::size_t jobs_ = 0;           ///< slots whose node the executor has
+  std::uint64_t executor_ns_ = 0;  ///< since then its room is the same
+  std::uint64_t run_ns_ = 0;       ///< that a job takes, about
+  std::uint64_t prepare_ns_ = 0;   ///< likewise from a claim to being prepared
 
   bool pool_busy_ = false;
   unsigned pool_priority_ = 0;

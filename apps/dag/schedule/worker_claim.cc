@@ -137,7 +137,7 @@ void Worker::free_slot(Slot& slot) {
 // Claims.
 
 /// So many ahead of the executor as it takes to keep it busy: what is claimed, others cannot run.
-bool Worker::can_claim() const { return ahead_ < lookahead_ && can_take(); }
+bool Worker::can_claim() const { return can_take() && ahead_ < wanted_ahead(); }
 
 bool Worker::can_take() const {
   return joined_ && !draining_ && !stopped() && held_ && active_ < config_.window &&
@@ -150,7 +150,7 @@ bool Worker::begin(const DequeEntry& entry, unsigned priority, int theft, unsign
   Slot* slot = take_slot();
   if (slot == nullptr) return false;
   // More than can be run soon goes into the own deques as soon as it is claimed.
-  if (theft >= 0 && ahead_ > lookahead_) {
+  if (theft >= 0 && ahead_ > wanted_ahead()) {
     slot->ahead = false;
     --ahead_;
   }

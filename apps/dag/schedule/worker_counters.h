@@ -43,7 +43,6 @@
   X(successors, "FETCH_ADDs of successors' dependencies")                         \
   X(board_reads, "READs of the whole board, as it had changed")                   \
   X(board_bad, "boards or slots that contradict themselves")                      \
-  X(start_refused, "times that the executor did not take a node")                 \
   X(unexpected, "results that nobody waits for")
 
 namespace rockhopper::dag {

@@ -278,7 +278,7 @@ void Worker::on_claimed(Slot& slot) {
     return give_back(slot);
   }
   if (!slot.ahead) {
-    if (ahead_ >= lookahead_) {
+    if (ahead_ >= wanted_ahead()) {
       counters_.transferred.add();
       return give_back(slot);
     }

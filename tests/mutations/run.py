@@ -26,10 +26,6 @@ ROOT = HERE.parents[1]
 LIMIT_S = 600
 FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/dag', 'apps/publish', 'apps/publisher',
            'apps/subscribe', 'apps/workflow')
-LIBRARIES = ('librockhopper.a', 'apps/ami/librockhopper-ami.a', 'apps/dag/librockhopper-dag.a',
-             'apps/dag/graph/librockhopper-dag-graph.a',
-             'apps/dag/schedule/librockhopper-dag-schedule.a',
-             'apps/publisher/librockhopper-publisher.a', 'apps/librockhopper-apps.a')
 
 
 class Problem(Exception):
@@ -85,13 +81,12 @@ class Tree:
         targets = sorted(set().union(*(self.users.get(path, set()) for path in files)))
         own = [target for target in targets if target.startswith(f'{program}.p/')]
         link = shlex.split(self.ninja('-t', 'commands', '-s', program))
-        linked = tuple(f'{archive}.p/' for archive in LIBRARIES if archive in link)
-        # Some programs compile a library's sources themselves.
-        taken = {self.sources[target] for target in own}
-        library = [target for target in targets
-                   if target.startswith(linked) and self.sources[target] not in taken]
+        linked = tuple(f'{archive}.p/' for archive in link if archive.endswith('.a'))
+        # Each source once: some programs compile a library's themselves, or have it in two libraries.
+        chosen = {self.sources[target]: target for target in targets if target.startswith(linked)}
+        chosen.update({self.sources[target]: target for target in own})
         mutated = {}
-        for target in library + own:
+        for target in chosen.values():
             mutated[target] = f'{to}-{len(mutated)}.o'
             self.compile(target, mutation, mutated[target])
         if not mutated:

@@ -18,7 +18,7 @@ environment:
   ROCKHOPPER_SEEDS=N         seeds of each randomised test (each test has its own default)
   ROCKHOPPER_SEED=N          only this seed: repeats a failure
   ROCKHOPPER_FUZZ_SECONDS=N  time for each fuzzer (10)
-  ROCKHOPPER_MUTATIONS=all   every mutation, not a third of them
+  ROCKHOPPER_MUTATIONS=all   every mutation, not a tenth of them
   ROCKHOPPER_SOAK=1          the long versions: more seeds, 10 minutes of each fuzzer,
                              every mutation, larger interoperation runs
 

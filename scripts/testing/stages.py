@@ -258,7 +258,7 @@ def share_of_this_commit(parts):
 
 def stage_mutations():
     """A build that leaves one protection out must fail the test that proves the protection. A
-    third of them, another one for each commit, unless ROCKHOPPER_MUTATIONS is `all`."""
+    tenth of them, another one for each commit, unless ROCKHOPPER_MUTATIONS is `all`."""
     log = log_file('mutations')
     if not compile_tree(GCC):
         return {'mutations': failure('build with gcc')}
@@ -266,7 +266,7 @@ def stage_mutations():
     if SOAK:
         command.append('--all')
     elif os.environ.get('ROCKHOPPER_MUTATIONS') != 'all':
-        command += ['--share', share_of_this_commit(3)]
+        command += ['--share', share_of_this_commit(10)]
     status = run(command, log, quiet=False)
     counts = count_plain(log.read_text(encoding='utf-8')) or Counts()
     if status != 0 and counts.failed == 0:

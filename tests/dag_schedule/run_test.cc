@@ -75,7 +75,7 @@ void print(const std::map<std::string, std::uint64_t>& totals) {
 // DG-1 to DG-4, DG-10, DG-34, DG-35, DG-37, DG-40: one worker alone.
 TEST(ScheduleSimulation, OneWorker) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("one worker", seeds_or(100), 1000, [&](std::uint64_t seed) {
+  run_seeds("one worker", seeds_or(10'000), 10, [&](std::uint64_t seed) {
     const GraphPlan plan =
         dag::test::random_plan({.seed = seed, .nodes = 200, .constraints = false});
     return run_once({.seed = seed, .workers = 1}, plan, 10 * kSecond_ns, totals);
@@ -89,7 +89,7 @@ TEST(ScheduleSimulation, OneWorker) {
 // constraints, outputs at several servers.
 TEST(ScheduleSimulation, SeveralWorkers) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("several workers", seeds_or(100), 1000, [&](std::uint64_t seed) {
+  run_seeds("several workers", seeds_or(10'000), 10, [&](std::uint64_t seed) {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 20;
     return run_once(
@@ -107,7 +107,7 @@ TEST(ScheduleSimulation, SeveralWorkers) {
 // The same, on a path that loses, damages, repeats and reorders.
 TEST(ScheduleSimulation, BadPath) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("bad path", seeds_or(100), 500, [&](std::uint64_t seed) {
+  run_seeds("bad path", seeds_or(10'000), 5, [&](std::uint64_t seed) {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 200});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 20;
     return run_once({.seed = seed,
@@ -124,7 +124,7 @@ TEST(ScheduleSimulation, BadPath) {
 // DG-35, DG-36: workers are killed while they run nodes; whatever they have left undone, others do.
 TEST(ScheduleSimulation, KilledWorkers) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("killed workers", seeds_or(100), 1000, [&](std::uint64_t seed) -> std::string {
+  run_seeds("killed workers", seeds_or(10'000), 10, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 100;
     ScheduleWorld world(
@@ -156,7 +156,7 @@ TEST(ScheduleSimulation, KilledWorkers) {
 TEST(ScheduleSimulation, FencedWorkersJoinAgain) {
   std::map<std::string, std::uint64_t> totals;
   std::uint64_t losses = 0;
-  run_seeds("fenced workers", seeds_or(100), 500, [&](std::uint64_t seed) -> std::string {
+  run_seeds("fenced workers", seeds_or(10'000), 5, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300, .constraints = false});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 1000;
     ScheduleWorld world({.seed = seed, .workers = 4});
@@ -189,7 +189,7 @@ TEST(ScheduleSimulation, FencedWorkersJoinAgain) {
 // DG-35: a node whose task fails is tried again by anybody.
 TEST(ScheduleSimulation, FailedTasksAreTriedAgain) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("failures", seeds_or(100), 500, [&](std::uint64_t seed) -> std::string {
+  run_seeds("failures", seeds_or(10'000), 5, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 100, .constraints = false});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 20;
     ScheduleWorld world({.seed = seed, .workers = 3});
@@ -214,7 +214,7 @@ TEST(ScheduleSimulation, FailedTasksAreTriedAgain) {
 // DG-3: nodes that have to run where their predecessor did.
 TEST(ScheduleSimulation, SameWorker) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("same worker", seeds_or(100), 200, [&](std::uint64_t seed) -> std::string {
+  run_seeds("same worker", seeds_or(10'000), 2, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan{.seed = seed, .nodes = {}};
     std::mt19937_64 random(seed);
     std::map<std::string, std::string> follows;
@@ -259,7 +259,7 @@ TEST(ScheduleSimulation, SameWorker) {
 // are complete, and a new run takes its name after it has been dropped.
 TEST(ScheduleSimulation, Cancel) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("cancel", seeds_or(100), 200, [&](std::uint64_t seed) -> std::string {
+  run_seeds("cancel", seeds_or(10'000), 2, [&](std::uint64_t seed) -> std::string {
     std::map<std::string, GraphPlan> plans;
     ScheduleWorld world({.seed = seed, .workers = 4});
     std::mt19937_64 random(seed);
@@ -314,7 +314,7 @@ TEST(ScheduleSimulation, EmptyTasks) {
 // later.
 TEST(ScheduleSimulation, WorkersLeave) {
   std::map<std::string, std::uint64_t> totals;
-  run_seeds("leaving", seeds_or(100), 200, [&](std::uint64_t seed) -> std::string {
+  run_seeds("leaving", seeds_or(10'000), 2, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300, .constraints = false});
     for (auto& [key, node] : plan.nodes) node.work_ns *= 50;
     ScheduleWorld world({.seed = seed, .workers = 4});

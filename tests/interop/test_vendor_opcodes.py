@@ -37,7 +37,7 @@ def queue_pairs():
     """{number: (type, state, send PSN)} of the guest's queue pairs in use."""
     rows = json.loads(_lab.guest.check('rdma -j resource show qp link rxe0'))
     return {row['lqpn']: (row['type'], row['state'], row.get('sq-psn')) for row in rows
-            if row['type'] in ('RC', 'UC', 'UD') and row['comm'].startswith('ibv_')}
+            if row['type'] in ('RC', 'UC', 'UD') and row.get('comm', '').startswith('ibv_')}
 
 
 def processes():

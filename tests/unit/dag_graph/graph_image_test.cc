@@ -19,7 +19,10 @@ using testing::HasSubstr;
 using Bytes = std::vector<std::byte>;
 
 void append(Bytes& bytes, std::uint64_t number, int length) {
-  for (int i = 0; i < length; ++i) bytes.push_back(static_cast<std::byte>(number >> (8 * i) & 255));
+  for (int i = 0; i < length; ++i) {
+    // Longer than the number: zeroes follow.
+    bytes.push_back(i < 8 ? static_cast<std::byte>(number >> (8 * i) & 255) : std::byte{0});
+  }
 }
 
 void append(Bytes& bytes, std::string_view text) {

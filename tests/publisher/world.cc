@@ -15,7 +15,7 @@ stack::IpAddress group_of(bool ipv6) {
 }  // namespace
 
 World::World(const WorldConfig& world_config)
-    : config(world_config), network(world_config.network) {
+    : config(world_config), network(world_config.network), rng_(world_config.network.seed) {
   if (config.dynamic_connections) {
     for (unsigned i = 0; i < 2; ++i) {
       dc::EndpointConfig endpoint;
@@ -77,7 +77,9 @@ std::array<roce::QueuePair*, 2> World::connect(const roce::QpInit& publisher_end
   attributes.timeout = config.timeout;
   attributes.retry_cnt = 7;
   attributes.rnr_retry = 7;
-  network.connect(qps, attributes, {wire::Psn{0x123456}, wire::Psn{0x654321}});
+  // Others each time, as a queue pair number comes again while packets for it are on their way.
+  const auto psn = [this] { return wire::Psn{rng_.between32(0, 0xffffff)}; };
+  network.connect(qps, attributes, {psn(), psn()});
   return qps;
 }
 

@@ -15,6 +15,7 @@
 #include "apps/publisher/subscriber.h"
 #include "dc/endpoint.h"
 #include "roce/recovery/loss_recovery.h"
+#include "tests/sim/rng.h"
 #include "tests/sim/sim_network.h"
 #include "tests/unit/publisher/memory.h"
 
@@ -137,6 +138,8 @@ class World : private publisher::PublisherListener {
 
  private:
   void on_gone(publisher::SubscriberId id) override { gone.insert(id); }
+
+  Rng rng_;  // of what connections draw
 };
 
 }  // namespace rockhopper::sim

@@ -15,7 +15,7 @@ from testing.stages import STAGES, say  # noqa: E402
 DESCRIPTION = 'Sets up, builds and runs every test suite. Exit status 1 if anything failed.'
 EPILOGUE = """\
 environment:
-  ROCKHOPPER_SEEDS=N         seeds of each randomised test (each test has its own default)
+  ROCKHOPPER_SEEDS=N         seeds of each randomised test; N%: that share of its own default
   ROCKHOPPER_SEED=N          only this seed: repeats a failure
   ROCKHOPPER_FUZZ_SECONDS=N  time for each fuzzer (10)
   ROCKHOPPER_MUTATIONS=all   every mutation, not a tenth of them

@@ -37,7 +37,13 @@ std::uint64_t number_or(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
 }
 
-std::uint64_t seeds_or(std::uint64_t otherwise) { return number_or("ROCKHOPPER_SEEDS", otherwise); }
+std::uint64_t seeds_or(std::uint64_t otherwise) {
+  const char* text = std::getenv("ROCKHOPPER_SEEDS");
+  if (text == nullptr) return otherwise;
+  char* end = nullptr;
+  const std::uint64_t number = std::strtoull(text, &end, 0);
+  return *end == '%' ? otherwise * number / 100 : number;
+}
 
 bool single_seed() { return the_seed() != 0; }
 

@@ -18,7 +18,7 @@ namespace rockhopper::sim {
 
 /// What the environment's variable says, or that.
 [[nodiscard]] std::uint64_t number_or(const char* variable, std::uint64_t otherwise);
-/// ROCKHOPPER_SEEDS, or that.
+/// ROCKHOPPER_SEEDS, or that; ROCKHOPPER_SEEDS=20% is a fifth of that.
 [[nodiscard]] std::uint64_t seeds_or(std::uint64_t otherwise);
 /// ROCKHOPPER_SEED asks for one run: hazards need not be met in it.
 [[nodiscard]] bool single_seed();

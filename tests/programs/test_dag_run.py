@@ -91,7 +91,7 @@ class Run(DagTest):
         self.assertEqual(self.report(server)['clients']['fenced'], 0)
 
     def test_random_graphs(self):
-        """DG-34, DG-35, DG-41: many small tasks of a graph by chance, in two runs at once; the
+        """DG-21, DG-34, DG-35, DG-41: many small tasks of a graph by chance, in two runs at once; the
         digest is that of a run by one thread."""
         self.start_switch(5)
         server, where = self.serve('--memory', '512MiB', '--records', 4 * NODES)

@@ -88,6 +88,8 @@ class Client {
     return placement_.server_of(key);
   }
 
+  [[nodiscard]] std::uint16_t servers() const { return placement_.servers(); }
+
   using Key = std::span<const std::byte>;  ///< 1 to kKeyMax bytes; copied
 
   /// The record's data, version and control words, without any software of the server (DG-18).

@@ -144,7 +144,7 @@ class Load {
       if (!digest) return tl::make_unexpected(digest.error());
       digest_ = *digest;
     }
-    if (options_.drop) return requests_->drop(loaded_.run);
+    if (options_.drop) return requests_->drop(slot_);
     return {};
   }
 

@@ -9,6 +9,8 @@
 #include "apps/dag/graph/graph_image.h"
 #include "apps/dag/schedule/home_request.h"
 #include "apps/dag/schedule/node_record.h"
+#include "apps/dag/schedule/run_group.h"
+#include "apps/dag_node/board_reader.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
@@ -85,8 +87,21 @@ Expected<void> RunRequests::cancel(const std::string& run) {
   return ask(static_cast<std::uint8_t>(dag::HomeRequest::cancel), run, "the run was not canceled");
 }
 
-Expected<void> RunRequests::drop(const std::string& run) {
-  return ask(static_cast<std::uint8_t>(dag::HomeRequest::drop), run, "the run was not dropped");
+Expected<void> RunRequests::drop(const dag::RunSlot& run) {
+  const std::string name(dag::text_of(run.name));
+  // The other servers first: once the home has forgotten the run, nobody knows what to release. Of
+  // a run that has ended nobody writes outputs any more. One that goes on the home refuses.
+  if (has_ended(run.phase)) {
+    const dag::RunGroup group(name, dag::RunId{run.id});
+    dag::Client& client = records_.client();
+    for (std::uint16_t server = 0; server < client.servers(); ++server) {
+      if (server == home_) continue;
+      auto released = wait(client.release_group(server, group.bytes(), Records::kContext),
+                           "the run's outputs cannot be released");
+      if (!released) return tl::make_unexpected(released.error());
+    }
+  }
+  return ask(static_cast<std::uint8_t>(dag::HomeRequest::drop), name, "the run was not dropped");
 }
 
 Expected<void> check_run_name(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/dag/graph/graph.h"
+#include "apps/dag/schedule/board.h"
 #include "apps/dag_node/records.h"
 
 namespace rockhopper::apps::dag_node {
@@ -24,7 +25,8 @@ class RunRequests {
   /// Uploads the graph and has it examined; the board tells what comes of it.
   [[nodiscard]] Expected<void> submit(const dag::Graph& graph, const Submission& submission);
   [[nodiscard]] Expected<void> cancel(const std::string& run);
-  [[nodiscard]] Expected<void> drop(const std::string& run);
+  /// With its outputs at all servers. `run` as the board has it.
+  [[nodiscard]] Expected<void> drop(const dag::RunSlot& run);
 
  private:
   [[nodiscard]] Expected<dag::Result> wait(dag::Started started, const char* what);

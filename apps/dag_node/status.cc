@@ -126,10 +126,18 @@ Expected<void> change_run(const RunOptions& options, RunVerb verb, const Site& s
   auto records = open_records(site);
   if (!records) return tl::make_unexpected(records.error());
   RunRequests requests(**records, site.connect.home);
-  if (verb == RunVerb::drop) return requests.drop(options.run);
-  if (auto canceled = requests.cancel(options.run); !canceled || !options.wait) return canceled;
+  if (verb == RunVerb::cancel) {
+    if (auto canceled = requests.cancel(options.run); !canceled || !options.wait) return canceled;
+  }
   auto reader = BoardReader::create((*records)->connection(), site.connect.home);
   if (!reader) return tl::make_unexpected(reader.error());
+  if (verb == RunVerb::drop) {
+    auto board = (*reader)->read();
+    if (!board) return tl::make_unexpected(board.error());
+    const dag::RunSlot* run = find_run(*board, options.run);
+    if (run != nullptr) return requests.drop(*run);
+    return fail(ErrorCode::not_found, "the run was not dropped: there is no such run");
+  }
   for (;;) {
     auto board = (*reader)->read();
     if (!board) return tl::make_unexpected(board.error());

@@ -236,8 +236,8 @@ class Run(DagTest):
         self.assertEqual(self.report(server)['records'], 0)
 
     def test_commands_and_several_servers(self):
-        """DG-14: outputs are at other servers than the home, and a program's output is what its
-        successors read."""
+        """DG-14: outputs are at other servers than the home, a program's output is what its
+        successors read, and a run that is dropped leaves nothing at any server."""
         self.start_switch(6)
         started = [self.serve(station=station) for station in (0, 4, 5)]
         places = [where for _, where in started]
@@ -258,8 +258,13 @@ class Run(DagTest):
         node = next(iter(document['workflow']['specification']['tasks']))['id']
         output, = self.asked('get', 1, places, f'run/{node}', '--output')
         self.assertEqual(output['bytes'], 32)
-        for server, _ in started:
-            self.report(server)
+        for run in ('letters', 'run'):
+            self.run_client('drop', 1, places, run)
+        home, *others = (self.report(server) for server, _ in started)
+        self.assertEqual(home['records'], 0)
+        for other in others:
+            counters = other['counters']
+            self.assertEqual(counters['group_arenas_released'], counters['arenas'])
 
 
 if __name__ == '__main__':

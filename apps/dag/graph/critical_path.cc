@@ -3,6 +3,8 @@
 #include "apps/dag/graph/critical_path.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace rockhopper::dag {
 
@@ -25,6 +27,24 @@ std::vector<std::uint64_t> path_lengths(const Graph& graph,
     lengths[node] = work_ns[node] + behind;
   }
   return lengths;
+}
+
+std::vector<std::uint64_t> urgencies(const Graph& graph, std::span<const std::uint64_t> work_ns) {
+  constexpr unsigned kLengthBits = 56;
+  constexpr std::size_t kRankMax = (std::size_t{1} << (64 - kLengthBits)) - 1;
+  constexpr std::uint64_t kLengthMax = (std::uint64_t{1} << kLengthBits) - 1;
+  std::set<std::int32_t> priorities;
+  for (NodeIndex node = 0; node < graph.size(); ++node) priorities.insert(graph.priority(node));
+  std::map<std::int32_t, std::size_t> ranks;
+  for (const std::int32_t priority : priorities) {
+    ranks.emplace(priority, std::min(ranks.size(), kRankMax));
+  }
+  auto urgencies = path_lengths(graph, work_ns);
+  for (NodeIndex node = 0; node < graph.size(); ++node) {
+    urgencies[node] = std::uint64_t{ranks.at(graph.priority(node))} << kLengthBits |
+                      std::min(urgencies[node], kLengthMax);
+  }
+  return urgencies;
 }
 
 CriticalPath critical_path(const Graph& graph, std::span<const std::uint64_t> work_ns) {

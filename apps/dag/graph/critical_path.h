@@ -14,10 +14,16 @@ namespace rockhopper::dag {
 [[nodiscard]] std::vector<std::uint64_t> work_of(const Graph& graph);
 
 /// How long it takes at least from each node's start to the end of all that depends on it, times to
-/// wait included: its priority within its graph (DG-41). `work_ns` is by node; together with the
+/// wait included (DG-41). `work_ns` is by node; together with the
 /// graph's times to wait at most kTotalTimeMaxNs.
 [[nodiscard]] std::vector<std::uint64_t> path_lengths(const Graph& graph,
                                                       std::span<const std::uint64_t> work_ns);
+
+/// What each node's urgency within its graph is; of nodes that are ready a larger one goes first.
+/// The priorities that the graph gives decide, as far as it has no more than 256 different ones;
+/// where they are equal, path_lengths() up to two years (DG-41).
+[[nodiscard]] std::vector<std::uint64_t> urgencies(const Graph& graph,
+                                                   std::span<const std::uint64_t> work_ns);
 
 struct CriticalPath {
   std::uint64_t length_ns = 0;

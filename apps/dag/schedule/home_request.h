@@ -22,7 +22,8 @@ enum class HomeRequest : std::uint8_t {
   /// the board, which tells the rest.
   submit = 1,
   cancel,  ///< the name is the run's; harmless if it has ended
-  /// Forgets a run that has ended, with its records and outputs. The name is the run's.
+  /// Forgets a run that has ended, with its records and its outputs at this server. Those at others
+  /// whoever asks has to release, before (RunGroup). The name is the run's.
   drop,
   join,   ///< as a worker. Data: JoinRequest. The answer's value is the slot on the board
   leave,  ///< what it runs is put back. No name, no data

@@ -250,7 +250,7 @@ Expected<NodeRecords> NodeRecords::create(const Graph& graph, std::string_view r
   }
   auto work = work_of(graph);
   for (std::uint64_t& ns : work) ns = std::max<std::uint64_t>(ns, 1);
-  records.priority_ = path_lengths(graph, work);
+  records.priority_ = urgencies(graph, work);
   return records;
 }
 

@@ -48,7 +48,7 @@ inline constexpr std::uint64_t kRecordLengthEnd = std::uint64_t{1} << 30;
 /// What a node's record holds. Views of its bytes.
 struct NodeView {
   NodeIndex node = 0;
-  std::uint64_t priority = 0;  ///< longest way to the end, ns; larger is more urgent (DG-41)
+  std::uint64_t priority = 0;  ///< urgencies(): larger is more urgent (DG-41)
   std::uint64_t work_ns = 0;
   bool directed = false;  ///< some edge to it has an affinity
   std::vector<Task> tasks;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/dag/schedule/entry_label.h"
+#include "apps/dag/schedule/run_group.h"
 
 namespace rockhopper::dag {
 namespace {
@@ -332,7 +333,7 @@ bool Run::drop(std::uint64_t now_ns) {
   dropped_ = true;
   enter(arena_ ? Stage::erasing : Stage::resting);
   // Its outputs at this server.
-  static_cast<void>(site_.store.release_group(std::as_bytes(std::span(name_)), now_ns));
+  static_cast<void>(site_.store.release_group(RunGroup(name_, init_.id).bytes(), now_ns));
   rested_at_ = site_.store.quarantine().added();
   site_.counters.runs_dropped.add();
   return true;

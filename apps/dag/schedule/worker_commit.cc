@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/dag/schedule/home_link.h"
+#include "apps/dag/schedule/run_group.h"
 #include "apps/dag/schedule/worker.h"
 #include "apps/dag/schedule/worker_state.h"
 
@@ -88,7 +89,7 @@ void Worker::ask_arena(Slot& slot, Arena& arena, std::uint16_t server, std::uint
   const Started started = client_.allocate_arena(
       server, std::max(whole_lines(config_.arena_bytes), bytes),
       context(AskKind::arena, slot.entry.run, arena_number(slot.run, server)),
-      std::as_bytes(std::span(slot.run_name)));
+      RunGroup(slot.run_name, RunId{slot.run}).bytes());
   if (started == Started::no_room) return;
   slot.arena_request = ++arena.requests;
   if (started != Started::yes) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,6 +39,25 @@ TEST(CriticalPath, OfADiamond) {
   EXPECT_EQ(path.length_ns, 116u);
   EXPECT_THAT(path.nodes, ElementsAre(0, 2, 3));
   EXPECT_THAT(level_widths(graph), ElementsAre(1, 2, 1));
+}
+
+// DG-41: priorities that are given come first, whatever the path; then the path.
+TEST(CriticalPath, PrioritiesComeBeforePaths) {
+  GraphBuilder builder;
+  for (const auto& [key, work, priority] : {std::tuple{"long", 1000, -1},
+                                            {"short", 1, INT32_MAX},
+                                            {"middle", 20, 0},
+                                            {"also", 30, 0}}) {
+    builder.add_function(
+        builder.add_node(
+            {.key = key, .work_ns = static_cast<std::uint64_t>(work), .priority = priority}),
+        kDigestFunction);
+  }
+  const Graph graph = builder.build(digest_registry()).value();
+  const auto found = urgencies(graph, work_of(graph));
+  EXPECT_LT(found[0], found[2]);
+  EXPECT_LT(found[2], found[3]);
+  EXPECT_LT(found[3], found[1]);
 }
 
 TEST(CriticalPath, FollowsWhatWasMeasured) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/dag/graph/critical_path.h"
+#include "apps/dag/schedule/run_group.h"
 #include "tests/support/seed.h"
 #include "tests/unit/dag_graph/graph_builders.h"
 #include "tests/unit/dag_schedule/home_world.h"
@@ -342,11 +343,13 @@ TEST(Home, CancelBeforeItRuns) {
 TEST(Home, DropLeavesNothing) {
   HomeWorld world({.slice = 1});
   const StoreMark before(*world.store);
-  const std::string_view group = "r";
+  const auto run = world.home->submit("r", chain(), 1, 1);
+  ASSERT_TRUE(run);
   ASSERT_EQ(
-      world.store->allocate_arena(static_cast<std::uint32_t>(kClient), 640, bytes_of(group)).status,
+      world.store
+          ->allocate_arena(static_cast<std::uint32_t>(kClient), 640, RunGroup("r", *run).bytes())
+          .status,
       Status::ok);
-  ASSERT_TRUE(world.home->submit("r", chain(), 1, 1));
   world.turn();
   ASSERT_EQ(world.ask(kClient, HomeRequest::cancel, "r").status, Status::ok);
   world.turn();

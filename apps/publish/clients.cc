@@ -37,8 +37,8 @@ Expected<GreetedClient> Clients::greet(TcpConnection connection) {
   return client;
 }
 
-Expected<void> Clients::admit(GreetedClient& client, const nlohmann::json& body) {
-  auto hello = hello_from_json(body, client.challenge);
+Expected<void> Clients::admit(GreetedClient& client, const nlohmann::json& hello_json) {
+  auto hello = hello_from_json(hello_json, client.challenge);
   if (!hello) return tl::make_unexpected(hello.error());
   client.name = hello->name;
   if (policy().is_open()) {
@@ -51,7 +51,7 @@ Expected<void> Clients::admit(GreetedClient& client, const nlohmann::json& body)
   } else {
     const auto secret = policy().secret(hello->name);
     // The same for a name that there is not, so that nobody learns which there are.
-    if (!secret || !has_proof(body, *secret, client.challenge_sent)) {
+    if (!secret || !has_proof(hello_json, *secret, client.challenge_sent)) {
       return fail(ErrorCode::invalid_argument, "name or secret are not right");
     }
     client.secret = *secret;
@@ -61,7 +61,7 @@ Expected<void> Clients::admit(GreetedClient& client, const nlohmann::json& body)
   client.access = *access;
   client.admitted = true;
   nlohmann::json welcome = to_json(Welcome{.side = access->side});
-  if (client.secret) add_proof(welcome, *client.secret, client.challenge_sent, body);
+  if (client.secret) add_proof(welcome, *client.secret, client.challenge_sent, hello_json);
   auto sent = client.channel.send("welcome", welcome);
   if (sent && ended_) sent = client.channel.send("end", nlohmann::json::object());
   return sent;

@@ -56,7 +56,8 @@ class Clients final : public ControlServer<GreetedClient>,
  private:
   [[nodiscard]] const AccessPolicy& policy() const;
   [[nodiscard]] Expected<GreetedClient> greet(TcpConnection connection) override;
-  [[nodiscard]] Expected<void> admit(GreetedClient& client, const nlohmann::json& hello) override;
+  [[nodiscard]] Expected<void> admit(GreetedClient& client,
+                                     const nlohmann::json& hello_json) override;
   void print_refusal(const GreetedClient& client, const Error& why) override;
   void dismiss(GreetedClient& client) override;
   [[nodiscard]] bool still_welcome(const GreetedClient& client) const;

@@ -9,7 +9,7 @@ import statistics
 from benchmark.measurements import (CONTENDED, ECHO_FRAME, FEW_QPS, LARGE_FRAME,
                                     LARGE_OPERATIONS, LARGE_SIZES, MANY_QPS, MANY_SUBSCRIBERS,
                                     MESSAGE_SIZES, PATH_MTU, SMALL_FRAME, SMALL_OPERATIONS,
-                                    SUBSCRIBERS, TARGET_SIZE, TARGETS, WAITING)
+                                    SUBSCRIBERS, TARGET_SIZE, TARGETS, WAITING, WORKERS)
 from lab.feeds import ZEROMQ_TRANSPORTS
 from lab.links import LINKS
 
@@ -53,7 +53,7 @@ def lines(rounds):
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
     makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _locks,
-              _active_messages, _publisher, _others, _soft_roce)
+              _active_messages, _publisher, _graphs, _others, _soft_roce)
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
@@ -330,6 +330,21 @@ def _added_subscribers(figures):
             if ours is not None and theirs is not None:
                 yield Line('publisher', f'{text}, a message, for each added subscriber', ours,
                            'ns', f'ZeroMQ over {transport}', theirs)
+
+
+def _graphs(one_round):
+    """Graphs of empty tasks, by rh-dag's workers and by Dask's."""
+    for count in WORKERS:
+        ours, theirs = (one_round.get(f'dag/{name}/{count}') for name in ('tasks', 'dask'))
+        if ours is None or theirs is None:
+            continue
+        workers = 'one worker' if count == 1 else f'{count} workers'
+        for figure, text, unit, least in (
+                ('ktasks', 'empty tasks', 'k/s', 50),
+                ('whole_ktasks', 'empty tasks, with the loading of the graph', 'k/s', None),
+                ('usec', "of a worker's time for each", 'us', None)):
+            yield Line('dag', f'{workers}: {text}', ours[figure], unit, 'Dask distributed',
+                       theirs[figure], at_least=least)
 
 
 def _engines(one_round):

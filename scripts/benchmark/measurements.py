@@ -9,6 +9,7 @@ import json
 
 from lab import peers
 from lab.feeds import ZEROMQ_TRANSPORTS, Feeds
+from lab.graphs import Graphs
 from lab.guests import Guests
 from lab.links import LINKS
 from lab.pairs import Pair
@@ -51,6 +52,8 @@ MANY_SUBSCRIBERS = 64
 WRITER_PAIRS = 5
 PACED_PER_S, PACED_BURST = 100_000, 16
 LATENCY_PER_S = 10_000
+# Workers of graphs of empty tasks.
+WORKERS = (1, 2, 4)
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -67,6 +70,7 @@ class Measurements:
         self.seconds = seconds
         self.guests = Guests(lab, self.programs)
         self.feeds = Feeds(lab, self.benches, seconds)
+        self.graphs = Graphs(lab, self.programs, seconds)
 
     def all(self):
         """(name, function), in the order of a round."""
@@ -87,6 +91,7 @@ class Measurements:
         yield from self._locks()
         yield from self._active_messages()
         yield from self._publisher()
+        yield from self._graphs()
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
@@ -190,6 +195,11 @@ class Measurements:
             yield (f'publisher/latency/{name}',
                    lambda run=run, polls=polls: run(1, single, ['--latency', *polls]))
         yield 'publisher/engine', self._publisher_alone
+
+    def _graphs(self):
+        for workers in WORKERS:
+            yield f'dag/tasks/{workers}', lambda workers=workers: self.graphs.tasks(workers)
+            yield f'dag/dask/{workers}', lambda workers=workers: self.graphs.dask(workers)
 
     def _publisher_alone(self):
         """Nanoseconds of the writer for a message, and of a reader once its bytes are there."""

@@ -20,6 +20,7 @@ GROUPS = {
     'locks': 'Locks executed at the target',
     'ami': 'Active messages beside those of UCX',
     'publisher': 'Message stores: the writer beside subscribers, and beside ZeroMQ',
+    'dag': 'Graphs of empty tasks beside Dask distributed',
     'others': 'Beside UCX and libfabric on this machine',
     'soft-roce': 'Beside Soft-RoCE under the same emulation',
 }

@@ -133,7 +133,8 @@ def make_build(quick):
     if not quick:
         made = subprocess.run([ROOT / 'scripts/build-release'], check=False).returncode == 0
         return RELEASE if made else None
-    targets = ('apps/rh-ami', 'apps/rh-perf', 'apps/rh-switch', 'tests/live/dc-node', 'tests/live/packet-blast',
+    targets = ('apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf', 'apps/rh-switch',
+               'tests/live/dc-node', 'tests/live/packet-blast',
                *(f'bench/{name}' for name in BENCHES), 'feeds')
     return GCC.folder if compile_tree(GCC, targets) else None
 

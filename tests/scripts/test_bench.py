@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""What scripts/bench makes of figures of locks, active messages and message stores: lines, verdicts,
-curves."""
+"""What scripts/bench makes of figures of locks, active messages, message stores and graphs: lines,
+verdicts, curves."""
 
 import pathlib
 import sys
@@ -171,6 +171,20 @@ class Publisher(unittest.TestCase):
         self.assertEqual(delivery(rounds, 64),
                          {'stores': [(8, 4)], 'ipc': [(8, 1)], 'tcp': [(8, 2)]})
         self.assertEqual(delivery(rounds, 1024), {})
+
+
+
+class Graphs(unittest.TestCase):
+    def test_fifty_times_the_rate(self):
+        """Each number of workers beside as many of Dask's; what one has not is left out."""
+        def one(ktasks):
+            return {'ktasks': ktasks, 'whole_ktasks': ktasks / 2, 'usec': 1000 / ktasks}
+        of = found({'dag/tasks/1': one(100), 'dag/dask/1': one(2),
+                    'dag/tasks/2': one(99), 'dag/dask/2': one(2), 'dag/tasks/4': one(100)})
+        self.assertTrue(of['one worker: empty tasks', 'Dask distributed'].met)
+        self.assertFalse(of['2 workers: empty tasks', 'Dask distributed'].met)
+        self.assertEqual(len(of), 6)
+        self.assertLessEqual({line.group for line in of.values()}, GROUPS.keys())
 
 
 if __name__ == '__main__':

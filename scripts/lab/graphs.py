@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Graphs of empty tasks, run by rh-dag's workers and by those of Dask distributed."""
+
+import pathlib
+import re
+import subprocess
+
+from lab.pairs import free_port, parse
+from lab.processes import LabError, Unavailable, processors, wait_until
+from lab.stations import Stations
+
+PYTHON = '/usr/bin/python3'  # Debian's, which has Debian's Dask
+DASK_CLIENT = pathlib.Path(__file__).with_name('dask_client.py')
+LIMIT_S = 60
+EDGES = 2  # to predecessors by chance, of each node
+# As many runs as one that warms up, and one that counts.
+RUNS = 2
+
+
+class Graphs:
+    """`programs` has rh-dag and rh-switch. Each graph is made for about `seconds`."""
+
+    def __init__(self, lab, programs, seconds):
+        self.lab = lab
+        self.program = programs / 'rh-dag'
+        self.programs = programs
+        self.seconds = seconds
+        self.limit_s = LIMIT_S + 20 * seconds
+
+    def tasks(self, workers):
+        """One home, so many workers, each a process."""
+        if not self.program.exists():
+            raise LabError(f'{self.program} is not built')
+        nodes = int(50_000 * self.seconds)
+        home_cpu, worker_cpu = processors()
+        folder = self.lab.path(self.lab.unique('dag'))
+        folder.mkdir()
+        stations = Stations(self.lab, self.programs, workers + 2, folder, worker_cpu)
+        started = [stations.switch]
+        try:
+            home = self._start(started, 'serve', stations.options(0), home_cpu, '-p', 0,
+                               '--memory', '2GiB', '--records', 4 * nodes + 1000, '--lease', '5s')
+            port = wait_until(lambda: _port(home), 20, 'rh-dag does not listen')
+            server = ['--server', f'localhost:{port}', '--json']
+            running = [self._start(started, 'work', stations.options(2 + number), worker_cpu,
+                                   *server, '--inline', '--runs', RUNS, '--name', f'w{number}')
+                       for number in range(workers)]
+            for run in range(RUNS):
+                load = self._start(
+                    started, 'load', stations.options(1), home_cpu, *server, '--name', f'run{run}',
+                    '--random', f'nodes={nodes},edges={EDGES},seed={run}', '--wait', '--drop')
+                load.expect_success(self.limit_s)
+                shown = parse(load)
+            for worker in running:
+                worker.expect_success(30)
+        finally:
+            for process in reversed(started):
+                process.end()
+        return _figures(workers, nodes, shown['run_seconds'],
+                        shown['run_seconds'] + shown['load_seconds'])
+
+    def _start(self, started, command, station, cpu, *options):
+        process = self.lab.start(f'rh-dag-{command}', [self.program, command, *station, *options],
+                                 cpu)
+        started.append(process)
+        return process
+
+    def dask(self, workers):
+        """A scheduler with a processor, so many workers of one thread each with the other one."""
+        if not has_dask():
+            raise Unavailable('Dask distributed (python3-distributed) is not installed')
+        nodes = int(2_000 * self.seconds)
+        scheduler_cpu, worker_cpu = processors()
+        place = f'tcp://127.0.0.1:{free_port()}'
+        common = ['--no-dashboard', '--local-directory', self.lab.path(self.lab.unique('dask'))]
+        started = [self._dask('scheduler', scheduler_cpu, '--host', place, *common[:1])]
+        try:
+            started += [self._dask('worker', worker_cpu, place, '--nthreads', 1, '--no-nanny',
+                                   '--memory-limit', 0, *common) for _ in range(workers)]
+            client = self.lab.start('dask-client', [
+                PYTHON, DASK_CLIENT, place, '--workers', workers, '--nodes', nodes,
+                '--edges', EDGES, '--runs', RUNS], scheduler_cpu)
+            started.append(client)
+            client.expect_success(self.limit_s)
+            seconds = parse(client)['seconds']
+        finally:
+            for process in reversed(started):
+                process.end()
+        return _figures(workers, nodes, seconds, seconds)
+
+    def _dask(self, part, cpu, *options):
+        return self.lab.start(f'dask-{part}', [
+            PYTHON, '-m', f'distributed.cli.dask_{part}', *options], cpu)
+
+
+def has_dask():
+    return subprocess.run([PYTHON, '-c', 'import distributed'], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def _figures(workers, nodes, run_s, whole_s):
+    """Thousands of tasks a second, while they are run and with the handing over of the graph; the
+    microseconds of a worker that each takes."""
+    return {'ktasks': nodes / run_s * 1e-3, 'whole_ktasks': nodes / whole_s * 1e-3,
+            'usec': workers * run_s / nodes * 1e6}
+
+
+def _port(home):
+    if home.has_ended():
+        home.expect_success(0)
+    found = re.search(r'listening on TCP port (\d+)', home.messages())
+    return found and int(found.group(1))

@@ -64,8 +64,12 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   }
 
   void on_node(const dag::NodeReport& report) override {
-    if (report.committed) ++nodes_;
-    if (report.committed && report.stolen) ++stolen_;
+    if (report.committed) {
+      ++nodes_;
+      if (report.stolen) ++stolen_;
+      first_start_ns_ = std::min(first_start_ns_, report.start_ns);
+      last_end_ns_ = std::max(last_end_ns_, report.end_ns);
+    }
     if (!journal_) return;
     std::uint64_t nodes = 0;
     for (const auto& run : worker_->runs()) {
@@ -229,14 +233,19 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   }
 
   void print() const {
+    // From the first node's begin to the last one's end.
+    const double seconds =
+        nodes_ == 0 ? 0 : static_cast<double>(last_end_ns_ - first_start_ns_) * 1e-9;
     if (!site_.connect.json) {
-      fmt::print("{}: {} nodes, {} of them stolen\n", options_.name, nodes_, stolen_);
+      fmt::print("{}: {} nodes in {:.3f} s, {} of them stolen\n", options_.name, nodes_, seconds,
+                 stolen_);
       return;
     }
     fmt::print("{}\n", nlohmann::json{{"program", "rh-dag"},
                                       {"version", kVersion},
                                       {"worker", options_.name},
                                       {"nodes", nodes_},
+                                      {"seconds", seconds},
                                       {"stolen", stolen_},
                                       {"joined", joined_},
                                       {"counters", counters_to_json(*worker_)}}
@@ -256,6 +265,8 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   EndedRuns runs_;
   std::uint64_t nodes_ = 0;
   std::uint64_t stolen_ = 0;
+  std::uint64_t first_start_ns_ = UINT64_MAX;
+  std::uint64_t last_end_ns_ = 0;
   std::uint64_t joined_ = 0;
   std::uint64_t steals_ = 0;  ///< of workers that were lost
   std::uint64_t steals_successful_ = 0;

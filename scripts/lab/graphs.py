@@ -6,7 +6,8 @@ import pathlib
 import re
 import subprocess
 
-from lab.pairs import free_port, parse
+from lab.links import Memif
+from lab.pairs import CLIENT_IP, PREFIX_LENGTH, SERVER_IP, free_port, parse
 from lab.processes import LabError, Unavailable, processors, wait_until
 from lab.stations import Stations
 
@@ -14,8 +15,9 @@ PYTHON = '/usr/bin/python3'  # Debian's, which has Debian's Dask
 DASK_CLIENT = pathlib.Path(__file__).with_name('dask_client.py')
 LIMIT_S = 60
 EDGES = 2  # to predecessors by chance, of each node
-# As many runs as one that warms up, and one that counts.
+# One that warms up, and one that counts.
 RUNS = 2
+WINDOW = 256
 
 
 class Graphs:
@@ -32,24 +34,48 @@ class Graphs:
         """One home, so many workers, each a process."""
         if not self.program.exists():
             raise LabError(f'{self.program} is not built')
-        nodes = int(50_000 * self.seconds)
+        return self._pair() if workers == 1 else self._switched(workers)
+
+    def _pair(self):
+        """A home with a processor, a worker with the other one, joined by memif. The graph is
+        loaded by the same link before: memif joins two."""
+        nodes = int(200_000 * self.seconds)
+        home_cpu, worker_cpu = processors()
+        link = Memif(self.lab)
+        started = []
+        try:
+            home = self._start(started, 'serve', _station(link, 'server'), home_cpu,
+                               *_memory(nodes))
+            server = self._server(home)
+            load = self._start(started, 'load', _station(link, 'client'), worker_cpu, *server,
+                               *_graph(nodes, 0))
+            load.expect_success(self.limit_s)
+            worker = self._start(started, 'work', _station(link, 'client'), worker_cpu, *server,
+                                 *_worker(0), '--runs', 1)
+            worker.expect_success(self.limit_s)
+        finally:
+            for process in reversed(started):
+                process.end()
+        run_s = parse(worker)['seconds']
+        return _figures(1, nodes, run_s, run_s + parse(load)['load_seconds'])
+
+    def _switched(self, workers):
+        """Home, switch and loader share a processor, all workers the other one."""
+        nodes = int(100_000 * self.seconds)
         home_cpu, worker_cpu = processors()
         folder = self.lab.path(self.lab.unique('dag'))
         folder.mkdir()
-        stations = Stations(self.lab, self.programs, workers + 2, folder, worker_cpu)
+        stations = Stations(self.lab, self.programs, workers + 2, folder, home_cpu)
         started = [stations.switch]
         try:
-            home = self._start(started, 'serve', stations.options(0), home_cpu, '-p', 0,
-                               '--memory', '2GiB', '--records', 4 * nodes + 1000, '--lease', '5s')
-            port = wait_until(lambda: _port(home), 20, 'rh-dag does not listen')
-            server = ['--server', f'localhost:{port}', '--json']
+            home = self._start(started, 'serve', stations.options(0), home_cpu, *_memory(nodes))
+            server = self._server(home)
             running = [self._start(started, 'work', stations.options(2 + number), worker_cpu,
-                                   *server, '--inline', '--runs', RUNS, '--name', f'w{number}')
+                                   *server, *_worker(number), '--runs', RUNS)
                        for number in range(workers)]
             for run in range(RUNS):
-                load = self._start(
-                    started, 'load', stations.options(1), home_cpu, *server, '--name', f'run{run}',
-                    '--random', f'nodes={nodes},edges={EDGES},seed={run}', '--wait', '--drop')
+                load = self._start(started, 'load', stations.options(1), home_cpu, *server,
+                                   *_graph(nodes, run), '--wait', '--drop')
                 load.expect_success(self.limit_s)
                 shown = parse(load)
             for worker in running:
@@ -65,6 +91,10 @@ class Graphs:
                                  cpu)
         started.append(process)
         return process
+
+    def _server(self, home):
+        port = wait_until(lambda: _port(home), 20, 'rh-dag does not listen')
+        return ['--server', f'localhost:{port}', '--json']
 
     def dask(self, workers):
         """A scheduler with a processor, so many workers of one thread each with the other one."""
@@ -104,6 +134,23 @@ def _figures(workers, nodes, run_s, whole_s):
     microseconds of a worker that each takes."""
     return {'ktasks': nodes / run_s * 1e-3, 'whole_ktasks': nodes / whole_s * 1e-3,
             'usec': workers * run_s / nodes * 1e6}
+
+
+def _station(link, end):
+    ip = SERVER_IP if end == 'server' else CLIENT_IP
+    return [*link.program_options(end), '--ip', f'{ip[4]}/{PREFIX_LENGTH[4]}']
+
+
+def _memory(nodes):
+    return ['-p', 0, '--memory', '1GiB', '--records', 4 * nodes, '--lease', '5s']
+
+
+def _graph(nodes, number):
+    return ['--random', f'nodes={nodes},edges={EDGES},seed={number}', '--name', f'run{number}']
+
+
+def _worker(number):
+    return ['--inline', '--window', WINDOW, '--name', f'w{number}']
 
 
 def _port(home):

@@ -11,6 +11,7 @@ Usage: ssh.sh [options] WORKFLOW SERVER-HOST WORKER-HOST...
 
 Starts an rh-dag serve and workers on the hosts, has the workflow run, prints what rh-dag load prints,
 and ends all of it again. Exit status 0 if the run is complete, 1 if not, 2 for bad arguments.
+WORKFLOW is a file that the last host can read.
 
   --address ADDR/LEN     RoCE address of the server (10.9.0.101/24). The loader and the workers have
                          the numbers that follow; none may be the kernel's
@@ -51,7 +52,6 @@ done
 before=${BASH_REMATCH[1]} first=${BASH_REMATCH[2]} after=${BASH_REMATCH[3]}
 workflow=$1 server=$2
 workers=("${@:3}")
-[ -r "$workflow" ] || refuse "$workflow cannot be read"
 
 folder=$(mktemp -d) || exit 1
 if [ -n "$results" ]; then mkdir -p "$results" || exit 1; else results=$folder; fi
@@ -95,4 +95,12 @@ for host in "${workers[@]}"; do
   on "$host" "$number" "$device" work "${to[@]}" --runs 1 $work <&9 >"$results/worker-$number.json" &
   number=$((number + 1))
 done
-# The workflow is here, so it goes first through the standard input of another ssh.
+# shellcheck disable=SC2086
+on "${workers[-1]}" 1 "${load_device:-$device}" load "${to[@]}" --wait $load "$workflow" <&9 &
+load_ssh=$!
+# Whichever of loader and server ends first: the server does so only if it has failed.
+wait -n -p ended "$load_ssh" "$server_ssh"
+status=$?
+[ "$ended" = "$load_ssh" ] || status=1
+[ "$status" -le 1 ] || status=1
+exit "$status"

@@ -78,6 +78,7 @@ to=(--server "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1):$port
 # shellcheck disable=SC2086
 step --nodes="$others" --ntasks="$others" --relative=1 --output="$results/worker-%t.json" \
   --error="$results/worker-%t.log" bash -c 'node 2 work "$@"' rh-dag "${to[@]}" --runs 1 ${RH_WORK-} &
+workers=$!
 # shellcheck disable=SC2086
 RH_DEVICE=${RH_LOAD_DEVICE:-$RH_DEVICE} step --nodes=1 --ntasks=1 --relative="$others" \
   bash -c 'node 1 load "$@"' rh-dag "${to[@]}" --wait ${RH_LOAD-} "$1" >"$results/result.json" &
@@ -86,4 +87,6 @@ wait -n -p ended "$load" "$server"
 status=$?
 [ "$ended" = "$load" ] || fail "the server has ended: $(tail -n 1 "$results/server.log")"
 cat "$results/result.json"
+# The workers have seen the end of the run, too; let them say what they did.
+[ "$status" -ne 0 ] || wait "$workers"
 exit "$status"

@@ -23,7 +23,8 @@ WORKFLOW is a file that the last host can read.
   --port PORT            TCP port of the server (18519)
   --program PATH         rh-dag on the hosts (rh-dag)
   --results FOLDER       where each worker's report goes (not kept)
-  --ssh WORDS            how to reach a host ("ssh -o BatchMode=yes")
+  --ssh WORDS            how to reach a host ("ssh -o BatchMode=yes
+                         -o ServerAliveInterval=5")
 TEXT
 }
 
@@ -33,7 +34,7 @@ refuse() {
 }
 
 address=10.9.0.101/24 device=net_af_packet0,iface=eth0 load_device='' eal='' endpoint=''
-serve='' work='' load='' port=18519 program=rh-dag results='' ssh='ssh -o BatchMode=yes'
+serve='' work='' load='' port=18519 program=rh-dag results='' ssh='ssh -o BatchMode=yes -o ServerAliveInterval=5'
 while [[ ${1-} == --* ]]; do
   case $1 in
     --help) usage; exit 0 ;;
@@ -89,10 +90,11 @@ to=(--server "$server:$port" --json)
 # shellcheck disable=SC2086
 on "$server" 0 "$device" serve --port "$port" --json $serve <&9 >"$results/server.json" &
 server_ssh=$!
-number=2
+number=2 worker_ssh=()
 for host in "${workers[@]}"; do
   # shellcheck disable=SC2086
   on "$host" "$number" "$device" work "${to[@]}" --runs 1 $work <&9 >"$results/worker-$number.json" &
+  worker_ssh+=($!)
   number=$((number + 1))
 done
 # shellcheck disable=SC2086
@@ -102,5 +104,7 @@ load_ssh=$!
 wait -n -p ended "$load_ssh" "$server_ssh"
 status=$?
 [ "$ended" = "$load_ssh" ] || status=1
-[ "$status" -le 1 ] || status=1
+[ "$status" -le 2 ] || status=1
+# The workers have seen the end of the run, too; let them say what they did.
+[ "$status" -ne 0 ] || wait "${worker_ssh[@]}"
 exit "$status"

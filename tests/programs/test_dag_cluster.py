@@ -29,6 +29,7 @@ class OnCluster(ClusterTest):
         super().setUp()
         print(f'seed: repeat with ROCKHOPPER_SEED={SEED}', flush=True)
         self.document = random_workflow(random.Random(SEED), 100)
+        self.document['name'] = 'chance'
         self.workflow = self.lab.path('workflow.json')
         self.workflow.write_text(json.dumps(self.document))
         self.results = self.lab.path('results')

@@ -8,6 +8,12 @@ import os
 import random
 import signal
 import subprocess
+import unittest
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
 
 import support
 from cluster_support import INTERFACE, NETWORK, ClusterTest, needs
@@ -63,6 +69,7 @@ class Ssh(OnCluster):
         self.assert_all_ended()
 
         script = self.begin('--load', '--scale 0.1')
+        wait_until(lambda: 'run chance: running' in script.messages(), LIMIT_S, 'the run begins')
         self.wait_for_programs(4)
         os.kill(self.hosts[1].programs()[0], signal.SIGKILL)
         self.assert_status(script, 0)
@@ -124,6 +131,8 @@ class Slurm(OnCluster):
 
         job = self.submit('--scale 0.1')
         self.wait_for_programs(4)
+        wait_until(lambda: 'run chance: running' in (self.results / 'server.log').read_text(),
+                   LIMIT_S, 'the run begins')
         os.kill(self.hosts[1].programs()[0], signal.SIGKILL)
         self.ended(job, 'COMPLETED')
         self.assert_right((self.results / 'result.json').read_text())
@@ -133,6 +142,71 @@ class Slurm(OnCluster):
         self.wait_for_programs(4)
         self.slurm('scancel', job)
         self.ended(job, 'CANCELLED')
+        self.assert_all_ended()
+
+
+REQUIRED = {
+    'NetworkAttachmentDefinition': ['config'],
+    'Service': ['selector', 'ports'],
+    'StatefulSet': ['serviceName', 'selector', 'template'],
+    'Job': ['template'],
+}
+
+
+@unittest.skipIf(yaml is None, 'not installed: python3-yaml (scripts/setup installs it)')
+@needs('ip', 'nsenter', 'unshare')
+class Kubernetes(OnCluster):
+    """No Kubernetes is here: the manifest is read, and what its containers run is run on hosts that
+    have the interface of its annotations."""
+
+    hosts_wanted = 4
+
+    def manifest(self):
+        documents = list(yaml.safe_load_all((EXAMPLES / 'kubernetes.yaml').read_text()))
+        for document in documents:
+            self.assertIn('/' if document['kind'] != 'Service' else 'v1', document['apiVersion'])
+            for field in REQUIRED[document['kind']]:
+                self.assertIn(field, document['spec'], document['kind'])
+        return {document['metadata']['name']: document for document in documents}
+
+    def container(self, document):
+        template = document['spec']['template']
+        network = template['metadata']['annotations']['k8s.v1.cni.cncf.io/networks']
+        self.assertEqual(network, f'roce@{INTERFACE}')
+        container, = template['spec']['containers']
+        self.assertIn('NET_RAW', container['securityContext']['capabilities']['add'])
+        if document['kind'] == 'Job':
+            self.assertIn(template['spec']['restartPolicy'], ('Never', 'OnFailure'))
+        return container
+
+    def begin(self, host, document, **environment):
+        container = self.container(document)
+        words = [*container['command'], *container['args']]
+        for mount in container.get('volumeMounts', []):
+            words = [word.replace(mount['mountPath'], str(self.lab.folder)) for word in words]
+        return host.start(*words, **environment)
+
+    def test_manifest(self):
+        made = self.manifest()
+        server, workers, load = (made[f'rh-dag-{name}'] for name in ('server', 'worker', 'load'))
+        service = made['rh-dag']['spec']
+        labels = server['spec']['template']['metadata']['labels']
+        self.assertEqual(service['selector'], labels)
+        self.assertEqual(server['spec']['selector']['matchLabels'], labels)
+        self.assertEqual(server['spec']['serviceName'], 'rh-dag')
+        # As the service does with the name.
+        with self.lab.path('hosts').open('a') as hosts:
+            hosts.write(f'{NETWORK}.1 rh-dag\n')
+        serving = self.begin(self.hosts[0], server)
+        working = [self.begin(self.hosts[1 + index], workers, JOB_COMPLETION_INDEX=index)
+                   for index in range(workers['spec']['completions'])]
+        loading = self.begin(self.hosts[3], load)
+        self.assert_status(loading, 0)
+        self.assert_right(loading.output())
+        for worker in working:
+            self.assert_status(worker, 0)
+        os.kill(self.hosts[0].programs()[0], signal.SIGTERM)
+        self.assert_status(serving, 0)
         self.assert_all_ended()
 
 

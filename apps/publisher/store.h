@@ -113,6 +113,7 @@ class Store final : public AnyStore {
   }
   [[nodiscard]] RecordHeader header(std::uint16_t type, std::uint64_t time_ns) const;
   [[nodiscard]] Record::Parsed record_at(std::uint64_t position) const;
+  void prefetch_behind(std::uint64_t position);
   void write_control();
   void evict_before(std::uint64_t position);
   void pad();
@@ -128,6 +129,7 @@ class Store final : public AnyStore {
   std::uint64_t head_position_ = 0;
   std::uint64_t head_sequence_ = 0;
   std::uint64_t committed_position_ = 0;
+  std::uint64_t prefetched_ = 0;  ///< position up to which lines have been asked for
   StoreCounters counters_;
 };
 

@@ -47,7 +47,7 @@ UCX_MESSAGES = {'tcp': (50_000, 200_000, 5_000), 'shm': (1_000_000, 8_000_000, 4
 # often it is compared with one that has none; messages a second of feeds that are not at full speed.
 SUBSCRIBERS = (1, 8, 64)
 MESSAGE_SIZES = (64, 1024)
-PACES = {64: (8e6, 14e6, 20e6, 28e6), 1024: (1e6, 2e6, 4e6, 7e6)}  # of all subscribers together
+PACES = {64: (8e6, 14e6, 22e6, 30e6, 36e6, 42e6), 1024: (1e6, 2e6, 4e6, 7e6, 9e6)}  # of all together
 MANY_SUBSCRIBERS = 64
 WRITER_PAIRS = 5
 PACED_PER_S, PACED_BURST = 100_000, 16

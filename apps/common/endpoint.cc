@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::uint64_t kTurnsPerClock = 256;
 constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
+/// In the output queues of the others, and in its ring.
+constexpr std::uint32_t kMbufsPerSwitchedLink = 4096;
 
 bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
@@ -66,7 +68,7 @@ Expected<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& confi
   if (!eal) return tl::make_unexpected(eal.error());
   endpoint->eal_ = std::move(*eal);
   endpoint->clock_ = std::make_unique<stack::TscClock>();
-  const auto built = endpoint->open_port()
+  const auto built = endpoint->open_ports()
                          .and_then([&] { return endpoint->build_links(); })
                          .and_then([&] { return endpoint->build_host(); })
                          .and_then([&] { return endpoint->build_engine(); })
@@ -80,18 +82,23 @@ Endpoint::~Endpoint() {
   groups_.clear();
 }
 
-Expected<void> Endpoint::open_port() {
-  auto pool = stack::MbufPool::create(
-      {.data_room = std::max<std::uint16_t>(
-           RTE_MBUF_DEFAULT_DATAROOM,
-           static_cast<std::uint16_t>(config_.mtu + stack::kFrameOverhead))});
+Expected<void> Endpoint::open_ports() {
+  const auto data_room = std::max<std::uint16_t>(
+      RTE_MBUF_DEFAULT_DATAROOM, static_cast<std::uint16_t>(config_.mtu + stack::kFrameOverhead));
+  auto pool = stack::MbufPool::create({.data_room = data_room});
   if (!pool) return tl::make_unexpected(pool.error());
   packet_pool_ = std::move(*pool);
-
   stack::PortConfig port_config;
   port_config.mtu = config_.mtu;
+  return config_.memif_links > 1 ? open_switched_ports(port_config) : open_port(port_config);
+}
+
+Expected<void> Endpoint::open_port(stack::PortConfig port_config) {
   if (config_.memif) {
-    auto devargs = stack::memif_devargs(*config_.memif);
+    auto memif = *config_.memif;
+    memif.device = fmt::format("net_memif{}", ports_.size());
+    memif.id += static_cast<std::uint32_t>(ports_.size());
+    auto devargs = stack::memif_devargs(memif);
     if (!devargs) return tl::make_unexpected(devargs.error());
     port_config.devargs = *devargs;
   } else if (is_number(config_.device)) {
@@ -104,15 +111,34 @@ Expected<void> Endpoint::open_port() {
                                                config_.connect_timeout_ms)
                            : stack::Port::open(port_config);
   if (!port) return tl::make_unexpected(port.error());
-  port_ = std::move(*port);
+  ports_.push_back(std::move(*port));
+  return {};
+}
+
+Expected<void> Endpoint::open_switched_ports(const stack::PortConfig& port_config) {
+  const std::uint32_t data_room =
+      RTE_ALIGN_CEIL(config_.mtu + stack::kFrameOverhead, std::uint32_t{1024});
+  auto pool = stack::MbufPool::create({.size = kMbufsPerSwitchedLink * config_.memif_links,
+                                       .data_room = static_cast<std::uint16_t>(data_room)});
+  if (!pool) return tl::make_unexpected(pool.error());
+  switched_pool_ = std::move(*pool);
+  stack::SwitchedLink::Config config{.pool = switched_pool_.get(), .seed = random_.next()};
+  for (std::uint16_t link = 0; link < config_.memif_links; ++link) {
+    stack::PortConfig shared = port_config;
+    shared.shared_pool = switched_pool_.get();
+    if (auto opened = open_port(shared); !opened) return opened;
+    stack::Port& port = *ports_.back();
+    config.ports.push_back({&port.queue(0), [&port] { return port.link_up(); }});
+  }
+  switch_ = std::make_unique<stack::SwitchedLink>(config);
   return {};
 }
 
 Expected<void> Endpoint::build_links() {
-  link_ = &port_->queue(0);
+  link_ = switch_ ? static_cast<stack::Link*>(switch_.get()) : &first_port().queue(0);
   if (!config_.pcap.empty()) {
     auto pcap = stack::PcapWriter::open(*link_, {.path = config_.pcap,
-                                                 .interface_name = port_->name() + " (wire side)",
+                                                 .interface_name = port_name() + " (wire side)",
                                                  .time_offset_ns = clock_->wall_offset_ns()});
     if (!pcap) return tl::make_unexpected(pcap.error());
     pcap_ = std::move(*pcap);
@@ -142,7 +168,7 @@ Expected<void> Endpoint::build_host() {
   host_config.vlan_id = config_.vlan;
   host_config.priorities = config_.priorities;
   host_config.priority_tags = config_.priority_tags;
-  host_config.ipv4_checksum_offload = port_->ipv4_checksum_offload();
+  host_config.ipv4_checksum_offload = first_port().ipv4_checksum_offload();
   host_config.packet_pool = packet_pool_.get();
   host_config.seed = config_.seed;
   host_config.drop_observer = pcap_.get();
@@ -179,7 +205,11 @@ Expected<void> Endpoint::publish_counters() {
     groups_.push_back(std::move(*group));
     return {};
   };
-  if (auto added = add("port", *port_); !added) return added;
+  if (switch_) {
+    if (auto added = publish_switch_counters(); !added) return added;
+  } else if (auto added = add("port", first_port()); !added) {
+    return added;
+  }
   if (faults_) {
     if (auto added = add("faults", *faults_); !added) return added;
   }
@@ -187,10 +217,35 @@ Expected<void> Endpoint::publish_counters() {
   return add("engine", *engine_);
 }
 
+Expected<void> Endpoint::publish_switch_counters() {
+  const auto add = [this](std::string name, stack::CounterGroup::Visit visit) -> Expected<void> {
+    auto group = stack::CounterGroup::add(std::move(name), std::move(visit));
+    if (!group) return tl::make_unexpected(group.error());
+    groups_.push_back(std::move(*group));
+    return {};
+  };
+  const stack::net::LearningSwitch& joined = switch_->learning_switch();
+  auto added = add("mac_table", [&joined](stack::CounterVisitor visit, void* context) {
+    joined.visit_mac_counters(visit, context);
+  });
+  for (stack::net::PortNumber number = 0; added && number < joined.port_count(); ++number) {
+    added = add(fmt::format("switch_port{}", number),
+                [&joined, number](stack::CounterVisitor visit, void* context) {
+                  joined.visit_port_counters(number, visit, context);
+                });
+    if (!added || number == ports_.size()) continue;
+    added = add(fmt::format("port{}", number),
+                [&port = *ports_[number]](stack::CounterVisitor visit, void* context) {
+                  port.visit_counters(visit, context);
+                });
+  }
+  return added;
+}
+
 bool Endpoint::turn() {
   if (host_->groups_generation() != groups_generation_) [[unlikely]] {
     groups_generation_ = host_->groups_generation();
-    (void)port_->set_multicast_macs(host_->group_macs());
+    for (const auto& port : ports_) (void)port->set_multicast_macs(host_->group_macs());
   }
   if (config_.stats_s > 0 && ++turns_ % kTurnsPerClock == 0) print_rates();
   const bool worked = worker_->poll_once();
@@ -203,11 +258,11 @@ bool Endpoint::turn() {
 
 Expected<void> Endpoint::wait_for_link() {
   const std::uint64_t deadline_ns = steady_now_ns() + config_.connect_timeout_ms * kNsPerMs;
-  while (!port_->link_up()) {
+  while (!link_up()) {
     if (stop_requested()) return tl::make_unexpected(interrupted());
     if (steady_now_ns() >= deadline_ns) {
       return fail(ErrorCode::timeout, "{}: no link after {} s; is the other end running{}",
-                  port_->name(), config_.connect_timeout_ms / 1000.0,
+                  port_name(), config_.connect_timeout_ms / 1000.0,
                   config_.memif ? ", on the same memif socket and in the other role?" : "?");
     }
     (void)worker_->poll_once();
@@ -221,7 +276,7 @@ bool Endpoint::link_alive() {
   const std::uint64_t now_ns = steady_now_ns();
   if (now_ns >= next_link_check_ns_) {
     next_link_check_ns_ = now_ns + kLinkCheckNs;
-    link_alive_ = port_->link_up();
+    link_alive_ = link_up();
     was_up_ = was_up_ || link_alive_;
     if (was_up_) {
       engine_->set_port_state(link_alive_ ? roce::PortState::active : roce::PortState::down);
@@ -248,7 +303,14 @@ void Endpoint::visit_counters(const CounterVisit& visit) const {
     at.to(at.group, name, value);
   };
   Context context{visit, "port"};
-  port_->visit_counters(forward, &context);
+  for (const auto& port : ports_) port->visit_counters(forward, &context);
+  if (switch_) {
+    context.group = "switch";
+    const stack::net::LearningSwitch& joined = switch_->learning_switch();
+    for (stack::net::PortNumber number = 0; number < joined.port_count(); ++number) {
+      joined.visit_port_counters(number, forward, &context);
+    }
+  }
   if (faults_) {
     context.group = "faults";
     faults_->visit_counters(forward, &context);
@@ -277,11 +339,14 @@ void print_counter(std::FILE* out, const char* group, const char* name, std::uin
 void Endpoint::print_rates() {
   const std::uint64_t now_ns = steady_now_ns();
   if (now_ns < next_rates_ns_) return;
-  const auto& counters = port_->queue(0).counters();
-  const std::uint64_t sent = counters.tx_packets.value();
-  const std::uint64_t received = counters.rx_packets.value();
-  const std::uint64_t sent_bytes = counters.tx_bytes.value();
-  const std::uint64_t received_bytes = counters.rx_bytes.value();
+  std::uint64_t sent = 0, received = 0, sent_bytes = 0, received_bytes = 0;
+  for (const auto& port : ports_) {
+    const auto& counters = port->queue(0).counters();
+    sent += counters.tx_packets.value();
+    received += counters.rx_packets.value();
+    sent_bytes += counters.tx_bytes.value();
+    received_bytes += counters.rx_bytes.value();
+  }
   if (last_rates_ns_ != 0) {
     const double seconds = static_cast<double>(now_ns - last_rates_ns_) / 1e9;
     const auto rate = [seconds](std::uint64_t now, std::uint64_t before) {

@@ -21,6 +21,7 @@
 #include "stack/mbuf_pool.h"
 #include "stack/pcap_writer.h"
 #include "stack/port.h"
+#include "stack/switched_link.h"
 #include "stack/telemetry.h"
 #include "stack/tracer.h"
 #include "stack/worker.h"
@@ -29,8 +30,9 @@ namespace rockhopper::apps {
 
 /// A RoCEv2 endpoint put together from its parts, for a program with one thread:
 ///   Engine, Host - Worker - FaultInjector - Tracer - PcapWriter - PortQueue
-/// so that a capture shows what is on the wire. The program calls turn() in its loop. Every part's
-/// counters are in telemetry. At most one in a process.
+/// so that a capture shows what is on the wire. With several memif links a switch joins the queues
+/// of their ports, and a capture shows what is between it and the program. The program calls turn()
+/// in its loop. Every part's counters are in telemetry. At most one in a process.
 class Endpoint final : public Background {
  public:
   /// Starts the EAL, the port and all above. Says on standard error what the user should know
@@ -55,8 +57,8 @@ class Endpoint final : public Background {
   /// The time that the engine's calls are given.
   [[nodiscard]] std::uint64_t now_ns() const { return clock_->now_ns(); }
   [[nodiscard]] const EndpointConfig& config() const { return config_; }
-  [[nodiscard]] const std::string& port_name() const { return port_->name(); }
-  [[nodiscard]] rte_ether_addr mac() const { return port_->mac(); }
+  [[nodiscard]] const std::string& port_name() const { return first_port().name(); }
+  [[nodiscard]] rte_ether_addr mac() const { return first_port().mac(); }
   /// The GID table: the own addresses in order.
   [[nodiscard]] const std::vector<InterfaceAddress>& addresses() const { return config_.addresses; }
   /// The first own address of that family.
@@ -74,20 +76,29 @@ class Endpoint final : public Background {
  private:
   explicit Endpoint(EndpointConfig config) : config_(std::move(config)), idler_(config_.idle) {}
 
-  [[nodiscard]] Expected<void> open_port();
+  [[nodiscard]] Expected<void> open_ports();
+  [[nodiscard]] Expected<void> open_port(stack::PortConfig port_config);
+  [[nodiscard]] Expected<void> open_switched_ports(const stack::PortConfig& port_config);
   [[nodiscard]] Expected<void> build_links();
   [[nodiscard]] Expected<void> build_host();
   [[nodiscard]] Expected<void> build_engine();
   [[nodiscard]] Expected<void> publish_counters();
+  [[nodiscard]] Expected<void> publish_switch_counters();
   void print_rates();
+  [[nodiscard]] stack::Port& first_port() const { return *ports_.front(); }
+  [[nodiscard]] bool link_up() const {
+    return switch_ ? switch_->any_up() : first_port().link_up();
+  }
 
   EndpointConfig config_;
   Idler idler_;
   // In order of construction; destroyed from the end on.
   std::unique_ptr<stack::Eal> eal_;
   std::unique_ptr<stack::TscClock> clock_;
-  stack::MbufPool packet_pool_;  ///< of what is sent; the port's rings hold its mbufs
-  std::unique_ptr<stack::Port> port_;
+  stack::MbufPool packet_pool_;    ///< of what is sent; the port's rings hold its mbufs
+  stack::MbufPool switched_pool_;  ///< of several ports, as packets of one are in others' rings
+  std::vector<std::unique_ptr<stack::Port>> ports_;
+  std::unique_ptr<stack::SwitchedLink> switch_;  ///< of several ports
   std::unique_ptr<stack::PcapWriter> pcap_;
   std::unique_ptr<stack::Tracer> tracer_;
   std::unique_ptr<stack::FaultInjector> faults_;

@@ -8,11 +8,15 @@
 #include "apps/common/cli.h"
 #include "roce/pkey_table.h"
 #include "roce/random.h"
+#include "stack/net/learning_switch.h"
 #include "stack/port.h"
 #include "stack/split_list.h"
 
 namespace rockhopper::apps {
 namespace {
+
+/// A switch has one more port, the program's own.
+constexpr int kMemifLinksMax = stack::net::kPortsMax - 1;
 
 constexpr const char* kNetwork = "Network";
 constexpr const char* kObservation = "Observation and faults";
@@ -111,6 +115,12 @@ void add_endpoint_options(CLI::App& app, EndpointOptions& options,
       ->type_name("PATH")
       ->group(kNetwork);
   app.add_option("--memif-id", options.memif_id, "number of the link on that socket")
+      ->type_name("N")
+      ->group(kNetwork);
+  app.add_option("--memif-links", options.memif_links,
+                 "of a server: so many links on that socket, with ids from --memif-id on, each for "
+                 "another program; they reach each other, too")
+      ->check(CLI::Range(1, kMemifLinksMax))
       ->type_name("N")
       ->group(kNetwork);
   app.add_option("--connect-timeout", options.connect_timeout_s,
@@ -229,6 +239,11 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
     return fail(ErrorCode::invalid_argument, "--memif-role and --memif-socket exclude --device");
   }
   if (config.device.empty()) config.memif = memif_config(options, use.role);
+  if (options.memif_links > 1 &&
+      (!config.memif || config.memif->role != stack::MemifRole::server)) {
+    return fail(ErrorCode::invalid_argument, "--memif-links is for the server of a memif socket");
+  }
+  config.memif_links = options.memif_links;
   const std::uint16_t default_mtu = config.memif ? kMemifMtu : std::uint16_t{1500};
   config.mtu = options.link_mtu.value_or(
       std::max(default_mtu, static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead)));
@@ -275,7 +290,8 @@ unsigned embedded_memory_mb(const EndpointConfig& config) {
   // Two pools of about 8000 mbufs with room for a frame each, and half as much again for rings,
   // caches and the holes that plain pages leave.
   const unsigned pools_mb = 2u * 8u * (config.mtu + 512u) / 1000u;
-  return 64u + pools_mb + pools_mb / 2;
+  const unsigned links = config.memif_links;
+  return 64u + (pools_mb + pools_mb / 2) * (links + 3u) / 4u;
 }
 
 }  // namespace rockhopper::apps

@@ -41,6 +41,7 @@ struct EndpointOptions {
   std::optional<std::string> memif_role;
   std::string memif_socket;
   std::uint32_t memif_id = 0;
+  std::uint16_t memif_links = 1;
   std::string pcap;
   std::string faults;
   std::string trace;
@@ -68,6 +69,8 @@ struct InterfaceAddress {
 struct EndpointConfig {
   std::string device;  ///< empty: `memif` is the port
   std::optional<stack::MemifConfig> memif;
+  /// Links with ids from that one on, joined by a switch: each leads to another program.
+  std::uint16_t memif_links = 1;
   std::vector<InterfaceAddress> addresses;
   std::optional<stack::IpAddress> gateway;
   std::optional<std::uint16_t> vlan;

@@ -85,6 +85,7 @@ Expected<void> Client::set_up() {
                                    .max_send_wr = kDciWr,
                                    .sq_sig_all = true,
                                    .path_mtu = config_.path_mtu,
+                                   .max_rd_atomic = roce::kMaxRdAtomic,
                                    .timeout = config_.timeout,
                                    .retry_cnt = config_.retry_cnt},
                                   {.dcis = config_.dcis}, [this](dc::PoolTarget& target) {

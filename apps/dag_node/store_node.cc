@@ -52,7 +52,8 @@ Expected<std::unique_ptr<StoreNode>> StoreNode::create(const ServeOptions& optio
 }
 
 Expected<void> StoreNode::set_up() {
-  auto dc = DcEndpoint::create(endpoint_->engine());
+  // As many as a window of nodes has under way.
+  auto dc = DcEndpoint::create(endpoint_->engine(), {.responder_resources = roce::kMaxRdAtomic});
   if (!dc) return tl::make_unexpected(dc.error());
   dc_.emplace(std::move(*dc));
   auto memory = PageMemory::allocate(options_.memory_bytes);

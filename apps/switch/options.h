@@ -11,11 +11,14 @@
 #include <CLI/App.hpp>
 
 #include "apps/common/idle.h"
-#include "apps/switch/learning_switch.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
+#include "stack/net/learning_switch.h"
 
 namespace rockhopper::apps::ethernet_switch {
+
+using stack::net::kPortsMax;
+using stack::net::PortNumber;
 
 /// The options of rh-switch, as given.
 struct SwitchOptions {

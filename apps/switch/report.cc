@@ -105,7 +105,7 @@ RatePrinter::RatePrinter(const SwitchProgram& program)
     : program_(program), last_(program.ports().size()), last_ns_(steady_now_ns()) {}
 
 RatePrinter::Sample RatePrinter::sample(PortNumber port) const {
-  const SwitchPortCounters& counters = program_.learning_switch().counters(port);
+  const stack::net::SwitchPortCounters& counters = program_.learning_switch().counters(port);
   Sample sample{.rx_packets = counters.rx_packets.value(),
                 .rx_bytes = counters.rx_bytes.value(),
                 .tx_packets = counters.tx_packets.value(),

@@ -61,20 +61,20 @@ Expected<void> SwitchProgram::build() {
     outputs.push_back(port.output);
     priorities.push_back(port.priorities);
   }
-  switch_ = std::make_unique<LearningSwitch>(
-      LearningSwitchConfig{.ports = static_cast<PortNumber>(settings_.ports.size()),
-                           .mac_table_size = settings_.mac_table_size,
-                           .mac_ageing_ns = settings_.mac_ageing_ns,
-                           .outputs = std::move(outputs),
-                           .priorities = std::move(priorities),
-                           .seed = settings_.seed});
-  std::vector<ForwarderPort> links;
+  switch_ = std::make_unique<stack::net::LearningSwitch>(
+      stack::net::LearningSwitchConfig{.ports = static_cast<PortNumber>(settings_.ports.size()),
+                                       .mac_table_size = settings_.mac_table_size,
+                                       .mac_ageing_ns = settings_.mac_ageing_ns,
+                                       .outputs = std::move(outputs),
+                                       .priorities = std::move(priorities),
+                                       .seed = settings_.seed});
+  std::vector<stack::net::ForwarderPort> links;
   for (std::size_t i = 0; i < settings_.ports.size(); ++i) {
     if (auto opened = open_port(static_cast<PortNumber>(i)); !opened) return opened;
     const SwitchPort& port = ports_.back();
     links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
   }
-  forwarder_ = std::make_unique<Forwarder>(*switch_, std::move(links));
+  forwarder_ = std::make_unique<stack::net::Forwarder>(*switch_, std::move(links));
   return publish_counters();
 }
 

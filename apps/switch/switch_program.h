@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "apps/switch/forwarder.h"
-#include "apps/switch/learning_switch.h"
 #include "apps/switch/options.h"
 #include "stack/clock.h"
 #include "stack/eal.h"
 #include "stack/fault_injector.h"
 #include "stack/mbuf_pool.h"
+#include "stack/net/forwarder.h"
+#include "stack/net/learning_switch.h"
 #include "stack/pcap_writer.h"
 #include "stack/port.h"
 #include "stack/telemetry.h"
@@ -46,7 +46,7 @@ class SwitchProgram {
 
   [[nodiscard]] const SwitchSettings& settings() const { return settings_; }
   [[nodiscard]] const std::vector<SwitchPort>& ports() const { return ports_; }
-  [[nodiscard]] const LearningSwitch& learning_switch() const { return *switch_; }
+  [[nodiscard]] const stack::net::LearningSwitch& learning_switch() const { return *switch_; }
   /// The device's counters and the switch's.
   void visit_port_counters(PortNumber port, stack::CounterVisitor visit, void* context) const;
 
@@ -65,8 +65,8 @@ class SwitchProgram {
   std::unique_ptr<stack::TscClock> clock_;
   stack::MbufPool pool_;  ///< of all ports, as packets of one are in the rings of another
   std::vector<SwitchPort> ports_;
-  std::unique_ptr<LearningSwitch> switch_;
-  std::unique_ptr<Forwarder> forwarder_;
+  std::unique_ptr<stack::net::LearningSwitch> switch_;
+  std::unique_ptr<stack::net::Forwarder> forwarder_;
   std::vector<stack::CounterGroup> groups_;
 };
 

@@ -9,7 +9,6 @@ import subprocess
 from lab.links import Memif
 from lab.pairs import CLIENT_IP, PREFIX_LENGTH, SERVER_IP, free_port, parse
 from lab.processes import LabError, Unavailable, processors, wait_until
-from lab.stations import Stations
 
 PYTHON = '/usr/bin/python3'  # Debian's, which has Debian's Dask
 DASK_CLIENT = pathlib.Path(__file__).with_name('dask_client.py')
@@ -21,12 +20,11 @@ WINDOW = 256
 
 
 class Graphs:
-    """`programs` has rh-dag and rh-switch. Each graph is made for about `seconds`."""
+    """`programs` has rh-dag. Each graph is made for about `seconds`."""
 
     def __init__(self, lab, programs, seconds):
         self.lab = lab
         self.program = programs / 'rh-dag'
-        self.programs = programs
         self.seconds = seconds
         self.limit_s = LIMIT_S + 20 * seconds
 
@@ -34,7 +32,7 @@ class Graphs:
         """One home, so many workers, each a process."""
         if not self.program.exists():
             raise LabError(f'{self.program} is not built')
-        return self._pair() if workers == 1 else self._switched(workers)
+        return self._pair() if workers == 1 else self._several(workers)
 
     def _pair(self):
         """A home with a processor, a worker with the other one, joined by memif. The graph is
@@ -59,22 +57,22 @@ class Graphs:
         run_s = parse(worker)['seconds']
         return _figures(1, nodes, run_s, run_s + parse(load)['load_seconds'])
 
-    def _switched(self, workers):
-        """Home, switch and loader share a processor, all workers the other one."""
+    def _several(self, workers):
+        """A memif link of the home for each of them. Home and loader share a processor, all workers
+        the other one."""
         nodes = int(100_000 * self.seconds)
         home_cpu, worker_cpu = processors()
-        folder = self.lab.path(self.lab.unique('dag'))
-        folder.mkdir()
-        stations = Stations(self.lab, self.programs, workers + 2, folder, home_cpu)
-        started = [stations.switch]
+        link = Memif(self.lab)
+        started = []
         try:
-            home = self._start(started, 'serve', stations.options(0), home_cpu, *_memory(nodes))
+            home = self._start(started, 'serve', _station(link, 'server'), home_cpu,
+                               '--memif-links', workers + 1, *_memory(nodes))
             server = self._server(home)
-            running = [self._start(started, 'work', stations.options(2 + number), worker_cpu,
-                                   *server, *_worker(number), '--runs', RUNS)
+            running = [self._start(started, 'work', _station(link, 'client', 1 + number),
+                                   worker_cpu, *server, *_worker(number), '--runs', RUNS)
                        for number in range(workers)]
             for run in range(RUNS):
-                load = self._start(started, 'load', stations.options(1), home_cpu, *server,
+                load = self._start(started, 'load', _station(link, 'client'), home_cpu, *server,
                                    *_graph(nodes, run), '--wait', '--drop')
                 load.expect_success(self.limit_s)
                 shown = parse(load)
@@ -136,9 +134,12 @@ def _figures(workers, nodes, run_s, whole_s):
             'usec': workers * run_s / nodes * 1e6}
 
 
-def _station(link, end):
-    ip = SERVER_IP if end == 'server' else CLIENT_IP
-    return [*link.program_options(end), '--ip', f'{ip[4]}/{PREFIX_LENGTH[4]}']
+def _station(link, end, number=0):
+    """The server, or a client by the link of that number."""
+    if end == 'server':
+        return [*link.program_options(end), '--ip', f'{SERVER_IP[4]}/{PREFIX_LENGTH[4]}']
+    return [*link.program_options(end), '--memif-id', number,
+            '--ip', f'{CLIENT_IP[4].rsplit(".", 1)[0]}.{2 + number}/{PREFIX_LENGTH[4]}']
 
 
 def _memory(nodes):

@@ -53,7 +53,10 @@ class Run(DagTest):
         return self.asked('status', 1, servers)[0]
 
     def completed(self, servers):
-        runs = self.status(servers)['runs']
+        return self.completed_at(1, servers)
+
+    def completed_at(self, looker, servers):
+        runs = self.asked('status', looker, servers)[0]['runs']
         return runs[0]['completed'] if runs else 0
 
     def test_bad_arguments(self):
@@ -107,6 +110,38 @@ class Run(DagTest):
         for worker in workers:
             self.assert_status(worker, 0)
         self.assertEqual(sum(json.loads(worker.output())['nodes'] for worker in workers), 2 * NODES)
+        self.report(server)
+
+    def linked_station(self, port):
+        """As station(), but with links of the home in place of a switch: port 0 is the home."""
+        link = ['--memif-role', 'client', '--memif-id', port - 1] if port > 0 else [
+            '--memif-role', 'server', '--memif-links', 5]
+        return ['--memif-socket', self.lab.path('home.sock'), *link, '--ip', f'10.42.0.{port + 1}/24']
+
+    def test_links_of_the_home(self):
+        """DG-12, DG-35, DG-36: without a switch each worker has a memif link of the home, and steals
+        from the others through it. One is killed, and another comes by the same link."""
+        self.station = self.linked_station
+        document, path = self.workflow(300)
+        server, where = self.serve('--lease', '500ms')
+        workers = [self.work(number, where, '--slots', 2, '--runs', 1) for number in range(3)]
+        loader = self.client('load', 1, where, path, '--wait', '--name', 'run', '--json',
+                             '--scale', 0.3)
+        looker = 5
+
+        def has_begun():
+            self.assertFalse(loader.has_ended(), loader.messages())
+            return self.completed_at(looker, where) > 0
+        wait_until(has_begun, LIMIT_S, 'nodes are run')
+        workers[0].child.kill()
+        workers[0].child.wait()
+        workers[0] = self.work(0, where, '--slots', 2, '--runs', 1)
+        self.assert_status(loader, 0)
+        self.assertEqual(json.loads(loader.output())['digest'], digest_of(document, 1))
+        for worker in workers:
+            self.assert_status(worker, 0)
+        self.assertGreater(sum(json.loads(worker.output())['counters']['steals_successful']
+                               for worker in workers), 0)
         self.report(server)
 
     def test_killed_workers(self):

@@ -30,6 +30,7 @@ Expected<std::unique_ptr<HomeLink>> HomeLink::create(roce::Engine& engine, dc::E
                                   .max_send_wr = kSends,
                                   .max_inline_data = kWriteMax,
                                   .path_mtu = timing.path_mtu,
+                                  .max_rd_atomic = roce::kMaxRdAtomic,
                                   .timeout = timing.timeout,
                                   .retry_cnt = timing.retry_cnt});
   if (!dci) return tl::make_unexpected(dci.error());

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/switch/learning_switch.h"
-
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -13,14 +11,15 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/switch/forwarder.h"
 #include "stack/fault_injector.h"
 #include "stack/mbuf_pool.h"
+#include "stack/net/forwarder.h"
+#include "stack/net/learning_switch.h"
 #include "stack/random.h"
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 namespace {
 
 using test::Bytes;
@@ -43,7 +42,7 @@ Bytes frame(std::uint8_t to, std::uint8_t from, const Bytes& payload = {0x88, 0x
 }
 
 /// An Ethernet type of no IP packet, whose priority would change the order, and random bytes.
-Bytes random_payload(stack::Random& random, std::size_t size) {
+Bytes random_payload(Random& random, std::size_t size) {
   Bytes payload = test::random_bytes(random, size);
   payload[0] = 0x88;
   payload[1] = 0xB5;
@@ -53,7 +52,7 @@ Bytes random_payload(stack::Random& random, std::size_t size) {
 class LearningSwitchTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto pool = stack::MbufPool::create({.size = 4095, .cache = 0});
+    auto pool = MbufPool::create({.size = 4095, .cache = 0});
     ASSERT_TRUE(pool.has_value()) << pool.error().message;
     pool_ = std::move(*pool);
   }
@@ -94,7 +93,7 @@ class LearningSwitchTest : public ::testing::Test {
     return result;
   }
 
-  stack::MbufPool pool_;
+  MbufPool pool_;
   std::unique_ptr<LearningSwitch> switch_;
 };
 
@@ -258,7 +257,7 @@ TEST_F(LearningSwitchTest, StationsAgeOut) {
 }
 
 TEST_F(LearningSwitchTest, TellsTheObserverOfDrops) {
-  struct Observer : stack::DropObserver {
+  struct Observer : DropObserver {
     void on_drop(const rte_mbuf*, const char* reason) override { reasons.emplace_back(reason); }
     std::vector<std::string> reasons;
   } observer;
@@ -270,7 +269,7 @@ TEST_F(LearningSwitchTest, TellsTheObserverOfDrops) {
 }
 
 /// A link whose other end is the test.
-class TestLink final : public stack::Link {
+class TestLink final : public Link {
  public:
   ~TestLink() override {
     for (rte_mbuf* packet : arriving) rte_pktmbuf_free(packet);
@@ -302,16 +301,16 @@ class TestLink final : public stack::Link {
 
 TEST_F(LearningSwitchTest, DamageBehindOnePortLeavesTheCopiesOfOthersWhole) {
   make_switch({.ports = 3});
-  stack::FaultConfig faults;
+  FaultConfig faults;
   faults.tx.corrupt = 1;
   faults.tx.duplicate = 1;
   faults.seed = test::seed();
   std::array<TestLink, 3> wires;
-  stack::FaultInjector damaged(wires[1], pool_.get(), faults);
+  FaultInjector damaged(wires[1], pool_.get(), faults);
   Forwarder forwarder(*switch_, {{&wires[0], [] { return true; }},
                                  {&damaged, [] { return true; }},
                                  {&wires[2], [] { return true; }}});
-  stack::Random random(test::seed());
+  Random random(test::seed());
   std::vector<Bytes> originals;
   for (int i = 0; i < 100; ++i) {
     originals.push_back(frame(kBroadcast, 1, random_payload(random, 2 + random.below(300))));
@@ -334,7 +333,7 @@ TEST_F(LearningSwitchTest, ForwarderKeepsOrderAndLosesNothingWhenLinksAreSlow) {
   std::array<TestLink, 2> wires;
   Forwarder forwarder(*switch_,
                       {{&wires[0], [] { return true; }}, {&wires[1], [] { return true; }}});
-  stack::Random random(test::seed());
+  Random random(test::seed());
   std::vector<Bytes> originals;
   for (int i = 0; i < 900; ++i) {
     originals.push_back(frame(2, 1, random_payload(random, 20)));
@@ -404,7 +403,7 @@ struct Model {
 };
 
 TEST_F(LearningSwitchTest, AgreesWithAModelAndAccountsForEveryPacket) {
-  stack::Random random(test::seed());
+  Random random(test::seed());
   for (int round = 0; round < 30; ++round) {
     const LearningSwitchConfig config{.ports = static_cast<PortNumber>(2 + random.below(5)),
                                       .mac_table_size = 1 + random.below(12),
@@ -450,4 +449,4 @@ TEST_F(LearningSwitchTest, AgreesWithAModelAndAccountsForEveryPacket) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

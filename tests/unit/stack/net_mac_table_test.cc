@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/switch/mac_table.h"
-
 #include <map>
 
 #include <gtest/gtest.h>
 
+#include "stack/net/mac_table.h"
 #include "stack/random.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 namespace {
 
 using Learned = MacTable::Learned;
@@ -85,7 +84,7 @@ class Model {
 };
 
 TEST(MacTable, AgreesWithAModel) {
-  stack::Random random(test::seed());
+  Random random(test::seed());
   for (int round = 0; round < 50; ++round) {
     const std::size_t capacity = 1 + random.below(20);
     const std::uint64_t ageing_ns = 1 + random.below(1000);
@@ -111,4 +110,4 @@ TEST(MacTable, AgreesWithAModel) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/switch/learning_switch.h"
+#include "stack/net/learning_switch.h"
 
 #include <algorithm>
 #include <array>
@@ -8,10 +8,10 @@
 
 #include <rte_ether.h>
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 namespace {
 
-using PortCounter = stack::Counter SwitchPortCounters::*;
+using PortCounter = Counter SwitchPortCounters::*;
 
 struct NamedPortCounter {
   const char* name;
@@ -105,7 +105,7 @@ void LearningSwitch::receive_one(PortNumber ingress, rte_mbuf* packet, std::uint
     return;
   }
   to.counters.tx_enqueued.add();
-  to.queue.push(packet, stack::net::priority_of(packet, from.priorities));
+  to.queue.push(packet, priority_of(packet, from.priorities));
 }
 
 void LearningSwitch::learn(const rte_ether_addr& source, PortNumber port, std::uint64_t now_ns) {
@@ -147,15 +147,14 @@ void LearningSwitch::flood(PortNumber ingress, rte_mbuf* packet) {
   }
   // A reference for each target, before the first of them can give its own back.
   if (count > 1) rte_pktmbuf_refcnt_update(packet, static_cast<std::int16_t>(count - 1));
-  const std::uint8_t priority = stack::net::priority_of(packet, from.priorities);
+  const std::uint8_t priority = priority_of(packet, from.priorities);
   for (std::size_t i = 0; i < count; ++i) {
     targets[i]->counters.tx_enqueued.add();
     targets[i]->queue.push(packet, priority);
   }
 }
 
-void LearningSwitch::drop(Port& port, rte_mbuf* packet,
-                          stack::Counter SwitchPortCounters::*reason) {
+void LearningSwitch::drop(Port& port, rte_mbuf* packet, Counter SwitchPortCounters::*reason) {
   (port.counters.*reason).add();
   if (port.observer != nullptr) port.observer->on_drop(packet, name_of(reason));
   rte_pktmbuf_free(packet);
@@ -181,21 +180,21 @@ void LearningSwitch::set_link(PortNumber port, bool up) {
   changed.up = up;
 }
 
-void LearningSwitch::set_drop_observer(PortNumber port, stack::DropObserver* observer) {
+void LearningSwitch::set_drop_observer(PortNumber port, DropObserver* observer) {
   ports_[port]->observer = observer;
 }
 
-void LearningSwitch::visit_port_counters(PortNumber port, stack::CounterVisitor visit,
+void LearningSwitch::visit_port_counters(PortNumber port, CounterVisitor visit,
                                          void* context) const {
   for (const NamedPortCounter& named : kPortCounters) {
     visit(context, named.name, (ports_[port]->counters.*named.counter).value());
   }
-  const stack::net::OutputPortCounters& queue = ports_[port]->queue.counters();
+  const OutputPortCounters& queue = ports_[port]->queue.counters();
   visit(context, "tx_ecn_marked", queue.ecn_marked.value());
   visit(context, "tx_ecn_not_marked", queue.ecn_not_marked.value());
 }
 
-void LearningSwitch::visit_mac_counters(stack::CounterVisitor visit, void* context) const {
+void LearningSwitch::visit_mac_counters(CounterVisitor visit, void* context) const {
   const std::uint64_t forgotten = mac_counters_.aged.value() + mac_counters_.flushed.value();
   const std::uint64_t added = mac_counters_.added.value();
   // From counters, as other threads must not look into the table itself.
@@ -208,4 +207,4 @@ void LearningSwitch::visit_mac_counters(stack::CounterVisitor visit, void* conte
   visit(context, "full", mac_counters_.full.value());
 }
 
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

@@ -6,14 +6,14 @@
 #include <functional>
 #include <vector>
 
-#include "apps/switch/learning_switch.h"
 #include "stack/link.h"
+#include "stack/net/learning_switch.h"
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 
 /// One port as the forwarder sees it.
 struct ForwarderPort {
-  stack::Link* link;              ///< not owned
+  Link* link;                     ///< not owned
   std::function<bool()> link_up;  ///< whether the other end is there
 };
 
@@ -24,21 +24,27 @@ class Forwarder {
   /// How often the state of the links is looked at.
   static constexpr std::uint64_t kLinkCheckNs = 10'000'000;
 
-  /// A port of the switch for each of `ports`. `learning_switch` is not owned.
+  /// Each of `ports` is a port of the switch, from 0 on; who has others moves their packets.
+  /// `learning_switch` is not owned.
   Forwarder(LearningSwitch& learning_switch, std::vector<ForwarderPort> ports);
 
   /// Takes a burst from every port, and sends what waits as far as the links take it. Every packet
   /// is thus offered to a link right after it came in. True if any packet moved.
   bool turn(std::uint64_t now_ns);
+  /// The second half of a turn.
+  bool transmit(std::uint64_t now_ns);
+
+  [[nodiscard]] const std::vector<ForwarderPort>& ports() const { return ports_; }
 
  private:
   void check_links(std::uint64_t now_ns);
   [[nodiscard]] bool receive(PortNumber port, std::uint64_t now_ns);
   [[nodiscard]] bool transmit(PortNumber port, std::uint64_t now_ns);
+  [[nodiscard]] PortNumber port_count() const { return static_cast<PortNumber>(ports_.size()); }
 
   LearningSwitch& switch_;
   std::vector<ForwarderPort> ports_;
   std::uint64_t next_link_check_ns_ = 0;
 };
 
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

@@ -11,7 +11,7 @@
 #include <boost/intrusive/unordered_set.hpp>
 #include <rte_ether.h>
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 
 /// Ports of a switch count from 0.
 using PortNumber = std::uint16_t;
@@ -70,4 +70,4 @@ class MacTable {
   Set addresses_;
 };
 
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/switch/mac_table.h"
+#include "stack/net/mac_table.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "stack/random.h"
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 namespace {
 
 std::uint64_t key_of(const rte_ether_addr& address) {
@@ -19,7 +19,7 @@ std::uint64_t key_of(const rte_ether_addr& address) {
 }  // namespace
 
 std::size_t MacTable::Hash::operator()(std::uint64_t key) const {
-  return stack::Random(seed ^ key).next();
+  return Random(seed ^ key).next();
 }
 
 MacTable::MacTable(std::size_t capacity, std::uint64_t ageing_ns, std::uint64_t seed)
@@ -90,4 +90,4 @@ void MacTable::forget(Entry& entry) {
   free_.push_back(entry);
 }
 
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

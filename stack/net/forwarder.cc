@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/switch/forwarder.h"
+#include "stack/net/forwarder.h"
 
 #include <array>
 #include <cassert>
 #include <utility>
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 
 Forwarder::Forwarder(LearningSwitch& learning_switch, std::vector<ForwarderPort> ports)
     : switch_(learning_switch), ports_(std::move(ports)) {
-  assert(ports_.size() == switch_.port_count());
+  assert(ports_.size() <= switch_.port_count());
 }
 
 bool Forwarder::turn(std::uint64_t now_ns) {
   if (now_ns >= next_link_check_ns_) check_links(now_ns);
   bool moved = false;
-  for (PortNumber port = 0; port < switch_.port_count(); ++port) {
+  for (PortNumber port = 0; port < port_count(); ++port) {
     if (receive(port, now_ns)) moved = true;
   }
-  for (PortNumber port = 0; port < switch_.port_count(); ++port) {
+  return transmit(now_ns) || moved;
+}
+
+bool Forwarder::transmit(std::uint64_t now_ns) {
+  bool moved = false;
+  for (PortNumber port = 0; port < port_count(); ++port) {
     if (transmit(port, now_ns)) moved = true;
   }
   return moved;
@@ -27,7 +32,7 @@ bool Forwarder::turn(std::uint64_t now_ns) {
 
 void Forwarder::check_links(std::uint64_t now_ns) {
   next_link_check_ns_ = now_ns + kLinkCheckNs;
-  for (PortNumber port = 0; port < switch_.port_count(); ++port) {
+  for (PortNumber port = 0; port < port_count(); ++port) {
     switch_.set_link(port, ports_[port].link_up());
   }
 }
@@ -54,4 +59,4 @@ bool Forwarder::transmit(PortNumber port, std::uint64_t now_ns) {
   }
 }
 
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

@@ -9,14 +9,14 @@
 
 #include <rte_mbuf.h>
 
-#include "apps/switch/mac_table.h"
 #include "stack/counter.h"
 #include "stack/link.h"
+#include "stack/net/mac_table.h"
 #include "stack/net/output_port.h"
 #include "stack/priority_map.h"
 #include "stack/telemetry.h"
 
-namespace rockhopper::apps::ethernet_switch {
+namespace rockhopper::stack::net {
 
 inline constexpr PortNumber kPortsMax = 32;
 
@@ -26,9 +26,9 @@ struct LearningSwitchConfig {
   std::uint64_t mac_ageing_ns = 300'000'000'000;  ///< IEEE 802.1Q's recommended 300 s
   /// Of each port: rate, queue and ECN marking. More entries than ports are not used; ports without
   /// one have the last, or the defaults.
-  std::vector<stack::net::OutputPortConfig> outputs{};
+  std::vector<OutputPortConfig> outputs{};
   /// Of packets that come in at each port; the same holds for missing entries.
-  std::vector<stack::PriorityMap> priorities{};
+  std::vector<PriorityMap> priorities{};
   std::uint64_t seed = 1;  ///< of the address table's hash
 };
 
@@ -36,28 +36,28 @@ struct LearningSwitchConfig {
 ///   rx_packets  = rx_forwarded + rx_flooded + all rx_dropped_*
 ///   tx_enqueued = tx_packets + tx_dropped_link_down + those that wait
 struct SwitchPortCounters {
-  stack::Counter rx_packets;
-  stack::Counter rx_bytes;
-  stack::Counter rx_forwarded;           ///< to the one port where the destination was heard
-  stack::Counter rx_flooded;             ///< to all others: group address, or nobody knows it
-  stack::Counter rx_dropped_runt;        ///< shorter than an Ethernet header
-  stack::Counter rx_dropped_source;      ///< source address is a group's, or zero
-  stack::Counter rx_dropped_link_local;  ///< 01-80-C2-00-00-0x: for the neighbour only
-  stack::Counter rx_dropped_same_port;   ///< the destination was heard on the same port
-  stack::Counter rx_dropped_no_port;     ///< to be flooded, but no other port is up
-  stack::Counter tx_enqueued;
-  stack::Counter tx_packets;  ///< taken by the link
-  stack::Counter tx_bytes;
-  stack::Counter tx_dropped_queue_full;  ///< not enqueued
-  stack::Counter tx_dropped_link_down;   ///< waited when the link went down
+  Counter rx_packets;
+  Counter rx_bytes;
+  Counter rx_forwarded;           ///< to the one port where the destination was heard
+  Counter rx_flooded;             ///< to all others: group address, or nobody knows it
+  Counter rx_dropped_runt;        ///< shorter than an Ethernet header
+  Counter rx_dropped_source;      ///< source address is a group's, or zero
+  Counter rx_dropped_link_local;  ///< 01-80-C2-00-00-0x: for the neighbour only
+  Counter rx_dropped_same_port;   ///< the destination was heard on the same port
+  Counter rx_dropped_no_port;     ///< to be flooded, but no other port is up
+  Counter tx_enqueued;
+  Counter tx_packets;  ///< taken by the link
+  Counter tx_bytes;
+  Counter tx_dropped_queue_full;  ///< not enqueued
+  Counter tx_dropped_link_down;   ///< waited when the link went down
 };
 
 struct MacTableCounters {
-  stack::Counter added;
-  stack::Counter moved;  ///< heard on another port than before
-  stack::Counter aged;
-  stack::Counter flushed;  ///< forgotten as their port went down
-  stack::Counter full;     ///< not learned for want of room
+  Counter added;
+  Counter moved;  ///< heard on another port than before
+  Counter aged;
+  Counter flushed;  ///< forgotten as their port went down
+  Counter full;     ///< not learned for want of room
 };
 
 /// A learning Ethernet switch without I/O: packets that arrive at a port are put into the output
@@ -84,7 +84,7 @@ class LearningSwitch {
   [[nodiscard]] bool link_up(PortNumber port) const { return ports_[port]->up; }
 
   /// Is told of packets that arrived at the port and were dropped. Not owned; may be nullptr.
-  void set_drop_observer(PortNumber port, stack::DropObserver* observer);
+  void set_drop_observer(PortNumber port, DropObserver* observer);
 
   [[nodiscard]] PortNumber port_count() const { return static_cast<PortNumber>(ports_.size()); }
   [[nodiscard]] const SwitchPortCounters& counters(PortNumber port) const {
@@ -92,17 +92,16 @@ class LearningSwitch {
   }
   [[nodiscard]] const MacTableCounters& mac_counters() const { return mac_counters_; }
   [[nodiscard]] const MacTable& mac_table() const { return macs_; }
-  void visit_port_counters(PortNumber port, stack::CounterVisitor visit, void* context) const;
-  void visit_mac_counters(stack::CounterVisitor visit, void* context) const;
+  void visit_port_counters(PortNumber port, CounterVisitor visit, void* context) const;
+  void visit_mac_counters(CounterVisitor visit, void* context) const;
 
  private:
   struct Port {
-    Port(const stack::net::OutputPortConfig& config, const stack::PriorityMap& map)
-        : queue(config), priorities(map) {}
-    stack::net::OutputPort queue;
-    stack::PriorityMap priorities;
+    Port(const OutputPortConfig& config, const PriorityMap& map) : queue(config), priorities(map) {}
+    OutputPort queue;
+    PriorityMap priorities;
     bool up = false;
-    stack::DropObserver* observer = nullptr;
+    DropObserver* observer = nullptr;
     SwitchPortCounters counters;
   };
 
@@ -110,11 +109,11 @@ class LearningSwitch {
   void learn(const rte_ether_addr& source, PortNumber port, std::uint64_t now_ns);
   void flood(PortNumber ingress, rte_mbuf* packet);
   /// Counts, tells and frees.
-  static void drop(Port& port, rte_mbuf* packet, stack::Counter SwitchPortCounters::*reason);
+  static void drop(Port& port, rte_mbuf* packet, Counter SwitchPortCounters::*reason);
 
   std::vector<std::unique_ptr<Port>> ports_;
   MacTable macs_;
   MacTableCounters mac_counters_;
 };
 
-}  // namespace rockhopper::apps::ethernet_switch
+}  // namespace rockhopper::stack::net

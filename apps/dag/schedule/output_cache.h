@@ -12,12 +12,13 @@
 
 namespace rockhopper::dag {
 
-/// The last small outputs that a worker has made, so that it need not READ them for a successor.
+/// The last small outputs that a worker has made or READ, so that it need not READ them (again) for
+/// a successor: two round trips that its window is taken up by.
 /// Each output has one place, where the next one with that place replaces it.
 class OutputCache {
  public:
-  static constexpr std::size_t kOutputMax = 1024;  ///< larger ones are not kept
-  static constexpr std::size_t kPlaces = 4096;
+  static constexpr std::size_t kOutputMax = 256;  ///< larger ones are not kept
+  static constexpr std::size_t kPlaces = 65536;
 
   OutputCache() : places_(kPlaces) {}
   void insert(std::uint64_t run, NodeIndex node, std::span<const std::byte> output) {

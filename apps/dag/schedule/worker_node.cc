@@ -363,6 +363,10 @@ void Worker::on_inputs(Slot& slot) {
     return fail_node(slot,
                      fmt::format("an input cannot be read: {}", to_string(slot.input_status)));
   }
+  for (std::size_t i = 0; i < slot.sources.size(); ++i) {
+    if (slot.has_input[i]) continue;
+    cache_.insert(slot.run, slot.view.predecessors[slot.sources[i]].node, slot.inputs[i]);
+  }
   prepare(slot);
 }
 

@@ -69,4 +69,9 @@ bool SwitchedLink::any_up() const {
                      [](const net::ForwarderPort& port) { return port.link_up(); });
 }
 
+void SwitchedLink::visit_counters(CounterVisitor visit, void* context) const {
+  switch_.visit_mac_counters(visit, context);
+  visit(context, "no_mbuf", no_mbuf_.value());
+}
+
 }  // namespace rockhopper::stack

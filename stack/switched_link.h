@@ -11,6 +11,7 @@
 #include "stack/link.h"
 #include "stack/net/forwarder.h"
 #include "stack/net/learning_switch.h"
+#include "stack/telemetry.h"
 
 namespace rockhopper::stack {
 
@@ -39,8 +40,8 @@ class SwitchedLink final : public Link {
 
   [[nodiscard]] bool any_up() const;
   [[nodiscard]] const net::LearningSwitch& learning_switch() const { return switch_; }
-  /// Copies that could not be made: lost.
-  [[nodiscard]] const Counter& no_mbuf() const { return no_mbuf_; }
+  /// The address table's counters and its own; those of the ports are the switch's. Any thread.
+  void visit_counters(CounterVisitor visit, void* context) const;
 
  private:
   [[nodiscard]] net::PortNumber own_port() const {
@@ -50,7 +51,7 @@ class SwitchedLink final : public Link {
   rte_mempool* pool_;
   net::LearningSwitch switch_;
   net::Forwarder forwarder_;
-  Counter no_mbuf_;
+  Counter no_mbuf_;  ///< copies that could not be made: lost
 };
 
 }  // namespace rockhopper::stack

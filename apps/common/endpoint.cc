@@ -205,10 +205,10 @@ Expected<void> Endpoint::publish_counters() {
     groups_.push_back(std::move(*group));
     return {};
   };
-  if (switch_) {
-    if (auto added = publish_switch_counters(); !added) return added;
-  } else if (auto added = add("port", first_port()); !added) {
-    return added;
+  for (NamedCounters& counters : port_counters()) {
+    auto group = stack::CounterGroup::add(std::move(counters.group), std::move(counters.visit));
+    if (!group) return tl::make_unexpected(group.error());
+    groups_.push_back(std::move(*group));
   }
   if (faults_) {
     if (auto added = add("faults", *faults_); !added) return added;
@@ -217,29 +217,26 @@ Expected<void> Endpoint::publish_counters() {
   return add("engine", *engine_);
 }
 
-Expected<void> Endpoint::publish_switch_counters() {
-  const auto add = [this](std::string name, stack::CounterGroup::Visit visit) -> Expected<void> {
-    auto group = stack::CounterGroup::add(std::move(name), std::move(visit));
-    if (!group) return tl::make_unexpected(group.error());
-    groups_.push_back(std::move(*group));
-    return {};
-  };
-  const stack::net::LearningSwitch& joined = switch_->learning_switch();
-  auto added = add("mac_table", [&joined](stack::CounterVisitor visit, void* context) {
-    joined.visit_mac_counters(visit, context);
-  });
-  for (stack::net::PortNumber number = 0; added && number < joined.port_count(); ++number) {
-    added = add(fmt::format("switch_port{}", number),
-                [&joined, number](stack::CounterVisitor visit, void* context) {
-                  joined.visit_port_counters(number, visit, context);
-                });
-    if (!added || number == ports_.size()) continue;
-    added = add(fmt::format("port{}", number),
-                [&port = *ports_[number]](stack::CounterVisitor visit, void* context) {
-                  port.visit_counters(visit, context);
-                });
+std::vector<Endpoint::NamedCounters> Endpoint::port_counters() const {
+  std::vector<NamedCounters> all;
+  for (std::size_t number = 0; number < ports_.size(); ++number) {
+    all.push_back({switch_ ? fmt::format("port{}", number) : "port",
+                   [&port = *ports_[number]](stack::CounterVisitor visit, void* context) {
+                     port.visit_counters(visit, context);
+                   }});
   }
-  return added;
+  if (!switch_) return all;
+  all.push_back({"switch", [this](stack::CounterVisitor visit, void* context) {
+                   switch_->visit_counters(visit, context);
+                 }});
+  const stack::net::LearningSwitch& joined = switch_->learning_switch();
+  for (stack::net::PortNumber number = 0; number < joined.port_count(); ++number) {
+    all.push_back({fmt::format("switch_port{}", number),
+                   [&joined, number](stack::CounterVisitor visit, void* context) {
+                     joined.visit_port_counters(number, visit, context);
+                   }});
+  }
+  return all;
 }
 
 bool Endpoint::turn() {
@@ -302,14 +299,10 @@ void Endpoint::visit_counters(const CounterVisit& visit) const {
     const auto& at = *static_cast<const Context*>(context);
     at.to(at.group, name, value);
   };
-  Context context{visit, "port"};
-  for (const auto& port : ports_) port->visit_counters(forward, &context);
-  if (switch_) {
-    context.group = "switch";
-    const stack::net::LearningSwitch& joined = switch_->learning_switch();
-    for (stack::net::PortNumber number = 0; number < joined.port_count(); ++number) {
-      joined.visit_port_counters(number, forward, &context);
-    }
+  Context context{visit, nullptr};
+  for (const NamedCounters& counters : port_counters()) {
+    context.group = counters.group.c_str();
+    counters.visit(forward, &context);
   }
   if (faults_) {
     context.group = "faults";

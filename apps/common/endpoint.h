@@ -83,7 +83,12 @@ class Endpoint final : public Background {
   [[nodiscard]] Expected<void> build_host();
   [[nodiscard]] Expected<void> build_engine();
   [[nodiscard]] Expected<void> publish_counters();
-  [[nodiscard]] Expected<void> publish_switch_counters();
+  struct NamedCounters {
+    std::string group;
+    stack::CounterGroup::Visit visit;
+  };
+  /// Of the port, or of several ports and the switch.
+  [[nodiscard]] std::vector<NamedCounters> port_counters() const;
   void print_rates();
   [[nodiscard]] stack::Port& first_port() const { return *ports_.front(); }
   [[nodiscard]] bool link_up() const {

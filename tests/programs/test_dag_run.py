@@ -52,10 +52,7 @@ class Run(DagTest):
     def status(self, servers):
         return self.asked('status', 1, servers)[0]
 
-    def completed(self, servers):
-        return self.completed_at(1, servers)
-
-    def completed_at(self, looker, servers):
+    def completed(self, servers, looker=1):
         runs = self.asked('status', looker, servers)[0]['runs']
         return runs[0]['completed'] if runs else 0
 
@@ -131,7 +128,7 @@ class Run(DagTest):
 
         def has_begun():
             self.assertFalse(loader.has_ended(), loader.messages())
-            return self.completed_at(looker, where) > 0
+            return self.completed(where, looker) > 0
         wait_until(has_begun, LIMIT_S, 'nodes are run')
         workers[0].child.kill()
         workers[0].child.wait()

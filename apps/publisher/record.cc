@@ -8,6 +8,8 @@
 #include <isa-l/crc.h>
 #include <rte_hash_crc.h>
 
+#include "roce/wire/wide_vectors.h"
+
 namespace rockhopper::publisher {
 namespace {
 
@@ -76,6 +78,7 @@ std::uint32_t crc32c(std::uint32_t crc, std::span<const std::byte> bytes) {
     data += part;
     left -= static_cast<std::size_t>(part);
   }
+  wire::leave_wide_vectors();
   return ~value;
 }
 

@@ -8,6 +8,7 @@
 #include <isa-l/crc.h>
 
 #include "roce/wire/bth.h"
+#include "roce/wire/wide_vectors.h"
 
 namespace rockhopper::wire {
 namespace {
@@ -93,9 +94,9 @@ void copy_with_ones(std::span<const std::uint8_t> from, const Copy& ones, std::u
 }  // namespace
 
 void Icrc::add(std::span<const std::uint8_t> bytes) {
-  if (!bytes.empty()) {
-    crc_ = crc32_gzip_refl(crc_, bytes.data(), bytes.size());
-  }
+  if (bytes.empty()) return;
+  crc_ = crc32_gzip_refl(crc_, bytes.data(), bytes.size());
+  if (bytes.size() > kCopiedMax) leave_wide_vectors();
 }
 
 void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length) {

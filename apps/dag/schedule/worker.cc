@@ -263,17 +263,9 @@ std::size_t Worker::wanted_ahead() const {
 bool Worker::start_prepared() {
   bool worked = false;
   while (!prepared_.empty() && !stopped() && init_.executor.room() > 0) {
-    // The most urgent class, in it the longest way to the end (DG-41).
-    const auto next = std::max_element(prepared_.begin(), prepared_.end(),
-                                       [this](std::uint32_t a, std::uint32_t b) {
-                                         const Slot& first = *slots_[a];
-                                         const Slot& second = *slots_[b];
-                                         if (first.priority != second.priority)
-                                           return first.priority > second.priority;
-                                         return first.view.priority < second.view.priority;
-                                       });
-    Slot& slot = *slots_[*next];
-    prepared_.erase(next);
+    std::pop_heap(prepared_.begin(), prepared_.end());
+    Slot& slot = *slots_[prepared_.back().slot];
+    prepared_.pop_back();
     if (slot.ahead) --ahead_;
     slot.ahead = false;
     slot.job = true;
@@ -296,7 +288,7 @@ void Worker::take_back_surplus() {
   const std::size_t wanted = wanted_ahead();
   const std::size_t kept = wanted > 0 ? wanted + kAheadMin : 0;
   while (!prepared_.empty() && ahead_ > kept && home_->room() > kLinkReserve) {
-    Slot& slot = *slots_[prepared_.back()];
+    Slot& slot = *slots_[prepared_.back().slot];
     prepared_.pop_back();
     counters_.given_back.add();
     give_back(slot);

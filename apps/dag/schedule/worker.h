@@ -162,6 +162,7 @@ class Worker final : private ThiefListener {
   struct Theft;
   struct Ready;
   struct Delayed;
+  struct Prepared;
 
   Worker(const Init& init, const WorkerConfig& config);
   [[nodiscard]] Expected<void> set_up();
@@ -286,7 +287,7 @@ class Worker final : private ThiefListener {
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> retry_;     ///< slots that have something to post
   std::vector<std::uint32_t> retrying_;  ///< the same, while they are gone through
-  std::vector<std::uint32_t> prepared_;  ///< in the order in which they came
+  std::vector<Prepared> prepared_;       ///< a heap: the most urgent one is the first
   std::vector<Ready> overflow_;          ///< ready nodes without room in the deques
   std::array<std::uint64_t, kPriorityClasses> set_aside_{};  ///< in a row
   std::vector<Run> runs_;                                    ///< by slot of the board

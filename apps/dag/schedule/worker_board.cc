@@ -89,7 +89,8 @@ void Worker::follow_runs() {
       init_.executor.abandon(slot->ticket());
       give_up(*slot);
     } else if (slot->stage == Stage::prepared) {
-      std::erase(prepared_, slot->index);
+      std::erase_if(prepared_, [&](const Prepared& one) { return one.slot == slot->index; });
+      std::make_heap(prepared_.begin(), prepared_.end());
       give_up(*slot);
     }
   }

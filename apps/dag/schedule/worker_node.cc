@@ -379,7 +379,9 @@ void Worker::prepare(Slot& slot) {
   const std::uint64_t took_ns = now_ns_ - slot.claimed_ns;
   prepare_ns_ = prepare_ns_ == 0 ? took_ns : (7 * prepare_ns_ + took_ns) / 8;
   slot.stage = Stage::prepared;
-  prepared_.push_back(slot.index);
+  prepared_.push_back(
+      {.priority = slot.priority, .urgency = slot.view.priority, .slot = slot.index});
+  std::push_heap(prepared_.begin(), prepared_.end());
   moved_ = true;
 }
 

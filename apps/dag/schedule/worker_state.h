@@ -176,6 +176,17 @@ struct Worker::Delayed {
   }
 };
 
+/// A node that the executor may have: the most urgent class first, in it the longest way to the end
+/// (DG-41).
+struct Worker::Prepared {
+  unsigned priority = 0;  ///< class
+  std::uint64_t urgency = 0;
+  std::uint32_t slot = 0;
+  [[nodiscard]] friend bool operator<(const Prepared& a, const Prepared& b) {
+    return a.priority != b.priority ? a.priority > b.priority : a.urgency < b.urgency;
+  }
+};
+
 /// FETCH_ADDs of a slot under way.
 inline constexpr std::size_t kBatch = 64;
 /// Of requests, for a slot to post.

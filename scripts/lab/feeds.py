@@ -38,10 +38,10 @@ class Feeds:
             publisher.end()
         return _figures(parse(publisher), parse(reader))
 
-    def fastest_stores(self, subscribers, paces, publish=()):
+    def fastest_stores(self, subscribers, paces, publish=(), subscribe=()):
         """stores() at that of the paces, messages a second of all subscribers together, at which
         most is delivered: a publisher that is much too fast overtakes everybody."""
-        return max((self.stores(subscribers, [*publish, '--rate', pace / subscribers])
+        return max((self.stores(subscribers, [*publish, '--rate', pace / subscribers], subscribe)
                     for pace in paces), key=lambda figures: figures['mops'])
 
     def writer(self, subscribers, stopped, pairs):

@@ -37,8 +37,7 @@ class NodeWords {
 
  private:
   [[nodiscard]] std::atomic_ref<std::uint64_t> word(NodeIndex node, unsigned which) const {
-    std::byte* at = memory_.data() + records_->address(node) + offsetof(RecordHeader, control) +
-                    which * sizeof(std::uint64_t);
+    std::byte* at = memory_.data() + word_address(records_->address(node), which);
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at));
   }
 

@@ -183,8 +183,8 @@ bool Worker::post_successors(Slot& slot) {
   for (std::size_t i = 0; i < count; ++i) {
     const NodeLink& link = slot.view.successors[slot.due[slot.posted + i]];
     home_->fetch_add(wr_id_of(WrKind::slot, slot.index), init_.grant.records_key,
-                     link.address + offsetof(RecordHeader, control) + 8 * kDependenciesWord,
-                     ~std::uint64_t{0}, slot.words, slot.words.data() + 8 * i, i + 1 == count);
+                     word_address(link.address, kDependenciesWord), ~std::uint64_t{0}, slot.words,
+                     slot.words.data() + 8 * i, i + 1 == count);
   }
   counters_.successors.add(count);
   slot.batch = count;

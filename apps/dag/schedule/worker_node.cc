@@ -213,7 +213,7 @@ bool Worker::post_trace(Slot& slot) {
     if (home_->room() <= kLinkReserve) return false;
     const NodeLink& link = slot.view.predecessors[slot.sources[slot.posted]];
     home_->read(wr_id_of(WrKind::slot, slot.index), init_.grant.records_key,
-                link.address + offsetof(RecordHeader, control) + 8 * kStateWord, slot.words,
+                word_address(link.address, kStateWord), slot.words,
                 slot.words.data() + 8 * slot.posted, 8, true);
     ++slot.outstanding;
   }
@@ -320,7 +320,7 @@ bool Worker::post_places(Slot& slot) {
     if (home_->room() <= kLinkReserve) return false;
     const NodeLink& link = slot.view.predecessors[slot.sources[slot.posted]];
     home_->read(wr_id_of(WrKind::slot, slot.index), init_.grant.records_key,
-                link.address + offsetof(RecordHeader, control) + 8 * kOutputWord, slot.words,
+                word_address(link.address, kOutputWord), slot.words,
                 slot.words.data() + 16 * slot.posted, 16, true);
     ++slot.outstanding;
   }

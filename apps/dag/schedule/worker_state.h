@@ -123,7 +123,7 @@ struct Worker::Slot {
 
   [[nodiscard]] std::uint64_t ticket() const { return std::uint64_t{generation} << 32 | index; }
   [[nodiscard]] std::uint64_t word_address(unsigned word) const {
-    return entry.address + offsetof(RecordHeader, control) + std::uint64_t{8} * word;
+    return dag::word_address(entry.address, word);
   }
 };
 

@@ -47,10 +47,9 @@ UCX_MESSAGES = {'tcp': (50_000, 200_000, 5_000), 'shm': (1_000_000, 8_000_000, 4
 # often it is compared with one that has none; messages a second of feeds that are not at full speed.
 SUBSCRIBERS = (1, 8, 64)
 MESSAGE_SIZES = (64, 1024)
-# Of all subscribers together: messages a second, and bytes of the READs that are under way.
-PACES = {64: (8e6, 14e6, 18e6, 22e6, 26e6, 30e6, 36e6, 42e6),
+# Messages a second of all subscribers together.
+PACES = {64: (8e6, 14e6, 18e6, 22e6, 26e6, 28e6, 30e6, 36e6, 42e6),
          1024: (1e6, 2e6, 3e6, 4e6, 5e6, 7e6, 9e6)}
-BATCHES, BATCH_MIN, BATCH_MAX = 512 << 10, 32 << 10, 256 << 10
 MANY_SUBSCRIBERS = 64
 WRITER_PAIRS = 5
 PACED_PER_S, PACED_BURST = 100_000, 16
@@ -183,10 +182,9 @@ class Measurements:
         for count in SUBSCRIBERS:
             for size in MESSAGE_SIZES:
                 of_size = ['--bytes', size]
-                batch = ['--batch', max(BATCH_MIN, min(BATCHES // count, BATCH_MAX))]
                 yield (f'publisher/deliver/stores/{count}/{size}',
-                       lambda count=count, size=size, of_size=of_size, batch=batch:
-                       self.feeds.fastest_stores(count, PACES[size], of_size, batch))
+                       lambda count=count, size=size, of_size=of_size:
+                       self.feeds.fastest_stores(count, PACES[size], of_size))
                 for transport in ZEROMQ_TRANSPORTS:
                     yield (f'publisher/deliver/{transport}/{count}/{size}',
                            lambda t=transport, count=count, of_size=of_size:

@@ -12,6 +12,8 @@ from lab.processes import LabError, Unavailable, processors, wait_until
 
 ZEROMQ_TRANSPORTS = ('ipc', 'tcp')
 LIMIT_S = 60
+# Bytes of the READs of all subscribers together, and of each.
+READS, READ_MIN, READ_MAX = 512 << 10, 32 << 10, 256 << 10
 
 
 class Feeds:
@@ -38,10 +40,10 @@ class Feeds:
             publisher.end()
         return _figures(parse(publisher), parse(reader))
 
-    def fastest_stores(self, subscribers, paces, publish=(), subscribe=()):
+    def fastest_stores(self, subscribers, paces, publish=()):
         """stores() at that of the paces, messages a second of all subscribers together, at which
         most is delivered: a publisher that is much too fast overtakes everybody."""
-        return max((self.stores(subscribers, [*publish, '--rate', pace / subscribers], subscribe)
+        return max((self.stores(subscribers, [*publish, '--rate', pace / subscribers])
                     for pace in paces), key=lambda figures: figures['mops'])
 
     def writer(self, subscribers, stopped, pairs):
@@ -113,8 +115,14 @@ class Feeds:
     def _subscriber(self, link, port, cpu, subscribers, options):
         return self.lab.start('subscriber-feed', [
             self.ours, 'subscribe', *link.program_options('client'), *_address(CLIENT_IP),
-            '-p', port, '--seconds', self.seconds, '--subscribers', subscribers, *options,
-            '127.0.0.1'], cpu)
+            '-p', port, '--seconds', self.seconds, '--subscribers', subscribers,
+            '--batch', _batch(subscribers), *options, '127.0.0.1'], cpu)
+
+
+def _batch(subscribers):
+    """READs that fit in a processor's cache together, and take all of them less time than a writer
+    at full speed needs to come around."""
+    return max(READ_MIN, min(READS // subscribers, READ_MAX))
 
 
 def paired(without, with_subscribers):

@@ -249,10 +249,8 @@ void Client::execute_atomic(Operation& operation) {
   clear_work(operation);
   operation.stage = Stage::atomic;
   const Entry& entry = operation.entry;
-  add_compare_swap(
-      operation, 0,
-      entry.address + offsetof(RecordHeader, control) + std::uint64_t{8} * operation.word,
-      entry.rkey, operation.value, operation.swap);
+  add_compare_swap(operation, 0, word_address(entry.address, operation.word), entry.rkey,
+                   operation.value, operation.swap);
   if (operation.kind == Kind::fetch_add) {
     operation.works[0].opcode = roce::WrOpcode::atomic_fetch_and_add;
   }

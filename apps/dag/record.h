@@ -47,6 +47,10 @@ struct RecordHeader {
   ControlWords control{};
 };
 static_assert(sizeof(RecordHeader) == 96);
+/// Of a control word of the record at `record`.
+[[nodiscard]] constexpr std::uint64_t word_address(std::uint64_t record, unsigned word) {
+  return record + offsetof(RecordHeader, control) + std::uint64_t{8} * word;
+}
 
 struct SlotHeader {
   std::uint64_t version = 0;

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "apps/dag/record.h"
@@ -13,11 +12,6 @@ namespace rockhopper::dag {
 inline constexpr unsigned kStateWord = 0;         ///< NodeState
 inline constexpr unsigned kDependenciesWord = 1;  ///< predecessors that have not been released
 inline constexpr unsigned kOutputWord = 2;        ///< OutputPlace, this word and the next one
-
-/// Of one of these words, in the record at `record`.
-[[nodiscard]] constexpr std::uint64_t word_address(std::uint64_t record, unsigned word) {
-  return record + offsetof(RecordHeader, control) + std::uint64_t{8} * word;
-}
 
 /// pending -> running -> done -> released. A node is ready when it is pending and no dependency is
 /// left. A worker that is lost has its running nodes put back to pending, with the next attempt

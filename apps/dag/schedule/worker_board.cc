@@ -83,14 +83,14 @@ void Worker::follow_runs() {
     run.name = seen.name;
     if (ended) forget_run(static_cast<std::uint8_t>(i));
   }
+  std::erase_if(prepared_, [this](const Prepared& one) { return !is_wanted(*slots_[one.slot]); });
+  std::make_heap(prepared_.begin(), prepared_.end());
   for (const auto& slot : slots_) {
     if (is_wanted(*slot)) continue;
     if (slot->stage == Stage::running) {
       init_.executor.abandon(slot->ticket());
       give_up(*slot);
     } else if (slot->stage == Stage::prepared) {
-      std::erase_if(prepared_, [&](const Prepared& one) { return one.slot == slot->index; });
-      std::make_heap(prepared_.begin(), prepared_.end());
       give_up(*slot);
     }
   }

@@ -36,10 +36,10 @@ class Step:
 
 @dataclasses.dataclass
 class Deviation:
-    """What a device is known to do, and what the runner says when it does."""
+    """What a device is known to do, and what the runner says when it does: one of several."""
 
     text: str
-    mismatch: str  # a part of it
+    mismatches: list[str]  # parts of it
 
 
 @dataclasses.dataclass
@@ -112,14 +112,15 @@ def _declaration(script: Script, text: str) -> None:
 def _head(script: Script, text: str) -> None:
     match = _HEAD.match(text)
     if not match:
-        raise ValueError("the head has clause, rule, deviation DEVICE [MISMATCH], skip DEVICE")
+        raise ValueError("the head has clause, rule, deviation DEVICE [MISMATCH], "
+                         "skip DEVICE; a MISMATCH may be several, with 'or' between them")
     key, deviates, mismatch, skips, value = match.groups()
     if key == "clause":
         script.clauses += [clause.strip() for clause in value.split(";")]
     elif key == "rule":
         script.rule = value
     elif deviates:
-        script.deviations[deviates] = Deviation(value, mismatch)
+        script.deviations[deviates] = Deviation(value, mismatch.split(" or "))
     else:
         script.skips[skips] = value
 

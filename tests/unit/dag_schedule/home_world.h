@@ -119,8 +119,7 @@ class HomeWorld : public HomeListener {
     return word(place(key).address, which);
   }
   [[nodiscard]] std::uint64_t& word(std::uint64_t record, unsigned which) const {
-    return *reinterpret_cast<std::uint64_t*>(store->memory().data() + record +
-                                             offsetof(RecordHeader, control) + 8 * which);
+    return *reinterpret_cast<std::uint64_t*>(store->memory().data() + word_address(record, which));
   }
   [[nodiscard]] NodeState state(std::string_view key) const {
     return NodeState::from(word(key, kStateWord));

@@ -114,6 +114,12 @@ class Mismatches(Runs):
         self.assert_fails(HEAD + "# deviation sim [no packet came]: waits\n"
                           + GOOD.replace("msn=1", "msn=2") + END, "expected msn=2")  # fmt: skip
 
+    def test_one_of_two_deviations(self):
+        result = self.run_script(HEAD + "# deviation sim [no packet came or expected msn=2]: counts\n"
+                                 + GOOD.replace("msn=1", "msn=2") + END)  # fmt: skip
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("1 passed, 0 failed, 0 skipped", result.stdout)
+
     def test_skip(self):
         result = self.run_script(HEAD + "# skip sim: for a test\n" + GOOD + END)
         self.assertEqual(result.returncode, 0)

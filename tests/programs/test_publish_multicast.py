@@ -76,7 +76,9 @@ class Multicast(support.SwitchTest):
         log = self.lab.path('news.store')
         publisher, port = self.publisher(
             '--store', f'news=8MiB:file={log}', '--input', f'lines:{self.write("in", data)}',
-            '--wait', 3, '--rate', 2000, '--pcap', capture, '-m', 1024, *PATIENT)
+            '--wait', 3, '--rate', 2000, '--pcap', capture, '-m', 1024,
+            # Hundreds of repairs a subscriber, of which each tenth is repeated after half a second.
+            '--linger', LIMIT_S, *PATIENT)
         subscribers = [self.subscriber(station, port, '--from', 'oldest', *PATIENT, *BAD_NETWORK)
                        for station in (1, 2, 3)]
         for subscriber in subscribers:

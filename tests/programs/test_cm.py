@@ -9,8 +9,10 @@ import support
 from support import ADDRESSES, LIMIT_S, wait_until
 
 PARTS = ('rping', 'ucmatose', 'udaddy', 'rdma_client')
-# Losses of messages and of packets are made good in milliseconds, not in seconds.
-FAST_RETRY = ('--response-timeout', '13', '--ack-timeout', '10')
+# Losses of messages and of packets are made good in a quarter of a second and in milliseconds. All
+# tries of a message last for four seconds: the peer may first have to repeat a lost ARP request, a
+# second later, before it can answer any of them.
+FAST_RETRY = ('--response-timeout', '16', '--ack-timeout', '10')
 FAULTS = ('--faults', 'loss=3%,dup=2%,reorder=3%:1ms,corrupt=0.5%')
 
 

@@ -11,6 +11,8 @@ import support
 from support import LIMIT_S, wait_until
 
 SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange(1 << 32))), 0)
+# Two seconds, all retries together: a busy machine may leave a process without a core for long.
+PATIENT = ('-u', 16)
 
 
 class PublishTest(support.SwitchTest):
@@ -22,8 +24,10 @@ class PublishTest(support.SwitchTest):
         print(f'seed: repeat with ROCKHOPPER_SEED={SEED}', flush=True)
 
     def publisher(self, *arguments):
-        """The publisher and its TCP port."""
-        process = self.start('rh-publish', *self.station(0), '-p', 0, '--json', *arguments)
+        """The publisher and its TCP port. It waits for the slowest subscriber, who may have READs to
+        repeat."""
+        process = self.start('rh-publish', *self.station(0), '-p', 0, '--json', '--linger', LIMIT_S,
+                             *arguments)
         port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-publish listens')
         return process, port
 

@@ -9,10 +9,10 @@ import support
 from support import ADDRESSES, LIMIT_S, wait_until
 
 PARTS = ('rping', 'ucmatose', 'udaddy', 'rdma_client')
-# Losses of messages and of packets are made good in a quarter of a second and in milliseconds. All
-# tries of a message last for four seconds: the peer may first have to repeat a lost ARP request, a
-# second later, before it can answer any of them.
-FAST_RETRY = ('--response-timeout', '16', '--ack-timeout', '10')
+# Losses of messages and of packets are made good in a quarter of a second. All tries of a message
+# last for four seconds: the peer may first have to repeat a lost ARP request, a second later, before
+# it can answer any of them. Those of a packet last for one.
+PATIENT = ('--response-timeout', '16', '--ack-timeout', '15')
 FAULTS = ('--faults', 'loss=3%,dup=2%,reorder=3%:1ms,corrupt=0.5%')
 
 
@@ -121,14 +121,14 @@ class Parts(CmTest):
 
 class Faults(CmTest):
     def test_rping(self):
-        self.check('rping', 1, 30, '-C', 30, '-S', 4096, *FAST_RETRY, *FAULTS)
+        self.check('rping', 1, 30, '-C', 30, '-S', 4096, *PATIENT, *FAULTS)
 
     def test_ucmatose(self):
-        self.check('ucmatose', 5, 50, '-c', 5, *FAST_RETRY, *FAULTS)
+        self.check('ucmatose', 5, 50, '-c', 5, *PATIENT, *FAULTS)
 
     def test_lost_messages_are_counted(self):
         # The first message of the client, its REQ, is UD SEND Only.
-        server, client = self.start_ends('--as', 'rdma_client', *FAST_RETRY, '--stats', 1,
+        server, client = self.start_ends('--as', 'rdma_client', *PATIENT, '--stats', 1,
                                          client=('--faults', 'tx.drop_opcode=0x64*1'))
         for process in (client, server):
             self.assert_status(process, 0)

@@ -9,9 +9,8 @@ import support
 from support import LIMIT_S, pcapng_packets, wait_until
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
-# So that a test of losses does not wait for the default of 67 ms each time. Seven retries still take
-# longer than a busy machine leaves a process without a core.
-FAST_RETRY = ('-u', '12')
+# A second, all retries together: a busy machine may leave a process without a core for long.
+PATIENT = ('-u', '15')
 
 
 class Perf(support.ProgramTest):
@@ -90,7 +89,7 @@ class Perf(support.ProgramTest):
 
     def test_loss_duplication_reordering_corruption(self):
         results = self.run_perf(
-            '--op', 'all', '-s', 10000, '-n', 200, *FAST_RETRY,
+            '--op', 'all', '-s', 10000, '-n', 200, *PATIENT,
             common=('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%'))
         self.assertEqual([result['op'] for result in results], OPERATIONS)
 
@@ -98,7 +97,7 @@ class Perf(support.ProgramTest):
         faults = ('--faults', 'loss=1%,dup=1%,reorder=5%:1ms')
         asked = ('--recovery', 'selective', '--adaptive-timeout')
         server, client = self.start_pair('rh-perf', '--op', 'all', '-s', 20000, '-n', 300,
-                                         *FAST_RETRY, *faults, '--stats', 1, '--json', client=asked)
+                                         *PATIENT, *faults, '--stats', 1, '--json', client=asked)
         for process in (client, server):
             self.assert_status(process, 0)
         self.assertEqual(json.loads(client.output())['recovery'], 'selective')
@@ -126,8 +125,8 @@ class Locks(support.ProgramTest):
     validated means that the counter and the generation of the lock word, which is free, are the
     number of scopes, and that in the last pass each scope found another value."""
 
-    # Without faults nothing is to be sent again, however busy the machine is.
-    PATIENT = ('-u', '18')
+    # Where packets are counted nothing is to be sent again, however busy the machine is.
+    NO_REPEATS = ('-u', '18')
     FAULTS = ('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%')
     # A stream serves its targets in turns: with one for each target they contend.
     DC = ('--transport', 'dc', '--streams', 8)
@@ -149,7 +148,7 @@ class Locks(support.ProgramTest):
 
     def check_target(self, *judge, common=()):
         capture = self.lab.path('client.pcapng')
-        mode, result = self.run_locks('-n', 300, '--warmup', 20, *self.PATIENT, '--pcap', capture,
+        mode, result = self.run_locks('-n', 300, '--warmup', 20, *self.NO_REPEATS, '--pcap', capture,
                                       common=common)
         self.assertEqual(mode, 'target')
         self.assertEqual(result['iterations'], self.QPS * 300)
@@ -173,7 +172,7 @@ class Locks(support.ProgramTest):
     def test_by_compare_and_swap(self):
         """The scopes of a responder that knows no locks: no packet of theirs is a lock request."""
         capture = self.lab.path('client.pcapng')
-        mode, result = self.run_locks('-n', 200, '--lock-mode', 'cas', *self.PATIENT, '--pcap',
+        mode, result = self.run_locks('-n', 200, '--lock-mode', 'cas', *self.NO_REPEATS, '--pcap',
                                       capture)
         self.assertEqual(mode, 'cas')
         self.assertEqual(result['iterations'], self.QPS * 200)
@@ -208,7 +207,7 @@ class Locks(support.ProgramTest):
         """LK-22: nothing is taken, counted or freed twice."""
         for common, client in (((), ()), (self.DC, ()), ((), ('--lock-mode', 'cas'))):
             with self.subTest(common=common, client=client):
-                _, result = self.run_locks('-n', 300, '--warmup', 20, *FAST_RETRY, *client,
+                _, result = self.run_locks('-n', 300, '--warmup', 20, *PATIENT, *client,
                                            common=(*common, *self.FAULTS))
                 if not client:
                     self.check_statistics(result['locks'], 320)
@@ -248,7 +247,7 @@ class PerftestRdmaCm(support.ProgramTest):
     def test_loss_duplication_reordering_corruption(self):
         # Until a message of the connection manager is repeated, a second goes by.
         for operation in ('send', 'write'):
-            self.run_ends('--op', operation, '-n', 500, '-s', 3000, *FAST_RETRY,
+            self.run_ends('--op', operation, '-n', 500, '-s', 3000, *PATIENT,
                           '--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%')
 
     def test_path_mtu(self):

@@ -9,8 +9,10 @@ import support
 from judge import dcformat
 from support import LIMIT_S, pcapng_packets, wait_until
 
-# So that a test of losses does not wait for the default of 67 ms each time.
-FAST_RETRY = ('--ack-timeout', '10')
+# A second, all retries together: a busy machine may leave a process without a core for long.
+PATIENT = ('--ack-timeout', '15')
+# Of what fails in any case: 30 ms.
+IMPATIENT = ('--ack-timeout', '10')
 
 
 class PingPong(support.ProgramTest):
@@ -71,7 +73,7 @@ class PingPong(support.ProgramTest):
         self.run_pair('rh-pingpong', '-c', '--transport', 'srq', '-q', 8, '-r', 8)
 
     def test_shared_receive_queue_under_loss(self):
-        self.run_pair('rh-pingpong', '-c', '--transport', 'srq', '-s', 5000, *FAST_RETRY,
+        self.run_pair('rh-pingpong', '-c', '--transport', 'srq', '-s', 5000, *PATIENT,
                       '--faults', 'loss=2%,dup=2%,reorder=2%:1ms')
 
     def test_more_queue_pairs_than_the_peer(self):
@@ -103,7 +105,7 @@ class PingPong(support.ProgramTest):
 
     def test_loss_duplication_reordering_corruption(self):
         server, client = self.start_pair(
-            'rh-pingpong', '-c', '-s', 8192, '-n', 300, *FAST_RETRY, '--stats', 1,
+            'rh-pingpong', '-c', '-s', 8192, '-n', 300, *PATIENT, '--stats', 1,
             '--faults', 'loss=2%,dup=2%,reorder=2%:1ms,corrupt=1%')
         for process in (client, server):
             self.assert_status(process, 0)
@@ -230,7 +232,7 @@ class DynamicConnections(support.ProgramTest):
         client = self.check(5000, 50, '--pkeys', '0xffff,0x8123', '--pkey-index', 1, lanes=2)
         self.assertEqual(client['transport'], 'DC')
         server, client = self.start_pair('rh-pingpong', '--transport', 'dc', '--pkeys',
-                                         '0xffff,0x8123', '--timeout', 5, *FAST_RETRY,
+                                         '0xffff,0x8123', '--timeout', 5, *IMPATIENT,
                                          client=('--pkey-index', 1))
         self.assert_failed(client, 'send failed with status transport retry counter exceeded')
         self.assert_failed(server, 'the peer|no message')
@@ -240,7 +242,7 @@ class DynamicConnections(support.ProgramTest):
         for lanes in (1, 8):
             server, client = self.start_pair(
                 'rh-pingpong', '-c', '--transport', 'dc', '-q', lanes, '-s', 8192, '-n', 300,
-                *FAST_RETRY, '--stats', 1, '--faults', 'loss=2%,dup=2%,reorder=2%:1ms,corrupt=1%')
+                *PATIENT, '--stats', 1, '--faults', 'loss=2%,dup=2%,reorder=2%:1ms,corrupt=1%')
             for process in (client, server):
                 self.assert_status(process, 0)
                 self.assertRegex(process.output(), r'30\d messages checked')
@@ -287,7 +289,7 @@ class DynamicConnections(support.ProgramTest):
         common = ('--transport', 'dc', '--memif-socket', memif, '--timeout', 5, '--stats', 1)
         server, port = self.start_server('rh-pingpong', *common, '--ip', '10.42.0.1/24')
         with socket.create_server(('localhost', 0)) as listener:
-            client = self.start('rh-pingpong', *common, *FAST_RETRY, '--ip', '10.42.0.2/24', '-p',
+            client = self.start('rh-pingpong', *common, *IMPATIENT, '--ip', '10.42.0.2/24', '-p',
                                 listener.getsockname()[1], 'localhost')
             listener.settimeout(LIMIT_S)
             relay = KeyBreaker(listener.accept()[0], port)

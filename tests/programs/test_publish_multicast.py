@@ -4,20 +4,14 @@
 network loses of them is fetched by READs alone."""
 
 import ipaddress
-import json
-import os
-import random
 import re
 import struct
 
 import support
-from support import LIMIT_S, wait_until
+from publish_support import PATIENT, PublishTest
 
-SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange(1 << 32))), 0)
 GROUP = '239.42.7.9'
 BAD_NETWORK = ('--faults', 'loss=5%,reorder=5%:1ms')
-# Half a second, as a busy machine may let a process wait for long.
-PATIENT = ('-u', 17)
 SEND = range(0x00, 0x06)  # of RC, first to only with immediate
 READ_REQUEST = 0x0C
 ACKNOWLEDGE = 0x11
@@ -25,39 +19,20 @@ UD_SEND_IMM = 0x65
 CONTROL_BYTES = 64
 
 
-class Multicast(support.SwitchTest):
-    """The publisher is at port 0 of the switch, subscribers at the others."""
-
-    def setUp(self):
-        super().setUp()
-        self.random = random.Random(SEED)
-        print(f'seed: repeat with ROCKHOPPER_SEED={SEED}', flush=True)
-
-    def publisher(self, *arguments, group=GROUP):
-        process = self.start('rh-publish', *self.station(0), '-p', 0, '--json', '--multicast',
-                             group, *arguments)
-        port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-publish listens')
-        return process, port
+class Multicast(PublishTest):
+    def publisher(self, *arguments):
+        return super().publisher('--multicast', GROUP, *arguments)
 
     def subscriber(self, station, port, *arguments):
         """It writes JSON lines into a folder of its own."""
         folder = self.lab.path(f'out{station}')
         folder.mkdir()
-        process = self.start('rh-subscribe', *self.station(station), '-p', port, '--output',
-                             folder, '--json', '--strict', *arguments, 'localhost')
+        process = super().subscriber(station, port, '--output', folder, '--json', '--strict',
+                                     *arguments)
         return process, folder
-
-    def report(self, process):
-        self.assert_status(process, 0)
-        return json.loads(process.output())
 
     def lines(self, count):
         return b''.join(b'%d %s\n' % (i, b'x' * self.random.randrange(600)) for i in range(count))
-
-    def write(self, name, data):
-        path = self.lab.path(name)
-        path.write_bytes(data)
-        return path
 
     def check_subscriber(self, process, folder, data):
         """All lines, in order; what its readers have counted."""
@@ -76,9 +51,7 @@ class Multicast(support.SwitchTest):
         log = self.lab.path('news.store')
         publisher, port = self.publisher(
             '--store', f'news=8MiB:file={log}', '--input', f'lines:{self.write("in", data)}',
-            '--wait', 3, '--rate', 2000, '--pcap', capture, '-m', 1024,
-            # Hundreds of repairs a subscriber, of which each tenth is repeated after half a second.
-            '--linger', LIMIT_S, *PATIENT)
+            '--wait', 3, '--rate', 2000, '--pcap', capture, '-m', 1024, *PATIENT)
         subscribers = [self.subscriber(station, port, '--from', 'oldest', *PATIENT, *BAD_NETWORK)
                        for station in (1, 2, 3)]
         for subscriber in subscribers:
@@ -141,8 +114,7 @@ class Multicast(support.SwitchTest):
                 self.assertGreater(self.check_subscriber(*one, data)['received'], 0)
                 self.assertEqual(self.check_subscriber(*other, data)['received'], 0)
                 self.report(publisher)
-                for process in reversed(self.lab.processes):
-                    process.end()
+                self.end_all()
                 for _, folder in (one, other):
                     (folder / 'news.txt').unlink()
                     folder.rmdir()

@@ -10,7 +10,7 @@ import signal
 import struct
 
 import support
-from publish_support import PublishTest
+from publish_support import PATIENT, PublishTest
 from support import LIMIT_S, wait_until
 
 RESTARTS = int(os.environ.get('ROCKHOPPER_RESTARTS', '4'))
@@ -130,10 +130,10 @@ class Restarts(PublishTest):
         self.start_switch(3)
         path = self.lab.path(f'{transport}.store')
         arguments = ('--transport', transport, '--store', f'file=4MiB:file={path}', '--store',
-                     'plain=4MiB', '-u', 16)
+                     'plain=4MiB', *PATIENT)
         publisher, port = self.start_publisher(0, 0, *arguments)
         received = [Received(self.subscriber(
-            station, port, '--from', 'oldest', '--strict', '--format', 'json', '-u', 16,
+            station, port, '--from', 'oldest', '--strict', '--format', 'json', *PATIENT,
             '--connect-timeout', LIMIT_S, *options))
             for station, options in ((1, ()), (2, ('--watch',)))]
         for subscriber in received:

@@ -7,7 +7,7 @@ import signal
 import struct
 
 import support
-from publish_support import PublishTest
+from publish_support import PATIENT, PublishTest
 from support import LIMIT_S, wait_until
 
 # Behind the magic number and the version.
@@ -80,7 +80,7 @@ class Watch(PublishTest):
                 data = self.lines(1000)
                 prices = b''.join(b'key%d %d\n' % (i % 7, i) for i in range(100))
                 publisher, port = self.publisher(
-                    '--transport', transport, '--store', 'news=4MiB', '--wait', 2, '-u', 12,
+                    '--transport', transport, '--store', 'news=4MiB', '--wait', 2, *PATIENT,
                     '--store', 'prices=64KiB:conflated:keys=10', '--rate', 1500,
                     '--input', f'news=lines:{self.write("in", data)}',
                     '--input', f'prices=lines:{self.write("prices", prices)}')
@@ -90,7 +90,7 @@ class Watch(PublishTest):
                     folder.mkdir()
                     folders.append(folder)
                     subscribers.append(self.subscriber(
-                        station, port, '--from', 'oldest', '--strict', '--output', folder, '-u', 12,
+                        station, port, '--from', 'oldest', '--strict', '--output', folder, *PATIENT,
                         *options, '--faults', 'loss=1%,dup=1%,reorder=1%:1ms'))
                 for subscriber in subscribers:
                     self.finish(subscriber)

@@ -24,8 +24,8 @@ class PublishTest(support.SwitchTest):
         print(f'seed: repeat with ROCKHOPPER_SEED={SEED}', flush=True)
 
     def publisher(self, *arguments):
-        """The publisher and its TCP port. It waits for the slowest subscriber, who may have READs to
-        repeat."""
+        """The publisher and its TCP port. It waits for the slowest subscriber: READs may have to be
+        repeated."""
         process = self.start('rh-publish', *self.station(0), '-p', 0, '--json', '--linger', LIMIT_S,
                              *arguments)
         port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-publish listens')

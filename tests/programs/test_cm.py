@@ -9,9 +9,8 @@ import support
 from support import ADDRESSES, LIMIT_S, wait_until
 
 PARTS = ('rping', 'ucmatose', 'udaddy', 'rdma_client')
-# Losses of messages and of packets are made good in a quarter of a second. All tries of a message
-# last for four seconds: the peer may first have to repeat a lost ARP request, a second later, before
-# it can answer any of them. Those of a packet last for one.
+# All tries of a message last for four seconds: the peer may first have to repeat a lost ARP request,
+# a second later, before it can answer any of them. Those of a packet last for one.
 PATIENT = ('--response-timeout', '16', '--ack-timeout', '15')
 FAULTS = ('--faults', 'loss=3%,dup=2%,reorder=3%:1ms,corrupt=0.5%')
 

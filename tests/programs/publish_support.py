@@ -11,8 +11,6 @@ import support
 from support import LIMIT_S, wait_until
 
 SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange(1 << 32))), 0)
-# Two seconds, all retries together: a busy machine may leave a process without a core for long.
-PATIENT = ('-u', 16)
 
 
 class PublishTest(support.SwitchTest):

@@ -27,6 +27,8 @@ from lab.processes import Lab, wait_until  # noqa: E402
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', ROOT / 'build' / 'apps'))
 # A machine that is busy with other things must not fail a test.
 LIMIT_S = 120
+# --qp-timeout: two seconds, all retries together, as a process may be without a core for long.
+PATIENT = ('-u', 16)
 ADDRESSES = {4: ('10.42.0.1/24', '10.42.0.2/24'), 6: ('fd42::1/64', 'fd42::2/64')}
 
 

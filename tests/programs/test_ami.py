@@ -8,15 +8,13 @@ import re
 import signal
 
 import support
-from support import LIMIT_S, wait_until
+from support import LIMIT_S, PATIENT, wait_until
 
 OPERATIONS = ['am_lat', 'am_bw', 'put', 'put_notify', 'get', 'fetch_add']
 MESSAGES = ('am_lat', 'am_bw')
 # With the slot, in one packet of the default path MTU, and beyond eager_bytes.
 SIZES = (8, 2000, 10000)
 MANY = 10_000
-# A busy machine may leave the peer without a core for longer than the default timeout allows.
-PATIENT = ('-u', 16)
 CALLED = r'; callbacks called with an error: \d+ [^;]*$'
 
 BAD = [

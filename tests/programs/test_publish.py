@@ -14,8 +14,8 @@ import struct
 import subprocess
 
 import support
-from publish_support import PATIENT, PublishTest
-from support import LIMIT_S, wait_until
+from publish_support import PublishTest
+from support import LIMIT_S, PATIENT, wait_until
 
 FAULTS = ('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.2%')
 SECRETS = {'ann': 'the secret of ann, 1', 'ben': 'the secret of ben, 2', 'cas': 'the secret of cas'}

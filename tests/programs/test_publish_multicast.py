@@ -8,7 +8,8 @@ import re
 import struct
 
 import support
-from publish_support import PATIENT, PublishTest
+from publish_support import PublishTest
+from support import PATIENT
 
 GROUP = '239.42.7.9'
 BAD_NETWORK = ('--faults', 'loss=5%,reorder=5%:1ms')

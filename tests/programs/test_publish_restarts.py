@@ -10,8 +10,8 @@ import signal
 import struct
 
 import support
-from publish_support import PATIENT, PublishTest
-from support import LIMIT_S, wait_until
+from publish_support import PublishTest
+from support import LIMIT_S, PATIENT, wait_until
 
 RESTARTS = int(os.environ.get('ROCKHOPPER_RESTARTS', '4'))
 # Of each incarnation, in each store.

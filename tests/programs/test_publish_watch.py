@@ -7,8 +7,8 @@ import signal
 import struct
 
 import support
-from publish_support import PATIENT, PublishTest
-from support import LIMIT_S, wait_until
+from publish_support import PublishTest
+from support import LIMIT_S, PATIENT, wait_until
 
 # Behind the magic number and the version.
 WATCH, CHANGED = 8, 9

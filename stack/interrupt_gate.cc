@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#define ALLOW_EXPERIMENTAL_API  // DPDK 22.11 calls the functions that make an interrupt handle so
 #include "stack/interrupt_gate.h"
 
 #include <algorithm>

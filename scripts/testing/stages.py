@@ -120,7 +120,8 @@ def compile_tree(build, targets=(), needed=None):
     ccache = ['ccache'] if shutil.which('ccache') else []
     env = {'CC': ' '.join([*ccache, build.compiler[0]]),
            'CXX': ' '.join([*ccache, build.compiler[1]]),
-           'CCACHE_NOHASHDIR': '1'}  # so that another clone's results serve too
+           'CCACHE_NOHASHDIR': '1',  # so that another clone's results serve too
+           'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}  # as precompiled headers want
     start = time.monotonic()
     if not configure(build, env):
         return False

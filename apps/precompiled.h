@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+//
+// What the programs include besides what stack/precompiled.h names.
+#include "stack/precompiled.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>

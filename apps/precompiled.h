@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 //
 // What the programs include besides what stack/precompiled.h names.
-#include "stack/precompiled.h"
-
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -14,3 +12,5 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+
+#include "stack/precompiled.h"

@@ -5,8 +5,10 @@
 // all of them. It saves time only: each file still includes what it uses, and builds with
 // -Db_pch=false. Headers of the project do not belong here, or a change of one would compile
 // everything anew.
-// DPDK's package asks for this one in front of all others.
+
+// clang-format off: DPDK's package asks for this one in front of all others.
 #include <rte_config.h>
+// clang-format on
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 //
 // What the tests include besides what stack/precompiled.h names.
-#include "stack/precompiled.h"
-
 #include <chrono>
 #include <filesystem>
 #include <random>
@@ -13,3 +11,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "stack/precompiled.h"

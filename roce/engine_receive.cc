@@ -92,7 +92,6 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   const std::uint32_t icrc_offset = std::uint32_t{datagram.payload_offset} +
                                     datagram.payload_length -
                                     static_cast<std::uint32_t>(wire::Icrc::kSize);
-#if !ROCKHOPPER_MUTATION_ICRC_CHECK
   std::array<std::byte, wire::Icrc::kSize> trailer;
   copy_from_mbuf({packet, icrc_offset, wire::Icrc::kSize}, trailer.data());
   const std::span<const std::uint8_t, wire::Icrc::kSize> icrc_bytes{
@@ -101,7 +100,6 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
       wire::load_icrc(icrc_bytes)) {
     return DropReason::bad_icrc;
   }
-#endif
   const RxPacket received{headers,
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
@@ -126,11 +124,9 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
 std::optional<DropReason> Engine::accept_for(QueuePair& qp, const stack::UdpDatagram& datagram,
                                              const RxPacket& packet, std::uint64_t now_ns) {
   const wire::Headers& headers = packet.headers;
-#if !ROCKHOPPER_MUTATION_PKEY_CHECK
   if (!admits(qp, headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
-#endif
   if (headers.opcode->operation == wire::Operation::cnp) {
     return accept_cnp(datagram, qp, now_ns);
   }
@@ -141,11 +137,9 @@ std::optional<DropReason> Engine::accept_for(QueuePair& qp, const stack::UdpData
   if (!(request ? takes_requests(qp.state()) : takes_responses(qp.state()))) {
     return DropReason::bad_qp_state;
   }
-#if !ROCKHOPPER_MUTATION_ADDRESS_CHECK
   if (!qp.accepts(datagram)) {
     return DropReason::bad_address;
   }
-#endif
   if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
     on_marked(qp, *headers.opcode, now_ns);
   }
@@ -177,13 +171,9 @@ std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram,
   if (!takes_requests(qp.state())) {
     return DropReason::bad_qp_state;
   }
-#if !ROCKHOPPER_MUTATION_CNP_ADDRESS
   if (!qp.accepts(datagram)) {
     return DropReason::bad_address;
   }
-#else
-  static_cast<void>(datagram);
-#endif
   count_cnp(obey_cnp(qp, now_ns));
   return std::nullopt;
 }
@@ -192,11 +182,7 @@ bool Engine::obey_cnp(QueuePair& qp, std::uint64_t now_ns) {
   if (qp.pacer_ == nullptr || !qp.pacer_->control().uses_ecn()) {
     return false;
   }
-#if !ROCKHOPPER_MUTATION_CNP_OBEYED
   qp.pacer_->control().on_cnp(now_ns);
-#else
-  static_cast<void>(now_ns);
-#endif
   return true;
 }
 

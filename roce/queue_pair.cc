@@ -166,13 +166,11 @@ Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t m
       return tl::make_unexpected(pkey.error());
     }
   }
-#if !ROCKHOPPER_MUTATION_PATH_MTU_CHECK
   if ((mask & kQpPathMtu) != 0 && bytes(attributes.path_mtu) > engine_.max_path_mtu()) {
     return fail(ErrorCode::invalid_argument,
                 "path MTU {} does not fit the interface MTU; the largest that does is {}",
                 bytes(attributes.path_mtu), engine_.max_path_mtu());
   }
-#endif
   if (current == QpState::sqd && next == QpState::sqd && !transport_.requester->drained()) {
     return fail(ErrorCode::invalid_state, "the send queue is not drained yet");
   }
@@ -569,11 +567,9 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
 
 bool QueuePair::select_srq(std::uint32_t number, bool starts) {
   SharedReceiveQueue* srq = engine_.find_srq(number);
-#if !ROCKHOPPER_MUTATION_XRC_DOMAIN
   if (srq != nullptr && srq->xrcd() != init_.xrcd) {
     srq = nullptr;
   }
-#endif
   if (srq == nullptr || (!starts && srq != srq_)) {
     return false;
   }

@@ -27,9 +27,7 @@ void move_receive(RecvQueue& from, RecvQueue& to) {
   const auto list = from.sges(from.head()).first(wqe.num_sge);
   std::copy(list.begin(), list.end(), to.sges(to.tail()).begin());
   to.push();
-#if !ROCKHOPPER_MUTATION_SRQ_TAKE
   from.pop();
-#endif
 }
 
 }  // namespace rockhopper::roce

@@ -88,14 +88,12 @@ HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
   PacketTooBig message;
   const HostDrop reason = parse_packet_too_big({bytes, length}, frame.ip.source.is_ipv4(), message);
   if (reason != HostDrop::none) return reason;
-#if !ROCKHOPPER_MUTATION_ICMP_QUOTE_CHECK
   const bool bound =
       std::any_of(udp_bindings_.begin(), udp_bindings_.end(),
                   [&](const UdpBinding& each) { return each.port == message.destination_port; });
   if (!owns(message.source) || message.source != frame.ip.destination || !bound ||
       message.length > config_.mtu)
     return HostDrop::icmp_quote_not_ours;
-#endif
   counters_.add(HostEvent::packets_too_big);
   if (observer_ != nullptr && too_big_.take(now_ns))
     observer_->on_packet_too_big(message.destination, message.mtu);

@@ -202,13 +202,11 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
 
 Expected<void> Port::start(const PortConfig& config) {
   reconnects_ = driver_ == "net_memif" && devargs_value(devargs_, "role") != "server";
-#if !ROCKHOPPER_MUTATION_INTERRUPT_GATE
   if (driver_ == "net_memif") {
     auto gate = InterruptGate::get();
     if (!gate) return tl::make_unexpected(gate.error());
     gate_ = *gate;
   }
-#endif
   if (const int result = start_device(); result == 0) {
     next_maintenance_ns_ = TscClock().now_ns() + kHandshakeTimeoutNs;
   } else if (!reconnects_) {

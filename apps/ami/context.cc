@@ -44,12 +44,8 @@ Injected Context::inject(const Fill& fill, std::span<const std::byte> immediate,
     fill(descriptor);
     descriptor.level = completion.level;
   };
-#if !ROCKHOPPER_MUTATION_AMI_ORDER
-  const bool waits = queued_ > 0;  // in order: nothing passes
-#else
-  const bool waits = false;
-#endif
-  if (!waits && lane_.fifo.inject(fill_all, immediate, completion.callback)) {
+  // In order: nothing passes what waits.
+  if (queued_ == 0 && lane_.fifo.inject(fill_all, immediate, completion.callback)) {
     counters_.injected.add();
     return Injected::yes;
   }

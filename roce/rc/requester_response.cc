@@ -255,11 +255,7 @@ void Requester::on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns) {
   go_back();
   qp_.engine_.timers_.cancel(ack_timer_);
   rnr_waiting_ = true;
-  std::uint64_t wait_ns = wire::rnr_timer_ns(timer_code);
-#if ROCKHOPPER_MUTATION_RNR_WAIT
-  wait_ns = 0;
-#endif
-  qp_.engine_.timers_.arm(rnr_timer_, now_ns + wait_ns);
+  qp_.engine_.timers_.arm(rnr_timer_, now_ns + wire::rnr_timer_ns(timer_code));
 }
 
 void Requester::take_credits(const wire::Aeth& aeth) {

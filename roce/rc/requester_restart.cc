@@ -76,14 +76,9 @@ void Requester::settle(SendWqe& wqe, std::optional<wire::Psn> executed) const {
   }
   const WcStatus status =
       executed && !wqe.has_response() ? WcStatus::success : WcStatus::outcome_unknown;
-#if !ROCKHOPPER_MUTATION_DC_REPLAY
   if (repeatable && status != WcStatus::success) {
     return;
   }
-#else
-  static_cast<void>(repeatable);
-  return;
-#endif
   wqe.flags |= SendWqe::kSettled;
   wqe.failure = status;
 }

@@ -76,7 +76,6 @@ void Requester::go_back_for_responses() {
 /// rest is there or comes still, unless one was not `held`.
 void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held) {
   qp_.engine_.counters_.implied_nak_seq_err.add();
-#if !ROCKHOPPER_MUTATION_IMPLIED_NAK
   const bool sent_again = distance < distance_to_cursor();
   const bool selective = held && qp_.repeats_selectively();
   if (selective && !qp_.recovery_->on_response_skipped(unacked_psn_)) {
@@ -92,11 +91,6 @@ void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool h
     }
     restart_ack_timer(now_ns);
   }
-#else
-  static_cast<void>(distance);
-  static_cast<void>(now_ns);
-  static_cast<void>(held);
-#endif
 }
 
 bool Requester::use_retry() {
@@ -140,7 +134,6 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
     return;
   }
   qp_.trace(TraceEvent::ack_timeout, unacked_psn_.value, retries_left_);
-#if !ROCKHOPPER_MUTATION_RETRANSMISSION
   if (is_early_timeout() || use_retry()) {
     implied_nak_done_ = false;
     note_loss(true, now_ns);
@@ -150,9 +143,6 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
     restart_ack_timer(now_ns);
     qp_.engine_.schedule(qp_);
   }
-#else
-  static_cast<void>(now_ns);
-#endif
 }
 
 void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {

@@ -103,12 +103,8 @@ std::uint32_t Requester::distance_to_cursor() const {
 }
 
 /// READs and atomics before it have to be answered first.
-bool Requester::is_fenced([[maybe_unused]] const SendWqe& wqe) const {
-#if !ROCKHOPPER_MUTATION_FENCE
+bool Requester::is_fenced(const SendWqe& wqe) const {
   return (wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0;
-#else
-  return false;
-#endif
 }
 
 bool Requester::may_start(const SendWqe& wqe) const {

@@ -113,12 +113,10 @@ void Responder::execute_acquire(const RxPacket& packet) {
     scope.read_bytes = 0;
     scope.deadline_ns = wait_deadline_ns();
   }
-#if !ROCKHOPPER_MUTATION_LOCK_FORWARD
   if (scope.has(Lketh::kStoreForward) && !scope.has(Lketh::kResend) && scope.has_scope()) {
     gather(packet);
     return;
   }
-#endif
   if (const auto cause = ask(again)) {
     decide(*cause);
   } else if (scope.has(Lketh::kResend) || !wait()) {
@@ -279,11 +277,7 @@ void Responder::fail_scope(LockCause cause) {
   Scope& scope = *scope_;
   scope.ended_id = scope.request.scope_id;
   scope.ended_cause = cause;
-#if !ROCKHOPPER_MUTATION_LOCK_FLUSH
   scope.state = scope.has_scope() ? Scope::State::failed : Scope::State::none;
-#else
-  scope.state = Scope::State::none;
-#endif
 }
 
 /// Takes the lock from its holder.
@@ -325,12 +319,6 @@ void Responder::execute_release(const RxPacket& packet) {
     }
     scope.waiter.first().region->count(&Statistics::foreign_releases);
   }
-#if ROCKHOPPER_MUTATION_LOCK_OWNER
-  if (!mine && !collect_claims(packet)) {
-    scope.waiter.first().before = *scope.waiter.first().word;
-    static_cast<void>(qp_.engine_.locks_->table.give_back(scope.waiter));
-  }
-#endif
   const bool expired = scope.ended_id == id && scope.ended_cause == LockCause::expired;
   answer_other(id, LockStatus::failed, expired ? LockCause::expired : LockCause::not_owner);
 }
@@ -407,7 +395,6 @@ void Responder::flush(const RxPacket& packet) {
 
 /// What a READ reads under the lock is kept for its repetitions (LK-23). False: it is too much.
 bool Responder::take_snapshot(const MemoryAccess& source, Resource& resource) {
-#if !ROCKHOPPER_MUTATION_LOCK_SNAPSHOT
   lock::Service& locks = *qp_.engine_.locks_;
   if (!has_free_resource()) {
     return true;  // it is refused for that
@@ -420,10 +407,6 @@ bool Responder::take_snapshot(const MemoryAccess& source, Resource& resource) {
     return false;
   }
   scope_->read_bytes += resource.length;
-#else
-  static_cast<void>(source);
-  static_cast<void>(resource);
-#endif
   return true;
 }
 
@@ -451,12 +434,6 @@ void Responder::repeat_lock(const RxPacket& packet) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-#if ROCKHOPPER_MUTATION_LOCK_REPLAY
-  if (found->lock_status == LockStatus::released && !collect_claims(packet)) {
-    scope_->waiter.first().before = *scope_->waiter.first().word;
-    static_cast<void>(qp_.engine_.locks_->table.give_back(scope_->waiter));
-  }
-#endif
   found->next = 0;
   owe(*found);
 }
@@ -539,10 +516,8 @@ void Responder::arm_scope_timer() {
 void Responder::on_scope_timer(std::uint64_t now_ns) {
   Scope& scope = *scope_;
   if (scope.state == Scope::State::open) {
-#if !ROCKHOPPER_MUTATION_LOCK_LEASE
     scope.waiter.first().region->count(&Statistics::lease_expiries);
     fail_open_scope(LockCause::expired);
-#endif
     return;
   }
   if (now_ns >= scope.deadline_ns) {

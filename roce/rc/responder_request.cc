@@ -90,9 +90,6 @@ bool Responder::in_order(const RxPacket& packet) {
   constexpr std::uint32_t kHalf = 1u << 23;
   const std::uint32_t distance =
       (packet.headers.bth.psn.value - received_psn().value) & wire::kMask24;
-#if ROCKHOPPER_MUTATION_PSN_CHECK
-  return true;
-#endif
   if (distance == 0) {
     if (reply_ == Reply::nak) {
       // It had not left yet, and what it asked for is here: now it is to ask for what was dropped

@@ -9,10 +9,12 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from testing.processes import interruptible  # noqa: E402
 from testing.results import Counts  # noqa: E402
 from testing.stages import STAGES, say  # noqa: E402
 
 DESCRIPTION = 'Sets up, builds and runs every test suite. Exit status 1 if anything failed.'
+LONGEST = 5  # tests that are named at the end, with their times
 EPILOGUE = """\
 environment:
   ROCKHOPPER_SEEDS=N         seeds of each randomised test; N%: that share of its own default
@@ -52,6 +54,9 @@ def report(total, rows):
         say(f'FAILED: {case}')
     for test, text in total.excerpts:
         say(f'\n-- {test} printed:\n{text}\n')
+    longest = sorted(total.times, reverse=True)[:LONGEST]
+    if longest:
+        say('took longest: ' + ', '.join(f'{name} {seconds:.0f} s' for seconds, name in longest))
 
 
 def main():
@@ -67,6 +72,7 @@ def main():
         stage_start = time.monotonic()
         for suite, counts in STAGES[name]().items():
             counts.failures = [f'{name}: {case}' for case in counts.failures]
+            counts.times = [(seconds, f'{name}: {test}') for seconds, test in counts.times]
             total.add(counts)
             rows.append((name, suite, counts))
         say(f'== {name}: {time.monotonic() - stage_start:.0f} s')
@@ -77,4 +83,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(interruptible(main))

@@ -3,18 +3,22 @@
 """The stages of scripts/test: each builds something, runs it, and returns counts."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
-from testing.results import Counts, count_log, count_plain, failure
+from testing import processes
+from testing.processes import ROOT
+from testing.progress import NINJA_STATUS, Progress
+from testing.results import Counts, count_log, count_plain, excerpt, failure, last_line
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / 'build'
 SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
 
@@ -46,29 +50,37 @@ def say(text):
     print(text, flush=True)
 
 
-def run(command, log, env=None, quiet=True):
-    """Runs `command` with its output in the file `log`; on the terminal too unless `quiet`."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open('w', encoding='utf-8', errors='replace') as out:
-        process = subprocess.Popen(
-            [str(c) for c in command], cwd=ROOT, env={**os.environ, **(env or {})},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors='replace')
-        for line in process.stdout:
-            out.write(line)
-            out.flush()
-            if not quiet and line.strip():
-                say('  ' + line.rstrip())
-        status = process.wait()
+def run(command, log, env=None, quiet=True, **more):
+    """Runs `command` with its output in the file `log`; on the terminal too unless `quiet`: then
+    only what tells why it failed. See processes.run() for the rest."""
+    if not quiet:
+        more['on_line'] = lambda line: say('  ' + line.rstrip()) if line.strip() else None
+    status = processes.run(command, log, env, **more)
     if status != 0 and quiet:
-        tail = log.read_text(encoding='utf-8', errors='replace').splitlines()[-40:]
-        say('\n'.join('  | ' + line for line in tail))
-        say(f'  exit status {status}; the whole output: {log.relative_to(ROOT)}')
+        complain(status, log)
     return status
+
+
+def complain(status, log):
+    say('\n'.join('  | ' + line for line in excerpt(read_log(log)).splitlines()))
+    say(f'  exit status {status}; the whole output: {log.relative_to(ROOT)}')
 
 
 def log_file(name):
     return BUILD / 'logs' / f'{name}.log'
+
+
+def read_log(log):
+    return log.read_text(encoding='utf-8', errors='replace') if log.exists() else ''
+
+
+def one_test(name, command, failed=None, env=None):
+    """The counts of a test that is one program: it passed if its exit status is 0."""
+    log, start = log_file(name), time.monotonic()
+    status = run(command, log, env)
+    counts = Counts(passed=1) if status == 0 else failure(failed or name, read_log(log))
+    counts.times.append((time.monotonic() - start, name))
+    return counts
 
 
 def configure(build, env):
@@ -78,6 +90,7 @@ def configure(build, env):
     if build.folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
         shutil.rmtree(build.folder)
     if not stamp.exists():
+        say(f'  configuring {build.folder.relative_to(ROOT)}')
         command = ['meson', 'setup', build.folder, ROOT, *build.options]
         if run(command, log_file(f'{build.name}-setup'), env) != 0:
             return False
@@ -121,17 +134,30 @@ def compile_tree(build, targets=(), needed=None):
     env = {'CC': ' '.join([*ccache, build.compiler[0]]),
            'CXX': ' '.join([*ccache, build.compiler[1]]),
            'CCACHE_NOHASHDIR': '1',  # so that another clone's results serve too
-           'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}  # as precompiled headers want
+           'CCACHE_SLOPPINESS': 'pch_defines,time_macros',  # as precompiled headers want
+           'NINJA_STATUS': NINJA_STATUS}
+    log = log_file(f'{build.name}-build')
+    log.unlink(missing_ok=True)  # build_failure() takes the newest
     start = time.monotonic()
     if not configure(build, env):
         return False
     targets = needed() if needed else targets
     jobs = str(len(os.sched_getaffinity(0)))
-    if run(['ninja', '-j', jobs, '-C', build.folder, *targets], log_file(f'{build.name}-build'),
-           env) != 0:
+    name = build.folder.relative_to(ROOT)
+    with contextlib.closing(Progress(f'building {name}')) as progress:
+        status = processes.run(['ninja', '-j', jobs, '-C', build.folder, *targets], log, env,
+                               on_line=progress.read, on_tick=progress.tick)
+    if status != 0:
+        complain(status, log)
         return False
-    say(f'  built {build.folder.relative_to(ROOT)} in {time.monotonic() - start:.0f} s')
+    say(f'  built {name} in {time.monotonic() - start:.0f} s')
     return True
+
+
+def build_failure(build, name):
+    """What compile_tree() could not build, with the end of what it printed."""
+    logs = [log_file(f'{build.name}-{step}') for step in ('build', 'setup')]
+    return failure(name, next(filter(None, map(read_log, logs)), ''))
 
 
 def run_suites(build, suites=(), tests=(), env=None, timeout_factor=1, expected=()):
@@ -147,7 +173,8 @@ def run_suites(build, suites=(), tests=(), env=None, timeout_factor=1, expected=
     command += tests
     log = build.folder / 'meson-logs' / f'{label}-testlog.json'
     log.unlink(missing_ok=True)
-    status = run(command, log_file(f'{label}-test'), env, quiet=False)
+    # The first SIGINT only makes meson end the longest of its tests.
+    status = run(command, log_file(f'{label}-test'), env, quiet=False, end_with=signal.SIGTERM)
     results = count_log(log)
     if status != 0 and not any(c.failed for c in results.values()):
         results.setdefault(label, Counts()).add(failure(f'meson test ended with status {status}'))
@@ -160,24 +187,23 @@ def run_suites(build, suites=(), tests=(), env=None, timeout_factor=1, expected=
 def stage_main():
     """Every suite, built with gcc."""
     if not compile_tree(GCC):
-        return {'build': failure('build with gcc')}
+        return {'build': build_failure(GCC, 'build with gcc')}
     return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'programs',
                                      'interop', 'live', 'layers', 'scripts', 'wireshark'))
 
 
 def stage_format():
     """clang-format finds nothing to change."""
-    status = run([sys.executable, ROOT / 'scripts/lint', '--format-only'], log_file('format'))
-    return {'format': Counts(passed=1) if status == 0 else failure('format (scripts/lint --fix)')}
+    return {'format': one_test('format', [sys.executable, ROOT / 'scripts/lint', '--format-only'],
+                               'format (scripts/lint --fix)')}
 
 
 def stage_install():
     """A program outside the tree builds against an installed prefix, with pkg-config alone."""
     if not compile_tree(GCC):
-        return {'install': failure('build with gcc')}
-    status = run([sys.executable, ROOT / 'tests/install/check.py', GCC.folder],
-                 log_file('install'))
-    return {'install': Counts(passed=1) if status == 0 else failure('install')}
+        return {'install': build_failure(GCC, 'build with gcc')}
+    return {'install': one_test('install', [sys.executable, ROOT / 'tests/install/check.py',
+                                            GCC.folder])}
 
 
 def sanitizer_env(**seeds):
@@ -194,14 +220,14 @@ def stage_asan():
     """Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, built with clang."""
     suites = ('unit', 'wire', 'sim', 'conformance', 'fuzz')
     if not compile_tree(ASAN, needed=lambda: test_programs(ASAN, suites=suites)):
-        return {'asan': failure('build with clang, ASan and UBSan')}
+        return {'asan': build_failure(ASAN, 'build with clang, ASan and UBSan')}
     return run_suites(ASAN, suites, timeout_factor=6, env=sanitizer_env(ROCKHOPPER_SEEDS='20%'))
 
 
 def stage_tsan():
     """The tests of the library's threads (worker, telemetry) under ThreadSanitizer."""
     if not compile_tree(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
-        return {'tsan': failure('build with clang and TSan')}
+        return {'tsan': build_failure(TSAN, 'build with clang and TSan')}
     return run_suites(TSAN, tests=TSAN_TESTS, timeout_factor=10, expected=('unit',),
                       env=sanitizer_env(ROCKHOPPER_SEEDS=50))
 
@@ -219,23 +245,24 @@ def run_fuzzer(fuzzer, corpus, seconds):
     grown = found / 'corpus'
     grown.mkdir(parents=True, exist_ok=True)
     say(f'  {fuzzer.name} -seed={seed} for {seconds} s')
-    log = log_file(fuzzer.name)
-    status = run([fuzzer, f'-seed={seed}', f'-max_total_time={seconds}', '-timeout=10',
-                  '-rss_limit_mb=4096', f'-artifact_prefix={found}/', grown, corpus], log)
-    if status != 0:
-        return failure(f'{fuzzer.name} -seed={seed}: the input is in {found.relative_to(ROOT)}')
-    say(f'  {fuzzer.name}: ' + log.read_text(errors='replace').strip().splitlines()[-1])
-    return Counts(passed=1)
+    counts = one_test(fuzzer.name, [
+        fuzzer, f'-seed={seed}', f'-max_total_time={seconds}', '-timeout=10', '-rss_limit_mb=4096',
+        f'-artifact_prefix={found}/', grown, corpus],
+        f'{fuzzer.name} -seed={seed}: the input is in {found.relative_to(ROOT)}')
+    if not counts.failed:
+        say(f'  {fuzzer.name}: ' + last_line(read_log(log_file(fuzzer.name))))
+    return counts
 
 
 def stage_fuzz():
     """Each fuzzer for a short time from a new seed, starting at the captures of real traffic."""
     if not compile_tree(ASAN, needed=lambda: fuzz_programs(ASAN)):
-        return {'fuzz': failure('build of the fuzzers')}
+        return {'fuzz': build_failure(ASAN, 'build of the fuzzers')}
     seconds = os.environ.get('ROCKHOPPER_FUZZ_SECONDS', '600' if SOAK else '10')
     corpus = BUILD / 'fuzz/captures'
-    if run([ASAN.folder / 'tests/fuzz/fuzz-corpus', corpus], log_file('fuzz-corpus')) != 0:
-        return {'fuzz': failure('fuzz-corpus')}
+    made = one_test('fuzz-corpus', [ASAN.folder / 'tests/fuzz/fuzz-corpus', corpus])
+    if made.failed:
+        return {'fuzz': made}
 
     def run_from_captures(fuzzer):
         seeds = corpus / fuzzer.name.removeprefix('fuzz-')
@@ -244,8 +271,12 @@ def stage_fuzz():
 
     counts = Counts()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for result in pool.map(run_from_captures, fuzzers()):
-            counts.add(result)
+        try:
+            for result in pool.map(run_from_captures, fuzzers()):
+                counts.add(result)
+        except BaseException:
+            processes.end_all()  # the pool waits for its threads
+            raise
     if counts.total == 0:
         counts.add(failure('no fuzzer was built'))
     return {'fuzz': counts}
@@ -262,16 +293,18 @@ def stage_mutations():
     tenth of them, another one for each commit, unless ROCKHOPPER_MUTATIONS is `all`."""
     log = log_file('mutations')
     if not compile_tree(GCC):
-        return {'mutations': failure('build with gcc')}
+        return {'mutations': build_failure(GCC, 'build with gcc')}
     command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', GCC.folder]
     if SOAK:
         command.append('--all')
     elif os.environ.get('ROCKHOPPER_MUTATIONS') != 'all':
         command += ['--share', share_of_this_commit(10)]
     status = run(command, log, quiet=False)
-    counts = count_plain(log.read_text(encoding='utf-8')) or Counts()
+    counts = count_plain(read_log(log)) or Counts()
     if status != 0 and counts.failed == 0:
         counts.add(failure(f'mutations ended with status {status}'))
+    if counts.failed and not counts.excerpts:
+        counts.excerpts.append(('mutations', excerpt(read_log(log))))
     return {'mutations': counts}
 
 
@@ -279,11 +312,11 @@ def stage_bench():
     """One short round of scripts/bench: that every measurement works, not what it finds."""
     folder = BUILD / 'bench-quick'
     shutil.rmtree(folder, ignore_errors=True)
-    status = run([ROOT / 'scripts/bench', '--quick', '--no-setup', '--folder', folder],
-                 log_file('bench-quick'))
-    if status != 0 or not json.loads((folder / 'bench.json').read_text())['lines']:
-        return {'bench': failure('scripts/bench --quick')}
-    return {'bench': Counts(passed=1)}
+    counts = one_test('bench-quick', [ROOT / 'scripts/bench', '--quick', '--no-setup', '--folder',
+                                      folder], 'scripts/bench --quick')
+    if not counts.failed and not json.loads((folder / 'bench.json').read_text())['lines']:
+        return {'bench': failure('scripts/bench --quick measured nothing')}
+    return {'bench': counts}
 
 
 # In the order of a run: quick answers first.

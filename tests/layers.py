@@ -54,7 +54,8 @@ SKIPPED_FOLDERS = re.compile(r'^(build.*|\.git|__pycache__|\.cache)$')
 def project_files():
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(f for f in folders if not SKIPPED_FOLDERS.match(f))
-        for name in sorted(names):
+        # In a further worktree .git is a file, which names where the first one is.
+        for name in sorted(set(names) - {'.git'}):
             yield pathlib.Path(folder, name)
 
 

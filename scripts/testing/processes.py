@@ -47,6 +47,10 @@ def end_all():
     _end(processes)
 
 
+def all_ended():
+    return _ended
+
+
 def interruptible(main):
     """Calls `main()` and returns its exit status: after ^C, SIGTERM or SIGHUP no program is left
     behind, and one line says so."""

@@ -6,13 +6,30 @@ import os
 import re
 import shutil
 import sys
+import threading
 import time
+
+from testing import processes
 
 # What ninja is told to begin its lines with, and how they are read again.
 NINJA_STATUS = '[%f/%t] '
 NINJA_LINE = re.compile(r'^\[(\d+)/(\d+)\] ')
 # The first steps say little about the others: before so long a time no end is foretold.
 FORETOLD_AFTER_S = 3.0
+
+_lock = threading.RLock()
+_moving = []  # the progress whose line is on the terminal
+
+
+def say(text):
+    """Prints whole lines: one that moves steps aside. Once programs were ended nothing is said of how
+    they ended."""
+    with _lock:
+        if processes.all_ended():
+            return
+        for progress in _moving:
+            progress.clear()
+        print(text, flush=True)
 
 
 def as_time(seconds):
@@ -38,7 +55,6 @@ class Progress:
         self.done = self.total = 0
         self.tenths = 0
         self.moves = moves(self.out)
-        self.shown = False
 
     def read(self, line):
         """Takes a line of ninja's output."""
@@ -55,21 +71,30 @@ class Progress:
             self.tick()
         elif total and done * 10 // total > self.tenths:
             self.tenths = done * 10 // total
-            print(f'  {self}', file=self.out, flush=True)
+            with _lock:
+                print(f'  {self}', file=self.out, flush=True)
 
     def tick(self):
         """Moves the line on a terminal: time goes on while one step takes long."""
-        if self.moves and self.total:
+        with _lock:
+            if not self.moves or not self.total or processes.all_ended():
+                return
+            if self not in _moving:
+                _moving.append(self)
             # A line that is wider than the terminal would leave its beginning behind.
             columns = shutil.get_terminal_size().columns
             print(f'\r{f"  {self}"[:columns - 1]}\x1b[K', end='', file=self.out, flush=True)
-            self.shown = True
+
+    def clear(self):
+        """Takes the line away for now, so that other output begins at the left."""
+        print('\r\x1b[K', end='', file=self.out, flush=True)
 
     def close(self):
-        """Takes the moving line away, so that the next output begins at the left."""
-        if self.shown:
-            print('\r\x1b[K', end='', file=self.out, flush=True)
-            self.shown = False
+        """Takes the moving line away for good."""
+        with _lock:
+            if self in _moving:
+                _moving.remove(self)
+                self.clear()
 
     def __str__(self):
         so_far = self.clock() - self.start

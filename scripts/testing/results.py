@@ -166,4 +166,5 @@ def suite_of(test):
     if isinstance(suites, str):
         suites = [suites]
     label = suites[0] if suites else test['name'].partition(' / ')[0]
-    return label.partition(':')[2] or label
+    # A test of several suites counts for the first one.
+    return (label.partition(':')[2] or label).partition('+')[0]

@@ -100,7 +100,8 @@ def file_violations(path, text):
         head = text.splitlines()[:3]
         if not all(any(line in h for h in head) for line in LICENSE_LINES):
             yield f'{path}: the first lines are not the licence and copyright lines'
-    if path.endswith('.h') and '#pragma once' not in text:
+    # What is precompiled is the main file, where compilers warn about it.
+    if path.endswith('.h') and not path.endswith('/precompiled.h') and '#pragma once' not in text:
         yield f'{path}: no #pragma once'
     if PERSONAL_PATH.search(text):
         yield f'{path}: names a path of one machine ({PERSONAL_PATH.search(text).group(0)}...)'

@@ -249,7 +249,7 @@ class Machine:
             # Shared, so that a vhost-user process can map it.
             "-m", str(self._memory_mb),
             "-object", f"memory-backend-memfd,id=memory,size={self._memory_mb}M,share=on",
-            "-kernel", str(self._kernel.image), "-initrd", str(self._image),
+            "-kernel", str(self._kernel), "-initrd", str(self._image),
             # Emulated processors count one time, but the kernel is not told so: it would turn to the
             # HPET, each reading of which is a device access.
             "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",

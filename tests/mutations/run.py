@@ -12,19 +12,24 @@ Closes with `N passed, N failed`; passed means that the test noticed.
 
 import argparse
 import concurrent.futures
+import contextlib
+import fcntl
 import functools
 import json
 import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-import tempfile
 
 from table import ROOT, Problem, check_patches, load, problems_of
 
 LIMIT_S = 600
+FOLDER = 'mutations'  # of the build folder
+# With these a compiler cache takes precompiled headers, and another clone's results.
+CACHE = {'CCACHE_NOHASHDIR': '1', 'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}
 
 
 class Tree:
@@ -55,8 +60,8 @@ class Tree:
                               stdout=subprocess.PIPE).stdout
 
     def run(self, command):
-        done = subprocess.run(command, cwd=self.folder, text=True, errors='replace',
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(command, cwd=self.folder, env={**CACHE, **os.environ}, text=True,
+                              errors='replace', stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
             raise Problem('does not build: ' + done.stdout[-2000:])
 
@@ -70,10 +75,29 @@ class Tree:
     def link_command(self, program):
         return shlex.split(self.ninja('-t', 'commands', '-s', program))
 
+    @contextlib.contextmanager
+    def folder_of(self, mutation):
+        """For the time being. Its name is the same each time, for the sake of a compiler cache."""
+        folder = self.folder / FOLDER / mutation.name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield folder.relative_to(self.folder)
+        finally:
+            shutil.rmtree(folder)
+
+    @contextlib.contextmanager
+    def alone(self):
+        """Waits until no other run has the folder."""
+        (self.folder / FOLDER).mkdir(exist_ok=True)
+        with open(self.folder / FOLDER / 'lock', 'w', encoding='utf-8') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
 
 class Mutant:
-    """One mutation in a folder of its own: patched files, and the objects made from these. Several
-    programs may be linked with them."""
+    """One mutation in a folder of its own, relative to that of the build: patched files, and the
+    objects made from these. Several programs may be linked with them."""
 
     def __init__(self, tree, mutation, folder):
         self.tree, self.mutation, self.folder = tree, mutation, folder
@@ -81,7 +105,7 @@ class Mutant:
         self.objects = {}
         check_patches(mutation)
         for file in mutation.files():
-            place = self.patched / file
+            place = tree.folder / self.patched / file
             place.parent.mkdir(parents=True, exist_ok=True)
             text = (ROOT / file).read_text(encoding='utf-8')
             place.write_text(mutation.apply(file, text), encoding='utf-8')
@@ -92,18 +116,19 @@ class Mutant:
             return self.objects[target]
         to = str(self.folder / f'{len(self.objects)}.o')
         source = self.tree.sources[target]
-        own = self.patched / (self.tree.folder / source).resolve().relative_to(ROOT)
-        places = {target: to, f'{target}.d': f'{to}.d', source: str(own if own.exists() else source)}
+        file = (self.tree.folder / source).resolve().relative_to(ROOT).as_posix()
+        own = str(self.patched / file) if file in self.mutation.files() else source
+        places = {target: to, f'{target}.d': f'{to}.d', source: own}
         command = [places.get(part, part) for part in shlex.split(self.tree.compilers[target])]
         command[command.index('-MQ') + 1] = to
         self.tree.run([*command, '-iquote', str(self.patched), '-w', '-g0'])
-        if str(self.patched) not in pathlib.Path(f'{to}.d').read_text():
+        if str(self.patched) not in (self.tree.folder / f'{to}.d').read_text():
             raise Problem(f'{target} is made without the patched file')
         self.objects[target] = to
         return to
 
     def link(self, program):
-        """The program as it is without the protection; returns its path."""
+        """The program as it is without the protection; returns its path, which is absolute."""
         tree = self.tree
         files = [(ROOT / file).resolve() for file in self.mutation.files()]
         targets = sorted(set().union(*(tree.users.get(file, set()) for file in files)))
@@ -122,7 +147,7 @@ class Mutant:
         # What the archive has of the same name is then not wanted.
         first = command.index('-o')
         tree.run(command[:first] + list(mutated.values()) + command[first:])
-        return to
+        return str(tree.folder / to)
 
 
 def test_command(test, program):
@@ -157,9 +182,9 @@ def notices(tree, test, program):
 
 def verdicts(tree, mutation, tests):
     """(test, None or its problem) for each; where it takes a race to notice, in several tries."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tree.folder_of(mutation) as folder:
         try:
-            mutant = Mutant(tree, mutation, pathlib.Path(folder))
+            mutant = Mutant(tree, mutation, folder)
         except Problem as problem:
             return [(test, problem) for test in tests]
         built, found = {}, []
@@ -189,6 +214,15 @@ def chosen_tests(mutations, arguments):
             chosen.append((mutation, tests))
     first, step = arguments.share
     return chosen[first::step]
+
+
+def results(tree, runs, jobs):
+    """(name, test, None or its problem) for all tests, as they end."""
+    if not runs:
+        return
+    with tree.alone(), concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for (mutation, _), found in zip(runs, pool.map(lambda run: verdicts(tree, *run), runs)):
+            yield from ((mutation.name, test, problem) for test, problem in found)
 
 
 def share(text):
@@ -230,13 +264,11 @@ def main():
         print(f'mutation {name:<16} FAILED: {problem}')
         failed += 1
     runs = [] if arguments.check else chosen_tests(mutations, arguments)
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for (mutation, _), found in zip(runs, pool.map(lambda run: verdicts(tree, *run), runs)):
-            for test, problem in found:
-                failed += problem is not None
-                passed += problem is None
-                verdict = f'FAILED: {problem}' if problem else f'noticed by {what(test)}'
-                print(f'mutation {mutation.name:<16} {verdict}', flush=True)
+    for name, test, problem in results(tree, runs, arguments.jobs):
+        verdict = f'FAILED: {problem}' if problem else f'noticed by {what(test)}'
+        print(f'mutation {name:<16} {verdict}', flush=True)
+        failed += problem is not None
+        passed += problem is None
     print(f'{passed} passed, {failed} failed')
     return 1 if failed or passed == 0 else 0
 

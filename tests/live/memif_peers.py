@@ -25,7 +25,7 @@ ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(1
 LIFE_S = 0.05
 AT_ONCE = 24
 # No connection may wait longer to be accepted.
-LIMIT_S = 60
+LIMIT_S = 30
 
 
 def message(kind, layout='', *values):

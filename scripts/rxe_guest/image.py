@@ -135,6 +135,7 @@ def _write_whole(path, write):
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as out:
         try:
             write(out)
+            out.flush()
             os.rename(out.name, path)
         except BaseException:
             os.unlink(out.name)

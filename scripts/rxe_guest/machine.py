@@ -269,8 +269,12 @@ class Machine:
 
     def _fork_supervisor(self, alive, foreign):
         """A process of its own session outlives `start`; it holds the lock and ends with the guest."""
-        lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # It gets its name once it is held: without a holder running(), in a process that starts
+        # another guest at this moment, would take the guest for dead and remove its folder.
+        temporary = self._directory / "lock.tmp"
+        lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
+        temporary.rename(self._directory / "lock")
         owner = os.pidfd_open(self._owner) if self._owner else None
         sys.stdout.flush()
         sys.stderr.flush()

@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """scripts/rxe-guest itself: commands, files, ports, and that nothing is left behind."""
 
+import fcntl
 import lzma
 import os
 import pathlib
@@ -16,7 +17,7 @@ import unittest
 from unittest import mock
 
 import lab
-from rxe_guest import image, machine
+from rxe_guest import guest, image, machine
 from rxe_guest.errors import GuestError, Skip, Timeout, UsageError
 from rxe_guest.guest import Guest
 from rxe_guest.links import Link
@@ -179,6 +180,22 @@ class Lifetime(unittest.TestCase):
             self.skipTest(result.stderr.strip())
         self.assertNotIn('Traceback', result.stderr)
         self.assert_gone()
+
+    def test_another_that_starts_meanwhile_leaves_it_alone(self):
+        """It removes what dead guests left, at the moment at which this one is nearly locked."""
+        def flock(descriptor, operation):
+            if operation == fcntl.LOCK_EX:
+                machine.running()
+            lock(descriptor, operation)
+
+        lock = fcntl.flock
+        try:
+            guest.build()  # which locks, too
+            with mock.patch.object(machine.fcntl, 'flock', flock), \
+                 Guest.start(self.name, owner=os.getpid()) as started:
+                self.assertEqual(started.check('echo up'), 'up\n')
+        except Skip as reason:
+            self.skipTest(str(reason))
 
     def test_end_of_the_owner(self):
         with subprocess.Popen(['sleep', '4444']) as owner:

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include <linux/if_packet.h>
 #include <net/if.h>

@@ -3,6 +3,7 @@
 #include "stack/port.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 

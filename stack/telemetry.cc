@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <rte_telemetry.h>

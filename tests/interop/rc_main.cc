@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "tests/interop/rc_main.h"
 
+#include <exception>
 #include <iostream>
 #include <optional>
 #include <random>

@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <poll.h>

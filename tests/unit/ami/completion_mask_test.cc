@@ -5,6 +5,7 @@
 // ami-interleavings' matter.
 #include "apps/ami/completion_mask.h"
 
+#include <atomic>
 #include <set>
 #include <vector>
 

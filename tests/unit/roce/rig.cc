@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ostream>
+#include <type_traits>
 
 #include <rte_ether.h>
 #include <rte_ip.h>

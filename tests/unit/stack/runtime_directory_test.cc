@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/runtime_directory.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>

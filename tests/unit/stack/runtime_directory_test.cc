@@ -45,7 +45,7 @@ TEST_F(RuntimeDirectory, IsMadeForThisUserAlone) {
     const auto directory = runtime_directory();
     ASSERT_TRUE(directory.has_value()) << directory.error().message;
     EXPECT_EQ(*directory, base_.path() + "/rockhopper");
-    struct stat status {};
+    struct stat status = {};
     ASSERT_EQ(stat(directory->c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u);
   }

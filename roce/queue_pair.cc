@@ -200,7 +200,7 @@ Expected<void> QueuePair::bring_up(QpAttributes attributes, QpState target) {
 }
 
 void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
-  const auto take = [&](std::uint32_t bit, auto QpAttributes::*member) {
+  const auto take = [&](std::uint32_t bit, auto member) {
     if ((mask & bit) != 0) {
       attributes_.*member = attributes.*member;
     }

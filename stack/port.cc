@@ -3,6 +3,7 @@
 #include "stack/port.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -358,7 +359,7 @@ void Port::visit_counters(void (*visit)(void* context, const char* name, std::ui
     visit(context, "oerrors", stats.oerrors);
     visit(context, "rx_nombuf", stats.rx_nombuf);
   }
-  const auto sum = [this](Counter PortQueueCounters::*counter) {
+  const auto sum = [this](auto counter) {
     std::uint64_t total = 0;
     for (const auto& queue : queues_) total += (queue->counters().*counter).value();
     return total;

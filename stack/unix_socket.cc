@@ -19,7 +19,7 @@ namespace {
 constexpr int kGreetingTimeoutMs = 1000;
 
 bool is_socket(const std::string& path) {
-  struct stat status {};
+  struct stat status = {};
   return lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
 }
 

@@ -201,13 +201,6 @@ void Context::hear(const Arrival& news) {
   }
 }
 
-void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
-                             void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
-#undef X
-}
-
 std::size_t Context::handle_arrivals() {
   std::size_t count = 0;
   Arrival arrival;
@@ -261,6 +254,13 @@ bool Context::handle(const Message& message) {
   counters_.messages.add();
   handlers[index](message);
   return true;
+}
+
+void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
+                             void* context) const {
+#define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
+#undef X
 }
 
 }  // namespace rockhopper::ami

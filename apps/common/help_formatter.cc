@@ -3,6 +3,7 @@
 #include "apps/common/help_formatter.h"
 
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 

@@ -19,7 +19,7 @@ bool PolicyFile::is_exposed() const {
 }
 
 std::optional<PolicyFile::Version> PolicyFile::look() const {
-  struct stat status {};
+  struct stat status = {};
   if (::stat(path_.c_str(), &status) != 0) return std::nullopt;
   return Version{.device = status.st_dev,
                  .inode = status.st_ino,

@@ -20,7 +20,7 @@ Expected<StoreMemory> StoreMemory::allocate(std::size_t bytes) {
 
 Expected<StoreMemory> StoreMemory::open(const std::string& path, std::size_t bytes) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  struct stat status {};
+  struct stat status = {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     return fail(ErrorCode::io, "{} cannot be opened: {}", path, std::strerror(errno));
   }

@@ -3,6 +3,7 @@
 #include "apps/publisher/conflated_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "apps/publisher/conflated_store.h"
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 namespace rockhopper::publisher {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <variant>
 
 #include "apps/publisher/publisher_state.h"
 

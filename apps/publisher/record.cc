@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <isa-l/crc.h>
 #include <rte_hash_crc.h>

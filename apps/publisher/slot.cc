@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/publisher/slot.h"
 
+#include <cstring>
+
 #include "apps/publisher/record.h"
 
 namespace rockhopper::publisher {

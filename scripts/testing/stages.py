@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 
-from testing import processes
+from testing import compiler_warnings, processes
 from testing.processes import ROOT
 from testing.progress import NINJA_STATUS, Progress, say
 from testing.results import Counts, count_log, count_plain, excerpt, failure, last_line
@@ -164,11 +164,25 @@ def compile_tree(build, targets=(), needed=None):
         status = run(['ninja', '-j', jobs, '-C', build.folder, *targets], log,
                      {**env, 'NINJA_STATUS': NINJA_STATUS}, quiet=None,
                      on_line=progress.read, on_tick=progress.tick)
+    compiler_warnings.remember(build.folder, read_log(log))
     if status != 0:
         complain(status, log)
         return False
     say(f'  built {name} in {time.monotonic() - start:.0f} s')
     return True
+
+
+def compile_cleanly(build, targets=(), needed=None):
+    """compile_tree for the project's own runs: a warning of the compiler is an error."""
+    compiler_warnings.forget(build.folder)
+    if not compile_tree(build, targets, needed):
+        return False
+    found = compiler_warnings.remembered(build.folder)
+    for line in sorted({line for lines in found.values() for line in lines}):
+        say(f'  {line}')
+    if found:
+        say(f'  warnings are errors here; all of it: {log_file(build.name + "-build")}')
+    return not found
 
 
 def build_failure(build, name):
@@ -210,7 +224,7 @@ def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=
 
 def build_gcc():
     """Builds all with gcc, for every stage that needs it; what failed, or nothing."""
-    return {} if compile_tree(GCC) else {'build': build_failure(GCC, 'build with gcc')}
+    return {} if compile_cleanly(GCC) else {'build': build_failure(GCC, 'build with gcc')}
 
 
 def main_real_time():
@@ -226,7 +240,7 @@ def main_others():
 
 def quick():
     # Everything that is needed is in the tree of gcc, and no more of it is built.
-    if not compile_tree(GCC, needed=lambda: test_programs(GCC, suites=QUICK_SUITES)):
+    if not compile_cleanly(GCC, needed=lambda: test_programs(GCC, suites=QUICK_SUITES)):
         return {'build': build_failure(GCC, 'build with gcc')}
     env = {} if 'ROCKHOPPER_SEEDS' in os.environ else {'ROCKHOPPER_SEEDS': '10%'}
     return run_suites(GCC, QUICK_SUITES, env=env, name='gcc-quick')
@@ -254,13 +268,13 @@ def sanitizer_env(**seeds):
 
 def asan():
     suites = ('unit', 'wire', 'sim', 'conformance', 'fuzz')
-    if not compile_tree(ASAN, needed=lambda: test_programs(ASAN, suites=suites)):
+    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, suites=suites)):
         return {'asan': build_failure(ASAN, 'build with clang, ASan and UBSan')}
     return run_suites(ASAN, suites, timeout_factor=6, env=sanitizer_env(ROCKHOPPER_SEEDS='20%'))
 
 
 def tsan():
-    if not compile_tree(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
+    if not compile_cleanly(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
         return {'tsan': build_failure(TSAN, 'build with clang and TSan')}
     return run_suites(TSAN, tests=TSAN_TESTS, timeout_factor=10, expected=('unit',),
                       env=sanitizer_env(ROCKHOPPER_SEEDS=50))
@@ -289,7 +303,7 @@ def run_fuzzer(fuzzer, corpus, seconds):
 
 
 def fuzz():
-    if not compile_tree(ASAN, needed=lambda: fuzz_programs(ASAN)):
+    if not compile_cleanly(ASAN, needed=lambda: fuzz_programs(ASAN)):
         return {'fuzz': build_failure(ASAN, 'build of the fuzzers')}
     seconds = os.environ.get('ROCKHOPPER_FUZZ_SECONDS', '600' if SOAK else '10')
     corpus = BUILD / 'fuzz/captures'

@@ -120,6 +120,8 @@ class Script(unittest.TestCase):
 
     maxDiff = None
     ack_timeout = 18  # a second
+    KINDS = ('send', 'send_imm', 'send_inv', 'write', 'write_imm', 'read', 'compare_swap',
+             'fetch_add')
 
     def we_serve(self, family, *options):
         ipv6 = ['--ipv6'] if family == 6 else []
@@ -149,8 +151,8 @@ class Script(unittest.TestCase):
         result = run(family, '--operations', str(OPERATIONS), '--max-length', str(length),
                      '--timeout', str(self.ack_timeout), *options)
         requested = result['requested']['operations']
-        self.assertEqual(set(requested.values()), {OPERATIONS}, result)
-        self.assertEqual(len(requested), 8, result)
+        done = {kind: count for kind, count in requested.items() if count}
+        self.assertEqual(done, dict.fromkeys(self.KINDS, OPERATIONS), result)
         judged = ['--memory-changes', *(['--lossy', 'far'] if lossy else [])]
         self.assertEqual(_lab.judge(*judged), '')
 
@@ -168,6 +170,19 @@ class Script(unittest.TestCase):
 
     def test_path_mtu_1024(self):
         self.verify(self.we_connect, 4, '--path-mtu', '1024')
+
+
+class Placements(Script):
+    """ATOMIC WRITE among WRITEs, READs and atomics (IBTA 1.6, annex A19). FLUSH is left out: that of
+    Soft-RoCE 6.12 has an ICRC of its own (docs/soft-roce.md)."""
+
+    KINDS = ('write', 'read', 'fetch_add', 'atomic_write')
+
+    def setUp(self):
+        _lab.need_kernel((6, 2), 'knows no ATOMIC WRITE')
+
+    def verify(self, run, family, *options, lossy=False):
+        super().verify(run, family, '--kinds', ','.join(self.KINDS), *options, lossy=lossy)
 
 
 class BadPath(Script):

@@ -152,7 +152,7 @@ class Suites(unittest.TestCase):
             found.append([str(word) for word in command])
             return 0
 
-        with mock.patch.multiple(stages, run=note, compile_tree=lambda *_, **__: True):
+        with mock.patch.multiple(stages, run=note, compile_cleanly=lambda *_, **__: True):
             self.missed = [part() for part in parts]
         return found
 

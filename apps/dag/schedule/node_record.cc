@@ -3,6 +3,7 @@
 #include "apps/dag/schedule/node_record.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <utility>

@@ -48,19 +48,22 @@ def filled(text):
     return lines
 
 
+def _continued(row):
+    """A long line of code as lines that are one when shown; no escape sequence is cut."""
+    parts = ['']
+    for token in re.findall(r'\\\(..|\\\[[^\]]*\]|\\.|.', row):
+        if len(parts[-1]) + len(token) > _SOURCE_WIDTH:
+            parts[-1] += '\\'
+            parts.append('')
+        parts[-1] += token
+    return parts
+
+
 def code(text):
     """Lines that stay as they are."""
     result = ['.PP', '.RS 4', '.nf']
     for row in text.splitlines():
-        row = line(literal(row.rstrip()))
-        while len(row) > _SOURCE_WIDTH:
-            # Not within an escape sequence.
-            cut = max(row.rfind(' ', 40, _SOURCE_WIDTH), 40)
-            while '\\' in row[max(cut - 8, 0):cut + 1]:
-                cut -= 1
-            result.append(row[:cut] + '\\')
-            row = row[cut:]
-        result.append(row)
+        result += _continued(line(literal(row.rstrip())))
     return [*result, '.fi', '.RE']
 
 

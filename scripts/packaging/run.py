@@ -111,9 +111,7 @@ def compiler_cache(environment):
                            stdout=subprocess.PIPE).stdout.strip()
     environment['PATH'] = f'{links}:{environment["PATH"]}'
     environment['CCACHE_DIR'] = cache
-    # The precompiled header's file may be another one with the same content.
-    environment.setdefault('CCACHE_SLOPPINESS', 'pch_defines,time_macros,include_file_mtime,'
-                           'include_file_ctime')
+    environment['CCACHE_SLOPPINESS'] = 'pch_defines,time_macros'  # as precompiled headers want
 
 
 def build(source, log):

@@ -111,8 +111,12 @@ def parse(name, text):
 def ask(program, name):
     """Runs the program for its help, and that of each of its commands."""
     def run(*arguments):
-        return subprocess.run([program, *arguments, '--help'], check=True, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
+        done = subprocess.run([program, *arguments, '--help'], check=False, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True)
+        if done.returncode != 0:
+            raise HelpError(f'{" ".join([name, *arguments])} --help has failed with status '
+                            f'{done.returncode}: {done.stderr.strip()}')
+        return done.stdout
 
     result = parse(name, run())
     for command in result.commands:

@@ -69,11 +69,19 @@ def without_options(block, known):
     return markdown.Block('table', rows=[head, *left]) if left else None
 
 
-class Document:
-    """Sections of a manual page made of a document."""
+def _commands_in(text):
+    """The command lines of an example, without what is said of them."""
+    return {re.split(r'\s{2,}|\s#', row.strip())[0] for row in text.splitlines()
+            if row.strip().startswith('rh-')}
 
-    def __init__(self, blocks, level, known):
+
+class Document:
+    """Sections of a manual page made of a document. `known` are the options that --help tells of,
+    `examples` its examples: neither is told twice."""
+
+    def __init__(self, blocks, level, known, examples=''):
         self.exit_status = []
+        self.has_summary = bool(blocks) and blocks[0].kind == 'paragraph'
         self.introduction = []
         self.sections = []
         target = self.introduction
@@ -86,6 +94,9 @@ class Document:
             elif block.kind == 'table':
                 if (rest := without_options(block, known)) is not None:
                     target += _table(rest)
+            elif (block.kind == 'code' and target is self.introduction
+                  and _commands_in(block.text) and _commands_in(block.text) <= _commands_in(examples)):
+                continue
             elif block.kind == 'code':
                 target += roff.code(block.text)
             elif block.kind == 'item':
@@ -168,11 +179,13 @@ def _examples(program):
 
 
 def _exit_status(program, document):
+    if document.exit_status:
+        return document.exit_status
     lines = []
     for row in program.verbatim.get('EXIT STATUS', '').splitlines():
         status, _, text = row.strip().partition(' ')
         lines += _definition(roff.bold(status), roff.escape(text.strip()))
-    return lines + document.exit_status
+    return lines
 
 
 def _see_also(name, texts):
@@ -205,15 +218,17 @@ def page_of_program(program, blocks, level, date, version, programs):
     """The page of a program in section 1."""
     known = {name for help_text in [program, *program.of_commands.values()]
              for entry in help_text.options for name in entry.names}
-    document = Document(blocks, level, known)
+    document = Document(blocks, level, known, program.verbatim.get('EXAMPLES', ''))
     lines = [title_line(program.name, 1, date, version), *roff.section('Name'),
              f'{roff.literal(program.name)} \\- {roff.escape(_sentence(program.summary))}',
              *roff.section('Synopsis'), *_usage(program.name, program.usage)]
     eal = program.verbatim.get('EAL ARGUMENTS')
     if eal:
         lines += ['.br', *_usage(program.name, f'[\\fIEAL arguments\\fR] \\-\\- {program.usage}')]
-    lines += [*roff.section('Description'), *roff.filled(_marked(program.summary)),
-              *document.introduction]
+    lines += roff.section('Description')
+    if not document.has_summary:
+        lines += roff.filled(_marked(program.summary))
+    lines += document.introduction
     shared = {}
     if program.of_commands:
         commands, shared = _commands(program)

@@ -163,6 +163,15 @@ class Page(unittest.TestCase):
                                     frozenset(('rh-try',)))
         self.assertIn('quietly', section(made, 'DESCRIPTION'))
 
+    def test_examples_stand_once(self):
+        same = DOCUMENT.replace('Its counters', '```\nrh-try        # what --help shows\n```\n\nIts counters')
+        more = same.replace('rh-try        #', 'rh-try --mode lat   #')
+        for text, kept in ((same, False), (more, True)):
+            program = help_text.parse('rh-try', HELP)
+            made = page.page_of_program(program, markdown.read(text)[1:], 1, '2026-01-02', '1',
+                                        frozenset(('rh-try',)))
+            self.assertEqual('what \\-\\-help shows' in section(made, 'DESCRIPTION'), kept)
+
     def test_exit_status_of_the_document(self):
         self.assertIn('0 in the end.', section(manual(), 'EXIT STATUS'))
         self.assertNotIn('0 in the end.', section(manual(), 'DESCRIPTION'))

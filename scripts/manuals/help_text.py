@@ -81,6 +81,9 @@ def _entries(lines, section):
 def parse(name, text):
     """The Help that `text` is. `name` is the program's, with a command behind it if it is one's."""
     lines = text.splitlines()
+    for line in lines:
+        if not line.isprintable():
+            raise HelpError(f'{name} --help has a control character: {line!r}')
     try:
         start = lines.index('USAGE')
     except ValueError:

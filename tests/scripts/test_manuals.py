@@ -135,7 +135,8 @@ class HelpText(unittest.TestCase):
     def test_other_forms_are_refused(self):
         for text in (HELP.replace('USAGE', 'usage:'), HELP.replace('  rh-try [options]', '  rh-other'),
                      HELP.replace('\n  -h, --help', '\n -h, --help'), 'Nothing.\n\nUSAGE\n  rh-try\n',
-                     HELP + '\nOptions\n  --twice\n      a section\n'):
+                     HELP + '\nOptions\n  --twice\n      a section\n',
+                     HELP.replace('default 18515', 'default \x01')):
             with self.subTest(text[:60]), self.assertRaises(help_text.HelpError):
                 help_text.parse('rh-try', text)
 

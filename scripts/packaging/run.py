@@ -4,13 +4,18 @@
 """Builds the Debian packages."""
 
 import argparse
+import contextlib
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from testing import processes  # noqa: E402 (needs the path above)
+from testing.progress import NINJA_STATUS, Progress  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DESCRIPTION = """\
@@ -23,8 +28,8 @@ EPILOGUE = """\
 Their version is that of debian/changelog. DEB_BUILD_OPTIONS is obeyed, as parallel=N and noopt.
 To install them, as root:  apt-get install build/packages/*.deb
 """
-# A line of ninja's: [12/403] ...
-_NINJA = re.compile(r'\[(\d+)/(\d+)\] ')
+# dpkg-buildpackage does not pass signals on: this ends all of its group.
+_END_TOGETHER = 'trap "trap : TERM; kill -TERM 0; wait; exit 130" INT; "$@" & wait $!'
 
 
 def parse_arguments():
@@ -79,29 +84,6 @@ def copy_source(target):
         shutil.copy2(ROOT / name, file, follow_symlinks=False)
 
 
-class Progress:
-    """One line that moves on a terminal, else a line every tenth."""
-
-    def __init__(self):
-        self._start = time.monotonic()
-        self._tenth = 0
-        self._terminal = sys.stdout.isatty()
-
-    def update(self, done, total):
-        passed = time.monotonic() - self._start
-        left = passed / done * (total - done) if done else 0
-        text = f'package: {done} of {total}, {passed:.0f} s so far, about {left:.0f} s left'
-        if self._terminal:
-            print(f'\r{text}\x1b[K', end='', flush=True)
-        elif done * 10 // total > self._tenth:
-            self._tenth = done * 10 // total
-            print(text, flush=True)
-
-    def end(self):
-        if self._terminal:
-            print('\r\x1b[K', end='', flush=True)
-
-
 def compiler_cache(environment):
     """The compilers by ccache where there is one. debhelper gives builds another home."""
     links = pathlib.Path('/usr/lib/ccache')
@@ -109,31 +91,23 @@ def compiler_cache(environment):
         return
     cache = subprocess.run(['ccache', '--get-config', 'cache_dir'], check=True, text=True,
                            stdout=subprocess.PIPE).stdout.strip()
-    environment['PATH'] = f'{links}:{environment["PATH"]}'
+    environment['PATH'] = f'{links}:{os.environ["PATH"]}'
     environment['CCACHE_DIR'] = cache
     environment['CCACHE_SLOPPINESS'] = 'pch_defines,time_macros'  # as precompiled headers want
 
 
 def build(source, log):
-    environment = dict(os.environ)
-    # A user's flags would be compiled into what others install.
-    for name in ('CC', 'CXX', 'CFLAGS', 'CXXFLAGS', 'CPPFLAGS', 'LDFLAGS'):
-        environment.pop(name, None)
+    environment = {}
     compiler_cache(environment)
     jobs = len(os.sched_getaffinity(0))
-    command = ['dpkg-buildpackage', '-us', '-uc', '-b', f'-j{jobs}']
-    progress = Progress()
-    with log.open('w', encoding='utf-8') as out:
-        process = subprocess.Popen(command, cwd=source, env=environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   errors='replace')
-        for line in process.stdout:
-            out.write(line)
-            out.flush()
-            if found := _NINJA.match(line):
-                progress.update(int(found[1]), int(found[2]))
-        status = process.wait()
-    progress.end()
+    # A user's flags would be compiled into what others install.
+    unset = [word for name in ('CC', 'CXX', 'CFLAGS', 'CXXFLAGS', 'CPPFLAGS', 'LDFLAGS')
+             for word in ('-u', name)]
+    command = ['env', '-C', source, *unset, 'dpkg-buildpackage', '-us', '-uc', '-b', f'-j{jobs}']
+    with contextlib.closing(Progress('building')) as progress:
+        status = processes.run(
+            ['sh', '-c', _END_TOGETHER, 'sh', *command], log, {**environment, 'NINJA_STATUS': NINJA_STATUS},
+            on_line=progress.read, on_tick=progress.tick)
     if status != 0:
         tail = log.read_text(encoding='utf-8', errors='replace').splitlines()[-30:]
         raise Failure('\n'.join([*tail, f'dpkg-buildpackage failed; the whole output: {log}']))
@@ -184,11 +158,13 @@ def main():
     return 0
 
 
-if __name__ == '__main__':
+def reported():
     try:
-        sys.exit(main())
+        return main()
     except Failure as failure:
         print(f'package: {failure}', file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        return 1
+
+
+if __name__ == '__main__':
+    sys.exit(processes.interruptible(reported))

@@ -209,7 +209,7 @@ def _tidy(lines):
 
 def _sentence(summary):
     """The first sentence, for the index of manual pages."""
-    first = re.sub(r' \([^()]*\)', '', re.split(r'(?<=[a-z0-9])\. ', summary)[0].rstrip('.'))
+    first = re.sub(r' \([^()]*\)', '', re.split(r'\. (?=[A-Z])', summary)[0].rstrip('.'))
     word = first.split()[0]
     return first[0].lower() + first[1:] if word[1:].islower() or len(word) == 1 else first
 

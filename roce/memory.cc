@@ -29,6 +29,19 @@ bool same_but_for_generation(MemoryKey a, MemoryKey b) {
 
 }  // namespace
 
+inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
+                                       std::uint32_t needed_access) {
+  if ((entry.access & needed_access) != needed_access) {
+    return {MemoryStatus::no_access, nullptr};
+  }
+  const std::uint64_t offset = addr - entry.iova;
+  // Written so that no sum can wrap.
+  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
+    return {MemoryStatus::out_of_bounds, nullptr};
+  }
+  return {MemoryStatus::ok, entry.base + offset};
+}
+
 MemoryTable::MemoryTable(Random& random) : random_(random), slots_(kFirstSlots) {}
 
 Expected<MemoryTable::Entry*> MemoryTable::add(ProtectionDomain pd, MemoryKind kind) {
@@ -168,19 +181,6 @@ Expected<void> MemoryTable::deallocate_window(MemoryKey rkey) {
   unbind(*window);
   remove(*window);
   return {};
-}
-
-MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
-                                std::uint32_t needed_access) {
-  if ((entry.access & needed_access) != needed_access) {
-    return {MemoryStatus::no_access, nullptr};
-  }
-  const std::uint64_t offset = addr - entry.iova;
-  // Written so that no sum can wrap.
-  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
-    return {MemoryStatus::out_of_bounds, nullptr};
-  }
-  return {MemoryStatus::ok, entry.base + offset};
 }
 
 MemoryAccess MemoryTable::access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,

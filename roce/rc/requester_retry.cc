@@ -10,13 +10,9 @@ namespace rockhopper::roce::rc {
 
 Requester::Requester(QueuePair& qp)
     : qp_(qp),
-      ack_timer_(
-          [](void* self, std::uint64_t now_ns) {
-            static_cast<Requester*>(self)->on_ack_timeout(now_ns);
-          },
-          this),
-      rnr_timer_([](void* self, std::uint64_t) { static_cast<Requester*>(self)->on_rnr_timer(); },
-                 this) {}
+      timer_(
+          [](void* self, std::uint64_t now_ns) { static_cast<Requester*>(self)->on_timer(now_ns); },
+          this) {}
 
 void Requester::reset(wire::Psn first_psn) {
   stop();
@@ -37,9 +33,7 @@ void Requester::stop() {
   if (qp_.recovery_ != nullptr && qp_.recovery_->responses() != nullptr) {
     qp_.recovery_->responses()->clear();
   }
-  stack::TimingWheel& timers = qp_.engine_.timers_;
-  timers.cancel(ack_timer_);
-  timers.cancel(rnr_timer_);
+  qp_.engine_.timers_.cancel(timer_);
   rnr_waiting_ = false;
   sent_ahead_ = 0;
   numbered_ = cursor_ = qp_.send_queue_.tail();
@@ -104,20 +98,21 @@ bool Requester::use_retry() {
 }
 
 /// 0: the timer never expires.
-std::uint64_t Requester::timeout_ns() const {
+inline std::uint64_t Requester::timeout_ns() const {
   const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
-  return qp_.recovery_ == nullptr || qp_.recovery_->timeout() == nullptr
-             ? limit_ns
-             : qp_.recovery_->timeout()->value_ns(limit_ns);
+  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) [[unlikely]] {
+    return qp_.recovery_->timeout()->value_ns(limit_ns);
+  }
+  return limit_ns;
 }
 
 void Requester::restart_ack_timer(std::uint64_t now_ns) {
   const std::uint64_t wait_ns = timeout_ns();
   stack::TimingWheel& timers = qp_.engine_.timers_;
   if ((sent_ahead_ > 0 || unreachable_) && wait_ns != 0) {
-    timers.arm(ack_timer_, now_ns + wait_ns);
+    timers.arm(timer_, now_ns + wait_ns);
   } else {
-    timers.cancel(ack_timer_);
+    timers.cancel(timer_);
   }
 }
 
@@ -126,6 +121,16 @@ bool Requester::is_early_timeout() {
   RetransmissionTimeout* timeout = qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->timeout();
   return timeout != nullptr &&
          !timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
+}
+
+/// One timer serves both waits: nothing is sent that could be answered until an RNR NAK's is over.
+void Requester::on_timer(std::uint64_t now_ns) {
+  if (rnr_waiting_) {
+    rnr_waiting_ = false;
+    qp_.engine_.schedule(qp_);
+  } else {
+    on_ack_timeout(now_ns);
+  }
 }
 
 void Requester::on_ack_timeout(std::uint64_t now_ns) {
@@ -151,14 +156,9 @@ void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
   }
 }
 
-void Requester::on_rnr_timer() {
-  rnr_waiting_ = false;
-  qp_.engine_.schedule(qp_);
-}
-
 void Requester::on_unreachable(std::uint64_t now_ns) {
   unreachable_ = true;
-  if (!ack_timer_.armed() && !qp_.send_queue_.empty()) {
+  if (!timer_.armed() && !qp_.send_queue_.empty()) {
     restart_ack_timer(now_ns);
   }
 }

@@ -294,12 +294,12 @@ void Responder::answer_lock(LockStatus status, LockCause cause, std::uint64_t pr
   const Resource resource{.first_psn = expected_psn_,
                           .psn_count = psn_count,
                           .msn = (msn_ + 1) & wire::kMask24,
+                          .scope_id = scope_->request.scope_id,
                           .kind = Kind::lock,
                           .lock_status = status,
                           .lock_cause = cause,
-                          .scope_id = scope_->request.scope_id,
-                          .original = previous,
-                          .lock_value = value};
+                          .va = value,
+                          .original = previous};
   static_cast<void>(take_resource(resource));
   msn_ = resource.msn;
   expected_psn_ = expected_psn_ + psn_count;
@@ -470,10 +470,10 @@ void Responder::on_parked_again(const RxPacket& packet) {
 /// Executes what was parked, up to the next acquire that waits.
 void Responder::resume() {
   Scope& scope = *scope_;
-  if (resuming_) {
+  if (scope.resuming) {
     return;
   }
-  resuming_ = true;
+  scope.resuming = true;
   while (!scope.stalls() && scope.parked_psns > 0) {
     const wire::Psn turn = expected_psn_;
     const bool there = scope.parked->deliver(turn, [&](const RxPacket& packet) {
@@ -484,7 +484,7 @@ void Responder::resume() {
       drop_parked();  // it was refused, and so is what is behind it
     }
   }
-  resuming_ = false;
+  scope.resuming = false;
   if (scope.stalls()) {
     return;
   }
@@ -537,7 +537,7 @@ rte_mbuf* Responder::build_lock_response(const Resource& owing) {
                     .msn = owing.msn,
                     .reserved8 = 0,
                     .previous_word = owing.original,
-                    .value = owing.lock_value};
+                    .value = owing.va};
   PacketBuilder builder = qp_.start_packet(headers, 0);
   return builder.ok() ? builder.finish() : nullptr;
 }

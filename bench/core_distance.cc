@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>

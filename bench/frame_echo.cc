@@ -11,6 +11,7 @@
 #include <cstring>
 #include <numeric>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>

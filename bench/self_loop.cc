@@ -13,10 +13,12 @@
 #include <bit>
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>

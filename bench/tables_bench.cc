@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
-#include <malloc.h>
 
-#include "bench/engine_pair.h"
+#include "bench/idle_connection.h"
+#include "bench/support.h"
 #include "roce/memory.h"
 
 namespace rockhopper::bench {
@@ -36,28 +36,14 @@ void memory_access(benchmark::State& state) {
 }
 BENCHMARK(memory_access)->ArgName("regions")->Arg(1)->Arg(1000)->Arg(30'000);
 
-/// Bytes that the allocator has given for each of `qps` connections.
-double bytes_per_connection(std::uint32_t qps, std::uint32_t depth, std::uint8_t rd_atomic) {
-  const auto used = [] {
-    const struct mallinfo2 info = mallinfo2();
-    return static_cast<double>(info.uordblks + info.hblkhd);
-  };
-  const double before = used();
-  const EnginePair pair({.qps = qps, .outstanding = depth, .max_rd_atomic = rd_atomic});
-  return (used() - before) / qps;
-}
-
-/// The memory of one end of an idle connection, beyond its work queues and the share of the
-/// completion queue (both grow with the depth, so that two depths tell them from the rest).
 /// Arguments: connections, max_dest_rd_atomic.
 void idle_connection(benchmark::State& state) {
-  const auto qps = static_cast<std::uint32_t>(state.range(0));
-  const auto rd_atomic = static_cast<std::uint8_t>(state.range(1));
   double bytes = 0;
   for (auto _ : state) {
-    bytes = bytes_per_connection(qps, 16, rd_atomic) * 2 - bytes_per_connection(qps, 32, rd_atomic);
+    bytes = idle_connection_bytes(static_cast<std::uint32_t>(state.range(0)),
+                                  static_cast<std::uint8_t>(state.range(1)));
   }
-  state.counters["bytes"] = bytes / 2;
+  state.counters["bytes"] = bytes;
 }
 BENCHMARK(idle_connection)
     ->ArgNames({"qps", "rd_atomic"})

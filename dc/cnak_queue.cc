@@ -38,11 +38,7 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
   const std::uint64_t hash =
       XXH3_64bits_withSeed(datagram.source.bytes.data(), datagram.source.bytes.size(), seed_);
-#if ROCKHOPPER_MUTATION_DC_CNAK_RATE
-  const bool allowed = true;
-#else
   const bool allowed = of_sources_[hash % kBuckets].take(now_ns) && of_all_.take(now_ns);
-#endif
   const auto suppress = [this] { endpoint_.counters_.cnaks_suppressed.add(); };
   if (!allowed || tail_ - head_ == kCapacity) return suppress();
   // The packet's own would not do where both are limited members.
@@ -76,12 +72,7 @@ rte_mbuf* CnakQueue::build(const Entry& entry, roce::TransmitResult& result) con
   stack::Flow flow;
   flow.config =
       roce::flow_config(entry.av, std::uint64_t{entry.source.value} << 24 | entry.initiator.value);
-#if !ROCKHOPPER_MUTATION_DC_CNAK_STATELESS
-  const bool ready = config.host->resolve_back(flow, entry.station);
-#else
-  const bool ready = config.host->resolve(flow, endpoint_.now_ns()) == stack::Resolution::ready;
-#endif
-  if (!ready) {
+  if (!config.host->resolve_back(flow, entry.station)) {
     return nullptr;
   }
   rte_mbuf* packet = build_message(

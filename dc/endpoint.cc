@@ -241,11 +241,9 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
   std::optional<DropReason> refusal = DropReason::dc_unknown_session;
   bool obeyed = false;
   for (const Dci::Stream& stream : dci->streams_) {
-#if !ROCKHOPPER_MUTATION_DC_CNP_ADDRESS
     if (!stream.requester->has_target() || !comes_from_peer(*stream.qp, datagram)) {
       continue;
     }
-#endif
     if (!admits(*stream.qp, packet)) {
       return DropReason::bad_pkey;
     }
@@ -309,11 +307,9 @@ std::optional<DropReason> Endpoint::accept_connect_data(const stack::UdpDatagram
   if (connect == nullptr || connect->full || connect->first_psn != headers.bth.psn) {
     return DropReason::dc_bad_control;
   }
-#if !ROCKHOPPER_MUTATION_DC_CONNECT_DATA_LENGTH
   if (packet.payload.length > carried_max(wire::cm::mtu_bytes(connect->mtu_code))) {
     return DropReason::dc_bad_control;
   }
-#endif
   return targets_->on_connect_data(*connect, find_dct(headers.bth.destination), datagram, packet,
                                    now_ns);
 }

@@ -65,11 +65,7 @@ Session* SessionTable::find(const Peer& peer) {
 Session* SessionTable::find(std::uint64_t id) const {
   const std::uint32_t index = context_index(id);
   Session* session = index < contexts_.size() ? contexts_[index].session : nullptr;
-#if ROCKHOPPER_MUTATION_DC_GENERATION
-  return session;
-#else
   return session != nullptr && session->id == id ? session : nullptr;
-#endif
 }
 
 SessionTable::Refusal SessionTable::refusal(const Peer& peer, std::uint64_t now_ns) {

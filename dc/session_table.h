@@ -88,9 +88,6 @@ class SessionTable {
     for (std::size_t i = std::min(contexts_.size(), kLookAt); i > 0; --i) {
       hand_ = (hand_ + 1) % contexts_.size();
       Session* session = contexts_[hand_].session;
-#if ROCKHOPPER_MUTATION_DC_HOLD
-      session = nullptr;
-#endif
       if (session != nullptr && session->held_since_ns + config_.hold_ns <= now_ns &&
           fit(*session)) {
         return session;

@@ -80,23 +80,18 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     refuse(CnakReason::no_such_dct, message, datagram, packet, now_ns);
     return DropReason::unknown_qp;
   }
-#if !ROCKHOPPER_MUTATION_DC_PKEY
   if (!wire::pkeys_match(*endpoint_.engine().query_pkey(dct->init().pkey_index),
                          packet.headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
-#endif
-#if !ROCKHOPPER_MUTATION_DC_ACCESS_KEY
   if (message.access_key != dct->access_key()) {
     endpoint_.counters_.access_key_violations.add();
     dct->violations_ += dct->violations_ == UINT32_MAX ? 0 : 1;
     return DropReason::dc_access_key;  // DC-20: no answer
   }
-#endif
   endpoint_.counters_.rx_connect.add();
   const Peer peer{datagram.source, message.initiator, message.stream};
   if (Session* known = table_.find(peer); known != nullptr) {
-#if !ROCKHOPPER_MUTATION_DC_TOMBSTONES
     const bool same = message.incarnation == known->incarnation;
     const auto newer = static_cast<std::int32_t>(message.nonce - known->nonce);
     if ((same && newer < 0) || (!same && message.incarnation == known->previous_incarnation)) {
@@ -112,7 +107,6 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
       context(*known).responder->owe_accept();
       return std::nullopt;
     }
-#endif
     if (known->open) {
       endpoint_.counters_.sessions_superseded.add();
       close(*known, now_ns);

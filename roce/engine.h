@@ -226,6 +226,8 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] std::optional<DropReason> accept_for(QueuePair& qp,
                                                      const stack::UdpDatagram& datagram,
                                                      const RxPacket& packet, std::uint64_t now_ns);
+  [[nodiscard]] std::optional<DropReason> take(QueuePair& qp, const stack::UdpDatagram& datagram,
+                                               const RxPacket& packet, std::uint64_t now_ns);
   void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
@@ -236,7 +238,10 @@ class Engine final : public stack::Protocol,
     (obeyed ? counters_.rp_cnp_handled : counters_.rp_cnp_ignored).add();
   }
   /// The partition lets `qp` take a packet with this P_Key.
-  [[nodiscard]] bool admits(const QueuePair& qp, std::uint16_t pkey) const;
+  [[nodiscard]] bool admits(const QueuePair& qp, std::uint16_t pkey) const {
+    return wire::pkeys_match(qp.pkey_, pkey) || (qp.number() == wire::kGsiQpn && has_pkey(pkey));
+  }
+  [[nodiscard]] bool has_pkey(std::uint16_t pkey) const;
   [[nodiscard]] bool resolve(QueuePair& qp);
   void wait_until(std::uint64_t retry_ns);
   [[nodiscard]] std::uint16_t transmit_cnps(rte_mbuf** packets, std::uint16_t count);

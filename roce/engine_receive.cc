@@ -58,6 +58,35 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   }
 }
 
+/// What a queue pair checks before its state changes.
+/// In the line of each packet; Extension has a call of its own.
+[[gnu::always_inline]] inline std::optional<DropReason> Engine::take(
+    QueuePair& qp, const stack::UdpDatagram& datagram, const RxPacket& packet,
+    std::uint64_t now_ns) {
+  const wire::Headers& headers = packet.headers;
+  if (!admits(qp, headers.bth.pkey)) {
+    return DropReason::bad_pkey;
+  }
+  if (headers.opcode->operation == wire::Operation::cnp) {
+    return accept_cnp(datagram, qp, now_ns);
+  }
+  if (!qp.serves(*headers.opcode)) {
+    return DropReason::bad_service;
+  }
+  const bool request = headers.opcode->is_request;
+  if (!(request ? takes_requests(qp.state()) : takes_responses(qp.state()))) {
+    return DropReason::bad_qp_state;
+  }
+  if (!qp.accepts(datagram)) {
+    return DropReason::bad_address;
+  }
+  if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
+    on_marked(qp, *headers.opcode, now_ns);
+  }
+  deliver(qp, packet, now_ns);
+  return std::nullopt;
+}
+
 /// All that is checked before any state changes; then the packet is the queue pair's.
 std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
   const rte_mbuf* packet = datagram.packet;
@@ -92,7 +121,6 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   const std::uint32_t icrc_offset = std::uint32_t{datagram.payload_offset} +
                                     datagram.payload_length -
                                     static_cast<std::uint32_t>(wire::Icrc::kSize);
-#if !ROCKHOPPER_MUTATION_ICRC_CHECK
   std::array<std::byte, wire::Icrc::kSize> trailer;
   copy_from_mbuf({packet, icrc_offset, wire::Icrc::kSize}, trailer.data());
   const std::span<const std::uint8_t, wire::Icrc::kSize> icrc_bytes{
@@ -101,7 +129,6 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
       wire::load_icrc(icrc_bytes)) {
     return DropReason::bad_icrc;
   }
-#endif
   const RxPacket received{headers,
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
@@ -119,45 +146,16 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
     return cnp && extension_ != nullptr ? extension_->accept(datagram, received, now_ns)
                                         : DropReason::unknown_qp;
   }
-  return accept_for(*qp, datagram, received, now_ns);
+  return take(*qp, datagram, received, now_ns);
 }
 
-/// What a queue pair checks before its state changes.
 std::optional<DropReason> Engine::accept_for(QueuePair& qp, const stack::UdpDatagram& datagram,
                                              const RxPacket& packet, std::uint64_t now_ns) {
-  const wire::Headers& headers = packet.headers;
-#if !ROCKHOPPER_MUTATION_PKEY_CHECK
-  if (!admits(qp, headers.bth.pkey)) {
-    return DropReason::bad_pkey;
-  }
-#endif
-  if (headers.opcode->operation == wire::Operation::cnp) {
-    return accept_cnp(datagram, qp, now_ns);
-  }
-  if (!qp.serves(*headers.opcode)) {
-    return DropReason::bad_service;
-  }
-  const bool request = headers.opcode->is_request;
-  if (!(request ? takes_requests(qp.state()) : takes_responses(qp.state()))) {
-    return DropReason::bad_qp_state;
-  }
-#if !ROCKHOPPER_MUTATION_ADDRESS_CHECK
-  if (!qp.accepts(datagram)) {
-    return DropReason::bad_address;
-  }
-#endif
-  if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
-    on_marked(qp, *headers.opcode, now_ns);
-  }
-  deliver(qp, packet, now_ns);
-  return std::nullopt;
+  return take(qp, datagram, packet, now_ns);
 }
 
 /// Queue pair 1 serves all partitions of the port (IBTA vol. 1, 9.6.1.1.3).
-bool Engine::admits(const QueuePair& qp, std::uint16_t pkey) const {
-  return wire::pkeys_match(qp.pkey_, pkey) ||
-         (qp.number() == wire::kGsiQpn && pkeys_.find(pkey).has_value());
-}
+bool Engine::has_pkey(std::uint16_t pkey) const { return pkeys_.find(pkey).has_value(); }
 
 /// "Congestion experienced". Only who sends data is told: acknowledgements load nothing.
 void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns) {
@@ -177,13 +175,9 @@ std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram,
   if (!takes_requests(qp.state())) {
     return DropReason::bad_qp_state;
   }
-#if !ROCKHOPPER_MUTATION_CNP_ADDRESS
   if (!qp.accepts(datagram)) {
     return DropReason::bad_address;
   }
-#else
-  static_cast<void>(datagram);
-#endif
   count_cnp(obey_cnp(qp, now_ns));
   return std::nullopt;
 }
@@ -192,11 +186,7 @@ bool Engine::obey_cnp(QueuePair& qp, std::uint64_t now_ns) {
   if (qp.pacer_ == nullptr || !qp.pacer_->control().uses_ecn()) {
     return false;
   }
-#if !ROCKHOPPER_MUTATION_CNP_OBEYED
   qp.pacer_->control().on_cnp(now_ns);
-#else
-  static_cast<void>(now_ns);
-#endif
   return true;
 }
 

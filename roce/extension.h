@@ -95,9 +95,9 @@ class Extension {
   /// Where the packets go from now on; with another address vector, congestion control begins anew.
   /// In any state, while nothing is on its way. The queue pair has to be scheduled then.
   static void redirect(QueuePair& qp, const AddressVector& av, wire::Qpn destination, PathMtu mtu);
-  static void set_dcsh(QueuePair& qp, const wire::Dcsh& dcsh) { qp.dcsh_ = dcsh; }
+  static void set_dcsh(QueuePair& qp, const wire::Dcsh& dcsh) { qp.dc_headers_->dcsh = dcsh; }
   /// Until it is set to null, packets carry this connect and are of dc_connect_data.
-  static void set_dcch(QueuePair& qp, const wire::Dcch* dcch) { qp.dcch_ = dcch; }
+  static void set_dcch(QueuePair& qp, const wire::Dcch* dcch) { qp.dc_headers_->dcch = dcch; }
   static void set_max_rd_atomic(QueuePair& qp, std::uint8_t count) {
     qp.attributes_.max_rd_atomic = count;
   }

@@ -29,6 +29,19 @@ bool same_but_for_generation(MemoryKey a, MemoryKey b) {
 
 }  // namespace
 
+inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
+                                       std::uint32_t needed_access) {
+  if ((entry.access & needed_access) != needed_access) {
+    return {MemoryStatus::no_access, nullptr};
+  }
+  const std::uint64_t offset = addr - entry.iova;
+  // Written so that no sum can wrap.
+  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
+    return {MemoryStatus::out_of_bounds, nullptr};
+  }
+  return {MemoryStatus::ok, entry.base + offset};
+}
+
 MemoryTable::MemoryTable(Random& random) : random_(random), slots_(kFirstSlots) {}
 
 Expected<MemoryTable::Entry*> MemoryTable::add(ProtectionDomain pd, MemoryKind kind) {
@@ -131,11 +144,7 @@ const MemoryTable::Entry* MemoryTable::find(MemoryKey key) const {
   if (index >= slots_.size() || slots_[index].kind == MemoryKind::none) {
     return nullptr;
   }
-#if !ROCKHOPPER_MUTATION_KEY_GENERATION
   return slots_[index].key == key ? &slots_[index] : nullptr;
-#else
-  return same_but_for_generation(slots_[index].key, key) ? &slots_[index] : nullptr;
-#endif
 }
 
 MemoryTable::Entry* MemoryTable::find(MemoryKey key) {
@@ -174,23 +183,6 @@ Expected<void> MemoryTable::deallocate_window(MemoryKey rkey) {
   return {};
 }
 
-MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
-                                [[maybe_unused]] std::uint32_t needed_access) {
-#if !ROCKHOPPER_MUTATION_ACCESS_CHECK
-  if ((entry.access & needed_access) != needed_access) {
-    return {MemoryStatus::no_access, nullptr};
-  }
-#endif
-  const std::uint64_t offset = addr - entry.iova;
-#if !ROCKHOPPER_MUTATION_BOUNDS_CHECK
-  // Written so that no sum can wrap.
-  if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
-    return {MemoryStatus::out_of_bounds, nullptr};
-  }
-#endif
-  return {MemoryStatus::ok, entry.base + offset};
-}
-
 MemoryAccess MemoryTable::access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                  std::uint64_t length, std::uint32_t needed_access) const {
   const Entry* entry = find(key);
@@ -209,19 +201,10 @@ MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, s
   if (entry == nullptr) {
     return {why_not_found(key), nullptr};
   }
-  bool allowed = true;
-#if !ROCKHOPPER_MUTATION_MEMORY_DOMAIN
-  allowed = entry->pd == user.pd;
-#endif
-#if !ROCKHOPPER_MUTATION_WINDOW_VALID
-  allowed = allowed && entry->valid;
-#endif
-#if !ROCKHOPPER_MUTATION_WINDOW_QP
-  if (entry->kind == MemoryKind::window_type_2) {
-    allowed = allowed && entry->qp == user.qp;
+  if (entry->pd != user.pd || !entry->valid) {
+    return {MemoryStatus::invalid_key, nullptr};
   }
-#endif
-  if (!allowed) {
+  if (entry->kind == MemoryKind::window_type_2 && entry->qp != user.qp) {
     return {MemoryStatus::invalid_key, nullptr};
   }
   return range(*entry, addr, length, needed_access);

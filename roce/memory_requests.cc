@@ -25,10 +25,7 @@ bool MemoryTable::bind(MemoryKey rkey, const MwBindInfo& info, const MemoryUser&
     return true;
   }
   const bool changes = (info.access & (kAccessRemoteWrite | kAccessRemoteAtomic)) != 0;
-  std::uint32_t needed = kAccessMwBind | (changes ? std::uint32_t{kAccessLocalWrite} : 0u);
-#if ROCKHOPPER_MUTATION_WINDOW_RIGHTS
-  needed = 0;
-#endif
+  const std::uint32_t needed = kAccessMwBind | (changes ? std::uint32_t{kAccessLocalWrite} : 0u);
   const MemoryAccess place = access(info.mr, user.pd, info.addr, info.length, needed);
   if (place.status != MemoryStatus::ok || info.length == 0) {
     return false;

@@ -54,12 +54,7 @@ std::vector<stack::IpAddress> MulticastTable::groups_of(const QueuePair& qp) con
 }
 
 std::span<QueuePair* const> MulticastTable::find(const stack::IpAddress& group) const {
-#if ROCKHOPPER_MUTATION_GROUP_ATTACHMENT
-  const auto found = groups_.begin();
-  static_cast<void>(group);
-#else
   const auto found = groups_.find(group);
-#endif
   return found == groups_.end() ? std::span<QueuePair* const>() : std::span(found->second);
 }
 

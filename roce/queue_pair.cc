@@ -139,15 +139,19 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
                      const TransportMaker& make_transport)
     : engine_(engine),
       number_(number),
-      init_(without_unused(init)),
-      service_(service_of(init.qp_type).value()),
       send_opcodes_(requests_of(init)),
+      init_(without_unused(init)),
       srq_(init.srq),
       pkey_(*engine.query_pkey(attributes_.pkey_index)),
+      service_(service_of(init.qp_type).value()),
       has_extension_(has_extension(init)),
+      plain_((init.qp_type == QpType::rc || init.qp_type == QpType::uc) && !init.extended_atomics &&
+             !init.lock_execution),
+      traced_(engine.config_.trace != nullptr),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
-      transport_(make_transport(*this)) {}
+      transport_(make_transport(*this)),
+      dc_headers_(is_dc(init.qp_type) ? std::make_unique<DcHeaders>() : nullptr) {}
 
 QueuePair::~QueuePair() = default;
 
@@ -166,13 +170,11 @@ Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t m
       return tl::make_unexpected(pkey.error());
     }
   }
-#if !ROCKHOPPER_MUTATION_PATH_MTU_CHECK
   if ((mask & kQpPathMtu) != 0 && bytes(attributes.path_mtu) > engine_.max_path_mtu()) {
     return fail(ErrorCode::invalid_argument,
                 "path MTU {} does not fit the interface MTU; the largest that does is {}",
                 bytes(attributes.path_mtu), engine_.max_path_mtu());
   }
-#endif
   if (current == QpState::sqd && next == QpState::sqd && !transport_.requester->drained()) {
     return fail(ErrorCode::invalid_state, "the send queue is not drained yet");
   }
@@ -202,7 +204,7 @@ Expected<void> QueuePair::bring_up(QpAttributes attributes, QpState target) {
 }
 
 void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
-  const auto take = [&](std::uint32_t bit, auto QpAttributes::*member) {
+  const auto take = [&](std::uint32_t bit, auto member) {
     if ((mask & bit) != 0) {
       attributes_.*member = attributes.*member;
     }
@@ -404,16 +406,7 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (!send_opcodes_.has(wr.opcode)) {
     return PostResult::invalid_request;
   }
-  if (!is_connected() &&
-      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !reaches(wr.remote_qpn, *wr.ah) ||
-       (number_ == wire::kGsiQpn && !engine_.pkeys_.valid_at(wr.pkey_index)))) {
-    return PostResult::invalid_request;
-  }
-  if (init_.qp_type == QpType::dc_initiator &&
-      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !is_target(wr))) {
-    return PostResult::invalid_request;
-  }
-  if (init_.qp_type == QpType::xrc_send && wr.remote_srqn > wire::kMask24) {
+  if (!plain_ && !says_where(wr)) {
     return PostResult::invalid_request;
   }
   if (send_queue_.full()) {
@@ -422,11 +415,10 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (wr.sg_list.size() > send_queue_.max_sge()) {
     return PostResult::too_many_sges;
   }
-  const bool local = kLocalOpcodes.has(wr.opcode);
-  const bool response = kWithResponse.has(wr.opcode);
-  const bool word = kAtomics.has(wr.opcode) || wr.opcode == WrOpcode::atomic_write;
+  // A SEND or WRITE if it is 0.
+  const std::uint32_t kind = SendWqe::flags_of(wr.opcode);
   if ((wr.send_flags & kSendInline) != 0) {
-    if (local || (response && wr.opcode != WrOpcode::atomic_write)) {
+    if (kind != 0 && wr.opcode != WrOpcode::atomic_write) {
       return PostResult::invalid_request;
     }
     if (length > init_.max_inline_data) {
@@ -436,14 +428,37 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (length > kMaxMessageBytes) {
     return PostResult::message_too_long;
   }
+  if (init_.lock_execution && !check_lock_order(wr)) [[unlikely]] {
+    return PostResult::invalid_request;
+  }
+  return kind == 0 ? PostResult::ok : check_special(wr, length);
+}
+
+/// The address of a datagram, the target of a dynamic connection, the SRQ of an XRC message.
+bool QueuePair::says_where(const SendWr& wr) const {
+  if (!is_connected() &&
+      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !reaches(wr.remote_qpn, *wr.ah) ||
+       (number_ == wire::kGsiQpn && !engine_.pkeys_.valid_at(wr.pkey_index)))) {
+    return false;
+  }
+  if (init_.qp_type == QpType::dc_initiator &&
+      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !is_target(wr))) {
+    return false;
+  }
+  return init_.qp_type != QpType::xrc_send || wr.remote_srqn <= wire::kMask24;
+}
+
+/// What a request has to say that is no SEND or WRITE.
+PostResult QueuePair::check_special(const SendWr& wr, std::uint64_t length) const {
+  const std::uint32_t kind = SendWqe::flags_of(wr.opcode);
+  const bool word = kAtomics.has(wr.opcode) || wr.opcode == WrOpcode::atomic_write;
+  const bool response = (kind & SendWqe::kHasResponse) != 0;
   if ((word && (length != 8 || wr.remote_addr % 8 != 0)) ||
       (response && state() != QpState::err && attributes_.max_rd_atomic == 0)) {
     return PostResult::invalid_request;
   }
-  if (init_.lock_execution && !check_lock_order(wr)) [[unlikely]] {
-    return PostResult::invalid_request;
-  }
-  const bool empty_list = local || wr.opcode == WrOpcode::flush || kLocks.has(wr.opcode);
+  const bool empty_list =
+      (kind & (SendWqe::kLocal | SendWqe::kLock)) != 0 || wr.opcode == WrOpcode::flush;
   return empty_list ? check_memory_request(wr) : PostResult::ok;
 }
 
@@ -457,11 +472,7 @@ PostResult QueuePair::check_memory_request(const SendWr& wr) const {
 }
 
 PostResult QueuePair::post_send(const SendWr& wr) {
-  if (wr.opcode == WrOpcode::bind_mw &&
-      engine_.memory_.kind_of(wr.rkey) != MemoryKind::window_type_2) {
-    return PostResult::invalid_request;
-  }
-  return enqueue(wr);
+  return wr.opcode == WrOpcode::bind_mw ? bind_mw_2(wr) : enqueue(wr);
 }
 
 PostResult QueuePair::enqueue(const SendWr& wr) {
@@ -480,7 +491,7 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
                                 ? static_cast<std::uint32_t>(wr.invalidate_rkey)
                                 : wr.imm_data,
               .rkey = static_cast<std::uint32_t>(wr.rkey),
-              .flags = wr.send_flags & ~(SendWqe::kSettled | SendWqe::kInScope),
+              .flags = (wr.send_flags & ~SendWqe::kOwnFlags) | SendWqe::flags_of(wr.opcode),
               .psn_count = 0,
               .first_psn = {},
               .ssn = 0,
@@ -490,7 +501,9 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
   if (!is_connected()) {
     wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey, wr.pkey_index);
   }
-  fill_special(wr, wqe);
+  if (!plain_ || wqe.is_local() || wr.opcode == WrOpcode::flush) {
+    fill_special(wr, wqe);
+  }
   const std::uint64_t sequence = send_queue_.tail();
   if ((wr.send_flags & kSendInline) != 0) {
     std::byte* to = send_queue_.extra(sequence).data();
@@ -549,6 +562,15 @@ void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
   }
 }
 
+/// Packets of services of which this is one half, and extensions that both ends know.
+bool QueuePair::serves_special(const wire::OpcodeInfo& opcode) const {
+  return (opcode.service == service_ && opcode.is_dc() == is_dc(init_.qp_type) &&
+          opcode.is_request == only_responds(init_.qp_type)) ||
+         (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics) ||
+         (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively()) ||
+         (wire::is_lock(opcode.operation) && !opcode.is_dc() && init_.lock_execution);
+}
+
 PostResult QueuePair::post_recv(const RecvWr& wr) {
   if (state() == QpState::reset) {
     return PostResult::invalid_state;
@@ -569,11 +591,9 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
 
 bool QueuePair::select_srq(std::uint32_t number, bool starts) {
   SharedReceiveQueue* srq = engine_.find_srq(number);
-#if !ROCKHOPPER_MUTATION_XRC_DOMAIN
   if (srq != nullptr && srq->xrcd() != init_.xrcd) {
     srq = nullptr;
   }
-#endif
   if (srq == nullptr || (!starts && srq != srq_)) {
     return false;
   }
@@ -597,11 +617,13 @@ void QueuePair::prefetch_transport() const { transport_.prefetch(); }
 
 PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {
   headers.bth.pkey = pkey_;
-  headers.dcsh = dcsh_;
-  if (dcch_ != nullptr) [[unlikely]] {
-    headers.dcch = *dcch_;
-    headers.dcch.set_operation(headers.bth.opcode);
-    headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_connect_data);
+  if (dc_headers_ != nullptr) [[unlikely]] {
+    headers.dcsh = dc_headers_->dcsh;
+    if (dc_headers_->dcch != nullptr) {
+      headers.dcch = *dc_headers_->dcch;
+      headers.dcch.set_operation(headers.bth.opcode);
+      headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_connect_data);
+    }
   }
   return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
 }
@@ -662,11 +684,12 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
   } else if (status == WcStatus::loc_prot_err || status == WcStatus::loc_len_err) {
     engine_.counters_.local_errors.add();
   }
-  const Completion completion{.wr_id = wqe.wr_id,
-                              .status = status,
-                              .opcode = wc_opcode(wqe.opcode),
-                              .byte_len = wqe.is_read() || wqe.is_atomic() ? wqe.length : 0,
-                              .qp_num = number_};
+  const Completion completion{
+      .wr_id = wqe.wr_id,
+      .status = status,
+      .opcode = wc_opcode(wqe.opcode),
+      .byte_len = wqe.has_response() && (wqe.is_read() || wqe.is_atomic()) ? wqe.length : 0,
+      .qp_num = number_};
   if (!init_.send_cq->push(completion, false)) {
     engine_.on_cq_overrun(*init_.send_cq);
   }
@@ -723,7 +746,7 @@ MemoryStatus QueuePair::append_payload(PacketBuilder& builder, std::uint64_t seq
     static_cast<void>(builder.append(send_queue_.extra(sequence).data() + offset, length));
     return MemoryStatus::ok;
   }
-  if (wqe.is_lock()) {
+  if (wqe.is_lock()) [[unlikely]] {
     static_cast<void>(
         builder.append(reinterpret_cast<const std::byte*>(lock_wqe(sequence).body.data()), length));
     return MemoryStatus::ok;
@@ -741,10 +764,8 @@ void QueuePair::on_drained() {
   }
 }
 
-void QueuePair::trace(TraceEvent event, std::uint32_t a, std::uint32_t b) const {
-  if (engine_.config_.trace != nullptr) {
-    engine_.config_.trace->on_event(engine_.now_ns_, number_, event, a, b);
-  }
+void QueuePair::tell(TraceEvent event, std::uint32_t a, std::uint32_t b) const {
+  engine_.config_.trace->on_event(engine_.now_ns_, number_, event, a, b);
 }
 
 }  // namespace rockhopper::roce

@@ -142,6 +142,13 @@ class QueuePair : public QpListHook {
   /// What has been posted last: in a scope, or behind an acquire that has none.
   enum class PostedLock : std::uint8_t { none, scope, plain };
 
+  /// What dynamic connections add to the packets to the peer.
+  struct DcHeaders {
+    wire::Dcsh dcsh{};
+    /// The connect that the next request's packet carries instead; null: none.
+    const wire::Dcch* dcch = nullptr;
+  };
+
   using CnpHook = boost::intrusive::list_member_hook<
       boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
@@ -157,17 +164,17 @@ class QueuePair : public QpListHook {
                           : !datagram.destination.is_multicast();
   }
   [[nodiscard]] PostResult check_send(const SendWr& wr, std::uint64_t length) const;
+  [[nodiscard]] bool says_where(const SendWr& wr) const;
+  [[nodiscard]] PostResult check_special(const SendWr& wr, std::uint64_t length) const;
   [[nodiscard]] PostResult check_memory_request(const SendWr& wr) const;
   [[nodiscard]] PostResult enqueue(const SendWr& wr);
+  [[nodiscard]] PostResult bind_mw_2(const SendWr& wr);
   void fill_special(const SendWr& wr, SendWqe& wqe);
   /// The packets that it takes are its service's, or those of an extension that both ends know.
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
-    return (opcode.service == service_ && opcode.is_dc() == is_dc(init_.qp_type) &&
-            (!is_half(init_.qp_type) || opcode.is_request == only_responds(init_.qp_type))) ||
-           (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics) ||
-           (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively()) ||
-           (wire::is_lock(opcode.operation) && !opcode.is_dc() && init_.lock_execution);
+    return (opcode.service == service_ && !is_half(init_.qp_type)) || serves_special(opcode);
   }
+  [[nodiscard]] bool serves_special(const wire::OpcodeInfo& opcode) const;
   [[nodiscard]] bool repeats_selectively() const {
     return recovery_ != nullptr && recovery_->requests() != nullptr;
   }
@@ -275,32 +282,37 @@ class QueuePair : public QpListHook {
                                             std::uint64_t offset, std::uint32_t length);
   /// SQD, and the last request that had been started is done.
   void on_drained();
-  void trace(TraceEvent event, std::uint32_t a, std::uint32_t b) const;
+  void trace(TraceEvent event, std::uint32_t a, std::uint32_t b) const {
+    if (traced_) [[unlikely]] {
+      tell(event, a, b);
+    }
+  }
+  void tell(TraceEvent event, std::uint32_t a, std::uint32_t b) const;
 
   Engine& engine_;
   wire::Qpn number_;
-  QpInit init_;
-  const wire::ServiceClass service_;
   const WrOpcodes send_opcodes_;  ///< that the service has
-  SharedReceiveQueue* srq_;       ///< XRC target: of the message in hand; DC: of the session
+  QpInit init_;
+  SharedReceiveQueue* srq_;  ///< XRC target: of the message in hand; DC: of the session
   QpAttributes attributes_;
-  std::uint16_t pkey_;        ///< the table's entry pkey_index
-  const bool has_extension_;  ///< send requests have SendWqeExtension
-  PostedLock posted_lock_ = PostedLock::none;
+  std::uint16_t pkey_;         ///< the table's entry pkey_index
   std::uint16_t lock_id_ = 0;  ///< of the last acquire that was posted
-  bool sqd_notify_ = false;    ///< raise sq_drained once drained
-  bool established_ = false;   ///< comm_est has been raised
+  PostedLock posted_lock_ = PostedLock::none;
+  const wire::ServiceClass service_;
+  const bool has_extension_ : 1;  ///< send requests have SendWqeExtension
+  const bool plain_ : 1;         ///< RC or UC with nothing of ours: requests are as verbs have them
+  const bool traced_ : 1;        ///< the engine has an EventTrace
+  bool sqd_notify_ : 1 = false;  ///< raise sq_drained once drained
+  bool established_ : 1 = false;  ///< comm_est has been raised
   SendQueue send_queue_;
   RecvQueue recv_queue_;  ///< with an SRQ: what has been taken from it for the message in progress
   stack::Flow flow_;
   std::unique_ptr<Pacer> pacer_;            ///< null without congestion control
   std::unique_ptr<LossRecovery> recovery_;  ///< null: go-back-N with the fixed timer
   Transport transport_;
-  std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
-  CnpHook cnp_hook_;               ///< linked: the peer is to be told
-  wire::Dcsh dcsh_{};              ///< DC: of the packets to the peer
-  /// DC: the connect that the next request's packet carries instead; null: none.
-  const wire::Dcch* dcch_ = nullptr;
+  std::uint64_t next_cnp_ns_ = 0;                ///< the peer is told of marked packets again
+  CnpHook cnp_hook_;                             ///< linked: the peer is to be told
+  const std::unique_ptr<DcHeaders> dc_headers_;  ///< null but for DC
 };
 
 /// A scheduling list of the engine. A queue pair is in one list at most.

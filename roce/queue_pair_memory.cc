@@ -20,6 +20,13 @@ PostResult QueuePair::bind_mw(MemoryKey& rkey, const SendWr& wr) {
   return result;
 }
 
+/// Of windows of type 2.
+PostResult QueuePair::bind_mw_2(const SendWr& wr) {
+  return engine_.memory_.kind_of(wr.rkey) == MemoryKind::window_type_2
+             ? enqueue(wr)
+             : PostResult::invalid_request;
+}
+
 bool QueuePair::execute_local(const SendWqe& wqe) {
   MemoryTable& memory = engine_.memory_;
   EngineCounters& counters = engine_.counters_;

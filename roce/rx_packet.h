@@ -18,16 +18,10 @@ struct RxPacket {
   /// The payload's length fits the packet's place in its message: full but for the last packet,
   /// which is not empty behind others (IBTA vol. 1, 9.7.4.1.6 and 9.8.2.2).
   [[nodiscard]] bool length_fits(std::uint32_t mtu) const {
-    switch (headers.opcode->position) {
-      case wire::Position::first:
-      case wire::Position::middle:
-        return payload.length == mtu;
-      case wire::Position::last:
-        return payload.length >= 1 && payload.length <= mtu;
-      case wire::Position::only:
-        return payload.length <= mtu;
+    if (!headers.opcode->ends()) {
+      return payload.length == mtu;
     }
-    return false;
+    return payload.length <= mtu && (payload.length > 0 || headers.opcode->starts());
   }
 };
 

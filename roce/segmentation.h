@@ -11,7 +11,7 @@ namespace rockhopper::roce {
 
 /// Packets that a message of `length` bytes takes; an empty one takes one.
 [[nodiscard]] constexpr std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
-  return length == 0 ? 1 : (length - 1) / mtu + 1;
+  return length <= mtu ? 1 : (length - 1) / mtu + 1;
 }
 
 /// The request takes one of the peer's receive requests.

@@ -56,9 +56,7 @@ bool SharedReceiveQueue::take(RecvQueue& to) {
 
 void SharedReceiveQueue::check_limit() {
   if (queue_.size() < limit_) {
-#if !ROCKHOPPER_MUTATION_SRQ_LIMIT_ONCE
     limit_ = 0;
-#endif
     engine_.raise({.type = AsyncEventType::srq_limit_reached, .srq = this});
   }
 }

@@ -30,7 +30,7 @@ struct SendWqe {
   std::uint32_t length;      ///< bytes of payload, or to read; 8 for atomics
   std::uint32_t imm_or_inv;  ///< immediate data in host order, or the rkey to invalidate
   std::uint32_t rkey;
-  std::uint32_t flags;      ///< SendFlags
+  std::uint32_t flags;      ///< SendFlags, and the bits below
   std::uint32_t psn_count;  ///< PSNs it takes; 0 until the requester has given it PSNs
   wire::Psn first_psn;
   std::uint32_t ssn;  ///< send sequence number, 24 bits (IBTA vol. 1, 9.7.7.2)
@@ -97,19 +97,50 @@ struct SendWqe {
   [[nodiscard]] bool is_read() const { return opcode == WrOpcode::rdma_read; }
   [[nodiscard]] bool is_atomic() const { return kAtomics.has(opcode); }
   [[nodiscard]] bool is_placement() const { return kPlacements.has(opcode); }
-  [[nodiscard]] bool has_response() const { return kWithResponse.has(opcode); }
-  [[nodiscard]] bool is_lock() const { return kLocks.has(opcode); }
-  [[nodiscard]] bool is_local() const { return kLocalOpcodes.has(opcode); }
-  /// Bit of `flags`: it will not be sent again, and completes in its turn with `failure`.
+
+  // Bits of `flags` that are not the caller's.
+  /// It will not be sent again, and completes in its turn with `failure`.
   static constexpr std::uint32_t kSettled = 1u << 31;
-  [[nodiscard]] bool is_settled() const { return (flags & kSettled) != 0; }
-  /// Bit of `flags`: it stands between an acquire and the release of the same scope, or is that.
+  /// It stands between an acquire and the release of the same scope, or is that.
   static constexpr std::uint32_t kInScope = 1u << 30;
+  // What the opcode says, looked up once: it is asked for several times with each packet.
+  static constexpr std::uint32_t kHasResponse = 1u << 29;  ///< kWithResponse
+  static constexpr std::uint32_t kLocal = 1u << 28;        ///< kLocalOpcodes
+  static constexpr std::uint32_t kLock = 1u << 27;         ///< kLocks
+  static constexpr std::uint32_t kOwnFlags = kSettled | kInScope | kHasResponse | kLocal | kLock;
+
+  /// Those that a request with `opcode`, which is a valid one, has from the beginning.
+  [[nodiscard]] static std::uint32_t flags_of(WrOpcode opcode);
+
+  [[nodiscard]] bool has_response() const { return (flags & kHasResponse) != 0; }
+  [[nodiscard]] bool is_lock() const { return (flags & kLock) != 0; }
+  [[nodiscard]] bool is_local() const { return (flags & kLocal) != 0; }
+  [[nodiscard]] bool is_settled() const { return (flags & kSettled) != 0; }
   [[nodiscard]] bool in_scope() const { return (flags & kInScope) != 0; }
   /// A lock request, or one that is executed under a lock.
-  [[nodiscard]] bool of_lock() const { return in_scope() || kLocks.has(opcode); }
-  [[nodiscard]] bool needs_no_packet() const { return is_local() || is_settled(); }
+  [[nodiscard]] bool of_lock() const { return (flags & (kInScope | kLock)) != 0; }
+  [[nodiscard]] bool needs_no_packet() const { return (flags & (kLocal | kSettled)) != 0; }
 };
+
+namespace detail {
+
+[[nodiscard]] constexpr std::array<std::uint32_t, kWrOpcodes> make_request_flags() {
+  std::array<std::uint32_t, kWrOpcodes> flags{};
+  for (unsigned i = 0; i < kWrOpcodes; ++i) {
+    const auto opcode = static_cast<WrOpcode>(i);
+    flags[i] = (kWithResponse.has(opcode) ? SendWqe::kHasResponse : 0) |
+               (kLocalOpcodes.has(opcode) ? SendWqe::kLocal : 0) |
+               (kLocks.has(opcode) ? SendWqe::kLock : 0);
+  }
+  return flags;
+}
+inline constexpr auto kRequestFlags = make_request_flags();
+
+}  // namespace detail
+
+inline std::uint32_t SendWqe::flags_of(WrOpcode opcode) {
+  return detail::kRequestFlags[static_cast<std::size_t>(opcode)];
+}
 
 /// The DC target of a request. Two of them are the same connection if they are equal.
 struct DcTarget {
@@ -146,7 +177,7 @@ struct RecvWqe {
 
 static_assert(sizeof(SendWqe) <= RTE_CACHE_LINE_SIZE);
 
-/// A ring of work queue entries with their scatter/gather lists, all allocated at creation.
+/// A ring of work queue entries with their scatter/gather lists, all in one piece of memory.
 /// Entries are named by a sequence number that never wraps (64 bits). `extra_bytes` of storage
 /// come with each entry (inline data).
 template <typename Wqe>
@@ -156,12 +187,20 @@ class WorkQueue {
       : capacity_(capacity),
         max_sge_(max_sge),
         extra_bytes_(extra_bytes),
-        slots_(std::bit_ceil(capacity)),
-        wqes_(capacity == 0 ? nullptr : new Wqe[slots_]),
-        sges_(capacity == 0 ? nullptr : new Sge[std::size_t{slots_} * max_sge]),
-        extra_(capacity == 0 || extra_bytes == 0
-                   ? nullptr
-                   : new std::byte[std::size_t{slots_} * extra_bytes]) {}
+        slots_(std::bit_ceil(capacity)) {
+    static_assert(sizeof(Wqe) % alignof(Sge) == 0 && alignof(Wqe) <= alignof(std::max_align_t));
+    if (capacity == 0) {
+      return;
+    }
+    const std::size_t sges = std::size_t{slots_} * max_sge;
+    const std::size_t lists = slots_ * sizeof(Wqe);
+    const std::size_t extras = lists + sges * sizeof(Sge);
+    memory_.reset(new std::byte[extras + std::size_t{slots_} * extra_bytes]);
+    std::uninitialized_default_construct_n(wqes(), slots_);
+    sges_ = reinterpret_cast<Sge*>(memory_.get() + lists);
+    std::uninitialized_default_construct_n(sges_, sges);
+    extra_ = extra_bytes == 0 ? nullptr : memory_.get() + extras;
+  }
 
   [[nodiscard]] std::uint32_t capacity() const { return capacity_; }
   [[nodiscard]] std::uint64_t head() const { return head_; }
@@ -173,18 +212,18 @@ class WorkQueue {
   [[nodiscard]] std::uint32_t extra_bytes() const { return extra_bytes_; }
 
   /// The entry behind the last, to be filled before push(). Requires !full().
-  [[nodiscard]] Wqe& next() { return wqes_[slot(tail_)]; }
+  [[nodiscard]] Wqe& next() { return wqes()[slot(tail_)]; }
   void push() {
     assert(!full());
     ++tail_;
   }
   [[nodiscard]] Wqe& at(std::uint64_t sequence) {
     assert(sequence >= head_ && sequence < tail_);
-    return wqes_[slot(sequence)];
+    return wqes()[slot(sequence)];
   }
   [[nodiscard]] const Wqe& at(std::uint64_t sequence) const {
     assert(sequence >= head_ && sequence < tail_);
-    return wqes_[slot(sequence)];
+    return wqes()[slot(sequence)];
   }
   [[nodiscard]] Wqe& front() { return at(head_); }
   [[nodiscard]] const Wqe& front() const { return at(head_); }
@@ -199,7 +238,7 @@ class WorkQueue {
     assert(capacity >= size());
     WorkQueue other(capacity, max_sge_, extra_bytes_);
     for (std::uint64_t sequence = head_; sequence != tail_; ++sequence) {
-      other.wqes_[other.slot(sequence)] = wqes_[slot(sequence)];
+      other.wqes()[other.slot(sequence)] = wqes()[slot(sequence)];
       std::ranges::copy(sges(sequence), other.sges(sequence).begin());
       std::ranges::copy(extra(sequence), other.extra(sequence).begin());
     }
@@ -209,10 +248,10 @@ class WorkQueue {
   }
 
   [[nodiscard]] std::span<Sge> sges(std::uint64_t sequence) {
-    return {sges_.get() + slot(sequence) * max_sge_, max_sge_};
+    return {sges_ + slot(sequence) * max_sge_, max_sge_};
   }
   [[nodiscard]] std::span<std::byte> extra(std::uint64_t sequence) {
-    return {extra_.get() + slot(sequence) * extra_bytes_, extra_bytes_};
+    return {extra_ + slot(sequence) * extra_bytes_, extra_bytes_};
   }
 
   /// Loads the requests from `sequence` on: a hint, for queues that have left the cache. More than
@@ -220,7 +259,7 @@ class WorkQueue {
   void prefetch(std::uint64_t sequence) const {
     constexpr std::size_t kBytes = std::size_t{4} * RTE_CACHE_LINE_SIZE;
     const std::size_t index = slot(sequence);
-    prefetch_bytes(&wqes_[index], kBytes);
+    prefetch_bytes(&wqes()[index], kBytes);
     prefetch_bytes(&sges_[index * max_sge_], kBytes);
     if (extra_ != nullptr) {
       prefetch_bytes(&extra_[index * extra_bytes_], kBytes);
@@ -228,6 +267,7 @@ class WorkQueue {
   }
 
  private:
+  [[nodiscard]] Wqe* wqes() const { return reinterpret_cast<Wqe*>(memory_.get()); }
   [[nodiscard]] std::size_t slot(std::uint64_t sequence) const {
     return static_cast<std::size_t>(sequence & (slots_ - 1));
   }
@@ -238,16 +278,29 @@ class WorkQueue {
   std::uint32_t slots_;  ///< a power of two, so that a slot needs no division
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;
-  std::unique_ptr<Wqe[]> wqes_;
-  std::unique_ptr<Sge[]> sges_;
-  std::unique_ptr<std::byte[]> extra_;
+  std::unique_ptr<std::byte[]> memory_;  ///< the entries, then what follows
+  Sge* sges_ = nullptr;
+  std::byte* extra_ = nullptr;
 };
 
 using SendQueue = WorkQueue<SendWqe>;
 using RecvQueue = WorkQueue<RecvWqe>;
 
 /// Puts a receive request behind the others.
-[[nodiscard]] PostResult post_receive(RecvQueue& queue, const RecvWr& wr);
+[[nodiscard]] inline PostResult post_receive(RecvQueue& queue, const RecvWr& wr) {
+  if (queue.full()) {
+    return PostResult::queue_full;
+  }
+  if (wr.sg_list.size() > queue.max_sge()) {
+    return PostResult::too_many_sges;
+  }
+  queue.next() = RecvWqe{.wr_id = wr.wr_id,
+                         .length = total_length(wr.sg_list),
+                         .num_sge = static_cast<std::uint16_t>(wr.sg_list.size())};
+  std::copy(wr.sg_list.begin(), wr.sg_list.end(), queue.sges(queue.tail()).begin());
+  queue.push();
+  return PostResult::ok;
+}
 /// Moves the front request of `from` to the end of `to`, which has room for it and its list.
 void move_receive(RecvQueue& from, RecvQueue& to);
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -102,7 +103,7 @@ Expected<std::string> complete_af_packet(const std::string& devargs, std::uint32
 }
 
 Expected<void> check_kernel_mtu(unsigned if_index, std::uint16_t mtu) {
-  ifreq interface {};
+  ifreq interface = {};
   if (if_indextoname(if_index, interface.ifr_name) == nullptr) return {};
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return {};

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <rte_eal.h>
 #include <rte_errno.h>

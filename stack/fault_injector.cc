@@ -9,10 +9,12 @@
 namespace rockhopper::stack {
 namespace {
 
+using FaultCounter = Counter FaultCounters::*;
+
 struct NamedCounter {
   const char* rx_name;
   const char* tx_name;
-  Counter FaultCounters::*counter;
+  FaultCounter counter;
 };
 
 constexpr std::array kCounters = {

@@ -109,9 +109,7 @@ Resolution Host::find_mac(const FlowConfig& flow, std::uint64_t now_ns, rte_ethe
   const IpAddress& destination = flow.destination;
   if (flow.source.is_ipv4() != destination.is_ipv4() || destination.is_unspecified())
     return Resolution::unreachable;
-#if !ROCKHOPPER_MUTATION_SOURCE_ADDRESS_CHECK
   if (!owns(flow.source)) return Resolution::unreachable;
-#endif
   if (destination.is_multicast()) {
     mac = multicast_mac(destination);
     return Resolution::ready;

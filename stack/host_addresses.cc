@@ -143,9 +143,6 @@ void Host::probe(AddressTable::Entry& entry, std::uint64_t now_ns) {
 bool Host::claimed_by_another(const IpAddress& address) {
   AddressTable::Entry* entry = addresses_.find(address);
   if (entry == nullptr || entry->state != AddressState::tentative) return false;
-#if ROCKHOPPER_MUTATION_DUPLICATE_DETECTION
-  return true;
-#endif
   entry->state = AddressState::duplicate;
   if (probe_conflicts_ < kMaxConflicts) ++probe_conflicts_;
   counters_.add(HostEvent::addresses_given_up);

@@ -55,9 +55,6 @@ std::vector<rte_ether_addr> Host::group_macs() const {
 
 /// The groups of the host's own protocols are theirs alone.
 bool Host::takes_group(const IpHeader& ip) const {
-#if ROCKHOPPER_MUTATION_GROUP_MEMBERSHIP
-  return true;
-#endif
   const IpAddress& group = ip.destination;
   const bool solicited_node = addresses_.in_solicited_node_group(group);
   if (group == kAllNodesGroup || solicited_node) return ip.protocol == IPPROTO_ICMPV6;

@@ -4,8 +4,8 @@
 #include <array>
 
 #include <netinet/in.h>
-#include <rte_icmp.h>
 
+#include "stack/dpdk_compat.h"
 #include "stack/host.h"
 #include "stack/host_frame.h"
 #include "stack/mld.h"
@@ -47,11 +47,11 @@ HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
   if (start.type == kIcmpUnreachable && start.code == kIcmpFragmentationNeeded)
     return receive_too_big(frame, now_ns);
-  if (start.type != RTE_IP_ICMP_ECHO_REQUEST) return HostDrop::icmp_unsupported;
+  if (start.type != kIcmpEchoRequest) return HostDrop::icmp_unsupported;
   if (start.code != 0) return HostDrop::icmp_bad_code;
   // RFC 1122, section 3.2.2.6, leaves it to us.
   if (frame.ip.destination.is_multicast()) return HostDrop::icmp_group_echo;
-  return reply_to_echo(frame, RTE_IP_ICMP_ECHO_REPLY, now_ns);
+  return reply_to_echo(frame, kIcmpEchoReply, now_ns);
 }
 
 HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
@@ -88,14 +88,12 @@ HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
   PacketTooBig message;
   const HostDrop reason = parse_packet_too_big({bytes, length}, frame.ip.source.is_ipv4(), message);
   if (reason != HostDrop::none) return reason;
-#if !ROCKHOPPER_MUTATION_ICMP_QUOTE_CHECK
   const bool bound =
       std::any_of(udp_bindings_.begin(), udp_bindings_.end(),
                   [&](const UdpBinding& each) { return each.port == message.destination_port; });
   if (!owns(message.source) || message.source != frame.ip.destination || !bound ||
       message.length > config_.mtu)
     return HostDrop::icmp_quote_not_ours;
-#endif
   counters_.add(HostEvent::packets_too_big);
   if (observer_ != nullptr && too_big_.take(now_ns))
     observer_->on_packet_too_big(message.destination, message.mtu);

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/ip_header.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -109,8 +108,8 @@ HostDrop parse_ipv6(std::span<const std::uint8_t> bytes, std::uint32_t frame_len
     default:
       break;
   }
-  header.source = IpAddress::from_bytes(ip.src_addr);
-  header.destination = IpAddress::from_bytes(ip.dst_addr);
+  header.source = IpAddress::from_bytes(&ip.src_addr);
+  header.destination = IpAddress::from_bytes(&ip.dst_addr);
   // The mapped form stands for IPv4 here; on the wire it is never valid (RFC 4942, section 2.2).
   if (header.source.is_ipv4() || header.destination.is_ipv4()) return HostDrop::ipv6_mapped_address;
   header.protocol = header.router_alert ? std::uint8_t{IPPROTO_ICMPV6} : ip.proto;
@@ -150,8 +149,8 @@ std::uint8_t emit_ip(const IpHeader& header, std::uint8_t* out) {
   ip.payload_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(header.payload_length + extension));
   ip.proto = header.router_alert ? std::uint8_t{IPPROTO_HOPOPTS} : header.protocol;
   ip.hop_limits = header.hop_limit;
-  std::copy(header.source.bytes.begin(), header.source.bytes.end(), ip.src_addr);
-  std::copy(header.destination.bytes.begin(), header.destination.bytes.end(), ip.dst_addr);
+  std::memcpy(&ip.src_addr, header.source.bytes.data(), sizeof ip.src_addr);
+  std::memcpy(&ip.dst_addr, header.destination.bytes.data(), sizeof ip.dst_addr);
   std::memcpy(out, &ip, sizeof ip);
   if (header.router_alert) std::memcpy(out + sizeof ip, kHopByHop, sizeof kHopByHop);
   return static_cast<std::uint8_t>(sizeof ip + extension);

@@ -102,9 +102,6 @@ std::uint8_t MulticastMembership::version(std::uint64_t now_ns) const {
 
 void MulticastMembership::begin_change(Group& group) {
   group.changes_left = robustness_;
-#if ROCKHOPPER_MUTATION_MEMBERSHIP_REPORT
-  if (group.members > 0) return;
-#endif
   timers_.arm(group.change_timer, 0);
 }
 

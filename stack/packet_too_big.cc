@@ -48,8 +48,8 @@ HostDrop parse_packet_too_big(std::span<const std::uint8_t> bytes, bool ipv4,
     rte_ipv6_hdr ip;
     std::memcpy(&ip, &bytes[kHeaderSize], sizeof ip);
     if (!is_ours(ip)) return HostDrop::icmp_bad_quote;
-    message.source = IpAddress::from_bytes(ip.src_addr);
-    message.destination = IpAddress::from_bytes(ip.dst_addr);
+    message.source = IpAddress::from_bytes(&ip.src_addr);
+    message.destination = IpAddress::from_bytes(&ip.dst_addr);
     message.length = std::uint32_t{rte_be_to_cpu_16(ip.payload_len)} + std::uint32_t{sizeof ip};
   }
   std::memcpy(&udp, &bytes[kHeaderSize + ip_size], sizeof udp);

@@ -3,7 +3,9 @@
 #include "stack/port.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 
 #include <rte_cycles.h>
@@ -15,6 +17,7 @@
 #include "stack/clock.h"
 #include "stack/device_limits.h"
 #include "stack/interrupt_thread.h"
+#include "stack/memif_guard.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -51,7 +54,29 @@ tl::unexpected<Error> refused(const std::string& port, const char* what, int res
   return fail(ErrorCode::io, "port {}: {}: {}", port, what, rte_strerror(-result));
 }
 
+/// Keeps the memif driver from calling errors what are none.
+class QuietMemif {
+ public:
+  QuietMemif() {
+    if (level_ >= 0) rte_log_set_level(type(), RTE_LOG_EMERG);
+  }
+  QuietMemif(const QuietMemif&) = delete;
+  QuietMemif& operator=(const QuietMemif&) = delete;
+  ~QuietMemif() {
+    if (level_ >= 0) rte_log_set_level(type(), static_cast<std::uint32_t>(level_));
+  }
+
+ private:
+  static std::uint32_t type() {
+    static const int registered = rte_log_register("pmd.net.memif");
+    return static_cast<std::uint32_t>(registered);
+  }
+  const int level_ = rte_log_get_level(type());
+};
+
 }  // namespace
+
+Port::Port() = default;
 
 Expected<std::unique_ptr<Port>> Port::open(const PortConfig& config) {
   if (auto good = check(config); !good) return tl::make_unexpected(good.error());
@@ -82,7 +107,11 @@ Expected<void> Port::attach(const PortConfig& config) {
       if (!devargs) return tl::make_unexpected(devargs.error());
       devargs_ = *devargs;
       clear_dead_sockets(devargs_);
-      if (const int result = rte_dev_probe(devargs_.c_str()); result != 0) {
+      auto guard = MemifGuard::create(devargs_, config.queues);
+      if (!guard) return tl::make_unexpected(guard.error());
+      guard_ = std::move(*guard);
+      const std::string& plugged = guard_ != nullptr ? guard_->devargs() : devargs_;
+      if (const int result = rte_dev_probe(plugged.c_str()); result != 0) {
         // Many drivers return -1 for whatever went wrong; they log more.
         return fail(ErrorCode::io, "cannot plug {}: {}", devargs_,
                     result == -1 ? "the driver refuses" : rte_strerror(-result));
@@ -90,6 +119,9 @@ Expected<void> Port::attach(const PortConfig& config) {
       found = find_port(name);
       if (!found) return tl::make_unexpected(found.error());
       plugged_ = true;
+      if (guard_ != nullptr) {
+        if (auto opened = guard_->open(); !opened) return opened;
+      }
     }
     port_id_ = *found;
   }
@@ -202,15 +234,13 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
 
 Expected<void> Port::start(const PortConfig& config) {
   reconnects_ = driver_ == "net_memif" && devargs_value(devargs_, "role") != "server";
-#if !ROCKHOPPER_MUTATION_INTERRUPT_GATE
   if (driver_ == "net_memif") {
     auto gate = InterruptGate::get();
     if (!gate) return tl::make_unexpected(gate.error());
     gate_ = *gate;
   }
-#endif
   if (const int result = start_device(); result == 0) {
-    next_maintenance_ns_ = TscClock().now_ns() + kHandshakeTimeoutNs;
+    expect_link(TscClock().now_ns());
   } else if (!reconnects_) {
     return refused(name_, "the driver does not start", result);
   }
@@ -234,16 +264,16 @@ Expected<void> Port::start(const PortConfig& config) {
 }
 
 int Port::start_device() {
-  // A memif client without a server is no error, but its driver calls it one.
-  static const int memif_log = rte_log_register("pmd.net.memif");
-  const int level = rte_log_get_level(static_cast<std::uint32_t>(memif_log));
-  if (reconnects_ && level >= 0) {
-    rte_log_set_level(static_cast<std::uint32_t>(memif_log), RTE_LOG_EMERG);
+  if (guard_ != nullptr && !guard_->dial()) return -ECONNREFUSED;
+  int result = 0;
+  if (reconnects_) {
+    // A memif client without a server is no error, but its driver calls it one.
+    const QuietMemif quiet;
+    result = control(rte_eth_dev_start);
+  } else {
+    result = control(rte_eth_dev_start);
   }
-  const int result = control(rte_eth_dev_start);
-  if (reconnects_ && level >= 0) {
-    rte_log_set_level(static_cast<std::uint32_t>(memif_log), static_cast<std::uint32_t>(level));
-  }
+  if (guard_ != nullptr) guard_->started(result == 0);
   if (result == 0) started_.store(true, std::memory_order_release);
   return result;
 }
@@ -257,18 +287,26 @@ int Port::control(int (*call)(std::uint16_t port_id)) {
   return call_in_interrupt_thread([this, call] { return call(port_id_); });
 }
 
+void Port::expect_link(std::uint64_t now_ns) {
+  // The peers shake hands in the background: time for it before the next attempt. The guard knows
+  // when they have given up.
+  handshake_end_ns_ = now_ns + kHandshakeTimeoutNs;
+  next_maintenance_ns_ = guard_ != nullptr ? now_ns + kConnectIntervalNs : handshake_end_ns_;
+}
+
 void Port::maintain_link(std::uint64_t now_ns) {
   if (now_ns < next_maintenance_ns_ || maintaining_.test_and_set(std::memory_order_acquire)) return;
   next_maintenance_ns_ = now_ns + kConnectIntervalNs;
-  if (!link_up()) {
+  const bool joining = guard_ != nullptr && guard_->is_joining() && now_ns < handshake_end_ns_;
+  if (!link_up() && !joining) {
     stop_device();
-    // The peers shake hands in the background: time for it before the next attempt.
-    if (start_device() == 0) next_maintenance_ns_ = now_ns + kHandshakeTimeoutNs;
+    if (start_device() == 0) expect_link(now_ns);
   }
   maintaining_.clear(std::memory_order_release);
 }
 
 Port::~Port() {
+  if (guard_ != nullptr) guard_->close();
   if (owner_id_ != RTE_ETH_DEV_NO_OWNER) {
     remove_flow_rules();
     stop_device();
@@ -277,7 +315,10 @@ Port::~Port() {
   if (!plugged_) return;
   rte_eth_dev_info info{};
   rte_device* device = rte_eth_dev_info_get(port_id_, &info) == 0 ? info.device : nullptr;
-  (void)control(rte_eth_dev_close);
+  {
+    const QuietMemif quiet;  // it misses its socket's file, whose name the guard has taken away
+    (void)control(rte_eth_dev_close);
+  }
   if (device != nullptr) (void)rte_dev_remove(device);
 }
 
@@ -318,7 +359,7 @@ void Port::visit_counters(void (*visit)(void* context, const char* name, std::ui
     visit(context, "oerrors", stats.oerrors);
     visit(context, "rx_nombuf", stats.rx_nombuf);
   }
-  const auto sum = [this](Counter PortQueueCounters::*counter) {
+  const auto sum = [this](auto counter) {
     std::uint64_t total = 0;
     for (const auto& queue : queues_) total += (queue->counters().*counter).value();
     return total;
@@ -328,6 +369,7 @@ void Port::visit_counters(void (*visit)(void* context, const char* name, std::ui
   visit(context, "tx_rejected", sum(&PortQueueCounters::tx_rejected));
   visit(context, "tx_linearised", sum(&PortQueueCounters::tx_linearised));
   visit(context, "tx_no_mbuf", sum(&PortQueueCounters::tx_no_mbuf));
+  if (guard_ != nullptr) guard_->visit_counters(visit, context);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Port::xstats() const {

@@ -51,6 +51,7 @@ struct PortConfig {
   bool promiscuous = false;
 };
 
+class MemifGuard;
 class Port;
 
 /// Which frames to group addresses a port receives.
@@ -148,7 +149,7 @@ class Port {
 
  private:
   friend class PortQueue;
-  Port() = default;
+  Port();
   [[nodiscard]] Expected<void> attach(const PortConfig& config);
   [[nodiscard]] Expected<void> configure(const PortConfig& config);
   [[nodiscard]] Expected<void> set_up_pool(const PortConfig& config, std::uint32_t rings,
@@ -162,6 +163,8 @@ class Port {
   void stop_device();
   /// Runs a call that changes the device's state where the driver can bear it.
   int control(int (*call)(std::uint16_t port_id));
+  /// After a start: when maintain_link() looks again.
+  void expect_link(std::uint64_t now_ns);
   /// Connects a memif client that has no link, now and then.
   void maintain_link(std::uint64_t now_ns);
 
@@ -185,6 +188,8 @@ class Port {
   rte_mempool* shared_pool_ = nullptr;  ///< in place of pool_
   MbufPool pool_;
   std::vector<std::unique_ptr<PortQueue>> queues_;
+  std::unique_ptr<MemifGuard> guard_;  ///< of a memif device that was plugged here
+  std::uint64_t handshake_end_ns_ = 0;
 };
 
 }  // namespace rockhopper::stack

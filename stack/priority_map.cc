@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <system_error>
 
 #include "stack/split_list.h"
 

@@ -35,11 +35,7 @@ struct PriorityMap {
   }
 
   [[nodiscard]] constexpr std::uint8_t of_traffic_class(std::uint8_t traffic_class) const {
-#if ROCKHOPPER_MUTATION_DSCP_MAP
-    return static_cast<std::uint8_t>(traffic_class >> 5);
-#else
     return of_dscp[traffic_class >> 2];
-#endif
   }
 
   Trust trust = Trust::pcp;

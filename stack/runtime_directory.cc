@@ -19,7 +19,7 @@ Expected<std::string> runtime_directory() {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(ErrorCode::io, "cannot make the directory {}: {}", path, std::strerror(errno));
   }
-  struct stat status {};
+  struct stat status = {};
   if (lstat(path.c_str(), &status) != 0) {
     return fail(ErrorCode::io, "cannot look at {}: {}", path, std::strerror(errno));
   }

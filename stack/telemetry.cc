@@ -9,9 +9,12 @@
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <rte_telemetry.h>
+
+#include "stack/dpdk_compat.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -56,7 +59,7 @@ struct DictWriter {
     if (seen++ < first || full) return;
     const std::string text = telemetry_name(name);
     if (added == kEntriesMax || text.size() + kEntryOverhead > budget ||
-        rte_tel_data_add_dict_u64(data, text.c_str(), value) != 0) {
+        add_dict_uint(data, text.c_str(), value) != 0) {
       full = true;
       return;
     }
@@ -84,7 +87,7 @@ int one_group(std::string_view name, std::size_t first, rte_tel_data* data) {
   rte_tel_data_start_dict(data);
   DictWriter writer{.data = data, .first = first, .budget = kAnswerMax};
   group->second(&DictWriter::visit, &writer);
-  if (writer.full) rte_tel_data_add_dict_u64(data, "next", first + writer.added);
+  if (writer.full) add_dict_uint(data, "next", first + writer.added);
   return 0;
 }
 
@@ -112,7 +115,7 @@ int all_groups(rte_tel_data* data) {
     budget = writer.budget;
     ++groups;
   }
-  if (omitted > 0) rte_tel_data_add_dict_u64(data, "omitted", omitted);
+  if (omitted > 0) add_dict_uint(data, "omitted", omitted);
   return 0;
 }
 

@@ -112,8 +112,8 @@ std::string ipv4_text(Reader& reader) {
 std::string ipv6_text(Reader& reader) {
   rte_ipv6_hdr ip;
   if (!reader.take(ip)) return "IPv6, cut short";
-  return ip_payload_text(reader, ip.proto, ip_text(AF_INET6, ip.src_addr),
-                         ip_text(AF_INET6, ip.dst_addr));
+  return ip_payload_text(reader, ip.proto, ip_text(AF_INET6, &ip.src_addr),
+                         ip_text(AF_INET6, &ip.dst_addr));
 }
 
 }  // namespace

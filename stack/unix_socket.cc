@@ -19,7 +19,7 @@ namespace {
 constexpr int kGreetingTimeoutMs = 1000;
 
 bool is_socket(const std::string& path) {
-  struct stat status {};
+  struct stat status = {};
   return lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
@@ -50,7 +50,8 @@ void remove_dead_socket(const std::string& path, int type) {
   if (connect(fd, generic, sizeof(address)) != 0) {
     if (errno == ECONNREFUSED) unlink(path.c_str());
   } else if (type == SOCK_SEQPACKET) {
-    // A memif server of DPDK 22.11 panics when a client is gone before its greeting.
+    // A memif server that DPDK's driver is by itself (22.11 to 25.11) panics when a client is gone
+    // before its greeting.
     pollfd greeting{fd, POLLIN, 0};
     (void)poll(&greeting, 1, kGreetingTimeoutMs);
   }

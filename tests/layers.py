@@ -54,7 +54,8 @@ SKIPPED_FOLDERS = re.compile(r'^(build.*|\.git|__pycache__|\.cache)$')
 def project_files():
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(f for f in folders if not SKIPPED_FOLDERS.match(f))
-        for name in sorted(names):
+        # In a further worktree .git is a file, which names where the first one is.
+        for name in sorted(set(names) - {'.git'}):
             yield pathlib.Path(folder, name)
 
 
@@ -99,7 +100,8 @@ def file_violations(path, text):
         head = text.splitlines()[:3]
         if not all(any(line in h for h in head) for line in LICENSE_LINES):
             yield f'{path}: the first lines are not the licence and copyright lines'
-    if path.endswith('.h') and '#pragma once' not in text:
+    # What is precompiled is the main file, where compilers warn about it.
+    if path.endswith('.h') and not path.endswith('/precompiled.h') and '#pragma once' not in text:
         yield f'{path}: no #pragma once'
     if PERSONAL_PATH.search(text):
         yield f'{path}: names a path of one machine ({PERSONAL_PATH.search(text).group(0)}...)'

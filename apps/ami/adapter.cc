@@ -243,9 +243,7 @@ bool Adapter::progress(std::uint64_t now_ns) {
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     worked = take_descriptors(*ports_[(first_port_ + i) % ports_.size()]) || worked;
   }
-#if !ROCKHOPPER_MUTATION_AMI_TURNS
   if (++first_port_ >= ports_.size()) first_port_ = 0;
-#endif
   DrainList to_drain;
   to_drain.swap(to_drain_);
   while (!to_drain.empty()) {

@@ -114,9 +114,7 @@ void Adapter::fail_peer(Peer& peer) {
     peer.port.reading.erase(peer.port.reading.iterator_to(peer));
   }
   if (peer.drain_hook.is_linked()) to_drain_.erase(to_drain_.iterator_to(peer));
-#if !ROCKHOPPER_MUTATION_AMI_GONE
   end_all(peer, Status::unreachable);
-#endif
   tell_failed(peer.port, peer.id);
 }
 
@@ -150,13 +148,11 @@ bool Adapter::accept(LanePort& port, const roce::Completion& completion) {
     counters_.rx_failed.add();
     return false;
   }
-#if !ROCKHOPPER_MUTATION_AMI_SEND_ONLY
   // A WRITE with immediate has its length from elsewhere: the buffer may hold less.
   if (completion.opcode != roce::WcOpcode::recv) {
     counters_.rx_not_send.add();
     return false;
   }
-#endif
   const auto buffer = static_cast<std::uint32_t>(completion.wr_id);
   const std::span<const std::byte> send(port.buffer(buffer), completion.byte_len);
   Messages messages(send);
@@ -276,11 +272,7 @@ void Adapter::read_payloads(LanePort& port) {
     port.reading.pop_front();
     if (posted == Posted::full || posted == Posted::waits) {
       full.push_back(peer);  // the next turn tries again; others do not wait for it
-#if !ROCKHOPPER_MUTATION_AMI_PAYLOADS
       continue;
-#else
-      break;
-#endif
     }
     if (posted != Posted::yes) {
       fail_peer(peer);

@@ -37,13 +37,8 @@ bool is_rendezvous(const LanePort& port, const Descriptor& descriptor) {
 }
 
 bool wants_reply(const LanePort& port, const Descriptor& descriptor) {
-#if !ROCKHOPPER_MUTATION_AMI_HANDLED
-  const bool when_handled = descriptor.level == Level::handled;
-#else
-  const bool when_handled = false;
-#endif
   return descriptor.operation == Operation::message &&
-         (when_handled || is_rendezvous(port, descriptor));
+         (descriptor.level == Level::handled || is_rendezvous(port, descriptor));
 }
 
 /// The message's header has to stay until the peer has it.
@@ -69,10 +64,8 @@ Sge inline_sge(const void* bytes, std::size_t length) {
 }  // namespace
 
 Transfer* Adapter::take_transfer(LanePort& port) {
-#if !ROCKHOPPER_MUTATION_AMI_SHARE
   // A lane whose peers do not answer must not take what the others need.
   if (port.transfers > 0 && port.transfers >= transfers_->free()) return nullptr;
-#endif
   Transfer* transfer = transfers_->take();
   if (transfer != nullptr) ++port.transfers;
   return transfer;
@@ -419,12 +412,6 @@ bool Adapter::takes(Peer& peer, Posted posted) {
 }
 
 void Adapter::settle(Transfer& transfer) {
-#if ROCKHOPPER_MUTATION_AMI_EARLY
-  if (transfer.reports && transfer.placed && transfer.status == Status::ok) {
-    transfer.reports = false;
-    transfer.peer->port.lane.fifo.complete(transfer.place, Status::ok);
-  }
-#endif
   if (!transfer.ended() || (transfer.reports && !transfer.placed)) return;
   if (transfer.status != Status::ok) counters_.transfers_failed.add();
   if (transfer.reports) transfer.peer->port.lane.fifo.complete(transfer.place, transfer.status);

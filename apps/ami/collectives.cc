@@ -158,17 +158,10 @@ Injected Communicator::start(const CollectiveCall& call, const Local& memory, bo
                              Request& request) {
   assert(request.done_);
   if (in_flight_ == config_.window) return Injected::again;
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_WINDOW
   if (status_ == Status::ok && next_ - synced_epochs_ * epoch_length() >= config_.window) {
-#else
-  if (status_ == Status::ok &&
-      slots_[next_ & (config_.window - 1u)].phase > Slot::Phase::announced) {
-#endif
     // Now somebody waits for the slowest rank, so it matters whether that one is still there.
     Slot& sync = slots_[config_.window + synced_epochs_ % kSyncSlots];
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_SYNC_WATCH
     if (sync.phase == Slot::Phase::running) watch(sync);
-#endif
     return Injected::again;
   }
   ++in_flight_;
@@ -194,9 +187,7 @@ Injected Communicator::start(const CollectiveCall& call, const Local& memory, bo
   if (carries_vector(call.type) && gives && memory.length > 0) {
     std::memcpy(buffer(slot, 0), reinterpret_cast<const void*>(memory.addr), memory.length);
   }
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_WATCH
   watch(slot);
-#endif
   run(slot);
   return Injected::yes;
 }
@@ -301,11 +292,7 @@ void Communicator::take(Slot& slot, const Step& step) {
   std::byte* theirs = buffer(slot, which);
   // What has been sent stays as it was, in case that it has to be sent again.
   if (step.take != Take::replace) {
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_OPERANDS
     const bool lower = step.take == Take::lower;
-#else
-    const bool lower = false;
-#endif
     reduce(slot.call.reduction, slot.call.element, lower ? theirs : own, lower ? own : theirs,
            theirs, slot.call.length / kElementBytes);
   }
@@ -362,7 +349,6 @@ void Communicator::on_sent(std::uint64_t cookie, Status status) {
   --slot.outstanding;
   if (sent.borrowed) --slot.borrowed;
   if (status_ == Status::ok && status != Status::ok) {
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_AGAIN
     // The peer drops what it has had already, so a message may be sent twice.
     if ((status == Status::outcome_unknown || status == Status::flushed) &&
         slot.resends < kMaxResends) {
@@ -371,7 +357,6 @@ void Communicator::on_sent(std::uint64_t cookie, Status status) {
       stalled_ = true;
       return;
     }
-#endif
     break_up(status);
   }
   settle(slot);
@@ -380,19 +365,12 @@ void Communicator::on_sent(std::uint64_t cookie, Status status) {
 void Communicator::settle(Slot& slot) {
   const bool broken = status_ != Status::ok;
   const bool complete = slot.phase == Slot::Phase::complete && slot.resend == 0;
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_BORROWED
-  const bool free = slot.borrowed == 0;
-#else
-  const bool free = true;
-#endif
-  if (slot.request != nullptr && free && (broken || complete)) end(slot, status_);
+  if (slot.request != nullptr && slot.borrowed == 0 && (broken || complete)) end(slot, status_);
   if (!broken && complete && slot.request == nullptr && slot.outstanding == 0) retire(slot);
 }
 
 void Communicator::end(Slot& slot, Status status) {
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_ABORT
   if (status != Status::ok) tells_ = true;
-#endif
   (status == Status::ok ? counters_.completed : counters_.failed).add();
   slot.request->status_ = status;
   ended_.push(slot.request);
@@ -486,17 +464,13 @@ void Communicator::store(Slot& slot, const CollectiveMessage& message, const Mes
                          Rank source) {
   const Step* step = slot.plan.awaiting(message.round, source);
   if (step == nullptr) return counters_.rx_unexpected.add();
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_REPEATED
   if ((slot.arrived >> step->round & 1) != 0) return counters_.rx_repeated.add();
-#endif
   if (slot.call.type == CollectiveType::long_broadcast) {
     const bool wanted = step->take == Take::replace;
-#if !ROCKHOPPER_MUTATION_AMI_COLLECTIVE_READY
     // Bytes come only to who has said that it has room for them.
     if (wanted && (slot.phase != Slot::Phase::running || !slot.next_sent)) {
       return counters_.rx_unexpected.add();
     }
-#endif
     if (from.payload.size() != (wanted ? slot.call.length : 0)) {
       return counters_.rx_unexpected.add();
     }

@@ -27,17 +27,12 @@ class CompletionMask {
 
   /// What the thread has written before is visible to who takes the bit (AM-29).
   void set(std::uint32_t slot) {
-#if !ROCKHOPPER_MUTATION_AMI_RELEASE
-    constexpr std::memory_order kOrder = std::memory_order_release;
-#else
-    constexpr std::memory_order kOrder = std::memory_order_relaxed;
-#endif
     std::size_t place = slot;
     for (const auto& level : levels_) {
-      level[place / kBits].fetch_or(std::uint64_t{1} << place % kBits, kOrder);
+      level[place / kBits].fetch_or(std::uint64_t{1} << place % kBits, std::memory_order_release);
       place /= kBits;
     }
-    top_.fetch_or(std::uint64_t{1} << place, kOrder);
+    top_.fetch_or(std::uint64_t{1} << place, std::memory_order_release);
   }
 
   /// Clears the bits that are set, and calls `each(slot)` after that.
@@ -55,12 +50,7 @@ class CompletionMask {
   template <typename Each>
   void take_word(Word& word, std::size_t level, std::size_t index, Each& each) {
     // From the top down: a bit that is set behind our back has its way up still to go.
-#if !ROCKHOPPER_MUTATION_AMI_TWICE
     std::uint64_t bits = word.exchange(0, std::memory_order_acquire);
-#else
-    std::uint64_t bits = level == 0 ? word.load(std::memory_order_acquire)
-                                    : word.exchange(0, std::memory_order_acquire);
-#endif
     for (; bits != 0; bits &= bits - 1) {
       const std::size_t place = index * kBits + static_cast<unsigned>(std::countr_zero(bits));
       if (level == 0) {

@@ -44,12 +44,8 @@ Injected Context::inject(const Fill& fill, std::span<const std::byte> immediate,
     fill(descriptor);
     descriptor.level = completion.level;
   };
-#if !ROCKHOPPER_MUTATION_AMI_ORDER
-  const bool waits = queued_ > 0;  // in order: nothing passes
-#else
-  const bool waits = false;
-#endif
-  if (!waits && lane_.fifo.inject(fill_all, immediate, completion.callback)) {
+  // In order: nothing passes what waits.
+  if (queued_ == 0 && lane_.fifo.inject(fill_all, immediate, completion.callback)) {
     counters_.injected.add();
     return Injected::yes;
   }
@@ -205,13 +201,6 @@ void Context::hear(const Arrival& news) {
   }
 }
 
-void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
-                             void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
-#undef X
-}
-
 std::size_t Context::handle_arrivals() {
   std::size_t count = 0;
   Arrival arrival;
@@ -265,6 +254,13 @@ bool Context::handle(const Message& message) {
   counters_.messages.add();
   handlers[index](message);
   return true;
+}
+
+void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
+                             void* context) const {
+#define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
+#undef X
 }
 
 }  // namespace rockhopper::ami

@@ -76,9 +76,7 @@ class InjectionFifo {
     const unsigned needed = paired ? 2 : 1;
     const std::uint64_t place = injected_ + needed - 1;
     if (!has_free(needed)) return false;
-#if !ROCKHOPPER_MUTATION_AMI_LISTED
     if (listed && listed_[slot_of(place)].busy) return false;
-#endif
     if (listed) list(place, callback);
     if (!immediate.empty()) {
       assert(immediate.size() <= config_.immediate_bytes);
@@ -90,23 +88,14 @@ class InjectionFifo {
       if (listed) transfer.flags |= Descriptor::kCallback;
     });
     if (paired) {
-#if !ROCKHOPPER_MUTATION_AMI_PAIR
-      const std::uint64_t next = place;
-#else
-      const std::uint64_t next = place + 1;
-#endif
-      slots_[slot_of(next)].fill([&](Descriptor& completion) {
+      slots_[slot_of(place)].fill([&](Descriptor& completion) {
         completion = {};
         completion.type = Descriptor::Type::completion;
         completion.value = std::uint64_t{1} << slot_of(place) % 64;
       });
     }
     injected_ += needed;
-#if !ROCKHOPPER_MUTATION_AMI_TAIL
     tail_.store(injected_, std::memory_order_release);
-#else
-    tail_.store(injected_, std::memory_order_relaxed);
-#endif
     return true;
   }
 
@@ -119,9 +108,7 @@ class InjectionFifo {
   /// Calls the callbacks of all transfers that are complete (AM-8); returns how many. From within
   /// a callback nothing is called; a callback may inject (AM-23).
   std::size_t advance() {
-#if !ROCKHOPPER_MUTATION_AMI_GUARD
     if (advancing_) return 0;
-#endif
     if (is_idle()) return 0;
     advancing_ = true;
     const std::uint64_t before = called_;
@@ -233,13 +220,8 @@ class InjectionFifo {
     const Callback callback = listed.callback;
     const Status status = statuses_[slot].read();
     ++called_;
-#if !ROCKHOPPER_MUTATION_AMI_FREE
     listed.busy = false;  // the callback may want the place (AM-11, AM-23)
     callback.function(callback.context, callback.cookie, status);
-#else
-    callback.function(callback.context, callback.cookie, status);
-    listed.busy = false;
-#endif
   }
 
   [[nodiscard]] std::byte* immediate_of(std::uint64_t place) {

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/ami/route.h"
 
+#include <optional>
+
 namespace rockhopper::ami {
 namespace {
 

@@ -31,9 +31,7 @@ void TransferTable::give_back(Transfer& transfer) {
   transfer.parts_posted = transfer.parts_out = 0;
   transfer.reports = transfer.placed = transfer.posted = transfer.awaits_reply = false;
   transfer.status = Status::ok;
-#if !ROCKHOPPER_MUTATION_AMI_GENERATION
   ++transfer.generation;
-#endif
   free_.push_back(transfer.index);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // ucmatose and rdma_client: messages over connections, one way and then back.
+#include <algorithm>
+
 #include "apps/cm/programs.h"
 #include "apps/common/pattern.h"
 #include "apps/common/steady_clock.h"

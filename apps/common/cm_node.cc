@@ -45,8 +45,8 @@ void CmNode::serve() {
   manager_->poll(endpoint_.now_ns());
 }
 
-Expected<void> CmNode::wait(const std::function<bool()>& done, std::string_view what,
-                            bool forever) {
+Expected<void> CmNode::wait(const std::function<bool()>& done, std::string_view what, bool forever,
+                            bool needs_link) {
   const std::uint64_t end_ns =
       forever ? UINT64_MAX : steady_now_ns() + static_cast<std::uint64_t>(config_.timeout_s * 1e9);
   std::uint32_t turns = 0;
@@ -54,7 +54,7 @@ Expected<void> CmNode::wait(const std::function<bool()>& done, std::string_view 
     serve();
     if (++turns % kTurnsPerCheck != 0) continue;
     if (stop_requested()) return tl::make_unexpected(interrupted());
-    if (!endpoint_.link_alive()) {
+    if (!endpoint_.link_alive() && needs_link) {
       return fail(ErrorCode::io, "the link went down while waiting for {}: the peer has gone",
                   what);
     }
@@ -72,7 +72,7 @@ Expected<Event> CmNode::wait_event(std::string_view what, bool forever) {
         event = manager_->poll_event();
         return event.has_value();
       },
-      what, forever);
+      what, forever, !forever);
   if (!waited) return tl::make_unexpected(waited.error());
   return *event;
 }

@@ -44,7 +44,11 @@ class CmNode {
   /// Serves all until `done` says so. Fails after the configured time (`forever`: not for that), on
   /// a signal, or when the link goes down. `what` is what is waited for.
   [[nodiscard]] Expected<void> wait(const std::function<bool()>& done, std::string_view what,
-                                    bool forever = false);
+                                    bool forever = false) {
+    return wait(done, what, forever, true);
+  }
+  /// Who waits `forever` is a server without a client, whose link may come and go: somebody may
+  /// join it and leave before he asks for anything.
   [[nodiscard]] Expected<roce::cm::Event> wait_event(std::string_view what, bool forever = false);
   /// Serves all for that long, as peers may still ask. A signal ends it.
   void linger(double seconds);
@@ -66,6 +70,8 @@ class CmNode {
   Endpoint& endpoint_;
 
  private:
+  [[nodiscard]] Expected<void> wait(const std::function<bool()>& done, std::string_view what,
+                                    bool forever, bool needs_link);
   const CmNodeConfig config_;
   Background* background_;
   std::unique_ptr<roce::cm::ConnectionManager> manager_;

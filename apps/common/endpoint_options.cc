@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
 
 #include "apps/common/cli.h"
 #include "roce/pkey_table.h"

@@ -3,6 +3,8 @@
 #include "apps/common/help_formatter.h"
 
 #include <sstream>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -78,6 +80,12 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool positiona
   std::string head = option->get_name(positional, !positional);
   for (std::size_t at = head.find(','); at != std::string::npos; at = head.find(',', at + 2)) {
     head.insert(at + 1, " ");
+  }
+  // CLI11 says so behind the name of a flag that takes another one back.
+  constexpr std::string_view kTakesBack = "{false}";
+  for (std::size_t at = head.find(kTakesBack); at != std::string::npos;
+       at = head.find(kTakesBack)) {
+    head.erase(at, kTakesBack.size());
   }
   if (!positional) head += argument_of(*option);
   std::string notes;

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/initiator_options.h"
 
+#include <string>
+
 #include "apps/common/cli.h"
 #include "dc/dci.h"
 #include "roce/wire/dcsh.h"
@@ -21,7 +23,9 @@ void add_initiator_options(CLI::App& app, InitiatorOptions& options, const std::
       app.add_option("--streams", options.streams,
                      "DC: connections that this end's initiator has at a time; target N is served "
                      "by stream N modulo this")
-          ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1));
+          ->check(CLI::Range(1, wire::Dcsh::kStreamMax + 1))
+          // A number of one byte would be shown as a character.
+          ->default_str(std::to_string(options.streams));
   CLI::Option* handshake =
       app.add_option("--handshake", options.handshake,
                      "DC: full, data waits until the target has accepted; half, it does not; data, "

@@ -27,7 +27,7 @@ void on_signal(int signal) { stop_signal.store(signal, std::memory_order_relaxed
 }  // namespace
 
 void catch_stop_signals() {
-  struct sigaction action {};
+  struct sigaction action = {};
   action.sa_handler = &on_signal;
   // The second signal meets the default action: a way out should a clean stop hang.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
@@ -40,7 +40,7 @@ void catch_stop_signals() {
 bool stop_requested() { return stop_signal.load(std::memory_order_relaxed) != 0; }
 
 void catch_reload_signal() {
-  struct sigaction action {};
+  struct sigaction action = {};
   action.sa_handler = &on_reload;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
@@ -50,7 +50,7 @@ void catch_reload_signal() {
 bool take_reload_request() { return reload_asked.exchange(false, std::memory_order_relaxed); }
 
 void catch_pause_signal() {
-  struct sigaction action {};
+  struct sigaction action = {};
   action.sa_handler = &on_pause;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);

@@ -92,6 +92,13 @@ FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) (void)::close(fd_);
 }
 
+Expected<void> check_host(const std::string& host) {
+  if (auto addresses = look_up(host, 0); !addresses) {
+    return tl::make_unexpected(addresses.error());
+  }
+  return {};
+}
+
 Expected<TcpConnection> TcpConnection::connect(const std::string& host, std::uint16_t port,
                                                std::uint32_t timeout_ms, Background& background) {
   auto addresses = look_up(host, port);

@@ -34,6 +34,10 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+/// Whether the host's name can be resolved: before a program joins a link, so that a misspelt one
+/// disturbs nobody.
+[[nodiscard]] Expected<void> check_host(const std::string& host);
+
 /// A TCP connection between two programs for what the RDMA connection needs beforehand. Calls wait
 /// while `background` goes on, at most `timeout_ms`, and end early when a stop is requested.
 class TcpConnection {

@@ -348,13 +348,11 @@ void Client::drain(Link& link) {
 /// By our clock it ends no later than by the server's. Who may have been fenced by one server must
 /// not go on at others as if he were not.
 void Client::check_leases() {
-#if !ROCKHOPPER_MUTATION_DG_LEASE_END
   for (const auto& link : links_) {
     if (!link->connected || now_ns_ < link->lease_ends_ns) continue;
     counters_.leases_ended.add();
     link->lost = true;
   }
-#endif
 }
 
 bool Client::poll_sends() {
@@ -509,11 +507,7 @@ void Client::lose(Link& link) {
 
 std::uint64_t Client::renewals(std::uint16_t server) const {
   const Link& link = *links_.at(server);
-#if !ROCKHOPPER_MUTATION_DG_RENEWED
   return link.earlier_renewals + link.renewals_complete;
-#else
-  return link.posted_renewals();
-#endif
 }
 
 bool Client::hold(std::uint16_t server, std::uint64_t since) {
@@ -541,18 +535,11 @@ bool Client::is_recent(const Link& link, std::uint64_t since) {
 }
 
 bool Client::may_renew(const Link& link) const {
-#if !ROCKHOPPER_MUTATION_DG_HOLD
   if (link.holds[(link.posted_renewals() - 1) % link.holds.size()] > 0) return false;
-#endif
-#if !ROCKHOPPER_MUTATION_DG_PIN
   return std::none_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
     return operation.active && operation.pinned && operation.server == link.server &&
            operation.pin < link.renewals;
   });
-#else
-  static_cast<void>(link);
-  return true;
-#endif
 }
 
 bool Client::renew_leases() {

@@ -168,9 +168,7 @@ void Client::on_found(Operation& operation, const RecordView& view) {
                                       .data = view.data});
     case Kind::update:
       if (view.header.slots != 2) return finish(operation, Status::invalid);
-#if !ROCKHOPPER_MUTATION_DG_FITS
       if (!fits(view.header, operation.entry)) return finish(operation, Status::damaged);
-#endif
       if (operation.data_length > view.header.capacity) {
         return finish(operation, Status::too_long);
       }
@@ -331,21 +329,17 @@ void Client::on_locked(Operation& operation) {
   if (operation.works[0].status == roce::WcStatus::outcome_unknown) return lock(operation);
   const std::uint64_t found = operation.results[0];
   if (found == kDead) return on_overtaken(operation);
-#if !ROCKHOPPER_MUTATION_DG_LOCK
   if (found != 0 && found != operation.lock) return try_later(operation);
-#endif
   const Work& work = operation.works[1];
   const RecordView view =
       examine_head({work.local, work.length}, operation.entry.incarnation, operation.wanted_key());
   if (view.verdict != Verdict::match) return on_overtaken(operation);
   operation.header = view.header;
-#if !ROCKHOPPER_MUTATION_DG_FITS
   if (view.header.slots != 2 || operation.data_length > view.header.capacity ||
       !fits(view.header, operation.entry)) {
     Result result{.status = Status::damaged};
     return unlock(operation, result);
   }
-#endif
   const RecordWord word = RecordWord::from(view.header.word);
   if (operation.expected &&
       *operation.expected != RecordVersion{operation.entry.incarnation, word.version}) {
@@ -361,11 +355,7 @@ void Client::swing(Operation& operation) {
   const Entry& entry = operation.entry;
   const RecordHeader& header = operation.header;
   const RecordWord word = RecordWord::from(header.word);
-#if !ROCKHOPPER_MUTATION_DG_IN_PLACE
   operation.next = word.next(header.slots);
-#else
-  operation.next = {.version = word.version + 1, .slot = word.slot};
-#endif
   const std::size_t bytes = sizeof(SlotHeader) + operation.data_length;
   compose_slot(header, operation.next.version, operation.lock,
                {operation.data(), operation.data_length}, {operation.buffer, bytes});

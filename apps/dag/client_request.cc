@@ -257,7 +257,6 @@ void Client::on_cancel(Operation& operation) {
     return cancel(operation);
   }
   const std::uint64_t found = operation.results[0];
-#if !ROCKHOPPER_MUTATION_DG_TAKEN
   if (found != slot.known && found != canceled) {
     // The server was first: the answer is on its way.
     operation.taken = true;
@@ -265,9 +264,6 @@ void Client::on_cancel(Operation& operation) {
     operation.work_count = operation.posted = 0;
     return sleep_until(operation, now_ns_ + config_.request_timeout_ns);
   }
-#else
-  static_cast<void>(found);
-#endif
   slot.known = canceled;
   slot.awaited = false;
   // Its receipt makes the word free, unless it never arrived.

@@ -67,19 +67,13 @@ RecordView examine_head(std::span<const std::byte> bytes, std::uint64_t incarnat
   if (bytes.size() < sizeof view.header) return view;
   std::memcpy(&view.header, bytes.data(), sizeof view.header);
   const RecordHeader& header = view.header;
-#if !ROCKHOPPER_MUTATION_DG_INCARNATION
   if (!is_plausible(header, incarnation)) return view;
-#else
-  if (!is_plausible(header, header.incarnation)) return view;
-#endif
   if (bytes.size() < sizeof header + header.key_length) return view;
   const auto found = bytes.subspan(sizeof header, header.key_length);
-#if !ROCKHOPPER_MUTATION_DG_KEY
   if (key && !std::equal(found.begin(), found.end(), key->begin(), key->end())) {
     view.verdict = Verdict::other_key;
     return view;
   }
-#endif
   if (header.word == kDead || header.key_hash != hash_of(found)) return view;
   view.verdict = Verdict::match;
   return view;
@@ -96,10 +90,8 @@ std::optional<SlotHeader> examine_slot(std::span<const std::byte> bytes, const R
       bytes.size() - offset - sizeof found < std::size_t{found.length}) {
     return std::nullopt;
   }
-#if !ROCKHOPPER_MUTATION_DG_CHECKSUM
   const auto data = bytes.subspan(offset + sizeof found, found.length);
   if (found.checksum != checksum_of(header, found, data)) return std::nullopt;
-#endif
   return found;
 }
 
@@ -109,11 +101,7 @@ RecordView examine_record(std::span<const std::byte> bytes, std::uint64_t incarn
   if (view.verdict != Verdict::match) return view;
   const RecordWord word = RecordWord::from(view.header.word);
   const auto slot = examine_slot(bytes, view.header, word.slot);
-#if !ROCKHOPPER_MUTATION_DG_CHECKSUM
   if (!slot || slot->version != word.version) {
-#else
-  if (!slot) {
-#endif
     view.verdict = Verdict::torn;
     return view;
   }

@@ -24,12 +24,8 @@ constexpr std::uint64_t kChecks = 16;
 /// With so many renewals all is complete that a client had begun (ClientArea).
 constexpr std::uint64_t kGraceRenewals = 2;
 constexpr std::uint32_t kRecordAccess = roce::kAccessLocalWrite | roce::kAccessRemote;
-#if !ROCKHOPPER_MUTATION_DG_APPLICATION_MEMORY
 constexpr std::uint32_t kApplicationAccess =
     roce::kAccessLocalWrite | roce::kAccessRemoteRead | roce::kAccessRemoteAtomic;
-#else
-constexpr std::uint32_t kApplicationAccess = kRecordAccess;
-#endif
 
 std::uint64_t load(const std::uint64_t& word) {
   return std::atomic_ref(const_cast<std::uint64_t&>(word)).load();
@@ -182,14 +178,10 @@ Expected<void> Server::set_up(Client& client, const dc::TargetAddress& address) 
 
 /// The target first: from then on it writes nothing.
 void Server::tear_down(Client& client, std::uint64_t now_ns) {
-#if !ROCKHOPPER_MUTATION_DG_FENCE
   if (client.way != nullptr) client.way->withdraw();
   if (client.records_key != roce::MemoryKey{}) {
     static_cast<void>(engine_.deregister_memory(client.records_key));
   }
-#else
-  static_cast<void>(client.way.release());
-#endif
   if (client.area_key != roce::MemoryKey{}) {
     static_cast<void>(engine_.deregister_memory(client.area_key));
   }
@@ -205,14 +197,9 @@ void Server::tear_down(Client& client, std::uint64_t now_ns) {
 void Server::remove_client(ClientId id, std::uint64_t now_ns) {
   Client* client = find(id);
   if (client == nullptr) return;
-#if ROCKHOPPER_MUTATION_DG_GONE
-  if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
-#endif
   tear_down(*client, now_ns);
   clients_.erase(id);
-#if !ROCKHOPPER_MUTATION_DG_GONE
   if (config_.application != nullptr) config_.application->on_client_gone(id, now_ns);
-#endif
 }
 
 // A turn.
@@ -274,26 +261,20 @@ void Server::accept(Client& client, std::span<const std::byte> bytes, std::uint6
   counters_.rx_requests.add();
   const std::size_t which = word_of(request->id);
   Response& last = client.responses[which];
-#if !ROCKHOPPER_MUTATION_DG_REPEATED
   if (last.id == request->id) {
     counters_.rx_repeated.add();
     answer(client, which);
     return;
   }
-#endif
   const std::uint64_t canceled = RequestWord{.id = request->id, .canceled = true}.bits();
   std::atomic_ref word(client.area->words[which]);
   const std::uint64_t before = word.load();
-#if !ROCKHOPPER_MUTATION_DG_CANCEL
   if (before == canceled) {
     counters_.rx_canceled.add();
     last = {.id = request->id, .status = Status::canceled};
     answer(client, which);
     return;
   }
-#else
-  static_cast<void>(canceled);
-#endif
   if (RequestWord::from(before).id > request->id || last.id > request->id) {
     counters_.rx_bad_word.add();
     return;

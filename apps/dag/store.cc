@@ -99,23 +99,17 @@ Store::Outcome Store::lookup(std::span<const std::byte> key) const {
 void Store::retire(std::uint64_t hash, const MapPlace& place, std::uint64_t now_ns) {
   map_.erase(hash, place.address);
   const auto record = bytes_of(place);
-#if !ROCKHOPPER_MUTATION_DG_DEAD
   // The word first: an update that has not swung it yet is too late.
   word_at(record, offsetof(RecordHeader, word)).store(kDead);
   word_at(record, offsetof(RecordHeader, lock)).store(kDead);
   word_at(record, offsetof(RecordHeader, incarnation)).store(0);
-#endif
   if ((place.flags & kInArena) != 0) {
     const auto arena = arena_of(place.address);
     arena->second.adopted.erase(place.address);
     settle(arena, now_ns);
     return;
   }
-#if !ROCKHOPPER_MUTATION_DG_QUARANTINE
   quarantine_.add(place.address, place.length, now_ns);
-#else
-  allocator_.release(place.address, place.length);
-#endif
 }
 
 Store::Outcome Store::erase(std::span<const std::byte> key, std::uint64_t now_ns) {
@@ -226,12 +220,7 @@ Store::Outcome Store::adopt(std::uint32_t owner, std::span<const std::byte> key,
 
 void Store::settle(Arenas::iterator arena, std::uint64_t now_ns) {
   if (!arena->second.released || !arena->second.adopted.empty()) return;
-#if !ROCKHOPPER_MUTATION_DG_ARENA_RESTS
   quarantine_.add(arena->first, arena->second.bytes, now_ns);
-#else
-  static_cast<void>(now_ns);
-  allocator_.release(arena->first, arena->second.bytes);
-#endif
   arenas_.erase(arena);
 }
 
@@ -263,9 +252,7 @@ std::size_t Store::release_if(const Which& which, std::uint64_t now_ns) {
 void Store::release_arenas(std::uint32_t owner, std::uint64_t now_ns) {
   static_cast<void>(release_if(
       [owner](const Arena& arena) {
-#if !ROCKHOPPER_MUTATION_DG_GROUP
         if (!arena.group.empty()) return false;
-#endif
         return arena.owner == owner;
       },
       now_ns));

@@ -10,6 +10,7 @@
 #include "apps/common/counters.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
+#include "apps/common/tcp.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
@@ -37,6 +38,11 @@ Expected<std::unique_ptr<Connection>> Connection::create(const ConnectOptions& o
                                                          const stack::Arguments& arguments,
                                                          dag::ClientListener& listener,
                                                          std::uint16_t operations) {
+  for (const ServerAddress& server : options.servers) {
+    if (auto known = check_host(server.host); !known) {
+      return fail(known.error().code, "{}:{}: {}", server.host, server.port, known.error().message);
+    }
+  }
   auto endpoint = Endpoint::create(config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   if (auto up = (*endpoint)->wait_for_link(); !up) return tl::make_unexpected(up.error());

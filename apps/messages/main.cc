@@ -9,6 +9,7 @@
 #include "apps/common/command_line.h"
 #include "apps/common/run_side.h"
 #include "apps/common/signals.h"
+#include "apps/common/tcp.h"
 #include "apps/messages/client.h"
 #include "apps/messages/options.h"
 #include "apps/messages/server.h"
@@ -36,6 +37,9 @@ const ProgramText kText{
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
+  if (options.role() == Role::client) {
+    if (auto known = check_host(options.host); !known) return known;
+  }
   auto node = Node::create(options, config, arguments);
   if (!node) return tl::make_unexpected(node.error());
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());

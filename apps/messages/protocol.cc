@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/messages/protocol.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <nlohmann/json.hpp>

@@ -24,7 +24,7 @@ Expected<SharedMemory> SharedMemory::create(std::size_t bytes) {
 
 Expected<SharedMemory> SharedMemory::open(const std::string& path, std::size_t bytes) {
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
+  struct stat status = {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     return fail(ErrorCode::not_found, "{}: {}", path, std::strerror(errno));
   }

@@ -3,6 +3,7 @@
 #include "apps/perf/endpoint_backend.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "apps/perf/atomic_words.h"

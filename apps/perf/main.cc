@@ -9,6 +9,7 @@
 #include "apps/common/endpoint.h"
 #include "apps/common/run_side.h"
 #include "apps/common/signals.h"
+#include "apps/common/tcp.h"
 #include "apps/perf/client.h"
 #include "apps/perf/dc_backend.h"
 #include "apps/perf/options.h"
@@ -97,6 +98,9 @@ Expected<void> run_with_rdma_cm(const Options& options, const EndpointConfig& co
 Expected<void> run(const Options& options, const std::optional<EndpointConfig>& config,
                    const stack::Arguments& arguments) {
   if (options.rdma_cm) return run_with_rdma_cm(options, *config, arguments);
+  if (options.role() == Role::client) {
+    if (auto known = check_host(options.host); !known) return known;
+  }
   auto backend = open_backend(options, config, arguments);
   if (!backend) return tl::make_unexpected(backend.error());
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());

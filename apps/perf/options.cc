@@ -20,8 +20,10 @@ constexpr std::uint32_t kSweepMax = 8u << 20;
 Expected<std::vector<Operation>> parse_operations(std::string_view list) {
   std::vector<Operation> operations;
   if (list == "all") {
-    return std::vector{Operation::send, Operation::write, Operation::read, Operation::cas,
-                       Operation::faa};
+    constexpr std::array kAll{Operation::send, Operation::write, Operation::read, Operation::cas,
+                              Operation::faa};
+    operations.assign(kAll.begin(), kAll.end());
+    return operations;
   }
   auto split = stack::split_list(list, [&](std::string_view name) -> Expected<void> {
     const auto operation = parse_operation(name);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <system_error>
+#include <type_traits>
 
 #include <fmt/format.h>
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <system_error>
 
 #include <fmt/format.h>
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -239,11 +240,8 @@ Expected<void> PerftestRdmaCm::send(std::string_view message) {
 
 Expected<std::string> PerftestRdmaCm::receive(std::size_t bytes) {
   roce::Completion completion;
-  auto waited = wait(
-      [&] {
-        return channel_->recv_cq().poll({&completion, 1}) == 1;
-      },
-      "the peer's message", true);
+  const auto came = [&] { return channel_->recv_cq().poll({&completion, 1}) == 1; };
+  auto waited = wait(came, "the peer's message", true);
   if (!waited) return tl::make_unexpected(waited.error());
   if (completion.status != roce::WcStatus::success) {
     return tl::make_unexpected(why_exchange_ended(completion.status));

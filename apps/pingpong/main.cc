@@ -8,6 +8,7 @@
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint.h"
 #include "apps/common/signals.h"
+#include "apps/common/tcp.h"
 #include "apps/pingpong/options.h"
 #include "apps/pingpong/session.h"
 
@@ -100,6 +101,9 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
+  if (options.role() == Role::client) {
+    if (auto known = check_host(options.host); !known) return known;
+  }
   auto endpoint = Endpoint::create(config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   Session session(**endpoint, options);

@@ -3,6 +3,7 @@
 #include "apps/pingpong/session.h"
 
 #include <array>
+#include <cstdio>
 #include <cstring>
 
 #include <fmt/format.h>

@@ -34,7 +34,7 @@ Expected<void> ByteInput::open_file() {
   // What standard input is remains open for others; a FIFO must not make us wait for its writer.
   FileDescriptor file(path_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                                    : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
+  struct stat status = {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     return tl::make_unexpected(io_error(name_));
   }
@@ -86,8 +86,8 @@ Expected<ByteInput::Read> ByteInput::read(std::uint64_t now_ns) {
 
 Expected<ByteInput::Read> ByteInput::look(std::uint64_t now_ns) {
   next_look_ns_ = now_ns + kFollowNs;
-  struct stat own {};
-  struct stat named {};
+  struct stat own = {};
+  struct stat named = {};
   if (::fstat(file_.get(), &own) != 0) return tl::make_unexpected(io_error(name_));
   if (own.st_size < offset_) {
     if (::lseek(file_.get(), 0, SEEK_SET) != 0) return tl::make_unexpected(io_error(name_));

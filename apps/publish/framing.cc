@@ -28,9 +28,7 @@ Frame first_record(std::span<const std::byte> bytes, std::size_t payload_max) {
   if (bytes.size() < kRecordLengthBytes) return {};
   const std::uint64_t length =
       boost::endian::load_little_u32(reinterpret_cast<const unsigned char*>(bytes.data()));
-#if !ROCKHOPPER_MUTATION_PB_RECORD_LENGTH
   if (length > payload_max) return {.kind = Frame::Kind::too_long, .length = length};
-#endif
   if (bytes.size() - kRecordLengthBytes < length) return {.length = length};
   return {.kind = Frame::Kind::whole,
           .payload = bytes.subspan(kRecordLengthBytes, length),

@@ -46,9 +46,6 @@ std::string read_nonce(JsonReader& reader) {
 /// The same for both ends: members are in order, and what is proved is not part of it.
 std::string without_proof(json object) {
   if (object.is_object()) object.erase(kProof);
-#if ROCKHOPPER_MUTATION_PB_PROOF_OF_SIDE
-  if (object.is_object()) object.erase("side");
-#endif
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

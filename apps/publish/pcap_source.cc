@@ -26,7 +26,7 @@ void PcapSource::Closer::operator()(pcap* capture) const { pcap_close(capture); 
 
 Expected<std::unique_ptr<PcapSource>> PcapSource::open(const std::string& path, double speed,
                                                        std::size_t payload_max) {
-  struct stat status {};
+  struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) {
     return fail(ErrorCode::io, "{} cannot be read: {}", path, std::strerror(errno));
   }

@@ -19,7 +19,7 @@ bool PolicyFile::is_exposed() const {
 }
 
 std::optional<PolicyFile::Version> PolicyFile::look() const {
-  struct stat status {};
+  struct stat status = {};
   if (::stat(path_.c_str(), &status) != 0) return std::nullopt;
   return Version{.device = status.st_dev,
                  .inode = status.st_ino,
@@ -47,11 +47,7 @@ Expected<bool> PolicyFile::poll(std::uint64_t now_ns, bool at_once) {
   next_look_ns_ = now_ns + kLookNs;
   // Who replaces a file by renaming leaves none for no moment, who writes it anew an incomplete one
   // for some: that is an error, and then a change.
-#if !ROCKHOPPER_MUTATION_PB_POLICY_CHANGE
   if (!at_once && look() == version_) return false;
-#else
-  if (!at_once) return false;
-#endif
   if (auto again = read(); !again) return tl::make_unexpected(again.error());
   return true;
 }

@@ -20,16 +20,14 @@ Expected<StoreMemory> StoreMemory::allocate(std::size_t bytes) {
 
 Expected<StoreMemory> StoreMemory::open(const std::string& path, std::size_t bytes) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  struct stat status {};
+  struct stat status = {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     return fail(ErrorCode::io, "{} cannot be opened: {}", path, std::strerror(errno));
   }
   if (!S_ISREG(status.st_mode)) return fail(ErrorCode::io, "{} is no file", path);
-#if !ROCKHOPPER_MUTATION_PB_STORE_LOCK
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     return fail(ErrorCode::busy, "{} is another publisher's store", path);
   }
-#endif
   if (status.st_size == 0) {
     // With the place on the disk: a store that is full of holes would end with SIGBUS.
     if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); error != 0) {

@@ -3,6 +3,7 @@
 #include "apps/publisher/conflated_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "apps/publisher/conflated_store.h"
 
@@ -103,11 +104,7 @@ void ConflatedReader::on_round(std::uint64_t now_ns) {
   if (!liveness_.dead()) enter(scanning_ ? ReaderState::catchup : ReaderState::live);
   pacing_.plan(news && !again, scanning_ && !again, now_ns);
   // Of a control block with news the one word may be older than the other: one without is needed.
-#if ROCKHOPPER_MUTATION_PB_WATCH_HALF
-  if (!scanning_) rest_at(changes_);
-#else
   if (!news && !scanning_) rest_at(changes_);
-#endif
 }
 
 void ConflatedReader::begin_scan() {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 namespace rockhopper::publisher {
@@ -71,9 +72,7 @@ LogFollower::Step LogFollower::next(std::span<std::byte> room) {
     if (fits) std::memcpy(room.data(), ring_.data() + offset, shape.size);
     // What comes behind, the head among it, is not read before the copy is there.
     std::atomic_thread_fence(std::memory_order_acquire);
-#if !ROCKHOPPER_MUTATION_PB_MULTICAST_HEAD
     if (head_position() > position_) return resume(tail);
-#endif
     const std::uint64_t sequence = sequence_of(header.data());
     if (!fits) {
       if (sequence_ && sequence != *sequence_) return resume(tail);

@@ -62,13 +62,11 @@ std::optional<MulticastReceiver::Copy> MulticastReceiver::check(
     counters_.multicast_malformed.add();
     return std::nullopt;
   }
-#if !ROCKHOPPER_MUTATION_PB_MULTICAST_SOURCE
   const stack::IpAddress from = roce::reply_vector(datagram.first<roce::kGrhBytes>()).destination;
   if (from != group_.source || completion.src_qp != group_.source_qpn) {
     counters_.multicast_foreign.add();
     return std::nullopt;
   }
-#endif
   return Copy{.store_id = static_cast<std::uint16_t>(completion.imm_data),
               .bytes = datagram.subspan(roce::kGrhBytes)};
 }

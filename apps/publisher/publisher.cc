@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <variant>
 
 #include "apps/publisher/publisher_state.h"
 
@@ -271,18 +272,14 @@ bool Publisher::give_key(Subscriber& subscriber, const OfferedStore& store, Gran
 
 /// From the return on no packet reads the store with it.
 void Publisher::take_key(const Subscriber& subscriber, const Grant& grant) {
-#if !ROCKHOPPER_MUTATION_PB_REVOKE
-#if !ROCKHOPPER_MUTATION_PB_BINDING
   const auto binding = binding_.find(static_cast<std::uint32_t>(grant.rkey));
   if (binding != binding_.end()) {
     // Its request would find no window. It ends once it is bound, before anybody can READ.
     binding->second.ended = true;
     return;
   }
-#endif
   static_cast<void>(subscriber.way != nullptr ? engine_.deregister_memory(grant.rkey)
                                               : engine_.deallocate_window(grant.rkey));
-#endif
 }
 
 void Publisher::end_grant(Subscriber& subscriber, std::size_t index) {
@@ -332,12 +329,10 @@ std::optional<Refusal> Publisher::grant(Subscriber& subscriber, const SubscribeR
     counters_.refused_layout.add();
     return Refusal::layout;
   }
-#if !ROCKHOPPER_MUTATION_PB_POLICY
   if (!policy_.may_read(subscriber.name, info, request.credentials)) {
     counters_.refused_policy.add();
     return Refusal::not_authorised;
   }
-#endif
   // Who asks again gets another key in place of the first one.
   if (const std::size_t index = subscriber.find_grant(info.id); index < subscriber.grants.size()) {
     end_grant(subscriber, index);
@@ -382,9 +377,7 @@ void Publisher::beat(std::uint64_t now_ns) {
   next_heartbeat_ns_ = now_ns + config_.heartbeat_ns;
   for (const auto& [id, store] : stores_) store->store->heartbeat(now_ns);
   counters_.heartbeats.add(stores_.size());
-#if !ROCKHOPPER_MUTATION_PB_WATCH_BEAT
   answer_all_watchers();
-#endif
   for (const auto& [id, subscriber] : subscribers_) {
     if (subscriber->qp != nullptr && subscriber->qp->state() == roce::QpState::err) {
       on_failed(*subscriber);

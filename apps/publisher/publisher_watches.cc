@@ -15,20 +15,16 @@ void Publisher::on_request(Subscriber& subscriber, const Watch& request) {
   }
   counters_.watches.add();
   Grant& grant = subscriber.grants[index];
-#if !ROCKHOPPER_MUTATION_PB_WATCH_ONCE
   if (grant.watching == Grant::Watching::answer) return;
   end_watch(subscriber, grant);
-#endif
   OfferedStore& store = *stores_.at(request.store_id);
   const StoreTail tail = store.store->tail();
-#if !ROCKHOPPER_MUTATION_PB_WATCH_ARRIVAL
   if (request.known != tail) {
     // Changed while the request was on its way.
     grant.watching = Grant::Watching::answer;
     ++subscriber.answers;
     return;
   }
-#endif
   if (store.watchers.empty()) {
     watched_.push_back(&store);
   } else if (tail != store.watched_tail) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace rockhopper::publisher {
 namespace {
@@ -149,10 +150,8 @@ void Reader::expect(std::uint64_t position) {
 void Reader::take_round(const ControlBlock& control) {
   // Nothing was there, or copies have brought it meanwhile.
   const bool needless = round_position_ == control.tail_pos || position_ > round_position_;
-#if !ROCKHOPPER_MUTATION_PB_HEAD && !ROCKHOPPER_MUTATION_PB_VALIDATION
   // What has been read may reach beyond what is overwritten, or about to be.
   if (position_ < control.head_pos) lapped(control);
-#endif
   if (records_bytes_ == 0) {
     // Nothing comes any more: then what is there can be read.
     if (given_up_ && control.tail_pos == position_) position_ = control.head_pos;

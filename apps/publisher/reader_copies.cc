@@ -36,18 +36,14 @@ void Reader::on_copy(std::span<const std::byte> bytes, std::uint64_t now_ns) {
     miss(now_ns);
     return;
   }
-#if !ROCKHOPPER_MUTATION_PB_MULTICAST_DUPLICATE
   if (copy.position < position_) {
     copy_counters_.duplicates.add();
     return;
   }
-#endif
-#if !ROCKHOPPER_MUTATION_PB_MULTICAST_PLAUSIBLE
   if (!is_plausible(copy)) {
     copy_counters_.invalid_sequence.add();
     return;
   }
-#endif
   copies_come_ = true;
   ++good_copies_;
   if (liveness_.on_change(now_ns)) counters_.revivals.add();
@@ -78,9 +74,6 @@ bool Reader::is_plausible(const Record& copy) const {
 /// Nothing is missing before it (PB-15): its number is the next one, and so is its place, at
 /// position_ or, if it had no room there, where the ring begins again.
 bool Reader::is_next(const Record& copy) const {
-#if ROCKHOPPER_MUTATION_PB_MULTICAST_ORDER
-  if (copy.position >= position_) return true;
-#endif
   if (known_ == Known::position) return copy.position == position_;
   const std::uint64_t to_end = info_.ring_bytes - (position_ & (info_.ring_bytes - 1));
   return copy.sequence == record_sequence_ &&
@@ -192,10 +185,8 @@ void Reader::request_gaps() {
 /// With what the round has brought.
 void Reader::judge_copies(const ControlBlock& control) {
   if (round_missed_) missed_end_ = control.tail_pos;
-#if !ROCKHOPPER_MUTATION_PB_MULTICAST_TAIL
   // A copy is sent when its record is there, and what is READ later has it before the tail.
   copy_counters_.beyond_tail.add(held_.drop_beyond(control.tail_pos, round_));
-#endif
   // Something was new, and no copy has come: they do not reach us, or are too long.
   if (records_bytes_ > 0 && !repairing_ && good_copies_ == good_before_) copies_come_ = false;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <isa-l/crc.h>
 #include <rte_hash_crc.h>
@@ -98,9 +99,7 @@ RecordStatus read_record(std::span<const std::byte> bytes, const ExpectedRecord&
   record.flags = load_le<std::uint16_t>(p + kFlags);
   const auto length = load_le<std::uint32_t>(p + kLength);
   if (record.position != expected.position) return RecordStatus::wrong_position;
-#if !ROCKHOPPER_MUTATION_PB_EPOCH
   if (record.epoch != expected.epoch) return RecordStatus::wrong_epoch;
-#endif
   if (expected.any_sequence ? record.sequence < expected.sequence
                             : record.sequence != expected.sequence) {
     return RecordStatus::wrong_sequence;
@@ -113,19 +112,15 @@ RecordStatus read_record(std::span<const std::byte> bytes, const ExpectedRecord&
   }
   if (!record.is_padding()) {
     if (size > bytes.size()) return RecordStatus::truncated;
-#if !ROCKHOPPER_MUTATION_PB_TRAILER && !ROCKHOPPER_MUTATION_PB_VALIDATION
     if (load_le<std::uint64_t>(p + size - Record::kTrailerSize) != ~record.sequence) {
       return RecordStatus::wrong_trailer;
     }
-#endif
     record.payload = bytes.subspan(Record::kHeaderSize, length);
   }
-#if !ROCKHOPPER_MUTATION_PB_CHECKSUM && !ROCKHOPPER_MUTATION_PB_VALIDATION
   if (load_le<std::uint32_t>(p + kChecksum) !=
       crc32c(crc32c(0, bytes.first(kChecksum)), record.payload)) {
     return RecordStatus::wrong_checksum;
   }
-#endif
   record.size = size;
   return RecordStatus::valid;
 }

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/publisher/slot.h"
 
+#include <cstring>
+
 #include "apps/publisher/record.h"
 
 namespace rockhopper::publisher {
@@ -36,19 +38,15 @@ Slot::Parsed Slot::parse(std::span<const std::byte> bytes, std::uint32_t epoch,
             .type = load_le<std::uint16_t>(p + kType),
             .payload = {}};
   if (slot.version == 0) return {Status::empty, {}};
-#if !ROCKHOPPER_MUTATION_PB_VERSION
   if (slot.version % 2 != 0) return {Status::being_written, {}};
-#endif
   const auto length = load_le<std::uint32_t>(p + kLength);
   if (slot.epoch != epoch || length > message_max || length > bytes.size() - kHeaderSize) {
     return {Status::wrong, {}};
   }
   slot.payload = bytes.subspan(kHeaderSize, length);
-#if !ROCKHOPPER_MUTATION_PB_SLOT_CHECKSUM
   if (load_le<std::uint32_t>(p + kChecksum) != checksum(p, slot.payload)) {
     return {Status::wrong, {}};
   }
-#endif
   return {Status::valid, slot};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 
 namespace rockhopper::publisher {
 namespace {
@@ -215,15 +216,10 @@ Published Store::append(std::span<const std::byte> payload, std::uint16_t type,
   const std::uint64_t end = position_ + rest + size;
   // What is not shown yet must not be what is given up.
   if (end - committed_position_ > ring_bytes() / 2) commit();
-#if !ROCKHOPPER_MUTATION_PB_ANNOUNCE
   evict_before(end);
-#endif
   if (rest != 0) pad();
   prefetch_behind(end);
   emit_record(at(position_), header(type, time_ns), payload);
-#if ROCKHOPPER_MUTATION_PB_ANNOUNCE
-  evict_before(end);
-#endif
   position_ = end;
   ++sequence_;
   counters_.messages.add();

@@ -66,10 +66,8 @@ void StoreReader::tick(std::uint64_t now_ns) {
   if (paused_ || state_ == ReaderState::discover || !liveness_.check(now_ns)) return;
   counters_.deaths.add();
   enter(ReaderState::publisher_dead);
-#if !ROCKHOPPER_MUTATION_PB_WATCH_DEATH
   // READs find out whether there is still a way to it, and whether it lives again.
   watching_ = Watching::no;
-#endif
 }
 
 void StoreReader::rest_at(std::uint64_t position) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/sim/scenario.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 

@@ -3,6 +3,7 @@
 #include "apps/stats/view.h"
 
 #include <algorithm>
+#include <string>
 
 #include <fmt/format.h>
 

@@ -3,6 +3,7 @@
 #include "apps/subscribe/client.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

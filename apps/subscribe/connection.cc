@@ -9,6 +9,7 @@
 
 #include "apps/common/counters.h"
 #include "apps/common/steady_clock.h"
+#include "apps/common/tcp.h"
 #include "apps/publish/proof.h"
 
 namespace rockhopper::apps::subscribe {
@@ -42,6 +43,7 @@ Expected<std::unique_ptr<Connection>> Connection::create(const Options& options,
                                                          const EndpointConfig& config,
                                                          const stack::Arguments& arguments,
                                                          publisher::SubscriberListener& listener) {
+  if (auto known = check_host(options.host); !known) return tl::make_unexpected(known.error());
   auto endpoint = Endpoint::create(config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
   if (auto up = (*endpoint)->wait_for_link(); !up) return tl::make_unexpected(up.error());

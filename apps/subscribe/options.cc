@@ -182,7 +182,7 @@ Expected<void> set_output(const RawOptions& raw, Options& options) {
     return fail(ErrorCode::invalid_argument,
                 "--json: standard output has the messages; give them a folder with --output");
   }
-  struct stat status {};
+  struct stat status = {};
   if (::stat(options.output.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::invalid_argument, "--output {}: there is no such folder",
                 options.output);

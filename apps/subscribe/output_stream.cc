@@ -29,7 +29,7 @@ Expected<OutputStream> OutputStream::create(const std::string& path) {
 
 OutputStream::OutputStream(FileDescriptor file, std::string name)
     : file_(std::move(file)), name_(std::move(name)) {
-  struct stat status {};
+  struct stat status = {};
   regular_ = ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode);
 }
 

@@ -12,9 +12,7 @@
 namespace rockhopper::apps::subscribe {
 
 Expected<void> Sink::add_store(const std::string& name) {
-#if !ROCKHOPPER_MUTATION_PB_SINK_NAME
   if (auto valid = publish::check_name(name); !valid) return valid;
-#endif
   if (folder_.empty()) {
     if (streams_.empty()) streams_.emplace("", OutputStream::standard_output());
     return {};

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>

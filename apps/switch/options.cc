@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <rte_common.h>
 #include <rte_mbuf.h>

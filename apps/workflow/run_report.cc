@@ -87,12 +87,10 @@ CommittedRuns committed_runs(const RunLog& log, RunReport& report) {
   for (const NodeRun& run : log.runs) {
     if (!run.committed) continue;
     const auto [place, is_new] = runs.emplace(run.node, &run);
-#if !ROCKHOPPER_MUTATION_DG_COMMITTED_TWICE
     if (!is_new) {
       twice.add("node {} was committed by {} and by {}", key_text(run.node),
                 key_text(place->second->worker), key_text(run.worker));
     }
-#endif
   }
   twice.tell(report.problems);
   return runs;
@@ -122,12 +120,10 @@ void follow_graph(const dag::Graph& graph, const CommittedRuns& runs, RunReport&
     for (const dag::Predecessor& predecessor : graph.predecessors(node)) {
       const NodeRun* before = by_node[predecessor.from];
       const auto wait_ns = graph.edge(predecessor.edge).constraints.not_before_ns;
-#if !ROCKHOPPER_MUTATION_DG_EARLY
       if (before != nullptr && by_node[node]->start_ns < before->end_ns + wait_ns) {
         early.add("node {} was begun before it could be: {} ended later", key_text(graph.key(node)),
                   key_text(graph.key(predecessor.from)));
       }
-#endif
     }
   }
   for (const ProblemCount* problem : {&unknown, &missing, &early}) problem->tell(report.problems);

@@ -162,12 +162,10 @@ class Reader {
     for (std::uint32_t i = 0; i < workflow_.tasks.size(); ++i) {
       for (const std::uint32_t output : workflow_.tasks[i].outputs) {
         Workflow::File& file = workflow_.files[output];
-#if !ROCKHOPPER_MUTATION_DG_TWO_WRITERS
         if (file.writer) {
           return refuse(path_of(kTasks, i, "outputFiles"), "{} is written by {} already",
                         key_text(file.id), key_text(workflow_.tasks[*file.writer].id));
         }
-#endif
         file.writer = i;
       }
     }
@@ -187,7 +185,6 @@ class Reader {
       children[i] = resolve_tasks(i, "children", families_[i].children);
     }
     if (errors_.any()) return;
-#if !ROCKHOPPER_MUTATION_DG_PARENTS
     for (std::uint32_t i = 0; i < workflow_.tasks.size(); ++i) {
       for (const auto& [parent, data] : workflow_.tasks[i].dependencies) {
         if (std::binary_search(children[parent].begin(), children[parent].end(), i)) continue;
@@ -203,7 +200,6 @@ class Reader {
                       key_text(workflow_.tasks[i].id), key_text(workflow_.tasks[child].id));
       }
     }
-#endif
   }
 
   using Dependencies = std::vector<Workflow::Dependency>;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <rte_cycles.h>

@@ -44,13 +44,11 @@ Connection* ConnectionManager::find(const ReceivedMad& mad, std::uint32_t local_
     return nullptr;
   }
   Connection& connection = *found->second;
-#if !ROCKHOPPER_MUTATION_CM_ADDRESS_CHECK
   if (mad.reply.destination != connection.path_.destination ||
       mad.reply.source != connection.path_.source) {
     counters_.bad_address_messages.add();
     return nullptr;
   }
-#endif
   // The peer's ID is not known before its REP.
   if (connection.state_ != State::req_sent && remote_id != connection.remote_id_) {
     counters_.unknown_connection.add();
@@ -179,11 +177,7 @@ void ConnectionManager::enter_timewait(Connection& connection, EventType event) 
   detach(connection);
   const auto code = static_cast<std::uint8_t>(
       std::min<unsigned>(connection.qp_.ack_timeout + 1u, kTimeoutCodeMax));
-#if ROCKHOPPER_MUTATION_CM_TIMEWAIT
-  timers_.arm(connection.timer_, now_ns_);
-#else
   timers_.arm(connection.timer_, now_ns_ + timeout_ns(code));
-#endif
   tell({.type = event, .connection = &connection});
 }
 

@@ -14,19 +14,13 @@ using wire::cm::TransportService;
 
 void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction_id,
                                const wire::cm::Req& req) {
-#if !ROCKHOPPER_MUTATION_CM_SOURCE_GID
   // On RoCE the GIDs are the addresses: nobody asks in another's name.
   if (req.primary_local_gid != mad.reply.destination.bytes ||
       req.primary_remote_gid != mad.reply.source.bytes) {
     counters_.bad_address_messages.add();
     return;
   }
-#endif
-#if ROCKHOPPER_MUTATION_CM_DUPLICATE_REQ
-  const auto known = by_remote_id_.end();
-#else
   const auto known = by_remote_id_.find({mad.reply.destination, req.local_communication_id});
-#endif
   if (known != by_remote_id_.end()) {
     Connection& old = *known->second;
     if (req.local_qpn == old.remote_qpn_ && req.starting_psn == old.send_psn_) {
@@ -113,23 +107,17 @@ std::optional<RejectReason> ConnectionManager::refusal(const ReceivedMad& mad,
   if (!is_peer_qpn(req.local_qpn) || !check_address_vector(path_of(mad, req))) {
     return RejectReason::unsupported_request;
   }
-#if !ROCKHOPPER_MUTATION_CM_PKEY
   // No reason is about partitions. Linux gives this one.
   if (!config_.engine->find_pkey(req.pkey)) return RejectReason::primary_remote_port_gid;
-#endif
   const auto old = by_remote_qpn_.find({mad.reply.destination, req.local_qpn.value});
-#if !ROCKHOPPER_MUTATION_CM_STALE_CONNECTION
   if (old != by_remote_qpn_.end()) {
     on_stale(*old->second);
     return RejectReason::stale_connection;
   }
-#endif
-#if !ROCKHOPPER_MUTATION_CM_BACKLOG
   if (listener->second.waiting >= listener->second.backlog) {
     counters_.refused_backlog.add();
     return RejectReason::no_resources;
   }
-#endif
   if (connections_.size() == config_.max_connections) {
     counters_.refused_limit.add();
     return RejectReason::no_resources;

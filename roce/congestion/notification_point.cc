@@ -11,23 +11,17 @@ void NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
   if (!engine_.config_.send_cnps || qp.cnp_hook_.is_linked()) {
     return;
   }
-#if !ROCKHOPPER_MUTATION_CNP_INTERVAL
   if (now_ns < qp.next_cnp_ns_) {
     return;
   }
-#endif
   qp.next_cnp_ns_ = now_ns + engine_.config_.min_time_between_cnps_ns;
   waiting_.push_back(qp);
 }
 
 void NotificationPoint::forget(QueuePair& qp) {
-#if !ROCKHOPPER_MUTATION_CNP_FORGET
   if (qp.cnp_hook_.is_linked()) {
     qp.cnp_hook_.unlink();
   }
-#else
-  static_cast<void>(qp);
-#endif
 }
 
 TransmitResult NotificationPoint::transmit(rte_mbuf** packets, std::uint16_t count,

@@ -119,9 +119,6 @@ WaitedWord* LockTable::find_waited(std::uint64_t* word) {
 
 /// In a queue that it must not pass (LK-28). Then `blocked_at_` says of which word.
 bool LockTable::is_behind_others(Waiter& waiter) {
-#if ROCKHOPPER_MUTATION_LOCK_ORDER
-  return false;
-#endif
   if (waiting_ == 0 || !waiter.limits_.fifo) return false;
   for (std::uint8_t i = 0; i < waiter.count_; ++i) {
     const WaitedWord* waited = find_waited(waiter.claims_[i].word);
@@ -342,13 +339,11 @@ void LockTable::note_change(const Claim& claim) {
   if (waiting_ == 0) return;
   WaitedWord* waited = find_waited(claim.word);
   if (waited == nullptr) return;
-#if !ROCKHOPPER_MUTATION_LOCK_TURNS
   if (told && waited->looks_ % kLooksInARow == 0) {
     waited->dirty_hook_.unlink();
     timers_.arm(waited->timer_, now_ns_ + kOthersFirst_ns);
     return;
   }
-#endif
   set_dirty(*waited);
 }
 

@@ -76,11 +76,10 @@ inline constexpr std::uint64_t kWaitersBit = std::uint64_t{LockWord::kWaiters} <
           .readers = 0};
 }
 
-[[nodiscard]] constexpr std::optional<LockWord> release_exclusive(
-    LockWord word, [[maybe_unused]] std::uint16_t owner, [[maybe_unused]] std::uint32_t since) {
-#if !ROCKHOPPER_MUTATION_LOCK_OWNER
+[[nodiscard]] constexpr std::optional<LockWord> release_exclusive(LockWord word,
+                                                                  std::uint16_t owner,
+                                                                  std::uint32_t since) {
   if (!word.held_by(owner, since)) return std::nullopt;
-#endif
   return freed(word);
 }
 

@@ -70,7 +70,8 @@ class Region {
   [[nodiscard]] std::uint64_t releases() const { return releases_.load(std::memory_order_acquire); }
 
   [[nodiscard]] const Statistics& statistics() const { return statistics_; }
-  void count(std::atomic<std::uint64_t> Statistics::*which, std::uint64_t n = 1) {
+  using Statistic = std::atomic<std::uint64_t> Statistics::*;
+  void count(Statistic which, std::uint64_t n = 1) {
     (statistics_.*which).fetch_add(n, std::memory_order_relaxed);
   }
   void note_wait(std::uint64_t ns) {

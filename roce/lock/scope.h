@@ -29,6 +29,7 @@ struct Scope {
 
   State state = State::none;
   bool sign_owed = false;    ///< a sign of life while it waits
+  bool resuming = false;     ///< what was parked behind it is being executed
   bool asked_again = false;  ///< the peer was told to send the acquire again
   bool unparked = false;     ///< a packet behind it was dropped as there was no room for it
   wire::LockCause lost = wire::LockCause::none;  ///< failed: why, if it had been granted

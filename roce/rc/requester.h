@@ -66,7 +66,10 @@ class Requester final : public roce::Requester {
   [[nodiscard]] std::uint32_t packets_in_flight() const;
   [[nodiscard]] std::uint32_t most_unacked() const;
   [[nodiscard]] std::uint32_t window() const;
-  [[nodiscard]] std::uint32_t distance_to_next() const;
+  [[nodiscard]] bool asks_for_acknowledgement(const SendWqe& wqe) const;
+  void add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& info, wire::Headers& headers);
+  void note_sent(const SendWqe& wqe, bool again);
+  [[nodiscard]] std::uint32_t distance_to_next() const { return ahead(next_psn_); }
   [[nodiscard]] std::uint32_t distance_to_cursor() const;
   [[nodiscard]] bool is_fenced(const SendWqe& wqe) const;
   void number(SendWqe& wqe);
@@ -80,10 +83,13 @@ class Requester final : public roce::Requester {
   void on_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
   void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
   void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
-  [[nodiscard]] std::uint32_t ahead(wire::Psn psn) const;
+  [[nodiscard]] std::uint32_t ahead(wire::Psn psn) const {
+    return (psn.value - unacked_psn_.value) & wire::kMask24;
+  }
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
   [[nodiscard]] SendWqe* await_response(const RxPacket& packet, std::uint64_t now_ns);
   void advance(std::uint32_t count, std::uint64_t now_ns);
+  void note_acknowledged(std::uint32_t count, std::uint64_t now_ns);
   void complete_front(WcStatus status);
   void retire_front(WcStatus status);
   void settle_front_failure();
@@ -132,8 +138,8 @@ class Requester final : public roce::Requester {
   void restart_ack_timer(std::uint64_t now_ns);
   [[nodiscard]] bool is_early_timeout();
   void note_loss(bool by_timeout, std::uint64_t now_ns);
+  void on_timer(std::uint64_t now_ns);
   void on_ack_timeout(std::uint64_t now_ns);
-  void on_rnr_timer();
 
   /// The lock scope whose acquire was the last to be answered.
   struct ScopeProgress {
@@ -143,16 +149,16 @@ class Requester final : public roce::Requester {
   };
 
   QueuePair& qp_;
-  stack::Timer ack_timer_;
-  stack::Timer rnr_timer_;
+  stack::Timer timer_;  ///< for an answer; while rnr_waiting_, the RNR NAK timer
 
   wire::Psn next_psn_;            ///< of the first request that has none yet
   wire::Psn unacked_psn_;         ///< the oldest that is not acknowledged
   std::uint32_t sent_ahead_ = 0;  ///< PSNs from unacked_psn_ to the highest ever sent, inclusive
-  std::uint64_t limit_ = UINT64_MAX;             ///< where the requests for this peer end
-  std::uint64_t numbered_ = 0;                   ///< the first request without PSNs
-  std::uint64_t cursor_ = 0;                     ///< the request to send from
-  std::uint32_t cursor_packet_ = 0;              ///< the packet of it to send next
+  std::uint32_t received_ahead_ = 0;  ///< PSNs behind unacked_psn_ that the peer has, by NAKs
+  std::uint64_t limit_ = UINT64_MAX;  ///< where the requests for this peer end
+  std::uint64_t numbered_ = 0;        ///< the first request without PSNs
+  std::uint64_t cursor_ = 0;          ///< the request to send from
+  std::uint32_t cursor_packet_ = 0;   ///< the packet of it to send next
   std::uint32_t responses_outstanding_ = 0;      ///< READs and atomics between head and cursor
   std::uint32_t response_psns_outstanding_ = 0;  ///< PSNs that their missing responses take
   /// READs and atomics that may be outstanding, within max_rd_atomic: one after their responses
@@ -165,10 +171,33 @@ class Requester final : public roce::Requester {
   bool rnr_waiting_ = false;
   bool implied_nak_done_ = false;  ///< went back for a skipped response; no progress since
   bool unreachable_ = false;
-  ScopeProgress scope_;
-  std::uint32_t received_ahead_ = 0;  ///< PSNs behind unacked_psn_ that the peer has, by NAKs
   std::uint8_t retries_left_ = 0;
   std::uint8_t rnr_retries_left_ = 0;
+  ScopeProgress scope_;
 };
+
+/// The request needs a receive request that the peer has not said to have (IBTA vol. 1, 9.7.7.2).
+inline bool Requester::limited(const SendWqe& wqe) const {
+  if (!credits_known_ || !takes_receive(wqe.opcode)) {
+    return false;
+  }
+  const std::uint32_t beyond = (wqe.ssn - credit_limit_ssn_) & wire::kMask24;
+  return beyond != 0 && beyond < (1u << 23);
+}
+
+/// Over the packet at the cursor: it is sent.
+inline void Requester::step_cursor(const SendWqe& wqe) {
+  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
+  probing_ = cursor_packet_ == 0 && limited(wqe);
+  cursor_packet_ += taken;
+  if (wqe.has_response()) {
+    ++responses_outstanding_;
+    response_psns_outstanding_ += taken;
+  }
+  if (cursor_packet_ == wqe.psn_count) {
+    ++cursor_;
+    cursor_packet_ = 0;
+  }
+}
 
 }  // namespace rockhopper::roce::rc

@@ -21,11 +21,7 @@ void Requester::on_selective_acknowledge(const RxPacket& packet, std::uint64_t n
   const wire::Saeth& held = packet.headers.saeth;
   const std::uint32_t distance = ahead(missing);
   const std::uint32_t length = held.length();
-#if ROCKHOPPER_MUTATION_SELECTIVE_ACK_BOUNDS
-  const bool never_sent = false;
-#else
   const bool never_sent = distance < sent_ahead_ && distance + length >= sent_ahead_;
-#endif
   if (packet.headers.aeth.kind() != wire::AethKind::ack || length == 0 || never_sent) {
     engine.count_drop(DropReason::bad_selective_ack, packet.payload.packet);
     return;

@@ -44,11 +44,9 @@ bool Requester::execute(SendWqe& wqe) {
 /// An invalidation waits until everything before it is complete: what is sent again must find its
 /// keys (IBTA vol. 1, 10.8.3.3, leaves that to the consumer and the fence).
 bool Requester::may_execute(const SendWqe& wqe) const {
-#if !ROCKHOPPER_MUTATION_LOCAL_INV_ORDER
   if (wqe.opcode == WrOpcode::local_inv && cursor_ != qp_.send_queue_.head()) {
     return false;
   }
-#endif
   return qp_.state() == QpState::rts && !is_fenced(wqe);
 }
 

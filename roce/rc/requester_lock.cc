@@ -81,7 +81,7 @@ void Requester::on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns) {
     return;
   }
   if (const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout)) {
-    qp_.engine_.timers_.arm(ack_timer_, now_ns + wait_ns);
+    qp_.engine_.timers_.arm(timer_, now_ns + wait_ns);
   }
 }
 

@@ -31,10 +31,6 @@ WcStatus status_of(wire::NakCode code) {
 
 }  // namespace
 
-std::uint32_t Requester::ahead(wire::Psn psn) const {
-  return (psn.value - unacked_psn_.value) & wire::kMask24;
-}
-
 void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   take_answer(packet, now_ns);
   if (qp_.recovery_ != nullptr) [[unlikely]] {
@@ -135,13 +131,8 @@ std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) 
 void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
   assert(count <= sent_ahead_);
   const bool was_sent = cursor_ > qp_.send_queue_.head();
-  if (qp_.pacer_ != nullptr && count > 0) {
-    Pacer& pacer = *qp_.pacer_;
-    const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(unacked_psn_ + (count - 1), now_ns);
-    pacer.control().on_ack(count, rtt_ns, now_ns);
-  }
-  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr && count > 0) {
-    qp_.recovery_->timeout()->on_acknowledged(unacked_psn_ + (count - 1), now_ns);
+  if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
+    note_acknowledged(count, now_ns);
   }
   unacked_psn_ = unacked_psn_ + count;
   sent_ahead_ -= count;
@@ -159,18 +150,34 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
   rnr_retries_left_ = qp_.attributes_.rnr_retry;
   implied_nak_done_ = false;
   probing_ = false;
-  if (rnr_waiting_) {
-    rnr_waiting_ = false;
-    qp_.engine_.timers_.cancel(rnr_timer_);
-  }
+  rnr_waiting_ = false;
   restart_ack_timer(now_ns);
   qp_.engine_.schedule(qp_);
+}
+
+/// For those who measure round trips.
+void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
+  if (count == 0) {
+    return;
+  }
+  const wire::Psn last = unacked_psn_ + (count - 1);
+  if (qp_.pacer_ != nullptr) {
+    Pacer& pacer = *qp_.pacer_;
+    const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(last, now_ns);
+    pacer.control().on_ack(count, rtt_ns, now_ns);
+  }
+  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) {
+    qp_.recovery_->timeout()->on_acknowledged(last, now_ns);
+  }
 }
 
 /// And what has been executed behind it and waited for it.
 void Requester::complete_front(WcStatus status) {
   retire_front(status);
-  retire_executed();
+  const SendQueue& queue = qp_.send_queue_;
+  if (queue.head() < numbered_ && queue.front().needs_no_packet()) [[unlikely]] {
+    retire_executed();
+  }
 }
 
 void Requester::retire_front(WcStatus status) {
@@ -253,13 +260,8 @@ void Requester::on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns) {
   // An answer: the peer is not out of reach. It may be busy for longer than losses are rare.
   retries_left_ = qp_.attributes_.retry_cnt;
   go_back();
-  qp_.engine_.timers_.cancel(ack_timer_);
   rnr_waiting_ = true;
-  std::uint64_t wait_ns = wire::rnr_timer_ns(timer_code);
-#if ROCKHOPPER_MUTATION_RNR_WAIT
-  wait_ns = 0;
-#endif
-  qp_.engine_.timers_.arm(rnr_timer_, now_ns + wait_ns);
+  qp_.engine_.timers_.arm(timer_, now_ns + wire::rnr_timer_ns(timer_code));
 }
 
 void Requester::take_credits(const wire::Aeth& aeth) {

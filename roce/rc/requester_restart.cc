@@ -34,9 +34,7 @@ void Requester::pause() {
   if (numbered_ != qp_.send_queue_.head()) {
     go_back();
   }
-  stack::TimingWheel& timers = qp_.engine_.timers_;
-  timers.cancel(ack_timer_);
-  timers.cancel(rnr_timer_);
+  qp_.engine_.timers_.cancel(timer_);
   rnr_waiting_ = false;
   implied_nak_done_ = false;
   retries_left_ = qp_.attributes_.retry_cnt;
@@ -76,14 +74,9 @@ void Requester::settle(SendWqe& wqe, std::optional<wire::Psn> executed) const {
   }
   const WcStatus status =
       executed && !wqe.has_response() ? WcStatus::success : WcStatus::outcome_unknown;
-#if !ROCKHOPPER_MUTATION_DC_REPLAY
   if (repeatable && status != WcStatus::success) {
     return;
   }
-#else
-  static_cast<void>(repeatable);
-  return;
-#endif
   wqe.flags |= SendWqe::kSettled;
   wqe.failure = status;
 }

@@ -10,13 +10,9 @@ namespace rockhopper::roce::rc {
 
 Requester::Requester(QueuePair& qp)
     : qp_(qp),
-      ack_timer_(
-          [](void* self, std::uint64_t now_ns) {
-            static_cast<Requester*>(self)->on_ack_timeout(now_ns);
-          },
-          this),
-      rnr_timer_([](void* self, std::uint64_t) { static_cast<Requester*>(self)->on_rnr_timer(); },
-                 this) {}
+      timer_(
+          [](void* self, std::uint64_t now_ns) { static_cast<Requester*>(self)->on_timer(now_ns); },
+          this) {}
 
 void Requester::reset(wire::Psn first_psn) {
   stop();
@@ -37,9 +33,7 @@ void Requester::stop() {
   if (qp_.recovery_ != nullptr && qp_.recovery_->responses() != nullptr) {
     qp_.recovery_->responses()->clear();
   }
-  stack::TimingWheel& timers = qp_.engine_.timers_;
-  timers.cancel(ack_timer_);
-  timers.cancel(rnr_timer_);
+  qp_.engine_.timers_.cancel(timer_);
   rnr_waiting_ = false;
   sent_ahead_ = 0;
   numbered_ = cursor_ = qp_.send_queue_.tail();
@@ -76,7 +70,6 @@ void Requester::go_back_for_responses() {
 /// rest is there or comes still, unless one was not `held`.
 void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held) {
   qp_.engine_.counters_.implied_nak_seq_err.add();
-#if !ROCKHOPPER_MUTATION_IMPLIED_NAK
   const bool sent_again = distance < distance_to_cursor();
   const bool selective = held && qp_.repeats_selectively();
   if (selective && !qp_.recovery_->on_response_skipped(unacked_psn_)) {
@@ -92,11 +85,6 @@ void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool h
     }
     restart_ack_timer(now_ns);
   }
-#else
-  static_cast<void>(distance);
-  static_cast<void>(now_ns);
-  static_cast<void>(held);
-#endif
 }
 
 bool Requester::use_retry() {
@@ -110,20 +98,21 @@ bool Requester::use_retry() {
 }
 
 /// 0: the timer never expires.
-std::uint64_t Requester::timeout_ns() const {
+inline std::uint64_t Requester::timeout_ns() const {
   const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
-  return qp_.recovery_ == nullptr || qp_.recovery_->timeout() == nullptr
-             ? limit_ns
-             : qp_.recovery_->timeout()->value_ns(limit_ns);
+  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) [[unlikely]] {
+    return qp_.recovery_->timeout()->value_ns(limit_ns);
+  }
+  return limit_ns;
 }
 
 void Requester::restart_ack_timer(std::uint64_t now_ns) {
   const std::uint64_t wait_ns = timeout_ns();
   stack::TimingWheel& timers = qp_.engine_.timers_;
   if ((sent_ahead_ > 0 || unreachable_) && wait_ns != 0) {
-    timers.arm(ack_timer_, now_ns + wait_ns);
+    timers.arm(timer_, now_ns + wait_ns);
   } else {
-    timers.cancel(ack_timer_);
+    timers.cancel(timer_);
   }
 }
 
@@ -134,13 +123,22 @@ bool Requester::is_early_timeout() {
          !timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
 }
 
+/// One timer serves both waits: nothing is sent that could be answered until an RNR NAK's is over.
+void Requester::on_timer(std::uint64_t now_ns) {
+  if (rnr_waiting_) {
+    rnr_waiting_ = false;
+    qp_.engine_.schedule(qp_);
+  } else {
+    on_ack_timeout(now_ns);
+  }
+}
+
 void Requester::on_ack_timeout(std::uint64_t now_ns) {
   qp_.engine_.counters_.local_ack_timeout_err.add();
   if (qp_.send_queue_.empty()) {
     return;
   }
   qp_.trace(TraceEvent::ack_timeout, unacked_psn_.value, retries_left_);
-#if !ROCKHOPPER_MUTATION_RETRANSMISSION
   if (is_early_timeout() || use_retry()) {
     implied_nak_done_ = false;
     note_loss(true, now_ns);
@@ -150,9 +148,6 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
     restart_ack_timer(now_ns);
     qp_.engine_.schedule(qp_);
   }
-#else
-  static_cast<void>(now_ns);
-#endif
 }
 
 void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
@@ -161,14 +156,9 @@ void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
   }
 }
 
-void Requester::on_rnr_timer() {
-  rnr_waiting_ = false;
-  qp_.engine_.schedule(qp_);
-}
-
 void Requester::on_unreachable(std::uint64_t now_ns) {
   unreachable_ = true;
-  if (!ack_timer_.armed() && !qp_.send_queue_.empty()) {
+  if (!timer_.armed() && !qp_.send_queue_.empty()) {
     restart_ack_timer(now_ns);
   }
 }

@@ -17,42 +17,215 @@ using wire::Opcode;
 /// PSNs that may be outstanding at once (IBTA vol. 1, 9.7.2).
 constexpr std::uint32_t kMaxPsnsOutstanding = 1u << 23;
 
+/// Of the requests that are no SEND, WRITE, READ, or atomic of plain RC.
+constexpr wire::HeaderSet kRareHeaders =
+    wire::Header::xrceth | wire::Header::feth | wire::Header::xaeth | wire::Header::lketh;
+
 }  // namespace
 
-TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
-  TransmitResult result;
-  unreachable_ = false;
-  while (result.count < count && can_send_next()) {
-    SendWqe& wqe = qp_.send_queue_.at(cursor_);
-    rte_mbuf* packet = build_packet(wqe);
-    if (packet == nullptr) {
-      if (wqe.failure != WcStatus::success) {
-        settle_front_failure();
-        break;
-      }
-      qp_.engine_.counters_.tx_no_mbuf.add();
-      result.out_of_mbufs = true;
-      break;
-    }
-    result.add(packets, packet, qp_.flow_);
-    move_cursor(wqe);
+/// PSNs from unacked_psn_ to the one to send next: those sent since the cursor last went back.
+std::uint32_t Requester::distance_to_cursor() const {
+  if (cursor_ == numbered_) {
+    return distance_to_next();
   }
-  if (sent_ahead_ > 0 && !ack_timer_.armed() && !rnr_waiting_) {
-    restart_ack_timer(now_ns);
-  }
-  return result;
+  const wire::Psn at_cursor = qp_.send_queue_.at(cursor_).first_psn + cursor_packet_;
+  return (at_cursor.value - unacked_psn_.value) & wire::kMask24;
 }
 
-bool Requester::can_send_next() {
+/// READs and atomics before it have to be answered first.
+bool Requester::is_fenced(const SendWqe& wqe) const {
+  return (wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0;
+}
+
+inline bool Requester::may_start(const SendWqe& wqe) const {
+  if (is_fenced(wqe)) {
+    return false;
+  }
+  if (!wqe.has_response()) {
+    return true;
+  }
+  // No scope is stopped half-way by what may be outstanding after a loss.
+  const bool goes_on = wqe.in_scope() || wqe.opcode == WrOpcode::lock_cancel;
+  const std::uint32_t most = goes_on ? kResponseWindowMax : response_window_;
+  return responses_outstanding_ < std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, most) &&
+         (qp_.recovery_ == nullptr || can_hold_responses(wqe));
+}
+
+/// End-to-end flow control: without credits one packet still goes, asking for the acknowledgement
+/// that brings new ones. A message that has begun goes on once that has come: whether there is a
+/// receive for it is known then, and it may have begun before the credits were used up.
+inline bool Requester::credit_allows(const SendWqe& wqe) const {
+  if (!limited(wqe)) {
+    return true;
+  }
+  return cursor_packet_ == 0 ? packets_in_flight() == 0 : !probing_;
+}
+
+/// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
+inline std::uint32_t Requester::packets_in_flight() const {
+  const std::uint32_t sent = distance_to_cursor();
+  assert(sent >= response_psns_outstanding_);
+  return sent - response_psns_outstanding_;
+}
+
+/// Request packets that may be unacknowledged, whatever the congestion control says.
+inline std::uint32_t Requester::most_unacked() const {
+  const std::uint32_t most = qp_.engine_.config_.max_unacked_packets;
+  return qp_.repeats_selectively() ? std::min(most, qp_.recovery_->config().selective_repeat.window)
+                                   : most;
+}
+
+/// Request packets that may be unacknowledged.
+inline std::uint32_t Requester::window() const {
+  const std::uint32_t most = most_unacked();
+  return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());
+}
+
+inline void Requester::number(SendWqe& wqe) {
+  wqe.first_psn = next_psn_;
+  next_psn_ = next_psn_ + wqe.psn_count;
+  wqe.ssn = next_ssn_;
+  next_ssn_ = (next_ssn_ + 1) & wire::kMask24;
+  ++numbered_;
+}
+
+wire::Xaeth Requester::masked_atomic_header(const SendWqe& wqe) {
+  const SendWqeExtension& masks = qp_.extension(cursor_);
+  const bool swap = wqe.opcode == WrOpcode::masked_atomic_cmp_and_swp;
+  return {.subtype = swap ? wire::Xaeth::kMaskedCompareSwap : wire::Xaeth::kMaskedFetchAdd,
+          .reserved24 = 0,
+          .rkey = wqe.rkey,
+          .va = wqe.remote_addr,
+          .compare = swap ? wqe.compare_add : 0,
+          .compare_mask = swap ? masks.compare_add_mask : 0,
+          .swap_add = swap ? wqe.swap : wqe.compare_add,
+          .mask = swap ? masks.swap_mask : masks.compare_add_mask};
+}
+
+/// Those that only some requests have, and our own.
+void Requester::add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& info,
+                                 wire::Headers& headers) {
+  if (info.has(wire::Header::xrceth)) {
+    headers.xrceth = {.reserved8 = 0, .xrc_srq = wire::Qpn{qp_.extension(cursor_).remote_srqn}};
+  }
+  if (info.has(wire::Header::feth)) {
+    const FlushInfo flush = wqe.flush();
+    headers.feth = {.reserved26 = 0,
+                    .selectivity_level = flush.selectivity_level,
+                    .placement_type = flush.placement_type};
+  }
+  if (info.has(wire::Header::xaeth)) {
+    headers.xaeth = masked_atomic_header(wqe);
+  }
+  if (info.has(wire::Header::lketh)) {
+    headers.lketh = qp_.lock_wqe(cursor_).header;
+    headers.lketh.timeout = qp_.attributes_.timeout;
+  }
+}
+
+/// For a packet that does not end its request.
+bool Requester::asks_for_acknowledgement(const SendWqe& wqe) const {
+  const std::uint32_t ack_interval = std::max(1u, most_unacked() / 2);
+  // What is held behind a packet that is sent again may not ask for its acknowledgement.
+  const bool closes_gap =
+      qp_.repeats_selectively() && ahead(wqe.first_psn + cursor_packet_) < sent_ahead_;
+  return cursor_packet_ % ack_interval == ack_interval - 1 || limited(wqe) || closes_gap ||
+         (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
+}
+
+inline rte_mbuf* Requester::build_packet(SendWqe& wqe) {
+  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint64_t offset = std::uint64_t{cursor_packet_} * mtu;
+  const bool last = wqe.has_response() || cursor_packet_ + 1 == wqe.psn_count;
+
+  wire::Headers headers;
+  const Opcode opcode = qp_.service_opcode(opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count));
+  const wire::OpcodeInfo& info = wire::info(opcode);
+  headers.bth.opcode = static_cast<std::uint8_t>(opcode);
+  headers.bth.mig_req = true;  // as RNICs send it; a path is always in the migrated state
+  headers.bth.destination = qp_.attributes_.dest_qp_num;
+  headers.bth.psn = wqe.first_psn + cursor_packet_;
+  headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
+  headers.bth.ack_request = last || asks_for_acknowledgement(wqe);
+  if (info.has(wire::Header::reth)) {
+    // A READ that has been answered in part is asked for from where it stopped.
+    const auto done = static_cast<std::uint32_t>(offset);
+    headers.reth = {.va = wqe.remote_addr + done, .rkey = wqe.rkey, .length = wqe.length - done};
+  }
+  if (info.has(wire::Header::atomic_eth)) {
+    const bool swap = wqe.opcode == WrOpcode::atomic_cmp_and_swp;
+    headers.atomic_eth = {.va = wqe.remote_addr,
+                          .rkey = wqe.rkey,
+                          .swap_add = swap ? wqe.swap : wqe.compare_add,
+                          .compare = swap ? wqe.compare_add : 0};
+  }
+  if (info.has(kRareHeaders)) [[unlikely]] {
+    add_rare_headers(wqe, info, headers);
+  }
+  headers.imm_dt.data = wqe.imm_or_inv;
+  headers.ieth.rkey = wqe.imm_or_inv;
+
+  const auto length =
+      info.has_payload
+          ? static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, wqe.length - offset))
+          : 0;
+  PacketBuilder builder = qp_.start_packet(headers, length);
+  if (!builder.ok()) {
+    return nullptr;
+  }
+  if (qp_.append_payload(builder, cursor_, offset, length) != MemoryStatus::ok) {
+    wqe.failure = WcStatus::loc_prot_err;
+    return nullptr;
+  }
+  return builder.ok() ? builder.finish() : nullptr;
+}
+
+/// For those who measure round trips or recover from losses in a way of their own.
+void Requester::note_sent(const SendWqe& wqe, bool again) {
+  const wire::Psn psn = wqe.first_psn + cursor_packet_;
+  if (qp_.pacer_ != nullptr && !wqe.has_response()) {
+    qp_.pacer_->rtt().on_sent(psn, again, qp_.engine_.now_ns_);
+  }
+  if (qp_.recovery_ != nullptr) {
+    qp_.recovery_->on_sent(psn, again);
+    // How long a lock is waited for says nothing of the path.
+    RetransmissionTimeout* timeout = qp_.recovery_->timeout();
+    if (timeout != nullptr && !wqe.is_lock() && !wqe.in_scope()) {
+      timeout->on_sent(psn, again, qp_.engine_.now_ns_);
+    }
+  }
+}
+
+inline void Requester::move_cursor(const SendWqe& wqe) {
+  EngineCounters& counters = qp_.engine_.counters_;
+  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
+  const std::uint32_t end = ahead(wqe.first_psn + cursor_packet_) + taken;
+  const bool again = end <= sent_ahead_;
+  if (again) {
+    counters.retransmitted_pkts.add();
+  }
+  if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
+    note_sent(wqe, again);
+  }
+  sent_ahead_ = std::max(sent_ahead_, end);
+  step_cursor(wqe);
+}
+
+inline bool Requester::can_send_next() {
   const QpState state = qp_.state();
   if ((state != QpState::rts && state != QpState::sqd) || rnr_waiting_ || cursor_ == end()) {
     return false;
   }
   if (qp_.recovery_ != nullptr) [[unlikely]] {
     pass_over();
+    if (cursor_ == end()) {
+      return false;
+    }
   }
-  if (!run_local_requests() || cursor_ == end()) {
-    return false;
+  if (qp_.send_queue_.at(cursor_).needs_no_packet()) [[unlikely]] {
+    if (!run_local_requests() || cursor_ == end()) {
+      return false;
+    }
   }
   SendWqe& wqe = qp_.send_queue_.at(cursor_);
   if (wqe.failure != WcStatus::success) {
@@ -62,7 +235,7 @@ bool Requester::can_send_next() {
     if (state == QpState::sqd) {
       return false;
     }
-    const std::uint32_t count = wqe.is_atomic() || wqe.is_placement() || wqe.is_lock()
+    const std::uint32_t count = wqe.has_response() && !wqe.is_read()
                                     ? 1
                                     : packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
     if (distance_to_next() + count > kMaxPsnsOutstanding) {
@@ -89,204 +262,28 @@ bool Requester::can_send_next() {
   return credit_allows(wqe);
 }
 
-std::uint32_t Requester::distance_to_next() const {
-  return (next_psn_.value - unacked_psn_.value) & wire::kMask24;
-}
-
-/// PSNs from unacked_psn_ to the one to send next: those sent since the cursor last went back.
-std::uint32_t Requester::distance_to_cursor() const {
-  if (cursor_ == numbered_) {
-    return distance_to_next();
-  }
-  const wire::Psn at_cursor = qp_.send_queue_.at(cursor_).first_psn + cursor_packet_;
-  return (at_cursor.value - unacked_psn_.value) & wire::kMask24;
-}
-
-/// READs and atomics before it have to be answered first.
-bool Requester::is_fenced([[maybe_unused]] const SendWqe& wqe) const {
-#if !ROCKHOPPER_MUTATION_FENCE
-  return (wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0;
-#else
-  return false;
-#endif
-}
-
-bool Requester::may_start(const SendWqe& wqe) const {
-  if (is_fenced(wqe)) {
-    return false;
-  }
-  // No scope is stopped half-way by what may be outstanding after a loss.
-  const bool goes_on = wqe.in_scope() || wqe.opcode == WrOpcode::lock_cancel;
-  const std::uint32_t most = goes_on ? kResponseWindowMax : response_window_;
-  return !wqe.has_response() ||
-         (responses_outstanding_ < std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, most) &&
-          (qp_.recovery_ == nullptr || can_hold_responses(wqe)));
-}
-
-/// The request needs a receive request that the peer has not said to have (IBTA vol. 1, 9.7.7.2).
-bool Requester::limited(const SendWqe& wqe) const {
-  if (!credits_known_ || !takes_receive(wqe.opcode)) {
-    return false;
-  }
-  const std::uint32_t beyond = (wqe.ssn - credit_limit_ssn_) & wire::kMask24;
-  return beyond != 0 && beyond < (1u << 23);
-}
-
-/// End-to-end flow control: without credits one packet still goes, asking for the acknowledgement
-/// that brings new ones. A message that has begun goes on once that has come: whether there is a
-/// receive for it is known then, and it may have begun before the credits were used up.
-bool Requester::credit_allows(const SendWqe& wqe) const {
-  if (!limited(wqe)) {
-    return true;
-  }
-  return cursor_packet_ == 0 ? packets_in_flight() == 0 : !probing_;
-}
-
-/// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
-std::uint32_t Requester::packets_in_flight() const {
-  const std::uint32_t sent = distance_to_cursor();
-  assert(sent >= response_psns_outstanding_);
-  return sent - response_psns_outstanding_;
-}
-
-/// Request packets that may be unacknowledged, whatever the congestion control says.
-std::uint32_t Requester::most_unacked() const {
-  const std::uint32_t most = qp_.engine_.config_.max_unacked_packets;
-  return qp_.repeats_selectively() ? std::min(most, qp_.recovery_->config().selective_repeat.window)
-                                   : most;
-}
-
-/// Request packets that may be unacknowledged.
-std::uint32_t Requester::window() const {
-  const std::uint32_t most = most_unacked();
-  return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());
-}
-
-void Requester::number(SendWqe& wqe) {
-  wqe.first_psn = next_psn_;
-  next_psn_ = next_psn_ + wqe.psn_count;
-  wqe.ssn = next_ssn_;
-  next_ssn_ = (next_ssn_ + 1) & wire::kMask24;
-  ++numbered_;
-}
-
-rte_mbuf* Requester::build_packet(SendWqe& wqe) {
-  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
-  const std::uint64_t offset = std::uint64_t{cursor_packet_} * mtu;
-  const bool last = wqe.has_response() || cursor_packet_ + 1 == wqe.psn_count;
-  const std::uint32_t ack_interval = std::max(1u, most_unacked() / 2);
-
-  // What is held behind a packet that is sent again may not ask for its acknowledgement.
-  const bool closes_gap =
-      qp_.repeats_selectively() && ahead(wqe.first_psn + cursor_packet_) < sent_ahead_;
-
-  wire::Headers headers;
-  const Opcode opcode = qp_.service_opcode(opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count));
-  const wire::OpcodeInfo& info = wire::info(opcode);
-  headers.bth.opcode = static_cast<std::uint8_t>(opcode);
-  headers.bth.mig_req = true;  // as RNICs send it; a path is always in the migrated state
-  headers.bth.destination = qp_.attributes_.dest_qp_num;
-  headers.bth.psn = wqe.first_psn + cursor_packet_;
-  headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
-  headers.bth.ack_request = last || cursor_packet_ % ack_interval == ack_interval - 1 ||
-                            limited(wqe) || closes_gap ||
-                            (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
-  if (info.has(wire::Header::reth)) {
-    // A READ that has been answered in part is asked for from where it stopped.
-    const auto done = static_cast<std::uint32_t>(offset);
-    headers.reth = {.va = wqe.remote_addr + done, .rkey = wqe.rkey, .length = wqe.length - done};
-  }
-  if (info.has(wire::Header::atomic_eth)) {
-    const bool swap = wqe.opcode == WrOpcode::atomic_cmp_and_swp;
-    headers.atomic_eth = {.va = wqe.remote_addr,
-                          .rkey = wqe.rkey,
-                          .swap_add = swap ? wqe.swap : wqe.compare_add,
-                          .compare = swap ? wqe.compare_add : 0};
-  }
-  if (info.has(wire::Header::xrceth)) {
-    headers.xrceth = {.reserved8 = 0, .xrc_srq = wire::Qpn{qp_.extension(cursor_).remote_srqn}};
-  }
-  if (info.has(wire::Header::feth)) {
-    const FlushInfo flush = wqe.flush();
-    headers.feth = {.reserved26 = 0,
-                    .selectivity_level = flush.selectivity_level,
-                    .placement_type = flush.placement_type};
-  }
-  if (info.has(wire::Header::xaeth)) {
-    headers.xaeth = masked_atomic_header(wqe);
-  }
-  if (info.has(wire::Header::lketh)) {
-    headers.lketh = qp_.lock_wqe(cursor_).header;
-    headers.lketh.timeout = qp_.attributes_.timeout;
-  }
-  headers.imm_dt.data = wqe.imm_or_inv;
-  headers.ieth.rkey = wqe.imm_or_inv;
-
-  const auto length =
-      info.has_payload
-          ? static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, wqe.length - offset))
-          : 0;
-  PacketBuilder builder = qp_.start_packet(headers, length);
-  if (!builder.ok()) {
-    return nullptr;
-  }
-  if (qp_.append_payload(builder, cursor_, offset, length) != MemoryStatus::ok) {
-    wqe.failure = WcStatus::loc_prot_err;
-    return nullptr;
-  }
-  return builder.ok() ? builder.finish() : nullptr;
-}
-
-wire::Xaeth Requester::masked_atomic_header(const SendWqe& wqe) {
-  const SendWqeExtension& masks = qp_.extension(cursor_);
-  const bool swap = wqe.opcode == WrOpcode::masked_atomic_cmp_and_swp;
-  return {.subtype = swap ? wire::Xaeth::kMaskedCompareSwap : wire::Xaeth::kMaskedFetchAdd,
-          .reserved24 = 0,
-          .rkey = wqe.rkey,
-          .va = wqe.remote_addr,
-          .compare = swap ? wqe.compare_add : 0,
-          .compare_mask = swap ? masks.compare_add_mask : 0,
-          .swap_add = swap ? wqe.swap : wqe.compare_add,
-          .mask = swap ? masks.swap_mask : masks.compare_add_mask};
-}
-
-void Requester::move_cursor(const SendWqe& wqe) {
-  EngineCounters& counters = qp_.engine_.counters_;
-  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
-  const std::uint32_t end = ahead(wqe.first_psn + cursor_packet_) + taken;
-  const bool again = end <= sent_ahead_;
-  if (again) {
-    counters.retransmitted_pkts.add();
-  }
-  const wire::Psn psn = wqe.first_psn + cursor_packet_;
-  if (qp_.pacer_ != nullptr && !wqe.has_response()) {
-    qp_.pacer_->rtt().on_sent(psn, again, qp_.engine_.now_ns_);
-  }
-  if (qp_.recovery_ != nullptr) {
-    qp_.recovery_->on_sent(psn, again);
-    // How long a lock is waited for says nothing of the path.
-    RetransmissionTimeout* timeout = qp_.recovery_->timeout();
-    if (timeout != nullptr && !wqe.is_lock() && !wqe.in_scope()) {
-      timeout->on_sent(psn, again, qp_.engine_.now_ns_);
+TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  TransmitResult result;
+  unreachable_ = false;
+  while (result.count < count && can_send_next()) {
+    SendWqe& wqe = qp_.send_queue_.at(cursor_);
+    rte_mbuf* packet = build_packet(wqe);
+    if (packet == nullptr) {
+      if (wqe.failure != WcStatus::success) {
+        settle_front_failure();
+        break;
+      }
+      qp_.engine_.counters_.tx_no_mbuf.add();
+      result.out_of_mbufs = true;
+      break;
     }
+    result.add(packets, packet, qp_.flow_);
+    move_cursor(wqe);
   }
-  sent_ahead_ = std::max(sent_ahead_, end);
-  step_cursor(wqe);
-}
-
-/// Over the packet at the cursor: it is sent.
-void Requester::step_cursor(const SendWqe& wqe) {
-  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
-  probing_ = cursor_packet_ == 0 && limited(wqe);
-  cursor_packet_ += taken;
-  if (wqe.has_response()) {
-    ++responses_outstanding_;
-    response_psns_outstanding_ += taken;
+  if (sent_ahead_ > 0 && !timer_.armed() && !rnr_waiting_) {
+    restart_ack_timer(now_ns);
   }
-  if (cursor_packet_ == wqe.psn_count) {
-    ++cursor_;
-    cursor_packet_ = 0;
-  }
+  return result;
 }
 
 }  // namespace rockhopper::roce::rc

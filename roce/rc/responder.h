@@ -67,20 +67,28 @@ class Responder final : public roce::Responder {
     std::uint32_t length = 0;
     std::uint32_t rkey = 0;
     ProtectionDomain pd{};
+    std::uint16_t scope_id = 0;
     Kind kind = Kind::read;
     wire::LockStatus lock_status{};
     wire::LockCause lock_cause{};
-    std::uint16_t scope_id = 0;
-    std::uint64_t va = 0;
+    std::uint64_t va = 0;                   ///< locks: wire::Lkaeth::value
     std::uint64_t original = 0;             ///< atomics and locks: the value before
-    std::uint64_t lock_value = 0;           ///< wire::Lkaeth::value
     lock::SnapshotPool::Handle snapshot{};  ///< READs of a scope
   };
   enum class Reply : std::uint8_t { none, ack, repeated_ack, nak };
   enum class Message : std::uint8_t { none, send, write };
 
   // responder_request.cc
-  void execute(const RxPacket& packet);
+  void execute(const RxPacket& packet) {
+    if (!in_order(packet)) {
+      return;
+    }
+    if (stalls()) [[unlikely]] {
+      park(packet);
+      return;
+    }
+    execute_in_turn(packet);
+  }
   void execute_in_turn(const RxPacket& packet);
   [[nodiscard]] bool in_order(const RxPacket& packet);
   void ask_for_missing();
@@ -196,27 +204,25 @@ class Responder final : public roce::Responder {
   wire::Psn expected_psn_;  ///< of the next request to execute
   std::uint32_t msn_ = 0;   ///< messages completed, 24 bits
 
-  Message message_ = Message::none;  ///< whose first packet has been executed, but not its last
-  std::uint64_t received_ = 0;       ///< bytes of it so far
-  wire::Reth write_;                 ///< of a WRITE in progress
+  std::uint64_t received_ = 0;  ///< bytes so far of a message in progress
+  wire::Reth write_;            ///< of a WRITE in progress
 
-  std::vector<Resource> resources_;  ///< a power of two of them, of which so many are used:
-  std::uint8_t resource_limit_ = 0;
+  std::vector<Resource> resources_;     ///< a power of two, of which resource_limit_ are used
   std::uint64_t resource_head_ = 0;     ///< the oldest kept
   std::uint64_t resource_pending_ = 0;  ///< the oldest that owes something
   std::uint64_t resource_tail_ = 0;
 
-  wire::Psn replied_psn_;  ///< the last that an answer has acknowledged
+  std::unique_ptr<lock::Scope> scope_;  ///< null: no locks
+  wire::Psn replied_psn_;               ///< the last that an answer has acknowledged
+  wire::Psn last_dropped_psn_;          ///< of the last packet that was ahead of expected_psn_
+  Message message_ = Message::none;     ///< whose first packet has been executed, but not its last
+  std::uint8_t resource_limit_ = 0;
   Reply reply_ = Reply::none;
   bool waited_ = false;  ///< requests have been sent before the ACK that is owed
   std::uint8_t nak_syndrome_ = 0;
-  wire::Psn last_dropped_psn_;    ///< of the last packet that was ahead of expected_psn_
   bool nak_outstanding_ = false;  ///< a NAK or RNR NAK for expected_psn_ has been given
   bool rnr_outstanding_ = false;
   bool out_of_credits_ = false;  ///< the last ACK said so
-
-  std::unique_ptr<lock::Scope> scope_;  ///< null: no locks
-  bool resuming_ = false;
 };
 
 }  // namespace rockhopper::roce::rc

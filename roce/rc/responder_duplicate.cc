@@ -75,14 +75,6 @@ void Responder::repeat_atomic(const RxPacket& packet) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-#if ROCKHOPPER_MUTATION_ATOMIC_REPLAY
-  const AtomicTarget eth = atomic_target(packet.headers);
-  const MemoryAccess target =
-      qp_.remote_access(MemoryKey{eth.rkey}, eth.va, 8, kAccessRemoteAtomic);
-  if (target.status == MemoryStatus::ok) {
-    found->original = perform_atomic(packet.headers, target.data);
-  }
-#endif
   found->next = 0;
   owe(*found);
 }

@@ -113,12 +113,10 @@ void Responder::execute_acquire(const RxPacket& packet) {
     scope.read_bytes = 0;
     scope.deadline_ns = wait_deadline_ns();
   }
-#if !ROCKHOPPER_MUTATION_LOCK_FORWARD
   if (scope.has(Lketh::kStoreForward) && !scope.has(Lketh::kResend) && scope.has_scope()) {
     gather(packet);
     return;
   }
-#endif
   if (const auto cause = ask(again)) {
     decide(*cause);
   } else if (scope.has(Lketh::kResend) || !wait()) {
@@ -279,11 +277,7 @@ void Responder::fail_scope(LockCause cause) {
   Scope& scope = *scope_;
   scope.ended_id = scope.request.scope_id;
   scope.ended_cause = cause;
-#if !ROCKHOPPER_MUTATION_LOCK_FLUSH
   scope.state = scope.has_scope() ? Scope::State::failed : Scope::State::none;
-#else
-  scope.state = Scope::State::none;
-#endif
 }
 
 /// Takes the lock from its holder.
@@ -300,12 +294,12 @@ void Responder::answer_lock(LockStatus status, LockCause cause, std::uint64_t pr
   const Resource resource{.first_psn = expected_psn_,
                           .psn_count = psn_count,
                           .msn = (msn_ + 1) & wire::kMask24,
+                          .scope_id = scope_->request.scope_id,
                           .kind = Kind::lock,
                           .lock_status = status,
                           .lock_cause = cause,
-                          .scope_id = scope_->request.scope_id,
-                          .original = previous,
-                          .lock_value = value};
+                          .va = value,
+                          .original = previous};
   static_cast<void>(take_resource(resource));
   msn_ = resource.msn;
   expected_psn_ = expected_psn_ + psn_count;
@@ -325,12 +319,6 @@ void Responder::execute_release(const RxPacket& packet) {
     }
     scope.waiter.first().region->count(&Statistics::foreign_releases);
   }
-#if ROCKHOPPER_MUTATION_LOCK_OWNER
-  if (!mine && !collect_claims(packet)) {
-    scope.waiter.first().before = *scope.waiter.first().word;
-    static_cast<void>(qp_.engine_.locks_->table.give_back(scope.waiter));
-  }
-#endif
   const bool expired = scope.ended_id == id && scope.ended_cause == LockCause::expired;
   answer_other(id, LockStatus::failed, expired ? LockCause::expired : LockCause::not_owner);
 }
@@ -407,7 +395,6 @@ void Responder::flush(const RxPacket& packet) {
 
 /// What a READ reads under the lock is kept for its repetitions (LK-23). False: it is too much.
 bool Responder::take_snapshot(const MemoryAccess& source, Resource& resource) {
-#if !ROCKHOPPER_MUTATION_LOCK_SNAPSHOT
   lock::Service& locks = *qp_.engine_.locks_;
   if (!has_free_resource()) {
     return true;  // it is refused for that
@@ -420,10 +407,6 @@ bool Responder::take_snapshot(const MemoryAccess& source, Resource& resource) {
     return false;
   }
   scope_->read_bytes += resource.length;
-#else
-  static_cast<void>(source);
-  static_cast<void>(resource);
-#endif
   return true;
 }
 
@@ -451,12 +434,6 @@ void Responder::repeat_lock(const RxPacket& packet) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-#if ROCKHOPPER_MUTATION_LOCK_REPLAY
-  if (found->lock_status == LockStatus::released && !collect_claims(packet)) {
-    scope_->waiter.first().before = *scope_->waiter.first().word;
-    static_cast<void>(qp_.engine_.locks_->table.give_back(scope_->waiter));
-  }
-#endif
   found->next = 0;
   owe(*found);
 }
@@ -493,10 +470,10 @@ void Responder::on_parked_again(const RxPacket& packet) {
 /// Executes what was parked, up to the next acquire that waits.
 void Responder::resume() {
   Scope& scope = *scope_;
-  if (resuming_) {
+  if (scope.resuming) {
     return;
   }
-  resuming_ = true;
+  scope.resuming = true;
   while (!scope.stalls() && scope.parked_psns > 0) {
     const wire::Psn turn = expected_psn_;
     const bool there = scope.parked->deliver(turn, [&](const RxPacket& packet) {
@@ -507,7 +484,7 @@ void Responder::resume() {
       drop_parked();  // it was refused, and so is what is behind it
     }
   }
-  resuming_ = false;
+  scope.resuming = false;
   if (scope.stalls()) {
     return;
   }
@@ -539,10 +516,8 @@ void Responder::arm_scope_timer() {
 void Responder::on_scope_timer(std::uint64_t now_ns) {
   Scope& scope = *scope_;
   if (scope.state == Scope::State::open) {
-#if !ROCKHOPPER_MUTATION_LOCK_LEASE
     scope.waiter.first().region->count(&Statistics::lease_expiries);
     fail_open_scope(LockCause::expired);
-#endif
     return;
   }
   if (now_ns >= scope.deadline_ns) {
@@ -562,7 +537,7 @@ rte_mbuf* Responder::build_lock_response(const Resource& owing) {
                     .msn = owing.msn,
                     .reserved8 = 0,
                     .previous_word = owing.original,
-                    .value = owing.lock_value};
+                    .value = owing.va};
   PacketBuilder builder = qp_.start_packet(headers, 0);
   return builder.ok() ? builder.finish() : nullptr;
 }

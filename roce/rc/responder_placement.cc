@@ -101,13 +101,6 @@ void Responder::repeat_placement(const RxPacket& packet) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-#if ROCKHOPPER_MUTATION_ATOMIC_WRITE_REPLAY
-  const MemoryAccess target =
-      qp_.remote_access(MemoryKey{reth.rkey}, reth.va, packet.payload.length, kAccessRemoteWrite);
-  if (packet.payload.length > 0 && target.status == MemoryStatus::ok) {
-    copy_from_mbuf(packet.payload, target.data);
-  }
-#endif
   found->next = 0;
   owe(*found);
 }

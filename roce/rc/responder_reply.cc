@@ -21,11 +21,9 @@ Responder::Responder(QueuePair& qp) : qp_(qp) {
 
 Responder::~Responder() {
   forget();
-#if !ROCKHOPPER_MUTATION_LOCK_ROOM
   if (scope_ != nullptr) {
     qp_.engine_.locks_->remove_queue_pair();
   }
-#endif
 }
 
 /// What an earlier connection has left.
@@ -325,11 +323,9 @@ wire::Headers Responder::reply_headers(Opcode opcode, wire::Psn psn) const {
 /// Credits count from the MSN on, so a SEND in progress still counts its receive request. Nobody
 /// can promise receive requests that others may take.
 std::uint8_t Responder::ack_syndrome() const {
-#if !ROCKHOPPER_MUTATION_SRQ_CREDITS
   if (qp_.srq_ != nullptr) {
     return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
   }
-#endif
   const auto receives = static_cast<std::uint32_t>(qp_.recv_queue_.size());
   return wire::Aeth::ack(wire::credit_code(receives), 0).syndrome;
 }

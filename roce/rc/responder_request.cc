@@ -22,17 +22,6 @@ void Responder::on_request(const RxPacket& packet) {
   }
 }
 
-void Responder::execute(const RxPacket& packet) {
-  if (!in_order(packet)) {
-    return;
-  }
-  if (stalls()) [[unlikely]] {
-    park(packet);
-    return;
-  }
-  execute_in_turn(packet);
-}
-
 /// The packet with expected_psn_.
 void Responder::execute_in_turn(const RxPacket& packet) {
   if (!check_sequence(*packet.headers.opcode) ||
@@ -90,9 +79,6 @@ bool Responder::in_order(const RxPacket& packet) {
   constexpr std::uint32_t kHalf = 1u << 23;
   const std::uint32_t distance =
       (packet.headers.bth.psn.value - received_psn().value) & wire::kMask24;
-#if ROCKHOPPER_MUTATION_PSN_CHECK
-  return true;
-#endif
   if (distance == 0) {
     if (reply_ == Reply::nak) {
       // It had not left yet, and what it asked for is here: now it is to ask for what was dropped
@@ -186,6 +172,7 @@ void Responder::execute_send(const RxPacket& packet) {
 
 void Responder::execute_write(const RxPacket& packet) {
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
+  MemoryAccess target{MemoryStatus::ok, nullptr};
   if (opcode.starts()) {
     if ((qp_.attributes_.qp_access_flags & kAccessRemoteWrite) == 0) {
       refuse(NakCode::invalid_request, packet);
@@ -198,9 +185,11 @@ void Responder::execute_write(const RxPacket& packet) {
       return;
     }
     // A message without bytes touches no memory: its key is not looked at (IBTA vol. 1, 9.7.4.1.4).
-    if (write_.length > 0 &&
-        qp_.remote_access(MemoryKey{write_.rkey}, write_.va, write_.length, kAccessRemoteWrite)
-                .status != MemoryStatus::ok) {
+    if (write_.length > 0) {
+      target =
+          qp_.remote_access(MemoryKey{write_.rkey}, write_.va, write_.length, kAccessRemoteWrite);
+    }
+    if (target.status != MemoryStatus::ok) {
       refuse(NakCode::remote_access_error, packet);
       return;
     }
@@ -215,8 +204,11 @@ void Responder::execute_write(const RxPacket& packet) {
     return;
   }
   if (packet.payload.length > 0) {
-    const MemoryAccess target = qp_.remote_access(MemoryKey{write_.rkey}, write_.va + received_,
-                                                  packet.payload.length, kAccessRemoteWrite);
+    // The first packet's bytes are at the beginning of what was looked up for all of the message.
+    if (!opcode.starts()) {
+      target = qp_.remote_access(MemoryKey{write_.rkey}, write_.va + received_,
+                                 packet.payload.length, kAccessRemoteWrite);
+    }
     if (target.status != MemoryStatus::ok) {
       refuse(NakCode::remote_access_error, packet);
       return;

@@ -12,10 +12,8 @@ HeldPackets::Result HeldPackets::hold(const RxPacket& packet, std::uint32_t dist
   const wire::Psn psn = packet.headers.bth.psn;
   Slot& slot = slots_[psn.value % kWindow];
   if (slot.packet != nullptr) return slot.psn == psn ? Result::duplicate : Result::no_room;
-#if !ROCKHOPPER_MUTATION_HELD_LIMIT
   const std::uint32_t left = budget_.limit - budget_.used;
   if (mbufs_ >= left || packet.payload.packet->nb_segs > left) return Result::no_room;
-#endif
   // Whoever received the packet lets go of it; this is one more who has it.
   auto* held = const_cast<rte_mbuf*>(packet.payload.packet);
   rte_pktmbuf_refcnt_update(held, 1);
@@ -56,11 +54,7 @@ wire::Saeth HeldPackets::behind(wire::Psn missing) const {
   for (std::uint32_t distance = 1; left != 0 && distance <= kWindow; ++distance) {
     const Slot& slot = slots_[(missing + distance).value % kWindow];
     if (slot.packet != nullptr && slot.psn == missing + distance) {
-#if ROCKHOPPER_MUTATION_SELECTIVE_BITMAP
-      saeth.set(distance % kWindow);
-#else
       saeth.set(distance - 1);
-#endif
       --left;
     }
   }
@@ -68,9 +62,6 @@ wire::Saeth HeldPackets::behind(wire::Psn missing) const {
 }
 
 void HeldPackets::discard_before(wire::Psn psn) {
-#if ROCKHOPPER_MUTATION_HELD_DISCARD
-  return;
-#endif
   if (count_ == 0) return;
   for (Slot& slot : slots_) {
     if (slot.packet != nullptr && wire::distance(slot.psn, psn) > 0) {

@@ -19,11 +19,9 @@ void RetransmissionTimeout::reset() {
 }
 
 void RetransmissionTimeout::on_sent(wire::Psn psn, bool again, std::uint64_t now_ns) {
-#if !ROCKHOPPER_MUTATION_KARN
   if (again && timing_ && psn == timed_) {
     timing_ = false;
   }
-#endif
   if (!again && !timing_) {
     timing_ = true;
     timed_ = psn;
@@ -60,14 +58,9 @@ std::uint64_t RetransmissionTimeout::value_ns(std::uint64_t limit_ns) const {
 }
 
 bool RetransmissionTimeout::on_expired(std::uint64_t limit_ns) {
-#if ROCKHOPPER_MUTATION_ADAPTIVE_RETRY_COUNT
-  static_cast<void>(limit_ns);
-  return true;
-#else
   const bool retry = value_ns(limit_ns) >= limit_ns;
   expiries_ = std::min(expiries_ + 1, kExpiriesMax);
   return retry;
-#endif
 }
 
 }  // namespace rockhopper::roce

@@ -116,9 +116,6 @@ void SelectiveRepeat::on_going_back(Reason reason, wire::Psn unacked) {
 }
 
 bool SelectiveRepeat::passes(wire::Psn psn) const {
-#if ROCKHOPPER_MUTATION_SELECTIVE_PASS
-  return false;
-#endif
   if (everything_) return is_held(psn);
   return request_ != psn && !is_lost(psn);
 }

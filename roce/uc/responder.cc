@@ -44,11 +44,7 @@ bool Responder::admit(const RxPacket& packet) {
     abandon();
     return true;
   }
-#if !ROCKHOPPER_MUTATION_UC_PSN_CHECK
   const bool in_order = ahead == 0;
-#else
-  const bool in_order = true;
-#endif
   const Message expected = opcode.operation == Operation::send ? Message::send : Message::write;
   if (in_order && message_ == expected) {
     return true;

@@ -46,14 +46,9 @@ void Responder::on_request(const RxPacket& packet) {
 }
 
 std::optional<DropReason> Responder::check(const RxPacket& packet) const {
-#if ROCKHOPPER_MUTATION_GROUP_QKEY_CHECK
-  if (packet.headers.bth.destination != wire::kMulticastQpn)
-#endif
-#if !ROCKHOPPER_MUTATION_QKEY_CHECK
-    if (packet.headers.deth.qkey != qp_.attributes_.qkey) {
-      return DropReason::bad_qkey;
-    }
-#endif
+  if (packet.headers.deth.qkey != qp_.attributes_.qkey) {
+    return DropReason::bad_qkey;
+  }
   if (!packet.length_fits(qp_.engine_.max_path_mtu())) {
     return DropReason::bad_length;
   }

@@ -115,8 +115,8 @@ void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length
     std::memcpy(copy.data(), head.data(), copied);
     (void)mask_variant_fields(std::span(copy).first(l3_length));
   }
-  add(std::span(copy).first(copied));
-  add(bytes.subspan(copied));
+  crc_ = crc32_gzip_refl(crc_, copy.data(), copied);  // too short for wide vectors
+  if (copied < bytes.size()) add(bytes.subspan(copied));
 }
 
 }  // namespace rockhopper::wire

@@ -20,11 +20,7 @@ inline constexpr std::uint16_t kPkeyFullMember = 0x8000;
 /// Who has `own` may take a packet that carries `received`: one partition, and not two limited
 /// members (IBTA vol. 1, 10.9.3).
 [[nodiscard]] constexpr bool pkeys_match(std::uint16_t own, std::uint16_t received) {
-#if ROCKHOPPER_MUTATION_PKEY_MEMBERSHIP
-  const bool members = true;
-#else
   const bool members = ((own | received) & kPkeyFullMember) != 0;
-#endif
   return members && ((own ^ received) & ~kPkeyFullMember) == 0 && is_valid_pkey(own);
 }
 

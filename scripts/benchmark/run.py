@@ -20,6 +20,7 @@ from benchmark.measurements import Measurements  # noqa: E402
 from benchmark.plots import draw  # noqa: E402
 from lab.cores import Cores  # noqa: E402
 from lab.processes import Lab, LabError, Unavailable, processors  # noqa: E402
+from testing.processes import interruptible  # noqa: E402
 from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
 
 RELEASE = BUILD / 'release'
@@ -169,4 +170,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(interruptible(main))

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 from demonstration import comparison  # noqa: E402
 from demonstration.proofs import Demo, proofs  # noqa: E402
 from lab.processes import Lab, LabError  # noqa: E402
+from testing.processes import interruptible  # noqa: E402
 from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
 
 DESCRIPTION = """\
@@ -66,7 +67,6 @@ def measure(lab, programs, seconds):
 
 def main():
     arguments = parse_arguments()
-    say('building ...')
     if not compile_tree(GCC, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf',
                               'apps/rh-pingpong', 'apps/rh-publish', 'apps/rh-subscribe', 'apps/rh-switch',
                               'tests/live/many-targets')):
@@ -85,4 +85,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(interruptible(main))

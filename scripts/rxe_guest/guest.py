@@ -23,10 +23,11 @@ def cache_directory():
 
 
 def build(extra=()):
-    """Builds the image where it is not cached; returns (kernel, path of the image)."""
+    """Builds the image where it is not cached; returns the paths of the kernel and of the image."""
     kernel = image.Kernel.find()
     plan = image.Image(kernel, extra)
-    return kernel, plan.build(cache_directory(), lambda text: print(text, file=sys.stderr))
+    return (image.startable_kernel(kernel, cache_directory()),
+            plan.build(cache_directory(), lambda text: print(text, file=sys.stderr)))
 
 
 class Guest:

@@ -2,6 +2,7 @@
 # Copyright (c) The Rockhopper authors
 """Builds the guest's initramfs from installed packages, cached under a stamp of its contents."""
 
+import contextlib
 import fcntl
 import hashlib
 import lzma
@@ -10,6 +11,7 @@ import pathlib
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
 
@@ -49,6 +51,11 @@ MODULES = (
 # Applets which Debian's busybox shell or PATH must not prefer to the real programs.
 NOT_APPLETS = {"busybox", "ip", "tc", "rdma", "ss", "sh", "ash", "init", "linuxrc"}
 KEPT_IMAGES = 4
+# Linux's x86 boot protocol, 2.08 and later: where a kernel's image says what is compressed in it.
+_SETUP_SECTORS, _PAYLOAD, _MAGIC = 0x1F1, 0x248, 0x202
+_BOOT_PROTOCOL = 0x0208
+# The ELF note by which QEMU starts an uncompressed kernel: XEN_ELFNOTE_PHYS32_ENTRY.
+_PVH_NOTES = tuple(struct.pack("<III4s", 4, size, 18, b"Xen") for size in (4, 8))
 
 
 class Kernel:
@@ -76,6 +83,69 @@ class Kernel:
                 continue
             return kernel
         raise Skip(reason)
+
+
+def uncompressed(kernel_image):
+    """The ELF file that is compressed in a kernel's image; None where it is none that can be started
+    or is compressed by something else than xz."""
+    if kernel_image[_MAGIC:_MAGIC + 4] != b"HdrS":
+        return None
+    (protocol,) = struct.unpack_from("<H", kernel_image, _MAGIC + 4)
+    if protocol < _BOOT_PROTOCOL:
+        return None
+    offset, length = struct.unpack_from("<II", kernel_image, _PAYLOAD)
+    begin = ((kernel_image[_SETUP_SECTORS] or 4) + 1) * 512 + offset
+    decompressor = lzma.LZMADecompressor()
+    try:
+        # Four bytes behind the compressed data repeat its length.
+        content = decompressor.decompress(kernel_image[begin:begin + length])
+    except lzma.LZMAError:
+        return None
+    startable = content.startswith(b"\x7fELF") and any(note in content for note in _PVH_NOTES)
+    return content if decompressor.eof and startable else None
+
+
+def startable_kernel(kernel, cache):
+    """The path of the kernel for QEMU: uncompressed where that is possible, as decompressing takes
+    an emulated processor longer than much of the rest of a start."""
+    status = kernel.image.stat()
+    path = pathlib.Path(cache, f"vmlinux-{kernel.release}-{status.st_size}-{status.st_mtime_ns}")
+    with _locked(cache):
+        if not path.exists():
+            content = uncompressed(kernel.image.read_bytes())
+            if content is None:
+                return kernel.image
+            _write_whole(path, lambda out: out.write(content))
+        os.utime(path)
+        _forget_old(cache, "vmlinux-*")
+    return path
+
+
+@contextlib.contextmanager
+def _locked(cache):
+    """One process at a time makes what is missing in the cache."""
+    os.makedirs(cache, exist_ok=True)
+    with open(os.path.join(cache, "lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write_whole(path, write):
+    """A file that is there with all its content or not at all."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as out:
+        try:
+            write(out)
+            out.flush()
+            os.rename(out.name, path)
+        except BaseException:
+            os.unlink(out.name)
+            raise
+
+
+def _forget_old(cache, pattern):
+    """All but the files that were used last."""
+    for old in sorted(pathlib.Path(cache).glob(pattern), key=os.path.getmtime)[:-KEPT_IMAGES]:
+        old.unlink()
 
 
 def _version_key(release):
@@ -184,25 +254,14 @@ class Image:
 
     def build(self, cache, log=lambda text: None):
         """The path of the image: from the cache, or built into it (atomically, once at a time)."""
-        cache = pathlib.Path(cache)
-        cache.mkdir(parents=True, exist_ok=True)
-        path = cache / f"initramfs-{self.stamp()}.img"
-        with open(cache / "lock", "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        path = pathlib.Path(cache, f"initramfs-{self.stamp()}.img")
+        with _locked(cache):
             if path.exists():
                 os.utime(path)
             else:
                 log(f"building {path}")
-                with tempfile.NamedTemporaryFile(dir=cache, delete=False) as out:
-                    try:
-                        self._write(out)
-                        os.rename(out.name, path)
-                    except BaseException:
-                        os.unlink(out.name)
-                        raise
-            images = sorted(cache.glob("initramfs-*.img"), key=os.path.getmtime)
-            for old in images[:-KEPT_IMAGES]:
-                old.unlink()
+                _write_whole(path, self._write)
+            _forget_old(cache, "initramfs-*.img")
         return path
 
     def _write(self, out):

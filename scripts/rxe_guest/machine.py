@@ -249,7 +249,7 @@ class Machine:
             # Shared, so that a vhost-user process can map it.
             "-m", str(self._memory_mb),
             "-object", f"memory-backend-memfd,id=memory,size={self._memory_mb}M,share=on",
-            "-kernel", str(self._kernel.image), "-initrd", str(self._image),
+            "-kernel", str(self._kernel), "-initrd", str(self._image),
             # Emulated processors count one time, but the kernel is not told so: it would turn to the
             # HPET, each reading of which is a device access.
             "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
@@ -269,8 +269,12 @@ class Machine:
 
     def _fork_supervisor(self, alive, foreign):
         """A process of its own session outlives `start`; it holds the lock and ends with the guest."""
-        lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # It gets its name once it is held: without a holder running(), in a process that starts
+        # another guest at this moment, would take the guest for dead and remove its folder.
+        temporary = self._directory / "lock.tmp"
+        lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
+        temporary.rename(self._directory / "lock")
         owner = os.pidfd_open(self._owner) if self._owner else None
         sys.stdout.flush()
         sys.stderr.flush()

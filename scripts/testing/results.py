@@ -24,8 +24,11 @@ UNITTEST_SKIPPED_CASE = re.compile(r"^(\S+) .*\.\.\. skipped ['\"](.*)['\"]$", r
 PLAIN_END = re.compile(r'^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$', re.MULTILINE)
 PLAIN_FAILED_CASE = re.compile(r'^failed (\S+)$', re.MULTILINE)
 # Where the output of a test that failed becomes worth reading.
-FAILED_HERE = re.compile(r'^(?:failed |FAIL: |ERROR: |.*: Failure$|.*ERROR: \w+Sanitizer)', re.MULTILINE)
+FAILED_HERE = re.compile(r'^(?:failed |FAIL: |(?:mutation \S+ +)?FAILED: |ERROR: |.*: Failure$|'
+                         r'.*ERROR: \w+Sanitizer|Traceback \(most recent)', re.MULTILINE)
 EXCERPT_LINES = 40
+EXCERPT_END_LINES = 10
+EXCERPT_COLUMNS = 400  # a compiler's command is one line of thousands
 
 SKIP_STATUS = 77
 
@@ -38,6 +41,7 @@ class Counts:
     failures: list = dataclasses.field(default_factory=list)
     skips: list = dataclasses.field(default_factory=list)  # of (case, reason)
     excerpts: list = dataclasses.field(default_factory=list)  # of (test, what it printed)
+    times: list = dataclasses.field(default_factory=list)  # of (seconds, test)
 
     def add(self, other):
         self.passed += other.passed
@@ -46,6 +50,7 @@ class Counts:
         self.failures += other.failures
         self.skips += other.skips
         self.excerpts += other.excerpts
+        self.times += other.times
 
     @property
     def total(self):
@@ -55,8 +60,10 @@ class Counts:
         return f'{self.passed} passed, {self.failed} failed, {self.skipped} skipped'
 
 
-def failure(name):
-    return Counts(failed=1, failures=[name])
+def failure(name, output=''):
+    """One failure; of what the failed program printed, the lines that tell why."""
+    excerpts = [(name, excerpt(output))] if output.strip() else []
+    return Counts(failed=1, failures=[name], excerpts=excerpts)
 
 
 def count_gtest(output):
@@ -106,11 +113,15 @@ def last_line(output):
 
 
 def excerpt(output):
-    """The lines that tell why a test failed: from its first complaint on, or else its last ones."""
+    """The lines that tell why a test failed: from its first complaint on, and its last ones."""
     complaint = FAILED_HERE.search(output)
-    if complaint:
-        return '\n'.join(output[complaint.start():].splitlines()[:EXCERPT_LINES])
-    return '\n'.join(output.rstrip().splitlines()[-EXCERPT_LINES:])
+    lines = output[complaint.start() if complaint else 0:].rstrip().splitlines()
+    if not complaint:
+        lines = lines[-EXCERPT_LINES:]
+    if len(lines) > EXCERPT_LINES:
+        begin = EXCERPT_LINES - EXCERPT_END_LINES - 1
+        lines = [*lines[:begin], '...', *lines[-EXCERPT_END_LINES:]]
+    return '\n'.join(line[:EXCERPT_COLUMNS] for line in lines)
 
 
 def count_test(test):
@@ -138,9 +149,15 @@ def count_log(path):
         return suites
     for line in path.read_text(encoding='utf-8', errors='replace').splitlines():
         test = json.loads(line)
-        suite = suite_of(test)
-        suites.setdefault(suite, Counts()).add(count_test(test))
+        counts = count_test(test)
+        counts.times.append((test.get('duration') or 0, short_name(test)))
+        suites.setdefault(suite_of(test), Counts()).add(counts)
     return suites
+
+
+def short_name(test):
+    """`rockhopper:unit / unit-roce`: what comes last."""
+    return test['name'].rpartition(' / ')[2]
 
 
 def suite_of(test):
@@ -149,4 +166,5 @@ def suite_of(test):
     if isinstance(suites, str):
         suites = [suites]
     label = suites[0] if suites else test['name'].partition(' / ')[0]
-    return label.partition(':')[2] or label
+    # A test of several suites counts for the first one.
+    return (label.partition(':')[2] or label).partition('+')[0]

@@ -3,16 +3,23 @@
 """Runs the stages of scripts/test and closes with `N passed, N failed, N skipped`."""
 
 import argparse
+import concurrent.futures
+import contextvars
+import itertools
 import pathlib
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from testing.processes import end_all, interruptible  # noqa: E402
+from testing.progress import say  # noqa: E402
 from testing.results import Counts  # noqa: E402
-from testing.stages import STAGES, say  # noqa: E402
+from testing.stages import (QUICK_STAGES, STAGES, build_gcc, in_background,  # noqa: E402
+                            QUICK_SUITES)
 
 DESCRIPTION = 'Sets up, builds and runs every test suite. Exit status 1 if anything failed.'
+LONGEST = 5  # tests that are named at the end, with their times
 EPILOGUE = """\
 environment:
   ROCKHOPPER_SEEDS=N         seeds of each randomised test; N%: that share of its own default
@@ -21,6 +28,9 @@ environment:
   ROCKHOPPER_MUTATIONS=all   every mutation, not a tenth of them
   ROCKHOPPER_SOAK=1          the long versions: more seeds, 10 minutes of each fuzzer,
                              every mutation, larger interoperation runs
+
+Tests that look at the clock run by themselves, and all else beside them with low priority.
+scripts/test --quick is for the loop of work and answers in minutes, from build/gcc alone.
 
 One suite by hand:  meson test -C build/gcc --suite sim
 Outputs are kept in build/logs/.
@@ -33,10 +43,15 @@ def parse_arguments():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('stages', nargs='*', metavar='STAGE',
                         help='run only these stages (see --list); default: all')
+    parser.add_argument('--quick', action='store_true',
+                        help=f'only format and the suites {", ".join(QUICK_SUITES)}, with a tenth of '
+                        'the seeds, and without scripts/setup')
     parser.add_argument('--list', action='store_true', help='list the stages and exit')
     parser.add_argument('--no-setup', action='store_true', help='do not call scripts/setup')
     arguments = parser.parse_args()
     unknown = [stage for stage in arguments.stages if stage not in STAGES]
+    if arguments.quick and arguments.stages:
+        parser.error('--quick has stages of its own: give no other')
     if unknown:
         parser.error(f'unknown stage {unknown[0]}; scripts/test --list names them')
     return arguments
@@ -52,29 +67,94 @@ def report(total, rows):
         say(f'FAILED: {case}')
     for test, text in total.excerpts:
         say(f'\n-- {test} printed:\n{text}\n')
+    longest = sorted(total.times, reverse=True)[:LONGEST]
+    if longest:
+        say('took longest: ' + ', '.join(f'{name} {seconds:.0f} s' for seconds, name in longest))
+
+
+class Run:
+    """Runs stages, and keeps what they return."""
+
+    def __init__(self, stages):
+        self.stages = stages
+        self.results = {name: {} for name in stages}
+
+    def all(self):
+        """Stages before the first one that needs the tree of gcc, then that tree, then the others:
+        what looks at the clock by itself, and beside it the rest."""
+        first = list(itertools.takewhile(lambda name: not self.stages[name].needs_gcc, self.stages))
+        others = [name for name in self.stages if name not in first]
+        for name in first:
+            self._run(name, self.stages[name].real_time, self.stages[name].others)
+        if not others:
+            return
+        if failed := build_gcc():
+            for name in others:
+                if self.stages[name].needs_gcc:
+                    self._add(name, failed)
+            others = [name for name in others if not self.stages[name].needs_gcc]
+        self._in_lanes(others)
+
+    def rows(self):
+        return [(name, suite, counts) for name, suites in self.results.items()
+                for suite, counts in suites.items()]
+
+    def _in_lanes(self, names):
+        def foreground():
+            for name in names:
+                self._run(name, self.stages[name].real_time)
+
+        def others():
+            for name in names:
+                self._run(name, self.stages[name].others)
+
+        if not any(self.stages[name].real_time for name in names):
+            others()  # with all of the machine
+            return
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            lanes = [pool.submit(contextvars.copy_context().run, foreground),
+                     pool.submit(contextvars.copy_context().run, in_background, others)]
+            try:
+                for lane in concurrent.futures.as_completed(lanes):
+                    lane.result()
+            except BaseException:
+                end_all()  # the pool waits for its threads
+                raise
+
+    def _run(self, name, *parts):
+        for part in filter(None, parts):
+            start = time.monotonic()
+            say(f'== {name}: {self.stages[name].says}')
+            self._add(name, part())
+            say(f'== {name}: {time.monotonic() - start:.0f} s')
+
+    def _add(self, name, suites):
+        for suite, counts in suites.items():
+            added = Counts()
+            added.add(counts)
+            added.failures = [f'{name}: {case}' for case in counts.failures]
+            added.times = [(seconds, f'{name}: {test}') for seconds, test in counts.times]
+            self.results[name].setdefault(suite, Counts()).add(added)
 
 
 def main():
     arguments = parse_arguments()
     if arguments.list:
         for name, stage in STAGES.items():
-            print(f'{name:<10} {stage.__doc__}')
+            print(f'{name:<10} {stage.says}')
         return 0
     start = time.monotonic()
-    total, rows = Counts(), []
-    for name in arguments.stages or STAGES:
-        say(f'== {name}: {STAGES[name].__doc__}')
-        stage_start = time.monotonic()
-        for suite, counts in STAGES[name]().items():
-            counts.failures = [f'{name}: {case}' for case in counts.failures]
-            total.add(counts)
-            rows.append((name, suite, counts))
-        say(f'== {name}: {time.monotonic() - stage_start:.0f} s')
-    report(total, rows)
+    run = Run(QUICK_STAGES if arguments.quick else
+              {name: STAGES[name] for name in arguments.stages or STAGES})
+    run.all()
+    total = Counts()
+    for _, _, counts in run.rows():
+        total.add(counts)
+    report(total, run.rows())
     say(f'{time.monotonic() - start:.0f} s in all')
     say(str(total))
     return 1 if total.failed or total.passed == 0 else 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(interruptible(main))

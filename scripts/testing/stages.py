@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""The stages of scripts/test: each builds something, runs it, and returns counts."""
+"""The stages of scripts/test: each builds something, runs it, and returns counts.
+
+What looks at the clock runs by itself, in the foreground. It leaves much of the machine idle: guests
+answer slowly, and protocols wait for timers. All else runs meanwhile, in the background, with so low
+a priority that it gets little more than what is left.
+"""
 
 import concurrent.futures
+import contextlib
+import contextvars
 import dataclasses
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
-from testing.results import Counts, count_log, count_plain, failure
+from testing import compiler_warnings, processes
+from testing.processes import ROOT
+from testing.progress import NINJA_STATUS, Progress, say
+from testing.results import Counts, count_log, count_plain, excerpt, failure, last_line
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / 'build'
 SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
 
@@ -42,33 +52,52 @@ TSAN = Build('tsan', ('clang', 'clang++'), (
 TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed')
 
 
-def say(text):
-    print(text, flush=True)
+# Those of these suites, wherever their files are, that look at the clock: see tests/meson.build.
+REAL_TIME = 'real-time'
+# In the background: of each processor a tenth, at least, and more time for each test.
+NICE = 10
+BACKGROUND_PATIENCE = 5
+
+_in_background = contextvars.ContextVar('in_background', default=False)
 
 
-def run(command, log, env=None, quiet=True):
-    """Runs `command` with its output in the file `log`; on the terminal too unless `quiet`."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open('w', encoding='utf-8', errors='replace') as out:
-        process = subprocess.Popen(
-            [str(c) for c in command], cwd=ROOT, env={**os.environ, **(env or {})},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors='replace')
-        for line in process.stdout:
-            out.write(line)
-            out.flush()
-            if not quiet and line.strip():
-                say('  ' + line.rstrip())
-        status = process.wait()
+def in_background(function):
+    """Calls it with all that it runs in the background; returns its result."""
+    _in_background.set(True)
+    return function()
+
+
+def run(command, log, env=None, quiet=True, **more):
+    """Runs `command` with its output in the file `log`; on the terminal too unless `quiet`: then
+    only what tells why it failed, and with None nothing. See processes.run() for the rest."""
+    if quiet is False:
+        more['on_line'] = lambda line: say('  ' + line.rstrip()) if line.strip() else None
+    status = processes.run(command, log, env, nice=NICE if _in_background.get() else 0, **more)
     if status != 0 and quiet:
-        tail = log.read_text(encoding='utf-8', errors='replace').splitlines()[-40:]
-        say('\n'.join('  | ' + line for line in tail))
-        say(f'  exit status {status}; the whole output: {log.relative_to(ROOT)}')
+        complain(status, log)
     return status
+
+
+def complain(status, log):
+    say('\n'.join('  | ' + line for line in excerpt(read_log(log)).splitlines()))
+    say(f'  exit status {status}; the whole output: {log.relative_to(ROOT)}')
 
 
 def log_file(name):
     return BUILD / 'logs' / f'{name}.log'
+
+
+def read_log(log):
+    return log.read_text(encoding='utf-8', errors='replace') if log.exists() else ''
+
+
+def one_test(name, command, failed=None, env=None):
+    """The counts of a test that is one program: it passed if its exit status is 0."""
+    log, start = log_file(name), time.monotonic()
+    status = run(command, log, env)
+    counts = Counts(passed=1) if status == 0 else failure(failed or name, read_log(log))
+    counts.times.append((time.monotonic() - start, name))
+    return counts
 
 
 def configure(build, env):
@@ -78,6 +107,7 @@ def configure(build, env):
     if build.folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
         shutil.rmtree(build.folder)
     if not stamp.exists():
+        say(f'  configuring {build.folder.relative_to(ROOT)}')
         command = ['meson', 'setup', build.folder, ROOT, *build.options]
         if run(command, log_file(f'{build.name}-setup'), env) != 0:
             return False
@@ -122,62 +152,108 @@ def compile_tree(build, targets=(), needed=None):
            'CXX': ' '.join([*ccache, build.compiler[1]]),
            'CCACHE_NOHASHDIR': '1',  # so that another clone's results serve too
            'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}  # as precompiled headers want
+    log = log_file(f'{build.name}-build')
+    log.unlink(missing_ok=True)  # build_failure() takes the newest
     start = time.monotonic()
     if not configure(build, env):
         return False
     targets = needed() if needed else targets
     jobs = str(len(os.sched_getaffinity(0)))
-    if run(['ninja', '-j', jobs, '-C', build.folder, *targets], log_file(f'{build.name}-build'),
-           env) != 0:
+    name = build.folder.relative_to(ROOT)
+    with contextlib.closing(Progress(f'building {name}')) as progress:
+        status = run(['ninja', '-j', jobs, '-C', build.folder, *targets], log,
+                     {**env, 'NINJA_STATUS': NINJA_STATUS}, quiet=None,
+                     on_line=progress.read, on_tick=progress.tick)
+    compiler_warnings.remember(build.folder, read_log(log))
+    if status != 0:
+        complain(status, log)
         return False
-    say(f'  built {build.folder.relative_to(ROOT)} in {time.monotonic() - start:.0f} s')
+    say(f'  built {name} in {time.monotonic() - start:.0f} s')
     return True
 
 
-def run_suites(build, suites=(), tests=(), env=None, timeout_factor=1, expected=()):
-    """Runs meson tests (all, or those of `suites`, or `tests` by name) and returns
-    {suite: Counts}. A suite that was asked for or `expected` and ran nothing is a failure."""
-    label = build.name
+def compile_cleanly(build, targets=(), needed=None):
+    """compile_tree for the project's own runs: a warning of the compiler is an error."""
+    compiler_warnings.forget(build.folder)
+    if not compile_tree(build, targets, needed):
+        return False
+    found = compiler_warnings.remembered(build.folder)
+    for line in sorted({line for lines in found.values() for line in lines}):
+        say(f'  {line}')
+    if found:
+        say(f'  warnings are errors here; all of it: {log_file(build.name + "-build")}')
+    return not found
+
+
+def build_failure(build, name):
+    """What compile_tree() could not build, with the end of what it printed."""
+    logs = [log_file(f'{build.name}-{step}') for step in ('build', 'setup')]
+    return failure(name, next(filter(None, map(read_log, logs)), ''))
+
+
+def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=1, expected=(),
+               name=None, jobs=None):
+    """Runs meson tests (all, or those of `suites` but not of `without`, or `tests` by name) and
+    returns {suite: Counts}. A suite that was asked for or `expected` and ran nothing is a failure."""
+    label = name or build.name
     if SOAK:
         timeout_factor *= 30
+    if _in_background.get():
+        timeout_factor += BACKGROUND_PATIENCE
     command = ['meson', 'test', '-C', build.folder, '--no-rebuild', '--print-errorlogs',
                '--logbase', f'{label}-testlog', '-t', str(timeout_factor)]
+    if jobs:
+        command += ['--num-processes', str(jobs)]
     for suite in suites:
         command += ['--suite', suite]
+    for suite in without:
+        command += ['--no-suite', suite]
     command += tests
     log = build.folder / 'meson-logs' / f'{label}-testlog.json'
     log.unlink(missing_ok=True)
-    status = run(command, log_file(f'{label}-test'), env, quiet=False)
+    # The first SIGINT only makes meson end the longest of its tests.
+    status = run(command, log_file(f'{label}-test'), env, quiet=False, end_with=signal.SIGTERM)
     results = count_log(log)
     if status != 0 and not any(c.failed for c in results.values()):
         results.setdefault(label, Counts()).add(failure(f'meson test ended with status {status}'))
-    for suite in (*suites, *expected):
+    for suite in (*expected, *(suite for suite in suites if suite != REAL_TIME)):
         if results.get(suite, Counts()).total == 0:
             results.setdefault(suite, Counts()).add(failure(f'suite {suite} ran no test'))
     return results
 
 
-def stage_main():
-    """Every suite, built with gcc."""
-    if not compile_tree(GCC):
-        return {'build': failure('build with gcc')}
-    return run_suites(GCC, expected=('unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'programs',
-                                     'interop', 'live', 'layers', 'scripts', 'wireshark'))
+def build_gcc():
+    """Builds all with gcc, for every stage that needs it; what failed, or nothing."""
+    return {} if compile_cleanly(GCC) else {'build': build_failure(GCC, 'build with gcc')}
 
 
-def stage_format():
-    """clang-format finds nothing to change."""
-    status = run([sys.executable, ROOT / 'scripts/lint', '--format-only'], log_file('format'))
-    return {'format': Counts(passed=1) if status == 0 else failure('format (scripts/lint --fix)')}
+def main_real_time():
+    # What may run beside another one waits for a guest most of the time.
+    return run_suites(GCC, [REAL_TIME], expected=('unit', 'programs', 'interop', 'live'),
+                      name='gcc-real-time', jobs=len(os.sched_getaffinity(0)) + 1)
 
 
-def stage_install():
-    """A program outside the tree builds against an installed prefix, with pkg-config alone."""
-    if not compile_tree(GCC):
-        return {'install': failure('build with gcc')}
-    status = run([sys.executable, ROOT / 'tests/install/check.py', GCC.folder],
-                 log_file('install'))
-    return {'install': Counts(passed=1) if status == 0 else failure('install')}
+def main_others():
+    return run_suites(GCC, without=[REAL_TIME], expected=(
+        'unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'layers', 'scripts', 'wireshark'))
+
+
+def quick():
+    # Everything that is needed is in the tree of gcc, and no more of it is built.
+    if not compile_cleanly(GCC, needed=lambda: test_programs(GCC, suites=QUICK_SUITES)):
+        return {'build': build_failure(GCC, 'build with gcc')}
+    env = {} if 'ROCKHOPPER_SEEDS' in os.environ else {'ROCKHOPPER_SEEDS': '10%'}
+    return run_suites(GCC, QUICK_SUITES, env=env, name='gcc-quick')
+
+
+def format_check():
+    return {'format': one_test('format', [sys.executable, ROOT / 'scripts/lint', '--format-only'],
+                               'format (scripts/lint --fix)')}
+
+
+def install():
+    return {'install': one_test('install', [sys.executable, ROOT / 'tests/install/check.py',
+                                            GCC.folder])}
 
 
 def sanitizer_env(**seeds):
@@ -190,18 +266,16 @@ def sanitizer_env(**seeds):
     return env
 
 
-def stage_asan():
-    """Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, built with clang."""
+def asan():
     suites = ('unit', 'wire', 'sim', 'conformance', 'fuzz')
-    if not compile_tree(ASAN, needed=lambda: test_programs(ASAN, suites=suites)):
-        return {'asan': failure('build with clang, ASan and UBSan')}
+    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, suites=suites)):
+        return {'asan': build_failure(ASAN, 'build with clang, ASan and UBSan')}
     return run_suites(ASAN, suites, timeout_factor=6, env=sanitizer_env(ROCKHOPPER_SEEDS='20%'))
 
 
-def stage_tsan():
-    """The tests of the library's threads (worker, telemetry) under ThreadSanitizer."""
-    if not compile_tree(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
-        return {'tsan': failure('build with clang and TSan')}
+def tsan():
+    if not compile_cleanly(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
+        return {'tsan': build_failure(TSAN, 'build with clang and TSan')}
     return run_suites(TSAN, tests=TSAN_TESTS, timeout_factor=10, expected=('unit',),
                       env=sanitizer_env(ROCKHOPPER_SEEDS=50))
 
@@ -219,23 +293,25 @@ def run_fuzzer(fuzzer, corpus, seconds):
     grown = found / 'corpus'
     grown.mkdir(parents=True, exist_ok=True)
     say(f'  {fuzzer.name} -seed={seed} for {seconds} s')
-    log = log_file(fuzzer.name)
-    status = run([fuzzer, f'-seed={seed}', f'-max_total_time={seconds}', '-timeout=10',
-                  '-rss_limit_mb=4096', f'-artifact_prefix={found}/', grown, corpus], log)
-    if status != 0:
-        return failure(f'{fuzzer.name} -seed={seed}: the input is in {found.relative_to(ROOT)}')
-    say(f'  {fuzzer.name}: ' + log.read_text(errors='replace').strip().splitlines()[-1])
-    return Counts(passed=1)
+    counts = one_test(fuzzer.name, [
+        fuzzer, f'-seed={seed}', f'-max_total_time={seconds}', '-timeout=10', '-rss_limit_mb=4096',
+        f'-artifact_prefix={found}/', grown, corpus],
+        f'{fuzzer.name} -seed={seed}: the input is in {found.relative_to(ROOT)}')
+    if not counts.failed:
+        say(f'  {fuzzer.name}: ' + last_line(read_log(log_file(fuzzer.name))))
+    return counts
 
 
-def stage_fuzz():
-    """Each fuzzer for a short time from a new seed, starting at the captures of real traffic."""
-    if not compile_tree(ASAN, needed=lambda: fuzz_programs(ASAN)):
-        return {'fuzz': failure('build of the fuzzers')}
+def fuzz():
+    if not compile_cleanly(ASAN, needed=lambda: fuzz_programs(ASAN)):
+        return {'fuzz': build_failure(ASAN, 'build of the fuzzers')}
     seconds = os.environ.get('ROCKHOPPER_FUZZ_SECONDS', '600' if SOAK else '10')
     corpus = BUILD / 'fuzz/captures'
-    if run([ASAN.folder / 'tests/fuzz/fuzz-corpus', corpus], log_file('fuzz-corpus')) != 0:
-        return {'fuzz': failure('fuzz-corpus')}
+    made = one_test('fuzz-corpus', [ASAN.folder / 'tests/fuzz/fuzz-corpus', corpus])
+    if made.failed:
+        return {'fuzz': made}
+
+    background = contextvars.copy_context()
 
     def run_from_captures(fuzzer):
         seeds = corpus / fuzzer.name.removeprefix('fuzz-')
@@ -244,8 +320,13 @@ def stage_fuzz():
 
     counts = Counts()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for result in pool.map(run_from_captures, fuzzers()):
-            counts.add(result)
+        try:
+            for result in pool.map(lambda one: background.copy().run(run_from_captures, one),
+                                   fuzzers()):
+                counts.add(result)
+        except BaseException:
+            processes.end_all()  # the pool waits for its threads
+            raise
     if counts.total == 0:
         counts.add(failure('no fuzzer was built'))
     return {'fuzz': counts}
@@ -257,43 +338,63 @@ def share_of_this_commit(parts):
     return f'{int(done.stdout or "0", 16) % parts}/{parts}'
 
 
-def stage_mutations():
-    """A build that leaves one protection out must fail the test that proves the protection. A
-    tenth of them, another one for each commit, unless ROCKHOPPER_MUTATIONS is `all`."""
+def mutations():
     log = log_file('mutations')
-    if not compile_tree(GCC):
-        return {'mutations': failure('build with gcc')}
     command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', GCC.folder]
     if SOAK:
         command.append('--all')
     elif os.environ.get('ROCKHOPPER_MUTATIONS') != 'all':
         command += ['--share', share_of_this_commit(10)]
     status = run(command, log, quiet=False)
-    counts = count_plain(log.read_text(encoding='utf-8')) or Counts()
+    counts = count_plain(read_log(log)) or Counts()
     if status != 0 and counts.failed == 0:
         counts.add(failure(f'mutations ended with status {status}'))
+    if counts.failed and not counts.excerpts:
+        counts.excerpts.append(('mutations', excerpt(read_log(log))))
     return {'mutations': counts}
 
 
-def stage_bench():
-    """One short round of scripts/bench: that every measurement works, not what it finds."""
+def bench():
     folder = BUILD / 'bench-quick'
     shutil.rmtree(folder, ignore_errors=True)
-    status = run([ROOT / 'scripts/bench', '--quick', '--no-setup', '--folder', folder],
-                 log_file('bench-quick'))
-    if status != 0 or not json.loads((folder / 'bench.json').read_text())['lines']:
-        return {'bench': failure('scripts/bench --quick')}
-    return {'bench': Counts(passed=1)}
+    counts = one_test('bench-quick', [ROOT / 'scripts/bench', '--quick', '--no-setup', '--build',
+                                      GCC.folder, '--folder', folder], 'scripts/bench --quick')
+    if not counts.failed and not json.loads((folder / 'bench.json').read_text())['lines']:
+        return {'bench': failure('scripts/bench --quick measured nothing')}
+    return {'bench': counts}
 
 
-# In the order of a run: quick answers first.
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """What it says in the list; its part that looks at the clock, and the other one: functions that
+    return {suite: Counts}. Those that need the tree of gcc find it built."""
+    says: str
+    real_time: object = None
+    others: object = None
+    needs_gcc: bool = False
+
+
+# In the order of a run, in the foreground and in the background: quick answers first.
 STAGES = {
-    'format': stage_format,
-    'main': stage_main,
-    'install': stage_install,
-    'bench': stage_bench,
-    'asan': stage_asan,
-    'fuzz': stage_fuzz,
-    'tsan': stage_tsan,
-    'mutations': stage_mutations,
+    'format': Stage('clang-format finds nothing to change.', None, format_check),
+    'main': Stage('Every suite, built with gcc.', main_real_time, main_others, True),
+    'install': Stage('A program outside the tree builds against an installed prefix, with pkg-config '
+                     'alone.', None, install, True),
+    'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '
+                   'finds.', bench, None, True),
+    'asan': Stage('Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, '
+                  'built with clang.', None, asan),
+    'fuzz': Stage('Each fuzzer for a short time from a new seed, starting at the captures of real '
+                  'traffic.', None, fuzz),
+    'tsan': Stage("The tests of the library's threads (worker, telemetry) under ThreadSanitizer.",
+                  None, tsan),
+    'mutations': Stage('A build that leaves one protection out must fail the test that proves the '
+                       'protection. A tenth of them, another one for each commit, unless '
+                       'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),
+}
+# What scripts/test --quick runs: the loop of work.
+QUICK_SUITES = ('unit', 'wire', 'sim', 'conformance', 'layers')
+QUICK_STAGES = {
+    'format': STAGES['format'],
+    'quick': Stage(f'{", ".join(QUICK_SUITES)}: a tenth of the seeds, built with gcc.', quick),
 }

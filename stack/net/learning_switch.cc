@@ -154,7 +154,7 @@ void LearningSwitch::flood(PortNumber ingress, rte_mbuf* packet) {
   }
 }
 
-void LearningSwitch::drop(Port& port, rte_mbuf* packet, Counter SwitchPortCounters::*reason) {
+void LearningSwitch::drop(Port& port, rte_mbuf* packet, DropCounter reason) {
   (port.counters.*reason).add();
   if (port.observer != nullptr) port.observer->on_drop(packet, name_of(reason));
   rte_pktmbuf_free(packet);

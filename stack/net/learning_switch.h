@@ -108,8 +108,9 @@ class LearningSwitch {
   void receive_one(PortNumber ingress, rte_mbuf* packet, std::uint64_t now_ns);
   void learn(const rte_ether_addr& source, PortNumber port, std::uint64_t now_ns);
   void flood(PortNumber ingress, rte_mbuf* packet);
+  using DropCounter = Counter SwitchPortCounters::*;
   /// Counts, tells and frees.
-  static void drop(Port& port, rte_mbuf* packet, Counter SwitchPortCounters::*reason);
+  static void drop(Port& port, rte_mbuf* packet, DropCounter reason);
 
   std::vector<std::unique_ptr<Port>> ports_;
   MacTable macs_;

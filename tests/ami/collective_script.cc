@@ -2,10 +2,12 @@
 // Copyright (c) The Rockhopper authors
 #include "tests/ami/collective_script.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace rockhopper::sim {
 namespace {

@@ -4,6 +4,7 @@
 /// ships (AM-10, AM-20, AM-24, AM-29).
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <vector>
 

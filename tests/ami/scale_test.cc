@@ -6,6 +6,7 @@
 // ROCKHOPPER_AMI_INSTRUCTIONS is their number; small FIFOs take a tenth of it.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <memory>

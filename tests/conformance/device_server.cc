@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 #include <poll.h>

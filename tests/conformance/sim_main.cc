@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
@@ -166,9 +167,10 @@ int main() {
   DeviceServer server(device);
   server.add("packet", [&](const nlohmann::json& command) { return simulation.packet(command); });
   server.add("run", [&](const nlohmann::json& command) { return simulation.run(command); });
-  server.add("mbufs", [&](const nlohmann::json&) {
-    return nlohmann::json{{"mbufs", simulation.mbufs()}};
-  });
+  const auto mbufs = [&](const nlohmann::json&) -> nlohmann::json {
+    return {{"mbufs", simulation.mbufs()}};
+  };
+  server.add("mbufs", mbufs);
   serve(server, nullptr);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 #include <arpa/inet.h>
 #include <fcntl.h>

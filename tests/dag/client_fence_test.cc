@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // Clients that fall silent: what they held is free, and nothing that they had begun does harm later
 // (DG-30, DG-32).
+#include <algorithm>
 #include <cstring>
 #include <string>
 

@@ -3,6 +3,7 @@
 #include "tests/dag_schedule/world.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>

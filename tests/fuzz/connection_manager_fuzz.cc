@@ -267,7 +267,8 @@ void ManagerRun::end() {
 
 void run(std::span<const std::uint8_t> input) {
   const std::uint32_t before = pools().in_use();
-  { ManagerRun(input).run(); }
+  // It has given its buffers back when it is gone: here, at the end of the statement.
+  ManagerRun(input).run();
   check(pools().in_use() == before);
 }
 

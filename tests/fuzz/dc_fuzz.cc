@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "dc/endpoint.h"

@@ -231,7 +231,8 @@ class Session {
 };
 
 void run(std::span<const std::uint8_t> input) {
-  { Session().play(input); }
+  // It has given its buffers back when it is gone: here, at the end of the statement.
+  Session().play(input);
   check(rte_mempool_in_use_count(pool()) == 0);
 }
 

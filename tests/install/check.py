@@ -54,10 +54,15 @@ def main():
         output([*compiler, *STANDARD, *flags, HERE / 'program.cc', '-o', program, *libraries])
         print(output([program], cwd='/'), end='')
         assert (prefix / 'share/rockhopper/rockhopper.lua').is_file(), 'no Wireshark dissector'
-        programs = sorted(path.name for path in (prefix / 'bin').glob('rh-*'))
+        programs = sorted(path.name for path in (prefix / 'bin').glob('*'))
+        assert all(name.startswith('rh-') for name in programs), f'other programs: {programs}'
         for installed in programs:
             output([prefix / 'bin' / installed, '--version'], cwd='/')
-    print(f'install: headers, library and {len(programs)} programs work outside the tree')
+            manual = prefix / 'share/man/man1' / f'{installed}.1'
+            assert f'.TH {installed.upper()} 1 ' in manual.read_text(), f'{manual} is another page'
+            assert (prefix / 'share/bash-completion/completions' / installed).is_file()
+    print(f'install: headers, library and {len(programs)} programs work outside the tree, each with its '
+          'manual page')
 
 
 if __name__ == '__main__':

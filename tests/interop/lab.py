@@ -162,6 +162,12 @@ class Lab:
         if not any(name.endswith('.pcapng') for name in os.listdir(self.folder)):
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def need_kernel(self, version, what):
+        """Skips a test that the guest's kernel is too old for: `what` it does."""
+        release = self.guest.check('uname -r').strip()
+        if tuple(map(int, release.split('-')[0].split('.')[:2])) < version:
+            raise unittest.SkipTest(f'Soft-RoCE of Linux {release} {what}')
+
     def host(self, program, *arguments):
         """Starts a program on the host's end of the link, its packets captured."""
         self._runs += 1

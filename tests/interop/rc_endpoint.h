@@ -17,6 +17,7 @@ struct Rights {
   bool write = true;
   bool read = true;
   bool atomic = true;
+  bool flush = false;  ///< with global visibility
 };
 
 /// How the queue pair and its memory are made.
@@ -27,6 +28,7 @@ struct ConnectionConfig {
   std::uint32_t keys = 0;           ///< further keys of the region, see renew_keys()
   std::uint32_t send_depth = 128;
   std::uint32_t receive_depth = 256;
+  bool placements = false;  ///< requests of ATOMIC WRITE and FLUSH will be posted
   Rights queue_pair_rights;
   Rights region_rights;
   std::uint32_t first_psn = 0;
@@ -67,6 +69,7 @@ struct Request {
   std::uint32_t rkey = 0;  ///< SEND with Invalidate: the key to invalidate
   std::uint64_t compare = 0;
   std::uint64_t swap_or_add = 0;
+  std::uint32_t flush_length = 0;
   std::uint32_t pieces = 0;
   Piece piece[kMaxSges] = {};
   bool bad_lkey = false;  ///< on purpose: name local memory by a key that does not exist

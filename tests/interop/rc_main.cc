@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "tests/interop/rc_main.h"
 
+#include <exception>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -34,11 +35,12 @@ struct Arguments {
 void add_script_options(CLI::App& app, Arguments& arguments) {
   ScriptOptions& script = arguments.options.script;
   app.add_option("--operations", script.operations, "Operations of each kind (1000)");
-  app.add_option(
-         "--kinds", arguments.kinds,
-         "Kinds of operation, with commas (all): send send_imm send_inv write write_imm read "
-         "compare_swap fetch_add")
-      ->delimiter(',');
+  app.add_option("--kinds", arguments.kinds,
+                 "Kinds of operation, with commas (the first eight): send send_imm send_inv write "
+                 "write_imm read "
+                 "compare_swap fetch_add; and where both ends know them, atomic_write flush")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--requester", arguments.requester, "Whose script runs (both at once)")
       ->check(CLI::IsMember({"client", "server", "both"}));
   app.add_option("--window", script.window, "Requests outstanding, 1 to 4096 (64)");
@@ -100,7 +102,7 @@ void complete(Arguments& arguments) {
     options.script.kinds.push_back(*kind);
   }
   if (arguments.kinds.empty()) {
-    for (std::size_t kind = 0; kind < kOperationKinds; ++kind) {
+    for (std::size_t kind = 0; kind < kUsualKinds; ++kind) {
       options.script.kinds.push_back(static_cast<OperationKind>(kind));
     }
   }

@@ -40,7 +40,8 @@ bool RequesterHalf::begin_phase() {
   const std::span<std::byte> local = endpoint_.local();
   std::fill_n(local.begin(), phase_.local_bytes, kUnwritten);
   for (const Operation& operation : phase_.operations) {
-    if (is_send(operation.kind) || is_write(operation.kind)) {
+    if (is_send(operation.kind) || is_write(operation.kind) ||
+        operation.kind == OperationKind::atomic_write) {
       pattern_fill(script_.pattern(operation),
                    local.subspan(operation.local_offset, operation.length));
     }
@@ -91,6 +92,7 @@ Request RequesterHalf::to_request(const Operation& operation) const {
   request.rkey = operation.key < 0 ? region_.rkey : keys_[static_cast<std::size_t>(operation.key)];
   request.compare = operation.compare;
   request.swap_or_add = operation.swap_or_add;
+  request.flush_length = operation.length;
   request.pieces = operation.sges;
   static_cast<void>(split(operation.local_offset, operation.length, operation.sges, request.piece));
   return request;
@@ -116,6 +118,11 @@ void RequesterHalf::on_completion(const Completed& completed) {
 }
 
 void RequesterHalf::check_result(const Operation& operation) {
+  // A FLUSH has no buffer of its own.
+  if (operation.kind == OperationKind::flush) {
+    count(operation);
+    return;
+  }
   const std::span<const std::byte> buffer =
       endpoint_.local().subspan(operation.local_offset, operation.length + kGuardBytes);
   if (operation.kind == OperationKind::read) {
@@ -136,6 +143,10 @@ void RequesterHalf::check_result(const Operation& operation) {
   if (!std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == kUnwritten; })) {
     throw Failure(name(operation) + ": wrote beyond its local buffer");
   }
+  count(operation);
+}
+
+void RequesterHalf::count(const Operation& operation) {
   ++count_[static_cast<std::size_t>(operation.kind)];
   ++done_;
   bytes_ += operation.length;
@@ -144,7 +155,9 @@ void RequesterHalf::check_result(const Operation& operation) {
 nlohmann::json RequesterHalf::summary() const {
   nlohmann::json operations = nlohmann::json::object();
   for (std::size_t kind = 0; kind < kOperationKinds; ++kind) {
-    operations[std::string(to_string(static_cast<OperationKind>(kind)))] = count_[kind];
+    if (kind < kUsualKinds || count_[kind] > 0) {
+      operations[std::string(to_string(static_cast<OperationKind>(kind)))] = count_[kind];
+    }
   }
   return {{"operations", operations}, {"bytes", bytes_}};
 }

@@ -40,6 +40,7 @@ class RequesterHalf {
   [[nodiscard]] bool may_post() const;
   [[nodiscard]] Request to_request(const Operation& operation) const;
   void check_result(const Operation& operation);
+  void count(const Operation& operation);
 
   Endpoint& endpoint_;
   const std::uint32_t window_;

@@ -54,6 +54,10 @@ ConnectionConfig connection_config(const RunOptions& options, std::uint32_t firs
   config.retry_count = options.retry_count;
   config.rnr_retry = options.rnr_retry;
   config.min_rnr_timer = options.min_rnr_timer;
+  const std::vector<OperationKind>& kinds = options.script.kinds;
+  config.placements = std::any_of(kinds.begin(), kinds.end(), is_placement);
+  config.queue_pair_rights.flush = config.region_rights.flush =
+      std::count(kinds.begin(), kinds.end(), OperationKind::flush) > 0;
   return config;
 }
 

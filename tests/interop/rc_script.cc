@@ -12,7 +12,8 @@ namespace rockhopper::interop {
 namespace {
 
 constexpr std::array<std::string_view, kOperationKinds> kNames = {
-    "send", "send_imm", "send_inv", "write", "write_imm", "read", "compare_swap", "fetch_add"};
+    "send", "send_imm",     "send_inv",  "write",        "write_imm",
+    "read", "compare_swap", "fetch_add", "atomic_write", "flush"};
 
 static_assert(std::endian::native == std::endian::little, "cells are read as the responder's CPU");
 
@@ -147,7 +148,8 @@ Script::Drawn Script::draw() {
   --remaining_[kind];
   --remaining_total_;
   const OperationKind drawn = options_.kinds[kind];
-  return {drawn, is_atomic(drawn) ? 8 : draw_length()};
+  const bool word = is_atomic(drawn) || drawn == OperationKind::atomic_write;
+  return {drawn, word ? 8 : draw_length()};
 }
 
 std::uint32_t Script::draw_length() {
@@ -188,12 +190,14 @@ void Script::append(Phase& phase, const Drawn& drawn) {
   operation.key = -1;
   operation.immediate = static_cast<std::uint32_t>(random_());
   operation.solicited = consumes_receive(drawn.kind) && one_in(4);
+  const bool word = is_atomic(drawn.kind) || drawn.kind == OperationKind::atomic_write;
   const std::uint32_t sges =
-      is_atomic(drawn.kind) ? 1 : 1 + static_cast<std::uint32_t>(random_below(options_.max_sges));
-  operation.sges = static_cast<std::uint8_t>(std::min(sges, drawn.length));
+      word ? 1 : 1 + static_cast<std::uint32_t>(random_below(options_.max_sges));
+  const bool no_list = drawn.kind == OperationKind::flush;
+  operation.sges = static_cast<std::uint8_t>(no_list ? 0 : std::min(sges, drawn.length));
 
   // Any alignment for messages; the guard keeps neighbours apart.
-  const auto shift = is_atomic(drawn.kind) ? 0 : static_cast<std::uint32_t>(random_below(8));
+  const auto shift = word ? 0 : static_cast<std::uint32_t>(random_below(8));
   operation.local_offset = phase.local_bytes + shift;
   phase.local_bytes = align_up(operation.local_offset + drawn.length + kGuardBytes, 64);
 
@@ -211,6 +215,8 @@ void Script::append(Phase& phase, const Drawn& drawn) {
     phase.keys = std::max(phase.keys, keys_invalidated_);
   } else if (is_atomic(drawn.kind)) {
     place_atomic(operation);
+  } else if (is_placement(drawn.kind)) {
+    place_placement(operation);
   } else if (!is_send(drawn.kind)) {
     place_rdma(phase, operation);
   }
@@ -268,13 +274,25 @@ void Script::place_atomic(Operation& operation) {
   }
 }
 
+void Script::place_placement(Operation& operation) {
+  const std::uint32_t data_bytes = options_.region_bytes - static_cast<std::uint32_t>(kAtomicBytes);
+  if (operation.kind == OperationKind::flush) {  // of any bytes: it changes none
+    operation.remote_offset =
+        static_cast<std::uint32_t>(random_below(data_bytes - operation.length + 1));
+    return;
+  }
+  operation.remote_offset = 8 * static_cast<std::uint32_t>(random_below(data_bytes / 8));
+  pattern_fill(pattern(operation), std::span(region_).subspan(operation.remote_offset, 8));
+}
+
 void Script::decide_fence(Operation& operation) {
   while (!reads_.empty() && reads_.front().index + options_.window <= operation.index) {
     reads_.pop_front();
   }
   const std::uint32_t begin = operation.remote_offset;
   const std::uint32_t end = begin + operation.length;
-  const bool changes = is_write(operation.kind) || is_atomic(operation.kind);
+  const bool changes = is_write(operation.kind) || is_atomic(operation.kind) ||
+                       operation.kind == OperationKind::atomic_write;
   const auto conflicts = [&](const OutstandingRead& read) {
     return (changes && begin < read.end && read.begin < end) ||
            (operation.kind == OperationKind::send_inv && operation.key == read.key);

@@ -53,8 +53,12 @@ enum class OperationKind : std::uint8_t {
   read,
   compare_swap,
   fetch_add,
+  atomic_write,  ///< IBTA 1.6, annex A19; rxe of Linux 6.2 and later
+  flush,
 };
-inline constexpr std::size_t kOperationKinds = 8;
+inline constexpr std::size_t kOperationKinds = 10;
+/// Those that every peer knows: what a script without a choice of kinds has.
+inline constexpr std::size_t kUsualKinds = 8;
 [[nodiscard]] std::string_view to_string(OperationKind kind);
 [[nodiscard]] std::optional<OperationKind> operation_kind(std::string_view name);
 
@@ -66,7 +70,10 @@ inline constexpr std::size_t kOperationKinds = 8;
   return kind == OperationKind::write || kind == OperationKind::write_imm;
 }
 [[nodiscard]] constexpr bool is_atomic(OperationKind kind) {
-  return kind >= OperationKind::compare_swap;
+  return kind == OperationKind::compare_swap || kind == OperationKind::fetch_add;
+}
+[[nodiscard]] constexpr bool is_placement(OperationKind kind) {
+  return kind == OperationKind::atomic_write || kind == OperationKind::flush;
 }
 
 /// 64-bit cells for atomics at the end of the region.
@@ -167,6 +174,7 @@ class Script {
   void append(Phase& phase, const Drawn& drawn);
   void place_rdma(Phase& phase, Operation& operation);
   void place_atomic(Operation& operation);
+  void place_placement(Operation& operation);
   void decide_fence(Operation& operation);
 
   const ScriptOptions options_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <poll.h>
@@ -31,7 +32,8 @@ T need(Expected<T> result) {
 std::uint32_t access_flags(const Rights& rights) {
   return roce::kAccessLocalWrite | (rights.write ? roce::kAccessRemoteWrite : 0u) |
          (rights.read ? roce::kAccessRemoteRead : 0u) |
-         (rights.atomic ? roce::kAccessRemoteAtomic : 0u);
+         (rights.atomic ? roce::kAccessRemoteAtomic : 0u) |
+         (rights.flush ? roce::kAccessFlushGlobal : 0u);
 }
 
 roce::WrOpcode opcode(OperationKind kind) {
@@ -50,6 +52,10 @@ roce::WrOpcode opcode(OperationKind kind) {
       return roce::WrOpcode::rdma_read;
     case OperationKind::compare_swap:
       return roce::WrOpcode::atomic_cmp_and_swp;
+    case OperationKind::atomic_write:
+      return roce::WrOpcode::atomic_write;
+    case OperationKind::flush:
+      return roce::WrOpcode::flush;
     case OperationKind::fetch_add:
       break;
   }
@@ -189,7 +195,8 @@ void RockhopperEndpoint::post(std::span<const Request> requests) {
                           .compare_add = request.kind == OperationKind::fetch_add
                                              ? request.swap_or_add
                                              : request.compare,
-                          .swap = request.swap_or_add};
+                          .swap = request.swap_or_add,
+                          .flush = {.length = request.flush_length}};
     if (const auto result = qp_->post_send(wr); result != roce::PostResult::ok) {
       throw Failure("post_send: " + std::string(to_string(result)));
     }

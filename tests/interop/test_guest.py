@@ -2,9 +2,12 @@
 # Copyright (c) The Rockhopper authors
 """scripts/rxe-guest itself: commands, files, ports, and that nothing is left behind."""
 
+import fcntl
+import lzma
 import os
 import pathlib
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,7 +17,7 @@ import unittest
 from unittest import mock
 
 import lab
-from rxe_guest import image, machine
+from rxe_guest import guest, image, machine
 from rxe_guest.errors import GuestError, Skip, Timeout, UsageError
 from rxe_guest.guest import Guest
 from rxe_guest.links import Link
@@ -178,6 +181,22 @@ class Lifetime(unittest.TestCase):
         self.assertNotIn('Traceback', result.stderr)
         self.assert_gone()
 
+    def test_another_that_starts_meanwhile_leaves_it_alone(self):
+        """It removes what dead guests left, at the moment at which this one is nearly locked."""
+        def flock(descriptor, operation):
+            if operation == fcntl.LOCK_EX:
+                machine.running()
+            lock(descriptor, operation)
+
+        lock = fcntl.flock
+        try:
+            guest.build()  # which locks, too
+            with mock.patch.object(machine.fcntl, 'flock', flock), \
+                 Guest.start(self.name, owner=os.getpid()) as started:
+                self.assertEqual(started.check('echo up'), 'up\n')
+        except Skip as reason:
+            self.skipTest(str(reason))
+
     def test_end_of_the_owner(self):
         with subprocess.Popen(['sleep', '4444']) as owner:
             try:
@@ -241,6 +260,29 @@ class Arguments(unittest.TestCase):
         with mock.patch.object(image, 'find_program', lambda name: None):
             with self.assertRaisesRegex(Skip, 'apt-get install .*qemu-system-x86'):
                 image.require_programs()
+
+    def test_a_kernel_is_started_uncompressed(self):
+        """Or as it is, where what is in it is unknown, damaged, or nothing that can be started."""
+        note = struct.pack('<III4s', 4, 4, 18, b'Xen')
+        elf = b'\x7fELF' + bytes(1000) + note + bytes(1000)
+
+        def packed(content, protocol=0x20f, magic=b'HdrS'):
+            head = bytearray(1024)
+            head[0x1f1] = 1  # sectors of setup code behind the first one
+            head[0x202:0x206], head[0x206:0x208] = magic, struct.pack('<H', protocol)
+            head[0x248:0x250] = struct.pack('<II', 100, len(content))
+            return bytes(head) + bytes(100) + content + bytes(50)
+
+        compressed = lzma.compress(elf) + struct.pack('<I', len(elf))
+        self.assertEqual(image.uncompressed(packed(compressed)), elf)
+        for what, content in (('old', packed(compressed, protocol=0x207)),
+                              ('no kernel', packed(compressed, magic=b'XXXX')),
+                              ('other compression', packed(b'\x28\xb5\x2f\xfd' + bytes(100))),
+                              ('no note', packed(lzma.compress(elf.replace(note, b'')))),
+                              ('no ELF file', packed(lzma.compress(elf[1:]))),
+                              ('cut off', packed(compressed)[:1200])):
+            with self.subTest(what):
+                self.assertTrue(image.uncompressed(content) is None)
 
     def test_a_machine_without_a_kernel_skips_and_says_why(self):
         with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:

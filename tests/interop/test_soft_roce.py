@@ -113,9 +113,15 @@ class SrqPingpong(Pingpong):
 
 
 class Script(unittest.TestCase):
-    """rc_peer in the guest against rh_rc_peer: every operation, both ends requesting at once."""
+    """rc_peer in the guest against rh_rc_peer: every operation, both ends requesting at once.
+
+    The ACK timeout is longer than a busy host leaves a guest without an answer: a retry of
+    Soft-RoCE's while the acknowledgements come can renumber packets (docs/soft-roce.md)."""
 
     maxDiff = None
+    ack_timeout = 18  # a second
+    KINDS = ('send', 'send_imm', 'send_inv', 'write', 'write_imm', 'read', 'compare_swap',
+             'fetch_add')
 
     def we_serve(self, family, *options):
         ipv6 = ['--ipv6'] if family == 6 else []
@@ -142,10 +148,11 @@ class Script(unittest.TestCase):
 
     def verify(self, run, family, *options, lossy=False):
         length = 8192 if OPERATIONS >= 3_000 else 98304
-        result = run(family, '--operations', str(OPERATIONS), '--max-length', str(length), *options)
+        result = run(family, '--operations', str(OPERATIONS), '--max-length', str(length),
+                     '--timeout', str(self.ack_timeout), *options)
         requested = result['requested']['operations']
-        self.assertEqual(set(requested.values()), {OPERATIONS}, result)
-        self.assertEqual(len(requested), 8, result)
+        done = {kind: count for kind, count in requested.items() if count}
+        self.assertEqual(done, dict.fromkeys(self.KINDS, OPERATIONS), result)
         judged = ['--memory-changes', *(['--lossy', 'far'] if lossy else [])]
         self.assertEqual(_lab.judge(*judged), '')
 
@@ -165,6 +172,19 @@ class Script(unittest.TestCase):
         self.verify(self.we_connect, 4, '--path-mtu', '1024')
 
 
+class Placements(Script):
+    """ATOMIC WRITE among WRITEs, READs and atomics (IBTA 1.6, annex A19). FLUSH is left out: that of
+    Soft-RoCE 6.12 has an ICRC of its own (docs/soft-roce.md)."""
+
+    KINDS = ('write', 'read', 'fetch_add', 'atomic_write')
+
+    def setUp(self):
+        _lab.need_kernel((6, 2), 'knows no ATOMIC WRITE')
+
+    def verify(self, run, family, *options, lossy=False):
+        super().verify(run, family, '--kinds', ','.join(self.KINDS), *options, lossy=lossy)
+
+
 class BadPath(Script):
     """The same with 1 % loss, duplication and reordering in both directions.
 
@@ -172,6 +192,8 @@ class BadPath(Script):
     (docs/soft-roce.md): as requester, one that meets a fence or a request of several elements; its
     requests avoid both here, ours do not. As responder, the late copy of a READ whose key a SEND
     with Invalidate has ended since; so READs use another key."""
+
+    ack_timeout = 16  # 0.27 s, as each loss that no later packet shows costs one
 
     def setUp(self):
         _lab.guest.impair('rdma0', BAD_PATH)

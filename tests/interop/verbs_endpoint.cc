@@ -23,6 +23,13 @@ namespace {
 constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 constexpr std::uint64_t kBindId = kReceiveBit - 1;
 constexpr std::uint32_t kNoSuchKey = 0xdead00;
+#ifdef ROCKHOPPER_TEST_VERBS_HAVE_FLUSH
+constexpr unsigned int kAccessFlushGlobal = IBV_ACCESS_FLUSH_GLOBAL;
+constexpr std::uint64_t kPlacements = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
+#else  // rdma-core 44
+constexpr unsigned int kAccessFlushGlobal = 0;
+constexpr std::uint64_t kPlacements = IBV_QP_EX_WITH_ATOMIC_WRITE;
+#endif
 
 [[noreturn]] void fail(const std::string& what) {
   throw Failure(what + ": " + std::strerror(errno));
@@ -47,6 +54,9 @@ ibv_wr_opcode opcode_of(OperationKind kind) {
       return IBV_WR_ATOMIC_CMP_AND_SWP;
     case OperationKind::fetch_add:
       return IBV_WR_ATOMIC_FETCH_AND_ADD;
+    case OperationKind::atomic_write:
+    case OperationKind::flush:
+      break;  // have functions of their own
   }
   throw Failure("no such operation");
 }
@@ -56,7 +66,8 @@ constexpr unsigned int flag_if(bool condition, unsigned int flag) { return condi
 unsigned int access_of(const Rights& rights) {
   return flag_if(rights.write, IBV_ACCESS_REMOTE_WRITE) |
          flag_if(rights.read, IBV_ACCESS_REMOTE_READ) |
-         flag_if(rights.atomic, IBV_ACCESS_REMOTE_ATOMIC) | IBV_ACCESS_LOCAL_WRITE;
+         flag_if(rights.atomic, IBV_ACCESS_REMOTE_ATOMIC) |
+         flag_if(rights.flush, kAccessFlushGlobal) | IBV_ACCESS_LOCAL_WRITE;
 }
 
 std::uint32_t mtu_bytes(ibv_mtu mtu) { return 128u << static_cast<unsigned int>(mtu); }
@@ -214,7 +225,7 @@ void VerbsEndpoint::create_queue_pair() {
   if (!cq_) {
     fail("cannot make a completion queue");
   }
-  ibv_qp_init_attr init{};
+  ibv_qp_init_attr_ex init{};
   init.send_cq = cq_.get();
   init.recv_cq = cq_.get();
   init.cap.max_send_wr = config_.send_depth;
@@ -222,7 +233,18 @@ void VerbsEndpoint::create_queue_pair() {
   init.cap.max_send_sge = kMaxSges;
   init.cap.max_recv_sge = kMaxSges;
   init.qp_type = IBV_QPT_RC;
-  queue_pair_.reset(ibv_create_qp(pd_.get(), &init));
+  init.comp_mask = IBV_QP_INIT_ATTR_PD;
+  init.pd = pd_.get();
+  if (config_.placements) {
+    init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    // The others too, or the queue pair would not take them.
+    init.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                          IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                          IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                          IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
+                          IBV_QP_EX_WITH_BIND_MW | kPlacements;
+  }
+  queue_pair_.reset(ibv_create_qp_ex(context_.get(), &init));
   if (!queue_pair_) {
     fail("cannot make a queue pair");
   }
@@ -292,6 +314,43 @@ void VerbsEndpoint::fill_sges(std::span<const Piece> pieces, const Memory& memor
 }
 
 void VerbsEndpoint::post(std::span<const Request> requests) {
+  // In order: runs of requests for ibv_post_send, and those between them that it does not know.
+  while (!requests.empty()) {
+    const auto first = std::find_if(requests.begin(), requests.end(),
+                                    [](const Request& one) { return is_placement(one.kind); });
+    const auto usual = static_cast<std::size_t>(first - requests.begin());
+    if (usual > 0) {
+      post_usual(requests.first(usual));
+    } else {
+      post_placement(requests.front());
+    }
+    requests = requests.subspan(std::max<std::size_t>(usual, 1));
+  }
+}
+
+void VerbsEndpoint::post_placement(const Request& request) {
+  ibv_qp_ex* extended = ibv_qp_to_qp_ex(queue_pair_.get());
+  ibv_wr_start(extended);
+  extended->wr_id = request.id;
+  extended->wr_flags =
+      flag_if(request.signalled, IBV_SEND_SIGNALED) | flag_if(request.fenced, IBV_SEND_FENCE);
+  if (request.kind == OperationKind::atomic_write) {
+    ibv_wr_atomic_write(extended, request.rkey, request.remote_addr,
+                        local_.bytes().data() + request.piece[0].offset);
+  } else {
+#ifdef ROCKHOPPER_TEST_VERBS_HAVE_FLUSH
+    ibv_wr_flush(extended, request.rkey, request.remote_addr, request.flush_length,
+                 IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+#else
+    throw Failure("this libibverbs knows no FLUSH");
+#endif
+  }
+  if (const int error = ibv_wr_complete(extended); error != 0) {
+    throw Failure(std::string("cannot post a request: ") + std::strerror(error));
+  }
+}
+
+void VerbsEndpoint::post_usual(std::span<const Request> requests) {
   send_wrs_.assign(requests.size(), ibv_send_wr{});
   sges_.clear();
   sges_.reserve(requests.size() * kMaxSges);  // pointers into it stay valid

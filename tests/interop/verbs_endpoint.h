@@ -88,6 +88,8 @@ class VerbsEndpoint final : public Endpoint {
   void create_queue_pair();
   void modify(ibv_qp_attr& attributes, int mask, const char* what);
   void bind(std::span<Window*> windows);
+  void post_usual(std::span<const Request> requests);
+  void post_placement(const Request& request);
   void fill_sges(std::span<const Piece> pieces, const Memory& memory, bool bad_lkey,
                  std::vector<ibv_sge>& out) const;
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <random>

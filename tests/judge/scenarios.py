@@ -72,6 +72,20 @@ def gap() -> list[Packet]:
     return c.packets
 
 
+def overtaken_at_the_start() -> list[Packet]:
+    """The fourth message of a connection arrives before the first one and is dropped."""
+    c = Conversation()
+    c.send(psn(3), 1)  # 0
+    c.packets[0].comment = "drop: test"
+    for offset in range(3):
+        c.send(psn(offset), 1)  # 1-3
+    c.respond(p.ACK, psn(3), p.aeth(p.NAK_SEQUENCE, 3))  # 4
+    c.wait(5 * _MS)
+    c.send(psn(3), 1)  # 5
+    c.ack(psn(3), 4)  # 6
+    return c.packets
+
+
 def rnr() -> list[Packet]:
     """The receiver is not ready, code 20 = 10.24 ms; what was under way is dropped silently."""
     c = Conversation()

@@ -258,6 +258,12 @@ class Endpoints(JudgeCase):
         path = self.write(p.pcapng(packets))
         self.assertEqual(self.judge(path)[0], 0)
 
+    def test_the_first_request_may_overtake_others(self):
+        """It was dropped, as it came too early; the expected PSN is that of the first one used."""
+        packets = scenarios.overtaken_at_the_start()
+        path = self.write(p.pcapng(packets))
+        self.assertEqual(self.judge(path, "--endpoint", "192.0.2.2", "--lossy", "far")[0], 0)
+
     def test_a_dropped_acknowledgement_acknowledges_nothing(self):
         for comment, expected in (("drop: test", set()), ("", {"retransmit-acknowledged"})):
             packets = scenarios.acknowledged_twice()

@@ -245,7 +245,7 @@ class Node {
     outcomes_ = {.calls = std::vector<unsigned>(count), .statuses = {}};
     print({{"ready", true}});
     const auto may_go = [this] {
-      struct stat status {};
+      struct stat status = {};
       return stat(options_.go.c_str(), &status) == 0;
     };
     if (!turn_until(may_go, kLimit_ns)) return fail(ErrorCode::timeout, "nobody says go");

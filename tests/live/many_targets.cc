@@ -10,6 +10,7 @@
 /// way of another target is refused. They go on until SIGTERM and then write their memory to the
 /// dump. The initiator has one DCI, does the WRITEs of the work file in order, and then waits for
 /// SIGTERM, so that its memory can be looked at.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>

@@ -1,46 +1,35 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Proves that tests can fail: for each row of table.json leaves one protection out and expects that
-the test named there then fails.
+"""Proves that tests can fail: each mutation of table.json leaves one protection out, and the tests
+named there must fail then.
 
-Starts from a build folder that is up to date. Compiles anew only the files that have the switch,
-and links the test with these in front of the library.
+Starts from a build folder that is up to date. Compiles anew only what is made from the patched
+files, and links each test with these objects in front of the library.
 
 Closes with `N passed, N failed`; passed means that the test noticed.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
+import fcntl
+import functools
 import json
 import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+from table import ROOT, Problem, check_patches, load, problems_of
+
 LIMIT_S = 600
-FOLDERS = ('stack', 'roce', 'dc', 'apps/ami', 'apps/dag', 'apps/publish', 'apps/publisher',
-           'apps/subscribe', 'apps/workflow')
-
-
-class Problem(Exception):
-    """What is wrong with a row, in one line."""
-
-
-def sources_by_mutation():
-    """Which files have each switch, from the macro names."""
-    found = {}
-    for folder in FOLDERS:
-        for path in (ROOT / folder).rglob('*'):
-            if path.suffix in ('.h', '.cc'):
-                for name in re.findall(r'ROCKHOPPER_MUTATION_(\w+)', path.read_text()):
-                    found.setdefault(name.lower(), set()).add(path)
-    return found
+FOLDER = 'mutations'  # of the build folder
+# With these a compiler cache takes precompiled headers, and another clone's results.
+CACHE = {'CCACHE_NOHASHDIR': '1', 'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}
 
 
 class Tree:
@@ -48,88 +37,192 @@ class Tree:
 
     def __init__(self, folder):
         self.folder = folder
-        entries = json.loads((folder / 'compile_commands.json').read_text())
+        try:
+            entries = json.loads((folder / 'compile_commands.json').read_text())
+        except OSError as error:
+            raise SystemExit(f'{error}: `meson setup {folder}` makes it') from error
         self.compilers = {entry['output']: entry['command'] for entry in entries}
         self.sources = {entry['output']: entry['file'] for entry in entries}
-        self.users = {}  # of each file: the objects that are made from it
+
+    @functools.cached_property
+    def users(self):
+        """Of each file: the objects that are made from it."""
+        users = {}
         for line in self.ninja('-t', 'deps').splitlines():
             if line.startswith(' '):
-                self.users.setdefault((folder / line.strip()).resolve(), set()).add(target)
+                users.setdefault((self.folder / line.strip()).resolve(), set()).add(target)
             elif line:
                 target = line.split(':')[0]
+        return users
 
     def ninja(self, *arguments):
         return subprocess.run(['ninja', *arguments], cwd=self.folder, text=True, check=True,
                               stdout=subprocess.PIPE).stdout
 
     def run(self, command):
-        done = subprocess.run(command, cwd=self.folder, text=True, errors='replace',
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(command, cwd=self.folder, env={**CACHE, **os.environ}, text=True,
+                              errors='replace', stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
             raise Problem('does not build: ' + done.stdout[-2000:])
 
-    def compile(self, target, mutation, to):
-        command = shlex.split(self.compilers[target])
-        output = command.index('-o') + 1
-        command[output] = to
-        # Its own list of dependencies is not to be that of the object in the tree.
-        self.run([part if part != f'{target}.d' else f'{to}.d' for part in command] +
-                 ['-w', f'-DROCKHOPPER_MUTATION_{mutation.upper()}=1'])
+    @functools.cache  # noqa: B019: the tree lives as long as the program
+    def texts(self, program):
+        """The sources that are compiled for the program alone."""
+        return [(self.folder / source).read_text(encoding='utf-8')
+                for target, source in self.sources.items()
+                if target.startswith(f'{program}.p/') and source.endswith('.cc')]
 
-    def build(self, mutation, files, program, to):
-        """The program as it is without the protection."""
-        targets = sorted(set().union(*(self.users.get(path, set()) for path in files)))
-        own = [target for target in targets if target.startswith(f'{program}.p/')]
-        link = shlex.split(self.ninja('-t', 'commands', '-s', program))
-        linked = tuple(f'{archive}.p/' for archive in link if archive.endswith('.a'))
+    def link_command(self, program):
+        return shlex.split(self.ninja('-t', 'commands', '-s', program))
+
+    @contextlib.contextmanager
+    def folder_of(self, mutation):
+        """For the time being. Its name is the same each time, for the sake of a compiler cache."""
+        folder = self.folder / FOLDER / mutation.name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield folder.relative_to(self.folder)
+        finally:
+            shutil.rmtree(folder)
+
+    @contextlib.contextmanager
+    def alone(self):
+        """Waits until no other run has the folder."""
+        (self.folder / FOLDER).mkdir(exist_ok=True)
+        with open(self.folder / FOLDER / 'lock', 'w', encoding='utf-8') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+class Mutant:
+    """One mutation in a folder of its own, relative to that of the build: patched files, and the
+    objects made from these. Several programs may be linked with them."""
+
+    def __init__(self, tree, mutation, folder):
+        self.tree, self.mutation, self.folder = tree, mutation, folder
+        self.patched = folder / 'patched'  # laid over the repository: headers are found here first
+        self.objects = {}
+        check_patches(mutation)
+        for file in mutation.files():
+            place = tree.folder / self.patched / file
+            place.parent.mkdir(parents=True, exist_ok=True)
+            text = (ROOT / file).read_text(encoding='utf-8')
+            place.write_text(mutation.apply(file, text), encoding='utf-8')
+
+    def compile(self, target):
+        """The object in place of `target`, compiled as that was but for warnings and debug data."""
+        if target in self.objects:
+            return self.objects[target]
+        to = str(self.folder / f'{len(self.objects)}.o')
+        source = self.tree.sources[target]
+        file = (self.tree.folder / source).resolve().relative_to(ROOT).as_posix()
+        own = str(self.patched / file) if file in self.mutation.files() else source
+        places = {target: to, f'{target}.d': f'{to}.d', source: own}
+        command = [places.get(part, part) for part in shlex.split(self.tree.compilers[target])]
+        command[command.index('-MQ') + 1] = to
+        self.tree.run([*command, '-iquote', str(self.patched), '-w', '-g0'])
+        if str(self.patched) not in (self.tree.folder / f'{to}.d').read_text():
+            raise Problem(f'{target} is made without the patched file')
+        self.objects[target] = to
+        return to
+
+    def link(self, program):
+        """The program as it is without the protection; returns its path, which is absolute."""
+        tree = self.tree
+        files = [(ROOT / file).resolve() for file in self.mutation.files()]
+        targets = sorted(set().union(*(tree.users.get(file, set()) for file in files)))
+        command = tree.link_command(program)
+        linked = tuple(f'{archive}.p/' for archive in command if archive.endswith('.a'))
         # Each source once: some programs compile a library's themselves, or have it in two libraries.
-        chosen = {self.sources[target]: target for target in targets if target.startswith(linked)}
-        chosen.update({self.sources[target]: target for target in own})
-        mutated = {}
-        for target in chosen.values():
-            mutated[target] = f'{to}-{len(mutated)}.o'
-            self.compile(target, mutation, mutated[target])
+        chosen = {tree.sources[target]: target for target in targets if target.startswith(linked)}
+        chosen.update({tree.sources[target]: target for target in targets
+                       if target.startswith(f'{program}.p/')})
+        mutated = {target: self.compile(target) for target in chosen.values()}
         if not mutated:
-            raise Problem('nothing that is built has the switch')
-        link[link.index('-o') + 1] = to
-        link = [mutated.pop(part, part) for part in link]
+            raise Problem(f'{program} has nothing that is made from {" or ".join(map(str, files))}')
+        to = str(self.folder / program.replace('/', '-'))
+        command[command.index('-o') + 1] = to
+        command = [mutated.pop(part, part) for part in command]
         # What the archive has of the same name is then not wanted.
-        first = link.index('-o')
-        self.run(link[:first] + list(mutated.values()) + link[first:])
+        first = command.index('-o')
+        tree.run(command[:first] + list(mutated.values()) + command[first:])
+        return str(tree.folder / to)
 
 
-def test_command(row, program):
-    """GoogleTest, by another program that starts this one if the row says so; or conformance
+def test_command(test, program):
+    """GoogleTest, by another program that starts this one if the test says so; or conformance
     scripts with the program as their device; or a test in Python that starts it."""
-    if 'python' in row:
-        return [sys.executable, ROOT / row['python'], *row.get('filter', '').split()]
-    if 'scripts' in row:
+    if 'python' in test:
+        return [sys.executable, ROOT / test['python'], *test['filter'].split()]
+    if 'scripts' in test:
         return [sys.executable, ROOT / 'tests/conformance/run.py', '--program', program,
-                *row['scripts'].split()]
-    return [row.get('run_by', program), f'--gtest_filter={row["filter"]}', '--gtest_fail_fast']
+                *test['scripts'].split()]
+    return [test.get('run_by', program), f'--gtest_filter={test["filter"]}', '--gtest_fail_fast']
 
 
-def notices(tree, row, to):
+def what(test):
+    return test.get('filter') or test['scripts']
+
+
+def notices(tree, test, program):
     """Whether the test fails with the mutated program."""
     environment = {**os.environ, 'ROCKHOPPER_PROGRAMS': str(tree.folder / 'apps'),
-                   **({row['variable']: to} if 'variable' in row else {})}
+                   **({test['variable']: program} if 'variable' in test else {})}
     try:
-        done = subprocess.run(test_command(row, to), cwd=tree.folder, env=environment, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run(test_command(test, program), cwd=tree.folder, env=environment,
+                              text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=LIMIT_S, errors='replace')
     except subprocess.TimeoutExpired as late:
         raise Problem(f'the test neither passed nor failed in {LIMIT_S} s') from late
-    proof = row.get('filter') or row['scripts']
     if not any(begin in done.stdout for begin in ('[ RUN      ]', 'failed, ', 'Ran 1 test')):
-        raise Problem(f'no test matches {proof}')
+        raise Problem(f'no test matches {what(test)}')
     return done.returncode != 0
 
 
-def check(tree, files, row, to):
-    """Passes if the test notices the mutation: where it takes a race, in one of several tries."""
-    tree.build(row['mutation'], files, row['program'], to)
-    if not any(notices(tree, row, to) for _ in range(row.get('tries', 1))):
-        raise Problem(f'{row.get("filter") or row["scripts"]} passes without {row["without"]}')
+def verdicts(tree, mutation, tests):
+    """(test, None or its problem) for each; where it takes a race to notice, in several tries."""
+    with tree.folder_of(mutation) as folder:
+        try:
+            mutant = Mutant(tree, mutation, folder)
+        except Problem as problem:
+            return [(test, problem) for test in tests]
+        built, found = {}, []
+        for test in tests:
+            try:
+                program = test['program']
+                if program not in built:
+                    built[program] = mutant.link(program)
+                if not any(notices(tree, test, built[program])
+                           for _ in range(test.get('tries', 1))):
+                    raise Problem(f'{what(test)} passes without {mutation.without}')
+                found.append((test, None))
+            except Problem as problem:
+                found.append((test, problem))
+        return found
+
+
+def chosen_tests(mutations, arguments):
+    """[(mutation, its tests to run)], as the arguments say."""
+    chosen = []
+    for mutation in mutations:
+        if arguments.mutations and mutation.name not in arguments.mutations:
+            continue
+        tests = [test for test in mutation.tests
+                 if arguments.mutations or arguments.all or 'tries' not in test]
+        if tests:
+            chosen.append((mutation, tests))
+    first, step = arguments.share
+    return chosen[first::step]
+
+
+def results(tree, runs, jobs):
+    """(name, test, None or its problem) for all tests, as they end."""
+    if not runs:
+        return
+    with tree.alone(), concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for (mutation, _), found in zip(runs, pool.map(lambda run: verdicts(tree, *run), runs)):
+            yield from ((mutation.name, test, problem) for test, problem in found)
 
 
 def share(text):
@@ -139,43 +232,43 @@ def share(text):
     return int(numbers[1]), int(numbers[2])
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('mutations', nargs='*', help='only these')
-    parser.add_argument('--all', action='store_true', help='also those whose test takes several '
-                        'tries to notice')
+    parser.add_argument('--all', action='store_true', help='also tests that take several tries to '
+                        'notice')
     parser.add_argument('--share', type=share, default=(0, 1), metavar='K/N',
-                        help='only every N-th row of the table, from row K (0/1)')
+                        help='only every N-th mutation of the table, from K on (0/1)')
+    parser.add_argument('--check', action='store_true', help='compile nothing; only check that each '
+                        'patch has its place, and that programs and tests are there')
     parser.add_argument('--build', type=pathlib.Path, default=ROOT / 'build/gcc',
-                        help='folder that has been built (build/gcc)')
+                        help='folder that has been built, for --check only configured (build/gcc)')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
-    arguments = parser.parse_args()
-    table = json.loads((HERE / 'table.json').read_text())
-    sources = sources_by_mutation()
-    failed = passed = 0
-    for name in sorted(set(sources) - {row['mutation'] for row in table}):
-        print(f'mutation {name:<16} FAILED: the code has it, table.json does not')
-        failed += 1
-    rows = [row for row in table if (row['mutation'] in arguments.mutations if arguments.mutations
-                                     else arguments.all or 'tries' not in row)]
-    first, step = arguments.share
-    rows = rows[first::step]
+    return parser, parser.parse_args()
+
+
+def main():
+    parser, arguments = parse_arguments()
+    mutations, problems = load()
+    known = {mutation.name for mutation in mutations} | {name for name, _ in problems}
+    for name in arguments.mutations:
+        if name not in known:
+            parser.error(f'table.json has no mutation {name}')
     tree = Tree(arguments.build.resolve())
-    with tempfile.TemporaryDirectory() as folder, \
-         concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        runs = [(row, pool.submit(check, tree, sources.get(row['mutation'], ()), row,
-                                  f'{folder}/{number}'))
-                for number, row in enumerate(rows)]
-        for row, run in runs:
-            verdict = 'noticed by ' + (row.get('filter') or row['scripts'])
-            try:
-                run.result()
-                passed += 1
-            except Problem as problem:
-                verdict = f'FAILED: {problem}'
-                failed += 1
-            print(f'mutation {row["mutation"]:<16} {verdict}', flush=True)
+    failed = passed = 0
+    if arguments.check:
+        problems += problems_of(mutations, tree.texts)
+        passed = len(known) - len({name for name, _ in problems})
+    for name, problem in problems:
+        print(f'mutation {name:<16} FAILED: {problem}')
+        failed += 1
+    runs = [] if arguments.check else chosen_tests(mutations, arguments)
+    for name, test, problem in results(tree, runs, arguments.jobs):
+        verdict = f'FAILED: {problem}' if problem else f'noticed by {what(test)}'
+        print(f'mutation {name:<16} {verdict}', flush=True)
+        failed += problem is not None
+        passed += problem is None
     print(f'{passed} passed, {failed} failed')
     return 1 if failed or passed == 0 else 0
 

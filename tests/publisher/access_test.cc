@@ -3,7 +3,9 @@
 // Who reads what: a key for each subscriber and store, that serves nobody and nothing else (PB-1,
 // PB-9, PB-10, PB-12, PB-16, PB-19, PB-25, PB-26, PB-30).
 #include <algorithm>
+#include <cstdio>
 #include <map>
+#include <variant>
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 namespace rockhopper::sim {
 namespace {
@@ -93,12 +94,8 @@ void RawSubscriber::reconnect() {
 
 std::optional<roce::Completion> RawSubscriber::completion() {
   roce::Completion done;
-  const bool came = world_.run_until(
-      [&] {
-        return send_cq_->poll({&done, 1}) == 1;
-      },
-      1'000'000'000);
-  return came ? std::optional(done) : std::nullopt;
+  const auto came = [&] { return send_cq_->poll({&done, 1}) == 1; };
+  return world_.run_until(came, 1'000'000'000) ? std::optional(done) : std::nullopt;
 }
 
 void RawSubscriber::send(std::span<const std::byte> bytes) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>

@@ -3,13 +3,19 @@
 # Copyright (c) The Rockhopper authors
 """The counting behind `N passed, N failed, N skipped`: nothing that failed may go uncounted."""
 
+import contextlib
+import io
+import json
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'scripts'))
 
-from testing.results import EXCERPT_LINES, Counts, count_test, suite_of  # noqa: E402
+from testing.results import (EXCERPT_COLUMNS, EXCERPT_LINES, Counts, count_log,  # noqa: E402
+                             count_test, excerpt, failure, suite_of)
+from testing.run import report  # noqa: E402
 
 GTEST = """\
 [==========] Running 3 tests from 1 test suite.
@@ -121,8 +127,67 @@ class Counting(unittest.TestCase):
         total.add(Counts(failed=1))
         self.assertEqual(str(total), '2 passed, 1 failed, 1 skipped')
 
+    def test_times(self):
+        with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
+            log = pathlib.Path(folder, 'testlog.json')
+            log.write_text('\n'.join(
+                json.dumps({**record('OK'), 'name': f'rockhopper:unit / t{n}', 'duration': n})
+                for n in range(2)))
+            self.assertEqual(count_log(log)['unit'].times, [(0, 't0'), (1, 't1')])
+
     def test_suite(self):
         self.assertEqual(suite_of(record('OK')), 'unit')
+
+
+class WhatFailedTestsPrinted(unittest.TestCase):
+    """Whatever failed, its own words are there, and not more of them than can be read."""
+
+    def test_a_build(self):
+        """Ninja's other jobs go on after the failure; a compiler's command is very long."""
+        text = excerpt('[1/9] Compiling\n' * 100 + '[2/9] Compiling\nFAILED: a.cc.o \n' +
+                       'c++ ' + 'x' * 5000 + "\na.cc:7: error: no ';'\n" + '[3/9] Compiling\n' * 50 +
+                       'ninja: build stopped: subcommand failed.\n')
+        lines = text.splitlines()
+        self.assertEqual(lines[0], 'FAILED: a.cc.o ')
+        self.assertEqual(len(lines[1]), EXCERPT_COLUMNS)
+        self.assertEqual(lines[2], "a.cc:7: error: no ';'")
+        self.assertEqual(lines[-1], 'ninja: build stopped: subcommand failed.')
+        self.assertEqual(len(lines), EXCERPT_LINES)
+
+    def test_a_crash_behind_a_failure(self):
+        """Both the first complaint and the last words."""
+        text = excerpt(GTEST_DIED + 'psn_test.cc:20: Failure\n' + 'much\n' * 100 + 'PANIC\n')
+        self.assertTrue(text.startswith('psn_test.cc:20: Failure\n'))
+        self.assertTrue(text.endswith('\nmuch\nPANIC'))
+
+    def test_kinds(self):
+        for kind, output, first in (
+                ('mutation', 'mutation a    noticed by A\nmutation b    FAILED: B passes without b\n'
+                 '1 passed, 1 failed', 'mutation b    FAILED: B passes without b'),
+                ('python', 'test_a ... ok\ntest_c ... FAIL\n\n=====\nFAIL: test_c\n', 'FAIL: test_c'),
+                ('script', 'begin\nTraceback (most recent call last):\nOSError: no',
+                 'Traceback (most recent call last):'),
+                ('sanitizer', 'x\n==7==ERROR: AddressSanitizer: heap-use-after-free\n',
+                 '==7==ERROR: AddressSanitizer: heap-use-after-free'),
+                ('timeout', '[ RUN      ] Psn.Orders\n', '[ RUN      ] Psn.Orders')):
+            with self.subTest(kind):
+                self.assertEqual(excerpt(output).splitlines()[0], first)
+
+    def test_of_a_program_that_is_no_meson_test(self):
+        self.assertEqual(failure('install', 'all\nthat\n').excerpts, [('install', 'all\nthat')])
+        self.assertEqual(failure('install').excerpts, [])
+
+    def test_report(self):
+        total = failure('unit: Psn', 'the reason')
+        total.times = [(seconds, f'main: t{seconds}') for seconds in range(7)]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            report(total, [('main', 'unit', total)])
+        said = out.getvalue().splitlines()
+        self.assertIn('FAILED: unit: Psn', said)
+        self.assertEqual(said[said.index('-- unit: Psn printed:') + 1], 'the reason')
+        self.assertEqual(said[-1], 'took longest: main: t6 6 s, main: t5 5 s, main: t4 4 s, '
+                                   'main: t3 3 s, main: t2 2 s')
 
 
 if __name__ == '__main__':

@@ -3,6 +3,7 @@
 //
 // Every packet of the Soft-RoCE captures: parsed, its ICRC verified, emitted again byte for byte.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <random>

@@ -64,7 +64,6 @@ Expected<Header> parse_header(std::span<const std::byte> bytes, const GraphLimit
                 "the header of the graph's image is not zero where it "
                 "must be");
   }
-#if !ROCKHOPPER_MUTATION_DG_IMAGE_LENGTH
   if (header.bytes != bytes.size()) {
     return fail(ErrorCode::invalid_argument, "the graph's image says {} bytes, and there are {}",
                 header.bytes, bytes.size());
@@ -84,7 +83,6 @@ Expected<Header> parse_header(std::span<const std::byte> bytes, const GraphLimit
     return fail(ErrorCode::invalid_argument,
                 "the sections of the graph's image are not as long as the image");
   }
-#endif
   return header;
 }
 

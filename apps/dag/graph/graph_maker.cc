@@ -114,14 +114,12 @@ Expected<void> GraphMaker::sort_keys() {
   std::iota(by_key.begin(), by_key.end(), NodeIndex{0});
   std::sort(by_key.begin(), by_key.end(),
             [this](NodeIndex a, NodeIndex b) { return graph_.key(a) < graph_.key(b); });
-#if !ROCKHOPPER_MUTATION_DG_DUPLICATE_KEY
   const auto twice = std::adjacent_find(
       by_key.begin(), by_key.end(),
       [this](NodeIndex a, NodeIndex b) { return graph_.key(a) == graph_.key(b); });
   if (twice != by_key.end()) {
     return fail(ErrorCode::invalid_argument, "there are two nodes with the key {}", name(*twice));
   }
-#endif
   return {};
 }
 
@@ -130,12 +128,10 @@ Expected<void> GraphMaker::check_edges() const {
     const auto edges = graph_.edges_of(from);
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const NodeIndex to = edges[i].to;
-#if !ROCKHOPPER_MUTATION_DG_DANGLING_EDGE
       if (to >= graph_.size()) {
         return fail(ErrorCode::invalid_argument, "edge {} -> node {}: there are only {} nodes",
                     name(from), to, graph_.size());
       }
-#endif
       const auto problem = problem_of(edges[i].constraints);
       if (!problem.empty()) {
         return fail(ErrorCode::invalid_argument, "edge {} -> {} {}", name(from), name(to), problem);
@@ -154,9 +150,7 @@ Expected<void> GraphMaker::check_tasks() const {
       const Task task = graph_.task(node, i);
       Expected<void> right;
       if (task.kind == TaskKind::function) {
-#if !ROCKHOPPER_MUTATION_DG_UNKNOWN_FUNCTION
         right = registry_.check(task.function);
-#endif
       } else if (task.kind != TaskKind::command || task.function != FunctionId{}) {
         right = fail(ErrorCode::invalid_argument, "is neither a function nor a command");
       } else if (auto words = parse_command(task.arguments); !words) {
@@ -213,14 +207,12 @@ Expected<void> GraphMaker::check_affinities() const {
     for (const Predecessor& predecessor : graph_.predecessors(node)) {
       const EdgeConstraints& constraints = graph_.edge(predecessor.edge).constraints;
       if ((constraints.set & kAffinity) == 0 || constraints.affinity != kSameWorker) continue;
-#if !ROCKHOPPER_MUTATION_DG_AFFINITY
       // They may have run at two workers, and then nobody could run it.
       if (same != nullptr) {
         return fail(ErrorCode::invalid_argument,
                     "node {} cannot run both where {} and where {} have run", name(node),
                     name(same->from), name(predecessor.from));
       }
-#endif
       same = &predecessor;
     }
   }
@@ -240,7 +232,6 @@ Expected<void> GraphMaker::sort_topologically() {
       if (--left[edge.to] == 0) order.push_back(edge.to);
     }
   }
-#if !ROCKHOPPER_MUTATION_DG_CYCLE
   if (order.size() == graph_.size()) return {};
   const std::vector<NodeIndex> cycle = find_cycle(left);
   constexpr std::size_t kNamed = 16;
@@ -249,9 +240,6 @@ Expected<void> GraphMaker::sort_topologically() {
   if (cycle.size() > kNamed) names += fmt::format("... ({} more) -> ", cycle.size() - kNamed);
   return fail(ErrorCode::invalid_argument, "the graph has a cycle: {}{}", names,
               name(cycle.front()));
-#else
-  return {};
-#endif
 }
 
 std::vector<NodeIndex> GraphMaker::find_cycle(const std::vector<std::uint32_t>& left) const {

@@ -67,13 +67,11 @@ bool Deques::push(unsigned priority, const DequeEntry& entry) {
   refresh(priority);
   End& end = ends_[priority];
   if (end.bottom - end.top >= layout_.capacity) return false;
-#if !ROCKHOPPER_MUTATION_DG_RENUMBER
   // A thief that has read an entry with this number believes it to be gone once it has claimed that
   // one; it takes half of what it saw at most.
   if (end.bottom < end.highest && end.bottom < end.top + half_of(end.highest - end.top)) {
     renumber(priority);
   }
-#endif
   const auto words = entry.words();
   std::memcpy(at(priority, end.bottom), words.data(), sizeof words);
   ++end.bottom;

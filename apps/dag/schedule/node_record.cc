@@ -3,6 +3,7 @@
 #include "apps/dag/schedule/node_record.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <utility>
@@ -93,12 +94,10 @@ std::uint32_t take_link(Parser& parser, NodeLink& link) {
   link.constraints.not_before_ns = parser.take<std::uint64_t>();
   const auto extra = parser.take<std::uint32_t>();
   parser.skip_zeros(4);
-#if !ROCKHOPPER_MUTATION_DG_NODE_LINK
   parser.check(link.address % kRecordAlignment == 0 && link.address < kRecordAddressEnd);
   parser.check(link.length != 0 && link.length % kRecordAlignment == 0 &&
                link.length < kRecordLengthEnd);
   parser.check(link.incarnation != 0 && set <= UINT8_MAX && problem_of(link.constraints).empty());
-#endif
   return extra;
 }
 

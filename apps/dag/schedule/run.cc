@@ -216,14 +216,10 @@ Status Run::on_node_failed(std::uint32_t worker, NodeIndex node, std::uint32_t a
     return Status::invalid;
   }
   const NodeState state = words_->state(node);
-#if !ROCKHOPPER_MUTATION_DG_FAILED_OWNER
   if (state != NodeState{.phase = NodePhase::running, .attempt = attempt, .owner = worker} ||
       !site_.workers.is_here(worker)) {
     return Status::invalid;
   }
-#else
-  static_cast<void>(worker);
-#endif
   if (stage_ == Stage::ending) {
     words_->set_state(node, {.phase = NodePhase::canceled, .attempt = attempt});
     site_.counters.nodes_canceled.add();
@@ -290,11 +286,7 @@ bool Run::settle(NodeIndex node) {
   const NodeState state = words_->state(node);
   if (state.phase == NodePhase::released || state.phase == NodePhase::canceled) return true;
   const bool taken = state.phase == NodePhase::running || state.phase == NodePhase::done;
-#if !ROCKHOPPER_MUTATION_DG_CANCEL_WAIT
   if (taken && site_.workers.is_here(state.owner)) return false;
-#else
-  static_cast<void>(taken);
-#endif
   words_->set_state(node, {.phase = NodePhase::canceled, .attempt = state.attempt});
   site_.counters.nodes_canceled.add();
   return true;
@@ -340,11 +332,7 @@ bool Run::drop(std::uint64_t now_ns) {
 }
 
 bool Run::is_gone() const {
-#if !ROCKHOPPER_MUTATION_DG_SLOT_REST
   return stage_ == Stage::resting && site_.store.quarantine().released() >= rested_at_;
-#else
-  return stage_ == Stage::resting;
-#endif
 }
 
 }  // namespace rockhopper::dag

@@ -45,9 +45,7 @@ void RunRecovery::look_at(NodeIndex node, std::uint64_t now_ns, Found& found) {
       return;
     case NodePhase::running:
       if (workers_.is_here(state.owner)) return;
-#if !ROCKHOPPER_MUTATION_DG_RECOVER_RUNNING
       put_back(node, state, now_ns, found);
-#endif
       return;
     case NodePhase::done:
       if (!workers_.is_here(state.owner)) add_orphan(node, now_ns, found);
@@ -83,11 +81,7 @@ void RunRecovery::add_orphan(NodeIndex node, std::uint64_t now_ns, Found& found)
   orphan->second.left = static_cast<std::uint32_t>(edges.size());
   orphan->second.told.resize(edges.size());
   for (const Edge& edge : edges) {
-#if !ROCKHOPPER_MUTATION_DG_RECOVER_NOT_BEFORE
     add_unreckoned(edge.to, now_ns + edge.constraints.not_before_ns);
-#else
-    add_unreckoned(edge.to, now_ns);
-#endif
   }
   if (edges.empty()) release(node, found);
 }
@@ -137,15 +131,11 @@ bool RunRecovery::reckon(NodeIndex node, Found& found) {
       if (phase == NodePhase::released) continue;
       if (phase != NodePhase::done) {
         ++dependencies;
-#if !ROCKHOPPER_MUTATION_DG_RECOVER_WAIT
       } else if (!is_orphan(predecessor.from)) {
         return false;  // of a living worker, or of one that is lost too and will be an orphan
-#endif
       }
     }
-#if !ROCKHOPPER_MUTATION_DG_RECOVER_RECKON
     words_.set_dependencies(node, dependencies);
-#endif
     counters_.dependencies_reckoned.add();
     if (dependencies == 0) found.ready.push_back(node);
   }

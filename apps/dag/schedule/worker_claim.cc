@@ -224,11 +224,7 @@ void Worker::on_empty_handed(unsigned /*attempt*/) {}
 void Worker::settle(unsigned attempt) {
   const Theft& theft = thefts_[attempt];
   std::uint64_t gone = 0;
-#if !ROCKHOPPER_MUTATION_DG_TAKE_UNKNOWN
   while (gone < theft.entries && (theft.gone >> gone & 1) != 0) ++gone;
-#else
-  gone = theft.entries;
-#endif
   if (theft.successful) found_work();
   thief_->settle(attempt, gone, theft.successful);
 }

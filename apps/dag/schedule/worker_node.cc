@@ -226,15 +226,11 @@ void Worker::on_traced(Slot& slot) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, slot.words.data() + 8 * i, sizeof bits);
     const NodeState state = NodeState::from(bits);
-#if !ROCKHOPPER_MUTATION_DG_SAME_WORKER
     if (state.owner != me_ && board_->has_worker(state.owner)) {
       counters_.unfit.add();
       decide(slot, Fate::left);
       return free_slot(slot);
     }
-#else
-    static_cast<void>(state);
-#endif
   }
   enter(slot, Stage::claiming);
 }
@@ -246,7 +242,6 @@ void Worker::on_claimed(Slot& slot) {
   std::memcpy(&bits, slot.words.data(), sizeof bits);
   const NodeState found = NodeState::from(bits);
   const NodeState expected{.phase = NodePhase::pending, .attempt = slot.attempt};
-#if !ROCKHOPPER_MUTATION_DG_CLAIM
   if (found != expected) {
     if (found.phase == NodePhase::pending && found.owner == 0 && ++slot.tries < kClaimTries) {
       counters_.claims_repeated.add();
@@ -257,10 +252,6 @@ void Worker::on_claimed(Slot& slot) {
     decide(slot, found.phase == NodePhase::pending ? Fate::left : Fate::gone);
     return free_slot(slot);
   }
-#else
-  static_cast<void>(found);
-  static_cast<void>(expected);
-#endif
   counters_.claims_won.add();
   decide(slot, Fate::won);
   if (!is_wanted(slot)) return give_up(slot);

@@ -128,10 +128,22 @@ def _stamped_ns(ancillary) -> int:
             return before_ns - age_ns
 
 
+# Kernels whose rxe has been played against, oldest first.
+RXE_VERSIONS = ("6.1", "6.12")
+
+
+def rxe_kinds(release: str) -> tuple[str, ...]:
+    """The names of the rxe of a kernel. One that has not been played against counts as the newest
+    before it that has."""
+    numbers = [tuple(map(int, version.split("."))) for version in RXE_VERSIONS]
+    own = tuple(map(int, release.split("-")[0].split(".")[:2]))
+    older = [version for version, number in zip(RXE_VERSIONS, numbers) if number <= own]
+    return (f"rxe-{(older or RXE_VERSIONS)[-1 if older else 0]}", "rxe")
+
+
 class SoftRoce(_RealTime):
     """Linux's rxe in a guest: conformance-verbs there, the guest's link here as a unix socket."""
 
-    kinds = ("rxe",)
     early_ns = 4_000_000  # the guest's clock and ours, and how late a frame may be seen
     linger_ns = 30_000_000
 
@@ -150,6 +162,7 @@ class SoftRoce(_RealTime):
         link = links.Link.parse(f"guest={self._peer},mtu={_MTU}{neighbours}")
         try:
             self._guest = Guest.start(name, [link], owner=os.getpid())
+            self.kinds = rxe_kinds(self._guest.check("uname -r", what="its kernel"))
             self._mac = self._guest.state["devices"][0]["mac"]
             self._guest.push(program, with_libraries=True)
             addresses = " ".join(f"--address {own}" for own, _, _ in _NETWORKS)

@@ -8,7 +8,7 @@ import re
 
 _UNITS = {"": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|)$")
-_HEAD = re.compile(r"# (clause|rule|deviation (\w+) \[(.+?)\]|skip (\w+)): (.*)$")
+_HEAD = re.compile(r"# (clause|rule|deviation ([\w.-]+) \[(.+?)\]|skip ([\w.-]+)): (.*)$")
 _COLUMNS = 100
 ACTIONS = {  # number of words that are no KEY=VALUE: at least, at most
     "<": (1, 1), ">": (1, 1), ">?": (1, 1), "post": (2, 8), "refused": (2, 8), "recv": (2, 2),

@@ -11,6 +11,7 @@ from .capture import CaptureError
 from .checker import Verdict, check
 from .options import LOSSY, Options
 from .rules import RULES
+from .usage import Parser
 
 CLEAN, VIOLATIONS, BAD_INPUT = 0, 1, 2
 _MTUS = (256, 512, 1024, 2048, 4096)
@@ -35,22 +36,37 @@ def _rule(text: str) -> str:
     return text
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="check_capture.py",
-        description="Checks a capture (pcap, pcapng) against the rules of RoCEv2.",
-        epilog="Exit status: 0 clean, 1 violations, 2 bad arguments or bad input.",
+_EXAMPLES = """\
+  {0} capture.pcap
+  {0} --endpoint 192.0.2.1 --lossy far capture.pcapng
+"""
+_EXIT_STATUS = """\
+  0  clean
+  1  violations
+  2  bad arguments, or no RoCEv2 packet to judge
+"""
+
+
+def _parser(program: str, version: str | None) -> argparse.ArgumentParser:
+    parser = Parser(
+        program,
+        "Checks captures of RoCEv2 traffic (pcap, pcapng) of any device against the rules of the "
+        "transport.",
+        {"EXAMPLES": _EXAMPLES.format(program), "EXIT STATUS": _EXIT_STATUS},
     )
-    parser.add_argument("files", nargs="*", metavar="FILE")
+    if version is not None:
+        parser.add_argument("--version", action="version", version=f"{program} {version}",
+                            help="Display program version information and exit")  # fmt: skip
+    parser.add_argument("files", nargs="*", metavar="FILE", help="the captures")
     add = parser.add_argument
     add("--endpoint", action="append", type=_address, default=[], metavar="IP",
-        help="judge only what this address sent; may be repeated (default: every sender)")
+        help="judge only what this address sent; may be repeated (default every sender)")
     add("--lossy", choices=LOSSY, default="none",
         help="where packets may get lost unseen: near = between the endpoint and the capture "
-        "point, far = beyond the capture point (default: none)")
-    add("--pmtu", type=int, choices=_MTUS, help="path MTU (default: inferred)")
+        "point, far = beyond the capture point (default none)")
+    add("--pmtu", type=int, choices=_MTUS, help="path MTU (default inferred)")
     add("--pkey", action="append", type=_number, default=[], metavar="KEY",
-        help="allowed P_Key, may be repeated (default: 0xFFFF)")
+        help="allowed P_Key, may be repeated (default 0xFFFF)")
     add("--max-rd-atomic", type=int, metavar="N", help="outstanding READ and ATOMIC allowed")
     add("--memory-changes", action="store_true",
         help="a repeated READ may return other bytes than the first time")
@@ -63,21 +79,21 @@ def _parser() -> argparse.ArgumentParser:
     add("--locks", action="store_true",
         help="opcodes 0xD9 and 0xDA are Rockhopper's locks, and judged")
     add("--race-us", type=float, default=1000, metavar="US",
-        help="time that a device may take to act on a packet after it was captured (default: 1000)")
+        help="time that a device may take to act on a packet after it was captured (default 1000)")
     add("--queued", type=int, default=0, metavar="N",
         help="packets that a device may have ready to go when another one arrives, which "
-        "it sends without regard to that one (default: 0)")
+        "it sends without regard to that one (default 0)")
     add("--settle-ms", type=float, default=1000, metavar="MS",
         help="a request older than this at the end of the capture must have its answer "
-        "(default: 1000)")
+        "(default 1000)")
     add("--pair", action="append", type=_pair, default=[], metavar="QPN:QPN",
-        help="these two queue pairs are connected (default: found by their PSNs)")
+        help="these two queue pairs are connected (default found by their PSNs)")
     add("--ignore", action="append", type=_rule, default=[], metavar="RULE",
         help="do not judge by this rule; may be repeated")
     add("--min-packets", type=int, default=1, metavar="N",
-        help="fail with status 2 when a capture has fewer packets to judge (default: 1)")
+        help="fail with status 2 when a capture has fewer packets to judge (default 1)")
     add("--max-lines", type=int, default=100, metavar="N",
-        help="violations printed for each file; all are counted (default: 100)")
+        help="violations printed for each file; all are counted (default 100)")
     add("--json", action="store_true", help="print one JSON object")
     add("--list-rules", action="store_true", help="print the rules and exit")
     return parser  # fmt: skip
@@ -157,8 +173,10 @@ def _as_json(verdict: Verdict) -> dict:
     }
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = _parser()
+def main(
+    argv: list[str] | None = None, program: str = "check_capture.py", version: str | None = None
+) -> int:
+    parser = _parser(program, version)
     arguments = parser.parse_args(argv)
     if arguments.list_rules:
         for rule in RULES.values():

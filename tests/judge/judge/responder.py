@@ -71,10 +71,11 @@ class Responder:
     def on_dropped_request(self, request: Request) -> None:
         """A request that the responder saw but did not use: it may explain a NAK, or an
         acknowledgement of a duplicate, and asks for nothing."""
-        if self._first is None:
-            self._first = self._next = request.psn
         request.refused = True
-        if request.psn < self._next:
+        if self._first is None:
+            # Which packet is the first one is told by one that was used: this one may have overtaken it.
+            self._came_early(request.psn)
+        elif request.psn < self._next:
             self._duplicates += request.count
         elif request.psn > self._next:
             self._came_early(request.psn)

@@ -5,6 +5,7 @@
 // ami-interleavings' matter.
 #include "apps/ami/completion_mask.h"
 
+#include <atomic>
 #include <set>
 #include <vector>
 
@@ -45,7 +46,8 @@ TEST_P(CompletionMaskTest, HasABitForEachSlot) {
   CompletionMask<> mask(slots);
   EXPECT_FALSE(mask.any());
   EXPECT_TRUE(taken(mask).empty());
-  for (std::uint32_t slot = 0; slot<slots; slot += slots> 4096 ? 61 : 1) {
+  const std::uint32_t step = slots > 4096 ? 61 : 1;
+  for (std::uint32_t slot = 0; slot < slots; slot += step) {
     mask.set(slot);
     EXPECT_TRUE(mask.any());
     EXPECT_EQ(taken(mask), std::vector{slot});

@@ -2,9 +2,14 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/help_formatter.h"
 
+#include <memory>
 #include <sstream>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "apps/common/cli.h"
+#include "apps/common/initiator_options.h"
 
 namespace rockhopper::apps {
 namespace {
@@ -24,6 +29,21 @@ TEST(Wrap, KeepsTheWidthAndAllWords) {
 TEST(Wrap, ALongWordStandsAlone) {
   EXPECT_EQ(wrap("a bbbbbbbbbbbbbbbb c", 2, 10), "  a\n  bbbbbbbbbbbbbbbb\n  c\n");
   EXPECT_EQ(wrap("", 2, 10), "");
+}
+
+// Manual pages are made of it.
+TEST(HelpFormatter, ShowsWhatAUserTypes) {
+  CLI::App app("text", "program");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.option_defaults()->always_capture_default();
+  bool checked = true;
+  app.add_flag("--check,!--no-check", checked, "look at it");
+  InitiatorOptions initiator;
+  add_initiator_options(app, initiator, "");
+  const std::string help = app.help();
+  EXPECT_NE(help.find("\n  --check, --no-check\n      look at it"), std::string::npos) << help;
+  EXPECT_NE(help.find("default 1)"), std::string::npos) << help;
+  EXPECT_EQ(help.find('\1'), std::string::npos);
 }
 
 }  // namespace

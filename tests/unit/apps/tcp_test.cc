@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -69,7 +70,7 @@ TEST(Tcp, AClosedPeerIsNoticedAfterWhatItSent) {
   NoBackground none;
   Pair pair = Pair::make();
   ASSERT_TRUE(pair.client.send("last\n", kLongMs, none));
-  { const TcpConnection gone = std::move(pair.client); }
+  std::optional<TcpConnection>(std::move(pair.client)).reset();
   EXPECT_EQ(pair.server.receive_line(kLongMs, none).value(), "last");
   const auto line = pair.server.receive_line(kLongMs, none);
   ASSERT_FALSE(line);
@@ -98,14 +99,13 @@ TEST(Tcp, AnEndlessLineIsRefused) {
   const auto line = pair.server.receive_line(kLongMs, none);
   ASSERT_FALSE(line);
   EXPECT_EQ(line.error().code, ErrorCode::io);
-  { const TcpConnection gone = std::move(pair.server); }
+  std::optional<TcpConnection>(std::move(pair.server)).reset();
   sender.join();
 }
 
 TEST(Tcp, NoServerAndNoHostAreErrorsWithinTheTime) {
   NoBackground none;
-  std::uint16_t port = 0;
-  { port = TcpListener::open(0)->port(); }
+  const std::uint16_t port = TcpListener::open(0)->port();  // closed with the statement
   const auto refused = TcpConnection::connect("localhost", port, 100, none);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find(std::to_string(port)), std::string::npos);

@@ -2,8 +2,10 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/perf/workload.h"
 
+#include <algorithm>
 #include <memory>
 #include <random>
+#include <string>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -3,6 +3,7 @@
 // What two Rockhoppers agree on in private data (docs/wire.md), and that nobody else sees it.
 #include "roce/cm/capabilities.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 

@@ -4,6 +4,7 @@
 // How connections come about between two connection managers (IBTA vol. 1, 12.9.6, 12.9.7).
 #include <cstring>
 #include <numeric>
+#include <tuple>
 
 #include "tests/unit/cm/cm_fixture.h"
 

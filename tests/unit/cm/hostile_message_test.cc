@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 //
 // One connection manager against a peer that sends what it should not.
+#include <algorithm>
 #include <functional>
 
 #include "tests/unit/cm/peer_fixture.h"

@@ -3,7 +3,9 @@
 // What a record's bytes say of themselves (DG-8, DG-15, DG-30, DG-32).
 #include "apps/dag/record.h"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <vector>
 

@@ -3,6 +3,7 @@
 // A server's records without any communication (DG-4, DG-6 to DG-8, DG-20, DG-30, DG-32).
 #include "apps/dag/store.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>

@@ -4,6 +4,7 @@
 // Digest tasks: SHA-256 as published, each part of the input counts, and outputs of any size.
 #include "apps/dag/graph/digest_task.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include <gtest/gtest.h>

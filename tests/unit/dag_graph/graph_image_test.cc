@@ -5,6 +5,7 @@
 #include "apps/dag/graph/graph_image.h"
 
 #include <random>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -3,6 +3,7 @@
 // What clients ask of a home, and what it shows, as bytes.
 #include "apps/dag/schedule/home_request.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

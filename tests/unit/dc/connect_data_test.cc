@@ -240,11 +240,8 @@ TEST(DcConnectData, LocalErrorOfTheFirstRequest) {
   dc::Dci& dci = pair.make_dci();
   const dc::Dct& dct = pair.make_dct();
   const roce::Sge sge{.addr = pair.va(0, 0), .length = 8, .lkey = roce::MemoryKey{0x12345600}};
-  ASSERT_EQ(pair.post(dci, dct, WrOpcode::rdma_write, 8, 0, 0,
-                      [&sge](auto& wr) {
-                        wr.sg_list = {&sge, 1};
-                      }),
-            PostResult::ok);
+  const auto from_it = [&sge](auto& wr) { wr.sg_list = {&sge, 1}; };
+  ASSERT_EQ(pair.post(dci, dct, WrOpcode::rdma_write, 8, 0, 0, from_it), PostResult::ok);
   EXPECT_THAT(pair.statuses(1), ElementsAre(WcStatus::loc_prot_err));
   EXPECT_EQ(pair.sent().tx_connect.value(), 0u);
   ASSERT_TRUE(dci.reset());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Connections: when they open and close, and when data flows.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/sim/seeded_runs.h"

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/subscribe/output_stream.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 // Copies that wait for their turn (PB-17), against a map of what there must be.
 #include "apps/publisher/held_copies.h"
 
+#include <algorithm>
 #include <map>
 
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 // Records of a ring, byte by byte (PB-20).
 #include "apps/publisher/record.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Completion queues: capacity, overrun, events.
+#include <algorithm>
+
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test {

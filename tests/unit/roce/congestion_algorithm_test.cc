@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // The algorithms against values that follow by hand from the published formulas.
+#include <algorithm>
 #include <cmath>
 #include <string>
 

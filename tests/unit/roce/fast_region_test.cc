@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 // Fast registration and local invalidate (IBTA vol. 1, 10.6.8): rights, generations, and their
 // place among other requests.
+#include <functional>
+
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test {

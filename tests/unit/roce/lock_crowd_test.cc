@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Locks at a target with very many connections: what they may cost, and that their order is kept.
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <string>

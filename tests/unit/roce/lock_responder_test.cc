@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 // Locks at the target, packet by packet: granted, waited for, failed, released, asked for again.
 // What goes wrong is in lock_responder_fault_test.cc.
+#include <algorithm>
+
 #include "roce/wire/timer_code.h"
 #include "tests/unit/roce/lock_rig.h"
 

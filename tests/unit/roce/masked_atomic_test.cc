@@ -4,6 +4,7 @@
 #include "roce/masked_atomic.h"
 
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "tests/unit/roce/rig.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Memory windows of both types (IBTA vol. 1, 10.6.7).
+#include <functional>
+
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Multicast datagrams: a copy for each attached queue pair, and who may be attached.
+#include <algorithm>
+
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Requests as they leave: opcodes, headers, PSNs, windows, fences, local errors.
+#include <algorithm>
 #include <cstring>
 
 #include "tests/unit/roce/rig.h"

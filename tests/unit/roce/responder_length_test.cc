@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Payload lengths by opcode, and lengths that a RETH promises.
+#include <algorithm>
+
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test {

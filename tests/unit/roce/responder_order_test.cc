@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // PSNs and the order of opcodes, seen by the responder.
+#include <algorithm>
+
 #include "tests/unit/roce/rig.h"
 
 namespace rockhopper::test {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ostream>
+#include <type_traits>
 
 #include <rte_ether.h>
 #include <rte_ip.h>
@@ -76,8 +77,8 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
     ip.payload_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
     ip.proto = IPPROTO_UDP;
     ip.hop_limits = 64;
-    std::memcpy(ip.src_addr, ipv6_of(source).bytes.data(), 16);
-    std::memcpy(ip.dst_addr, damage.destination.value_or(ipv6_of(destination)).bytes.data(), 16);
+    std::memcpy(&ip.src_addr, ipv6_of(source).bytes.data(), 16);
+    std::memcpy(&ip.dst_addr, damage.destination.value_or(ipv6_of(destination)).bytes.data(), 16);
     append(frame, &ip, sizeof ip);
   } else {
     rte_ipv4_hdr ip{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Datagrams as they leave; address handles.
+#include <algorithm>
 #include <set>
 
 #include "tests/unit/roce/rig.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Datagrams received: Q_Key, GRH, receive requests that fit and that do not.
+#include <algorithm>
 #include <cstring>
 
 #include "tests/unit/roce/rig.h"

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/checksum.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <gtest/gtest.h>

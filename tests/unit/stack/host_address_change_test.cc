@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Addresses that come and go while the host runs, and what routers say of datagrams' size.
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>

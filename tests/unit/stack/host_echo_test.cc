@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include <algorithm>
 #include <numeric>
 
 #include <netinet/in.h>

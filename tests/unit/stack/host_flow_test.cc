@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include <optional>
+
 #include <netinet/in.h>
 
 #include "tests/support/packets.h"

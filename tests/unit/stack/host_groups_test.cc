@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Multicast groups: what is received, and the host's side of IGMP and MLD.
+#include <algorithm>
+
 #include <netinet/in.h>
 
 #include "tests/unit/stack/host_fixture.h"

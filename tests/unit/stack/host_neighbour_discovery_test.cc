@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include <algorithm>
+
 #include <netinet/in.h>
 
 #include "tests/unit/stack/host_fixture.h"

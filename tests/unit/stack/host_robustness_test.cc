@@ -3,6 +3,8 @@
 //
 // Any bytes, cut anywhere, cut into any chain. Run under AddressSanitizer this proves that nothing
 // is read beyond a segment.
+#include <algorithm>
+#include <array>
 #include <map>
 
 #include <netinet/in.h>

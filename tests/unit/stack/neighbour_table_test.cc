@@ -4,7 +4,10 @@
 // Each edge of the state machine of RFC 4861, section 7.3 and appendix C.
 #include "stack/neighbour_table.h"
 
+#include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/runtime_directory.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -44,7 +45,7 @@ TEST_F(RuntimeDirectory, IsMadeForThisUserAlone) {
     const auto directory = runtime_directory();
     ASSERT_TRUE(directory.has_value()) << directory.error().message;
     EXPECT_EQ(*directory, base_.path() + "/rockhopper");
-    struct stat status {};
+    struct stat status = {};
     ASSERT_EQ(stat(directory->c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u);
   }

@@ -3,6 +3,7 @@
 #include "apps/workflow/gantt.h"
 
 #include <random>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""How scripts/test runs its stages: what beside what, with which priority, and that nothing that did
+not run is forgotten."""
+
+import contextlib
+import io
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from testing import run, stages  # noqa: E402
+from testing.processes import INTERRUPTED  # noqa: E402
+from testing.results import Counts, failure  # noqa: E402
+from testing.stages import Stage  # noqa: E402
+
+LIMIT_S = 60
+# Two lanes, each with a program that opens the pipe LANE in the folder that is the argument.
+TWO_LANES = f"""\
+import pathlib, sys
+sys.path.insert(0, {str(ROOT / 'scripts')!r})
+from testing import run, stages
+from testing.processes import interruptible
+folder = pathlib.Path(sys.argv[1])
+def part(lane):
+    def wait():
+        stages.run(['sh', '-c', f'exec sleep 4848 >{{folder}}/{{lane}}'], folder / f'{{lane}}.log')
+        print('went on', flush=True)
+        stages.run(['true'], folder / 'next.log')
+        print('started more', flush=True)
+    return wait
+run.build_gcc = lambda: {{}}
+stage = stages.Stage('', part('clock'), part('rest'), True)
+sys.exit(interruptible(lambda: run.Run({{'main': stage}}).all()))
+"""
+
+
+def niceness():
+    """Of a program that a stage starts."""
+    with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
+        log = pathlib.Path(folder, 'log')
+        assert stages.run(['nice'], log) == 0
+        return int(log.read_text())
+
+
+class Lanes(unittest.TestCase):
+    def run_stages(self, chosen, gcc=None):
+        """The rows, with what was said left out."""
+        made = run.Run(chosen)
+        with mock.patch.object(run, 'build_gcc', lambda: gcc or {}), \
+             contextlib.redirect_stdout(io.StringIO()):
+            made.all()
+        return {(name, suite): (counts.passed, counts.failed) for name, suite, counts in made.rows()}
+
+    def test_what_looks_at_the_clock_runs_beside_the_rest(self):
+        meeting = threading.Barrier(2, timeout=LIMIT_S)
+        found = {}
+
+        def part(name):
+            def here():
+                meeting.wait()
+                found[name] = niceness()
+                return {name: Counts(passed=1)}
+            return here
+
+        rows = self.run_stages({'main': Stage('', part('clock'), None, True),
+                                'asan': Stage('', None, part('rest'))})
+        self.assertEqual(rows, {('main', 'clock'): (1, 0), ('asan', 'rest'): (1, 0)})
+        own = os.nice(0)
+        self.assertEqual(found, {'clock': own, 'rest': min(19, own + stages.NICE)})
+
+    def test_both_parts_of_a_stage_count(self):
+        def part():
+            return {'unit': Counts(passed=2, times=[(1, 'unit-wire')])}
+        made = {'main': Stage('', part, part, True)}
+        self.assertEqual(self.run_stages(made), {('main', 'unit'): (4, 0)})
+
+    def test_the_rest_alone_has_the_whole_machine(self):
+        found = []
+        self.run_stages({'asan': Stage('', None, lambda: found.append(niceness()) or {}, True)})
+        self.assertEqual(found, [os.nice(0)])
+
+    def test_stages_that_need_no_build_come_first(self):
+        order = []
+
+        def part(name):
+            return lambda: order.append(name) or {}
+
+        self.run_stages({'format': Stage('', None, part('format')),
+                         'main': Stage('', part('main'), None, True)})
+        self.assertEqual(order, ['format', 'main'])
+
+    def test_without_the_build_all_that_need_it_fail(self):
+        def passes():
+            return {'fuzz': Counts(passed=1)}
+        rows = self.run_stages(
+            {'main': Stage('', passes, passes, True), 'fuzz': Stage('', None, passes),
+             'mutations': Stage('', None, passes, True)}, gcc={'build': failure('build')})
+        self.assertEqual(rows, {('main', 'build'): (0, 1), ('fuzz', 'fuzz'): (1, 0),
+                                ('mutations', 'build'): (0, 1)})
+
+    def test_a_lane_that_breaks_ends_the_other(self):
+        released = threading.Event()
+
+        def breaks():
+            raise OSError('no space')
+
+        def waits():
+            released.wait(LIMIT_S)
+            return {}
+
+        with mock.patch.object(run, 'end_all', released.set), self.assertRaises(OSError):
+            self.run_stages({'main': Stage('', breaks, waits, True)})
+        self.assertTrue(released.is_set())
+
+
+class Interrupted(unittest.TestCase):
+    def test_both_lanes_end_and_nothing_starts(self):
+        with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
+            pipes = [pathlib.Path(folder, lane) for lane in ('clock', 'rest')]
+            for pipe in pipes:
+                os.mkfifo(pipe)
+            with subprocess.Popen([sys.executable, '-c', TWO_LANES, folder], text=True,
+                                  stdout=subprocess.PIPE) as process:
+                # They are open while programs have them, and at their end when nobody has.
+                with pipes[0].open('rb') as first, pipes[1].open('rb') as second:
+                    process.send_signal(signal.SIGINT)
+                    said = process.communicate(timeout=LIMIT_S)[0]
+                    first.read()
+                    second.read()
+        self.assertEqual(process.returncode, INTERRUPTED, said)
+        self.assertNotIn('started more', said)
+        self.assertEqual(said.splitlines()[-1], 'interrupted')
+
+
+class Suites(unittest.TestCase):
+    def commands(self, *parts):
+        """What `meson test` is asked for; nothing is run, so every suite is missed."""
+        found = []
+
+        def note(command, *_, **__):
+            found.append([str(word) for word in command])
+            return 0
+
+        with mock.patch.multiple(stages, run=note, compile_cleanly=lambda *_, **__: True):
+            self.missed = [part() for part in parts]
+        return found
+
+    def test_each_test_is_in_one_of_both_parts(self):
+        clock, rest = self.commands(stages.main_real_time, stages.main_others)
+        self.assertEqual([word for word in clock if word.endswith('suite')], ['--suite'])
+        self.assertEqual(clock[clock.index('--suite') + 1], stages.REAL_TIME)
+        self.assertEqual([word for word in rest if word.endswith('suite')], ['--no-suite'])
+        self.assertEqual(rest[rest.index('--no-suite') + 1], stages.REAL_TIME)
+        # Neither overwrites the other's records.
+        self.assertNotEqual(clock[clock.index('--logbase') + 1], rest[rest.index('--logbase') + 1])
+
+    def test_a_suite_that_ran_nothing_is_a_failure(self):
+        self.commands(stages.main_real_time, stages.main_others, stages.quick)
+        for missed in self.missed:
+            self.assertTrue(missed)
+            self.assertTrue(all(counts.failed == 1 for counts in missed.values()), missed)
+        self.assertLessEqual({'unit', 'wire', 'sim', 'conformance', 'layers'}, self.missed[2].keys())
+
+    def test_more_patience_in_the_background(self):
+        (alone,) = self.commands(stages.main_others)
+        (beside,) = self.commands(lambda: stages.contextvars.copy_context().run(
+            stages.in_background, stages.main_others))
+        factors = [float(command[command.index('-t') + 1]) for command in (alone, beside)]
+        self.assertEqual(factors[1] - factors[0], stages.BACKGROUND_PATIENCE)
+
+
+class CommandLine(unittest.TestCase):
+    def test_refused(self):
+        for arguments, what in ((['--quick', 'asan'], '--quick has stages of its own'),
+                                (['nosuch'], 'unknown stage nosuch')):
+            with self.subTest(arguments):
+                done = subprocess.run([ROOT / 'scripts/test', '--no-setup', *arguments], text=True,
+                                      capture_output=True, timeout=LIMIT_S)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(what, done.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)

@@ -3,6 +3,7 @@
 #include "stack/memif_offer.h"
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 

@@ -17,6 +17,10 @@ ACTIONS = {  # number of words that are no KEY=VALUE: at least, at most
 }  # fmt: skip
 
 
+# Among the mismatches of a deviation: the device does not always deviate.
+MAY_PASS = "none"
+
+
 class ScriptError(Exception):
     """A script that cannot be understood: file, line and reason."""
 

@@ -99,6 +99,11 @@ class GuestCommand(Background):
         assert self.result is not None, f'{self.error or "still running"}: {self.command}'
         return self.result.status
 
+    def last_words(self):
+        """What it has said once it has ended, as it does by itself soon after its peer."""
+        self.join(10)
+        return self.said()
+
     def said(self):
         error = self.result.stderr.decode(errors='replace') if self.result else ''
         return f'{self.command}\n{self.output()[-2000:]}\n{error[-2000:]}'

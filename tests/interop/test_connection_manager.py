@@ -64,7 +64,7 @@ class Stage(unittest.TestCase):
                 _lab.wait_for_guest_service(port)
                 with _lab.host('apps/rh-cm', '--as', play, '-p', port, '--json', *options,
                                address) as client:
-                    self.assertEqual(client.wait(), 0, client.said() + server.output())
+                    self.assertEqual(client.wait(), 0, client.said() + server.last_words())
                     self.assertEqual(server.finish(), 0, server.said() + client.said())
                 self.assertEqual(_lab.judge(*self.judged), '')
                 yield lab.summary(client.out.read_text())

@@ -42,7 +42,7 @@ class PerfBackends(unittest.TestCase):
         own = ['-x', '0' if gid == _lab.guest.gid_index('rxe0', lab.GUEST_ADDRESSES[4]) else '1']
         with _lab.host('apps/rh-perf', '-p', forwarded, *own, *WORKLOAD.split(), *options,
                        '127.0.0.1') as client:
-            self.assertEqual(client.wait(), 0, client.said() + server.output())
+            self.assertEqual(client.wait(), 0, client.said() + server.last_words())
             self.assertEqual(server.finish(), 0, server.said())
             return json.loads(client.out.read_text())
 

@@ -73,7 +73,7 @@ class Perftest(unittest.TestCase):
             with self.subTest(stock=stock):
                 server, port = self.start_stock_server(stock)
                 with _lab.host('apps/rh-perf', '-p', port, *options, '127.0.0.1') as client:
-                    self.assertEqual(client.wait(), 0, client.said() + server.output())
+                    self.assertEqual(client.wait(), 0, client.said() + server.last_words())
                     self.assertEqual(server.finish(), 0, server.said())
                     report = lab.summary(client.out.read_text())
                 self.assertEqual(report['results'][0]['size'], expected['size'])
@@ -121,7 +121,7 @@ class RdmaCm(unittest.TestCase):
             with self.subTest(stock=stock):
                 server = start_with_active_port(stock, lambda: _lab.wait_for_guest_service(port))
                 with _lab.host('apps/rh-perf', *options, lab.GUEST_ADDRESSES[4]) as client:
-                    self.assertEqual(client.wait(), 0, client.said() + server.output())
+                    self.assertEqual(client.wait(), 0, client.said() + server.last_words())
                     self.assertEqual(server.finish(), 0, server.said())
                     report = lab.summary(client.out.read_text())
                 self.assertTrue(report['rdma_cm'])

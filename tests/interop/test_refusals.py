@@ -85,7 +85,7 @@ class Refusals(unittest.TestCase):
             with self.subTest(ip=family), _lab.host(
                     'tests/interop/rh_rc_peer', *ipv6, '-p', _lab.guest.forward(port),
                     '--negative', 'all', '127.0.0.1') as client:
-                self.assertEqual(client.wait(), 0, client.said() + server.output())
+                self.assertEqual(client.wait(), 0, client.said() + server.last_words())
                 self.assertEqual(server.finish(), 0, server.said())
                 self.compare(lab.summary(client.out.read_text())['cases'], 'requester')
 

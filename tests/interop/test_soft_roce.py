@@ -73,7 +73,7 @@ class Pingpong(unittest.TestCase):
             gid = ['-g', '0' if family == 4 else '1']
             with _lab.host('apps/rh-pingpong', '-p', forwarded, *gid, *options,
                            '127.0.0.1') as client:
-                self.assertEqual(client.wait(), 0, client.said() + server.output())
+                self.assertEqual(client.wait(), 0, client.said() + server.last_words())
                 self.assertEqual(server.finish(), 0, server.said())
 
         self.run_matrix(pingpong)
@@ -142,7 +142,7 @@ class Script(unittest.TestCase):
         forwarded = _lab.guest.forward(port)
         with _lab.host('tests/interop/rh_rc_peer', *ipv6, '-p', forwarded, *options,
                        '127.0.0.1') as client:
-            self.assertEqual(client.wait(), 0, client.said() + server.output())
+            self.assertEqual(client.wait(), 0, client.said() + server.last_words())
             self.assertEqual(server.finish(), 0, server.said())
             return lab.summary(client.out.read_text())
 

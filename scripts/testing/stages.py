@@ -381,8 +381,6 @@ STAGES = {
     'main': Stage('Every suite, built with gcc.', main_real_time, main_others, True),
     'install': Stage('A program outside the tree builds against an installed prefix, with pkg-config '
                      'alone.', None, install, True),
-    'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '
-                   'finds.', bench, None, True),
     'asan': Stage('Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, '
                   'built with clang.', None, asan),
     'fuzz': Stage('Each fuzzer for a short time from a new seed, starting at the captures of real '
@@ -392,6 +390,9 @@ STAGES = {
     'mutations': Stage('A build that leaves one protection out must fail the test that proves the '
                        'protection. A tenth of them, another one for each commit, unless '
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),
+    # The last one, when nothing runs beside it: its programs poll, and have time limits.
+    'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '
+                   'finds.', None, bench, True),
 }
 # What scripts/test --quick runs: the loop of work.
 QUICK_SUITES = ('unit', 'wire', 'sim', 'conformance', 'layers')

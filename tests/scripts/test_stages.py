@@ -152,7 +152,10 @@ class Suites(unittest.TestCase):
             found.append([str(word) for word in command])
             return 0
 
-        with mock.patch.multiple(stages, run=note, compile_cleanly=lambda *_, **__: True):
+        # A folder of its own: the records of the run that this test is part of are not removed.
+        with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder, \
+             mock.patch.multiple(stages, run=note, compile_cleanly=lambda *_, **__: True,
+                                 introspect=lambda *_: [], BUILD=pathlib.Path(folder)):
             self.missed = [part() for part in parts]
         return found
 

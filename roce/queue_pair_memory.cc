@@ -20,7 +20,7 @@ PostResult QueuePair::bind_mw(MemoryKey& rkey, const SendWr& wr) {
   return result;
 }
 
-/// Of windows of type 2.
+/// Binds a window of type 2; the rkey of any other memory is refused.
 PostResult QueuePair::bind_mw_2(const SendWr& wr) {
   return engine_.memory_.kind_of(wr.rkey) == MemoryKind::window_type_2
              ? enqueue(wr)

@@ -68,7 +68,7 @@ const char* Offer::add_region(const AddRegion& region, int fd) {
   if (region.index != regions_.size() || regions_.size() >= kRegionsMax) {
     return "Invalid region index";
   }
-  // Of a file that is shorter than its mapping, the first access behind its end is a SIGBUS.
+  // A mapping may be longer than its file; the first access behind the file's end is a SIGBUS.
   struct stat status {};
   if (region.size == 0 || region.size > kRegionBytesMax || fstat(fd, &status) != 0 ||
       !S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) < region.size) {

@@ -20,7 +20,7 @@
 namespace rockhopper::stack::memif {
 namespace {
 
-/// Of one peer in one turn, so that none holds up the others.
+/// The limit for one peer in one turn keeps it from holding up the others.
 constexpr int kMessagesPerStep = 64;
 constexpr std::uint64_t kRetryNs = 1'000'000;
 constexpr std::uint64_t kLetGoNs = 1'000'000'000;

@@ -47,8 +47,8 @@ class CmNode {
                                     bool forever = false) {
     return wait(done, what, forever, true);
   }
-  /// Who waits `forever` is a server without a client, whose link may come and go: somebody may
-  /// join it and leave before he asks for anything.
+  /// A program that waits `forever` is a server without a client. Its link may come and go: a peer
+  /// may join it and leave before it asks for anything.
   [[nodiscard]] Expected<roce::cm::Event> wait_event(std::string_view what, bool forever = false);
   /// Serves all for that long, as peers may still ask. A signal ends it.
   void linger(double seconds);

@@ -17,7 +17,7 @@ using wire::Opcode;
 /// PSNs that may be outstanding at once (IBTA vol. 1, 9.7.2).
 constexpr std::uint32_t kMaxPsnsOutstanding = 1u << 23;
 
-/// Of the requests that are no SEND, WRITE, READ, or atomic of plain RC.
+/// These headers are carried by requests that are no SEND, WRITE, READ, or atomic of plain RC.
 constexpr wire::HeaderSet kRareHeaders =
     wire::Header::xrceth | wire::Header::feth | wire::Header::xaeth | wire::Header::lketh;
 

@@ -186,7 +186,8 @@ class Responder final : public roce::Responder {
   [[nodiscard]] rte_mbuf* build_response(Resource& owing);
   [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
   [[nodiscard]] rte_mbuf* build_atomic_acknowledge(const Resource& owing);
-  [[nodiscard]] rte_mbuf* build_acknowledge(wire::Psn psn, std::uint8_t syndrome);
+  [[nodiscard]] rte_mbuf* build_acknowledge(wire::Psn psn, std::uint8_t syndrome,
+                                            std::uint32_t msn);
   [[nodiscard]] rte_mbuf* refuse_read(const Resource& owing);
   [[nodiscard]] wire::Headers reply_headers(wire::Opcode opcode, wire::Psn psn) const;
   [[nodiscard]] std::uint8_t ack_syndrome() const;

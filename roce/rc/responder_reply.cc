@@ -123,13 +123,13 @@ rte_mbuf* Responder::next_reply() {
 /// The pending ACK or NAK.
 rte_mbuf* Responder::build_reply() {
   if (reply_ == Reply::nak) {
-    return build_acknowledge(received_psn(), nak_syndrome_);
+    return build_acknowledge(received_psn(), nak_syndrome_, msn_);
   }
   EngineCounters& counters = qp_.engine_.counters_;
   const HeldPackets* held = held_requests();
   const bool selective = held != nullptr && !held->empty();
   rte_mbuf* packet = selective ? build_selective_acknowledge(*held)
-                               : build_acknowledge(acknowledged_psn(), ack_syndrome());
+                               : build_acknowledge(acknowledged_psn(), ack_syndrome(), msn_);
   if (packet != nullptr) {
     (selective ? counters.send_selective_ack : counters.send_ack).add();
     out_of_credits_ = ack_syndrome() == wire::Aeth::ack(0, 0).syndrome;
@@ -292,9 +292,11 @@ rte_mbuf* Responder::build_read_response(Resource& owing) {
 }
 
 /// The region went away while its READ was being answered: a NAK takes the place of the response.
+/// Requests behind the READ may have been executed, but an MSN counts up to the PSN beside it.
 rte_mbuf* Responder::refuse_read(const Resource& owing) {
   rte_mbuf* packet = build_acknowledge(owing.first_psn + owing.next,
-                                       wire::Aeth::nak(NakCode::remote_access_error, 0).syndrome);
+                                       wire::Aeth::nak(NakCode::remote_access_error, 0).syndrome,
+                                       (owing.msn - 1) & wire::kMask24);
   if (packet != nullptr) {
     qp_.engine_.counters_.send_nak.add();
     on_unreachable();
@@ -304,9 +306,9 @@ rte_mbuf* Responder::refuse_read(const Resource& owing) {
   return packet;
 }
 
-rte_mbuf* Responder::build_acknowledge(wire::Psn psn, std::uint8_t syndrome) {
+rte_mbuf* Responder::build_acknowledge(wire::Psn psn, std::uint8_t syndrome, std::uint32_t msn) {
   wire::Headers headers = reply_headers(Opcode::rc_acknowledge, psn);
-  headers.aeth = {.syndrome = syndrome, .msn = msn_};
+  headers.aeth = {.syndrome = syndrome, .msn = msn};
   PacketBuilder builder = qp_.start_packet(headers, 0);
   return builder.ok() ? builder.finish() : nullptr;
 }

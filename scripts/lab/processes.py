@@ -12,6 +12,10 @@ import tempfile
 import time
 
 
+# Of a process, where a test shows what all of them said.
+LAST_LINES = 12
+
+
 class LabError(Exception):
     """One line that says what went wrong; scripts print it and exit with status 1."""
 
@@ -54,6 +58,13 @@ class Process:
             return self.child.wait(limit_s)
         except subprocess.TimeoutExpired:
             raise LabError(f'{self.name} did not end within {limit_s} s') from None
+
+    def last_words(self):
+        """The end of what it wrote to standard error, under its name and how it ended."""
+        status = self.child.poll()
+        fate = 'runs' if status is None else f'ended with status {status}'
+        lines = self.messages().splitlines()[-LAST_LINES:]
+        return '\n  '.join([f'{self.name} {fate}', *lines])
 
     def expect_success(self, limit_s):
         status = self.wait(limit_s)
@@ -99,6 +110,10 @@ class Lab:
         process = Process(f'{self.serial:02}-{name}', command, self.folder, cpu)
         self.processes.append(process)
         return process
+
+    def last_words(self):
+        """Those of all its processes, in the order in which they were started."""
+        return '\n'.join(process.last_words() for process in self.processes)
 
     def path(self, name):
         return self.folder / name

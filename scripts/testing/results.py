@@ -26,8 +26,8 @@ PLAIN_FAILED_CASE = re.compile(r'^failed (\S+)$', re.MULTILINE)
 # Where the output of a test that failed becomes worth reading.
 FAILED_HERE = re.compile(r'^(?:failed |FAIL: |(?:mutation \S+ +)?FAILED: |ERROR: |.*: Failure$|'
                          r'.*ERROR: \w+Sanitizer|Traceback \(most recent)', re.MULTILINE)
-EXCERPT_LINES = 40
-EXCERPT_END_LINES = 10
+EXCERPT_LINES = 80
+EXCERPT_END_LINES = 40
 EXCERPT_COLUMNS = 400  # a compiler's command is one line of thousands
 
 SKIP_STATUS = 77

@@ -39,6 +39,16 @@ class ProgramTest(unittest.TestCase):
         self.lab = Lab()
         self.lab.__enter__()
         self.addCleanup(self.lab.__exit__, None, None, None)
+        test = getattr(self, self._testMethodName)
+        setattr(self, self._testMethodName, lambda: self.speak_if_it_fails(test))
+
+    def speak_if_it_fails(self, test):
+        """What the processes said goes into the report: their files are gone with the test."""
+        try:
+            test()
+        except Exception as error:
+            error.add_note(self.lab.last_words())
+            raise
 
     def start(self, program, *arguments, prefix=(), eal=()):
         """`prefix` is a command that starts the program; `eal` are arguments before the dashes."""

@@ -234,6 +234,23 @@ TEST(ResponderAccess, DeregistrationStopsAReadThatIsNotAnswered) {
   EXPECT_EQ(rig.qp().state(), QpState::err);
 }
 
+/// The NAK stands at the READ's PSN, and so does its MSN, whatever was executed behind the READ.
+TEST(ResponderAccess, Clause9_7_7_1_NakOfAnOwedReadCountsNothingBehindIt) {
+  Rig rig;
+  const auto region = rig.add_region(0, 4096, roce::kAccessAll);
+  const wire::Reth here{.va = rig.va(), .rkey = rig.rkey(), .length = 8};
+  const wire::Reth gone{
+      .va = rig.va(), .rkey = static_cast<std::uint32_t>(region.key), .length = 8};
+  rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn, here, pattern(8)));
+  rig.inject(read_request(kPsn + 1, gone));
+  rig.inject(read_request(kPsn + 2, here));
+  rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn + 3, here, pattern(8)));
+  ASSERT_TRUE(rig.engine().deregister_memory(region.key).has_value());
+  const auto sent = rig.sent();
+  ASSERT_THAT(sent, ElementsAre(IsNak(kPsn + 1, NakCode::remote_access_error)));
+  EXPECT_EQ(sent[0].headers.aeth.msn, 1u);
+}
+
 /// A late copy of a READ that was answered long ago: the application may have taken the region
 /// away since, and the connection must live on.
 TEST(ResponderAccess, DuplicateReadOfADeregisteredRegionDoesNoHarm) {

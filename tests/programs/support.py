@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / 'scripts'), str(ROOT / 'tests/judge')]
 from judge import frame  # noqa: E402 (needs the path above)
 from judge.capture import Capture, CaptureError  # noqa: E402
 from judge.opcodes import Opcodes  # noqa: E402
-from lab.processes import Lab, wait_until  # noqa: E402
+from lab.processes import Lab, LabError, wait_until  # noqa: E402, F401
 
 # The build folder's programs, as meson tells.
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', ROOT / 'build' / 'apps'))

@@ -17,7 +17,7 @@ except ImportError:
 
 import support
 from cluster_support import INTERFACE, NETWORK, ClusterTest, needs
-from support import LIMIT_S, wait_until
+from support import LIMIT_S, LabError, wait_until
 from test_dag import digest_of, random_workflow
 
 EXAMPLES = support.ROOT / 'examples/cluster'
@@ -46,6 +46,12 @@ class OnCluster(ClusterTest):
     def assert_workers_took_part(self, reports, nodes=100):
         self.assertEqual(sum(json.loads(path.read_text())['nodes'] for path in reports), nodes)
 
+    def wait_for_begin(self, messages):
+        try:
+            wait_until(lambda: 'run chance: running' in messages(), LIMIT_S, 'the run begins')
+        except LabError as error:
+            self.fail(f'{error}; the server said:\n{messages()}')
+
     def wait_for_programs(self, count):
         wait_until(lambda: len(self.programs()) >= count, LIMIT_S, f'{count} rh-dag run')
 
@@ -69,7 +75,7 @@ class Ssh(OnCluster):
         self.assert_all_ended()
 
         script = self.begin('--load', '--scale 0.1')
-        wait_until(lambda: 'run chance: running' in script.messages(), LIMIT_S, 'the run begins')
+        self.wait_for_begin(script.messages)
         self.wait_for_programs(4)
         os.kill(self.hosts[1].programs()[0], signal.SIGKILL)
         self.assert_status(script, 0)
@@ -131,8 +137,7 @@ class Slurm(OnCluster):
 
         job = self.submit('--scale 0.1')
         self.wait_for_programs(4)
-        wait_until(lambda: 'run chance: running' in (self.results / 'server.log').read_text(),
-                   LIMIT_S, 'the run begins')
+        self.wait_for_begin((self.results / 'server.log').read_text)
         os.kill(self.hosts[1].programs()[0], signal.SIGKILL)
         self.ended(job, 'COMPLETED')
         self.assert_right((self.results / 'result.json').read_text())

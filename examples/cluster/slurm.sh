@@ -64,7 +64,9 @@ end() {
 trap end EXIT
 trap 'exit 1' HUP INT TERM
 
-# The system chooses the port, as a node may have several jobs. This is step 0.
+# The system chooses the port, as a node may have several jobs. This is step 0. The log of an earlier
+# job in the same folder names a port, too, and the step that empties it is slower than the loop below.
+: >"$results/server.log" || exit 1
 # shellcheck disable=SC2086
 step --nodes=1 --ntasks=1 --relative=0 bash -c 'node 0 serve "$@"' rh-dag --port 0 ${RH_SERVE-} \
   >"$results/server.json" 2>"$results/server.log" &

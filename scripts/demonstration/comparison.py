@@ -41,7 +41,7 @@ def measure(lab, programs, seconds):
         for size in sizes(operation):
             frame = frame_bytes(operation, size)
             if frame not in raw:
-                raw[frame] = raw_rate(lab, frame)
+                raw[frame] = raw_rate(lab, frame, samples=max(1, round(seconds)))
             client, _ = Pair(lab, programs, 'rh-perf').run(
                 ['--op', operation, '-s', str(size), '-D', str(seconds), '-m', str(PATH_MTU)])
             result = client['results'][0]

@@ -22,8 +22,9 @@ def command(lab, name, cpu, vdev, options):
             '--mbuf-size', '8448', *options]
 
 
-def raw_rate(lab, frame_bytes, link=Memif):
-    """Frames of `frame_bytes` a second that a link carries from one process to another."""
+def raw_rate(lab, frame_bytes, link=Memif, samples=SAMPLES):
+    """Frames of `frame_bytes` a second that a link carries from one process to another: the median
+    of so many samples, each of a second."""
     if shutil.which('dpdk-testpmd') is None:
         raise LabError('dpdk-testpmd is not installed: run scripts/setup')
     wire = link(lab)
@@ -37,7 +38,7 @@ def raw_rate(lab, frame_bytes, link=Memif):
 
     def rates():
         found = [int(rate) for rate in RX_RATE.findall(receiver.output()) if int(rate) > 0]
-        return found[1:] if len(found) > SAMPLES else None
+        return found[1:] if len(found) > samples else None
 
     try:
         return statistics.median(wait_until(rates, 30, 'testpmd received no frames'))

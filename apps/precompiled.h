@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 //
-// What the programs include besides what stack/precompiled.h names. CLI11 is not here: what it
-// defines in each file that sees it takes three seconds to compile.
+// What the programs include besides what stack/precompiled.h names.
 #include <chrono>
 #include <cmath>
 #include <filesystem>

@@ -9,9 +9,9 @@
 #include "apps/accounts/options.h"
 #include "apps/accounts/server.h"
 #include "apps/accounts/table.h"
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint.h"
+#include "apps/common/option_set.h"
 #include "apps/common/signals.h"
 
 namespace {
@@ -30,38 +30,38 @@ const ProgramText kText{
     "  rh-accounts -n 10000 -q 8 --standard 10.42.0.1\n"
     "                                           the same by compare and swap\n"};
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(OptionSet app, Options& options) {
   app.add_option("host", options.host,
                  "RDMA address of the server (IPv4 or IPv6); without it, be the server")
-      ->type_name("ADDR");
+      .type_name("ADDR");
   app.add_option("-p,--port", options.port, "port of the service ID");
   app.add_flag("--standard", options.standard,
                "offer no locks at the target: clients use compare and swap, as they must with "
                "other responders");
   app.add_option("--accounts", options.accounts, "server: number of accounts")
-      ->check(CLI::Range(kAccountsMin, kAccountsMax));
+      .range(kAccountsMin, kAccountsMax);
   app.add_option("--initial", options.initial, "server: balance of each account")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+      .range(std::int64_t{1}, std::int64_t{1'000'000'000});
   app.add_option("--threads", options.threads, "server: threads of its own that transfer too")
-      ->check(CLI::Range(0, 64));
+      .range(0, 64);
   app.add_option("--lease", options.lease_us,
                  "server: microseconds for which a lock is held before the whole scope is there")
-      ->check(CLI::Range(1, 10'000'000));
+      .range(1, 10'000'000);
   app.add_option("--clients", options.clients,
                  "server: end when so many connections have come and gone; default: with a signal");
   app.add_option("-n,--transfers", options.transfers, "client: transfers to do");
   app.add_option("-q,--connections", options.connections, "client: connections that share them")
-      ->check(CLI::Range(1, 1024));
+      .range(1, 1024);
   app.add_option("--audit-every", options.audit_every,
                  "client: transfers of a connection between two audits; 0: one at the end");
   app.add_option("--hot", options.hot, "client: use the first so many accounts only")
-      ->check(CLI::Range(2, 1024));
+      .range(2, 1024);
   app.add_option("--wait", options.wait_us, "client: microseconds for which a scope may wait");
   app.add_option("-a,--ack-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31));
+      .range(1, 31);
   app.add_option("--timeout", options.timeout_s, "client: give up when no answer comes for so long")
-      ->check(CLI::Range(0.1, 86400.0));
+      .range(0.1, 86400.0);
   app.add_flag("--json", options.json, "print the result as JSON");
   add_endpoint_options(app, options.endpoint, "-d,--device");
 }

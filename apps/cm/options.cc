@@ -4,7 +4,6 @@
 
 #include <map>
 
-#include "apps/common/cli.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::cm {
@@ -58,35 +57,35 @@ std::uint16_t Options::service_port() const { return port.value_or(defaults_of(p
 std::uint64_t Options::message_count() const { return count.value_or(defaults_of(play).count); }
 std::uint32_t Options::message_size() const { return size.value_or(defaults_of(play).size); }
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(OptionSet app, Options& options) {
   app.add_option("host", options.host,
                  "RDMA address of the server (IPv4 or IPv6); without it, be the server. mckey: "
                  "the multicast group")
-      ->type_name("ADDR");
+      .type_name("ADDR");
   static const std::map<std::string, Play> kPlays = {{"rping", Play::rping},
                                                      {"ucmatose", Play::ucmatose},
                                                      {"udaddy", Play::udaddy},
                                                      {"mckey", Play::mckey},
                                                      {"rdma_client", Play::rdma_client},
                                                      {"rdma_server", Play::rdma_client}};
-  app.add_option_function<std::string>(
+  app.add_option_function(
          "--as", [&options](const std::string& name) { options.play = kPlays.at(name); },
          "whose part to play, and so which stock program can be the peer: rping, ucmatose, udaddy, "
          "mckey, rdma_client (rdma_server is the same)")
-      ->check(CLI::IsMember(&kPlays))
-      ->type_name("PROGRAM")
-      ->default_str("rping");
+      .one_of_keys(kPlays)
+      .type_name("PROGRAM")
+      .default_text("rping");
   app.add_option("-p,--port", options.port,
                  "port of the service ID. Default: 7174 for rping and udaddy, else 7471");
   app.add_option("-c,--connections", options.connections,
                  "ucmatose, udaddy: number of connections; receiving mckey: queue pairs that each "
                  "get all messages")
-      ->check(CLI::Range(1, 4096));
+      .range(1, 4096);
   app.add_option("-C,--count", options.count,
                  "rping: number of pings, without end by default; ucmatose, udaddy: messages of "
                  "each connection and direction, 10 by default");
   app.add_option("-S,--size", options.size, "bytes of a message. Default: 64 for rping, else 100")
-      ->check(CLI::Range(std::uint32_t{0}, kSizeMax));
+      .range(std::uint32_t{0}, kSizeMax);
   app.add_flag("-V,--verify", options.verify,
                "check what is received. Of ucmatose, udaddy and rdma_client only rh-cm sends "
                "something that can be checked");
@@ -95,22 +94,22 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--sender", options.sender, "mckey: send to the group instead of receiving");
   app.add_flag("--uc", options.uc, "ucmatose: queue pairs of UC (both ends rh-cm)");
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the link's largest")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES");
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES");
   app.add_option("-a,--ack-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31));
+      .range(1, 31);
   app.add_option("--response-timeout", options.response_timeout,
                  "code for how long the peer's connection manager has to answer")
-      ->check(CLI::Range(8, 31));
+      .range(8, 31);
   app.add_option("--cm-retries", options.max_retries,
                  "times that a connection manager's message is sent again")
-      ->check(CLI::Range(0, 15));
+      .range(0, 15);
   app.add_option("--timeout", options.timeout_s,
                  "give up when nothing comes for so long; a server waits for its first client "
                  "without end")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->type_name("SECONDS");
+      .range(0.1, 86400.0)
+      .type_name("SECONDS");
   app.add_flag("--json", options.json, "print one JSON object instead of text");
   add_endpoint_options(app, options.endpoint, "-d,--device");
 }

@@ -8,6 +8,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
 #include "stack/ip_address.h"
 
 namespace rockhopper::apps::cm {
@@ -47,9 +48,9 @@ struct Options {
   [[nodiscard]] stack::IpAddress server() const { return *stack::IpAddress::parse(host); }
 };
 
-void add_options(CLI::App& app, Options& options);
+void add_options(OptionSet app, Options& options);
 
-/// What CLI11 cannot check.
+/// What OptionParser cannot check.
 [[nodiscard]] Expected<void> check(const Options& options);
 
 }  // namespace rockhopper::apps::cm

@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/cli.h"
-#include "apps/common/help_formatter.h"
 #include "apps/common/version.h"
 
 namespace rockhopper::apps {
@@ -42,27 +39,15 @@ std::string footer(const ProgramText& text) {
 CommandLine::CommandLine(int argc, const char* const* argv, const ProgramText& text)
     : name_(text.name),
       arguments_(stack::split_arguments(argc, argv)),
-      app_(std::make_unique<CLI::App>(text.summary, text.name)) {
-  app_->set_version_flag("--version", fmt::format("{} {}", text.name, kVersion));
-  app_->footer(footer(text));
-  app_->formatter(std::make_shared<HelpFormatter>());
-  app_->option_defaults()->always_capture_default();
-}
-
-CommandLine::~CommandLine() = default;
+      parser_({.name = text.name,
+               .summary = text.summary,
+               .version = fmt::format("{} {}", text.name, kVersion),
+               .footer = footer(text)}) {}
 
 std::optional<ExitStatus> CommandLine::parse() {
-  // CLI11 takes a vector of arguments from its end.
-  std::vector<std::string> reversed(arguments_.application.rbegin(), arguments_.application.rend());
-  try {
-    app_->parse(std::move(reversed));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      (void)app_->exit(error);
-      return kExitOk;
-    }
-    return usage_error(Error{ErrorCode::invalid_argument, error.what()});
-  }
+  const auto outcome = parser_.parse(arguments_.application);
+  if (!outcome) return usage_error(outcome.error());
+  if (*outcome == OptionParser::Outcome::shown) return kExitOk;
   return std::nullopt;
 }
 

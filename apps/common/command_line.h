@@ -2,17 +2,13 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "apps/common/exit_status.h"
+#include "apps/common/option_set.h"
 #include "stack/eal.h"
 #include "stack/error.h"
-
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace rockhopper::apps {
 
@@ -30,16 +26,15 @@ class CommandLine {
   CommandLine(int argc, const char* const* argv, const ProgramText& text);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
-  ~CommandLine();
 
   /// Options are added here before parse().
-  [[nodiscard]] CLI::App& app() { return *app_; }
+  [[nodiscard]] OptionSet app() const { return parser_.options(); }
   [[nodiscard]] const stack::Arguments& arguments() const { return arguments_; }
 
   /// A status to exit with: help was asked for, or the arguments are bad (said on standard error).
   [[nodiscard]] std::optional<ExitStatus> parse();
 
-  /// For what CLI11 cannot check: prints the error as bad arguments.
+  /// For what the options cannot check: prints the error as bad arguments.
   [[nodiscard]] ExitStatus usage_error(const Error& error) const;
   /// The end of a run: prints its error, if any; with `json` also as an object on standard output.
   [[nodiscard]] ExitStatus finish(const Expected<void>& result, bool json = false) const;
@@ -47,7 +42,7 @@ class CommandLine {
  private:
   std::string name_;
   stack::Arguments arguments_;
-  std::unique_ptr<CLI::App> app_;
+  OptionParser parser_;
 };
 
 }  // namespace rockhopper::apps

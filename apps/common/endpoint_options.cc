@@ -6,7 +6,6 @@
 #include <charconv>
 #include <system_error>
 
-#include "apps/common/cli.h"
 #include "roce/pkey_table.h"
 #include "roce/random.h"
 #include "stack/net/learning_switch.h"
@@ -52,107 +51,107 @@ stack::MemifConfig memif_config(const EndpointOptions& options, Role role) {
 
 }  // namespace
 
-void add_endpoint_options(CLI::App& app, EndpointOptions& options,
+void add_endpoint_options(OptionSet app, EndpointOptions& options,
                           const std::string& device_names) {
   app.add_option(device_names, options.device,
                  "DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
                  "that the EAL has found, or a port number. Default: a memif link, or port 0 "
                  "with EAL arguments")
-      ->type_name("DEVARGS|ID")
-      ->group(kNetwork);
+      .type_name("DEVARGS|ID")
+      .group(kNetwork);
   app.add_option("--ip", options.ip,
                  "own address, IPv4 or IPv6; may be repeated. Default: 10.42.0.1/24 and fd42::1/64 "
                  "for a server, .2 for a client")
-      ->type_name("ADDR/LEN")
-      ->allow_extra_args(false)
-      ->group(kNetwork);
+      .type_name("ADDR/LEN")
+      .one_value_each()
+      .group(kNetwork);
   app.add_option("--gateway", options.gateway, "next hop for other networks")
-      ->type_name("ADDR")
-      ->group(kNetwork);
+      .type_name("ADDR")
+      .group(kNetwork);
   app.add_option("--vlan", options.vlan, "send and take frames with this VLAN id only")
-      ->check(CLI::Range(1, 4094))
-      ->type_name("ID")
-      ->group(kNetwork);
+      .range(1, 4094)
+      .type_name("ID")
+      .group(kNetwork);
   app.add_option("--trust", options.trust,
                  "where the priority of a frame's tag comes from: pcp, the service level, or dscp, "
                  "the traffic class")
-      ->check(CLI::IsMember({"pcp", "dscp"}))
-      ->group(kNetwork);
+      .one_of({"pcp", "dscp"})
+      .group(kNetwork);
   app.add_option("--dscp-priority", options.dscp_priorities,
                  "priorities of DSCPs with --trust dscp (26=3,46=5,8-15=1). Default: the DSCP's "
                  "upper three bits")
-      ->type_name("MAP")
-      ->group(kNetwork);
+      .type_name("MAP")
+      .group(kNetwork);
   app.add_flag("--priority-tags", options.priority_tags,
                "without --vlan: send frames with a tag of VLAN id 0, for its priority")
-      ->group(kNetwork);
+      .group(kNetwork);
   app.add_option("--tclass,--traffic-class", options.traffic_class,
                  "traffic class of what is sent: DSCP times 4, and ECN")
-      ->check(CLI::Range(0, 255))
-      ->group(kNetwork);
+      .range(0, 255)
+      .group(kNetwork);
   app.add_option("--pkeys", options.pkeys,
                  "the port's P_Key table from index 0 on (0xffff,0x8001). Default: 0xffff, the "
                  "default partition")
-      ->type_name("LIST")
-      ->group(kNetwork);
+      .type_name("LIST")
+      .group(kNetwork);
   app.add_option("--pkey-index,--pkey_index", options.pkey_index,
                  "the partition to talk in: an index of the P_Key table")
-      ->type_name("INDEX")
-      ->group(kNetwork);
+      .type_name("INDEX")
+      .group(kNetwork);
   app.add_option(
          "--link-mtu", options.link_mtu,
          "largest IP packet in bytes: the path MTU and 80 for headers. Default: 4300 on the "
          "memif link, else 1500, or what the path MTU asked for needs")
-      ->check(CLI::Range(576, static_cast<int>(stack::kMtuMax)))
-      ->type_name("BYTES")
-      ->group(kNetwork);
+      .range(576, static_cast<int>(stack::kMtuMax))
+      .type_name("BYTES")
+      .group(kNetwork);
   app.add_option("--memif-role", options.memif_role,
                  "end of the memif link: one process is server, the other client")
-      ->check(CLI::IsMember({"server", "client"}))
-      ->type_name("ROLE")
-      ->group(kNetwork);
+      .one_of({"server", "client"})
+      .type_name("ROLE")
+      .group(kNetwork);
   app.add_option("--memif-socket", options.memif_socket,
                  "socket of the memif link. Default: memif.sock in the user's runtime directory")
-      ->type_name("PATH")
-      ->group(kNetwork);
+      .type_name("PATH")
+      .group(kNetwork);
   app.add_option("--memif-id", options.memif_id, "number of the link on that socket")
-      ->type_name("N")
-      ->group(kNetwork);
+      .type_name("N")
+      .group(kNetwork);
   app.add_option("--memif-links", options.memif_links,
                  "of a server: so many links on that socket, with ids from --memif-id on, each for "
                  "another program; they reach each other, too")
-      ->check(CLI::Range(1, kMemifLinksMax))
-      ->type_name("N")
-      ->group(kNetwork);
+      .range(1, kMemifLinksMax)
+      .type_name("N")
+      .group(kNetwork);
   app.add_option("--connect-timeout", options.connect_timeout_s,
                  "how long to wait for the other end: its memif socket, its link, its TCP port")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->type_name("SECONDS")
-      ->group(kNetwork);
-  add_idle_option(app, options.idle)->group(kNetwork);
+      .range(0.1, 86400.0)
+      .type_name("SECONDS")
+      .group(kNetwork);
+  add_idle_option(app, options.idle).group(kNetwork);
   app.add_option("--pcap", options.pcap,
                  "capture to a pcapng file what is on the wire: behind --faults when sending, "
                  "before them when receiving; dropped packets carry the reason as a comment")
-      ->type_name("FILE")
-      ->group(kObservation);
+      .type_name("FILE")
+      .group(kObservation);
   app.add_option("--faults", options.faults,
                  "impair the link, as loss=1%,dup=1%,reorder=5%:2ms or "
                  "delay=1ms,rate=1Gbit,rx.corrupt=0.1% or profile=P2")
-      ->type_name("SPEC")
-      ->group(kObservation);
+      .type_name("SPEC")
+      .group(kObservation);
   app.add_option("--trace", options.trace, "print packets, events of queue pairs, or all (stderr)")
-      ->check(CLI::IsMember({"packets", "events", "all"}))
-      ->type_name("WHAT")
-      ->group(kObservation);
+      .one_of({"packets", "events", "all"})
+      .type_name("WHAT")
+      .group(kObservation);
   app.add_option("--seed", options.seed,
                  "of test data and faults. Default: random, printed when faults are asked for")
-      ->type_name("N")
-      ->group(kObservation);
+      .type_name("N")
+      .group(kObservation);
   app.add_option("--stats", options.stats_s,
                  "print packet rates every so many seconds, and all counters at the end (stderr)")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->type_name("SECONDS")
-      ->group(kObservation);
+      .range(0.1, 86400.0)
+      .type_name("SECONDS")
+      .group(kObservation);
 }
 
 Expected<InterfaceAddress> parse_interface_address(std::string_view text) {

@@ -9,16 +9,13 @@
 #include <vector>
 
 #include "apps/common/idle.h"
+#include "apps/common/option_set.h"
 #include "roce/wire/pkey.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
 #include "stack/ip_address.h"
 #include "stack/memif.h"
 #include "stack/priority_map.h"
-
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace rockhopper::apps {
 
@@ -52,7 +49,7 @@ struct EndpointOptions {
 };
 
 /// Adds them. `device_names` are the names of the option that chooses the DPDK port.
-void add_endpoint_options(CLI::App& app, EndpointOptions& options, const std::string& device_names);
+void add_endpoint_options(OptionSet app, EndpointOptions& options, const std::string& device_names);
 
 struct InterfaceAddress {
   stack::IpAddress address;

@@ -6,6 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Option.hpp>
 #include <fmt/format.h>
 
 namespace rockhopper::apps {
@@ -36,23 +40,16 @@ std::string argument_of(const CLI::Option& option) {
   return " " + argument;
 }
 
-}  // namespace
-
-std::string wrap(const std::string& text, std::size_t indent, std::size_t width) {
-  std::istringstream words(text);
-  std::string word;
-  std::string line(indent, ' ');
-  std::string result;
-  while (words >> word) {
-    if (line.size() > indent && line.size() + 1 + word.size() > width) {
-      result += line + '\n';
-      line.assign(indent, ' ');
-    }
-    if (line.size() > indent) line += ' ';
-    line += word;
-  }
-  return line.size() > indent ? result + line + '\n' : result;
-}
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  [[nodiscard]] std::string make_usage(const CLI::App* app, std::string name) const override;
+  [[nodiscard]] std::string make_description(const CLI::App* app) const override;
+  [[nodiscard]] std::string make_option(const CLI::Option* option, bool positional) const override;
+  [[nodiscard]] std::string make_group(std::string group, bool positional,
+                                       std::vector<const CLI::Option*> options) const override;
+  [[nodiscard]] std::string make_subcommands(const CLI::App* app,
+                                             CLI::AppFormatMode mode) const override;
+};
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
   std::string usage = fmt::format("USAGE\n  {} {}", name,
@@ -108,6 +105,28 @@ std::string HelpFormatter::make_subcommands(const CLI::App* app, CLI::AppFormatM
             wrap(command->get_description(), kTextIndent, kWidth);
   }
   return text;
+}
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> make_help_formatter() {
+  return std::make_shared<HelpFormatter>();
+}
+
+std::string wrap(const std::string& text, std::size_t indent, std::size_t width) {
+  std::istringstream words(text);
+  std::string word;
+  std::string line(indent, ' ');
+  std::string result;
+  while (words >> word) {
+    if (line.size() > indent && line.size() + 1 + word.size() > width) {
+      result += line + '\n';
+      line.assign(indent, ' ');
+    }
+    if (line.size() > indent) line += ' ';
+    line += word;
+  }
+  return line.size() > indent ? result + line + '\n' : result;
 }
 
 }  // namespace rockhopper::apps

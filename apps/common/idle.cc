@@ -7,16 +7,14 @@
 
 #include <sched.h>
 
-#include "apps/common/cli.h"
-
 namespace rockhopper::apps {
 
-CLI::Option* add_idle_option(CLI::App& app, std::string& text) {
+Option add_idle_option(OptionSet app, std::string& text) {
   return app
       .add_option("--idle", text,
                   "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us")
-      ->check(CLI::IsMember({"poll", "yield", "sleep"}))
-      ->type_name("POLICY");
+      .one_of({"poll", "yield", "sleep"})
+      .type_name("POLICY");
 }
 
 IdlePolicy parse_idle(const std::string& text) {

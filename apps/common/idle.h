@@ -5,10 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
+#include "apps/common/option_set.h"
 
 namespace rockhopper::apps {
 
@@ -22,7 +19,7 @@ enum class IdlePolicy : std::uint8_t {
 inline constexpr std::uint64_t kIdleSleepNs = 50'000;
 
 /// The option --idle. `text` is its value: "poll", "yield" or "sleep".
-CLI::Option* add_idle_option(CLI::App& app, std::string& text);
+Option add_idle_option(OptionSet app, std::string& text);
 /// `text` is a value that the option takes.
 [[nodiscard]] IdlePolicy parse_idle(const std::string& text);
 

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "apps/common/option_set.h"
 
 namespace rockhopper::dc {
 struct DciInit;
@@ -26,6 +24,6 @@ struct InitiatorOptions {
 };
 
 /// Adds --streams and --handshake, to the group of that name unless it is empty.
-void add_initiator_options(CLI::App& app, InitiatorOptions& options, const std::string& group = "");
+void add_initiator_options(OptionSet app, InitiatorOptions& options, const std::string& group = "");
 
 }  // namespace rockhopper::apps

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "apps/common/cli.h"
 #include "apps/common/signals.h"
 #include "apps/dag_node/load.h"
 #include "apps/dag_node/record_commands.h"
@@ -36,24 +35,24 @@ Expected<EndpointConfig> endpoint_of(const CommandLine& line, const EndpointOpti
 struct Commands::Parts {
   using Run = std::function<ExitStatus(const CommandLine& line)>;
   struct Command {
-    CLI::App* app;
+    OptionSet options;
     Run run;
   };
 
-  void add(CLI::App& app, const char* name, const char* text,
-           const std::function<void(CLI::App&)>& add_options, Run run) {
-    CLI::App* command = app.add_subcommand(name, text);
-    add_options(*command);
+  void add(OptionSet app, const char* name, const char* text,
+           const std::function<void(OptionSet)>& add_options, Run run) {
+    const OptionSet command = app.add_command(name, text);
+    add_options(command);
     commands.push_back({command, std::move(run)});
   }
-  void add_serve(CLI::App& app);
-  void add_records(CLI::App& app);
-  void add_load(CLI::App& app);
-  void add_work(CLI::App& app);
-  void add_status(CLI::App& app);
-  void add_run_command(CLI::App& app, RunVerb verb, const char* name, const char* text);
+  void add_serve(OptionSet app);
+  void add_records(OptionSet app);
+  void add_load(OptionSet app);
+  void add_work(OptionSet app);
+  void add_status(OptionSet app);
+  void add_run_command(OptionSet app, RunVerb verb, const char* name, const char* text);
   /// One of the commands that do one thing with one record, or several.
-  void add_record_command(CLI::App& app, Verb verb, const char* text);
+  void add_record_command(OptionSet app, Verb verb, const char* text);
 
   std::list<Command> commands;
   RawServeOptions serve_options;
@@ -74,10 +73,10 @@ static ExitStatus run_client(const CommandLine& line, const RawConnectOptions& r
   return line.finish(run({*connect, *config, line.arguments()}), connect->json);
 }
 
-void Commands::Parts::add_serve(CLI::App& app) {
+void Commands::Parts::add_serve(OptionSet app) {
   add(
       app, "serve", "Keeps records in its memory, which clients read and update by RDMA.",
-      [this](CLI::App& command) { add_serve_options(command, serve_options); },
+      [this](OptionSet command) { add_serve_options(command, serve_options); },
       [this](const CommandLine& line) -> ExitStatus {
         auto options = finish_options(serve_options);
         if (!options) return line.usage_error(options.error());
@@ -87,12 +86,12 @@ void Commands::Parts::add_serve(CLI::App& app) {
       });
 }
 
-void Commands::Parts::add_record_command(CLI::App& app, Verb verb, const char* text) {
+void Commands::Parts::add_record_command(OptionSet app, Verb verb, const char* text) {
   RecordOptions& options = record_options.emplace_back();
   const std::string name(to_string(verb));
   add(
       app, name.c_str(), text,
-      [&options, verb](CLI::App& command) {
+      [&options, verb](OptionSet command) {
         if (verb == Verb::get) return add_get_options(command, options);
         if (verb == Verb::erase) return add_delete_options(command, options);
         add_value_options(command, options, verb);
@@ -105,7 +104,7 @@ void Commands::Parts::add_record_command(CLI::App& app, Verb verb, const char* t
       });
 }
 
-void Commands::Parts::add_records(CLI::App& app) {
+void Commands::Parts::add_records(OptionSet app) {
   add_record_command(app, Verb::get, "Reads records by key, with nobody's help (one RDMA READ).");
   add_record_command(app, Verb::put,
                      "Makes a record, or gives it new data and what room it needs.");
@@ -115,17 +114,17 @@ void Commands::Parts::add_records(CLI::App& app) {
   RecordOptions& options = record_options.emplace_back();
   add(
       app, "batch", "Does what lines say, in order, by one connection: get KEY, put KEY VALUE...",
-      [&options](CLI::App& command) { add_batch_options(command, options); },
+      [&options](OptionSet command) { add_batch_options(command, options); },
       [&options](const CommandLine& line) -> ExitStatus {
         return run_client(line, options.connect,
                           [&](const Site& site) { return run_batch(options, site); });
       });
 }
 
-void Commands::Parts::add_load(CLI::App& app) {
+void Commands::Parts::add_load(OptionSet app) {
   add(
       app, "load", "Has a graph run by the workers of a home.",
-      [this](CLI::App& command) { add_load_options(command, load_options); },
+      [this](OptionSet command) { add_load_options(command, load_options); },
       [this](const CommandLine& line) -> ExitStatus {
         const auto loaded = load_graph(load_options);
         if (!loaded) return line.usage_error(loaded.error());
@@ -134,10 +133,10 @@ void Commands::Parts::add_load(CLI::App& app) {
       });
 }
 
-void Commands::Parts::add_work(CLI::App& app) {
+void Commands::Parts::add_work(OptionSet app) {
   add(
       app, "work", "Runs nodes of the graphs at a home, beside any number of others.",
-      [this](CLI::App& command) { add_work_options(command, work_options); },
+      [this](OptionSet command) { add_work_options(command, work_options); },
       [this](const CommandLine& line) -> ExitStatus {
         if (auto good = finish_options(work_options); !good) return line.usage_error(good.error());
         return run_client(line, work_options.connect,
@@ -145,22 +144,22 @@ void Commands::Parts::add_work(CLI::App& app) {
       });
 }
 
-void Commands::Parts::add_status(CLI::App& app) {
+void Commands::Parts::add_status(OptionSet app) {
   add(
       app, "status", "Shows runs and workers of a home, which has no work with it (RDMA READ).",
-      [this](CLI::App& command) { add_status_options(command, status_options); },
+      [this](OptionSet command) { add_status_options(command, status_options); },
       [this](const CommandLine& line) -> ExitStatus {
         return run_client(line, status_options.connect,
                           [&](const Site& site) { return show_status(status_options, site); });
       });
 }
 
-void Commands::Parts::add_run_command(CLI::App& app, RunVerb verb, const char* name,
+void Commands::Parts::add_run_command(OptionSet app, RunVerb verb, const char* name,
                                       const char* text) {
   RunOptions& options = run_options.emplace_back();
   add(
       app, name, text,
-      [&options, verb](CLI::App& command) { add_run_options(command, options, verb); },
+      [&options, verb](OptionSet command) { add_run_options(command, options, verb); },
       [&options, verb](const CommandLine& line) -> ExitStatus {
         if (auto good = check_run_name(options.run); !good) return line.usage_error(good.error());
         return run_client(line, options.connect,
@@ -168,7 +167,7 @@ void Commands::Parts::add_run_command(CLI::App& app, RunVerb verb, const char* n
       });
 }
 
-Commands::Commands(CLI::App& app) : parts_(std::make_unique<Parts>()) {
+Commands::Commands(OptionSet app) : parts_(std::make_unique<Parts>()) {
   parts_->add_serve(app);
   parts_->add_work(app);
   parts_->add_load(app);
@@ -182,7 +181,7 @@ Commands::~Commands() = default;
 
 std::optional<ExitStatus> Commands::run(const CommandLine& line) {
   for (const Parts::Command& command : parts_->commands) {
-    if (*command.app) return command.run(line);
+    if (command.options.given()) return command.run(line);
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "apps/common/command_line.h"
+#include "apps/common/option_set.h"
 
 namespace rockhopper::apps::dag_node {
 
@@ -13,7 +14,7 @@ namespace rockhopper::apps::dag_node {
 class Commands {
  public:
   /// Adds them.
-  explicit Commands(CLI::App& app);
+  explicit Commands(OptionSet app);
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
   ~Commands();

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "apps/common/cli.h"
 #include "apps/dag/record.h"
 #include "apps/dag_node/quantities.h"
 
@@ -71,47 +70,47 @@ Expected<ServerAddress> parse_server_address(const std::string& text) {
   return address;
 }
 
-void add_connect_options(CLI::App& app, RawConnectOptions& raw) {
+void add_connect_options(OptionSet app, RawConnectOptions& raw) {
   ConnectOptions& options = raw.options;
   app.add_option("-s,--server", raw.servers,
                  "HOST[:PORT] of an rh-dag serve; may be repeated, the first one is server 0, for "
                  "all clients in the same order. Default: localhost")
-      ->type_name("SERVER")
-      ->allow_extra_args(false)
-      ->group(kServers);
+      .type_name("SERVER")
+      .one_value_each()
+      .group(kServers);
   app.add_option("--home", options.home, "the number of the server that has the runs")
-      ->type_name("N")
-      ->group(kServers);
+      .type_name("N")
+      .group(kServers);
   app.add_option(
          "--placement", raw.placement,
          "which server has a key: hash, by all of it; affinity, by what is between { and }, "
          "if anything; table, by --place, the rest as affinity. The same for all clients")
-      ->check(CLI::IsMember({"hash", "affinity", "table"}))
-      ->group(kServers);
+      .one_of({"hash", "affinity", "table"})
+      .group(kServers);
   app.add_option("--place", raw.rules,
                  "PREFIX=N: keys that begin so are at server N; the longest one counts. May be "
                  "repeated")
-      ->type_name("RULE")
-      ->allow_extra_args(false)
-      ->group(kServers);
+      .type_name("RULE")
+      .one_value_each()
+      .group(kServers);
   app.add_option("--entries", options.entries, "of the client's own map of keys")
-      ->check(CLI::Range(1u, 1u << 26))
-      ->type_name("N")
-      ->group(kServers);
+      .range(1u, 1u << 26)
+      .type_name("N")
+      .group(kServers);
   app.add_option("--record-max", raw.record_max, "data of a record that can be read, at most")
-      ->type_name("BYTES")
-      ->group(kServers);
+      .type_name("BYTES")
+      .group(kServers);
   app.add_option("--timeout", raw.timeout, "for which a server may take no notice of a request")
-      ->type_name("TIME")
-      ->group(kServers);
+      .type_name("TIME")
+      .group(kServers);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the servers'")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES")
-      ->group(kServers);
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES")
+      .group(kServers);
   app.add_option("-u,--qp-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31))
-      ->group(kServers);
+      .range(1, 31)
+      .group(kServers);
   app.add_flag("--json", options.json, "print the result as JSON");
   add_endpoint_options(app, options.endpoint, "-d,--device");
 }

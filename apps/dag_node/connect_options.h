@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
 #include "apps/dag/placement.h"
 #include "apps/dag_node/greeting.h"
 
@@ -41,7 +42,7 @@ struct ConnectOptions {
   [[nodiscard]] Expected<dag::Placement> make_home_placement() const;
 };
 
-/// The options as CLI11 fills them in, before finish_options() makes sense of them.
+/// The options as OptionParser fills them in, before finish_options() makes sense of them.
 struct RawConnectOptions {
   ConnectOptions options;
   std::vector<std::string> servers;
@@ -51,7 +52,7 @@ struct RawConnectOptions {
   std::string timeout = "500ms";
 };
 
-void add_connect_options(CLI::App& app, RawConnectOptions& raw);
+void add_connect_options(OptionSet app, RawConnectOptions& raw);
 [[nodiscard]] Expected<ConnectOptions> finish_options(const RawConnectOptions& raw);
 
 }  // namespace rockhopper::apps::dag_node

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/dag_node/load_options.h"
 
-#include "apps/common/cli.h"
 #include "apps/common/signals.h"
 #include "apps/dag/schedule/deque.h"
 #include "apps/dag/schedule/home_request.h"
@@ -39,49 +38,49 @@ Expected<dag::Graph> random_graph(const LoadOptions& options,
 
 }  // namespace
 
-void add_load_options(CLI::App& app, LoadOptions& options) {
+void add_load_options(OptionSet app, LoadOptions& options) {
   app.add_option("workflow", options.workflow, "a workflow of WfFormat 1.5 or 1.6")
-      ->type_name("FILE");
+      .type_name("FILE");
   app.add_option("--random", options.random_text,
                  "instead of a file: a graph made by chance, as nodes=1000,seed=1,edges=2,width=0,"
                  "bytes=32,work=10us; width: predecessors are among so many nodes before")
-      ->type_name("SPEC")
-      ->group(kGraph);
+      .type_name("SPEC")
+      .group(kGraph);
   app.add_option("--digest-seed", options.replay.seed, "of a workflow's digests")
-      ->type_name("N")
-      ->group(kGraph);
+      .type_name("N")
+      .group(kGraph);
   app.add_option("--scale", options.replay.scale,
                  "tasks compute for their recorded times, times this")
-      ->check(CLI::Range(0.0, 1000.0))
-      ->type_name("X")
-      ->group(kGraph);
+      .range(0.0, 1000.0)
+      .type_name("X")
+      .group(kGraph);
   app.add_option("--size-scale", options.replay.size_scale,
                  "tasks write files of their recorded sizes, times this; a digest at least")
-      ->check(CLI::Range(0.0, 1000.0))
-      ->type_name("X")
-      ->group(kGraph);
+      .range(0.0, 1000.0)
+      .type_name("X")
+      .group(kGraph);
   app.add_flag("--commands", options.replay.commands,
                "run the recorded commands instead; by workers that allow it")
-      ->group(kGraph);
+      .group(kGraph);
   app.add_option("--name", options.name, "of the run. Default: the workflow's")
-      ->type_name("RUN")
-      ->group(kRun);
+      .type_name("RUN")
+      .group(kRun);
   app.add_option("--priority", options.priority, "class of the run; 0 is the most urgent one")
-      ->check(CLI::Range(0u, dag::kPriorityClasses - 1))
-      ->type_name("N")
-      ->group(kRun);
+      .range(0u, dag::kPriorityClasses - 1)
+      .type_name("N")
+      .group(kRun);
   app.add_option("--attempts", options.attempts,
                  "of each node, before its run fails; those of lost workers do not count")
-      ->check(CLI::Range(1u, dag::kAttemptsMax))
-      ->type_name("N")
-      ->group(kRun);
+      .range(1u, dag::kAttemptsMax)
+      .type_name("N")
+      .group(kRun);
   app.add_flag("--wait", options.wait, "until the run has ended; then read its outputs: the digest")
-      ->group(kRun);
-  app.add_flag("--drop", options.drop, "with --wait: forget the run then")->group(kRun);
+      .group(kRun);
+  app.add_flag("--drop", options.drop, "with --wait: forget the run then").group(kRun);
   app.add_option("--window", options.window, "outputs that are read at a time")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N")
-      ->group(kRun);
+      .range(1, 4096)
+      .type_name("N")
+      .group(kRun);
   options.connect.record_max = kRecordMax;
   add_connect_options(app, options.connect);
 }

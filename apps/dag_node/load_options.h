@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/common/option_set.h"
 #include "apps/dag_node/connect_options.h"
 #include "apps/dag_node/random_graph.h"
 #include "apps/workflow/workflow_graph.h"
@@ -25,7 +26,7 @@ struct LoadOptions {
   std::uint16_t window = 64;  ///< outputs that are read at a time
 };
 
-void add_load_options(CLI::App& app, LoadOptions& options);
+void add_load_options(OptionSet app, LoadOptions& options);
 
 /// The graph that is to be run, checked, and the run's name.
 struct Loaded {

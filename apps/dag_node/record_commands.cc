@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/cli.h"
 #include "apps/common/json_bytes.h"
 #include "apps/common/json_document.h"
 #include "apps/dag/record.h"
@@ -106,55 +105,55 @@ Expected<void> run_all(const RecordOptions& options, const RecordWork& work, con
   return fail(ErrorCode::invalid_state, "{}, and {} more", first_failure, failed - 1);
 }
 
-void add_keys(CLI::App& app, RecordOptions& options) {
-  app.add_option("key", options.keys, "keys of records")->required()->type_name("KEY");
+void add_keys(OptionSet app, RecordOptions& options) {
+  app.add_option("key", options.keys, "keys of records").required().type_name("KEY");
 }
 
 }  // namespace
 
-void add_get_options(CLI::App& app, RecordOptions& options) {
+void add_get_options(OptionSet app, RecordOptions& options) {
   add_keys(app, options);
   app.add_option("--repeat", options.repeat,
                  "READ the keys in turn, so many times altogether, and tell the rate")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}))
-      ->type_name("N");
+      .range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000})
+      .type_name("N");
   app.add_option("--window", options.window, "with --repeat: READs at a time")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
+      .range(1, 4096)
+      .type_name("N");
   app.add_flag("--output", options.output,
                "the keys are RUN/NODE: what these nodes have written, by its pointer");
   add_connect_options(app, options.connect);
 }
 
-void add_value_options(CLI::App& app, RecordOptions& options, Verb verb) {
-  app.add_option("key", options.key, "the record's key")->required()->type_name("KEY");
-  app.add_option_function<std::string>(
+void add_value_options(OptionSet app, RecordOptions& options, Verb verb) {
+  app.add_option("key", options.key, "the record's key").required().type_name("KEY");
+  app.add_option_function(
          "value",
          [&options](const std::string& value) {
            options.value = value;
            options.has_value = true;
          },
          "the data")
-      ->type_name("VALUE");
+      .type_name("VALUE");
   app.add_option("--file", options.file, "the data is what a file has; - is standard input")
-      ->type_name("FILE");
+      .type_name("FILE");
   if (verb != Verb::update) {
     app.add_option("--capacity", options.capacity, "room for later updates, as 4KiB")
-        ->type_name("BYTES");
+        .type_name("BYTES");
   }
   add_connect_options(app, options.connect);
 }
 
-void add_delete_options(CLI::App& app, RecordOptions& options) {
+void add_delete_options(OptionSet app, RecordOptions& options) {
   add_keys(app, options);
   add_connect_options(app, options.connect);
 }
 
-void add_batch_options(CLI::App& app, RecordOptions& options) {
-  app.add_option("file", options.batch, "its lines; - is standard input")->type_name("FILE");
+void add_batch_options(OptionSet app, RecordOptions& options) {
+  app.add_option("file", options.batch, "its lines; - is standard input").type_name("FILE");
   app.add_option("--window", options.window, "of read: READs at a time")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
+      .range(1, 4096)
+      .type_name("N");
   add_connect_options(app, options.connect);
 }
 

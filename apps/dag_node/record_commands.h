@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/option_set.h"
 #include "apps/dag_node/connect_options.h"
 #include "apps/dag_node/record_task.h"
 #include "stack/eal.h"
 
 namespace rockhopper::apps::dag_node {
 
-/// The options of the commands for records, as CLI11 fills them in.
+/// The options of the commands for records, as OptionParser fills them in.
 struct RecordOptions {
   RawConnectOptions connect;
   std::vector<std::string> keys;
@@ -28,10 +29,10 @@ struct RecordOptions {
 };
 
 /// The commands for records: `rh-dag get` and so on.
-void add_get_options(CLI::App& app, RecordOptions& options);
-void add_value_options(CLI::App& app, RecordOptions& options, Verb verb);
-void add_delete_options(CLI::App& app, RecordOptions& options);
-void add_batch_options(CLI::App& app, RecordOptions& options);
+void add_get_options(OptionSet app, RecordOptions& options);
+void add_value_options(OptionSet app, RecordOptions& options, Verb verb);
+void add_delete_options(OptionSet app, RecordOptions& options);
+void add_batch_options(OptionSet app, RecordOptions& options);
 
 /// What is to be done, and what with: read before anything is connected.
 struct RecordWork {

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/dag_node/serve_options.h"
 
-#include "apps/common/cli.h"
 #include "apps/dag/map.h"
 #include "apps/dag/record.h"
 #include "apps/dag_node/quantities.h"
@@ -20,54 +19,54 @@ constexpr Range kLease{.least = 1'000'000, .most = 3'600'000'000'000};
 
 }  // namespace
 
-void add_serve_options(CLI::App& app, RawServeOptions& raw) {
+void add_serve_options(OptionSet app, RawServeOptions& raw) {
   ServeOptions& options = raw.options;
   app.add_option("--memory", raw.memory, "for records, as 64MiB or 4GB")
-      ->type_name("BYTES")
-      ->group(kRecords);
+      .type_name("BYTES")
+      .group(kRecords);
   app.add_option("--records", options.records, "records at a time, at most")
-      ->check(CLI::Range(std::uint32_t{1}, dag::Map::kRecordsMax))
-      ->type_name("N")
-      ->group(kRecords);
+      .range(std::uint32_t{1}, dag::Map::kRecordsMax)
+      .type_name("N")
+      .group(kRecords);
   app.add_option("--record-max", raw.record_max, "data of one record, at most")
-      ->type_name("BYTES")
-      ->group(kRecords);
+      .type_name("BYTES")
+      .group(kRecords);
   app.add_option("--hash-bits", options.hash_bits,
                  "of a key's hash that the map goes by; with few, keys collide often")
-      ->check(CLI::Range(1, 64))
-      ->type_name("N")
-      ->group(kRecords);
+      .range(1, 64)
+      .type_name("N")
+      .group(kRecords);
   app.add_option("--quarantine", raw.quarantine,
                  "for which freed memory rests at least, as 500ms or 2s")
-      ->type_name("TIME")
-      ->group(kRecords);
+      .type_name("TIME")
+      .group(kRecords);
   app.add_option("-p,--port", options.port,
                  "TCP port by which clients connect; 0: the system chooses")
-      ->group(kClients);
+      .group(kClients);
   app.add_option("--lease", raw.lease,
                  "a client that is silent for so long is fenced: 1ms to 3600s")
-      ->type_name("TIME")
-      ->group(kClients);
+      .type_name("TIME")
+      .group(kClients);
   app.add_option("--max-clients", options.clients_max, "at a time")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N")
-      ->group(kClients);
+      .range(1, 4096)
+      .type_name("N")
+      .group(kClients);
   app.add_option("-m,--mtu", options.path_mtu, "largest path MTU. Default: what the link allows")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES")
-      ->group(kClients);
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES")
+      .group(kClients);
   app.add_option("-u,--qp-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31))
-      ->group(kClients);
+      .range(1, 31)
+      .group(kClients);
   app.add_option("--runs", options.runs, "at a time, those that have ended included")
-      ->check(CLI::Range(1, 256))
-      ->type_name("N")
-      ->group(kRuns);
+      .range(1, 256)
+      .type_name("N")
+      .group(kRuns);
   app.add_option("--workers", options.workers, "at a time")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N")
-      ->group(kRuns);
+      .range(1, 4096)
+      .type_name("N")
+      .group(kRuns);
   app.add_flag("--json", options.json, "print the result as JSON");
   add_endpoint_options(app, options.endpoint, "-d,--device");
 }

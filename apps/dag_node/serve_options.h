@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
 #include "apps/dag_node/greeting.h"
 
 namespace rockhopper::apps::dag_node {
@@ -27,7 +28,7 @@ struct ServeOptions {
   EndpointOptions endpoint;
 };
 
-/// The options as CLI11 fills them in, before finish_options() makes sense of them.
+/// The options as OptionParser fills them in, before finish_options() makes sense of them.
 struct RawServeOptions {
   ServeOptions options;
   std::string memory = "256MiB";
@@ -36,7 +37,7 @@ struct RawServeOptions {
   std::string lease = "1s";
 };
 
-void add_serve_options(CLI::App& app, RawServeOptions& raw);
+void add_serve_options(OptionSet app, RawServeOptions& raw);
 [[nodiscard]] Expected<ServeOptions> finish_options(const RawServeOptions& raw);
 
 }  // namespace rockhopper::apps::dag_node

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "apps/common/cli.h"
 #include "apps/common/json_bytes.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
@@ -82,10 +81,10 @@ Expected<void> pause(Connection& connection, std::uint64_t duration_ns) {
 
 }  // namespace
 
-void add_status_options(CLI::App& app, StatusOptions& options) {
+void add_status_options(OptionSet app, StatusOptions& options) {
   app.add_option("--watch", options.watch_s, "again and again, after so many seconds each time")
-      ->check(CLI::Range(0.01, 86400.0))
-      ->type_name("SECONDS");
+      .range(0.01, 86400.0)
+      .type_name("SECONDS");
   add_connect_options(app, options.connect);
 }
 
@@ -114,8 +113,8 @@ Expected<void> show_status(const StatusOptions& options, const Site& site) {
   return {};
 }
 
-void add_run_options(CLI::App& app, RunOptions& options, RunVerb verb) {
-  app.add_option("run", options.run, "the run's name")->required()->type_name("RUN");
+void add_run_options(OptionSet app, RunOptions& options, RunVerb verb) {
+  app.add_option("run", options.run, "the run's name").required().type_name("RUN");
   if (verb == RunVerb::cancel) {
     app.add_flag("--wait", options.wait, "until nobody runs a node of it any more");
   }

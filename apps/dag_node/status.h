@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "apps/common/option_set.h"
 #include "apps/dag_node/record_commands.h"
 
 namespace rockhopper::apps::dag_node {
@@ -12,7 +13,7 @@ struct StatusOptions {
   RawConnectOptions connect;
   double watch_s = 0;  ///< between tables; 0: one only
 };
-void add_status_options(CLI::App& app, StatusOptions& options);
+void add_status_options(OptionSet app, StatusOptions& options);
 
 /// A run of `rh-dag status`: what a home shows of runs and workers, by READs alone.
 [[nodiscard]] Expected<void> show_status(const StatusOptions& options, const Site& site);
@@ -24,7 +25,7 @@ struct RunOptions {
   std::string run;
   bool wait = false;
 };
-void add_run_options(CLI::App& app, RunOptions& options, RunVerb verb);
+void add_run_options(OptionSet app, RunOptions& options, RunVerb verb);
 [[nodiscard]] Expected<void> change_run(const RunOptions& options, RunVerb verb, const Site& site);
 
 }  // namespace rockhopper::apps::dag_node

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "apps/common/cli.h"
 #include "apps/dag/graph/edge.h"
 #include "apps/dag/schedule/node_record.h"
 
@@ -35,48 +34,48 @@ std::string default_name() {
 
 }  // namespace
 
-void add_work_options(CLI::App& app, WorkOptions& options) {
+void add_work_options(OptionSet app, WorkOptions& options) {
   app.add_option("--slots", options.slots, "nodes that are run at a time, a thread each")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N")
-      ->group(kTasks);
+      .range(1, 1024)
+      .type_name("N")
+      .group(kTasks);
   app.add_flag("--inline", options.runs_inline,
                "run tasks in the thread that also moves the packets: the fastest way for tasks "
                "of microseconds, and none for those that take a part of a lease")
-      ->group(kTasks);
+      .group(kTasks);
   app.add_flag("--allow-commands", options.allow_commands,
                "run programs that graphs name; whoever can load a graph can have any")
-      ->group(kTasks);
+      .group(kTasks);
   app.add_option("--compute", options.compute,
                  "how recorded times pass: sleep leaves the CPU to others, spin keeps it busy")
-      ->check(CLI::IsMember({"sleep", "spin"}))
-      ->group(kTasks);
+      .one_of({"sleep", "spin"})
+      .group(kTasks);
   app.add_option("--name", options.name,
                  "for people and logs. Default: the machine's name and the process's number")
-      ->group(kWorker);
+      .group(kWorker);
   app.add_option("--label", options.labels,
                  "it runs nodes with an affinity to this number; may be repeated")
-      ->check(CLI::Range(0u, dag::kSameWorker - 1))
-      ->type_name("N")
-      ->allow_extra_args(false)
-      ->group(kWorker);
+      .range(0u, dag::kSameWorker - 1)
+      .type_name("N")
+      .one_value_each()
+      .group(kWorker);
   app.add_option("--window", options.window, "nodes that it has at a time, at most")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N")
-      ->group(kWorker);
-  app.add_flag("--no-steals", options.no_steals, "take nothing from other workers")->group(kWorker);
+      .range(1, 1024)
+      .type_name("N")
+      .group(kWorker);
+  app.add_flag("--no-steals", options.no_steals, "take nothing from other workers").group(kWorker);
   app.add_option("--log", options.log,
                  "write down when each node ran, for report; into a folder, a file for each run")
-      ->type_name("FILE")
-      ->group(kWorker);
+      .type_name("FILE")
+      .group(kWorker);
   app.add_option("--runs", options.runs, "end when so many runs at home have ended")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->group(kWorker);
+      .positive()
+      .type_name("N")
+      .group(kWorker);
   app.add_flag("--until-idle", options.until_idle,
                "end when all runs at home have ended, of one "
                "at least")
-      ->group(kWorker);
+      .group(kWorker);
   options.connect.record_max = kRecordMax;
   add_connect_options(app, options.connect);
 }

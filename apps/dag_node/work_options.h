@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/option_set.h"
 #include "apps/dag/schedule/worker.h"
 #include "apps/dag_node/connect_options.h"
 
@@ -26,8 +27,8 @@ struct WorkOptions {
   bool until_idle = false;
 };
 
-void add_work_options(CLI::App& app, WorkOptions& options);
-/// Checks what CLI11 cannot, and fills in the name.
+void add_work_options(OptionSet app, WorkOptions& options);
+/// Checks what OptionParser cannot, and fills in the name.
 [[nodiscard]] Expected<void> finish_options(WorkOptions& options);
 
 }  // namespace rockhopper::apps::dag_node

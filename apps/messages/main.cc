@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
 #include "apps/common/run_side.h"
 #include "apps/common/signals.h"

@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "apps/ami/injection_fifo.h"
-#include "apps/common/cli.h"
 #include "apps/common/sizes.h"
 #include "stack/split_list.h"
 
@@ -37,79 +36,80 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
   return operations;
 }
 
-void add_workload_options(CLI::App& app, RawOptions& raw) {
+void add_workload_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("--op", raw.operations,
                  "am_lat: active messages there and back; am_bw: a window of them; put, "
                  "put_notify, get, fetch_add: a window of these; a list, or all")
-      ->type_name("OPS")
-      ->group(kWorkload);
+      .type_name("OPS")
+      .group(kWorkload);
   app.add_option("-s,--size", raw.sizes, "bytes of a payload, or a list; 4k, 1M. fetch_add has 8")
-      ->type_name("BYTES")
-      ->group(kWorkload);
-  auto* iterations = app.add_option("-n,--iters", options.iterations, "instructions of each size")
-                         ->check(CLI::PositiveNumber)
-                         ->group(kWorkload);
+      .type_name("BYTES")
+      .group(kWorkload);
+  const Option iterations =
+      app.add_option("-n,--iters", options.iterations, "instructions of each size")
+          .positive()
+          .group(kWorkload);
   app.add_option("-D,--duration", options.duration_s, "run each size so long instead")
-      ->check(CLI::Range(0.01, 86400.0))
-      ->type_name("SECONDS")
-      ->excludes(iterations)
-      ->group(kWorkload);
+      .range(0.01, 86400.0)
+      .type_name("SECONDS")
+      .excludes(iterations)
+      .group(kWorkload);
   app.add_option("--warmup", options.warmup,
                  "instructions before the measured ones. Default: a tenth")
-      ->group(kWorkload);
+      .group(kWorkload);
   app.add_option("-t,--window", options.window,
                  "instructions on their way: not known to be complete (not am_lat)")
-      ->check(CLI::Range(1u, kWindowMax))
-      ->group(kWorkload);
+      .range(1u, kWindowMax)
+      .group(kWorkload);
   app.add_option("--level", raw.level,
                  "when an instruction is complete: local, its buffer is free; remote, the peer has "
                  "it; handled, its handler has run")
-      ->check(CLI::IsMember({"local", "remote", "handled"}))
-      ->group(kWorkload);
+      .one_of({"local", "remote", "handled"})
+      .group(kWorkload);
   app.add_option("--callbacks", options.callbacks,
                  "percent of the instructions that have a callback, chosen at random; at least one "
                  "in a window has")
-      ->check(CLI::Range(0, 100))
-      ->type_name("PERCENT")
-      ->group(kWorkload);
+      .range(0, 100)
+      .type_name("PERCENT")
+      .group(kWorkload);
   app.add_flag("--check", options.check,
                "compare all content, and see that each callback is called once and not before "
                "the data are there");
   app.add_option("--eager", options.eager_bytes,
                  "longer payloads of active messages are read by the receiver (rendezvous)")
-      ->check(CLI::Range(0u, 1u << 20))
-      ->type_name("BYTES")
-      ->group(kWorkload);
+      .range(0u, 1u << 20)
+      .type_name("BYTES")
+      .group(kWorkload);
   app.add_option("--transport", raw.transport,
                  "rc, or dc: dynamic connections (docs/dc.md); both ends alike")
-      ->check(CLI::IsMember({"rc", "dc"}))
-      ->group(kWorkload);
+      .one_of({"rc", "dc"})
+      .group(kWorkload);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES")
-      ->group(kWorkload);
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES")
+      .group(kWorkload);
   app.add_option("-u,--qp-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31))
-      ->group(kWorkload);
+      .range(1, 31)
+      .group(kWorkload);
 }
 
-void add_lane_options(CLI::App& app, RawOptions& raw) {
+void add_lane_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("--mode", raw.completion,
                  "how the adapter tells of complete transfers: mask, a bit for each, in any order; "
                  "counter, how many, in the order of injection (docs/ami.md)")
-      ->check(CLI::IsMember({"mask", "counter"}))
-      ->group(kLane);
+      .one_of({"mask", "counter"})
+      .group(kLane);
   app.add_option("--slots", options.slots, "descriptors that it holds: a power of two")
-      ->check(CLI::Range(2u, ami::InjectionFifo<>::kMaxSlots))
-      ->group(kLane);
+      .range(2u, ami::InjectionFifo<>::kMaxSlots)
+      .group(kLane);
   app.add_option("--threads", options.threads,
                  "1: application and adapter take turns on one core; 2: the application injects "
                  "from a thread of its own")
-      ->check(CLI::Range(1, 2))
-      ->group(kLane);
+      .range(1, 2)
+      .group(kLane);
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ std::string_view to_string(ami::CompletionMode mode) {
   return mode == ami::CompletionMode::counter ? "counter" : "mask";
 }
 
-void add_options(CLI::App& app, RawOptions& raw) {
+void add_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
@@ -126,8 +126,8 @@ void add_options(CLI::App& app, RawOptions& raw) {
   app.add_flag("--report-gbits", options.report_gbits, "bandwidth in Gbit/s instead of MiB/s");
   app.add_flag("--json", options.json, "print one JSON object instead of tables");
   app.add_option("--timeout", options.timeout_s, "give up when nothing has completed for so long")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->type_name("SECONDS");
+      .range(0.1, 86400.0)
+      .type_name("SECONDS");
   add_workload_options(app, raw);
   add_lane_options(app, raw);
   add_endpoint_options(app, options.endpoint, "-d,--device");

@@ -10,6 +10,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
 #include "apps/common/transport.h"
 #include "apps/messages/run_spec.h"
 
@@ -51,7 +52,7 @@ struct Options {
   [[nodiscard]] Role role() const { return host.empty() ? Role::server : Role::client; }
 };
 
-/// The options as CLI11 fills them in, before finish_options() makes sense of them.
+/// The options as OptionParser fills them in, before finish_options() makes sense of them.
 struct RawOptions {
   Options options;
   std::string transport = "rc";
@@ -61,7 +62,7 @@ struct RawOptions {
   std::string sizes = "8";
 };
 
-void add_options(CLI::App& app, RawOptions& raw);
+void add_options(OptionSet app, RawOptions& raw);
 [[nodiscard]] Expected<Options> finish_options(const RawOptions& raw);
 
 /// What the client runs, in order: each operation with each of its sizes.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "apps/common/cli.h"
 #include "apps/common/sizes.h"
 #include "apps/perf/messages.h"
 #include "roce/qp_attributes.h"
@@ -44,129 +43,128 @@ std::vector<std::uint32_t> sweep() {
   return sizes;
 }
 
-void add_workload_options(CLI::App& app, RawOptions& raw) {
+void add_workload_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("--op", raw.operations,
                  "send, write, read, cas, faa, a list of these, or all; or lock")
-      ->type_name("OPS")
-      ->group(kWorkload);
-  app.add_option("--mode", raw.mode, "bandwidth or latency")
-      ->check(CLI::IsMember({"bw", "lat"}))
-      ->group(kWorkload);
+      .type_name("OPS")
+      .group(kWorkload);
+  app.add_option("--mode", raw.mode, "bandwidth or latency").one_of({"bw", "lat"}).group(kWorkload);
   app.add_option("--lock-mode", raw.lock_mode,
                  "where the lock of --op lock is taken: by its target, or by compare and swap from "
                  "here, which tries again. Default: target (docs/locks.md)")
-      ->check(CLI::IsMember({"target", "cas"}))
-      ->group(kWorkload);
-  auto* sizes = app.add_option("-s,--size", raw.sizes,
-                               "bytes of a message, or a list; 4k, 1M. Default: 65536 for bw, 2 "
-                               "for lat; atomics and lock have 8")
-                    ->type_name("BYTES")
-                    ->group(kWorkload);
+      .one_of({"target", "cas"})
+      .group(kWorkload);
+  const Option sizes =
+      app.add_option("-s,--size", raw.sizes,
+                     "bytes of a message, or a list; 4k, 1M. Default: 65536 for bw, 2 "
+                     "for lat; atomics and lock have 8")
+          .type_name("BYTES")
+          .group(kWorkload);
   app.add_flag("-a,--all", raw.all_sizes, "sizes 2, 4, 8, ... 8 MiB")
-      ->excludes(sizes)
-      ->group(kWorkload);
-  auto* iterations =
+      .excludes(sizes)
+      .group(kWorkload);
+  const Option iterations =
       app.add_option("-n,--iters", options.iterations,
                      "operations of each queue pair and size. Default: 1000; 5000 for send and "
                      "write bw")
-          ->check(CLI::PositiveNumber)
-          ->group(kWorkload);
+          .positive()
+          .group(kWorkload);
   app.add_option("-D,--duration", options.duration_s, "run each size so long instead")
-      ->check(CLI::Range(0.01, 86400.0))
-      ->type_name("SECONDS")
-      ->excludes(iterations)
-      ->group(kWorkload);
+      .range(0.01, 86400.0)
+      .type_name("SECONDS")
+      .excludes(iterations)
+      .group(kWorkload);
   app.add_option("--warmup", options.warmup,
                  "operations of each queue pair before the measured ones. Default: a tenth")
-      ->group(kWorkload);
+      .group(kWorkload);
   app.add_option("-t,--window,--tx-depth", raw.window,
                  "requests outstanding for each queue pair (bw). Default: 128; 1 for lock")
-      ->check(CLI::Range(1u, roce::kMaxQpWr))
-      ->group(kWorkload);
+      .range(1u, roce::kMaxQpWr)
+      .group(kWorkload);
   app.add_option("-r,--rx-depth", options.receive_depth, "receives posted for each queue pair")
-      ->check(CLI::Range(1u, roce::kMaxQpWr))
-      ->group(kWorkload);
+      .range(1u, roce::kMaxQpWr)
+      .group(kWorkload);
   app.add_option("-q,--qp", options.qps, "number of queue pairs (bw); DC: of targets")
-      ->check(CLI::Range(1, static_cast<int>(kQpsMax)))
-      ->group(kWorkload);
+      .range(1, static_cast<int>(kQpsMax))
+      .group(kWorkload);
   app.add_option("-Q,--cq-mod", options.cq_moderation,
                  "a completion for every so many requests (bw); at most half the window")
-      ->check(CLI::Range(1u, roce::kMaxQpWr))
-      ->group(kWorkload);
+      .range(1u, roce::kMaxQpWr)
+      .group(kWorkload);
   app.add_option("-o,--outs", options.outstanding_reads,
                  "READs and atomics outstanding for each queue pair, as far as both ends can")
-      ->check(CLI::Range(1, static_cast<int>(roce::kMaxRdAtomic)))
-      ->group(kWorkload);
+      .range(1, static_cast<int>(roce::kMaxRdAtomic))
+      .group(kWorkload);
   app.add_option("-I,--inline", options.inline_bytes, "send messages up to this size inline")
-      ->check(CLI::Range(0u, roce::kMaxInlineBytes))
-      ->type_name("BYTES")
-      ->group(kWorkload);
+      .range(0u, roce::kMaxInlineBytes)
+      .type_name("BYTES")
+      .group(kWorkload);
   app.add_option("--transport", raw.transport,
                  "rc, or dc: one initiator for all targets (docs/dc.md); both ends alike")
-      ->check(CLI::IsMember({"rc", "dc"}))
-      ->group(kWorkload);
+      .one_of({"rc", "dc"})
+      .group(kWorkload);
   add_initiator_options(app, options.initiator, kWorkload);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES")
-      ->group(kWorkload);
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES")
+      .group(kWorkload);
   app.add_option("-u,--qp-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31))
-      ->group(kWorkload);
+      .range(1, 31)
+      .group(kWorkload);
   app.add_option("-S,--sl", options.service_level,
                  "service level: the 802.1p priority of tagged frames (--trust pcp)")
-      ->check(CLI::Range(0, 7))
-      ->group(kWorkload);
+      .range(0, 7)
+      .group(kWorkload);
   app.add_option("--congestion", raw.congestion,
                  "what this end does about congestion: none, dcqcn or swift "
                  "(docs/congestion-control.md)")
-      ->check(CLI::IsMember({"none", "dcqcn", "swift"}))
-      ->group(kWorkload);
+      .one_of({"none", "dcqcn", "swift"})
+      .group(kWorkload);
   app.add_option("--recovery", raw.recovery,
                  "how losses are made good: go-back-n or selective; the client proposes, "
                  "a server that cannot gets go-back-n (docs/loss-recovery.md)")
-      ->check(CLI::IsMember({"go-back-n", "selective"}))
-      ->group(kWorkload);
+      .one_of({"go-back-n", "selective"})
+      .group(kWorkload);
   app.add_flag("--adaptive-timeout", options.adaptive_timeout,
                "this end's ACK timeout follows the round trips, up to --qp-timeout")
-      ->group(kWorkload);
+      .group(kWorkload);
   app.add_flag("-b,--bidirectional", options.bidirectional,
                "both ends send; the figures are sums (bw)")
-      ->group(kWorkload);
+      .group(kWorkload);
   app.add_flag("--validate,!--no-validate", options.validate,
                "check the data of a final pass, and the words that atomics leave (default)")
-      ->group(kWorkload);
+      .group(kWorkload);
 }
 
 }  // namespace
 
-void add_options(CLI::App& app, RawOptions& raw) {
+void add_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
   app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");
   app.add_option("--backend", raw.backend,
                  "rockhopper, or verbs: the same workload through libibverbs")
-      ->check(CLI::IsMember({"rockhopper", "verbs"}));
+      .one_of({"rockhopper", "verbs"});
   app.add_option("--peer", raw.peer,
                  "rh-perf, or perftest: the other end is ib_send_bw, ib_write_lat and so on; give "
                  "both ends the same operation, mode, size and iterations")
-      ->check(CLI::IsMember({"rh-perf", "perftest"}));
+      .one_of({"rh-perf", "perftest"});
   app.add_flag("-R,--rdma_cm,--rdma-cm", options.rdma_cm,
                "with --peer perftest: both ends connect through the connection manager, with no "
                "TCP; the host is the server's RoCE address");
   app.add_option("-x,--gid-index", options.gid_index,
                  "own address: 0 is the first --ip; for verbs, the index in the device's table. "
                  "Default: one of the peer's family")
-      ->type_name("INDEX");
+      .type_name("INDEX");
   app.add_flag("--report-gbits,--report_gbits", options.report_gbits,
                "bandwidth in Gbit/s instead of MiB/s");
   app.add_flag("--json", options.json, "print one JSON object instead of tables");
   app.add_option("--timeout", options.timeout_s, "give up when nothing has completed for so long")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->type_name("SECONDS");
+      .range(0.1, 86400.0)
+      .type_name("SECONDS");
   add_workload_options(app, raw);
   add_endpoint_options(app, options.endpoint, "-d,--device");
 }

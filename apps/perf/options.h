@@ -10,6 +10,7 @@
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
 #include "apps/common/initiator_options.h"
+#include "apps/common/option_set.h"
 #include "apps/perf/agreement.h"
 #include "apps/perf/operation.h"
 #include "roce/congestion/congestion_control.h"
@@ -61,7 +62,7 @@ struct Options {
   [[nodiscard]] Role role() const { return host.empty() ? Role::server : Role::client; }
 };
 
-/// The options as CLI11 fills them in, before finish_options() makes sense of them.
+/// The options as OptionParser fills them in, before finish_options() makes sense of them.
 struct RawOptions {
   Options options;
   std::string backend = "rockhopper";
@@ -77,7 +78,7 @@ struct RawOptions {
   bool all_sizes = false;
 };
 
-void add_options(CLI::App& app, RawOptions& raw);
+void add_options(OptionSet app, RawOptions& raw);
 [[nodiscard]] Expected<Options> finish_options(const RawOptions& raw);
 
 /// What the client runs, in order: each operation with each of its sizes.

@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 
-#include "apps/common/cli.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::pingpong {
@@ -17,7 +16,7 @@ constexpr std::uint32_t kDefaultQueuePairs = 16;
 
 }  // namespace
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(OptionSet app, Options& options) {
   app.add_option("host", options.host,
                  "server to connect to (its TCP address); without it, be the server");
   app.add_option("-p,--port", options.port, "TCP port to exchange addresses on");
@@ -26,57 +25,54 @@ void add_options(CLI::App& app, Options& options) {
                                                                {"ud", Transport::ud},
                                                                {"srq", Transport::srq},
                                                                {"dc", Transport::dc}};
-  app.add_option_function<std::string>(
+  app.add_option_function(
          "--transport",
          [&options](const std::string& name) { options.transport = kTransports.at(name); },
          "service of the queue pairs, and so which stock tool can be the peer. srq: several of RC "
          "that share their receives. dc: dynamic connections (docs/dc.md), between two rh-pingpong")
-      ->check(CLI::IsMember(&kTransports))
-      ->type_name("rc|uc|ud|srq|dc");
-  const auto* queue_pairs =
+      .one_of_keys(kTransports)
+      .type_name("rc|uc|ud|srq|dc");
+  const Option queue_pairs =
       app.add_option("-q,--num-qp", options.queue_pairs,
                      "srq: number of queue pairs (16); dc: of each end's targets (1)")
-          ->check(CLI::Range(1, static_cast<int>(kMaxQueuePairs)));
+          .range(1, static_cast<int>(kMaxQueuePairs));
   add_initiator_options(app, options.initiator);
-  const auto* size = app.add_option("-s,--size", options.size, "bytes of a message")
-                         ->check(CLI::Range(1, kSizeMax));
+  const Option size =
+      app.add_option("-s,--size", options.size, "bytes of a message").range(1, kSizeMax);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES");
-  const auto* rx_depth = app.add_option("-r,--rx-depth", options.rx_depth,
-                                        "receives posted at a time (dc: 4 for each target)")
-                             ->check(CLI::Range(1, static_cast<int>(roce::kMaxQpWr)));
-  app.add_option("-n,--iters", options.iterations, "number of exchanges")
-      ->check(CLI::PositiveNumber);
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES");
+  const Option rx_depth = app.add_option("-r,--rx-depth", options.rx_depth,
+                                         "receives posted at a time (dc: 4 for each target)")
+                              .range(1, static_cast<int>(roce::kMaxQpWr));
+  app.add_option("-n,--iters", options.iterations, "number of exchanges").positive();
   app.add_option("-l,--sl", options.service_level,
                  "service level: the 802.1p priority of tagged frames (--trust pcp)")
-      ->check(CLI::Range(0, 7));
+      .range(0, 7);
   app.add_flag("-e,--events", options.events, "sleep until completion events (default: poll)");
   app.add_option("-g,--gid-idx", options.gid_index,
                  "own address: 0 is the first --ip. Default: 0; a server answers in the client's "
                  "address family")
-      ->type_name("INDEX");
+      .type_name("INDEX");
   app.add_flag("-c,--chk", options.check,
                "validate what is received, compatible with ibv_rc_pingpong -c");
-  app.add_option(
-         "-i,--ib-port", [](const CLI::results_t&) { return true; },
-         "accepted for compatibility; a RoCE endpoint has one port")
-      ->type_name("N");
+  app.add_ignored_option("-i,--ib-port", "accepted for compatibility; a RoCE endpoint has one port")
+      .type_name("N");
   app.add_option("--ack-timeout", options.ack_timeout, "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31));
+      .range(1, 31);
   app.add_option("--timeout", options.timeout_s,
                  "give up when the peer has shown no sign of life for so long")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->type_name("SECONDS");
+      .range(0.1, 86400.0)
+      .type_name("SECONDS");
   app.add_flag("--json", options.json, "print one JSON object instead of text");
-  app.parse_complete_callback([&options, size, queue_pairs, rx_depth] {
-    if (options.transport == Transport::ud && size->count() == 0) {
+  app.on_complete([&options, size, queue_pairs, rx_depth] {
+    if (options.transport == Transport::ud && !size.given()) {
       options.size = options.path_mtu;
     }
-    if (options.transport == Transport::srq && queue_pairs->count() == 0) {
+    if (options.transport == Transport::srq && !queue_pairs.given()) {
       options.queue_pairs = kDefaultQueuePairs;
     }
-    if (options.transport == Transport::dc && rx_depth->count() == 0) {
+    if (options.transport == Transport::dc && !rx_depth.given()) {
       options.rx_depth = 4 * options.queue_pairs;
     }
   });

@@ -9,6 +9,7 @@
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
 #include "apps/common/initiator_options.h"
+#include "apps/common/option_set.h"
 #include "apps/pingpong/transport.h"
 
 namespace rockhopper::apps::pingpong {
@@ -36,6 +37,6 @@ struct Options {
   [[nodiscard]] Role role() const { return host.empty() ? Role::server : Role::client; }
 };
 
-void add_options(CLI::App& app, Options& options);
+void add_options(OptionSet app, Options& options);
 
 }  // namespace rockhopper::apps::pingpong

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
 #include "apps/common/signals.h"
 #include "apps/publish/options.h"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "apps/common/cli.h"
-
 namespace rockhopper::apps::publish {
 namespace {
 
@@ -14,93 +12,93 @@ constexpr const char* kSubscribers = "Subscribers";
 constexpr const char* kDefaultStore = "default=16MiB";
 constexpr const char* kDefaultInput = "lines";
 
-void add_store_options(CLI::App& app, RawOptions& raw) {
+void add_store_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("--store", raw.stores,
                  "a store: NAME=SIZE, a power of two as 64KiB or 16MiB, a ring of messages; with "
                  ":file=PATH kept in a file; NAME=SIZE:conflated:keys=N has the latest message of "
                  "each of N keys. May be repeated. Default: default=16MiB")
-      ->type_name("SPEC")
-      ->allow_extra_args(false)
-      ->group(kStores);
+      .type_name("SPEC")
+      .one_value_each()
+      .group(kStores);
   app.add_option("--input", raw.inputs,
                  "what is published: [STORE=]lines[:FILE], records[:FILE] (each behind its length, "
                  "32 bits, little endian), udp:[ADDRESS:]PORT or pcap:FILE. Without FILE standard "
                  "input. May be repeated. Default: lines")
-      ->type_name("SPEC")
-      ->allow_extra_args(false)
-      ->group(kStores);
+      .type_name("SPEC")
+      .one_value_each()
+      .group(kStores);
   app.add_flag("--follow", options.input.follow,
                "files of lines and records may grow, shrink or be replaced: go on with that")
-      ->group(kStores);
+      .group(kStores);
   app.add_option("--rate", options.input.rate_per_s, "messages a second of each input, at most")
-      ->check(CLI::Range(1e-3, 1e9))
-      ->type_name("N")
-      ->group(kStores);
+      .range(1e-3, 1e9)
+      .type_name("N")
+      .group(kStores);
   app.add_option("--speed", options.input.speed,
                  "of captures: 2 is twice as fast as they were taken; 0: without pauses")
-      ->check(CLI::Range(0.0, 1e6))
-      ->type_name("FACTOR")
-      ->group(kStores);
+      .range(0.0, 1e6)
+      .type_name("FACTOR")
+      .group(kStores);
   app.add_option("-n,--count", options.input.count, "end each input after so many messages")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->group(kStores);
+      .positive()
+      .type_name("N")
+      .group(kStores);
   app.add_option("--key", raw.key,
                  "what of a message is its key in conflated stores: word, all up to the first "
                  "space or tab, or bytes:N, so many at the beginning")
-      ->type_name("RULE")
-      ->group(kStores);
+      .type_name("RULE")
+      .group(kStores);
 }
 
-void add_subscriber_options(CLI::App& app, RawOptions& raw) {
+void add_subscriber_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("-p,--port", options.port,
                  "TCP port by which subscribers connect; 0: the system chooses")
-      ->group(kSubscribers);
+      .group(kSubscribers);
   app.add_option("--policy", options.policy,
                  "JSON file that says who may read what (docs/programs/rh-publish.md); read again "
                  "when it changes or at SIGHUP. Default: everybody may read everything")
-      ->type_name("FILE")
-      ->group(kSubscribers);
+      .type_name("FILE")
+      .group(kSubscribers);
   app.add_option("--wait", options.wait,
                  "publish nothing before so many subscribers have access to a store")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N")
-      ->group(kSubscribers);
+      .range(0, 4096)
+      .type_name("N")
+      .group(kSubscribers);
   app.add_flag("--stay", options.stay, "go on after the end of all inputs, until a signal")
-      ->group(kSubscribers);
+      .group(kSubscribers);
   app.add_option("--linger", options.linger_s,
                  "how long subscribers have at the end to read what is left")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->type_name("SECONDS")
-      ->group(kSubscribers);
+      .range(0.0, 86400.0)
+      .type_name("SECONDS")
+      .group(kSubscribers);
   app.add_option("--max-subscribers", options.subscribers_max, "at a time")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N")
-      ->group(kSubscribers);
+      .range(1, 4096)
+      .type_name("N")
+      .group(kSubscribers);
   app.add_option("--heartbeat", options.heartbeat_ms,
                  "how often stores show that the publisher lives")
-      ->check(CLI::Range(0.1, 60'000.0))
-      ->type_name("MS")
-      ->group(kSubscribers);
+      .range(0.1, 60'000.0)
+      .type_name("MS")
+      .group(kSubscribers);
   app.add_option("--transport", raw.transport,
                  "rc, or dc: dynamic connections (docs/dc.md); subscribers follow")
-      ->check(CLI::IsMember({"rc", "dc"}))
-      ->group(kSubscribers);
+      .one_of({"rc", "dc"})
+      .group(kSubscribers);
   app.add_option("--multicast", raw.multicast,
                  "send a copy of each message of rings to this group, as 239.1.2.3 or ff15::1; "
                  "subscribers READ only what of it does not reach them")
-      ->type_name("GROUP")
-      ->group(kSubscribers);
+      .type_name("GROUP")
+      .group(kSubscribers);
   app.add_option("-m,--mtu", options.path_mtu, "largest path MTU. Default: what the link allows")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES")
-      ->group(kSubscribers);
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES")
+      .group(kSubscribers);
   app.add_option("-u,--qp-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31))
-      ->group(kSubscribers);
+      .range(1, 31)
+      .group(kSubscribers);
 }
 
 Expected<void> add_store(const std::string& text, Options& options) {
@@ -152,7 +150,7 @@ Expected<void> add_input(const std::string& text, Options& options) {
 
 }  // namespace
 
-void add_options(CLI::App& app, RawOptions& raw) {
+void add_options(OptionSet app, RawOptions& raw) {
   add_store_options(app, raw);
   add_subscriber_options(app, raw);
   app.add_flag("--json", raw.options.json, "print the result as JSON");

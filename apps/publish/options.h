@@ -9,6 +9,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
 #include "apps/common/transport.h"
 #include "apps/publish/input.h"
 #include "apps/publish/store_spec.h"
@@ -39,7 +40,7 @@ struct Options {
   EndpointOptions endpoint;
 };
 
-/// The options as CLI11 fills them in, before finish_options() makes sense of them.
+/// The options as OptionParser fills them in, before finish_options() makes sense of them.
 struct RawOptions {
   Options options;
   std::string transport = "rc";
@@ -49,7 +50,7 @@ struct RawOptions {
   std::string multicast;
 };
 
-void add_options(CLI::App& app, RawOptions& raw);
+void add_options(OptionSet app, RawOptions& raw);
 /// Checks that all fit each other. Without --store there is one of 16 MiB with the name "default",
 /// without --input it has lines from standard input.
 [[nodiscard]] Expected<Options> finish_options(const RawOptions& raw);

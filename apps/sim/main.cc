@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
+#include "apps/common/option_set.h"
 #include "apps/common/progress.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
@@ -39,19 +39,19 @@ struct Options {
   bool json = false;
 };
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(OptionSet app, Options& options) {
   app.add_option("scenario", options.scenario, "the scenario file (docs/programs/rh-sim.md)")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--seed", options.seed, "instead of the scenario's")->type_name("N");
+      .required()
+      .type_name("FILE");
+  app.add_option("--seed", options.seed, "instead of the scenario's").type_name("N");
   app.add_option("--pcap", options.pcap,
                  "capture each host's link to a pcapng file of its own: run.pcapng gives "
                  "run.HOST.pcapng")
-      ->type_name("FILE");
+      .type_name("FILE");
   app.add_option("--plot", options.plot,
                  "draw the flows' rates and the switches' queues over time: out gives "
                  "out-rates.svg, out-queues.svg, and the figures as CSV")
-      ->type_name("PREFIX");
+      .type_name("PREFIX");
   app.add_flag("--json", options.json, "print one JSON object instead of tables");
 }
 

@@ -10,13 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/App.hpp>
-#include <CLI/Option.hpp>
-#include <CLI/Validators.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "apps/common/command_line.h"
+#include "apps/common/option_set.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "apps/stats/program.h"
@@ -54,21 +52,21 @@ struct Watched {
   std::optional<Snapshot> last{};
 };
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(OptionSet app, Options& options) {
   app.add_flag("--list", options.list, "list the DPDK programs that run, and their groups");
   app.add_option("--file-prefix", options.file_prefix, "only the program with this EAL file prefix")
-      ->type_name("NAME");
+      .type_name("NAME");
   app.add_option("--pid", options.pid, "only the program with this process id")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+      .positive()
+      .type_name("N");
   app.add_option("--group", options.groups, "only this group of counters; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+      .type_name("NAME")
+      .one_value_each();
   app.add_option("--watch", options.watch_s, "repeat every so many seconds, with rates")
-      ->check(CLI::Range(0.05, 86400.0))
-      ->type_name("SECONDS");
+      .range(0.05, 86400.0)
+      .type_name("SECONDS");
   app.add_option("--count", options.count, "end after so many repetitions. Default: no end")
-      ->type_name("N");
+      .type_name("N");
   app.add_flag("--all", options.zeros, "counters that are 0, too");
   app.add_flag("--json", options.json, "print a JSON object instead, with --watch one a line");
 }

@@ -8,7 +8,6 @@
 
 #include <sys/stat.h>
 
-#include "apps/common/cli.h"
 #include "apps/common/json_document.h"
 #include "apps/publish/names.h"
 #include "stack/quantity.h"
@@ -21,87 +20,84 @@ constexpr const char* kReading = "Reading";
 constexpr const char* kOutput = "Output";
 constexpr std::size_t kStoresMax = 64;
 
-void add_publisher_options(CLI::App& app, RawOptions& raw) {
+void add_publisher_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
-  app.add_option("host", options.host, "TCP address of rh-publish")
-      ->required()
-      ->type_name("SERVER");
-  app.add_option("-p,--port", options.port, "its TCP port")->group(kPublisher);
+  app.add_option("host", options.host, "TCP address of rh-publish").required().type_name("SERVER");
+  app.add_option("-p,--port", options.port, "its TCP port").group(kPublisher);
   app.add_option("--name", options.name, "who we are, as the publisher's policy names us")
-      ->group(kPublisher);
+      .group(kPublisher);
   app.add_option("--secret-file", raw.secret_file,
                  "file whose first line is the secret of that name")
-      ->type_name("FILE")
-      ->group(kPublisher);
-  app.add_flag("--list", options.list, "show which stores there are, and end")->group(kPublisher);
+      .type_name("FILE")
+      .group(kPublisher);
+  app.add_flag("--list", options.list, "show which stores there are, and end").group(kPublisher);
   app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
-      ->type_name("BYTES")
-      ->group(kPublisher);
+      .one_of({256, 512, 1024, 2048, 4096})
+      .type_name("BYTES")
+      .group(kPublisher);
   app.add_option("-u,--qp-timeout", options.ack_timeout,
                  "local ACK timeout code: 4.096 us * 2^code")
-      ->check(CLI::Range(1, 31))
-      ->group(kPublisher);
+      .range(1, 31)
+      .group(kPublisher);
 }
 
-void add_reading_options(CLI::App& app, RawOptions& raw) {
+void add_reading_options(OptionSet app, RawOptions& raw) {
   Options& options = raw.options;
   app.add_option("--store", options.stores, "what to read; may be repeated. Default: all stores")
-      ->type_name("NAME")
-      ->allow_extra_args(false)
-      ->group(kReading);
+      .type_name("NAME")
+      .one_value_each()
+      .group(kReading);
   app.add_option("--from", raw.from,
                  "where to begin: tail, what comes from now on; oldest, what is still there; a "
                  "sequence number; or a time: @SECONDS since 1970, UTC as 2026-01-31T12:00:00, "
                  "or how long ago, as 250ms or 10s")
-      ->type_name("WHERE")
-      ->group(kReading);
+      .type_name("WHERE")
+      .group(kReading);
   app.add_option("-n,--count", options.count, "end after so many messages of all stores")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->group(kReading);
-  app.add_flag("--strict", options.strict, "fail if a message is lost, at the end")
-      ->group(kReading);
+      .positive()
+      .type_name("N")
+      .group(kReading);
+  app.add_flag("--strict", options.strict, "fail if a message is lost, at the end").group(kReading);
   app.add_flag("--no-multicast", options.no_multicast,
                "READ all messages, even if the publisher sends copies of them to a group")
-      ->group(kReading);
+      .group(kReading);
   app.add_option("--batch", options.reader.batch_bytes,
                  "bytes that are read at a time, at most; the longest message in any case")
-      ->check(CLI::Range(256u, 64u << 20))
-      ->type_name("BYTES")
-      ->group(kReading);
+      .range(256u, 64u << 20)
+      .type_name("BYTES")
+      .group(kReading);
   app.add_option("--poll-min", raw.poll_min_us,
                  "microseconds until it is looked again after something new")
-      ->check(CLI::Range(0.0, 1e9))
-      ->type_name("US")
-      ->group(kReading);
+      .range(0.0, 1e9)
+      .type_name("US")
+      .group(kReading);
   app.add_option("--poll-max", raw.poll_max_us,
                  "how far that is doubled while nothing comes: the latency to expect then")
-      ->check(CLI::Range(0.0, 1e9))
-      ->type_name("US")
-      ->group(kReading);
+      .range(0.0, 1e9)
+      .type_name("US")
+      .group(kReading);
   app.add_flag("--watch", options.reader.watch,
                "once all is read, have the publisher tell when there is more, and read nothing "
                "until then")
-      ->group(kReading);
+      .group(kReading);
   app.add_option("--reads-per-second", options.reader.reads_per_second,
                  "of each store, at most; 0: no limit")
-      ->type_name("N")
-      ->group(kReading);
+      .type_name("N")
+      .group(kReading);
 }
 
-void add_output_options(CLI::App& app, RawOptions& raw) {
+void add_output_options(OptionSet app, RawOptions& raw) {
   app.add_option("-o,--output", raw.output,
                  "-: standard output; or a folder, for a file for each store")
-      ->type_name("FOLDER")
-      ->group(kOutput);
+      .type_name("FOLDER")
+      .group(kOutput);
   app.add_option("--format", raw.format,
                  "lines; records, each behind its length (32 bits, little endian); or json, an "
                  "object a line")
-      ->check(CLI::IsMember({"lines", "records", "json"}))
-      ->group(kOutput);
+      .one_of({"lines", "records", "json"})
+      .group(kOutput);
   app.add_flag("--json", raw.options.json, "print the result as JSON; needs --output")
-      ->group(kOutput);
+      .group(kOutput);
 }
 
 std::optional<std::uint64_t> parse_utc(const std::string& text) {
@@ -213,7 +209,7 @@ Expected<publisher::Start> parse_start(std::string_view text, std::uint64_t wall
               text);
 }
 
-void add_options(CLI::App& app, RawOptions& raw) {
+void add_options(OptionSet app, RawOptions& raw) {
   add_publisher_options(app, raw);
   add_reading_options(app, raw);
   add_output_options(app, raw);

@@ -9,6 +9,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
 #include "apps/publish/options.h"
 #include "apps/publisher/reader.h"
 #include "apps/subscribe/format.h"
@@ -34,7 +35,7 @@ struct Options {
   EndpointOptions endpoint;
 };
 
-/// The options as CLI11 fills them in, before finish_options() makes sense of them.
+/// The options as OptionParser fills them in, before finish_options() makes sense of them.
 struct RawOptions {
   Options options;
   std::string from = "tail";
@@ -45,7 +46,7 @@ struct RawOptions {
   double poll_max_us = 1000;
 };
 
-void add_options(CLI::App& app, RawOptions& raw);
+void add_options(OptionSet app, RawOptions& raw);
 /// Checks that all fit each other, and reads the secret. `wall_now_ns`: since 1970.
 [[nodiscard]] Expected<Options> finish_options(const RawOptions& raw, std::uint64_t wall_now_ns);
 

@@ -11,7 +11,6 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "apps/common/cli.h"
 #include "apps/common/endpoint_options.h"
 #include "roce/random.h"
 #include "stack/fault_lane.h"
@@ -170,92 +169,92 @@ bool is_memif(const PortSettings& port) {
 
 }  // namespace
 
-void add_options(CLI::App& app, SwitchOptions& options) {
+void add_options(OptionSet app, SwitchOptions& options) {
   app.add_option("--port", options.ports,
                  "a DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
                  "that the EAL has found, or a port number; once for each port")
-      ->type_name("DEVARGS|ID")
-      ->allow_extra_args(false)
-      ->group(kNetwork);
+      .type_name("DEVARGS|ID")
+      .one_value_each()
+      .group(kNetwork);
   app.add_option("--memif", options.memif_ports,
                  "so many memif servers besides, for programs on this machine")
-      ->check(CLI::Range(1, static_cast<int>(kPortsMax)))
-      ->type_name("N")
-      ->group(kNetwork);
+      .range(1, static_cast<int>(kPortsMax))
+      .type_name("N")
+      .group(kNetwork);
   app.add_option("--socket-dir", options.socket_directory,
                  "where their sockets switchPORT.sock are. Default: the user's runtime directory")
-      ->type_name("DIR")
-      ->group(kNetwork);
+      .type_name("DIR")
+      .group(kNetwork);
   app.add_option("--link-mtu", options.link_mtu,
                  "largest IP packet in bytes. Default: 4300 if all ports are memif, else 1500")
-      ->check(CLI::Range(576, static_cast<int>(stack::kMtuMax)))
-      ->type_name("BYTES")
-      ->group(kNetwork);
+      .range(576, static_cast<int>(stack::kMtuMax))
+      .type_name("BYTES")
+      .group(kNetwork);
   app.add_option("--mac-ageing", options.mac_ageing_s, "forget stations not heard for so long")
-      ->check(CLI::Range(0.001, 1e6))
-      ->type_name("SECONDS")
-      ->group(kNetwork);
+      .range(0.001, 1e6)
+      .type_name("SECONDS")
+      .group(kNetwork);
   app.add_option("--mac-table", options.mac_table_size,
                  "stations remembered at most; frames to others are flooded")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N")
-      ->group(kNetwork);
+      .range(1, 1 << 20)
+      .type_name("N")
+      .group(kNetwork);
   app.add_option("--queue", options.queue_packets, "packets that wait for a port at most")
-      ->check(CLI::Range(1, 1 << 16))
-      ->type_name("N")
-      ->group(kNetwork);
+      .range(1, 1 << 16)
+      .type_name("N")
+      .group(kNetwork);
   app.add_option("--queue-bytes", options.queue_bytes,
                  "bytes that wait for a port at most (200KiB); as --rate")
-      ->type_name("[PORT:]BYTES")
-      ->allow_extra_args(false)
-      ->group(kNetwork);
+      .type_name("[PORT:]BYTES")
+      .one_value_each()
+      .group(kNetwork);
   app.add_option("--rate", options.rates,
                  "how fast a port sends, or all ports without \"PORT:\" (1Gbit); may be repeated, "
                  "and the last one for a port counts")
-      ->type_name("[PORT:]RATE")
-      ->allow_extra_args(false)
-      ->group(kNetwork);
+      .type_name("[PORT:]RATE")
+      .one_value_each()
+      .group(kNetwork);
   app.add_option("--ecn", options.ecn,
                  "mark ECN-capable packets when a port's queue is longer than KMIN, with a "
                  "probability that rises to PMAX at KMAX, and all above it "
                  "(5KiB,200KiB,1%); as --rate")
-      ->type_name("[PORT:]KMIN,KMAX,PMAX")
-      ->allow_extra_args(false)
-      ->group(kNetwork);
+      .type_name("[PORT:]KMIN,KMAX,PMAX")
+      .one_value_each()
+      .group(kNetwork);
   app.add_option("--trust", options.trust,
                  "where a frame that comes in has its priority: pcp, the VLAN tag (of untagged "
                  "ones the DSCP), or dscp; as --rate")
-      ->type_name("[PORT:]pcp|dscp")
-      ->allow_extra_args(false)
-      ->group(kNetwork);
+      .type_name("[PORT:]pcp|dscp")
+      .one_value_each()
+      .group(kNetwork);
   app.add_option("--dscp-priority", options.dscp_priorities,
                  "priorities of DSCPs that come in at a port (26=3,46=5,8-15=1). Default: the "
                  "DSCP's upper three bits; as --rate")
-      ->type_name("[PORT:]MAP")
-      ->allow_extra_args(false)
-      ->group(kNetwork);
-  add_idle_option(app, options.idle)->group(kNetwork);
+      .type_name("[PORT:]MAP")
+      .one_value_each()
+      .group(kNetwork);
+  add_idle_option(app, options.idle).group(kNetwork);
   app.add_option("--faults", options.faults,
                  "impair a port, or all ports without \"PORT:\"; may be repeated, and the last one "
                  "for a port counts. rx. is what the port receives: loss=1%,dup=1%,"
                  "reorder=5%:2ms,corrupt=0.1%,delay=1ms,tx.rate=1Gbit or profile=P2")
-      ->type_name("[PORT:]SPEC")
-      ->allow_extra_args(false)
-      ->group(kObservation);
+      .type_name("[PORT:]SPEC")
+      .one_value_each()
+      .group(kObservation);
   app.add_option("--seed", options.seed, "of the faults. Default: random, printed")
-      ->type_name("N")
-      ->group(kObservation);
+      .type_name("N")
+      .group(kObservation);
   app.add_option("--pcap", options.pcap,
                  "capture each port's wire to a pcapng file of its own: run.pcapng gives "
                  "run.0.pcapng, run.1.pcapng ...")
-      ->type_name("FILE")
-      ->group(kObservation);
+      .type_name("FILE")
+      .group(kObservation);
   app.add_option("--stats", options.stats_s, "print packet rates every so many seconds (stderr)")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->type_name("SECONDS")
-      ->group(kObservation);
+      .range(0.1, 86400.0)
+      .type_name("SECONDS")
+      .group(kObservation);
   app.add_flag("--json", options.json, "print the counters at the end as one JSON object")
-      ->group(kObservation);
+      .group(kObservation);
 }
 
 Expected<SwitchSettings> make_settings(const SwitchOptions& options) {

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
-
 #include "apps/common/idle.h"
+#include "apps/common/option_set.h"
 #include "stack/error.h"
 #include "stack/fault_config.h"
 #include "stack/net/learning_switch.h"
@@ -42,7 +41,7 @@ struct SwitchOptions {
   bool json = false;
 };
 
-void add_options(CLI::App& app, SwitchOptions& options);
+void add_options(OptionSet app, SwitchOptions& options);
 
 struct PortSettings {
   std::string device{};        ///< devargs, name or number; empty for a memif server

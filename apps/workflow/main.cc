@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
+#include "apps/common/option_set.h"
 #include "apps/common/progress.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
@@ -59,73 +59,69 @@ struct Options {
 };
 
 struct Commands {
-  CLI::App* check;
-  CLI::App* run_local;
-  CLI::App* report;
+  OptionSet check;
+  OptionSet run_local;
+  OptionSet report;
 };
 
-void add_json(CLI::App& command, Options& options) {
+void add_json(OptionSet command, Options& options) {
   command.add_flag("--json", options.json, "print one JSON object instead of tables");
 }
 
-CLI::Option* add_workflow(CLI::App& command, Options& options) {
+Option add_workflow(OptionSet command, Options& options) {
   return command.add_option("workflow", options.workflow, "a workflow of WfFormat 1.5 or 1.6")
-      ->type_name("FILE");
+      .type_name("FILE");
 }
 
-void add_replay(CLI::App& command, Options& options) {
-  command.add_option("--seed", options.replay.seed, "of the digests")->type_name("N");
+void add_replay(OptionSet command, Options& options) {
+  command.add_option("--seed", options.replay.seed, "of the digests").type_name("N");
   command
       .add_option("--scale", options.replay.scale,
                   "tasks compute for their recorded times, times this")
-      ->type_name("X")
-      ->check(CLI::Range(0.0, 1000.0));
+      .type_name("X")
+      .range(0.0, 1000.0);
   command
       .add_option("--size-scale", options.replay.size_scale,
                   "tasks write files of their recorded sizes, times this; a digest at least")
-      ->type_name("X")
-      ->check(CLI::Range(0.0, 1000.0));
+      .type_name("X")
+      .range(0.0, 1000.0);
   command
       .add_option("--compute", options.compute,
                   "how: sleep leaves the CPU to others, spin keeps it busy")
-      ->check(CLI::IsMember({"sleep", "spin"}));
+      .one_of({"sleep", "spin"});
   command.add_flag("--commands", options.replay.commands,
                    "run the recorded commands instead; each writes its output to standard output");
 }
 
-Commands add_commands(CLI::App& app, Options& options) {
-  app.require_subcommand(1);
-  Commands commands{};
-  commands.check = app.add_subcommand(
-      "check", "Reads a workflow, checks all of it, and says what it is made of.");
-  add_workflow(*commands.check, options)->required();
-  commands.run_local = app.add_subcommand(
+Commands add_commands(OptionSet app, Options& options) {
+  app.require_command();
+  const OptionSet check =
+      app.add_command("check", "Reads a workflow, checks all of it, and says what it is made of.");
+  add_workflow(check, options).required();
+  const OptionSet run_local = app.add_command(
       "run-local",
       "Runs a workflow in this process, one task after another, and prints the digest "
       "that any other run of it has to give.");
-  add_workflow(*commands.run_local, options);
-  commands.run_local
-      ->add_option("--random", options.random,
-                   "instead of a file: a graph made by chance, as for rh-dag load")
-      ->type_name("SPEC");
-  add_replay(*commands.run_local, options);
-  commands.run_local->add_option("--log", options.log, "write down when each task ran")
-      ->type_name("FILE");
-  commands.report =
-      app.add_subcommand("report", "Says what a run came to, from the logs of all its workers.");
-  commands.report->add_option("log", options.logs, "the logs of one run")
-      ->required()
-      ->type_name("FILE");
-  commands.report
-      ->add_option("--workflow", options.workflow,
-                   "what was run: the run is held to it, and its critical path measured")
-      ->type_name("FILE");
-  commands.report->add_option("--gantt", options.gantt, "draw who ran what and when, as SVG")
-      ->type_name("FILE");
-  for (CLI::App* command : {commands.check, commands.run_local, commands.report}) {
-    add_json(*command, options);
+  add_workflow(run_local, options);
+  run_local
+      .add_option("--random", options.random,
+                  "instead of a file: a graph made by chance, as for rh-dag load")
+      .type_name("SPEC");
+  add_replay(run_local, options);
+  run_local.add_option("--log", options.log, "write down when each task ran").type_name("FILE");
+  const OptionSet report =
+      app.add_command("report", "Says what a run came to, from the logs of all its workers.");
+  report.add_option("log", options.logs, "the logs of one run").required().type_name("FILE");
+  report
+      .add_option("--workflow", options.workflow,
+                  "what was run: the run is held to it, and its critical path measured")
+      .type_name("FILE");
+  report.add_option("--gantt", options.gantt, "draw who ran what and when, as SVG")
+      .type_name("FILE");
+  for (const OptionSet& command : {check, run_local, report}) {
+    add_json(command, options);
   }
-  return commands;
+  return {.check = check, .run_local = run_local, .report = report};
 }
 
 /// A workflow and its graph.
@@ -235,7 +231,7 @@ int main(int argc, char** argv) {
   if (!registry) return line.finish(tl::make_unexpected(registry.error()));
 
   std::optional<Loaded> loaded;
-  if (*commands.run_local && options.workflow.empty() == options.random.empty()) {
+  if (commands.run_local.given() && options.workflow.empty() == options.random.empty()) {
     return line.usage_error({ErrorCode::invalid_argument, "either a FILE or --random is needed"});
   }
   if (!options.random.empty()) {
@@ -245,13 +241,15 @@ int main(int argc, char** argv) {
   } else if (!options.workflow.empty()) {
     Replay replay = options.replay;
     // What is only looked at has the recorded times, and writes nothing.
-    if (!*commands.run_local) replay = {.scale = 1, .size_scale = 0};
+    if (!commands.run_local.given()) replay = {.scale = 1, .size_scale = 0};
     auto read = load(options.workflow, replay, *registry);
     if (!read) return line.usage_error(read.error());
     loaded = std::move(*read);
   }
-  if (*commands.check) return line.finish(check(options, *loaded));
-  if (*commands.run_local) return line.finish(run(options, *loaded, *registry), options.json);
+  if (commands.check.given()) return line.finish(check(options, *loaded));
+  if (commands.run_local.given()) {
+    return line.finish(run(options, *loaded, *registry), options.json);
+  }
   const auto log = read_logs(options.logs);
   if (!log) return line.usage_error(log.error());
   return line.finish(report(options, *log, loaded));

@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint.h"
+#include "apps/common/option_set.h"
 #include "apps/common/signals.h"
 #include "bench/feed/publisher_side.h"
 #include "bench/feed/stamp.h"
@@ -39,48 +39,47 @@ struct Options {
   apps::EndpointOptions endpoint;
 };
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(apps::OptionSet app, Options& options) {
   app.add_option("side", options.side, "publish or subscribe")
-      ->required()
-      ->check(CLI::IsMember({"publish", "subscribe"}));
+      .required()
+      .one_of({"publish", "subscribe"});
   app.add_option("host", options.subscriber.host, "of the publisher");
   app.add_option("-p,--port", options.port, "TCP port of the publisher");
-  app.add_option("--seconds", options.seconds, "of each measurement")
-      ->check(CLI::Range(0.01, 3600.0));
+  app.add_option("--seconds", options.seconds, "of each measurement").range(0.01, 3600.0);
   constexpr const char* kPublisher = "publish";
   app.add_option("--bytes", options.publisher.writer.bytes, "of a message")
-      ->check(CLI::Range(sizeof(bench::Stamp), std::size_t{1} << 20))
-      ->group(kPublisher);
+      .range(sizeof(bench::Stamp), std::size_t{1} << 20)
+      .group(kPublisher);
   app.add_option("--burst", options.publisher.writer.burst, "messages shown at once")
-      ->check(CLI::Range(1, 65536))
-      ->group(kPublisher);
+      .range(1, 65536)
+      .group(kPublisher);
   app.add_option("--rate", options.publisher.writer.rate_per_s, "messages a second; 0: all it can")
-      ->check(CLI::Range(0.0, 1e9))
-      ->group(kPublisher);
+      .range(0.0, 1e9)
+      .group(kPublisher);
   app.add_option("--writer-cpu", options.publisher.writer.cpu,
                  "the writer is a thread on this processor, not a part of the engine's")
-      ->group(kPublisher);
+      .group(kPublisher);
   app.add_option("--rounds", options.publisher.rounds, "processes of subscribers, in turn")
-      ->check(CLI::Range(1, 1000))
-      ->group(kPublisher);
+      .range(1, 1000)
+      .group(kPublisher);
   app.add_flag("--alone", options.publisher.alone, "measure before each of them, too")
-      ->group(kPublisher);
+      .group(kPublisher);
   app.add_option("--ring", options.publisher.ring_bytes, "bytes of the store, a power of two")
-      ->group(kPublisher);
+      .group(kPublisher);
   constexpr const char* kSubscriber = "subscribe";
   app.add_option("--subscribers", options.subscriber.subscribers, "connections of this process")
-      ->check(CLI::Range(1, 1024))
-      ->group(kSubscriber);
+      .range(1, 1024)
+      .group(kSubscriber);
   app.add_flag("--latency", options.subscriber.latency, "from publishing to delivery")
-      ->group(kSubscriber);
+      .group(kSubscriber);
   app.add_flag("--stop", options.subscriber.stop, "stop the process once all of them read")
-      ->group(kSubscriber);
+      .group(kSubscriber);
   app.add_option("--batch", options.subscriber.reader.batch_bytes, "bytes of a READ")
-      ->check(CLI::Range(4096, 1 << 26))
-      ->group(kSubscriber);
+      .range(4096, 1 << 26)
+      .group(kSubscriber);
   app.add_option("--poll-max", options.poll_max_us, "longest pause between READs, microseconds")
-      ->check(CLI::Range(0.0, 1e6))
-      ->group(kSubscriber);
+      .range(0.0, 1e6)
+      .group(kSubscriber);
   apps::add_endpoint_options(app, options.endpoint, "-d,--device");
 }
 

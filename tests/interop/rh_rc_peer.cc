@@ -13,6 +13,7 @@
 
 #include "apps/common/endpoint.h"
 #include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
 #include "tests/interop/rc_exchange.h"
 #include "tests/interop/rc_main.h"
 #include "tests/interop/rockhopper_endpoint.h"
@@ -27,7 +28,7 @@ struct Options {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  apps::add_endpoint_options(app, options.endpoint, "-d,--device");
+  apps::add_endpoint_options(apps::OptionSet(app), options.endpoint, "-d,--device");
   app.remove_option(app.get_option("--seed"));  // the script has one
   app.add_option("--faults-seed", options.endpoint.seed, "What the faults are drawn from");
   app.add_flag("--ipv6", options.ipv6, "Connect with the first IPv6 address (the first IPv4 one)");

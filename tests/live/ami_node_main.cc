@@ -18,10 +18,10 @@
 
 #include "apps/ami/adapter.h"
 #include "apps/ami/context.h"
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
 #include "apps/common/dc_endpoint.h"
 #include "apps/common/endpoint.h"
+#include "apps/common/option_set.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
@@ -52,15 +52,15 @@ struct Options {
   apps::EndpointOptions endpoint;
 };
 
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("role", options.role)->check(CLI::IsMember({"target", "initiator"}))->required();
+void add_options(apps::OptionSet app, Options& options) {
+  app.add_option("role", options.role).one_of({"target", "initiator"}).required();
   apps::add_endpoint_options(app, options.endpoint, "--device");
-  app.add_option("--transport", options.transport)->check(CLI::IsMember({"rc", "dc"}));
-  app.add_option("--mode", options.mode)->check(CLI::IsMember({"mask", "counter"}));
-  app.add_option("--peer", options.peer)->required();
+  app.add_option("--transport", options.transport).one_of({"rc", "dc"});
+  app.add_option("--mode", options.mode).one_of({"mask", "counter"});
+  app.add_option("--peer", options.peer).required();
   app.add_option("--go", options.go);
-  app.add_option("--instructions", options.instructions)->check(CLI::Range(1, 16'000));
-  app.add_option("--timeout", options.timeout)->check(CLI::Range(1, 31));
+  app.add_option("--instructions", options.instructions).range(1, 16'000);
+  app.add_option("--timeout", options.timeout).range(1, 31);
 }
 
 void print(const nlohmann::json& object) {

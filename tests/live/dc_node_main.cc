@@ -2,8 +2,8 @@
 // Copyright (c) The Rockhopper authors
 // An end of dynamic connections as a process, for tests that end it at any moment and for
 // benchmarks that need its numbers and keys.
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
+#include "apps/common/option_set.h"
 #include "apps/common/signals.h"
 #include "tests/live/node.h"
 
@@ -24,12 +24,12 @@ struct Options {
   InitiatorOptions initiator;
 };
 
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("role", options.role)->check(CLI::IsMember({"target", "initiator"}))->required();
+void add_options(apps::OptionSet app, Options& options) {
+  app.add_option("role", options.role).one_of({"target", "initiator"}).required();
   apps::add_endpoint_options(app, options.endpoint, "--device");
   TargetOptions& target = options.target;
-  app.add_option("--targets", target.targets)->check(CLI::Range(1, 10'000));
-  app.add_option("--words", target.words)->check(CLI::Range(1, 1 << 20));
+  app.add_option("--targets", target.targets).range(1, 10'000);
+  app.add_option("--words", target.words).range(1, 1 << 20);
   app.add_option("--memory", target.memory, "bytes for WRITEs");
   app.add_option("--contexts", target.contexts);
   app.add_option("--tombstone-ms", target.tombstone_ms);
@@ -38,14 +38,13 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--cnaks-per-second", target.cnaks_per_second);
   InitiatorOptions& initiator = options.initiator;
   app.add_option("--peer", initiator.peer, "file with the target's first line");
-  app.add_option("--op", initiator.operation)->check(CLI::IsMember({"faa", "write"}));
-  app.add_option("--initiators", initiator.initiators)->check(CLI::Range(1, 1000));
-  app.add_option("--streams", initiator.streams)->check(CLI::Range(1, 128));
-  app.add_option("--window", initiator.window)->check(CLI::Range(1, 1024));
-  app.add_option("--size", initiator.size)->check(CLI::Range(1, 1 << 20));
+  app.add_option("--op", initiator.operation).one_of({"faa", "write"});
+  app.add_option("--initiators", initiator.initiators).range(1, 1000);
+  app.add_option("--streams", initiator.streams).range(1, 128);
+  app.add_option("--window", initiator.window).range(1, 1024);
+  app.add_option("--size", initiator.size).range(1, 1 << 20);
   app.add_option("--place", initiator.place);
-  app.add_option("--timeout", initiator.timeout, "local ACK timeout code")
-      ->check(CLI::Range(1, 31));
+  app.add_option("--timeout", initiator.timeout, "local ACK timeout code").range(1, 31);
   app.add_option("--messages", initiator.messages, "how many, and those on their way; 0: no end");
   app.add_option("--seconds", initiator.seconds);
 }

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
+#include "apps/common/option_set.h"
 #include "apps/common/signals.h"
 #include "tests/live/lock_node.h"
 
@@ -35,25 +35,25 @@ struct Options {
   LockOptions lock;
 };
 
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("role", options.role)->check(CLI::IsMember({"target", "initiator"}))->required();
+void add_options(apps::OptionSet app, Options& options) {
+  app.add_option("role", options.role).one_of({"target", "initiator"}).required();
   apps::add_endpoint_options(app, options.endpoint, "--device");
   LockOptions& lock = options.lock;
-  app.add_option("--transport", lock.transport)->check(CLI::IsMember({"rc", "dc"}));
-  app.add_option("--bytes", lock.bytes, "that each scope writes")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--transport", lock.transport).one_of({"rc", "dc"});
+  app.add_option("--bytes", lock.bytes, "that each scope writes").range(1, 1 << 20);
   app.add_option("--memory", lock.memory, "target: file of its records");
-  app.add_option("--records", lock.records)->check(CLI::Range(1, 1000));
-  app.add_option("--lease-us", lock.lease_us)->check(CLI::Range(1, 10'000'000));
+  app.add_option("--records", lock.records).range(1, 1000);
+  app.add_option("--lease-us", lock.lease_us).range(1, 10'000'000);
   app.add_option("--peer", lock.peer, "file with the target's first line");
   app.add_option("--journal", lock.journal, "file of what has become of the scopes");
-  app.add_option("--name", lock.name)->check(CLI::Range(1, 255));
+  app.add_option("--name", lock.name).range(1, 255);
   app.add_option("--slots", lock.slots, "scopes on their way at a time")
-      ->check(CLI::Range(std::size_t{1}, std::min(Journal::kSlots, std::size_t{256})));
+      .range(std::size_t{1}, std::min(Journal::kSlots, std::size_t{256}));
   app.add_option("--scopes", lock.scopes, "how many; 0: no end");
   app.add_option("--pause-us", lock.pause_us);
   app.add_flag("--cut-through", lock.cut_through);
   app.add_flag("--stop", lock.stop, "stop the application when the first scopes are posted");
-  app.add_option("--timeout", lock.timeout, "local ACK timeout code")->check(CLI::Range(1, 31));
+  app.add_option("--timeout", lock.timeout, "local ACK timeout code").range(1, 31);
 }
 
 /// The child.

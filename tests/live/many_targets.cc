@@ -20,13 +20,13 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/common/command_line.h"
 #include "apps/common/dc_endpoint.h"
 #include "apps/common/endpoint.h"
+#include "apps/common/option_set.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
@@ -55,13 +55,13 @@ struct Work {
   std::array<std::byte, 16> value;
 };
 
-void add_options(CLI::App& app, Options& options) {
-  auto* targets = app.add_option("--targets", options.targets, "Be so many targets");
-  app.add_option("--bytes", options.bytes, "Memory of each target")->needs(targets);
-  app.add_option("--list", options.list, "Where to tell who they are")->needs(targets);
-  app.add_option("--dump", options.dump, "Where to write their memory at the end")->needs(targets);
-  app.add_option("lists", options.lists, "Targets to write to")->excludes(targets);
-  app.add_option("--work", options.work, "What to write")->excludes(targets);
+void add_options(apps::OptionSet app, Options& options) {
+  const apps::Option targets = app.add_option("--targets", options.targets, "Be so many targets");
+  app.add_option("--bytes", options.bytes, "Memory of each target").needs(targets);
+  app.add_option("--list", options.list, "Where to tell who they are").needs(targets);
+  app.add_option("--dump", options.dump, "Where to write their memory at the end").needs(targets);
+  app.add_option("lists", options.lists, "Targets to write to").excludes(targets);
+  app.add_option("--work", options.work, "What to write").excludes(targets);
   app.add_option("--window", options.window, "Requests outstanding");
   app.add_option("--qp-timeout", options.timeout, "Local ACK timeout code");
   apps::add_endpoint_options(app, options.endpoint, "-d,--device");

@@ -17,8 +17,8 @@
 #include <rte_udp.h>
 #include <sched.h>
 
-#include "apps/common/cli.h"
 #include "apps/common/command_line.h"
+#include "apps/common/option_set.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "dc/message.h"
@@ -65,24 +65,23 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(apps::OptionSet app, Options& options) {
   app.add_option("--device", options.device);
   app.add_option("--memif-socket", options.memif_socket);
   app.add_option("--link-mtu", options.link_mtu);
-  app.add_option("--to-mac", options.to_mac, "or self")->required();
-  app.add_option("--to", options.to, "IPv4 address")->required();
-  app.add_option("--from", options.from, "first of the sources")->required();
-  app.add_option("--sources", options.sources, "how many, from that one on")
-      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--to-mac", options.to_mac, "or self").required();
+  app.add_option("--to", options.to, "IPv4 address").required();
+  app.add_option("--from", options.from, "first of the sources").required();
+  app.add_option("--sources", options.sources, "how many, from that one on").range(1, 1 << 24);
   app.add_option("--kind", options.kinds,
                  "what is sent, in turn: connects without a target (no-target), with a wrong key, "
                  "with the right one from initiators that are none, or opcodes")
-      ->check(CLI::IsMember({"no-target", "wrong-key", "right-key", "opcodes"}))
-      ->required();
+      .one_of({"no-target", "wrong-key", "right-key", "opcodes"})
+      .required();
   app.add_option("--number", options.numbers, "destinations: DC targets, or queue pairs");
   app.add_option("--access-key", options.access_key);
-  app.add_option("--first-opcode", options.first_opcode)->check(CLI::Range(0, 255));
-  app.add_option("--last-opcode", options.last_opcode)->check(CLI::Range(0, 255));
+  app.add_option("--first-opcode", options.first_opcode).range(0, 255);
+  app.add_option("--last-opcode", options.last_opcode).range(0, 255);
   app.add_option("--packets", options.packets, "0: no end");
   app.add_option("--seconds", options.seconds, "0: no end");
   app.add_option("--rate", options.rate, "packets a second; 0: as many as there can be");

@@ -2,14 +2,13 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/help_formatter.h"
 
-#include <memory>
 #include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "apps/common/cli.h"
 #include "apps/common/initiator_options.h"
+#include "apps/common/option_set.h"
 
 namespace rockhopper::apps {
 namespace {
@@ -33,14 +32,13 @@ TEST(Wrap, ALongWordStandsAlone) {
 
 // Manual pages are made of it.
 TEST(HelpFormatter, ShowsWhatAUserTypes) {
-  CLI::App app("text", "program");
-  app.formatter(std::make_shared<HelpFormatter>());
-  app.option_defaults()->always_capture_default();
+  const OptionParser parser({.name = "program", .summary = "text", .version = "1", .footer = ""});
+  const OptionSet app = parser.options();
   bool checked = true;
   app.add_flag("--check,!--no-check", checked, "look at it");
   InitiatorOptions initiator;
   add_initiator_options(app, initiator, "");
-  const std::string help = app.help();
+  const std::string help = parser.help();
   EXPECT_NE(help.find("\n  --check, --no-check\n      look at it"), std::string::npos) << help;
   EXPECT_NE(help.find("default 1)"), std::string::npos) << help;
   EXPECT_EQ(help.find('\1'), std::string::npos);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/common/option_set.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace rockhopper::apps {
+namespace {
+
+using Outcome = OptionParser::Outcome;
+
+class OptionSetTest : public ::testing::Test {
+ protected:
+  /// What is bad about the arguments; empty: nothing.
+  std::string problem(const std::vector<std::string>& arguments) {
+    const auto outcome = parser.parse(arguments);
+    return outcome ? "" : outcome.error().message;
+  }
+
+  OptionParser parser{{.name = "program", .summary = "It tests.", .version = "1", .footer = "end"}};
+  OptionSet options = parser.options();
+};
+
+TEST_F(OptionSetTest, ValuesAreStored) {
+  std::string host;
+  std::uint8_t streams = 1;
+  std::optional<std::uint16_t> mtu;
+  std::optional<std::string> role;
+  std::vector<std::string> stores;
+  double seconds = 0;
+  bool check = true;
+  options.add_option("host", host);
+  options.add_option("-s,--streams", streams);
+  options.add_option("--mtu", mtu);
+  options.add_option("--role", role);
+  options.add_option("--store", stores).one_value_each();
+  options.add_option("--seconds", seconds);
+  options.add_flag("--check,!--no-check", check);
+  EXPECT_EQ(problem({"-s", "7", "--mtu=1024", "--store", "a", "--store", "b", "there", "--seconds",
+                     "0.5", "--no-check"}),
+            "");
+  EXPECT_EQ(host, "there");
+  EXPECT_EQ(streams, 7);
+  EXPECT_EQ(mtu, 1024);
+  EXPECT_EQ(role, std::nullopt);
+  EXPECT_EQ(stores, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(seconds, 0.5);
+  EXPECT_FALSE(check);
+}
+
+TEST_F(OptionSetTest, ARangeHasItsEnds) {
+  unsigned code = 14;
+  options.add_option("--code", code).range(1, 31);
+  for (const char* good : {"1", "31"}) EXPECT_EQ(problem({"--code", good}), "");
+  EXPECT_EQ(code, 31u);
+  EXPECT_EQ(problem({"--code", "0"}), "--code: Value 0 not in range 1 to 31");
+  EXPECT_NE(problem({"--code", "32"}), "");
+  EXPECT_NE(problem({"--code", "-1"}), "");
+}
+
+TEST_F(OptionSetTest, PositiveIsAboveZero) {
+  double factor = 1;
+  options.add_option("--factor", factor).positive();
+  EXPECT_EQ(problem({"--factor", "0.001"}), "");
+  EXPECT_NE(problem({"--factor", "0"}), "");
+  EXPECT_NE(problem({"--factor", "-1"}), "");
+}
+
+TEST_F(OptionSetTest, AValueIsOneOfThoseThereAre) {
+  std::string kind = "a";
+  int size = 256;
+  std::string name;
+  options.add_option("--kind", kind).one_of({"a", "b"});
+  options.add_option("--size", size).one_of({256, 512});
+  const std::map<std::string, int> names = {{"x", 1}, {"y", 2}};
+  options
+      .add_option_function(
+          "--name", [&](const std::string& value) { name = value; }, "")
+      .one_of_keys(names);
+  EXPECT_EQ(problem({"--kind", "b", "--size", "512", "--name", "y"}), "");
+  EXPECT_EQ(kind + name, "by");
+  EXPECT_EQ(size, 512);
+  EXPECT_EQ(problem({"--kind", "c"}), "--kind: c not in {a,b}");
+  EXPECT_EQ(problem({"--size", "300"}), "--size: 300 not in {256,512}");
+  EXPECT_EQ(problem({"--name", "z"}), "--name: z not in {x,y}");
+}
+
+TEST_F(OptionSetTest, OptionsDependOnOthers) {
+  unsigned targets = 0;
+  std::string list;
+  std::string work;
+  const Option first = options.add_option("--targets", targets);
+  options.add_option("--list", list).needs(first);
+  options.add_option("--work", work).excludes(first);
+  EXPECT_EQ(problem({"--list", "l", "--targets", "2"}), "");
+  EXPECT_NE(problem({"--list", "l"}), "");
+  EXPECT_NE(problem({"--work", "w", "--targets", "2"}), "");
+  options.add_option("host", work).required();
+  EXPECT_NE(problem({}), "");
+}
+
+TEST_F(OptionSetTest, WhatWasGivenIsKnownOnCompletion) {
+  std::uint32_t size = 1;
+  std::uint32_t depth = 1;
+  const Option given = options.add_option("--size", size);
+  const Option missing = options.add_option("--depth", depth);
+  options.add_ignored_option("--ignored", "nothing");
+  options.on_complete([&] {
+    if (!missing.given()) depth = 2 * size;
+  });
+  EXPECT_EQ(problem({"--size", "21", "--ignored", "anything"}), "");
+  EXPECT_TRUE(given.given());
+  EXPECT_FALSE(missing.given());
+  EXPECT_EQ(depth, 42u);
+}
+
+TEST_F(OptionSetTest, ACommandHasOptionsOfItsOwn) {
+  std::string key;
+  const OptionSet get = options.add_command("get", "Reads.");
+  const OptionSet put = options.add_command("put", "Writes.");
+  get.add_option("key", key).required();
+  options.require_command();
+  EXPECT_NE(problem({}), "");
+  EXPECT_NE(problem({"get"}), "");
+  EXPECT_EQ(problem({"get", "k"}), "");
+  EXPECT_EQ(key, "k");
+  EXPECT_TRUE(get.given());
+  EXPECT_FALSE(put.given());
+}
+
+TEST_F(OptionSetTest, HelpHasWhatWasSaid) {
+  std::string file;
+  unsigned code = 14;
+  options.add_option("--file", file, "where to").type_name("FILE").group("Output");
+  options.add_option("--code", code, "how long").range(1, 31);
+  std::string kind;
+  options.add_option("--kind", kind, "what").default_text("all");
+  const std::string help = parser.help();
+  for (const char* part :
+       {"It tests.", "\nOutput\n  --file FILE\n      where to\n",
+        "\n  --code N\n      how long ([1 - 31]; default 14)\n", "(default all)", "end"}) {
+    EXPECT_NE(help.find(part), std::string::npos) << part << "\nis not in\n" << help;
+  }
+}
+
+TEST_F(OptionSetTest, HelpAndVersionAreShown) {
+  for (const char* name : {"--help", "--version"}) {
+    ::testing::internal::CaptureStdout();
+    const auto outcome = parser.parse({name});
+    const std::string shown = ::testing::internal::GetCapturedStdout();
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    EXPECT_EQ(*outcome, Outcome::shown);
+    EXPECT_EQ(shown, std::string(name) == "--help" ? parser.help() : "1\n");
+  }
+  const auto outcome = parser.parse({});
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, Outcome::read);
+}
+
+}  // namespace
+}  // namespace rockhopper::apps

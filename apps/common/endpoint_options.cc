@@ -234,7 +234,7 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
   EndpointConfig config;
   config.device = options.device;
   const bool memif_given = options.memif_role || !options.memif_socket.empty();
-  if (options.device.empty() && use.use_eal_ports && !memif_given) config.device = "0";
+  if (options.device.empty() && use.use_eal_ports && !memif_given) config.device = std::string("0");
   if (!config.device.empty() && memif_given) {
     return fail(ErrorCode::invalid_argument, "--memif-role and --memif-socket exclude --device");
   }

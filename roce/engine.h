@@ -315,4 +315,14 @@ class Engine final : public stack::Protocol,
   NotificationPoint notifications_{*this};
 };
 
+// Here, as it is asked for with each packet and needs to know the engine.
+inline MemoryAccess QueuePair::remote_access(ProtectionDomain pd, MemoryKey key, std::uint64_t addr,
+                                             std::uint64_t length, std::uint32_t right) {
+  const MemoryAccess found = engine_.memory_.remote_access(key, {pd, number_}, addr, length, right);
+  if (found.status == MemoryStatus::stale_generation) [[unlikely]] {
+    engine_.counters_.stale_keys.add();
+  }
+  return found;
+}
+
 }  // namespace rockhopper::roce

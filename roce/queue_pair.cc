@@ -147,6 +147,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
       has_extension_(has_extension(init)),
       plain_((init.qp_type == QpType::rc || init.qp_type == QpType::uc) && !init.extended_atomics &&
              !init.lock_execution),
+      half_(is_half(init.qp_type)),
       traced_(engine.config_.trace != nullptr),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),

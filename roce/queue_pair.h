@@ -172,7 +172,7 @@ class QueuePair : public QpListHook {
   void fill_special(const SendWr& wr, SendWqe& wqe);
   /// The packets that it takes are its service's, or those of an extension that both ends know.
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
-    return (opcode.service == service_ && !is_half(init_.qp_type)) || serves_special(opcode);
+    return (opcode.service == service_ && !half_) || serves_special(opcode);
   }
   [[nodiscard]] bool serves_special(const wire::OpcodeInfo& opcode) const;
   [[nodiscard]] bool repeats_selectively() const {
@@ -301,6 +301,7 @@ class QueuePair : public QpListHook {
   const wire::ServiceClass service_;
   const bool has_extension_ : 1;  ///< send requests have SendWqeExtension
   const bool plain_ : 1;         ///< RC or UC with nothing of ours: requests are as verbs have them
+  const bool half_ : 1;          ///< is_half()
   const bool traced_ : 1;        ///< the engine has an EventTrace
   bool sqd_notify_ : 1 = false;  ///< raise sq_drained once drained
   bool established_ : 1 = false;  ///< comm_est has been raised

@@ -40,9 +40,7 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
     auto own = std::make_unique<Requester>(made, *this, endpoint_, index);
     requester = own.get();
     return roce::Transport{.requester = std::move(own),
-                           .responder = std::make_unique<roce::rc::Responder>(made),
-                           .requester_bytes = sizeof(Requester),
-                           .responder_bytes = sizeof(roce::rc::Responder)};
+                           .responder = std::make_unique<roce::rc::Responder>(made)};
   });
   if (!qp) {
     return tl::make_unexpected(qp.error());

@@ -61,9 +61,7 @@ Expected<void> Targets::make_contexts() {
       auto own = std::make_unique<Responder>(made, endpoint_);
       responder = own.get();
       return roce::Transport{.requester = std::make_unique<roce::rc::Requester>(made),
-                             .responder = std::move(own),
-                             .requester_bytes = sizeof(roce::rc::Requester),
-                             .responder_bytes = sizeof(Responder)};
+                             .responder = std::move(own)};
     });
     if (!qp) {
       return tl::make_unexpected(qp.error());

@@ -61,12 +61,7 @@ void CompletionQueue::request_notify(Notify notify, CompletionHandler* handler) 
   notify_ = handler == nullptr ? Notify::none : notify;
 }
 
-bool CompletionQueue::push(const Completion& completion, bool solicited) {
-  if (overrun_ || size() == capacity()) {
-    overrun_ = true;
-    return false;
-  }
-  ring_[tail_++ & mask_] = completion;
+void CompletionQueue::raise(const Completion& completion, bool solicited) {
   // An error counts as solicited (IBTA vol. 1, 11.4.2.2).
   const bool raises =
       notify_ == Notify::next ||
@@ -75,7 +70,6 @@ bool CompletionQueue::push(const Completion& completion, bool solicited) {
     notify_ = Notify::none;
     handler_->on_completion_event(*this);
   }
-  return true;
 }
 
 }  // namespace rockhopper::roce

@@ -139,7 +139,19 @@ class CompletionQueue : public CompletionQueueHook {
   explicit CompletionQueue(std::uint32_t capacity);
 
   /// False: the queue is full or was; the completion is lost.
-  [[nodiscard]] bool push(const Completion& completion, bool solicited);
+  [[nodiscard]] bool push(const Completion& completion, bool solicited) {
+    if (overrun_ || size() == capacity()) [[unlikely]] {
+      overrun_ = true;
+      return false;
+    }
+    ring_[tail_++ & mask_] = completion;
+    if (notify_ != Notify::none) [[unlikely]] {
+      raise(completion, solicited);
+    }
+    return true;
+  }
+  /// Of an armed queue: the event, if the completion is to raise it.
+  void raise(const Completion& completion, bool solicited);
 
   std::unique_ptr<Completion[]> ring_;
   std::uint64_t mask_;

@@ -289,12 +289,6 @@ void Engine::destroy_qp(QueuePair* qp) {
   qps_[index_of(qp->number().value)].reset();
 }
 
-QueuePair* Engine::find_qp(wire::Qpn number) const {
-  const std::size_t index = index_of(number.value);
-  QueuePair* qp = index < qps_.size() ? qps_[index].get() : nullptr;
-  return qp != nullptr && qp->number() == number ? qp : nullptr;
-}
-
 Expected<AddressHandle*> Engine::create_ah(ProtectionDomain pd, const AddressVector& av) {
   if (!has_pd(pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");

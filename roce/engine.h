@@ -107,7 +107,11 @@ class Engine final : public stack::Protocol,
   /// Its Q_Key is to be wire::kGsiQkey. For more than datagrams by hand, see Gsi.
   [[nodiscard]] Expected<QueuePair*> create_gsi_qp(const QpInit& init);
   void destroy_qp(QueuePair* qp);
-  [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const;
+  [[nodiscard]] QueuePair* find_qp(wire::Qpn number) const {
+    const std::size_t index = index_of(number.value);
+    QueuePair* qp = index < qps_.size() ? qps_[index].get() : nullptr;
+    return qp != nullptr && qp->number() == number ? qp : nullptr;
+  }
 
   /// As ibv_attach_mcast: a UD queue pair in any state receives a copy of each datagram to the
   /// group, an IPv4 or IPv6 multicast address, that its Q_Key fits; see query_device() for the
@@ -228,7 +232,17 @@ class Engine final : public stack::Protocol,
                                                      const RxPacket& packet, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> take(QueuePair& qp, const stack::UdpDatagram& datagram,
                                                const RxPacket& packet, std::uint64_t now_ns);
-  void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns);
+  void deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns) {
+    if (!packet.headers.opcode->is_request) {
+      qp.transport_.requester->on_response(packet, now_ns);
+      return;
+    }
+    if (qp.state() == QpState::rtr) [[unlikely]] {
+      note_established(qp);
+    }
+    qp.transport_.responder->on_request(packet);
+  }
+  void note_established(QueuePair& qp);
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
                                                      QueuePair& qp, std::uint64_t now_ns);
@@ -314,5 +328,15 @@ class Engine final : public stack::Protocol,
   EngineCounters counters_;
   NotificationPoint notifications_{*this};
 };
+
+// Here, as it is asked for with each packet and needs to know the engine.
+inline MemoryAccess QueuePair::remote_access(ProtectionDomain pd, MemoryKey key, std::uint64_t addr,
+                                             std::uint64_t length, std::uint32_t right) {
+  const MemoryAccess found = engine_.memory_.remote_access(key, {pd, number_}, addr, length, right);
+  if (found.status == MemoryStatus::stale_generation) [[unlikely]] {
+    engine_.counters_.stale_keys.add();
+  }
+  return found;
+}
 
 }  // namespace rockhopper::roce

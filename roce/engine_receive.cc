@@ -67,11 +67,10 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   if (!admits(qp, headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
-  if (headers.opcode->operation == wire::Operation::cnp) {
-    return accept_cnp(datagram, qp, now_ns);
-  }
-  if (!qp.serves(*headers.opcode)) {
-    return DropReason::bad_service;
+  if (!qp.serves(*headers.opcode)) [[unlikely]] {
+    // A congestion notification is of no service.
+    return headers.opcode->operation == wire::Operation::cnp ? accept_cnp(datagram, qp, now_ns)
+                                                             : DropReason::bad_service;
   }
   const bool request = headers.opcode->is_request;
   if (!(request ? takes_requests(qp.state()) : takes_responses(qp.state()))) {
@@ -107,16 +106,14 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
   wire::Headers headers;
   const std::span transport{head + l3_length, head_length - l3_length};
   auto parsed = wire::parse_headers(transport, datagram.payload_length, headers);
-  if (parsed == wire::ParseResult::unknown_opcode) [[unlikely]] {
-    parsed = wire::parse_reserved_request(transport, datagram.payload_length, headers);
-  }
-  switch (parsed) {
-    case wire::ParseResult::ok:
-      break;
-    case wire::ParseResult::unknown_opcode:
-      return DropReason::unknown_opcode;
-    default:
-      return DropReason::malformed;
+  if (parsed != wire::ParseResult::ok) [[unlikely]] {
+    if (parsed == wire::ParseResult::unknown_opcode) {
+      parsed = wire::parse_reserved_request(transport, datagram.payload_length, headers);
+    }
+    if (parsed != wire::ParseResult::ok) {
+      return parsed == wire::ParseResult::unknown_opcode ? DropReason::unknown_opcode
+                                                         : DropReason::malformed;
+    }
   }
   const std::uint32_t icrc_offset = std::uint32_t{datagram.payload_offset} +
                                     datagram.payload_length -
@@ -133,12 +130,14 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
                           datagram.l3_offset};
-  if (headers.opcode->is_dc() || headers.opcode->operation == wire::Operation::dc_control) {
+  if (headers.opcode->service == wire::ServiceClass::manufacturer_6 &&
+      (headers.opcode->is_dc() || headers.opcode->operation == wire::Operation::dc_control))
+      [[unlikely]] {
     return extension_ != nullptr ? extension_->accept(datagram, received, now_ns)
                                  : DropReason::unserved_opcode;
   }
   QueuePair* qp = find_qp(headers.bth.destination);
-  if (qp == nullptr) {
+  if (qp == nullptr) [[unlikely]] {
     if (headers.bth.destination == wire::kMulticastQpn) {
       return accept_multicast(datagram, received, now_ns);
     }
@@ -190,17 +189,12 @@ bool Engine::obey_cnp(QueuePair& qp, std::uint64_t now_ns) {
   return true;
 }
 
-void Engine::deliver(QueuePair& qp, const RxPacket& packet, std::uint64_t now_ns) {
-  if (packet.headers.opcode->is_request) {
-    if (qp.state() == QpState::rtr && !qp.established_ && qp.is_connected() &&
-        !is_dc(qp.init_.qp_type)) {
-      qp.established_ = true;
-      raise({.type = AsyncEventType::comm_est, .qp_num = qp.number()});
-    }
-    qp.transport_.responder->on_request(packet);
-    return;
+/// The first request of a connection, before this end has been told to send.
+void Engine::note_established(QueuePair& qp) {
+  if (!qp.established_ && qp.is_connected() && !is_dc(qp.init_.qp_type)) {
+    qp.established_ = true;
+    raise({.type = AsyncEventType::comm_est, .qp_num = qp.number()});
   }
-  qp.transport_.requester->on_response(packet, now_ns);
 }
 
 }  // namespace rockhopper::roce

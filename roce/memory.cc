@@ -9,15 +9,9 @@
 namespace rockhopper::roce {
 namespace {
 
-// A key: 8 random bits, 16 of the place, 8 of the generation, which begins at random too.
-constexpr unsigned kGenerationBits = 8;
-constexpr unsigned kIndexBits = 16;
-constexpr std::uint32_t kIndexMask = (1u << kIndexBits) - 1;
-constexpr std::size_t kFirstSlots = 64;
+constexpr std::size_t kFirstSlots = 64;  // a power of two
 
 std::uint32_t value(MemoryKey key) { return static_cast<std::uint32_t>(key); }
-
-std::size_t index_of(MemoryKey key) { return value(key) >> kGenerationBits & kIndexMask; }
 
 bool has_generations(MemoryKind kind) {
   return kind != MemoryKind::none && kind != MemoryKind::region;
@@ -139,18 +133,6 @@ MemoryTable::Entry* MemoryTable::find_any_generation(MemoryKey key) {
   return const_cast<Entry*>(std::as_const(*this).find_any_generation(key));
 }
 
-const MemoryTable::Entry* MemoryTable::find(MemoryKey key) const {
-  const std::size_t index = index_of(key);
-  if (index >= slots_.size() || slots_[index].kind == MemoryKind::none) {
-    return nullptr;
-  }
-  return slots_[index].key == key ? &slots_[index] : nullptr;
-}
-
-MemoryTable::Entry* MemoryTable::find(MemoryKey key) {
-  return const_cast<Entry*>(std::as_const(*this).find(key));
-}
-
 MemoryStatus MemoryTable::why_not_found(MemoryKey key) const {
   const Entry* entry = find_any_generation(key);
   return entry != nullptr && has_generations(entry->kind) ? MemoryStatus::stale_generation
@@ -186,7 +168,7 @@ Expected<void> MemoryTable::deallocate_window(MemoryKey rkey) {
 MemoryAccess MemoryTable::access(MemoryKey key, ProtectionDomain pd, std::uint64_t addr,
                                  std::uint64_t length, std::uint32_t needed_access) const {
   const Entry* entry = find(key);
-  if (entry == nullptr) {
+  if (entry == nullptr) [[unlikely]] {
     return {why_not_found(key), nullptr};
   }
   if (entry->pd != pd || !entry->valid || entry->kind > MemoryKind::fast_region) {
@@ -198,7 +180,7 @@ MemoryAccess MemoryTable::access(MemoryKey key, ProtectionDomain pd, std::uint64
 MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, std::uint64_t addr,
                                         std::uint64_t length, std::uint32_t needed_access) const {
   const Entry* entry = find(key);
-  if (entry == nullptr) {
+  if (entry == nullptr) [[unlikely]] {
     return {why_not_found(key), nullptr};
   }
   if (entry->pd != user.pd || !entry->valid) {

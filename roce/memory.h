@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "roce/random.h"
@@ -145,11 +146,25 @@ class MemoryTable {
     std::uint64_t max_length = 0;  ///< fast region
   };
 
+  // A key: 8 random bits, 16 of the place, 8 of the generation, which begins at random too.
+  static constexpr unsigned kGenerationBits = 8;
+  static constexpr unsigned kIndexBits = 16;
+  [[nodiscard]] static constexpr std::size_t index_of(MemoryKey key) {
+    return static_cast<std::uint32_t>(key) >> kGenerationBits & ((1u << kIndexBits) - 1);
+  }
+
   [[nodiscard]] Expected<Entry*> add(ProtectionDomain pd, MemoryKind kind);
   void remove(Entry& entry);
   /// Null unless the key is that of an entry, generation and all.
-  [[nodiscard]] const Entry* find(MemoryKey key) const;
-  [[nodiscard]] Entry* find(MemoryKey key);
+  [[nodiscard]] const Entry* find(MemoryKey key) const {
+    // A place beyond the table leads to one within it, whose key is another then. A free place has
+    // the key 0, which never exists, and is not valid.
+    const std::size_t index = index_of(key) & (slots_.size() - 1);
+    return slots_[index].key == key ? &slots_[index] : nullptr;
+  }
+  [[nodiscard]] Entry* find(MemoryKey key) {
+    return const_cast<Entry*>(std::as_const(*this).find(key));
+  }
   /// The entry whose key it is but for the generation.
   [[nodiscard]] const Entry* find_any_generation(MemoryKey key) const;
   [[nodiscard]] Entry* find_any_generation(MemoryKey key);
@@ -160,7 +175,7 @@ class MemoryTable {
   void unbind(Entry& window);
 
   Random& random_;
-  std::vector<Entry> slots_;
+  std::vector<Entry> slots_;  ///< a power of two
   std::size_t used_ = 0;
 };
 

@@ -26,10 +26,11 @@ PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const s
     return;
   }
   headers.bth.pad_count = pad_;
-  const std::uint32_t header_bytes = wire::Bth::kSize + wire::info(headers).header_bytes;
+  const wire::OpcodeInfo& opcode = wire::info(headers);
+  const std::uint32_t header_bytes = wire::Bth::kSize + opcode.header_bytes;
   host.encapsulate(flow, packet_, header_bytes + payload_length + pad_ + wire::Icrc::kSize);
   auto* transport = rte_pktmbuf_mtod_offset(packet_, std::uint8_t*, flow.header_length);
-  const std::size_t length = wire::emit_headers(headers, {transport, wire::kHeadersMax});
+  const std::size_t length = wire::emit_headers(headers, opcode, {transport, wire::kHeadersMax});
   assert(length == header_bytes);
   packet_->data_len = static_cast<std::uint16_t>(packet_->data_len + length);
   packet_->pkt_len += static_cast<std::uint32_t>(length);

@@ -3,11 +3,10 @@
 #include "roce/payload.h"
 
 #include <cassert>
-#include <cstring>
 
 namespace rockhopper::roce {
 
-void copy_from_mbuf(const MbufBytes& bytes, std::byte* to) {
+void copy_from_segments(const MbufBytes& bytes, std::byte* to) {
   const rte_mbuf* segment = bytes.packet;
   std::uint32_t offset = bytes.offset;
   std::uint32_t left = bytes.length;
@@ -24,16 +23,6 @@ void copy_from_mbuf(const MbufBytes& bytes, std::byte* to) {
     left -= piece;
     offset += piece;
   }
-}
-
-MemoryStatus scatter(const MemoryTable& memory, ProtectionDomain pd, std::span<const Sge> list,
-                     std::uint64_t offset, MbufBytes payload) {
-  return for_each_piece(memory, pd, list, offset, payload.length, kAccessLocalWrite,
-                        [&payload](std::byte* data, std::uint32_t length) {
-                          copy_from_mbuf({payload.packet, payload.offset, length}, data);
-                          payload.offset += length;
-                          return true;
-                        });
 }
 
 }  // namespace rockhopper::roce

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include <rte_mbuf.h>
@@ -21,8 +22,18 @@ struct MbufBytes {
   std::uint32_t length = 0;
 };
 
-/// Copies all of `bytes` to `to`, which has room for them.
-void copy_from_mbuf(const MbufBytes& bytes, std::byte* to);
+/// The same for bytes in any segments.
+void copy_from_segments(const MbufBytes& bytes, std::byte* to);
+
+/// Copies all of `bytes` to `to`, which has room for them. Mostly there is one segment.
+inline void copy_from_mbuf(const MbufBytes& bytes, std::byte* to) {
+  if (bytes.offset + bytes.length <= bytes.packet->data_len) [[likely]] {
+    std::memcpy(to, rte_pktmbuf_mtod_offset(bytes.packet, const std::byte*, bytes.offset),
+                bytes.length);
+  } else {
+    copy_from_segments(bytes, to);
+  }
+}
 
 /// Calls `visit(std::byte* data, std::uint32_t length)` for each piece of registered memory that
 /// holds bytes [offset, offset + length) of the scatter/gather list, in order. Stops at the first
@@ -57,8 +68,15 @@ template <typename Visit>
 }
 
 /// Copies a payload to bytes [offset, ...) of a scatter list; see for_each_piece.
-[[nodiscard]] MemoryStatus scatter(const MemoryTable& memory, ProtectionDomain pd,
-                                   std::span<const Sge> list, std::uint64_t offset,
-                                   MbufBytes payload);
+[[nodiscard]] inline MemoryStatus scatter(const MemoryTable& memory, ProtectionDomain pd,
+                                          std::span<const Sge> list, std::uint64_t offset,
+                                          MbufBytes payload) {
+  return for_each_piece(memory, pd, list, offset, payload.length, kAccessLocalWrite,
+                        [&payload](std::byte* data, std::uint32_t length) {
+                          copy_from_mbuf({payload.packet, payload.offset, length}, data);
+                          payload.offset += length;
+                          return true;
+                        });
+}
 
 }  // namespace rockhopper::roce

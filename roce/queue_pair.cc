@@ -147,6 +147,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
       has_extension_(has_extension(init)),
       plain_((init.qp_type == QpType::rc || init.qp_type == QpType::uc) && !init.extended_atomics &&
              !init.lock_execution),
+      half_(is_half(init.qp_type)),
       traced_(engine.config_.trace != nullptr),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
@@ -498,9 +499,6 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
               .num_sge = static_cast<std::uint16_t>(wr.sg_list.size()),
               .opcode = wr.opcode,
               .failure = WcStatus::success};
-  if (!is_connected()) {
-    wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey, wr.pkey_index);
-  }
   if (!plain_ || wqe.is_local() || wr.opcode == WrOpcode::flush) {
     fill_special(wr, wqe);
   }
@@ -527,6 +525,9 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
 }
 
 void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
+  if (!is_connected()) {
+    wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey, wr.pkey_index);
+  }
   switch (wr.opcode) {
     case WrOpcode::bind_mw:
       wqe.set_mw_bind(wr.mw_bind);
@@ -707,10 +708,8 @@ MemoryStatus QueuePair::scatter_to_receive(std::uint64_t offset, const MbufBytes
   return scatter(engine_.memory_, receive_pd(), list, offset, payload);
 }
 
-void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) {
-  const wire::Headers& headers = packet.headers;
-  Completion completion{
-      .wr_id = recv_queue_.front().wr_id, .opcode = opcode, .byte_len = length, .qp_num = number_};
+/// What only some messages say.
+void QueuePair::add_details(const wire::Headers& headers, Completion& completion) const {
   if (headers.opcode->has_immediate) {
     completion.wc_flags |= kWcWithImm;
     completion.imm_data = headers.imm_dt.data;
@@ -725,6 +724,15 @@ void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uin
     if (number_ == wire::kGsiQpn) {
       completion.pkey_index = engine_.pkeys_.find(headers.bth.pkey).value_or(0);
     }
+  }
+}
+
+void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length) {
+  const wire::Headers& headers = packet.headers;
+  Completion completion{
+      .wr_id = recv_queue_.front().wr_id, .opcode = opcode, .byte_len = length, .qp_num = number_};
+  if (headers.opcode->has(wire::Header::imm_dt | wire::Header::ieth | wire::Header::deth)) {
+    add_details(headers, completion);
   }
   recv_queue_.pop();
   engine_.counters_.rdma_recvs.add();

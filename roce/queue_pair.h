@@ -172,7 +172,7 @@ class QueuePair : public QpListHook {
   void fill_special(const SendWr& wr, SendWqe& wqe);
   /// The packets that it takes are its service's, or those of an extension that both ends know.
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
-    return (opcode.service == service_ && !is_half(init_.qp_type)) || serves_special(opcode);
+    return (opcode.service == service_ && !half_) || serves_special(opcode);
   }
   [[nodiscard]] bool serves_special(const wire::OpcodeInfo& opcode) const;
   [[nodiscard]] bool repeats_selectively() const {
@@ -272,6 +272,7 @@ class QueuePair : public QpListHook {
   }
   /// Copies a payload to the front receive request, `offset` bytes from its beginning.
   [[nodiscard]] MemoryStatus scatter_to_receive(std::uint64_t offset, const MbufBytes& payload);
+  void add_details(const wire::Headers& headers, Completion& completion) const;
   /// Completes the front receive request with a message's last packet, `length` bytes in all.
   void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
   /// The front receive request ends with a local error.
@@ -301,6 +302,7 @@ class QueuePair : public QpListHook {
   const wire::ServiceClass service_;
   const bool has_extension_ : 1;  ///< send requests have SendWqeExtension
   const bool plain_ : 1;         ///< RC or UC with nothing of ours: requests are as verbs have them
+  const bool half_ : 1;          ///< is_half()
   const bool traced_ : 1;        ///< the engine has an EventTrace
   bool sqd_notify_ : 1 = false;  ///< raise sq_drained once drained
   bool established_ : 1 = false;  ///< comm_est has been raised

@@ -58,15 +58,6 @@ bool QueuePair::invalidate_for_peer(MemoryKey key) {
   return done;
 }
 
-MemoryAccess QueuePair::remote_access(ProtectionDomain pd, MemoryKey key, std::uint64_t addr,
-                                      std::uint64_t length, std::uint32_t right) {
-  const MemoryAccess found = engine_.memory_.remote_access(key, {pd, number_}, addr, length, right);
-  if (found.status == MemoryStatus::stale_generation) {
-    engine_.counters_.stale_keys.add();
-  }
-  return found;
-}
-
 MemoryAccess QueuePair::remote_region(MemoryKey key, std::uint32_t right, std::uint64_t& length) {
   const auto extent = engine_.memory_.extent_of(key);
   length = extent.length;

@@ -12,12 +12,13 @@
 namespace rockhopper::roce {
 namespace {
 
+static_assert(sizeof(rc::Requester) <= Transport::kRequesterBytes &&
+              sizeof(rc::Responder) <= Transport::kResponderBytes);
+
 template <typename RequesterType, typename ResponderType>
 Transport make(QueuePair& qp) {
   return {.requester = std::make_unique<RequesterType>(qp),
-          .responder = std::make_unique<ResponderType>(qp),
-          .requester_bytes = sizeof(RequesterType),
-          .responder_bytes = sizeof(ResponderType)};
+          .responder = std::make_unique<ResponderType>(qp)};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,15 +22,15 @@ class QueuePair;
 struct Transport {
   std::unique_ptr<Requester> requester;
   std::unique_ptr<Responder> responder;
-  // Kept here, as asking the objects would wait for what is to be loaded.
-  std::uint16_t requester_bytes = 0;
-  std::uint16_t responder_bytes = 0;
 
-  /// Loads both: a hint.
+  /// Loads both: a hint. As much as RC's take, which is most: to ask the objects would wait for
+  /// what is to be loaded.
   void prefetch() const {
-    prefetch_bytes(requester.get(), requester_bytes);
-    prefetch_bytes(responder.get(), responder_bytes);
+    prefetch_bytes(requester.get(), kRequesterBytes);
+    prefetch_bytes(responder.get(), kResponderBytes);
   }
+  static constexpr std::size_t kRequesterBytes = 192;
+  static constexpr std::size_t kResponderBytes = 128;
 };
 
 /// Makes them for a queue pair, which will outlive them.

@@ -89,6 +89,8 @@ class Requester final : public roce::Requester {
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
   [[nodiscard]] SendWqe* await_response(const RxPacket& packet, std::uint64_t now_ns);
   void advance(std::uint32_t count, std::uint64_t now_ns);
+  void note_progress();
+  void move_unacked(std::uint32_t count, std::uint64_t now_ns);
   void note_acknowledged(std::uint32_t count, std::uint64_t now_ns);
   void complete_front(WcStatus status);
   void retire_front(WcStatus status);

@@ -32,10 +32,12 @@ WcStatus status_of(wire::NakCode code) {
 }  // namespace
 
 void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
-  take_answer(packet, now_ns);
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
-    take_held_responses(now_ns);
+  if (qp_.recovery_ == nullptr) [[likely]] {
+    take_answer(packet, now_ns);
+    return;
   }
+  take_answer(packet, now_ns);
+  take_held_responses(now_ns);
 }
 
 void Requester::take_answer(const RxPacket& packet, std::uint64_t now_ns) {
@@ -111,24 +113,48 @@ void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
 /// how many are left then.
 std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) {
   SendQueue& queue = qp_.send_queue_;
-  while (count > 0 && !queue.empty()) {
+  if (count == 0 || queue.empty()) {
+    return 0;
+  }
+  if (queue.front().has_response()) {
+    return count;
+  }
+  note_progress();
+  while (count > 0 && !queue.empty() && !queue.front().has_response()) {
     const SendWqe& wqe = queue.front();
-    if (wqe.has_response()) {
-      return count;
-    }
     const std::uint32_t done = (unacked_psn_.value - wqe.first_psn.value) & wire::kMask24;
     const std::uint32_t step = std::min(count, wqe.psn_count - done);
-    advance(step, now_ns);
+    move_unacked(step, now_ns);
     count -= step;
     if (done + step == wqe.psn_count) {
       complete_front(WcStatus::success);
     }
   }
-  return 0;
+  if (qp_.state() != QpState::err) {  // else completing failed the queue pair: nothing is awaited
+    restart_ack_timer(now_ns);
+  }
+  return queue.empty() ? 0 : count;
 }
 
-/// Moves unacked_psn_ on by PSNs of the front request. This is progress: all retries are regained.
+/// Acknowledges PSNs of the front request.
 void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
+  note_progress();
+  move_unacked(count, now_ns);
+  restart_ack_timer(now_ns);
+}
+
+/// The peer has answered: all retries are regained.
+inline void Requester::note_progress() {
+  retries_left_ = qp_.attributes_.retry_cnt;
+  rnr_retries_left_ = qp_.attributes_.rnr_retry;
+  implied_nak_done_ = false;
+  probing_ = false;
+  rnr_waiting_ = false;
+  qp_.engine_.schedule(qp_);
+}
+
+/// Moves unacked_psn_ on by PSNs of the front request.
+inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
   assert(count <= sent_ahead_);
   const bool was_sent = cursor_ > qp_.send_queue_.head();
   if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
@@ -146,13 +172,6 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
     const std::uint32_t done = (unacked_psn_.value - front.first_psn.value) & wire::kMask24;
     cursor_packet_ = std::max(cursor_packet_, done);
   }
-  retries_left_ = qp_.attributes_.retry_cnt;
-  rnr_retries_left_ = qp_.attributes_.rnr_retry;
-  implied_nak_done_ = false;
-  probing_ = false;
-  rnr_waiting_ = false;
-  restart_ack_timer(now_ns);
-  qp_.engine_.schedule(qp_);
 }
 
 /// For those who measure round trips.
@@ -182,8 +201,8 @@ void Requester::complete_front(WcStatus status) {
 
 void Requester::retire_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
-  const SendWqe wqe = queue.front();
-  if (wqe.is_lock() || wqe.in_scope()) [[unlikely]] {
+  const SendWqe& wqe = queue.front();  // its place stays as it is while nothing is posted
+  if (wqe.of_lock()) [[unlikely]] {
     status = complete_in_scope(wqe, status);
   }
   if (wqe.has_response() && !wqe.is_settled()) {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <rte_mbuf.h>
 
@@ -79,18 +78,10 @@ class Responder final : public roce::Responder {
   enum class Message : std::uint8_t { none, send, write };
 
   // responder_request.cc
-  void execute(const RxPacket& packet) {
-    if (!in_order(packet)) {
-      return;
-    }
-    if (stalls()) [[unlikely]] {
-      park(packet);
-      return;
-    }
-    execute_in_turn(packet);
-  }
+  void execute(const RxPacket& packet);
   void execute_in_turn(const RxPacket& packet);
   [[nodiscard]] bool in_order(const RxPacket& packet);
+  void on_out_of_order(const RxPacket& packet, std::uint32_t distance);
   void ask_for_missing();
   [[nodiscard]] bool check_sequence(const wire::OpcodeInfo& opcode) const;
   void execute_send(const RxPacket& packet);
@@ -110,7 +101,14 @@ class Responder final : public roce::Responder {
   void finish_packet(const RxPacket& packet);
   [[nodiscard]] bool has_free_resource();
   [[nodiscard]] bool take_resource(const Resource& resource);
-  void drop_oldest_resource();
+  void drop_oldest_resource() {
+    const Resource& oldest = at(resource_head_++);
+    if (oldest.snapshot.exists()) [[unlikely]] {
+      release_snapshot(oldest);
+    }
+  }
+  void release_snapshot(const Resource& resource);
+  void put_resource(const Resource& resource);
   void drop(DropReason reason, const RxPacket& packet);
 
   // responder_early.cc
@@ -193,7 +191,7 @@ class Responder final : public roce::Responder {
   [[nodiscard]] std::uint8_t ack_syndrome() const;
 
   [[nodiscard]] Resource& at(std::uint64_t sequence) {
-    return resources_[static_cast<std::size_t>(sequence & (resources_.size() - 1))];
+    return resources_[static_cast<std::size_t>(sequence & resource_mask_)];
   }
 
   /// Of the next request packet: behind what waits for a lock.
@@ -208,9 +206,10 @@ class Responder final : public roce::Responder {
   std::uint64_t received_ = 0;  ///< bytes so far of a message in progress
   wire::Reth write_;            ///< of a WRITE in progress
 
-  std::vector<Resource> resources_;     ///< a power of two, of which resource_limit_ are used
-  std::uint64_t resource_head_ = 0;     ///< the oldest kept
-  std::uint64_t resource_pending_ = 0;  ///< the oldest that owes something
+  std::unique_ptr<Resource[]> resources_;  ///< a power of two, of which resource_limit_ are used
+  std::uint32_t resource_mask_ = 0;        ///< that power of two less 1
+  std::uint64_t resource_head_ = 0;        ///< the oldest kept
+  std::uint64_t resource_pending_ = 0;     ///< the oldest that owes something
   std::uint64_t resource_tail_ = 0;
 
   std::unique_ptr<lock::Scope> scope_;  ///< null: no locks

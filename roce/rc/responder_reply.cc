@@ -51,7 +51,9 @@ void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
   if (resource_limit_ != max_dest_rd_atomic) {
     forget();
     resource_limit_ = max_dest_rd_atomic;
-    resources_.assign(std::bit_ceil(std::size_t{max_dest_rd_atomic}), Resource{});
+    const std::uint32_t places = std::bit_ceil(std::uint32_t{max_dest_rd_atomic});
+    resources_ = std::make_unique<Resource[]>(places);
+    resource_mask_ = places - 1;
     resource_head_ = resource_pending_ = resource_tail_ = 0;
   }
 }

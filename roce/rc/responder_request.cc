@@ -14,12 +14,58 @@ namespace rockhopper::roce::rc {
 using wire::NakCode;
 using wire::Operation;
 
+/// True: the packet has the expected PSN (IBTA vol. 1, 9.7.4.1.2).
+inline bool Responder::in_order(const RxPacket& packet) {
+  const std::uint32_t distance =
+      (packet.headers.bth.psn.value - received_psn().value) & wire::kMask24;
+  if (distance == 0) {
+    if (reply_ == Reply::nak) {
+      // It had not left yet, and what it asked for is here: now it is to ask for what was dropped
+      // behind this packet. Without that, what it covers is still to be acknowledged.
+      const bool more_dropped =
+          !rnr_outstanding_ && wire::distance(received_psn(), last_dropped_psn_) > 0;
+      reply_ = more_dropped ? Reply::nak : Reply::ack;
+    }
+    nak_outstanding_ = reply_ == Reply::nak;
+    rnr_outstanding_ = false;
+    return true;
+  }
+  on_out_of_order(packet, distance);
+  return false;
+}
+
+/// The order of opcodes within and between messages (IBTA vol. 1, 9.7.4.1.5).
+inline bool Responder::check_sequence(const wire::OpcodeInfo& opcode) const {
+  switch (message_) {
+    case Message::none:
+      return opcode.starts();
+    case Message::send:
+      return !opcode.starts() && opcode.operation == Operation::send;
+    case Message::write:
+      return !opcode.starts() && opcode.operation == Operation::rdma_write;
+  }
+  return false;
+}
+
+void Responder::execute(const RxPacket& packet) {
+  if (!in_order(packet)) {
+    return;
+  }
+  if (stalls()) [[unlikely]] {
+    park(packet);
+    return;
+  }
+  execute_in_turn(packet);
+}
+
 void Responder::on_request(const RxPacket& packet) {
+  if (qp_.recovery_ == nullptr) [[likely]] {
+    execute(packet);
+    return;
+  }
   const wire::Psn turn = received_psn();
   execute(packet);
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
-    execute_held(turn);
-  }
+  execute_held(turn);
 }
 
 /// The packet with expected_psn_.
@@ -74,37 +120,24 @@ void Responder::execute_in_turn(const RxPacket& packet) {
   }
 }
 
-/// True: the packet has the expected PSN (IBTA vol. 1, 9.7.4.1.2).
-bool Responder::in_order(const RxPacket& packet) {
+/// One of `distance` PSNs ahead of the expected one, if they are less than half of all; else it has
+/// been here before.
+void Responder::on_out_of_order(const RxPacket& packet, std::uint32_t distance) {
   constexpr std::uint32_t kHalf = 1u << 23;
-  const std::uint32_t distance =
-      (packet.headers.bth.psn.value - received_psn().value) & wire::kMask24;
-  if (distance == 0) {
-    if (reply_ == Reply::nak) {
-      // It had not left yet, and what it asked for is here: now it is to ask for what was dropped
-      // behind this packet. Without that, what it covers is still to be acknowledged.
-      const bool more_dropped =
-          !rnr_outstanding_ && wire::distance(received_psn(), last_dropped_psn_) > 0;
-      reply_ = more_dropped ? Reply::nak : Reply::ack;
-    }
-    nak_outstanding_ = reply_ == Reply::nak;
-    rnr_outstanding_ = false;
-    return true;
-  }
   if (distance >= kHalf) {
     if (stalls() && wire::distance(expected_psn_, packet.headers.bth.psn) >= 0) {
       on_parked_again(packet);
     } else {
       on_duplicate(packet);
     }
-    return false;
+    return;
   }
   if (qp_.recovery_ != nullptr && hold(packet, distance)) {
-    return false;
+    return;
   }
   if (rnr_outstanding_) {
     drop(DropReason::rnr_dropped_request, packet);
-    return false;
+    return;
   }
   drop(DropReason::out_of_seq_request, packet);
   qp_.engine_.counters_.out_of_seq_request.add();
@@ -112,7 +145,6 @@ bool Responder::in_order(const RxPacket& packet) {
   if (!nak_outstanding_) {
     ask_for_missing();
   }
-  return false;
 }
 
 /// A NAK for the next packet, behind which some were dropped.
@@ -123,19 +155,6 @@ void Responder::ask_for_missing() {
   qp_.engine_.counters_.send_seq_err.add();
   qp_.trace(TraceEvent::nak_sent, nak_syndrome_, received_psn().value);
   qp_.engine_.schedule(qp_);
-}
-
-/// The order of opcodes within and between messages (IBTA vol. 1, 9.7.4.1.5).
-bool Responder::check_sequence(const wire::OpcodeInfo& opcode) const {
-  switch (message_) {
-    case Message::none:
-      return opcode.starts();
-    case Message::send:
-      return !opcode.starts() && opcode.operation == Operation::send;
-    case Message::write:
-      return !opcode.starts() && opcode.operation == Operation::rdma_write;
-  }
-  return false;
 }
 
 void Responder::execute_send(const RxPacket& packet) {
@@ -272,15 +291,12 @@ Responder::AtomicTarget Responder::atomic_target(const wire::Headers& headers) {
              : AtomicTarget{.va = headers.atomic_eth.va, .rkey = headers.atomic_eth.rkey};
 }
 
-/// The value that an atomic request leaves where it finds `value`.
+/// The value that an atomic request other than a plain CAS leaves where it finds `value`.
 std::uint64_t Responder::atomic_result(const wire::Headers& headers, std::uint64_t value) {
-  const wire::AtomicEth& eth = headers.atomic_eth;
   const wire::Xaeth& xaeth = headers.xaeth;
   switch (headers.opcode->operation) {
     case Operation::fetch_add:
-      return value + eth.swap_add;
-    case Operation::compare_swap:
-      return value == eth.compare ? eth.swap_add : value;
+      return value + headers.atomic_eth.swap_add;
     default:
       return xaeth.subtype == wire::Xaeth::kMaskedCompareSwap
                  ? masked_compare_swap(value, xaeth.compare, xaeth.compare_mask, xaeth.swap_add,
@@ -292,6 +308,11 @@ std::uint64_t Responder::atomic_result(const wire::Headers& headers, std::uint64
 /// Atomic with respect to the CPU's own atomics on the same word. Returns the value before.
 std::uint64_t Responder::perform_atomic(const wire::Headers& headers, std::byte* target) {
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(target));
+  if (headers.opcode->operation == Operation::compare_swap) {
+    std::uint64_t original = headers.atomic_eth.compare;
+    word.compare_exchange_strong(original, headers.atomic_eth.swap_add);
+    return original;
+  }
   std::uint64_t original = word.load(std::memory_order_relaxed);
   while (!word.compare_exchange_weak(original, atomic_result(headers, original))) {
   }
@@ -328,7 +349,7 @@ void Responder::execute_atomic(const RxPacket& packet) {
   }
   resource.original = perform_atomic(packet.headers, target.data);
   note_write(target.data, sizeof(std::uint64_t));
-  static_cast<void>(take_resource(resource));
+  put_resource(resource);
   qp_.engine_.counters_.rx_atomic_requests.add();
   msn_ = resource.msn;
   expected_psn_ = expected_psn_ + 1;
@@ -343,11 +364,18 @@ bool Responder::has_free_resource() {
   return resource_limit_ > 0 && at(resource_head_).sent == at(resource_head_).psn_count;
 }
 
-/// Puts a READ or atomic into the ring, in place of the oldest when it is full.
+/// False: there is no place for it.
 bool Responder::take_resource(const Resource& resource) {
   if (!has_free_resource()) {
     return false;
   }
+  put_resource(resource);
+  return true;
+}
+
+/// Puts a READ or atomic into the ring, in place of the oldest when it is full. Requires
+/// has_free_resource().
+void Responder::put_resource(const Resource& resource) {
   if (resource_tail_ - resource_head_ == resource_limit_) {
     drop_oldest_resource();
     resource_pending_ = std::max(resource_pending_, resource_head_);
@@ -359,14 +387,10 @@ bool Responder::take_resource(const Resource& resource) {
     qp_.engine_.counters_.ack_deferred.add();
   }
   qp_.engine_.schedule(qp_);
-  return true;
 }
 
-void Responder::drop_oldest_resource() {
-  const Resource& oldest = at(resource_head_++);
-  if (oldest.snapshot.exists()) [[unlikely]] {
-    qp_.engine_.locks_->snapshots.release(oldest.snapshot);
-  }
+void Responder::release_snapshot(const Resource& resource) {
+  qp_.engine_.locks_->snapshots.release(resource.snapshot);
 }
 
 /// Somebody may wait for what was there.

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -89,11 +91,13 @@ struct Aeth {
 
 /// The largest code, 0 to 30, whose count does not exceed `count`.
 [[nodiscard]] constexpr std::uint8_t credit_code(std::uint32_t count) {
-  std::uint8_t code = 0;
-  while (code + 1 < kCreditCodeUnlimited && *credit_count(code + 1) <= count) {
-    ++code;
+  if (count < 2) {
+    return static_cast<std::uint8_t>(count);
   }
-  return code;
+  // The octave, and whether it is its upper half.
+  const auto octave = static_cast<std::uint32_t>(std::bit_width(count)) - 1;
+  const std::uint32_t code = 2 * octave + (count >> (octave - 1) & 1);
+  return static_cast<std::uint8_t>(std::min(code, kCreditCodeUnlimited - 1u));
 }
 
 }  // namespace rockhopper::wire

@@ -138,8 +138,8 @@ ParseResult parse_reserved_request(std::span<const std::uint8_t> first_bytes,
   return parse_rest(first_bytes, transport_length, *opcode, out);
 }
 
-std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out) {
-  const OpcodeInfo& opcode = info(headers);
+std::size_t emit_headers(const Headers& headers, const OpcodeInfo& opcode,
+                         std::span<std::uint8_t> out) {
   const std::size_t header_bytes = Bth::kSize + opcode.header_bytes;
   if (!opcode.defined || out.size() < header_bytes) return 0;
 

@@ -98,10 +98,16 @@ enum class ParseResult : std::uint8_t {
              : info_to(headers.bth.opcode, headers.bth.destination);
 }
 
-/// Writes the BTH and exactly the extension headers that info(headers) calls for.
+/// Writes the BTH and exactly the extension headers that `opcode`, which is info(headers), calls
+/// for.
 /// Returns the bytes written; 0, with nothing written, when the opcode is undefined or `out` is too
 /// small. The caller sets bth.pad_count; see pad_count().
-[[nodiscard]] std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out);
+[[nodiscard]] std::size_t emit_headers(const Headers& headers, const OpcodeInfo& opcode,
+                                       std::span<std::uint8_t> out);
+/// The same for who has not asked for info(headers).
+[[nodiscard]] inline std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out) {
+  return emit_headers(headers, info(headers), out);
+}
 
 /// Bytes that pad a payload to a multiple of four, 0 to 3.
 [[nodiscard]] constexpr std::uint8_t pad_count(std::size_t payload_length) {

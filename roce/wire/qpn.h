@@ -25,7 +25,9 @@ struct Qpn {
 inline constexpr Qpn kExtensionQpnFirst{0xD00000};
 inline constexpr Qpn kExtensionQpnLast{0xDFFFFF};
 [[nodiscard]] constexpr bool is_extension_qpn(Qpn number) {
-  return number >= kExtensionQpnFirst && number <= kExtensionQpnLast;
+  constexpr unsigned kBits = 20;  // one comparison: it is asked for with each packet
+  static_assert((kExtensionQpnFirst.value ^ kExtensionQpnLast.value) == (1u << kBits) - 1);
+  return number.value >> kBits == kExtensionQpnFirst.value >> kBits;
 }
 
 /// Queue pair 1, the general services interface: management datagrams, the connection manager.

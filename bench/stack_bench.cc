@@ -53,7 +53,8 @@ Flow make_flow(Host& host, bool ipv6) {
 class Sink final : public UdpHandler {
  public:
   void on_udp(const UdpDatagram& datagram, std::uint64_t) override {
-    benchmark::DoNotOptimize(datagram.payload_offset);
+    std::uint16_t offset = datagram.payload_offset;
+    benchmark::DoNotOptimize(offset);
   }
 };
 

@@ -69,7 +69,7 @@ const char* Offer::add_region(const AddRegion& region, int fd) {
     return "Invalid region index";
   }
   // A mapping may be longer than its file; the first access behind the file's end is a SIGBUS.
-  struct stat status {};
+  struct stat status = {};
   if (region.size == 0 || region.size > kRegionBytesMax || fstat(fd, &status) != 0 ||
       !S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) < region.size) {
     return "Invalid region size";

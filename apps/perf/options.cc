@@ -323,8 +323,8 @@ std::vector<RunSpec> plan(const Options& options) {
   std::vector<RunSpec> runs;
   for (const Operation operation : options.operations) {
     std::vector<std::uint32_t> sizes = options.sizes;
-    if (sizes.empty()) sizes = {options.kind == RunKind::latency ? 2u : 65536u};
-    if (is_atomic(operation)) sizes = {8};
+    if (sizes.empty()) sizes.push_back(options.kind == RunKind::latency ? 2 : 65536);
+    if (is_atomic(operation)) sizes.assign(1, 8);
     for (const std::uint32_t size : sizes) {
       RunSpec spec;
       spec.operation = operation;

@@ -16,7 +16,7 @@ from testing.processes import end_all, interruptible  # noqa: E402
 from testing.progress import say  # noqa: E402
 from testing.results import Counts  # noqa: E402
 from testing.stages import (QUICK_STAGES, STAGES, build_gcc, in_background,  # noqa: E402
-                            QUICK_SUITES)
+                            QUICK_SUITES, warnings)
 
 DESCRIPTION = 'Sets up, builds and runs every test suite. Exit status 1 if anything failed.'
 LONGEST = 5  # tests that are named at the end, with their times
@@ -147,6 +147,7 @@ def main():
     run = Run(QUICK_STAGES if arguments.quick else
               {name: STAGES[name] for name in arguments.stages or STAGES})
     run.all()
+    run.results['compile'] = warnings()
     total = Counts()
     for _, _, counts in run.rows():
         total.add(counts)

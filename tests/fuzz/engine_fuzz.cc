@@ -300,13 +300,14 @@ void EngineRun::receive_built() {
     }
   }
   headers.bth.pad_count = wire::pad_count(length);
-  Bytes transport(wire::kHeadersMax);
-  transport.resize(wire::emit_headers(headers, transport));
-  if (transport.empty()) {
+  const std::size_t rest = length + headers.bth.pad_count;
+  Bytes transport(wire::kHeadersMax + rest, 0x77);
+  const std::size_t header_bytes = wire::emit_headers(headers, transport);
+  if (header_bytes == 0) {
     return;
   }
-  transport.insert(transport.end(), payload.begin(), payload.end());
-  transport.resize(transport.size() + length - payload.size() + headers.bth.pad_count, 0x77);
+  std::copy(payload.begin(), payload.end(), transport.begin() + header_bytes);
+  transport.resize(header_bytes + rest);
   receive_transport(transport);
 }
 

@@ -135,11 +135,11 @@ TEST_P(Captures, EmittedAgainByteForByte) {
     ASSERT_EQ(parse(packet, headers), ParseResult::ok);
     const auto transport = packet.transport();
 
-    Bytes emitted(kHeadersMax);
-    emitted.resize(emit_headers(headers, emitted));
     const auto payload = transport.subspan(headers.payload_offset, headers.payload_length);
-    emitted.insert(emitted.end(), payload.begin(), payload.end());
-    emitted.insert(emitted.end(), headers.bth.pad_count, 0);
+    Bytes emitted(kHeadersMax + payload.size() + headers.bth.pad_count, 0);
+    const std::size_t header_bytes = emit_headers(headers, emitted);
+    std::copy(payload.begin(), payload.end(), emitted.begin() + header_bytes);
+    emitted.resize(header_bytes + payload.size() + headers.bth.pad_count);
 
     Bytes l3(packet.bytes.begin(), packet.bytes.begin() + packet.bth);
     l3.insert(l3.end(), emitted.begin(), emitted.begin() + Bth::kSize);

@@ -143,9 +143,9 @@ TEST_P(Captures, EmittedAgainByteForByte) {
 
     Bytes l3(packet.bytes.begin(), packet.bytes.begin() + packet.bth);
     l3.insert(l3.end(), emitted.begin(), emitted.begin() + Bth::kSize);
-    std::array<std::uint8_t, Icrc::kSize> trailer;
-    store_icrc(icrc_over(l3, std::span(emitted).subspan(Bth::kSize)), trailer);
-    emitted.insert(emitted.end(), trailer.begin(), trailer.end());
+    const std::uint32_t icrc = icrc_over(l3, std::span(emitted).subspan(Bth::kSize));
+    emitted.resize(emitted.size() + Icrc::kSize);
+    store_icrc(icrc, std::span(emitted).last<Icrc::kSize>());
     ASSERT_EQ(emitted, Bytes(transport.begin(), transport.end()));
   }
 }

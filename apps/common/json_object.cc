@@ -3,6 +3,7 @@
 #include "apps/common/json_object.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stack/quantity.h"
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/common/json_document.h"
 #include "apps/common/json_object.h"

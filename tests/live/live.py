@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'programs'))
 
 import support  # noqa: E402 (needs the path above)
-from support import LIMIT_S, wait_until  # noqa: E402, F401
+from support import LIMIT_S, PATIENT_OF_LINK, wait_until  # noqa: E402, F401
 
 LIVE = support.PROGRAMS.parent / 'tests/live'
 # A mutated one takes its place.
@@ -61,7 +61,7 @@ class DynamicConnectionsTest(LiveTest):
         """The target at port 0 of the switch, and what it says of itself; that is in a file, too,
         which initiators read."""
         target = self.lab.start('target', [DC_NODE, 'target', *self.station(0, PREFIX_LENGTH),
-                                           *options])
+                                           *PATIENT_OF_LINK, *options])
         wait_until(lambda: self.runs(target) and target.output().endswith('\n'), LIMIT_S,
                    'the target is ready')
         return target, json.loads(target.output())
@@ -69,7 +69,7 @@ class DynamicConnectionsTest(LiveTest):
     def start_initiator(self, port, target, *options):
         return self.lab.start(f'initiator{port}', [
             DC_NODE, 'initiator', '--peer', target.out, *self.station(port),
-            '--seed', self.random.getrandbits(32), *options])
+            *PATIENT_OF_LINK, '--seed', self.random.getrandbits(32), *options])
 
     def start_blast(self, port, introduction, *options):
         """Forged packets from there to the target."""

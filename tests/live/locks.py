@@ -9,7 +9,7 @@ import os
 import struct
 
 import live
-from live import LIMIT_S, wait_until
+from live import LIMIT_S, PATIENT_OF_LINK, wait_until
 
 LOCK_NODE = os.environ.get('ROCKHOPPER_LOCK_NODE', live.LIVE / 'lock-node')
 # As in lock_node.h.
@@ -78,7 +78,7 @@ def state_of(pid):
 
 class LocksTest(live.LiveTest):
     def start_node(self, name, *arguments):
-        process = self.lab.start(name, [LOCK_NODE, *arguments, '--connect-timeout', LIMIT_S,
+        process = self.lab.start(name, [LOCK_NODE, *arguments, *PATIENT_OF_LINK,
                                         '--seed', self.random.getrandbits(32)])
         wait_until(lambda: self.runs(process) and process.output().endswith('\n'), LIMIT_S,
                    f'{name} is ready')

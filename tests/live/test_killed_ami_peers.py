@@ -20,7 +20,8 @@ TIMEOUT = 17
 
 class KilledPeers(live.support.SwitchTest):
     def start_node(self, role, port, peer, *options):
-        return self.lab.start(role, [AMI_NODE, role, '--peer', peer, *self.station(port), *options])
+        return self.lab.start(role, [AMI_NODE, role, '--peer', peer, *self.station(port),
+                                    *live.PATIENT_OF_LINK, *options])
 
     def wait_for_line(self, process, name):
         """The last line of its output, once it has that."""

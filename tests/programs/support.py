@@ -29,6 +29,8 @@ PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', ROOT / 'build' / '
 LIMIT_S = 120
 # --qp-timeout: two seconds, all retries together, as a process may be without a core for long.
 PATIENT = ('-u', 16)
+# The link, too, may take its time to come up, where many programs start at once.
+PATIENT_OF_LINK = ('--connect-timeout', LIMIT_S)
 ADDRESSES = {4: ('10.42.0.1/24', '10.42.0.2/24'), 6: ('fd42::1/64', 'fd42::2/64')}
 
 

@@ -8,9 +8,15 @@ import random
 import signal
 
 import support
-from support import LIMIT_S, wait_until
+from support import LIMIT_S, PATIENT, PATIENT_OF_LINK, wait_until
 
 SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange(1 << 32))), 0)
+
+
+def unless_given(arguments, *usual):
+    """Of options and their values, those that the arguments do not have."""
+    pairs = zip(usual[::2], usual[1::2])
+    return [word for pair in pairs if pair[0] not in arguments for word in pair]
 
 
 class Conversation:
@@ -53,18 +59,18 @@ class DagTest(support.SwitchTest):
     def serve(self, *arguments, station=0):
         """A server and where it listens. Unless a test wants otherwise, it and its clients are so
         patient that a busy machine is not taken for a lost peer."""
-        memory = [] if '--memory' in arguments else ['--memory', '64MiB']
-        lease = [] if '--lease' in arguments else ['--lease', '20s']
+        usual = unless_given(arguments, '--memory', '64MiB', '--lease', '20s', *PATIENT,
+                             *PATIENT_OF_LINK)
         process = self.start('rh-dag', 'serve', *self.station(station), '-p', 0, '--json',
-                             *memory, *lease, *arguments)
+                             *usual, *arguments)
         port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-dag listens')
         return process, f'localhost:{port}'
 
     def client(self, command, station, servers, *arguments):
         servers = [servers] if isinstance(servers, str) else servers
         named = [word for server in servers for word in ('--server', server)]
-        patience = [] if '--timeout' in arguments else ['--timeout', '30s']
-        return self.start('rh-dag', command, *self.station(station), *named, *patience, *arguments)
+        usual = unless_given(arguments, '--timeout', '30s', *PATIENT, *PATIENT_OF_LINK)
+        return self.start('rh-dag', command, *self.station(station), *named, *usual, *arguments)
 
     def run_client(self, command, station, servers, *arguments, status=0):
         process = self.client(command, station, servers, *arguments)

@@ -150,7 +150,7 @@ class CompletionQueue : public CompletionQueueHook {
     }
     return true;
   }
-  /// Of an armed queue: the event, if the completion is to raise it.
+  /// Raises the event of an armed queue, if this completion is one that it waits for.
   void raise(const Completion& completion, bool solicited);
 
   std::unique_ptr<Completion[]> ring_;

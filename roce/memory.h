@@ -155,7 +155,8 @@ class MemoryTable {
 
   [[nodiscard]] Expected<Entry*> add(ProtectionDomain pd, MemoryKind kind);
   void remove(Entry& entry);
-  /// Null unless the key is that of an entry, generation and all.
+  /// Null unless the key is that of an entry, generation and all. For the key 0 the result may be a
+  /// free place, so callers ask for `valid` or use nothing but its empty range.
   [[nodiscard]] const Entry* find(MemoryKey key) const {
     // A place beyond the table leads to one within it, whose key is another then. A free place has
     // the key 0, which never exists, and is not valid.

@@ -22,7 +22,7 @@ struct MbufBytes {
   std::uint32_t length = 0;
 };
 
-/// The same for bytes in any segments.
+/// copy_from_mbuf() for bytes that lie in several segments.
 void copy_from_segments(const MbufBytes& bytes, std::byte* to);
 
 /// Copies all of `bytes` to `to`, which has room for them. Mostly there is one segment.

@@ -120,8 +120,8 @@ void Responder::execute_in_turn(const RxPacket& packet) {
   }
 }
 
-/// One of `distance` PSNs ahead of the expected one, if they are less than half of all; else it has
-/// been here before.
+/// The packet is `distance` PSNs ahead of the expected one. Half of all PSNs or more means that it
+/// has been here before.
 void Responder::on_out_of_order(const RxPacket& packet, std::uint32_t distance) {
   constexpr std::uint32_t kHalf = 1u << 23;
   if (distance >= kHalf) {

@@ -104,7 +104,7 @@ enum class ParseResult : std::uint8_t {
 /// small. The caller sets bth.pad_count; see pad_count().
 [[nodiscard]] std::size_t emit_headers(const Headers& headers, const OpcodeInfo& opcode,
                                        std::span<std::uint8_t> out);
-/// The same for who has not asked for info(headers).
+/// The same where info(headers) is not known yet.
 [[nodiscard]] inline std::size_t emit_headers(const Headers& headers, std::span<std::uint8_t> out) {
   return emit_headers(headers, info(headers), out);
 }

@@ -12,7 +12,7 @@ import tempfile
 import time
 
 
-# Of a process, where a test shows what all of them said.
+# A failed test shows so many lines of each process.
 LAST_LINES = 12
 
 

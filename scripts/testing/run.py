@@ -96,7 +96,8 @@ class Run:
         self._in_lanes(others)
 
     def rows(self):
-        return [(name, suite, counts) for name, suites in self.results.items()
+        results = {**self.results, 'compile': warnings()}
+        return [(name, suite, counts) for name, suites in results.items()
                 for suite, counts in suites.items()]
 
     def _in_lanes(self, names):
@@ -147,7 +148,6 @@ def main():
     run = Run(QUICK_STAGES if arguments.quick else
               {name: STAGES[name] for name in arguments.stages or STAGES})
     run.all()
-    run.results['compile'] = warnings()
     total = Counts()
     for _, _, counts in run.rows():
         total.add(counts)

@@ -64,7 +64,8 @@ class Order:
 
 class ManyTargets(support.SwitchTest):
     def start_process(self, port, *arguments):
-        return self.lab.start(f'node{port}', [PROGRAM, *self.station(port), *PATIENT_OF_LINK, *arguments])
+        return self.lab.start(f'node{port}', [PROGRAM, *self.station(port), *PATIENT_OF_LINK,
+                                              *arguments])
 
     def start_targets(self, order):
         """The processes, and the lists of their targets."""

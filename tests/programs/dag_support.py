@@ -14,7 +14,7 @@ SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange
 
 
 def unless_given(arguments, *usual):
-    """Of options and their values, those that the arguments do not have."""
+    """Those options of `usual`, with their values, that the arguments do not have."""
     pairs = zip(usual[::2], usual[1::2])
     return [word for pair in pairs if pair[0] not in arguments for word in pair]
 

@@ -145,7 +145,8 @@ class WhatFailedTestsPrinted(unittest.TestCase):
     def test_a_build(self):
         """Ninja's other jobs go on after the failure; a compiler's command is very long."""
         text = excerpt('[1/9] Compiling\n' * 100 + '[2/9] Compiling\nFAILED: a.cc.o \n' +
-                       'c++ ' + 'x' * 5000 + "\na.cc:7: error: no ';'\n" + '[3/9] Compiling\n' * EXCERPT_LINES +
+                       'c++ ' + 'x' * 5000 + "\na.cc:7: error: no ';'\n" +
+                       '[3/9] Compiling\n' * EXCERPT_LINES +
                        'ninja: build stopped: subcommand failed.\n')
         lines = text.splitlines()
         self.assertEqual(lines[0], 'FAILED: a.cc.o ')

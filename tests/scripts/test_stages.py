@@ -85,6 +85,12 @@ class Lanes(unittest.TestCase):
         made = {'main': Stage('', part, part, True)}
         self.assertEqual(self.run_stages(made), {('main', 'unit'): (4, 0)})
 
+    def test_a_warning_of_the_compiler_is_a_failure_beside_the_tests(self):
+        made = {'main': Stage('', None, lambda: {'unit': Counts(passed=1)}, True)}
+        with mock.patch.object(run, 'warnings', lambda: {'gcc': failure('it warned')}):
+            self.assertEqual(self.run_stages(made), {('main', 'unit'): (1, 0),
+                                                     ('compile', 'gcc'): (0, 1)})
+
     def test_the_rest_alone_has_the_whole_machine(self):
         found = []
         self.run_stages({'asan': Stage('', None, lambda: found.append(niceness()) or {}, True)})

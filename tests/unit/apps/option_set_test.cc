@@ -78,10 +78,8 @@ TEST_F(OptionSetTest, AValueIsOneOfThoseThereAre) {
   options.add_option("--kind", kind).one_of({"a", "b"});
   options.add_option("--size", size).one_of({256, 512});
   const std::map<std::string, int> names = {{"x", 1}, {"y", 2}};
-  options
-      .add_option_function(
-          "--name", [&](const std::string& value) { name = value; }, "")
-      .one_of_keys(names);
+  const auto take_name = [&](const std::string& value) { name = value; };
+  options.add_option_function("--name", take_name, "").one_of_keys(names);
   EXPECT_EQ(problem({"--kind", "b", "--size", "512", "--name", "y"}), "");
   EXPECT_EQ(kind + name, "by");
   EXPECT_EQ(size, 512);

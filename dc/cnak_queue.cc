@@ -9,11 +9,11 @@
 
 #include "dc/endpoint.h"
 #include "dc/message_packet.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::dc {
 namespace {
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kBurst = 64;
 
 stack::TokenBucket bucket(std::uint32_t per_second) {

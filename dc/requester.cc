@@ -9,11 +9,11 @@
 #include "dc/endpoint.h"
 #include "roce/wire/cm.h"
 #include "roce/wire/timer_code.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::dc {
 namespace {
 
-constexpr std::uint64_t kNsPerUs = 1000;
 /// How long a target is sure to remember a session that it has closed: half of what it does.
 constexpr std::uint64_t kRememberedNs = 500'000'000;
 /// A shorter lease would keep the initiator busy with it.

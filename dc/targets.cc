@@ -11,14 +11,13 @@
 #include "roce/rc/requester.h"
 #include "roce/wire/cm.h"
 #include "roce/wire/pkey.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::dc {
 
 using roce::DropReason;
 
 namespace {
-
-constexpr std::uint64_t kNsPerUs = 1000;
 
 /// Of what leaves with the connect and before its ACCEPT.
 wire::Dcsh half_dcsh(const Connect& message) {

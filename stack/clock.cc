@@ -6,12 +6,12 @@
 
 #include <rte_cycles.h>
 
+#include "stack/time_units.h"
+
 namespace rockhopper::stack {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 std::uint64_t read_ns(clockid_t clock) {
   timespec time{};

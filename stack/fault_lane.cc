@@ -13,11 +13,11 @@
 #include <rte_udp.h>
 
 #include "stack/checksum_offload.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint16_t kRoceUdpPort = 4791;
 
 enum class Stream : std::uint64_t {

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -12,6 +13,9 @@
 #include "stack/ip_header.h"
 
 namespace rockhopper::stack {
+
+/// Of ICMP and ICMPv6 messages alike.
+inline constexpr std::size_t kIcmpChecksumOffset = 2;
 
 /// A frame on its way through the receiving side of a host.
 struct Host::Frame {

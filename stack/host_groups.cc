@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::uint8_t kReportHopLimit = 1;
 constexpr std::uint8_t kInternetworkControl = 0xc0;  // RFC 3376, section 4
-constexpr std::size_t kIcmpChecksumOffset = 2;
 /// Queries list sources; those of longer ones are of no use to us, and such are not read.
 constexpr std::uint16_t kMessageMax = 1500;
 constexpr std::size_t kReportMax =

@@ -15,8 +15,7 @@ namespace rockhopper::stack {
 namespace {
 
 /// ICMP and ICMPv6 messages begin with type, code and checksum alike.
-constexpr std::size_t kHeaderSize = 4;
-constexpr std::size_t kChecksumOffset = 2;
+constexpr std::size_t kIcmpStartSize = 4;
 constexpr std::size_t kEchoHeaderSize = sizeof(rte_icmp_hdr);
 constexpr std::uint8_t kDscpMask = RTE_IPV4_HDR_DSCP_MASK;
 // DPDK does not define them: RFC 792; RFC 4443, section 3.2.
@@ -29,7 +28,7 @@ struct IcmpStart {
   std::uint8_t code;
 };
 
-/// Reads the start of the message, which is at least kHeaderSize long.
+/// Reads the start of the message, which is at least kIcmpStartSize long.
 IcmpStart read_start(const rte_mbuf* packet, std::uint32_t offset) {
   std::uint8_t copy[sizeof(IcmpStart)];
   const auto* bytes =
@@ -41,7 +40,7 @@ IcmpStart read_start(const rte_mbuf* packet, std::uint32_t offset) {
 
 HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
   const std::uint16_t length = frame.ip.payload_length;
-  if (length < kHeaderSize) return HostDrop::icmp_truncated;
+  if (length < kIcmpStartSize) return HostDrop::icmp_truncated;
   if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff)
     return HostDrop::icmp_bad_checksum;
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
@@ -57,7 +56,7 @@ HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
 HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
   const IpHeader& ip = frame.ip;
   const std::uint16_t length = ip.payload_length;
-  if (length < kHeaderSize) return HostDrop::icmp_truncated;
+  if (length < kIcmpStartSize) return HostDrop::icmp_truncated;
   const std::uint16_t sum =
       add_checksums(pseudo_header_checksum(ip.source, ip.destination, ip.protocol, length),
                     raw_checksum(frame.packet, frame.l4_offset(), length));
@@ -118,8 +117,8 @@ HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::u
   // create() made sure that a first segment has room for more than that.
   auto* message = rte_pktmbuf_mtod(reply, std::uint8_t*);
   message[0] = reply_type;
-  message[kChecksumOffset] = 0;
-  message[kChecksumOffset + 1] = 0;
+  message[kIcmpChecksumOffset] = 0;
+  message[kIcmpChecksumOffset + 1] = 0;
   IpHeader ip;
   ip.source = frame.ip.destination;
   ip.destination = frame.ip.source;
@@ -130,7 +129,7 @@ HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::u
     sum = add_checksums(sum, pseudo_header_checksum(ip.source, ip.destination, ip.protocol,
                                                     frame.ip.payload_length));
   sum = static_cast<std::uint16_t>(~sum);
-  std::memcpy(&message[kChecksumOffset], &sum, sizeof sum);
+  std::memcpy(&message[kIcmpChecksumOffset], &sum, sizeof sum);
   if (send_ip(reply, ip, frame.ethernet.source)) counters_.add(HostEvent::echo_replies_sent);
   return HostDrop::none;
 }

@@ -12,7 +12,6 @@ namespace rockhopper::stack {
 namespace {
 
 constexpr rte_ether_addr kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-constexpr std::size_t kIcmpChecksumOffset = 2;
 /// Neighbour messages longer than any that we could use are not read.
 constexpr std::uint16_t kNeighbourMessageMax = 1280;
 

@@ -9,6 +9,8 @@
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
+#include "stack/time_units.h"
+
 namespace rockhopper::stack {
 namespace {
 
@@ -18,18 +20,18 @@ constexpr std::uint8_t kReportV2 = 0x16;
 constexpr std::uint8_t kLeaveV2 = 0x17;
 constexpr std::uint8_t kReportV3 = 0x22;
 
-constexpr std::size_t kCodeOffset = 1;
-constexpr std::size_t kChecksumOffset = 2;
-constexpr std::size_t kGroupOffset = 4;
-constexpr std::size_t kSourceSize = 4;
+constexpr std::size_t kIgmpCodeOffset = 1;
+constexpr std::size_t kIgmpChecksumOffset = 2;
+constexpr std::size_t kIgmpGroupOffset = 4;
+constexpr std::size_t kIgmpSourceSize = 4;
 
 constexpr std::uint64_t kTenth_ns = 100'000'000;
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 /// RFC 3376, section 7.2.1: what version 1, which has no such field, means.
-constexpr std::uint64_t kMaxResponseV1_ns = 10 * kSecond_ns;
+constexpr std::uint64_t kMaxResponseV1_ns = 10 * kNsPerSecond;
 
-constexpr IpAddress kAllRouters{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 2}};
-constexpr IpAddress kAllReportRouters{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 22}};
+constexpr IpAddress kAllIgmpRouters{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 2}};
+constexpr IpAddress kAllIgmpReportRouters{
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 22}};
 
 IpAddress load_group(const std::uint8_t* at) {
   rte_be32_t bytes = 0;
@@ -38,12 +40,12 @@ IpAddress load_group(const std::uint8_t* at) {
 }
 
 /// Which version it is: RFC 3376, section 7.1.
-HostDrop parse_query(std::span<const std::uint8_t> bytes, const IpAddress& destination,
-                     bool router_alert, MembershipQuery& query) {
-  const std::uint8_t code = bytes[kCodeOffset];
-  query.group = load_group(&bytes[kGroupOffset]);
+HostDrop parse_igmp_query(std::span<const std::uint8_t> bytes, const IpAddress& destination,
+                          bool router_alert, MembershipQuery& query) {
+  const std::uint8_t code = bytes[kIgmpCodeOffset];
+  query.group = load_group(&bytes[kIgmpGroupOffset]);
   if (bytes.size() >= kIgmpHeaderSize + kQueryTailSize) {
-    if (!parse_query_tail(bytes.subspan(kIgmpHeaderSize), kSourceSize, query))
+    if (!parse_query_tail(bytes.subspan(kIgmpHeaderSize), kIgmpSourceSize, query))
       return HostDrop::igmp_bad_length;
     query.max_response_ns = decode_membership_time(code, 8) * kTenth_ns;
   } else if (bytes.size() != kIgmpHeaderSize) {
@@ -70,11 +72,11 @@ HostDrop parse_igmp(std::span<const std::uint8_t> bytes, const IpAddress& destin
   switch (bytes[0]) {
     case kQuery:
       message.is_query = true;
-      return parse_query(bytes, destination, router_alert, message.query);
+      return parse_igmp_query(bytes, destination, router_alert, message.query);
     case kReportV1:
     case kReportV2:
       message.is_query = false;
-      message.group = load_group(&bytes[kGroupOffset]);
+      message.group = load_group(&bytes[kIgmpGroupOffset]);
       return message.group == destination ? HostDrop::none : HostDrop::igmp_bad_destination;
     default:
       return HostDrop::igmp_unsupported;
@@ -82,8 +84,8 @@ HostDrop parse_igmp(std::span<const std::uint8_t> bytes, const IpAddress& destin
 }
 
 IpAddress igmp_destination(std::uint8_t version, const MembershipRecord& record) {
-  if (version >= 3) return kAllReportRouters;
-  return record.state == MembershipState::left ? kAllRouters : record.group;
+  if (version >= 3) return kAllIgmpReportRouters;
+  return record.state == MembershipState::left ? kAllIgmpRouters : record.group;
 }
 
 std::size_t emit_igmp(std::uint8_t version, std::span<const MembershipRecord> records,
@@ -100,10 +102,10 @@ std::size_t emit_igmp(std::uint8_t version, std::span<const MembershipRecord> re
     assert(!left || version == 2);
     const std::uint8_t report = version == 2 ? kReportV2 : kReportV1;
     out[0] = left ? kLeaveV2 : report;
-    std::copy_n(&records[0].group.bytes[12], 4, &out[kGroupOffset]);
+    std::copy_n(&records[0].group.bytes[12], 4, &out[kIgmpGroupOffset]);
   }
   const std::uint16_t sum = static_cast<std::uint16_t>(~rte_raw_cksum(out.data(), length));
-  std::memcpy(&out[kChecksumOffset], &sum, sizeof sum);
+  std::memcpy(&out[kIgmpChecksumOffset], &sum, sizeof sum);
   return length;
 }
 

@@ -10,6 +10,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "stack/byte_order.h"
 #include "stack/checksum_offload.h"
 
 namespace rockhopper::stack {
@@ -22,10 +23,6 @@ std::uint64_t load_word(const std::uint8_t* bytes) {
   std::uint64_t word = 0;
   std::memcpy(&word, bytes, sizeof word);
   return word;
-}
-
-std::uint16_t load_be16(const std::uint8_t* bytes) {
-  return static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]);
 }
 
 /// The lengths of IP and UDP fit each other and the packet, and the IPv4 checksum is right: as the

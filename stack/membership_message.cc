@@ -7,12 +7,12 @@
 
 #include "stack/igmp.h"
 #include "stack/mld.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::size_t kHeaderSize = 8;
-static_assert(kIgmpHeaderSize == kHeaderSize && kMldHeaderSize == kHeaderSize);
+static_assert(kIgmpHeaderSize == kMldHeaderSize);
 constexpr std::size_t kRecordCountOffset = 6;
 constexpr std::size_t kRecordGroupOffset = 4;
 static_assert(kIgmpRecordSize == kRecordGroupOffset + 4);
@@ -21,7 +21,6 @@ static_assert(kMldRecordSize == kRecordGroupOffset + 16);
 constexpr std::size_t kIntervalOffset = 1;
 constexpr std::size_t kSourceCountOffset = 2;
 constexpr std::uint8_t kRobustnessMask = 7;
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 
 }  // namespace
 
@@ -33,20 +32,20 @@ bool parse_query_tail(std::span<const std::uint8_t> tail, std::size_t source_siz
   if (sources * source_size > tail.size() - kQueryTailSize) return false;
   query.version = kMembershipVersion;
   query.robustness = tail[0] & kRobustnessMask;
-  query.query_interval_ns = decode_membership_time(tail[kIntervalOffset], 8) * kSecond_ns;
+  query.query_interval_ns = decode_membership_time(tail[kIntervalOffset], 8) * kNsPerSecond;
   return true;
 }
 
 std::size_t report_size(std::span<const MembershipRecord> records) {
   const bool ipv4 = !records.empty() && records[0].group.is_ipv4();
-  return kHeaderSize + records.size() * (ipv4 ? kIgmpRecordSize : kMldRecordSize);
+  return kIgmpHeaderSize + records.size() * (ipv4 ? kIgmpRecordSize : kMldRecordSize);
 }
 
 void emit_records(std::span<const MembershipRecord> records, std::span<std::uint8_t> report) {
   assert(report.size() >= report_size(records));
   report[kRecordCountOffset] = static_cast<std::uint8_t>(records.size() >> 8);
   report[kRecordCountOffset + 1] = static_cast<std::uint8_t>(records.size());
-  auto at = report.begin() + kHeaderSize;
+  auto at = report.begin() + kIgmpHeaderSize;
   for (const MembershipRecord& record : records) {
     *at = static_cast<std::uint8_t>(record.state);
     const auto& group = record.group.bytes;

@@ -31,6 +31,7 @@
 #include "stack/event_fd.h"
 #include "stack/interrupt_thread.h"
 #include "stack/runtime_directory.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -44,7 +45,6 @@ using memif::SessionCounters;
 /// Connections whose handshake is not over, in the whole process: beyond that the oldest goes.
 constexpr std::ptrdiff_t kUnfinishedMax = 64;
 constexpr int kAcceptsPerTurn = 16;
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 /// Accepting again once there were no descriptors.
 constexpr std::uint64_t kPauseNs = 100 * kNsPerMs;
 /// The driver answers within a turn of the interrupt thread.

@@ -9,16 +9,16 @@
 
 #include "stack/igmp.h"
 #include "stack/neighbour_discovery.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 // RFC 3376, section 8; RFC 3810, section 9.
 constexpr std::uint8_t kRobustness = 2;
-constexpr std::uint64_t kQueryInterval_ns = 125 * kSecond_ns;
-constexpr std::uint64_t kUnsolicitedInterval_ns = 1 * kSecond_ns;
-constexpr std::uint64_t kUnsolicitedIntervalOlder_ns = 10 * kSecond_ns;
+constexpr std::uint64_t kQueryInterval_ns = 125 * kNsPerSecond;
+constexpr std::uint64_t kUnsolicitedInterval_ns = 1 * kNsPerSecond;
+constexpr std::uint64_t kUnsolicitedIntervalOlder_ns = 10 * kNsPerSecond;
 
 constexpr std::uint8_t kScopeMask = 0x0f;
 constexpr std::uint8_t kScopeInterface = 1;

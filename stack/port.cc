@@ -18,13 +18,13 @@
 #include "stack/device_limits.h"
 #include "stack/interrupt_thread.h"
 #include "stack/memif_guard.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::stack {
 namespace {
 
 constexpr std::uint16_t kMtuMin = 576;
 constexpr std::uint32_t kMbufsInFlight = 4096;
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kConnectIntervalNs = 50 * kNsPerMs;
 constexpr std::uint64_t kHandshakeTimeoutNs = 1000 * kNsPerMs;
 

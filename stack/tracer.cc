@@ -14,12 +14,13 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "stack/time_units.h"
+
 namespace rockhopper::stack {
 namespace {
 
 constexpr std::uint16_t kRoceUdpPort = 4791;
 constexpr std::size_t kBthSize = 12;
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 // All headers that a summary looks at, with IPv4 options.
 constexpr std::uint32_t kLookMax = 14 + 4 + 60 + 8 + kBthSize;
 

@@ -11,6 +11,7 @@
 namespace rockhopper::apps {
 
 inline constexpr std::uint32_t kSizeMax = 1u << 30;
+inline constexpr double kBytesPerMib = 1 << 20;
 
 /// A value of --size: "64", "4k", "1M", with powers of 1024; kSizeMax at most.
 [[nodiscard]] Expected<std::uint32_t> parse_size(std::string_view text);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "stack/time_units.h"
+
 namespace rockhopper::apps {
 
 /// CLOCK_MONOTONIC in nanoseconds: for timing a workload and for timeouts of the control path.
@@ -13,8 +15,5 @@ namespace rockhopper::apps {
                                         std::chrono::steady_clock::now().time_since_epoch())
                                         .count());
 }
-
-inline constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 }  // namespace rockhopper::apps

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "apps/dag/client_area.h"
 #include "apps/dag/client_state.h"
 #include "apps/dag/hash.h"
 
@@ -20,8 +21,6 @@ constexpr std::uint16_t kOperationsMax = 4096;
 constexpr std::uint32_t kBufferMin = 4096;
 constexpr std::uint32_t kBufferMax = 1u << 30;
 constexpr std::uint32_t kDciWr = 256;
-/// With so many renewals, what was seen to be there may be another's (Quarantine).
-constexpr std::uint64_t kGraceRenewals = 2;
 /// Of a renewal's completion; the rest is the number's lower bits, and which connection to which
 /// server.
 constexpr std::uint64_t kRenewalWrId = std::uint64_t{1} << 63;

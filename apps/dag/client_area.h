@@ -29,6 +29,10 @@ struct RequestWord {
   }
 };
 
+/// With so many renewals more, all is complete that a client had begun (ClientArea), and what it
+/// had seen to be there may be another's (Quarantine).
+inline constexpr std::uint64_t kGraceRenewals = 2;
+
 /// The memory of a server that one client alone writes, little endian.
 struct ClientArea {
   /// The lease: one more with each renewal. With renewal n all changes are complete that the client

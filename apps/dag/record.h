@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 /// What a record is in a server's memory. Numbers are little endian. Whoever READs a record finds
 /// in the bytes themselves whether they are the wanted one, whole and of one version (DG-30,
@@ -27,6 +28,11 @@ inline constexpr std::size_t kControlWords = 4;
 inline constexpr std::size_t kRecordAlignment = 64;
 /// The largest data of a record, bytes.
 inline constexpr std::uint32_t kCapacityMax = 1u << 30;
+
+/// A key that is text, as a record has it. It refers to the text.
+[[nodiscard]] inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 using ControlWords = std::array<std::uint64_t, kControlWords>;
 

@@ -15,14 +15,12 @@ namespace rockhopper::dag {
 namespace {
 
 constexpr std::uint16_t kClientsMax = 4096;
-constexpr std::uint16_t kDcis = 8;
-constexpr std::uint32_t kDciWr = 64;
+constexpr std::uint16_t kServerDcis = 8;
+constexpr std::uint32_t kServerDciWr = 64;
 constexpr std::uint64_t kLeaseMin_ns = 1'000'000;
 constexpr std::uint64_t kLeaseMax_ns = 3'600'000'000'000;
 /// How often in a lease leases are looked at.
 constexpr std::uint64_t kChecks = 16;
-/// With so many renewals all is complete that a client had begun (ClientArea).
-constexpr std::uint64_t kGraceRenewals = 2;
 constexpr std::uint32_t kRecordAccess = roce::kAccessLocalWrite | roce::kAccessRemote;
 constexpr std::uint32_t kApplicationAccess =
     roce::kAccessLocalWrite | roce::kAccessRemoteRead | roce::kAccessRemoteAtomic;
@@ -85,19 +83,19 @@ Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpo
 }
 
 Expected<void> Server::set_up() {
-  auto send_cq = roce::CompletionQueue::create(kDcis * kDciWr);
+  auto send_cq = roce::CompletionQueue::create(kServerDcis * kServerDciWr);
   if (!send_cq) return tl::make_unexpected(send_cq.error());
   send_cq_ = std::move(*send_cq);
   auto pool = dc::DciPool::create(endpoint_,
                                   {.pd = pd_,
                                    .send_cq = send_cq_.get(),
-                                   .max_send_wr = kDciWr,
+                                   .max_send_wr = kServerDciWr,
                                    .max_inline_data = kResponseBytes,
                                    .sq_sig_all = true,
                                    .path_mtu = config_.path_mtu,
                                    .timeout = config_.timeout,
                                    .retry_cnt = config_.retry_cnt},
-                                  {.dcis = kDcis}, [](dc::PoolTarget&) {});
+                                  {.dcis = kServerDcis}, [](dc::PoolTarget&) {});
   if (!pool) return tl::make_unexpected(pool.error());
   pool_ = std::move(*pool);
   return {};

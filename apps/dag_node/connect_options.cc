@@ -17,7 +17,7 @@ constexpr const char* kServers = "Servers";
 constexpr std::size_t kServersMax = 64;
 /// Head and slots of a record besides its data.
 constexpr std::uint64_t kRecordOverhead = dag::record_bytes(dag::kKeyMax, 0, 2);
-constexpr Range kRecordMax{.least = 4096, .most = (1u << 29) - kRecordOverhead};
+constexpr Range kBufferedRecordMax{.least = 4096, .most = (1u << 29) - kRecordOverhead};
 constexpr Range kTimeout{.least = 1'000'000, .most = 3'600'000'000'000};
 
 template <typename T>
@@ -145,7 +145,7 @@ Expected<ConnectOptions> finish_options(const RawConnectOptions& raw) {
   }
   std::uint64_t record_max = 0;
   const auto read =
-      read_bytes("--record-max", raw.record_max, kRecordMax, record_max).and_then([&] {
+      read_bytes("--record-max", raw.record_max, kBufferedRecordMax, record_max).and_then([&] {
         return read_time("--timeout", raw.timeout, kTimeout, options.request_timeout_ns);
       });
   if (!read) return tl::make_unexpected(read.error());

@@ -42,6 +42,9 @@ struct ConnectOptions {
   [[nodiscard]] Expected<dag::Placement> make_home_placement() const;
 };
 
+/// --record-max of those that have a buffer for each of the many records that they read at a time.
+inline constexpr const char* kSmallRecordMax = "256KiB";
+
 /// The options as OptionParser fills them in, before finish_options() makes sense of them.
 struct RawConnectOptions {
   ConnectOptions options;

@@ -22,7 +22,7 @@ namespace rockhopper::apps::dag_node {
 namespace {
 
 /// Between looks at the board.
-constexpr std::uint64_t kLookNs = 2 * kNsPerMs;
+constexpr std::uint64_t kLoadLookNs = 2 * kNsPerMs;
 
 class Load {
  public:
@@ -104,7 +104,7 @@ class Load {
       if (auto looked = look(); !looked) return looked;
       if (!condition(slot_.phase)) return {};
       progress.update(std::min<std::uint64_t>(slot_.completed, slot_.nodes), slot_.nodes);
-      const std::uint64_t next_ns = steady_now_ns() + kLookNs;
+      const std::uint64_t next_ns = steady_now_ns() + kLoadLookNs;
       while (steady_now_ns() < next_ns) {
         if (stop_requested()) return tl::make_unexpected(interrupted());
         (void)records_->connection().turn();

@@ -14,8 +14,6 @@ namespace {
 
 constexpr const char* kGraph = "Graph";
 constexpr const char* kRun = "Run";
-/// There is a buffer for each output that is read at a time.
-constexpr const char* kRecordMax = "256KiB";
 
 /// Names the run as the workflow if it has no name.
 Expected<dag::Graph> workflow_graph(const LoadOptions& options,
@@ -81,7 +79,7 @@ void add_load_options(OptionSet app, LoadOptions& options) {
       .range(1, 4096)
       .type_name("N")
       .group(kRun);
-  options.connect.record_max = kRecordMax;
+  options.connect.record_max = kSmallRecordMax;
   add_connect_options(app, options.connect);
 }
 

@@ -8,16 +8,13 @@
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "apps/dag/message.h"
+#include "apps/dag/record.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
 
 /// For what comes behind the last result.
 constexpr std::uint64_t kCloseNs = kNsPerSecond;
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 RecordResult to_record_result(const dag::Result& result) {
   return {.status = result.status,
@@ -102,7 +99,7 @@ void Records::close() {
 
 Expected<RecordResult> Records::run(const RecordTask& task) {
   if (auto connected = reconnect(); !connected) return tl::make_unexpected(connected.error());
-  const auto key = bytes_of(task.key);
+  const auto key = dag::bytes_of(task.key);
   switch (task.verb) {
     case Verb::get:
       return result_of(client().read(key, kContext));
@@ -128,7 +125,7 @@ Expected<RecordResult> Records::read(const dag::Pointer& pointer) {
 
 /// What does not fit into the request follows as an update.
 Expected<RecordResult> Records::create(const RecordTask& task) {
-  const auto key = bytes_of(task.key);
+  const auto key = dag::bytes_of(task.key);
   const bool whole = task.data.size() <= dag::kCreateDataMax;
   const auto capacity = std::max(
       task.capacity, static_cast<std::uint32_t>(std::max<std::size_t>(task.data.size(), 1)));
@@ -140,7 +137,7 @@ Expected<RecordResult> Records::create(const RecordTask& task) {
 }
 
 Expected<RecordResult> Records::put(const RecordTask& task) {
-  const auto key = bytes_of(task.key);
+  const auto key = dag::bytes_of(task.key);
   auto result = create(task);
   if (!result || result->status != dag::Status::exists) return result;
   result = result_of(client().update(key, task.data, kContext));

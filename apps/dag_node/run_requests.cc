@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/dag/graph/graph_image.h"
+#include "apps/dag/record.h"
 #include "apps/dag/schedule/home_request.h"
 #include "apps/dag/schedule/node_record.h"
 #include "apps/dag/schedule/run_group.h"
@@ -14,10 +15,6 @@
 
 namespace rockhopper::apps::dag_node {
 namespace {
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 /// As a home means it.
 std::string_view reason(dag::Status status) {
@@ -47,7 +44,7 @@ Expected<dag::Result> RunRequests::wait(dag::Started started, const char* what) 
 
 Expected<void> RunRequests::ask(std::uint8_t code, const std::string& run, const char* what) {
   auto asked =
-      wait(records_.client().ask(home_, code, bytes_of(run), {}, 0, Records::kContext), what);
+      wait(records_.client().ask(home_, code, dag::bytes_of(run), {}, 0, Records::kContext), what);
   if (!asked) return tl::make_unexpected(asked.error());
   return {};
 }
@@ -71,10 +68,10 @@ Expected<void> RunRequests::submit(const dag::Graph& graph, const Submission& su
                                                     .incarnation = pointer.entry.incarnation,
                                                     .priority = submission.priority,
                                                     .attempts = submission.attempts});
-  auto asked =
-      wait(client.ask(home_, static_cast<std::uint8_t>(dag::HomeRequest::submit),
-                      bytes_of(submission.name), request, pointer.entry.address, Records::kContext),
-           "the run was refused");
+  auto asked = wait(
+      client.ask(home_, static_cast<std::uint8_t>(dag::HomeRequest::submit),
+                 dag::bytes_of(submission.name), request, pointer.entry.address, Records::kContext),
+      "the run was refused");
   // The home has a copy.
   auto released = wait(client.release_arena(pointer, Records::kContext),
                        "the uploaded graph cannot be given back");

@@ -13,7 +13,7 @@ constexpr const char* kRecords = "Records";
 constexpr const char* kClients = "Clients";
 constexpr const char* kRuns = "Runs of graphs";
 constexpr Range kMemory{.least = 1u << 16, .most = std::uint64_t{1} << 40};
-constexpr Range kRecordMax{.least = 64, .most = dag::kCapacityMax};
+constexpr Range kServedRecordMax{.least = 64, .most = dag::kCapacityMax};
 constexpr Range kQuarantine{.least = 0, .most = 3'600'000'000'000};
 constexpr Range kLease{.least = 1'000'000, .most = 3'600'000'000'000};
 
@@ -76,8 +76,9 @@ Expected<ServeOptions> finish_options(const RawServeOptions& raw) {
   std::uint64_t record_max = 0;
   const auto read =
       read_bytes("--memory", raw.memory, kMemory, options.memory_bytes)
-          .and_then(
-              [&] { return read_bytes("--record-max", raw.record_max, kRecordMax, record_max); })
+          .and_then([&] {
+            return read_bytes("--record-max", raw.record_max, kServedRecordMax, record_max);
+          })
           .and_then([&] {
             return read_time("--quarantine", raw.quarantine, kQuarantine, options.quarantine_ns);
           })

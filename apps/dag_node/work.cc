@@ -24,9 +24,9 @@
 namespace rockhopper::apps::dag_node {
 namespace {
 
-constexpr std::uint64_t kLookNs = kNsPerMs;
+constexpr std::uint64_t kWorkLookNs = kNsPerMs;
 /// For what is still to be told at the end.
-constexpr std::uint64_t kCloseNs = kNsPerSecond;
+constexpr std::uint64_t kLeaveNs = kNsPerSecond;
 
 /// Of the client, at a time: an output and an input of each node, and some requests.
 constexpr std::uint16_t operations_of(std::uint16_t window) {
@@ -156,7 +156,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
       if (draining && worker_->idle()) return {};
       const std::uint64_t now_ns = connection_->now_ns();
       if (now_ns < next_look_ns) continue;
-      next_look_ns = now_ns + kLookNs;
+      next_look_ns = now_ns + kWorkLookNs;
       if (!draining && (stop_requested() || is_over())) {
         worker_->drain();
         draining = true;
@@ -213,7 +213,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   [[nodiscard]] Expected<void> close() {
     if (worker_ != nullptr) {
       worker_->leave();
-      const std::uint64_t deadline_ns = steady_now_ns() + kCloseNs;
+      const std::uint64_t deadline_ns = steady_now_ns() + kLeaveNs;
       while (connection_->client().in_use() > 0 && steady_now_ns() < deadline_ns) {
         (void)connection_->turn();
       }

@@ -17,8 +17,6 @@ namespace {
 constexpr const char* kTasks = "Tasks";
 constexpr const char* kWorker = "Worker";
 constexpr std::size_t kNameMax = 31;
-/// There is a buffer for each node that it has, and another one for each input.
-constexpr const char* kRecordMax = "256KiB";
 
 std::string default_name() {
   std::array<char, 256> host{};
@@ -76,7 +74,7 @@ void add_work_options(OptionSet app, WorkOptions& options) {
                "end when all runs at home have ended, of one "
                "at least")
       .group(kWorker);
-  options.connect.record_max = kRecordMax;
+  options.connect.record_max = kSmallRecordMax;
   add_connect_options(app, options.connect);
 }
 

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/sizes.h"
+
 namespace rockhopper::apps::messages {
 namespace {
-
-constexpr double kMib = 1 << 20;
 
 double per_second(const Measurement& measurement) {
   return measurement.seconds > 0
@@ -41,7 +41,7 @@ std::string table_row(const Result& result, bool gbits) {
                        l.p999_ns * 1e-3, l.max_ns * 1e-3, measurement.callbacks);
   }
   const double rate = per_second(measurement);
-  const double bandwidth = rate * result.spec.size * (gbits ? 8e-9 : 1 / kMib);
+  const double bandwidth = rate * result.spec.size * (gbits ? 8e-9 : 1 / kBytesPerMib);
   return start +
          fmt::format("  {:<18.2f}  {:<13.6f}  {}", bandwidth, rate * 1e-6, measurement.callbacks);
 }

@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/signals.h"
+#include "apps/common/sizes.h"
 #include "apps/common/steady_clock.h"
 #include "apps/common/version.h"
 
 namespace rockhopper::apps::perf {
 namespace {
 
-constexpr double kMib = 1 << 20;
 constexpr std::uint64_t kLingerNs = 500 * kNsPerMs;
 
 /// How often the programs shake hands before and after they connect their queue pairs.
@@ -206,17 +206,17 @@ Expected<void> PerftestRun::end() {
       const double rate = operations_per_s(*measurement_);
       own = {.size = spec_.size,
              .iterations = spec_.iterations,
-             .peak = measurement_->peak_operations_per_s * spec_.size / kMib,
-             .average = rate * spec_.size / kMib,
+             .peak = measurement_->peak_operations_per_s * spec_.size / kBytesPerMib,
+             .average = rate * spec_.size / kBytesPerMib,
              .message_rate = rate * 1e-6};
     }
     auto peer = exchange_->swap_reports(own);
     if (!peer) return tl::make_unexpected(peer.error());
     if (!measurement_ && peer->message_rate > 0) {
-      measurement_ =
-          Measurement{.operations = peer->iterations,
-                      .seconds = static_cast<double>(peer->iterations) / (peer->message_rate * 1e6),
-                      .peak_operations_per_s = peer->peak * kMib / std::max<double>(spec_.size, 1)};
+      measurement_ = Measurement{
+          .operations = peer->iterations,
+          .seconds = static_cast<double>(peer->iterations) / (peer->message_rate * 1e6),
+          .peak_operations_per_s = peer->peak * kBytesPerMib / std::max<double>(spec_.size, 1)};
     }
   }
   if (is_write_latency()) {

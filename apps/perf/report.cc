@@ -5,10 +5,10 @@
 #include <fmt/printf.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/sizes.h"
+
 namespace rockhopper::apps::perf {
 namespace {
-
-constexpr double kMib = 1 << 20;
 
 nlohmann::json latency_json(const LatencySummary& latency) {
   return {{"min", latency.min_ns * 1e-3},     {"max", latency.max_ns * 1e-3},
@@ -50,7 +50,7 @@ std::string table_row(const Result& result, bool gbits) {
   }
   const double rate = operations_per_s(measurement);
   const auto scale = [&](double per_s) {
-    return gbits ? gbit_per_s(spec, per_s) : per_s * spec.size / kMib;
+    return gbits ? gbit_per_s(spec, per_s) : per_s * spec.size / kBytesPerMib;
   };
   return fmt::sprintf(" %-7u    %-10u       %-7.2f            %-7.2f\t\t   %-7.6f", spec.size,
                       measurement.operations, scale(measurement.peak_operations_per_s), scale(rate),

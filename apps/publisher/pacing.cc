@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "stack/link.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::publisher {
 namespace {
 
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 /// From which the interval is doubled.
 constexpr std::uint64_t kPollFirst_ns = 50;
 /// READs of a round at most.
@@ -30,7 +30,7 @@ std::uint64_t Pacing::next_ns() const { return std::max(round_ns_, allowed_ns_);
 
 void Pacing::on_reads(std::uint64_t count, std::uint64_t now_ns) {
   if (config_.reads_per_second == 0) return;
-  allowed_ns_ = saturating_add(now_ns, count * kSecond_ns / config_.reads_per_second);
+  allowed_ns_ = saturating_add(now_ns, count * kNsPerSecond / config_.reads_per_second);
 }
 
 void Pacing::plan(bool news, bool more, std::uint64_t now_ns) {
@@ -54,7 +54,7 @@ void Pacing::await_copies(std::uint64_t now_ns) {
 void Pacing::hurry(std::uint64_t now_ns) { round_ns_ = std::min(round_ns_, now_ns); }
 
 std::uint64_t Pacing::slowest_ns() const {
-  return config_.reads_per_second == 0 ? 0 : kRoundReads * kSecond_ns / config_.reads_per_second;
+  return config_.reads_per_second == 0 ? 0 : kRoundReads * kNsPerSecond / config_.reads_per_second;
 }
 
 void Liveness::start(std::uint64_t patience_ns, std::uint64_t now_ns) {

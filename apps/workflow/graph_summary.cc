@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/steady_clock.h"
 #include "apps/dag/graph/critical_path.h"
 #include "apps/dag/graph/makespan_bounds.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::apps::workflow {
 namespace {
@@ -17,8 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint32_t kWorkers[] = {1, 2, 4, 8, 16};
-
-double seconds(std::uint64_t ns) { return static_cast<double>(ns) / double{kNsPerSecond}; }
 
 }  // namespace
 
@@ -51,11 +49,11 @@ GraphSummary summarise(const Workflow& workflow, const dag::Graph& graph) {
   summary.levels = widths.size();
   summary.width = *std::max_element(widths.begin(), widths.end());
   const auto work = dag::work_of(graph);
-  for (const std::uint64_t ns : work) summary.work_s += seconds(ns);
+  for (const std::uint64_t ns : work) summary.work_s += in_seconds(ns);
   const auto path = dag::critical_path(graph, work);
-  summary.critical_path_s = seconds(path.length_ns);
+  summary.critical_path_s = in_seconds(path.length_ns);
   for (const dag::NodeIndex node : path.nodes) summary.critical_path.emplace_back(graph.key(node));
-  if (workflow.makespan_ns) summary.recorded_makespan_s = seconds(*workflow.makespan_ns);
+  if (workflow.makespan_ns) summary.recorded_makespan_s = in_seconds(*workflow.makespan_ns);
   return summary;
 }
 

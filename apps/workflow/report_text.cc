@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/steady_clock.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::apps::workflow {
 namespace {
@@ -15,8 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kPathInTable = 10;
-
-double seconds(std::uint64_t ns) { return static_cast<double>(ns) / double{kNsPerSecond}; }
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -27,10 +25,10 @@ void print_workers(std::FILE* out, const RunReport& report) {
              "stolen", "wasted", "tried", "busy s", "busy");
   for (const WorkerReport& worker : report.workers) {
     const double busy =
-        report.makespan_s > 0 ? seconds(worker.busy_ns) / report.makespan_s * 100 : 0;
+        report.makespan_s > 0 ? in_seconds(worker.busy_ns) / report.makespan_s * 100 : 0;
     fmt::print(out, "{:<20} {:>10} {:>10} {:>10} {:>12} {:>12.6f} {:>7.1f}%\n", worker.name,
                worker.nodes, worker.stolen, worker.wasted, worker.steal_attempts,
-               seconds(worker.busy_ns), busy);
+               in_seconds(worker.busy_ns), busy);
   }
 }
 
@@ -80,7 +78,7 @@ std::string to_json(const RunReport& report) {
                        {"stolen", worker.stolen},
                        {"wasted", worker.wasted},
                        {"steal_attempts", worker.steal_attempts},
-                       {"busy_s", seconds(worker.busy_ns)}});
+                       {"busy_s", in_seconds(worker.busy_ns)}});
   }
   json object{{"program", "rh-dag"},
               {"graph", report.header.graph},

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/common/steady_clock.h"
 #include "apps/dag/graph/critical_path.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::apps::workflow {
 namespace {
@@ -35,8 +35,6 @@ class ProblemCount {
   std::string first_;
 };
 
-double seconds(std::uint64_t ns) { return static_cast<double>(ns) / double{kNsPerSecond}; }
-
 using CommittedRuns = std::unordered_map<std::string_view, const NodeRun*>;
 
 void count_workers(const RunLog& log, RunReport& report) {
@@ -55,7 +53,7 @@ void count_workers(const RunLog& log, RunReport& report) {
     ++worker.nodes;
     if (run.stolen) ++worker.stolen;
     if (run.attempts > 1) ++report.repeated;
-    report.work_s += seconds(run.end_ns - run.start_ns);
+    report.work_s += in_seconds(run.end_ns - run.start_ns);
   }
   // Who got nothing to do is a worker all the same.
   for (const Steals& steals : log.steals) workers[steals.worker].steal_attempts += steals.attempts;
@@ -66,17 +64,17 @@ void count_workers(const RunLog& log, RunReport& report) {
     report.wasted += worker.wasted;
     report.workers.push_back(worker);
   }
-  if (!log.runs.empty()) report.makespan_s = seconds(last_ns - first_ns);
+  if (!log.runs.empty()) report.makespan_s = in_seconds(last_ns - first_ns);
 }
 
 double variation_of(const std::vector<WorkerReport>& workers) {
   double sum = 0;
-  for (const WorkerReport& worker : workers) sum += seconds(worker.busy_ns);
+  for (const WorkerReport& worker : workers) sum += in_seconds(worker.busy_ns);
   if (sum == 0) return 0;
   const double mean = sum / static_cast<double>(workers.size());
   double squares = 0;
   for (const WorkerReport& worker : workers) {
-    squares += (seconds(worker.busy_ns) - mean) * (seconds(worker.busy_ns) - mean);
+    squares += (in_seconds(worker.busy_ns) - mean) * (in_seconds(worker.busy_ns) - mean);
   }
   return std::sqrt(squares / static_cast<double>(workers.size())) / mean;
 }
@@ -129,7 +127,7 @@ void follow_graph(const dag::Graph& graph, const CommittedRuns& runs, RunReport&
   for (const ProblemCount* problem : {&unknown, &missing, &early}) problem->tell(report.problems);
   const dag::CriticalPath path = dag::critical_path(graph, work);
   report.path_is_measured = true;
-  report.critical_path_s = seconds(path.length_ns);
+  report.critical_path_s = in_seconds(path.length_ns);
   for (const dag::NodeIndex node : path.nodes) report.path.emplace_back(graph.key(node));
 }
 
@@ -145,7 +143,7 @@ RunReport make_report(const RunLog& log, const dag::Graph* graph) {
     report.problems.push_back(
         fmt::format("{} of {} nodes were run", runs.size(), log.header.nodes));
   }
-  report.critical_path_s = seconds(log.header.critical_path_ns);
+  report.critical_path_s = in_seconds(log.header.critical_path_ns);
   if (graph != nullptr) follow_graph(*graph, runs, report);
   const auto workers = std::max<std::size_t>(report.workers.size(), 1);
   if (report.makespan_s > 0) report.speed_up = report.work_s / report.makespan_s;

@@ -6,13 +6,10 @@
 
 #include "roce/lock/claim.h"
 #include "roce/lock/lock_word.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::roce::lock {
-namespace {
-
-constexpr std::uint64_t kNsPerUs = 1000;
-
-}  // namespace
+namespace {}  // namespace
 
 PostResult FallbackScope::post(ScopeBuilder& scope, ScopeResult* result, std::uint64_t now_ns) {
   const std::size_t room = qp_.init().max_send_wr - qp_.send_queue_depth();

@@ -10,6 +10,7 @@
 #include "roce/rc/responder.h"
 #include "roce/segmentation.h"
 #include "roce/wire/timer_code.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::roce::rc {
 
@@ -23,8 +24,6 @@ using wire::Operation;
 using Statistics = lock::Region::Statistics;
 
 namespace {
-
-constexpr std::uint64_t kNsPerUs = 1000;
 
 /// PSNs that a request packet takes.
 std::uint32_t psns_of(const wire::Headers& headers, std::uint32_t mtu) {

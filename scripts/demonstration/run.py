@@ -15,7 +15,7 @@ from demonstration import comparison  # noqa: E402
 from demonstration.proofs import Demo, proofs  # noqa: E402
 from lab.processes import Lab, LabError  # noqa: E402
 from testing.processes import interruptible  # noqa: E402
-from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
+from testing.stages import BUILD, PROGRAMS, compile_tree, say  # noqa: E402
 
 DESCRIPTION = """\
 Sets up, builds, then runs two processes that exchange data over memif in RoCEv2 packets, with and
@@ -67,11 +67,11 @@ def measure(lab, programs, seconds):
 
 def main():
     arguments = parse_arguments()
-    if not compile_tree(GCC, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf',
+    if not compile_tree(PROGRAMS, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf',
                               'apps/rh-pingpong', 'apps/rh-publish', 'apps/rh-subscribe', 'apps/rh-switch',
                               'tests/live/many-targets')):
         return 1
-    programs = GCC.folder / 'apps'
+    programs = PROGRAMS.folder / 'apps'
     captures = arguments.captures.resolve()
     captures.mkdir(parents=True, exist_ok=True)
     with Lab() as lab:

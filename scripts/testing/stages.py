@@ -43,11 +43,16 @@ class Build:
 
 # Line tables are all that a backtrace needs; full debug information costs a quarter of the time.
 GCC = Build('gcc', ('gcc', 'g++'), ('-Dcpp_args=-g1',))
+# The programs alone, in half the time. The sanitizers' trees are compiled in this way too, so that
+# sources which cannot be compiled together are noticed.
+PROGRAMS = Build('programs', ('gcc', 'g++'), (
+    '-Dcombine=true', '-Dbenchmarks=false', '-Dmanuals=false', '-Dcpp_args=-g1'))
 ASAN = Build('asan', ('clang', 'clang++'), (
-    '-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzzing=true', '-Doptimization=1',
-    '-Dcpp_args=-g1'))
+    '-Dcombine=true', '-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzzing=true',
+    '-Doptimization=1', '-Dcpp_args=-g1'))
 TSAN = Build('tsan', ('clang', 'clang++'), (
-    '-Db_sanitize=thread', '-Db_lundef=false', '-Doptimization=1', '-Dcpp_args=-g1'))
+    '-Dcombine=true', '-Db_sanitize=thread', '-Db_lundef=false', '-Doptimization=1',
+    '-Dcpp_args=-g1'))
 # The tests that start threads of the library.
 TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed')
 

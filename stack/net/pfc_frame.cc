@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "stack/byte_order.h"
+
 namespace rockhopper::stack::net {
 namespace {
 
@@ -18,10 +20,6 @@ constexpr std::uint32_t kOpcode = 14;
 constexpr std::uint32_t kEnable = 16;
 constexpr std::uint32_t kTimes = 18;
 constexpr std::uint32_t kUsed = kTimes + 2 * kPriorities;
-
-std::uint16_t load_be16(const std::uint8_t* bytes) {
-  return static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]);
-}
 
 void store_be16(std::uint8_t* bytes, std::uint16_t value) {
   bytes[0] = static_cast<std::uint8_t>(value >> 8);

@@ -10,6 +10,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
+#include "stack/byte_order.h"
 #include "stack/checksum.h"
 
 namespace rockhopper::stack::net {
@@ -24,10 +25,6 @@ struct Frame {
   std::optional<std::uint8_t> tag_priority;
   std::uint8_t traffic_class = 0;
 };
-
-std::uint16_t load_be16(const std::uint8_t* bytes) {
-  return static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]);
-}
 
 /// Reads what lies in the first segment; a frame cut within its headers is none of IP.
 Frame read(const rte_mbuf* packet) {

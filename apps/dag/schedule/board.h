@@ -24,10 +24,12 @@ namespace rockhopper::dag {
 
 inline constexpr std::uint32_t kBoardMagic = 0x42474452;  // "RDGB" in memory
 inline constexpr std::uint32_t kBoardVersion = 1;
+inline constexpr std::uint32_t kBoardRunsMax = 256;
+inline constexpr std::uint32_t kBoardWorkersMax = 4096;
 
 struct BoardLayout {
-  std::uint32_t runs = 16;            ///< 1 to 256
-  std::uint32_t workers = 64;         ///< 1 to 4096
+  std::uint32_t runs = 16;            ///< 1 to kBoardRunsMax
+  std::uint32_t workers = 64;         ///< 1 to kBoardWorkersMax
   std::uint32_t pool_entries = 4096;  ///< of each class of priority, a power of 2
 
   [[nodiscard]] constexpr DequeLayout pool() const { return {.capacity = pool_entries}; }

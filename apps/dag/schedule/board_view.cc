@@ -9,8 +9,6 @@
 namespace rockhopper::dag {
 namespace {
 
-constexpr std::uint32_t kRunsMax = 256;
-constexpr std::uint32_t kWorkersMax = 4096;
 constexpr std::uint32_t kPoolEntriesMax = 1u << 24;
 
 }  // namespace
@@ -54,7 +52,7 @@ bool BoardView::look(std::uint64_t renewals, bool runs) {
 
 bool BoardView::take_layout(const BoardHead& head) {
   if (head.magic != kBoardMagic || head.version != kBoardVersion || head.runs == 0 ||
-      head.runs > kRunsMax || head.workers == 0 || head.workers > kWorkersMax ||
+      head.runs > kBoardRunsMax || head.workers == 0 || head.workers > kBoardWorkersMax ||
       !std::has_single_bit(head.pool_entries) || head.pool_entries > kPoolEntriesMax) {
     return false;
   }

@@ -10,8 +10,6 @@
 namespace rockhopper::dag {
 namespace {
 
-constexpr std::uint32_t kRunsMax = 256;
-constexpr std::uint32_t kWorkersMax = 4096;
 constexpr std::size_t kBoardAlignment = 64;
 
 }  // namespace
@@ -31,11 +29,11 @@ Home::~Home() = default;
 Expected<std::unique_ptr<Home>> Home::create(Store& store, std::span<std::byte> board,
                                              HomeListener& listener, const HomeConfig& config) {
   const BoardLayout& layout = config.board;
-  if (layout.runs == 0 || layout.runs > kRunsMax) {
-    return fail(ErrorCode::invalid_argument, "a home has 1 to {} runs", kRunsMax);
+  if (layout.runs == 0 || layout.runs > kBoardRunsMax) {
+    return fail(ErrorCode::invalid_argument, "a home has 1 to {} runs", kBoardRunsMax);
   }
-  if (layout.workers == 0 || layout.workers > kWorkersMax) {
-    return fail(ErrorCode::invalid_argument, "a home has 1 to {} workers", kWorkersMax);
+  if (layout.workers == 0 || layout.workers > kBoardWorkersMax) {
+    return fail(ErrorCode::invalid_argument, "a home has 1 to {} workers", kBoardWorkersMax);
   }
   if (!std::has_single_bit(layout.pool_entries) || layout.pool_entries < kDequeEntriesMin ||
       layout.pool_entries > kDequeEntriesMax) {

@@ -10,6 +10,7 @@
 
 #include "apps/dag/graph/critical_path.h"
 #include "apps/dag/graph/little_endian.h"
+#include "apps/dag/record.h"
 #include "apps/dag/schedule/node_state.h"
 
 namespace rockhopper::dag {
@@ -21,10 +22,6 @@ constexpr std::size_t kLinkBytes = 48;
 
 std::uint64_t whole_pieces(std::uint64_t bytes) {
   return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
 }
 
 // Parsing.

@@ -7,16 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "apps/dag/record.h"
 #include "apps/dag/schedule/run.h"
 
 namespace rockhopper::dag {
-namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void Run::decide(Expected<Graph> graph) {
   if (stage_ != Stage::deciding) return;

@@ -12,10 +12,10 @@
 namespace rockhopper::dag {
 namespace {
 
-constexpr std::size_t kPoolEntriesMax = 64;
+constexpr std::size_t kPoolEntriesAtOnce = 64;
 /// Of the pool's memory: what FETCH_ADDs find that nobody asks for, what the CAS found, entries.
-constexpr std::size_t kFoundOffset = 64;
-constexpr std::size_t kEntriesOffset = 128;
+constexpr std::size_t kPoolFoundOffset = 64;
+constexpr std::size_t kPoolEntriesOffset = 128;
 
 }  // namespace
 
@@ -140,7 +140,7 @@ void Worker::look_at_pool() {
   for (unsigned priority = 0; priority < kPriorityClasses; ++priority) {
     const DequeEnds& ends = board_->pool()[priority];
     if (ends.size() == 0 || ends.size() > layout.capacity) continue;
-    const std::uint64_t most = std::min<std::uint64_t>(config_.pool_max, kPoolEntriesMax);
+    const std::uint64_t most = std::min<std::uint64_t>(config_.pool_max, kPoolEntriesAtOnce);
     pool_priority_ = priority;
     pool_top_ = ends.top;
     pool_count_ =
@@ -149,12 +149,12 @@ void Worker::look_at_pool() {
     // What is READ stays so until the top has passed over it.
     home_->read(wr_id_of(WrKind::pool, 0), init_.grant.application_key,
                 pool + layout.entry_offset(priority, pool_top_), *pool_memory_,
-                pool_memory_->data() + kEntriesOffset,
+                pool_memory_->data() + kPoolEntriesOffset,
                 static_cast<std::uint32_t>(pool_count_ * DequeEntry::kSize), false);
     home_->compare_swap(wr_id_of(WrKind::pool, 0), init_.grant.application_key,
                         pool + DequeLayout::top_offset(priority), pool_top_,
-                        pool_top_ + pool_count_, *pool_memory_, pool_memory_->data() + kFoundOffset,
-                        true);
+                        pool_top_ + pool_count_, *pool_memory_,
+                        pool_memory_->data() + kPoolFoundOffset, true);
     pool_busy_ = true;
     return;
   }
@@ -164,14 +164,14 @@ void Worker::on_pool() {
   pool_busy_ = false;
   found_work();
   std::uint64_t found = 0;
-  std::memcpy(&found, pool_memory_->data() + kFoundOffset, sizeof found);
+  std::memcpy(&found, pool_memory_->data() + kPoolFoundOffset, sizeof found);
   if (found != pool_top_) return counters_.pool_lost.add();
   counters_.pool_takes.add();
   counters_.pool_entries.add(pool_count_);
   // The first one is to be popped first.
   for (std::uint64_t i = pool_count_; i-- > 0;) {
     std::array<std::uint64_t, 2> words;
-    std::memcpy(words.data(), pool_memory_->data() + kEntriesOffset + i * DequeEntry::kSize,
+    std::memcpy(words.data(), pool_memory_->data() + kPoolEntriesOffset + i * DequeEntry::kSize,
                 sizeof words);
     push_ready(pool_priority_, DequeEntry::from(words[0], words[1]));
   }

@@ -8,8 +8,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include <rte_bus.h>
+#include <rte_bus_vdev.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_log.h>
@@ -48,6 +51,19 @@ Expected<void> check(const PortConfig& config) {
   }
   if (config.queues == 0) return fail(ErrorCode::invalid_argument, "a port needs a queue");
   return {};
+}
+
+/// Makes the device; what DPDK returns. rte_dev_probe() would tell other processes of it too, in a
+/// message that takes no more than 127 bytes of arguments (DPDK 24.11 then refuses): less than the
+/// path of a socket may have. Nobody else is to know of a virtual device.
+int plug(const std::string& devargs) {
+  rte_devargs parsed{};
+  if (const int result = rte_devargs_parse(&parsed, devargs.c_str()); result != 0) return result;
+  const bool is_virtual = std::strcmp(rte_bus_name(parsed.bus), "vdev") == 0;
+  const int result =
+      is_virtual ? rte_vdev_init(parsed.name, parsed.args) : rte_dev_probe(devargs.c_str());
+  rte_devargs_reset(&parsed);
+  return result;
 }
 
 tl::unexpected<Error> refused(const std::string& port, const char* what, int result) {
@@ -111,7 +127,7 @@ Expected<void> Port::attach(const PortConfig& config) {
       if (!guard) return tl::make_unexpected(guard.error());
       guard_ = std::move(*guard);
       const std::string& plugged = guard_ != nullptr ? guard_->devargs() : devargs_;
-      if (const int result = rte_dev_probe(plugged.c_str()); result != 0) {
+      if (const int result = plug(plugged); result != 0) {
         // Many drivers return -1 for whatever went wrong; they log more.
         return fail(ErrorCode::io, "cannot plug {}: {}", devargs_,
                     result == -1 ? "the driver refuses" : rte_strerror(-result));

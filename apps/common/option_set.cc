@@ -7,6 +7,7 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Option.hpp>
 #include <CLI/Validators.hpp>
+#include <fmt/format.h>
 
 #include "apps/common/help_formatter.h"
 
@@ -14,7 +15,13 @@ namespace rockhopper::apps {
 
 template <OptionBound Number>
 Option Option::range(Number low, Number high) const {
-  option_->check(CLI::Range(low, high));
+  const CLI::Range range(low, high);
+  // What is wrong is told in words of our own: those of CLI11 2.3 and 2.4 are others.
+  const auto problem = [range, low, high](const std::string& value) {
+    return range(value).empty() ? std::string()
+                                : fmt::format("Value {} not in range {} to {}", value, low, high);
+  };
+  option_->check(problem, range.get_description());
   return *this;
 }
 

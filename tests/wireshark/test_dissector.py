@@ -126,8 +126,7 @@ class Dissection(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix='rockhopper-')
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        (cls.folder / 'configuration').mkdir()
-        cls.tshark = tshark.Tshark(cls.folder / 'configuration')
+        cls.tshark = tshark.Tshark(cls.folder)
         cls.names = sorted(cls.tshark.filter_names())
 
     def setUp(self):
@@ -745,7 +744,7 @@ class Anything(Dissection):
 
     def test_may_be_loaded_twice(self):
         capture = self.capture([encoder.dc_sample(self.rng, 0, 0).frame()])
-        output = self.tshark.run('-r', capture, '-V', scripts=[tshark.SCRIPT] * 2)
+        output = self.tshark.run('-r', capture, '-V', scripts=[self.tshark.script] * 2)
         self.assertEqual(output, self.tshark.run('-r', capture, '-V'))
 
 
@@ -762,7 +761,7 @@ class Others(Dissection):
 
     def check_unchanged(self, capture):
         text, parsed = self.dissections(capture, [])
-        text_with, parsed_with = self.dissections(capture, [tshark.SCRIPT])
+        text_with, parsed_with = self.dissections(capture, [self.tshark.script])
         for line, line_with in zip(text.splitlines(), text_with.splitlines()):
             self.assertEqual(line_with, line)  # a difference of whole dissections takes minutes
         self.assertTrue(text_with == text)
@@ -796,7 +795,7 @@ class Others(Dissection):
 
     def test_ours_do_change(self):
         capture = self.capture([encoder.dc_sample(self.rng, 4, 1).frame()])
-        without, with_script = (self.dissections(capture, s) for s in ([], [tshark.SCRIPT]))
+        without, with_script = (self.dissections(capture, s) for s in ([], [self.tshark.script]))
         self.assertNotEqual(with_script[0], without[0])
         self.assertNotEqual(with_script[1], without[1])
         [packet] = with_script[1]

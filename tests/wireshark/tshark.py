@@ -40,18 +40,29 @@ class Item:
 
 
 class Tshark:
-    def __init__(self, folder: pathlib.Path):
-        """`folder` is to be empty: neither preferences nor plugins of this machine are used."""
-        names = ('HOME', 'XDG_CONFIG_HOME', 'WIRESHARK_CONFIG_DIR', 'WIRESHARK_PLUGIN_DIR')
-        self._environment = os.environ | {name: str(folder) for name in names}
+    """Root is nobody here: tshark loads no scripts for root (Wireshark 4.4)."""
 
-    def run(self, *arguments, scripts=(SCRIPT,)) -> str:
+    def __init__(self, folder: pathlib.Path):
+        """`folder` gets the dissector and an empty configuration: neither preferences nor plugins
+        of this machine are used. Everybody may read it, as nobody reads captures there."""
+        folder.chmod(0o755)
+        configuration = folder / 'configuration'
+        configuration.mkdir()
+        names = ('HOME', 'XDG_CONFIG_HOME', 'WIRESHARK_CONFIG_DIR', 'WIRESHARK_PLUGIN_DIR')
+        self._environment = os.environ | {name: str(configuration) for name in names}
+        self._nobody = ({'user': 'nobody', 'group': 'nogroup', 'extra_groups': []}
+                        if os.geteuid() == 0 else {})
+        # Nobody may not be allowed to read the repository.
+        self.script = pathlib.Path(shutil.copy(SCRIPT, folder))
+
+    def run(self, *arguments, scripts=None) -> str:
         command = ['tshark', *map(str, arguments)]
-        for script in scripts:
+        for script in [self.script] if scripts is None else scripts:
             command += ['-X', f'lua_script:{script}']
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True,
-                              errors='replace', stdin=subprocess.DEVNULL)
-        complaints = [line for line in done.stderr.splitlines() if 'Running as user' not in line]
+        done = subprocess.run(command, env=self._environment, cwd='/', capture_output=True,
+                              text=True, errors='replace', stdin=subprocess.DEVNULL,
+                              **self._nobody)
+        complaints = done.stderr.splitlines()
         if done.returncode or complaints:
             raise AssertionError('\n'.join([' '.join(command), *complaints]))
         return done.stdout

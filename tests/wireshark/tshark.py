@@ -76,6 +76,13 @@ class Tshark:
                  for name, value in zip(names, line.split(_SEPARATOR)) if value}
                 for line in output.split('\n')[:-1]]
 
+    def columns(self, capture, **more) -> list[tuple[str, str]]:
+        """Protocol and info of each packet, as they are shown. A field _ws.col.info would be what
+        they were before the dissector came (Wireshark 4.4)."""
+        form = 'gui.column.format:"Protocol","%p","Info","%i"'
+        lines = self.run('-r', capture, '-P', '-o', form, **more).splitlines()
+        return [tuple(line.strip().split(maxsplit=1)) for line in lines]
+
     def items(self, capture, protocol='rockhopper', **more) -> list[list[Item]]:
         """For each packet everything in the trees of `protocol`, the tree itself excepted."""
         root = xml.etree.ElementTree.fromstring(self.run('-r', capture, '-T', 'pdml', **more))

@@ -9,9 +9,9 @@
 namespace rockhopper::roce {
 namespace {
 
-constexpr std::uint32_t kIndexBits = 16;
+constexpr std::uint32_t kSrqIndexBits = 16;
 constexpr std::size_t kFirstSlots = 16;
-static_assert(kMaxSrq == 1u << kIndexBits);
+static_assert(kMaxSrq == 1u << kSrqIndexBits);
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
     index = (index + 1) % srqs_.size();
   }
   const auto high = static_cast<std::uint32_t>(1 + config_.random->below(0xff));  // 0 is none
-  const std::uint32_t number = high << kIndexBits | static_cast<std::uint32_t>(index);
+  const std::uint32_t number = high << kSrqIndexBits | static_cast<std::uint32_t>(index);
   srqs_[index].reset(new SharedReceiveQueue(*this, number, init));
   ++srq_count_;
   if (xrc) {

@@ -14,11 +14,10 @@
 
 #include "stack/checksum_offload.h"
 #include "stack/time_units.h"
+#include "stack/udp_datagram.h"
 
 namespace rockhopper::stack {
 namespace {
-
-constexpr std::uint16_t kRoceUdpPort = 4791;
 
 enum class Stream : std::uint64_t {
   loss,

@@ -15,11 +15,11 @@
 #include <rte_udp.h>
 
 #include "stack/time_units.h"
+#include "stack/udp_datagram.h"
 
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint16_t kRoceUdpPort = 4791;
 constexpr std::size_t kBthSize = 12;
 // All headers that a summary looks at, with IPv4 options.
 constexpr std::uint32_t kLookMax = 14 + 4 + 60 + 8 + kBthSize;

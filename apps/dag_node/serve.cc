@@ -13,7 +13,7 @@
 namespace rockhopper::apps::dag_node {
 namespace {
 
-constexpr std::uint64_t kTurnsPerClock = 4;
+constexpr std::uint64_t kTurnsPerLook = 4;
 
 void print_result(const StoreNode& node, const Clients& clients, bool json) {
   nlohmann::json report = node.report();
@@ -33,7 +33,7 @@ void print_result(const StoreNode& node, const Clients& clients, bool json) {
 Expected<void> serve(StoreNode& node, Clients& clients) {
   for (std::uint64_t turns = 0; !stop_requested(); ++turns) {
     (void)node.turn();
-    if (turns % kTurnsPerClock != 0) continue;
+    if (turns % kTurnsPerLook != 0) continue;
     if (take_pause_request()) {
       node.set_stopped(!node.stopped());
       fmt::print(stderr, "{}\n",

@@ -31,7 +31,7 @@ constexpr int kRtrAttributes = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_
 constexpr int kRtsAttributes = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 
-ibv_wr_opcode opcode_of(Operation operation) {
+ibv_wr_opcode verbs_opcode_of(Operation operation) {
   switch (operation) {
     case Operation::send:
       return IBV_WR_SEND;
@@ -269,7 +269,7 @@ std::size_t VerbsBackend::post_sends(std::uint16_t qp, std::span<const SendReque
     wr.next = i + 1 < count ? &wrs[i + 1] : nullptr;
     wr.sg_list = &sges[i];
     wr.num_sge = 1;
-    wr.opcode = opcode_of(request.operation);
+    wr.opcode = verbs_opcode_of(request.operation);
     unsigned flags = request.signaled ? unsigned{IBV_SEND_SIGNALED} : 0u;
     if (is_atomic(request.operation)) {
       wr.wr.atomic = {request.remote_address, request.compare_add, request.swap, remote_key_};

@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned kBurst = 64;
 /// What subscribers have after a signal, at most.
 constexpr double kSignalLingerS = 1;
-constexpr std::uint64_t kTurnsPerClock = 4;
+constexpr std::uint64_t kTurnsPerLook = 4;
 
 std::uint64_t wall_now_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -73,7 +73,7 @@ Expected<void> Server::run() {
 
 Expected<void> Server::turn() {
   (void)node_.turn();
-  if (turns_++ % kTurnsPerClock != 0) return {};
+  if (turns_++ % kTurnsPerLook != 0) return {};
   now_ns_ = node_.now_ns();
   reload_policy();
   print_rates();

@@ -10,10 +10,6 @@
 namespace rockhopper::publisher {
 namespace {
 
-std::atomic_ref<std::uint64_t> shared(std::uint64_t& word) {
-  return std::atomic_ref<std::uint64_t>(word);
-}
-
 std::uint64_t mix(std::uint64_t key) {
   key ^= key >> 32;
   key *= 0x9e3779b97f4a7c15;

@@ -46,6 +46,11 @@ static_assert(offsetof(ControlBlock, tail_pos) == 24);
 static_assert(offsetof(ControlBlock, head_pos) == 40);
 static_assert(offsetof(ControlBlock, heartbeat_ns) == 56);
 
+/// A word of a store, which others read over the network while it is written.
+[[nodiscard]] inline std::atomic_ref<std::uint64_t> shared(std::uint64_t& word) {
+  return std::atomic_ref<std::uint64_t>(word);
+}
+
 /// Positions of records are multiples of it.
 inline constexpr std::size_t kRecordAlignment = 32;
 inline constexpr std::uint64_t kRingMin = 4096;

@@ -10,10 +10,6 @@
 namespace rockhopper::publisher {
 namespace {
 
-std::atomic_ref<std::uint64_t> shared(std::uint64_t& word) {
-  return std::atomic_ref<std::uint64_t>(word);
-}
-
 Expected<void> check(std::span<std::byte> memory, const StoreConfig& config) {
   const std::uint64_t ring_bytes = memory.size() - sizeof(ControlBlock);
   if (memory.size() < store_bytes(kRingMin) || ring_bytes > kRingMax ||

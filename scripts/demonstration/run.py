@@ -51,7 +51,7 @@ def prove(demo):
 
 
 def measure(lab, programs, seconds):
-    say('\nrh-perf over memif beside testpmd\'s raw rate of the same frames, '
+    say('\nrh-perf over memif beside testpmd\'s raw rate of such frames, '
         f'path MTU {comparison.PATH_MTU}:')
     try:
         rows = comparison.measure(lab, programs, seconds)

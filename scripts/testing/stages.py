@@ -46,7 +46,7 @@ GCC = Build('gcc', ('gcc', 'g++'), ('-Dcpp_args=-g1',))
 # The programs alone, in half the time. The sanitizers' trees are compiled in this way too, so that
 # sources which cannot be compiled together are noticed.
 PROGRAMS = Build('programs', ('gcc', 'g++'), (
-    '-Dcombine=true', '-Dbenchmarks=false', '-Dmanuals=false', '-Dcpp_args=-g1'))
+    '-Dcombine=true', '-Dbenchmarks=false', '-Dmanuals=false', '-Dcpp_args=-g0'))
 ASAN = Build('asan', ('clang', 'clang++'), (
     '-Dcombine=true', '-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzzing=true',
     '-Doptimization=1', '-Dcpp_args=-g1'))

@@ -7,7 +7,7 @@
 namespace rockhopper::dag {
 namespace {
 
-constexpr std::uint32_t kSends = 8192;
+constexpr std::uint32_t kHomeSends = 8192;
 /// Of these, for looks at the board alone: 256 runs, and 4096 workers, two in each READ.
 constexpr std::size_t kBoardSends = 2560;
 
@@ -19,7 +19,7 @@ Expected<std::unique_ptr<HomeLink>> HomeLink::create(roce::Engine& engine, dc::E
                                                      const Grant& grant,
                                                      const ClientConfig& timing) {
   std::unique_ptr<HomeLink> link(new HomeLink(engine, endpoint, grant));
-  auto cq = roce::CompletionQueue::create(kSends);
+  auto cq = roce::CompletionQueue::create(kHomeSends);
   if (!cq) return tl::make_unexpected(cq.error());
   link->cq_ = std::move(*cq);
   auto ah = engine.create_ah(pd, av);
@@ -27,7 +27,7 @@ Expected<std::unique_ptr<HomeLink>> HomeLink::create(roce::Engine& engine, dc::E
   link->ah_ = *ah;
   auto dci = endpoint.create_dci({.pd = pd,
                                   .send_cq = link->cq_.get(),
-                                  .max_send_wr = kSends,
+                                  .max_send_wr = kHomeSends,
                                   .max_inline_data = kWriteMax,
                                   .path_mtu = timing.path_mtu,
                                   .max_rd_atomic = roce::kMaxRdAtomic,
@@ -44,7 +44,7 @@ HomeLink::~HomeLink() {
 }
 
 std::size_t HomeLink::room() const {
-  constexpr std::size_t kOthers = kSends - kBoardSends;
+  constexpr std::size_t kOthers = kHomeSends - kBoardSends;
   const std::size_t depth = dci_->send_queue_depth();
   return dci_->state() == roce::QpState::err || depth > kOthers ? 0 : kOthers - depth;
 }

@@ -15,7 +15,7 @@ constexpr std::size_t kAttemptBytes =
     sizeof(DequeHead) + Thief::kEntriesMax * DequeEntry::kSize + 64;
 constexpr std::size_t kFoundOffset = kAttemptBytes - 64;
 constexpr std::uint64_t kRest_ns = 50'000'000;
-constexpr std::uint32_t kSends = 16;
+constexpr std::uint32_t kThiefSends = 16;
 
 }  // namespace
 
@@ -42,13 +42,13 @@ Expected<std::unique_ptr<Thief>> Thief::create(roce::Engine& engine, dc::Endpoin
 }
 
 Expected<void> Thief::set_up(std::uint16_t dcis) {
-  auto cq = roce::CompletionQueue::create(std::uint32_t{dcis} * kSends);
+  auto cq = roce::CompletionQueue::create(std::uint32_t{dcis} * kThiefSends);
   if (!cq) return tl::make_unexpected(cq.error());
   cq_ = std::move(*cq);
   auto pool = dc::DciPool::create(endpoint_,
                                   {.pd = pd_,
                                    .send_cq = cq_.get(),
-                                   .max_send_wr = kSends,
+                                   .max_send_wr = kThiefSends,
                                    .sq_sig_all = true,
                                    .path_mtu = timing_.path_mtu,
                                    .timeout = timing_.timeout,

@@ -157,8 +157,8 @@ Expected<void> serve_client(Node& node, const Event& request, Result& result) {
 }
 
 Expected<Result> run_server(Node& node) {
-  constexpr std::uint32_t kBacklog = 3;
-  if (auto listening = node.listen(kBacklog); !listening) {
+  constexpr std::uint32_t kRpingBacklog = 3;
+  if (auto listening = node.listen(kRpingBacklog); !listening) {
     return tl::make_unexpected(listening.error());
   }
   Result result;

@@ -14,8 +14,8 @@ using roce::cm::EventType;
 
 namespace {
 
-constexpr std::uint64_t kPatternSeed = 0x7564;
-constexpr std::uint32_t kBacklog = 128;
+constexpr std::uint64_t kUdaddyPatternSeed = 0x7564;
+constexpr std::uint32_t kUdaddyBacklog = 128;
 
 /// A datagram queue pair and where its messages go.
 struct Peer {
@@ -75,7 +75,7 @@ class Run {
   }
 
   Expected<void> answer_lookups() {
-    if (auto listening = node_.listen(kBacklog); !listening) return listening;
+    if (auto listening = node_.listen(kUdaddyBacklog); !listening) return listening;
     while (peers_.size() < node_.options().connections) {
       auto event = node_.wait_event("a client", peers_.empty());
       if (!event) return tl::make_unexpected(event.error());
@@ -131,7 +131,7 @@ class Run {
     for (Peer& peer : peers_) {
       for (std::uint64_t index = 0; index < count_; ++index) {
         const std::span<std::byte> message = peer.channel->send_slot(index);
-        fill_pattern(message, kPatternSeed, index);
+        fill_pattern(message, kUdaddyPatternSeed, index);
         // The receiver takes our queue pair's number from the immediate data.
         auto posted = peer.channel->post({.opcode = roce::WrOpcode::send_with_imm,
                                           .imm_data = peer.channel->qp().number().value,
@@ -176,7 +176,7 @@ class Run {
     if (!node_.options().verify) return {};
     // In order, as nothing on this way reorders; lost ones are missed by the timeout.
     const auto wrong =
-        find_pattern_mismatch(bytes.subspan(roce::kGrhBytes), kPatternSeed, completion.wr_id);
+        find_pattern_mismatch(bytes.subspan(roce::kGrhBytes), kUdaddyPatternSeed, completion.wr_id);
     if (wrong) {
       return fail(ErrorCode::io, "datagram {}: byte {} is not what rh-cm sends", completion.wr_id,
                   *wrong);

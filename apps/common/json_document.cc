@@ -12,19 +12,19 @@
 namespace rockhopper::apps {
 namespace {
 
-using nlohmann::json;
-
 /// Reads a document and remembers the first member that comes again. By itself, as the parser's own
 /// callback takes a time that grows with the square of a list's length.
-class RepeatedMembers final : public nlohmann::json_sax<json> {
+class RepeatedMembers final : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return on_value(); }
   bool boolean(bool) override { return on_value(); }
-  bool number_integer(json::number_integer_t) override { return on_value(); }
-  bool number_unsigned(json::number_unsigned_t) override { return on_value(); }
-  bool number_float(json::number_float_t, const std::string&) override { return on_value(); }
+  bool number_integer(nlohmann::json::number_integer_t) override { return on_value(); }
+  bool number_unsigned(nlohmann::json::number_unsigned_t) override { return on_value(); }
+  bool number_float(nlohmann::json::number_float_t, const std::string&) override {
+    return on_value();
+  }
   bool string(std::string&) override { return on_value(); }
-  bool binary(json::binary_t&) override { return on_value(); }
+  bool binary(nlohmann::json::binary_t&) override { return on_value(); }
   bool start_object(std::size_t) override { return begin({.is_array = false}); }
   bool start_array(std::size_t) override { return begin({.is_array = true}); }
   bool end_object() override { return end(); }
@@ -35,7 +35,7 @@ class RepeatedMembers final : public nlohmann::json_sax<json> {
     if (!level.keys.insert(key).second && first_.empty()) first_ = path();
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
     return false;
   }
 
@@ -83,15 +83,16 @@ class RepeatedMembers final : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-Expected<json> parse_json(std::string_view text) {
-  json document;
+Expected<nlohmann::json> parse_json(std::string_view text) {
+  nlohmann::json document;
   try {
-    document = json::parse(text, nullptr, true, true);
-  } catch (const json::exception& error) {  // a number that is too large is another one's
+    document = nlohmann::json::parse(text, nullptr, true, true);
+  } catch (const nlohmann::json::exception& error) {  // a number that is too large is another one's
     return fail(ErrorCode::invalid_argument, "no JSON: {}", error.what());
   }
   RepeatedMembers repeated;
-  (void)json::sax_parse(text, &repeated, json::input_format_t::json, true, true);
+  (void)nlohmann::json::sax_parse(text, &repeated, nlohmann::json::input_format_t::json, true,
+                                  true);
   if (!repeated.first().empty()) {
     return fail(ErrorCode::invalid_argument, "{}: is there twice", repeated.first());
   }

@@ -9,15 +9,13 @@
 
 namespace rockhopper::apps {
 
-using nlohmann::json;
-
 void JsonErrors::add(const std::string& path, const std::string& what) {
   if (error_) return;
   error_ = Error{ErrorCode::invalid_argument,
                  fmt::format("{}: {}", path.empty() ? "the document" : path, what)};
 }
 
-JsonObject::JsonObject(const json& value, std::string path, JsonErrors& errors)
+JsonObject::JsonObject(const nlohmann::json& value, std::string path, JsonErrors& errors)
     : value_(value), path_(std::move(path)), errors_(errors) {
   if (!value_.is_object()) errors_.add(path_, "an object is expected");
 }
@@ -28,7 +26,7 @@ std::string JsonObject::path_of(const char* key) const {
 
 bool JsonObject::has(const char* key) const { return value_.is_object() && value_.contains(key); }
 
-const json* JsonObject::find(const char* key, bool required) {
+const nlohmann::json* JsonObject::find(const char* key, bool required) {
   known_.insert(key);
   if (has(key)) return &value_.at(key);
   if (required) fail(key, "is missing");
@@ -36,14 +34,14 @@ const json* JsonObject::find(const char* key, bool required) {
 }
 
 std::string JsonObject::text(const char* key, const std::optional<std::string>& otherwise) {
-  const json* value = find(key, !otherwise);
+  const nlohmann::json* value = find(key, !otherwise);
   if (value != nullptr && value->is_string()) return value->get<std::string>();
   if (value != nullptr) fail(key, "a text is expected");
   return otherwise.value_or("");
 }
 
 bool JsonObject::flag(const char* key, bool otherwise) {
-  const json* value = find(key, false);
+  const nlohmann::json* value = find(key, false);
   if (value != nullptr && value->is_boolean()) return value->get<bool>();
   if (value != nullptr) fail(key, "true or false is expected");
   return otherwise;
@@ -51,7 +49,7 @@ bool JsonObject::flag(const char* key, bool otherwise) {
 
 std::uint64_t JsonObject::number(const char* key, std::uint64_t least, std::uint64_t most,
                                  std::optional<std::uint64_t> otherwise) {
-  const json* value = find(key, !otherwise);
+  const nlohmann::json* value = find(key, !otherwise);
   if (value == nullptr) return otherwise.value_or(least);
   if (value->is_number_unsigned()) {
     const auto number = value->get<std::uint64_t>();
@@ -62,7 +60,7 @@ std::uint64_t JsonObject::number(const char* key, std::uint64_t least, std::uint
 }
 
 double JsonObject::real(const char* key, double least, double most, double otherwise) {
-  const json* value = find(key, false);
+  const nlohmann::json* value = find(key, false);
   if (value == nullptr) return otherwise;
   if (value->is_number()) {
     const auto number = value->get<double>();
@@ -75,7 +73,7 @@ double JsonObject::real(const char* key, double least, double most, double other
 template <typename Parse>
 std::uint64_t JsonObject::quantity(const char* key, std::optional<std::uint64_t> otherwise,
                                    const char* expected, Parse parse) {
-  const json* value = find(key, !otherwise);
+  const nlohmann::json* value = find(key, !otherwise);
   if (value == nullptr) return otherwise.value_or(0);
   std::uint64_t result = 0;
   if (value->is_string() && parse(value->get_ref<const std::string&>(), result)) return result;
@@ -100,14 +98,14 @@ std::uint64_t JsonObject::bytes(const char* key, std::optional<std::uint64_t> ot
 }
 
 std::optional<JsonObject> JsonObject::object(const char* key) {
-  const json* value = find(key, false);
+  const nlohmann::json* value = find(key, false);
   if (value == nullptr) return std::nullopt;
   return JsonObject(*value, path_of(key), errors_);
 }
 
 std::vector<JsonObject> JsonObject::objects(const char* key) {
   std::vector<JsonObject> result;
-  const json* value = find(key, false);
+  const nlohmann::json* value = find(key, false);
   if (value == nullptr) return result;
   if (!value->is_array()) {
     fail(key, "a list is expected");
@@ -121,7 +119,7 @@ std::vector<JsonObject> JsonObject::objects(const char* key) {
 
 std::vector<std::string> JsonObject::texts(const char* key) {
   std::vector<std::string> result;
-  const json* value = find(key, false);
+  const nlohmann::json* value = find(key, false);
   if (value == nullptr) return result;
   if (!value->is_array()) {
     fail(key, "a list is expected");

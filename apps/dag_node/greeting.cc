@@ -11,8 +11,6 @@
 namespace rockhopper::apps::dag_node {
 namespace {
 
-using nlohmann::json;
-
 constexpr unsigned kHashBits = 64;
 
 stack::IpAddress read_gid(JsonReader& reader) {
@@ -29,7 +27,7 @@ roce::MemoryKey read_key(JsonReader& reader, const char* name) {
   return static_cast<roce::MemoryKey>(reader.number<std::uint32_t>(name, 0, UINT32_MAX));
 }
 
-json to_json(const dag::Grant& grant) {
+nlohmann::json to_json(const dag::Grant& grant) {
   return {{"client", grant.client},
           {"target", grant.target.value},
           {"access_key", grant.access_key},
@@ -45,7 +43,7 @@ json to_json(const dag::Grant& grant) {
 
 dag::Grant read_grant(JsonReader& outer) {
   dag::Grant grant;
-  const json* object = outer.object("grant");
+  const nlohmann::json* object = outer.object("grant");
   if (object == nullptr) return grant;
   JsonReader reader(*object);
   grant.client = reader.number<std::uint32_t>("client", 1, UINT32_MAX);
@@ -65,22 +63,22 @@ dag::Grant read_grant(JsonReader& outer) {
 
 }  // namespace
 
-json to_json(const Offer& offer) {
+nlohmann::json to_json(const Offer& offer) {
   return {{"version", kGreetingVersion}, {"path_mtu", offer.path_mtu}};
 }
 
-json to_json(const Hello& hello) {
+nlohmann::json to_json(const Hello& hello) {
   return {{"path_mtu", hello.path_mtu},
           {"gid", hello.gid.to_string()},
           {"target", hello.target.value},
           {"access_key", hello.access_key}};
 }
 
-json to_json(const Welcome& welcome) {
+nlohmann::json to_json(const Welcome& welcome) {
   return {{"gid", welcome.gid.to_string()}, {"grant", to_json(welcome.grant)}};
 }
 
-Expected<Offer> offer_from_json(const json& object) {
+Expected<Offer> offer_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   (void)reader.number<unsigned>("version", kGreetingVersion, kGreetingVersion);
   const Offer offer{.path_mtu = reader.path_mtu("path_mtu")};
@@ -88,7 +86,7 @@ Expected<Offer> offer_from_json(const json& object) {
   return offer;
 }
 
-Expected<Hello> hello_from_json(const json& object, const Offer& offer) {
+Expected<Hello> hello_from_json(const nlohmann::json& object, const Offer& offer) {
   JsonReader reader(object);
   Hello hello;
   hello.path_mtu = reader.path_mtu("path_mtu");
@@ -103,7 +101,7 @@ Expected<Hello> hello_from_json(const json& object, const Offer& offer) {
   return hello;
 }
 
-Expected<Welcome> welcome_from_json(const json& object) {
+Expected<Welcome> welcome_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   Welcome welcome{.gid = read_gid(reader), .grant = read_grant(reader)};
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());

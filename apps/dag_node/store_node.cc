@@ -17,7 +17,7 @@ namespace rockhopper::apps::dag_node {
 namespace {
 
 /// A look at the clock takes longer than a turn without work.
-constexpr std::uint64_t kTurnsPerClock = 16;
+constexpr std::uint64_t kNodeTurnsPerClock = 16;
 
 /// Above those of a server that was here before, if it has made fewer than 2^18 records a second
 /// since it began; below 2^48 for 34 years. So what still points to its records finds none.
@@ -154,10 +154,10 @@ void StoreNode::print_changed_runs() {
 
 bool StoreNode::turn() {
   bool worked = endpoint_->turn();
-  if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
+  if (turns_++ % kNodeTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
   if (stopped_) return worked;
   worked = server_->progress(now_ns_) || worked;
-  if (turns_ % kTurnsPerClock == 0) worked = decide_runs() || worked;
+  if (turns_ % kNodeTurnsPerClock == 0) worked = decide_runs() || worked;
   worked = home_->progress(now_ns_) || worked;
   if (!changed_runs_.empty()) print_changed_runs();
   return worked;

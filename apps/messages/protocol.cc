@@ -14,13 +14,11 @@ namespace rockhopper::apps::messages {
 
 namespace {
 
-using nlohmann::json;
-
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-json to_json(const Agreement& agreement) {
+nlohmann::json to_json(const Agreement& agreement) {
   return {{"transport", to_string(agreement.transport)},
           {"path_mtu", agreement.path_mtu},
           {"size_max", agreement.size_max},
@@ -30,7 +28,7 @@ json to_json(const Agreement& agreement) {
           {"check", agreement.check}};
 }
 
-Expected<Agreement> agreement_from_json(const json& object) {
+Expected<Agreement> agreement_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   Agreement agreement;
   agreement.transport = reader.choice("transport", parse_transport);
@@ -44,7 +42,7 @@ Expected<Agreement> agreement_from_json(const json& object) {
   return agreement;
 }
 
-json to_json(const Side& side) {
+nlohmann::json to_json(const Side& side) {
   return {{"gid", side.gid.to_string()},
           {"address", side.address},
           {"rkey", side.rkey},
@@ -55,7 +53,7 @@ json to_json(const Side& side) {
           {"shared_path", side.shared_path}};
 }
 
-Expected<Side> side_from_json(const json& object) {
+Expected<Side> side_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   Side side;
   side.gid = reader.address("gid");
@@ -70,7 +68,7 @@ Expected<Side> side_from_json(const json& object) {
   return side;
 }
 
-json to_json(const RunSpec& spec) {
+nlohmann::json to_json(const RunSpec& spec) {
   return {{"operation", to_string(spec.operation)},
           {"size", spec.size},
           {"iterations", spec.iterations},
@@ -79,7 +77,7 @@ json to_json(const RunSpec& spec) {
           {"seed", spec.seed}};
 }
 
-Expected<RunSpec> run_spec_from_json(const json& object, const Agreement& agreement) {
+Expected<RunSpec> run_spec_from_json(const nlohmann::json& object, const Agreement& agreement) {
   JsonReader reader(object);
   RunSpec spec;
   spec.operation = reader.choice("operation", parse_operation);
@@ -93,7 +91,7 @@ Expected<RunSpec> run_spec_from_json(const json& object, const Agreement& agreem
   return spec;
 }
 
-Expected<std::uint64_t> number_from_json(const json& object, const char* name) {
+Expected<std::uint64_t> number_from_json(const nlohmann::json& object, const char* name) {
   JsonReader reader(object);
   const auto number = reader.number<std::uint64_t>(name, 0, kAny);
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());

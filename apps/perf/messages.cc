@@ -15,13 +15,11 @@
 namespace rockhopper::apps::perf {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-json to_json(const Agreement& agreement) {
+nlohmann::json to_json(const Agreement& agreement) {
   return {{"transport", to_string(agreement.transport)},
           {"lock_mode", to_string(agreement.lock_mode)},
           {"qps", agreement.qps},
@@ -37,8 +35,8 @@ json to_json(const Agreement& agreement) {
           {"selective_repeat", agreement.selective_repeat}};
 }
 
-Expected<Agreement> agreement_from_json(const json& json) {
-  JsonReader reader(json);
+Expected<Agreement> agreement_from_json(const nlohmann::json& object) {
+  JsonReader reader(object);
   Agreement agreement;
   agreement.transport = reader.choice("transport", parse_transport);
   agreement.qps = reader.number<std::uint16_t>("qps", 1, kQpsMax);
@@ -62,8 +60,8 @@ Expected<Agreement> agreement_from_json(const json& json) {
   return agreement;
 }
 
-json to_json(const Side& side) {
-  json qps = json::array();
+nlohmann::json to_json(const Side& side) {
+  nlohmann::json qps = nlohmann::json::array();
   for (const QpAddress& qp : side.qps) {
     qps.push_back({{"qpn", qp.qpn}, {"psn", qp.psn}, {"access_key", qp.access_key}});
   }
@@ -74,8 +72,8 @@ json to_json(const Side& side) {
           {"qps", std::move(qps)}};
 }
 
-Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
-  JsonReader reader(json);
+Expected<Side> side_from_json(const nlohmann::json& object, const Agreement& agreement) {
+  JsonReader reader(object);
   Side side;
   side.gid = reader.address("gid");
   side.address = reader.number<std::uint64_t>("address", 0, kAny);
@@ -94,7 +92,7 @@ Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
   return side;
 }
 
-json to_json(const RunSpec& spec) {
+nlohmann::json to_json(const RunSpec& spec) {
   return {{"operation", to_string(spec.operation)},
           {"kind", to_string(spec.kind)},
           {"size", spec.size},
@@ -105,8 +103,8 @@ json to_json(const RunSpec& spec) {
           {"seed", spec.seed}};
 }
 
-Expected<RunSpec> run_spec_from_json(const json& json, const Agreement& agreement) {
-  JsonReader reader(json);
+Expected<RunSpec> run_spec_from_json(const nlohmann::json& object, const Agreement& agreement) {
+  JsonReader reader(object);
   RunSpec spec;
   spec.operation = reader.choice("operation", parse_operation);
   const bool has_locks = agreement.lock_mode != LockMode::none;
@@ -127,14 +125,14 @@ Expected<RunSpec> run_spec_from_json(const json& json, const Agreement& agreemen
   return spec;
 }
 
-json to_json(const Measurement& measurement) {
+nlohmann::json to_json(const Measurement& measurement) {
   return {{"operations", measurement.operations},
           {"seconds", measurement.seconds},
           {"peak_operations_per_s", measurement.peak_operations_per_s}};
 }
 
-Expected<Measurement> measurement_from_json(const json& json) {
-  JsonReader reader(json);
+Expected<Measurement> measurement_from_json(const nlohmann::json& object) {
+  JsonReader reader(object);
   Measurement measurement;
   measurement.operations = reader.number<std::uint64_t>("operations", 0, kAny);
   measurement.seconds = reader.real("seconds");
@@ -144,8 +142,9 @@ Expected<Measurement> measurement_from_json(const json& json) {
   return measurement;
 }
 
-Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agreement& agreement) {
-  JsonReader reader(json);
+Expected<std::vector<std::uint64_t>> words_from_json(const nlohmann::json& object,
+                                                     const Agreement& agreement) {
+  JsonReader reader(object);
   std::vector<std::uint64_t> words;
   const std::size_t count = agreement.lock_mode == LockMode::none ? agreement.qps : kLockWordCount;
   if (const auto* list = reader.array("words", count)) {
@@ -158,8 +157,8 @@ Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agr
   return words;
 }
 
-Expected<LockStatistics> lock_statistics_from_json(const json& json) {
-  JsonReader reader(json);
+Expected<LockStatistics> lock_statistics_from_json(const nlohmann::json& object) {
+  JsonReader reader(object);
   LockStatistics statistics;
   if (const auto* locks = reader.object("locks")) {
     JsonReader values(*locks);

@@ -12,11 +12,9 @@
 namespace rockhopper::apps::publish {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kProof = "proof";
 
-json to_json(const Side& side) {
+nlohmann::json to_json(const Side& side) {
   return {{"gid", side.gid.to_string()},
           {"qpn", side.qpn},
           {"psn", side.psn},
@@ -25,7 +23,7 @@ json to_json(const Side& side) {
 
 Side read_side(JsonReader& outer) {
   Side side;
-  const json* object = outer.object("side");
+  const nlohmann::json* object = outer.object("side");
   if (object == nullptr) return side;
   JsonReader reader(*object);
   side.gid = reader.address("gid");
@@ -44,15 +42,15 @@ std::string read_nonce(JsonReader& reader) {
 }
 
 /// The same for both ends: members are in order, and what is proved is not part of it.
-std::string without_proof(json object) {
+std::string without_proof(nlohmann::json object) {
   if (object.is_object()) object.erase(kProof);
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 constexpr std::string_view kSubscriber = "rh-subscribe";
 constexpr std::string_view kPublisher = "rh-publish";
 
-std::string proof_of(const json& object) {
+std::string proof_of(const nlohmann::json& object) {
   if (!object.is_object()) return {};
   const auto found = object.find(kProof);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -60,23 +58,23 @@ std::string proof_of(const json& object) {
 
 }  // namespace
 
-json to_json(const Challenge& challenge) {
+nlohmann::json to_json(const Challenge& challenge) {
   return {{"version", kGreetingVersion},
           {"nonce", challenge.nonce},
           {"transport", to_string(challenge.transport)},
           {"path_mtu", challenge.path_mtu}};
 }
 
-json to_json(const Hello& hello) {
+nlohmann::json to_json(const Hello& hello) {
   return {{"name", hello.name},
           {"nonce", hello.nonce},
           {"path_mtu", hello.path_mtu},
           {"side", to_json(hello.side)}};
 }
 
-json to_json(const Welcome& welcome) { return {{"side", to_json(welcome.side)}}; }
+nlohmann::json to_json(const Welcome& welcome) { return {{"side", to_json(welcome.side)}}; }
 
-Expected<Challenge> challenge_from_json(const json& object) {
+Expected<Challenge> challenge_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   Challenge challenge;
   (void)reader.number<unsigned>("version", kGreetingVersion, kGreetingVersion);
@@ -87,7 +85,7 @@ Expected<Challenge> challenge_from_json(const json& object) {
   return challenge;
 }
 
-Expected<Hello> hello_from_json(const json& object, const Challenge& challenge) {
+Expected<Hello> hello_from_json(const nlohmann::json& object, const Challenge& challenge) {
   JsonReader reader(object);
   Hello hello;
   hello.name = reader.text("name");
@@ -99,28 +97,30 @@ Expected<Hello> hello_from_json(const json& object, const Challenge& challenge) 
   return hello;
 }
 
-Expected<Welcome> welcome_from_json(const json& object) {
+Expected<Welcome> welcome_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   Welcome welcome{.side = read_side(reader)};
   if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
   return welcome;
 }
 
-void add_proof(json& hello, std::string_view secret, const json& challenge) {
+void add_proof(nlohmann::json& hello, std::string_view secret, const nlohmann::json& challenge) {
   hello[kProof] = make_proof(secret, {kSubscriber, challenge.dump(), without_proof(hello)});
 }
 
-bool has_proof(const json& hello, std::string_view secret, const json& challenge) {
+bool has_proof(const nlohmann::json& hello, std::string_view secret,
+               const nlohmann::json& challenge) {
   return is_proof(proof_of(hello), secret, {kSubscriber, challenge.dump(), without_proof(hello)});
 }
 
-void add_proof(json& welcome, std::string_view secret, const json& challenge, const json& hello) {
+void add_proof(nlohmann::json& welcome, std::string_view secret, const nlohmann::json& challenge,
+               const nlohmann::json& hello) {
   welcome[kProof] = make_proof(
       secret, {kPublisher, challenge.dump(), without_proof(hello), without_proof(welcome)});
 }
 
-bool has_proof(const json& welcome, std::string_view secret, const json& challenge,
-               const json& hello) {
+bool has_proof(const nlohmann::json& welcome, std::string_view secret,
+               const nlohmann::json& challenge, const nlohmann::json& hello) {
   return is_proof(proof_of(welcome), secret,
                   {kPublisher, challenge.dump(), without_proof(hello), without_proof(welcome)});
 }

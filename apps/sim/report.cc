@@ -12,8 +12,6 @@
 namespace rockhopper::apps::sim {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kFlowsInTable = 100;
 
 using Counters = std::map<std::string, std::uint64_t>;
@@ -136,8 +134,8 @@ void print_ports(std::FILE* out, const Simulation& simulation) {
   if (silent > 0) fmt::print(out, "... and {} ports whose queue was never 4 KiB long\n", silent);
 }
 
-json switches_json(Simulation& simulation) {
-  json switches = json::array();
+nlohmann::json switches_json(Simulation& simulation) {
+  nlohmann::json switches = nlohmann::json::array();
   for (std::size_t i = 0; i < simulation.scenario().nodes.size(); ++i) {
     const NodeSpec& node = simulation.scenario().nodes[i];
     if (node.is_host) continue;
@@ -156,8 +154,8 @@ json switches_json(Simulation& simulation) {
   return switches;
 }
 
-json ports_json(const Simulation& simulation) {
-  json ports = json::array();
+nlohmann::json ports_json(const Simulation& simulation) {
+  nlohmann::json ports = nlohmann::json::array();
   for (const SwitchPort& port : simulation.switch_ports()) {
     const stack::net::OutputPort& output = port.channel->output();
     ports.push_back({{"name", port.name},
@@ -171,8 +169,8 @@ json ports_json(const Simulation& simulation) {
   return ports;
 }
 
-json flows_json(const Simulation& simulation) {
-  json flows = json::array();
+nlohmann::json flows_json(const Simulation& simulation) {
+  nlohmann::json flows = nlohmann::json::array();
   for (const auto& flow : simulation.flows()) {
     const FlowSpec& spec = flow->spec();
     const FlowResult& result = flow->result();
@@ -191,17 +189,17 @@ json flows_json(const Simulation& simulation) {
   return flows;
 }
 
-json groups_json(const Simulation& simulation) {
-  json groups = json::array();
+nlohmann::json groups_json(const Simulation& simulation) {
+  nlohmann::json groups = nlohmann::json::array();
   for (std::size_t i = 0; i < simulation.scenario().groups.size(); ++i) {
     const GroupSum sum = sum_of(simulation, i);
     const auto& latency = simulation.latencies()[i];
-    json object{{"name", simulation.scenario().groups[i]},
-                {"flows", sum.flows},
-                {"completed", sum.completed},
-                {"failed", sum.failed},
-                {"bit_per_s", sum.rate},
-                {"fairness", simulation.fairness(i)}};
+    nlohmann::json object{{"name", simulation.scenario().groups[i]},
+                          {"flows", sum.flows},
+                          {"completed", sum.completed},
+                          {"failed", sum.failed},
+                          {"bit_per_s", sum.rate},
+                          {"fairness", simulation.fairness(i)}};
     if (latency.count() > 0) {
       object["latency_us"] = {{"p50", latency.percentile_ns(0.5) * 1e-3},
                               {"p90", latency.percentile_ns(0.9) * 1e-3},
@@ -226,7 +224,7 @@ void print_report(std::FILE* out, Simulation& simulation) {
   print_flows(out, simulation);
   print_groups(out, simulation);
   print_ports(out, simulation);
-  for (const json& fabric : switches_json(simulation)) {
+  for (const nlohmann::json& fabric : switches_json(simulation)) {
     fmt::print(out, "\nswitch {}\n", fabric["name"].get<std::string>());
     for (const auto& [name, value] : fabric.items()) {
       if (value.is_number() && value != 0) {
@@ -242,15 +240,15 @@ void print_report(std::FILE* out, Simulation& simulation) {
 
 std::string json_report(Simulation& simulation) {
   const Scenario& scenario = simulation.scenario();
-  const json report{{"program", "rh-sim"},
-                    {"scenario", scenario.name},
-                    {"seed", scenario.seed},
-                    {"seconds", static_cast<double>(simulation.passed_ns()) * 1e-9},
-                    {"groups", groups_json(simulation)},
-                    {"flows", flows_json(simulation)},
-                    {"switches", switches_json(simulation)},
-                    {"switch_ports", ports_json(simulation)},
-                    {"counters", host_counters(simulation)}};
+  const nlohmann::json report{{"program", "rh-sim"},
+                              {"scenario", scenario.name},
+                              {"seed", scenario.seed},
+                              {"seconds", static_cast<double>(simulation.passed_ns()) * 1e-9},
+                              {"groups", groups_json(simulation)},
+                              {"flows", flows_json(simulation)},
+                              {"switches", switches_json(simulation)},
+                              {"switch_ports", ports_json(simulation)},
+                              {"counters", host_counters(simulation)}};
   return report.dump();
 }
 

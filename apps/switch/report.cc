@@ -13,8 +13,6 @@
 namespace rockhopper::apps::ethernet_switch {
 namespace {
 
-using nlohmann::json;
-
 std::string mac_text(const rte_ether_addr& mac) {
   char text[RTE_ETHER_ADDR_FMT_SIZE];
   rte_ether_format_addr(text, sizeof(text), &mac);
@@ -22,7 +20,7 @@ std::string mac_text(const rte_ether_addr& mac) {
 }
 
 void add_to_json(void* object, const char* name, std::uint64_t value) {
-  (*static_cast<json*>(object))[name] = value;
+  (*static_cast<nlohmann::json*>(object))[name] = value;
 }
 
 void print_counter(void* out, const char* name, std::uint64_t value) {
@@ -46,23 +44,23 @@ void print_ports(std::FILE* out, const SwitchProgram& program) {
 }
 
 std::string json_report(const SwitchProgram& program, double seconds) {
-  json macs = json::object();
+  nlohmann::json macs = nlohmann::json::object();
   program.learning_switch().visit_mac_counters(&add_to_json, &macs);
-  json ports = json::array();
+  nlohmann::json ports = nlohmann::json::array();
   for (std::size_t i = 0; i < program.ports().size(); ++i) {
     const SwitchPort& port = program.ports()[i];
     const PortSettings& settings = program.settings().ports[i];
-    json counters = json::object();
+    nlohmann::json counters = nlohmann::json::object();
     program.visit_port_counters(static_cast<PortNumber>(i), &add_to_json, &counters);
-    json object{{"port", i},
-                {"device", port.port->name()},
-                {"driver", port.port->driver()},
-                {"mac", mac_text(port.port->mac())},
-                {"link_up", port.port->link_up()},
-                {"counters", counters}};
+    nlohmann::json object{{"port", i},
+                          {"device", port.port->name()},
+                          {"driver", port.port->driver()},
+                          {"mac", mac_text(port.port->mac())},
+                          {"link_up", port.port->link_up()},
+                          {"counters", counters}};
     if (!settings.memif_socket.empty()) object["memif_socket"] = settings.memif_socket;
     if (port.faults) {
-      json faults = json::object();
+      nlohmann::json faults = nlohmann::json::object();
       port.faults->visit_counters(&add_to_json, &faults);
       object["faults"] = faults;
       object["seed"] = settings.faults->seed;
@@ -74,11 +72,11 @@ std::string json_report(const SwitchProgram& program, double seconds) {
     }
     ports.push_back(std::move(object));
   }
-  const json report{{"program", "rh-switch"},
-                    {"seconds", seconds},
-                    {"mtu", program.settings().mtu},
-                    {"mac_table", macs},
-                    {"ports", ports}};
+  const nlohmann::json report{{"program", "rh-switch"},
+                              {"seconds", seconds},
+                              {"mtu", program.settings().mtu},
+                              {"mac_table", macs},
+                              {"ports", ports}};
   return report.dump();
 }
 

@@ -14,8 +14,6 @@
 namespace rockhopper::apps::workflow {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::uint32_t kWorkers[] = {1, 2, 4, 8, 16};
 
 }  // namespace
@@ -95,26 +93,26 @@ void print_summary(std::FILE* out, const GraphSummary& summary) {
 }
 
 std::string to_json(const GraphSummary& summary) {
-  json object{{"program", "rh-dag"},
-              {"graph", summary.name},
-              {"tasks", summary.tasks},
-              {"dependencies", summary.edges},
-              {"data_dependencies", summary.data_edges},
-              {"dependencies_by_files", summary.dependencies_by_files},
-              {"files", summary.files},
-              {"written_bytes", summary.written_bytes},
-              {"external_bytes", summary.external_bytes},
-              {"first_tasks", summary.first_tasks},
-              {"last_tasks", summary.last_tasks},
-              {"levels", summary.levels},
-              {"width", summary.width},
-              {"most_predecessors", summary.most_predecessors},
-              {"most_successors", summary.most_successors},
-              {"with_command", summary.with_command},
-              {"without_runtime", summary.without_runtime},
-              {"work_s", summary.work_s},
-              {"critical_path_s", summary.critical_path_s},
-              {"critical_path", summary.critical_path}};
+  nlohmann::json object{{"program", "rh-dag"},
+                        {"graph", summary.name},
+                        {"tasks", summary.tasks},
+                        {"dependencies", summary.edges},
+                        {"data_dependencies", summary.data_edges},
+                        {"dependencies_by_files", summary.dependencies_by_files},
+                        {"files", summary.files},
+                        {"written_bytes", summary.written_bytes},
+                        {"external_bytes", summary.external_bytes},
+                        {"first_tasks", summary.first_tasks},
+                        {"last_tasks", summary.last_tasks},
+                        {"levels", summary.levels},
+                        {"width", summary.width},
+                        {"most_predecessors", summary.most_predecessors},
+                        {"most_successors", summary.most_successors},
+                        {"with_command", summary.with_command},
+                        {"without_runtime", summary.without_runtime},
+                        {"work_s", summary.work_s},
+                        {"critical_path_s", summary.critical_path_s},
+                        {"critical_path", summary.critical_path}};
   if (summary.recorded_makespan_s) object["recorded_makespan_s"] = *summary.recorded_makespan_s;
   return object.dump();
 }

@@ -12,8 +12,6 @@
 namespace rockhopper::apps::workflow {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kPathInTable = 10;
 
 double share(std::uint64_t part, std::uint64_t whole) {
@@ -71,7 +69,7 @@ void print_report(std::FILE* out, const RunReport& report) {
 }
 
 std::string to_json(const RunReport& report) {
-  json workers = json::array();
+  nlohmann::json workers = nlohmann::json::array();
   for (const WorkerReport& worker : report.workers) {
     workers.push_back({{"name", worker.name},
                        {"nodes", worker.nodes},
@@ -80,27 +78,27 @@ std::string to_json(const RunReport& report) {
                        {"steal_attempts", worker.steal_attempts},
                        {"busy_s", in_seconds(worker.busy_ns)}});
   }
-  json object{{"program", "rh-dag"},
-              {"graph", report.header.graph},
-              {"nodes", report.header.nodes},
-              {"committed", report.committed},
-              {"stolen", report.stolen},
-              {"repeated", report.repeated},
-              {"wasted", report.wasted},
-              {"torn_lines", report.torn_lines},
-              {"makespan_s", report.makespan_s},
-              {"work_s", report.work_s},
-              {"critical_path_s", report.critical_path_s},
-              {"critical_path_measured", report.path_is_measured},
-              {"least_makespan_s", report.bounds.least},
-              {"accepted_makespan_s", report.bounds.accepted},
-              {"speed_up", report.speed_up},
-              {"efficiency", report.efficiency},
-              {"busy_variation", report.busy_variation},
-              {"workers", std::move(workers)},
-              {"problems", report.problems}};
+  nlohmann::json object{{"program", "rh-dag"},
+                        {"graph", report.header.graph},
+                        {"nodes", report.header.nodes},
+                        {"committed", report.committed},
+                        {"stolen", report.stolen},
+                        {"repeated", report.repeated},
+                        {"wasted", report.wasted},
+                        {"torn_lines", report.torn_lines},
+                        {"makespan_s", report.makespan_s},
+                        {"work_s", report.work_s},
+                        {"critical_path_s", report.critical_path_s},
+                        {"critical_path_measured", report.path_is_measured},
+                        {"least_makespan_s", report.bounds.least},
+                        {"accepted_makespan_s", report.bounds.accepted},
+                        {"speed_up", report.speed_up},
+                        {"efficiency", report.efficiency},
+                        {"busy_variation", report.busy_variation},
+                        {"workers", std::move(workers)},
+                        {"problems", report.problems}};
   if (report.path_is_measured) object["critical_path"] = report.path;
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace rockhopper::apps::workflow

@@ -15,8 +15,6 @@
 namespace rockhopper::apps::workflow {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kKind = "rh-dag";
 constexpr std::uint64_t kVersion = 1;
 
@@ -85,27 +83,28 @@ Expected<void> add_line(RunLog& log, bool is_header, bool first, std::string_vie
 }  // namespace
 
 std::string to_line(const RunHeader& header) {
-  return json{{"log", kKind},
-              {"version", kVersion},
-              {"graph", header.graph},
-              {"nodes", header.nodes},
-              {"work_ns", header.work_ns},
-              {"critical_path_ns", header.critical_path_ns}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return nlohmann::json{{"log", kKind},
+                        {"version", kVersion},
+                        {"graph", header.graph},
+                        {"nodes", header.nodes},
+                        {"work_ns", header.work_ns},
+                        {"critical_path_ns", header.critical_path_ns}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string to_line(const NodeRun& run) {
-  return json{{"node", run.node},          {"worker", run.worker}, {"start_ns", run.start_ns},
-              {"end_ns", run.end_ns},      {"stolen", run.stolen}, {"attempts", run.attempts},
-              {"committed", run.committed}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return nlohmann::json{{"node", run.node},          {"worker", run.worker},
+                        {"start_ns", run.start_ns},  {"end_ns", run.end_ns},
+                        {"stolen", run.stolen},      {"attempts", run.attempts},
+                        {"committed", run.committed}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string to_line(const Steals& steals) {
-  return json{
+  return nlohmann::json{
       {"steals",
        {{"worker", steals.worker}, {"attempts", steals.attempts}, {"successes", steals.successes}}}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Expected<void> add_log(RunLog& log, bool first, std::string_view text) {

@@ -42,7 +42,8 @@ Expected<void> receive_all(Node& node, CmChannel& channel, std::uint64_t count, 
   result.messages += count;
   if (!node.options().verify) return {};
   for (std::uint64_t index = 0; index < count; ++index) {
-    const auto wrong = find_pattern_mismatch(channel.receive_slot(index), kMessagesPatternSeed, index);
+    const auto wrong =
+        find_pattern_mismatch(channel.receive_slot(index), kMessagesPatternSeed, index);
     if (wrong) {
       return fail(ErrorCode::io, "message {}: byte {} is not what rh-cm sends", index, *wrong);
     }

@@ -51,7 +51,7 @@ class SessionTable {
     std::uint32_t contexts = 1024;    ///< 1 to 2^24: sessions open at once
     std::uint32_t tombstones = 4096;  ///< peers without a session that are remembered
     std::uint32_t per_host = 0;       ///< sessions of one address, 0: as many as there are
-    /// How long late packets may still come, twice the longest life of a packet (DC, d.4).
+    /// How long late packets may still come, twice the longest life of a packet.
     std::uint64_t tombstone_ns = 1'000'000'000;
     /// For so long a peer may have a context while others wait for one.
     std::uint64_t hold_ns = 10'000'000;

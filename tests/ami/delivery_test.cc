@@ -29,7 +29,7 @@ using ami::Injected;
 using ami::Level;
 using ami::Status;
 
-/// Profile P2 of the requirements' chapter 8.
+/// Profile P2 of docs/requirements.md.
 const stack::FaultRates kP2{.loss = 0.01,
                             .corrupt = 0.0001,
                             .duplicate = 0.01,

@@ -3,7 +3,7 @@
 # Copyright (c) The Rockhopper authors
 """rh-cm and the stock programs of librdmacm in a Soft-RoCE guest: rping, ucmatose, udaddy and
 rdma_client with rdma_server, each in both roles, over IPv4 and IPv6; requests that are refused; and
-rping over a bad path.
+rping over a bad path (WIRE-2).
 Every packet that we sent is judged by the independent checker and by tshark."""
 
 import itertools

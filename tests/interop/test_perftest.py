@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """rh-perf --peer perftest and perftest's eight programs in a Soft-RoCE guest, both roles, over IPv4
-and IPv6, and with -R over IPv4, which is all that they can. Every packet that we sent is judged by
-the independent checker and by tshark. A random half of the cases, unless ROCKHOPPER_SOAK=1."""
+and IPv6, and with -R over IPv4, which is all that they can (WIRE-2). Every packet that we sent is
+judged by the independent checker and by tshark. A random half of the cases, unless
+ROCKHOPPER_SOAK=1."""
 
 import itertools
 import os

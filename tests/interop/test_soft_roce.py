@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """Rockhopper and Linux's Soft-RoCE: stock ibv_rc_pingpong and its sisters, and the peer program's
-script of all RC operations, in both roles, over a clean and over a bad path. Every packet that we
-sent is judged by the independent checker and by tshark.
+script of all RC operations, in both roles, over a clean and over a bad path (WIRE-2). Every packet
+that we sent is judged by the independent checker and by tshark, its ICRC included (WIRE-1).
 
 A random half of the combinations of family and path MTU, and 300 operations of each kind;
 ROCKHOPPER_SOAK=1 runs all, and 100,000 operations; ROCKHOPPER_OPERATIONS sets that number. Many

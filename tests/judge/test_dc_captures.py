@@ -63,6 +63,8 @@ def judge_end(folder: str, seed: int, end: int) -> dict:
 
 class Runs(unittest.TestCase):
     def test_both_ends_keep_the_rules(self):
+        """WIRE-1: a rule is the ICRC of every packet that either end sends, and a note would say
+        that one could not be checked."""
         first = int(os.environ.get("JUDGE_SEED", "1"))
         for profile in PROFILES:
             for seed in range(first, first + int(os.environ.get("JUDGE_DC_SEEDS", "2"))):

@@ -110,7 +110,8 @@ class DamagedCaptures(JudgeCase):
         return self.damaged(name, edit)
 
     def test_every_bit_counts(self):
-        """A flipped bit is found wherever it is, except where a network element may flip it."""
+        """WIRE-1, the checker's part: a flipped bit is found wherever it is, except where a network
+        element may flip it."""
         for name, first, free in (
             ("ipv4-rc-send-small-mtu1024.pcap", 34, set()),
             ("ipv6-rc-write-mtu1024.pcap", 54, {15, 16, 17, 21}),

@@ -126,7 +126,7 @@ class ManyTargets(support.SwitchTest):
     def test_random_order(self):
         """DC-1, DC-2, DC-3, DC-4, DC-5, DC-6, DC-7, DC-13, DC-16, DC-22, DC-24, DC-37: each WRITE
         arrives at its target alone, each change of target is one connection, and 10,000 targets
-        cost the initiator no memory."""
+        cost the initiator no memory. SYS-4: what is written, and where, is drawn when it runs."""
         memory = {}
         for targets in (FEW, MANY):
             order = Order(targets)

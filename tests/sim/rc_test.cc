@@ -256,7 +256,7 @@ TEST(RcSimulation, ScarceMbufs) {
   EXPECT_MET(no_mbuf);
 }
 
-/// Profile P2 of the requirements.
+/// Profile P2 of docs/requirements.md.
 const NetworkFaults kP2{.rates{.loss = 0.01,
                                .corrupt = 0.0001,
                                .duplicate = 0.01,

@@ -150,6 +150,7 @@ TEST_P(Captures, EmittedAgainByteForByte) {
   }
 }
 
+/// WIRE-1, for packets of the standard: those of Soft-RoCE.
 TEST_P(Captures, OneFlippedBitIsSeenUnlessItIsMasked) {
   for (const RocePacket& packet : packets_) {
     const Bytes mask = masked_bits(packet);

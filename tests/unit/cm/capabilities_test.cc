@@ -44,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Offers{kNoCapabilities, kBoth, kNoCapabilities},
                       Offers{kBoth, kNoCapabilities, kNoCapabilities}));
 
+/// WIRE-4: what one end does not offer is not agreed on, and then neither end uses it.
 TEST_P(CmOffers, AreAgreedOnByBothEndsOrNone) {
   const Offers& offers = GetParam();
   start({}, false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// Connects that carry the first request of their connection (0xDE; requirements, chapter 2.e).
+// Connects that carry the first request of their connection (0xDE; docs/dc.md, opening).
 #include <algorithm>
 #include <cstring>
 

@@ -32,6 +32,7 @@ void expect_dropped(Rig& rig, const Packet& packet, const Damage& damage, DropRe
   EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
 }
 
+/// WIRE-1.
 TEST(Admission, BadIcrc) {
   Rig rig;
   expect_dropped(rig, good_write(rig), {.icrc = true}, DropReason::bad_icrc);
@@ -120,7 +121,7 @@ TEST(Admission, TruncatedAndLengthenedPackets) {
   }
 }
 
-/// Every packet received is executed, answered or counted as dropped with its reason.
+/// SYS-2: every packet received is executed, answered or counted as dropped with its reason.
 TEST(Admission, SumOfDropsAccountsForEveryPacket) {
   Rig rig;
   rig.inject(good_write(rig), {.icrc = true});
@@ -135,6 +136,7 @@ TEST(Admission, SumOfDropsAccountsForEveryPacket) {
   EXPECT_EQ(rig.counters().rcvd_pkts.value(), 4u);
 }
 
+/// SYS-2: each counter is exported, under a name of its own.
 TEST(Admission, CountersAreAllVisited) {
   Rig rig;
   rig.inject(good_write(rig), {.icrc = true});

@@ -11,7 +11,7 @@
 namespace rockhopper::stack {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using WideProduct = unsigned __int128;
 
 std::uint64_t read_ns(clockid_t clock) {
   timespec time{};
@@ -26,14 +26,15 @@ TscClock::TscClock()
     : start_cycles_(rte_rdtsc()),
       start_ns_(read_ns(CLOCK_MONOTONIC)),
       wall_offset_ns_(read_ns(CLOCK_REALTIME) - start_ns_),
-      ns_per_cycle_(
-          static_cast<std::uint64_t>((static_cast<Wide>(kNsPerSecond) << 32) / rte_get_tsc_hz())) {}
+      ns_per_cycle_(static_cast<std::uint64_t>((static_cast<WideProduct>(kNsPerSecond) << 32) /
+                                               rte_get_tsc_hz())) {}
 
 std::uint64_t TscClock::now_ns() const {
   // A counter slightly behind on another CPU must not wrap to centuries ahead.
   const std::uint64_t cycles = rte_rdtsc();
   const std::uint64_t elapsed = cycles > start_cycles_ ? cycles - start_cycles_ : 0;
-  return start_ns_ + static_cast<std::uint64_t>((static_cast<Wide>(elapsed) * ns_per_cycle_) >> 32);
+  return start_ns_ +
+         static_cast<std::uint64_t>((static_cast<WideProduct>(elapsed) * ns_per_cycle_) >> 32);
 }
 
 }  // namespace rockhopper::stack

@@ -155,8 +155,11 @@ def compile_tree(build, targets=(), needed=None):
     ccache = ['ccache'] if shutil.which('ccache') else []
     env = {'CC': ' '.join([*ccache, build.compiler[0]]),
            'CXX': ' '.join([*ccache, build.compiler[1]]),
-           'CCACHE_NOHASHDIR': '1',  # so that another clone's results serve too
            'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}  # as precompiled headers want
+    if 'clang' not in build.compiler:
+        # So that another clone's results serve too. Clang's precompiled headers name the folder that
+        # they were made in.
+        env['CCACHE_NOHASHDIR'] = '1'
     log = log_file(f'{build.name}-build')
     log.unlink(missing_ok=True)  # build_failure() takes the newest
     start = time.monotonic()

@@ -58,7 +58,7 @@ Expected<Agreement> agreement_from_json(const json& json) {
       (agreement.transport != Transport::rc || agreement.window != 1)) {
     reader.refuse("lock_mode");
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return agreement;
 }
 
@@ -90,7 +90,7 @@ Expected<Side> side_from_json(const json& json, const Agreement& agreement) {
       if (!qp.result()) reader.refuse("qps");
     }
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return side;
 }
 
@@ -123,7 +123,7 @@ Expected<RunSpec> run_spec_from_json(const json& json, const Agreement& agreemen
   spec.warmup = reader.number<std::uint64_t>("warmup", 0, kAny);
   spec.bidirectional = reader.flag("bidirectional");
   spec.seed = reader.number<std::uint64_t>("seed", 0, kAny);
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return spec;
 }
 
@@ -140,7 +140,7 @@ Expected<Measurement> measurement_from_json(const json& json) {
   measurement.seconds = reader.real("seconds");
   measurement.peak_operations_per_s = reader.real("peak_operations_per_s");
   if (!(measurement.seconds > 0)) reader.refuse("seconds");
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return measurement;
 }
 
@@ -154,7 +154,7 @@ Expected<std::vector<std::uint64_t>> words_from_json(const json& json, const Agr
       words.push_back(word.is_number_unsigned() ? word.get<std::uint64_t>() : 0);
     }
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return words;
 }
 
@@ -168,7 +168,7 @@ Expected<LockStatistics> lock_statistics_from_json(const json& json) {
     }
     if (!values.result()) reader.refuse("locks");
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return statistics;
 }
 

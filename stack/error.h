@@ -42,13 +42,13 @@ template <typename... Args>
 
 /// `ROCKHOPPER_TRY(auto region, engine.register_memory(pd, data, bytes, access));` declares
 /// `region` with the value of the expression, an Expected; `ROCKHOPPER_TRY(region_, ...)` assigns
-/// it to what exists already; `ROCKHOPPER_TRY(flush());` has no use for a value, or there is none.
-/// If the expression is an error, the function returns that error.
+/// it to what exists already; `ROCKHOPPER_TRY(flush());` is for an expression without a value, or
+/// whose value may end at once. If the expression is an error, the function returns that error.
 ///
-/// The expression is evaluated once, and the value is moved out of it. The macro is a statement of
-/// its own; the forms with a value are several, and so cannot be the body of an `if` without
-/// braces. A comma outside of all parentheses separates the macro's arguments: an expression with
-/// one, as `f<int, int>()`, is put in parentheses.
+/// The expression is evaluated once, and the value is moved out of it. The macro needs the place of
+/// a statement; with a variable it is several statements, so it cannot be the body of an `if`
+/// without braces. A comma outside of all parentheses separates the macro's arguments: an
+/// expression with one, as `f<int, int>()`, is put in parentheses.
 #define ROCKHOPPER_TRY(...)                                                             \
   ROCKHOPPER_TRY_CHOOSE(__VA_ARGS__, ROCKHOPPER_TRY_VALUE, ROCKHOPPER_TRY_ONLY, unused) \
   (ROCKHOPPER_TRY_NAME(rockhopper_tried_, __COUNTER__), __VA_ARGS__)

@@ -55,6 +55,7 @@ template <typename... Args>
 #define ROCKHOPPER_TRY_CHOOSE(first, second, chosen, ...) chosen
 #define ROCKHOPPER_TRY_NAME(prefix, number) ROCKHOPPER_TRY_JOIN(prefix, number)
 #define ROCKHOPPER_TRY_JOIN(prefix, number) prefix##number
+// NOLINTBEGIN(bugprone-macro-parentheses): a variable that is declared stands in none.
 #define ROCKHOPPER_TRY_VALUE(result, variable, expression)            \
   auto result = expression;                                           \
   if (!result) return tl::make_unexpected(std::move(result).error()); \
@@ -63,3 +64,4 @@ template <typename... Args>
   do {                                                                                            \
     if (auto result = expression; !result) return tl::make_unexpected(std::move(result).error()); \
   } while (false)
+// NOLINTEND(bugprone-macro-parentheses)

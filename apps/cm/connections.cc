@@ -13,7 +13,7 @@ using roce::cm::State;
 
 namespace {
 
-constexpr std::uint32_t kBacklog = 128;
+constexpr std::uint32_t kConnectionBacklog = 128;
 
 Expected<void> post_receives(CmChannel& channel, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) ROCKHOPPER_TRY(channel.post_receive(index));
@@ -73,7 +73,7 @@ Expected<Channels> connect_channels(Node& node, const CmChannelInit& init, std::
 }
 
 Expected<Channels> accept_channels(Node& node, const CmChannelInit& init, std::uint64_t receives) {
-  ROCKHOPPER_TRY(node.listen(kBacklog));
+  ROCKHOPPER_TRY(node.listen(kConnectionBacklog));
   Channels channels;
   std::size_t established = 0;
   while (established < node.options().connections) {

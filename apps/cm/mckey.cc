@@ -11,7 +11,7 @@
 namespace rockhopper::apps::cm {
 namespace {
 
-constexpr std::uint64_t kPatternSeed = 0x6d63;
+constexpr std::uint64_t kMckeySeed = 0x6d63;
 /// Until the last datagrams have left the port.
 constexpr double kLinger_s = 0.2;
 
@@ -33,7 +33,7 @@ Expected<Result> send_all(Node& node) {
   const std::uint64_t count = node.options().message_count();
   for (std::uint64_t index = 0; index < count; ++index) {
     const std::span<std::byte> message = channel->send_slot(index);
-    fill_pattern(message, kPatternSeed, index);
+    fill_pattern(message, kMckeySeed, index);
     ROCKHOPPER_TRY(channel->post({.opcode = roce::WrOpcode::send_with_imm,
                                   .imm_data = channel->qp().number().value,
                                   .ah = ah,
@@ -55,7 +55,7 @@ Expected<void> check_content(Node& node, CmChannel& channel, const roce::Complet
   if (!node.options().verify) return {};
   const auto payload = channel.receive_slot(completion.wr_id).subspan(roce::kGrhBytes);
   // In order, as nothing on this way reorders; lost ones are missed by the timeout.
-  const auto wrong = find_pattern_mismatch(payload, kPatternSeed, completion.wr_id);
+  const auto wrong = find_pattern_mismatch(payload, kMckeySeed, completion.wr_id);
   if (wrong) {
     return fail(ErrorCode::io, "datagram {}: byte {} is not what rh-cm sends", completion.wr_id,
                 *wrong);

@@ -11,12 +11,12 @@ namespace rockhopper::apps::cm {
 namespace {
 
 /// What only rh-cm sends: the stock programs send what their memory happens to hold.
-constexpr std::uint64_t kPatternSeed = 0x636d;
+constexpr std::uint64_t kMessagesSeed = 0x636d;
 
 Expected<void> send_all(CmChannel& channel, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) {
     const std::span<std::byte> message = channel.send_slot(index);
-    fill_pattern(message, kPatternSeed, index);
+    fill_pattern(message, kMessagesSeed, index);
     ROCKHOPPER_TRY(channel.post({.opcode = roce::WrOpcode::send}, message));
   }
   return {};
@@ -36,7 +36,7 @@ Expected<void> receive_all(Node& node, CmChannel& channel, std::uint64_t count, 
   result.messages += count;
   if (!node.options().verify) return {};
   for (std::uint64_t index = 0; index < count; ++index) {
-    const auto wrong = find_pattern_mismatch(channel.receive_slot(index), kPatternSeed, index);
+    const auto wrong = find_pattern_mismatch(channel.receive_slot(index), kMessagesSeed, index);
     if (wrong) {
       return fail(ErrorCode::io, "message {}: byte {} is not what rh-cm sends", index, *wrong);
     }

@@ -150,8 +150,8 @@ Expected<void> serve_client(Node& node, const Event& request, Result& result) {
 }
 
 Expected<Result> run_server(Node& node) {
-  constexpr std::uint32_t kBacklog = 3;
-  ROCKHOPPER_TRY(node.listen(kBacklog));
+  constexpr std::uint32_t kServerBacklog = 3;
+  ROCKHOPPER_TRY(node.listen(kServerBacklog));
   Result result;
   do {
     auto event = node.wait_event("a client", true);

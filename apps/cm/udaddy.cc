@@ -14,8 +14,8 @@ using roce::cm::EventType;
 
 namespace {
 
-constexpr std::uint64_t kPatternSeed = 0x7564;
-constexpr std::uint32_t kBacklog = 128;
+constexpr std::uint64_t kUdaddySeed = 0x7564;
+constexpr std::uint32_t kLookupBacklog = 128;
 
 /// A datagram queue pair and where its messages go.
 struct Peer {
@@ -71,7 +71,7 @@ class Run {
   }
 
   Expected<void> answer_lookups() {
-    ROCKHOPPER_TRY(node_.listen(kBacklog));
+    ROCKHOPPER_TRY(node_.listen(kLookupBacklog));
     while (peers_.size() < node_.options().connections) {
       ROCKHOPPER_TRY(auto event, node_.wait_event("a client", peers_.empty()));
       if (event.type != EventType::lookup_request) return tl::make_unexpected(describe(event));
@@ -118,7 +118,7 @@ class Run {
     for (Peer& peer : peers_) {
       for (std::uint64_t index = 0; index < count_; ++index) {
         const std::span<std::byte> message = peer.channel->send_slot(index);
-        fill_pattern(message, kPatternSeed, index);
+        fill_pattern(message, kUdaddySeed, index);
         // The receiver takes our queue pair's number from the immediate data.
         ROCKHOPPER_TRY(peer.channel->post({.opcode = roce::WrOpcode::send_with_imm,
                                            .imm_data = peer.channel->qp().number().value,
@@ -159,7 +159,7 @@ class Run {
     if (!node_.options().verify) return {};
     // In order, as nothing on this way reorders; lost ones are missed by the timeout.
     const auto wrong =
-        find_pattern_mismatch(bytes.subspan(roce::kGrhBytes), kPatternSeed, completion.wr_id);
+        find_pattern_mismatch(bytes.subspan(roce::kGrhBytes), kUdaddySeed, completion.wr_id);
     if (wrong) {
       return fail(ErrorCode::io, "datagram {}: byte {} is not what rh-cm sends", completion.wr_id,
                   *wrong);

@@ -34,7 +34,7 @@ using namespace rockhopper;
 using apps::steady_now_ns;
 using bench::Stamp;
 
-constexpr std::uint64_t kPatience_ns = 30 * apps::kNsPerSecond;
+constexpr std::uint64_t kPatience_ns = 30 * kNsPerSecond;
 constexpr std::uint64_t kWarmUp_ns = 50'000'000;
 constexpr int kPause_ms = 100;  ///< of a call that waits
 
@@ -123,8 +123,8 @@ double cpu_seconds(int who) {
 }
 
 void pause_until(std::uint64_t until_ns) {
-  const timespec until{static_cast<time_t>(until_ns / apps::kNsPerSecond),
-                       static_cast<long>(until_ns % apps::kNsPerSecond)};
+  const timespec until{static_cast<time_t>(until_ns / kNsPerSecond),
+                       static_cast<long>(until_ns % kNsPerSecond)};
   (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
 }
 
@@ -155,12 +155,12 @@ class Publisher {
     const std::uint64_t sequence = sequence_;
     const double process_s = cpu_seconds(RUSAGE_SELF);
     const double writer_s = cpu_seconds(RUSAGE_THREAD);
-    publish_for(static_cast<std::uint64_t>(options_.seconds * apps::kNsPerSecond), true);
+    publish_for(static_cast<std::uint64_t>(options_.seconds * kNsPerSecond), true);
     const double all_s = cpu_seconds(RUSAGE_SELF) - process_s;
     const double own_s = cpu_seconds(RUSAGE_THREAD) - writer_s;
     const nlohmann::json report{
         {"subscribers", options_.subscribers},
-        {"seconds", static_cast<double>(steady_now_ns() - start_ns) / apps::kNsPerSecond},
+        {"seconds", static_cast<double>(steady_now_ns() - start_ns) / kNsPerSecond},
         {"messages", sequence_ - sequence},
         {"writer_seconds", own_s},
         {"engine_seconds", all_s - own_s}};
@@ -217,7 +217,7 @@ class Publisher {
 
 void subscribe(const Options& options) {
   bench::Arrivals arrivals(options.subscribers,
-                           static_cast<std::uint64_t>(options.seconds * apps::kNsPerSecond),
+                           static_cast<std::uint64_t>(options.seconds * kNsPerSecond),
                            options.latency);
   const Context context(options.io_threads);
   std::vector<Socket> sockets;
@@ -231,8 +231,7 @@ void subscribe(const Options& options) {
   }
   std::vector<std::byte> payload(std::size_t{1} << 20);
   const std::uint64_t deadline_ns =
-      steady_now_ns() + kPatience_ns +
-      static_cast<std::uint64_t>(options.seconds * apps::kNsPerSecond);
+      steady_now_ns() + kPatience_ns + static_cast<std::uint64_t>(options.seconds * kNsPerSecond);
   while (!arrivals.over()) {
     check(zmq_poll(items.data(), static_cast<int>(items.size()), kPause_ms) >= 0, "poll");
     for (std::size_t i = 0; i < items.size(); ++i) {

@@ -36,20 +36,15 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
                              .sq_sig_all = init_.sq_sig_all,
                              .lock_execution = init_.lock_execution};
   Requester* requester = nullptr;
-  auto qp = endpoint_.create_qp(number_, qp_init, [&](roce::QueuePair& made) {
+  ROCKHOPPER_TRY(auto qp, endpoint_.create_qp(number_, qp_init, [&](roce::QueuePair& made) {
     auto own = std::make_unique<Requester>(made, *this, endpoint_, index);
     requester = own.get();
     return roce::Transport{.requester = std::move(own),
                            .responder = std::make_unique<roce::rc::Responder>(made)};
-  });
-  if (!qp) {
-    return tl::make_unexpected(qp.error());
-  }
-  streams_.push_back({.qp = *qp, .requester = requester});
-  if (auto set = (*qp)->set_congestion_control(init_.congestion); !set) {
-    return set;
-  }
-  start(**qp);
+  }));
+  streams_.push_back({.qp = qp, .requester = requester});
+  ROCKHOPPER_TRY(qp->set_congestion_control(init_.congestion));
+  start(*qp);
   return {};
 }
 

@@ -38,11 +38,8 @@ Expected<std::unique_ptr<DciPool>> DciPool::create(Endpoint& endpoint, const Dci
   }
   std::unique_ptr<DciPool> pool(new DciPool(endpoint, config, std::move(on_turn)));
   for (std::uint16_t i = 0; i < config.dcis; ++i) {
-    auto dci = endpoint.create_dci(init);
-    if (!dci) {
-      return tl::make_unexpected(dci.error());
-    }
-    pool->dcis_.push_back(*dci);
+    ROCKHOPPER_TRY(auto dci, endpoint.create_dci(init));
+    pool->dcis_.push_back(dci);
   }
   pool->channels_.reserve(std::size_t{config.dcis} * init.streams);
   for (std::uint8_t stream = 0; stream < init.streams; ++stream) {

@@ -42,9 +42,7 @@ Expected<std::unique_ptr<Endpoint>> Endpoint::create(roce::Engine& engine,
                 roce::kMaxRdAtomic);
   }
   std::unique_ptr<Endpoint> endpoint(new Endpoint(engine, config));
-  if (auto made = endpoint->targets_->make_contexts(); !made) {
-    return tl::make_unexpected(made.error());
-  }
+  ROCKHOPPER_TRY(endpoint->targets_->make_contexts());
   return endpoint;
 }
 
@@ -125,14 +123,9 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
                 "outstanding",
                 roce::kMaxRdAtomic);
   }
-  if (auto pkey = engine().valid_pkey(init.pkey_index); !pkey) {
-    return tl::make_unexpected(pkey.error());
-  }
-  const auto number = choose_number();
-  if (!number) {
-    return tl::make_unexpected(number.error());
-  }
-  std::unique_ptr<Dci> dci(new Dci(*this, *number, init));
+  ROCKHOPPER_TRY(engine().valid_pkey(init.pkey_index));
+  ROCKHOPPER_TRY(const auto number, choose_number());
+  std::unique_ptr<Dci> dci(new Dci(*this, number, init));
   for (unsigned stream = 0; stream < init.streams; ++stream) {
     if (auto added = dci->add_stream(static_cast<std::uint8_t>(stream)); !added) {
       for (const Dci::Stream& made : dci->streams_) {
@@ -142,7 +135,7 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
     }
   }
   ++taken_;
-  auto& place = places_[index_of(*number)];
+  auto& place = places_[index_of(number)];
   place.dci = std::move(dci);
   return place.dci.get();
 }
@@ -157,23 +150,16 @@ void Endpoint::destroy_dci(Dci* dci) {
 }
 
 Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
-  if (auto checked = check_receive_side(init.pd, init.srq, init.recv_cq); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
+  ROCKHOPPER_TRY(check_receive_side(init.pd, init.srq, init.recv_cq));
   if ((init.access_flags & ~roce::kAccessQp) != 0 || init.min_rnr_timer > 31) {
     return fail(ErrorCode::invalid_argument, "unknown access flags, or a timer code above 31");
   }
-  if (auto pkey = engine().valid_pkey(init.pkey_index); !pkey) {
-    return tl::make_unexpected(pkey.error());
-  }
-  const auto number = choose_number();
-  if (!number) {
-    return tl::make_unexpected(number.error());
-  }
+  ROCKHOPPER_TRY(engine().valid_pkey(init.pkey_index));
+  ROCKHOPPER_TRY(const auto number, choose_number());
   ++taken_;
   use_receive_side(init.srq, init.recv_cq, 1);
-  auto& place = places_[index_of(*number)];
-  place.dct.reset(new Dct(*number, init, init.access_key.value_or(random().next())));
+  auto& place = places_[index_of(number)];
+  place.dct.reset(new Dct(number, init, init.access_key.value_or(random().next())));
   return place.dct.get();
 }
 

@@ -11,22 +11,17 @@ Expected<std::unique_ptr<PrivateTarget>> PrivateTarget::create(roce::Engine& eng
                                                                const TargetAddress& peer,
                                                                const PrivateTargetInit& init) {
   auto made = std::unique_ptr<PrivateTarget>(new PrivateTarget(engine, endpoint));
-  auto buffers = roce::ReceiveBuffers::create(engine, made->pd_, init.receives, init.receive_bytes);
-  if (!buffers) return tl::make_unexpected(buffers.error());
-  made->receives_ = std::move(*buffers);
+  ROCKHOPPER_TRY(made->receives_, roce::ReceiveBuffers::create(engine, made->pd_, init.receives,
+                                                               init.receive_bytes));
   DctInit target;
   target.pd = made->pd_;
   target.srq = made->receives_->srq();
   target.recv_cq = made->receives_->cq();
   target.access_flags = init.access_flags;
   target.path_mtu = init.path_mtu;
-  auto dct = endpoint.create_dct(target);
-  if (!dct) return tl::make_unexpected(dct.error());
-  made->dct_ = *dct;
-  auto ah = engine.create_ah(init.initiators, peer.av);
-  if (!ah) return tl::make_unexpected(ah.error());
-  made->ah_ = *ah;
-  made->peer_.emplace(**ah, peer.number, peer.access_key);
+  ROCKHOPPER_TRY(made->dct_, endpoint.create_dct(target));
+  ROCKHOPPER_TRY(made->ah_, engine.create_ah(init.initiators, peer.av));
+  made->peer_.emplace(*made->ah_, peer.number, peer.access_key);
   return made;
 }
 

@@ -56,16 +56,13 @@ Expected<void> Targets::make_contexts() {
     init.max_inline_data = 0;
     init.lock_execution = endpoint_.config_.lock_execution;
     Responder* responder = nullptr;
-    auto qp = endpoint_.create_qp({}, init, [&](roce::QueuePair& made) {
+    ROCKHOPPER_TRY(auto qp, endpoint_.create_qp({}, init, [&](roce::QueuePair& made) {
       auto own = std::make_unique<Responder>(made, endpoint_);
       responder = own.get();
       return roce::Transport{.requester = std::make_unique<roce::rc::Requester>(made),
                              .responder = std::move(own)};
-    });
-    if (!qp) {
-      return tl::make_unexpected(qp.error());
-    }
-    contexts_.push_back({.qp = *qp, .responder = responder});
+    }));
+    contexts_.push_back({.qp = qp, .responder = responder});
   }
   return {};
 }

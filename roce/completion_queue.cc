@@ -20,9 +20,7 @@ Expected<void> check_capacity(std::uint32_t capacity) {
 }  // namespace
 
 Expected<std::unique_ptr<CompletionQueue>> CompletionQueue::create(std::uint32_t capacity) {
-  if (auto checked = check_capacity(capacity); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
+  ROCKHOPPER_TRY(check_capacity(capacity));
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(std::bit_ceil(capacity)));
 }
 
@@ -30,9 +28,7 @@ CompletionQueue::CompletionQueue(std::uint32_t capacity)
     : ring_(new Completion[capacity]), mask_(capacity - 1) {}
 
 Expected<void> CompletionQueue::resize(std::uint32_t capacity) {
-  if (auto checked = check_capacity(capacity); !checked) {
-    return checked;
-  }
+  ROCKHOPPER_TRY(check_capacity(capacity));
   if (capacity < size()) {
     return fail(ErrorCode::invalid_argument, "{} completions do not fit into {} entries", size(),
                 capacity);

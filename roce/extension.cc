@@ -34,9 +34,7 @@ Expected<QueuePair*> Extension::create_qp(wire::Qpn number, const QpInit& init,
   if (init.qp_type == QpType::dc_initiator && !engine_.has_pd(init.pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
-  if (auto checked = engine_.check_sizes(init); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
+  ROCKHOPPER_TRY(engine_.check_sizes(init));
   if (init.lock_execution) {
     static_cast<void>(engine_.locks());
   }

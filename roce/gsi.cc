@@ -22,32 +22,26 @@ constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 
 Expected<std::unique_ptr<Gsi>> Gsi::create(Engine& engine) {
   std::unique_ptr<Gsi> gsi(new Gsi(engine));
-  if (auto opened = gsi->open(); !opened) return tl::make_unexpected(opened.error());
+  ROCKHOPPER_TRY(gsi->open());
   return gsi;
 }
 
 Expected<void> Gsi::open() {
   pd_ = engine_.allocate_pd();
   memory_.resize(kSendsOffset + kSends * wire::kMadBytes);
-  auto region = engine_.register_memory(pd_, memory_.data(), memory_.size(), kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  region_ = *region;
-  auto cq = CompletionQueue::create(kReceives + kSends);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
-  auto qp = engine_.create_gsi_qp({.qp_type = QpType::ud,
-                                   .pd = pd_,
-                                   .send_cq = cq_.get(),
-                                   .recv_cq = cq_.get(),
-                                   .max_send_wr = kSends,
-                                   .max_recv_wr = kReceives,
-                                   .max_inline_data = 0,
-                                   .sq_sig_all = true});
-  if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
-  auto ready =
-      qp_->bring_up({.qkey = wire::kGsiQkey, .sq_psn = engine_.random_psn()}, QpState::rts);
-  if (!ready) return ready;
+  ROCKHOPPER_TRY(region_,
+                 engine_.register_memory(pd_, memory_.data(), memory_.size(), kAccessLocalWrite));
+  ROCKHOPPER_TRY(cq_, CompletionQueue::create(kReceives + kSends));
+  ROCKHOPPER_TRY(qp_, engine_.create_gsi_qp({.qp_type = QpType::ud,
+                                             .pd = pd_,
+                                             .send_cq = cq_.get(),
+                                             .recv_cq = cq_.get(),
+                                             .max_send_wr = kSends,
+                                             .max_recv_wr = kReceives,
+                                             .max_inline_data = 0,
+                                             .sq_sig_all = true}));
+  ROCKHOPPER_TRY(
+      qp_->bring_up({.qkey = wire::kGsiQkey, .sq_psn = engine_.random_psn()}, QpState::rts));
   for (std::uint32_t index = 0; index < kReceives; ++index) {
     post_receive(index);
   }

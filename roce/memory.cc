@@ -83,11 +83,8 @@ Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* b
     return fail(ErrorCode::invalid_argument,
                 "remote write and atomic access need local write access too");
   }
-  auto entry = add(pd, MemoryKind::region);
-  if (!entry) {
-    return tl::make_unexpected(entry.error());
-  }
-  Entry& region = **entry;
+  ROCKHOPPER_TRY(auto entry, add(pd, MemoryKind::region));
+  Entry& region = *entry;
   region.base = static_cast<std::byte*>(base);
   region.length = length;
   region.iova = iova;
@@ -101,23 +98,17 @@ Expected<MemoryRegion> MemoryTable::allocate_fast_region(ProtectionDomain pd,
   if (max_length == 0) {
     return fail(ErrorCode::invalid_argument, "a fast region of no bytes is of no use");
   }
-  auto entry = add(pd, MemoryKind::fast_region);
-  if (!entry) {
-    return tl::make_unexpected(entry.error());
-  }
-  (*entry)->max_length = max_length;
-  return **entry;
+  ROCKHOPPER_TRY(auto entry, add(pd, MemoryKind::fast_region));
+  entry->max_length = max_length;
+  return *entry;
 }
 
 Expected<MemoryWindow> MemoryTable::allocate_window(ProtectionDomain pd, MemoryKind kind) {
   if (kind != MemoryKind::window_type_1 && kind != MemoryKind::window_type_2) {
     return fail(ErrorCode::invalid_argument, "memory windows are of type 1 or 2");
   }
-  auto entry = add(pd, kind);
-  if (!entry) {
-    return tl::make_unexpected(entry.error());
-  }
-  return MemoryWindow{.pd = pd, .rkey = (*entry)->key, .kind = kind};
+  ROCKHOPPER_TRY(auto entry, add(pd, kind));
+  return MemoryWindow{.pd = pd, .rkey = entry->key, .kind = kind};
 }
 
 const MemoryTable::Entry* MemoryTable::find_any_generation(MemoryKey key) const {

@@ -34,7 +34,7 @@ Expected<std::uint16_t> PkeyTable::valid_at(std::uint16_t index) const {
 }
 
 Expected<void> PkeyTable::set(std::uint16_t index, std::uint16_t pkey) {
-  if (const auto old = at(index); !old) return tl::make_unexpected(old.error());
+  ROCKHOPPER_TRY(at(index));
   entries_[index] = pkey;
   return {};
 }

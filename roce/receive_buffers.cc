@@ -9,17 +9,12 @@ Expected<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::create(Engine& engine,
                                                                  std::uint32_t count,
                                                                  std::uint32_t bytes) {
   auto made = std::unique_ptr<ReceiveBuffers>(new ReceiveBuffers(engine, bytes));
-  auto cq = CompletionQueue::create(count);
-  if (!cq) return tl::make_unexpected(cq.error());
-  made->cq_ = std::move(*cq);
+  ROCKHOPPER_TRY(made->cq_, CompletionQueue::create(count));
   made->bytes_.resize(std::size_t{count} * bytes);
-  auto region =
-      engine.register_memory(pd, made->bytes_.data(), made->bytes_.size(), kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  made->key_ = region->key;
-  auto srq = engine.create_srq({.pd = pd, .attributes = {.max_wr = count}});
-  if (!srq) return tl::make_unexpected(srq.error());
-  made->srq_ = *srq;
+  ROCKHOPPER_TRY(auto region, engine.register_memory(pd, made->bytes_.data(), made->bytes_.size(),
+                                                     kAccessLocalWrite));
+  made->key_ = region.key;
+  ROCKHOPPER_TRY(made->srq_, engine.create_srq({.pd = pd, .attributes = {.max_wr = count}}));
   for (std::uint32_t i = 0; i < count; ++i) made->post(i);
   return made;
 }

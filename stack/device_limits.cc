@@ -176,11 +176,7 @@ Expected<FramePlan> plan_frames(const rte_eth_dev_info& info, const std::string&
     // The driver never chains: it wants room for a whole frame of its ring.
     plan.data_room_min = number_of(devargs, "framesz").value_or(2048);
   }
-  if (info.if_index > 0) {
-    if (auto checked = check_kernel_mtu(info.if_index, mtu); !checked) {
-      return tl::make_unexpected(checked.error());
-    }
-  }
+  if (info.if_index > 0) ROCKHOPPER_TRY(check_kernel_mtu(info.if_index, mtu));
   return plan;
 }
 

@@ -105,9 +105,8 @@ Expected<void> ensure_runtime_directory() {
       std::getenv("XDG_RUNTIME_DIR") != nullptr) {
     return {};
   }
-  const auto directory = runtime_directory();
-  if (!directory) return tl::make_unexpected(directory.error());
-  setenv("XDG_RUNTIME_DIR", directory->c_str(), 1);
+  ROCKHOPPER_TRY(const auto directory, runtime_directory());
+  setenv("XDG_RUNTIME_DIR", directory.c_str(), 1);
   return {};
 }
 
@@ -149,7 +148,7 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
       return fail(ErrorCode::invalid_argument, "{} lcores: 1 to {} are possible", embedded.lcores,
                   RTE_MAX_LCORE);
     }
-    if (auto made = ensure_runtime_directory(); !made) return tl::make_unexpected(made.error());
+    ROCKHOPPER_TRY(ensure_runtime_directory());
   }
   std::vector<std::string> strings =
       arguments.embedded ? embedded_arguments(embedded) : arguments.eal;

@@ -189,9 +189,7 @@ Expected<FaultConfig> parse_faults(std::string_view specification) {
   while (!rest.empty()) {
     std::string_view entry;
     split(std::string_view(rest), ',', entry, rest);
-    if (auto applied = apply(entry, config, needs_opcodes); !applied) {
-      return tl::make_unexpected(applied.error());
-    }
+    ROCKHOPPER_TRY(apply(entry, config, needs_opcodes));
   }
   if (needs_opcodes && config.rx.drop_opcodes.empty() && config.tx.drop_opcodes.empty()) {
     return fail(ErrorCode::invalid_argument,

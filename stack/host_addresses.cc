@@ -36,7 +36,7 @@ Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_l
   const IpAddress link_local = link_local_address(config_.mac);
   const bool brings_link_local =
       !address.is_ipv4() && !addresses_.has_ipv6() && address != link_local;
-  if (auto added = add_one_address(address, prefix_length); !added) return added;
+  ROCKHOPPER_TRY(add_one_address(address, prefix_length));
   if (brings_link_local) {
     if (auto added = add_one_address(link_local, kLinkLocalPrefixLength); !added) {
       (void)remove_address(address);
@@ -49,7 +49,7 @@ Expected<void> Host::add_address(const IpAddress& address, std::uint8_t prefix_l
 }
 
 Expected<void> Host::add_one_address(const IpAddress& address, std::uint8_t prefix_length) {
-  if (auto added = addresses_.add(address, prefix_length); !added) return added;
+  ROCKHOPPER_TRY(addresses_.add(address, prefix_length));
   // RFC 4861, section 7.2.1, and for probing RFC 4862, section 5.4.2; the host that answers tells
   // of it.
   if (!address.is_ipv4() && !config_.silent) {
@@ -63,7 +63,7 @@ Expected<void> Host::add_one_address(const IpAddress& address, std::uint8_t pref
 
 Expected<void> Host::remove_address(const IpAddress& address) {
   const bool used = owns(address);
-  if (auto removed = addresses_.remove(address); !removed) return removed;
+  ROCKHOPPER_TRY(addresses_.remove(address));
   known_headers_.forget();
   neighbours_.invalidate();
   if (used && observer_ != nullptr) observer_->on_address_change();

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include <poll.h>
 #include <rte_errno.h>
@@ -33,7 +32,7 @@ Expected<InterruptGate*> InterruptGate::get() {
   if (InterruptGate* gate = the_gate.load(std::memory_order_acquire)) return gate;
   // Never destroyed: the interrupt thread may be in it until the very end of the process.
   std::unique_ptr<InterruptGate> gate(new InterruptGate);
-  if (auto started = gate->start(); !started) return tl::make_unexpected(started.error());
+  ROCKHOPPER_TRY(gate->start());
   the_gate.store(gate.get(), std::memory_order_release);
   return gate.release();
 }
@@ -43,9 +42,7 @@ void InterruptGate::ask_for_turn() {
 }
 
 Expected<void> InterruptGate::start() {
-  auto event = EventFd::create();
-  if (!event) return tl::make_unexpected(event.error());
-  event_ = std::move(*event);
+  ROCKHOPPER_TRY(event_, EventFd::create());
   // For park(): the EAL's lock orders this too, but ThreadSanitizer does not see it.
   state_.store(0, std::memory_order_release);
   rte_intr_handle* handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);

@@ -17,9 +17,8 @@ constexpr std::size_t kSocketPathMax = sizeof(sockaddr_un::sun_path) - 1;
 Expected<std::string> memif_devargs(const MemifConfig& config) {
   std::string path = config.socket;
   if (path.empty()) {
-    auto directory = runtime_directory();
-    if (!directory) return tl::make_unexpected(directory.error());
-    path = *directory + "/memif.sock";
+    ROCKHOPPER_TRY(auto directory, runtime_directory());
+    path = directory + "/memif.sock";
   }
   if (path.size() > kSocketPathMax || path.find(',') != std::string::npos) {
     return fail(ErrorCode::invalid_argument,

@@ -158,9 +158,7 @@ Expected<std::shared_ptr<MemifGuard::Thread>> MemifGuard::Thread::get() {
   const std::lock_guard guard(starting);
   if (auto thread = running.lock()) return thread;
   std::shared_ptr<Thread> thread(new Thread);
-  auto wake = EventFd::create();
-  if (!wake) return tl::make_unexpected(wake.error());
-  thread->wake_ = std::move(*wake);
+  ROCKHOPPER_TRY(thread->wake_, EventFd::create());
   // From there, so that it may run on the CPUs that the EAL leaves to what is not an lcore.
   call_in_interrupt_thread([&] {
     try {
@@ -288,20 +286,15 @@ Expected<std::unique_ptr<MemifGuard>> MemifGuard::create(const std::string& deva
     return fail(ErrorCode::invalid_argument, "memif socket {}: the path is too long",
                 guard->address_->path);
   }
-  auto thread = Thread::get();
-  if (!thread) return tl::make_unexpected(thread.error());
-  guard->thread_ = std::move(*thread);
-  auto directory = runtime_directory();
-  if (!directory) return tl::make_unexpected(directory.error());
+  ROCKHOPPER_TRY(guard->thread_, Thread::get());
+  ROCKHOPPER_TRY(auto directory, runtime_directory());
   static std::atomic<unsigned> number{0};
-  guard->driver_path_ = fmt::format("{}/memif-{}-{}", *directory, getpid(), number++);
+  guard->driver_path_ = fmt::format("{}/memif-{}-{}", directory, getpid(), number++);
   guard->id_ = number_of(devargs, "id", 0);
   guard->queues_ = queues;
   guard->is_server_ = devargs_value(devargs, "role") == "server";
   if (guard->is_server_) {
-    if (auto listening = guard->listen(); !listening) {
-      return tl::make_unexpected(listening.error());
-    }
+    ROCKHOPPER_TRY(guard->listen());
     const auto owner = [&](const char* key) { return number_of(devargs, key, UINT32_MAX); };
     if (!guard->address_->is_abstract &&
         chown(guard->address_->path.c_str(), owner("owner-uid"), owner("owner-gid")) != 0) {

@@ -95,14 +95,12 @@ class QuietMemif {
 Port::Port() = default;
 
 Expected<std::unique_ptr<Port>> Port::open(const PortConfig& config) {
-  if (auto good = check(config); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(check(config));
   std::unique_ptr<Port> port(new Port);
   port->mtu_ = config.mtu;
-  auto opened =
-      port->attach(config).and_then([&] { return port->configure(config); }).and_then([&] {
-        return port->start(config);
-      });
-  if (!opened) return tl::make_unexpected(opened.error());
+  ROCKHOPPER_TRY(port->attach(config));
+  ROCKHOPPER_TRY(port->configure(config));
+  ROCKHOPPER_TRY(port->start(config));
   return port;
 }
 
@@ -119,25 +117,19 @@ Expected<void> Port::attach(const PortConfig& config) {
       return fail(ErrorCode::busy, "device {} is there already", name);
     }
     if (!found) {
-      auto devargs = complete_devargs(config.devargs, config.mtu + kFrameOverhead, config.queues);
-      if (!devargs) return tl::make_unexpected(devargs.error());
-      devargs_ = *devargs;
+      ROCKHOPPER_TRY(devargs_,
+                     complete_devargs(config.devargs, config.mtu + kFrameOverhead, config.queues));
       clear_dead_sockets(devargs_);
-      auto guard = MemifGuard::create(devargs_, config.queues);
-      if (!guard) return tl::make_unexpected(guard.error());
-      guard_ = std::move(*guard);
+      ROCKHOPPER_TRY(guard_, MemifGuard::create(devargs_, config.queues));
       const std::string& plugged = guard_ != nullptr ? guard_->devargs() : devargs_;
       if (const int result = plug(plugged); result != 0) {
         // Many drivers return -1 for whatever went wrong; they log more.
         return fail(ErrorCode::io, "cannot plug {}: {}", devargs_,
                     result == -1 ? "the driver refuses" : rte_strerror(-result));
       }
-      found = find_port(name);
-      if (!found) return tl::make_unexpected(found.error());
+      ROCKHOPPER_TRY(found, find_port(name));
       plugged_ = true;
-      if (guard_ != nullptr) {
-        if (auto opened = guard_->open(); !opened) return opened;
-      }
+      if (guard_ != nullptr) ROCKHOPPER_TRY(guard_->open());
     }
     port_id_ = *found;
   }
@@ -163,8 +155,7 @@ Expected<void> Port::configure(const PortConfig& config) {
     return fail(ErrorCode::unsupported, "port {}: {} queue pairs, but {} has {} at most", name_,
                 config.queues, driver_, std::min(info.max_rx_queues, info.max_tx_queues));
   }
-  const auto plan = plan_frames(info, devargs_, config.mtu);
-  if (!plan) return tl::make_unexpected(plan.error());
+  ROCKHOPPER_TRY(const auto plan, plan_frames(info, devargs_, config.mtu));
 
   const std::uint32_t frame = config.mtu + kFrameOverhead;
   // Some devices take receive buffers in steps of 1024 bytes and ignore the rest.
@@ -172,10 +163,10 @@ Expected<void> Port::configure(const PortConfig& config) {
       config.data_room != 0
           ? config.data_room
           : std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, RTE_ALIGN_CEIL(frame, 1024u));
-  data_room = std::max(data_room, plan->data_room_min);
+  data_room = std::max(data_room, plan.data_room_min);
 
   rte_eth_conf conf{};
-  conf.rxmode.mtu = plan->configured_mtu;
+  conf.rxmode.mtu = plan.configured_mtu;
   if (data_room < frame) conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
   conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   multi_segment_ = conf.txmode.offloads != 0 || sends_chains_unasked(info);
@@ -217,12 +208,10 @@ Expected<void> Port::set_up_pool(const PortConfig& config, std::uint32_t rings,
   if (size == 0) {
     size = rte_align32pow2(config.queues * (rings + config.pool_cache * 2u) + kMbufsInFlight) - 1;
   }
-  auto pool = MbufPool::create({.name = fmt::format("port-{}", port_id_),
-                                .size = size,
-                                .cache = config.pool_cache,
-                                .data_room = data_room});
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(pool_, MbufPool::create({.name = fmt::format("port-{}", port_id_),
+                                          .size = size,
+                                          .cache = config.pool_cache,
+                                          .data_room = data_room}));
   return {};
 }
 
@@ -233,7 +222,7 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
   if (result != 0) return refused(name_, "descriptor numbers", result);
 
   const std::uint32_t rings = static_cast<std::uint32_t>(rx_descriptors + tx_descriptors);
-  if (auto pool = set_up_pool(config, rings, data_room); !pool) return pool;
+  ROCKHOPPER_TRY(set_up_pool(config, rings, data_room));
 
   const int socket = rte_eth_dev_socket_id(port_id_);
   const auto socket_id = static_cast<unsigned>(socket);  // SOCKET_ID_ANY is -1 in either type
@@ -251,9 +240,7 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
 Expected<void> Port::start(const PortConfig& config) {
   reconnects_ = driver_ == "net_memif" && devargs_value(devargs_, "role") != "server";
   if (driver_ == "net_memif") {
-    auto gate = InterruptGate::get();
-    if (!gate) return tl::make_unexpected(gate.error());
-    gate_ = *gate;
+    ROCKHOPPER_TRY(gate_, InterruptGate::get());
   }
   if (const int result = start_device(); result == 0) {
     expect_link(TscClock().now_ns());

@@ -14,7 +14,7 @@ template <typename Take>
 [[nodiscard]] Expected<void> split_list(std::string_view list, Take&& take) {
   while (true) {
     const std::size_t comma = list.find(',');
-    if (auto taken = take(list.substr(0, comma)); !taken) return taken;
+    ROCKHOPPER_TRY(take(list.substr(0, comma)));
     if (comma == std::string_view::npos) return {};
     list.remove_prefix(comma + 1);
   }

@@ -108,27 +108,22 @@ Teller::~Teller() {
 }
 
 Expected<void> Teller::connect(roce::ProtectionDomain pd, const roce::AddressVector& path) {
-  auto cq = roce::CompletionQueue::create(64);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
-  auto qp = node_.engine().create_qp({.pd = pd,
-                                      .send_cq = cq_.get(),
-                                      .recv_cq = cq_.get(),
-                                      .max_send_wr = 32,
-                                      .max_recv_wr = 0,
-                                      .lock_execution = !options_.standard});
-  if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(64));
+  ROCKHOPPER_TRY(qp_, node_.engine().create_qp({.pd = pd,
+                                                .send_cq = cq_.get(),
+                                                .recv_cq = cq_.get(),
+                                                .max_send_wr = 32,
+                                                .max_recv_wr = 0,
+                                                .lock_execution = !options_.standard}));
   const auto header = node_.ip_header(path);
-  auto connection = node_.manager().connect(
-      *qp_, {.path = path,
-             .pkey_index = node_.pkey_index(),
-             .service_id = roce::cm::ip_service_id(roce::cm::PortSpace::tcp, options_.port),
-             .private_data = header,
-             .qp = {.ack_timeout = static_cast<std::uint8_t>(options_.ack_timeout)},
-             .offer = options_.standard ? roce::cm::kNoCapabilities : roce::cm::kCapabilityLocks});
-  if (!connection) return tl::make_unexpected(connection.error());
-  connection_ = *connection;
+  const roce::cm::ConnectParameters parameters{
+      .path = path,
+      .pkey_index = node_.pkey_index(),
+      .service_id = roce::cm::ip_service_id(roce::cm::PortSpace::tcp, options_.port),
+      .private_data = header,
+      .qp = {.ack_timeout = static_cast<std::uint8_t>(options_.ack_timeout)},
+      .offer = options_.standard ? roce::cm::kNoCapabilities : roce::cm::kCapabilityLocks};
+  ROCKHOPPER_TRY(connection_, node_.manager().connect(*qp_, parameters));
   return {};
 }
 
@@ -219,21 +214,18 @@ Expected<bool> Teller::turn() {
     if (completion.status != WcStatus::success && completion.status != WcStatus::lock_failed) {
       return fail(ErrorCode::io, "a scope ended with {}", to_string(completion.status));
     }
-    if (auto done = on_done(); !done) return tl::make_unexpected(done.error());
+    ROCKHOPPER_TRY(on_done());
   }
   if (fallback_ != nullptr && busy_) {
     fallback_->poll(now_ns);
-    if (!fallback_->busy()) {
-      if (auto done = on_done(); !done) return tl::make_unexpected(done.error());
-    }
+    if (!fallback_->busy()) ROCKHOPPER_TRY(on_done());
   }
   if (busy_) return true;
   const std::uint64_t done = counts_.transfers;
   const bool due = options_.audit_every != 0 && done % options_.audit_every == 0 &&
                    counts_.audits < done / options_.audit_every;
   if (left_ == 0 && audits_) return false;
-  auto posted = left_ == 0 || due ? post_audit() : post_transfer();
-  if (!posted) return tl::make_unexpected(posted.error());
+  ROCKHOPPER_TRY(left_ == 0 || due ? post_audit() : post_transfer());
   return true;
 }
 
@@ -303,32 +295,26 @@ class Client {
 Expected<void> Client::connect() {
   const auto server = stack::IpAddress::parse(options_.host);
   if (!server) return fail(ErrorCode::invalid_argument, "{}: no IP address", options_.host);
-  auto own = node_.endpoint().address_of_family(server->is_ipv4());
-  if (!own) return tl::make_unexpected(own.error());
+  ROCKHOPPER_TRY(auto own, node_.endpoint().address_of_family(server->is_ipv4()));
   const roce::AddressVector path{
-      .source = *own,
+      .source = own,
       .destination = *server,
       .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)};
-  auto memory = PageMemory::allocate(options_.connections * sizeof(Buffers));
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(options_.connections * sizeof(Buffers)));
   const roce::ProtectionDomain pd = node_.engine().allocate_pd();
-  auto region =
-      node_.engine().register_memory(pd, memory_.data(), memory_.size(), roce::kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  region_ = *region;
+  ROCKHOPPER_TRY(region_, node_.engine().register_memory(pd, memory_.data(), memory_.size(),
+                                                         roce::kAccessLocalWrite));
   auto* buffers = reinterpret_cast<Buffers*>(memory_.data());
   for (std::uint32_t i = 0; i < options_.connections; ++i) {
     Teller& teller = tellers_.emplace_back(node_, options_, buffers[i], region_.key);
-    if (auto begun = teller.connect(pd, path); !begun) return begun;
+    ROCKHOPPER_TRY(teller.connect(pd, path));
   }
   for (std::uint32_t i = 0; i < options_.connections; ++i) {
-    auto event = node_.wait_event("the server's answer");
-    if (!event) return tl::make_unexpected(event.error());
-    if (event->type != EventType::established) return tl::make_unexpected(describe(*event));
+    ROCKHOPPER_TRY(auto event, node_.wait_event("the server's answer"));
+    if (event.type != EventType::established) return tl::make_unexpected(describe(event));
     for (Teller& teller : tellers_) {
-      if (!teller.is(event->connection)) continue;
-      if (auto known = teller.on_established(*event); !known) return known;
+      if (!teller.is(event.connection)) continue;
+      ROCKHOPPER_TRY(teller.on_established(event));
     }
   }
   return {};
@@ -378,9 +364,7 @@ Expected<void> Client::work() {
 }
 
 Expected<void> Client::disconnect() {
-  for (Teller& teller : tellers_) {
-    if (auto ended = teller.disconnect(); !ended) return ended;
-  }
+  for (Teller& teller : tellers_) ROCKHOPPER_TRY(teller.disconnect());
   return node_.wait(
       [&] {
         return std::ranges::all_of(tellers_, [](const Teller& one) { return one.is_over(); });
@@ -406,10 +390,9 @@ nlohmann::json Client::report() const {
 
 Expected<nlohmann::json> transfer(CmNode& node, const Options& options) {
   Client client(node, options);
-  auto done = client.connect().and_then([&] { return client.work(); }).and_then([&] {
-    return client.disconnect();
-  });
-  if (!done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(client.connect());
+  ROCKHOPPER_TRY(client.work());
+  ROCKHOPPER_TRY(client.disconnect());
   return client.report();
 }
 

@@ -83,18 +83,14 @@ void report(const Options& options, const nlohmann::json& result) {
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  if (options.role() == Role::client) {
-    if (auto up = (*endpoint)->wait_for_link(); !up) return up;
-  }
-  auto node = CmNode::create(
-      **endpoint, {.timeout_s = options.timeout_s, .pkey_index = options.endpoint.pkey_index});
-  if (!node) return tl::make_unexpected(node.error());
-  auto result = options.role() == Role::server ? serve(**node, options) : transfer(**node, options);
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  if (options.role() == Role::client) ROCKHOPPER_TRY(endpoint->wait_for_link());
+  ROCKHOPPER_TRY(auto node, CmNode::create(*endpoint, {.timeout_s = options.timeout_s,
+                                                       .pkey_index = options.endpoint.pkey_index}));
+  auto result = options.role() == Role::server ? serve(*node, options) : transfer(*node, options);
   if (result) report(options, *result);
-  if (options.endpoint.stats_s > 0) (*node)->print_statistics(stderr);
-  if (!result) return tl::make_unexpected(result.error());
+  if (options.endpoint.stats_s > 0) node->print_statistics(stderr);
+  ROCKHOPPER_TRY(result);
   return {};
 }
 

@@ -88,17 +88,12 @@ Server::~Server() {
 
 Expected<void> Server::open() {
   const std::size_t bytes = sizeof(TableHeader) + options_.accounts * sizeof(Account);
-  auto memory = PageMemory::allocate(bytes);
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(bytes));
   for (Account& account : accounts()) account.balance = options_.initial;
   pd_ = node_.engine().allocate_pd();
-  auto registered = node_.engine().register_memory(pd_, memory_.data(), bytes, roce::kAccessAll);
-  if (!registered) return tl::make_unexpected(registered.error());
-  registered_ = *registered;
-  auto cq = roce::CompletionQueue::create(16);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
+  ROCKHOPPER_TRY(registered_,
+                 node_.engine().register_memory(pd_, memory_.data(), bytes, roce::kAccessAll));
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(16));
   region_ = std::make_unique<Region>(
       memory_.data(), bytes,
       Region::Config{.first_token = first_token(), .lease_us = options_.lease_us});
@@ -191,9 +186,7 @@ Expected<void> Server::run() {
   }
   while (!stop_requested() && (options_.clients == 0 || served_ < options_.clients)) {
     node_.serve();
-    while (const auto event = node_.manager().poll_event()) {
-      if (auto handled = handle(*event); !handled) return handled;
-    }
+    while (const auto event = node_.manager().poll_event()) ROCKHOPPER_TRY(handle(*event));
   }
   stop_threads();
   return {};
@@ -226,8 +219,8 @@ Expected<nlohmann::json> Server::report() {
 
 Expected<nlohmann::json> serve(CmNode& node, const Options& options) {
   Server server(node, options);
-  if (auto opened = server.open(); !opened) return tl::make_unexpected(opened.error());
-  if (auto run = server.run(); !run) return tl::make_unexpected(run.error());
+  ROCKHOPPER_TRY(server.open());
+  ROCKHOPPER_TRY(server.run());
   return server.report();
 }
 

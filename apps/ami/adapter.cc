@@ -35,37 +35,34 @@ Expected<std::unique_ptr<Adapter>> Adapter::create(roce::Engine& engine, dc::End
                 kMaxImmediate);
   }
   auto adapter = std::unique_ptr<Adapter>(new Adapter(engine, endpoint, config));
-  if (auto done = adapter->set_up(); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(adapter->set_up());
   return adapter;
 }
 
 Expected<void> Adapter::set_up() {
   stride_ = MessageHeader::kSize + config_.immediate_bytes;
   transfer_bytes_.resize(config_.transfers * stride_);
-  auto region = engine_.register_memory(pd_, transfer_bytes_.data(), transfer_bytes_.size(), 0);
-  if (!region) return tl::make_unexpected(region.error());
-  transfer_key_ = region->key;
+  ROCKHOPPER_TRY(auto region,
+                 engine_.register_memory(pd_, transfer_bytes_.data(), transfer_bytes_.size(), 0));
+  transfer_key_ = region.key;
   transfers_ = std::make_unique<TransferTable>(config_.transfers, transfer_bytes_.data(), stride_);
   send_room_ = endpoint_ == nullptr ? 1 : config_.dcis * kSendWr;
-  auto cq = roce::CompletionQueue::create(send_room_);
-  if (!cq) return tl::make_unexpected(cq.error());
-  send_cq_ = std::move(*cq);
+  ROCKHOPPER_TRY(send_cq_, roce::CompletionQueue::create(send_room_));
   if (endpoint_ == nullptr) return {};
-  auto pool = dc::DciPool::create(*endpoint_,
-                                  {.pd = pd_,
-                                   .send_cq = send_cq_.get(),
-                                   .max_send_wr = kSendWr,
-                                   .max_send_sge = 2,
-                                   .max_inline_data = Batch::kMaxBytes,
-                                   .path_mtu = config_.path_mtu,
-                                   .max_rd_atomic = kRdAtomic,
-                                   .timeout = config_.timeout,
-                                   .retry_cnt = config_.retry_cnt},
-                                  {.dcis = config_.dcis}, [this](dc::PoolTarget& target) {
-                                    drain(*static_cast<DcTarget&>(target).peer);
-                                  });
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
+  const auto on_turn = [this](dc::PoolTarget& target) {
+    drain(*static_cast<DcTarget&>(target).peer);
+  };
+  ROCKHOPPER_TRY(pool_, dc::DciPool::create(*endpoint_,
+                                            {.pd = pd_,
+                                             .send_cq = send_cq_.get(),
+                                             .max_send_wr = kSendWr,
+                                             .max_send_sge = 2,
+                                             .max_inline_data = Batch::kMaxBytes,
+                                             .path_mtu = config_.path_mtu,
+                                             .max_rd_atomic = kRdAtomic,
+                                             .timeout = config_.timeout,
+                                             .retry_cnt = config_.retry_cnt},
+                                            {.dcis = config_.dcis}, on_turn));
   return {};
 }
 
@@ -110,7 +107,7 @@ Expected<Lane*> Adapter::add_lane(const LaneConfig& config) {
   auto port = std::make_unique<LanePort>(config);
   port->index = static_cast<std::uint32_t>(ports_.size());
   ports_.push_back(std::move(port));
-  if (auto done = set_up(*ports_.back()); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(set_up(*ports_.back()));
   return &ports_.back()->lane;
 }
 
@@ -120,16 +117,16 @@ Expected<void> Adapter::set_up(LanePort& port) {
       MessageHeader::kSize + std::max<std::size_t>(config.eager_bytes, kMaxHeaderBytes));
   port.buffers.resize(std::size_t{port.buffer_bytes} * config.receive_buffers);
   port.lengths.resize(config.receive_buffers);
-  auto buffers = engine_.register_memory(pd_, port.buffers.data(), port.buffers.size(),
-                                         roce::kAccessLocalWrite);
-  if (!buffers) return tl::make_unexpected(buffers.error());
-  port.buffers_key = buffers->key;
+  ROCKHOPPER_TRY(auto buffers,
+                 engine_.register_memory(pd_, port.buffers.data(), port.buffers.size(),
+                                         roce::kAccessLocalWrite));
+  port.buffers_key = buffers.key;
 
   port.rendezvous_bytes.resize(std::size_t{config.max_message_bytes} * config.rendezvous_buffers);
-  auto rendezvous = engine_.register_memory(pd_, port.rendezvous_bytes.data(),
-                                            port.rendezvous_bytes.size(), roce::kAccessLocalWrite);
-  if (!rendezvous) return tl::make_unexpected(rendezvous.error());
-  port.rendezvous_key = rendezvous->key;
+  ROCKHOPPER_TRY(auto rendezvous,
+                 engine_.register_memory(pd_, port.rendezvous_bytes.data(),
+                                         port.rendezvous_bytes.size(), roce::kAccessLocalWrite));
+  port.rendezvous_key = rendezvous.key;
   port.rendezvous.resize(config.rendezvous_buffers);
   for (std::uint32_t i = 0; i < config.rendezvous_buffers; ++i) {
     port.rendezvous[i].bytes =
@@ -137,20 +134,15 @@ Expected<void> Adapter::set_up(LanePort& port) {
     port.rendezvous_free.push_back(i);
   }
 
-  auto cq = roce::CompletionQueue::create(config.receive_buffers);
-  if (!cq) return tl::make_unexpected(cq.error());
-  port.recv_cq = std::move(*cq);
-  auto srq = engine_.create_srq({.pd = pd_, .attributes = {.max_wr = config.receive_buffers}});
-  if (!srq) return tl::make_unexpected(srq.error());
-  port.srq = *srq;
+  ROCKHOPPER_TRY(port.recv_cq, roce::CompletionQueue::create(config.receive_buffers));
+  ROCKHOPPER_TRY(port.srq,
+                 engine_.create_srq({.pd = pd_, .attributes = {.max_wr = config.receive_buffers}}));
   if (endpoint_ == nullptr) return {};
-  auto dct = endpoint_->create_dct({.pd = pd_,
-                                    .srq = port.srq,
-                                    .recv_cq = port.recv_cq.get(),
-                                    .access_flags = roce::kAccessAll,
-                                    .path_mtu = config_.path_mtu});
-  if (!dct) return tl::make_unexpected(dct.error());
-  port.dct = *dct;
+  ROCKHOPPER_TRY(port.dct, endpoint_->create_dct({.pd = pd_,
+                                                  .srq = port.srq,
+                                                  .recv_cq = port.recv_cq.get(),
+                                                  .access_flags = roce::kAccessAll,
+                                                  .path_mtu = config_.path_mtu}));
   return {};
 }
 
@@ -180,15 +172,14 @@ Expected<void> Adapter::add_peer(Lane& lane, EndpointId id, const dc::TargetAddr
     return fail(ErrorCode::invalid_argument, "the adapter was made without dynamic connections");
   }
   LanePort& port = port_of(lane);
-  auto ah = engine_.create_ah(pd_, address.av);
-  if (!ah) return tl::make_unexpected(ah.error());
+  ROCKHOPPER_TRY(auto ah, engine_.create_ah(pd_, address.av));
   auto peer = make_peer(port, id);
   if (!peer) {
-    engine_.destroy_ah(*ah);
+    engine_.destroy_ah(ah);
     return tl::make_unexpected(peer.error());
   }
-  (*peer)->ah = *ah;
-  (*peer)->target.emplace(**peer, **ah, address);
+  (*peer)->ah = ah;
+  (*peer)->target.emplace(**peer, *ah, address);
   (*peer)->route = std::make_unique<DcRoute>(*pool_, *(*peer)->target);
   port.peers[id] = *peer;
   return {};
@@ -211,11 +202,10 @@ roce::QpInit Adapter::qp_init(const Lane& lane) const {
 Expected<void> Adapter::add_peer(Lane& lane, EndpointId id, roce::QueuePair& qp) {
   LanePort& port = port_of(lane);
   send_room_ += kSendWr;
-  if (auto done = send_cq_->resize(send_room_); !done) return done;
-  auto peer = make_peer(port, id);
-  if (!peer) return tl::make_unexpected(peer.error());
-  (*peer)->route = std::make_unique<RcRoute>(qp);
-  port.peers[id] = *peer;
+  ROCKHOPPER_TRY(send_cq_->resize(send_room_));
+  ROCKHOPPER_TRY(auto peer, make_peer(port, id));
+  peer->route = std::make_unique<RcRoute>(qp);
+  port.peers[id] = peer;
   return {};
 }
 

@@ -69,9 +69,7 @@ Expected<void> check(const LaneConfig& lane, const CommunicatorConfig& config) {
 
 Expected<std::unique_ptr<Communicator>> Communicator::create(Context& context,
                                                              const CommunicatorConfig& config) {
-  if (auto checked = check(context.config(), config); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
+  ROCKHOPPER_TRY(check(context.config(), config));
   return std::unique_ptr<Communicator>(new Communicator(context, config));
 }
 

@@ -67,17 +67,13 @@ Expected<Result> play(Node& node) {
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  if (options.role() == Role::client) {
-    if (auto up = (*endpoint)->wait_for_link(); !up) return up;
-  }
-  auto node = Node::create(**endpoint, options);
-  if (!node) return tl::make_unexpected(node.error());
-  auto result = play(**node);
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  if (options.role() == Role::client) ROCKHOPPER_TRY(endpoint->wait_for_link());
+  ROCKHOPPER_TRY(auto node, Node::create(*endpoint, options));
+  auto result = play(*node);
   if (result) report(options, *result);
-  if (options.endpoint.stats_s > 0 || stop_requested()) (*node)->print_statistics(stderr);
-  if (!result) return tl::make_unexpected(result.error());
+  if (options.endpoint.stats_s > 0 || stop_requested()) node->print_statistics(stderr);
+  ROCKHOPPER_TRY(result);
   return {};
 }
 

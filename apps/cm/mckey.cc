@@ -11,7 +11,7 @@
 namespace rockhopper::apps::cm {
 namespace {
 
-constexpr std::uint64_t kMckeyPatternSeed = 0x6d63;
+constexpr std::uint64_t kMckeySeed = 0x6d63;
 /// Until the last datagrams have left the port.
 constexpr double kLinger_s = 0.2;
 
@@ -26,31 +26,26 @@ Expected<std::unique_ptr<CmChannel>> make_channel(Node& node) {
 }
 
 Expected<Result> send_all(Node& node) {
-  auto path = node.path_to_server();
-  if (!path) return tl::make_unexpected(path.error());
-  auto channel = make_channel(node);
-  if (!channel) return tl::make_unexpected(channel.error());
-  auto ah = node.engine().create_ah((*channel)->pd(), *path);
-  if (!ah) return tl::make_unexpected(ah.error());
+  ROCKHOPPER_TRY(auto path, node.path_to_server());
+  ROCKHOPPER_TRY(auto channel, make_channel(node));
+  ROCKHOPPER_TRY(auto ah, node.engine().create_ah(channel->pd(), path));
   const std::uint64_t start_ns = steady_now_ns();
   const std::uint64_t count = node.options().message_count();
   for (std::uint64_t index = 0; index < count; ++index) {
-    const std::span<std::byte> message = (*channel)->send_slot(index);
-    fill_pattern(message, kMckeyPatternSeed, index);
-    auto posted = (*channel)->post({.opcode = roce::WrOpcode::send_with_imm,
-                                    .imm_data = (*channel)->qp().number().value,
-                                    .ah = *ah,
-                                    .remote_qpn = wire::kMulticastQpn,
-                                    .remote_qkey = roce::cm::kUdpQkey},
-                                   message);
-    if (!posted) return tl::make_unexpected(posted.error());
+    const std::span<std::byte> message = channel->send_slot(index);
+    fill_pattern(message, kMckeySeed, index);
+    ROCKHOPPER_TRY(channel->post({.opcode = roce::WrOpcode::send_with_imm,
+                                  .imm_data = channel->qp().number().value,
+                                  .ah = ah,
+                                  .remote_qpn = wire::kMulticastQpn,
+                                  .remote_qkey = roce::cm::kUdpQkey},
+                                 message));
   }
   for (std::uint64_t index = 0; index < count; ++index) {
-    auto sent = (*channel)->wait_completion((*channel)->send_cq(), "our datagrams to go");
-    if (!sent) return tl::make_unexpected(sent.error());
+    ROCKHOPPER_TRY(channel->wait_completion(channel->send_cq(), "our datagrams to go"));
   }
   node.linger(kLinger_s);
-  node.engine().destroy_ah(*ah);
+  node.engine().destroy_ah(ah);
   return Result{.connections = 1,
                 .seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9};
 }
@@ -60,7 +55,7 @@ Expected<void> check_content(Node& node, CmChannel& channel, const roce::Complet
   if (!node.options().verify) return {};
   const auto payload = channel.receive_slot(completion.wr_id).subspan(roce::kGrhBytes);
   // In order, as nothing on this way reorders; lost ones are missed by the timeout.
-  const auto wrong = find_pattern_mismatch(payload, kMckeyPatternSeed, completion.wr_id);
+  const auto wrong = find_pattern_mismatch(payload, kMckeySeed, completion.wr_id);
   if (wrong) {
     return fail(ErrorCode::io, "datagram {}: byte {} is not what rh-cm sends", completion.wr_id,
                 *wrong);
@@ -74,38 +69,29 @@ Expected<Result> receive_all(Node& node) {
   const std::uint64_t count = node.options().message_count();
   Channels channels;
   while (channels.size() < node.options().connections) {
-    auto channel = make_channel(node);
-    if (!channel) return tl::make_unexpected(channel.error());
+    ROCKHOPPER_TRY(auto channel, make_channel(node));
     for (std::uint64_t index = 0; index < count; ++index) {
-      if (auto posted = (*channel)->post_receive(index); !posted) {
-        return tl::make_unexpected(posted.error());
-      }
+      ROCKHOPPER_TRY(channel->post_receive(index));
     }
-    if (auto joined = node.engine().attach_multicast((*channel)->qp(), group); !joined) {
-      return tl::make_unexpected(joined.error());
-    }
-    channels.push_back(std::move(*channel));
+    ROCKHOPPER_TRY(node.engine().attach_multicast(channel->qp(), group));
+    channels.push_back(std::move(channel));
   }
   fmt::print(stderr, "receiving what is sent to {}\n", group.to_string());
   Result result{.connections = channels.size()};
   std::uint64_t start_ns = steady_now_ns();
   for (const auto& channel : channels) {
     for (std::uint64_t index = 0; index < count; ++index) {
-      auto received = channel->wait_completion(channel->recv_cq(), "datagrams to the group",
-                                               result.messages == 0);
-      if (!received) return tl::make_unexpected(received.error());
-      if (!*received) return fail(ErrorCode::io, "the queue pair failed");
+      ROCKHOPPER_TRY(auto received,
+                     channel->wait_completion(channel->recv_cq(), "datagrams to the group",
+                                              result.messages == 0));
+      if (!received) return fail(ErrorCode::io, "the queue pair failed");
       if (result.messages++ == 0) start_ns = steady_now_ns();
-      if (auto good = check_content(node, *channel, **received, result); !good) {
-        return tl::make_unexpected(good.error());
-      }
+      ROCKHOPPER_TRY(check_content(node, *channel, *received, result));
     }
   }
   result.seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
   for (const auto& channel : channels) {
-    if (auto left = node.engine().detach_multicast(channel->qp(), group); !left) {
-      return tl::make_unexpected(left.error());
-    }
+    ROCKHOPPER_TRY(node.engine().detach_multicast(channel->qp(), group));
   }
   node.linger(kLinger_s);  // so that the routers hear of it
   return result;

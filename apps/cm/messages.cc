@@ -11,15 +11,13 @@ namespace rockhopper::apps::cm {
 namespace {
 
 /// What only rh-cm sends: the stock programs send what their memory happens to hold.
-constexpr std::uint64_t kMessagesPatternSeed = 0x636d;
+constexpr std::uint64_t kMessagesSeed = 0x636d;
 
 Expected<void> send_all(CmChannel& channel, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) {
     const std::span<std::byte> message = channel.send_slot(index);
-    fill_pattern(message, kMessagesPatternSeed, index);
-    if (auto posted = channel.post({.opcode = roce::WrOpcode::send}, message); !posted) {
-      return posted;
-    }
+    fill_pattern(message, kMessagesSeed, index);
+    ROCKHOPPER_TRY(channel.post({.opcode = roce::WrOpcode::send}, message));
   }
   return {};
 }
@@ -27,23 +25,18 @@ Expected<void> send_all(CmChannel& channel, std::uint64_t count) {
 Expected<void> complete_all(CmChannel& channel, roce::CompletionQueue& cq, std::uint64_t count,
                             const char* what) {
   for (std::uint64_t index = 0; index < count; ++index) {
-    auto completion = channel.wait_completion(cq, what);
-    if (!completion) return tl::make_unexpected(completion.error());
-    if (!*completion) return fail(ErrorCode::io, "the connection ended before {}", what);
+    ROCKHOPPER_TRY(auto completion, channel.wait_completion(cq, what));
+    if (!completion) return fail(ErrorCode::io, "the connection ended before {}", what);
   }
   return {};
 }
 
 Expected<void> receive_all(Node& node, CmChannel& channel, std::uint64_t count, Result& result) {
-  if (auto received = complete_all(channel, channel.recv_cq(), count, "the peer's messages");
-      !received) {
-    return received;
-  }
+  ROCKHOPPER_TRY(complete_all(channel, channel.recv_cq(), count, "the peer's messages"));
   result.messages += count;
   if (!node.options().verify) return {};
   for (std::uint64_t index = 0; index < count; ++index) {
-    const auto wrong =
-        find_pattern_mismatch(channel.receive_slot(index), kMessagesPatternSeed, index);
+    const auto wrong = find_pattern_mismatch(channel.receive_slot(index), kMessagesSeed, index);
     if (wrong) {
       return fail(ErrorCode::io, "message {}: byte {} is not what rh-cm sends", index, *wrong);
     }
@@ -59,11 +52,10 @@ Expected<void> run_steps(Node& node, const Channels& channels, std::uint64_t cou
                          std::initializer_list<Step> steps, Result& result) {
   for (const Step step : steps) {
     for (const auto& channel : channels) {
-      auto done = step == Step::send ? send_all(*channel, count)
-                  : step == Step::complete_sends
-                      ? complete_all(*channel, channel->send_cq(), count, "our messages' ACKs")
-                      : receive_all(node, *channel, count, result);
-      if (!done) return done;
+      ROCKHOPPER_TRY(step == Step::send ? send_all(*channel, count)
+                     : step == Step::complete_sends
+                         ? complete_all(*channel, channel->send_cq(), count, "our messages' ACKs")
+                         : receive_all(node, *channel, count, result));
     }
   }
   return {};
@@ -76,17 +68,15 @@ Expected<Result> run(Node& node, std::uint32_t size, std::uint64_t count,
                            .depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1)),
                            .receive_bytes = size,
                            .send_bytes = size};
-  auto channels = node.options().role() == Role::server ? accept_channels(node, init, count)
-                                                        : connect_channels(node, init, count);
-  if (!channels) return tl::make_unexpected(channels.error());
-  Result result{.connections = channels->size()};
+  ROCKHOPPER_TRY(auto channels, node.options().role() == Role::server
+                                    ? accept_channels(node, init, count)
+                                    : connect_channels(node, init, count));
+  Result result{.connections = channels.size()};
   const std::uint64_t start_ns = steady_now_ns();
-  auto ended = run_steps(node, *channels, count, steps, result).and_then([&] {
-    result.seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
-    return peer_disconnects ? await_disconnects(node, *channels)
-                            : disconnect_channels(node, *channels);
-  });
-  if (!ended) return tl::make_unexpected(ended.error());
+  ROCKHOPPER_TRY(run_steps(node, channels, count, steps, result));
+  result.seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
+  ROCKHOPPER_TRY(peer_disconnects ? await_disconnects(node, channels)
+                                  : disconnect_channels(node, channels));
   return result;
 }
 

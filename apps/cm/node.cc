@@ -15,16 +15,15 @@ Node::Node(Endpoint& endpoint, const Options& options)
 
 Expected<std::unique_ptr<Node>> Node::create(Endpoint& endpoint, const Options& options) {
   std::unique_ptr<Node> node(new Node(endpoint, options));
-  if (auto opened = node->open(); !opened) return tl::make_unexpected(opened.error());
+  ROCKHOPPER_TRY(node->open());
   return node;
 }
 
 Expected<roce::AddressVector> Node::path_to_server() const {
   const stack::IpAddress server = options_.server();
-  auto own = endpoint_.address_of_family(server.is_ipv4());
-  if (!own) return tl::make_unexpected(own.error());
+  ROCKHOPPER_TRY(auto own, endpoint_.address_of_family(server.is_ipv4()));
   return roce::AddressVector{
-      .source = *own,
+      .source = own,
       .destination = server,
       .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)};
 }

@@ -62,12 +62,9 @@ void fill_ping(std::span<std::byte> out, std::uint64_t number) {
 /// Sends and waits for the completion. False: the connection has ended.
 Expected<bool> perform(CmChannel& channel, const roce::SendWr& request, std::span<std::byte> bytes,
                        std::string_view what) {
-  if (auto posted = channel.post(request, bytes); !posted) {
-    return tl::make_unexpected(posted.error());
-  }
-  auto completion = channel.wait_completion(channel.send_cq(), what);
-  if (!completion) return tl::make_unexpected(completion.error());
-  return completion->has_value();
+  ROCKHOPPER_TRY(channel.post(request, bytes));
+  ROCKHOPPER_TRY(auto completion, channel.wait_completion(channel.send_cq(), what));
+  return completion.has_value();
 }
 
 class Server {
@@ -96,17 +93,15 @@ class Server {
   }
 
   Expected<bool> serve(WrOpcode step) {
-    auto received = channel_.wait_completion(channel_.recv_cq(), "the client's next ping");
-    if (!received) return tl::make_unexpected(received.error());
-    if (!*received) return false;
-    if ((*received)->byte_len != BufferInfo::kSize) {
-      return fail(ErrorCode::io, "the client's message has {} bytes, not {}", (*received)->byte_len,
+    ROCKHOPPER_TRY(auto received,
+                   channel_.wait_completion(channel_.recv_cq(), "the client's next ping"));
+    if (!received) return false;
+    if (received->byte_len != BufferInfo::kSize) {
+      return fail(ErrorCode::io, "the client's message has {} bytes, not {}", received->byte_len,
                   BufferInfo::kSize);
     }
     const BufferInfo info = BufferInfo::parse(channel_.receive_slot(0));
-    if (auto posted = channel_.post_receive(0); !posted) {
-      return tl::make_unexpected(posted.error());
-    }
+    ROCKHOPPER_TRY(channel_.post_receive(0));
     if (info.length == 0 || info.length > channel_.rdma().size()) {
       return fail(ErrorCode::io, "the client pings with {} bytes; give this end --size {}",
                   info.length, info.length);
@@ -136,31 +131,27 @@ class Server {
 };
 
 Expected<void> serve_client(Node& node, const Event& request, Result& result) {
-  auto channel = CmChannel::create(node, {.depth = kDepth,
+  ROCKHOPPER_TRY(auto channel,
+                 CmChannel::create(node, {.depth = kDepth,
                                           .receive_bytes = BufferInfo::kSize,
                                           .send_bytes = BufferInfo::kSize,
-                                          .rdma_bytes = node.options().message_size()});
-  if (!channel) return tl::make_unexpected(channel.error());
-  if (auto posted = (*channel)->post_receive(0); !posted) return posted;
-  auto accepted =
-      node.manager().accept(*request.connection, (*channel)->qp(), node.qp_parameters());
-  if (!accepted) return accepted;
-  (*channel)->connection = request.connection;
+                                          .rdma_bytes = node.options().message_size()}));
+  ROCKHOPPER_TRY(channel->post_receive(0));
+  ROCKHOPPER_TRY(node.manager().accept(*request.connection, channel->qp(), node.qp_parameters()));
+  channel->connection = request.connection;
   ++result.connections;
   const std::uint64_t start_ns = steady_now_ns();
-  auto served = Server(node, **channel, result).run();
+  auto served = Server(node, *channel, result).run();
   result.seconds += static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
   if (!served) return served;
   Channels channels;
-  channels.push_back(std::move(*channel));
+  channels.push_back(std::move(channel));
   return disconnect_channels(node, channels);
 }
 
 Expected<Result> run_server(Node& node) {
-  constexpr std::uint32_t kRpingBacklog = 3;
-  if (auto listening = node.listen(kRpingBacklog); !listening) {
-    return tl::make_unexpected(listening.error());
-  }
+  constexpr std::uint32_t kServerBacklog = 3;
+  ROCKHOPPER_TRY(node.listen(kServerBacklog));
   Result result;
   do {
     auto event = node.wait_event("a client", true);
@@ -194,12 +185,10 @@ class Client {
           .emit(channel_.send_slot(0));
       auto sent = perform(channel_, {.opcode = WrOpcode::send}, channel_.send_slot(0), "a SEND");
       if (!sent || !*sent) return sent;
-      auto received = channel_.wait_completion(channel_.recv_cq(), "the server to go on");
-      if (!received) return tl::make_unexpected(received.error());
-      if (!*received) return false;
-      if (auto posted = channel_.post_receive(0); !posted) {
-        return tl::make_unexpected(posted.error());
-      }
+      ROCKHOPPER_TRY(auto received,
+                     channel_.wait_completion(channel_.recv_cq(), "the server to go on"));
+      if (!received) return false;
+      ROCKHOPPER_TRY(channel_.post_receive(0));
     }
     if (node_.options().verify && !std::equal(source.begin(), source.end(), sink.begin())) {
       return fail(ErrorCode::io, "ping {}: what came back is not what was sent", number);
@@ -214,15 +203,14 @@ class Client {
 
 Expected<Result> run_client(Node& node) {
   const Options& options = node.options();
-  auto channels = connect_channels(node,
-                                   {.depth = kDepth,
-                                    .receive_bytes = BufferInfo::kSize,
-                                    .send_bytes = BufferInfo::kSize,
-                                    .rdma_bytes = 2 * options.message_size()},
-                                   1);
-  if (!channels) return tl::make_unexpected(channels.error());
+  ROCKHOPPER_TRY(auto channels, connect_channels(node,
+                                                 {.depth = kDepth,
+                                                  .receive_bytes = BufferInfo::kSize,
+                                                  .send_bytes = BufferInfo::kSize,
+                                                  .rdma_bytes = 2 * options.message_size()},
+                                                 1));
   Result result{.connections = 1};
-  Client client(node, *channels->front());
+  Client client(node, *channels.front());
   Progress progress("pings");
   const std::uint64_t start_ns = steady_now_ns();
   const std::uint64_t count = options.message_count();
@@ -237,7 +225,7 @@ Expected<Result> run_client(Node& node) {
   result.seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
   result.checked = options.verify ? result.messages : 0;
   if (count != 0 && result.messages < count) return tl::make_unexpected(interrupted());
-  if (auto ended = disconnect_channels(node, *channels); !ended && !stop_requested()) {
+  if (auto ended = disconnect_channels(node, channels); !ended && !stop_requested()) {
     return tl::make_unexpected(ended.error());
   }
   return result;

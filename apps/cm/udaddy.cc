@@ -14,8 +14,8 @@ using roce::cm::EventType;
 
 namespace {
 
-constexpr std::uint64_t kUdaddyPatternSeed = 0x7564;
-constexpr std::uint32_t kUdaddyBacklog = 128;
+constexpr std::uint64_t kUdaddySeed = 0x7564;
+constexpr std::uint32_t kLookupBacklog = 128;
 
 /// A datagram queue pair and where its messages go.
 struct Peer {
@@ -37,17 +37,16 @@ class Run {
   }
 
   Expected<Result> as_server() {
-    auto done = answer_lookups().and_then([&] { return receive_all(); }).and_then([&] {
-      return send_all();
-    });
-    if (!done) return tl::make_unexpected(done.error());
+    ROCKHOPPER_TRY(answer_lookups());
+    ROCKHOPPER_TRY(receive_all());
+    ROCKHOPPER_TRY(send_all());
     return finish();
   }
 
   Expected<Result> as_client() {
-    auto done =
-        resolve_all().and_then([&] { return send_all(); }).and_then([&] { return receive_all(); });
-    if (!done) return tl::make_unexpected(done.error());
+    ROCKHOPPER_TRY(resolve_all());
+    ROCKHOPPER_TRY(send_all());
+    ROCKHOPPER_TRY(receive_all());
     return finish();
   }
 
@@ -60,70 +59,58 @@ class Run {
 
   Expected<std::unique_ptr<CmChannel>> make_channel() {
     const std::uint32_t size = node_.options().message_size();
-    auto channel = CmChannel::create(
-        node_, {.qp_type = roce::QpType::ud,
-                .depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(count_, 1)),
-                .receive_bytes = size,
-                .send_bytes = size});
-    if (!channel) return channel;
+    const auto depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(count_, 1));
+    ROCKHOPPER_TRY(auto channel, CmChannel::create(node_, {.qp_type = roce::QpType::ud,
+                                                           .depth = depth,
+                                                           .receive_bytes = size,
+                                                           .send_bytes = size}));
     for (std::uint64_t index = 0; index < count_; ++index) {
-      if (auto posted = (*channel)->post_receive(index); !posted) {
-        return tl::make_unexpected(posted.error());
-      }
+      ROCKHOPPER_TRY(channel->post_receive(index));
     }
     return channel;
   }
 
   Expected<void> answer_lookups() {
-    if (auto listening = node_.listen(kUdaddyBacklog); !listening) return listening;
+    ROCKHOPPER_TRY(node_.listen(kLookupBacklog));
     while (peers_.size() < node_.options().connections) {
-      auto event = node_.wait_event("a client", peers_.empty());
-      if (!event) return tl::make_unexpected(event.error());
-      if (event->type != EventType::lookup_request) return tl::make_unexpected(describe(*event));
-      auto channel = make_channel();
-      if (!channel) return tl::make_unexpected(channel.error());
-      auto answered =
-          node_.manager().answer(*event->lookup, (*channel)->qp().number(), roce::cm::kUdpQkey);
-      if (!answered) return answered;
-      peers_.push_back({.channel = std::move(*channel), .qkey = roce::cm::kUdpQkey});
+      ROCKHOPPER_TRY(auto event, node_.wait_event("a client", peers_.empty()));
+      if (event.type != EventType::lookup_request) return tl::make_unexpected(describe(event));
+      ROCKHOPPER_TRY(auto channel, make_channel());
+      ROCKHOPPER_TRY(
+          node_.manager().answer(*event.lookup, channel->qp().number(), roce::cm::kUdpQkey));
+      peers_.push_back({.channel = std::move(channel), .qkey = roce::cm::kUdpQkey});
     }
     start_ns_ = steady_now_ns();
     return {};
   }
 
   Expected<void> resolve_all() {
-    auto path = node_.path_to_server();
-    if (!path) return tl::make_unexpected(path.error());
+    ROCKHOPPER_TRY(auto path, node_.path_to_server());
     for (std::uint32_t i = 0; i < node_.options().connections; ++i) {
-      auto channel = make_channel();
-      if (!channel) return tl::make_unexpected(channel.error());
-      const auto header = node_.ip_header(*path);
-      auto lookup = node_.manager().resolve({.path = *path,
-                                             .pkey_index = node_.pkey_index(),
-                                             .service_id = node_.service_id(),
-                                             .private_data = header});
-      if (!lookup) return tl::make_unexpected(lookup.error());
-      (*lookup)->context = peers_.size();
-      peers_.push_back({.channel = std::move(*channel)});
+      ROCKHOPPER_TRY(auto channel, make_channel());
+      const auto header = node_.ip_header(path);
+      ROCKHOPPER_TRY(auto lookup, node_.manager().resolve({.path = path,
+                                                           .pkey_index = node_.pkey_index(),
+                                                           .service_id = node_.service_id(),
+                                                           .private_data = header}));
+      lookup->context = peers_.size();
+      peers_.push_back({.channel = std::move(channel)});
     }
     for (std::size_t resolved = 0; resolved < peers_.size(); ++resolved) {
-      auto event = node_.wait_event("the server's answer");
-      if (!event) return tl::make_unexpected(event.error());
-      if (event->type != EventType::resolved) return tl::make_unexpected(describe(*event));
-      Peer& peer = peers_[event->lookup->context];
-      peer.qpn = event->qpn;
-      peer.qkey = event->qkey;
-      node_.manager().release(*event->lookup);
-      if (auto made = make_ah(peer, *path); !made) return made;
+      ROCKHOPPER_TRY(auto event, node_.wait_event("the server's answer"));
+      if (event.type != EventType::resolved) return tl::make_unexpected(describe(event));
+      Peer& peer = peers_[event.lookup->context];
+      peer.qpn = event.qpn;
+      peer.qkey = event.qkey;
+      node_.manager().release(*event.lookup);
+      ROCKHOPPER_TRY(make_ah(peer, path));
     }
     start_ns_ = steady_now_ns();
     return {};
   }
 
   Expected<void> make_ah(Peer& peer, const roce::AddressVector& path) {
-    auto ah = node_.engine().create_ah(peer.channel->pd(), path);
-    if (!ah) return tl::make_unexpected(ah.error());
-    peer.ah = *ah;
+    ROCKHOPPER_TRY(peer.ah, node_.engine().create_ah(peer.channel->pd(), path));
     return {};
   }
 
@@ -131,21 +118,20 @@ class Run {
     for (Peer& peer : peers_) {
       for (std::uint64_t index = 0; index < count_; ++index) {
         const std::span<std::byte> message = peer.channel->send_slot(index);
-        fill_pattern(message, kUdaddyPatternSeed, index);
+        fill_pattern(message, kUdaddySeed, index);
         // The receiver takes our queue pair's number from the immediate data.
-        auto posted = peer.channel->post({.opcode = roce::WrOpcode::send_with_imm,
-                                          .imm_data = peer.channel->qp().number().value,
-                                          .ah = peer.ah,
-                                          .remote_qpn = peer.qpn,
-                                          .remote_qkey = peer.qkey},
-                                         message);
-        if (!posted) return posted;
+        ROCKHOPPER_TRY(peer.channel->post({.opcode = roce::WrOpcode::send_with_imm,
+                                           .imm_data = peer.channel->qp().number().value,
+                                           .ah = peer.ah,
+                                           .remote_qpn = peer.qpn,
+                                           .remote_qkey = peer.qkey},
+                                          message));
       }
     }
     for (Peer& peer : peers_) {
       for (std::uint64_t index = 0; index < count_; ++index) {
-        auto sent = peer.channel->wait_completion(peer.channel->send_cq(), "our datagrams to go");
-        if (!sent) return tl::make_unexpected(sent.error());
+        ROCKHOPPER_TRY(
+            peer.channel->wait_completion(peer.channel->send_cq(), "our datagrams to go"));
       }
     }
     return {};
@@ -154,11 +140,10 @@ class Run {
   Expected<void> receive_all() {
     for (Peer& peer : peers_) {
       for (std::uint64_t index = 0; index < count_; ++index) {
-        auto received =
-            peer.channel->wait_completion(peer.channel->recv_cq(), "the peer's datagrams");
-        if (!received) return tl::make_unexpected(received.error());
-        if (!*received) return fail(ErrorCode::io, "the queue pair failed");
-        if (auto taken = take(peer, **received); !taken) return taken;
+        ROCKHOPPER_TRY(auto received, peer.channel->wait_completion(peer.channel->recv_cq(),
+                                                                    "the peer's datagrams"));
+        if (!received) return fail(ErrorCode::io, "the queue pair failed");
+        ROCKHOPPER_TRY(take(peer, *received));
       }
     }
     return {};
@@ -168,15 +153,13 @@ class Run {
     const std::span<std::byte> bytes = peer.channel->receive_slot(completion.wr_id);
     if (peer.ah == nullptr) {
       peer.qpn = wire::Qpn::make(completion.imm_data);
-      if (auto made = make_ah(peer, roce::reply_vector(bytes.first<roce::kGrhBytes>())); !made) {
-        return made;
-      }
+      ROCKHOPPER_TRY(make_ah(peer, roce::reply_vector(bytes.first<roce::kGrhBytes>())));
     }
     ++result_.messages;
     if (!node_.options().verify) return {};
     // In order, as nothing on this way reorders; lost ones are missed by the timeout.
     const auto wrong =
-        find_pattern_mismatch(bytes.subspan(roce::kGrhBytes), kUdaddyPatternSeed, completion.wr_id);
+        find_pattern_mismatch(bytes.subspan(roce::kGrhBytes), kUdaddySeed, completion.wr_id);
     if (wrong) {
       return fail(ErrorCode::io, "datagram {}: byte {} is not what rh-cm sends", completion.wr_id,
                   *wrong);

@@ -8,7 +8,7 @@ namespace rockhopper::apps {
 
 Expected<std::unique_ptr<CmChannel>> CmChannel::create(CmNode& node, const CmChannelInit& init) {
   std::unique_ptr<CmChannel> channel(new CmChannel(node, init));
-  if (auto opened = channel->open(); !opened) return tl::make_unexpected(opened.error());
+  ROCKHOPPER_TRY(channel->open());
   return channel;
 }
 
@@ -16,30 +16,20 @@ Expected<void> CmChannel::open() {
   roce::Engine& engine = node_.engine();
   const std::size_t bytes =
       std::size_t{init_.depth} * (receive_stride() + init_.send_bytes) + init_.rdma_bytes;
-  auto memory = PageMemory::allocate(std::max<std::size_t>(bytes, 1));
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(std::max<std::size_t>(bytes, 1)));
   pd_ = engine.allocate_pd();
-  auto region = engine.register_memory(
-      pd_, memory_.data(), memory_.size(),
-      roce::kAccessLocalWrite | roce::kAccessRemoteRead | roce::kAccessRemoteWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  region_ = *region;
-  auto send_cq = roce::CompletionQueue::create(init_.depth + 1);
-  auto recv_cq = roce::CompletionQueue::create(init_.depth + 1);
-  if (!send_cq) return tl::make_unexpected(send_cq.error());
-  if (!recv_cq) return tl::make_unexpected(recv_cq.error());
-  send_cq_ = std::move(*send_cq);
-  recv_cq_ = std::move(*recv_cq);
-  auto qp = engine.create_qp({.qp_type = init_.qp_type,
-                              .pd = pd_,
-                              .send_cq = send_cq_.get(),
-                              .recv_cq = recv_cq_.get(),
-                              .max_send_wr = init_.depth,
-                              .max_recv_wr = init_.depth,
-                              .sq_sig_all = true});
-  if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
+  ROCKHOPPER_TRY(region_, engine.register_memory(pd_, memory_.data(), memory_.size(),
+                                                 roce::kAccessLocalWrite | roce::kAccessRemoteRead |
+                                                     roce::kAccessRemoteWrite));
+  ROCKHOPPER_TRY(send_cq_, roce::CompletionQueue::create(init_.depth + 1));
+  ROCKHOPPER_TRY(recv_cq_, roce::CompletionQueue::create(init_.depth + 1));
+  ROCKHOPPER_TRY(qp_, engine.create_qp({.qp_type = init_.qp_type,
+                                        .pd = pd_,
+                                        .send_cq = send_cq_.get(),
+                                        .recv_cq = recv_cq_.get(),
+                                        .max_send_wr = init_.depth,
+                                        .max_recv_wr = init_.depth,
+                                        .sq_sig_all = true}));
   // What is connected goes on from INIT by the connection manager.
   const bool connected = init_.qp_type != roce::QpType::ud;
   return qp_->bring_up(
@@ -91,8 +81,7 @@ Expected<std::optional<roce::Completion>> CmChannel::wait_completion(roce::Compl
                                                                      std::string_view what,
                                                                      bool forever) {
   roce::Completion completion;
-  auto waited = node_.wait([&] { return cq.poll({&completion, 1}) == 1; }, what, forever);
-  if (!waited) return tl::make_unexpected(waited.error());
+  ROCKHOPPER_TRY(node_.wait([&] { return cq.poll({&completion, 1}) == 1; }, what, forever));
   if (completion.status == roce::WcStatus::success) return completion;
   if (completion.status == roce::WcStatus::wr_flush_err) return std::nullopt;
   return fail(ErrorCode::io, "waiting for {}: {} ({})", what, roce::to_string(completion.status),

@@ -22,21 +22,18 @@ constexpr std::uint32_t kTurnsPerCheck = 256;
 
 Expected<std::unique_ptr<CmNode>> CmNode::create(Endpoint& endpoint, const CmNodeConfig& config) {
   std::unique_ptr<CmNode> node(new CmNode(endpoint, config));
-  if (auto opened = node->open(); !opened) return tl::make_unexpected(opened.error());
+  ROCKHOPPER_TRY(node->open());
   return node;
 }
 
 Expected<void> CmNode::open() {
-  auto manager = roce::cm::ConnectionManager::create({.engine = &endpoint_.engine(),
+  ROCKHOPPER_TRY(manager_,
+                 roce::cm::ConnectionManager::create({.engine = &endpoint_.engine(),
                                                       .random = &endpoint_.random(),
                                                       .response_timeout = config_.response_timeout,
-                                                      .max_retries = config_.max_retries});
-  if (!manager) return tl::make_unexpected(manager.error());
-  manager_ = std::move(*manager);
+                                                      .max_retries = config_.max_retries}));
   manager_->poll(endpoint_.now_ns());
-  auto group = stack::add_counter_group("cm", *manager_);
-  if (!group) return tl::make_unexpected(group.error());
-  counters_ = std::move(*group);
+  ROCKHOPPER_TRY(counters_, stack::add_counter_group("cm", *manager_));
   return {};
 }
 
@@ -67,13 +64,12 @@ Expected<void> CmNode::wait(const std::function<bool()>& done, std::string_view 
 
 Expected<Event> CmNode::wait_event(std::string_view what, bool forever) {
   std::optional<Event> event;
-  auto waited = wait(
+  ROCKHOPPER_TRY(wait(
       [&] {
         event = manager_->poll_event();
         return event.has_value();
       },
-      what, forever, !forever);
-  if (!waited) return tl::make_unexpected(waited.error());
+      what, forever, !forever));
   return *event;
 }
 
@@ -84,7 +80,7 @@ void CmNode::linger(double seconds) {
 
 Expected<void> CmNode::listen(std::uint64_t service_id, std::uint32_t backlog,
                               roce::cm::Capabilities offer) {
-  if (auto listening = manager_->listen(service_id, backlog, offer); !listening) return listening;
+  ROCKHOPPER_TRY(manager_->listen(service_id, backlog, offer));
   std::string addresses;
   for (const InterfaceAddress& own : endpoint_.addresses()) {
     addresses += (addresses.empty() ? "" : ", ") + own.address.to_string();

@@ -47,19 +47,16 @@ Expected<Message> ControlChannel::receive_any() {
 }
 
 Expected<std::optional<Message>> ControlChannel::poll() {
-  auto line = connection_.poll_line();
-  if (!line) return tl::make_unexpected(line.error());
-  if (!*line) return std::nullopt;
-  auto message = parse(**line);
-  if (!message) return tl::make_unexpected(message.error());
-  return std::optional<Message>(std::move(*message));
+  ROCKHOPPER_TRY(auto line, connection_.poll_line());
+  if (!line) return std::nullopt;
+  ROCKHOPPER_TRY(auto message, parse(*line));
+  return std::optional<Message>(std::move(message));
 }
 
 Expected<void> ControlChannel::check() {
-  auto message = poll();
-  if (!message) return tl::make_unexpected(message.error());
-  if (!*message) return {};
-  return fail(ErrorCode::io, "the peer sent \"{}\" out of turn", (*message)->type);
+  ROCKHOPPER_TRY(auto message, poll());
+  if (!message) return {};
+  return fail(ErrorCode::io, "the peer sent \"{}\" out of turn", message->type);
 }
 
 void ControlChannel::send_error(const Error& error) {

@@ -44,10 +44,9 @@ class ControlServer {
   virtual ~ControlServer() = default;
 
   [[nodiscard]] Expected<void> listen(std::uint16_t port) {
-    auto listener = TcpListener::open(port);
-    if (!listener) return tl::make_unexpected(listener.error());
-    fmt::print(stderr, "listening on TCP port {}\n", listener->port());
-    listener_.emplace(std::move(*listener));
+    ROCKHOPPER_TRY(auto listener, TcpListener::open(port));
+    fmt::print(stderr, "listening on TCP port {}\n", listener.port());
+    listener_.emplace(std::move(listener));
     return {};
   }
 
@@ -55,7 +54,7 @@ class ControlServer {
   [[nodiscard]] Expected<void> turn(std::uint64_t now_ns) {
     if (now_ns < next_look_ns_) return {};
     next_look_ns_ = now_ns + kLookNs;
-    if (auto accepted = accept(now_ns); !accepted) return accepted;
+    ROCKHOPPER_TRY(accept(now_ns));
     dismiss_if([&](Client& client) { return !serve(client, now_ns); });
     return {};
   }
@@ -99,13 +98,11 @@ class ControlServer {
     const auto greeted = static_cast<std::size_t>(std::count_if(
         clients_.begin(), clients_.end(), [](const Client& client) { return !client.admitted; }));
     for (std::size_t i = greeted; i < kGreetedMax; ++i) {
-      auto connection = listener_->poll_accept();
-      if (!connection) return tl::make_unexpected(connection.error());
-      if (!*connection) return {};
-      auto client = greet(std::move(**connection));
-      if (!client) return tl::make_unexpected(client.error());
-      client->deadline_ns = now_ns + kGreetingNs;
-      clients_.push_back(std::move(*client));
+      ROCKHOPPER_TRY(auto connection, listener_->poll_accept());
+      if (!connection) return {};
+      ROCKHOPPER_TRY(auto client, greet(std::move(*connection)));
+      client.deadline_ns = now_ns + kGreetingNs;
+      clients_.push_back(std::move(client));
     }
     return {};
   }

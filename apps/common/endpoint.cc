@@ -60,20 +60,17 @@ Expected<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& confi
   std::unique_ptr<Endpoint> endpoint(new Endpoint(config));
   if (config.memif && config.memif->socket.empty()) {
     // Before the EAL starts, which may set the variable that the directory follows from.
-    auto directory = stack::runtime_directory();
-    if (!directory) return tl::make_unexpected(directory.error());
-    endpoint->config_.memif->socket = *directory + "/memif.sock";
+    ROCKHOPPER_TRY(auto directory, stack::runtime_directory());
+    endpoint->config_.memif->socket = directory + "/memif.sock";
   }
-  auto eal = stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(config)});
-  if (!eal) return tl::make_unexpected(eal.error());
-  endpoint->eal_ = std::move(*eal);
+  ROCKHOPPER_TRY(endpoint->eal_,
+                 stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(config)}));
   endpoint->clock_ = std::make_unique<stack::TscClock>();
-  const auto built = endpoint->open_ports()
-                         .and_then([&] { return endpoint->build_links(); })
-                         .and_then([&] { return endpoint->build_host(); })
-                         .and_then([&] { return endpoint->build_engine(); })
-                         .and_then([&] { return endpoint->publish_counters(); });
-  if (!built) return tl::make_unexpected(built.error());
+  ROCKHOPPER_TRY(endpoint->open_ports());
+  ROCKHOPPER_TRY(endpoint->build_links());
+  ROCKHOPPER_TRY(endpoint->build_host());
+  ROCKHOPPER_TRY(endpoint->build_engine());
+  ROCKHOPPER_TRY(endpoint->publish_counters());
   return endpoint;
 }
 
@@ -85,9 +82,7 @@ Endpoint::~Endpoint() {
 Expected<void> Endpoint::open_ports() {
   const auto data_room = std::max<std::uint16_t>(
       RTE_MBUF_DEFAULT_DATAROOM, static_cast<std::uint16_t>(config_.mtu + stack::kFrameOverhead));
-  auto pool = stack::MbufPool::create({.data_room = data_room});
-  if (!pool) return tl::make_unexpected(pool.error());
-  packet_pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(packet_pool_, stack::MbufPool::create({.data_room = data_room}));
   stack::PortConfig port_config;
   port_config.mtu = config_.mtu;
   return config_.memif_links > 1 ? open_switched_ports(port_config) : open_port(port_config);
@@ -98,35 +93,31 @@ Expected<void> Endpoint::open_port(stack::PortConfig port_config) {
     auto memif = *config_.memif;
     memif.device = fmt::format("net_memif{}", ports_.size());
     memif.id += static_cast<std::uint32_t>(ports_.size());
-    auto devargs = stack::memif_devargs(memif);
-    if (!devargs) return tl::make_unexpected(devargs.error());
-    port_config.devargs = *devargs;
+    ROCKHOPPER_TRY(port_config.devargs, stack::memif_devargs(memif));
   } else if (is_number(config_.device)) {
     port_config.port_id = static_cast<std::uint16_t>(std::stoul(config_.device.substr(0, 5)));
   } else {
     port_config.devargs = config_.device;
   }
   const bool memif_client = config_.memif && config_.memif->role == stack::MemifRole::client;
-  auto port = memif_client ? open_memif_client(port_config, config_.memif->socket,
-                                               config_.connect_timeout_ms)
-                           : stack::Port::open(port_config);
-  if (!port) return tl::make_unexpected(port.error());
-  ports_.push_back(std::move(*port));
+  ROCKHOPPER_TRY(auto port, memif_client ? open_memif_client(port_config, config_.memif->socket,
+                                                             config_.connect_timeout_ms)
+                                         : stack::Port::open(port_config));
+  ports_.push_back(std::move(port));
   return {};
 }
 
 Expected<void> Endpoint::open_switched_ports(const stack::PortConfig& port_config) {
   const std::uint32_t data_room =
       RTE_ALIGN_CEIL(config_.mtu + stack::kFrameOverhead, std::uint32_t{1024});
-  auto pool = stack::MbufPool::create({.size = kMbufsPerSwitchedLink * config_.memif_links,
-                                       .data_room = static_cast<std::uint16_t>(data_room)});
-  if (!pool) return tl::make_unexpected(pool.error());
-  switched_pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(switched_pool_,
+                 stack::MbufPool::create({.size = kMbufsPerSwitchedLink * config_.memif_links,
+                                          .data_room = static_cast<std::uint16_t>(data_room)}));
   stack::SwitchedLink::Config config{.pool = switched_pool_.get(), .seed = random_.next()};
   for (std::uint16_t link = 0; link < config_.memif_links; ++link) {
     stack::PortConfig shared = port_config;
     shared.shared_pool = switched_pool_.get();
-    if (auto opened = open_port(shared); !opened) return opened;
+    ROCKHOPPER_TRY(open_port(shared));
     stack::Port& port = *ports_.back();
     config.ports.push_back({&port.queue(0), [&port] { return port.link_up(); }});
   }
@@ -137,11 +128,10 @@ Expected<void> Endpoint::open_switched_ports(const stack::PortConfig& port_confi
 Expected<void> Endpoint::build_links() {
   link_ = switch_ ? static_cast<stack::Link*>(switch_.get()) : &first_port().queue(0);
   if (!config_.pcap.empty()) {
-    auto pcap = stack::PcapWriter::open(*link_, {.path = config_.pcap,
-                                                 .interface_name = port_name() + " (wire side)",
-                                                 .time_offset_ns = clock_->wall_offset_ns()});
-    if (!pcap) return tl::make_unexpected(pcap.error());
-    pcap_ = std::move(*pcap);
+    ROCKHOPPER_TRY(pcap_,
+                   stack::PcapWriter::open(*link_, {.path = config_.pcap,
+                                                    .interface_name = port_name() + " (wire side)",
+                                                    .time_offset_ns = clock_->wall_offset_ns()}));
     link_ = pcap_.get();
     if (config_.faults) {
       fmt::print(stderr,
@@ -172,11 +162,9 @@ Expected<void> Endpoint::build_host() {
   host_config.packet_pool = packet_pool_.get();
   host_config.seed = config_.seed;
   host_config.drop_observer = pcap_.get();
-  auto host = stack::Host::create(host_config);
-  if (!host) return tl::make_unexpected(host.error());
-  host_ = std::move(*host);
+  ROCKHOPPER_TRY(host_, stack::Host::create(host_config));
   for (const InterfaceAddress& item : config_.addresses) {
-    if (auto added = host_->add_address(item.address, item.prefix_length); !added) return added;
+    ROCKHOPPER_TRY(host_->add_address(item.address, item.prefix_length));
   }
   if (config_.gateway) return host_->set_gateway(*config_.gateway);
   return {};
@@ -191,29 +179,24 @@ Expected<void> Endpoint::build_engine() {
   engine_config.pkeys = config_.pkeys;
   engine_config.drop_observer = pcap_.get();
   engine_config.trace = events_.get();
-  auto engine = roce::Engine::create(engine_config);
-  if (!engine) return tl::make_unexpected(engine.error());
-  engine_ = std::move(*engine);
+  ROCKHOPPER_TRY(engine_, roce::Engine::create(engine_config));
   worker_ = std::make_unique<stack::Worker>(*link_, *engine_, *clock_);
   return {};
 }
 
 Expected<void> Endpoint::publish_counters() {
   const auto add = [this](const char* name, const auto& owner) -> Expected<void> {
-    auto group = stack::add_counter_group(name, owner);
-    if (!group) return tl::make_unexpected(group.error());
-    groups_.push_back(std::move(*group));
+    ROCKHOPPER_TRY(auto group, stack::add_counter_group(name, owner));
+    groups_.push_back(std::move(group));
     return {};
   };
   for (NamedCounters& counters : port_counters()) {
-    auto group = stack::CounterGroup::add(std::move(counters.group), std::move(counters.visit));
-    if (!group) return tl::make_unexpected(group.error());
-    groups_.push_back(std::move(*group));
+    ROCKHOPPER_TRY(auto group,
+                   stack::CounterGroup::add(std::move(counters.group), std::move(counters.visit)));
+    groups_.push_back(std::move(group));
   }
-  if (faults_) {
-    if (auto added = add("faults", *faults_); !added) return added;
-  }
-  if (auto added = add("host", *host_); !added) return added;
+  if (faults_) ROCKHOPPER_TRY(add("faults", *faults_));
+  ROCKHOPPER_TRY(add("host", *host_));
   return add("engine", *engine_);
 }
 

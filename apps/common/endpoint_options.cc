@@ -33,9 +33,8 @@ std::vector<InterfaceAddress> default_addresses(Role role) {
 Expected<std::vector<InterfaceAddress>> parse_addresses(const std::vector<std::string>& texts) {
   std::vector<InterfaceAddress> addresses;
   for (const std::string& text : texts) {
-    auto address = parse_interface_address(text);
-    if (!address) return tl::make_unexpected(address.error());
-    addresses.push_back(*address);
+    ROCKHOPPER_TRY(auto address, parse_interface_address(text));
+    addresses.push_back(address);
   }
   return addresses;
 }
@@ -177,7 +176,7 @@ Expected<InterfaceAddress> parse_interface_address(std::string_view text) {
 
 Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text) {
   std::vector<std::uint16_t> pkeys;
-  auto split = stack::split_list(text, [&](std::string_view item) -> Expected<void> {
+  ROCKHOPPER_TRY(stack::split_list(text, [&](std::string_view item) -> Expected<void> {
     const bool hex = item.starts_with("0x") || item.starts_with("0X");
     const std::string_view digits = item.substr(hex ? 2 : 0);
     std::uint16_t pkey = 0;
@@ -191,8 +190,7 @@ Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text) {
     }
     pkeys.push_back(pkey);
     return {};
-  });
-  if (!split) return tl::make_unexpected(split.error());
+  }));
   return pkeys;
 }
 
@@ -201,9 +199,7 @@ namespace {
 /// The port's P_Keys, and that the one to use is there.
 Expected<void> set_partitions(const EndpointOptions& options, EndpointConfig& config) {
   if (!options.pkeys.empty()) {
-    auto pkeys = parse_pkeys(options.pkeys);
-    if (!pkeys) return tl::make_unexpected(pkeys.error());
-    config.pkeys = std::move(*pkeys);
+    ROCKHOPPER_TRY(config.pkeys, parse_pkeys(options.pkeys));
   }
   auto table = roce::PkeyTable::create(config.pkeys);
   if (!table) return fail(ErrorCode::invalid_argument, "--pkeys: {}", table.error().message);
@@ -215,9 +211,7 @@ Expected<void> set_partitions(const EndpointOptions& options, EndpointConfig& co
 }
 
 Expected<void> set_priorities(const EndpointOptions& options, EndpointConfig& config) {
-  auto trust = stack::parse_trust(options.trust);
-  if (!trust) return tl::make_unexpected(trust.error());
-  config.priorities.trust = *trust;
+  ROCKHOPPER_TRY(config.priorities.trust, stack::parse_trust(options.trust));
   config.priority_tags = options.priority_tags;
   if (options.dscp_priorities.empty()) return {};
   auto parsed = stack::parse_dscp_priorities(options.dscp_priorities, config.priorities.of_dscp);
@@ -248,9 +242,8 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
   config.mtu = options.link_mtu.value_or(
       std::max(default_mtu, static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead)));
 
-  auto addresses = parse_addresses(options.ip);
-  if (!addresses) return tl::make_unexpected(addresses.error());
-  config.addresses = addresses->empty() ? default_addresses(use.role) : std::move(*addresses);
+  ROCKHOPPER_TRY(auto addresses, parse_addresses(options.ip));
+  config.addresses = addresses.empty() ? default_addresses(use.role) : std::move(addresses);
   if (!options.gateway.empty()) {
     config.gateway = stack::IpAddress::parse(options.gateway);
     if (!config.gateway) {
@@ -258,9 +251,8 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
     }
   }
   config.vlan = options.vlan;
-  const auto set =
-      set_partitions(options, config).and_then([&] { return set_priorities(options, config); });
-  if (!set) return tl::make_unexpected(set.error());
+  ROCKHOPPER_TRY(set_partitions(options, config));
+  ROCKHOPPER_TRY(set_priorities(options, config));
   config.pcap = options.pcap;
   config.seed = options.seed ? *options.seed : roce::SystemRandom().next();
   if (!options.faults.empty()) {

@@ -27,17 +27,15 @@ Expected<std::uint32_t> parse_size(std::string_view text) {
 
 Expected<std::vector<std::uint32_t>> parse_sizes(std::string_view list, std::uint32_t max) {
   std::vector<std::uint32_t> sizes;
-  auto split = stack::split_list(list, [&](std::string_view text) -> Expected<void> {
-    auto size = parse_size(text);
-    if (!size) return tl::make_unexpected(size.error());
-    if (*size > max) {
+  ROCKHOPPER_TRY(stack::split_list(list, [&](std::string_view text) -> Expected<void> {
+    ROCKHOPPER_TRY(auto size, parse_size(text));
+    if (size > max) {
       return fail(ErrorCode::invalid_argument, "--size {}: payloads have up to {}M", text,
                   max >> 20);
     }
-    sizes.push_back(*size);
+    sizes.push_back(size);
     return {};
-  });
-  if (!split) return tl::make_unexpected(split.error());
+  }));
   return sizes;
 }
 

@@ -93,21 +93,18 @@ FileDescriptor::~FileDescriptor() {
 }
 
 Expected<void> check_host(const std::string& host) {
-  if (auto addresses = look_up(host, 0); !addresses) {
-    return tl::make_unexpected(addresses.error());
-  }
+  ROCKHOPPER_TRY(look_up(host, 0));
   return {};
 }
 
 Expected<TcpConnection> TcpConnection::connect(const std::string& host, std::uint16_t port,
                                                std::uint32_t timeout_ms, Background& background) {
-  auto addresses = look_up(host, port);
-  if (!addresses) return tl::make_unexpected(addresses.error());
+  ROCKHOPPER_TRY(auto addresses, look_up(host, port));
   const std::uint64_t deadline_ns = deadline_after(timeout_ms);
   constexpr std::uint64_t kRetryNs = 50 * kNsPerMs;
   int error = 0;
   for (;;) {
-    for (const addrinfo* item = addresses->get(); item != nullptr; item = item->ai_next) {
+    for (const addrinfo* item = addresses.get(); item != nullptr; item = item->ai_next) {
       auto socket = connect_once(*item, deadline_ns, background);
       if (socket) {
         send_at_once(socket->get());
@@ -140,7 +137,7 @@ Expected<void> TcpConnection::send(std::string_view data, std::uint32_t timeout_
     if (sent >= 0) {
       data.remove_prefix(static_cast<std::size_t>(sent));
     } else if (would_block(errno)) {
-      if (auto ready = wait(POLLOUT, deadline_ns, background); !ready) return ready;
+      ROCKHOPPER_TRY(wait(POLLOUT, deadline_ns, background));
     } else if (errno != EINTR) {
       return fail(ErrorCode::io, "the peer's connection failed: {}", std::strerror(errno));
     }
@@ -170,10 +167,10 @@ Expected<void> TcpConnection::receive(std::span<char> out, std::uint32_t timeout
                                       Background& background) {
   const std::uint64_t deadline_ns = deadline_after(timeout_ms);
   for (;;) {
-    if (auto read = read_available(); !read) return read;
+    ROCKHOPPER_TRY(read_available());
     if (pending_.size() >= out.size()) break;
     if (closed_) return fail(ErrorCode::io, "the peer closed its connection");
-    if (auto ready = wait(POLLIN, deadline_ns, background); !ready) return ready;
+    ROCKHOPPER_TRY(wait(POLLIN, deadline_ns, background));
   }
   std::copy_n(pending_.begin(), out.size(), out.begin());
   pending_.erase(0, out.size());
@@ -190,7 +187,7 @@ std::optional<std::string> TcpConnection::take_line() {
 
 Expected<std::optional<std::string>> TcpConnection::poll_line() {
   if (auto line = take_line()) return line;
-  if (auto read = read_available(); !read) return tl::make_unexpected(read.error());
+  ROCKHOPPER_TRY(read_available());
   if (auto line = take_line()) return line;
   if (pending_.size() > kLineMax) return fail(ErrorCode::io, "the peer sent an endless line");
   if (closed_) return fail(ErrorCode::io, "the peer closed its connection");
@@ -201,12 +198,9 @@ Expected<std::string> TcpConnection::receive_line(std::uint32_t timeout_ms,
                                                   Background& background) {
   const std::uint64_t deadline_ns = deadline_after(timeout_ms);
   for (;;) {
-    auto line = poll_line();
-    if (!line) return tl::make_unexpected(line.error());
-    if (*line) return std::move(**line);
-    if (auto ready = wait(POLLIN, deadline_ns, background); !ready) {
-      return tl::make_unexpected(ready.error());
-    }
+    ROCKHOPPER_TRY(auto line, poll_line());
+    if (line) return std::move(*line);
+    ROCKHOPPER_TRY(wait(POLLIN, deadline_ns, background));
   }
 }
 
@@ -268,12 +262,9 @@ Expected<std::optional<TcpConnection>> TcpListener::poll_accept() {
 
 Expected<TcpConnection> TcpListener::accept(Background& background) {
   for (;;) {
-    auto client = poll_accept();
-    if (!client) return tl::make_unexpected(client.error());
-    if (*client) return std::move(**client);
-    if (auto ready = wait_for(socket_.get(), POLLIN, UINT64_MAX, background); !ready) {
-      return tl::make_unexpected(ready.error());
-    }
+    ROCKHOPPER_TRY(auto client, poll_accept());
+    if (client) return std::move(*client);
+    ROCKHOPPER_TRY(wait_for(socket_.get(), POLLIN, UINT64_MAX, background));
   }
 }
 

@@ -70,38 +70,34 @@ Expected<std::unique_ptr<Client>> Client::create(roce::Engine& engine, dc::Endpo
   }
   auto client =
       std::unique_ptr<Client>(new Client(engine, endpoint, std::move(placement), listener, config));
-  if (auto done = client->set_up(); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(client->set_up());
   return client;
 }
 
 Expected<void> Client::set_up() {
-  auto cq = roce::CompletionQueue::create(std::uint32_t{config_.dcis} * kDciWr);
-  if (!cq) return tl::make_unexpected(cq.error());
-  send_cq_ = std::move(*cq);
-  auto pool = dc::DciPool::create(endpoint_,
-                                  {.pd = pd_,
-                                   .send_cq = send_cq_.get(),
-                                   .max_send_wr = kDciWr,
-                                   .sq_sig_all = true,
-                                   .path_mtu = config_.path_mtu,
-                                   .max_rd_atomic = roce::kMaxRdAtomic,
-                                   .timeout = config_.timeout,
-                                   .retry_cnt = config_.retry_cnt},
-                                  {.dcis = config_.dcis}, [this](dc::PoolTarget& target) {
-                                    for (const auto& link : links_) {
-                                      if (link->peer && &*link->peer == &target) drain(*link);
-                                    }
-                                  });
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(send_cq_, roce::CompletionQueue::create(std::uint32_t{config_.dcis} * kDciWr));
+  const auto on_turn = [this](dc::PoolTarget& target) {
+    for (const auto& link : links_) {
+      if (link->peer && &*link->peer == &target) drain(*link);
+    }
+  };
+  ROCKHOPPER_TRY(pool_, dc::DciPool::create(endpoint_,
+                                            {.pd = pd_,
+                                             .send_cq = send_cq_.get(),
+                                             .max_send_wr = kDciWr,
+                                             .sq_sig_all = true,
+                                             .path_mtu = config_.path_mtu,
+                                             .max_rd_atomic = roce::kMaxRdAtomic,
+                                             .timeout = config_.timeout,
+                                             .retry_cnt = config_.retry_cnt},
+                                            {.dcis = config_.dcis}, on_turn));
 
   const std::size_t stride =
       kRequestRoom + kResultRoom + (std::size_t{config_.buffer_bytes} + 63) / 64 * 64;
   buffers_.resize(stride * config_.operations);
-  auto region =
-      engine_.register_memory(pd_, buffers_.data(), buffers_.size(), roce::kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  buffers_key_ = region->key;
+  ROCKHOPPER_TRY(auto region, engine_.register_memory(pd_, buffers_.data(), buffers_.size(),
+                                                      roce::kAccessLocalWrite));
+  buffers_key_ = region.key;
   operations_ = std::vector<Operation>(config_.operations);
   free_.reserve(config_.operations);
   for (std::uint32_t i = 0; i < config_.operations; ++i) {
@@ -116,22 +112,19 @@ Expected<void> Client::set_up() {
   for (std::uint16_t i = 0; i < placement_.servers(); ++i) {
     links_.push_back(std::make_unique<Link>());
     links_.back()->server = i;
-    if (auto done = set_up(*links_.back()); !done) return done;
+    ROCKHOPPER_TRY(set_up(*links_.back()));
   }
   return {};
 }
 
 Expected<void> Client::set_up(Link& link) {
-  auto receives = roce::ReceiveBuffers::create(engine_, pd_, 2 * kRequestWords, kResponseBytes);
-  if (!receives) return tl::make_unexpected(receives.error());
-  link.receives = std::move(*receives);
-  auto dct = endpoint_.create_dct({.pd = pd_,
-                                   .srq = link.receives->srq(),
-                                   .recv_cq = link.receives->cq(),
-                                   .access_flags = 0,
-                                   .path_mtu = config_.path_mtu});
-  if (!dct) return tl::make_unexpected(dct.error());
-  link.dct = *dct;
+  ROCKHOPPER_TRY(link.receives,
+                 roce::ReceiveBuffers::create(engine_, pd_, 2 * kRequestWords, kResponseBytes));
+  ROCKHOPPER_TRY(link.dct, endpoint_.create_dct({.pd = pd_,
+                                                 .srq = link.receives->srq(),
+                                                 .recv_cq = link.receives->cq(),
+                                                 .access_flags = 0,
+                                                 .path_mtu = config_.path_mtu}));
   return {};
 }
 
@@ -175,10 +168,8 @@ Expected<void> Client::connect(std::uint16_t server, const roce::AddressVector& 
   link.peer.reset();
   if (link.ah != nullptr) engine_.destroy_ah(link.ah);
   link.ah = nullptr;
-  auto ah = engine_.create_ah(pd_, av);
-  if (!ah) return tl::make_unexpected(ah.error());
-  link.ah = *ah;
-  link.peer.emplace(**ah, grant.target, grant.access_key);
+  ROCKHOPPER_TRY(link.ah, engine_.create_ah(pd_, av));
+  link.peer.emplace(*link.ah, grant.target, grant.access_key);
   link.grant = grant;
   link.slots = {};
   link.next_id = 1;

@@ -78,26 +78,22 @@ Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpo
                 kRecordAlignment);
   }
   auto server = std::unique_ptr<Server>(new Server(engine, endpoint, store, listener, config));
-  if (auto done = server->set_up(); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(server->set_up());
   return server;
 }
 
 Expected<void> Server::set_up() {
-  auto send_cq = roce::CompletionQueue::create(kServerDcis * kServerDciWr);
-  if (!send_cq) return tl::make_unexpected(send_cq.error());
-  send_cq_ = std::move(*send_cq);
-  auto pool = dc::DciPool::create(endpoint_,
-                                  {.pd = pd_,
-                                   .send_cq = send_cq_.get(),
-                                   .max_send_wr = kServerDciWr,
-                                   .max_inline_data = kResponseBytes,
-                                   .sq_sig_all = true,
-                                   .path_mtu = config_.path_mtu,
-                                   .timeout = config_.timeout,
-                                   .retry_cnt = config_.retry_cnt},
-                                  {.dcis = kServerDcis}, [](dc::PoolTarget&) {});
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(send_cq_, roce::CompletionQueue::create(kServerDcis * kServerDciWr));
+  ROCKHOPPER_TRY(pool_, dc::DciPool::create(endpoint_,
+                                            {.pd = pd_,
+                                             .send_cq = send_cq_.get(),
+                                             .max_send_wr = kServerDciWr,
+                                             .max_inline_data = kResponseBytes,
+                                             .sq_sig_all = true,
+                                             .path_mtu = config_.path_mtu,
+                                             .timeout = config_.timeout,
+                                             .retry_cnt = config_.retry_cnt},
+                                            {.dcis = kServerDcis}, [](dc::PoolTarget&) {}));
   return {};
 }
 
@@ -148,29 +144,25 @@ Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64
 
 Expected<void> Server::set_up(Client& client, const dc::TargetAddress& address) {
   // Some may come twice, and what the client has canceled takes room too.
-  auto way = dc::PrivateTarget::create(engine_, endpoint_, address,
-                                       {.initiators = pd_,
-                                        .receives = 2 * kRequestWords,
-                                        .receive_bytes = kRequestMax,
-                                        .access_flags = roce::kAccessRemote,
-                                        .path_mtu = config_.path_mtu});
-  if (!way) return tl::make_unexpected(way.error());
-  client.way = std::move(*way);
+  ROCKHOPPER_TRY(client.way, dc::PrivateTarget::create(engine_, endpoint_, address,
+                                                       {.initiators = pd_,
+                                                        .receives = 2 * kRequestWords,
+                                                        .receive_bytes = kRequestMax,
+                                                        .access_flags = roce::kAccessRemote,
+                                                        .path_mtu = config_.path_mtu}));
   const auto memory = store_.memory();
-  auto records = engine_.register_memory_iova(client.way->pd(), memory.data(), memory.size(),
-                                              kRecordAccess, 0);
-  if (!records) return tl::make_unexpected(records.error());
-  client.records_key = records->key;
-  auto area = engine_.register_memory_iova(client.way->pd(), client.area.get(), sizeof(ClientArea),
-                                           kRecordAccess, 0);
-  if (!area) return tl::make_unexpected(area.error());
-  client.area_key = area->key;
+  ROCKHOPPER_TRY(auto records, engine_.register_memory_iova(client.way->pd(), memory.data(),
+                                                            memory.size(), kRecordAccess, 0));
+  client.records_key = records.key;
+  ROCKHOPPER_TRY(auto area, engine_.register_memory_iova(client.way->pd(), client.area.get(),
+                                                         sizeof(ClientArea), kRecordAccess, 0));
+  client.area_key = area.key;
   const auto application = config_.application_memory;
   if (application.empty()) return {};
-  auto shown = engine_.register_memory_iova(client.way->pd(), application.data(),
-                                            application.size(), kApplicationAccess, 0);
-  if (!shown) return tl::make_unexpected(shown.error());
-  client.application_key = shown->key;
+  ROCKHOPPER_TRY(auto shown,
+                 engine_.register_memory_iova(client.way->pd(), application.data(),
+                                              application.size(), kApplicationAccess, 0));
+  client.application_key = shown.key;
   return {};
 }
 

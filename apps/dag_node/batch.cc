@@ -59,12 +59,10 @@ class Words {
 
 Expected<BatchLine> parse_reads(Words words) {
   BatchLine line;
-  auto reads = words.take_number<std::uint64_t>("count", 1, kReadsMax);
-  if (!reads) return tl::make_unexpected(reads.error());
-  line.reads = *reads;
+  ROCKHOPPER_TRY(line.reads, words.take_number<std::uint64_t>("count", 1, kReadsMax));
   while (!words.empty()) {
     line.keys.emplace_back(words.take());
-    if (auto good = check_key(line.keys.back()); !good) return tl::make_unexpected(good.error());
+    ROCKHOPPER_TRY(check_key(line.keys.back()));
   }
   if (line.keys.empty()) return fail(ErrorCode::invalid_argument, "read what? COUNT KEY...");
   return line;
@@ -84,18 +82,14 @@ Expected<void> parse_rest(Words& words, RecordTask& task) {
       return {};
     }
     case Verb::resize: {
-      auto capacity = words.take_number<std::uint32_t>("capacity", 1, dag::kCapacityMax);
-      if (!capacity) return tl::make_unexpected(capacity.error());
-      task.capacity = *capacity;
+      ROCKHOPPER_TRY(task.capacity,
+                     words.take_number<std::uint32_t>("capacity", 1, dag::kCapacityMax));
       break;
     }
     case Verb::add: {
-      auto word = words.take_number<unsigned>("control word", 0, dag::kControlWords - 1);
-      if (!word) return tl::make_unexpected(word.error());
-      task.word = *word;
-      auto value = words.take_number<std::uint64_t>("number", 0, UINT64_MAX);
-      if (!value) return tl::make_unexpected(value.error());
-      task.value = *value;
+      ROCKHOPPER_TRY(task.word,
+                     words.take_number<unsigned>("control word", 0, dag::kControlWords - 1));
+      ROCKHOPPER_TRY(task.value, words.take_number<std::uint64_t>("number", 0, UINT64_MAX));
       break;
     }
   }
@@ -130,18 +124,16 @@ class Batch {
 
  private:
   [[nodiscard]] Expected<void> run(const RecordTask& task) {
-    auto result = records_.run(task);
-    if (!result) return tl::make_unexpected(result.error());
-    if (result->status != dag::Status::ok) ++failed_;
-    fmt::print("{}\n", json_ ? to_json(task, *result).dump() : to_line(task, *result));
+    ROCKHOPPER_TRY(auto result, records_.run(task));
+    if (result.status != dag::Status::ok) ++failed_;
+    fmt::print("{}\n", json_ ? to_json(task, result).dump() : to_line(task, result));
     return {};
   }
 
   [[nodiscard]] Expected<void> read(const BatchLine& line) {
-    auto series = records_.read_series(line.keys, line.reads);
-    if (!series) return tl::make_unexpected(series.error());
-    if (series->failed() + series->mixed() > 0) ++failed_;
-    fmt::print("{}\n", json_ ? series->to_json().dump() : series->to_line());
+    ROCKHOPPER_TRY(auto series, records_.read_series(line.keys, line.reads));
+    if (series.failed() + series.mixed() > 0) ++failed_;
+    fmt::print("{}\n", json_ ? series.to_json().dump() : series.to_line());
     return {};
   }
 
@@ -166,27 +158,23 @@ Expected<BatchLine> parse_batch_line(std::string_view text) {
   }
   line.task.verb = *known;
   line.task.key = words.take();
-  if (auto good = check_key(line.task.key); !good) return tl::make_unexpected(good.error());
-  if (auto parsed = parse_rest(words, line.task); !parsed) {
-    return tl::make_unexpected(parsed.error());
-  }
+  ROCKHOPPER_TRY(check_key(line.task.key));
+  ROCKHOPPER_TRY(parse_rest(words, line.task));
   return line;
 }
 
 Expected<void> run_batch(Records& records, const std::string& path, bool json) {
-  auto source =
-      publish::StreamSource::open(path, publish::Framing::lines, /*follow=*/false, kLineMax);
-  if (!source) return tl::make_unexpected(source.error());
+  ROCKHOPPER_TRY(auto source, publish::StreamSource::open(path, publish::Framing::lines,
+                                                          /*follow=*/false, kLineMax));
   Batch batch(records, json);
   for (;;) {
     if (stop_requested()) return tl::make_unexpected(interrupted());
     (void)records.connection().turn();
     std::span<const std::byte> line;
-    auto next = (*source)->next(steady_now_ns(), line);
-    if (!next) return tl::make_unexpected(next.error());
-    if (*next == publish::Next::end) return batch.finish();
-    if (*next != publish::Next::message) continue;
-    if (auto done = batch.run(as_text(line)); !done) return done;
+    ROCKHOPPER_TRY(auto next, source->next(steady_now_ns(), line));
+    if (next == publish::Next::end) return batch.finish();
+    if (next != publish::Next::message) continue;
+    ROCKHOPPER_TRY(batch.run(as_text(line)));
   }
 }
 

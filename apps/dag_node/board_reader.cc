@@ -56,8 +56,8 @@ Expected<std::unique_ptr<BoardReader>> BoardReader::create(Connection& connectio
     return fail(ErrorCode::unsupported, "server {} keeps no runs; see --home", server);
   }
   std::unique_ptr<BoardReader> reader(new BoardReader(connection, server));
-  const auto done = reader->set_up().and_then([&] { return reader->read_layout(); });
-  if (!done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(reader->set_up());
+  ROCKHOPPER_TRY(reader->read_layout());
   return reader;
 }
 
@@ -65,24 +65,19 @@ Expected<void> BoardReader::set_up() {
   roce::Engine& engine = connection_.engine();
   const dag::Grant& grant = connection_.grant(server_);
   pd_ = engine.allocate_pd();
-  auto cq = roce::CompletionQueue::create(1);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
-  auto pool = dc::DciPool::create(
-      connection_.dc(),
-      {.pd = pd_, .send_cq = cq_.get(), .max_send_wr = 1, .path_mtu = connection_.path_mtu()},
-      {.dcis = 1}, [](dc::PoolTarget&) {});
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
-  auto ah = engine.create_ah(pd_, connection_.path(server_));
-  if (!ah) return tl::make_unexpected(ah.error());
-  ah_ = *ah;
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(1));
+  ROCKHOPPER_TRY(
+      pool_,
+      dc::DciPool::create(
+          connection_.dc(),
+          {.pd = pd_, .send_cq = cq_.get(), .max_send_wr = 1, .path_mtu = connection_.path_mtu()},
+          {.dcis = 1}, [](dc::PoolTarget&) {}));
+  ROCKHOPPER_TRY(ah_, engine.create_ah(pd_, connection_.path(server_)));
   target_.emplace(*ah_, grant.target, grant.access_key);
   memory_.resize(std::max<std::size_t>(kSlotsMax, sizeof(dag::BoardHead)));
-  auto region =
-      engine.register_memory(pd_, memory_.data(), memory_.size(), roce::kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  key_ = region->key;
+  ROCKHOPPER_TRY(auto region, engine.register_memory(pd_, memory_.data(), memory_.size(),
+                                                     roce::kAccessLocalWrite));
+  key_ = region.key;
   return {};
 }
 
@@ -119,7 +114,7 @@ Expected<void> BoardReader::read(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 Expected<void> BoardReader::read_layout() {
-  if (auto done = read(0, sizeof(dag::BoardHead)); !done) return done;
+  ROCKHOPPER_TRY(read(0, sizeof(dag::BoardHead)));
   dag::BoardHead head;
   std::memcpy(&head, memory_.data(), sizeof head);
   layout_ = {.runs = head.runs, .workers = head.workers, .pool_entries = head.pool_entries};
@@ -138,9 +133,7 @@ Expected<Board> BoardReader::read() {
   std::vector<dag::RunSlot> runs;
   std::vector<dag::WorkerSlot> workers;
   for (unsigned i = 0; i < kTriesMax; ++i) {
-    if (auto done = read(layout_.run_offset(0), bytes); !done) {
-      return tl::make_unexpected(done.error());
-    }
+    ROCKHOPPER_TRY(read(layout_.run_offset(0), bytes));
     auto runs_now = slots_of<dag::RunSlot>(memory_.data(), layout_.runs);
     auto workers_now = slots_of<dag::WorkerSlot>(memory_.data() + workers_at, layout_.workers);
     if (is_same(runs, runs_now) && is_same(workers, workers_now)) {

@@ -25,13 +25,11 @@ Expected<GreetedClient> Clients::greet(TcpConnection connection) {
 }
 
 Expected<void> Clients::admit(GreetedClient& client, const nlohmann::json& hello) {
-  auto found = hello_from_json(hello, client.offer);
-  if (!found) return tl::make_unexpected(found.error());
-  auto welcome = node_.admit(*found);
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  client.id = dag::ClientId{welcome->grant.client};
+  ROCKHOPPER_TRY(auto found, hello_from_json(hello, client.offer));
+  ROCKHOPPER_TRY(auto welcome, node_.admit(found));
+  client.id = dag::ClientId{welcome.grant.client};
   client.admitted = true;
-  return client.channel.send("welcome", to_json(*welcome));
+  return client.channel.send("welcome", to_json(welcome));
 }
 
 void Clients::print_refusal(const GreetedClient& /*client*/, const Error& why) {

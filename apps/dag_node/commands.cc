@@ -21,12 +21,11 @@ namespace {
 /// The endpoint that a command asks for, or why there can be none.
 Expected<EndpointConfig> endpoint_of(const CommandLine& line, const EndpointOptions& options,
                                      Role role, std::uint16_t path_mtu) {
-  auto config = make_endpoint_config(
-      options, {.role = role, .use_eal_ports = !line.arguments().embedded, .path_mtu = path_mtu});
-  if (!config) return config;
-  if (auto passes = check_path_mtu(path_mtu, *config); !passes) {
-    return tl::make_unexpected(passes.error());
-  }
+  ROCKHOPPER_TRY(auto config,
+                 make_endpoint_config(options, {.role = role,
+                                                .use_eal_ports = !line.arguments().embedded,
+                                                .path_mtu = path_mtu}));
+  ROCKHOPPER_TRY(check_path_mtu(path_mtu, config));
   return config;
 }
 

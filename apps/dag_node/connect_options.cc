@@ -118,13 +118,12 @@ void add_connect_options(OptionSet app, RawConnectOptions& raw) {
 Expected<ConnectOptions> finish_options(const RawConnectOptions& raw) {
   ConnectOptions options = raw.options;
   for (const std::string& text : raw.servers) {
-    auto address = parse_server_address(text);
-    if (!address) return tl::make_unexpected(address.error());
-    if (std::find(options.servers.begin(), options.servers.end(), *address) !=
+    ROCKHOPPER_TRY(auto address, parse_server_address(text));
+    if (std::find(options.servers.begin(), options.servers.end(), address) !=
         options.servers.end()) {
       return fail(ErrorCode::invalid_argument, "--server {} is there twice", text);
     }
-    options.servers.push_back(std::move(*address));
+    options.servers.push_back(std::move(address));
   }
   if (options.servers.empty()) options.servers.push_back({.host = "localhost"});
   if (options.servers.size() > kServersMax) {
@@ -136,19 +135,15 @@ Expected<ConnectOptions> finish_options(const RawConnectOptions& raw) {
   }
   options.placement = policy_of(raw.placement);
   for (const std::string& text : raw.rules) {
-    auto rule = parse_rule(text);
-    if (!rule) return tl::make_unexpected(rule.error());
-    options.rules.push_back(std::move(*rule));
+    ROCKHOPPER_TRY(auto rule, parse_rule(text));
+    options.rules.push_back(std::move(rule));
   }
   if (auto placement = options.make_placement(); !placement) {
     return fail(ErrorCode::invalid_argument, "--place: {}", placement.error().message);
   }
   std::uint64_t record_max = 0;
-  const auto read =
-      read_bytes("--record-max", raw.record_max, kBufferedRecordMax, record_max).and_then([&] {
-        return read_time("--timeout", raw.timeout, kTimeout, options.request_timeout_ns);
-      });
-  if (!read) return tl::make_unexpected(read.error());
+  ROCKHOPPER_TRY(read_bytes("--record-max", raw.record_max, kBufferedRecordMax, record_max));
+  ROCKHOPPER_TRY(read_time("--timeout", raw.timeout, kTimeout, options.request_timeout_ns));
   // Both slots of a record that is updated, and the header.
   options.buffer_bytes = static_cast<std::uint32_t>(2 * record_max + kRecordOverhead);
   return options;

@@ -43,14 +43,12 @@ Expected<std::unique_ptr<Connection>> Connection::create(const ConnectOptions& o
       return fail(known.error().code, "{}:{}: {}", server.host, server.port, known.error().message);
     }
   }
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  if (auto up = (*endpoint)->wait_for_link(); !up) return tl::make_unexpected(up.error());
-  auto dc = DcEndpoint::create((*endpoint)->engine());
-  if (!dc) return tl::make_unexpected(dc.error());
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  ROCKHOPPER_TRY(endpoint->wait_for_link());
+  ROCKHOPPER_TRY(auto dc, DcEndpoint::create(endpoint->engine()));
   std::unique_ptr<Connection> connection(
-      new Connection(options, listener, operations, std::move(*endpoint)));
-  connection->dc_.emplace(std::move(*dc));
+      new Connection(options, listener, operations, std::move(endpoint)));
+  connection->dc_.emplace(std::move(dc));
   return connection;
 }
 
@@ -66,13 +64,11 @@ Expected<void> Connection::connect(dag::Placement placement) {
 }
 
 Expected<void> Connection::connect(std::uint16_t server, dag::Placement& placement) {
-  auto offer = call(server);
-  if (!offer) return tl::make_unexpected(offer.error());
-  if (auto chosen = choose_path_mtu(*offer); !chosen) return chosen;
-  if (auto made = make_client(placement); !made) return made;
-  auto welcome = greet(server);
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  return join(server, *welcome);
+  ROCKHOPPER_TRY(auto offer, call(server));
+  ROCKHOPPER_TRY(choose_path_mtu(offer));
+  ROCKHOPPER_TRY(make_client(placement));
+  ROCKHOPPER_TRY(auto welcome, greet(server));
+  return join(server, welcome);
 }
 
 Expected<void> Connection::reconnect(std::uint16_t server) {
@@ -86,24 +82,22 @@ Expected<void> Connection::reconnect(std::uint16_t server) {
     }
     (void)turn();
   }
-  auto offer = call(server);
-  if (!offer) return tl::make_unexpected(offer.error());
-  if (auto chosen = choose_path_mtu(*offer); !chosen) return chosen;
-  auto welcome = greet(server);
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  return join(server, *welcome);
+  ROCKHOPPER_TRY(auto offer, call(server));
+  ROCKHOPPER_TRY(choose_path_mtu(offer));
+  ROCKHOPPER_TRY(auto welcome, greet(server));
+  return join(server, welcome);
 }
 
 Expected<Offer> Connection::call(std::uint16_t server) {
   Way& way = ways_[server];
   way.channel.reset();
-  auto tcp = TcpConnection::connect(options_.servers[server].host, options_.servers[server].port,
-                                    endpoint_->config().connect_timeout_ms, *this);
-  if (!tcp) return tl::make_unexpected(tcp.error());
-  way.channel.emplace(std::move(*tcp), *this);
-  auto received = way.channel->receive("offer", endpoint_->config().connect_timeout_ms);
-  if (!received) return tl::make_unexpected(received.error());
-  return offer_from_json(*received);
+  ROCKHOPPER_TRY(
+      auto tcp, TcpConnection::connect(options_.servers[server].host, options_.servers[server].port,
+                                       endpoint_->config().connect_timeout_ms, *this));
+  way.channel.emplace(std::move(tcp), *this);
+  ROCKHOPPER_TRY(auto received,
+                 way.channel->receive("offer", endpoint_->config().connect_timeout_ms));
+  return offer_from_json(received);
 }
 
 Expected<void> Connection::choose_path_mtu(const Offer& offer) {
@@ -121,19 +115,15 @@ Expected<void> Connection::choose_path_mtu(const Offer& offer) {
 
 Expected<void> Connection::make_client(dag::Placement& placement) {
   if (client_ != nullptr) return {};
-  auto client =
-      dag::Client::create(endpoint_->engine(), *dc_->get(), std::move(placement), listener_,
-                          {.entries = options_.entries,
-                           .operations = operations_,
-                           .buffer_bytes = options_.buffer_bytes,
-                           .request_timeout_ns = options_.request_timeout_ns,
-                           .path_mtu = static_cast<roce::PathMtu>(path_mtu_),
-                           .timeout = static_cast<std::uint8_t>(options_.ack_timeout)});
-  if (!client) return tl::make_unexpected(client.error());
-  client_ = std::move(*client);
-  auto counters = stack::add_counter_group("dag_client", *client_);
-  if (!counters) return tl::make_unexpected(counters.error());
-  counters_ = std::move(*counters);
+  ROCKHOPPER_TRY(client_, dag::Client::create(
+                              endpoint_->engine(), *dc_->get(), std::move(placement), listener_,
+                              {.entries = options_.entries,
+                               .operations = operations_,
+                               .buffer_bytes = options_.buffer_bytes,
+                               .request_timeout_ns = options_.request_timeout_ns,
+                               .path_mtu = static_cast<roce::PathMtu>(path_mtu_),
+                               .timeout = static_cast<std::uint8_t>(options_.ack_timeout)}));
+  ROCKHOPPER_TRY(counters_, stack::add_counter_group("dag_client", *client_));
   return {};
 }
 
@@ -144,12 +134,9 @@ Expected<Welcome> Connection::greet(std::uint16_t server) {
                     .gid = endpoint_->addresses().front().address,
                     .target = target.number(),
                     .access_key = target.access_key()};
-  if (auto sent = channel.send("hello", to_json(hello)); !sent) {
-    return tl::make_unexpected(sent.error());
-  }
-  auto welcome = channel.receive("welcome", endpoint_->config().connect_timeout_ms);
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  return welcome_from_json(*welcome);
+  ROCKHOPPER_TRY(channel.send("hello", to_json(hello)));
+  ROCKHOPPER_TRY(auto welcome, channel.receive("welcome", endpoint_->config().connect_timeout_ms));
+  return welcome_from_json(welcome);
 }
 
 Expected<void> Connection::join(std::uint16_t server, const Welcome& welcome) {

@@ -14,7 +14,7 @@ thread_local const std::atomic<bool>* abandoned_here = nullptr;
 
 Expected<std::span<const std::byte>> outcome_of(const Expected<void>& result,
                                                 const std::vector<std::byte>& output) {
-  if (!result) return tl::make_unexpected(result.error());
+  ROCKHOPPER_TRY(result);
   return std::span<const std::byte>(output);
 }
 

@@ -82,7 +82,7 @@ Expected<Offer> offer_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   (void)reader.number<unsigned>("version", kGreetingVersion, kGreetingVersion);
   const Offer offer{.path_mtu = reader.path_mtu("path_mtu")};
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return offer;
 }
 
@@ -93,7 +93,7 @@ Expected<Hello> hello_from_json(const nlohmann::json& object, const Offer& offer
   hello.gid = read_gid(reader);
   hello.target = read_target(reader);
   hello.access_key = reader.number<std::uint64_t>("access_key", 0, UINT64_MAX);
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   if (hello.path_mtu != offer.path_mtu) {
     return fail(ErrorCode::unsupported, "the server's path MTU is {}, the client's {}",
                 offer.path_mtu, hello.path_mtu);
@@ -104,7 +104,7 @@ Expected<Hello> hello_from_json(const nlohmann::json& object, const Offer& offer
 Expected<Welcome> welcome_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   Welcome welcome{.gid = read_gid(reader), .grant = read_grant(reader)};
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return welcome;
 }
 

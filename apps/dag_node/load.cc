@@ -30,18 +30,14 @@ class Load {
       : options_(options), loaded_(loaded), site_(site) {}
 
   [[nodiscard]] Expected<void> run() {
-    if (auto connected = connect(); !connected) return connected;
+    ROCKHOPPER_TRY(connect());
     begin_ns_ = steady_now_ns();
-    auto submitted = requests_->submit(
+    ROCKHOPPER_TRY(requests_->submit(
         loaded_.graph,
-        {.name = loaded_.run, .priority = options_.priority, .attempts = options_.attempts});
-    if (!submitted) return submitted;
-    if (auto checked = wait_while([](dag::RunPhase phase) {
-          return phase == dag::RunPhase::none || phase == dag::RunPhase::checking;
-        });
-        !checked) {
-      return checked;
-    }
+        {.name = loaded_.run, .priority = options_.priority, .attempts = options_.attempts}));
+    ROCKHOPPER_TRY(wait_while([](dag::RunPhase phase) {
+      return phase == dag::RunPhase::none || phase == dag::RunPhase::checking;
+    }));
     checked_ns_ = steady_now_ns();
     auto result = options_.wait ? finish() : verdict();
     if (result) print();
@@ -57,21 +53,16 @@ class Load {
 
  private:
   [[nodiscard]] Expected<void> connect() {
-    auto placement = site_.connect.make_home_placement();
-    if (!placement) return tl::make_unexpected(placement.error());
-    auto records = Records::open(site_.connect, site_.config, site_.arguments,
-                                 std::move(*placement), options_.window);
-    if (!records) return tl::make_unexpected(records.error());
-    records_ = std::move(*records);
+    ROCKHOPPER_TRY(auto placement, site_.connect.make_home_placement());
+    ROCKHOPPER_TRY(records_, Records::open(site_.connect, site_.config, site_.arguments,
+                                           std::move(placement), options_.window));
     requests_.emplace(*records_, site_.connect.home);
     return open_board();
   }
 
   [[nodiscard]] Expected<void> open_board() {
     board_.reset();
-    auto board = BoardReader::create(records_->connection(), site_.connect.home);
-    if (!board) return tl::make_unexpected(board.error());
-    board_ = std::move(*board);
+    ROCKHOPPER_TRY(board_, BoardReader::create(records_->connection(), site_.connect.home));
     return {};
   }
 
@@ -79,17 +70,14 @@ class Load {
   [[nodiscard]] Expected<Board> read_board() {
     auto board = board_->read();
     if (board || board.error().code != ErrorCode::io) return board;
-    if (auto connected = records_->reconnect(site_.connect.home); !connected) {
-      return tl::make_unexpected(connected.error());
-    }
-    if (auto opened = open_board(); !opened) return tl::make_unexpected(opened.error());
+    ROCKHOPPER_TRY(records_->reconnect(site_.connect.home));
+    ROCKHOPPER_TRY(open_board());
     return board_->read();
   }
 
   [[nodiscard]] Expected<void> look() {
-    auto board = read_board();
-    if (!board) return tl::make_unexpected(board.error());
-    const dag::RunSlot* slot = find_run(*board, loaded_.run);
+    ROCKHOPPER_TRY(auto board, read_board());
+    const dag::RunSlot* slot = find_run(board, loaded_.run);
     if (slot == nullptr) {
       return fail(ErrorCode::not_found, "run {} is not there any more", loaded_.run);
     }
@@ -101,7 +89,7 @@ class Load {
   [[nodiscard]] Expected<void> wait_while(const Condition& condition) {
     Progress progress("nodes");
     for (;;) {
-      if (auto looked = look(); !looked) return looked;
+      ROCKHOPPER_TRY(look());
       if (!condition(slot_.phase)) return {};
       progress.update(std::min<std::uint64_t>(slot_.completed, slot_.nodes), slot_.nodes);
       const std::uint64_t next_ns = steady_now_ns() + kLoadLookNs;
@@ -131,18 +119,15 @@ class Load {
   }
 
   [[nodiscard]] Expected<void> finish() {
-    if (auto ended = wait_while([](dag::RunPhase phase) { return !has_ended(phase); }); !ended) {
-      return ended;
-    }
+    ROCKHOPPER_TRY(wait_while([](dag::RunPhase phase) { return !has_ended(phase); }));
     ended_ns_ = steady_now_ns();
-    if (auto good = verdict(); !good) return good;
+    ROCKHOPPER_TRY(verdict());
     {
       Progress progress("outputs");
-      auto digest = read_digest(*records_, loaded_.graph, loaded_.run, [&](std::uint64_t done) {
-        progress.update(done, loaded_.graph.size());
-      });
-      if (!digest) return tl::make_unexpected(digest.error());
-      digest_ = *digest;
+      ROCKHOPPER_TRY(digest_,
+                     read_digest(*records_, loaded_.graph, loaded_.run, [&](std::uint64_t done) {
+                       progress.update(done, loaded_.graph.size());
+                     }));
     }
     if (options_.drop) return requests_->drop(slot_);
     return {};

@@ -18,20 +18,18 @@ constexpr const char* kRun = "Run";
 /// Names the run as the workflow if it has no name.
 Expected<dag::Graph> workflow_graph(const LoadOptions& options,
                                     const dag::FunctionRegistry& functions, std::string& run) {
-  auto read = workflow::read_wfformat(options.workflow);
-  if (!read) return tl::make_unexpected(read.error());
-  if (run.empty()) run = read->name;
-  auto graph = workflow::to_graph(*read, options.replay, functions);
+  ROCKHOPPER_TRY(auto read, workflow::read_wfformat(options.workflow));
+  if (run.empty()) run = read.name;
+  auto graph = workflow::to_graph(read, options.replay, functions);
   if (!graph) return fail(graph.error().code, "{}: {}", options.workflow, graph.error().message);
   return graph;
 }
 
 Expected<dag::Graph> random_graph(const LoadOptions& options,
                                   const dag::FunctionRegistry& functions, std::string& run) {
-  auto random = parse_random_graph(options.random_text);
-  if (!random) return tl::make_unexpected(random.error());
+  ROCKHOPPER_TRY(auto random, parse_random_graph(options.random_text));
   if (run.empty()) run = "random";
-  return make_random_graph(*random, functions);
+  return make_random_graph(random, functions);
 }
 
 }  // namespace
@@ -90,16 +88,15 @@ Expected<Loaded> load_graph(const LoadOptions& options) {
   if (options.drop && !options.wait) {
     return fail(ErrorCode::invalid_argument, "--drop needs --wait");
   }
-  const auto functions = workflow::make_functions(workflow::Wait::sleep, &stop_requested);
-  if (!functions) return tl::make_unexpected(functions.error());
+  ROCKHOPPER_TRY(const auto functions,
+                 workflow::make_functions(workflow::Wait::sleep, &stop_requested));
   std::string run = options.name;
-  auto graph = options.workflow.empty() ? random_graph(options, *functions, run)
-                                        : workflow_graph(options, *functions, run);
-  if (!graph) return tl::make_unexpected(graph.error());
+  ROCKHOPPER_TRY(auto graph, options.workflow.empty() ? random_graph(options, functions, run)
+                                                      : workflow_graph(options, functions, run));
   if (auto good = check_run_name(run); !good) {
     return fail(good.error().code, "{}; give it another --name", good.error().message);
   }
-  return Loaded{std::move(*graph), std::move(run)};
+  return Loaded{std::move(graph), std::move(run)};
 }
 
 }  // namespace rockhopper::apps::dag_node

@@ -39,9 +39,8 @@ Expected<RandomGraph> parse_random_graph(std::string_view text) {
   const dag::GraphLimits limits;
   const auto set = [&](std::string_view name, std::string_view value) -> Expected<void> {
     const auto take = [&](auto& to, std::uint64_t least, std::uint64_t most) -> Expected<void> {
-      auto number = number_of(name, value, least, most);
-      if (!number) return tl::make_unexpected(number.error());
-      to = static_cast<std::remove_reference_t<decltype(to)>>(*number);
+      ROCKHOPPER_TRY(auto number, number_of(name, value, least, most));
+      to = static_cast<std::remove_reference_t<decltype(to)>>(number);
       return {};
     };
     if (name == "nodes") return take(random.nodes, 1, limits.nodes);
@@ -53,14 +52,13 @@ Expected<RandomGraph> parse_random_graph(std::string_view text) {
     return fail(ErrorCode::invalid_argument,
                 "--random: {:?} is none of nodes, seed, edges, width, bytes, work", name);
   };
-  auto split = stack::split_list(text, [&](std::string_view item) -> Expected<void> {
+  ROCKHOPPER_TRY(stack::split_list(text, [&](std::string_view item) -> Expected<void> {
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
       return fail(ErrorCode::invalid_argument, "--random: {:?} is not as nodes=1000", item);
     }
     return set(item.substr(0, equals), item.substr(equals + 1));
-  });
-  if (!split) return tl::make_unexpected(split.error());
+  }));
   return random;
 }
 

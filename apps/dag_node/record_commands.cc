@@ -41,9 +41,7 @@ Expected<std::vector<std::byte>> value_of(const RecordOptions& options) {
     if (options.file == "-") {
       text = read_standard_input();
     } else {
-      auto read = read_text_file(options.file);
-      if (!read) return tl::make_unexpected(read.error());
-      text = std::move(*read);
+      ROCKHOPPER_TRY(text, read_text_file(options.file));
     }
   } else if (!options.has_value) {
     return fail(ErrorCode::invalid_argument, "a VALUE or --file is needed");
@@ -73,15 +71,14 @@ void print(const RecordTask& task, const RecordResult& result, bool json, bool a
 }
 
 Expected<void> read_many(const RecordOptions& options, const Site& site, Records& records) {
-  auto series = records.read_series(options.keys, options.repeat);
-  if (!series) return tl::make_unexpected(series.error());
-  fmt::print("{}\n", site.connect.json ? series->to_json().dump() : series->to_line());
-  if (series->mixed() > 0) {
+  ROCKHOPPER_TRY(auto series, records.read_series(options.keys, options.repeat));
+  fmt::print("{}\n", site.connect.json ? series.to_json().dump() : series.to_line());
+  if (series.mixed() > 0) {
     return fail(ErrorCode::invalid_state, "{} reads brought other data of the same version",
-                series->mixed());
+                series.mixed());
   }
-  if (series->failed() > 0) {
-    return fail(ErrorCode::invalid_state, "{} reads failed", series->failed());
+  if (series.failed() > 0) {
+    return fail(ErrorCode::invalid_state, "{} reads failed", series.failed());
   }
   return {};
 }
@@ -92,13 +89,12 @@ Expected<void> run_all(const RecordOptions& options, const RecordWork& work, con
   std::string first_failure;
   std::size_t failed = 0;
   for (const RecordTask& task : work.tasks) {
-    auto result = run(records, options, task);
-    if (!result) return tl::make_unexpected(result.error());
-    const bool good = result->status == dag::Status::ok;
+    ROCKHOPPER_TRY(auto result, run(records, options, task));
+    const bool good = result.status == dag::Status::ok;
     if (good || site.connect.json || work.tasks.size() > 1) {
-      print(task, *result, site.connect.json, work.tasks.size() == 1);
+      print(task, result, site.connect.json, work.tasks.size() == 1);
     }
-    if (!good && failed++ == 0) first_failure = to_line(task, *result);
+    if (!good && failed++ == 0) first_failure = to_line(task, result);
   }
   if (failed == 0) return {};
   if (failed == 1) return fail(ErrorCode::invalid_state, "{}", first_failure);
@@ -165,50 +161,40 @@ Expected<RecordWork> make_work(const RecordOptions& options, Verb verb) {
   std::vector<std::string> keys = options.keys;
   if (verb != Verb::get && verb != Verb::erase) keys = {options.key};
   for (const std::string& key : keys) {
-    if (auto good = check_key(key); !good) return tl::make_unexpected(good.error());
-    if (options.output) {
-      if (auto good = check_node_key(key); !good) return tl::make_unexpected(good.error());
-    }
+    ROCKHOPPER_TRY(check_key(key));
+    if (options.output) ROCKHOPPER_TRY(check_node_key(key));
     work.tasks.push_back({.verb = verb, .key = key});
   }
   if (verb == Verb::get || verb == Verb::erase) return work;
   RecordTask& task = work.tasks.front();
-  auto value = value_of(options);
-  if (!value) return tl::make_unexpected(value.error());
-  task.data = std::move(*value);
+  ROCKHOPPER_TRY(task.data, value_of(options));
   if (!options.capacity.empty()) {
     std::uint64_t capacity = 0;
-    if (auto read = read_bytes("--capacity", options.capacity, kCapacity, capacity); !read) {
-      return tl::make_unexpected(read.error());
-    }
+    ROCKHOPPER_TRY(read_bytes("--capacity", options.capacity, kCapacity, capacity));
     task.capacity = static_cast<std::uint32_t>(capacity);
   }
   return work;
 }
 
 Expected<void> run_tasks(const RecordOptions& options, const RecordWork& work, const Site& site) {
-  auto placement =
-      options.output ? site.connect.make_home_placement() : site.connect.make_placement();
-  if (!placement) return tl::make_unexpected(placement.error());
+  ROCKHOPPER_TRY(auto placement, options.output ? site.connect.make_home_placement()
+                                                : site.connect.make_placement());
   const std::uint16_t operations = options.repeat > 0 ? options.window : std::uint16_t{1};
-  auto records =
-      Records::open(site.connect, site.config, site.arguments, std::move(*placement), operations);
-  if (!records) return tl::make_unexpected(records.error());
-  auto result = run_all(options, work, site, **records);
-  (*records)->close();
-  if (site.connect.endpoint.stats_s > 0) (*records)->connection().print_statistics(stderr);
+  ROCKHOPPER_TRY(auto records, Records::open(site.connect, site.config, site.arguments,
+                                             std::move(placement), operations));
+  auto result = run_all(options, work, site, *records);
+  records->close();
+  if (site.connect.endpoint.stats_s > 0) records->connection().print_statistics(stderr);
   return result;
 }
 
 Expected<void> run_batch(const RecordOptions& options, const Site& site) {
-  auto placement = site.connect.make_placement();
-  if (!placement) return tl::make_unexpected(placement.error());
-  auto records = Records::open(site.connect, site.config, site.arguments, std::move(*placement),
-                               options.window);
-  if (!records) return tl::make_unexpected(records.error());
-  auto result = run_batch(**records, options.batch, site.connect.json);
-  (*records)->close();
-  if (site.connect.endpoint.stats_s > 0) (*records)->connection().print_statistics(stderr);
+  ROCKHOPPER_TRY(auto placement, site.connect.make_placement());
+  ROCKHOPPER_TRY(auto records, Records::open(site.connect, site.config, site.arguments,
+                                             std::move(placement), options.window));
+  auto result = run_batch(*records, options.batch, site.connect.json);
+  records->close();
+  if (site.connect.endpoint.stats_s > 0) records->connection().print_statistics(stderr);
   return result;
 }
 

@@ -33,12 +33,9 @@ Expected<std::unique_ptr<Records>> Records::open(const ConnectOptions& options,
                                                  std::uint16_t operations) {
   std::unique_ptr<Records> records(new Records());
   records->operations_ = operations;
-  auto connection = Connection::create(options, config, arguments, *records, operations);
-  if (!connection) return tl::make_unexpected(connection.error());
-  records->connection_ = std::move(*connection);
-  if (auto connected = records->connection_->connect(std::move(placement)); !connected) {
-    return tl::make_unexpected(connected.error());
-  }
+  ROCKHOPPER_TRY(records->connection_,
+                 Connection::create(options, config, arguments, *records, operations));
+  ROCKHOPPER_TRY(records->connection_->connect(std::move(placement)));
   return records;
 }
 
@@ -74,9 +71,8 @@ Expected<dag::Result> Records::wait(dag::Started started) {
 }
 
 Expected<RecordResult> Records::result_of(dag::Started started) {
-  auto result = wait(started);
-  if (!result) return tl::make_unexpected(result.error());
-  return to_record_result(*result);
+  ROCKHOPPER_TRY(auto result, wait(started));
+  return to_record_result(result);
 }
 
 Expected<void> Records::reconnect(std::optional<std::uint16_t> server) {
@@ -85,7 +81,7 @@ Expected<void> Records::reconnect(std::optional<std::uint16_t> server) {
   }
   while (!lost_.empty()) {
     const std::uint16_t next = lost_.back();
-    if (auto connected = connection_->reconnect(next); !connected) return connected;
+    ROCKHOPPER_TRY(connection_->reconnect(next));
     // It may have told of the loss meanwhile.
     std::erase(lost_, next);
   }
@@ -98,7 +94,7 @@ void Records::close() {
 }
 
 Expected<RecordResult> Records::run(const RecordTask& task) {
-  if (auto connected = reconnect(); !connected) return tl::make_unexpected(connected.error());
+  ROCKHOPPER_TRY(reconnect());
   const auto key = dag::bytes_of(task.key);
   switch (task.verb) {
     case Verb::get:
@@ -149,7 +145,7 @@ Expected<RecordResult> Records::put(const RecordTask& task) {
 }
 
 Expected<ReadSeries> Records::read_series(std::span<const std::string> keys, std::uint64_t count) {
-  if (auto connected = reconnect(); !connected) return tl::make_unexpected(connected.error());
+  ROCKHOPPER_TRY(reconnect());
   ReadSeries series(client(), keys, count, operations_);
   taker_ = [&series](const dag::Result& done) { series.on_result(done); };
   Expected<void> result;
@@ -162,7 +158,7 @@ Expected<ReadSeries> Records::read_series(std::span<const std::string> keys, std
     (void)connection_->turn();
   }
   taker_ = {};
-  if (!result) return tl::make_unexpected(result.error());
+  ROCKHOPPER_TRY(result);
   series.stop();
   return series;
 }

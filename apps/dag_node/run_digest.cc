@@ -125,7 +125,7 @@ Expected<RunDigest> read_digest(Records& records, const dag::Graph& graph, const
     on_node(reading.done());
   }
   records.set_taker({});
-  if (!result) return tl::make_unexpected(result.error());
+  ROCKHOPPER_TRY(result);
   return reading.finish();
 }
 

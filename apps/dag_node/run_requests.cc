@@ -43,26 +43,23 @@ Expected<dag::Result> RunRequests::wait(dag::Started started, const char* what) 
 }
 
 Expected<void> RunRequests::ask(std::uint8_t code, const std::string& run, const char* what) {
-  auto asked =
-      wait(records_.client().ask(home_, code, dag::bytes_of(run), {}, 0, Records::kContext), what);
-  if (!asked) return tl::make_unexpected(asked.error());
+  ROCKHOPPER_TRY(
+      wait(records_.client().ask(home_, code, dag::bytes_of(run), {}, 0, Records::kContext), what));
   return {};
 }
 
 Expected<void> RunRequests::submit(const dag::Graph& graph, const Submission& submission) {
   dag::Client& client = records_.client();
   const std::vector<std::byte> image = dag::to_image(graph);
-  auto arena = wait(client.allocate_arena(home_, image.size(), Records::kContext),
-                    "there is no room for the graph at home");
-  if (!arena) return tl::make_unexpected(arena.error());
-  const dag::Pointer pointer = arena->pointer;
+  ROCKHOPPER_TRY(auto arena, wait(client.allocate_arena(home_, image.size(), Records::kContext),
+                                  "there is no room for the graph at home"));
+  const dag::Pointer pointer = arena.pointer;
   const std::span<const std::byte> all(image);
   const std::size_t piece = client.config().buffer_bytes;
   for (std::size_t at = 0; at < all.size(); at += piece) {
     const auto bytes = all.subspan(at, std::min(piece, all.size() - at));
-    auto written = wait(client.write_arena(pointer, at, bytes, Records::kContext),
-                        "the graph cannot be uploaded");
-    if (!written) return tl::make_unexpected(written.error());
+    ROCKHOPPER_TRY(wait(client.write_arena(pointer, at, bytes, Records::kContext),
+                        "the graph cannot be uploaded"));
   }
   const auto request = dag::emit(dag::SubmitRequest{.image_bytes = image.size(),
                                                     .incarnation = pointer.entry.incarnation,
@@ -75,8 +72,8 @@ Expected<void> RunRequests::submit(const dag::Graph& graph, const Submission& su
   // The home has a copy.
   auto released = wait(client.release_arena(pointer, Records::kContext),
                        "the uploaded graph cannot be given back");
-  if (!asked) return tl::make_unexpected(asked.error());
-  if (!released) return tl::make_unexpected(released.error());
+  ROCKHOPPER_TRY(asked);
+  ROCKHOPPER_TRY(released);
   return {};
 }
 
@@ -93,9 +90,8 @@ Expected<void> RunRequests::drop(const dag::RunSlot& run) {
     dag::Client& client = records_.client();
     for (std::uint16_t server = 0; server < client.servers(); ++server) {
       if (server == home_) continue;
-      auto released = wait(client.release_group(server, group.bytes(), Records::kContext),
-                           "the run's outputs cannot be released");
-      if (!released) return tl::make_unexpected(released.error());
+      ROCKHOPPER_TRY(wait(client.release_group(server, group.bytes(), Records::kContext),
+                          "the run's outputs cannot be released"));
     }
   }
   return ask(static_cast<std::uint8_t>(dag::HomeRequest::drop), name, "the run was not dropped");

@@ -40,7 +40,7 @@ Expected<void> serve(StoreNode& node, Clients& clients) {
                  node.stopped() ? "stopped: packets move on, and nobody is answered" : "goes on");
     }
     if (node.stopped()) continue;
-    if (auto turned = clients.turn(node.now_ns()); !turned) return turned;
+    ROCKHOPPER_TRY(clients.turn(node.now_ns()));
   }
   return {};
 }
@@ -50,15 +50,14 @@ Expected<void> serve(StoreNode& node, Clients& clients) {
 Expected<void> serve(const ServeOptions& options, const EndpointConfig& config,
                      const stack::Arguments& arguments) {
   catch_pause_signal();
-  auto node = StoreNode::create(options, config, arguments);
-  if (!node) return tl::make_unexpected(node.error());
+  ROCKHOPPER_TRY(auto node, StoreNode::create(options, config, arguments));
   Expected<void> result;
   {
-    Clients clients(**node);
-    result = clients.listen(options.port).and_then([&] { return serve(**node, clients); });
-    if (result) print_result(**node, clients, options.json);
+    Clients clients(*node);
+    result = clients.listen(options.port).and_then([&] { return serve(*node, clients); });
+    if (result) print_result(*node, clients, options.json);
   }
-  if (options.endpoint.stats_s > 0) (*node)->print_statistics(stderr);
+  if (options.endpoint.stats_s > 0) node->print_statistics(stderr);
   return result;
 }
 

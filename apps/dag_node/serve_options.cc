@@ -74,16 +74,10 @@ void add_serve_options(OptionSet app, RawServeOptions& raw) {
 Expected<ServeOptions> finish_options(const RawServeOptions& raw) {
   ServeOptions options = raw.options;
   std::uint64_t record_max = 0;
-  const auto read =
-      read_bytes("--memory", raw.memory, kMemory, options.memory_bytes)
-          .and_then([&] {
-            return read_bytes("--record-max", raw.record_max, kServedRecordMax, record_max);
-          })
-          .and_then([&] {
-            return read_time("--quarantine", raw.quarantine, kQuarantine, options.quarantine_ns);
-          })
-          .and_then([&] { return read_time("--lease", raw.lease, kLease, options.lease_ns); });
-  if (!read) return tl::make_unexpected(read.error());
+  ROCKHOPPER_TRY(read_bytes("--memory", raw.memory, kMemory, options.memory_bytes));
+  ROCKHOPPER_TRY(read_bytes("--record-max", raw.record_max, kServedRecordMax, record_max));
+  ROCKHOPPER_TRY(read_time("--quarantine", raw.quarantine, kQuarantine, options.quarantine_ns));
+  ROCKHOPPER_TRY(read_time("--lease", raw.lease, kLease, options.lease_ns));
   options.record_max = static_cast<std::uint32_t>(record_max);
   return options;
 }

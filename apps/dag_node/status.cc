@@ -65,9 +65,8 @@ std::string print(const Board& board) {
 }
 
 Expected<std::unique_ptr<Records>> open_records(const Site& site) {
-  auto placement = site.connect.make_home_placement();
-  if (!placement) return tl::make_unexpected(placement.error());
-  return Records::open(site.connect, site.config, site.arguments, std::move(*placement));
+  ROCKHOPPER_TRY(auto placement, site.connect.make_home_placement());
+  return Records::open(site.connect, site.config, site.arguments, std::move(placement));
 }
 
 Expected<void> pause(Connection& connection, std::uint64_t duration_ns) {
@@ -89,20 +88,17 @@ void add_status_options(OptionSet app, StatusOptions& options) {
 }
 
 Expected<void> show_status(const StatusOptions& options, const Site& site) {
-  auto records = open_records(site);
-  if (!records) return tl::make_unexpected(records.error());
-  Connection& connection = (*records)->connection();
-  auto reader = BoardReader::create(connection, site.connect.home);
-  if (!reader) return tl::make_unexpected(reader.error());
+  ROCKHOPPER_TRY(auto records, open_records(site));
+  Connection& connection = records->connection();
+  ROCKHOPPER_TRY(auto reader, BoardReader::create(connection, site.connect.home));
   const bool clears = options.watch_s > 0 && !site.connect.json && isatty(STDOUT_FILENO) != 0;
   for (;;) {
-    auto board = (*reader)->read();
-    if (!board) return tl::make_unexpected(board.error());
+    ROCKHOPPER_TRY(auto board, reader->read());
     if (site.connect.json) {
       fmt::print("{}\n",
-                 to_json(*board).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+                 to_json(board).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
-      fmt::print("{}{}", clears ? "\033[H\033[2J" : "", print(*board));
+      fmt::print("{}{}", clears ? "\033[H\033[2J" : "", print(board));
     }
     (void)std::fflush(stdout);
     if (options.watch_s == 0) break;
@@ -122,27 +118,23 @@ void add_run_options(OptionSet app, RunOptions& options, RunVerb verb) {
 }
 
 Expected<void> change_run(const RunOptions& options, RunVerb verb, const Site& site) {
-  auto records = open_records(site);
-  if (!records) return tl::make_unexpected(records.error());
-  RunRequests requests(**records, site.connect.home);
+  ROCKHOPPER_TRY(auto records, open_records(site));
+  RunRequests requests(*records, site.connect.home);
   if (verb == RunVerb::cancel) {
     if (auto canceled = requests.cancel(options.run); !canceled || !options.wait) return canceled;
   }
-  auto reader = BoardReader::create((*records)->connection(), site.connect.home);
-  if (!reader) return tl::make_unexpected(reader.error());
+  ROCKHOPPER_TRY(auto reader, BoardReader::create(records->connection(), site.connect.home));
   if (verb == RunVerb::drop) {
-    auto board = (*reader)->read();
-    if (!board) return tl::make_unexpected(board.error());
-    const dag::RunSlot* run = find_run(*board, options.run);
+    ROCKHOPPER_TRY(auto board, reader->read());
+    const dag::RunSlot* run = find_run(board, options.run);
     if (run != nullptr) return requests.drop(*run);
     return fail(ErrorCode::not_found, "the run was not dropped: there is no such run");
   }
   for (;;) {
-    auto board = (*reader)->read();
-    if (!board) return tl::make_unexpected(board.error());
-    const dag::RunSlot* run = find_run(*board, options.run);
+    ROCKHOPPER_TRY(auto board, reader->read());
+    const dag::RunSlot* run = find_run(board, options.run);
     if (run == nullptr || has_ended(run->phase)) return {};
-    if (auto paused = pause((*records)->connection(), kLookNs); !paused) return paused;
+    ROCKHOPPER_TRY(pause(records->connection(), kLookNs));
   }
 }
 

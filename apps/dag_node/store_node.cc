@@ -44,58 +44,47 @@ StoreNode::~StoreNode() {
 Expected<std::unique_ptr<StoreNode>> StoreNode::create(const ServeOptions& options,
                                                        const EndpointConfig& config,
                                                        const stack::Arguments& arguments) {
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  std::unique_ptr<StoreNode> node(new StoreNode(options, std::move(*endpoint)));
-  if (auto done = node->set_up(); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  std::unique_ptr<StoreNode> node(new StoreNode(options, std::move(endpoint)));
+  ROCKHOPPER_TRY(node->set_up());
   return node;
 }
 
 Expected<void> StoreNode::set_up() {
   // As many as a window of nodes has under way.
-  auto dc = DcEndpoint::create(endpoint_->engine(), {.responder_resources = roce::kMaxRdAtomic});
-  if (!dc) return tl::make_unexpected(dc.error());
-  dc_.emplace(std::move(*dc));
-  auto memory = PageMemory::allocate(options_.memory_bytes);
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
-  auto store = dag::Store::create(memory_.bytes(), {.records = options_.records,
-                                                    .hash_bits = options_.hash_bits,
-                                                    .capacity_max = options_.record_max,
-                                                    .quarantine_ns = options_.quarantine_ns,
-                                                    .first_incarnation = first_incarnation()});
-  if (!store) return tl::make_unexpected(store.error());
-  store_ = std::move(*store);
-  if (auto made = make_home(); !made) return made;
-  auto server = dag::Server::create(endpoint_->engine(), *dc_->get(), *store_, *this,
-                                    {.max_clients = options_.clients_max,
-                                     .lease_ns = options_.lease_ns,
-                                     .path_mtu = static_cast<roce::PathMtu>(offer().path_mtu),
-                                     .timeout = static_cast<std::uint8_t>(options_.ack_timeout),
-                                     .application = home_.get(),
-                                     .application_memory = board_.bytes()});
-  if (!server) return tl::make_unexpected(server.error());
-  server_ = std::move(*server);
+  ROCKHOPPER_TRY(auto dc, DcEndpoint::create(endpoint_->engine(),
+                                             {.responder_resources = roce::kMaxRdAtomic}));
+  dc_.emplace(std::move(dc));
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(options_.memory_bytes));
+  ROCKHOPPER_TRY(store_,
+                 dag::Store::create(memory_.bytes(), {.records = options_.records,
+                                                      .hash_bits = options_.hash_bits,
+                                                      .capacity_max = options_.record_max,
+                                                      .quarantine_ns = options_.quarantine_ns,
+                                                      .first_incarnation = first_incarnation()}));
+  ROCKHOPPER_TRY(make_home());
+  ROCKHOPPER_TRY(server_,
+                 dag::Server::create(endpoint_->engine(), *dc_->get(), *store_, *this,
+                                     {.max_clients = options_.clients_max,
+                                      .lease_ns = options_.lease_ns,
+                                      .path_mtu = static_cast<roce::PathMtu>(offer().path_mtu),
+                                      .timeout = static_cast<std::uint8_t>(options_.ack_timeout),
+                                      .application = home_.get(),
+                                      .application_memory = board_.bytes()}));
   const auto publish = [this](const char* name, const auto& owner) -> Expected<void> {
-    auto group = stack::add_counter_group(name, owner);
-    if (!group) return tl::make_unexpected(group.error());
-    counters_.push_back(std::move(*group));
+    ROCKHOPPER_TRY(auto group, stack::add_counter_group(name, owner));
+    counters_.push_back(std::move(group));
     return {};
   };
-  return publish("dag_server", *server_).and_then([&] { return publish("dag_home", *home_); });
+  ROCKHOPPER_TRY(publish("dag_server", *server_));
+  return publish("dag_home", *home_);
 }
 
 Expected<void> StoreNode::make_home() {
-  auto functions = workflow::make_functions(workflow::Wait::sleep, &stop_requested);
-  if (!functions) return tl::make_unexpected(functions.error());
-  functions_ = std::move(*functions);
+  ROCKHOPPER_TRY(functions_, workflow::make_functions(workflow::Wait::sleep, &stop_requested));
   const dag::HomeConfig config{.board = {.runs = options_.runs, .workers = options_.workers}};
-  auto board = PageMemory::allocate(config.board.bytes());
-  if (!board) return tl::make_unexpected(board.error());
-  board_ = std::move(*board);
-  auto home = dag::Home::create(*store_, board_.bytes(), *this, config);
-  if (!home) return tl::make_unexpected(home.error());
-  home_ = std::move(*home);
+  ROCKHOPPER_TRY(board_, PageMemory::allocate(config.board.bytes()));
+  ROCKHOPPER_TRY(home_, dag::Home::create(*store_, board_.bytes(), *this, config));
   parser_ = std::make_unique<GraphParser>(functions_, config.limits);
   return {};
 }
@@ -108,17 +97,15 @@ Offer StoreNode::offer() const {
 }
 
 Expected<Welcome> StoreNode::admit(const Hello& hello) {
-  auto own = endpoint_->address_of_family(hello.gid.is_ipv4());
-  if (!own) return tl::make_unexpected(own.error());
-  auto grant = server_->add_client(
-      {.av = {.source = *own,
-              .destination = hello.gid,
-              .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)},
-       .number = hello.target,
-       .access_key = hello.access_key},
-      now_ns());
-  if (!grant) return tl::make_unexpected(grant.error());
-  return Welcome{.gid = *own, .grant = *grant};
+  ROCKHOPPER_TRY(auto own, endpoint_->address_of_family(hello.gid.is_ipv4()));
+  const dc::TargetAddress client{
+      .av = {.source = own,
+             .destination = hello.gid,
+             .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)},
+      .number = hello.target,
+      .access_key = hello.access_key};
+  ROCKHOPPER_TRY(auto grant, server_->add_client(client, now_ns()));
+  return Welcome{.gid = own, .grant = grant};
 }
 
 void StoreNode::dismiss(dag::ClientId id) { server_->remove_client(id, now_ns()); }

@@ -82,9 +82,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
  private:
   [[nodiscard]] Expected<void> open() {
     const auto wait = options_.compute == "spin" ? workflow::Wait::spin : workflow::Wait::sleep;
-    auto functions = workflow::make_functions(wait, &ThreadExecutor::is_abandoned);
-    if (!functions) return tl::make_unexpected(functions.error());
-    functions_ = std::move(*functions);
+    ROCKHOPPER_TRY(functions_, workflow::make_functions(wait, &ThreadExecutor::is_abandoned));
     dag::CommandRunner commands;
     if (options_.allow_commands) {
       commands = workflow::make_command_runner(&ThreadExecutor::is_abandoned);
@@ -94,44 +92,34 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
     } else {
       executor_ = std::make_unique<ThreadExecutor>(functions_, commands, options_.slots);
     }
-    auto connection = Connection::create(site_.connect, site_.config, site_.arguments, *this,
-                                         operations_of(options_.window));
-    if (!connection) return tl::make_unexpected(connection.error());
-    connection_ = std::move(*connection);
-    auto placement = site_.connect.make_home_placement();
-    if (!placement) return tl::make_unexpected(placement.error());
-    if (auto connected = connection_->connect(std::move(*placement)); !connected) {
-      return connected;
-    }
+    ROCKHOPPER_TRY(connection_, Connection::create(site_.connect, site_.config, site_.arguments,
+                                                   *this, operations_of(options_.window)));
+    ROCKHOPPER_TRY(auto placement, site_.connect.make_home_placement());
+    ROCKHOPPER_TRY(connection_->connect(std::move(placement)));
     connection_->set_work([this](std::uint64_t now_ns) { return turn(now_ns); });
     return join();
   }
 
   /// As another client of the home, each time.
   [[nodiscard]] Expected<void> join() {
-    auto outputs = site_.connect.make_placement();
-    if (!outputs) return tl::make_unexpected(outputs.error());
+    ROCKHOPPER_TRY(auto outputs, site_.connect.make_placement());
     const std::uint16_t home = site_.connect.home;
-    auto worker = dag::Worker::create({.engine = connection_->engine(),
-                                       .endpoint = connection_->dc(),
-                                       .client = connection_->client(),
-                                       .home = home,
-                                       .home_av = connection_->path(home),
-                                       .grant = connection_->grant(home),
-                                       .outputs = std::move(*outputs),
-                                       .executor = *executor_,
-                                       .listener = *this},
-                                      {.name = options_.name,
-                                       .labels = options_.labels,
-                                       .window = options_.window,
-                                       .steals = !options_.no_steals,
-                                       .seed = roce::SystemRandom().next()});
-    if (!worker) return tl::make_unexpected(worker.error());
-    worker_ = std::move(*worker);
+    ROCKHOPPER_TRY(worker_, dag::Worker::create({.engine = connection_->engine(),
+                                                 .endpoint = connection_->dc(),
+                                                 .client = connection_->client(),
+                                                 .home = home,
+                                                 .home_av = connection_->path(home),
+                                                 .grant = connection_->grant(home),
+                                                 .outputs = std::move(outputs),
+                                                 .executor = *executor_,
+                                                 .listener = *this},
+                                                {.name = options_.name,
+                                                 .labels = options_.labels,
+                                                 .window = options_.window,
+                                                 .steals = !options_.no_steals,
+                                                 .seed = roce::SystemRandom().next()}));
     executor_->set_worker(worker_.get());
-    auto counters = stack::add_counter_group("dag_worker", *worker_);
-    if (!counters) return tl::make_unexpected(counters.error());
-    counters_ = std::move(*counters);
+    ROCKHOPPER_TRY(counters_, stack::add_counter_group("dag_worker", *worker_));
     ++joined_;
     return {};
   }
@@ -150,7 +138,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
       if (lost_ || !lost_servers_.empty()) {
         // What it had begun is somebody else's now.
         if (lost_ && draining) return {};
-        if (auto again = reconnect(); !again) return again;
+        ROCKHOPPER_TRY(reconnect());
         continue;
       }
       if (draining && worker_->idle()) return {};
@@ -179,7 +167,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
     if (lost_) {
       fmt::print(stderr, "{}: lost the home: {}; joins again\n", options_.name,
                  dag::to_string(*lost_));
-      if (auto done = forget_worker(); !done) return done;
+      ROCKHOPPER_TRY(forget_worker());
       lost_servers_.push_back(home);
     }
     while (!lost_servers_.empty()) {
@@ -222,7 +210,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
         connection_->print_statistics(stderr);
         print_counters(stderr, "worker", *worker_);
       }
-      if (auto done = forget_worker(); !done) return done;
+      ROCKHOPPER_TRY(forget_worker());
     }
     if (!journal_) return {};
     if (journal_->left_out() > 0) {

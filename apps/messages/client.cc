@@ -77,32 +77,26 @@ Expected<Agreement> Client::agree(const nlohmann::json& offer) const {
 }
 
 Expected<void> Client::connect() {
-  auto connection = TcpConnection::connect(
-      options_.host, options_.port,
-      static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), node_);
-  if (!connection) return tl::make_unexpected(connection.error());
-  channel_.emplace(std::move(*connection), node_);
-  if (auto up = node_.wait_for_link(); !up) return up;
+  const auto timeout_ms = static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000);
+  ROCKHOPPER_TRY(auto connection,
+                 TcpConnection::connect(options_.host, options_.port, timeout_ms, node_));
+  channel_.emplace(std::move(connection), node_);
+  ROCKHOPPER_TRY(node_.wait_for_link());
 
-  auto offer = channel_->receive("offer");
-  if (!offer) return tl::make_unexpected(offer.error());
-  auto agreement = agree(*offer);
-  if (!agreement) return tl::make_unexpected(agreement.error());
-  auto side = node_.prepare(*agreement, kClientId, std::nullopt);
-  if (!side) return tl::make_unexpected(side.error());
+  ROCKHOPPER_TRY(auto offer, channel_->receive("offer"));
+  ROCKHOPPER_TRY(auto agreement, agree(offer));
+  ROCKHOPPER_TRY(auto side, node_.prepare(agreement, kClientId, std::nullopt));
   node_.context().set_handler(kPong, [this](const ami::Message& message) {
     if (run_ != nullptr) run_->on_pong(message);
   });
-  const nlohmann::json hello{{"agreement", to_json(*agreement)}, {"side", to_json(*side)}};
-  if (auto sent = channel_->send("hello", hello); !sent) return sent;
-  auto welcome = channel_->receive("welcome");
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  auto remote = side_from_json(welcome->value("side", nlohmann::json()));
-  if (!remote) return tl::make_unexpected(remote.error());
+  const nlohmann::json hello{{"agreement", to_json(agreement)}, {"side", to_json(side)}};
+  ROCKHOPPER_TRY(channel_->send("hello", hello));
+  ROCKHOPPER_TRY(auto welcome, channel_->receive("welcome"));
+  ROCKHOPPER_TRY(auto remote, side_from_json(welcome.value("side", nlohmann::json())));
   watch_ = std::make_unique<Watch>(
       [this]() -> Expected<void> {
         // Why the peer has gone is more than that it has.
-        if (auto good = channel_->check(); !good) return good;
+        ROCKHOPPER_TRY(channel_->check());
         if (!node_.link_alive()) {
           return fail(ErrorCode::io, "the link went down: the peer has gone");
         }
@@ -111,7 +105,7 @@ Expected<void> Client::connect() {
         return {};
       },
       static_cast<std::uint64_t>(options_.timeout_s * 1e9));
-  return node_.connect(*remote, kServerId);
+  return node_.connect(remote, kServerId);
 }
 
 Expected<void> Client::run_all() {
@@ -126,36 +120,29 @@ Expected<void> Client::run_all() {
                  table_header(spec.operation, options_.report_gbits));
     }
     last = spec.operation;
-    auto measurement = measure(spec);
-    if (!measurement) return tl::make_unexpected(measurement.error());
-    results_.push_back({spec, *measurement});
+    ROCKHOPPER_TRY(auto measurement, measure(spec));
+    results_.push_back({spec, measurement});
     if (!options_.json) {
       fmt::print("{}\n", table_row(results_.back(), options_.report_gbits));
       (void)std::fflush(stdout);
     }
   }
-  auto ended = channel_->send("end", {{"results", report()["results"]}}).and_then([this] {
-    return channel_->receive("ended");
-  });
-  if (!ended) return tl::make_unexpected(ended.error());
+  ROCKHOPPER_TRY(channel_->send("end", {{"results", report()["results"]}}));
+  ROCKHOPPER_TRY(channel_->receive("ended"));
   return {};
 }
 
 Expected<Measurement> Client::measure(const RunSpec& spec) {
-  auto started = channel_->send("start", to_json(spec)).and_then([this] {
-    return channel_->receive("started");
-  });
-  if (!started) return tl::make_unexpected(started.error());
+  ROCKHOPPER_TRY(channel_->send("start", to_json(spec)));
+  ROCKHOPPER_TRY(channel_->receive("started"));
   if (spec.operation == Operation::am_lat) {
     run_ = std::make_unique<PingPong>(node_, options_, spec);
   } else {
     run_ = std::make_unique<Stream>(node_, options_, spec);
   }
-  if (auto done = drive(*run_); !done) return tl::make_unexpected(done.error());
-  auto stopped = channel_->send("stop", {{"instructions", run_->injected()}}).and_then([this] {
-    return channel_->receive("stopped");
-  });
-  if (!stopped) return tl::make_unexpected(stopped.error());
+  ROCKHOPPER_TRY(drive(*run_));
+  ROCKHOPPER_TRY(channel_->send("stop", {{"instructions", run_->injected()}}));
+  ROCKHOPPER_TRY(channel_->receive("stopped"));
   return run_->measurement();
 }
 

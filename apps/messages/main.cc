@@ -36,16 +36,13 @@ const ProgramText kText{
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
-  if (options.role() == Role::client) {
-    if (auto known = check_host(options.host); !known) return known;
-  }
-  auto node = Node::create(options, config, arguments);
-  if (!node) return tl::make_unexpected(node.error());
+  if (options.role() == Role::client) ROCKHOPPER_TRY(check_host(options.host));
+  ROCKHOPPER_TRY(auto node, Node::create(options, config, arguments));
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
   auto result = options.role() == Role::client
-                    ? run_side(Client(**node, options, seed), options.json)
-                    : run_side(Server(**node, options), options.json);
-  if (options.endpoint.stats_s > 0 || stop_requested()) (*node)->print_statistics(stderr);
+                    ? run_side(Client(*node, options, seed), options.json)
+                    : run_side(Server(*node, options), options.json);
+  if (options.endpoint.stats_s > 0 || stop_requested()) node->print_statistics(stderr);
   return result;
 }
 
@@ -54,12 +51,10 @@ Expected<EndpointConfig> endpoint_config(const Options& options, bool embedded) 
     return fail(ErrorCode::invalid_argument, "--pkey-index is for --transport rc");
   }
   const std::uint16_t path_mtu = options.path_mtu.value_or(0);
-  auto config = make_endpoint_config(
-      options.endpoint, {.role = options.role(), .use_eal_ports = !embedded, .path_mtu = path_mtu});
-  if (!config) return config;
-  if (auto passes = check_path_mtu(path_mtu, *config); !passes) {
-    return tl::make_unexpected(passes.error());
-  }
+  ROCKHOPPER_TRY(auto config, make_endpoint_config(options.endpoint, {.role = options.role(),
+                                                                      .use_eal_ports = !embedded,
+                                                                      .path_mtu = path_mtu}));
+  ROCKHOPPER_TRY(check_path_mtu(path_mtu, config));
   return config;
 }
 

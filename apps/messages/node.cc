@@ -41,13 +41,11 @@ Node::~Node() {
 
 Expected<std::unique_ptr<Node>> Node::create(const Options& options, const EndpointConfig& config,
                                              const stack::Arguments& arguments) {
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  std::unique_ptr<Node> node(new Node(options, std::move(*endpoint)));
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  std::unique_ptr<Node> node(new Node(options, std::move(endpoint)));
   if (options.transport == Transport::dc) {
-    auto made = DcEndpoint::create(node->endpoint_->engine());
-    if (!made) return tl::make_unexpected(made.error());
-    node->dc_.emplace(std::move(*made));
+    ROCKHOPPER_TRY(auto made, DcEndpoint::create(node->endpoint_->engine()));
+    node->dc_.emplace(std::move(made));
   }
   return node;
 }
@@ -62,14 +60,11 @@ Expected<Side> Node::prepare(const Agreement& agreement, ami::EndpointId self,
   layout_ = agreement.layout();
   side_.gid = endpoint_->addresses().front().address;
   if (ipv4) {
-    auto gid = endpoint_->address_of_family(*ipv4);
-    if (!gid) return tl::make_unexpected(gid.error());
-    side_.gid = *gid;
+    ROCKHOPPER_TRY(side_.gid, endpoint_->address_of_family(*ipv4));
   }
-  const auto made = make_lane(self).and_then([this] { return make_memory(); }).and_then([this] {
-    return dc_ ? Expected<void>{} : make_queue_pair();
-  });
-  if (!made) return tl::make_unexpected(made.error());
+  ROCKHOPPER_TRY(make_lane(self));
+  ROCKHOPPER_TRY(make_memory());
+  if (!dc_) ROCKHOPPER_TRY(make_queue_pair());
   return side_;
 }
 
@@ -80,12 +75,9 @@ Expected<void> Node::make_lane(ami::EndpointId self) {
   config.dcis = 1;
   config.timeout = agreement_.ack_timeout;
   config.retry_cnt = kRetries;
-  auto adapter = ami::Adapter::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr, config);
-  if (!adapter) return tl::make_unexpected(adapter.error());
-  adapter_ = std::move(*adapter);
-  auto counters = stack::add_counter_group("ami", *adapter_);
-  if (!counters) return tl::make_unexpected(counters.error());
-  counters_ = std::move(*counters);
+  ROCKHOPPER_TRY(adapter_,
+                 ami::Adapter::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr, config));
+  ROCKHOPPER_TRY(counters_, stack::add_counter_group("ami", *adapter_));
   ami::LaneConfig lane;
   lane.self = self;
   lane.max_endpoints = kEndpoints;
@@ -93,24 +85,16 @@ Expected<void> Node::make_lane(ami::EndpointId self) {
   lane.fifo.slots = options_.slots;
   lane.eager_bytes = agreement_.eager_bytes;
   lane.max_message_bytes = std::max(agreement_.size_max, 1u);
-  auto added = adapter_->add_lane(lane);
-  if (!added) return tl::make_unexpected(added.error());
-  lane_ = *added;
+  ROCKHOPPER_TRY(lane_, adapter_->add_lane(lane));
   context_ = std::make_unique<ami::Context>(*lane_);
-  auto context_counters = stack::add_counter_group("ami_context", *context_);
-  if (!context_counters) return tl::make_unexpected(context_counters.error());
-  context_counters_ = std::move(*context_counters);
+  ROCKHOPPER_TRY(context_counters_, stack::add_counter_group("ami_context", *context_));
   return {};
 }
 
 Expected<void> Node::make_memory() {
-  auto memory = SharedMemory::create(layout_.bytes());
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
-  auto region = endpoint_->engine().register_memory(adapter_->pd(), memory_.data(), memory_.size(),
-                                                    roce::kAccessAll);
-  if (!region) return tl::make_unexpected(region.error());
-  region_ = *region;
+  ROCKHOPPER_TRY(memory_, SharedMemory::create(layout_.bytes()));
+  ROCKHOPPER_TRY(region_, endpoint_->engine().register_memory(adapter_->pd(), memory_.data(),
+                                                              memory_.size(), roce::kAccessAll));
   side_.address = region_.iova;
   side_.rkey = static_cast<std::uint32_t>(region_.key);
   if (agreement_.check) {
@@ -127,9 +111,7 @@ Expected<void> Node::make_memory() {
 }
 
 Expected<void> Node::make_queue_pair() {
-  auto qp = endpoint_->engine().create_qp(adapter_->qp_init(*lane_));
-  if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
+  ROCKHOPPER_TRY(qp_, endpoint_->engine().create_qp(adapter_->qp_init(*lane_)));
   side_.qpn = qp_->number().value;
   side_.psn = endpoint_->engine().random_psn().value;
   return {};
@@ -150,7 +132,7 @@ Expected<void> Node::connect_queue_pair(const Side& remote) {
   attributes.ah_attr.traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class);
   attributes.timeout = agreement_.ack_timeout;
   attributes.retry_cnt = attributes.rnr_retry = kRetries;
-  if (auto moved = qp_->bring_up(attributes, roce::QpState::rts); !moved) return moved;
+  ROCKHOPPER_TRY(qp_->bring_up(attributes, roce::QpState::rts));
   return adapter_->add_peer(*lane_, peer_, *qp_);
 }
 
@@ -159,15 +141,14 @@ Expected<void> Node::connect(const Side& remote, ami::EndpointId peer) {
   remote_address_ = remote.address;
   remote_key_ = static_cast<roce::MemoryKey>(remote.rkey);
   if (agreement_.check) open_peer_memory(remote);
-  auto added = dc_ ? adapter_->add_peer(*lane_, peer,
-                                        {.av = {.source = side_.gid,
-                                                .destination = remote.gid,
-                                                .traffic_class = static_cast<std::uint8_t>(
-                                                    options_.endpoint.traffic_class)},
-                                         .number = wire::Qpn::make(remote.qpn),
-                                         .access_key = remote.access_key})
-                   : connect_queue_pair(remote);
-  if (!added) return added;
+  ROCKHOPPER_TRY(dc_ ? adapter_->add_peer(*lane_, peer,
+                                          {.av = {.source = side_.gid,
+                                                  .destination = remote.gid,
+                                                  .traffic_class = static_cast<std::uint8_t>(
+                                                      options_.endpoint.traffic_class)},
+                                           .number = wire::Qpn::make(remote.qpn),
+                                           .access_key = remote.access_key})
+                     : connect_queue_pair(remote));
   open_ = true;
   return adapter_->open(*lane_);
 }

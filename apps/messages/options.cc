@@ -22,7 +22,7 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
   using enum Operation;
   if (list == "all") return std::vector{am_lat, am_bw, put, put_notify, get, fetch_add};
   std::vector<Operation> operations;
-  auto split = stack::split_list(list, [&](std::string_view name) -> Expected<void> {
+  ROCKHOPPER_TRY(stack::split_list(list, [&](std::string_view name) -> Expected<void> {
     const auto operation = parse_operation(name);
     if (!operation) {
       return fail(ErrorCode::invalid_argument,
@@ -31,8 +31,7 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
     }
     operations.push_back(*operation);
     return {};
-  });
-  if (!split) return tl::make_unexpected(split.error());
+  }));
   return operations;
 }
 
@@ -142,12 +141,8 @@ Expected<Options> finish_options(const RawOptions& raw) {
   if (!std::has_single_bit(options.slots)) {
     return fail(ErrorCode::invalid_argument, "--slots {}: a power of two, as 1024", options.slots);
   }
-  auto operations = parse_operations(raw.operations);
-  if (!operations) return tl::make_unexpected(operations.error());
-  options.operations = std::move(*operations);
-  auto sizes = parse_sizes(raw.sizes, kSizeMax);
-  if (!sizes) return tl::make_unexpected(sizes.error());
-  options.sizes = std::move(*sizes);
+  ROCKHOPPER_TRY(options.operations, parse_operations(raw.operations));
+  ROCKHOPPER_TRY(options.sizes, parse_sizes(raw.sizes, kSizeMax));
   const std::uint64_t size_max = *std::max_element(options.sizes.begin(), options.sizes.end());
   if (options.check && size_max * options.window * 2 > kCheckedBytesMax) {
     return fail(ErrorCode::invalid_argument,

@@ -38,7 +38,7 @@ Expected<Agreement> agreement_from_json(const nlohmann::json& object) {
   agreement.eager_bytes = reader.number<std::uint32_t>("eager_bytes", 0, 1u << 20);
   agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 1, 31);
   agreement.check = reader.flag("check");
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return agreement;
 }
 
@@ -64,7 +64,7 @@ Expected<Side> side_from_json(const nlohmann::json& object) {
   side.access_key = reader.number<std::uint64_t>("access_key", 0, kAny);
   side.token = reader.number<std::uint64_t>("token", 0, kAny);
   side.shared_path = reader.text("shared_path");
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return side;
 }
 
@@ -87,14 +87,14 @@ Expected<RunSpec> run_spec_from_json(const nlohmann::json& object, const Agreeme
   spec.duration_ns = reader.number<std::uint64_t>("duration_ns", 0, kAny);
   spec.warmup = reader.number<std::uint64_t>("warmup", 0, kAny);
   spec.seed = reader.number<std::uint64_t>("seed", 0, kAny);
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return spec;
 }
 
 Expected<std::uint64_t> number_from_json(const nlohmann::json& object, const char* name) {
   JsonReader reader(object);
   const auto number = reader.number<std::uint64_t>(name, 0, kAny);
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return number;
 }
 

@@ -13,12 +13,10 @@ namespace rockhopper::apps::messages {
 Server::Server(Node& node, const Options& options) : node_(node), options_(options) {}
 
 Expected<void> Server::run() {
-  auto listener = TcpListener::open(options_.port);
-  if (!listener) return tl::make_unexpected(listener.error());
-  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener->port());
-  auto connection = listener->accept(node_);
-  if (!connection) return tl::make_unexpected(connection.error());
-  channel_.emplace(std::move(*connection), node_);
+  ROCKHOPPER_TRY(auto listener, TcpListener::open(options_.port));
+  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener.port());
+  ROCKHOPPER_TRY(auto connection, listener.accept(node_));
+  channel_.emplace(std::move(connection), node_);
   auto result = greet().and_then([this] { return serve(); });
   node_.set_work(nullptr);
   if (!result) channel_->send_error(result.error());
@@ -26,48 +24,42 @@ Expected<void> Server::run() {
 }
 
 Expected<void> Server::greet() {
-  if (auto up = node_.wait_for_link(); !up) return up;
+  ROCKHOPPER_TRY(node_.wait_for_link());
   const nlohmann::json offer{{"version", kProtocolVersion}, {"path_mtu", node_.path_mtu_max()}};
-  if (auto sent = channel_->send("offer", offer); !sent) return sent;
-  auto hello = channel_->receive("hello");
-  if (!hello) return tl::make_unexpected(hello.error());
-  auto agreement = agreement_from_json(hello->value("agreement", nlohmann::json()));
-  if (!agreement) return tl::make_unexpected(agreement.error());
-  if (agreement->transport != options_.transport) {
+  ROCKHOPPER_TRY(channel_->send("offer", offer));
+  ROCKHOPPER_TRY(auto hello, channel_->receive("hello"));
+  ROCKHOPPER_TRY(auto agreement, agreement_from_json(hello.value("agreement", nlohmann::json())));
+  if (agreement.transport != options_.transport) {
     return fail(ErrorCode::invalid_argument, "the client has --transport {}, the server {}",
-                to_string(agreement->transport), to_string(options_.transport));
+                to_string(agreement.transport), to_string(options_.transport));
   }
-  if (agreement->path_mtu > node_.path_mtu_max()) {
+  if (agreement.path_mtu > node_.path_mtu_max()) {
     return fail(ErrorCode::unsupported, "the client wants a path MTU of {}, more than {}",
-                agreement->path_mtu, node_.path_mtu_max());
+                agreement.path_mtu, node_.path_mtu_max());
   }
-  auto remote = side_from_json(hello->value("side", nlohmann::json()));
-  if (!remote) return tl::make_unexpected(remote.error());
-  auto side = node_.prepare(*agreement, kServerId, remote->gid.is_ipv4());
-  if (!side) return tl::make_unexpected(side.error());
+  ROCKHOPPER_TRY(auto remote, side_from_json(hello.value("side", nlohmann::json())));
+  ROCKHOPPER_TRY(auto side, node_.prepare(agreement, kServerId, remote.gid.is_ipv4()));
   target_ = std::make_unique<Target>(node_);
-  if (auto connected = node_.connect(*remote, kClientId); !connected) return connected;
+  ROCKHOPPER_TRY(node_.connect(remote, kClientId));
   watch_ = std::make_unique<Watch>([this] { return look_for_stop(); },
                                    static_cast<std::uint64_t>(options_.timeout_s * 1e9));
-  return channel_->send("welcome", {{"side", to_json(*side)}});
+  return channel_->send("welcome", {{"side", to_json(side)}});
 }
 
 Expected<void> Server::serve() {
   for (;;) {
-    auto message = channel_->receive_any();
-    if (!message) return tl::make_unexpected(message.error());
-    if (message->type == "end") {
-      results_ = message->body.value("results", nlohmann::json::array());
+    ROCKHOPPER_TRY(auto message, channel_->receive_any());
+    if (message.type == "end") {
+      results_ = message.body.value("results", nlohmann::json::array());
       return channel_->send("ended", nlohmann::json::object());
     }
-    if (message->type != "start") {
-      return fail(ErrorCode::io, "the client sent \"{}\" where \"start\" was due", message->type);
+    if (message.type != "start") {
+      return fail(ErrorCode::io, "the client sent \"{}\" where \"start\" was due", message.type);
     }
-    auto spec = run_spec_from_json(message->body, node_.agreement());
-    if (!spec) return tl::make_unexpected(spec.error());
-    if (auto served = serve_run(*spec); !served) return served;
+    ROCKHOPPER_TRY(auto spec, run_spec_from_json(message.body, node_.agreement()));
+    ROCKHOPPER_TRY(serve_run(spec));
     if (!options_.json) {
-      fmt::print("served {}, {} bytes{}\n", to_string(spec->operation), spec->size,
+      fmt::print("served {}, {} bytes{}\n", to_string(spec.operation), spec.size,
                  node_.agreement().check ? ": data is right" : "");
       (void)std::fflush(stdout);
     }
@@ -78,11 +70,11 @@ Expected<void> Server::serve_run(const RunSpec& spec) {
   instructions_.reset();
   target_->begin(spec);
   node_.set_work(target_.get());
-  if (auto sent = channel_->send("started", nlohmann::json::object()); !sent) return sent;
-  if (auto served = serve_until_stop(spec); !served) return served;
+  ROCKHOPPER_TRY(channel_->send("started", nlohmann::json::object()));
+  ROCKHOPPER_TRY(serve_until_stop(spec));
   node_.set_work(nullptr);
   handled_ += target_->handled();
-  if (auto right = target_->finish(*instructions_); !right) return right;
+  ROCKHOPPER_TRY(target_->finish(*instructions_));
   return channel_->send("stopped", {{"handled", target_->handled()}});
 }
 
@@ -92,7 +84,7 @@ Expected<void> Server::serve_until_stop(const RunSpec& spec) {
   watch_->set_impatient(false);
   while (!instructions_ || (messages && target_->handled() < *instructions_)) {
     (void)node_.turn();
-    if (auto good = watch_->turn(target_->handled() != seen); !good) return good;
+    ROCKHOPPER_TRY(watch_->turn(target_->handled() != seen));
     seen = target_->handled();
   }
   if (messages && target_->handled() != *instructions_) {
@@ -103,15 +95,12 @@ Expected<void> Server::serve_until_stop(const RunSpec& spec) {
 }
 
 Expected<void> Server::look_for_stop() {
-  auto message = channel_->poll();
-  if (!message) return tl::make_unexpected(message.error());
-  if (!*message) return {};
-  if ((*message)->type != "stop" || instructions_) {
-    return fail(ErrorCode::io, "the client sent \"{}\" in the middle of a run", (*message)->type);
+  ROCKHOPPER_TRY(auto message, channel_->poll());
+  if (!message) return {};
+  if (message->type != "stop" || instructions_) {
+    return fail(ErrorCode::io, "the client sent \"{}\" in the middle of a run", message->type);
   }
-  auto instructions = number_from_json((*message)->body, "instructions");
-  if (!instructions) return tl::make_unexpected(instructions.error());
-  instructions_ = *instructions;
+  ROCKHOPPER_TRY(instructions_, number_from_json(message->body, "instructions"));
   watch_->set_impatient(true);  // what has been sent is on its way
   return {};
 }

@@ -71,8 +71,7 @@ class Generator {
         for (std::uint64_t i = 0; i < count; ++i) {
           batch_[i] = request(qp, first + i, first + i + 1 == limit);
         }
-        auto posted = traffic_.post(qp, {batch_.data(), static_cast<std::size_t>(count)});
-        if (!posted) return posted;
+        ROCKHOPPER_TRY(traffic_.post(qp, {batch_.data(), static_cast<std::size_t>(count)}));
       }
     }
     return {};
@@ -83,11 +82,9 @@ class Generator {
   [[nodiscard]] Expected<void> finish() {
     for (std::uint16_t qp = 0; qp < traffic_.agreement().qps; ++qp) {
       if (unsignaled_[qp] == 0) continue;
-      while (traffic_.room(qp) == 0) {
-        if (auto polled = traffic_.poll(); !polled) return tl::make_unexpected(polled.error());
-      }
+      while (traffic_.room(qp) == 0) ROCKHOPPER_TRY(traffic_.poll());
       const SendRequest last = request(qp, traffic_.posted(qp), true);
-      if (auto done = traffic_.post(qp, {&last, 1}); !done) return done;
+      ROCKHOPPER_TRY(traffic_.post(qp, {&last, 1}));
     }
     return traffic_.drain();
   }
@@ -125,11 +122,9 @@ Expected<Measurement> run_iterations(Traffic& traffic, Generator& generator, con
   const std::uint64_t start_ns = steady_now_ns();
   PeakMeter peak(start_ns, total, 0);
   while (traffic.completed() - before < total) {
-    auto filled = generator.fill(spec.warmup + spec.iterations);
-    if (!filled) return tl::make_unexpected(filled.error());
-    auto polled = traffic.poll();
-    if (!polled) return tl::make_unexpected(polled.error());
-    if (!*polled) continue;
+    ROCKHOPPER_TRY(generator.fill(spec.warmup + spec.iterations));
+    ROCKHOPPER_TRY(auto polled, traffic.poll());
+    if (!polled) continue;
     const std::uint64_t done = traffic.completed() - before;
     peak.update(done, steady_now_ns());
     progress.update(done, total);
@@ -148,10 +143,8 @@ Expected<Measurement> run_duration(Traffic& traffic, Generator& generator, const
   PeakMeter peak(start_ns, 0, spec.duration_ns);
   std::uint64_t now_ns = start_ns;
   while (now_ns - start_ns < spec.duration_ns) {
-    auto filled = generator.fill(UINT64_MAX);
-    if (!filled) return tl::make_unexpected(filled.error());
-    auto polled = traffic.poll();
-    if (!polled) return tl::make_unexpected(polled.error());
+    ROCKHOPPER_TRY(generator.fill(UINT64_MAX));
+    ROCKHOPPER_TRY(traffic.poll());
     now_ns = steady_now_ns();
     peak.update(traffic.completed() - before, now_ns);
     progress.update(traffic.completed() - before, 0);
@@ -160,7 +153,7 @@ Expected<Measurement> run_duration(Traffic& traffic, Generator& generator, const
   result.operations = traffic.completed() - before;
   result.seconds = static_cast<double>(now_ns - start_ns) * 1e-9;
   result.peak_operations_per_s = peak.peak();
-  if (auto finished = generator.finish(); !finished) return tl::make_unexpected(finished.error());
+  ROCKHOPPER_TRY(generator.finish());
   return result;
 }
 
@@ -170,14 +163,10 @@ Expected<Measurement> run_bandwidth(Traffic& traffic, const RunSpec& spec,
                                     std::uint32_t cq_moderation) {
   Generator generator(traffic, spec, cq_moderation);
   traffic.watch().set_impatient(true);
-  if (auto filled = generator.fill(spec.warmup); !filled) {
-    return tl::make_unexpected(filled.error());
-  }
+  ROCKHOPPER_TRY(generator.fill(spec.warmup));
   while (traffic.completed() < spec.warmup * traffic.agreement().qps) {
-    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
-    if (auto filled = generator.fill(spec.warmup); !filled) {
-      return tl::make_unexpected(filled.error());
-    }
+    ROCKHOPPER_TRY(traffic.poll());
+    ROCKHOPPER_TRY(generator.fill(spec.warmup));
   }
   // From here on, with nothing outstanding, to the end, when nothing is outstanding again.
   const std::uint64_t operations_before = traffic.completed();

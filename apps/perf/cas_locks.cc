@@ -12,13 +12,10 @@ Expected<std::unique_ptr<CasLocks>> CasLocks::create(roce::Engine& engine,
                                                      roce::ProtectionDomain pd,
                                                      std::span<roce::QueuePair* const> qps) {
   std::unique_ptr<CasLocks> made(new CasLocks(engine));
-  auto memory = PageMemory::allocate(qps.size() * sizeof(std::uint64_t));
-  if (!memory) return tl::make_unexpected(memory.error());
-  made->memory_ = std::move(*memory);
-  auto region = engine.register_memory(pd, made->memory_.data(), made->memory_.size(),
-                                       roce::kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  made->region_ = *region;
+  ROCKHOPPER_TRY(made->memory_, PageMemory::allocate(qps.size() * sizeof(std::uint64_t)));
+  ROCKHOPPER_TRY(made->region_,
+                 engine.register_memory(pd, made->memory_.data(), made->memory_.size(),
+                                        roce::kAccessLocalWrite));
   const auto* words = reinterpret_cast<const std::uint64_t*>(made->memory_.data());
   for (std::size_t i = 0; i < qps.size(); ++i) {
     const roce::Sge scratch{made->region_.iova + i * sizeof(std::uint64_t), sizeof(std::uint64_t),

@@ -25,57 +25,49 @@ Expected<void> Client::run() {
 }
 
 Expected<void> Client::connect() {
-  auto connection = TcpConnection::connect(
-      options_.host, options_.port,
-      static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), pump_);
-  if (!connection) return tl::make_unexpected(connection.error());
-  channel_.emplace(std::move(*connection), pump_);
-  if (auto up = backend_.wait_for_link(); !up) return up;
+  const auto timeout_ms = static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000);
+  ROCKHOPPER_TRY(auto connection,
+                 TcpConnection::connect(options_.host, options_.port, timeout_ms, pump_));
+  channel_.emplace(std::move(connection), pump_);
+  ROCKHOPPER_TRY(backend_.wait_for_link());
 
   agreement_ = propose(options_, backend_);
   for (const RunSpec& spec : plan(options_)) {
     agreement_.size_max = std::max(agreement_.size_max, spec.size);
   }
-  auto layout = Layout::make(agreement_);
-  if (!layout) return tl::make_unexpected(layout.error());
-  layout_ = *layout;
+  ROCKHOPPER_TRY(layout_, Layout::make(agreement_));
   return greet();
 }
 
 Expected<void> Client::greet() {
-  auto side = backend_.prepare(agreement_, layout_->bytes(), std::nullopt);
-  if (!side) return tl::make_unexpected(side.error());
-  side_ = std::move(*side);
+  ROCKHOPPER_TRY(side_, backend_.prepare(agreement_, layout_->bytes(), std::nullopt));
   const nlohmann::json hello{
       {"version", kProtocolVersion}, {"agreement", to_json(agreement_)}, {"side", to_json(side_)}};
-  if (auto sent = channel_->send("hello", hello); !sent) return sent;
-  auto welcome = channel_->receive("welcome");
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  auto agreed = agreement_from_json(welcome->value("agreement", nlohmann::json()));
-  if (!agreed) return tl::make_unexpected(agreed.error());
-  if (agreed->transport != agreement_.transport || agreed->lock_mode != agreement_.lock_mode ||
-      agreed->qps != agreement_.qps || agreed->size_max != agreement_.size_max ||
-      agreed->path_mtu > agreement_.path_mtu ||
-      agreed->outstanding_reads > agreement_.outstanding_reads ||
-      (agreed->selective_repeat && !agreement_.selective_repeat)) {
+  ROCKHOPPER_TRY(channel_->send("hello", hello));
+  ROCKHOPPER_TRY(auto welcome, channel_->receive("welcome"));
+  ROCKHOPPER_TRY(auto agreed, agreement_from_json(welcome.value("agreement", nlohmann::json())));
+  if (agreed.transport != agreement_.transport || agreed.lock_mode != agreement_.lock_mode ||
+      agreed.qps != agreement_.qps || agreed.size_max != agreement_.size_max ||
+      agreed.path_mtu > agreement_.path_mtu ||
+      agreed.outstanding_reads > agreement_.outstanding_reads ||
+      (agreed.selective_repeat && !agreement_.selective_repeat)) {
     return fail(ErrorCode::io, "the server agreed to something that was not asked for");
   }
-  if (options_.path_mtu && agreed->path_mtu != *options_.path_mtu) {
+  if (options_.path_mtu && agreed.path_mtu != *options_.path_mtu) {
     return fail(ErrorCode::unsupported, "the server's link has path MTU {}, not {}",
-                agreed->path_mtu, *options_.path_mtu);
+                agreed.path_mtu, *options_.path_mtu);
   }
-  agreement_.path_mtu = agreed->path_mtu;
-  agreement_.selective_repeat = agreed->selective_repeat;
-  agreement_.outstanding_reads = agreed->outstanding_reads;
-  auto remote = side_from_json(welcome->value("side", nlohmann::json()), agreement_);
-  if (!remote) return tl::make_unexpected(remote.error());
-  if (remote->bytes != layout_->bytes()) {
+  agreement_.path_mtu = agreed.path_mtu;
+  agreement_.selective_repeat = agreed.selective_repeat;
+  agreement_.outstanding_reads = agreed.outstanding_reads;
+  ROCKHOPPER_TRY(auto remote, side_from_json(welcome.value("side", nlohmann::json()), agreement_));
+  if (remote.bytes != layout_->bytes()) {
     return fail(ErrorCode::io,
                 "the server's memory has {} bytes, not {}; are both ends of the "
                 "same version?",
-                remote->bytes, layout_->bytes());
+                remote.bytes, layout_->bytes());
   }
-  if (auto connected = backend_.connect(agreement_, *remote); !connected) return connected;
+  ROCKHOPPER_TRY(backend_.connect(agreement_, remote));
   watch_ = std::make_unique<Watch>(
       [this]() -> Expected<void> {
         if (!backend_.link_alive()) {
@@ -84,7 +76,7 @@ Expected<void> Client::greet() {
         return channel_->check();
       },
       static_cast<std::uint64_t>(options_.timeout_s * 1e9));
-  traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, *remote, *watch_);
+  traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, remote, *watch_);
   pump_.set_traffic(traffic_.get());
   return {};
 }
@@ -96,83 +88,66 @@ Expected<void> Client::run_all() {
     spec.seed = seed_ + number++;
     if (!options_.json && (!last || last->operation != spec.operation)) print_title(spec);
     last = spec;
-    auto measurement = measure(spec);
-    if (!measurement) return tl::make_unexpected(measurement.error());
-    if (options_.validate) {
-      if (auto valid = validate(spec); !valid) return valid;
-    }
-    results_.push_back({spec, *measurement, options_.validate, lock_statistics_});
+    ROCKHOPPER_TRY(auto measurement, measure(spec));
+    if (options_.validate) ROCKHOPPER_TRY(validate(spec));
+    results_.push_back({spec, measurement, options_.validate, lock_statistics_});
     if (!options_.json) {
       fmt::print("{}\n", table_row(results_.back(), options_.report_gbits));
       (void)std::fflush(stdout);
     }
   }
-  auto ended = channel_->send("end", {{"results", report()["results"]}}).and_then([this] {
-    return channel_->receive("ended");
-  });
-  if (!ended) return tl::make_unexpected(ended.error());
+  ROCKHOPPER_TRY(channel_->send("end", {{"results", report()["results"]}}));
+  ROCKHOPPER_TRY(channel_->receive("ended"));
   return {};
 }
 
 Expected<void> Client::start(const RunSpec& spec) {
-  if (auto started = traffic_->start(spec); !started) return started;
-  if (auto sent = channel_->send("start", to_json(spec)); !sent) return sent;
-  auto started = channel_->receive("started");
-  if (!started) return tl::make_unexpected(started.error());
+  ROCKHOPPER_TRY(traffic_->start(spec));
+  ROCKHOPPER_TRY(channel_->send("start", to_json(spec)));
+  ROCKHOPPER_TRY(channel_->receive("started"));
   return {};
 }
 
 Expected<nlohmann::json> Client::stop() {
-  if (auto sent = channel_->send("stop", nlohmann::json::object()); !sent) {
-    return tl::make_unexpected(sent.error());
-  }
+  ROCKHOPPER_TRY(channel_->send("stop", nlohmann::json::object()));
   return channel_->receive("stopped");
 }
 
 Expected<Measurement> Client::measure(const RunSpec& spec) {
-  if (auto started = start(spec); !started) return tl::make_unexpected(started.error());
-  auto measurement = spec.kind == RunKind::latency
-                         ? run_latency(*traffic_, spec)
-                         : run_bandwidth(*traffic_, spec, options_.cq_moderation);
-  if (!measurement) return measurement;
-  auto stopped = stop();
-  if (!stopped) return tl::make_unexpected(stopped.error());
-  if (options_.validate && is_atomic(spec.operation)) {
-    if (auto right = check_words(spec, *stopped); !right) {
-      return tl::make_unexpected(right.error());
-    }
-  }
+  ROCKHOPPER_TRY(start(spec));
+  ROCKHOPPER_TRY(auto measurement, spec.kind == RunKind::latency
+                                       ? run_latency(*traffic_, spec)
+                                       : run_bandwidth(*traffic_, spec, options_.cq_moderation));
+  ROCKHOPPER_TRY(auto stopped, stop());
+  if (options_.validate && is_atomic(spec.operation)) ROCKHOPPER_TRY(check_words(spec, stopped));
   if (spec.operation == Operation::lock) {
-    auto statistics = lock_statistics_from_json(*stopped);
-    if (!statistics) return tl::make_unexpected(statistics.error());
-    lock_statistics_ = std::move(*statistics);
+    ROCKHOPPER_TRY(lock_statistics_, lock_statistics_from_json(stopped));
   }
   if (spec.bidirectional) {
-    auto other = measurement_from_json(stopped->value("measurement", nlohmann::json()));
-    if (!other) return tl::make_unexpected(other.error());
+    ROCKHOPPER_TRY(auto other,
+                   measurement_from_json(stopped.value("measurement", nlohmann::json())));
     // The sum of both rates, over the time that the sum of both counts takes at it.
-    const double rate = operations_per_s(*measurement) + operations_per_s(*other);
-    measurement->operations += other->operations;
-    measurement->seconds = static_cast<double>(measurement->operations) / rate;
-    measurement->peak_operations_per_s += other->peak_operations_per_s;
-    measurement->packets_per_operation = 0;  // whose packets they are nobody knows
+    const double rate = operations_per_s(measurement) + operations_per_s(other);
+    measurement.operations += other.operations;
+    measurement.seconds = static_cast<double>(measurement.operations) / rate;
+    measurement.peak_operations_per_s += other.peak_operations_per_s;
+    measurement.packets_per_operation = 0;  // whose packets they are nobody knows
   }
   return measurement;
 }
 
 Expected<void> Client::check_words(const RunSpec& spec, const nlohmann::json& stopped) {
-  auto words = words_from_json(stopped, agreement_);
-  if (!words) return tl::make_unexpected(words.error());
+  ROCKHOPPER_TRY(auto words, words_from_json(stopped, agreement_));
   if (spec.operation == Operation::lock) {
     std::uint64_t scopes = 0;
     for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) scopes += traffic_->posted(qp);
-    return check_lock_words(*words, scopes);
+    return check_lock_words(words, scopes);
   }
   for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {
-    if ((*words)[qp] == traffic_->posted(qp)) continue;
+    if (words[qp] == traffic_->posted(qp)) continue;
     return fail(ErrorCode::io,
-                "invalid data: {} atomics ({}) were executed on queue pair {}, not {}",
-                (*words)[qp], to_string(spec.operation), qp, traffic_->posted(qp));
+                "invalid data: {} atomics ({}) were executed on queue pair {}, not {}", words[qp],
+                to_string(spec.operation), qp, traffic_->posted(qp));
   }
   return {};
 }
@@ -181,11 +156,9 @@ Expected<void> Client::validate(const RunSpec& spec) {
   RunSpec pass = spec;
   pass.kind = RunKind::validation;
   pass.bidirectional = false;
-  auto stopped =
-      start(pass).and_then([&] { return run_validation(*traffic_, pass); }).and_then([&] {
-        return stop();
-      });
-  if (!stopped) return tl::make_unexpected(stopped.error());
+  ROCKHOPPER_TRY(start(pass));
+  ROCKHOPPER_TRY(run_validation(*traffic_, pass));
+  ROCKHOPPER_TRY(stop());
   return {};
 }
 

@@ -10,15 +10,14 @@ Expected<std::unique_ptr<DcBackend>> DcBackend::open(std::unique_ptr<Endpoint> e
                                                      const LocalOptions& options,
                                                      const InitiatorOptions& initiator) {
   std::unique_ptr<DcBackend> backend(new DcBackend(std::move(endpoint), options, initiator));
-  if (auto made = backend->create_endpoint({}); !made) return tl::make_unexpected(made.error());
+  ROCKHOPPER_TRY(backend->create_endpoint({}));
   return backend;
 }
 
 Expected<void> DcBackend::create_endpoint(const dc::EndpointConfig& config) {
   dc_.reset();  // an engine has one at a time
-  auto made = DcEndpoint::create(engine(), config);
-  if (!made) return tl::make_unexpected(made.error());
-  dc_.emplace(std::move(*made));
+  ROCKHOPPER_TRY(auto made, DcEndpoint::create(engine(), config));
+  dc_.emplace(std::move(made));
   return {};
 }
 
@@ -34,12 +33,8 @@ DcBackend::~DcBackend() {
 Expected<void> DcBackend::create_queues(const Agreement& agreement) {
   lock_mode_ = agreement.lock_mode;
   // Whether there are locks is known only now, and the path MTU had to be known before.
-  if (lock_mode_ == LockMode::target) {
-    if (auto made = create_endpoint({.lock_execution = true}); !made) return made;
-  }
-  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
-    if (auto made = create_target(agreement); !made) return made;
-  }
+  if (lock_mode_ == LockMode::target) ROCKHOPPER_TRY(create_endpoint({.lock_execution = true}));
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) ROCKHOPPER_TRY(create_target(agreement));
   return {};
 }
 
@@ -65,40 +60,35 @@ Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
   init.pkey_index = options().pkey_index;
   init.timeout = agreement.ack_timeout;
   init.congestion.algorithm = options().congestion;
-  auto dci = (*dc_)->create_dci(init);
-  if (!dci) return tl::make_unexpected(dci.error());
-  dci_ = *dci;
+  ROCKHOPPER_TRY(dci_, (*dc_)->create_dci(init));
   return {};
 }
 
 Expected<void> DcBackend::create_target(const Agreement& agreement) {
-  auto srq = engine().create_srq({.pd = pd(), .attributes = {.max_wr = agreement.receive_depth}});
-  if (!srq) return tl::make_unexpected(srq.error());
-  targets_.push_back({.srq = *srq});
+  ROCKHOPPER_TRY(auto srq, engine().create_srq(
+                               {.pd = pd(), .attributes = {.max_wr = agreement.receive_depth}}));
+  targets_.push_back({.srq = srq});
   dc::DctInit init;
   init.pd = pd();
-  init.srq = *srq;
+  init.srq = srq;
   init.recv_cq = cq();
   init.access_flags = kRemoteAccess;
   init.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
   init.pkey_index = options().pkey_index;
   init.traffic_class = agreement.traffic_class;
-  auto dct = (*dc_)->create_dct(init);
-  if (!dct) return tl::make_unexpected(dct.error());
-  targets_.back().dct = *dct;
-  side().qps.push_back({.qpn = (*dct)->number().value, .access_key = (*dct)->access_key()});
+  ROCKHOPPER_TRY(auto dct, (*dc_)->create_dct(init));
+  targets_.back().dct = dct;
+  side().qps.push_back({.qpn = dct->number().value, .access_key = dct->access_key()});
   return {};
 }
 
 Expected<void> DcBackend::connect(const Agreement& agreement, const Side& remote) {
   set_remote_key(remote.rkey);
   remote_ = remote.qps;
-  auto handle = engine().create_ah(pd(), {.source = side().gid,
-                                          .destination = remote.gid,
-                                          .traffic_class = agreement.traffic_class,
-                                          .service_level = agreement.service_level});
-  if (!handle) return tl::make_unexpected(handle.error());
-  peer_ = *handle;
+  ROCKHOPPER_TRY(peer_, engine().create_ah(pd(), {.source = side().gid,
+                                                  .destination = remote.gid,
+                                                  .traffic_class = agreement.traffic_class,
+                                                  .service_level = agreement.service_level}));
   return create_initiator(agreement);
 }
 

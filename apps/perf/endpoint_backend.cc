@@ -44,20 +44,14 @@ Expected<Side> EndpointBackend::prepare(const Agreement& agreement, std::size_t 
   if (options_.gid_index) {
     side_.gid = table[*options_.gid_index].address;
   } else if (ipv4) {
-    auto gid = endpoint_->address_of_family(*ipv4);
-    if (!gid) return tl::make_unexpected(gid.error());
-    side_.gid = *gid;
+    ROCKHOPPER_TRY(side_.gid, endpoint_->address_of_family(*ipv4));
   } else {
     side_.gid = table.front().address;
   }
-  auto memory = PageMemory::allocate(bytes);
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(bytes));
   pd_ = engine().allocate_pd();
-  auto region =
-      engine().register_memory(pd_, memory_.data(), bytes, roce::kAccessLocalWrite | kRemoteAccess);
-  if (!region) return tl::make_unexpected(region.error());
-  region_ = *region;
+  ROCKHOPPER_TRY(region_, engine().register_memory(pd_, memory_.data(), bytes,
+                                                   roce::kAccessLocalWrite | kRemoteAccess));
   side_.address = region_.iova;
   side_.bytes = bytes;
   side_.rkey = static_cast<std::uint32_t>(region_.key);
@@ -67,12 +61,10 @@ Expected<Side> EndpointBackend::prepare(const Agreement& agreement, std::size_t 
     engine().attach_locks(*locks_);
   }
 
-  auto cq = roce::CompletionQueue::create(agreement.qps *
-                                          (agreement.send_depth() + agreement.receive_depth));
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(
+                          agreement.qps * (agreement.send_depth() + agreement.receive_depth)));
   inline_bytes_ = agreement.inline_bytes;
-  if (auto made = create_queues(agreement); !made) return tl::make_unexpected(made.error());
+  ROCKHOPPER_TRY(create_queues(agreement));
   return side_;
 }
 

@@ -24,9 +24,7 @@ std::byte landed(Traffic& traffic, std::uint32_t size) {
 
 Expected<void> post_one(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
                         std::uint64_t message) {
-  while (traffic.room(qp) == 0) {
-    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
-  }
+  while (traffic.room(qp) == 0) ROCKHOPPER_TRY(traffic.poll());
   if (spec.operation == Operation::write) {
     traffic.local(qp, message, spec.size).back() = mark_of(message);
   }
@@ -64,11 +62,9 @@ Expected<Measurement> run_scopes(Traffic& traffic, const RunSpec& spec) {
     for (const std::uint16_t qp : todo) {
       if (posted == total) break;
       sent_ns[qp] = steady_now_ns();
-      if (auto done = post_one(traffic, spec, qp, posted++); !done) {
-        return tl::make_unexpected(done.error());
-      }
+      ROCKHOPPER_TRY(post_one(traffic, spec, qp, posted++));
     }
-    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
+    ROCKHOPPER_TRY(traffic.poll());
     traffic.take_freed(todo);
     now_ns = steady_now_ns();
     for (const std::uint16_t qp : todo) {
@@ -79,7 +75,7 @@ Expected<Measurement> run_scopes(Traffic& traffic, const RunSpec& spec) {
   Measurement result;
   result.operations = histogram->count();
   result.seconds = static_cast<double>(now_ns - start_ns) * 1e-9;
-  if (auto drained = traffic.drain(); !drained) return tl::make_unexpected(drained.error());
+  ROCKHOPPER_TRY(traffic.drain());
   traffic.watch().set_impatient(false);
   result.latency = histogram->summary(1.0);
   return result;
@@ -107,9 +103,7 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool pe
   const std::uint64_t total = spec.warmup + spec.iterations;
   // The number of the peer's message that answers ours.
   const std::uint64_t ahead = peer_begins ? 1 : 0;
-  while (peer_begins && !answered(traffic, spec, 0)) {
-    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
-  }
+  while (peer_begins && !answered(traffic, spec, 0)) ROCKHOPPER_TRY(traffic.poll());
   std::uint64_t start_ns = steady_now_ns();
   for (std::uint64_t message = 0; spec.duration_ns > 0 || message < total; ++message) {
     if (message == spec.warmup) start_ns = steady_now_ns();
@@ -117,18 +111,14 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool pe
     if (spec.duration_ns > 0 && message >= spec.warmup && sent_ns - start_ns >= spec.duration_ns) {
       break;
     }
-    if (auto posted = post_one(traffic, spec, 0, message); !posted) {
-      return tl::make_unexpected(posted.error());
-    }
+    ROCKHOPPER_TRY(post_one(traffic, spec, 0, message));
     if (peer_begins && message + 1 == total) break;
-    while (!answered(traffic, spec, message + ahead)) {
-      if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
-    }
+    while (!answered(traffic, spec, message + ahead)) ROCKHOPPER_TRY(traffic.poll());
     if (message >= spec.warmup) histogram->add(steady_now_ns() - sent_ns);
     if (message % 64 == 0) progress.update(message, spec.duration_ns > 0 ? 0 : total);
   }
   const double seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
-  if (auto drained = traffic.drain(); !drained) return tl::make_unexpected(drained.error());
+  ROCKHOPPER_TRY(traffic.drain());
   traffic.watch().set_impatient(false);
   const bool round_trip = spec.operation == Operation::send || spec.operation == Operation::write;
   Measurement result;
@@ -141,7 +131,7 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool pe
 Expected<void> PongServer::turn() {
   if (spec_.operation == Operation::send) {
     for (; answered_ < traffic_.received(); ++answered_) {
-      if (auto posted = post_one(traffic_, spec_, 0, answered_); !posted) return posted;
+      ROCKHOPPER_TRY(post_one(traffic_, spec_, 0, answered_));
     }
   } else if (spec_.operation == Operation::write &&
              landed(traffic_, spec_.size) == mark_of(answered_)) {

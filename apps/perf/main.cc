@@ -56,24 +56,22 @@ EndpointBackend::LocalOptions local_options(const Options& options) {
 
 Expected<std::unique_ptr<RcBackend>> open_rc(const Options& options, const EndpointConfig& config,
                                              const stack::Arguments& arguments) {
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return std::make_unique<RcBackend>(std::move(*endpoint), local_options(options));
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  return std::make_unique<RcBackend>(std::move(endpoint), local_options(options));
 }
 
 Expected<std::unique_ptr<DcBackend>> open_dc(const Options& options, const EndpointConfig& config,
                                              const stack::Arguments& arguments) {
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return DcBackend::open(std::move(*endpoint), local_options(options), options.initiator);
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  return DcBackend::open(std::move(endpoint), local_options(options), options.initiator);
 }
 
 Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
                                                 const std::optional<EndpointConfig>& config,
                                                 const stack::Arguments& arguments) {
   const auto widen = [](auto opened) -> Expected<std::unique_ptr<Backend>> {
-    if (!opened) return tl::make_unexpected(opened.error());
-    return std::move(*opened);
+    ROCKHOPPER_TRY(auto backend, std::move(opened));
+    return backend;
   };
   if (options.backend == BackendKind::verbs) {
     return widen(
@@ -86,47 +84,41 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
 
 Expected<void> run_with_rdma_cm(const Options& options, const EndpointConfig& config,
                                 const stack::Arguments& arguments) {
-  auto backend = open_rc(options, config, arguments);
-  if (!backend) return tl::make_unexpected(backend.error());
-  auto rdma_cm = PerftestRdmaCm::create(**backend, options);
-  if (!rdma_cm) return tl::make_unexpected(rdma_cm.error());
-  auto result = run_side(PerftestRun(**backend, options, rdma_cm->get()), options.json);
-  if (options.endpoint.stats_s > 0 || stop_requested()) (*rdma_cm)->print_statistics(stderr);
+  ROCKHOPPER_TRY(auto backend, open_rc(options, config, arguments));
+  ROCKHOPPER_TRY(auto rdma_cm, PerftestRdmaCm::create(*backend, options));
+  auto result = run_side(PerftestRun(*backend, options, rdma_cm.get()), options.json);
+  if (options.endpoint.stats_s > 0 || stop_requested()) rdma_cm->print_statistics(stderr);
   return result;
 }
 
 Expected<void> run(const Options& options, const std::optional<EndpointConfig>& config,
                    const stack::Arguments& arguments) {
   if (options.rdma_cm) return run_with_rdma_cm(options, *config, arguments);
-  if (options.role() == Role::client) {
-    if (auto known = check_host(options.host); !known) return known;
-  }
-  auto backend = open_backend(options, config, arguments);
-  if (!backend) return tl::make_unexpected(backend.error());
+  if (options.role() == Role::client) ROCKHOPPER_TRY(check_host(options.host));
+  ROCKHOPPER_TRY(auto backend, open_backend(options, config, arguments));
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
   auto result = options.peer == PeerKind::perftest
-                    ? run_side(PerftestRun(**backend, options, nullptr), options.json)
+                    ? run_side(PerftestRun(*backend, options, nullptr), options.json)
                 : options.role() == Role::client
-                    ? run_side(Client(**backend, options, seed), options.json)
-                    : run_side(Server(**backend, options), options.json);
-  if (options.endpoint.stats_s > 0 || stop_requested()) (*backend)->print_statistics();
+                    ? run_side(Client(*backend, options, seed), options.json)
+                    : run_side(Server(*backend, options), options.json);
+  if (options.endpoint.stats_s > 0 || stop_requested()) backend->print_statistics();
   return result;
 }
 
 /// None for the verbs backend.
 Expected<std::optional<EndpointConfig>> endpoint_config(const Options& options, bool embedded) {
   if (options.backend == BackendKind::verbs) return std::nullopt;
-  auto config = make_endpoint_config(options.endpoint, {.role = options.role(),
-                                                        .use_eal_ports = !embedded,
-                                                        .path_mtu = options.path_mtu.value_or(0)});
-  if (!config) return tl::make_unexpected(config.error());
-  if (options.gid_index && *options.gid_index >= config->addresses.size()) {
+  ROCKHOPPER_TRY(auto config, make_endpoint_config(options.endpoint,
+                                                   {.role = options.role(),
+                                                    .use_eal_ports = !embedded,
+                                                    .path_mtu = options.path_mtu.value_or(0)}));
+  if (options.gid_index && *options.gid_index >= config.addresses.size()) {
     return fail(ErrorCode::invalid_argument, "--gid-index {}: there are {} own addresses",
-                *options.gid_index, config->addresses.size());
+                *options.gid_index, config.addresses.size());
   }
-  auto passes = check_path_mtu(options.path_mtu.value_or(0), *config);
-  if (!passes) return tl::make_unexpected(passes.error());
-  return std::move(*config);
+  ROCKHOPPER_TRY(check_path_mtu(options.path_mtu.value_or(0), config));
+  return config;
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ Expected<Agreement> agreement_from_json(const nlohmann::json& object) {
       (agreement.transport != Transport::rc || agreement.window != 1)) {
     reader.refuse("lock_mode");
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return agreement;
 }
 
@@ -88,7 +88,7 @@ Expected<Side> side_from_json(const nlohmann::json& object, const Agreement& agr
       if (!qp.result()) reader.refuse("qps");
     }
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return side;
 }
 
@@ -121,7 +121,7 @@ Expected<RunSpec> run_spec_from_json(const nlohmann::json& object, const Agreeme
   spec.warmup = reader.number<std::uint64_t>("warmup", 0, kAny);
   spec.bidirectional = reader.flag("bidirectional");
   spec.seed = reader.number<std::uint64_t>("seed", 0, kAny);
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return spec;
 }
 
@@ -138,7 +138,7 @@ Expected<Measurement> measurement_from_json(const nlohmann::json& object) {
   measurement.seconds = reader.real("seconds");
   measurement.peak_operations_per_s = reader.real("peak_operations_per_s");
   if (!(measurement.seconds > 0)) reader.refuse("seconds");
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return measurement;
 }
 
@@ -153,7 +153,7 @@ Expected<std::vector<std::uint64_t>> words_from_json(const nlohmann::json& objec
       words.push_back(word.is_number_unsigned() ? word.get<std::uint64_t>() : 0);
     }
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return words;
 }
 
@@ -167,7 +167,7 @@ Expected<LockStatistics> lock_statistics_from_json(const nlohmann::json& object)
     }
     if (!values.result()) reader.refuse("locks");
   }
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return statistics;
 }
 

@@ -24,7 +24,7 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
     operations.assign(kAll.begin(), kAll.end());
     return operations;
   }
-  auto split = stack::split_list(list, [&](std::string_view name) -> Expected<void> {
+  ROCKHOPPER_TRY(stack::split_list(list, [&](std::string_view name) -> Expected<void> {
     const auto operation = parse_operation(name);
     if (!operation) {
       return fail(ErrorCode::invalid_argument,
@@ -32,8 +32,7 @@ Expected<std::vector<Operation>> parse_operations(std::string_view list) {
     }
     operations.push_back(*operation);
     return {};
-  });
-  if (!split) return tl::make_unexpected(split.error());
+  }));
   return operations;
 }
 
@@ -196,7 +195,7 @@ Expected<Options> for_perftest(Options options) {
                 "with --peer perftest there is one operation, one size and one queue pair, in one "
                 "direction, by iterations");
   }
-  if (auto good = check_rdma_cm(options); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(check_rdma_cm(options));
   constexpr std::uint64_t kIterations = 1000;
   if (options.iterations == 0 && options.operations.front() != Operation::write) {
     options.iterations = kIterations;
@@ -284,18 +283,14 @@ Expected<Options> finish_options(const RawOptions& raw) {
     return fail(ErrorCode::invalid_argument, "--recovery selective needs a rh-perf as peer");
   }
   options.transport = parse_transport(raw.transport).value_or(Transport::rc);
-  if (auto good = check_transport(options, raw); !good) return tl::make_unexpected(good.error());
-  auto operations = parse_operations(raw.operations);
-  if (!operations) return tl::make_unexpected(operations.error());
-  options.operations = std::move(*operations);
+  ROCKHOPPER_TRY(check_transport(options, raw));
+  ROCKHOPPER_TRY(options.operations, parse_operations(raw.operations));
   options.window = raw.window.value_or(options.window);
-  if (auto good = settle_locks(options, raw); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(settle_locks(options, raw));
   if (raw.all_sizes) {
     options.sizes = sweep();
   } else if (!raw.sizes.empty()) {
-    auto sizes = parse_sizes(raw.sizes, kSizeMax);
-    if (!sizes) return tl::make_unexpected(sizes.error());
-    options.sizes = std::move(*sizes);
+    ROCKHOPPER_TRY(options.sizes, parse_sizes(raw.sizes, kSizeMax));
   }
   const auto& ops = options.operations;
   const bool write = std::find(ops.begin(), ops.end(), Operation::write) != ops.end();

@@ -17,8 +17,7 @@ Expected<void> PerftestTcpCarrier::send(std::string_view message) {
 
 Expected<std::string> PerftestTcpCarrier::receive(std::size_t bytes) {
   std::string message(bytes, '\0');
-  auto received = connection_.receive(message, TcpConnection::kNoTimeout, background_);
-  if (!received) return tl::make_unexpected(received.error());
+  ROCKHOPPER_TRY(connection_.receive(message, TcpConnection::kNoTimeout, background_));
   return message;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstring>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -52,17 +53,15 @@ Expected<std::string> PerftestExchange::swap(std::string_view own) {
   const auto send = [&] { return carrier_.send(own); };
   const auto receive = [&] { return carrier_.receive(own.size()); };
   if (client_) return send().and_then(receive);
-  auto peer = receive();
-  if (!peer) return peer;
-  if (auto sent = send(); !sent) return tl::make_unexpected(sent.error());
+  ROCKHOPPER_TRY(auto peer, receive());
+  ROCKHOPPER_TRY(send());
   return peer;
 }
 
 Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_mtu) {
   Greeting greeting;
-  auto version = swap(padded(std::string(kVersion), kVersionBytes));
-  if (!version) return tl::make_unexpected(version.error());
-  greeting.version = version->substr(0, version->find('\0'));
+  ROCKHOPPER_TRY(greeting.version, swap(padded(std::string(kVersion), kVersionBytes)));
+  greeting.version.resize(std::strlen(greeting.version.c_str()));
   double number = 0;
   const char* last = greeting.version.data() + greeting.version.size();
   if (greeting.version.find_first_not_of("0123456789.") != std::string::npos ||
@@ -71,26 +70,23 @@ Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_
     return fail(ErrorCode::unsupported, "the peer is no perftest of version {:.2f} or later",
                 kOldestVersion);
   }
-  auto buffer = swap(big_endian(kBufferBytes));
-  if (!buffer) return tl::make_unexpected(buffer.error());
-  greeting.buffer_bytes = std::max(kBufferBytes, wire::load_be32(bytes_of(*buffer)));
+  ROCKHOPPER_TRY(auto buffer, swap(big_endian(kBufferBytes)));
+  greeting.buffer_bytes = std::max(kBufferBytes, wire::load_be32(bytes_of(buffer)));
   if (greeting.buffer_bytes > kBufferBytesMax) {
     return fail(ErrorCode::io, "the peer wants buffers of {} bytes", greeting.buffer_bytes);
   }
-  auto line = swap(big_endian(kCacheLineBytes));
-  if (!line) return tl::make_unexpected(line.error());
-  auto mtu = swap(padded(fmt::format("{}", wire::cm::mtu_code(path_mtu)), kMtuBytes));
-  if (!mtu) return tl::make_unexpected(mtu.error());
-  const std::uint32_t peer_mtu = wire::cm::mtu_bytes(static_cast<std::uint8_t>((*mtu)[0] - '0'));
+  ROCKHOPPER_TRY(swap(big_endian(kCacheLineBytes)));
+  ROCKHOPPER_TRY(auto mtu,
+                 swap(padded(fmt::format("{}", wire::cm::mtu_code(path_mtu)), kMtuBytes)));
+  const std::uint32_t peer_mtu = wire::cm::mtu_bytes(static_cast<std::uint8_t>(mtu[0] - '0'));
   if (peer_mtu == 0) return fail(ErrorCode::io, "the peer's path MTU makes no sense");
   greeting.path_mtu = std::min(path_mtu, peer_mtu);
   return greeting;
 }
 
 Expected<PerftestDestination> PerftestExchange::shake_hands(const PerftestDestination& own) {
-  auto text = swap(to_message(own, carrier_.form()));
-  if (!text) return tl::make_unexpected(text.error());
-  const auto peer = parse_destination(*text, carrier_.form());
+  ROCKHOPPER_TRY(auto text, swap(to_message(own, carrier_.form())));
+  const auto peer = parse_destination(text, carrier_.form());
   if (!peer) {
     return fail(ErrorCode::io, "the peer does not say what its queue pair is: is it perftest?");
   }
@@ -100,15 +96,13 @@ Expected<PerftestDestination> PerftestExchange::shake_hands(const PerftestDestin
 Expected<PerftestReport> PerftestExchange::swap_reports(const PerftestReport& own) {
   PerftestReport peer;
   for (const auto field : {&PerftestReport::size, &PerftestReport::iterations}) {
-    auto value = swap(big_endian(own.*field));
-    if (!value) return tl::make_unexpected(value.error());
-    peer.*field = wire::load_be64(bytes_of(*value));
+    ROCKHOPPER_TRY(auto value, swap(big_endian(own.*field)));
+    peer.*field = wire::load_be64(bytes_of(value));
   }
   for (const auto field :
        {&PerftestReport::peak, &PerftestReport::average, &PerftestReport::message_rate}) {
-    auto value = swap(big_endian(std::bit_cast<std::uint64_t>(own.*field)));
-    if (!value) return tl::make_unexpected(value.error());
-    peer.*field = std::bit_cast<double>(wire::load_be64(bytes_of(*value)));
+    ROCKHOPPER_TRY(auto value, swap(big_endian(std::bit_cast<std::uint64_t>(own.*field))));
+    peer.*field = std::bit_cast<double>(wire::load_be64(bytes_of(value)));
   }
   return peer;
 }

@@ -41,10 +41,9 @@ PerftestRdmaCm::PerftestRdmaCm(RcBackend& backend, const Options& options)
 Expected<std::unique_ptr<PerftestRdmaCm>> PerftestRdmaCm::create(RcBackend& backend,
                                                                  const Options& options) {
   std::unique_ptr<PerftestRdmaCm> made(new PerftestRdmaCm(backend, options));
-  auto node = CmNode::create(backend.endpoint(), {.timeout_s = options.timeout_s,
-                                                  .pkey_index = options.endpoint.pkey_index});
-  if (!node) return tl::make_unexpected(node.error());
-  made->node_ = std::move(*node);
+  ROCKHOPPER_TRY(made->node_,
+                 CmNode::create(backend.endpoint(), {.timeout_s = options.timeout_s,
+                                                     .pkey_index = options.endpoint.pkey_index}));
   return made;
 }
 
@@ -103,23 +102,20 @@ void PerftestRdmaCm::take_request(const Event& request) {
 }
 
 Expected<void> PerftestRdmaCm::open_channel() {
-  auto channel = CmChannel::create(
-      *node_, {.depth = kDepth, .receive_bytes = kMessageBytes, .send_bytes = kMessageBytes});
-  if (!channel) return tl::make_unexpected(channel.error());
-  channel_ = std::move(*channel);
-  for (std::uint32_t slot = 0; slot < kDepth; ++slot) {
-    if (auto posted = channel_->post_receive(slot); !posted) return posted;
-  }
+  ROCKHOPPER_TRY(channel_, CmChannel::create(*node_, {.depth = kDepth,
+                                                      .receive_bytes = kMessageBytes,
+                                                      .send_bytes = kMessageBytes}));
+  for (std::uint32_t slot = 0; slot < kDepth; ++slot) ROCKHOPPER_TRY(channel_->post_receive(slot));
   return {};
 }
 
 Expected<void> PerftestRdmaCm::meet() {
   if (is_client()) {
-    if (auto up = backend_.wait_for_link(); !up) return up;
-  } else if (auto listening = node_->listen(service_id_, kBacklog); !listening) {
-    return listening;
+    ROCKHOPPER_TRY(backend_.wait_for_link());
+  } else {
+    ROCKHOPPER_TRY(node_->listen(service_id_, kBacklog));
   }
-  if (auto opened = open_channel(); !opened) return opened;
+  ROCKHOPPER_TRY(open_channel());
   auto met = establish(exchange_, channel_->qp(), std::min(kExchangeMtu, backend_.path_mtu_max()),
                        {.responder_resources = 1,
                         .initiator_depth = 1,
@@ -148,9 +144,8 @@ Expected<void> PerftestRdmaCm::establish(CmConnection& to, roce::QueuePair& qp,
 Expected<void> PerftestRdmaCm::accept(CmConnection& to, roce::QueuePair& qp,
                                       const roce::cm::QpParameters& parameters) {
   const bool first = &to == &exchange_;
-  auto asked = wait([&] { return request_ || exchange_.end; },
-                    first ? "a client" : "the client's second connection", first);
-  if (!asked) return asked;
+  ROCKHOPPER_TRY(wait([&] { return request_ || exchange_.end; },
+                      first ? "a client" : "the client's second connection", first));
   if (!request_) return tl::make_unexpected(describe(*exchange_.end));
   to.connection = request_->connection;
   request_.reset();
@@ -160,11 +155,10 @@ Expected<void> PerftestRdmaCm::accept(CmConnection& to, roce::QueuePair& qp,
 Expected<roce::AddressVector> PerftestRdmaCm::path_to_server() const {
   const stack::IpAddress server = *stack::IpAddress::parse(options_.host);
   const Endpoint& endpoint = backend_.endpoint();
-  auto own = options_.gid_index ? endpoint.addresses()[*options_.gid_index].address
-                                : endpoint.address_of_family(server.is_ipv4());
-  if (!own) return tl::make_unexpected(own.error());
+  ROCKHOPPER_TRY(auto own, options_.gid_index ? endpoint.addresses()[*options_.gid_index].address
+                                              : endpoint.address_of_family(server.is_ipv4()));
   return roce::AddressVector{
-      .source = *own,
+      .source = own,
       .destination = server,
       .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class),
       .service_level = static_cast<std::uint8_t>(options_.service_level)};
@@ -176,8 +170,7 @@ Expected<roce::AddressVector> PerftestRdmaCm::path_to_server() const {
 Expected<void> PerftestRdmaCm::connect(CmConnection& to, roce::QueuePair& qp,
                                        std::uint32_t path_mtu,
                                        const roce::cm::QpParameters& parameters) {
-  auto path = path_to_server();
-  if (!path) return tl::make_unexpected(path.error());
+  ROCKHOPPER_TRY(auto path, path_to_server());
   const std::uint64_t end_ns =
       steady_now_ns() + static_cast<std::uint64_t>(options_.endpoint.connect_timeout_s * 1e9);
   const auto late = [end_ns] { return steady_now_ns() > end_ns; };
@@ -187,18 +180,16 @@ Expected<void> PerftestRdmaCm::connect(CmConnection& to, roce::QueuePair& qp,
                 heard ? "nobody listens" : "nobody answers", options_.port, options_.host);
   };
   while (true) {
-    const auto header = node_->ip_header(*path);
-    auto asked = node_->manager().connect(qp, {.path = *path,
-                                               .pkey_index = node_->pkey_index(),
-                                               .service_id = service_id_,
-                                               .path_mtu = path_mtu,
-                                               .private_data = header,
-                                               .qp = parameters});
-    if (!asked) return tl::make_unexpected(asked.error());
-    to = {.connection = *asked, .established = false, .end = {}};
-    auto answered =
-        wait([&] { return to.established || to.end || late(); }, "the server's answer", true);
-    if (!answered) return answered;
+    const auto header = node_->ip_header(path);
+    ROCKHOPPER_TRY(auto asked, node_->manager().connect(qp, {.path = path,
+                                                             .pkey_index = node_->pkey_index(),
+                                                             .service_id = service_id_,
+                                                             .path_mtu = path_mtu,
+                                                             .private_data = header,
+                                                             .qp = parameters}));
+    to = {.connection = asked, .established = false, .end = {}};
+    ROCKHOPPER_TRY(
+        wait([&] { return to.established || to.end || late(); }, "the server's answer", true));
     if (to.established) return {};
     if (!to.end) return give_up();
     const Event end = *to.end;
@@ -227,7 +218,7 @@ Expected<void> PerftestRdmaCm::send(std::string_view message) {
     }
     return status != roce::WcStatus::success || sent_ - acknowledged_ < kDepth;
   };
-  if (auto waited = wait(room, "room for a message"); !waited) return waited;
+  ROCKHOPPER_TRY(wait(room, "room for a message"));
   if (status != roce::WcStatus::success) return tl::make_unexpected(why_exchange_ended(status));
   const auto slot = channel_->send_slot(sent_ % kDepth).first(message.size());
   std::memcpy(slot.data(), message.data(), message.size());
@@ -241,8 +232,7 @@ Expected<void> PerftestRdmaCm::send(std::string_view message) {
 Expected<std::string> PerftestRdmaCm::receive(std::size_t bytes) {
   roce::Completion completion;
   const auto came = [&] { return channel_->recv_cq().poll({&completion, 1}) == 1; };
-  auto waited = wait(came, "the peer's message", true);
-  if (!waited) return tl::make_unexpected(waited.error());
+  ROCKHOPPER_TRY(wait(came, "the peer's message", true));
   if (completion.status != roce::WcStatus::success) {
     return tl::make_unexpected(why_exchange_ended(completion.status));
   }

@@ -72,9 +72,8 @@ Expected<void> PerftestRun::meet() {
     // A link that nobody has seen up cannot be seen to go down.
     return rdma_cm_->meet().and_then([this] { return backend_.wait_for_link(); });
   }
-  auto connection = meet_over_tcp();
-  if (!connection) return tl::make_unexpected(connection.error());
-  tcp_ = std::make_unique<PerftestTcpCarrier>(std::move(*connection), pump_);
+  ROCKHOPPER_TRY(auto connection, meet_over_tcp());
+  tcp_ = std::make_unique<PerftestTcpCarrier>(std::move(connection), pump_);
   exchange_.emplace(*tcp_, is_client());
   return backend_.wait_for_link();
 }
@@ -85,47 +84,42 @@ Expected<TcpConnection> PerftestRun::meet_over_tcp() {
         options_.host, options_.port,
         static_cast<std::uint32_t>(options_.endpoint.connect_timeout_s * 1000), pump_);
   }
-  auto listener = TcpListener::open(options_.port);
-  if (!listener) return tl::make_unexpected(listener.error());
-  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener->port());
-  return listener->accept(pump_);
+  ROCKHOPPER_TRY(auto listener, TcpListener::open(options_.port));
+  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener.port());
+  return listener.accept(pump_);
 }
 
 /// Versions and sizes, and then what this end is.
 Expected<void> PerftestRun::prepare() {
-  auto greeting = exchange_->greet(options_.path_mtu.value_or(backend_.path_mtu_max()));
-  if (!greeting) return tl::make_unexpected(greeting.error());
-  peer_version_ = greeting->version;
+  ROCKHOPPER_TRY(auto greeting,
+                 exchange_->greet(options_.path_mtu.value_or(backend_.path_mtu_max())));
+  peer_version_ = greeting.version;
   agreement_ = propose(options_, backend_);
-  agreement_.path_mtu = static_cast<std::uint16_t>(greeting->path_mtu);
+  agreement_.path_mtu = static_cast<std::uint16_t>(greeting.path_mtu);
   // The peer walks through that much of our memory.
-  agreement_.size_max = std::max(spec_.size, greeting->buffer_bytes);
-  auto layout = Layout::make(agreement_);
-  if (!layout) return tl::make_unexpected(layout.error());
-  layout_ = *layout;
+  agreement_.size_max = std::max(spec_.size, greeting.buffer_bytes);
+  ROCKHOPPER_TRY(layout_, Layout::make(agreement_));
   std::optional<bool> ipv4;
   if (rdma_cm_ != nullptr) ipv4 = rdma_cm_->path().source.is_ipv4();
-  auto side = backend_.prepare(agreement_, layout_->bytes(), ipv4);
-  if (!side) return tl::make_unexpected(side.error());
+  ROCKHOPPER_TRY(auto side, backend_.prepare(agreement_, layout_->bytes(), ipv4));
   own_ = {.outstanding_reads = agreement_.outstanding_reads,
-          .qpn = side->qps.front().qpn,
-          .psn = side->qps.front().psn,
-          .rkey = side->rkey,
-          .address = side->address + layout_->target(0, 0),
-          .gid = side->gid};
+          .qpn = side.qps.front().qpn,
+          .psn = side.qps.front().psn,
+          .rkey = side.rkey,
+          .address = side.address + layout_->target(0, 0),
+          .gid = side.gid};
   return {};
 }
 
 Expected<void> PerftestRun::connect() {
   if (rdma_cm_ != nullptr) {
     // The programs wait for each other before and after. The addresses are the exchange's.
-    auto connected = shake_hands(1)
-                         .and_then([this] { return rdma_cm_->connect_queue_pair(agreement_); })
-                         .and_then([this] { return shake_hands(1); });
-    if (!connected) return connected;
+    ROCKHOPPER_TRY(shake_hands(1));
+    ROCKHOPPER_TRY(rdma_cm_->connect_queue_pair(agreement_));
+    ROCKHOPPER_TRY(shake_hands(1));
     agreement_.path_mtu = static_cast<std::uint16_t>(rdma_cm_->path_mtu());
   }
-  if (auto met = shake_hands(handshakes(spec_).before); !met) return met;
+  ROCKHOPPER_TRY(shake_hands(handshakes(spec_).before));
   if (rdma_cm_ != nullptr) peer_.gid = rdma_cm_->path().destination;
   if (peer_.gid.is_ipv4() != own_.gid.is_ipv4()) {
     return fail(ErrorCode::io, "the peer's address is {}, ours {}; choose with -x at either end",
@@ -141,8 +135,8 @@ Expected<void> PerftestRun::connect() {
                     .bytes = layout_->bytes(),
                     .rkey = peer_.rkey,
                     .qps = {{.qpn = peer_.qpn, .psn = peer_.psn}}};
-  if (auto connected = backend_.connect(agreement_, remote); !connected) return connected;
-  if (auto started = start_traffic(remote); !started) return started;
+  ROCKHOPPER_TRY(backend_.connect(agreement_, remote));
+  ROCKHOPPER_TRY(start_traffic(remote));
   return shake_hands(handshakes(spec_).after);
 }
 
@@ -162,9 +156,7 @@ Expected<void> PerftestRun::start_traffic(const Side& remote) {
 
 Expected<void> PerftestRun::shake_hands(unsigned times) {
   for (unsigned i = 0; i < times; ++i) {
-    auto peer = exchange_->shake_hands(own_);
-    if (!peer) return tl::make_unexpected(peer.error());
-    peer_ = *peer;
+    ROCKHOPPER_TRY(peer_, exchange_->shake_hands(own_));
   }
   return {};
 }
@@ -176,10 +168,9 @@ Expected<void> PerftestRun::work() {
 
 Expected<void> PerftestRun::measure() {
   // ib_write_lat's server sends first.
-  auto measurement = is_latency() ? run_latency(*traffic_, spec_, is_write_latency() && is_client())
-                                  : run_bandwidth(*traffic_, spec_, options_.cq_moderation);
-  if (!measurement) return tl::make_unexpected(measurement.error());
-  measurement_ = *measurement;
+  ROCKHOPPER_TRY(measurement_,
+                 is_latency() ? run_latency(*traffic_, spec_, is_write_latency() && is_client())
+                              : run_bandwidth(*traffic_, spec_, options_.cq_moderation));
   return {};
 }
 
@@ -189,9 +180,9 @@ Expected<void> PerftestRun::answer() {
   watch_->set_impatient(true);
   const auto done = [&] { return is_latency() ? traffic_->posted(0) : traffic_->received(); };
   while (done() < spec_.iterations) {
-    if (auto polled = traffic_->poll(); !polled) return tl::make_unexpected(polled.error());
+    ROCKHOPPER_TRY(traffic_->poll());
     if (!is_latency()) continue;
-    if (auto answered = pong.turn(); !answered) return answered;
+    ROCKHOPPER_TRY(pong.turn());
   }
   watch_->set_impatient(false);
   return traffic_->drain();
@@ -200,7 +191,7 @@ Expected<void> PerftestRun::answer() {
 Expected<void> PerftestRun::end() {
   const bool one_way_report = !is_latency() && !is_send();
   if (one_way_report) {
-    if (auto met = shake_hands(1); !met) return met;
+    ROCKHOPPER_TRY(shake_hands(1));
     PerftestReport own;
     if (measurement_) {
       const double rate = operations_per_s(*measurement_);
@@ -210,21 +201,20 @@ Expected<void> PerftestRun::end() {
              .average = rate * spec_.size / kBytesPerMib,
              .message_rate = rate * 1e-6};
     }
-    auto peer = exchange_->swap_reports(own);
-    if (!peer) return tl::make_unexpected(peer.error());
-    if (!measurement_ && peer->message_rate > 0) {
+    ROCKHOPPER_TRY(auto peer, exchange_->swap_reports(own));
+    if (!measurement_ && peer.message_rate > 0) {
       measurement_ = Measurement{
-          .operations = peer->iterations,
-          .seconds = static_cast<double>(peer->iterations) / (peer->message_rate * 1e6),
-          .peak_operations_per_s = peer->peak * kBytesPerMib / std::max<double>(spec_.size, 1)};
+          .operations = peer.iterations,
+          .seconds = static_cast<double>(peer.iterations) / (peer.message_rate * 1e6),
+          .peak_operations_per_s = peer.peak * kBytesPerMib / std::max<double>(spec_.size, 1)};
     }
   }
   if (is_write_latency()) {
     // ib_write_lat says nothing: what it has sent last may still want an acknowledgement.
     linger();
-  } else if (auto parted = shake_hands(1).and_then([this] { return exchange_->say_done(); });
-             !parted) {
-    return parted;
+  } else {
+    ROCKHOPPER_TRY(shake_hands(1));
+    ROCKHOPPER_TRY(exchange_->say_done());
   }
   if (rdma_cm_ != nullptr) rdma_cm_->leave();
   return {};

@@ -9,14 +9,10 @@ RcBackend::~RcBackend() {
 }
 
 Expected<void> RcBackend::create_queues(const Agreement& agreement) {
-  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
-    if (auto made = create_queue_pair(agreement); !made) return made;
-  }
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) ROCKHOPPER_TRY(create_queue_pair(agreement));
   lock_mode_ = agreement.lock_mode;
   if (lock_mode_ == LockMode::cas) {
-    auto locks = CasLocks::create(engine(), pd(), qps_);
-    if (!locks) return tl::make_unexpected(locks.error());
-    cas_locks_ = std::move(*locks);
+    ROCKHOPPER_TRY(cas_locks_, CasLocks::create(engine(), pd(), qps_));
   }
   return {};
 }
@@ -30,18 +26,15 @@ Expected<void> RcBackend::create_queue_pair(const Agreement& agreement) {
   init.max_recv_wr = agreement.receive_depth;
   init.max_inline_data = agreement.inline_bytes;
   init.lock_execution = agreement.lock_mode == LockMode::target;
-  auto qp = engine().create_qp(init);
-  if (!qp) return tl::make_unexpected(qp.error());
-  qps_.push_back(*qp);
-  if (auto set = (*qp)->set_congestion_control({.algorithm = options().congestion}); !set)
-    return set;
-  if (auto set = (*qp)->set_loss_recovery({.adaptive_timeout = options().adaptive_timeout}); !set)
-    return set;
-  side().qps.push_back({(*qp)->number().value, engine().random_psn().value});
+  ROCKHOPPER_TRY(auto qp, engine().create_qp(init));
+  qps_.push_back(qp);
+  ROCKHOPPER_TRY(qp->set_congestion_control({.algorithm = options().congestion}));
+  ROCKHOPPER_TRY(qp->set_loss_recovery({.adaptive_timeout = options().adaptive_timeout}));
+  side().qps.push_back({qp->number().value, engine().random_psn().value});
   roce::QpAttributes attributes;
   attributes.qp_access_flags = kRemoteAccess;
   attributes.pkey_index = options().pkey_index;
-  return (*qp)->bring_up(attributes, roce::QpState::init);
+  return qp->bring_up(attributes, roce::QpState::init);
 }
 
 Expected<void> RcBackend::connect(const Agreement& agreement, const Side& remote) {
@@ -52,7 +45,7 @@ Expected<void> RcBackend::connect(const Agreement& agreement, const Side& remote
     if (agreement.selective_repeat) {
       recovery.algorithm = roce::RecoveryAlgorithm::selective_repeat;
     }
-    if (auto set = qps_[i]->set_loss_recovery(recovery); !set) return set;
+    ROCKHOPPER_TRY(qps_[i]->set_loss_recovery(recovery));
     roce::QpAttributes attributes;
     attributes.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);
     attributes.dest_qp_num = wire::Qpn::make(remote.qps[i].qpn);
@@ -68,7 +61,7 @@ Expected<void> RcBackend::connect(const Agreement& agreement, const Side& remote
     attributes.rnr_retry = 7;
     attributes.sq_psn = wire::Psn::make(side().qps[i].psn);
     attributes.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
-    if (auto moved = qps_[i]->bring_up(attributes, roce::QpState::rts); !moved) return moved;
+    ROCKHOPPER_TRY(qps_[i]->bring_up(attributes, roce::QpState::rts));
   }
   return {};
 }

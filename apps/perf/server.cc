@@ -16,12 +16,10 @@ Server::Server(Backend& backend, const Options& options)
     : backend_(backend), options_(options), pump_(backend) {}
 
 Expected<void> Server::run() {
-  auto listener = TcpListener::open(options_.port);
-  if (!listener) return tl::make_unexpected(listener.error());
-  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener->port());
-  auto connection = listener->accept(pump_);
-  if (!connection) return tl::make_unexpected(connection.error());
-  channel_.emplace(std::move(*connection), pump_);
+  ROCKHOPPER_TRY(auto listener, TcpListener::open(options_.port));
+  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener.port());
+  ROCKHOPPER_TRY(auto connection, listener.accept(pump_));
+  channel_.emplace(std::move(connection), pump_);
   auto result = greet().and_then([this] { return serve(); });
   if (!result && pump_.error()) result = tl::make_unexpected(*pump_.error());
   if (!result) channel_->send_error(result.error());
@@ -29,15 +27,12 @@ Expected<void> Server::run() {
 }
 
 Expected<void> Server::greet() {
-  if (auto up = backend_.wait_for_link(); !up) return up;
-  auto hello = channel_->receive("hello");
-  if (!hello) return tl::make_unexpected(hello.error());
-  if (hello->value("version", 0) != kProtocolVersion) {
+  ROCKHOPPER_TRY(backend_.wait_for_link());
+  ROCKHOPPER_TRY(auto hello, channel_->receive("hello"));
+  if (hello.value("version", 0) != kProtocolVersion) {
     return fail(ErrorCode::unsupported, "the client speaks another version of the protocol");
   }
-  auto agreement = agreement_from_json(hello->value("agreement", nlohmann::json()));
-  if (!agreement) return tl::make_unexpected(agreement.error());
-  agreement_ = *agreement;
+  ROCKHOPPER_TRY(agreement_, agreement_from_json(hello.value("agreement", nlohmann::json())));
   if (agreement_.transport != options_.transport) {
     return fail(ErrorCode::invalid_argument, "the client has --transport {}, the server {}",
                 to_string(agreement_.transport), to_string(options_.transport));
@@ -47,52 +42,46 @@ Expected<void> Server::greet() {
                 "--op lock: the server's {} executes no locks; --lock-mode cas does without",
                 backend_.name());
   }
-  auto remote = side_from_json(hello->value("side", nlohmann::json()), agreement_);
-  if (!remote) return tl::make_unexpected(remote.error());
-  auto layout = Layout::make(agreement_);
-  if (!layout) return tl::make_unexpected(layout.error());
-  layout_ = *layout;
-  if (remote->bytes != layout_->bytes()) {
+  ROCKHOPPER_TRY(auto remote, side_from_json(hello.value("side", nlohmann::json()), agreement_));
+  ROCKHOPPER_TRY(layout_, Layout::make(agreement_));
+  if (remote.bytes != layout_->bytes()) {
     return fail(ErrorCode::io,
                 "the client's memory has {} bytes, not {}; are both ends of the "
                 "same version?",
-                remote->bytes, layout_->bytes());
+                remote.bytes, layout_->bytes());
   }
   agreement_.path_mtu =
       std::min(agreement_.path_mtu, static_cast<std::uint16_t>(backend_.path_mtu_max()));
   agreement_.selective_repeat = agreement_.selective_repeat && backend_.selective_repeat();
   agreement_.outstanding_reads =
       std::min(agreement_.outstanding_reads, backend_.outstanding_reads_max());
-  auto side = backend_.prepare(agreement_, layout_->bytes(), remote->gid.is_ipv4());
-  if (!side) return tl::make_unexpected(side.error());
-  if (auto connected = backend_.connect(agreement_, *remote); !connected) return connected;
+  ROCKHOPPER_TRY(auto side, backend_.prepare(agreement_, layout_->bytes(), remote.gid.is_ipv4()));
+  ROCKHOPPER_TRY(backend_.connect(agreement_, remote));
   watch_ = std::make_unique<Watch>([this] { return look_for_stop(); },
                                    static_cast<std::uint64_t>(options_.timeout_s * 1e9));
-  traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, *remote, *watch_);
+  traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, remote, *watch_);
   pump_.set_traffic(traffic_.get());
-  return channel_->send("welcome", {{"agreement", to_json(agreement_)}, {"side", to_json(*side)}});
+  return channel_->send("welcome", {{"agreement", to_json(agreement_)}, {"side", to_json(side)}});
 }
 
 Expected<void> Server::serve() {
   for (;;) {
-    auto message = channel_->receive_any();
-    if (!message) return tl::make_unexpected(message.error());
-    if (message->type == "end") {
-      results_ = message->body.value("results", nlohmann::json::array());
+    ROCKHOPPER_TRY(auto message, channel_->receive_any());
+    if (message.type == "end") {
+      results_ = message.body.value("results", nlohmann::json::array());
       return channel_->send("ended", nlohmann::json::object());
     }
-    if (message->type != "start") {
-      return fail(ErrorCode::io, "the client sent \"{}\" where \"start\" was due", message->type);
+    if (message.type != "start") {
+      return fail(ErrorCode::io, "the client sent \"{}\" where \"start\" was due", message.type);
     }
-    auto spec = run_spec_from_json(message->body, agreement_);
-    if (!spec) return tl::make_unexpected(spec.error());
-    if (spec->operation == Operation::lock && spec->bidirectional && !backend_.has_locks()) {
+    ROCKHOPPER_TRY(auto spec, run_spec_from_json(message.body, agreement_));
+    if (spec.operation == Operation::lock && spec.bidirectional && !backend_.has_locks()) {
       return fail(ErrorCode::unsupported, "--bidirectional: the server's {} asks for no locks",
                   backend_.name());
     }
-    if (auto served = serve_run(*spec); !served) return served;
-    if (spec->kind == RunKind::validation && !options_.json) {
-      fmt::print("served {}, {} bytes: data is right\n", title(spec->operation), spec->size);
+    ROCKHOPPER_TRY(serve_run(spec));
+    if (spec.kind == RunKind::validation && !options_.json) {
+      fmt::print("served {}, {} bytes: data is right\n", title(spec.operation), spec.size);
       (void)std::fflush(stdout);
     }
   }
@@ -100,23 +89,20 @@ Expected<void> Server::serve() {
 
 Expected<void> Server::serve_run(const RunSpec& spec) {
   stop_ = false;
-  if (auto started = traffic_->start(spec); !started) return started;
-  if (auto sent = channel_->send("started", nlohmann::json::object()); !sent) return sent;
+  ROCKHOPPER_TRY(traffic_->start(spec));
+  ROCKHOPPER_TRY(channel_->send("started", nlohmann::json::object()));
   nlohmann::json answer = nlohmann::json::object();
   if (spec.bidirectional && spec.kind == RunKind::bandwidth) {
-    auto measurement = run_bandwidth(*traffic_, spec, options_.cq_moderation);
-    if (!measurement) return tl::make_unexpected(measurement.error());
-    answer["measurement"] = to_json(*measurement);
+    ROCKHOPPER_TRY(auto measurement, run_bandwidth(*traffic_, spec, options_.cq_moderation));
+    answer["measurement"] = to_json(measurement);
   }
-  if (auto served = serve_until_stop(spec); !served) return served;
+  ROCKHOPPER_TRY(serve_until_stop(spec));
   // All that the client knows to be done has left its completion here by now.
   for (bool more = true; more;) {
-    auto polled = traffic_->poll();
-    if (!polled) return tl::make_unexpected(polled.error());
-    more = *polled;
+    ROCKHOPPER_TRY(more, traffic_->poll());
   }
   if (spec.kind == RunKind::validation) {
-    if (auto valid = traffic_->check_validation(); !valid) return valid;
+    ROCKHOPPER_TRY(traffic_->check_validation());
   } else if (is_atomic(spec.operation)) {
     answer["words"] = traffic_->target_words();
     if (spec.operation == Operation::lock) answer["locks"] = backend_.lock_statistics();
@@ -127,19 +113,18 @@ Expected<void> Server::serve_run(const RunSpec& spec) {
 Expected<void> Server::serve_until_stop(const RunSpec& spec) {
   PongServer pong(*traffic_, spec);
   while (!stop_) {
-    if (auto polled = traffic_->poll(); !polled) return tl::make_unexpected(polled.error());
+    ROCKHOPPER_TRY(traffic_->poll());
     if (spec.kind != RunKind::latency) continue;
-    if (auto answered = pong.turn(); !answered) return answered;
+    ROCKHOPPER_TRY(pong.turn());
   }
   return traffic_->drain();
 }
 
 Expected<void> Server::look_for_stop() {
-  auto message = channel_->poll();
-  if (!message) return tl::make_unexpected(message.error());
-  if (!*message) return {};
-  if ((*message)->type != "stop" || stop_) {
-    return fail(ErrorCode::io, "the client sent \"{}\" in the middle of a run", (*message)->type);
+  ROCKHOPPER_TRY(auto message, channel_->poll());
+  if (!message) return {};
+  if (message->type != "stop" || stop_) {
+    return fail(ErrorCode::io, "the client sent \"{}\" in the middle of a run", message->type);
   }
   stop_ = true;
   return {};

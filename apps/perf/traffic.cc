@@ -83,27 +83,20 @@ Expected<void> Traffic::post(std::uint16_t qp, std::span<const SendRequest> requ
   qps_[qp].posted += taken;
   if (taken == requests.size()) return {};
   // The reason is a failed request, whose completion tells more.
-  if (auto polled = poll(); !polled) return tl::make_unexpected(polled.error());
+  ROCKHOPPER_TRY(poll());
   return fail(ErrorCode::invalid_state, "queue pair {} takes no more requests", qp);
 }
 
 Expected<bool> Traffic::poll() {
-  auto polled = poll_unwatched();
-  if (!polled) return polled;
-  if (auto well = watch_.turn(*polled); !well) return tl::make_unexpected(well.error());
+  ROCKHOPPER_TRY(auto polled, poll_unwatched());
+  ROCKHOPPER_TRY(watch_.turn(polled));
   return polled;
 }
 
 Expected<bool> Traffic::poll_unwatched() {
   const std::size_t count = backend_.poll(done_);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (auto taken = take(done_[i]); !taken) return tl::make_unexpected(taken.error());
-  }
-  if (!receives_missing_.empty()) {
-    if (auto posted = post_missing_receives(); !posted) {
-      return tl::make_unexpected(posted.error());
-    }
-  }
+  for (std::size_t i = 0; i < count; ++i) ROCKHOPPER_TRY(take(done_[i]));
+  if (!receives_missing_.empty()) ROCKHOPPER_TRY(post_missing_receives());
   return count > 0;
 }
 
@@ -175,9 +168,7 @@ Expected<void> Traffic::post_missing_receives() {
 }
 
 Expected<void> Traffic::drain() {
-  while (outstanding_ > 0) {
-    if (auto polled = poll(); !polled) return tl::make_unexpected(polled.error());
-  }
+  while (outstanding_ > 0) ROCKHOPPER_TRY(poll());
   return {};
 }
 

@@ -11,9 +11,7 @@ namespace {
 
 /// Posts one request when there is room.
 Expected<void> post_when_possible(Traffic& traffic, std::uint16_t qp, const SendRequest& request) {
-  while (traffic.room(qp) == 0) {
-    if (auto polled = traffic.poll(); !polled) return tl::make_unexpected(polled.error());
-  }
+  while (traffic.room(qp) == 0) ROCKHOPPER_TRY(traffic.poll());
   return traffic.post(qp, {&request, 1});
 }
 
@@ -41,7 +39,7 @@ Expected<void> post_atomic(Traffic& traffic, const RunSpec& spec, std::uint16_t 
     miss.compare_add = ~words.before;
     miss.swap = ~words.operand;
     miss.local_offset += kWordBytes;
-    if (auto posted = post_when_possible(traffic, qp, miss); !posted) return posted;
+    ROCKHOPPER_TRY(post_when_possible(traffic, qp, miss));
   }
   return post_when_possible(traffic, qp, request);
 }
@@ -103,10 +101,10 @@ Expected<void> run_validation(Traffic& traffic, const RunSpec& spec) {
   traffic.watch().set_impatient(true);
   for (std::uint32_t slot = 0; slot < traffic.layout().slots(); ++slot) {
     for (std::uint16_t qp = 0; qp < traffic.agreement().qps; ++qp) {
-      if (auto posted = post_slot(traffic, spec, qp, slot); !posted) return posted;
+      ROCKHOPPER_TRY(post_slot(traffic, spec, qp, slot));
     }
   }
-  if (auto drained = traffic.drain(); !drained) return drained;
+  ROCKHOPPER_TRY(traffic.drain());
   traffic.watch().set_impatient(false);
   if (spec.operation == Operation::lock) return check_scopes(traffic);
   for (std::uint16_t qp = 0; qp < traffic.agreement().qps; ++qp) {

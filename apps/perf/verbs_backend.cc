@@ -90,14 +90,13 @@ int rank(const stack::IpAddress& gid, std::optional<bool> ipv4) {
 Expected<std::unique_ptr<VerbsBackend>> VerbsBackend::open(const std::string& device,
                                                            std::optional<unsigned> gid_index,
                                                            std::uint32_t connect_timeout_ms) {
-  auto context = open_device(device);
-  if (!context) return tl::make_unexpected(context.error());
+  ROCKHOPPER_TRY(auto context, open_device(device));
   std::unique_ptr<VerbsBackend> backend(new VerbsBackend);
-  backend->context_.reset(*context);
+  backend->context_.reset(context);
   backend->gid_index_ = gid_index;
   backend->connect_timeout_ms_ = connect_timeout_ms;
-  if (ibv_query_port(*context, kPort, &backend->port_) != 0 ||
-      ibv_query_device(*context, &backend->device_) != 0) {
+  if (ibv_query_port(context, kPort, &backend->port_) != 0 ||
+      ibv_query_device(context, &backend->device_) != 0) {
     return fail(ErrorCode::io, "RDMA device {} tells no attributes", backend->name());
   }
   return backend;
@@ -163,10 +162,8 @@ Expected<void> VerbsBackend::choose_gid(std::optional<bool> ipv4) {
 
 Expected<Side> VerbsBackend::prepare(const Agreement& agreement, std::size_t bytes,
                                      std::optional<bool> ipv4) {
-  if (auto chosen = choose_gid(ipv4); !chosen) return tl::make_unexpected(chosen.error());
-  auto memory = PageMemory::allocate(bytes);
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
+  ROCKHOPPER_TRY(choose_gid(ipv4));
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(bytes));
   pd_.reset(ibv_alloc_pd(context_.get()));
   if (pd_ == nullptr) return fail(ErrorCode::exhausted, "{} gives no protection domain", name());
   mr_.reset(ibv_reg_mr(pd_.get(), memory_.data(), bytes, static_cast<int>(kRights)));
@@ -185,9 +182,7 @@ Expected<Side> VerbsBackend::prepare(const Agreement& agreement, std::size_t byt
                 depth, std::strerror(errno));
   }
   inline_bytes_ = agreement.inline_bytes;
-  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
-    if (auto made = create_queue_pair(agreement); !made) return tl::make_unexpected(made.error());
-  }
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) ROCKHOPPER_TRY(create_queue_pair(agreement));
   return side_;
 }
 

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/pingpong/dc_lanes.h"
 
-#include <utility>
-
 namespace rockhopper::apps::pingpong {
 
 Expected<std::unique_ptr<DcLanes>> DcLanes::create(roce::Engine& engine, const Options& options,
@@ -11,14 +9,11 @@ Expected<std::unique_ptr<DcLanes>> DcLanes::create(roce::Engine& engine, const O
                                                    roce::CompletionQueue& cq,
                                                    roce::SharedReceiveQueue& srq) {
   std::unique_ptr<DcLanes> lanes(new DcLanes);
-  auto endpoint = DcEndpoint::create(engine);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  lanes->endpoint_ = std::move(*endpoint);
-  auto made = lanes->create_initiator(options, pd, cq);
-  for (std::uint32_t lane = 0; made && lane < options.queue_pairs; ++lane) {
-    made = lanes->create_target(options, pd, cq, srq);
+  ROCKHOPPER_TRY(lanes->endpoint_, DcEndpoint::create(engine));
+  ROCKHOPPER_TRY(lanes->create_initiator(options, pd, cq));
+  for (std::uint32_t lane = 0; lane < options.queue_pairs; ++lane) {
+    ROCKHOPPER_TRY(lanes->create_target(options, pd, cq, srq));
   }
-  if (!made) return tl::make_unexpected(made.error());
   return lanes;
 }
 
@@ -38,9 +33,7 @@ Expected<void> DcLanes::create_initiator(const Options& options, roce::Protectio
   init.path_mtu = static_cast<roce::PathMtu>(options.path_mtu);
   init.pkey_index = options.endpoint.pkey_index;
   init.timeout = static_cast<std::uint8_t>(options.ack_timeout);
-  auto initiator = endpoint_->create_dci(init);
-  if (!initiator) return tl::make_unexpected(initiator.error());
-  initiator_ = *initiator;
+  ROCKHOPPER_TRY(initiator_, endpoint_->create_dci(init));
   return {};
 }
 
@@ -53,9 +46,8 @@ Expected<void> DcLanes::create_target(const Options& options, roce::ProtectionDo
   init.path_mtu = static_cast<roce::PathMtu>(options.path_mtu);
   init.pkey_index = options.endpoint.pkey_index;
   init.traffic_class = static_cast<std::uint8_t>(options.endpoint.traffic_class);
-  auto target = endpoint_->create_dct(init);
-  if (!target) return tl::make_unexpected(target.error());
-  targets_.push_back(*target);
+  ROCKHOPPER_TRY(auto target, endpoint_->create_dct(init));
+  targets_.push_back(target);
   return {};
 }
 

@@ -51,15 +51,12 @@ Expected<Destination> receive_destination(TcpConnection& connection, Transport t
     return got ? got : fail(got.error().code, "no address from the peer: {}", got.error().message);
   };
   const auto start = std::span(buffer).first<kMessageBytes>();
-  if (auto got = receive(start); !got) return tl::make_unexpected(got.error());
+  ROCKHOPPER_TRY(receive(start));
   std::string_view message(start.data(), start.size());
-  if (auto good = check_start(message, transport); !good) {
-    return tl::make_unexpected(good.error());
-  }
+  ROCKHOPPER_TRY(check_start(message, transport));
   const bool target = message.starts_with(kTargetMark);
   if (target) {
-    auto got = receive(std::span(buffer).subspan<kMessageBytes>());
-    if (!got) return tl::make_unexpected(got.error());
+    ROCKHOPPER_TRY(receive(std::span(buffer).subspan<kMessageBytes>()));
     message = {buffer.data(), buffer.size()};
   }
   const auto destination = target ? decode_target(message) : decode(message);
@@ -75,9 +72,9 @@ Expected<Destinations> receive_destinations(TcpConnection& connection, Transport
                                             std::uint32_t timeout_ms, Background& background) {
   Destinations destinations;
   for (std::uint32_t i = 0; i < info(transport).destinations; ++i) {
-    auto destination = receive_destination(connection, transport, timeout_ms, background);
-    if (!destination) return tl::make_unexpected(destination.error());
-    destinations.push_back(*destination);
+    ROCKHOPPER_TRY(auto destination,
+                   receive_destination(connection, transport, timeout_ms, background));
+    destinations.push_back(destination);
   }
   return destinations;
 }
@@ -163,12 +160,9 @@ std::string describe(const Destination& destination) {
 Expected<Destinations> exchange_as_client(TcpConnection& connection, const Destinations& local,
                                           Transport transport, std::uint32_t timeout_ms,
                                           Background& background) {
-  auto sent = send_destinations(connection, local, transport, timeout_ms, background);
-  if (!sent) return tl::make_unexpected(sent.error());
-  auto remote = receive_destinations(connection, transport, timeout_ms, background);
-  if (!remote) return remote;
-  sent = connection.send(kDone, timeout_ms, background);
-  if (!sent) return tl::make_unexpected(sent.error());
+  ROCKHOPPER_TRY(send_destinations(connection, local, transport, timeout_ms, background));
+  ROCKHOPPER_TRY(auto remote, receive_destinations(connection, transport, timeout_ms, background));
+  ROCKHOPPER_TRY(connection.send(kDone, timeout_ms, background));
   return remote;
 }
 
@@ -180,8 +174,7 @@ Expected<Destinations> receive_from_client(TcpConnection& connection, Transport 
 Expected<void> answer_client(TcpConnection& connection, const Destinations& local,
                              Transport transport, std::uint32_t timeout_ms,
                              Background& background) {
-  auto sent = send_destinations(connection, local, transport, timeout_ms, background);
-  if (!sent) return sent;
+  ROCKHOPPER_TRY(send_destinations(connection, local, transport, timeout_ms, background));
   std::array<char, kDone.size()> confirmation;
   auto got = connection.receive(confirmation, timeout_ms, background);
   if (!got) return fail(got.error().code, "the client did not confirm: {}", got.error().message);

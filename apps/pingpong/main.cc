@@ -76,7 +76,7 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
     return fail(ErrorCode::invalid_argument, "--gid-idx {}: own addresses are, from 0 on: {}",
                 *options.gid_index, table);
   }
-  if (auto good = check_path_mtu(options.path_mtu, config); !good) return good;
+  ROCKHOPPER_TRY(check_path_mtu(options.path_mtu, config));
   if (!info(options.transport).shares_receives && options.queue_pairs > 1) {
     return fail(ErrorCode::invalid_argument, "--num-qp {} needs --transport srq or dc",
                 options.queue_pairs);
@@ -101,19 +101,16 @@ Expected<void> check(const Options& options, const EndpointConfig& config) {
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
-  if (options.role() == Role::client) {
-    if (auto known = check_host(options.host); !known) return known;
-  }
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  Session session(**endpoint, options);
+  if (options.role() == Role::client) ROCKHOPPER_TRY(check_host(options.host));
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  Session session(*endpoint, options);
   auto result = session.run();
   if (result) report(options, *result);
   if (options.endpoint.stats_s > 0 || stop_requested()) {
-    (*endpoint)->print_statistics(stderr);
+    endpoint->print_statistics(stderr);
     session.print_statistics();
   }
-  if (!result) return tl::make_unexpected(result.error());
+  ROCKHOPPER_TRY(result);
   return {};
 }
 

@@ -18,9 +18,7 @@ Expected<MessageSlots> MessageSlots::allocate(std::uint32_t count, std::uint32_t
     return fail(ErrorCode::invalid_argument,
                 "{} messages of {} bytes: give a smaller --rx-depth or --size", count, bytes);
   }
-  auto memory = PageMemory::allocate(slots.stride_ * (count - 1) + bytes);
-  if (!memory) return tl::make_unexpected(memory.error());
-  slots.memory_ = std::move(*memory);
+  ROCKHOPPER_TRY(slots.memory_, PageMemory::allocate(slots.stride_ * (count - 1) + bytes));
   return slots;
 }
 

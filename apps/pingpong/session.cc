@@ -59,15 +59,13 @@ Session::~Session() {
 }
 
 Expected<Result> Session::run() {
-  auto connected = create_objects().and_then(
-      [&] { return is_client() ? connect_as_client() : connect_as_server(); });
-  if (!connected) return tl::make_unexpected(connected.error());
+  ROCKHOPPER_TRY(create_objects());
+  ROCKHOPPER_TRY(is_client() ? connect_as_client() : connect_as_server());
   print("remote", result_.remote);
 
   const std::uint64_t start_ns = steady_now_ns();
   last_progress_ns_ = start_ns;
-  auto exchanged = exchange_messages();
-  if (!exchanged) return tl::make_unexpected(exchanged.error());
+  ROCKHOPPER_TRY(exchange_messages());
   result_.seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9;
   linger();
   return result_;
@@ -87,13 +85,13 @@ void Session::print(const char* whose, const Destinations& destinations) const {
 
 Expected<void> Session::create_memory() {
   roce::Engine& engine = endpoint_.engine();
-  auto send_slots = MessageSlots::allocate(is_client() ? options_.queue_pairs : 1, options_.size);
-  if (!send_slots) return tl::make_unexpected(send_slots.error());
-  auto receive_slots = MessageSlots::allocate(transport_.shares_receives ? options_.rx_depth : 1,
-                                              options_.size + grh_bytes());
-  if (!receive_slots) return tl::make_unexpected(receive_slots.error());
-  send_slots_ = std::move(*send_slots);
-  receive_slots_ = std::move(*receive_slots);
+  ROCKHOPPER_TRY(auto send_slots,
+                 MessageSlots::allocate(is_client() ? options_.queue_pairs : 1, options_.size));
+  ROCKHOPPER_TRY(auto receive_slots,
+                 MessageSlots::allocate(transport_.shares_receives ? options_.rx_depth : 1,
+                                        options_.size + grh_bytes()));
+  send_slots_ = std::move(send_slots);
+  receive_slots_ = std::move(receive_slots);
   std::memset(send_slots_.memory().data(), 0x7b, send_slots_.memory().size());
   if (options_.check) {
     std::memset(receive_slots_.memory().data(), kNoContent, receive_slots_.memory().size());
@@ -103,32 +101,22 @@ Expected<void> Session::create_memory() {
   const auto add = [&](std::span<std::byte> memory, std::uint32_t access) {
     return engine.register_memory(pd_, memory.data(), memory.size(), access);
   };
-  auto send_region = add(send_slots_.memory(), 0);
-  if (!send_region) return tl::make_unexpected(send_region.error());
-  send_region_ = *send_region;
-  auto receive_region = add(receive_slots_.memory(), roce::kAccessLocalWrite);
-  if (!receive_region) return tl::make_unexpected(receive_region.error());
-  receive_region_ = *receive_region;
+  ROCKHOPPER_TRY(send_region_, add(send_slots_.memory(), 0));
+  ROCKHOPPER_TRY(receive_region_, add(receive_slots_.memory(), roce::kAccessLocalWrite));
   return {};
 }
 
 Expected<void> Session::create_objects() {
-  if (auto made = create_memory(); !made) return made;
-  auto cq = roce::CompletionQueue::create(options_.rx_depth + options_.queue_pairs);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
+  ROCKHOPPER_TRY(create_memory());
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(options_.rx_depth + options_.queue_pairs));
   if (transport_.shares_receives) {
-    auto srq = endpoint_.engine().create_srq(
-        {.pd = pd_, .attributes = {.max_wr = options_.rx_depth, .max_sge = 1, .srq_limit = 0}});
-    if (!srq) return tl::make_unexpected(srq.error());
-    srq_ = *srq;
+    ROCKHOPPER_TRY(
+        srq_, endpoint_.engine().create_srq(
+                  {.pd = pd_,
+                   .attributes = {.max_wr = options_.rx_depth, .max_sge = 1, .srq_limit = 0}}));
   }
-  if (is_dc()) {
-    if (auto made = create_dc_lanes(); !made) return made;
-  }
-  while (lanes_.size() < options_.queue_pairs) {
-    if (auto made = create_queue_pair(); !made) return made;
-  }
+  if (is_dc()) ROCKHOPPER_TRY(create_dc_lanes());
+  while (lanes_.size() < options_.queue_pairs) ROCKHOPPER_TRY(create_queue_pair());
   return post_receives();
 }
 
@@ -140,9 +128,7 @@ void Session::add_lane(wire::Qpn number, std::uint64_t access_key, roce::QueuePa
 }
 
 Expected<void> Session::create_dc_lanes() {
-  auto made = DcLanes::create(endpoint_.engine(), options_, pd_, *cq_, *srq_);
-  if (!made) return tl::make_unexpected(made.error());
-  dc_ = std::move(*made);
+  ROCKHOPPER_TRY(dc_, DcLanes::create(endpoint_.engine(), options_, pd_, *cq_, *srq_));
   for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
     add_lane(dc_->target(i).number(), dc_->target(i).access_key(), nullptr);
   }
@@ -158,13 +144,12 @@ Expected<void> Session::create_queue_pair() {
   init.srq = srq_;
   init.max_send_wr = 1;
   init.max_recv_wr = options_.rx_depth;
-  auto qp = endpoint_.engine().create_qp(init);
-  if (!qp) return tl::make_unexpected(qp.error());
-  add_lane((*qp)->number(), 0, *qp);
+  ROCKHOPPER_TRY(auto qp, endpoint_.engine().create_qp(init));
+  add_lane(qp->number(), 0, qp);
   roce::QpAttributes attributes;
   attributes.qkey = kQkey;
   attributes.pkey_index = options_.endpoint.pkey_index;
-  return (*qp)->bring_up(attributes, roce::QpState::init);
+  return qp->bring_up(attributes, roce::QpState::init);
 }
 
 Expected<stack::IpAddress> Session::choose_gid(const Destination* remote) const {
@@ -180,39 +165,30 @@ void Session::set_local_gid(const stack::IpAddress& gid) {
 }
 
 Expected<void> Session::connect_as_client() {
-  auto gid = choose_gid(nullptr);
-  if (!gid) return tl::make_unexpected(gid.error());
-  set_local_gid(*gid);
-  auto connection = TcpConnection::connect(options_.host, options_.port,
-                                           endpoint_.config().connect_timeout_ms, endpoint_);
-  if (!connection) return tl::make_unexpected(connection.error());
-  connection_ = std::move(*connection);
-  if (auto up = endpoint_.wait_for_link(); !up) return up;
-  auto remote = exchange_as_client(*connection_, result_.local, options_.transport, kPeerTimeoutMs,
-                                   endpoint_);
-  if (!remote) return tl::make_unexpected(remote.error());
-  result_.remote = std::move(*remote);
+  ROCKHOPPER_TRY(auto gid, choose_gid(nullptr));
+  set_local_gid(gid);
+  ROCKHOPPER_TRY(connection_,
+                 TcpConnection::connect(options_.host, options_.port,
+                                        endpoint_.config().connect_timeout_ms, endpoint_));
+  ROCKHOPPER_TRY(endpoint_.wait_for_link());
+  ROCKHOPPER_TRY(result_.remote, exchange_as_client(*connection_, result_.local, options_.transport,
+                                                    kPeerTimeoutMs, endpoint_));
   content_.emplace(result_.local[0].psn, result_.remote[0].psn, PageMemory::page_size());
   content_->expect_own();
   return connect_queue_pairs();
 }
 
 Expected<void> Session::connect_as_server() {
-  auto listener = TcpListener::open(options_.port);
-  if (!listener) return tl::make_unexpected(listener.error());
-  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener->port());
-  auto connection = listener->accept(endpoint_);
-  if (!connection) return tl::make_unexpected(connection.error());
-  connection_ = std::move(*connection);
-  if (auto up = endpoint_.wait_for_link(); !up) return up;
-  auto remote = receive_from_client(*connection_, options_.transport, kPeerTimeoutMs, endpoint_);
-  if (!remote) return tl::make_unexpected(remote.error());
-  result_.remote = std::move(*remote);
-  auto gid = choose_gid(&result_.remote[0]);
-  if (!gid) return tl::make_unexpected(gid.error());
-  set_local_gid(*gid);
+  ROCKHOPPER_TRY(auto listener, TcpListener::open(options_.port));
+  if (options_.port == 0) fmt::print(stderr, "listening on TCP port {}\n", listener.port());
+  ROCKHOPPER_TRY(connection_, listener.accept(endpoint_));
+  ROCKHOPPER_TRY(endpoint_.wait_for_link());
+  ROCKHOPPER_TRY(result_.remote,
+                 receive_from_client(*connection_, options_.transport, kPeerTimeoutMs, endpoint_));
+  ROCKHOPPER_TRY(auto gid, choose_gid(&result_.remote[0]));
+  set_local_gid(gid);
   content_.emplace(result_.remote[0].psn, result_.local[0].psn, PageMemory::page_size());
-  if (auto connected = connect_queue_pairs(); !connected) return connected;
+  ROCKHOPPER_TRY(connect_queue_pairs());
   return answer_client(*connection_, result_.local, options_.transport, kPeerTimeoutMs, endpoint_);
 }
 
@@ -223,19 +199,15 @@ Expected<void> Session::connect_queue_pairs() {
       return fail(ErrorCode::io, "the peer has {} {}, not {}; give both ends the same -q", i,
                   is_dc() ? "targets" : "queue pairs", lanes_.size());
     }
-    if (auto connected = connect_lane(i); !connected) return connected;
+    ROCKHOPPER_TRY(connect_lane(i));
   }
   return {};
 }
 
 Expected<void> Session::connect_lane(std::size_t index) {
-  if (!is_dc()) {
-    if (auto connected = connect_queue_pair(index); !connected) return connected;
-  }
+  if (!is_dc()) ROCKHOPPER_TRY(connect_queue_pair(index));
   if (is_dc() || is_ud()) {
-    auto ah = endpoint_.engine().create_ah(pd_, address_vector(index));
-    if (!ah) return tl::make_unexpected(ah.error());
-    lanes_[index].ah = *ah;
+    ROCKHOPPER_TRY(lanes_[index].ah, endpoint_.engine().create_ah(pd_, address_vector(index)));
   }
   return {};
 }
@@ -320,26 +292,20 @@ Expected<void> Session::send_message(std::size_t index) {
 
 Expected<void> Session::exchange_messages() {
   Progress progress("exchanges");
-  for (std::size_t i = 0; is_client() && i < lanes_.size(); ++i) {
-    if (auto posted = send_message(i); !posted) return posted;
-  }
+  for (std::size_t i = 0; is_client() && i < lanes_.size(); ++i) ROCKHOPPER_TRY(send_message(i));
   std::array<roce::Completion, 16> completions;
   std::uint32_t turns = 0;
   while (!finished()) {
     (void)endpoint_.turn();
     const std::size_t count = cq_->poll(completions);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (auto handled = handle(completions[i]); !handled) return handled;
-    }
+    for (std::size_t i = 0; i < count; ++i) ROCKHOPPER_TRY(handle(completions[i]));
     if (count > 0) {
       last_progress_ns_ = 0;  // dated at the next check
       progress.update(received_, options_.iterations);
     } else if (options_.events) {
       await_event();
     }
-    if (++turns % kTurnsPerCheck == 0) {
-      if (auto alive = check_alive(); !alive) return alive;
-    }
+    if (++turns % kTurnsPerCheck == 0) ROCKHOPPER_TRY(check_alive());
   }
   return {};
 }
@@ -357,13 +323,11 @@ Expected<void> Session::handle(const roce::Completion& completion) {
   if (kind == kSendId) {
     ++sent_;
     if (!is_client()) release(lane.sending);
-  } else if (auto taken = take_message(index, completion); !taken) {
-    return taken;
+  } else {
+    ROCKHOPPER_TRY(take_message(index, completion));
   }
   lane.pending &= ~static_cast<std::uint32_t>(kind);
-  if (lane.pending == 0 && sent_ < options_.iterations) {
-    if (auto posted = send_message(index); !posted) return posted;
-  }
+  if (lane.pending == 0 && sent_ < options_.iterations) ROCKHOPPER_TRY(send_message(index));
   // As the stock tool: a new lot when there is no more than one for each queue pair.
   return receives_posted_ <= lanes_.size() ? post_receives() : Expected<void>{};
 }

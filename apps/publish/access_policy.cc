@@ -82,9 +82,8 @@ AccessPolicy AccessPolicy::open() {
 
 Expected<AccessPolicy> AccessPolicy::parse(std::string_view json,
                                            std::span<const std::string> stores) {
-  auto document = parse_json(json);
-  if (!document) return tl::make_unexpected(document.error());
-  return PolicyReader(stores).read(*document);
+  ROCKHOPPER_TRY(auto document, parse_json(json));
+  return PolicyReader(stores).read(document);
 }
 
 bool AccessPolicy::may_read(std::string_view subscriber, std::string_view store) const {

@@ -26,7 +26,7 @@ Expected<ByteInput> ByteInput::open(const std::string& path, bool follow) {
   input.path_ = path;
   input.follow_ = follow;
   input.name_ = path == "-" ? "standard input" : path;
-  if (auto opened = input.open_file(); !opened) return tl::make_unexpected(opened.error());
+  ROCKHOPPER_TRY(input.open_file());
   return input;
 }
 

@@ -28,39 +28,36 @@ const AccessPolicy& Clients::policy() const {
 }
 
 Expected<GreetedClient> Clients::greet(TcpConnection connection) {
-  auto nonce = make_nonce();
-  if (!nonce) return tl::make_unexpected(nonce.error());
+  ROCKHOPPER_TRY(auto nonce, make_nonce());
   GreetedClient client{{.channel = ControlChannel(std::move(connection), node_)},
-                       node_.challenge(std::move(*nonce))};
+                       node_.challenge(std::move(nonce))};
   client.challenge_sent = to_json(client.challenge);
   client.gone = !client.channel.send("challenge", client.challenge_sent);
   return client;
 }
 
 Expected<void> Clients::admit(GreetedClient& client, const nlohmann::json& hello_json) {
-  auto hello = hello_from_json(hello_json, client.challenge);
-  if (!hello) return tl::make_unexpected(hello.error());
-  client.name = hello->name;
+  ROCKHOPPER_TRY(auto hello, hello_from_json(hello_json, client.challenge));
+  client.name = hello.name;
   if (policy().is_open()) {
     // Anybody, by any name.
-  } else if (hello->name.empty()) {
+  } else if (hello.name.empty()) {
     if (!policy().admits_anonymous()) {
       return fail(ErrorCode::invalid_argument,
                   "the publisher wants to know who you are; see --name and --secret-file");
     }
   } else {
-    const auto secret = policy().secret(hello->name);
+    const auto secret = policy().secret(hello.name);
     // The same for a name that there is not, so that nobody learns which there are.
     if (!secret || !has_proof(hello_json, *secret, client.challenge_sent)) {
       return fail(ErrorCode::invalid_argument, "name or secret are not right");
     }
     client.secret = *secret;
   }
-  auto access = node_.admit(*hello);
-  if (!access) return tl::make_unexpected(access.error());
-  client.access = *access;
+  ROCKHOPPER_TRY(auto access, node_.admit(hello));
+  client.access = access;
   client.admitted = true;
-  nlohmann::json welcome = to_json(Welcome{.side = access->side});
+  nlohmann::json welcome = to_json(Welcome{.side = access.side});
   if (client.secret) add_proof(welcome, *client.secret, client.challenge_sent, hello_json);
   auto sent = client.channel.send("welcome", welcome);
   if (sent && ended_) sent = client.channel.send("end", nlohmann::json::object());

@@ -81,7 +81,7 @@ Expected<Challenge> challenge_from_json(const nlohmann::json& object) {
   challenge.nonce = read_nonce(reader);
   challenge.transport = reader.choice("transport", parse_transport);
   challenge.path_mtu = reader.path_mtu("path_mtu");
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return challenge;
 }
 
@@ -93,14 +93,14 @@ Expected<Hello> hello_from_json(const nlohmann::json& object, const Challenge& c
   hello.nonce = read_nonce(reader);
   hello.path_mtu = reader.path_mtu("path_mtu", challenge.path_mtu);
   hello.side = read_side(reader);
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return hello;
 }
 
 Expected<Welcome> welcome_from_json(const nlohmann::json& object) {
   JsonReader reader(object);
   Welcome welcome{.side = read_side(reader)};
-  if (auto good = reader.result(); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(reader.result());
   return welcome;
 }
 

@@ -23,8 +23,8 @@ constexpr std::array<std::pair<std::string_view, InputKind>, 4> kKinds{{
 
 template <typename T>
 Expected<std::unique_ptr<Source>> as_source(Expected<std::unique_ptr<T>> opened) {
-  if (!opened) return tl::make_unexpected(opened.error());
-  return std::unique_ptr<Source>(std::move(*opened));
+  ROCKHOPPER_TRY(auto source, std::move(opened));
+  return std::unique_ptr<Source>(std::move(source));
 }
 
 Expected<std::unique_ptr<Source>> open_source(const InputSpec& spec, const InputSettings& settings,
@@ -89,17 +89,15 @@ std::string to_string(const InputSpec& spec) {
 
 Expected<std::unique_ptr<Input>> Input::open(const InputSpec& spec, const InputSettings& settings,
                                              std::size_t payload_max) {
-  auto source = open_source(spec, settings, payload_max);
-  if (!source) return tl::make_unexpected(source.error());
-  return std::unique_ptr<Input>(new Input(spec, settings, std::move(*source)));
+  ROCKHOPPER_TRY(auto source, open_source(spec, settings, payload_max));
+  return std::unique_ptr<Input>(new Input(spec, settings, std::move(source)));
 }
 
 Expected<Next> Input::next(std::uint64_t now_ns, std::span<const std::byte>& payload) {
   if (ended_) return Next::end;
   if (!limiter_.ready(now_ns) || now_ns < ask_ns_) return Next::nothing;
-  auto next = source_->next(now_ns, payload);
-  if (!next) return next;
-  switch (*next) {
+  ROCKHOPPER_TRY(auto next, source_->next(now_ns, payload));
+  switch (next) {
     case Next::message:
       limiter_.take(now_ns);
       ended_ = ++messages_ == count_;

@@ -39,15 +39,14 @@ void print_result(const Server& server, bool json) {
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
-  auto node = Node::create(options, config, arguments);
-  if (!node) return tl::make_unexpected(node.error());
+  ROCKHOPPER_TRY(auto node, Node::create(options, config, arguments));
   Expected<void> result;
   {
-    Server server(**node, options);
+    Server server(*node, options);
     result = server.run();
     if (result) print_result(server, options.json);
   }
-  if (options.endpoint.stats_s > 0) (*node)->print_statistics(stderr);
+  if (options.endpoint.stats_s > 0) node->print_statistics(stderr);
   return result;
 }
 

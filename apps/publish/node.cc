@@ -29,13 +29,11 @@ Node::~Node() {
 
 Expected<std::unique_ptr<Node>> Node::create(const Options& options, const EndpointConfig& config,
                                              const stack::Arguments& arguments) {
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  std::unique_ptr<Node> node(new Node(options, std::move(*endpoint)));
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  std::unique_ptr<Node> node(new Node(options, std::move(endpoint)));
   if (options.transport == Transport::dc) {
-    auto made = DcEndpoint::create(node->endpoint_->engine());
-    if (!made) return tl::make_unexpected(made.error());
-    node->dc_.emplace(std::move(*made));
+    ROCKHOPPER_TRY(auto made, DcEndpoint::create(node->endpoint_->engine()));
+    node->dc_.emplace(std::move(made));
   }
   return node;
 }
@@ -56,24 +54,19 @@ Expected<void> Node::open(publisher::Policy& policy, publisher::PublisherListene
   config.path_mtu = static_cast<roce::PathMtu>(challenge("").path_mtu);
   config.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   if (options_.multicast) {
-    auto group = multicast();
-    if (!group) return tl::make_unexpected(group.error());
-    config.multicast = *group;
+    ROCKHOPPER_TRY(config.multicast, multicast());
   }
-  auto made = publisher::Publisher::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr, policy,
-                                           listener, config);
-  if (!made) return tl::make_unexpected(made.error());
-  publisher_ = std::move(*made);
+  ROCKHOPPER_TRY(publisher_,
+                 publisher::Publisher::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr,
+                                              policy, listener, config));
   for (const StoreSpec& spec : options_.stores) {
-    auto store = ServedStore::open(spec, static_cast<std::uint16_t>(stores_.size() + 1),
-                                   options_.key, endpoint_->random());
-    if (!store) return tl::make_unexpected(store.error());
-    if (auto added = publisher_->add_store(spec.name, (*store)->any()); !added) return added;
-    stores_.push_back(std::move(*store));
+    ROCKHOPPER_TRY(auto store,
+                   ServedStore::open(spec, static_cast<std::uint16_t>(stores_.size() + 1),
+                                     options_.key, endpoint_->random()));
+    ROCKHOPPER_TRY(publisher_->add_store(spec.name, store->any()));
+    stores_.push_back(std::move(store));
   }
-  auto counters = stack::add_counter_group("publisher", *publisher_);
-  if (!counters) return tl::make_unexpected(counters.error());
-  counters_ = std::move(*counters);
+  ROCKHOPPER_TRY(counters_, stack::add_counter_group("publisher", *publisher_));
   return {};
 }
 
@@ -100,15 +93,13 @@ ServedStore* Node::find_store(std::string_view name) {
 }
 
 Expected<Node::Admitted> Node::admit(const Hello& hello) {
-  auto own = endpoint_->address_of_family(hello.side.gid.is_ipv4());
-  if (!own) return tl::make_unexpected(own.error());
-  return dc_ ? admit_dc(hello, *own) : admit_queue_pair(hello, *own);
+  ROCKHOPPER_TRY(auto own, endpoint_->address_of_family(hello.side.gid.is_ipv4()));
+  return dc_ ? admit_dc(hello, own) : admit_queue_pair(hello, own);
 }
 
 Expected<Node::Admitted> Node::admit_queue_pair(const Hello& hello, const stack::IpAddress& own) {
   roce::Engine& engine = endpoint_->engine();
-  auto qp = engine.create_qp(publisher_->qp_init());
-  if (!qp) return tl::make_unexpected(qp.error());
+  ROCKHOPPER_TRY(auto qp, engine.create_qp(publisher_->qp_init()));
   const wire::Psn psn = engine.random_psn();
   roce::QpAttributes attributes;
   attributes.qp_access_flags = roce::kAccessRemoteRead;
@@ -123,30 +114,28 @@ Expected<Node::Admitted> Node::admit_queue_pair(const Hello& hello, const stack:
   attributes.ah_attr.traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class);
   attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   attributes.retry_cnt = attributes.rnr_retry = kRetries;
-  auto id = (*qp)->bring_up(attributes, roce::QpState::rts).and_then([&] {
-    return publisher_->add_subscriber(hello.name, **qp);
+  auto id = qp->bring_up(attributes, roce::QpState::rts).and_then([&] {
+    return publisher_->add_subscriber(hello.name, *qp);
   });
   if (!id) {
-    engine.destroy_qp(*qp);
+    engine.destroy_qp(qp);
     return tl::make_unexpected(id.error());
   }
   return Admitted{
-      .id = *id, .qp = *qp, .side = {.gid = own, .qpn = (*qp)->number().value, .psn = psn.value}};
+      .id = *id, .qp = qp, .side = {.gid = own, .qpn = qp->number().value, .psn = psn.value}};
 }
 
 Expected<Node::Admitted> Node::admit_dc(const Hello& hello, const stack::IpAddress& own) {
-  auto id = publisher_->add_subscriber(
-      hello.name,
-      dc::TargetAddress{
-          .av = {.source = own,
-                 .destination = hello.side.gid,
-                 .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)},
-          .number = wire::Qpn::make(hello.side.qpn),
-          .access_key = hello.side.access_key});
-  if (!id) return tl::make_unexpected(id.error());
-  const dc::Dct* target = publisher_->target(*id);
+  const dc::TargetAddress subscriber{
+      .av = {.source = own,
+             .destination = hello.side.gid,
+             .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)},
+      .number = wire::Qpn::make(hello.side.qpn),
+      .access_key = hello.side.access_key};
+  ROCKHOPPER_TRY(auto id, publisher_->add_subscriber(hello.name, subscriber));
+  const dc::Dct* target = publisher_->target(id);
   return Admitted{
-      .id = *id,
+      .id = id,
       .side = {.gid = own, .qpn = target->number().value, .access_key = target->access_key()}};
 }
 

@@ -102,49 +102,47 @@ void add_subscriber_options(OptionSet app, RawOptions& raw) {
 }
 
 Expected<void> add_store(const std::string& text, Options& options) {
-  auto store = parse_store(text);
-  if (!store) return tl::make_unexpected(store.error());
+  ROCKHOPPER_TRY(auto store, parse_store(text));
   for (const StoreSpec& other : options.stores) {
-    if (other.name == store->name) {
+    if (other.name == store.name) {
       return fail(ErrorCode::invalid_argument, "--store {}: there is one of that name already",
                   text);
     }
-    if (!store->file.empty() && other.file == store->file) {
+    if (!store.file.empty() && other.file == store.file) {
       return fail(ErrorCode::invalid_argument, "--store {}: {} has that file already", text,
                   other.name);
     }
   }
-  options.stores.push_back(std::move(*store));
+  options.stores.push_back(std::move(store));
   return {};
 }
 
 Expected<void> add_input(const std::string& text, Options& options) {
-  auto input = parse_input(text);
-  if (!input) return tl::make_unexpected(input.error());
-  if (input->store.empty() && options.stores.size() > 1) {
+  ROCKHOPPER_TRY(auto input, parse_input(text));
+  if (input.store.empty() && options.stores.size() > 1) {
     return fail(ErrorCode::invalid_argument, "--input {}: which store? As {}={}", text,
                 options.stores.front().name, text);
   }
-  if (input->store.empty()) input->store = options.stores.front().name;
-  const auto named = [&](const StoreSpec& store) { return store.name == input->store; };
+  if (input.store.empty()) input.store = options.stores.front().name;
+  const auto named = [&](const StoreSpec& store) { return store.name == input.store; };
   if (std::none_of(options.stores.begin(), options.stores.end(), named)) {
     return fail(ErrorCode::invalid_argument, "--input {}: there is no store {}; see --store", text,
-                input->store);
+                input.store);
   }
-  const bool stream = input->kind == InputKind::lines || input->kind == InputKind::records;
+  const bool stream = input.kind == InputKind::lines || input.kind == InputKind::records;
   const auto reads_stdin = [](const InputSpec& item) {
     return item.where == "-" && (item.kind == InputKind::lines || item.kind == InputKind::records);
   };
-  if (reads_stdin(*input) &&
+  if (reads_stdin(input) &&
       std::any_of(options.inputs.begin(), options.inputs.end(), reads_stdin)) {
     return fail(ErrorCode::invalid_argument, "--input {}: standard input can be read once only",
                 text);
   }
-  if (stream && options.input.follow && input->where == "-") {
+  if (stream && options.input.follow && input.where == "-") {
     return fail(ErrorCode::invalid_argument,
                 "--input {}: standard input cannot be followed; --follow is for files", text);
   }
-  options.inputs.push_back(std::move(*input));
+  options.inputs.push_back(std::move(input));
   return {};
 }
 
@@ -160,17 +158,15 @@ void add_options(OptionSet app, RawOptions& raw) {
 Expected<Options> finish_options(const RawOptions& raw) {
   Options options = raw.options;
   options.transport = *parse_transport(raw.transport);
-  auto key = parse_key_rule(raw.key);
-  if (!key) return tl::make_unexpected(key.error());
-  options.key = *key;
+  ROCKHOPPER_TRY(options.key, parse_key_rule(raw.key));
   const auto or_default = [](const std::vector<std::string>& given, const char* otherwise) {
     return given.empty() ? std::vector<std::string>{otherwise} : given;
   };
   for (const std::string& text : or_default(raw.stores, kDefaultStore)) {
-    if (auto added = add_store(text, options); !added) return tl::make_unexpected(added.error());
+    ROCKHOPPER_TRY(add_store(text, options));
   }
   for (const std::string& text : or_default(raw.inputs, kDefaultInput)) {
-    if (auto added = add_input(text, options); !added) return tl::make_unexpected(added.error());
+    ROCKHOPPER_TRY(add_input(text, options));
   }
   if (options.transport == Transport::dc && options.endpoint.pkey_index != 0) {
     return fail(ErrorCode::invalid_argument, "--pkey-index is for --transport rc");

@@ -71,9 +71,8 @@ Expected<bool> PcapSource::read(std::uint64_t now_ns) {
 
 Expected<Next> PcapSource::next(std::uint64_t now_ns, std::span<const std::byte>& payload) {
   if (!waiting_) {
-    auto more = read(now_ns);
-    if (!more) return tl::make_unexpected(more.error());
-    if (!*more) return Next::end;
+    ROCKHOPPER_TRY(auto more, read(now_ns));
+    if (!more) return Next::end;
   }
   if (now_ns < due_ns_) return Next::nothing;
   payload = *std::exchange(waiting_, std::nullopt);

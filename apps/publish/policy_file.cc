@@ -10,7 +10,7 @@ namespace rockhopper::apps::publish {
 
 Expected<PolicyFile> PolicyFile::open(const std::string& path, std::vector<std::string> stores) {
   PolicyFile file(path, std::move(stores));
-  if (auto read = file.read(); !read) return tl::make_unexpected(read.error());
+  ROCKHOPPER_TRY(file.read());
   return file;
 }
 
@@ -32,9 +32,8 @@ std::optional<PolicyFile::Version> PolicyFile::look() const {
 Expected<void> PolicyFile::read() {
   // Before the file: if it changes meanwhile, it is read again.
   version_ = look();
-  auto text = read_text_file(path_);
-  if (!text) return tl::make_unexpected(text.error());
-  auto policy = AccessPolicy::parse(*text, stores_);
+  ROCKHOPPER_TRY(auto text, read_text_file(path_));
+  auto policy = AccessPolicy::parse(text, stores_);
   if (!policy) {
     return fail(ErrorCode::invalid_argument, "{}: {}", path_, policy.error().message);
   }
@@ -48,7 +47,7 @@ Expected<bool> PolicyFile::poll(std::uint64_t now_ns, bool at_once) {
   // Who replaces a file by renaming leaves none for no moment, who writes it anew an incomplete one
   // for some: that is an error, and then a change.
   if (!at_once && look() == version_) return false;
-  if (auto again = read(); !again) return tl::make_unexpected(again.error());
+  ROCKHOPPER_TRY(read());
   return true;
 }
 

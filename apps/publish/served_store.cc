@@ -47,19 +47,15 @@ Expected<std::unique_ptr<ServedStore>> ServedStore::open(const StoreSpec& spec, 
 
 Expected<void> ServedStore::open_log(std::uint16_t id, std::uint64_t epoch) {
   const std::uint64_t bytes = publisher::store_bytes(spec_.bytes);
-  auto memory =
-      spec_.file.empty() ? StoreMemory::allocate(bytes) : StoreMemory::open(spec_.file, bytes);
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
+  ROCKHOPPER_TRY(memory_, spec_.file.empty() ? StoreMemory::allocate(bytes)
+                                             : StoreMemory::open(spec_.file, bytes));
   const publisher::StoreConfig config{.id = id, .epoch = epoch};
   // A file that is new, or whose first publisher ended before it had written anything.
   const auto control = memory_.bytes().first(sizeof(publisher::ControlBlock));
   const bool empty = std::all_of(control.begin(), control.end(),
                                  [](std::byte byte) { return byte == std::byte{0}; });
   if (!empty) return recover(config);
-  auto store = publisher::Store::create(memory_.bytes(), config);
-  if (!store) return tl::make_unexpected(store.error());
-  log_ = std::move(*store);
+  ROCKHOPPER_TRY(log_, publisher::Store::create(memory_.bytes(), config));
   return {};
 }
 
@@ -90,12 +86,8 @@ Expected<void> ServedStore::open_conflated(std::uint16_t id, std::uint64_t epoch
     return fail(ErrorCode::invalid_argument, "{} bytes are too few for {} keys", spec_.bytes,
                 spec_.keys);
   }
-  auto memory = StoreMemory::allocate(publisher::ConflatedStore::bytes_for(config));
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
-  auto store = publisher::ConflatedStore::create(memory_.bytes(), config);
-  if (!store) return tl::make_unexpected(store.error());
-  conflated_ = std::move(*store);
+  ROCKHOPPER_TRY(memory_, StoreMemory::allocate(publisher::ConflatedStore::bytes_for(config)));
+  ROCKHOPPER_TRY(conflated_, publisher::ConflatedStore::create(memory_.bytes(), config));
   return {};
 }
 

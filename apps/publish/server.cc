@@ -39,9 +39,8 @@ Expected<void> Server::open() {
   if (!options_.policy.empty()) {
     std::vector<std::string> names;
     for (const StoreSpec& store : options_.stores) names.push_back(store.name);
-    auto file = PolicyFile::open(options_.policy, std::move(names));
-    if (!file) return tl::make_unexpected(file.error());
-    policy_file_.emplace(std::move(*file));
+    ROCKHOPPER_TRY(auto file, PolicyFile::open(options_.policy, std::move(names)));
+    policy_file_.emplace(std::move(file));
     if (options_.multicast) {
       fmt::print(stderr,
                  "--multicast: the policy says who may READ; copies can be received by everybody "
@@ -53,12 +52,11 @@ Expected<void> Server::open() {
     }
   }
   clients_ = std::make_unique<Clients>(node_, policy_file_ ? &*policy_file_ : nullptr);
-  if (auto opened = node_.open(*clients_, *clients_); !opened) return opened;
+  ROCKHOPPER_TRY(node_.open(*clients_, *clients_));
   for (const InputSpec& spec : options_.inputs) {
     ServedStore* store = node_.find_store(spec.store);
-    auto input = Input::open(spec, options_.input, store->any().message_max());
-    if (!input) return tl::make_unexpected(input.error());
-    feeds_.push_back({std::move(*input), store});
+    ROCKHOPPER_TRY(auto input, Input::open(spec, options_.input, store->any().message_max()));
+    feeds_.push_back({std::move(input), store});
   }
   return clients_->listen(options_.port);
 }
@@ -83,16 +81,16 @@ Expected<void> Server::turn() {
 Expected<void> Server::publish() {
   while (clients_->with_access() < options_.wait) {
     if (stop_requested()) return tl::make_unexpected(interrupted());
-    if (auto turned = turn(); !turned) return turned;
+    ROCKHOPPER_TRY(turn());
   }
   Progress progress("publishing");
   while (!all_ended() || options_.stay) {
     if (stop_requested()) break;
-    if (auto turned = turn(); !turned) return turned;
+    ROCKHOPPER_TRY(turn());
     wall_ns_ = std::max(wall_ns_, wall_now_ns());
     std::uint64_t published = 0;
     for (Feed& item : feeds_) {
-      if (auto fed = feed(item); !fed) return fed;
+      ROCKHOPPER_TRY(feed(item));
       published += item.input->messages();
     }
     progress.update(published, 0);
@@ -132,7 +130,7 @@ Expected<void> Server::linger() {
   const bool stopping = stop_requested();
   while (!clients_->are_gone() && steady_now_ns() < deadline_ns) {
     if (!stopping && stop_requested()) return tl::make_unexpected(interrupted());
-    if (auto turned = turn(); !turned) return turned;
+    ROCKHOPPER_TRY(turn());
   }
   return {};
 }

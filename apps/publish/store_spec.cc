@@ -42,7 +42,7 @@ Expected<StoreSpec> parse(std::string_view text) {
   StoreSpec spec;
   const std::size_t equals = text.find('=');
   spec.name = text.substr(0, equals);
-  if (auto valid = check_name(spec.name); !valid) return tl::make_unexpected(valid.error());
+  ROCKHOPPER_TRY(check_name(spec.name));
   if (equals == std::string_view::npos) {
     return fail(ErrorCode::invalid_argument, "expected is NAME=SIZE[:OPTION]...");
   }
@@ -60,9 +60,7 @@ Expected<StoreSpec> parse(std::string_view text) {
       break;
     }
     const std::string_view option = rest.substr(0, rest.find(':'));
-    if (auto known = parse_option(option, spec); !known) {
-      return tl::make_unexpected(known.error());
-    }
+    ROCKHOPPER_TRY(parse_option(option, spec));
     has_keys = has_keys || option.starts_with("keys");
     rest.remove_prefix(option.size());
   }

@@ -8,9 +8,8 @@ namespace rockhopper::apps::publish {
 
 Expected<std::unique_ptr<StreamSource>> StreamSource::open(const std::string& path, Framing framing,
                                                            bool follow, std::size_t payload_max) {
-  auto input = ByteInput::open(path, follow);
-  if (!input) return tl::make_unexpected(input.error());
-  return std::unique_ptr<StreamSource>(new StreamSource(std::move(*input), framing, payload_max));
+  ROCKHOPPER_TRY(auto input, ByteInput::open(path, follow));
+  return std::unique_ptr<StreamSource>(new StreamSource(std::move(input), framing, payload_max));
 }
 
 std::string_view StreamSource::unit() const {
@@ -34,12 +33,11 @@ Expected<Next> StreamSource::next(std::uint64_t now_ns, std::span<const std::byt
       return Next::message;
     }
     known_ = input_.bytes().size();
-    auto read = input_.read(now_ns);
-    if (!read) return tl::make_unexpected(read.error());
-    if (*read == ByteInput::Read::nothing) return Next::nothing;
-    if (*read == ByteInput::Read::bytes) continue;
+    ROCKHOPPER_TRY(auto read, input_.read(now_ns));
+    if (read == ByteInput::Read::nothing) return Next::nothing;
+    if (read == ByteInput::Read::bytes) continue;
     if (known_ > 0) return finish(payload);
-    if (*read == ByteInput::Read::end) return Next::end;
+    if (read == ByteInput::Read::end) return Next::end;
   }
 }
 

@@ -84,12 +84,11 @@ UdpSource::UdpSource(FileDescriptor socket, std::uint16_t port, std::size_t payl
 
 Expected<std::unique_ptr<UdpSource>> UdpSource::open(const std::string& where,
                                                      std::size_t payload_max) {
-  auto info = resolve(where);
-  if (!info) return tl::make_unexpected(info.error());
-  FileDescriptor socket(::socket((*info)->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  ROCKHOPPER_TRY(auto info, resolve(where));
+  FileDescriptor socket(::socket(info->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
-  if (!socket.valid() || ::bind(socket.get(), (*info)->ai_addr, (*info)->ai_addrlen) != 0 ||
-      join_if_multicast(socket.get(), **info) != 0 ||
+  if (!socket.valid() || ::bind(socket.get(), info->ai_addr, info->ai_addrlen) != 0 ||
+      join_if_multicast(socket.get(), *info) != 0 ||
       ::setsockopt(socket.get(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) != 0) {
     return fail(ErrorCode::io, "udp:{} cannot be listened to: {}", where, std::strerror(errno));
   }

@@ -10,7 +10,7 @@ Expected<std::unique_ptr<MulticastReceiver>> MulticastReceiver::create(
     roce::Engine& engine, roce::ProtectionDomain pd, const MulticastGroup& group,
     const Config& config, SubscriberCounters& counters) {
   auto made = std::unique_ptr<MulticastReceiver>(new MulticastReceiver(engine, group, counters));
-  if (auto done = made->set_up(pd, config); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(made->set_up(pd, config));
   return made;
 }
 
@@ -20,25 +20,21 @@ std::size_t MulticastReceiver::buffer_bytes() const {
 
 Expected<void> MulticastReceiver::set_up(roce::ProtectionDomain pd, const Config& config) {
   const std::uint32_t buffers = config.buffers;
-  auto cq = roce::CompletionQueue::create(buffers);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(buffers));
   bytes_.resize(buffers * buffer_bytes());
-  auto region = engine_.register_memory(pd, bytes_.data(), bytes_.size(), roce::kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  key_ = region->key;
-  auto qp = engine_.create_qp({.qp_type = roce::QpType::ud,
-                               .pd = pd,
-                               .send_cq = cq_.get(),
-                               .recv_cq = cq_.get(),
-                               .max_send_wr = 1,
-                               .max_recv_wr = buffers});
-  if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
+  ROCKHOPPER_TRY(auto region, engine_.register_memory(pd, bytes_.data(), bytes_.size(),
+                                                      roce::kAccessLocalWrite));
+  key_ = region.key;
+  ROCKHOPPER_TRY(qp_, engine_.create_qp({.qp_type = roce::QpType::ud,
+                                         .pd = pd,
+                                         .send_cq = cq_.get(),
+                                         .recv_cq = cq_.get(),
+                                         .max_send_wr = 1,
+                                         .max_recv_wr = buffers}));
   roce::QpAttributes attributes;
   attributes.pkey_index = config.pkey_index;
   attributes.qkey = group_.qkey;
-  if (auto up = qp_->bring_up(attributes, roce::QpState::rtr); !up) return up;
+  ROCKHOPPER_TRY(qp_->bring_up(attributes, roce::QpState::rtr));
   for (std::uint32_t i = 0; i < buffers; ++i) post(i);
   return engine_.attach_multicast(*qp_, group_.group);
 }

@@ -37,34 +37,28 @@ Expected<std::unique_ptr<MulticastSender>> MulticastSender::create(roce::Engine&
                 engine.max_path_mtu(), bytes(config.path_mtu));
   }
   auto made = std::unique_ptr<MulticastSender>(new MulticastSender(engine));
-  if (auto done = made->set_up(pd, config); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(made->set_up(pd, config));
   return made;
 }
 
 Expected<void> MulticastSender::set_up(roce::ProtectionDomain pd, const MulticastConfig& config) {
-  auto cq = roce::CompletionQueue::create(kSlots);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(kSlots));
   slots_.resize(std::size_t{kSlots} * bytes(config.path_mtu));
   // It is only read, but there is no region without any right.
-  auto region = engine_.register_memory(pd, slots_.data(), slots_.size(), roce::kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  slots_key_ = region->key;
-  auto ah = engine_.create_ah(pd, {.source = config.source,
-                                   .destination = config.group,
-                                   .traffic_class = config.traffic_class,
-                                   .hop_limit = config.hop_limit});
-  if (!ah) return tl::make_unexpected(ah.error());
-  ah_ = *ah;
-  auto qp = engine_.create_qp({.qp_type = roce::QpType::ud,
-                               .pd = pd,
-                               .send_cq = cq_.get(),
-                               .recv_cq = cq_.get(),
-                               .max_send_wr = kSlots,
-                               .max_recv_wr = 0,
-                               .sq_sig_all = true});
-  if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
+  ROCKHOPPER_TRY(auto region, engine_.register_memory(pd, slots_.data(), slots_.size(),
+                                                      roce::kAccessLocalWrite));
+  slots_key_ = region.key;
+  ROCKHOPPER_TRY(ah_, engine_.create_ah(pd, {.source = config.source,
+                                             .destination = config.group,
+                                             .traffic_class = config.traffic_class,
+                                             .hop_limit = config.hop_limit}));
+  ROCKHOPPER_TRY(qp_, engine_.create_qp({.qp_type = roce::QpType::ud,
+                                         .pd = pd,
+                                         .send_cq = cq_.get(),
+                                         .recv_cq = cq_.get(),
+                                         .max_send_wr = kSlots,
+                                         .max_recv_wr = 0,
+                                         .sq_sig_all = true}));
   group_ = {.group = config.group,
             .source = config.source,
             .source_qpn = qp_->number(),

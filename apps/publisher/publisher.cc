@@ -51,37 +51,30 @@ Expected<std::unique_ptr<Publisher>> Publisher::create(roce::Engine& engine, dc:
   }
   auto publisher =
       std::unique_ptr<Publisher>(new Publisher(engine, endpoint, policy, listener, config));
-  if (auto done = publisher->set_up(); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(publisher->set_up());
   return publisher;
 }
 
 Expected<void> Publisher::set_up() {
-  auto send_cq = roce::CompletionQueue::create(config_.max_subscribers * kSendWr +
-                                               (endpoint_ == nullptr ? 0 : kDcis * kDciWr));
-  if (!send_cq) return tl::make_unexpected(send_cq.error());
-  send_cq_ = std::move(*send_cq);
-  auto receives =
-      roce::ReceiveBuffers::create(engine_, pd_, config_.receive_buffers, kControlMessageMax);
-  if (!receives) return tl::make_unexpected(receives.error());
-  receives_ = std::move(*receives);
+  ROCKHOPPER_TRY(send_cq_,
+                 roce::CompletionQueue::create(config_.max_subscribers * kSendWr +
+                                               (endpoint_ == nullptr ? 0 : kDcis * kDciWr)));
+  ROCKHOPPER_TRY(receives_, roce::ReceiveBuffers::create(engine_, pd_, config_.receive_buffers,
+                                                         kControlMessageMax));
   if (config_.multicast) {
-    auto multicast = MulticastSender::create(engine_, pd_, *config_.multicast);
-    if (!multicast) return tl::make_unexpected(multicast.error());
-    multicast_ = std::move(*multicast);
+    ROCKHOPPER_TRY(multicast_, MulticastSender::create(engine_, pd_, *config_.multicast));
   }
   if (endpoint_ == nullptr) return {};
-  auto pool = dc::DciPool::create(*endpoint_,
-                                  {.pd = pd_,
-                                   .send_cq = send_cq_.get(),
-                                   .max_send_wr = kDciWr,
-                                   .max_inline_data = kControlMessageMax,
-                                   .sq_sig_all = true,
-                                   .path_mtu = config_.path_mtu,
-                                   .timeout = config_.timeout,
-                                   .retry_cnt = config_.retry_cnt},
-                                  {.dcis = kDcis}, [](dc::PoolTarget&) {});
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(pool_, dc::DciPool::create(*endpoint_,
+                                            {.pd = pd_,
+                                             .send_cq = send_cq_.get(),
+                                             .max_send_wr = kDciWr,
+                                             .max_inline_data = kControlMessageMax,
+                                             .sq_sig_all = true,
+                                             .path_mtu = config_.path_mtu,
+                                             .timeout = config_.timeout,
+                                             .retry_cnt = config_.retry_cnt},
+                                            {.dcis = kDcis}, [](dc::PoolTarget&) {}));
   return {};
 }
 
@@ -108,10 +101,9 @@ Expected<void> Publisher::add_store(std::string_view name, AnyStore& store) {
                 store.id(), name);
   }
   const auto memory = store.memory();
-  auto region =
-      engine_.register_memory_iova(pd_, memory.data(), memory.size(), roce::kAccessMwBind, 0);
-  if (!region) return tl::make_unexpected(region.error());
-  auto offered = std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, *region});
+  ROCKHOPPER_TRY(auto region, engine_.register_memory_iova(pd_, memory.data(), memory.size(),
+                                                           roce::kAccessMwBind, 0));
+  auto offered = std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, region});
   offered->watchers.reserve(config_.max_subscribers);
   stores_.emplace(store.id(), std::move(offered));
   watched_.reserve(stores_.size());
@@ -123,7 +115,7 @@ Expected<void> Publisher::remove_store(std::uint16_t id) {
   const auto found = stores_.find(id);
   if (found == stores_.end()) return fail(ErrorCode::not_found, "there is no store {}", id);
   for (const auto& [subscriber_id, subscriber] : subscribers_) revoke(subscriber_id, id);
-  if (auto done = engine_.deregister_memory(found->second->region.key); !done) return done;
+  ROCKHOPPER_TRY(engine_.deregister_memory(found->second->region.key));
   if (multicast_ != nullptr) multicast_->remove(id);
   stores_.erase(found);
   return {};
@@ -184,12 +176,11 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name, roce::Qu
   if (qp.pd() != pd_ || qp.init().srq != receives_->srq()) {
     return fail(ErrorCode::invalid_argument, "the queue pair was not made with qp_init()");
   }
-  auto subscriber = make_subscriber(name);
-  if (!subscriber) return tl::make_unexpected(subscriber.error());
-  (*subscriber)->qp = &qp;
-  (*subscriber)->number = qp.number().value;
-  by_number_[qp.number().value] = *subscriber;
-  return (*subscriber)->id;
+  ROCKHOPPER_TRY(auto subscriber, make_subscriber(name));
+  subscriber->qp = &qp;
+  subscriber->number = qp.number().value;
+  by_number_[qp.number().value] = subscriber;
+  return subscriber->id;
 }
 
 Expected<SubscriberId> Publisher::add_subscriber(std::string_view name,
@@ -197,8 +188,7 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name,
   if (endpoint_ == nullptr) {
     return fail(ErrorCode::invalid_argument, "the publisher was made without dynamic connections");
   }
-  auto subscriber = make_subscriber(name);
-  if (!subscriber) return tl::make_unexpected(subscriber.error());
+  ROCKHOPPER_TRY(auto subscriber, make_subscriber(name));
   auto way = dc::PrivateTarget::create(engine_, *endpoint_, address,
                                        {.initiators = pd_,
                                         .receives = kDcReceives,
@@ -206,11 +196,11 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name,
                                         .access_flags = roce::kAccessRemoteRead,
                                         .path_mtu = config_.path_mtu});
   if (!way) {
-    subscribers_.erase((*subscriber)->id);
+    subscribers_.erase(subscriber->id);
     return tl::make_unexpected(way.error());
   }
-  (*subscriber)->way = std::move(*way);
-  return (*subscriber)->id;
+  subscriber->way = std::move(*way);
+  return subscriber->id;
 }
 
 const dc::Dct* Publisher::target(SubscriberId id) const {

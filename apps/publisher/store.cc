@@ -81,7 +81,7 @@ Store::Store(std::span<std::byte> memory, const StoreConfig& config)
 
 Expected<std::unique_ptr<Store>> Store::create(std::span<std::byte> memory,
                                                const StoreConfig& config) {
-  if (auto fits = check(memory, config); !fits) return tl::make_unexpected(fits.error());
+  ROCKHOPPER_TRY(check(memory, config));
   auto store = std::unique_ptr<Store>(new Store(memory, config));
   store->write_control();
   return store;
@@ -101,7 +101,7 @@ void Store::write_control() {
 }
 
 Expected<Store::Recovered> Store::recover(std::span<std::byte> memory, const StoreConfig& config) {
-  if (auto fits = check(memory, config); !fits) return tl::make_unexpected(fits.error());
+  ROCKHOPPER_TRY(check(memory, config));
   ControlBlock left{};
   std::memcpy(&left, memory.data(), sizeof left);
   const std::uint64_t ring_bytes = memory.size() - sizeof(ControlBlock);

@@ -80,36 +80,29 @@ Expected<std::unique_ptr<Subscriber>> Subscriber::create(roce::Engine& engine,
                 kSubscriptionsMax);
   }
   auto made = std::unique_ptr<Subscriber>(new Subscriber(engine, endpoint, listener, config));
-  if (auto done = made->set_up(); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(made->set_up());
   return made;
 }
 
 Expected<void> Subscriber::set_up() {
   // What is left of a connection that has ended may be there with the next one's.
-  auto cq = roce::CompletionQueue::create(4 * send_room(config_));
-  if (!cq) return tl::make_unexpected(cq.error());
-  send_cq_ = std::move(*cq);
-  auto receives = roce::ReceiveBuffers::create(engine_, pd_, kReceives, kControlMessageMax);
-  if (!receives) return tl::make_unexpected(receives.error());
-  receives_ = std::move(*receives);
+  ROCKHOPPER_TRY(send_cq_, roce::CompletionQueue::create(4 * send_room(config_)));
+  ROCKHOPPER_TRY(receives_,
+                 roce::ReceiveBuffers::create(engine_, pd_, kReceives, kControlMessageMax));
   if (endpoint_ == nullptr) return {};
-  auto target = endpoint_->create_dct({.pd = pd_,
-                                       .srq = receives_->srq(),
-                                       .recv_cq = receives_->cq(),
-                                       .access_flags = 0,
-                                       .path_mtu = config_.path_mtu});
-  if (!target) return tl::make_unexpected(target.error());
-  target_ = *target;
-  auto initiator = endpoint_->create_dci({.pd = pd_,
-                                          .send_cq = send_cq_.get(),
-                                          .max_send_wr = send_room(config_),
-                                          .max_inline_data = kControlMessageMax,
-                                          .path_mtu = config_.path_mtu,
-                                          .max_rd_atomic = kReads,
-                                          .timeout = config_.timeout,
-                                          .retry_cnt = config_.retry_cnt});
-  if (!initiator) return tl::make_unexpected(initiator.error());
-  initiator_ = *initiator;
+  ROCKHOPPER_TRY(target_, endpoint_->create_dct({.pd = pd_,
+                                                 .srq = receives_->srq(),
+                                                 .recv_cq = receives_->cq(),
+                                                 .access_flags = 0,
+                                                 .path_mtu = config_.path_mtu}));
+  ROCKHOPPER_TRY(initiator_, endpoint_->create_dci({.pd = pd_,
+                                                    .send_cq = send_cq_.get(),
+                                                    .max_send_wr = send_room(config_),
+                                                    .max_inline_data = kControlMessageMax,
+                                                    .path_mtu = config_.path_mtu,
+                                                    .max_rd_atomic = kReads,
+                                                    .timeout = config_.timeout,
+                                                    .retry_cnt = config_.retry_cnt}));
   return {};
 }
 
@@ -151,12 +144,9 @@ Expected<void> Subscriber::connect(const dc::TargetAddress& address) {
     return fail(ErrorCode::invalid_argument, "the subscriber was made without dynamic connections");
   }
   if (route_ != nullptr) return fail(ErrorCode::busy, "the subscriber is connected already");
-  if (initiator_->state() == roce::QpState::err) {
-    if (auto done = initiator_->reset(); !done) return done;
-  }
-  auto ah = engine_.create_ah(pd_, address.av);
-  if (!ah) return tl::make_unexpected(ah.error());
-  start_connection(std::make_unique<DcRoute>(engine_, *initiator_, **ah, address));
+  if (initiator_->state() == roce::QpState::err) ROCKHOPPER_TRY(initiator_->reset());
+  ROCKHOPPER_TRY(auto ah, engine_.create_ah(pd_, address.av));
+  start_connection(std::make_unique<DcRoute>(engine_, *initiator_, *ah, address));
   return {};
 }
 
@@ -539,10 +529,9 @@ Expected<void> Subscriber::prepare(Subscription& subscription, const StoreInfo& 
   if (subscription.buffer.size() < bytes) {
     give_back(subscription);
     subscription.buffer.resize(bytes);
-    auto region =
-        engine_.register_memory(pd_, subscription.buffer.data(), bytes, roce::kAccessLocalWrite);
-    if (!region) return tl::make_unexpected(region.error());
-    subscription.buffer_key = region->key;
+    ROCKHOPPER_TRY(auto region, engine_.register_memory(pd_, subscription.buffer.data(), bytes,
+                                                        roce::kAccessLocalWrite));
+    subscription.buffer_key = region.key;
     subscription.reader->set_buffer(subscription.buffer);
   }
   return {};
@@ -647,12 +636,12 @@ Expected<MulticastReceiver*> Subscriber::join(const MulticastGroup& group) {
   for (const auto& receiver : multicast_) {
     if (receiver->group() == group) return receiver.get();
   }
-  auto receiver = MulticastReceiver::create(
-      engine_, pd_, group,
-      {.buffers = config_.multicast_buffers, .pkey_index = config_.multicast_pkey_index},
-      counters_);
-  if (!receiver) return tl::make_unexpected(receiver.error());
-  multicast_.push_back(std::move(*receiver));
+  ROCKHOPPER_TRY(auto receiver,
+                 MulticastReceiver::create(engine_, pd_, group,
+                                           {.buffers = config_.multicast_buffers,
+                                            .pkey_index = config_.multicast_pkey_index},
+                                           counters_));
+  multicast_.push_back(std::move(receiver));
   return multicast_.back().get();
 }
 

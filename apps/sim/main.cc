@@ -81,11 +81,9 @@ std::string shortcoming(const Simulation& simulation) {
 
 Expected<void> run(const Scenario& scenario, const Options& options,
                    const stack::Arguments& arguments) {
-  auto eal = stack::Eal::start(arguments, {.memory_mb = memory_mb(scenario)});
-  if (!eal) return tl::make_unexpected(eal.error());
-  auto created = Simulation::create(scenario, options.pcap);
-  if (!created) return tl::make_unexpected(created.error());
-  Simulation& simulation = **created;
+  ROCKHOPPER_TRY(const auto eal, stack::Eal::start(arguments, {.memory_mb = memory_mb(scenario)}));
+  ROCKHOPPER_TRY(auto created, Simulation::create(scenario, options.pcap));
+  Simulation& simulation = *created;
   const std::uint64_t start_ns = steady_now_ns();
   {
     Progress progress("microseconds of virtual time");
@@ -100,10 +98,8 @@ Expected<void> run(const Scenario& scenario, const Options& options,
   } else {
     print_report(stdout, simulation);
   }
-  if (auto finished = simulation.finish(); !finished) return finished;
-  if (!options.plot.empty()) {
-    if (auto written = write_plots(simulation, options.plot); !written) return written;
-  }
+  ROCKHOPPER_TRY(simulation.finish());
+  if (!options.plot.empty()) ROCKHOPPER_TRY(write_plots(simulation, options.plot));
   if (stop_requested()) return tl::make_unexpected(interrupted());
   const std::string problem = shortcoming(simulation);
   if (!problem.empty()) return fail(ErrorCode::io, "{}", problem);

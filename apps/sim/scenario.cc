@@ -335,15 +335,13 @@ class Reader {
 }  // namespace
 
 Expected<Scenario> parse_scenario(std::string_view json_text) {
-  auto document = parse_json(json_text);
-  if (!document) return tl::make_unexpected(document.error());
-  return Reader().read(*document);
+  ROCKHOPPER_TRY(auto document, parse_json(json_text));
+  return Reader().read(document);
 }
 
 Expected<Scenario> read_scenario(const std::string& path) {
-  auto text = read_text_file(path);
-  if (!text) return tl::make_unexpected(text.error());
-  auto scenario = parse_scenario(*text);
+  ROCKHOPPER_TRY(auto text, read_text_file(path));
+  auto scenario = parse_scenario(text);
   if (!scenario) {
     return fail(ErrorCode::invalid_argument, "{}: {}", path, scenario.error().message);
   }

@@ -40,18 +40,16 @@ SimHost::~SimHost() = default;
 
 Expected<std::unique_ptr<SimHost>> SimHost::create(const Config& config) {
   std::unique_ptr<SimHost> host(new SimHost(config));
-  if (auto built = host->build(); !built) return tl::make_unexpected(built.error());
+  ROCKHOPPER_TRY(host->build());
   return host;
 }
 
 Expected<void> SimHost::build() {
   stack::Link* link = &nic_;
   if (!config_.capture.empty()) {
-    auto capture = stack::PcapWriter::open(
-        nic_,
-        {.path = config_.capture, .interface_name = config_.scenario->nodes[config_.node].name});
-    if (!capture) return tl::make_unexpected(capture.error());
-    capture_ = std::move(*capture);
+    const std::string& name = config_.scenario->nodes[config_.node].name;
+    ROCKHOPPER_TRY(
+        capture_, stack::PcapWriter::open(nic_, {.path = config_.capture, .interface_name = name}));
     link = capture_.get();
   }
   stack::HostConfig host_config;
@@ -60,32 +58,24 @@ Expected<void> SimHost::build() {
   host_config.packet_pool = config_.pool;
   host_config.seed = config_.scenario->seed;
   host_config.drop_observer = capture_.get();
-  auto host = stack::Host::create(host_config);
-  if (!host) return tl::make_unexpected(host.error());
-  host_ = std::move(*host);
-  if (auto added = host_->add_address(address_, config_.scenario->ipv6 ? 64 : 8); !added) {
-    return added;
-  }
-  auto engine =
+  ROCKHOPPER_TRY(host_, stack::Host::create(host_config));
+  ROCKHOPPER_TRY(host_->add_address(address_, config_.scenario->ipv6 ? 64 : 8));
+  ROCKHOPPER_TRY(
+      engine_,
       roce::Engine::create({.host = host_.get(),
                             .packet_pool = config_.pool,
                             .random = &random_,
                             .max_qp = std::max(config_.queue_pairs, 1u),
                             .max_unacked_packets = config_.scenario->max_unacked_packets,
                             .min_time_between_cnps_ns = config_.scenario->min_time_between_cnps_ns,
-                            .drop_observer = capture_.get()});
-  if (!engine) return tl::make_unexpected(engine.error());
-  engine_ = std::move(*engine);
+                            .drop_observer = capture_.get()}));
   pd_ = engine_->allocate_pd();
   // At an address of its own: that of the process differs from run to run.
-  auto region = engine_->register_memory_iova(pd_, config_.memory.base, config_.memory.bytes,
-                                              roce::kAccessAll, kIova);
-  if (!region) return tl::make_unexpected(region.error());
-  region_ = *region;
+  ROCKHOPPER_TRY(region_,
+                 engine_->register_memory_iova(pd_, config_.memory.base, config_.memory.bytes,
+                                               roce::kAccessAll, kIova));
   for (auto* queue : {&send_cq_, &recv_cq_}) {
-    auto created = roce::CompletionQueue::create(std::max(config_.completions, 16u));
-    if (!created) return tl::make_unexpected(created.error());
-    *queue = std::move(*created);
+    ROCKHOPPER_TRY(*queue, roce::CompletionQueue::create(std::max(config_.completions, 16u)));
   }
   station_ =
       std::make_unique<stack::sim::Station>(network_.events(), network_.clock(), nic_, *link,
@@ -113,13 +103,8 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
   };
   std::array<End, 2> ends{End{from, to, nullptr}, End{to, from, nullptr}};
   for (End& end : ends) {
-    auto qp = end.host.make_qp(spec, &end.host == &to && takes_receive(spec));
-    if (!qp) return tl::make_unexpected(qp.error());
-    end.qp = *qp;
-    if (auto known = end.host.host_->add_static_neighbour(end.peer.address_, end.peer.nic_.mac());
-        !known) {
-      return known;
-    }
+    ROCKHOPPER_TRY(end.qp, end.host.make_qp(spec, &end.host == &to && takes_receive(spec)));
+    ROCKHOPPER_TRY(end.host.host_->add_static_neighbour(end.peer.address_, end.peer.nic_.mac()));
   }
   const wire::Psn psn[2] = {from.engine_->random_psn(), to.engine_->random_psn()};
   const bool connected = spec.transport != roce::QpType::ud;
@@ -137,19 +122,17 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
     a.ah_attr = {.source = ends[i].host.address_,
                  .destination = ends[1 - i].host.address_,
                  .traffic_class = spec.traffic_class};
-    if (auto set = ends[i].qp->set_congestion_control(spec.congestion); !set) return set;
+    ROCKHOPPER_TRY(ends[i].qp->set_congestion_control(spec.congestion));
     if (spec.transport == roce::QpType::rc) {
-      if (auto set = ends[i].qp->set_loss_recovery(spec.recovery); !set) return set;
+      ROCKHOPPER_TRY(ends[i].qp->set_loss_recovery(spec.recovery));
     }
-    if (auto moved = ends[i].qp->bring_up(a, roce::QpState::rts); !moved) return moved;
+    ROCKHOPPER_TRY(ends[i].qp->bring_up(a, roce::QpState::rts));
   }
   roce::AddressHandle* ah = nullptr;
   if (!connected) {
-    auto made = from.engine_->create_ah(
-        from.pd_,
-        {.source = from.address_, .destination = to.address_, .traffic_class = spec.traffic_class});
-    if (!made) return tl::make_unexpected(made.error());
-    ah = *made;
+    ROCKHOPPER_TRY(ah, from.engine_->create_ah(from.pd_, {.source = from.address_,
+                                                          .destination = to.address_,
+                                                          .traffic_class = spec.traffic_class}));
   }
   flow.connect(*ends[0].qp,
                {.source = from.region_.iova,

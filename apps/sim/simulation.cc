@@ -75,7 +75,7 @@ Simulation::~Simulation() = default;
 Expected<std::unique_ptr<Simulation>> Simulation::create(const Scenario& scenario,
                                                          const std::string& capture) {
   std::unique_ptr<Simulation> simulation(new Simulation(scenario));
-  if (auto built = simulation->build(capture); !built) return tl::make_unexpected(built.error());
+  ROCKHOPPER_TRY(simulation->build(capture));
   return simulation;
 }
 
@@ -99,12 +99,11 @@ Expected<void> Simulation::build_network() {
                                                     .seed = scenario_.seed + network_.link_count()},
                                   .pool = pool_.get()};
     if (!link.faults.empty()) {
-      auto faults = stack::parse_faults(link.faults);
-      if (!faults) return tl::make_unexpected(faults.error());
+      ROCKHOPPER_TRY(auto faults, stack::parse_faults(link.faults));
       if (link.faults.find("seed=") == std::string::npos) {
-        faults->seed = scenario_.seed + network_.link_count();
+        faults.seed = scenario_.seed + network_.link_count();
       }
-      config.faults = *faults;
+      config.faults = faults;
     }
     const auto index = network_.add_link(link.first, link.second, config);
     for (unsigned direction = 0; direction < 2; ++direction) {
@@ -119,14 +118,11 @@ Expected<void> Simulation::build_network() {
 }
 
 Expected<void> Simulation::build(const std::string& capture) {
-  auto pool = stack::MbufPool::create(
-      {.size = mbufs_of(scenario_), .cache = 256, .data_room = data_room(scenario_)});
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
-  auto memory = PageMemory::allocate(shared_bytes(scenario_));
-  if (!memory) return tl::make_unexpected(memory.error());
-  memory_ = std::move(*memory);
-  if (auto built = build_network(); !built) return built;
+  ROCKHOPPER_TRY(
+      pool_, stack::MbufPool::create(
+                 {.size = mbufs_of(scenario_), .cache = 256, .data_room = data_room(scenario_)}));
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(shared_bytes(scenario_)));
+  ROCKHOPPER_TRY(build_network());
 
   std::vector<std::uint32_t> queue_pairs(scenario_.nodes.size());
   std::vector<std::uint32_t> completions(scenario_.nodes.size());
@@ -140,25 +136,22 @@ Expected<void> Simulation::build(const std::string& capture) {
     hosts_.emplace_back();
     const NodeSpec& node = scenario_.nodes[i];
     if (!node.is_host) continue;
-    auto host = SimHost::create({.scenario = &scenario_,
-                                 .network = &network_,
-                                 .node = static_cast<stack::sim::NodeIndex>(i),
-                                 .pool = pool_.get(),
-                                 .memory = {memory_.data(), memory_.size()},
-                                 .queue_pairs = queue_pairs[i],
-                                 .completions = completions[i],
-                                 .capture = capture.empty() ? "" : capture_of(capture, node.name),
-                                 .latencies = &latencies_});
-    if (!host) return tl::make_unexpected(host.error());
-    hosts_.back() = std::move(*host);
+    ROCKHOPPER_TRY(
+        hosts_.back(),
+        SimHost::create({.scenario = &scenario_,
+                         .network = &network_,
+                         .node = static_cast<stack::sim::NodeIndex>(i),
+                         .pool = pool_.get(),
+                         .memory = {memory_.data(), memory_.size()},
+                         .queue_pairs = queue_pairs[i],
+                         .completions = completions[i],
+                         .capture = capture.empty() ? "" : capture_of(capture, node.name),
+                         .latencies = &latencies_}));
   }
   for (const FlowSpec& spec : scenario_.flows) {
     flows_.push_back(std::make_unique<Flow>(spec, start_ns_));
     rates_.push_back({spec.name, {}});
-    if (auto joined = SimHost::join(*flows_.back(), *hosts_[spec.from], *hosts_[spec.to]);
-        !joined) {
-      return joined;
-    }
+    ROCKHOPPER_TRY(SimHost::join(*flows_.back(), *hosts_[spec.from], *hosts_[spec.to]));
   }
   for (const SwitchPort& port : ports_) queues_.push_back({port.name, {}});
   return {};

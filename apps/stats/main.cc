@@ -190,7 +190,7 @@ Expected<void> watch(const Options& options, std::vector<Watched>& programs) {
 Expected<void> run(const Options& options) {
   std::vector<Watched> programs = connect_programs(options);
   if (options.list) return list(options, programs);
-  if (auto chosen = choose(options, programs); !chosen) return chosen;
+  ROCKHOPPER_TRY(choose(options, programs));
   if (options.watch_s > 0) return watch(options, programs);
   show(options, programs);
   if (programs.empty()) return fail(ErrorCode::not_found, "no program is left");

@@ -25,9 +25,8 @@ std::string process_name(std::int64_t pid) {
 }  // namespace
 
 Expected<Program> Program::connect(const TelemetrySocket& socket) {
-  auto client = TelemetryClient::connect(socket.path);
-  if (!client) return tl::make_unexpected(client.error());
-  Program program(socket, std::move(*client));
+  ROCKHOPPER_TRY(auto client, TelemetryClient::connect(socket.path));
+  Program program(socket, std::move(client));
   program.name_ = process_name(program.pid());
   auto list = program.client_.ask("/rockhopper/list");
   if (!list) return fail(list.error().code, "{}: {}", socket.path, list.error().message);
@@ -43,11 +42,11 @@ Expected<Counters> Program::read_group(const std::string& group) {
   Counters counters;
   std::uint64_t first = 0;
   for (int page = 0; page < kPagesMax; ++page) {
-    auto answer = client_.ask(fmt::format("/rockhopper/counters,{},{}", group, first));
-    if (!answer) return tl::make_unexpected(answer.error());
-    if (!answer->is_object()) return counters;  // the group has gone
+    ROCKHOPPER_TRY(auto answer,
+                   client_.ask(fmt::format("/rockhopper/counters,{},{}", group, first)));
+    if (!answer.is_object()) return counters;  // the group has gone
     std::uint64_t next = 0;
-    for (const auto& [name, value] : answer->items()) {
+    for (const auto& [name, value] : answer.items()) {
       if (!value.is_number_unsigned()) continue;
       if (name == "next") {
         next = value.get<std::uint64_t>();
@@ -66,9 +65,8 @@ Expected<Snapshot> Program::read(const std::vector<std::string>& wanted) {
   snapshot.time_ns = steady_now_ns();
   for (const std::string& group : groups_) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), group) == wanted.end()) continue;
-    auto counters = read_group(group);
-    if (!counters) return tl::make_unexpected(counters.error());
-    if (!counters->empty()) snapshot.groups.emplace(group, std::move(*counters));
+    ROCKHOPPER_TRY(auto counters, read_group(group));
+    if (!counters.empty()) snapshot.groups.emplace(group, std::move(counters));
   }
   return snapshot;
 }

@@ -91,12 +91,11 @@ Expected<Json> TelemetryClient::ask(std::string_view command) {
     return fail(errno == EPIPE || errno == ECONNRESET ? ErrorCode::not_found : ErrorCode::io,
                 "the program has ended: {}", std::strerror(errno));
   }
-  auto answer = receive();
-  if (!answer) return answer;
+  ROCKHOPPER_TRY(auto answer, receive());
   // { "/the/command": answer }
   const std::string name(command.substr(0, command.find(',')));
-  const auto found = answer->find(name);
-  if (!answer->is_object() || found == answer->end()) {
+  const auto found = answer.find(name);
+  if (!answer.is_object() || found == answer.end()) {
     return fail(ErrorCode::unsupported, "the answer is not one to {}", name);
   }
   return *found;

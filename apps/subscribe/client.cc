@@ -51,13 +51,9 @@ Client::Client(const Options& options)
 Client::~Client() { connection_.reset(); }
 
 Expected<void> Client::run(const EndpointConfig& config, const stack::Arguments& arguments) {
-  auto connection = Connection::create(options_, config, arguments, *this);
-  if (!connection) return tl::make_unexpected(connection.error());
-  connection_ = std::move(*connection);
-  if (auto connected = connection_->connect(); !connected) return connected;
-  if (options_.list || options_.stores.empty()) {
-    if (auto read = read_directory(); !read) return read;
-  }
+  ROCKHOPPER_TRY(connection_, Connection::create(options_, config, arguments, *this));
+  ROCKHOPPER_TRY(connection_->connect());
+  if (options_.list || options_.stores.empty()) ROCKHOPPER_TRY(read_directory());
   if (options_.list) {
     print_directory();
     return {};
@@ -67,19 +63,17 @@ Expected<void> Client::run(const EndpointConfig& config, const stack::Arguments&
     for (const publisher::StoreInfo& store : directory_) stores.push_back(store.name);
   }
   if (stores.empty()) return fail(ErrorCode::not_found, "the publisher shows no store");
-  for (const std::string& store : stores) {
-    if (auto added = subscribe(store); !added) return added;
-  }
+  for (const std::string& store : stores) ROCKHOPPER_TRY(subscribe(store));
   auto result = receive();
   // What has been received is written, whatever has ended it.
   auto drained = drain();
-  if (!result) return result;
-  if (!drained) return drained;
+  ROCKHOPPER_TRY(result);
+  ROCKHOPPER_TRY(drained);
   return verdict();
 }
 
 Expected<void> Client::read_directory() {
-  if (auto asked = connection_->subscriber().request_directory(); !asked) return asked;
+  ROCKHOPPER_TRY(connection_->subscriber().request_directory());
   const std::uint64_t deadline_ns = steady_now_ns() + kAnswerNs;
   while (!directory_read_) {
     if (stop_requested()) return tl::make_unexpected(interrupted());
@@ -93,11 +87,10 @@ Expected<void> Client::read_directory() {
 
 Expected<void> Client::subscribe(const std::string& store) {
   // Names that the publisher shows are as little to be trusted as anything else.
-  if (auto valid = publish::check_name(store); !valid) return valid;
+  ROCKHOPPER_TRY(publish::check_name(store));
   auto subscription = std::make_unique<Subscription>(store, sink_, quota_);
-  auto id = connection_->subscriber().subscribe(store, {.reader = options_.reader}, *subscription);
-  if (!id) return tl::make_unexpected(id.error());
-  subscription->id = *id;
+  ROCKHOPPER_TRY(subscription->id, connection_->subscriber().subscribe(
+                                       store, {.reader = options_.reader}, *subscription));
   subscriptions_.push_back(std::move(subscription));
   return {};
 }
@@ -110,13 +103,13 @@ Expected<void> Client::receive() {
     }
     (void)connection_->turn();
     if (failure_) return tl::make_unexpected(*failure_);
-    if (auto written = write_out(); !written) return written;
+    ROCKHOPPER_TRY(write_out());
     const std::uint64_t now_ns = connection_->now_ns();
     if (disconnected_) {
-      if (auto again = reconnect(); !again) return again;
+      ROCKHOPPER_TRY(reconnect());
     } else if (now_ns >= next_look_ns_) {
       next_look_ns_ = now_ns + kLookNs;
-      if (auto looked = look(now_ns); !looked) return looked;
+      ROCKHOPPER_TRY(look(now_ns));
     }
   }
   return {};
@@ -124,7 +117,7 @@ Expected<void> Client::receive() {
 
 Expected<void> Client::write_out() {
   if (sink_.is_empty() && !paused_) return {};
-  if (auto flushed = sink_.flush(); !flushed) return flushed;
+  ROCKHOPPER_TRY(sink_.flush());
   if (sink_.is_full() == paused_) return {};
   paused_ = !paused_;
   for (const auto& subscription : subscriptions_) {
@@ -221,7 +214,7 @@ void Client::pause_for(std::uint64_t duration_ns) {
 
 Expected<void> Client::drain() {
   while (!sink_.is_empty()) {
-    if (auto flushed = sink_.flush(); !flushed) return flushed;
+    ROCKHOPPER_TRY(sink_.flush());
     if (stop_requested() && !sink_.is_empty()) {
       // A reader that does not read would keep us for ever.
       return fail(ErrorCode::invalid_state, "{}, before all was written", interrupted().message);

@@ -43,11 +43,10 @@ Expected<std::unique_ptr<Connection>> Connection::create(const Options& options,
                                                          const EndpointConfig& config,
                                                          const stack::Arguments& arguments,
                                                          publisher::SubscriberListener& listener) {
-  if (auto known = check_host(options.host); !known) return tl::make_unexpected(known.error());
-  auto endpoint = Endpoint::create(config, arguments);
-  if (!endpoint) return tl::make_unexpected(endpoint.error());
-  if (auto up = (*endpoint)->wait_for_link(); !up) return tl::make_unexpected(up.error());
-  return std::unique_ptr<Connection>(new Connection(options, listener, std::move(*endpoint)));
+  ROCKHOPPER_TRY(check_host(options.host));
+  ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
+  ROCKHOPPER_TRY(endpoint->wait_for_link());
+  return std::unique_ptr<Connection>(new Connection(options, listener, std::move(endpoint)));
 }
 
 void Connection::drop_queue_pair() {
@@ -57,23 +56,16 @@ void Connection::drop_queue_pair() {
 Expected<void> Connection::connect() {
   channel_.reset();
   drop_queue_pair();
-  auto tcp = TcpConnection::connect(options_.host, options_.port,
-                                    endpoint_->config().connect_timeout_ms, *this);
-  if (!tcp) return tl::make_unexpected(tcp.error());
-  channel_.emplace(std::move(*tcp), *this);
-  auto received = channel_->receive("challenge");
-  if (!received) return tl::make_unexpected(received.error());
-  auto challenge = publish::challenge_from_json(*received);
-  if (!challenge) return tl::make_unexpected(challenge.error());
-  auto path_mtu = choose_path_mtu(*challenge);
-  if (!path_mtu) return tl::make_unexpected(path_mtu.error());
-  path_mtu_ = *path_mtu;
-  if (auto made = make_subscriber(*challenge); !made) return made;
-  auto own = make_side();
-  if (!own) return tl::make_unexpected(own.error());
-  auto welcome = greet(*own, *received);
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  return join(*own, welcome->side);
+  ROCKHOPPER_TRY(auto tcp, TcpConnection::connect(options_.host, options_.port,
+                                                  endpoint_->config().connect_timeout_ms, *this));
+  channel_.emplace(std::move(tcp), *this);
+  ROCKHOPPER_TRY(auto received, channel_->receive("challenge"));
+  ROCKHOPPER_TRY(auto challenge, publish::challenge_from_json(received));
+  ROCKHOPPER_TRY(path_mtu_, choose_path_mtu(challenge));
+  ROCKHOPPER_TRY(make_subscriber(challenge));
+  ROCKHOPPER_TRY(auto own, make_side());
+  ROCKHOPPER_TRY(auto welcome, greet(own, received));
+  return join(own, welcome.side);
 }
 
 Expected<std::uint16_t> Connection::choose_path_mtu(const Challenge& challenge) {
@@ -100,9 +92,8 @@ Expected<void> Connection::make_subscriber(const Challenge& challenge) {
   }
   transport_ = challenge.transport;
   if (transport_ == Transport::dc) {
-    auto dc = DcEndpoint::create(endpoint_->engine());
-    if (!dc) return tl::make_unexpected(dc.error());
-    dc_.emplace(std::move(*dc));
+    ROCKHOPPER_TRY(auto dc, DcEndpoint::create(endpoint_->engine()));
+    dc_.emplace(std::move(dc));
     path_mtu_ =
         static_cast<std::uint16_t>(std::min<std::uint32_t>(path_mtu_, (*dc_)->max_path_mtu()));
   }
@@ -112,13 +103,10 @@ Expected<void> Connection::make_subscriber(const Challenge& challenge) {
   config.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   config.multicast_pkey_index = options_.endpoint.pkey_index;
   if (options_.no_multicast) config.multicast_buffers = 0;
-  auto subscriber = publisher::Subscriber::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr,
-                                                  listener_, config);
-  if (!subscriber) return tl::make_unexpected(subscriber.error());
-  subscriber_ = std::move(*subscriber);
-  auto counters = stack::add_counter_group("subscriber", *subscriber_);
-  if (!counters) return tl::make_unexpected(counters.error());
-  counters_ = std::move(*counters);
+  ROCKHOPPER_TRY(subscriber_,
+                 publisher::Subscriber::create(endpoint_->engine(), dc_ ? dc_->get() : nullptr,
+                                               listener_, config));
+  ROCKHOPPER_TRY(counters_, stack::add_counter_group("subscriber", *subscriber_));
   return {};
 }
 
@@ -129,29 +117,24 @@ Expected<Side> Connection::make_side() {
     side.access_key = subscriber_->target()->access_key();
     return side;
   }
-  auto qp = endpoint_->engine().create_qp(subscriber_->qp_init());
-  if (!qp) return tl::make_unexpected(qp.error());
-  qp_ = *qp;
+  ROCKHOPPER_TRY(qp_, endpoint_->engine().create_qp(subscriber_->qp_init()));
   side.qpn = qp_->number().value;
   side.psn = endpoint_->engine().random_psn().value;
   return side;
 }
 
 Expected<Welcome> Connection::greet(const Side& side, const nlohmann::json& challenge) {
-  auto nonce = publish::make_nonce();
-  if (!nonce) return tl::make_unexpected(nonce.error());
-  nlohmann::json hello = publish::to_json(Hello{
-      .name = options_.name, .nonce = std::move(*nonce), .path_mtu = path_mtu_, .side = side});
+  ROCKHOPPER_TRY(auto nonce, publish::make_nonce());
+  nlohmann::json hello = publish::to_json(
+      Hello{.name = options_.name, .nonce = std::move(nonce), .path_mtu = path_mtu_, .side = side});
   if (!options_.secret.empty()) publish::add_proof(hello, options_.secret, challenge);
-  if (auto sent = channel_->send("hello", hello); !sent) return tl::make_unexpected(sent.error());
-  auto welcome = channel_->receive("welcome");
-  if (!welcome) return tl::make_unexpected(welcome.error());
-  if (!options_.secret.empty() &&
-      !publish::has_proof(*welcome, options_.secret, challenge, hello)) {
+  ROCKHOPPER_TRY(channel_->send("hello", hello));
+  ROCKHOPPER_TRY(auto welcome, channel_->receive("welcome"));
+  if (!options_.secret.empty() && !publish::has_proof(welcome, options_.secret, challenge, hello)) {
     return fail(ErrorCode::invalid_argument,
                 "the publisher does not prove that it knows the secret of {}", options_.name);
   }
-  return publish::welcome_from_json(*welcome);
+  return publish::welcome_from_json(welcome);
 }
 
 Expected<void> Connection::join(const Side& own, const Side& remote) {
@@ -173,14 +156,13 @@ Expected<void> Connection::join(const Side& own, const Side& remote) {
   attributes.ah_attr = path;
   attributes.timeout = static_cast<std::uint8_t>(options_.ack_timeout);
   attributes.retry_cnt = attributes.rnr_retry = kRetries;
-  if (auto up = qp_->bring_up(attributes, roce::QpState::rts); !up) return up;
+  ROCKHOPPER_TRY(qp_->bring_up(attributes, roce::QpState::rts));
   return subscriber_->connect(*qp_);
 }
 
 Expected<bool> Connection::poll_end() {
-  auto message = channel_->poll();
-  if (!message) return tl::make_unexpected(message.error());
-  return message->has_value() && (*message)->type == "end";
+  ROCKHOPPER_TRY(auto message, channel_->poll());
+  return message.has_value() && message->type == "end";
 }
 
 void Connection::give_up() {

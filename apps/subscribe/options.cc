@@ -164,9 +164,7 @@ Expected<void> set_identity(const RawOptions& raw, Options& options) {
   if (auto valid = publish::check_name(options.name); !valid) {
     return fail(ErrorCode::invalid_argument, "--name: {}", valid.error().message);
   }
-  auto secret = read_secret(raw.secret_file);
-  if (!secret) return tl::make_unexpected(secret.error());
-  options.secret = std::move(*secret);
+  ROCKHOPPER_TRY(options.secret, read_secret(raw.secret_file));
   return {};
 }
 
@@ -218,19 +216,15 @@ void add_options(OptionSet app, RawOptions& raw) {
 
 Expected<Options> finish_options(const RawOptions& raw, std::uint64_t wall_now_ns) {
   Options options = raw.options;
-  auto start = parse_start(raw.from, wall_now_ns);
-  if (!start) return tl::make_unexpected(start.error());
-  options.reader.start = *start;
+  ROCKHOPPER_TRY(options.reader.start, parse_start(raw.from, wall_now_ns));
   if (raw.poll_min_us > raw.poll_max_us) {
     return fail(ErrorCode::invalid_argument, "--poll-min is above --poll-max");
   }
   options.reader.poll_min_ns = static_cast<std::uint64_t>(raw.poll_min_us * 1e3);
   options.reader.poll_max_ns = static_cast<std::uint64_t>(raw.poll_max_us * 1e3);
-  const auto good =
-      check_stores(options).and_then([&] { return set_identity(raw, options); }).and_then([&] {
-        return set_output(raw, options);
-      });
-  if (!good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(check_stores(options));
+  ROCKHOPPER_TRY(set_identity(raw, options));
+  ROCKHOPPER_TRY(set_output(raw, options));
   return options;
 }
 

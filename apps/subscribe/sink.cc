@@ -12,14 +12,14 @@
 namespace rockhopper::apps::subscribe {
 
 Expected<void> Sink::add_store(const std::string& name) {
-  if (auto valid = publish::check_name(name); !valid) return valid;
+  ROCKHOPPER_TRY(publish::check_name(name));
   if (folder_.empty()) {
     if (streams_.empty()) streams_.emplace("", OutputStream::standard_output());
     return {};
   }
-  auto file = OutputStream::create(fmt::format("{}/{}{}", folder_, name, extension(format_)));
-  if (!file) return tl::make_unexpected(file.error());
-  streams_.emplace(name, std::move(*file));
+  ROCKHOPPER_TRY(auto file,
+                 OutputStream::create(fmt::format("{}/{}{}", folder_, name, extension(format_))));
+  streams_.emplace(name, std::move(file));
   return {};
 }
 
@@ -47,9 +47,7 @@ bool Sink::is_empty() const {
 }
 
 Expected<void> Sink::flush() {
-  for (auto& [name, stream] : streams_) {
-    if (auto flushed = stream.flush(); !flushed) return flushed;
-  }
+  for (auto& [name, stream] : streams_) ROCKHOPPER_TRY(stream.flush());
   return {};
 }
 

@@ -46,9 +46,8 @@ void run_until_stopped(SwitchProgram& program, double stats_s) {
 
 Expected<void> run(const SwitchOptions& options, const SwitchSettings& settings,
                    const stack::Arguments& arguments) {
-  auto created = SwitchProgram::create(settings, arguments);
-  if (!created) return tl::make_unexpected(created.error());
-  SwitchProgram& program = **created;
+  ROCKHOPPER_TRY(auto created, SwitchProgram::create(settings, arguments));
+  SwitchProgram& program = *created;
   const std::uint64_t start_ns = steady_now_ns();
   print_ports(stderr, program);
   fmt::print(stderr, "rh-switch: ready\n");

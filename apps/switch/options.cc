@@ -38,9 +38,7 @@ Expected<std::vector<PortSettings>> make_ports(const SwitchOptions& options) {
   if (options.memif_ports > 0) {
     std::string directory = options.socket_directory;
     if (directory.empty()) {
-      auto own = stack::runtime_directory();
-      if (!own) return tl::make_unexpected(own.error());
-      directory = *own;
+      ROCKHOPPER_TRY(directory, stack::runtime_directory());
     } else if (std::error_code ignored; !std::filesystem::is_directory(directory, ignored)) {
       return fail(ErrorCode::invalid_argument, "--socket-dir {}: there is no such directory",
                   directory);
@@ -84,16 +82,15 @@ Expected<ForPorts> for_ports(const char* option, const std::string& text, std::s
 
 Expected<void> add_faults(const std::string& text, const SwitchSettings& settings,
                           std::vector<PortSettings>& ports) {
-  const auto chosen = for_ports("--faults", text, ports.size());
-  if (!chosen) return tl::make_unexpected(chosen.error());
-  auto faults = stack::parse_faults(chosen->value);
+  ROCKHOPPER_TRY(const auto chosen, for_ports("--faults", text, ports.size()));
+  auto faults = stack::parse_faults(chosen.value);
   if (!faults) {
     return fail(ErrorCode::invalid_argument, "--faults {}: {}", text, faults.error().message);
   }
-  for (std::size_t port = chosen->first; port < chosen->last; ++port) {
+  for (std::size_t port = chosen.first; port < chosen.last; ++port) {
     ports[port].faults = *faults;
     // A seed inside of the specification wins. Else each port has another sequence.
-    if (chosen->value.find("seed=") == std::string_view::npos) {
+    if (chosen.value.find("seed=") == std::string_view::npos) {
       ports[port].faults->seed = settings.seed + port;
     }
   }
@@ -106,10 +103,9 @@ template <typename Apply>
 Expected<void> set_ports(const char* option, const std::vector<std::string>& texts,
                          std::vector<PortSettings>& ports, Apply&& apply) {
   for (const std::string& text : texts) {
-    const auto chosen = for_ports(option, text, ports.size());
-    if (!chosen) return tl::make_unexpected(chosen.error());
-    for (std::size_t port = chosen->first; port < chosen->last; ++port) {
-      if (const std::string problem = apply(chosen->value, ports[port]); !problem.empty()) {
+    ROCKHOPPER_TRY(const auto chosen, for_ports(option, text, ports.size()));
+    for (std::size_t port = chosen.first; port < chosen.last; ++port) {
+      if (const std::string problem = apply(chosen.value, ports[port]); !problem.empty()) {
         return fail(ErrorCode::invalid_argument, "{} {}: {}", option, text, problem);
       }
     }
@@ -124,20 +120,18 @@ Expected<void> add_outputs(const SwitchOptions& options, const SwitchSettings& s
     ports[port].output.catch_up_ns = kCatchUpNs;
     ports[port].output.seed = settings.seed + port;
   }
-  auto added =
+  ROCKHOPPER_TRY(
       set_ports("--rate", options.rates, ports, [](std::string_view text, PortSettings& to) {
         return stack::parse_rate(text, to.output.rate_bits_per_s) ? ""
                                                                   : "a rate is 100Mbit or 2.5Gbit";
-      });
-  if (!added) return added;
-  added = set_ports(
+      }));
+  ROCKHOPPER_TRY(set_ports(
       "--queue-bytes", options.queue_bytes, ports, [](std::string_view text, PortSettings& to) {
         return stack::parse_bytes(text, to.output.queue_bytes) &&
                        to.output.queue_bytes >= kQueueBytesMin
                    ? std::string()
                    : fmt::format("a queue has {} bytes or more, as 200KiB", kQueueBytesMin);
-      });
-  if (!added) return added;
+      }));
   return set_ports("--ecn", options.ecn, ports,
                    [](std::string_view text, PortSettings& to) -> std::string {
                      const auto marking = stack::net::parse_ecn_marking(text);
@@ -148,14 +142,13 @@ Expected<void> add_outputs(const SwitchOptions& options, const SwitchSettings& s
 }
 
 Expected<void> add_priorities(const SwitchOptions& options, std::vector<PortSettings>& ports) {
-  auto added = set_ports("--trust", options.trust, ports,
-                         [](std::string_view text, PortSettings& to) -> std::string {
-                           const auto trust = stack::parse_trust(text);
-                           if (!trust) return trust.error().message;
-                           to.priorities.trust = *trust;
-                           return {};
-                         });
-  if (!added) return added;
+  ROCKHOPPER_TRY(set_ports("--trust", options.trust, ports,
+                           [](std::string_view text, PortSettings& to) -> std::string {
+                             const auto trust = stack::parse_trust(text);
+                             if (!trust) return trust.error().message;
+                             to.priorities.trust = *trust;
+                             return {};
+                           }));
   return set_ports("--dscp-priority", options.dscp_priorities, ports,
                    [](std::string_view text, PortSettings& to) -> std::string {
                      const auto parsed = stack::parse_dscp_priorities(text, to.priorities.of_dscp);
@@ -259,28 +252,19 @@ void add_options(OptionSet app, SwitchOptions& options) {
 
 Expected<SwitchSettings> make_settings(const SwitchOptions& options) {
   SwitchSettings settings;
-  auto ports = make_ports(options);
-  if (!ports) return tl::make_unexpected(ports.error());
+  ROCKHOPPER_TRY(auto ports, make_ports(options));
   settings.seed = options.seed ? *options.seed : roce::SystemRandom().next();
-  for (const std::string& text : options.faults) {
-    if (auto added = add_faults(text, settings, *ports); !added) {
-      return tl::make_unexpected(added.error());
-    }
-  }
-  if (auto added = add_outputs(options, settings, *ports); !added) {
-    return tl::make_unexpected(added.error());
-  }
-  if (auto added = add_priorities(options, *ports); !added) {
-    return tl::make_unexpected(added.error());
-  }
+  for (const std::string& text : options.faults) ROCKHOPPER_TRY(add_faults(text, settings, ports));
+  ROCKHOPPER_TRY(add_outputs(options, settings, ports));
+  ROCKHOPPER_TRY(add_priorities(options, ports));
   if (!options.pcap.empty()) {
-    for (std::size_t i = 0; i < ports->size(); ++i) {
-      (*ports)[i].pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      ports[i].pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
     }
   }
-  const bool all_memif = std::all_of(ports->begin(), ports->end(), is_memif);
+  const bool all_memif = std::all_of(ports.begin(), ports.end(), is_memif);
   settings.mtu = options.link_mtu.value_or(all_memif ? kMemifMtu : std::uint16_t{1500});
-  settings.ports = std::move(*ports);
+  settings.ports = std::move(ports);
   settings.mac_ageing_ns = static_cast<std::uint64_t>(options.mac_ageing_s * 1e9);
   settings.mac_table_size = options.mac_table_size;
   settings.idle = parse_idle(options.idle);

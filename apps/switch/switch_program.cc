@@ -27,11 +27,10 @@ Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber num
   } else if (!port.device.empty()) {
     config.devargs = port.device;
   } else {
-    auto devargs = stack::memif_devargs({.role = stack::MemifRole::server,
+    ROCKHOPPER_TRY(config.devargs,
+                   stack::memif_devargs({.role = stack::MemifRole::server,
                                          .device = fmt::format("net_memif_switch{}", number),
-                                         .socket = port.memif_socket});
-    if (!devargs) return tl::make_unexpected(devargs.error());
-    config.devargs = *devargs;
+                                         .socket = port.memif_socket}));
   }
   return config;
 }
@@ -41,19 +40,16 @@ Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber num
 Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const SwitchSettings& settings,
                                                                const stack::Arguments& arguments) {
   std::unique_ptr<SwitchProgram> program(new SwitchProgram(settings));
-  auto eal = stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(settings)});
-  if (!eal) return tl::make_unexpected(eal.error());
-  program->eal_ = std::move(*eal);
-  if (auto built = program->build(); !built) return tl::make_unexpected(built.error());
+  ROCKHOPPER_TRY(program->eal_,
+                 stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(settings)}));
+  ROCKHOPPER_TRY(program->build());
   return program;
 }
 
 Expected<void> SwitchProgram::build() {
   clock_ = std::make_unique<stack::TscClock>();
-  auto pool =
-      stack::MbufPool::create({.size = pool_size(settings_), .data_room = data_room(settings_)});
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(pool_, stack::MbufPool::create(
+                            {.size = pool_size(settings_), .data_room = data_room(settings_)}));
 
   std::vector<stack::net::OutputPortConfig> outputs;
   std::vector<stack::PriorityMap> priorities;
@@ -70,7 +66,7 @@ Expected<void> SwitchProgram::build() {
                                        .seed = settings_.seed});
   std::vector<stack::net::ForwarderPort> links;
   for (std::size_t i = 0; i < settings_.ports.size(); ++i) {
-    if (auto opened = open_port(static_cast<PortNumber>(i)); !opened) return opened;
+    ROCKHOPPER_TRY(open_port(static_cast<PortNumber>(i)));
     const SwitchPort& port = ports_.back();
     links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
   }
@@ -80,23 +76,20 @@ Expected<void> SwitchProgram::build() {
 
 Expected<void> SwitchProgram::open_port(PortNumber number) {
   const PortSettings& settings = settings_.ports[number];
-  auto config = port_config(settings, number);
-  if (!config) return tl::make_unexpected(config.error());
-  config->mtu = settings_.mtu;
-  config->shared_pool = pool_.get();
-  auto device = stack::Port::open(*config);
-  if (!device) return tl::make_unexpected(device.error());
+  ROCKHOPPER_TRY(auto config, port_config(settings, number));
+  config.mtu = settings_.mtu;
+  config.shared_pool = pool_.get();
+  ROCKHOPPER_TRY(auto device, stack::Port::open(config));
 
   SwitchPort port;
-  port.port = std::move(*device);
+  port.port = std::move(device);
   port.link = &port.port->queue(0);
   if (!settings.pcap.empty()) {
-    auto pcap = stack::PcapWriter::open(
-        *port.link, {.path = settings.pcap,
-                     .interface_name = fmt::format("port {} {}", number, port.port->name()),
-                     .time_offset_ns = clock_->wall_offset_ns()});
-    if (!pcap) return tl::make_unexpected(pcap.error());
-    port.pcap = std::move(*pcap);
+    const std::string name = fmt::format("port {} {}", number, port.port->name());
+    ROCKHOPPER_TRY(port.pcap, stack::PcapWriter::open(
+                                  *port.link, {.path = settings.pcap,
+                                               .interface_name = name,
+                                               .time_offset_ns = clock_->wall_offset_ns()}));
     port.link = port.pcap.get();
     switch_->set_drop_observer(number, port.pcap.get());
   }
@@ -110,9 +103,8 @@ Expected<void> SwitchProgram::open_port(PortNumber number) {
 
 Expected<void> SwitchProgram::publish_counters() {
   const auto add = [this](std::string name, stack::CounterGroup::Visit visit) -> Expected<void> {
-    auto group = stack::CounterGroup::add(std::move(name), std::move(visit));
-    if (!group) return tl::make_unexpected(group.error());
-    groups_.push_back(std::move(*group));
+    ROCKHOPPER_TRY(auto group, stack::CounterGroup::add(std::move(name), std::move(visit)));
+    groups_.push_back(std::move(group));
     return {};
   };
   auto added = add("mac_table", [this](stack::CounterVisitor visit, void* context) {

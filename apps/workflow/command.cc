@@ -149,26 +149,25 @@ int wait_for(pid_t child, const std::function<bool()>& stopped) {
 
 Expected<void> run_command(const dag::TaskCall& call, std::vector<std::byte>& output,
                            const std::function<bool()>& stopped) {
-  const auto words = dag::parse_command(call.arguments);
-  if (!words) return tl::make_unexpected(words.error());
+  ROCKHOPPER_TRY(const auto words, dag::parse_command(call.arguments));
   const Descriptor input_file = make_file("input");
   const Descriptor output_file = make_file("output");
   if (input_file.get() < 0 || output_file.get() < 0 || !write_inputs(input_file.get(), call)) {
     return fail(ErrorCode::exhausted, "a program's input cannot be kept: {}", std::strerror(errno));
   }
-  const auto child = SpawnPlan(input_file.get(), output_file.get()).start(*words, call.key);
-  if (!child) return tl::make_unexpected(child.error());
-  const int status = wait_for(*child, stopped);
+  ROCKHOPPER_TRY(const auto child,
+                 SpawnPlan(input_file.get(), output_file.get()).start(words, call.key));
+  const int status = wait_for(child, stopped);
   if (stopped()) return tl::make_unexpected(interrupted());
   if (WIFSIGNALED(status)) {
-    return fail(ErrorCode::io, "program {} was ended by signal {}", key_text(words->front()),
+    return fail(ErrorCode::io, "program {} was ended by signal {}", key_text(words.front()),
                 WTERMSIG(status));
   }
   if (WEXITSTATUS(status) != 0) {
-    return fail(ErrorCode::io, "program {} ended with status {}", key_text(words->front()),
+    return fail(ErrorCode::io, "program {} ended with status {}", key_text(words.front()),
                 WEXITSTATUS(status));
   }
-  return read_output(output_file.get(), words->front(), output);
+  return read_output(output_file.get(), words.front(), output);
 }
 
 }  // namespace

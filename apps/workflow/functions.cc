@@ -43,22 +43,19 @@ std::vector<std::byte> emit_wait(std::uint64_t ns) {
 
 Expected<dag::FunctionRegistry> make_functions(Wait wait, std::function<bool()> stopped) {
   dag::FunctionRegistry registry;
-  auto added = dag::add_digest_function(registry, kOutputBytesMax);
-  if (added) {
-    added = registry.add(
-        kWaitFunction, "wait",
-        [wait, stopped = std::move(stopped)](const dag::TaskCall& call,
-                                             std::vector<std::byte>& output) -> Expected<void> {
-          if (call.arguments.size() != sizeof(std::uint64_t)) {
-            return fail(ErrorCode::invalid_argument, "the wait function takes 8 bytes, not {}",
-                        call.arguments.size());
-          }
-          output.assign(call.previous.begin(), call.previous.end());
-          dag::LittleEndianReader reader(call.arguments);
-          return pass_time(reader.take<std::uint64_t>(), wait, stopped);
-        });
-  }
-  if (!added) return tl::make_unexpected(added.error());
+  ROCKHOPPER_TRY(dag::add_digest_function(registry, kOutputBytesMax));
+  ROCKHOPPER_TRY(registry.add(
+      kWaitFunction, "wait",
+      [wait, stopped = std::move(stopped)](const dag::TaskCall& call,
+                                           std::vector<std::byte>& output) -> Expected<void> {
+        if (call.arguments.size() != sizeof(std::uint64_t)) {
+          return fail(ErrorCode::invalid_argument, "the wait function takes 8 bytes, not {}",
+                      call.arguments.size());
+        }
+        output.assign(call.previous.begin(), call.previous.end());
+        dag::LittleEndianReader reader(call.arguments);
+        return pass_time(reader.take<std::uint64_t>(), wait, stopped);
+      }));
   return registry;
 }
 

@@ -95,14 +95,10 @@ Expected<LocalRun> run_local(const dag::Graph& graph, dag::NodeRunner& runner, R
   const std::uint64_t begin_ns = steady_now_ns();
   for (const dag::NodeIndex node : graph.topological_order()) {
     if (stop_requested()) return tl::make_unexpected(interrupted());
-    if (auto waited = wait_until(earliest_ns(graph, node, ends_ns)); !waited) {
-      return tl::make_unexpected(waited.error());
-    }
+    ROCKHOPPER_TRY(wait_until(earliest_ns(graph, node, ends_ns)));
     const auto inputs = outputs.inputs_of(node);
     const std::uint64_t start_ns = steady_now_ns();
-    if (auto run = runner.run(graph, node, inputs, output); !run) {
-      return tl::make_unexpected(run.error());
-    }
+    ROCKHOPPER_TRY(runner.run(graph, node, inputs, output));
     ends_ns[node] = steady_now_ns();
     if (log != nullptr) {
       log->write(to_line(NodeRun{.node = std::string(graph.key(node)),

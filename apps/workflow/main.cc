@@ -132,19 +132,16 @@ struct Loaded {
 
 Expected<Loaded> load(const std::string& path, const Replay& replay,
                       const dag::FunctionRegistry& registry) {
-  auto read = read_wfformat(path);
-  if (!read) return tl::make_unexpected(read.error());
-  auto graph = to_graph(*read, replay, registry);
+  ROCKHOPPER_TRY(auto read, read_wfformat(path));
+  auto graph = to_graph(read, replay, registry);
   if (!graph) return fail(graph.error().code, "{}: {}", path, graph.error().message);
-  return Loaded{std::move(*read), std::move(*graph)};
+  return Loaded{std::move(read), std::move(*graph)};
 }
 
 Expected<Loaded> make_random(const std::string& text, const dag::FunctionRegistry& registry) {
-  auto random = dag_node::parse_random_graph(text);
-  if (!random) return tl::make_unexpected(random.error());
-  auto graph = dag_node::make_random_graph(*random, registry);
-  if (!graph) return tl::make_unexpected(graph.error());
-  return Loaded{{.name = "random"}, std::move(*graph)};
+  ROCKHOPPER_TRY(auto random, dag_node::parse_random_graph(text));
+  ROCKHOPPER_TRY(auto graph, dag_node::make_random_graph(random, registry));
+  return Loaded{{.name = "random"}, std::move(graph)};
 }
 
 Expected<void> check(const Options& options, const Loaded& loaded) {
@@ -161,9 +158,8 @@ Expected<void> run(const Options& options, const Loaded& loaded,
                    const dag::FunctionRegistry& registry) {
   std::optional<RunLogWriter> log;
   if (!options.log.empty()) {
-    auto made = RunLogWriter::create(options.log, header_of(loaded.graph, loaded.workflow.name));
-    if (!made) return tl::make_unexpected(made.error());
-    log = std::move(*made);
+    ROCKHOPPER_TRY(
+        log, RunLogWriter::create(options.log, header_of(loaded.graph, loaded.workflow.name)));
   }
   dag::NodeRunner runner(registry, make_command_runner(&stop_requested));
   Expected<LocalRun> done;
@@ -207,11 +203,7 @@ Expected<void> report(const Options& options, const RunLog& log,
   } else {
     print_report(stdout, result);
   }
-  if (!options.gantt.empty()) {
-    if (auto written = write_file(options.gantt, to_gantt(log, result.path)); !written) {
-      return written;
-    }
-  }
+  if (!options.gantt.empty()) ROCKHOPPER_TRY(write_file(options.gantt, to_gantt(log, result.path)));
   if (result.problems.empty()) return {};
   return fail(ErrorCode::invalid_state, "{}", fmt::join(result.problems, "; "));
 }

@@ -54,10 +54,9 @@ Steals take_steals(JsonObject& object) {
 
 /// What one line says.
 Expected<void> add_line(RunLog& log, bool is_header, bool first, std::string_view line) {
-  const auto document = parse_json(line);
-  if (!document) return tl::make_unexpected(document.error());
+  ROCKHOPPER_TRY(const auto document, parse_json(line));
   JsonErrors errors;
-  JsonObject object(*document, "", errors);
+  JsonObject object(document, "", errors);
   if (is_header) {
     RunHeader header = take_header(object);
     if (!errors.any() && !first && header != log.header) {
@@ -129,9 +128,8 @@ Expected<RunLog> read_logs(std::span<const std::string> paths) {
   RunLog log;
   bool first = true;
   for (const std::string& path : paths) {
-    const auto text = read_text_file(path);
-    if (!text) return tl::make_unexpected(text.error());
-    if (auto added = add_log(log, first, *text); !added) {
+    ROCKHOPPER_TRY(const auto text, read_text_file(path));
+    if (auto added = add_log(log, first, text); !added) {
       return fail(added.error().code, "{}: {}", path, added.error().message);
     }
     first = false;

@@ -288,15 +288,13 @@ class Reader {
 }  // namespace
 
 Expected<Workflow> parse_wfformat(std::string_view json_text) {
-  const auto document = parse_json(json_text);
-  if (!document) return tl::make_unexpected(document.error());
-  return Reader().read(*document);
+  ROCKHOPPER_TRY(const auto document, parse_json(json_text));
+  return Reader().read(document);
 }
 
 Expected<Workflow> read_wfformat(const std::string& path) {
-  const auto text = read_text_file(path);
-  if (!text) return tl::make_unexpected(text.error());
-  auto workflow = parse_wfformat(*text);
+  ROCKHOPPER_TRY(const auto text, read_text_file(path));
+  auto workflow = parse_wfformat(text);
   if (!workflow) return fail(ErrorCode::invalid_argument, "{}: {}", path, workflow.error().message);
   return workflow;
 }

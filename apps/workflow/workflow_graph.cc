@@ -47,10 +47,9 @@ Expected<void> add_tasks(dag::GraphBuilder& builder, dag::NodeIndex node, const 
   }
   const std::uint64_t ns = scaled_ns(task.runtime_ns.value_or(0), replay.scale);
   if (ns > 0) builder.add_function(node, kWaitFunction, emit_wait(ns));
-  const auto bytes = output_bytes(workflow, task, replay.size_scale);
-  if (!bytes) return tl::make_unexpected(bytes.error());
+  ROCKHOPPER_TRY(const auto bytes, output_bytes(workflow, task, replay.size_scale));
   builder.add_function(node, dag::kDigestFunction,
-                       dag::DigestArguments{.seed = replay.seed, .output_bytes = *bytes}.emit());
+                       dag::DigestArguments{.seed = replay.seed, .output_bytes = bytes}.emit());
   return {};
 }
 
@@ -64,9 +63,7 @@ Expected<dag::Graph> to_graph(const Workflow& workflow, const Replay& replay,
         {.key = task.id,
          .work_ns = scaled_ns(task.runtime_ns.value_or(0), replay.commands ? 1 : replay.scale),
          .priority = task.priority});
-    if (auto added = add_tasks(builder, node, workflow, task, replay); !added) {
-      return tl::make_unexpected(added.error());
-    }
+    ROCKHOPPER_TRY(add_tasks(builder, node, workflow, task, replay));
     for (const Workflow::Dependency& dependency : task.dependencies) {
       const std::uint8_t set = dependency.data ? dag::kData : dag::kOrderOnly;
       builder.add_edge(dependency.task, node, {.set = set});

@@ -54,8 +54,7 @@ nlohmann::json Arrivals::report() const {
     lost += subscriber.lost;
     fewest = std::min(fewest, subscriber.messages);
   }
-  const double seconds =
-      over() ? static_cast<double>(*end_ns_ - *start_ns_) / apps::kNsPerSecond : 0;
+  const double seconds = over() ? static_cast<double>(*end_ns_ - *start_ns_) / kNsPerSecond : 0;
   nlohmann::json report{{"subscribers", subscribers_.size()},
                         {"seconds", seconds},
                         {"messages", messages},

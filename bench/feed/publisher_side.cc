@@ -77,7 +77,7 @@ void PublisherSide::measure() {
   const Writer::Work before = writer_->work();
   const std::uint64_t busy = busy_cycles_;
   const std::uint64_t start_ns = apps::steady_now_ns();
-  turn_for(static_cast<std::uint64_t>(config_.seconds * apps::kNsPerSecond));
+  turn_for(static_cast<std::uint64_t>(config_.seconds * kNsPerSecond));
   const Writer::Work after = writer_->work();
   const double seconds = static_cast<double>(apps::steady_now_ns() - start_ns) / 1e9;
   const double engine_s =

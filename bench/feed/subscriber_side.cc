@@ -18,7 +18,7 @@ namespace {
 
 /// A look at the clock takes longer than a turn without work.
 constexpr std::uint64_t kTurnsPerClock = 4;
-constexpr std::uint64_t kPatience_ns = 30 * apps::kNsPerSecond;
+constexpr std::uint64_t kPatience_ns = 30 * kNsPerSecond;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ SubscriberSide::SubscriberSide(const SubscriberSideConfig& config,
                                std::unique_ptr<apps::Endpoint> endpoint)
     : config_(config),
       endpoint_(std::move(endpoint)),
-      arrivals_(config.subscribers, static_cast<std::uint64_t>(config.seconds * apps::kNsPerSecond),
+      arrivals_(config.subscribers, static_cast<std::uint64_t>(config.seconds * kNsPerSecond),
                 config.latency) {
   for (std::uint32_t i = 0; i < config_.subscribers; ++i) {
     feeds_.push_back(std::make_unique<Feed>(endpoint_->engine(), arrivals_, i));
@@ -133,7 +133,7 @@ void SubscriberSide::run() {
     return arrivals_.begun();
   });
   const std::uint64_t patience_ns =
-      kPatience_ns + static_cast<std::uint64_t>(config_.seconds * apps::kNsPerSecond);
+      kPatience_ns + static_cast<std::uint64_t>(config_.seconds * kNsPerSecond);
   const std::uint64_t deadline_ns = apps::steady_now_ns() + patience_ns;
   while (!arrivals_.over()) {
     if (apps::stop_requested()) throw std::runtime_error(apps::interrupted().message);

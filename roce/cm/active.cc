@@ -19,21 +19,12 @@ Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
   if (wire::cm::mtu_code(mtu) == 0 || mtu > config_.engine->max_path_mtu()) {
     return fail(ErrorCode::invalid_argument, "{} is no path MTU of this port", mtu);
   }
-  if (auto checked = check_private_data<wire::cm::Req>(
-          parameters.private_data,
-          parameters.offer != kNoCapabilities ? CapabilityBlock::kSize : 0);
-      !checked) {
-    return tl::make_unexpected(checked.error());
-  }
-  if (auto checked = check_address_vector(parameters.path); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
-  if (auto ready = to_init(qp, parameters.qp, parameters.pkey_index); !ready) {
-    return tl::make_unexpected(ready.error());
-  }
-  auto made = make_connection(true);
-  if (!made) return made;
-  Connection& connection = **made;
+  ROCKHOPPER_TRY(check_private_data<wire::cm::Req>(
+      parameters.private_data, parameters.offer != kNoCapabilities ? CapabilityBlock::kSize : 0));
+  ROCKHOPPER_TRY(check_address_vector(parameters.path));
+  ROCKHOPPER_TRY(to_init(qp, parameters.qp, parameters.pkey_index));
+  ROCKHOPPER_TRY(auto made, make_connection(true));
+  Connection& connection = *made;
   connection.transport_ =
       qp.init().qp_type == QpType::uc ? TransportService::uc : TransportService::rc;
   connection.path_ = {parameters.path, parameters.pkey_index};

@@ -25,9 +25,8 @@ Expected<std::unique_ptr<ConnectionManager>> ConnectionManager::create(
   if (config.response_timeout > 31 || config.service_timeout > 31 || config.max_retries > 15) {
     return fail(ErrorCode::invalid_argument, "timeout codes are 0 to 31, retries 0 to 15");
   }
-  auto gsi = Gsi::create(*config.engine);
-  if (!gsi) return tl::make_unexpected(gsi.error());
-  return std::unique_ptr<ConnectionManager>(new ConnectionManager(config, std::move(*gsi)));
+  ROCKHOPPER_TRY(auto gsi, Gsi::create(*config.engine));
+  return std::unique_ptr<ConnectionManager>(new ConnectionManager(config, std::move(gsi)));
 }
 
 ConnectionManager::ConnectionManager(const ConnectionManagerConfig& config,

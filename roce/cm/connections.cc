@@ -84,7 +84,7 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
     recovery.algorithm = (connection.agreed_ & kCapabilitySelectiveRepeat) != 0
                              ? RecoveryAlgorithm::selective_repeat
                              : RecoveryAlgorithm::go_back_n;
-    if (auto chosen = qp.set_loss_recovery(recovery); !chosen) return chosen;
+    ROCKHOPPER_TRY(qp.set_loss_recovery(recovery));
   }
   const QpParameters& own = connection.qp_;
   const QpAttributes attributes{

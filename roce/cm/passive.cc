@@ -182,16 +182,13 @@ Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
     return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
                 to_string(connection.state_));
   }
-  if (auto checked = check_private_data<wire::cm::Rep>(
-          private_data, connection.offer_ != kNoCapabilities ? CapabilityBlock::kSize : 0);
-      !checked) {
-    return checked;
-  }
+  ROCKHOPPER_TRY(check_private_data<wire::cm::Rep>(
+      private_data, connection.offer_ != kNoCapabilities ? CapabilityBlock::kSize : 0));
   if ((qp.init().qp_type == QpType::uc) != connection.is_uc()) {
     return fail(ErrorCode::invalid_argument, "the peer's queue pair is one of {}, ours of {}",
                 connection.is_uc() ? "UC" : "RC", to_string(qp.init().qp_type));
   }
-  if (auto ready = to_init(qp, parameters, connection.path_.pkey_index); !ready) return ready;
+  ROCKHOPPER_TRY(to_init(qp, parameters, connection.path_.pkey_index));
   // Retries are what the peer asks for (12.6.5), the rest is ours.
   const QpParameters asked = connection.qp_;
   connection.qp_ = parameters;
@@ -244,9 +241,7 @@ Expected<void> ConnectionManager::reject(Connection& connection,
     return fail(ErrorCode::invalid_state, "the connection waits for no answer: it is in {}",
                 to_string(connection.state_));
   }
-  if (auto checked = check_private_data<wire::cm::Rej>(private_data); !checked) {
-    return checked;
-  }
+  ROCKHOPPER_TRY(check_private_data<wire::cm::Rej>(private_data));
   wire::cm::Rej rej{.local_communication_id = connection.local_id_,
                     .remote_communication_id = connection.remote_id_,
                     .about = AboutMessage::req,

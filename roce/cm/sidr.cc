@@ -15,14 +15,9 @@ void Lookup::on_timer(void* self, std::uint64_t /*now_ns*/) {
 }
 
 Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters) {
-  if (auto checked = check_private_data<wire::cm::SidrReq>(parameters.private_data); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
-  if (auto checked = check_address_vector(parameters.path); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
-  const auto pkey = config_.engine->valid_pkey(parameters.pkey_index);
-  if (!pkey) return tl::make_unexpected(pkey.error());
+  ROCKHOPPER_TRY(check_private_data<wire::cm::SidrReq>(parameters.private_data));
+  ROCKHOPPER_TRY(check_address_vector(parameters.path));
+  ROCKHOPPER_TRY(const auto pkey, config_.engine->valid_pkey(parameters.pkey_index));
   if (lookups_.size() == config_.max_lookups) {
     return fail(ErrorCode::exhausted, "all {} lookups are in use", config_.max_lookups);
   }
@@ -33,7 +28,7 @@ Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters
   lookup.path_ = {parameters.path, parameters.pkey_index};
   lookup.service_id_ = parameters.service_id;
   lookup.transaction_id_ = config_.random->next();
-  wire::cm::SidrReq req{.request_id = id, .pkey = *pkey, .service_id = parameters.service_id};
+  wire::cm::SidrReq req{.request_id = id, .pkey = pkey, .service_id = parameters.service_id};
   set_private_data(req, parameters.private_data);
   lookup.message_ = send(lookup.path_, lookup.transaction_id_, req);
   lookup.retries_left_ = config_.max_retries;
@@ -148,9 +143,7 @@ Expected<void> ConnectionManager::send_sidr_reply(Lookup& lookup, wire::cm::Sidr
   if (lookup.ours_ || lookup.done_) {
     return fail(ErrorCode::invalid_state, "the lookup waits for no answer");
   }
-  if (auto checked = check_private_data<wire::cm::SidrRep>(private_data); !checked) {
-    return checked;
-  }
+  ROCKHOPPER_TRY(check_private_data<wire::cm::SidrRep>(private_data));
   reply.request_id = lookup.request_id_;
   set_private_data(reply, private_data);
   stop_waiting(lookup);

@@ -108,10 +108,9 @@ Expected<GraphParts> GraphBuilder::parts(const GraphLimits& limits) {
 }
 
 Expected<Graph> GraphBuilder::build(const FunctionRegistry& registry, const GraphLimits& limits) {
-  if (auto resolved = resolve_names(); !resolved) return tl::make_unexpected(resolved.error());
-  auto built = parts(limits);
-  if (!built) return tl::make_unexpected(built.error());
-  return Graph::make(std::move(*built), registry, limits);
+  ROCKHOPPER_TRY(resolve_names());
+  ROCKHOPPER_TRY(auto built, parts(limits));
+  return Graph::make(std::move(built), registry, limits);
 }
 
 }  // namespace rockhopper::dag

@@ -182,26 +182,22 @@ std::vector<std::byte> to_image(const Graph& graph) {
 
 Expected<Graph> parse_image(std::span<const std::byte> bytes, const FunctionRegistry& registry,
                             const GraphLimits& limits) {
-  const auto header = parse_header(bytes, limits);
-  if (!header) return tl::make_unexpected(header.error());
+  ROCKHOPPER_TRY(const auto header, parse_header(bytes, limits));
   GraphParts parts;
   LittleEndianReader reader(bytes.subspan(GraphImage::kHeaderBytes));
-  parts.nodes.reserve(header->nodes);
-  for (std::uint32_t i = 0; i < header->nodes; ++i) parts.nodes.push_back(take_node(reader));
-  parts.tasks.reserve(header->tasks);
-  for (std::uint32_t i = 0; i < header->tasks; ++i) {
-    const auto task = take_task(reader);
-    if (!task) return tl::make_unexpected(task.error());
-    parts.tasks.push_back(*task);
+  parts.nodes.reserve(header.nodes);
+  for (std::uint32_t i = 0; i < header.nodes; ++i) parts.nodes.push_back(take_node(reader));
+  parts.tasks.reserve(header.tasks);
+  for (std::uint32_t i = 0; i < header.tasks; ++i) {
+    ROCKHOPPER_TRY(const auto task, take_task(reader));
+    parts.tasks.push_back(task);
   }
-  const auto strings = bytes.last(header->strings_bytes);
-  auto parameters =
-      bytes.first(bytes.size() - header->strings_bytes).last(header->parameters_bytes);
-  parts.edges.reserve(header->edges);
-  for (std::uint32_t i = 0; i < header->edges; ++i) {
-    const auto edge = take_edge(reader, parameters);
-    if (!edge) return tl::make_unexpected(edge.error());
-    parts.edges.push_back(*edge);
+  const auto strings = bytes.last(header.strings_bytes);
+  auto parameters = bytes.first(bytes.size() - header.strings_bytes).last(header.parameters_bytes);
+  parts.edges.reserve(header.edges);
+  for (std::uint32_t i = 0; i < header.edges; ++i) {
+    ROCKHOPPER_TRY(const auto edge, take_edge(reader, parameters));
+    parts.edges.push_back(edge);
   }
   if (!parameters.empty()) {
     return fail(ErrorCode::invalid_argument,

@@ -35,18 +35,15 @@ GraphMaker::GraphMaker(GraphParts parts, const FunctionRegistry& registry,
 }
 
 Expected<Graph> GraphMaker::make() {
-  auto done = check_limits();
-  if (done) done = divide();
-  if (done) done = sort_keys();
-  if (done) done = check_edges();
-  if (done) done = check_tasks();
-  if (done) done = check_times();
-  if (done) {
-    join_predecessors();
-    done = check_affinities();
-  }
-  if (done) done = sort_topologically();
-  if (!done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(check_limits());
+  ROCKHOPPER_TRY(divide());
+  ROCKHOPPER_TRY(sort_keys());
+  ROCKHOPPER_TRY(check_edges());
+  ROCKHOPPER_TRY(check_tasks());
+  ROCKHOPPER_TRY(check_times());
+  join_predecessors();
+  ROCKHOPPER_TRY(check_affinities());
+  ROCKHOPPER_TRY(sort_topologically());
   return std::move(graph_);
 }
 

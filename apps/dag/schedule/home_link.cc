@@ -19,22 +19,16 @@ Expected<std::unique_ptr<HomeLink>> HomeLink::create(roce::Engine& engine, dc::E
                                                      const Grant& grant,
                                                      const ClientConfig& timing) {
   std::unique_ptr<HomeLink> link(new HomeLink(engine, endpoint, grant));
-  auto cq = roce::CompletionQueue::create(kHomeSends);
-  if (!cq) return tl::make_unexpected(cq.error());
-  link->cq_ = std::move(*cq);
-  auto ah = engine.create_ah(pd, av);
-  if (!ah) return tl::make_unexpected(ah.error());
-  link->ah_ = *ah;
-  auto dci = endpoint.create_dci({.pd = pd,
-                                  .send_cq = link->cq_.get(),
-                                  .max_send_wr = kHomeSends,
-                                  .max_inline_data = kWriteMax,
-                                  .path_mtu = timing.path_mtu,
-                                  .max_rd_atomic = roce::kMaxRdAtomic,
-                                  .timeout = timing.timeout,
-                                  .retry_cnt = timing.retry_cnt});
-  if (!dci) return tl::make_unexpected(dci.error());
-  link->dci_ = *dci;
+  ROCKHOPPER_TRY(link->cq_, roce::CompletionQueue::create(kHomeSends));
+  ROCKHOPPER_TRY(link->ah_, engine.create_ah(pd, av));
+  ROCKHOPPER_TRY(link->dci_, endpoint.create_dci({.pd = pd,
+                                                  .send_cq = link->cq_.get(),
+                                                  .max_send_wr = kHomeSends,
+                                                  .max_inline_data = kWriteMax,
+                                                  .path_mtu = timing.path_mtu,
+                                                  .max_rd_atomic = roce::kMaxRdAtomic,
+                                                  .timeout = timing.timeout,
+                                                  .retry_cnt = timing.retry_cnt}));
   return link;
 }
 

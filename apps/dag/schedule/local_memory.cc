@@ -25,17 +25,15 @@ void LocalMemory::allocate(std::size_t bytes) {
 Expected<void> LocalMemory::reserve(std::size_t bytes) {
   if (bytes <= size_) return {};
   allocate(bytes);
-  auto region = engine_.register_memory(pd_, data(), size_, roce::kAccessLocalWrite);
-  if (!region) return tl::make_unexpected(region.error());
-  key_ = region->key;
+  ROCKHOPPER_TRY(auto region, engine_.register_memory(pd_, data(), size_, roce::kAccessLocalWrite));
+  key_ = region.key;
   return {};
 }
 
 Expected<void> LocalMemory::expose(std::size_t bytes, std::uint32_t access) {
   allocate(bytes);
-  auto region = engine_.register_memory_iova(pd_, data(), size_, access, 0);
-  if (!region) return tl::make_unexpected(region.error());
-  key_ = region->key;
+  ROCKHOPPER_TRY(auto region, engine_.register_memory_iova(pd_, data(), size_, access, 0));
+  key_ = region.key;
   return {};
 }
 

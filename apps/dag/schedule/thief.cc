@@ -37,25 +37,21 @@ Expected<std::unique_ptr<Thief>> Thief::create(roce::Engine& engine, dc::Endpoin
                                                std::uint64_t seed, ThiefListener& listener,
                                                WorkerCounters& counters) {
   std::unique_ptr<Thief> thief(new Thief(engine, endpoint, pd, timing, seed, listener, counters));
-  if (auto done = thief->set_up(dcis); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(thief->set_up(dcis));
   return thief;
 }
 
 Expected<void> Thief::set_up(std::uint16_t dcis) {
-  auto cq = roce::CompletionQueue::create(std::uint32_t{dcis} * kThiefSends);
-  if (!cq) return tl::make_unexpected(cq.error());
-  cq_ = std::move(*cq);
-  auto pool = dc::DciPool::create(endpoint_,
-                                  {.pd = pd_,
-                                   .send_cq = cq_.get(),
-                                   .max_send_wr = kThiefSends,
-                                   .sq_sig_all = true,
-                                   .path_mtu = timing_.path_mtu,
-                                   .timeout = timing_.timeout,
-                                   .retry_cnt = timing_.retry_cnt},
-                                  {.dcis = dcis}, [](dc::PoolTarget&) {});
-  if (!pool) return tl::make_unexpected(pool.error());
-  pool_ = std::move(*pool);
+  ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(std::uint32_t{dcis} * kThiefSends));
+  ROCKHOPPER_TRY(pool_, dc::DciPool::create(endpoint_,
+                                            {.pd = pd_,
+                                             .send_cq = cq_.get(),
+                                             .max_send_wr = kThiefSends,
+                                             .sq_sig_all = true,
+                                             .path_mtu = timing_.path_mtu,
+                                             .timeout = timing_.timeout,
+                                             .retry_cnt = timing_.retry_cnt},
+                                            {.dcis = dcis}, [](dc::PoolTarget&) {}));
   attempts_.resize(dcis);
   return memory_.reserve(kAttemptBytes * dcis);
 }

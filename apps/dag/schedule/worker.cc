@@ -60,51 +60,40 @@ Worker::Worker(const Init& init, const WorkerConfig& config)
       idle_ns_(config.idle_min_ns) {}
 
 Expected<std::unique_ptr<Worker>> Worker::create(const Init& init, const WorkerConfig& config) {
-  if (auto good = check(init, config); !good) return tl::make_unexpected(good.error());
+  ROCKHOPPER_TRY(check(init, config));
   std::unique_ptr<Worker> worker(new Worker(init, config));
-  if (auto done = worker->set_up(); !done) return tl::make_unexpected(done.error());
+  ROCKHOPPER_TRY(worker->set_up());
   return worker;
 }
 
 Expected<void> Worker::set_up() {
   const ClientConfig& timing = client_.config();
-  auto home =
-      HomeLink::create(init_.engine, init_.endpoint, pd_, init_.home_av, init_.grant, timing);
-  if (!home) return tl::make_unexpected(home.error());
-  home_ = std::move(*home);
+  ROCKHOPPER_TRY(home_, HomeLink::create(init_.engine, init_.endpoint, pd_, init_.home_av,
+                                         init_.grant, timing));
 
   board_memory_ = std::make_unique<LocalMemory>(init_.engine, pd_);
   pool_memory_ = std::make_unique<LocalMemory>(init_.engine, pd_);
   deque_memory_ = std::make_unique<LocalMemory>(init_.engine, pd_);
-  if (auto done = board_memory_->reserve(kBoardHeadBytes); !done) return done;
-  if (auto done = pool_memory_->reserve(kPoolMemoryBytes); !done) return done;
+  ROCKHOPPER_TRY(board_memory_->reserve(kBoardHeadBytes));
+  ROCKHOPPER_TRY(pool_memory_->reserve(kPoolMemoryBytes));
   const DequeLayout layout{.capacity = config_.deque_entries};
   // Nothing else of this worker can others reach.
-  if (auto done =
-          deque_memory_->expose(layout.bytes(), roce::kAccessLocalWrite | roce::kAccessRemoteRead |
-                                                    roce::kAccessRemoteAtomic);
-      !done) {
-    return done;
-  }
+  ROCKHOPPER_TRY(deque_memory_->expose(layout.bytes(), roce::kAccessLocalWrite |
+                                                           roce::kAccessRemoteRead |
+                                                           roce::kAccessRemoteAtomic));
   deques_.emplace(deque_memory_->bytes(), layout);
-  auto receives = roce::ReceiveBuffers::create(init_.engine, pd_, 1, 64);
-  if (!receives) return tl::make_unexpected(receives.error());
-  receives_ = std::move(*receives);
-  auto dct = init_.endpoint.create_dct(
-      {.pd = pd_,
-       .srq = receives_->srq(),
-       .recv_cq = receives_->cq(),
-       .access_flags = roce::kAccessRemoteRead | roce::kAccessRemoteAtomic,
-       .path_mtu = timing.path_mtu});
-  if (!dct) return tl::make_unexpected(dct.error());
-  dct_ = *dct;
+  ROCKHOPPER_TRY(receives_, roce::ReceiveBuffers::create(init_.engine, pd_, 1, 64));
+  ROCKHOPPER_TRY(dct_, init_.endpoint.create_dct(
+                           {.pd = pd_,
+                            .srq = receives_->srq(),
+                            .recv_cq = receives_->cq(),
+                            .access_flags = roce::kAccessRemoteRead | roce::kAccessRemoteAtomic,
+                            .path_mtu = timing.path_mtu}));
 
   board_ = std::make_unique<BoardView>(*home_, init_.grant, roce::bytes(timing.path_mtu), counters_,
                                        wr_id_of(WrKind::board, 0), *board_memory_);
-  auto thief = Thief::create(init_.engine, init_.endpoint, pd_, timing, config_.dcis, config_.seed,
-                             *this, counters_);
-  if (!thief) return tl::make_unexpected(thief.error());
-  thief_ = std::move(*thief);
+  ROCKHOPPER_TRY(thief_, Thief::create(init_.engine, init_.endpoint, pd_, timing, config_.dcis,
+                                       config_.seed, *this, counters_));
   thefts_.resize(config_.dcis);
   return {};
 }

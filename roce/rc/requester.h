@@ -2,27 +2,31 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include <rte_mbuf.h>
 
-#include "roce/packet_builder.h"
 #include "roce/queue_pair.h"
+#include "roce/rc/client_scope.h"
+#include "roce/rc/credits.h"
+#include "roce/rc/response_window.h"
+#include "roce/rc/retry.h"
+#include "roce/rc/send_window.h"
 #include "roce/requester.h"
-#include "roce/wire/packet.h"
-#include "stack/timing_wheel.h"
 
 namespace rockhopper::roce::rc {
 
 /// The requester of a reliable connection (IBTA vol. 1, 9.7.3 and 9.7.5 to 9.7.8): turns the send
 /// queue into request packets, and acknowledgements and responses into completions.
 ///
-/// Sending is a cursor that moves over the send queue. Losing packets moves it back to the oldest
-/// unacknowledged PSN; what is behind is then sent again in order, with the PSNs that it had:
-/// everything (go-back-N), or what is not passed over (recovery/). All PSN comparisons are made as
-/// distances ahead of `unacked_psn_`.
+/// Sending is a cursor that moves over the send queue (SendWindow). Losing packets moves it back to
+/// the oldest unacknowledged PSN; what is behind is then sent again in order, with the PSNs that it
+/// had: everything (go-back-N), or what is not passed over (recovery/).
+///
+/// This class joins its parts, each of which has its own state: Sender moves the cursor forward and
+/// makes packets, Answer takes what comes back, and both end here: in completing requests, in going
+/// back, and in failing.
 class Requester final : public roce::Requester {
  public:
   explicit Requester(QueuePair& qp);
@@ -36,170 +40,59 @@ class Requester final : public roce::Requester {
   void on_unreachable(std::uint64_t now_ns) override;
   void on_response(const RxPacket& packet, std::uint64_t now_ns) override;
 
-  void prefetch_requests() const override { qp_.send_queue_.prefetch(cursor_); }
+  void prefetch_requests() const override { qp_.send_queue_.prefetch(window_.cursor()); }
 
-  [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
-  [[nodiscard]] bool drained() const override;
+  [[nodiscard]] wire::Psn next_psn() const override { return window_.next_psn(); }
+  [[nodiscard]] bool drained() const override { return window_.is_drained(qp_.send_queue_); }
 
   // For a requester that stands on this one and connects it to one peer after another.
   /// Requests from `sequence` of the send queue on are not for this peer.
-  void set_limit(std::uint64_t sequence) { limit_ = sequence; }
-  /// Begins anew with the oldest request, which gets `first_psn`. `executed`: the peer that was
-  /// has executed what has a PSN before it, and nothing else; nothing: it is not known. What must
-  /// not be executed twice completes in its turn: as executed, or with outcome_unknown (DC-27).
+  void set_limit(std::uint64_t sequence) { window_.set_limit(sequence); }
+  /// Begins anew with the oldest request, which gets `first_psn`, after the connection to the peer
+  /// that was is lost. `executed` is what that peer has told: see Settlement.
   void restart(wire::Psn first_psn, std::optional<wire::Psn> executed);
   /// Nothing is waited for until transmit() is called again, which sends all that is outstanding
   /// anew, with the PSNs that it had.
   void pause();
   /// The oldest request fails, and the queue pair with it. Requires that there is one.
-  void fail(WcStatus status) { fail_front(status); }
+  void fail(WcStatus status);
 
  private:
-  static constexpr std::uint32_t kResponseWindowMax = kMaxRdAtomic;
+  class Answer;
+  class RequestPacket;
+  class Sender;
 
-  // requester_send.cc
-  [[nodiscard]] std::uint64_t end() const { return std::min(qp_.send_queue_.tail(), limit_); }
-  [[nodiscard]] bool can_send_next();
-  [[nodiscard]] bool may_start(const SendWqe& wqe) const;
-  [[nodiscard]] bool limited(const SendWqe& wqe) const;
-  [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
-  [[nodiscard]] std::uint32_t packets_in_flight() const;
-  [[nodiscard]] std::uint32_t most_unacked() const;
-  [[nodiscard]] std::uint32_t window() const;
-  [[nodiscard]] bool asks_for_acknowledgement(const SendWqe& wqe) const;
-  void add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& info, wire::Headers& headers);
-  void note_sent(const SendWqe& wqe, bool again);
-  [[nodiscard]] std::uint32_t distance_to_next() const { return ahead(next_psn_); }
-  [[nodiscard]] std::uint32_t distance_to_cursor() const;
-  [[nodiscard]] bool is_fenced(const SendWqe& wqe) const;
-  void number(SendWqe& wqe);
-  [[nodiscard]] wire::Xaeth masked_atomic_header(const SendWqe& wqe);
-  [[nodiscard]] rte_mbuf* build_packet(SendWqe& wqe);
-  void move_cursor(const SendWqe& wqe);
-  void step_cursor(const SendWqe& wqe);
-
-  // requester_response.cc
-  void take_answer(const RxPacket& packet, std::uint64_t now_ns);
-  void on_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
-  void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
-  void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
-  [[nodiscard]] std::uint32_t ahead(wire::Psn psn) const {
-    return (psn.value - unacked_psn_.value) & wire::kMask24;
-  }
+  // What is acknowledged, and what becomes of the oldest request.
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
-  [[nodiscard]] SendWqe* await_response(const RxPacket& packet, std::uint64_t now_ns);
-  void advance(std::uint32_t count, std::uint64_t now_ns);
+  void acknowledge_front(std::uint32_t count, std::uint64_t now_ns);
   void note_progress();
   void move_unacked(std::uint32_t count, std::uint64_t now_ns);
   void note_acknowledged(std::uint32_t count, std::uint64_t now_ns);
   void complete_front(WcStatus status);
   void retire_front(WcStatus status);
-  void settle_front_failure();
-  void on_nak(wire::NakCode code, std::uint64_t now_ns);
-  void on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns);
-  void take_credits(const wire::Aeth& aeth);
-  void fail_front(WcStatus status);
-
-  // requester_lock.cc
-  void on_lock_response(const RxPacket& packet, std::uint64_t now_ns);
-  void on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns);
-  void note_reception_in_scope(std::uint32_t distance);
-  void begin_scope(const wire::Lkaeth& answer);
-  void lose_scope(wire::LockCause cause);
-  void fail_scope(WcStatus status) const;
-  [[nodiscard]] WcStatus complete_in_scope(const SendWqe& wqe, WcStatus status);
-
-  // requester_early.cc
-  void note_received(wire::Psn psn);
-  void on_selective_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
-  void pass_over();
-  [[nodiscard]] bool can_hold_responses(const SendWqe& wqe) const;
-  [[nodiscard]] bool hold_response(const RxPacket& packet);
-  [[nodiscard]] std::optional<wire::Psn> next_response() const;
-  void take_held_responses(std::uint64_t now_ns);
-
-  // requester_local.cc
-  [[nodiscard]] bool run_local_requests();
-  [[nodiscard]] bool execute(SendWqe& wqe);
-  [[nodiscard]] bool may_execute(const SendWqe& wqe) const;
   void retire_executed();
+  void settle_front_failure();
+  void take_held_responses(std::uint64_t now_ns);
+  [[nodiscard]] std::optional<wire::Psn> next_response() const;
 
-  // requester_restart.cc
-  [[nodiscard]] bool is_sent(const SendWqe& wqe) const;
-  [[nodiscard]] static bool may_be_executed(const SendWqe& wqe, std::optional<wire::Psn> executed);
-  void settle_scopes(std::optional<wire::Psn> executed);
-  void settle(SendWqe& wqe, std::optional<wire::Psn> executed) const;
-
-  // requester_retry.cc
+  // Losing packets and trying again.
   void go_back(LossRecovery::Reason reason = LossRecovery::Reason::everything);
   void go_back_for_responses();
-  void implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held = true);
-  /// False: retry_cnt is used up and the queue pair has failed.
+  void on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held = true);
   [[nodiscard]] bool use_retry();
   [[nodiscard]] std::uint64_t timeout_ns() const;
   void restart_ack_timer(std::uint64_t now_ns);
-  [[nodiscard]] bool is_early_timeout();
+  [[nodiscard]] bool note_expiry();
   void note_loss(bool by_timeout, std::uint64_t now_ns);
   void on_timer(std::uint64_t now_ns);
-  void on_ack_timeout(std::uint64_t now_ns);
-
-  /// The lock scope whose acquire was the last to be answered.
-  struct ScopeProgress {
-    lock::ScopeResult* result = nullptr;  ///< the caller's; may be null
-    std::uint32_t accesses = 0;           ///< complete
-    bool failed = false;                  ///< what completes from now on was not executed
-  };
+  void on_ack_timeout(bool unreachable, std::uint64_t now_ns);
 
   QueuePair& qp_;
-  stack::Timer timer_;  ///< for an answer; while rnr_waiting_, the RNR NAK timer
-
-  wire::Psn next_psn_;            ///< of the first request that has none yet
-  wire::Psn unacked_psn_;         ///< the oldest that is not acknowledged
-  std::uint32_t sent_ahead_ = 0;  ///< PSNs from unacked_psn_ to the highest ever sent, inclusive
-  std::uint32_t received_ahead_ = 0;  ///< PSNs behind unacked_psn_ that the peer has, by NAKs
-  std::uint64_t limit_ = UINT64_MAX;  ///< where the requests for this peer end
-  std::uint64_t numbered_ = 0;        ///< the first request without PSNs
-  std::uint64_t cursor_ = 0;          ///< the request to send from
-  std::uint32_t cursor_packet_ = 0;   ///< the packet of it to send next
-  std::uint32_t responses_outstanding_ = 0;      ///< READs and atomics between head and cursor
-  std::uint32_t response_psns_outstanding_ = 0;  ///< PSNs that their missing responses take
-  /// READs and atomics that may be outstanding, within max_rd_atomic: one after their responses
-  /// stayed away, twice as many after each that comes.
-  std::uint32_t response_window_ = kResponseWindowMax;
-  std::uint32_t next_ssn_ = 1;
-  std::uint32_t credit_limit_ssn_ = 0;  ///< 24 bits; requests up to it find a receive request
-  bool credits_known_ = false;
-  bool probing_ = false;  ///< the last packet began a message without credits; it is unacknowledged
-  bool rnr_waiting_ = false;
-  bool implied_nak_done_ = false;  ///< went back for a skipped response; no progress since
-  bool unreachable_ = false;
-  std::uint8_t retries_left_ = 0;
-  std::uint8_t rnr_retries_left_ = 0;
-  ScopeProgress scope_;
+  SendWindow window_;
+  ResponseWindow responses_;
+  Credits credits_;
+  Retry retry_;
+  ClientScope scope_;
 };
-
-/// The request needs a receive request that the peer has not said to have (IBTA vol. 1, 9.7.7.2).
-inline bool Requester::limited(const SendWqe& wqe) const {
-  if (!credits_known_ || !takes_receive(wqe.opcode)) {
-    return false;
-  }
-  const std::uint32_t beyond = (wqe.ssn - credit_limit_ssn_) & wire::kMask24;
-  return beyond != 0 && beyond < (1u << 23);
-}
-
-/// Over the packet at the cursor: it is sent.
-inline void Requester::step_cursor(const SendWqe& wqe) {
-  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
-  probing_ = cursor_packet_ == 0 && limited(wqe);
-  cursor_packet_ += taken;
-  if (wqe.has_response()) {
-    ++responses_outstanding_;
-    response_psns_outstanding_ += taken;
-  }
-  if (cursor_packet_ == wqe.psn_count) {
-    ++cursor_;
-    cursor_packet_ = 0;
-  }
-}
 
 }  // namespace rockhopper::roce::rc

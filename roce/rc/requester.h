@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -10,6 +9,7 @@
 
 #include "roce/packet_builder.h"
 #include "roce/queue_pair.h"
+#include "roce/rc/send_window.h"
 #include "roce/requester.h"
 #include "roce/wire/packet.h"
 #include "stack/timing_wheel.h"
@@ -19,10 +19,9 @@ namespace rockhopper::roce::rc {
 /// The requester of a reliable connection (IBTA vol. 1, 9.7.3 and 9.7.5 to 9.7.8): turns the send
 /// queue into request packets, and acknowledgements and responses into completions.
 ///
-/// Sending is a cursor that moves over the send queue. Losing packets moves it back to the oldest
-/// unacknowledged PSN; what is behind is then sent again in order, with the PSNs that it had:
-/// everything (go-back-N), or what is not passed over (recovery/). All PSN comparisons are made as
-/// distances ahead of `unacked_psn_`.
+/// Sending is a cursor that moves over the send queue (SendWindow). Losing packets moves it back to
+/// the oldest unacknowledged PSN; what is behind is then sent again in order, with the PSNs that it
+/// had: everything (go-back-N), or what is not passed over (recovery/).
 class Requester final : public roce::Requester {
  public:
   explicit Requester(QueuePair& qp);
@@ -36,14 +35,14 @@ class Requester final : public roce::Requester {
   void on_unreachable(std::uint64_t now_ns) override;
   void on_response(const RxPacket& packet, std::uint64_t now_ns) override;
 
-  void prefetch_requests() const override { qp_.send_queue_.prefetch(cursor_); }
+  void prefetch_requests() const override { qp_.send_queue_.prefetch(window_.cursor()); }
 
-  [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
-  [[nodiscard]] bool drained() const override;
+  [[nodiscard]] wire::Psn next_psn() const override { return window_.next_psn(); }
+  [[nodiscard]] bool drained() const override { return window_.is_drained(qp_.send_queue_); }
 
   // For a requester that stands on this one and connects it to one peer after another.
   /// Requests from `sequence` of the send queue on are not for this peer.
-  void set_limit(std::uint64_t sequence) { limit_ = sequence; }
+  void set_limit(std::uint64_t sequence) { window_.set_limit(sequence); }
   /// Begins anew with the oldest request, which gets `first_psn`. `executed`: the peer that was
   /// has executed what has a PSN before it, and nothing else; nothing: it is not known. What must
   /// not be executed twice completes in its turn: as executed, or with outcome_unknown (DC-27).
@@ -58,34 +57,28 @@ class Requester final : public roce::Requester {
   static constexpr std::uint32_t kResponseWindowMax = kMaxRdAtomic;
 
   // requester_send.cc
-  [[nodiscard]] std::uint64_t end() const { return std::min(qp_.send_queue_.tail(), limit_); }
-  [[nodiscard]] bool can_send_next();
-  [[nodiscard]] bool may_start(const SendWqe& wqe) const;
+  [[nodiscard]] SendWqe* next_request();
+  [[nodiscard]] bool may_start(const SendWqe& wqe, std::uint32_t psns) const;
   [[nodiscard]] bool limited(const SendWqe& wqe) const;
   [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
   [[nodiscard]] std::uint32_t packets_in_flight() const;
   [[nodiscard]] std::uint32_t most_unacked() const;
-  [[nodiscard]] std::uint32_t window() const;
+  [[nodiscard]] std::uint32_t packets_allowed() const;
   [[nodiscard]] bool asks_for_acknowledgement(const SendWqe& wqe) const;
   void add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& info, wire::Headers& headers);
   void note_sent(const SendWqe& wqe, bool again);
-  [[nodiscard]] std::uint32_t distance_to_next() const { return ahead(next_psn_); }
-  [[nodiscard]] std::uint32_t distance_to_cursor() const;
   [[nodiscard]] bool is_fenced(const SendWqe& wqe) const;
-  void number(SendWqe& wqe);
+  void number(SendWqe& wqe, std::uint32_t psn_count);
   [[nodiscard]] wire::Xaeth masked_atomic_header(const SendWqe& wqe);
-  [[nodiscard]] rte_mbuf* build_packet(SendWqe& wqe);
+  [[nodiscard, gnu::always_inline]] rte_mbuf* build_packet(SendWqe& wqe);
   void move_cursor(const SendWqe& wqe);
   void step_cursor(const SendWqe& wqe);
 
   // requester_response.cc
   void take_answer(const RxPacket& packet, std::uint64_t now_ns);
   void on_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
-  void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
-  void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
-  [[nodiscard]] std::uint32_t ahead(wire::Psn psn) const {
-    return (psn.value - unacked_psn_.value) & wire::kMask24;
-  }
+  [[gnu::always_inline]] void on_read_response(const RxPacket& packet, std::uint64_t now_ns);
+  [[gnu::always_inline]] void on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
   [[nodiscard]] std::uint32_t acknowledge(std::uint32_t count, std::uint64_t now_ns);
   [[nodiscard]] SendWqe* await_response(const RxPacket& packet, std::uint64_t now_ns);
   void advance(std::uint32_t count, std::uint64_t now_ns);
@@ -113,7 +106,7 @@ class Requester final : public roce::Requester {
   void note_received(wire::Psn psn);
   void on_selective_acknowledge(const RxPacket& packet, std::uint64_t now_ns);
   void pass_over();
-  [[nodiscard]] bool can_hold_responses(const SendWqe& wqe) const;
+  [[nodiscard]] bool can_hold_responses(std::uint32_t psns) const;
   [[nodiscard]] bool hold_response(const RxPacket& packet);
   [[nodiscard]] std::optional<wire::Psn> next_response() const;
   void take_held_responses(std::uint64_t now_ns);
@@ -153,14 +146,9 @@ class Requester final : public roce::Requester {
   QueuePair& qp_;
   stack::Timer timer_;  ///< for an answer; while rnr_waiting_, the RNR NAK timer
 
-  wire::Psn next_psn_;            ///< of the first request that has none yet
-  wire::Psn unacked_psn_;         ///< the oldest that is not acknowledged
-  std::uint32_t sent_ahead_ = 0;  ///< PSNs from unacked_psn_ to the highest ever sent, inclusive
-  std::uint32_t received_ahead_ = 0;  ///< PSNs behind unacked_psn_ that the peer has, by NAKs
-  std::uint64_t limit_ = UINT64_MAX;  ///< where the requests for this peer end
-  std::uint64_t numbered_ = 0;        ///< the first request without PSNs
-  std::uint64_t cursor_ = 0;          ///< the request to send from
-  std::uint32_t cursor_packet_ = 0;   ///< the packet of it to send next
+  SendWindow window_;
+  std::uint32_t received_ahead_ =
+      0;  ///< PSNs behind the unacknowledged one that the peer has, by NAKs
   std::uint32_t responses_outstanding_ = 0;      ///< READs and atomics between head and cursor
   std::uint32_t response_psns_outstanding_ = 0;  ///< PSNs that their missing responses take
   /// READs and atomics that may be outstanding, within max_rd_atomic: one after their responses
@@ -189,17 +177,13 @@ inline bool Requester::limited(const SendWqe& wqe) const {
 
 /// Over the packet at the cursor: it is sent.
 inline void Requester::step_cursor(const SendWqe& wqe) {
-  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
-  probing_ = cursor_packet_ == 0 && limited(wqe);
-  cursor_packet_ += taken;
+  const std::uint32_t psns = window_.psns_of_packet(wqe);
+  probing_ = window_.packet_of(wqe) == 0 && limited(wqe);
   if (wqe.has_response()) {
     ++responses_outstanding_;
-    response_psns_outstanding_ += taken;
+    response_psns_outstanding_ += psns;
   }
-  if (cursor_packet_ == wqe.psn_count) {
-    ++cursor_;
-    cursor_packet_ = 0;
-  }
+  window_.advance(wqe, psns);
 }
 
 }  // namespace rockhopper::roce::rc

@@ -10,7 +10,7 @@ namespace rockhopper::roce::rc {
 
 /// What the answer `psn` says beside what it acknowledges: all requests before it have arrived.
 void Requester::note_received(wire::Psn psn) {
-  if (ahead(psn) <= sent_ahead_) {
+  if (window_.ahead(psn) <= window_.sent_ahead()) {
     qp_.recovery_->on_received_before(psn);
   }
 }
@@ -19,14 +19,15 @@ void Requester::on_selective_acknowledge(const RxPacket& packet, std::uint64_t n
   Engine& engine = qp_.engine_;
   const wire::Psn missing = packet.headers.bth.psn;
   const wire::Saeth& held = packet.headers.saeth;
-  const std::uint32_t distance = ahead(missing);
+  const std::uint32_t distance = window_.ahead(missing);
   const std::uint32_t length = held.length();
-  const bool never_sent = distance < sent_ahead_ && distance + length >= sent_ahead_;
+  const std::uint32_t sent = window_.sent_ahead();
+  const bool never_sent = distance < sent && distance + length >= sent;
   if (packet.headers.aeth.kind() != wire::AethKind::ack || length == 0 || never_sent) {
     engine.count_drop(DropReason::bad_selective_ack, packet.payload.packet);
     return;
   }
-  if (distance >= sent_ahead_) {
+  if (distance >= sent) {
     engine.count_drop(DropReason::ghost_acknowledge, packet.payload.packet);
     return;
   }
@@ -34,13 +35,13 @@ void Requester::on_selective_acknowledge(const RxPacket& packet, std::uint64_t n
   take_credits(packet.headers.aeth);
   note_received(missing);
   if (acknowledge(distance, now_ns) > 0) {
-    implied_nak(ahead(missing), now_ns);
+    implied_nak(window_.ahead(missing), now_ns);
   }
-  if (qp_.send_queue_.empty() || sent_ahead_ == 0) {
+  if (qp_.send_queue_.empty() || window_.sent_ahead() == 0) {
     return;  // that failed the queue pair
   }
   LossRecovery& recovery = *qp_.recovery_;
-  const bool going_over = distance_to_cursor() < sent_ahead_;
+  const bool going_over = window_.is_going_over();
   if (recovery.on_selective_ack(missing, held) && !rnr_waiting_ &&
       !(going_over && recovery.repeats_everything())) {
     note_loss(false, now_ns);
@@ -51,26 +52,25 @@ void Requester::on_selective_acknowledge(const RxPacket& packet, std::uint64_t n
 /// Moves the cursor over what has been sent before and need not be sent again.
 void Requester::pass_over() {
   const SendQueue& queue = qp_.send_queue_;
-  while (cursor_ < numbered_) {
-    const SendWqe& wqe = queue.at(cursor_);
+  while (!window_.is_at_new()) {
+    const SendWqe& wqe = queue.at(window_.cursor());
     if (wqe.is_local()) {
-      ++cursor_;  // executed
+      window_.skip_local(queue);  // executed
       continue;
     }
-    const wire::Psn psn = wqe.first_psn + cursor_packet_;
-    if (wqe.failure != WcStatus::success || ahead(psn) >= sent_ahead_ ||
-        !qp_.recovery_->passes(psn)) {
+    if (wqe.failure != WcStatus::success || !window_.is_going_over() ||
+        !qp_.recovery_->passes(window_.cursor_psn())) {
       return;
     }
     step_cursor(wqe);
   }
 }
 
-/// The responses to another READ would be within the window of what can be held, should those
-/// before them be missing.
-bool Requester::can_hold_responses(const SendWqe& wqe) const {
+/// The responses to another READ, `psns` of them, would be within the window of what can be held,
+/// should those before them be missing.
+bool Requester::can_hold_responses(std::uint32_t psns) const {
   return !qp_.repeats_selectively() || responses_outstanding_ == 0 ||
-         distance_to_cursor() + (wqe.psn_count - cursor_packet_) <= HeldPackets::kWindow;
+         window_.cursor_ahead() + psns <= HeldPackets::kWindow;
 }
 
 /// A response behind a missing one. False: it is not held.
@@ -80,7 +80,7 @@ bool Requester::hold_response(const RxPacket& packet) {
     return false;
   }
   EngineCounters& counters = qp_.engine_.counters_;
-  switch (held->hold(packet, ahead(packet.headers.bth.psn))) {
+  switch (held->hold(packet, window_.ahead(packet.headers.bth.psn))) {
     case HeldPackets::Result::held:
       counters.held_responses.add();
       return true;
@@ -97,10 +97,10 @@ bool Requester::hold_response(const RxPacket& packet) {
 /// The PSN of the next response that the peer owes; nothing if it owes none.
 std::optional<wire::Psn> Requester::next_response() const {
   const SendQueue& queue = qp_.send_queue_;
-  for (std::uint64_t sequence = queue.head(); sequence < numbered_; ++sequence) {
+  for (std::uint64_t sequence = queue.head(); sequence < window_.numbered(); ++sequence) {
     const SendWqe& wqe = queue.at(sequence);
     if (wqe.has_response()) {
-      return sequence == queue.head() ? unacked_psn_ : wqe.first_psn;
+      return sequence == queue.head() ? window_.unacked_psn() : wqe.first_psn;
     }
   }
   return std::nullopt;
@@ -110,7 +110,7 @@ std::optional<wire::Psn> Requester::next_response() const {
 void Requester::take_held_responses(std::uint64_t now_ns) {
   HeldPackets* held = qp_.recovery_->responses();
   while (held != nullptr && !held->empty()) {
-    held->discard_before(unacked_psn_);
+    held->discard_before(window_.unacked_psn());
     const std::optional<wire::Psn> next = next_response();
     if (!next ||
         !held->deliver(*next, [&](const RxPacket& packet) { take_answer(packet, now_ns); })) {

@@ -13,16 +13,15 @@ namespace rockhopper::roce::rc {
 /// cursor passes those that have been executed.
 bool Requester::run_local_requests() {
   SendQueue& queue = qp_.send_queue_;
-  while (cursor_ != end() && queue.at(cursor_).needs_no_packet()) {
-    SendWqe& wqe = queue.at(cursor_);
-    if (cursor_ == numbered_) {
+  while (!window_.is_at_end(queue) && queue.at(window_.cursor()).needs_no_packet()) {
+    SendWqe& wqe = queue.at(window_.cursor());
+    if (window_.is_at_new()) {
       if (wqe.is_local() && !execute(wqe)) {
         return false;
       }
-      wqe.first_psn = next_psn_;
-      ++numbered_;
+      window_.number_local(queue, wqe);
     }
-    ++cursor_;
+    window_.skip_local(queue);
     retire_executed();
   }
   return true;
@@ -44,7 +43,7 @@ bool Requester::execute(SendWqe& wqe) {
 /// An invalidation waits until everything before it is complete: what is sent again must find its
 /// keys (IBTA vol. 1, 10.8.3.3, leaves that to the consumer and the fence).
 bool Requester::may_execute(const SendWqe& wqe) const {
-  if (wqe.opcode == WrOpcode::local_inv && cursor_ != qp_.send_queue_.head()) {
+  if (wqe.opcode == WrOpcode::local_inv && window_.cursor() != qp_.send_queue_.head()) {
     return false;
   }
   return qp_.state() == QpState::rts && !is_fenced(wqe);
@@ -52,7 +51,7 @@ bool Requester::may_execute(const SendWqe& wqe) const {
 
 void Requester::retire_executed() {
   const SendQueue& queue = qp_.send_queue_;
-  while (queue.head() < numbered_ && queue.front().needs_no_packet()) {
+  while (queue.head() < window_.numbered() && queue.front().needs_no_packet()) {
     retire_front(queue.front().failure);
   }
 }

@@ -41,7 +41,7 @@ void Requester::on_lock_response(const RxPacket& packet, std::uint64_t now_ns) {
   if (wqe == nullptr) {
     return;
   }
-  const std::uint32_t done = (packet.headers.bth.psn.value - wqe->first_psn.value) & wire::kMask24;
+  const std::uint32_t done = window_.acknowledged_of(*wqe);
   if (!fits(*wqe, answer.status) || done != 0) {
     qp_.engine_.count_drop(DropReason::bad_response, packet.payload.packet);
     fail_front(WcStatus::bad_resp_err);
@@ -64,13 +64,13 @@ void Requester::on_lock_response(const RxPacket& packet, std::uint64_t now_ns) {
 
 /// The oldest request waits for its lock: that is no reason to send it again.
 void Requester::on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns) {
-  const std::uint32_t distance = ahead(packet.headers.bth.psn);
-  if (distance >= sent_ahead_) {
+  const std::uint32_t distance = window_.ahead(packet.headers.bth.psn);
+  if (distance >= window_.sent_ahead()) {
     qp_.engine_.count_drop(DropReason::duplicate_response, packet.payload.packet);
     return;
   }
   if (acknowledge(distance, now_ns) > 0) {
-    implied_nak(ahead(packet.headers.bth.psn), now_ns);
+    implied_nak(window_.ahead(packet.headers.bth.psn), now_ns);
     return;
   }
   if (qp_.send_queue_.empty() || qp_.send_queue_.front().opcode != WrOpcode::lock_acquire) {

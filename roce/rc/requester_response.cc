@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What comes back: acknowledgements, NAKs, READ and atomic responses.
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstring>
@@ -40,37 +41,14 @@ void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   take_held_responses(now_ns);
 }
 
-void Requester::take_answer(const RxPacket& packet, std::uint64_t now_ns) {
-  switch (packet.headers.opcode->operation) {
-    case wire::Operation::acknowledge:
-      on_acknowledge(packet, now_ns);
-      break;
-    case wire::Operation::rdma_read_response:
-      on_read_response(packet, now_ns);
-      break;
-    case wire::Operation::atomic_acknowledge:
-      on_atomic_acknowledge(packet, now_ns);
-      break;
-    case wire::Operation::lock_response:
-      on_lock_response(packet, now_ns);
-      break;
-    case wire::Operation::selective_acknowledge:
-      on_selective_acknowledge(packet, now_ns);
-      break;
-    default:
-      qp_.engine_.count_drop(DropReason::unserved_opcode, packet.payload.packet);
-      break;
-  }
-}
-
 /// ACK, NAK or RNR NAK.
 void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
   EngineCounters& counters = qp_.engine_.counters_;
   const wire::Aeth& aeth = packet.headers.aeth;
-  const std::uint32_t distance = ahead(packet.headers.bth.psn);
-  if (distance >= sent_ahead_) {
+  const std::uint32_t distance = window_.ahead(packet.headers.bth.psn);
+  if (distance >= window_.sent_ahead()) {
     // Also how a responder repeats itself after duplicates: it may still bring credits.
-    if (aeth.kind() == wire::AethKind::ack && packet.headers.bth.psn == unacked_psn_ - 1) {
+    if (aeth.kind() == wire::AethKind::ack && packet.headers.bth.psn == window_.unacked_psn() - 1) {
       take_credits(aeth);
       return;
     }
@@ -85,20 +63,20 @@ void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
       counters.rcvd_ack.add();
       take_credits(aeth);
       if (acknowledge(distance + 1, now_ns) > 0) {
-        implied_nak(ahead(packet.headers.bth.psn), now_ns);
+        implied_nak(window_.ahead(packet.headers.bth.psn), now_ns);
       }
       break;
     case wire::AethKind::nak:
       if (acknowledge(distance, now_ns) > 0) {
-        note_reception_in_scope(ahead(packet.headers.bth.psn));
-        implied_nak(ahead(packet.headers.bth.psn), now_ns);
+        note_reception_in_scope(window_.ahead(packet.headers.bth.psn));
+        implied_nak(window_.ahead(packet.headers.bth.psn), now_ns);
       } else if (!qp_.send_queue_.empty()) {
         on_nak(aeth.nak_code(), now_ns);
       }
       break;
     case wire::AethKind::rnr_nak:
       if (acknowledge(distance, now_ns) > 0) {
-        implied_nak(ahead(packet.headers.bth.psn), now_ns);
+        implied_nak(window_.ahead(packet.headers.bth.psn), now_ns);
       } else if (!qp_.send_queue_.empty()) {
         on_rnr_nak(aeth.timer(), now_ns);
       }
@@ -122,7 +100,7 @@ std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) 
   note_progress();
   while (count > 0 && !queue.empty() && !queue.front().has_response()) {
     const SendWqe& wqe = queue.front();
-    const std::uint32_t done = (unacked_psn_.value - wqe.first_psn.value) & wire::kMask24;
+    const std::uint32_t done = window_.acknowledged_of(wqe);
     const std::uint32_t step = std::min(count, wqe.psn_count - done);
     move_unacked(step, now_ns);
     count -= step;
@@ -153,24 +131,16 @@ inline void Requester::note_progress() {
   qp_.engine_.schedule(qp_);
 }
 
-/// Moves unacked_psn_ on by PSNs of the front request.
+/// PSNs of the front request are acknowledged.
 inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
-  assert(count <= sent_ahead_);
-  const bool was_sent = cursor_ > qp_.send_queue_.head();
+  SendQueue& queue = qp_.send_queue_;
   if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
     note_acknowledged(count, now_ns);
   }
-  unacked_psn_ = unacked_psn_ + count;
-  sent_ahead_ -= count;
+  window_.acknowledge(count);
   received_ahead_ = 0;
-  SendWqe& front = qp_.send_queue_.front();
-  if (front.has_response() && was_sent) {
+  if (queue.front().has_response() && window_.cursor() > queue.head()) {
     response_psns_outstanding_ -= count;
-  }
-  if (!was_sent) {
-    // The acknowledgement overtook a cursor that had gone back.
-    const std::uint32_t done = (unacked_psn_.value - front.first_psn.value) & wire::kMask24;
-    cursor_packet_ = std::max(cursor_packet_, done);
   }
 }
 
@@ -179,7 +149,7 @@ void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
   if (count == 0) {
     return;
   }
-  const wire::Psn last = unacked_psn_ + (count - 1);
+  const wire::Psn last = window_.unacked_psn() + (count - 1);
   if (qp_.pacer_ != nullptr) {
     Pacer& pacer = *qp_.pacer_;
     const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(last, now_ns);
@@ -194,7 +164,7 @@ void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
 void Requester::complete_front(WcStatus status) {
   retire_front(status);
   const SendQueue& queue = qp_.send_queue_;
-  if (queue.head() < numbered_ && queue.front().needs_no_packet()) [[unlikely]] {
+  if (queue.head() < window_.numbered() && queue.front().needs_no_packet()) [[unlikely]] {
     retire_executed();
   }
 }
@@ -207,15 +177,12 @@ void Requester::retire_front(WcStatus status) {
   }
   if (wqe.has_response() && !wqe.is_settled()) {
     response_window_ = std::min(2 * response_window_, kResponseWindowMax);
-    if (cursor_ > queue.head()) {
+    if (window_.cursor() > queue.head()) {
       --responses_outstanding_;
     }
   }
   queue.pop();
-  if (cursor_ < queue.head()) {
-    cursor_ = queue.head();
-    cursor_packet_ = 0;
-  }
+  window_.on_retired(queue);
   qp_.complete_send(wqe, status);
   settle_front_failure();
   if (qp_.state() == QpState::sqd && drained()) {
@@ -226,7 +193,7 @@ void Requester::retire_front(WcStatus status) {
 /// A request that failed locally while being sent completes once all before it have.
 void Requester::settle_front_failure() {
   SendQueue& queue = qp_.send_queue_;
-  if (!queue.empty() && cursor_ == queue.head() && !queue.front().is_settled() &&
+  if (!queue.empty() && window_.cursor() == queue.head() && !queue.front().is_settled() &&
       queue.front().failure != WcStatus::success) {
     fail_front(queue.front().failure);
   }
@@ -242,8 +209,6 @@ void Requester::fail_front(WcStatus status) {
   qp_.complete_send(wqe, status);
   qp_.enter_error();
 }
-
-bool Requester::drained() const { return qp_.send_queue_.head() == numbered_; }
 
 void Requester::on_nak(wire::NakCode code, std::uint64_t now_ns) {
   EngineCounters& counters = qp_.engine_.counters_;
@@ -296,8 +261,8 @@ void Requester::take_credits(const wire::Aeth& aeth) {
 /// requests before its own.
 SendWqe* Requester::await_response(const RxPacket& packet, std::uint64_t now_ns) {
   Engine& engine = qp_.engine_;
-  const std::uint32_t distance = ahead(packet.headers.bth.psn);
-  if (distance >= sent_ahead_) {
+  const std::uint32_t distance = window_.ahead(packet.headers.bth.psn);
+  if (distance >= window_.sent_ahead()) {
     engine.count_drop(DropReason::duplicate_response, packet.payload.packet);
     return nullptr;
   }
@@ -306,27 +271,27 @@ SendWqe* Requester::await_response(const RxPacket& packet, std::uint64_t now_ns)
   }
   if (acknowledge(distance, now_ns) > 0) {
     if (hold_response(packet)) {
-      implied_nak(ahead(packet.headers.bth.psn), now_ns);
+      implied_nak(window_.ahead(packet.headers.bth.psn), now_ns);
       return nullptr;
     }
     engine.count_drop(DropReason::out_of_order_response, packet.payload.packet);
-    implied_nak(ahead(packet.headers.bth.psn), now_ns, false);
+    implied_nak(window_.ahead(packet.headers.bth.psn), now_ns, false);
     return nullptr;
   }
-  if (qp_.send_queue_.empty() || sent_ahead_ == 0) {
+  if (qp_.send_queue_.empty() || window_.sent_ahead() == 0) {
     return nullptr;  // acknowledging failed the queue pair
   }
   return &qp_.send_queue_.front();
 }
 
-void Requester::on_read_response(const RxPacket& packet, std::uint64_t now_ns) {
+inline void Requester::on_read_response(const RxPacket& packet, std::uint64_t now_ns) {
   Engine& engine = qp_.engine_;
   SendWqe* wqe = await_response(packet, now_ns);
   if (wqe == nullptr) {
     return;
   }
   const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
-  const std::uint32_t index = (packet.headers.bth.psn.value - wqe->first_psn.value) & wire::kMask24;
+  const std::uint32_t index = window_.acknowledged_of(*wqe);
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   const bool last = index + 1 == wqe->psn_count;
   std::uint64_t expected_length = last ? wqe->length - offset : mtu;
@@ -354,7 +319,7 @@ void Requester::on_read_response(const RxPacket& packet, std::uint64_t now_ns) {
   }
 }
 
-void Requester::on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
+inline void Requester::on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
   Engine& engine = qp_.engine_;
   SendWqe* wqe = await_response(packet, now_ns);
   if (wqe == nullptr) {
@@ -382,6 +347,29 @@ void Requester::on_atomic_acknowledge(const RxPacket& packet, std::uint64_t now_
   take_credits(packet.headers.aeth);
   advance(1, now_ns);
   complete_front(WcStatus::success);
+}
+
+void Requester::take_answer(const RxPacket& packet, std::uint64_t now_ns) {
+  switch (packet.headers.opcode->operation) {
+    case wire::Operation::acknowledge:
+      on_acknowledge(packet, now_ns);
+      break;
+    case wire::Operation::rdma_read_response:
+      on_read_response(packet, now_ns);
+      break;
+    case wire::Operation::atomic_acknowledge:
+      on_atomic_acknowledge(packet, now_ns);
+      break;
+    case wire::Operation::lock_response:
+      on_lock_response(packet, now_ns);
+      break;
+    case wire::Operation::selective_acknowledge:
+      on_selective_acknowledge(packet, now_ns);
+      break;
+    default:
+      qp_.engine_.count_drop(DropReason::unserved_opcode, packet.payload.packet);
+      break;
+  }
 }
 
 }  // namespace rockhopper::roce::rc

@@ -8,30 +8,26 @@ namespace rockhopper::roce::rc {
 
 void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) {
   SendQueue& queue = qp_.send_queue_;
-  if (executed && ahead(*executed) > sent_ahead_) {
+  if (executed && window_.ahead(*executed) > window_.sent_ahead()) {
     executed.reset();  // the peer cannot have seen that
   }
   settle_scopes(executed);
-  for (std::uint64_t sequence = queue.head(); sequence < numbered_; ++sequence) {
+  for (std::uint64_t sequence = queue.head(); sequence < window_.numbered(); ++sequence) {
     SendWqe& wqe = queue.at(sequence);
-    // The oldest may have begun before unacked_psn_.
+    // The oldest may have begun before the unacknowledged PSN.
     if (is_sent(wqe) && !wqe.needs_no_packet()) {
       settle(wqe, executed);
     }
     wqe.psn_count = 0;
   }
   reset(first_psn);
-  numbered_ = queue.head();
-  while (numbered_ != queue.tail() && queue.at(numbered_).is_settled()) {
-    ++numbered_;
-  }
-  cursor_ = numbered_;
+  window_.restart(queue, first_psn);
   retire_executed();
   qp_.schedule();
 }
 
 void Requester::pause() {
-  if (numbered_ != qp_.send_queue_.head()) {
+  if (!drained()) {
     go_back();
   }
   qp_.engine_.timers_.cancel(timer_);
@@ -41,7 +37,8 @@ void Requester::pause() {
 }
 
 bool Requester::is_sent(const SendWqe& wqe) const {
-  return distance(unacked_psn_, wqe.first_psn) < static_cast<std::int32_t>(sent_ahead_);
+  return distance(window_.unacked_psn(), wqe.first_psn) <
+         static_cast<std::int32_t>(window_.sent_ahead());
 }
 
 /// The peer may have executed all of it, or has, if it has told how far it came.
@@ -58,7 +55,7 @@ void Requester::settle_scopes(std::optional<wire::Psn> executed) {
   for (std::uint64_t sequence = queue.head(); sequence != queue.tail(); ++sequence) {
     SendWqe& wqe = queue.at(sequence);
     if (wqe.opcode == WrOpcode::lock_acquire) {
-      begun = sequence < numbered_ && is_sent(wqe) && may_be_executed(wqe, executed);
+      begun = sequence < window_.numbered() && is_sent(wqe) && may_be_executed(wqe, executed);
     } else if (wqe.in_scope() && begun) {
       wqe.flags |= SendWqe::kSettled;
       wqe.failure = WcStatus::outcome_unknown;

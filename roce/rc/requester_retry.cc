@@ -16,9 +16,7 @@ Requester::Requester(QueuePair& qp)
 
 void Requester::reset(wire::Psn first_psn) {
   stop();
-  next_psn_ = first_psn;
-  unacked_psn_ = first_psn;
-  sent_ahead_ = 0;
+  window_.reset(qp_.send_queue_, first_psn);
   next_ssn_ = 1;
   credits_known_ = false;
   probing_ = false;
@@ -35,24 +33,20 @@ void Requester::stop() {
   }
   qp_.engine_.timers_.cancel(timer_);
   rnr_waiting_ = false;
-  sent_ahead_ = 0;
-  numbered_ = cursor_ = qp_.send_queue_.tail();
-  cursor_packet_ = 0;
+  window_.stop(qp_.send_queue_);
   responses_outstanding_ = 0;
   response_psns_outstanding_ = 0;
 }
 
-/// The cursor returns to the oldest unacknowledged PSN, which the front request holds.
+/// Begins to send again from the oldest unacknowledged PSN on.
 void Requester::go_back(LossRecovery::Reason reason) {
-  const SendWqe& front = qp_.send_queue_.front();
-  qp_.trace(TraceEvent::retransmit, unacked_psn_.value, retries_left_);
-  cursor_ = qp_.send_queue_.head();
-  cursor_packet_ = (unacked_psn_.value - front.first_psn.value) & wire::kMask24;
+  qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retries_left_);
+  window_.go_back(qp_.send_queue_);
   responses_outstanding_ = 0;
   response_psns_outstanding_ = 0;
   probing_ = false;
   if (qp_.recovery_ != nullptr) {
-    qp_.recovery_->on_going_back(reason, unacked_psn_);
+    qp_.recovery_->on_going_back(reason, window_.unacked_psn());
   }
   qp_.engine_.schedule(qp_);
 }
@@ -64,15 +58,15 @@ void Requester::go_back_for_responses() {
   go_back();
 }
 
-/// Something behind a READ or atomic was acknowledged, `distance` PSNs ahead of unacked_psn_, so
+/// Something behind a READ or atomic was acknowledged, `distance` PSNs ahead of the oldest one, so
 /// its response was lost. Answers to what was sent before going back say so again: they do not
 /// count, and of the others only the first until there is progress. Where responses are held, the
 /// rest is there or comes still, unless one was not `held`.
 void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held) {
   qp_.engine_.counters_.implied_nak_seq_err.add();
-  const bool sent_again = distance < distance_to_cursor();
+  const bool sent_again = distance < window_.cursor_ahead();
   const bool selective = held && qp_.repeats_selectively();
-  if (selective && !qp_.recovery_->on_response_skipped(unacked_psn_)) {
+  if (selective && !qp_.recovery_->on_response_skipped(window_.unacked_psn())) {
     return;
   }
   if (sent_again && !implied_nak_done_ && !rnr_waiting_ && use_retry()) {
@@ -109,7 +103,7 @@ inline std::uint64_t Requester::timeout_ns() const {
 void Requester::restart_ack_timer(std::uint64_t now_ns) {
   const std::uint64_t wait_ns = timeout_ns();
   stack::TimingWheel& timers = qp_.engine_.timers_;
-  if ((sent_ahead_ > 0 || unreachable_) && wait_ns != 0) {
+  if ((window_.sent_ahead() > 0 || unreachable_) && wait_ns != 0) {
     timers.arm(timer_, now_ns + wait_ns);
   } else {
     timers.cancel(timer_);
@@ -138,11 +132,11 @@ void Requester::on_ack_timeout(std::uint64_t now_ns) {
   if (qp_.send_queue_.empty()) {
     return;
   }
-  qp_.trace(TraceEvent::ack_timeout, unacked_psn_.value, retries_left_);
+  qp_.trace(TraceEvent::ack_timeout, window_.unacked_psn().value, retries_left_);
   if (is_early_timeout() || use_retry()) {
     implied_nak_done_ = false;
     note_loss(true, now_ns);
-    if (sent_ahead_ > 0) {
+    if (window_.sent_ahead() > 0) {
       go_back_for_responses();
     }
     restart_ack_timer(now_ns);

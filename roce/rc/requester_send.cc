@@ -14,30 +14,18 @@ namespace {
 
 using wire::Opcode;
 
-/// PSNs that may be outstanding at once (IBTA vol. 1, 9.7.2).
-constexpr std::uint32_t kMaxPsnsOutstanding = 1u << 23;
-
 /// These headers are carried by requests that are no SEND, WRITE, READ, or atomic of plain RC.
 constexpr wire::HeaderSet kRareHeaders =
     wire::Header::xrceth | wire::Header::feth | wire::Header::xaeth | wire::Header::lketh;
 
 }  // namespace
 
-/// PSNs from unacked_psn_ to the one to send next: those sent since the cursor last went back.
-std::uint32_t Requester::distance_to_cursor() const {
-  if (cursor_ == numbered_) {
-    return distance_to_next();
-  }
-  const wire::Psn at_cursor = qp_.send_queue_.at(cursor_).first_psn + cursor_packet_;
-  return (at_cursor.value - unacked_psn_.value) & wire::kMask24;
-}
-
 /// READs and atomics before it have to be answered first.
 bool Requester::is_fenced(const SendWqe& wqe) const {
   return (wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0;
 }
 
-inline bool Requester::may_start(const SendWqe& wqe) const {
+inline bool Requester::may_start(const SendWqe& wqe, std::uint32_t psns) const {
   if (is_fenced(wqe)) {
     return false;
   }
@@ -48,7 +36,7 @@ inline bool Requester::may_start(const SendWqe& wqe) const {
   const bool goes_on = wqe.in_scope() || wqe.opcode == WrOpcode::lock_cancel;
   const std::uint32_t most = goes_on ? kResponseWindowMax : response_window_;
   return responses_outstanding_ < std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, most) &&
-         (qp_.recovery_ == nullptr || can_hold_responses(wqe));
+         (qp_.recovery_ == nullptr || can_hold_responses(psns));
 }
 
 /// End-to-end flow control: without credits one packet still goes, asking for the acknowledgement
@@ -58,12 +46,12 @@ inline bool Requester::credit_allows(const SendWqe& wqe) const {
   if (!limited(wqe)) {
     return true;
   }
-  return cursor_packet_ == 0 ? packets_in_flight() == 0 : !probing_;
+  return window_.packet_of(wqe) == 0 ? packets_in_flight() == 0 : !probing_;
 }
 
 /// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
 inline std::uint32_t Requester::packets_in_flight() const {
-  const std::uint32_t sent = distance_to_cursor();
+  const std::uint32_t sent = window_.cursor_ahead();
   assert(sent >= response_psns_outstanding_);
   return sent - response_psns_outstanding_;
 }
@@ -76,21 +64,19 @@ inline std::uint32_t Requester::most_unacked() const {
 }
 
 /// Request packets that may be unacknowledged.
-inline std::uint32_t Requester::window() const {
+inline std::uint32_t Requester::packets_allowed() const {
   const std::uint32_t most = most_unacked();
   return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());
 }
 
-inline void Requester::number(SendWqe& wqe) {
-  wqe.first_psn = next_psn_;
-  next_psn_ = next_psn_ + wqe.psn_count;
+inline void Requester::number(SendWqe& wqe, std::uint32_t psn_count) {
+  window_.number(qp_.send_queue_, wqe, psn_count);
   wqe.ssn = next_ssn_;
   next_ssn_ = (next_ssn_ + 1) & wire::kMask24;
-  ++numbered_;
 }
 
 wire::Xaeth Requester::masked_atomic_header(const SendWqe& wqe) {
-  const SendWqeExtension& masks = qp_.extension(cursor_);
+  const SendWqeExtension& masks = qp_.extension(window_.cursor());
   const bool swap = wqe.opcode == WrOpcode::masked_atomic_cmp_and_swp;
   return {.subtype = swap ? wire::Xaeth::kMaskedCompareSwap : wire::Xaeth::kMaskedFetchAdd,
           .reserved24 = 0,
@@ -106,7 +92,8 @@ wire::Xaeth Requester::masked_atomic_header(const SendWqe& wqe) {
 void Requester::add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& info,
                                  wire::Headers& headers) {
   if (info.has(wire::Header::xrceth)) {
-    headers.xrceth = {.reserved8 = 0, .xrc_srq = wire::Qpn{qp_.extension(cursor_).remote_srqn}};
+    headers.xrceth = {.reserved8 = 0,
+                      .xrc_srq = wire::Qpn{qp_.extension(window_.cursor()).remote_srqn}};
   }
   if (info.has(wire::Header::feth)) {
     const FlushInfo flush = wqe.flush();
@@ -118,7 +105,7 @@ void Requester::add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& inf
     headers.xaeth = masked_atomic_header(wqe);
   }
   if (info.has(wire::Header::lketh)) {
-    headers.lketh = qp_.lock_wqe(cursor_).header;
+    headers.lketh = qp_.lock_wqe(window_.cursor()).header;
     headers.lketh.timeout = qp_.attributes_.timeout;
   }
 }
@@ -127,24 +114,24 @@ void Requester::add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& inf
 bool Requester::asks_for_acknowledgement(const SendWqe& wqe) const {
   const std::uint32_t ack_interval = std::max(1u, most_unacked() / 2);
   // What is held behind a packet that is sent again may not ask for its acknowledgement.
-  const bool closes_gap =
-      qp_.repeats_selectively() && ahead(wqe.first_psn + cursor_packet_) < sent_ahead_;
-  return cursor_packet_ % ack_interval == ack_interval - 1 || limited(wqe) || closes_gap ||
+  const bool closes_gap = qp_.repeats_selectively() && window_.is_going_over();
+  return window_.packet_of(wqe) % ack_interval == ack_interval - 1 || limited(wqe) || closes_gap ||
          (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
 }
 
 inline rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
-  const std::uint64_t offset = std::uint64_t{cursor_packet_} * mtu;
-  const bool last = wqe.has_response() || cursor_packet_ + 1 == wqe.psn_count;
+  const std::uint32_t index = window_.packet_of(wqe);
+  const std::uint64_t offset = std::uint64_t{index} * mtu;
+  const bool last = wqe.has_response() || index + 1 == wqe.psn_count;
 
   wire::Headers headers;
-  const Opcode opcode = qp_.service_opcode(opcode_of(wqe.opcode, cursor_packet_, wqe.psn_count));
+  const Opcode opcode = qp_.service_opcode(opcode_of(wqe.opcode, index, wqe.psn_count));
   const wire::OpcodeInfo& info = wire::info(opcode);
   headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.mig_req = true;  // as RNICs send it; a path is always in the migrated state
   headers.bth.destination = qp_.attributes_.dest_qp_num;
-  headers.bth.psn = wqe.first_psn + cursor_packet_;
+  headers.bth.psn = window_.cursor_psn();
   headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
   headers.bth.ack_request = last || asks_for_acknowledgement(wqe);
   if (info.has(wire::Header::reth)) {
@@ -173,7 +160,7 @@ inline rte_mbuf* Requester::build_packet(SendWqe& wqe) {
   if (!builder.ok()) {
     return nullptr;
   }
-  if (qp_.append_payload(builder, cursor_, offset, length) != MemoryStatus::ok) {
+  if (qp_.append_payload(builder, window_.cursor(), offset, length) != MemoryStatus::ok) {
     wqe.failure = WcStatus::loc_prot_err;
     return nullptr;
   }
@@ -182,7 +169,7 @@ inline rte_mbuf* Requester::build_packet(SendWqe& wqe) {
 
 /// For those who measure round trips or recover from losses in a way of their own.
 void Requester::note_sent(const SendWqe& wqe, bool again) {
-  const wire::Psn psn = wqe.first_psn + cursor_packet_;
+  const wire::Psn psn = window_.cursor_psn();
   if (qp_.pacer_ != nullptr && !wqe.has_response()) {
     qp_.pacer_->rtt().on_sent(psn, again, qp_.engine_.now_ns_);
   }
@@ -198,75 +185,83 @@ void Requester::note_sent(const SendWqe& wqe, bool again) {
 
 inline void Requester::move_cursor(const SendWqe& wqe) {
   EngineCounters& counters = qp_.engine_.counters_;
-  const std::uint32_t taken = wqe.has_response() ? wqe.psn_count - cursor_packet_ : 1;
-  const std::uint32_t end = ahead(wqe.first_psn + cursor_packet_) + taken;
-  const bool again = end <= sent_ahead_;
+  const std::uint32_t end = window_.cursor_ahead() + window_.psns_of_packet(wqe);
+  const bool again = end <= window_.sent_ahead();
   if (again) {
     counters.retransmitted_pkts.add();
   }
   if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
     note_sent(wqe, again);
   }
-  sent_ahead_ = std::max(sent_ahead_, end);
   step_cursor(wqe);
 }
 
-inline bool Requester::can_send_next() {
+/// The request whose packet may go next; null if none may.
+inline SendWqe* Requester::next_request() {
   const QpState state = qp_.state();
-  if ((state != QpState::rts && state != QpState::sqd) || rnr_waiting_ || cursor_ == end()) {
-    return false;
+  if ((state != QpState::rts && state != QpState::sqd) || rnr_waiting_ ||
+      window_.is_at_end(qp_.send_queue_)) {
+    return nullptr;
   }
   if (qp_.recovery_ != nullptr) [[unlikely]] {
     pass_over();
-    if (cursor_ == end()) {
-      return false;
+    if (window_.is_at_end(qp_.send_queue_)) {
+      return nullptr;
     }
   }
-  if (qp_.send_queue_.at(cursor_).needs_no_packet()) [[unlikely]] {
-    if (!run_local_requests() || cursor_ == end()) {
-      return false;
+  SendWqe* next = &qp_.send_queue_.at(window_.cursor());
+  if (next->needs_no_packet()) [[unlikely]] {
+    if (!run_local_requests() || window_.is_at_end(qp_.send_queue_)) {
+      return nullptr;
     }
+    next = &qp_.send_queue_.at(window_.cursor());
   }
-  SendWqe& wqe = qp_.send_queue_.at(cursor_);
+  SendWqe& wqe = *next;
   if (wqe.failure != WcStatus::success) {
-    return false;  // it fails in its turn, and nothing behind it is sent
+    return nullptr;  // it fails in its turn, and nothing behind it is sent
   }
-  if (cursor_ == numbered_) {
+  const bool is_new = window_.is_at_new();
+  const std::uint32_t index = is_new ? 0 : window_.packet_of(wqe);
+  std::uint32_t psns = wqe.psn_count - index;  // from there to its end
+  if (is_new) {
     if (state == QpState::sqd) {
-      return false;
+      return nullptr;
     }
-    const std::uint32_t count = wqe.has_response() && !wqe.is_read()
-                                    ? 1
-                                    : packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
-    if (distance_to_next() + count > kMaxPsnsOutstanding) {
-      return false;
+    psns = wqe.has_response() && !wqe.is_read()
+               ? 1
+               : packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
+    if (!window_.has_room(psns)) {
+      return nullptr;
     }
-    wqe.psn_count = count;
   }
   if (wqe.has_response()) {
-    if (!may_start(wqe)) {
-      return false;
+    if (!may_start(wqe, psns)) {
+      return nullptr;
     }
   } else {
-    if (cursor_packet_ == 0 && !may_start(wqe)) {
-      return false;
+    if (index == 0 && !may_start(wqe, psns)) {
+      return nullptr;
     }
     // What belongs to a scope whose acquire has left must follow: the target may wait for it.
-    if (packets_in_flight() >= window() && !wqe.in_scope()) {
-      return false;
+    if (packets_in_flight() >= packets_allowed() && !wqe.in_scope()) {
+      return nullptr;
     }
   }
-  if (cursor_ == numbered_) {
-    number(wqe);
+  if (is_new) {
+    number(wqe, psns);
   }
-  return credit_allows(wqe);
+  return credit_allows(wqe) ? next : nullptr;
 }
 
 TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   TransmitResult result;
   unreachable_ = false;
-  while (result.count < count && can_send_next()) {
-    SendWqe& wqe = qp_.send_queue_.at(cursor_);
+  while (result.count < count) {
+    SendWqe* const next = next_request();
+    if (next == nullptr) {
+      break;
+    }
+    SendWqe& wqe = *next;
     rte_mbuf* packet = build_packet(wqe);
     if (packet == nullptr) {
       if (wqe.failure != WcStatus::success) {
@@ -280,7 +275,7 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
     result.add(packets, packet, qp_.flow_);
     move_cursor(wqe);
   }
-  if (sent_ahead_ > 0 && !timer_.armed() && !rnr_waiting_) {
+  if (window_.sent_ahead() > 0 && !timer_.armed() && !rnr_waiting_) {
     restart_ack_timer(now_ns);
   }
   return result;

@@ -9,6 +9,7 @@
 
 #include "roce/packet_builder.h"
 #include "roce/queue_pair.h"
+#include "roce/rc/response_window.h"
 #include "roce/rc/send_window.h"
 #include "roce/requester.h"
 #include "roce/wire/packet.h"
@@ -54,8 +55,6 @@ class Requester final : public roce::Requester {
   void fail(WcStatus status) { fail_front(status); }
 
  private:
-  static constexpr std::uint32_t kResponseWindowMax = kMaxRdAtomic;
-
   // requester_send.cc
   [[nodiscard]] SendWqe* next_request();
   [[nodiscard]] bool may_start(const SendWqe& wqe, std::uint32_t psns) const;
@@ -149,11 +148,7 @@ class Requester final : public roce::Requester {
   SendWindow window_;
   std::uint32_t received_ahead_ =
       0;  ///< PSNs behind the unacknowledged one that the peer has, by NAKs
-  std::uint32_t responses_outstanding_ = 0;      ///< READs and atomics between head and cursor
-  std::uint32_t response_psns_outstanding_ = 0;  ///< PSNs that their missing responses take
-  /// READs and atomics that may be outstanding, within max_rd_atomic: one after their responses
-  /// stayed away, twice as many after each that comes.
-  std::uint32_t response_window_ = kResponseWindowMax;
+  ResponseWindow responses_;
   std::uint32_t next_ssn_ = 1;
   std::uint32_t credit_limit_ssn_ = 0;  ///< 24 bits; requests up to it find a receive request
   bool credits_known_ = false;
@@ -180,8 +175,7 @@ inline void Requester::step_cursor(const SendWqe& wqe) {
   const std::uint32_t psns = window_.psns_of_packet(wqe);
   probing_ = window_.packet_of(wqe) == 0 && limited(wqe);
   if (wqe.has_response()) {
-    ++responses_outstanding_;
-    response_psns_outstanding_ += psns;
+    responses_.on_sent(psns);
   }
   window_.advance(wqe, psns);
 }

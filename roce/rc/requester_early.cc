@@ -69,7 +69,7 @@ void Requester::pass_over() {
 /// The responses to another READ, `psns` of them, would be within the window of what can be held,
 /// should those before them be missing.
 bool Requester::can_hold_responses(std::uint32_t psns) const {
-  return !qp_.repeats_selectively() || responses_outstanding_ == 0 ||
+  return !qp_.repeats_selectively() || responses_.empty() ||
          window_.cursor_ahead() + psns <= HeldPackets::kWindow;
 }
 

@@ -140,7 +140,7 @@ inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
   window_.acknowledge(count);
   received_ahead_ = 0;
   if (queue.front().has_response() && window_.cursor() > queue.head()) {
-    response_psns_outstanding_ -= count;
+    responses_.on_responses(count);
   }
 }
 
@@ -176,10 +176,7 @@ void Requester::retire_front(WcStatus status) {
     status = complete_in_scope(wqe, status);
   }
   if (wqe.has_response() && !wqe.is_settled()) {
-    response_window_ = std::min(2 * response_window_, kResponseWindowMax);
-    if (window_.cursor() > queue.head()) {
-      --responses_outstanding_;
-    }
+    responses_.on_answered(window_.cursor() > queue.head());
   }
   queue.pop();
   window_.on_retired(queue);

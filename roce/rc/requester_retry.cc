@@ -22,7 +22,7 @@ void Requester::reset(wire::Psn first_psn) {
   probing_ = false;
   implied_nak_done_ = false;
   received_ahead_ = 0;
-  response_window_ = kResponseWindowMax;
+  responses_.reset();
   retries_left_ = qp_.attributes_.retry_cnt;
   rnr_retries_left_ = qp_.attributes_.rnr_retry;
 }
@@ -34,16 +34,14 @@ void Requester::stop() {
   qp_.engine_.timers_.cancel(timer_);
   rnr_waiting_ = false;
   window_.stop(qp_.send_queue_);
-  responses_outstanding_ = 0;
-  response_psns_outstanding_ = 0;
+  responses_.forget();
 }
 
 /// Begins to send again from the oldest unacknowledged PSN on.
 void Requester::go_back(LossRecovery::Reason reason) {
   qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retries_left_);
   window_.go_back(qp_.send_queue_);
-  responses_outstanding_ = 0;
-  response_psns_outstanding_ = 0;
+  responses_.forget();
   probing_ = false;
   if (qp_.recovery_ != nullptr) {
     qp_.recovery_->on_going_back(reason, window_.unacked_psn());
@@ -51,10 +49,9 @@ void Requester::go_back(LossRecovery::Reason reason) {
   qp_.engine_.schedule(qp_);
 }
 
-/// A peer that is slow rather than out of reach still works on what it was asked before. To ask for
-/// all of it again each time would bury it: one READ or atomic at first.
+/// Responses have stayed away: one READ or atomic is asked for again at first.
 void Requester::go_back_for_responses() {
-  response_window_ = 1;
+  responses_.narrow();
   go_back();
 }
 

@@ -22,7 +22,7 @@ constexpr wire::HeaderSet kRareHeaders =
 
 /// READs and atomics before it have to be answered first.
 bool Requester::is_fenced(const SendWqe& wqe) const {
-  return (wqe.flags & kSendFence) != 0 && responses_outstanding_ > 0;
+  return (wqe.flags & kSendFence) != 0 && !responses_.empty();
 }
 
 inline bool Requester::may_start(const SendWqe& wqe, std::uint32_t psns) const {
@@ -34,8 +34,7 @@ inline bool Requester::may_start(const SendWqe& wqe, std::uint32_t psns) const {
   }
   // No scope is stopped half-way by what may be outstanding after a loss.
   const bool goes_on = wqe.in_scope() || wqe.opcode == WrOpcode::lock_cancel;
-  const std::uint32_t most = goes_on ? kResponseWindowMax : response_window_;
-  return responses_outstanding_ < std::min<std::uint32_t>(qp_.attributes_.max_rd_atomic, most) &&
+  return responses_.has_room(qp_.attributes_.max_rd_atomic, !goes_on) &&
          (qp_.recovery_ == nullptr || can_hold_responses(psns));
 }
 
@@ -52,8 +51,8 @@ inline bool Requester::credit_allows(const SendWqe& wqe) const {
 /// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
 inline std::uint32_t Requester::packets_in_flight() const {
   const std::uint32_t sent = window_.cursor_ahead();
-  assert(sent >= response_psns_outstanding_);
-  return sent - response_psns_outstanding_;
+  assert(sent >= responses_.psns());
+  return sent - responses_.psns();
 }
 
 /// Request packets that may be unacknowledged, whatever the congestion control says.

@@ -10,10 +10,10 @@
 #include "roce/packet_builder.h"
 #include "roce/queue_pair.h"
 #include "roce/rc/response_window.h"
+#include "roce/rc/retry.h"
 #include "roce/rc/send_window.h"
 #include "roce/requester.h"
 #include "roce/wire/packet.h"
-#include "stack/timing_wheel.h"
 
 namespace rockhopper::roce::rc {
 
@@ -95,7 +95,6 @@ class Requester final : public roce::Requester {
   // requester_lock.cc
   void on_lock_response(const RxPacket& packet, std::uint64_t now_ns);
   void on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns);
-  void note_reception_in_scope(std::uint32_t distance);
   void begin_scope(const wire::Lkaeth& answer);
   void lose_scope(wire::LockCause cause);
   void fail_scope(WcStatus status) const;
@@ -133,7 +132,7 @@ class Requester final : public roce::Requester {
   [[nodiscard]] bool is_early_timeout();
   void note_loss(bool by_timeout, std::uint64_t now_ns);
   void on_timer(std::uint64_t now_ns);
-  void on_ack_timeout(std::uint64_t now_ns);
+  void on_ack_timeout(bool unreachable, std::uint64_t now_ns);
 
   /// The lock scope whose acquire was the last to be answered.
   struct ScopeProgress {
@@ -143,21 +142,13 @@ class Requester final : public roce::Requester {
   };
 
   QueuePair& qp_;
-  stack::Timer timer_;  ///< for an answer; while rnr_waiting_, the RNR NAK timer
-
   SendWindow window_;
-  std::uint32_t received_ahead_ =
-      0;  ///< PSNs behind the unacknowledged one that the peer has, by NAKs
   ResponseWindow responses_;
   std::uint32_t next_ssn_ = 1;
   std::uint32_t credit_limit_ssn_ = 0;  ///< 24 bits; requests up to it find a receive request
   bool credits_known_ = false;
   bool probing_ = false;  ///< the last packet began a message without credits; it is unacknowledged
-  bool rnr_waiting_ = false;
-  bool implied_nak_done_ = false;  ///< went back for a skipped response; no progress since
-  bool unreachable_ = false;
-  std::uint8_t retries_left_ = 0;
-  std::uint8_t rnr_retries_left_ = 0;
+  Retry retry_;
   ScopeProgress scope_;
 };
 

@@ -42,7 +42,7 @@ void Requester::on_selective_acknowledge(const RxPacket& packet, std::uint64_t n
   }
   LossRecovery& recovery = *qp_.recovery_;
   const bool going_over = window_.is_going_over();
-  if (recovery.on_selective_ack(missing, held) && !rnr_waiting_ &&
+  if (recovery.on_selective_ack(missing, held) && !retry_.is_rnr_wait() &&
       !(going_over && recovery.repeats_everything())) {
     note_loss(false, now_ns);
     go_back(LossRecovery::Reason::lost);

@@ -76,22 +76,10 @@ void Requester::on_sign_of_life(const RxPacket& packet, std::uint64_t now_ns) {
   if (qp_.send_queue_.empty() || qp_.send_queue_.front().opcode != WrOpcode::lock_acquire) {
     return;
   }
-  retries_left_ = qp_.attributes_.retry_cnt;
-  if (rnr_waiting_) {
-    return;
-  }
-  if (const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout)) {
-    qp_.engine_.timers_.arm(timer_, now_ns + wait_ns);
-  }
-}
-
-/// A NAK for what is missing behind an acquire that is not answered yet. Where the peer has more
-/// than at the last one, that is progress, though nothing is acknowledged.
-void Requester::note_reception_in_scope(std::uint32_t distance) {
-  if (distance > received_ahead_ && qp_.send_queue_.front().opcode == WrOpcode::lock_acquire) {
-    received_ahead_ = distance;
-    retries_left_ = qp_.attributes_.retry_cnt;
-    implied_nak_done_ = false;
+  retry_.on_sign_of_life(qp_.attributes_.retry_cnt);
+  const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
+  if (wait_ns != 0 && !retry_.is_rnr_wait()) {
+    retry_.await_answer(qp_.engine_.timers_, now_ns + wait_ns);
   }
 }
 

@@ -68,8 +68,12 @@ void Requester::on_acknowledge(const RxPacket& packet, std::uint64_t now_ns) {
       break;
     case wire::AethKind::nak:
       if (acknowledge(distance, now_ns) > 0) {
-        note_reception_in_scope(window_.ahead(packet.headers.bth.psn));
-        implied_nak(window_.ahead(packet.headers.bth.psn), now_ns);
+        const std::uint32_t received = window_.ahead(packet.headers.bth.psn);
+        if (qp_.send_queue_.front().opcode == WrOpcode::lock_acquire) {
+          // What is missing is behind an acquire that is not answered yet.
+          retry_.on_received(received, qp_.attributes_.retry_cnt);
+        }
+        implied_nak(received, now_ns);
       } else if (!qp_.send_queue_.empty()) {
         on_nak(aeth.nak_code(), now_ns);
       }
@@ -121,13 +125,9 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
   restart_ack_timer(now_ns);
 }
 
-/// The peer has answered: all retries are regained.
 inline void Requester::note_progress() {
-  retries_left_ = qp_.attributes_.retry_cnt;
-  rnr_retries_left_ = qp_.attributes_.rnr_retry;
-  implied_nak_done_ = false;
+  retry_.on_progress(qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
   probing_ = false;
-  rnr_waiting_ = false;
   qp_.engine_.schedule(qp_);
 }
 
@@ -138,7 +138,6 @@ inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
     note_acknowledged(count, now_ns);
   }
   window_.acknowledge(count);
-  received_ahead_ = 0;
   if (queue.front().has_response() && window_.cursor() > queue.head()) {
     responses_.on_responses(count);
   }
@@ -212,7 +211,7 @@ void Requester::on_nak(wire::NakCode code, std::uint64_t now_ns) {
   if (code == wire::NakCode::psn_sequence_error) {
     counters.rcvd_seq_err.add();
     // Packets behind one that drew an RNR NAK draw this from some responders: the wait covers it.
-    if (!rnr_waiting_ && use_retry()) {
+    if (!retry_.is_rnr_wait() && use_retry()) {
       note_loss(false, now_ns);
       go_back();
       restart_ack_timer(now_ns);
@@ -226,23 +225,18 @@ void Requester::on_nak(wire::NakCode code, std::uint64_t now_ns) {
 void Requester::on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns) {
   EngineCounters& counters = qp_.engine_.counters_;
   counters.rcvd_rnr_err.add();
-  if (rnr_waiting_) {
+  if (retry_.is_rnr_wait()) {
     return;
   }
-  constexpr std::uint8_t kWithoutLimit = 7;
-  if (qp_.attributes_.rnr_retry != kWithoutLimit) {
-    if (rnr_retries_left_ == 0) {
-      counters.retry_rnr_exceeded_err.add();
-      fail_front(WcStatus::rnr_retry_exc_err);
-      return;
-    }
-    --rnr_retries_left_;
+  if (!retry_.use_rnr_retry(qp_.attributes_.rnr_retry)) {
+    counters.retry_rnr_exceeded_err.add();
+    fail_front(WcStatus::rnr_retry_exc_err);
+    return;
   }
-  // An answer: the peer is not out of reach. It may be busy for longer than losses are rare.
-  retries_left_ = qp_.attributes_.retry_cnt;
+  // The peer may be busy for longer than losses are rare.
+  retry_.on_sign_of_life(qp_.attributes_.retry_cnt);
   go_back();
-  rnr_waiting_ = true;
-  qp_.engine_.timers_.arm(timer_, now_ns + wire::rnr_timer_ns(timer_code));
+  retry_.await_receiver(qp_.engine_.timers_, now_ns + wire::rnr_timer_ns(timer_code));
 }
 
 void Requester::take_credits(const wire::Aeth& aeth) {

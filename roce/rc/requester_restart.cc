@@ -30,10 +30,7 @@ void Requester::pause() {
   if (!drained()) {
     go_back();
   }
-  qp_.engine_.timers_.cancel(timer_);
-  rnr_waiting_ = false;
-  implied_nak_done_ = false;
-  retries_left_ = qp_.attributes_.retry_cnt;
+  retry_.pause(qp_.engine_.timers_, qp_.attributes_.retry_cnt);
 }
 
 bool Requester::is_sent(const SendWqe& wqe) const {

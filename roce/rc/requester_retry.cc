@@ -10,7 +10,7 @@ namespace rockhopper::roce::rc {
 
 Requester::Requester(QueuePair& qp)
     : qp_(qp),
-      timer_(
+      retry_(
           [](void* self, std::uint64_t now_ns) { static_cast<Requester*>(self)->on_timer(now_ns); },
           this) {}
 
@@ -20,26 +20,22 @@ void Requester::reset(wire::Psn first_psn) {
   next_ssn_ = 1;
   credits_known_ = false;
   probing_ = false;
-  implied_nak_done_ = false;
-  received_ahead_ = 0;
   responses_.reset();
-  retries_left_ = qp_.attributes_.retry_cnt;
-  rnr_retries_left_ = qp_.attributes_.rnr_retry;
+  retry_.reset(qp_.engine_.timers_, qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
 }
 
 void Requester::stop() {
   if (qp_.recovery_ != nullptr && qp_.recovery_->responses() != nullptr) {
     qp_.recovery_->responses()->clear();
   }
-  qp_.engine_.timers_.cancel(timer_);
-  rnr_waiting_ = false;
+  retry_.stop(qp_.engine_.timers_);
   window_.stop(qp_.send_queue_);
   responses_.forget();
 }
 
 /// Begins to send again from the oldest unacknowledged PSN on.
 void Requester::go_back(LossRecovery::Reason reason) {
-  qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retries_left_);
+  qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retry_.retries_left());
   window_.go_back(qp_.send_queue_);
   responses_.forget();
   probing_ = false;
@@ -66,8 +62,8 @@ void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool h
   if (selective && !qp_.recovery_->on_response_skipped(window_.unacked_psn())) {
     return;
   }
-  if (sent_again && !implied_nak_done_ && !rnr_waiting_ && use_retry()) {
-    implied_nak_done_ = true;
+  if (sent_again && !retry_.is_implied_nak_done() && !retry_.is_rnr_wait() && use_retry()) {
+    retry_.note_implied_nak();
     note_loss(false, now_ns);
     if (selective) {
       go_back(LossRecovery::Reason::response);
@@ -79,12 +75,11 @@ void Requester::implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool h
 }
 
 bool Requester::use_retry() {
-  if (retries_left_ == 0) {
+  if (!retry_.use_retry()) {
     qp_.engine_.counters_.retry_exceeded_err.add();
     fail_front(WcStatus::retry_exc_err);
     return false;
   }
-  --retries_left_;
   return true;
 }
 
@@ -99,11 +94,11 @@ inline std::uint64_t Requester::timeout_ns() const {
 
 void Requester::restart_ack_timer(std::uint64_t now_ns) {
   const std::uint64_t wait_ns = timeout_ns();
-  stack::TimingWheel& timers = qp_.engine_.timers_;
-  if ((window_.sent_ahead() > 0 || unreachable_) && wait_ns != 0) {
-    timers.arm(timer_, now_ns + wait_ns);
+  const bool waits = window_.sent_ahead() > 0 || retry_.state() == Retry::State::unreachable;
+  if (waits && wait_ns != 0) {
+    retry_.await_answer(qp_.engine_.timers_, now_ns + wait_ns);
   } else {
-    timers.cancel(timer_);
+    retry_.await_nothing(qp_.engine_.timers_);
   }
 }
 
@@ -114,29 +109,33 @@ bool Requester::is_early_timeout() {
          !timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
 }
 
-/// One timer serves both waits: nothing is sent that could be answered until an RNR NAK's is over.
 void Requester::on_timer(std::uint64_t now_ns) {
-  if (rnr_waiting_) {
-    rnr_waiting_ = false;
+  const Retry::State was = retry_.on_expired();
+  if (was == Retry::State::rnr_wait) {
     qp_.engine_.schedule(qp_);
   } else {
-    on_ack_timeout(now_ns);
+    on_ack_timeout(was == Retry::State::unreachable, now_ns);
   }
 }
 
-void Requester::on_ack_timeout(std::uint64_t now_ns) {
+/// No answer has come in time, or if the next hop is `unreachable`, no address of it.
+void Requester::on_ack_timeout(bool unreachable, std::uint64_t now_ns) {
   qp_.engine_.counters_.local_ack_timeout_err.add();
   if (qp_.send_queue_.empty()) {
     return;
   }
-  qp_.trace(TraceEvent::ack_timeout, window_.unacked_psn().value, retries_left_);
+  qp_.trace(TraceEvent::ack_timeout, window_.unacked_psn().value, retry_.retries_left());
   if (is_early_timeout() || use_retry()) {
-    implied_nak_done_ = false;
+    retry_.forget_implied_nak();
     note_loss(true, now_ns);
     if (window_.sent_ahead() > 0) {
       go_back_for_responses();
     }
-    restart_ack_timer(now_ns);
+    if (unreachable) {
+      on_unreachable(now_ns);
+    } else {
+      restart_ack_timer(now_ns);
+    }
     qp_.engine_.schedule(qp_);
   }
 }
@@ -148,10 +147,9 @@ void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
 }
 
 void Requester::on_unreachable(std::uint64_t now_ns) {
-  unreachable_ = true;
-  if (!timer_.armed() && !qp_.send_queue_.empty()) {
-    restart_ack_timer(now_ns);
-  }
+  const std::uint64_t wait_ns = timeout_ns();
+  retry_.on_unreachable(qp_.engine_.timers_, !qp_.send_queue_.empty(),
+                        wait_ns == 0 ? stack::kNever : now_ns + wait_ns);
 }
 
 }  // namespace rockhopper::roce::rc

@@ -198,7 +198,7 @@ inline void Requester::move_cursor(const SendWqe& wqe) {
 /// The request whose packet may go next; null if none may.
 inline SendWqe* Requester::next_request() {
   const QpState state = qp_.state();
-  if ((state != QpState::rts && state != QpState::sqd) || rnr_waiting_ ||
+  if ((state != QpState::rts && state != QpState::sqd) || retry_.is_rnr_wait() ||
       window_.is_at_end(qp_.send_queue_)) {
     return nullptr;
   }
@@ -254,7 +254,7 @@ inline SendWqe* Requester::next_request() {
 
 TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   TransmitResult result;
-  unreachable_ = false;
+  retry_.on_reachable();
   while (result.count < count) {
     SendWqe* const next = next_request();
     if (next == nullptr) {
@@ -274,7 +274,7 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
     result.add(packets, packet, qp_.flow_);
     move_cursor(wqe);
   }
-  if (window_.sent_ahead() > 0 && !timer_.armed() && !rnr_waiting_) {
+  if (window_.sent_ahead() > 0 && retry_.is_idle()) {
     restart_ack_timer(now_ns);
   }
   return result;

@@ -9,6 +9,7 @@
 
 #include "roce/packet_builder.h"
 #include "roce/queue_pair.h"
+#include "roce/rc/credits.h"
 #include "roce/rc/response_window.h"
 #include "roce/rc/retry.h"
 #include "roce/rc/send_window.h"
@@ -58,8 +59,6 @@ class Requester final : public roce::Requester {
   // requester_send.cc
   [[nodiscard]] SendWqe* next_request();
   [[nodiscard]] bool may_start(const SendWqe& wqe, std::uint32_t psns) const;
-  [[nodiscard]] bool limited(const SendWqe& wqe) const;
-  [[nodiscard]] bool credit_allows(const SendWqe& wqe) const;
   [[nodiscard]] std::uint32_t packets_in_flight() const;
   [[nodiscard]] std::uint32_t most_unacked() const;
   [[nodiscard]] std::uint32_t packets_allowed() const;
@@ -67,7 +66,6 @@ class Requester final : public roce::Requester {
   void add_rare_headers(const SendWqe& wqe, const wire::OpcodeInfo& info, wire::Headers& headers);
   void note_sent(const SendWqe& wqe, bool again);
   [[nodiscard]] bool is_fenced(const SendWqe& wqe) const;
-  void number(SendWqe& wqe, std::uint32_t psn_count);
   [[nodiscard]] wire::Xaeth masked_atomic_header(const SendWqe& wqe);
   [[nodiscard, gnu::always_inline]] rte_mbuf* build_packet(SendWqe& wqe);
   void move_cursor(const SendWqe& wqe);
@@ -144,27 +142,15 @@ class Requester final : public roce::Requester {
   QueuePair& qp_;
   SendWindow window_;
   ResponseWindow responses_;
-  std::uint32_t next_ssn_ = 1;
-  std::uint32_t credit_limit_ssn_ = 0;  ///< 24 bits; requests up to it find a receive request
-  bool credits_known_ = false;
-  bool probing_ = false;  ///< the last packet began a message without credits; it is unacknowledged
+  Credits credits_;
   Retry retry_;
   ScopeProgress scope_;
 };
 
-/// The request needs a receive request that the peer has not said to have (IBTA vol. 1, 9.7.7.2).
-inline bool Requester::limited(const SendWqe& wqe) const {
-  if (!credits_known_ || !takes_receive(wqe.opcode)) {
-    return false;
-  }
-  const std::uint32_t beyond = (wqe.ssn - credit_limit_ssn_) & wire::kMask24;
-  return beyond != 0 && beyond < (1u << 23);
-}
-
 /// Over the packet at the cursor: it is sent.
 inline void Requester::step_cursor(const SendWqe& wqe) {
   const std::uint32_t psns = window_.psns_of_packet(wqe);
-  probing_ = window_.packet_of(wqe) == 0 && limited(wqe);
+  credits_.on_sent(wqe, window_.packet_of(wqe));
   if (wqe.has_response()) {
     responses_.on_sent(psns);
   }

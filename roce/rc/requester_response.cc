@@ -127,7 +127,7 @@ void Requester::advance(std::uint32_t count, std::uint64_t now_ns) {
 
 inline void Requester::note_progress() {
   retry_.on_progress(qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
-  probing_ = false;
+  credits_.end_probe();
   qp_.engine_.schedule(qp_);
 }
 
@@ -240,10 +240,7 @@ void Requester::on_rnr_nak(std::uint8_t timer_code, std::uint64_t now_ns) {
 }
 
 void Requester::take_credits(const wire::Aeth& aeth) {
-  const auto credits = wire::credit_count(aeth.credit());
-  credits_known_ = credits.has_value();
-  if (credits_known_) {
-    credit_limit_ssn_ = (aeth.msn + *credits) & wire::kMask24;
+  if (credits_.take(aeth)) {
     qp_.engine_.schedule(qp_);
   }
 }

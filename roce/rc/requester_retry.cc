@@ -17,9 +17,7 @@ Requester::Requester(QueuePair& qp)
 void Requester::reset(wire::Psn first_psn) {
   stop();
   window_.reset(qp_.send_queue_, first_psn);
-  next_ssn_ = 1;
-  credits_known_ = false;
-  probing_ = false;
+  credits_.reset();
   responses_.reset();
   retry_.reset(qp_.engine_.timers_, qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
 }
@@ -38,7 +36,7 @@ void Requester::go_back(LossRecovery::Reason reason) {
   qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retry_.retries_left());
   window_.go_back(qp_.send_queue_);
   responses_.forget();
-  probing_ = false;
+  credits_.end_probe();
   if (qp_.recovery_ != nullptr) {
     qp_.recovery_->on_going_back(reason, window_.unacked_psn());
   }

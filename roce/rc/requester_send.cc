@@ -38,16 +38,6 @@ inline bool Requester::may_start(const SendWqe& wqe, std::uint32_t psns) const {
          (qp_.recovery_ == nullptr || can_hold_responses(psns));
 }
 
-/// End-to-end flow control: without credits one packet still goes, asking for the acknowledgement
-/// that brings new ones. A message that has begun goes on once that has come: whether there is a
-/// receive for it is known then, and it may have begun before the credits were used up.
-inline bool Requester::credit_allows(const SendWqe& wqe) const {
-  if (!limited(wqe)) {
-    return true;
-  }
-  return window_.packet_of(wqe) == 0 ? packets_in_flight() == 0 : !probing_;
-}
-
 /// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
 inline std::uint32_t Requester::packets_in_flight() const {
   const std::uint32_t sent = window_.cursor_ahead();
@@ -66,12 +56,6 @@ inline std::uint32_t Requester::most_unacked() const {
 inline std::uint32_t Requester::packets_allowed() const {
   const std::uint32_t most = most_unacked();
   return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());
-}
-
-inline void Requester::number(SendWqe& wqe, std::uint32_t psn_count) {
-  window_.number(qp_.send_queue_, wqe, psn_count);
-  wqe.ssn = next_ssn_;
-  next_ssn_ = (next_ssn_ + 1) & wire::kMask24;
 }
 
 wire::Xaeth Requester::masked_atomic_header(const SendWqe& wqe) {
@@ -114,8 +98,8 @@ bool Requester::asks_for_acknowledgement(const SendWqe& wqe) const {
   const std::uint32_t ack_interval = std::max(1u, most_unacked() / 2);
   // What is held behind a packet that is sent again may not ask for its acknowledgement.
   const bool closes_gap = qp_.repeats_selectively() && window_.is_going_over();
-  return window_.packet_of(wqe) % ack_interval == ack_interval - 1 || limited(wqe) || closes_gap ||
-         (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
+  return window_.packet_of(wqe) % ack_interval == ack_interval - 1 || credits_.is_limited(wqe) ||
+         closes_gap || (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
 }
 
 inline rte_mbuf* Requester::build_packet(SendWqe& wqe) {
@@ -247,9 +231,10 @@ inline SendWqe* Requester::next_request() {
     }
   }
   if (is_new) {
-    number(wqe, psns);
+    window_.number(qp_.send_queue_, wqe, psns);
+    credits_.number(wqe);
   }
-  return credit_allows(wqe) ? next : nullptr;
+  return credits_.allows(wqe, index, packets_in_flight()) ? next : nullptr;
 }
 
 TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {

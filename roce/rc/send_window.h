@@ -57,6 +57,10 @@ class SendWindow {
   }
   /// The cursor went back, and what it has come to was sent before.
   [[nodiscard]] bool is_going_over() const { return cursor_ahead_ < sent_ahead_; }
+  /// The next `psns` PSNs from the cursor on were all sent before.
+  [[nodiscard]] bool were_sent(std::uint32_t psns) const {
+    return cursor_ahead_ + psns <= sent_ahead_;
+  }
   /// No request that has been numbered is left.
   [[nodiscard]] bool is_drained(const SendQueue& queue) const { return queue.head() == numbered_; }
   /// A request may get `psns` PSNs.

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "roce/rc/requester.h"
+
+#include <algorithm>
+
+#include "roce/congestion/pacer.h"
+#include "roce/engine.h"
+#include "roce/rc/answer.h"
+#include "roce/rc/sender.h"
+#include "roce/rc/settlement.h"
+#include "roce/wire/timer_code.h"
+
+namespace rockhopper::roce::rc {
+
+Requester::Requester(QueuePair& qp)
+    : qp_(qp),
+      retry_(
+          [](void* self, std::uint64_t now_ns) { static_cast<Requester*>(self)->on_timer(now_ns); },
+          this) {}
+
+void Requester::reset(wire::Psn first_psn) {
+  stop();
+  window_.reset(qp_.send_queue_, first_psn);
+  responses_.reset();
+  credits_.reset();
+  retry_.reset(qp_.engine_.timers_, qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
+}
+
+void Requester::stop() {
+  if (qp_.recovery_ != nullptr && qp_.recovery_->responses() != nullptr) {
+    qp_.recovery_->responses()->clear();
+  }
+  retry_.stop(qp_.engine_.timers_);
+  window_.stop(qp_.send_queue_);
+  responses_.forget();
+}
+
+void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) {
+  Settlement(qp_.send_queue_, window_, executed).settle();
+  reset(first_psn);
+  window_.restart(qp_.send_queue_, first_psn);
+  retire_executed();
+  qp_.schedule();
+}
+
+void Requester::pause() {
+  if (!drained()) {
+    go_back();
+  }
+  retry_.pause(qp_.engine_.timers_, qp_.attributes_.retry_cnt);
+}
+
+TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  retry_.on_reachable();
+  const TransmitResult result = Sender(*this).run(packets, count);
+  if (window_.sent_ahead() > 0 && retry_.is_idle()) {
+    restart_ack_timer(now_ns);
+  }
+  return result;
+}
+
+void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
+  Answer::take(*this, packet, now_ns);
+  if (qp_.recovery_ != nullptr) [[unlikely]] {
+    take_held_responses(now_ns);
+  }
+}
+
+void Requester::on_unreachable(std::uint64_t now_ns) {
+  const std::uint64_t wait_ns = timeout_ns();
+  retry_.on_unreachable(qp_.engine_.timers_, !qp_.send_queue_.empty(),
+                        wait_ns == 0 ? stack::kNever : now_ns + wait_ns);
+}
+
+/// Acknowledges `count` PSNs. Stops before a READ or atomic whose response is missing and returns
+/// how many are left then.
+std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) {
+  SendQueue& queue = qp_.send_queue_;
+  if (count == 0 || queue.empty()) {
+    return 0;
+  }
+  if (queue.front().has_response()) {
+    return count;
+  }
+  note_progress();
+  while (count > 0 && !queue.empty() && !queue.front().has_response()) {
+    const SendWqe& front = queue.front();
+    const std::uint32_t left = front.psn_count - window_.acknowledged_of(front);
+    const std::uint32_t step = std::min(count, left);
+    move_unacked(step, now_ns);
+    count -= step;
+    if (step == left) {
+      complete_front(WcStatus::success);
+    }
+  }
+  if (qp_.state() != QpState::err) {  // else completing failed the queue pair: nothing is awaited
+    restart_ack_timer(now_ns);
+  }
+  return queue.empty() ? 0 : count;
+}
+
+/// Acknowledges `count` PSNs of the front request.
+void Requester::acknowledge_front(std::uint32_t count, std::uint64_t now_ns) {
+  note_progress();
+  move_unacked(count, now_ns);
+  restart_ack_timer(now_ns);
+}
+
+inline void Requester::note_progress() {
+  retry_.on_progress(qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
+  credits_.end_probe();
+  qp_.engine_.schedule(qp_);
+}
+
+/// PSNs of the front request are acknowledged.
+inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
+  const SendQueue& queue = qp_.send_queue_;
+  if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
+    note_acknowledged(count, now_ns);
+  }
+  window_.acknowledge(count);
+  if (queue.front().has_response() && window_.cursor() > queue.head()) {
+    responses_.on_responses(count);
+  }
+}
+
+/// Tells those who measure round trips.
+void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
+  if (count == 0) {
+    return;
+  }
+  const wire::Psn last = window_.unacked_psn() + (count - 1);
+  if (qp_.pacer_ != nullptr) {
+    Pacer& pacer = *qp_.pacer_;
+    const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(last, now_ns);
+    pacer.control().on_ack(count, rtt_ns, now_ns);
+  }
+  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) {
+    qp_.recovery_->timeout()->on_acknowledged(last, now_ns);
+  }
+}
+
+/// Completes the front request, and what has been executed behind it and waited for it.
+void Requester::complete_front(WcStatus status) {
+  retire_front(status);
+  const SendQueue& queue = qp_.send_queue_;
+  if (queue.head() < window_.numbered() && queue.front().needs_no_packet()) [[unlikely]] {
+    retire_executed();
+  }
+}
+
+void Requester::retire_front(WcStatus status) {
+  SendQueue& queue = qp_.send_queue_;
+  const SendWqe& front = queue.front();  // its place stays as it is while nothing is posted
+  if (front.of_lock()) [[unlikely]] {
+    lock::ScopeResult* result = front.is_lock() ? qp_.lock_wqe(queue.head()).result : nullptr;
+    status = scope_.complete(front, result, status);
+  }
+  if (front.has_response() && !front.is_settled()) {
+    responses_.on_answered(window_.cursor() > queue.head());
+  }
+  queue.pop();
+  window_.on_retired(queue);
+  qp_.complete_send(front, status);
+  settle_front_failure();
+  if (qp_.state() == QpState::sqd && drained()) {
+    qp_.on_drained();
+  }
+}
+
+/// Completes the oldest requests that no packet carries, as far as they have been executed.
+void Requester::retire_executed() {
+  const SendQueue& queue = qp_.send_queue_;
+  while (queue.head() < window_.numbered() && queue.front().needs_no_packet()) {
+    retire_front(queue.front().failure);
+  }
+}
+
+/// A request that failed locally while being sent completes once all before it have.
+void Requester::settle_front_failure() {
+  const SendQueue& queue = qp_.send_queue_;
+  if (!queue.empty() && window_.cursor() == queue.head() && !queue.front().is_settled() &&
+      queue.front().failure != WcStatus::success) {
+    fail(queue.front().failure);
+  }
+}
+
+void Requester::fail(WcStatus status) {
+  SendQueue& queue = qp_.send_queue_;
+  const SendWqe front = queue.front();
+  if (front.is_lock()) [[unlikely]] {
+    ClientScope::fail(qp_.lock_wqe(queue.head()).result, status);
+  }
+  queue.pop();
+  qp_.complete_send(front, status);
+  qp_.enter_error();
+}
+
+/// Returns the PSN of the next response that the peer owes; nothing if it owes none.
+std::optional<wire::Psn> Requester::next_response() const {
+  const SendQueue& queue = qp_.send_queue_;
+  for (std::uint64_t sequence = queue.head(); sequence < window_.numbered(); ++sequence) {
+    const SendWqe& request = queue.at(sequence);
+    if (request.has_response()) {
+      return sequence == queue.head() ? window_.unacked_psn() : request.first_psn;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Takes the held responses whose turn it is.
+void Requester::take_held_responses(std::uint64_t now_ns) {
+  HeldPackets* held = qp_.recovery_->responses();
+  while (held != nullptr && !held->empty()) {
+    held->discard_before(window_.unacked_psn());
+    const std::optional<wire::Psn> next = next_response();
+    if (!next || !held->deliver(
+                     *next, [&](const RxPacket& packet) { Answer::take(*this, packet, now_ns); })) {
+      return;
+    }
+  }
+}
+
+/// Begins to send again from the oldest unacknowledged PSN on.
+void Requester::go_back(LossRecovery::Reason reason) {
+  qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retry_.retries_left());
+  window_.go_back(qp_.send_queue_);
+  responses_.forget();
+  credits_.end_probe();
+  if (qp_.recovery_ != nullptr) {
+    qp_.recovery_->on_going_back(reason, window_.unacked_psn());
+  }
+  qp_.engine_.schedule(qp_);
+}
+
+/// Responses have stayed away: one READ or atomic is asked for again at first.
+void Requester::go_back_for_responses() {
+  responses_.narrow();
+  go_back();
+}
+
+/// Something behind a READ or atomic was acknowledged, `distance` PSNs ahead of the oldest one, so
+/// its response was lost. Answers to what was sent before going back say so again: they do not
+/// count, and of the others only the first until there is progress. Where responses are held, the
+/// rest is there or comes still, unless one was not `held`.
+void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held) {
+  qp_.engine_.counters_.implied_nak_seq_err.add();
+  const bool sent_again = distance < window_.cursor_ahead();
+  const bool selective = held && qp_.repeats_selectively();
+  if (selective && !qp_.recovery_->on_response_skipped(window_.unacked_psn())) {
+    return;
+  }
+  if (sent_again && !retry_.is_implied_nak_done() && !retry_.is_rnr_wait() && use_retry()) {
+    retry_.note_implied_nak();
+    note_loss(false, now_ns);
+    if (selective) {
+      go_back(LossRecovery::Reason::response);
+    } else {
+      go_back_for_responses();
+    }
+    restart_ack_timer(now_ns);
+  }
+}
+
+/// Returns false if retry_cnt is used up: the queue pair has failed then.
+bool Requester::use_retry() {
+  if (!retry_.use_retry()) {
+    qp_.engine_.counters_.retry_exceeded_err.add();
+    fail(WcStatus::retry_exc_err);
+    return false;
+  }
+  return true;
+}
+
+/// Returns how long to wait for an answer; 0: the timer never expires.
+inline std::uint64_t Requester::timeout_ns() const {
+  const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
+  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) [[unlikely]] {
+    return qp_.recovery_->timeout()->value_ns(limit_ns);
+  }
+  return limit_ns;
+}
+
+void Requester::restart_ack_timer(std::uint64_t now_ns) {
+  const std::uint64_t wait_ns = timeout_ns();
+  const bool waits = window_.sent_ahead() > 0 || retry_.state() == Retry::State::unreachable;
+  if (waits && wait_ns != 0) {
+    retry_.await_answer(qp_.engine_.timers_, now_ns + wait_ns);
+  } else {
+    retry_.await_nothing(qp_.engine_.timers_);
+  }
+}
+
+/// The time that timeout_ns() gave has passed. Returns false where that is no retry yet: an
+/// adaptive timer has expired before the queue pair's own timeout.
+bool Requester::note_expiry() {
+  RetransmissionTimeout* timeout = qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->timeout();
+  return timeout == nullptr ||
+         timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
+}
+
+void Requester::on_timer(std::uint64_t now_ns) {
+  const Retry::State was = retry_.on_expired();
+  if (was == Retry::State::rnr_wait) {
+    qp_.engine_.schedule(qp_);
+  } else {
+    on_ack_timeout(was == Retry::State::unreachable, now_ns);
+  }
+}
+
+/// No answer has come in time, or if the next hop is `unreachable`, no address of it.
+void Requester::on_ack_timeout(bool unreachable, std::uint64_t now_ns) {
+  qp_.engine_.counters_.local_ack_timeout_err.add();
+  if (qp_.send_queue_.empty()) {
+    return;
+  }
+  qp_.trace(TraceEvent::ack_timeout, window_.unacked_psn().value, retry_.retries_left());
+  const bool is_retry = note_expiry();
+  if (is_retry && !use_retry()) {
+    return;
+  }
+  retry_.forget_implied_nak();
+  note_loss(true, now_ns);
+  if (window_.sent_ahead() > 0) {
+    go_back_for_responses();
+  }
+  if (unreachable) {
+    on_unreachable(now_ns);
+  } else {
+    restart_ack_timer(now_ns);
+  }
+  qp_.engine_.schedule(qp_);
+}
+
+void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
+  if (qp_.pacer_ != nullptr) {
+    qp_.pacer_->control().on_loss(by_timeout, now_ns);
+  }
+}
+
+}  // namespace rockhopper::roce::rc

@@ -51,13 +51,13 @@ void Requester::Answer::drop(DropReason reason) {
   qp_.engine_.count_drop(reason, packet_.payload.packet);
 }
 
-/// It cannot be the answer to the front request.
+/// The packet cannot be the answer to the front request.
 void Requester::Answer::refuse() {
   drop(DropReason::bad_response);
   requester_.fail(WcStatus::bad_resp_err);
 }
 
-/// ACK, NAK or RNR NAK.
+/// Takes an ACK, NAK or RNR NAK.
 inline void Requester::Answer::on_acknowledge() {
   const std::uint32_t distance = ahead();
   if (distance >= requester_.window_.sent_ahead()) {

@@ -33,7 +33,7 @@ class Requester::Answer {
   void on_sign_of_life();
 
   [[nodiscard]] wire::Psn psn() const { return packet_.headers.bth.psn; }
-  /// PSNs from the oldest unacknowledged one to this one.
+  /// Counts the PSNs from the oldest unacknowledged one to this packet's.
   [[nodiscard]] std::uint32_t ahead() const { return requester_.window_.ahead(psn()); }
   [[nodiscard]] const wire::Aeth& aeth() const { return packet_.headers.aeth; }
 

@@ -35,7 +35,7 @@ class Credits {
     return packet == 0 ? in_flight == 0 : !probing_;
   }
 
-  /// As new: the peer has said nothing yet, and the first request has number 1.
+  /// Makes it as new: the peer has said nothing yet, and the first request has number 1.
   void reset() { *this = {}; }
   /// The next request gets its number.
   void number(SendWqe& request) {

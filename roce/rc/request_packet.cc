@@ -4,7 +4,7 @@
 
 namespace rockhopper::roce::rc {
 
-/// Those that only some requests have, and our own.
+/// Adds the headers that only some requests have, and our own.
 void Requester::RequestPacket::add_rare_headers(const wire::OpcodeInfo& info,
                                                 wire::Headers& headers) const {
   if (info.has(wire::Header::xrceth)) {

@@ -25,11 +25,12 @@ class Requester::RequestPacket {
                 wire::Psn psn)
       : qp_(qp), sequence_(sequence), request_(request), index_(index), psn_(psn) {}
 
-  /// The request ends with it.
+  /// The request ends with this packet.
   [[nodiscard]] bool is_last() const {
     return request_.has_response() || index_ + 1 == request_.psn_count;
   }
-  /// Null if there is no mbuf, or if the request cannot read its memory: then it has a failure.
+  /// Returns null if there is no mbuf, or if the request cannot read its memory: then it has a
+  /// failure.
   [[nodiscard, gnu::always_inline]] rte_mbuf* build(bool ask_for_acknowledgement);
 
  private:

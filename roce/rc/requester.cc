@@ -125,7 +125,7 @@ inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
   }
 }
 
-/// For those who measure round trips.
+/// Tells those who measure round trips.
 void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
   if (count == 0) {
     return;
@@ -141,7 +141,7 @@ void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
   }
 }
 
-/// And what has been executed behind it and waited for it.
+/// Completes the front request, and what has been executed behind it and waited for it.
 void Requester::complete_front(WcStatus status) {
   retire_front(status);
   const SendQueue& queue = qp_.send_queue_;
@@ -197,7 +197,7 @@ void Requester::fail(WcStatus status) {
   qp_.enter_error();
 }
 
-/// The PSN of the next response that the peer owes; nothing if it owes none.
+/// Returns the PSN of the next response that the peer owes; nothing if it owes none.
 std::optional<wire::Psn> Requester::next_response() const {
   const SendQueue& queue = qp_.send_queue_;
   for (std::uint64_t sequence = queue.head(); sequence < window_.numbered(); ++sequence) {
@@ -273,7 +273,7 @@ bool Requester::use_retry() {
   return true;
 }
 
-/// 0: the timer never expires.
+/// Returns how long to wait for an answer; 0: the timer never expires.
 inline std::uint64_t Requester::timeout_ns() const {
   const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
   if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) [[unlikely]] {

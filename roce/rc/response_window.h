@@ -20,7 +20,7 @@ class ResponseWindow {
   static constexpr std::uint32_t kMax = kMaxRdAtomic;
 
   [[nodiscard]] bool empty() const { return outstanding_ == 0; }
-  /// PSNs that the missing responses take.
+  /// Counts the PSNs that the missing responses take.
   [[nodiscard]] std::uint32_t psns() const { return psns_; }
   /// Another request may be sent. One that is not `narrowed` has only `max_rd_atomic` as a limit.
   [[nodiscard]] bool has_room(std::uint32_t max_rd_atomic, bool narrowed) const {
@@ -35,7 +35,7 @@ class ResponseWindow {
            (psns_ == 0 || outstanding_ > 0);
   }
 
-  /// As new.
+  /// Makes it as new.
   void reset() { *this = {}; }
   /// Nothing is outstanding: what was is sent again, or is given up.
   void forget() {

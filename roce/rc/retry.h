@@ -17,12 +17,12 @@ namespace rockhopper::roce::rc {
 class Retry {
  public:
   enum class State : std::uint8_t {
-    idle,          ///< for nothing, or for what may take any time
-    awaiting_ack,  ///< for an answer: Local ACK Timeout
-    rnr_wait,      ///< as an RNR NAK has told: RNR NAK timer
-    unreachable,   ///< for the next hop's address: as long as for an answer
+    idle,          ///< it waits for nothing, or for what may take any time
+    awaiting_ack,  ///< it waits for an answer: Local ACK Timeout
+    rnr_wait,      ///< it waits as an RNR NAK has told: RNR NAK timer
+    unreachable,   ///< it waits for the next hop's address, as long as for an answer
   };
-  /// rnr_retry with which RNR NAKs are obeyed for ever (IBTA vol. 1, 9.7.5.2.8).
+  /// With this rnr_retry RNR NAKs are obeyed for ever (IBTA vol. 1, 9.7.5.2.8).
   static constexpr std::uint8_t kWithoutLimit = 7;
 
   /// `on_timer` is called with `context` when the timer has expired; it begins with on_expired().
@@ -33,10 +33,10 @@ class Retry {
   [[nodiscard]] bool is_rnr_wait() const { return state_ == State::rnr_wait; }
   [[nodiscard]] bool is_idle() const { return state_ == State::idle; }
   [[nodiscard]] std::uint8_t retries_left() const { return retries_left_; }
-  /// There has been one since the last progress.
+  /// An implied NAK has been obeyed since the last progress.
   [[nodiscard]] bool is_implied_nak_done() const { return implied_nak_done_; }
 
-  /// As new: it waits for nothing and has all retries.
+  /// Makes it as new: it waits for nothing and has all retries.
   void reset(stack::TimingWheel& timers, std::uint8_t retry_cnt, std::uint8_t rnr_retry);
   /// Waits for nothing.
   void stop(stack::TimingWheel& timers);

@@ -28,23 +28,26 @@ class SendWindow {
   /// PSNs that may be outstanding at once (IBTA vol. 1, 9.7.2).
   static constexpr std::uint32_t kMaxPsns = 1u << 23;
 
-  /// Of the first request that has none yet.
+  /// Returns the PSN that the next request to be numbered will get.
   [[nodiscard]] wire::Psn next_psn() const { return unacked_psn_ + numbered_ahead_; }
-  /// The oldest that is not acknowledged.
+  /// Returns the oldest PSN that is not acknowledged.
   [[nodiscard]] wire::Psn unacked_psn() const { return unacked_psn_; }
+  /// Returns the PSN of the packet to send next.
   [[nodiscard]] wire::Psn cursor_psn() const { return unacked_psn_ + cursor_ahead_; }
-  /// PSNs from the oldest unacknowledged one to the highest ever sent, inclusive.
+  /// Counts the PSNs from the oldest unacknowledged one to the highest ever sent, inclusive.
   [[nodiscard]] std::uint32_t sent_ahead() const { return sent_ahead_; }
-  /// PSNs from the oldest unacknowledged one to the cursor: those sent since it last went back.
+  /// Counts the PSNs from the oldest unacknowledged one to the cursor: those sent since it last
+  /// went back.
   [[nodiscard]] std::uint32_t cursor_ahead() const { return cursor_ahead_; }
-  /// PSNs from the oldest unacknowledged one to `psn`; 2^23 and more for those before it.
+  /// Counts the PSNs from the oldest unacknowledged one to `psn`: 2^23 or more if `psn` is before
+  /// it.
   [[nodiscard]] std::uint32_t ahead(wire::Psn psn) const {
     return static_cast<std::uint32_t>(wire::distance(unacked_psn_, psn));
   }
 
-  /// The request to send from.
+  /// Names the request to send from.
   [[nodiscard]] std::uint64_t cursor() const { return cursor_; }
-  /// The first request without PSNs.
+  /// Names the first request without PSNs.
   [[nodiscard]] std::uint64_t numbered() const { return numbered_; }
   /// The request at the cursor has no PSNs yet.
   [[nodiscard]] bool is_at_new() const { return cursor_ == numbered_; }
@@ -64,15 +67,16 @@ class SendWindow {
   [[nodiscard]] bool has_room(std::uint32_t psns) const {
     return psns <= kMaxPsns - numbered_ahead_;
   }
-  /// The packet of `request`, which is numbered and the one at the cursor, to send next.
+  /// Returns the packet to send next of `request`, which is numbered and the one at the cursor.
   [[nodiscard]] std::uint32_t packet_of(const SendWqe& request) const {
     return static_cast<std::uint32_t>(wire::distance(request.first_psn, cursor_psn()));
   }
-  /// PSNs that this packet takes: that of a READ stands for all responses that are still to come.
+  /// Counts the PSNs that this packet takes: that of a READ stands for all responses that are still
+  /// to come.
   [[nodiscard]] std::uint32_t psns_of_packet(const SendWqe& request) const {
     return request.has_response() ? request.psn_count - packet_of(request) : 1;
   }
-  /// PSNs of the front request that are acknowledged.
+  /// Counts the PSNs of the front request that are acknowledged.
   [[nodiscard]] std::uint32_t acknowledged_of(const SendWqe& front) const {
     return static_cast<std::uint32_t>(wire::distance(front.first_psn, unacked_psn_));
   }
@@ -98,7 +102,7 @@ class SendWindow {
 
   /// Gives PSNs to `request`, the one at the cursor, which has none. Requires has_room().
   void number(const SendQueue& queue, SendWqe& request, std::uint32_t psn_count);
-  /// The same for a request that no packet carries: it takes no PSN.
+  /// Does the same for a request that no packet carries: it takes no PSN.
   void number_local(const SendQueue& queue, SendWqe& request);
   /// The cursor moves over `psns` PSNs of `request`, the one at the cursor: they are sent, or need
   /// not be sent again.

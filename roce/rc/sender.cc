@@ -4,7 +4,7 @@
 
 namespace rockhopper::roce::rc {
 
-/// Asked of a packet that does not end its request.
+/// The packet `index`, which does not end `request`, asks for an acknowledgement all the same.
 bool Requester::Sender::asks_for_acknowledgement(const SendWqe& request,
                                                  std::uint32_t index) const {
   const std::uint32_t ack_interval = std::max(1u, most_unacked() / 2);
@@ -21,7 +21,7 @@ bool Requester::Sender::can_hold_responses(std::uint32_t psns) const {
          window().cursor_ahead() + psns <= HeldPackets::kWindow;
 }
 
-/// For those who measure round trips or recover from losses in a way of their own.
+/// Tells congestion control, which measures round trips, and loss recovery.
 void Requester::Sender::tell_sent(const SendWqe& request, bool again) {
   const wire::Psn psn = window().cursor_psn();
   if (qp_.pacer_ != nullptr && !request.has_response()) {
@@ -77,7 +77,7 @@ bool Requester::Sender::run_local_requests() {
   return true;
 }
 
-/// Returns false if it has to wait, or has failed.
+/// Returns false if `request` has to wait, or has failed.
 bool Requester::Sender::execute(SendWqe& request) {
   if (request.failure != WcStatus::success || !may_execute(request)) {
     return false;

@@ -62,7 +62,7 @@ inline bool Requester::Sender::may_go_on() const {
          !requester_.retry_.is_rnr_wait() && !is_at_end();
 }
 
-/// READs and atomics before it have to be answered first.
+/// READs and atomics before `request` have to be answered first.
 inline bool Requester::Sender::is_fenced(const SendWqe& request) const {
   return (request.flags & kSendFence) != 0 && !requester_.responses_.empty();
 }
@@ -80,14 +80,15 @@ inline bool Requester::Sender::may_start(const SendWqe& request, std::uint32_t p
          (qp_.recovery_ == nullptr || other().can_hold_responses(psns));
 }
 
-/// PSNs that a request takes.
+/// Counts the PSNs that `request` takes in all.
 inline std::uint32_t Requester::Sender::psns_of(const SendWqe& request) const {
   return request.has_response() && !request.is_read()
              ? 1
              : packets_of(request.length, bytes(qp_.attributes_.path_mtu));
 }
 
-/// Request packets sent and not acknowledged. The responses to READs and atomics do not count.
+/// Counts the request packets that are sent and not acknowledged. The responses to READs and
+/// atomics do not count.
 inline std::uint32_t Requester::Sender::packets_in_flight() const {
   const std::uint32_t sent = window().cursor_ahead();
   const std::uint32_t of_responses = requester_.responses_.psns();
@@ -95,14 +96,14 @@ inline std::uint32_t Requester::Sender::packets_in_flight() const {
   return sent - of_responses;
 }
 
-/// Request packets that may be unacknowledged, whatever the congestion control says.
+/// Returns how many request packets may be unacknowledged, whatever the congestion control says.
 inline std::uint32_t Requester::Sender::most_unacked() const {
   const std::uint32_t most = qp_.engine_.config_.max_unacked_packets;
   return qp_.repeats_selectively() ? std::min(most, qp_.recovery_->config().selective_repeat.window)
                                    : most;
 }
 
-/// Request packets that may be unacknowledged.
+/// Returns how many request packets may be unacknowledged.
 inline std::uint32_t Requester::Sender::packets_allowed() const {
   const std::uint32_t most = most_unacked();
   return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());

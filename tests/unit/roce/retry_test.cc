@@ -283,9 +283,9 @@ TEST(RetryDeathTest, NoAnswerIsAwaitedDuringARnrWait) {
 TEST(RetryDeathTest, ExpiryMustBeTold) {
   stack::TimingWheel wheel(1024);
   Retry retry([](void*, std::uint64_t) {}, nullptr);
-  retry.await_answer(wheel, kLater);
+  retry.await_receiver(wheel, kLater);
   wheel.advance(kLater + wheel.tick_ns());
-  EXPECT_DEATH(retry.on_reachable(), "armed");
+  EXPECT_DEATH(retry.on_progress(kRetries, kRnrRetries), "armed");
 }
 #endif
 

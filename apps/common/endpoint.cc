@@ -254,7 +254,8 @@ Expected<void> Endpoint::wait_for_link() {
 
 bool Endpoint::link_alive() {
   const std::uint64_t now_ns = steady_now_ns();
-  if (now_ns >= next_link_check_ns_) {
+  // One that was down is looked at each time: a peer that has just joined has not gone.
+  if (now_ns >= next_link_check_ns_ || !link_alive_) {
     next_link_check_ns_ = now_ns + kLinkCheckNs;
     link_alive_ = link_up();
     was_up_ = was_up_ || link_alive_;

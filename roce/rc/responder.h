@@ -14,6 +14,7 @@
 #include "roce/lock/scope.h"
 #include "roce/lock/snapshot_pool.h"
 #include "roce/queue_pair.h"
+#include "roce/rc/responder_resources.h"
 #include "roce/responder.h"
 #include "roce/wire/packet.h"
 
@@ -39,7 +40,7 @@ class Responder final : public roce::Responder {
   void on_receive_posted() override;
 
   [[nodiscard]] bool has_replies() const override;
-  [[nodiscard]] bool has_responses() const override { return resource_pending_ != resource_tail_; }
+  [[nodiscard]] bool has_responses() const override { return resources_.owes(); }
   [[nodiscard]] bool may_wait() override {
     return !has_responses() && reply_ == Reply::ack && !std::exchange(waited_, true);
   }
@@ -54,26 +55,8 @@ class Responder final : public roce::Responder {
   [[nodiscard]] bool in_message() const { return message_ != Message::none; }
 
  private:
-  enum class Kind : std::uint8_t { read, atomic, lock };
-  /// Holds what one READ, atomic or lock request owes and owed.
-  struct Resource {
-    wire::Psn first_psn;
-    std::uint32_t psn_count = 0;
-    std::uint32_t next = 0;   ///< the packet to send next; psn_count when all are sent
-    std::uint32_t start = 0;  ///< the packet with which the current answer began
-    std::uint32_t sent = 0;   ///< packets that have been sent at least once
-    std::uint32_t msn = 0;
-    std::uint32_t length = 0;
-    std::uint32_t rkey = 0;
-    ProtectionDomain pd{};
-    std::uint16_t scope_id = 0;
-    Kind kind = Kind::read;
-    wire::LockStatus lock_status{};
-    wire::LockCause lock_cause{};
-    std::uint64_t va = 0;                   ///< locks: wire::Lkaeth::value
-    std::uint64_t original = 0;             ///< atomics and locks: the value before
-    lock::SnapshotPool::Handle snapshot{};  ///< READs of a scope
-  };
+  using Resource = ResponderResource;
+  using Kind = Resource::Kind;
   enum class Reply : std::uint8_t { none, ack, repeated_ack, nak };
   enum class Message : std::uint8_t { none, send, write };
 
@@ -99,10 +82,9 @@ class Responder final : public roce::Responder {
                                                     std::byte* target);
   void note_write(const std::byte* data, std::uint64_t length);
   void finish_packet(const RxPacket& packet);
-  [[nodiscard]] bool has_free_resource();
   [[nodiscard]] bool take_resource(const Resource& resource);
   void drop_oldest_resource() {
-    const Resource& oldest = at(resource_head_++);
+    const Resource& oldest = resources_.drop_oldest();
     if (oldest.snapshot.exists()) [[unlikely]] {
       release_snapshot(oldest);
     }
@@ -165,8 +147,7 @@ class Responder final : public roce::Responder {
   void on_duplicate(const RxPacket& packet);
   void repeat_read(const RxPacket& packet);
   void repeat_atomic(const RxPacket& packet);
-  void owe(const Resource& resource);
-  [[nodiscard]] Resource* find_resource(wire::Psn psn);
+  void owe(Resource& resource, std::uint32_t index);
 
   // responder_reply.cc
   void acknowledge(Reply kind = Reply::ack);
@@ -179,7 +160,6 @@ class Responder final : public roce::Responder {
   void note_reply(wire::Psn psn);
   void forget();
   [[nodiscard]] std::unique_ptr<lock::Scope> make_scope();
-  void skip_answered();
   [[nodiscard]] bool is_stale_repetition(const Resource& owing) const;
   [[nodiscard]] rte_mbuf* build_response(Resource& owing);
   [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
@@ -189,10 +169,6 @@ class Responder final : public roce::Responder {
   [[nodiscard]] rte_mbuf* refuse_read(const Resource& owing);
   [[nodiscard]] wire::Headers reply_headers(wire::Opcode opcode, wire::Psn psn) const;
   [[nodiscard]] std::uint8_t ack_syndrome() const;
-
-  [[nodiscard]] Resource& at(std::uint64_t sequence) {
-    return resources_[static_cast<std::size_t>(sequence & resource_mask_)];
-  }
 
   /// Of the next request packet: behind what waits for a lock.
   [[nodiscard]] wire::Psn received_psn() const {
@@ -206,17 +182,11 @@ class Responder final : public roce::Responder {
   std::uint64_t received_ = 0;  ///< bytes so far of a message in progress
   wire::Reth write_;            ///< of a WRITE in progress
 
-  std::unique_ptr<Resource[]> resources_;  ///< a power of two, of which resource_limit_ are used
-  std::uint32_t resource_mask_ = 0;        ///< that power of two less 1
-  std::uint64_t resource_head_ = 0;        ///< the oldest kept
-  std::uint64_t resource_pending_ = 0;     ///< the oldest that owes something
-  std::uint64_t resource_tail_ = 0;
-
+  ResponderResources resources_;
   std::unique_ptr<lock::Scope> scope_;  ///< null: no locks
   wire::Psn replied_psn_;               ///< the last that an answer has acknowledged
   wire::Psn last_dropped_psn_;          ///< of the last packet that was ahead of expected_psn_
   Message message_ = Message::none;     ///< whose first packet has been executed, but not its last
-  std::uint8_t resource_limit_ = 0;
   Reply reply_ = Reply::none;
   bool waited_ = false;  ///< requests have been sent before the ACK that is owed
   std::uint8_t nak_syndrome_ = 0;

@@ -41,7 +41,7 @@ void Responder::on_duplicate(const RxPacket& packet) {
 /// A READ may be repeated from a packet in the middle; its range must be the end of the original's.
 void Responder::repeat_read(const RxPacket& packet) {
   const wire::Headers& headers = packet.headers;
-  Resource* found = find_resource(headers.bth.psn);
+  Resource* found = resources_.find(headers.bth.psn);
   if (found == nullptr || found->kind == Kind::atomic) {
     drop(DropReason::duplicate_request, packet);
     return;
@@ -50,22 +50,19 @@ void Responder::repeat_read(const RxPacket& packet) {
     repeat_lock(packet);
     return;
   }
-  const std::uint32_t index = (headers.bth.psn.value - found->first_psn.value) & wire::kMask24;
+  const std::uint32_t index =
+      static_cast<std::uint32_t>(wire::distance(found->first_psn, headers.bth.psn));
   const std::uint64_t offset = std::uint64_t{index} * bytes(qp_.attributes_.path_mtu);
   if (headers.reth.rkey != found->rkey || headers.reth.va != found->va + offset ||
       headers.reth.length != found->length - offset) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-  if (index < found->next) {
-    found->next = index;
-    found->start = index;
-  }
-  owe(*found);
+  owe(*found, index);
 }
 
 void Responder::repeat_atomic(const RxPacket& packet) {
-  Resource* found = find_resource(packet.headers.bth.psn);
+  Resource* found = resources_.find(packet.headers.bth.psn);
   if (found != nullptr && found->kind == Kind::lock) {
     repeat_lock(packet);
     return;
@@ -75,33 +72,12 @@ void Responder::repeat_atomic(const RxPacket& packet) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-  found->next = 0;
-  owe(*found);
+  owe(*found, 0);
 }
 
-/// The ring is walked: repetitions are rare, and the ring is short.
-Responder::Resource* Responder::find_resource(wire::Psn psn) {
-  for (std::uint64_t sequence = resource_head_; sequence < resource_tail_; ++sequence) {
-    Resource& candidate = at(sequence);
-    if (((psn.value - candidate.first_psn.value) & wire::kMask24) < candidate.psn_count) {
-      return &candidate;
-    }
-  }
-  return nullptr;
-}
-
-/// What `resource` owes again comes before what later ones owe. An answer that is interrupted by it
-/// starts anew: READ responses follow each other without a gap (IBTA vol. 1, 9.4.4).
-void Responder::owe(const Resource& resource) {
-  for (std::uint64_t sequence = resource_head_; sequence < resource_pending_; ++sequence) {
-    if (&at(sequence) == &resource) {
-      if (resource_pending_ != resource_tail_) {
-        Resource& interrupted = at(resource_pending_);
-        interrupted.next = interrupted.start;
-      }
-      resource_pending_ = sequence;
-    }
-  }
+/// The answer from its packet `index` on goes again.
+void Responder::owe(Resource& resource, std::uint32_t index) {
+  resources_.repeat(resource, index);
   qp_.engine_.schedule(qp_);
 }
 

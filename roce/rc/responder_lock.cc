@@ -82,7 +82,7 @@ void Responder::execute_lock(const RxPacket& packet) {
   const std::uint8_t subtype = packet.headers.lketh.subtype;
   const bool known = is_acquire(subtype) || is_release(subtype) || subtype == Lketh::kCancel;
   if (!known || scope_ == nullptr || !has_right_payload(subtype, packet.payload.length) ||
-      (qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || !has_free_resource()) {
+      (qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || !resources_.has_place()) {
     refuse(NakCode::invalid_request, packet);
   } else if (is_acquire(subtype)) {
     execute_acquire(packet);
@@ -378,7 +378,7 @@ void Responder::flush(const RxPacket& packet) {
     finish_packet(packet);
     return;
   }
-  if (!has_free_resource()) {
+  if (!resources_.has_place()) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
@@ -395,7 +395,7 @@ void Responder::flush(const RxPacket& packet) {
 /// What a READ reads under the lock is kept for its repetitions (LK-23). False: it is too much.
 bool Responder::take_snapshot(const MemoryAccess& source, Resource& resource) {
   lock::Service& locks = *qp_.engine_.locks_;
-  if (!has_free_resource()) {
+  if (!resources_.has_place()) {
     return true;  // it is refused for that
   }
   if (resource.length <= locks.config().max_scope_reads - scope_->read_bytes) {
@@ -428,13 +428,12 @@ void Responder::abort_scope() {
 }
 
 void Responder::repeat_lock(const RxPacket& packet) {
-  Resource* found = find_resource(packet.headers.bth.psn);
+  Resource* found = resources_.find(packet.headers.bth.psn);
   if (found == nullptr || found->kind != Kind::lock) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-  found->next = 0;
-  owe(*found);
+  owe(*found, 0);
 }
 
 /// The next request behind an acquire that waits.

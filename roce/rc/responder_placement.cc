@@ -26,7 +26,7 @@ void Responder::execute_atomic_write(const RxPacket& packet) {
     refuse(NakCode::remote_access_error, packet);
     return;
   }
-  if (reinterpret_cast<std::uintptr_t>(target.data) % 8 != 0 || !has_free_resource()) {
+  if (reinterpret_cast<std::uintptr_t>(target.data) % 8 != 0 || !resources_.has_place()) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
@@ -49,7 +49,7 @@ void Responder::execute_flush(const RxPacket& packet) {
   if (feth.placement_type == 0 || (feth.placement_type & ~kKnownTypes) != 0 ||
       feth.selectivity_level > wire::Feth::kMemoryRegion ||
       (qp_.attributes_.qp_access_flags & needed) != needed || reth.length > kMaxMessageBytes ||
-      !has_free_resource()) {
+      !resources_.has_place()) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
@@ -91,7 +91,7 @@ void Responder::confirm_placement(const wire::Reth& reth) {
 /// Executed already: only the answer goes again.
 void Responder::repeat_placement(const RxPacket& packet) {
   const wire::Reth& reth = packet.headers.reth;
-  Resource* found = find_resource(packet.headers.bth.psn);
+  Resource* found = resources_.find(packet.headers.bth.psn);
   if (found != nullptr && found->kind == Kind::lock) {
     repeat_lock(packet);
     return;
@@ -101,8 +101,7 @@ void Responder::repeat_placement(const RxPacket& packet) {
     drop(DropReason::duplicate_request, packet);
     return;
   }
-  found->next = 0;
-  owe(*found);
+  owe(*found, 0);
 }
 
 }  // namespace rockhopper::roce::rc

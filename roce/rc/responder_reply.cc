@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 // Answers: READ responses, atomic acknowledgements, ACKs and NAKs.
 #include <algorithm>
-#include <bit>
 
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
@@ -29,7 +28,7 @@ Responder::~Responder() {
 /// What an earlier connection has left.
 void Responder::forget() {
   abort_scope();
-  while (resource_head_ != resource_tail_) {
+  while (!resources_.empty()) {
     drop_oldest_resource();
   }
 }
@@ -39,7 +38,6 @@ void Responder::reset(wire::Psn first_psn) {
   expected_psn_ = first_psn;
   msn_ = 0;
   message_ = Message::none;
-  resource_head_ = resource_pending_ = resource_tail_ = 0;
   replied_psn_ = first_psn - 1;
   reply_ = Reply::none;
   nak_outstanding_ = false;
@@ -48,13 +46,9 @@ void Responder::reset(wire::Psn first_psn) {
 }
 
 void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
-  if (resource_limit_ != max_dest_rd_atomic) {
+  if (resources_.limit() != max_dest_rd_atomic) {
     forget();
-    resource_limit_ = max_dest_rd_atomic;
-    const std::uint32_t places = std::bit_ceil(std::uint32_t{max_dest_rd_atomic});
-    resources_ = std::make_unique<Resource[]>(places);
-    resource_mask_ = places - 1;
-    resource_head_ = resource_pending_ = resource_tail_ = 0;
+    resources_.set_limit(max_dest_rd_atomic);
   }
 }
 
@@ -80,24 +74,21 @@ TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
 }
 
 rte_mbuf* Responder::next_reply() {
-  while (resource_pending_ != resource_tail_) {
-    Resource& owing = at(resource_pending_);
+  while (resources_.owes()) {
+    Resource& owing = resources_.owing();
     if (is_stale_repetition(owing)) {
-      owing.next = owing.psn_count;
-      skip_answered();
+      resources_.skip();
       continue;
     }
     rte_mbuf* packet = build_response(owing);
     if (packet == nullptr) {
       return nullptr;
     }
-    owing.next = owing.kind == Kind::lock ? owing.psn_count : owing.next + 1;
-    owing.sent = std::max(owing.sent, owing.next);
-    note_reply(owing.first_psn + (owing.next - 1));
-    if (owing.snapshot.exists() && owing.next == owing.psn_count) {
-      qp_.engine_.locks_->snapshots.set_answered(owing.snapshot);
+    const Resource& answered = resources_.on_sent();
+    note_reply(answered.first_psn + (answered.next - 1));
+    if (answered.snapshot.exists() && !answered.owes()) {
+      qp_.engine_.locks_->snapshots.set_answered(answered.snapshot);
     }
-    skip_answered();
     return packet;
   }
   if (scope_ != nullptr && scope_->sign_owed) {
@@ -144,17 +135,7 @@ rte_mbuf* Responder::build_reply() {
 /// responses acknowledge. A requester that lost such a response and sees an ACK of the very same
 /// PSN should ask for the response again; Linux rxe 6.1 completes the request without its data
 /// instead.
-wire::Psn Responder::acknowledged_psn() {
-  wire::Psn psn = expected_psn_ - 1;
-  for (std::uint64_t sequence = resource_tail_; sequence > resource_head_; --sequence) {
-    const Resource& resource = at(sequence - 1);
-    if (!(resource.first_psn + (resource.psn_count - 1) == psn)) {
-      break;
-    }
-    psn = resource.first_psn - 1;
-  }
-  return psn;
-}
+wire::Psn Responder::acknowledged_psn() { return resources_.before_responses(expected_psn_ - 1); }
 
 /// A READ response or atomic acknowledgement that has left says more than this ACK would.
 bool Responder::is_needless_ack() {
@@ -181,19 +162,8 @@ bool Responder::is_stale_repetition(const Resource& owing) const {
              .status != MemoryStatus::ok;
 }
 
-/// Moves resource_pending_ on to a resource that owes something.
-void Responder::skip_answered() {
-  while (resource_pending_ != resource_tail_ &&
-         at(resource_pending_).next == at(resource_pending_).psn_count) {
-    ++resource_pending_;
-  }
-}
-
 void Responder::on_unreachable() {
-  for (std::uint64_t sequence = resource_pending_; sequence < resource_tail_; ++sequence) {
-    at(sequence).next = at(sequence).psn_count;
-  }
-  resource_pending_ = resource_tail_;
+  resources_.forgive();
   reply_ = Reply::none;
 }
 

@@ -343,7 +343,7 @@ void Responder::execute_atomic(const RxPacket& packet) {
                     .msn = (msn_ + 1) & wire::kMask24,
                     .kind = Kind::atomic,
                     .va = eth.va};
-  if (!has_free_resource()) {
+  if (!resources_.has_place()) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
@@ -355,18 +355,9 @@ void Responder::execute_atomic(const RxPacket& packet) {
   expected_psn_ = expected_psn_ + 1;
 }
 
-/// A requester that keeps to the agreed number has received the whole answer to the oldest before
-/// it sends another request. What the oldest may owe then is a repetition that nobody waits for.
-bool Responder::has_free_resource() {
-  if (resource_tail_ - resource_head_ < resource_limit_) {
-    return true;
-  }
-  return resource_limit_ > 0 && at(resource_head_).sent == at(resource_head_).psn_count;
-}
-
 /// False: there is no place for it.
 bool Responder::take_resource(const Resource& resource) {
-  if (!has_free_resource()) {
+  if (!resources_.has_place()) {
     return false;
   }
   put_resource(resource);
@@ -374,14 +365,12 @@ bool Responder::take_resource(const Resource& resource) {
 }
 
 /// Puts a READ or atomic into the ring, in place of the oldest when it is full. Requires
-/// has_free_resource().
+/// resources_.has_place().
 void Responder::put_resource(const Resource& resource) {
-  if (resource_tail_ - resource_head_ == resource_limit_) {
+  if (resources_.is_full()) {
     drop_oldest_resource();
-    resource_pending_ = std::max(resource_pending_, resource_head_);
-    skip_answered();
   }
-  at(resource_tail_++) = resource;
+  resources_.put(resource);
   if (reply_ == Reply::ack) {
     reply_ = Reply::none;  // the response acknowledges what came before it
     qp_.engine_.counters_.ack_deferred.add();

@@ -84,6 +84,10 @@ rte_mbuf* Responder::next_reply() {
     if (packet == nullptr) {
       return nullptr;
     }
+    if (!resources_.owes()) {
+      // This is a NAK in place of the response. The queue pair is in the error state now.
+      return packet;
+    }
     const Resource& answered = resources_.on_sent();
     note_reply(answered.first_psn + (answered.next - 1));
     if (answered.snapshot.exists() && !answered.owes()) {

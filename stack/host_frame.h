@@ -14,7 +14,7 @@
 
 namespace rockhopper::stack {
 
-/// Of ICMP and ICMPv6 messages alike.
+/// Where ICMP and ICMPv6 messages alike have their checksum.
 inline constexpr std::size_t kIcmpChecksumOffset = 2;
 
 /// A frame on its way through the receiving side of a host.

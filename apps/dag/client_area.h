@@ -29,8 +29,8 @@ struct RequestWord {
   }
 };
 
-/// With so many renewals more, all is complete that a client had begun (ClientArea), and what it
-/// had seen to be there may be another's (Quarantine).
+/// A client's later renewals until two things are certain: all is complete that it had begun
+/// (ClientArea), and what it had seen to be there may be another's (Quarantine).
 inline constexpr std::uint64_t kGraceRenewals = 2;
 
 /// The memory of a server that one client alone writes, little endian.

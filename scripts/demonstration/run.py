@@ -68,8 +68,8 @@ def measure(lab, programs, seconds):
 def main():
     arguments = parse_arguments()
     if not compile_tree(PROGRAMS, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf',
-                              'apps/rh-pingpong', 'apps/rh-publish', 'apps/rh-subscribe', 'apps/rh-switch',
-                              'tests/live/many-targets')):
+                                   'apps/rh-pingpong', 'apps/rh-publish', 'apps/rh-subscribe',
+                                   'apps/rh-switch', 'tests/live/many-targets')):
         return 1
     programs = PROGRAMS.folder / 'apps'
     captures = arguments.captures.resolve()

@@ -24,7 +24,7 @@ class ResponderResourcesTest : public ::testing::Test {
  protected:
   ResponderResourcesTest() { ring_.set_limit(3); }
 
-  /// Of `psns` responses, behind those before it.
+  /// Makes a request that owes `psns` responses, behind those before it.
   void put(std::uint32_t psns, Kind kind = Kind::read) {
     ring_.put({.first_psn = next_, .psn_count = psns, .kind = kind});
     next_ = next_ + psns;

@@ -10,7 +10,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "apps/ami/context.h"
+#include "apps/services/ami/context.h"
 
 namespace rockhopper::bench {
 namespace {

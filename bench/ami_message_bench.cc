@@ -10,8 +10,8 @@
 #include <benchmark/benchmark.h>
 #include <rte_cycles.h>
 
-#include "apps/ami/adapter.h"
-#include "apps/ami/context.h"
+#include "apps/services/ami/adapter.h"
+#include "apps/services/ami/context.h"
 #include "bench/engine_pair.h"
 
 namespace rockhopper::bench {

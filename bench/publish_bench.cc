@@ -9,9 +9,9 @@
 #include <benchmark/benchmark.h>
 
 #include "apps/common/page_memory.h"
-#include "apps/publisher/conflated_store.h"
-#include "apps/publisher/reader.h"
-#include "apps/publisher/store.h"
+#include "apps/services/publisher/conflated_store.h"
+#include "apps/services/publisher/reader.h"
+#include "apps/services/publisher/store.h"
 #include "bench/support.h"
 
 namespace rockhopper::bench {

@@ -24,7 +24,7 @@
 #include <zmq.h>
 
 #include "apps/common/steady_clock.h"
-#include "apps/publish/rate_limiter.h"
+#include "apps/rh_publish/rate_limiter.h"
 #include "bench/feed/arrivals.h"
 #include "bench/feed/stamp.h"
 

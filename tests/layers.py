@@ -20,18 +20,18 @@ MAY_INCLUDE = {
     'roce/wire': {'roce/wire'},
     'roce': {'roce', 'roce/wire', 'stack'},
     'dc': {'dc', 'roce', 'roce/wire', 'stack'},
-    'apps/ami': {'apps/ami', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps/dag': {'apps/dag', 'apps/dag/graph', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps/dag/graph': {'apps/dag/graph', 'stack'},
-    'apps/dag/schedule': {'apps/dag/schedule', 'apps/dag', 'apps/dag/graph', 'dc', 'roce',
+    'apps/services/ami': {'apps/services/ami', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps/services/dag': {'apps/services/dag', 'apps/services/dag/graph', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps/services/dag/graph': {'apps/services/dag/graph', 'stack'},
+    'apps/services/dag/schedule': {'apps/services/dag/schedule', 'apps/services/dag', 'apps/services/dag/graph', 'dc', 'roce',
                           'roce/wire', 'stack'},
-    'apps/publisher': {'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps': {'apps', 'apps/ami', 'apps/dag', 'apps/dag/graph', 'apps/dag/schedule',
-             'apps/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps/services/publisher': {'apps/services/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
+    'apps': {'apps', 'apps/services/ami', 'apps/services/dag', 'apps/services/dag/graph', 'apps/services/dag/schedule',
+             'apps/services/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
 }
 # Protocol code takes packets and times in; it reads no clock, starts no thread, calls no device.
-PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/ami', 'apps/dag', 'apps/dag/graph',
-                   'apps/dag/schedule', 'apps/publisher'}
+PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/services/ami', 'apps/services/dag', 'apps/services/dag/graph',
+                   'apps/services/dag/schedule', 'apps/services/publisher'}
 NOT_IN_PROTOCOL = re.compile(
     r'<(chrono|thread|mutex|condition_variable|future|ctime|time\.h|unistd\.h|pthread\.h'
     r'|sys/(socket|time|epoll|select)\.h|poll\.h'

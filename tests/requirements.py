@@ -26,7 +26,7 @@ SUFFIXES = ('.h', '.cc', '.py', '.md', '.json', '.lua', '.build', '')
 OTHERS = {'data', '__pycache__'}  # folders of captures and the like
 PAGE = 'docs/requirements.md'
 CLAIMS = 'docs/dag-claims.md'
-HEADERS = 'apps/dag/'  # what the tables name calls in
+HEADERS = 'apps/services/dag/'  # what the tables name calls in
 SELF = 'tests/requirements.py'  # its own tests have ids that there are not
 
 ENTRY = re.compile(r'^- \*\*([A-Z]+-\d+)\*\*: (.*(?:\n  .*)*)', re.MULTILINE)
@@ -192,7 +192,7 @@ class Mistakes(unittest.TestCase):
             CLAIMS: '| id | element | call | tests |\n|---|---|---|---|\n'
                     '| CD-1 | tables | `x.h` Table::make | `tests/test_b.py` test_second |\n',
             'docs/there.md': '# There\n\n## A `section`\n',
-            'apps/dag/x.h': '/// CD-1.\nclass Table {\n  void make();\n};\n',
+            'apps/services/dag/x.h': '/// CD-1.\nclass Table {\n  void make();\n};\n',
             'tests/a_test.cc': '/// AB-1.\nTEST_P(Suite, First) {}\n',
             'tests/test_b.py': '"""AB-1 to\nAB-2; CD-1."""\ndef test_second():\n',
             'stack/y.cc': '// AB-3, BSD-3, UTF-8.\n',

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "apps/publisher/subscriber.h"
+#include "apps/services/publisher/subscriber.h"
 #include "bench/support.h"
 
 namespace rockhopper::bench {

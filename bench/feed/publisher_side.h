@@ -9,8 +9,8 @@
 #include "apps/common/control_channel.h"
 #include "apps/common/endpoint.h"
 #include "apps/common/page_memory.h"
-#include "apps/publisher/policy.h"
-#include "apps/publisher/publisher.h"
+#include "apps/services/publisher/policy.h"
+#include "apps/services/publisher/publisher.h"
 #include "bench/feed/exchange.h"
 #include "bench/feed/writer.h"
 

@@ -11,7 +11,7 @@
 
 #include "apps/common/control_channel.h"
 #include "apps/common/endpoint.h"
-#include "apps/publisher/subscriber.h"
+#include "apps/services/publisher/subscriber.h"
 #include "bench/feed/arrivals.h"
 #include "bench/feed/exchange.h"
 

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "apps/publish/rate_limiter.h"
-#include "apps/publisher/store.h"
+#include "apps/rh_publish/rate_limiter.h"
+#include "apps/services/publisher/store.h"
 
 namespace rockhopper::bench {
 

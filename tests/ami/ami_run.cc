@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/ami/adapter.h"
-#include "apps/ami/context.h"
+#include "apps/services/ami/adapter.h"
+#include "apps/services/ami/context.h"
 #include "dc/endpoint.h"
 #include "tests/sim/rng.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "apps/ami/descriptor.h"
+#include "apps/services/ami/descriptor.h"
 #include "tests/sim/sim_network.h"
 
 namespace rockhopper::sim {

@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "apps/ami/collectives.h"
-#include "apps/ami/context.h"
+#include "apps/services/ami/collectives.h"
+#include "apps/services/ami/context.h"
 #include "stack/telemetry.h"
 #include "tests/ami/collective_script.h"
 #include "tests/sim/rng.h"

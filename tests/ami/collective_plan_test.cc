@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // The plans of collectives for any number of ranks: whatever one rank sends another one awaits, and
 // each result has every rank's part once (AM-27).
-#include "apps/ami/collective_plan.h"
+#include "apps/services/ami/collective_plan.h"
 
 #include <algorithm>
 #include <bit>

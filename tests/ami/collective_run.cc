@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "apps/ami/adapter.h"
-#include "apps/ami/collectives.h"
-#include "apps/ami/context.h"
+#include "apps/services/ami/adapter.h"
+#include "apps/services/ami/collectives.h"
+#include "apps/services/ami/context.h"
 #include "dc/endpoint.h"
 #include "stack/sim/network.h"
 #include "stack/sim/station.h"

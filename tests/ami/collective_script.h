@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/ami/reduction.h"
+#include "apps/services/ami/reduction.h"
 #include "tests/sim/rng.h"
 
 namespace rockhopper::sim {

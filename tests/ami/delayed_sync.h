@@ -8,8 +8,8 @@
 
 namespace rockhopper::ami {
 
-/// In place of apps/ami/sync.h's: at times 0 to 5 ms pass between a transfer's data and its bit, or
-/// its count, so that an application that looks early has the time to be wrong.
+/// In place of apps/services/ami/sync.h's: at times 0 to 5 ms pass between a transfer's data and
+/// its bit, or its count, so that an application that looks early has the time to be wrong.
 struct Sync {
   static void delay() {
     static thread_local unsigned calls = 0;

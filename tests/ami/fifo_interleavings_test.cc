@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/ami/injection_fifo.h"
+#include "apps/services/ami/injection_fifo.h"
 #include "tests/ami/interleavings.h"
 
 namespace rockhopper::ami {

@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/ami/collectives.h"
+#include "apps/services/ami/collectives.h"
 #include "tests/ami/star.h"
 #include "tests/ami/transport_case.h"
 #include "tests/sim/seeded_runs.h"

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "apps/ami/adapter.h"
-#include "apps/ami/context.h"
+#include "apps/services/ami/adapter.h"
+#include "apps/services/ami/context.h"
 #include "dc/endpoint.h"
 #include "roce/random.h"
 #include "stack/fault_config.h"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/ami/descriptor.h"
+#include "apps/services/ami/descriptor.h"
 
 namespace rockhopper::sim {
 

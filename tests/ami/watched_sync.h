@@ -5,7 +5,7 @@
 #include <atomic>
 #include <type_traits>
 
-#include "apps/ami/descriptor.h"
+#include "apps/services/ami/descriptor.h"
 
 namespace rockhopper::ami {
 
@@ -24,7 +24,7 @@ class FifoTap {
 };
 inline FifoTap* fifo_tap = nullptr;
 
-/// In place of apps/ami/sync.h's.
+/// In place of apps/services/ami/sync.h's.
 struct Sync {
   template <typename T>
   class Atomic : public std::atomic<T> {

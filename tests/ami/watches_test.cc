@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/ami/adapter.h"
-#include "apps/ami/context.h"
+#include "apps/services/ami/adapter.h"
+#include "apps/services/ami/context.h"
 #include "tests/sim/seeded_runs.h"
 
 namespace rockhopper::ami {

@@ -3,7 +3,7 @@
 // What a server does for its clients besides keeping records: requests that it passes on, memory
 // that it shows, arenas that outlive their client, leases that are held (DG-18, DG-20, DG-30,
 // DG-36, DG-39, DG-40).
-#include "apps/dag/application.h"
+#include "apps/services/dag/application.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/dag/client_area.h"
-#include "apps/dag/message.h"
+#include "apps/services/dag/client_area.h"
+#include "apps/services/dag/message.h"
 #include "dc/dci_pool.h"
 #include "roce/completion_queue.h"
 #include "tests/dag/world.h"

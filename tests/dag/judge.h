@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/dag/result.h"
+#include "apps/services/dag/result.h"
 
 namespace rockhopper::sim {
 

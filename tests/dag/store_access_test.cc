@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "apps/dag/hash.h"
+#include "apps/services/dag/hash.h"
 #include "roce/wire/opcode.h"
 #include "tests/ami/allocations.h"
 #include "tests/dag/world.h"

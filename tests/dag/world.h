@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/dag/client.h"
-#include "apps/dag/server.h"
-#include "apps/dag/store.h"
+#include "apps/services/dag/client.h"
+#include "apps/services/dag/server.h"
+#include "apps/services/dag/store.h"
 #include "dc/endpoint.h"
 #include "tests/sim/sim_network.h"
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/graph/graph_builder.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/graph_builder.h"
 
 namespace rockhopper::dag::test {
 namespace {

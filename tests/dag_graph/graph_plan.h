@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/dag/graph/graph.h"
+#include "apps/services/dag/graph/graph.h"
 
 namespace rockhopper::dag::test {
 

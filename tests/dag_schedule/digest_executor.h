@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "apps/dag/graph/node_runner.h"
-#include "apps/dag/schedule/worker.h"
+#include "apps/services/dag/graph/node_runner.h"
+#include "apps/services/dag/schedule/worker.h"
 
 namespace rockhopper::sim {
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/dag/graph/graph_image.h"
-#include "apps/dag/schedule/node_state.h"
+#include "apps/services/dag/graph/graph_image.h"
+#include "apps/services/dag/schedule/node_state.h"
 #include "tests/sim/seeded_runs.h"
 
 namespace rockhopper::sim {

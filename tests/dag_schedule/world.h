@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/schedule/home.h"
-#include "apps/dag/schedule/worker.h"
-#include "apps/dag/server.h"
-#include "apps/dag/store.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/schedule/home.h"
+#include "apps/services/dag/schedule/worker.h"
+#include "apps/services/dag/server.h"
+#include "apps/services/dag/store.h"
 #include "dc/endpoint.h"
 #include "roce/random.h"
 #include "stack/fault_config.h"

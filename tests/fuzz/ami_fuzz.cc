@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include "apps/ami/adapter.h"
-#include "apps/ami/collectives.h"
-#include "apps/ami/context.h"
+#include "apps/services/ami/adapter.h"
+#include "apps/services/ami/collectives.h"
+#include "apps/services/ami/context.h"
 #include "roce/wire/bytes.h"
 #include "tests/fuzz/eal.h"
 #include "tests/fuzz/fuzz_target.h"

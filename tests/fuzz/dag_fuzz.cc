@@ -10,9 +10,9 @@
 #include <cstring>
 #include <vector>
 
-#include "apps/dag/message.h"
-#include "apps/dag/record.h"
-#include "apps/dag/store.h"
+#include "apps/services/dag/message.h"
+#include "apps/services/dag/record.h"
+#include "apps/services/dag/store.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input.h"
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/dag/graph/critical_path.h"
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/graph/graph_builder.h"
-#include "apps/dag/graph/graph_image.h"
+#include "apps/services/dag/graph/critical_path.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/graph_builder.h"
+#include "apps/services/dag/graph/graph_image.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input.h"
 

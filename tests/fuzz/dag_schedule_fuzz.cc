@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/graph/graph_builder.h"
-#include "apps/dag/graph/graph_image.h"
-#include "apps/dag/schedule/home.h"
-#include "apps/dag/schedule/node_record.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/graph_builder.h"
+#include "apps/services/dag/graph/graph_image.h"
+#include "apps/services/dag/schedule/home.h"
+#include "apps/services/dag/schedule/node_record.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input.h"
 

@@ -9,11 +9,11 @@
 #include <cstring>
 #include <vector>
 
-#include "apps/publisher/conflated_reader.h"
-#include "apps/publisher/conflated_store.h"
-#include "apps/publisher/message.h"
-#include "apps/publisher/reader.h"
-#include "apps/publisher/store.h"
+#include "apps/services/publisher/conflated_reader.h"
+#include "apps/services/publisher/conflated_store.h"
+#include "apps/services/publisher/message.h"
+#include "apps/services/publisher/reader.h"
+#include "apps/services/publisher/store.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 /// A subscriber's side of a store, written after docs/publisher.md alone: nothing is shared with
-/// apps/publisher, so that one proves the other. No verbs here.
+/// apps/services/publisher, so that one proves the other. No verbs here.
 namespace rockhopper::interop {
 
 /// A part of a store, from its beginning.

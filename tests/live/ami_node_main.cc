@@ -16,8 +16,6 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
-#include "apps/ami/adapter.h"
-#include "apps/ami/context.h"
 #include "apps/common/command_line.h"
 #include "apps/common/dc_endpoint.h"
 #include "apps/common/endpoint.h"
@@ -25,6 +23,8 @@
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
+#include "apps/services/ami/adapter.h"
+#include "apps/services/ami/context.h"
 
 namespace {
 

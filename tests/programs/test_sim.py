@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 import support
 from support import LIMIT_S, pcapng_packets, wait_until
 
-SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / 'apps/sim/scenarios'
+SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / 'apps/rh_sim/scenarios'
 
 INCAST = {
     'duration': '2ms',

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/conflated_store.h"
+#include "apps/services/publisher/conflated_store.h"
 #include "tests/publisher/judge.h"
 #include "tests/publisher/raw_subscriber.h"
 #include "tests/publisher/wire.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/publisher/reader.h"
+#include "apps/services/publisher/reader.h"
 #include "tests/sim/rng.h"
 
 namespace rockhopper::test {

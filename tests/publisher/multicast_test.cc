@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/layout.h"
+#include "apps/services/publisher/layout.h"
 #include "tests/publisher/judge.h"
 #include "tests/publisher/world.h"
 #include "tests/sim/seeded_runs.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/publisher/message.h"
-#include "apps/publisher/subscriber_route.h"
+#include "apps/services/publisher/message.h"
+#include "apps/services/publisher/subscriber_route.h"
 #include "roce/completion_queue.h"
 #include "roce/receive_buffers.h"
 #include "tests/publisher/world.h"

@@ -20,9 +20,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "apps/publisher/log_follower.h"
-#include "apps/publisher/reader.h"
-#include "apps/publisher/store.h"
+#include "apps/services/publisher/log_follower.h"
+#include "apps/services/publisher/reader.h"
+#include "apps/services/publisher/store.h"
 #include "tests/ami/allocations.h"
 #include "tests/sim/rng.h"
 #include "tests/sim/seeded_runs.h"

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "apps/publisher/publisher.h"
-#include "apps/publisher/store.h"
-#include "apps/publisher/subscriber.h"
+#include "apps/services/publisher/publisher.h"
+#include "apps/services/publisher/store.h"
+#include "apps/services/publisher/subscriber.h"
 #include "dc/endpoint.h"
 #include "roce/recovery/loss_recovery.h"
 #include "tests/sim/rng.h"

@@ -3,7 +3,7 @@
 // The completion bit mask: a bit for each slot (AM-7), taken and cleared in one step (AM-11), found
 // without a look at words that have none (AM-25). That nothing is lost between two threads is
 // ami-interleavings' matter.
-#include "apps/ami/completion_mask.h"
+#include "apps/services/ami/completion_mask.h"
 
 #include <atomic>
 #include <set>

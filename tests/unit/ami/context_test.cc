@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // The application's interface above a FIFO, with an adapter that does what the test says (AM-8,
 // AM-10, AM-13, AM-22, AM-23, AM-26 to AM-28, AM-31).
-#include "apps/ami/context.h"
+#include "apps/services/ami/context.h"
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/ami/batch.h"
-#include "apps/ami/message.h"
+#include "apps/services/ami/batch.h"
+#include "apps/services/ami/message.h"
 
 namespace rockhopper::ami {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What a slot of an injection FIFO holds (AM-2, AM-7, AM-26, AM-32).
-#include "apps/ami/descriptor.h"
+#include "apps/services/ami/descriptor.h"
 
 #include <set>
 #include <string>

@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // One thread plays both sides of an injection FIFO: what is in which slot, what is listed, what is
 // called (AM-1 to AM-4, AM-6, AM-8 to AM-12, AM-20 to AM-24, AM-30 to AM-32).
-#include "apps/ami/injection_fifo.h"
+#include "apps/services/ami/injection_fifo.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // The header of an active message on the wire (AM-27), byte for byte as docs/ami.md has it.
-#include "apps/ami/message.h"
+#include "apps/services/ami/message.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/ami/batch.h"
+#include "apps/services/ami/batch.h"
 
 namespace rockhopper::ami {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/ami/peer.h"
-#include "apps/ami/transfer.h"
+#include "apps/services/ami/peer.h"
+#include "apps/services/ami/transfer.h"
 
 namespace rockhopper::ami {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/pingpong/content.h"
+#include "apps/rh_pingpong/content.h"
 
 #include <random>
 #include <vector>

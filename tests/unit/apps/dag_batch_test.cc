@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "apps/common/json_bytes.h"
-#include "apps/dag_node/batch.h"
-#include "apps/dag_node/connect_options.h"
+#include "apps/rh_dag/batch.h"
+#include "apps/rh_dag/connect_options.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {

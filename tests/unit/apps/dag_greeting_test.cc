@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/dag_node/greeting.h"
+#include "apps/rh_dag/greeting.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {

@@ -2,9 +2,9 @@
 // Copyright (c) The Rockhopper authors
 #include <gtest/gtest.h>
 
-#include "apps/dag/graph/graph_image.h"
-#include "apps/dag_node/random_graph.h"
-#include "apps/workflow/functions.h"
+#include "apps/rh_dag/functions.h"
+#include "apps/rh_dag/random_graph.h"
+#include "apps/services/dag/graph/graph_image.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/pingpong/exchange.h"
+#include "apps/rh_pingpong/exchange.h"
 
 #include <string>
 

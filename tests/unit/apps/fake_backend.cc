@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "apps/perf/atomic_words.h"
+#include "apps/rh_perf/atomic_words.h"
 #include "roce/lock/lock_word.h"
 
 namespace rockhopper::apps::perf {

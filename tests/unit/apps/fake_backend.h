@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "apps/perf/backend.h"
+#include "apps/rh_perf/backend.h"
 
 namespace rockhopper::apps::perf {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/sizes.h"
-#include "apps/perf/messages.h"
+#include "apps/rh_perf/messages.h"
 
 namespace rockhopper::apps::perf {
 namespace {

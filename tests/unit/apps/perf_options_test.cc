@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/perf/options.h"
+#include "apps/rh_perf/options.h"
 #include "dc/dci.h"
 
 namespace rockhopper::apps::perf {

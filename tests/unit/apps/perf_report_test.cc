@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/perf/report.h"
+#include "apps/rh_perf/report.h"
 
 namespace rockhopper::apps::perf {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/perf/perftest_destination.h"
+#include "apps/rh_perf/perftest_destination.h"
 
 #include <array>
 #include <string>

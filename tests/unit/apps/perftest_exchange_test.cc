@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/perf/perftest_exchange.h"
+#include "apps/rh_perf/perftest_exchange.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/sim/scenario.h"
+#include "apps/rh_sim/scenario.h"
 
 #include <string>
 #include <utility>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/common/svg.h"
-#include "apps/sim/svg_chart.h"
+#include "apps/rh_sim/svg_chart.h"
 
 namespace rockhopper::apps::sim {
 namespace {

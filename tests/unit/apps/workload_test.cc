@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/perf/workload.h"
+#include "apps/rh_perf/workload.h"
 
 #include <algorithm>
 #include <memory>
@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/perf/lock_words.h"
+#include "apps/rh_perf/lock_words.h"
 #include "tests/support/seed.h"
 #include "tests/unit/apps/fake_backend.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag/block_allocator.h"
+#include "apps/services/dag/block_allocator.h"
 
 #include <iterator>
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "apps/dag/record.h"
+#include "apps/services/dag/record.h"
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // A client's own map (DG-5, DG-6, DG-16).
-#include "apps/dag/directory.h"
+#include "apps/services/dag/directory.h"
 
 #include <algorithm>
 #include <array>

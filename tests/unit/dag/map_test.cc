@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // The server's map against a model (DG-4, DG-6).
-#include "apps/dag/map.h"
+#include "apps/services/dag/map.h"
 
 #include <algorithm>
 #include <vector>

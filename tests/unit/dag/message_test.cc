@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Requests and answers as bytes (DG-20).
-#include "apps/dag/message.h"
+#include "apps/services/dag/message.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Which server has a key (DG-14).
-#include "apps/dag/placement.h"
+#include "apps/services/dag/placement.h"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What a record's bytes say of themselves (DG-8, DG-15, DG-30, DG-32).
-#include "apps/dag/record.h"
+#include "apps/services/dag/record.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // A server's records without any communication (DG-4, DG-6 to DG-8, DG-20, DG-30, DG-32).
-#include "apps/dag/store.h"
+#include "apps/services/dag/store.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag/graph/critical_path.h"
+#include "apps/services/dag/graph/critical_path.h"
 
 #include <algorithm>
 #include <functional>

@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 //
 // Digest tasks: SHA-256 as published, each part of the input counts, and outputs of any size.
-#include "apps/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/digest_task.h"
 
 #include <algorithm>
 #include <string_view>

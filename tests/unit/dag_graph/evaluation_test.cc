@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/graph/node_runner.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/node_runner.h"
 #include "tests/dag_graph/graph_plan.h"
 #include "tests/dag_graph/sequential_evaluator.h"
 #include "tests/support/seed.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag/graph/function_registry.h"
+#include "apps/services/dag/graph/function_registry.h"
 
 #include <gtest/gtest.h>
 

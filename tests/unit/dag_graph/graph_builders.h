@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/graph/graph_builder.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/graph_builder.h"
 #include "tests/dag_graph/graph_plan.h"
 
 namespace rockhopper::dag::test {

@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 //
 // Graphs as bytes, as docs/dag-graphs.md has them; of other bytes none is taken for a graph.
-#include "apps/dag/graph/graph_image.h"
+#include "apps/services/dag/graph/graph_image.h"
 
 #include <random>
 #include <string>

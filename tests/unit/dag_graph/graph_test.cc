@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 //
 // Graphs as they are built: what is in them, and what is refused before anything is stored.
-#include "apps/dag/graph/graph.h"
+#include "apps/services/dag/graph/graph.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag/graph/makespan_bounds.h"
+#include "apps/services/dag/graph/makespan_bounds.h"
 
 #include <functional>
 #include <queue>
@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/dag/graph/critical_path.h"
+#include "apps/services/dag/graph/critical_path.h"
 #include "tests/support/seed.h"
 #include "tests/unit/dag_graph/graph_builders.h"
 

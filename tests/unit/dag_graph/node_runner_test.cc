@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag/graph/node_runner.h"
+#include "apps/services/dag/graph/node_runner.h"
 
 #include <array>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag_node/ended_runs.h"
+#include "apps/rh_dag/ended_runs.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/dag/schedule/deque.h"
+#include "apps/services/dag/schedule/deque.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What clients ask of a home, and what it shows, as bytes.
-#include "apps/dag/schedule/home_request.h"
+#include "apps/services/dag/schedule/home_request.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/dag/schedule/board_writer.h"
+#include "apps/services/dag/schedule/board_writer.h"
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 

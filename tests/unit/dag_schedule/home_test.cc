@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // A home by itself: what it takes and refuses, how runs begin and end, its pool.
-#include "apps/dag/schedule/home.h"
+#include "apps/services/dag/schedule/home.h"
 
 #include <algorithm>
 #include <set>
@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "apps/dag/graph/critical_path.h"
-#include "apps/dag/schedule/run_group.h"
+#include "apps/services/dag/graph/critical_path.h"
+#include "apps/services/dag/schedule/run_group.h"
 #include "tests/support/seed.h"
 #include "tests/unit/dag_graph/graph_builders.h"
 #include "tests/unit/dag_schedule/home_world.h"

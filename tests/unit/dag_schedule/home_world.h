@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "apps/dag/graph/graph_image.h"
-#include "apps/dag/schedule/home.h"
-#include "apps/dag/schedule/node_state.h"
+#include "apps/services/dag/graph/graph_image.h"
+#include "apps/services/dag/schedule/home.h"
+#include "apps/services/dag/schedule/node_state.h"
 #include "tests/dag_graph/graph_plan.h"
 
 namespace rockhopper::dag::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Nodes as records (DG-1 to DG-4): what is written is what is read, and nothing else is accepted.
-#include "apps/dag/schedule/node_record.h"
+#include "apps/services/dag/schedule/node_record.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,10 +11,10 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/dag/graph/critical_path.h"
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/graph/graph_builder.h"
-#include "apps/dag/schedule/node_state.h"
+#include "apps/services/dag/graph/critical_path.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/graph_builder.h"
+#include "apps/services/dag/schedule/node_state.h"
 #include "tests/dag_graph/graph_plan.h"
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"

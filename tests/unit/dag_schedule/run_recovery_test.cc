@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // What lost workers leave is put right (DG-34 to DG-36).
-#include "apps/dag/schedule/run_recovery.h"
+#include "apps/services/dag/schedule/run_recovery.h"
 
 #include <algorithm>
 #include <map>

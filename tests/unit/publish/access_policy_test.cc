@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/access_policy.h"
+#include "apps/rh_publish/access_policy.h"
 
 #include <array>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "apps/publish/names.h"
+#include "apps/rh_publish/names.h"
 
 namespace rockhopper::apps::publish {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/byte_input.h"
+#include "apps/rh_publish/byte_input.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

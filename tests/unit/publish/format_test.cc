@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/subscribe/format.h"
+#include "apps/rh_subscribe/format.h"
 
 #include <boost/beast/core/detail/base64.hpp>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/publish/framing.h"
+#include "apps/rh_publish/framing.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publish/source_helpers.h"
 

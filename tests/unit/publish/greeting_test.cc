@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/greeting.h"
+#include "apps/rh_publish/greeting.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/publish/proof.h"
+#include "apps/rh_publish/proof.h"
 
 namespace rockhopper::apps::publish {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/input.h"
+#include "apps/rh_publish/input.h"
 
 #include <algorithm>
 
 #include <gmock/gmock.h>
 
-#include "apps/publish/byte_input.h"
+#include "apps/rh_publish/byte_input.h"
 #include "tests/unit/publish/capture_file.h"
 #include "tests/unit/publish/temporary_folder.h"
 

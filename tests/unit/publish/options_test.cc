@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/options.h"
+#include "apps/rh_publish/options.h"
 
 #include <gmock/gmock.h>
 
-#include "apps/subscribe/options.h"
+#include "apps/rh_subscribe/options.h"
 #include "tests/unit/publish/temporary_folder.h"
 
 namespace rockhopper::apps {

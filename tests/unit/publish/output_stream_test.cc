@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/subscribe/output_stream.h"
+#include "apps/rh_subscribe/output_stream.h"
 
 #include <algorithm>
 #include <csignal>

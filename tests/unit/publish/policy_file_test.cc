@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/policy_file.h"
+#include "apps/rh_publish/policy_file.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/proof.h"
+#include "apps/rh_publish/proof.h"
 
 #include <set>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/rates.h"
+#include "apps/rh_publish/rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/subscribe/sink.h"
+#include "apps/rh_subscribe/sink.h"
 
 #include <gmock/gmock.h>
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/publish/source.h"
+#include "apps/rh_publish/source.h"
 #include "roce/random.h"
 
 namespace rockhopper::apps::publish {

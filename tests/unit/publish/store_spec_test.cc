@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/store_spec.h"
+#include "apps/rh_publish/store_spec.h"
 
 #include <gmock/gmock.h>
 

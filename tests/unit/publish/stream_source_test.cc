@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/stream_source.h"
+#include "apps/rh_publish/stream_source.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/publish/udp_source.h"
+#include "apps/rh_publish/udp_source.h"
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>

@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // A subscriber's side of a store with the latest message of each key (PB-5, PB-19, PB-20, PB-27,
 // PB-28, PB-32).
-#include "apps/publisher/conflated_reader.h"
+#include "apps/services/publisher/conflated_reader.h"
 
 #include <algorithm>
 #include <functional>
@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/conflated_store.h"
+#include "apps/services/publisher/conflated_store.h"
 #include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Stores with the latest message of each key.
-#include "apps/publisher/conflated_store.h"
+#include "apps/services/publisher/conflated_store.h"
 
 #include <map>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/slot.h"
+#include "apps/services/publisher/slot.h"
 #include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"

@@ -12,9 +12,9 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/log_follower.h"
-#include "apps/publisher/reader.h"
-#include "apps/publisher/store.h"
+#include "apps/services/publisher/log_follower.h"
+#include "apps/services/publisher/reader.h"
+#include "apps/services/publisher/store.h"
 #include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"

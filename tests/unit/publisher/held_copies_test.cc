@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Copies that wait for their turn (PB-17), against a map of what there must be.
-#include "apps/publisher/held_copies.h"
+#include "apps/services/publisher/held_copies.h"
 
 #include <algorithm>
 #include <map>

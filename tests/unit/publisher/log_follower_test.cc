@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // What is copied of a store for multicast: its records as they lie there, and none that its writer
 // is about to overwrite (PB-7, PB-13, PB-20).
-#include "apps/publisher/log_follower.h"
+#include "apps/services/publisher/log_follower.h"
 
 #include <algorithm>
 #include <array>

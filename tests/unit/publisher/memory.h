@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "apps/publisher/layout.h"
+#include "apps/services/publisher/layout.h"
 
 namespace rockhopper::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // The messages between publishers and subscribers (PB-30).
-#include "apps/publisher/message.h"
+#include "apps/services/publisher/message.h"
 
 #include <array>
 #include <vector>

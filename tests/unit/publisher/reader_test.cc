@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // A subscriber's side of a store, against a store whose memory it copies (PB-5, PB-6, PB-19 to
 // PB-23, PB-27 to PB-30, PB-32).
-#include "apps/publisher/reader.h"
+#include "apps/services/publisher/reader.h"
 
 #include <algorithm>
 #include <functional>
@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/store.h"
+#include "apps/services/publisher/store.h"
 #include "stack/link.h"
 #include "tests/publisher/judge.h"
 #include "tests/support/seed.h"

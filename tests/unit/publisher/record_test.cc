@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Records of a ring, byte by byte (PB-20).
-#include "apps/publisher/record.h"
+#include "apps/services/publisher/record.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // Several stores in one piece of memory (PB-1, PB-2).
-#include "apps/publisher/store_area.h"
+#include "apps/services/publisher/store_area.h"
 
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/layout.h"
+#include "apps/services/publisher/layout.h"
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 

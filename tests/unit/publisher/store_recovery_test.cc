@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/publisher/store.h"
+#include "apps/services/publisher/store.h"
 #include "tests/publisher/judge.h"
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"

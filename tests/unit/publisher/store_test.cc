@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 // The writer of a store (PB-4, PB-20, PB-22, PB-31).
-#include "apps/publisher/store.h"
+#include "apps/services/publisher/store.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/switch/options.h"
+#include "apps/rh_switch/options.h"
 
 #include <filesystem>
 #include <string>

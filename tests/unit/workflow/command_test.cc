@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/workflow/command.h"
+#include "apps/rh_dag/command.h"
 
 #include <csignal>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/workflow/gantt.h"
+#include "apps/rh_dag/gantt.h"
 
 #include <random>
 #include <vector>

@@ -2,15 +2,15 @@
 // Copyright (c) The Rockhopper authors
 //
 // A graph run here, against the judge's own reckoning.
-#include "apps/workflow/local_run.h"
+#include "apps/rh_dag/local_run.h"
 
 #include <gmock/gmock.h>
 
-#include "apps/dag/graph/digest_task.h"
-#include "apps/dag/graph/graph_builder.h"
-#include "apps/workflow/command.h"
-#include "apps/workflow/run_report.h"
-#include "apps/workflow/workflow_graph.h"
+#include "apps/rh_dag/command.h"
+#include "apps/rh_dag/run_report.h"
+#include "apps/rh_dag/workflow_graph.h"
+#include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/graph/graph_builder.h"
 #include "tests/dag_graph/graph_plan.h"
 #include "tests/dag_graph/sequential_evaluator.h"
 #include "tests/support/seed.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/workflow/run_log.h"
+#include "apps/rh_dag/run_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

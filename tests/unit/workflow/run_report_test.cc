@@ -2,14 +2,14 @@
 // Copyright (c) The Rockhopper authors
 //
 // What a report makes of logs: figures reckoned by hand, and what is wrong with a run.
-#include "apps/workflow/run_report.h"
+#include "apps/rh_dag/run_report.h"
 
 #include <cmath>
 
 #include <gmock/gmock.h>
 
-#include "apps/workflow/report_text.h"
-#include "apps/workflow/workflow_graph.h"
+#include "apps/rh_dag/report_text.h"
+#include "apps/rh_dag/workflow_graph.h"
 #include "tests/unit/workflow/workflow_file.h"
 
 namespace rockhopper::apps::workflow {

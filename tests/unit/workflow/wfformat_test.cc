@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 //
 // Workflows as files: what is read, and one line for each mistake.
-#include "apps/workflow/wfformat.h"
+#include "apps/rh_dag/wfformat.h"
 
 #include <functional>
 #include <random>
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "apps/workflow/workflow_graph.h"
+#include "apps/rh_dag/workflow_graph.h"
 #include "tests/support/seed.h"
 #include "tests/unit/workflow/workflow_file.h"
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/json_document.h"
-#include "apps/workflow/functions.h"
-#include "apps/workflow/wfformat.h"
+#include "apps/rh_dag/functions.h"
+#include "apps/rh_dag/wfformat.h"
 
 namespace rockhopper::apps::workflow {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/workflow/workflow_graph.h"
+#include "apps/rh_dag/workflow_graph.h"
 
 #include <gmock/gmock.h>
 
-#include "apps/dag/graph/critical_path.h"
-#include "apps/dag/graph/digest_task.h"
-#include "apps/workflow/graph_summary.h"
+#include "apps/rh_dag/graph_summary.h"
+#include "apps/services/dag/graph/critical_path.h"
+#include "apps/services/dag/graph/digest_task.h"
 #include "tests/unit/workflow/workflow_file.h"
 
 namespace rockhopper::apps::workflow {

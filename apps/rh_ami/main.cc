@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/command_line.h"
+#include "apps/common/run_side.h"
+#include "apps/common/signals.h"
+#include "apps/common/tcp.h"
+#include "apps/rh_ami/client.h"
+#include "apps/rh_ami/options.h"
+#include "apps/rh_ami/server.h"
+#include "roce/random.h"
+
+namespace {
+
+using namespace rockhopper;
+using namespace rockhopper::apps;
+using namespace rockhopper::apps::messages;
+
+const ProgramText kText{
+    "rh-ami",
+    "Active messages, puts, gets and additions by an injection FIFO and a completion bit mask "
+    "(docs/ami.md): latency, rate and bandwidth between two processes.",
+    "  rh-ami                                  on one terminal, and\n"
+    "  rh-ami -s 8 localhost                   on another: half a round trip\n\n"
+    "  rh-ami --op am_bw -s 8,64k -D 2 localhost\n"
+    "                                          a window of messages for 2 seconds\n"
+    "  rh-ami --op all --check --level handled --callbacks 30 localhost\n"
+    "                                          everything compared\n\n"
+    "  rh-ami --transport dc --threads 2       a server that handles on a thread, and\n"
+    "  rh-ami --transport dc --threads 2 --mode counter --op put localhost\n"
+    "                                          the counter in place of the mask\n"};
+
+Expected<void> run(const Options& options, const EndpointConfig& config,
+                   const stack::Arguments& arguments) {
+  if (options.role() == Role::client) ROCKHOPPER_TRY(check_host(options.host));
+  ROCKHOPPER_TRY(auto node, Node::create(options, config, arguments));
+  const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
+  auto result = options.role() == Role::client
+                    ? run_side(Client(*node, options, seed), options.json)
+                    : run_side(Server(*node, options), options.json);
+  if (options.endpoint.stats_s > 0 || stop_requested()) node->print_statistics(stderr);
+  return result;
+}
+
+Expected<EndpointConfig> endpoint_config(const Options& options, bool embedded) {
+  if (options.transport == Transport::dc && options.endpoint.pkey_index != 0) {
+    return fail(ErrorCode::invalid_argument, "--pkey-index is for --transport rc");
+  }
+  const std::uint16_t path_mtu = options.path_mtu.value_or(0);
+  ROCKHOPPER_TRY(auto config, make_endpoint_config(options.endpoint, {.role = options.role(),
+                                                                      .use_eal_ports = !embedded,
+                                                                      .path_mtu = path_mtu}));
+  ROCKHOPPER_TRY(check_path_mtu(path_mtu, config));
+  return config;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line(argc, argv, kText);
+  RawOptions raw;
+  add_options(line.app(), raw);
+  if (const auto status = line.parse()) return *status;
+  auto options = finish_options(raw);
+  if (!options) return line.usage_error(options.error());
+  auto config = endpoint_config(*options, line.arguments().embedded);
+  if (!config) return line.usage_error(config.error());
+  catch_stop_signals();
+  return line.finish(run(*options, *config, line.arguments()), options->json);
+}

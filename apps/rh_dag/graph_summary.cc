@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/rh_dag/graph_summary.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/services/dag/graph/critical_path.h"
+#include "apps/services/dag/graph/makespan_bounds.h"
+#include "stack/time_units.h"
+
+namespace rockhopper::apps::workflow {
+namespace {
+
+constexpr std::uint32_t kWorkers[] = {1, 2, 4, 8, 16};
+
+}  // namespace
+
+GraphSummary summarise(const Workflow& workflow, const dag::Graph& graph) {
+  GraphSummary summary;
+  summary.name = workflow.name;
+  summary.tasks = graph.size();
+  summary.edges = graph.edges();
+  summary.dependencies_by_files = workflow.dependencies_by_files;
+  summary.files = workflow.files.size();
+  for (const Workflow::File& file : workflow.files) {
+    (file.writer ? summary.written_bytes : summary.external_bytes) += file.bytes;
+  }
+  for (const Workflow::Task& task : workflow.tasks) {
+    if (!task.runtime_ns) ++summary.without_runtime;
+    if (!task.command.empty()) ++summary.with_command;
+  }
+  for (dag::NodeIndex node = 0; node < graph.size(); ++node) {
+    const std::uint64_t successors = graph.edges_of(node).size();
+    const std::uint64_t predecessors = graph.predecessors(node).size();
+    if (predecessors == 0) ++summary.first_tasks;
+    if (successors == 0) ++summary.last_tasks;
+    summary.most_successors = std::max(summary.most_successors, successors);
+    summary.most_predecessors = std::max(summary.most_predecessors, predecessors);
+    for (const dag::Edge& edge : graph.edges_of(node)) {
+      if ((edge.constraints.set & dag::kData) != 0) ++summary.data_edges;
+    }
+  }
+  const auto widths = dag::level_widths(graph);
+  summary.levels = widths.size();
+  summary.width = *std::max_element(widths.begin(), widths.end());
+  const auto work = dag::work_of(graph);
+  for (const std::uint64_t ns : work) summary.work_s += in_seconds(ns);
+  const auto path = dag::critical_path(graph, work);
+  summary.critical_path_s = in_seconds(path.length_ns);
+  for (const dag::NodeIndex node : path.nodes) summary.critical_path.emplace_back(graph.key(node));
+  if (workflow.makespan_ns) summary.recorded_makespan_s = in_seconds(*workflow.makespan_ns);
+  return summary;
+}
+
+void print_summary(std::FILE* out, const GraphSummary& summary) {
+  const auto count = [out](const char* name, std::uint64_t value) {
+    fmt::print(out, "  {:<34} {:>16}\n", name, value);
+  };
+  fmt::print(out, "{}\n\n", summary.name);
+  count("tasks", summary.tasks);
+  count("dependencies", summary.edges);
+  count("  of these, by data", summary.data_edges);
+  if (summary.dependencies_by_files > 0) {
+    count("  of these, told by files only", summary.dependencies_by_files);
+  }
+  count("files", summary.files);
+  count("bytes written by tasks", summary.written_bytes);
+  count("bytes only read", summary.external_bytes);
+  count("first tasks", summary.first_tasks);
+  count("last tasks", summary.last_tasks);
+  count("levels", summary.levels);
+  count("tasks of the widest level", summary.width);
+  count("most dependencies of a task", summary.most_predecessors);
+  count("most tasks that wait for one", summary.most_successors);
+  count("tasks with a command", summary.with_command);
+  if (summary.without_runtime > 0) count("tasks without a runtime", summary.without_runtime);
+  const auto time = [out](const std::string& name, double value) {
+    fmt::print(out, "  {:<34} {:>16.3f} s\n", name, value);
+  };
+  time("work", summary.work_s);
+  time(fmt::format("critical path ({} tasks)", summary.critical_path.size()),
+       summary.critical_path_s);
+  if (summary.recorded_makespan_s) time("recorded makespan", *summary.recorded_makespan_s);
+  fmt::print(out, "\n  {:>8} {:>18} {:>28}\n", "workers", "not shorter than",
+             "1.25 x (work/workers + path)");
+  for (const std::uint32_t workers : kWorkers) {
+    const auto bounds = dag::makespan_bounds(summary.work_s, summary.critical_path_s, workers);
+    fmt::print(out, "  {:>8} {:>16.3f} s {:>26.3f} s\n", workers, bounds.least, bounds.accepted);
+  }
+}
+
+std::string to_json(const GraphSummary& summary) {
+  nlohmann::json object{{"program", "rh-dag"},
+                        {"graph", summary.name},
+                        {"tasks", summary.tasks},
+                        {"dependencies", summary.edges},
+                        {"data_dependencies", summary.data_edges},
+                        {"dependencies_by_files", summary.dependencies_by_files},
+                        {"files", summary.files},
+                        {"written_bytes", summary.written_bytes},
+                        {"external_bytes", summary.external_bytes},
+                        {"first_tasks", summary.first_tasks},
+                        {"last_tasks", summary.last_tasks},
+                        {"levels", summary.levels},
+                        {"width", summary.width},
+                        {"most_predecessors", summary.most_predecessors},
+                        {"most_successors", summary.most_successors},
+                        {"with_command", summary.with_command},
+                        {"without_runtime", summary.without_runtime},
+                        {"work_s", summary.work_s},
+                        {"critical_path_s", summary.critical_path_s},
+                        {"critical_path", summary.critical_path}};
+  if (summary.recorded_makespan_s) object["recorded_makespan_s"] = *summary.recorded_makespan_s;
+  return object.dump();
+}
+
+}  // namespace rockhopper::apps::workflow

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/command_line.h"
+#include "apps/common/signals.h"
+#include "apps/rh_publish/options.h"
+#include "apps/rh_publish/server.h"
+
+namespace {
+
+using namespace rockhopper;
+using namespace rockhopper::apps;
+using namespace rockhopper::apps::publish;
+
+const ProgramText kText{
+    "rh-publish",
+    "Publishes messages into stores in its memory, which any number of rh-subscribe read by RDMA "
+    "READ, each at its own pace and without any work of the publisher.",
+    "  journalctl -f | rh-publish              on one terminal, and\n"
+    "  rh-subscribe localhost                  on another\n\n"
+    "  rh-publish --store news=1MiB --store prices=64KiB:conflated:keys=100 \\\n"
+    "      --input news=lines:news.txt --input prices=udp:5000 --policy policy.json\n\n"
+    "  rh-publish --input pcap:day.pcap --speed 10 --store packets=64MiB:file=store\n"
+    "                                          ten times as fast as it was captured\n"};
+
+void print_result(const Server& server, bool json) {
+  const nlohmann::json report = server.report();
+  if (json) {
+    fmt::print("{}\n", report.dump());
+    return;
+  }
+  for (const auto& [name, store] : report["stores"].items()) {
+    fmt::print("{}: {} messages, {} bytes\n", name, store["messages"].get<std::uint64_t>(),
+               store["bytes"].get<std::uint64_t>());
+  }
+}
+
+Expected<void> run(const Options& options, const EndpointConfig& config,
+                   const stack::Arguments& arguments) {
+  ROCKHOPPER_TRY(auto node, Node::create(options, config, arguments));
+  Expected<void> result;
+  {
+    Server server(*node, options);
+    result = server.run();
+    if (result) print_result(server, options.json);
+  }
+  if (options.endpoint.stats_s > 0) node->print_statistics(stderr);
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line(argc, argv, kText);
+  RawOptions raw;
+  add_options(line.app(), raw);
+  if (const auto status = line.parse()) return *status;
+  auto options = finish_options(raw);
+  if (!options) return line.usage_error(options.error());
+  auto config =
+      make_endpoint_config(options->endpoint, {.role = Role::server,
+                                               .use_eal_ports = !line.arguments().embedded,
+                                               .path_mtu = options->path_mtu});
+  if (!config) return line.usage_error(config.error());
+  if (auto passes = check_path_mtu(options->path_mtu, *config); !passes) {
+    return line.usage_error(passes.error());
+  }
+  catch_stop_signals();
+  catch_reload_signal();
+  return line.finish(run(*options, *config, line.arguments()), options->json);
+}

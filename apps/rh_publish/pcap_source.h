@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/rh_publish/source.h"
+
+struct pcap;
+
+namespace rockhopper::apps::publish {
+
+/// The packets of a capture (pcap or pcapng), each a message, as they were captured. A packet that
+/// the store does not take and a damaged file are errors.
+class PcapSource final : public Source {
+ public:
+  /// `speed`: 1 for the pauses that the capture has, 2 for half as long ones; 0 for none. The first
+  /// packet comes at once.
+  [[nodiscard]] static Expected<std::unique_ptr<PcapSource>> open(const std::string& path,
+                                                                  double speed,
+                                                                  std::size_t payload_max);
+
+  [[nodiscard]] Expected<Next> next(std::uint64_t now_ns,
+                                    std::span<const std::byte>& payload) override;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override { return due_ns_; }
+  void visit_counters(const CounterVisit& visit) const override;
+
+  /// Packets that the capture has only the beginning of.
+  [[nodiscard]] std::uint64_t cut() const { return cut_; }
+
+ private:
+  struct Closer {
+    void operator()(pcap* capture) const;
+  };
+  using Capture = std::unique_ptr<pcap, Closer>;
+
+  PcapSource(std::string path, Capture capture, double speed, std::size_t payload_max)
+      : path_(std::move(path)),
+        capture_(std::move(capture)),
+        speed_(speed),
+        payload_max_(payload_max) {}
+  /// Reads the next packet into waiting_; false at the end.
+  [[nodiscard]] Expected<bool> read(std::uint64_t now_ns);
+
+  std::string path_;
+  Capture capture_;
+  double speed_;
+  std::size_t payload_max_;
+  std::optional<std::span<const std::byte>> waiting_;  ///< the library's
+  std::uint64_t due_ns_ = 0;                           ///< of what waits
+  std::uint64_t begin_ns_ = 0;                         ///< when the first packet was due
+  std::uint64_t first_stamp_ns_ = 0;
+  std::uint64_t packets_ = 0;
+  std::uint64_t cut_ = 0;
+};
+
+}  // namespace rockhopper::apps::publish

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/common/command_line.h"
+#include "apps/common/endpoint_options.h"
+#include "apps/common/option_set.h"
+#include "apps/rh_publish/options.h"
+#include "apps/rh_subscribe/format.h"
+#include "apps/services/publisher/reader.h"
+
+namespace rockhopper::apps::subscribe {
+
+struct Options {
+  std::string host;
+  std::uint16_t port = publish::kDefaultPort;
+  std::string name;                 ///< who we are; empty: nobody in particular
+  std::string secret;               ///< of that name
+  std::vector<std::string> stores;  ///< empty: all that are shown
+  bool list = false;                ///< show which stores there are, and end
+  publisher::ReaderConfig reader{};
+  bool no_multicast = false;  ///< READ all, though the publisher sends copies to a group
+  std::uint64_t count = 0;    ///< messages to end after; 0: no number
+  bool strict = false;        ///< fail if anything is lost
+  Format format = Format::lines;
+  std::string output;          ///< a folder; empty: standard output
+  std::uint16_t path_mtu = 0;  ///< 0: the publisher's
+  unsigned ack_timeout = 14;
+  bool json = false;
+  EndpointOptions endpoint;
+};
+
+/// The options as OptionParser fills them in, before finish_options() makes sense of them.
+struct RawOptions {
+  Options options;
+  std::string from = "tail";
+  std::string format = "lines";
+  std::string output = "-";
+  std::string secret_file;
+  double poll_min_us = 0;
+  double poll_max_us = 1000;
+};
+
+void add_options(OptionSet app, RawOptions& raw);
+/// Checks that all fit each other, and reads the secret. `wall_now_ns`: since 1970.
+[[nodiscard]] Expected<Options> finish_options(const RawOptions& raw, std::uint64_t wall_now_ns);
+
+/// Reads "tail", "oldest", a sequence number, or a time: @SECONDS since 1970, UTC as
+/// 2026-01-31T12:00:00, or how long ago, as 250ms or 10s.
+[[nodiscard]] Expected<publisher::Start> parse_start(std::string_view text,
+                                                     std::uint64_t wall_now_ns);
+
+}  // namespace rockhopper::apps::subscribe

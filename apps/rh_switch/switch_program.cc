@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/rh_switch/switch_program.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "stack/memif.h"
+
+namespace rockhopper::apps::ethernet_switch {
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() <= 5 &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber number) {
+  stack::PortConfig config;
+  config.promiscuous = true;  // frames are for others
+  if (is_number(port.device)) {
+    const unsigned long id = std::stoul(port.device);
+    if (id >= RTE_MAX_ETHPORTS) return fail(ErrorCode::not_found, "there is no port {}", id);
+    config.port_id = static_cast<std::uint16_t>(id);
+  } else if (!port.device.empty()) {
+    config.devargs = port.device;
+  } else {
+    ROCKHOPPER_TRY(config.devargs,
+                   stack::memif_devargs({.role = stack::MemifRole::server,
+                                         .device = fmt::format("net_memif_switch{}", number),
+                                         .socket = port.memif_socket}));
+  }
+  return config;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const SwitchSettings& settings,
+                                                               const stack::Arguments& arguments) {
+  std::unique_ptr<SwitchProgram> program(new SwitchProgram(settings));
+  ROCKHOPPER_TRY(program->eal_,
+                 stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(settings)}));
+  ROCKHOPPER_TRY(program->build());
+  return program;
+}
+
+Expected<void> SwitchProgram::build() {
+  clock_ = std::make_unique<stack::TscClock>();
+  ROCKHOPPER_TRY(pool_, stack::MbufPool::create(
+                            {.size = pool_size(settings_), .data_room = data_room(settings_)}));
+
+  std::vector<stack::net::OutputPortConfig> outputs;
+  std::vector<stack::PriorityMap> priorities;
+  for (const PortSettings& port : settings_.ports) {
+    outputs.push_back(port.output);
+    priorities.push_back(port.priorities);
+  }
+  switch_ = std::make_unique<stack::net::LearningSwitch>(
+      stack::net::LearningSwitchConfig{.ports = static_cast<PortNumber>(settings_.ports.size()),
+                                       .mac_table_size = settings_.mac_table_size,
+                                       .mac_ageing_ns = settings_.mac_ageing_ns,
+                                       .outputs = std::move(outputs),
+                                       .priorities = std::move(priorities),
+                                       .seed = settings_.seed});
+  std::vector<stack::net::ForwarderPort> links;
+  for (std::size_t i = 0; i < settings_.ports.size(); ++i) {
+    ROCKHOPPER_TRY(open_port(static_cast<PortNumber>(i)));
+    const SwitchPort& port = ports_.back();
+    links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
+  }
+  forwarder_ = std::make_unique<stack::net::Forwarder>(*switch_, std::move(links));
+  return publish_counters();
+}
+
+Expected<void> SwitchProgram::open_port(PortNumber number) {
+  const PortSettings& settings = settings_.ports[number];
+  ROCKHOPPER_TRY(auto config, port_config(settings, number));
+  config.mtu = settings_.mtu;
+  config.shared_pool = pool_.get();
+  ROCKHOPPER_TRY(auto device, stack::Port::open(config));
+
+  SwitchPort port;
+  port.port = std::move(device);
+  port.link = &port.port->queue(0);
+  if (!settings.pcap.empty()) {
+    const std::string name = fmt::format("port {} {}", number, port.port->name());
+    ROCKHOPPER_TRY(port.pcap, stack::PcapWriter::open(
+                                  *port.link, {.path = settings.pcap,
+                                               .interface_name = name,
+                                               .time_offset_ns = clock_->wall_offset_ns()}));
+    port.link = port.pcap.get();
+    switch_->set_drop_observer(number, port.pcap.get());
+  }
+  if (settings.faults) {
+    port.faults = std::make_unique<stack::FaultInjector>(*port.link, pool_.get(), *settings.faults);
+    port.link = port.faults.get();
+  }
+  ports_.push_back(std::move(port));
+  return {};
+}
+
+Expected<void> SwitchProgram::publish_counters() {
+  const auto add = [this](std::string name, stack::CounterGroup::Visit visit) -> Expected<void> {
+    ROCKHOPPER_TRY(auto group, stack::CounterGroup::add(std::move(name), std::move(visit)));
+    groups_.push_back(std::move(group));
+    return {};
+  };
+  auto added = add("mac_table", [this](stack::CounterVisitor visit, void* context) {
+    switch_->visit_mac_counters(visit, context);
+  });
+  for (PortNumber number = 0; added && number < ports_.size(); ++number) {
+    added = add(fmt::format("port{}", number),
+                [this, number](stack::CounterVisitor visit, void* context) {
+                  visit_port_counters(number, visit, context);
+                });
+    const stack::FaultInjector* faults = ports_[number].faults.get();
+    if (!added || faults == nullptr) continue;
+    added = add(fmt::format("port{}_faults", number),
+                [faults](stack::CounterVisitor visit, void* context) {
+                  faults->visit_counters(visit, context);
+                });
+  }
+  return added;
+}
+
+void SwitchProgram::visit_port_counters(PortNumber port, stack::CounterVisitor visit,
+                                        void* context) const {
+  switch_->visit_port_counters(port, visit, context);
+  struct Device {
+    stack::CounterVisitor visit;
+    void* context;
+  } device{visit, context};
+  // The device counts on the other side of captures and faults, under similar names.
+  ports_[port].port->visit_counters(
+      [](void* to, const char* name, std::uint64_t value) {
+        const auto& target = *static_cast<const Device*>(to);
+        target.visit(target.context, fmt::format("device_{}", name).c_str(), value);
+      },
+      &device);
+}
+
+void SwitchProgram::turn() {
+  const bool moved = forwarder_->turn(clock_->now_ns());
+  if (idler_.is_time(moved)) idler_.rest(kIdleSleepNs);
+}
+
+Expected<void> SwitchProgram::finish() {
+  for (SwitchPort& port : ports_) {
+    if (port.pcap && !port.pcap->flush()) {
+      return fail(ErrorCode::io, "the capture of port {} is not complete: it could not be written",
+                  port.port->name());
+    }
+  }
+  return {};
+}
+
+}  // namespace rockhopper::apps::ethernet_switch

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/rh_switch/options.h"
+#include "stack/clock.h"
+#include "stack/eal.h"
+#include "stack/fault_injector.h"
+#include "stack/mbuf_pool.h"
+#include "stack/net/forwarder.h"
+#include "stack/net/learning_switch.h"
+#include "stack/pcap_writer.h"
+#include "stack/port.h"
+#include "stack/telemetry.h"
+
+namespace rockhopper::apps::ethernet_switch {
+
+/// One port with what is around it: LearningSwitch - FaultInjector - PcapWriter - PortQueue, so
+/// that a capture shows what is on the wire.
+struct SwitchPort {
+  std::unique_ptr<stack::Port> port;
+  std::unique_ptr<stack::PcapWriter> pcap;
+  std::unique_ptr<stack::FaultInjector> faults;
+  stack::Link* link = nullptr;  ///< the outermost of them
+};
+
+/// A switch put together from its parts. Its functions are for one thread. At most one in a
+/// process.
+class SwitchProgram {
+ public:
+  /// Starts the EAL, the ports, the telemetry.
+  [[nodiscard]] static Expected<std::unique_ptr<SwitchProgram>> create(
+      const SwitchSettings& settings, const stack::Arguments& arguments);
+  SwitchProgram(const SwitchProgram&) = delete;
+  SwitchProgram& operator=(const SwitchProgram&) = delete;
+
+  /// Moves packets once from every port. Idle turns follow the idle policy, so do not wait besides.
+  void turn();
+  /// Completes the captures after the last turn; fails if one of them is not complete.
+  [[nodiscard]] Expected<void> finish();
+
+  [[nodiscard]] const SwitchSettings& settings() const { return settings_; }
+  [[nodiscard]] const std::vector<SwitchPort>& ports() const { return ports_; }
+  [[nodiscard]] const stack::net::LearningSwitch& learning_switch() const { return *switch_; }
+  /// The device's counters and the switch's.
+  void visit_port_counters(PortNumber port, stack::CounterVisitor visit, void* context) const;
+
+ private:
+  explicit SwitchProgram(const SwitchSettings& settings)
+      : settings_(settings), idler_(settings.idle) {}
+  [[nodiscard]] Expected<void> build();
+  [[nodiscard]] Expected<void> open_port(PortNumber number);
+  [[nodiscard]] Expected<void> publish_counters();
+
+  SwitchSettings settings_;
+  Idler idler_;
+  // In order of construction; destroyed from the end on, so that nobody reads or moves packets
+  // while their owners go.
+  std::unique_ptr<stack::Eal> eal_;
+  std::unique_ptr<stack::TscClock> clock_;
+  stack::MbufPool pool_;  ///< of all ports, as packets of one are in the rings of another
+  std::vector<SwitchPort> ports_;
+  std::unique_ptr<stack::net::LearningSwitch> switch_;
+  std::unique_ptr<stack::net::Forwarder> forwarder_;
+  std::vector<stack::CounterGroup> groups_;
+};
+
+}  // namespace rockhopper::apps::ethernet_switch

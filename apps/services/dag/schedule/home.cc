@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/services/dag/schedule/home.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <utility>
+
+namespace rockhopper::dag {
+namespace {
+
+constexpr std::size_t kBoardAlignment = 64;
+
+}  // namespace
+
+Home::Home(Store& store, std::span<std::byte> board, HomeListener& listener,
+           const HomeConfig& config)
+    : store_(store),
+      listener_(listener),
+      config_(config),
+      board_(board, config.board),
+      pool_(board_.pool(), config.board.pool()),
+      workers_(board_),
+      runs_(config.board.runs) {}
+
+Home::~Home() = default;
+
+Expected<std::unique_ptr<Home>> Home::create(Store& store, std::span<std::byte> board,
+                                             HomeListener& listener, const HomeConfig& config) {
+  const BoardLayout& layout = config.board;
+  if (layout.runs == 0 || layout.runs > kBoardRunsMax) {
+    return fail(ErrorCode::invalid_argument, "a home has 1 to {} runs", kBoardRunsMax);
+  }
+  if (layout.workers == 0 || layout.workers > kBoardWorkersMax) {
+    return fail(ErrorCode::invalid_argument, "a home has 1 to {} workers", kBoardWorkersMax);
+  }
+  if (!std::has_single_bit(layout.pool_entries) || layout.pool_entries < kDequeEntriesMin ||
+      layout.pool_entries > kDequeEntriesMax) {
+    return fail(ErrorCode::invalid_argument, "a pool has {} to {} entries, a power of 2",
+                kDequeEntriesMin, kDequeEntriesMax);
+  }
+  if (config.slice == 0) return fail(ErrorCode::invalid_argument, "a slice has 1 node or more");
+  if (board.size() < layout.bytes() ||
+      reinterpret_cast<std::uintptr_t>(board.data()) % kBoardAlignment != 0) {
+    return fail(ErrorCode::invalid_argument, "the board needs {} bytes, aligned to {}",
+                layout.bytes(), kBoardAlignment);
+  }
+  return std::unique_ptr<Home>(new Home(store, board, listener, config));
+}
+
+// Runs.
+
+Run* Home::find(std::string_view name) const {
+  for (const Held& held : runs_) {
+    if (held.run != nullptr && !held.run->is_dropped() && held.run->name() == name) {
+      return held.run.get();
+    }
+  }
+  return nullptr;
+}
+
+/// One that was refused makes room: for another with its name, and for any when nothing is free.
+ApplicationResponse Home::find_slot(std::string_view name) {
+  const Run* same = find(name);
+  if (same != nullptr) {
+    if (same->phase() != RunPhase::refused) return {.status = Status::exists};
+    return {.status = Status::ok, .value = same->slot()};
+  }
+  const Run* oldest = nullptr;
+  for (std::uint32_t slot = 0; slot < runs_.size(); ++slot) {
+    const Run* run = runs_[slot].run.get();
+    if (run == nullptr) return {.status = Status::ok, .value = slot};
+    if (run->phase() == RunPhase::refused && (oldest == nullptr || run->id() < oldest->id())) {
+      oldest = run;
+    }
+  }
+  if (oldest == nullptr) return {.status = Status::exhausted};
+  return {.status = Status::ok, .value = oldest->slot()};
+}
+
+Run& Home::add(std::uint32_t slot, std::string_view name, std::uint32_t priority,
+               std::uint32_t attempts) {
+  counters_.runs_submitted.add();
+  next_turn_ns_ = 0;
+  auto run = std::make_unique<Run>(Run::Site{.store = store_,
+                                             .board = board_,
+                                             .workers = workers_,
+                                             .counters = counters_,
+                                             .slice = config_.slice},
+                                   Run::Init{.id = RunId{next_id_++},
+                                             .slot = slot,
+                                             .name = name,
+                                             .priority = priority,
+                                             .attempts = attempts});
+  runs_[slot] = Held{};
+  runs_[slot].run = std::move(run);
+  return *runs_[slot].run;
+}
+
+void Home::decide(RunId run, Expected<Graph> graph) {
+  next_turn_ns_ = 0;
+  for (Held& held : runs_) {
+    if (held.run != nullptr && held.run->id() == run) {
+      held.run->decide(std::move(graph));
+      return;
+    }
+  }
+}
+
+Expected<RunId> Home::submit(std::string_view name, Graph graph, std::uint32_t priority,
+                             std::uint32_t attempts) {
+  if (!is_run_name(name)) {
+    return fail(ErrorCode::invalid_argument,
+                "a run's name has 1 to {} letters, digits and any of . _ -", kRunNameMax);
+  }
+  if (priority >= kPriorityClasses || attempts == 0 || attempts > kAttemptsMax) {
+    return fail(ErrorCode::invalid_argument, "priorities are 0 to {}, attempts 1 to {}",
+                kPriorityClasses - 1, kAttemptsMax);
+  }
+  const auto slot = find_slot(name);
+  if (slot.status == Status::exists) {
+    return fail(ErrorCode::busy, "there is a run '{}' already", name);
+  }
+  if (slot.status != Status::ok) {
+    return fail(ErrorCode::exhausted, "there are {} runs already", runs_.size());
+  }
+  Run& run = add(static_cast<std::uint32_t>(slot.value), name, priority, attempts);
+  run.decide(std::move(graph));
+  return run.id();
+}
+
+std::vector<Home::RunStatus> Home::runs() const {
+  std::vector<RunStatus> all;
+  for (const Held& held : runs_) {
+    if (held.run == nullptr || held.run->is_dropped()) continue;
+    const Run& run = *held.run;
+    all.push_back({.id = run.id(),
+                   .name = run.name(),
+                   .phase = run.phase(),
+                   .nodes = run.nodes(),
+                   .completed = run.completed(),
+                   .text = run.text()});
+  }
+  return all;
+}
+
+// A turn.
+
+bool Home::progress(std::uint64_t now_ns) {
+  bool worked = false;
+  for (Held& held : runs_) {
+    if (held.run == nullptr) continue;
+    if (held.submitted) hand_out(held);
+    const Run& run = *held.run;
+    if (run.needs_name() && name_is_resting(run.name())) continue;
+    worked = held.run->progress(now_ns) || worked;
+    tell(held);
+    if (run.is_gone()) held = {};
+  }
+  worked = fill_pool() || worked;
+  next_turn_ns_ = UINT64_MAX;
+  for (const Held& held : runs_) {
+    if (held.run == nullptr) continue;
+    next_turn_ns_ = std::min(next_turn_ns_, held.run->next_deadline_ns(now_ns));
+  }
+  return worked;
+}
+
+void Home::hand_out(Held& held) {
+  held.submitted = false;
+  if (held.run->phase() != RunPhase::checking) {
+    held.image = {};
+    return;
+  }
+  listener_.on_submitted(held.run->id(), std::exchange(held.image, {}));
+}
+
+void Home::tell(Held& held) {
+  const RunPhase phase = held.run->phase();
+  if (phase == held.told) return;
+  held.told = phase;
+  listener_.on_run_changed(held.run->id(), phase);
+}
+
+/// Records of a dropped run with that name are in the store still.
+bool Home::name_is_resting(std::string_view name) const {
+  return std::any_of(runs_.begin(), runs_.end(), [name](const Held& held) {
+    return held.run != nullptr && held.run->is_dropped() && !held.run->is_erased() &&
+           held.run->name() == name;
+  });
+}
+
+// The pool.
+
+/// One node of each run in turn, as long as there is room for one of its class.
+bool Home::fill_pool() {
+  bool filled = false;
+  bool full = false;
+  std::uint32_t idle = 0;
+  const auto count = static_cast<std::uint32_t>(runs_.size());
+  for (std::uint32_t pushes = 0; idle < count && pushes < config_.slice;
+       next_slot_ = (next_slot_ + 1) % count) {
+    Run* run = runs_[next_slot_].run.get();
+    const auto entry = run == nullptr ? std::nullopt : run->first_ready();
+    if (!entry) {
+      ++idle;
+    } else if (!pool_.push(run->priority(), *entry)) {
+      full = true;
+      ++idle;
+    } else {
+      run->pop_ready();
+      counters_.pool_entries.add();
+      filled = true;
+      idle = 0;
+      ++pushes;
+    }
+  }
+  if (full) counters_.pool_full.add();
+  return filled;
+}
+
+void Home::on_worker_gone() {
+  next_turn_ns_ = 0;
+  for (const Held& held : runs_) {
+    if (held.run != nullptr) held.run->on_worker_gone();
+  }
+}
+
+void Home::on_client_gone(ClientId client, std::uint64_t /*now_ns*/) {
+  if (!workers_.remove(client)) return;
+  counters_.workers_lost.add();
+  on_worker_gone();
+}
+
+void Home::visit_counters(void (*visit)(void*, const char*, std::uint64_t), void* context) const {
+#define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_DAG_HOME_COUNTERS(X)
+#undef X
+}
+
+}  // namespace rockhopper::dag

@@ -127,6 +127,7 @@ class ConnectionManager(Stage):
         with _lab.host('apps/rh-cm', '--as', 'mckey', '--json', '-c', 2, '-S', 1000,
                        group) as receiver:
             receiver.wait_for(lambda: 'receiving what is sent' in receiver.err.read_text())
+            _lab.wait_for_active_port()
             sender = _lab.run_in_guest(
                 f'mckey -m {group} -b {lab.GUEST_ADDRESSES[4]} -s -S 1000 -C 10')
             self.assertEqual(sender.finish(), 0, sender.said() + receiver.said())

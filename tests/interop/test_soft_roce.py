@@ -57,6 +57,7 @@ class Pingpong(unittest.TestCase):
             gid = ['-g', '0' if family == 4 else '1']
             with _lab.host('apps/rh-pingpong', '-p', port, *gid, *options) as server:
                 server.wait_for(lambda: lab.host_listens(port))
+                _lab.wait_for_active_port()
                 client = _lab.run_in_guest(f'{stock} -p {port} 10.0.2.2')
                 # Ours first: it gives up when nothing comes, and says so; ibv_uc_pingpong waits.
                 self.assertEqual(server.wait(), 0, server.said())

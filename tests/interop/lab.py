@@ -3,6 +3,7 @@
 """The stage of the interoperability tests: a Soft-RoCE guest, and Rockhopper programs on the host
 that are linked to its NIC by vhost-user. Nothing has a fixed port or path."""
 
+import functools
 import json
 import os
 import pathlib
@@ -185,11 +186,15 @@ class Lab:
         if not any(name.endswith('.pcapng') for name in os.listdir(self.folder)):
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    @functools.cached_property
+    def kernel(self):
+        """The guest's, such as (6, 12)."""
+        return tuple(map(int, self.guest.check('uname -r').split('-')[0].split('.')[:2]))
+
     def need_kernel(self, version, what):
         """Skips a test that the guest's kernel is too old for: `what` it does."""
-        release = self.guest.check('uname -r').strip()
-        if tuple(map(int, release.split('-')[0].split('.')[:2])) < version:
-            raise unittest.SkipTest(f'Soft-RoCE of Linux {release} {what}')
+        if self.kernel < version:
+            raise unittest.SkipTest(f'Soft-RoCE of Linux {self.kernel[0]}.{self.kernel[1]} {what}')
 
     def host(self, program, *arguments):
         """Starts a program on the host's end of the link, its packets captured."""
@@ -226,6 +231,11 @@ class Lab:
                         addresses[0] + '/24', '--ip', addresses[1] + '/64', *captured,
                         *patience(program, arguments), *arguments],
                        self.folder, f'{self._runs}-{os.path.basename(program)}')
+
+    def need_older_kernel(self, version, what):
+        """Skips a test that Soft-RoCE does not come through from this kernel on: `what` it does."""
+        if self.kernel >= version:
+            raise unittest.SkipTest(f'Soft-RoCE of Linux {self.kernel[0]}.{self.kernel[1]} {what}')
 
     def run_in_guest(self, command):
         return GuestCommand(self.guest, command)

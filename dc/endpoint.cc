@@ -349,4 +349,10 @@ void Endpoint::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
   visit(context, "contexts_in_use", opened - closed);
 }
 
+void Endpoint::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_DC_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::dc

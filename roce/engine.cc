@@ -583,4 +583,13 @@ void Engine::visit_counters(void (*visit)(void*, const char*, std::uint64_t), vo
 #undef X
 }
 
+void Engine::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_ENGINE_COUNTERS(X)
+#undef X
+#define X(name, text) visit(context, "drop_" #name, text);
+  ROCKHOPPER_DROP_REASONS(X)
+#undef X
+}
+
 }  // namespace rockhopper::roce

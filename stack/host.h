@@ -155,9 +155,9 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
     return resolve_anew(flow, now_ns);
   }
 
-  /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is
-  /// looked up, asked for or remembered, so that who makes up sources gains nothing. False: the
-  /// flow's source is not ours. Requires addresses of one family.
+  /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is looked
+  /// up, asked for or remembered, so that who makes up sources gains nothing. False: the flow's
+  /// source is not ours. Requires addresses of one family.
   [[nodiscard]] bool resolve_back(Flow& flow, const rte_ether_addr& station) const;
 
   /// Writes the headers of a datagram with `payload_length` bytes into `packet`, which is empty;
@@ -172,6 +172,11 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const {
     counters_.visit(visit, context);
+  }
+  /// Calls `visit(context, name, text)` for every counter: what it counts, in one line.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context) {
+    HostCounters::describe(visit, context);
   }
 
  private:

@@ -375,6 +375,24 @@ void Port::visit_counters(void (*visit)(void* context, const char* name, std::ui
   if (guard_ != nullptr) guard_->visit_counters(visit, context);
 }
 
+void Port::describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                             void* context) {
+  visit(context, "ipackets", "packets received");
+  visit(context, "opackets", "packets sent");
+  visit(context, "ibytes", "bytes received");
+  visit(context, "obytes", "bytes sent");
+  visit(context, "imissed", "packets lost, as the device's receive queues were full");
+  visit(context, "ierrors", "packets received in error");
+  visit(context, "oerrors", "packets that the device failed to send");
+  visit(context, "rx_nombuf", "failed allocations of buffers to receive into");
+  visit(context, "tx_backpressure", "packets handed back, as the device took no more");
+  visit(context, "tx_oversize", "packets dropped as longer than the MTU");
+  visit(context, "tx_rejected", "packets dropped, as they ask for an offload that cannot be");
+  visit(context, "tx_linearised", "chains of buffers copied into one buffer for the driver");
+  visit(context, "tx_no_mbuf", "packets handed back, as there was no buffer for such a copy");
+  MemifGuard::describe_counters(visit, context);
+}
+
 std::vector<std::pair<std::string, std::uint64_t>> Port::xstats() const {
   const int count = rte_eth_xstats_get_names(port_id_, nullptr, 0);
   if (count <= 0) return {};

@@ -192,7 +192,8 @@ Expected<void> Endpoint::publish_counters() {
   };
   for (NamedCounters& counters : port_counters()) {
     ROCKHOPPER_TRY(auto group,
-                   stack::CounterGroup::add(std::move(counters.group), std::move(counters.visit)));
+                   stack::CounterGroup::add(std::move(counters.group), std::move(counters.visit),
+                                            counters.describe));
     groups_.push_back(std::move(group));
   }
   if (faults_) ROCKHOPPER_TRY(add("faults", *faults_));
@@ -206,18 +207,22 @@ std::vector<Endpoint::NamedCounters> Endpoint::port_counters() const {
     all.push_back({switch_ ? fmt::format("port{}", number) : "port",
                    [&port = *ports_[number]](stack::CounterVisitor visit, void* context) {
                      port.visit_counters(visit, context);
-                   }});
+                   },
+                   &stack::Port::describe_counters});
   }
   if (!switch_) return all;
-  all.push_back({"switch", [this](stack::CounterVisitor visit, void* context) {
+  all.push_back({"switch",
+                 [this](stack::CounterVisitor visit, void* context) {
                    switch_->visit_counters(visit, context);
-                 }});
+                 },
+                 &stack::SwitchedLink::describe_counters});
   const stack::net::LearningSwitch& joined = switch_->learning_switch();
   for (stack::net::PortNumber number = 0; number < joined.port_count(); ++number) {
     all.push_back({fmt::format("switch_port{}", number),
                    [&joined, number](stack::CounterVisitor visit, void* context) {
                      joined.visit_port_counters(number, visit, context);
-                   }});
+                   },
+                   &stack::net::LearningSwitch::describe_port_counters});
   }
   return all;
 }

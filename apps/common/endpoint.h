@@ -86,6 +86,7 @@ class Endpoint final : public Background {
   struct NamedCounters {
     std::string group;
     stack::CounterGroup::Visit visit;
+    stack::CounterGroup::Describe describe;
   };
   /// Of the port, or of several ports and the switch.
   [[nodiscard]] std::vector<NamedCounters> port_counters() const;

@@ -111,6 +111,9 @@ class ConnectionManager {
   /// Calls `visit` for every counter of the manager and of its queue pair 1. Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   friend class Connection;

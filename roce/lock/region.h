@@ -15,11 +15,11 @@ namespace rockhopper::roce::lock {
   X(grants, "locks taken, by peers and by threads of this process")          \
   X(immediate_grants, "of these, at the first look")                         \
   X(waits, "requests that had to wait")                                      \
-  X(iterations, "times that a word was looked at for those who wait or ask") \
+  X(iterations, "times that a word was looked at for those that wait or ask") \
   X(failures, "requests that ended without the lock")                        \
-  X(cancels, "of these, canceled by who asked")                              \
+  X(cancels, "of these, canceled by those that asked")                              \
   X(lease_expiries, "locks taken from their holder")                         \
-  X(foreign_releases, "releases by who did not hold the lock")               \
+  X(foreign_releases, "releases by others than the lock's holder")               \
   X(aborts, "locks freed as their connection failed")                        \
   X(max_wait_ns, "longest time from request to grant")
 
@@ -84,6 +84,13 @@ class Region {
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const {
 #define X(name, text) visit(context, #name, statistics_.name.load(std::memory_order_relaxed));
+    ROCKHOPPER_LOCK_STATISTICS(X)
+#undef X
+  }
+  /// Calls `visit` with the name of each statistic and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context) {
+#define X(name, text) visit(context, #name, text);
     ROCKHOPPER_LOCK_STATISTICS(X)
 #undef X
   }

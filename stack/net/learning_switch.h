@@ -63,8 +63,8 @@ struct MacTableCounters {
 /// A learning Ethernet switch without I/O: packets that arrive at a port are put into the output
 /// queues of the ports they are for, and wait there to be taken. Frames are not changed, whatever
 /// VLAN tags they have. A packet for several ports is one set of mbufs with a reference for each,
-/// so whoever takes packets may read them and must not write (FaultInjector and Port copy what
-/// they change). Single-threaded; counters may be read by any thread.
+/// so whoever takes packets may read them and must not write (FaultInjector and Port copy what they
+/// change). Single-threaded; counters may be read by any thread.
 class LearningSwitch {
  public:
   explicit LearningSwitch(const LearningSwitchConfig& config);
@@ -94,6 +94,9 @@ class LearningSwitch {
   [[nodiscard]] const MacTable& mac_table() const { return macs_; }
   void visit_port_counters(PortNumber port, CounterVisitor visit, void* context) const;
   void visit_mac_counters(CounterVisitor visit, void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_port_counters(CounterTextVisitor visit, void* context);
+  static void describe_mac_counters(CounterTextVisitor visit, void* context);
 
  private:
   struct Port {

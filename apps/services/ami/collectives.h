@@ -102,6 +102,9 @@ class Communicator final : private Context::Service {
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   /// Sent once more, if it is not known what became of a message, or another one's fate flushed it.

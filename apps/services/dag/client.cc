@@ -592,4 +592,10 @@ void Client::visit_counters(void (*visit)(void*, const char*, std::uint64_t), vo
 #undef X
 }
 
+void Client::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_DAG_CLIENT_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::dag

@@ -20,9 +20,10 @@ namespace rockhopper::dc {
 
 class Endpoint;
 
-/// The CNAKs that are to leave. They are of no session and keep no state of who is refused, not
-/// even of its neighbour: they go back to the station that the refused packet came from. What finds
-/// no place or comes too often, from one source or from all, is as good as lost on the way (DC-32).
+/// The CNAKs that are to leave. They belong to no session and keep no state of the peer that is
+/// refused, not even of its neighbour: they go back to the station that the refused packet came
+/// from. What finds no place or comes too often, from one source or from all, is as good as lost on
+/// the way (DC-32).
 class CnakQueue {
  public:
   /// The limits are those of the endpoint's configuration.

@@ -123,7 +123,7 @@ class DciPool {
       waiting_;
 };
 
-/// A stream of an initiator, and who has it to himself.
+/// A stream of an initiator, and the target that has it to itself.
 struct PoolTarget::Channel {
   Dci* dci;
   std::uint8_t stream;

@@ -26,7 +26,7 @@ struct DctInit {
 };
 
 /// A DC target: what initiators address by its number and access key (DC-20). It has no state of
-/// any initiator; those who are connected have a session each (Targets). Made and owned by an
+/// any initiator; those that are connected have a session each (Targets). Made and owned by an
 /// Endpoint; belongs to its engine's thread.
 class Dct {
  public:
@@ -41,8 +41,8 @@ class Dct {
   /// Sessions that are open.
   [[nodiscard]] std::uint32_t sessions() const { return sessions_; }
 
-  /// From now on nobody can connect; who is connected stays until he leaves, or until his lease
-  /// ends (DC-34).
+  /// From now on no initiator can connect; one that is connected stays until it leaves, or until
+  /// its lease ends (DC-34).
   void drain() { draining_ = true; }
   [[nodiscard]] bool draining() const { return draining_; }
 

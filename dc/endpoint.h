@@ -20,7 +20,7 @@ class CnakQueue;
 class Targets;
 
 struct EndpointConfig {
-  /// Of the sessions as target. The shard is the engine's.
+  /// Configures the sessions as target. The shard is the engine's.
   SessionTable::Config sessions{};
   std::uint32_t lease_us = 2'000'000;  ///< after which an idle session is closed, above 0
   /// READs and atomics that each session may have outstanding, 1 to roce::kMaxRdAtomic; with
@@ -29,7 +29,7 @@ struct EndpointConfig {
   bool lock_execution = false;  ///< its targets serve locks (docs/locks.md)
   /// A session that has been idle so long may make room for another when no context is free.
   std::uint64_t idle_ns = 100'000;
-  std::uint32_t backoff_us = 50;                 ///< what those are told for whom there is no room
+  std::uint32_t backoff_us = 50;  ///< what initiators are told for which there is no room
   std::uint32_t cnaks_per_second = 100'000;      ///< to one source
   std::uint32_t all_cnaks_per_second = 200'000;  ///< to all of them together
 };
@@ -111,10 +111,10 @@ class Endpoint final : public roce::Extension {
   [[nodiscard]] std::size_t index_of(wire::Qpn number) const {
     return (number.value & 0xffff) >> shard_bits_;
   }
-  /// Null: no such place.
+  /// Returns null if there is no such place.
   [[nodiscard]] const Place* place_of(wire::Qpn number) const;
 
-  /// A message to the peer of `qp`, whose flow is ready; null: no mbuf.
+  /// Returns a message to the peer of `qp`, whose flow is ready; null if there is no mbuf.
   [[nodiscard]] rte_mbuf* build(roce::QueuePair& qp, const Message& message) const;
   [[nodiscard]] roce::Random& random() const { return *config().random; }
   [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }

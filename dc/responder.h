@@ -34,7 +34,7 @@ class Responder final : public roce::Responder {
   void on_unreachable() override;
   [[nodiscard]] wire::Psn expected_psn() const override { return inner_.expected_psn(); }
 
-  /// Nothing is half done: who is told the expected PSN knows all.
+  /// Returns whether nothing is half done: a peer that is told the expected PSN knows all.
   [[nodiscard]] bool quiet() const { return !has_replies() && !inner_.in_message(); }
 
   /// Whose session it is, while it is open; null: nobody's.

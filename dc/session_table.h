@@ -18,7 +18,7 @@
 
 namespace rockhopper::dc {
 
-/// Who has a session: a stream of an initiator.
+/// The peer that has a session: a stream of an initiator.
 struct Peer {
   stack::IpAddress address;
   wire::Qpn initiator;
@@ -81,8 +81,8 @@ class SessionTable {
 
   /// The open session that has been idle longest; null: there is none.
   [[nodiscard]] Session* oldest() { return open_.empty() ? nullptr : &open_.front(); }
-  /// Of a few open sessions, each time others, one that is held for too long and is
-  /// `fit(Session&)`; null: none of them.
+  /// Looks at a few open sessions, each time at others, and returns one that is held for too long
+  /// and is `fit(Session&)`; null if none of them is.
   template <typename Fit>
   [[nodiscard]] Session* held_too_long(std::uint64_t now_ns, Fit fit) {
     for (std::size_t i = std::min(contexts_.size(), kLookAt); i > 0; --i) {

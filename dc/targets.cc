@@ -19,7 +19,7 @@ using roce::DropReason;
 
 namespace {
 
-/// Of what leaves with the connect and before its ACCEPT.
+/// Returns the DCSH of what leaves with the connect and before its ACCEPT.
 wire::Dcsh half_dcsh(const Connect& message) {
   return {.form = 0,
           .stream = message.stream,
@@ -136,9 +136,8 @@ std::optional<DropReason> Targets::on_connect_data(const Connect& message, Dct* 
   return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
 }
 
-/// Somebody leaves so that there is a free context: the session that has been idle longest (DC-31),
-/// else one of those whose peers have had a context for long, so that others get their turn
-/// (DC-33).
+/// Ends a session so that there is a free context: the one that has been idle longest (DC-31), else
+/// one of those whose peers have had a context for long, so that others get their turn (DC-33).
 void Targets::evict_one(std::uint64_t now_ns) {
   Session* evicted = table_.oldest();
   if (evicted == nullptr || evicted->touched_ns + endpoint_.config_.idle_ns > now_ns ||
@@ -154,7 +153,7 @@ void Targets::evict_one(std::uint64_t now_ns) {
   close(*evicted, now_ns);
 }
 
-/// False: there is none, and he has been refused.
+/// Returns false if there is no room; then the peer has been refused.
 bool Targets::make_room(const Peer& peer, const Connect& message,
                         const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                         std::uint64_t now_ns) {
@@ -304,7 +303,8 @@ std::optional<DropReason> Targets::refuse_stale(const wire::Dcsh& dcsh,
 
 void Targets::refuse(CnakReason reason, const Connect& message, const stack::UdpDatagram& datagram,
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
-  // Who had to leave would be back before those that have waited for long, and try less often.
+  // A peer that had to leave would be back before those that have waited for long: it is to try
+  // less often.
   const Session* known = table_.find(Peer{datagram.source, message.initiator, message.stream});
   const bool had_its_turn = known != nullptr && known->held_since_ns == 0;
   endpoint_.cnaks_->push(

@@ -85,7 +85,7 @@ struct Completion {
   std::uint32_t imm_data = 0;    ///< with kWcWithImm; host order
   MemoryKey invalidated_rkey{};  ///< with kWcWithInv
   wire::Qpn qp_num{};            ///< the local queue pair
-  wire::Qpn src_qp{};            ///< UD receives: who sent it
+  wire::Qpn src_qp{};            ///< UD receives: the queue pair that sent it
   std::uint16_t pkey_index = 0;  ///< receives of queue pair 1: of the datagram's P_Key
 };
 
@@ -138,7 +138,7 @@ class CompletionQueue : public CompletionQueueHook {
   friend class Engine;
   explicit CompletionQueue(std::uint32_t capacity);
 
-  /// False: the queue is full or was; the completion is lost.
+  /// Returns false if the queue is full or was: then the completion is lost.
   [[nodiscard]] bool push(const Completion& completion, bool solicited) {
     if (overrun_ || size() == capacity()) [[unlikely]] {
       overrun_ = true;

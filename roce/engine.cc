@@ -20,8 +20,8 @@ constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint64_t kTimerTickNs = 1024;
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 constexpr std::uint64_t kNoMbufRetryNs = 10'000;
-/// Of a packet on the wire beside its payload: preamble, check sequence and gap of Ethernet; a
-/// BTH, a RETH and the ICRC.
+/// Bytes of a packet on the wire beside its payload: preamble, check sequence and gap of Ethernet;
+/// a BTH, a RETH and the ICRC.
 constexpr std::uint32_t kEthernetOverhead = 24;
 constexpr std::uint32_t kTransportOverhead = 12 + 16 + 4;
 /// Packets that one queue pair may send before the next has its turn.
@@ -235,7 +235,7 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   return slot.get();
 }
 
-/// Of the objects that a queue pair uses.
+/// Counts the users of the objects that a queue pair uses.
 void Engine::count_users(const QpInit& init, int change) {
   for (CompletionQueue* cq : {init.send_cq, init.recv_cq}) {
     if (cq != nullptr) {
@@ -437,7 +437,8 @@ void Engine::prefetch_senders() const {
   }
 }
 
-/// False: the queue pair cannot send now, and stands where it will be found again if it has to.
+/// Returns false if the queue pair cannot send now; it then stands where it will be found again if
+/// it has to.
 bool Engine::resolve(QueuePair& qp) {
   switch (config_.host->resolve(qp.flow_, now_ns_)) {
     case stack::Resolution::ready:

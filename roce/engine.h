@@ -45,8 +45,8 @@ struct EngineConfig {
   std::uint32_t max_ah = 1u << 16;          ///< address handles, 1 to 65,536
   std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
   /// Mbufs of packets that have come too early and are held, by queue pairs with selective repeat:
-  /// so many of those who receive are in use beside the queues. Any number; what finds no room is
-  /// dropped as in go-back-N.
+  /// so many of those that packets are received into are in use beside the queues. Any number; what
+  /// finds no room is dropped as in go-back-N.
   std::uint32_t max_held_packets = 1024;
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
@@ -178,15 +178,15 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] Expected<std::uint16_t> valid_pkey(std::uint16_t index) const {
     return pkeys_.valid_at(index);
   }
-  /// The index of a P_Key by which we may talk to who has `pkey`, if any.
+  /// The index of a P_Key by which we may talk to a peer that has `pkey`, if any.
   [[nodiscard]] std::optional<std::uint16_t> find_pkey(std::uint16_t pkey) const {
     return pkeys_.find(pkey);
   }
   /// Changes an entry, as a subnet manager does; 0 empties it. Queue pairs with that index have the
   /// new P_Key from now on; with an empty one they reach nobody. A change is an asynchronous event.
   [[nodiscard]] Expected<void> set_pkey(std::uint16_t index, std::uint16_t pkey);
-  /// Whoever watches the port tells what became of it: a change is an asynchronous event. Nothing
-  /// else changes; what is sent meanwhile is lost on the way.
+  /// To be told by the code that watches the port: a change is an asynchronous event. Nothing else
+  /// changes; what is sent meanwhile is lost on the way.
   void set_port_state(PortState state);
 
   /// The oldest asynchronous event not yet taken. The oldest of 1024 goes when another comes; those
@@ -249,7 +249,7 @@ class Engine final : public stack::Protocol,
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
                                                      QueuePair& qp, std::uint64_t now_ns);
-  /// False: it has no use for congestion notifications.
+  /// Returns false if the queue pair has no use for congestion notifications.
   [[nodiscard]] static bool obey_cnp(QueuePair& qp, std::uint64_t now_ns);
   void count_cnp(bool obeyed) {
     (obeyed ? counters_.rp_cnp_handled : counters_.rp_cnp_ignored).add();
@@ -285,7 +285,7 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] std::size_t index_of(std::uint32_t qpn) const {
     return (qpn & 0xffff) >> shard_bits_;
   }
-  /// Null if it is gone.
+  /// Returns null if it is gone.
   [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const;
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);

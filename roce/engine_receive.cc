@@ -38,7 +38,8 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   std::size_t found = 0;
   for (const rte_mbuf* packet : packets.first(std::min(packets.size(), qps.size()))) {
     const auto* frame = rte_pktmbuf_mtod(packet, const std::uint8_t*);
-    // Of untagged IPv4, else IPv6: Ethernet, IP, UDP, and in the BTH the queue pair's low 16 bits.
+    // The bytes before the low 16 bits of the queue pair's number, in untagged IPv4 and else IPv6:
+    // Ethernet, IP, UDP and the begin of the BTH.
     constexpr std::size_t kIpv4 = 14 + 20 + 8 + 6;
     constexpr std::size_t kIpv6 = 14 + 40 + 8 + 6;
     const std::uint32_t length = packet->data_len;
@@ -156,7 +157,8 @@ std::optional<DropReason> Engine::accept_for(QueuePair& qp, const stack::UdpData
 /// Queue pair 1 serves all partitions of the port (IBTA vol. 1, 9.6.1.1.3).
 bool Engine::has_pkey(std::uint16_t pkey) const { return pkeys_.find(pkey).has_value(); }
 
-/// "Congestion experienced". Only who sends data is told: acknowledgements load nothing.
+/// Takes note of "congestion experienced". Only a sender of data is told: acknowledgements load
+/// nothing.
 void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns) {
   counters_.np_ecn_marked_roce_packets.add();
   const bool data = opcode.is_request || opcode.has_payload;

@@ -49,7 +49,7 @@ class Extension {
   }
   [[nodiscard]] const EngineConfig& config() const { return engine_.config_; }
   [[nodiscard]] stack::TimingWheel& timers() const { return engine_.timers_; }
-  /// Of the call that is under way.
+  /// Returns the time of the call that is under way.
   [[nodiscard]] std::uint64_t now_ns() const { return engine_.now_ns_; }
   [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const { return engine_.find_ah(id); }
   /// As for a queue pair that the engine has found by its number.

@@ -112,7 +112,7 @@ std::span<const Transition> transitions_of(QpType type) {
   return {};
 }
 
-/// Null: queue pairs of that type have no such transition.
+/// Returns null if queue pairs of that type have no such transition.
 const Transition* find_transition(QpType type, QpState from, QpState to) {
   const std::span<const Transition> rows = transitions_of(type);
   const auto row = std::find_if(rows.begin(), rows.end(),

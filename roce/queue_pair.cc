@@ -84,7 +84,7 @@ WrOpcodes requests_of(const QpInit& init) {
   return {};
 }
 
-/// Of send requests.
+/// Returns whether its send requests need the extension of a WQE.
 bool has_extension(const QpInit& init) {
   return init.extended_atomics || init.qp_type == QpType::xrc_send ||
          init.qp_type == QpType::dc_initiator;
@@ -463,7 +463,7 @@ PostResult QueuePair::check_special(const SendWr& wr, std::uint64_t length) cons
   return empty_list ? check_memory_request(wr) : PostResult::ok;
 }
 
-/// Of requests without a scatter/gather list.
+/// Checks requests without a scatter/gather list.
 PostResult QueuePair::check_memory_request(const SendWr& wr) const {
   const bool reserved_type = (wr.flush.placement_type & ~3u) != 0 || wr.flush.placement_type == 0;
   const bool bad_flush =

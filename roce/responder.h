@@ -46,7 +46,7 @@ class Responder {
   /// The peer's address cannot be resolved: what is owed is dropped.
   virtual void on_unreachable() {}
 
-  /// Of the next request; 0 where requests have no order.
+  /// Returns the PSN of the next request; 0 where requests have no order.
   [[nodiscard]] virtual wire::Psn expected_psn() const = 0;
 };
 

@@ -36,7 +36,8 @@ inline constexpr std::uint32_t kMaxSrq = 1u << 16;
 
 /// What an SRQ is made with, as ibv_srq_init_attr.
 struct SrqInit {
-  /// Of the buffers; may be another than the queue pairs'. With XRC, of all that peers name too.
+  /// That of the buffers; may be another than the queue pairs'. With XRC, that of all that peers
+  /// name too.
   ProtectionDomain pd;
   SrqAttributes attributes;
   XrcDomain xrcd{};               ///< not none: an SRQ of XRC, for the targets of this domain,

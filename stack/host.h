@@ -107,7 +107,7 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
                                            AddressUse use = AddressUse::at_once);
   /// Flows from it are unreachable from now on, what comes for it is dropped.
   [[nodiscard]] Expected<void> remove_address(const IpAddress& address);
-  /// Nothing: it is not there.
+  /// Returns nothing if it is not there.
   [[nodiscard]] std::optional<AddressState> address_state(const IpAddress& address) const;
   /// The address with that index, lowest free ones are given out first; nothing where there is
   /// none in use.
@@ -156,8 +156,8 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   }
 
   /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is looked
-  /// up, asked for or remembered, so that who makes up sources gains nothing. False: the flow's
-  /// source is not ours. Requires addresses of one family.
+  /// up, asked for or remembered, so that a peer that makes up sources gains nothing. Returns false
+  /// if the flow's source is not ours. Requires addresses of one family.
   [[nodiscard]] bool resolve_back(Flow& flow, const rte_ether_addr& station) const;
 
   /// Writes the headers of a datagram with `payload_length` bytes into `packet`, which is empty;
@@ -197,7 +197,7 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   void probe(AddressTable::Entry& entry, std::uint64_t now_ns);
   /// Whether it is an address that we would like to have: another station's claim ends that.
   [[nodiscard]] bool claimed_by_another(const IpAddress& address);
-  /// Of an address in use, which another station claims.
+  /// Announces anew an address in use that another station claims.
   void defend(const IpAddress& address, std::uint64_t now_ns);
   void announce_due(std::uint64_t now_ns);
 

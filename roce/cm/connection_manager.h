@@ -154,7 +154,7 @@ class ConnectionManager {
   [[nodiscard]] Expected<void> to_init(QueuePair& qp, const QpParameters& parameters,
                                        std::uint16_t pkey_index) const;
   [[nodiscard]] static Expected<void> to_rts(QueuePair& qp, const Connection& connection);
-  /// Null: it is destroyed, or another connection has it.
+  /// Returns null if it is destroyed, or if another connection has it.
   [[nodiscard]] QueuePair* own_qp(const Connection& connection);
   void fail_qp(const Connection& connection);
   /// Keeps `request` and arms the timer that repeats it.

@@ -26,7 +26,7 @@ struct ResolveParameters {
 class Lookup {
  public:
   [[nodiscard]] const AddressVector& path() const { return path_; }
-  /// Of the P_Key that the datagrams will have.
+  /// Returns the index of the P_Key that the datagrams will have.
   [[nodiscard]] std::uint16_t pkey_index() const { return path_.pkey_index; }
   [[nodiscard]] std::uint64_t service_id() const { return service_id_; }
   [[nodiscard]] bool is_ours() const { return ours_; }  ///< made by resolve()

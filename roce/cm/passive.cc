@@ -66,7 +66,7 @@ void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction
   connection.waits_ = true;
   Listener& listener = listeners_.at(req.service_id);
   ++listener.waiting;
-  // Only who offers something looks for offers.
+  // Only an end that offers something looks for offers.
   const auto offered =
       listener.offer != kNoCapabilities ? CapabilityBlock::parse(req.private_data) : std::nullopt;
   if (offered) {

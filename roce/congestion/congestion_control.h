@@ -94,7 +94,7 @@ class CongestionControl {
   [[nodiscard]] virtual bool uses_acks() const { return false; }
 };
 
-/// Null for `none`.
+/// Returns null for `none`.
 [[nodiscard]] std::unique_ptr<CongestionControl> make_congestion_control(
     const CongestionConfig& config);
 

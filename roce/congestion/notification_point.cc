@@ -38,7 +38,7 @@ TransmitResult NotificationPoint::transmit(rte_mbuf** packets, std::uint16_t cou
   return result;
 }
 
-/// Null without a way to the peer or a free mbuf: as good as lost on the way.
+/// Returns null without a way to the peer or a free mbuf: the CNP is as good as lost on the way.
 rte_mbuf* NotificationPoint::build(QueuePair& qp, std::uint64_t now_ns, TransmitResult& result) {
   // The queue pair's way, in a class of its own.
   stack::Flow flow;

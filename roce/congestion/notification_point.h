@@ -23,8 +23,8 @@ class NotificationPoint {
 
   /// A marked packet of the queue pair's peer has been accepted.
   void on_marked(QueuePair& qp, std::uint64_t now_ns);
-  /// The queue pair is not its peer's any more, who then is not told. One that is destroyed is
-  /// forgotten by itself.
+  /// The queue pair is not its peer's any more, so that the peer is not told. One that is destroyed
+  /// is forgotten by itself.
   static void forget(QueuePair& qp);
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   /// Writes up to `count` notifications.

@@ -11,7 +11,7 @@
 namespace rockhopper::roce::lock {
 namespace {
 
-// Of several engines that serve a word: after so many looks of one, the others have so much time.
+// Several engines may serve a word: after so many looks of one, the others have so much time.
 constexpr std::uint64_t kLooksInARow = 8;
 constexpr std::uint64_t kOthersFirst_ns = 5'000;
 
@@ -163,7 +163,7 @@ void LockTable::wait(Waiter& waiter) {
   join(waiter);
 }
 
-/// Into the queue of the word that it was blocked at, before those who came later.
+/// Puts it into the queue of the word that it was blocked at, before those that came later.
 void LockTable::join(Waiter& waiter) {
   const Claim& claim = waiter.claims_[waiter.blocked_at_];
   WaitedWord* waited = find_waited(claim.word);
@@ -180,7 +180,7 @@ void LockTable::join(Waiter& waiter) {
     waited_.insert(*waited);
     timers_.arm(waited->timer_, now_ns_ + claim.region->config().retry_us * std::uint64_t{1000});
     if (waited->native_) {
-      // Whoever frees it from now on tells of it. Who did before was not seen to.
+      // A release from now on is told of. An earlier one may have gone unseen.
       const std::uint64_t found = std::atomic_ref<std::uint64_t>(*claim.word).fetch_or(kWaitersBit);
       if ((found & ~kWaitersBit) != (claim.previous & ~kWaitersBit)) set_dirty(*waited);
       waited->seen_ = found | kWaitersBit;
@@ -273,7 +273,7 @@ void LockTable::look(WaitedWord& waited) {
   retire(waited);
 }
 
-/// Those who have seen the word often enough.
+/// Ends the requests that have seen the word often enough.
 void LockTable::expire(WaitedWord& waited) {
   if (waited.looks_ < waited.next_expiry_) return;
   waited.next_expiry_ = UINT64_MAX;
@@ -326,9 +326,9 @@ bool LockTable::give_back_by(Waiter& waiter, Free free) {
   return all;
 }
 
-/// It has been changed here. Others who serve the region are told if somebody waits there, and now
-/// and then they may look first: they would never find it free while it goes from one to the next
-/// of those who wait here.
+/// It has been changed here. Other engines that serve the region are told if requests wait there,
+/// and now and then they may look first: they would never find it free while it goes from one to
+/// the next of those that wait here.
 void LockTable::note_change(const Claim& claim) {
   const bool told =
       claim.region->has_several_servers() && LockWord::from(claim.previous).has_waiters();

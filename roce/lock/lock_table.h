@@ -19,7 +19,7 @@ namespace rockhopper::roce::lock {
 
 class LockTable;
 
-/// A lock word that somebody waits for: who, in the order of arrival.
+/// A lock word that is waited for, with its waiters in the order of arrival.
 class WaitedWord : public boost::intrusive::unordered_set_base_hook<> {
  public:
   explicit WaitedWord(LockTable& table);
@@ -46,7 +46,7 @@ class WaitedWord : public boost::intrusive::unordered_set_base_hook<> {
 
 /// The lock requests of one engine that wait, by word: decides who is next. Only words that are
 /// waited for are in it; a lock that is free costs nothing here. A word is looked at when something
-/// of this process has changed it, and from time to time for changes that nobody tells of (LK-27);
+/// of this process has changed it, and from time to time for changes that are not told of (LK-27);
 /// one look serves all its waiters. Belongs to the engine's thread.
 class LockTable {
  public:
@@ -58,13 +58,13 @@ class LockTable {
 
   /// Serves locks in that memory from now on.
   void attach(Region& region);
-  /// False: requests wait for its words, or hold one.
+  /// Returns false if requests wait for its words, or hold one.
   [[nodiscard]] bool detach(Region& region);
-  /// Whose the word is; null: nobody's.
+  /// Returns the region of the word; null if it is in none.
   [[nodiscard]] Region* find(const void* word) const;
   /// Room for one more waiter. Control path.
   void add_waiter();
-  /// Of one that waits no more: its room is for the next one.
+  /// Gives back the room of a waiter that waits no more.
   void remove_waiter() { --waiters_; }
   /// Words that can be waited for at a time.
   [[nodiscard]] std::size_t words() const { return words_.size(); }

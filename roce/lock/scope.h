@@ -45,7 +45,7 @@ struct Scope {
   std::uint32_t parked_psns = 0;
   HeldPackets* parked = nullptr;  ///< the packets behind the acquire
 
-  // The last lock that ended otherwise than by its release, for who still asks for it.
+  // The last lock that ended otherwise than by its release, for requests that still ask for it.
   std::uint16_t ended_id = 0;
   wire::LockCause ended_cause = wire::LockCause::none;
 

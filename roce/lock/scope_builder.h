@@ -65,7 +65,8 @@ class ScopeBuilder {
     request_.lease_us = lease;
     return *this;
   }
-  /// Wait behind those who came before, which is the default, or pass them when there is a chance.
+  /// Waits behind those that came before, which is the default, or passes them when there is a
+  /// chance.
   ScopeBuilder& fifo(bool on);
   /// Not to wait at the target, but to be told to come again after its RNR timer (LK-15).
   ScopeBuilder& resend(bool on);
@@ -115,7 +116,7 @@ class ScopeBuilder {
   };
 
   [[nodiscard]] PostResult prepare(const Limits& limits, ScopeResult* result);
-  /// Of the acquire (0), the accesses, and the release.
+  /// Returns one of the scope's requests: the acquire (0), the accesses, and the release.
   [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id);
 
   Word word_;

@@ -45,7 +45,7 @@ class Service {
       free_.push_back(places_.back().get());
     }
   }
-  /// Of a queue pair that waits for no lock any more.
+  /// Gives back the room of a queue pair that waits for no lock any more.
   void remove_queue_pair() {
     table.remove_waiter();
     --queue_pairs_;

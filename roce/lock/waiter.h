@@ -20,8 +20,8 @@ class WaitedWord;
 /// Words that one request can take together (LK-32).
 inline constexpr std::size_t kMaxClaims = 8;
 
-/// A request for one lock or several, from its arrival to its decision, and what it holds then.
-/// Whoever embeds one is told of the decision.
+/// A request for one lock or several, from its arrival to its decision, and what it holds then. The
+/// object that embeds one is told of the decision.
 class Waiter : public boost::intrusive::list_base_hook<> {
  public:
   /// Called once for each request that waits: `cause` none if it is granted. Called from
@@ -39,7 +39,7 @@ class Waiter : public boost::intrusive::list_base_hook<> {
 
   [[nodiscard]] std::span<Claim> claims() { return {claims_.data(), count_}; }
   [[nodiscard]] Claim& first() { return claims_[0]; }
-  /// Of all that it was granted: the greatest, that of the last word.
+  /// Returns the greatest token that it was granted: that of the last word.
   [[nodiscard]] std::uint64_t token() const { return claims_[count_ - 1u].token; }
   [[nodiscard]] bool waits() const { return word_ != nullptr; }
   /// Times that its words have been looked at (LK-9).
@@ -53,7 +53,8 @@ class Waiter : public boost::intrusive::list_base_hook<> {
   }
   /// To add() them anew; what is known of the request else stays.
   void forget_claims() { count_ = 0; }
-  /// False: it has kMaxClaims, or that word already. Kept in the order of addresses.
+  /// Adds a claim, in the order of addresses. Returns false if it has kMaxClaims, or that word
+  /// already.
   [[nodiscard]] bool add(const Claim& claim);
 
  private:

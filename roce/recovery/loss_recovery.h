@@ -57,7 +57,7 @@ class LossRecovery {
   virtual ~LossRecovery();
 
   [[nodiscard]] const RecoveryConfig& config() const { return config_; }
-  /// Null with the fixed timer.
+  /// Returns null with the fixed timer.
   [[nodiscard]] RetransmissionTimeout* timeout() { return timeout_.get(); }
 
   /// As new: the queue pair begins with other PSNs.
@@ -69,13 +69,13 @@ class LossRecovery {
   virtual void on_sent(wire::Psn /*psn*/, bool /*again*/) {}
   /// The peer has received every request before `psn`, and does not hold the one at `psn`.
   virtual void on_received_before(wire::Psn /*psn*/) {}
-  /// The peer holds what `held` says behind the missing packet `psn`. True: packets are lost, it is
-  /// time to go back.
+  /// The peer holds what `held` says behind the missing packet `psn`. Returns true if packets are
+  /// lost: it is time to go back.
   [[nodiscard]] virtual bool on_selective_ack(wire::Psn /*psn*/, const wire::Saeth& /*held*/) {
     return false;
   }
   /// Something has arrived that implies that the response at `psn`, the next one, is lost or late.
-  /// True: it counts as lost.
+  /// Returns true if it counts as lost.
   [[nodiscard]] virtual bool on_response_skipped(wire::Psn /*psn*/) { return true; }
   /// `unacked` is where it begins.
   virtual void on_going_back(Reason /*reason*/, wire::Psn /*unacked*/) {}
@@ -94,7 +94,7 @@ class LossRecovery {
   std::unique_ptr<RetransmissionTimeout> timeout_;
 };
 
-/// Null for what needs none: go-back-N with the fixed timer.
+/// Returns null where none is needed: for go-back-N with the fixed timer.
 [[nodiscard]] std::unique_ptr<LossRecovery> make_loss_recovery(const RecoveryConfig& config,
                                                                HeldPacketBudget& budget);
 

@@ -55,7 +55,8 @@ bool SelectiveRepeat::is_lost(wire::Psn psn) const {
              static_cast<std::int32_t>(config().selective_repeat.reordering);
 }
 
-/// Of a packet that was sent more than once nobody knows which transmission has arrived.
+/// Takes no note of a packet that was sent more than once, as it is unknown which transmission has
+/// arrived.
 void SelectiveRepeat::note_arrival(wire::Psn psn) {
   const Sent* sent = find(psn);
   if (sent != nullptr && !sent->again && later(sent->order, newest_) > 0) newest_ = sent->order;

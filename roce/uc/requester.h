@@ -35,7 +35,7 @@ class Requester final : public roce::Requester {
   [[nodiscard]] bool can_send() const;
   /// The request to send from. Requires can_send().
   [[nodiscard]] SendWqe& current();
-  /// Null: no mbuf is free, or `failure` says what is wrong with the request.
+  /// Returns null if no mbuf is free, or if `failure` says what is wrong with the request.
   [[nodiscard]] rte_mbuf* build_packet(const SendWqe& wqe, WcStatus& failure);
   void run_local_request();
   void advance(std::uint32_t packets);

@@ -61,8 +61,8 @@ bool Responder::admit(const RxPacket& packet) {
   return false;
 }
 
-/// Nothing more is expected of the message in progress, if there is one. Its receive request is
-/// still the front one.
+/// Expects nothing more of the message in progress, if there is one. Its receive request is still
+/// the front one.
 void Responder::abandon() {
   if (in_progress()) {
     qp_.engine_.counters_.abandoned_messages.add();

@@ -35,7 +35,7 @@ class Requester final : public roce::Requester {
  private:
   /// The front request; false: nothing more can go now.
   [[nodiscard]] bool send_front(rte_mbuf** packets, TransmitResult& result, std::uint64_t now_ns);
-  /// Null: no mbuf is free, or `failure` says what is wrong with the request.
+  /// Returns null if no mbuf is free, or if `failure` says what is wrong with the request.
   [[nodiscard]] rte_mbuf* build_packet(const SendWqe& wqe, const stack::Flow& flow,
                                        WcStatus& failure);
   void complete_front();

@@ -11,8 +11,8 @@
 
 namespace rockhopper::roce::ud {
 
-/// The responder of unreliable datagrams (IBTA vol. 1, 9.8.3.2): each packet is a message, of
-/// anybody who knows the Q_Key. What does not fit is dropped in silence.
+/// The responder of unreliable datagrams (IBTA vol. 1, 9.8.3.2): each packet is a message, from any
+/// sender that knows the Q_Key. What does not fit is dropped in silence.
 class Responder final : public roce::Responder {
  public:
   explicit Responder(QueuePair& qp) : qp_(qp) {}

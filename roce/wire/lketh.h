@@ -25,9 +25,9 @@ struct Lketh {
 
   /// Bits of `flags`.
   static constexpr std::uint8_t kStoreForward = 1 << 0;  ///< begin when the release is there
-  static constexpr std::uint8_t kFifo = 1 << 1;          ///< wait behind those who came before
+  static constexpr std::uint8_t kFifo = 1 << 1;          ///< wait behind those that came before
   static constexpr std::uint8_t kResend = 1 << 2;        ///< do not wait there: RNR NAK
-  /// Of a foreign operation: add, `mask` has the highest bit of each field. Else swap.
+  /// A foreign operation adds, and `mask` has the highest bit of each field; else it swaps.
   static constexpr std::uint8_t kAdd = 1 << 3;
 
   static constexpr std::uint16_t kTriesUnlimited = 0xffff;

@@ -157,7 +157,7 @@ class Context {
   }
   void replenish();
   std::size_t handle_arrivals();
-  /// False: there is no such handler.
+  /// Returns false if there is no such handler.
   [[nodiscard]] bool handle(const Message& message);
   void hear(const Arrival& news);
 

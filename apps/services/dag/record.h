@@ -53,7 +53,7 @@ struct RecordHeader {
   ControlWords control{};
 };
 static_assert(sizeof(RecordHeader) == 96);
-/// Of a control word of the record at `record`.
+/// Returns the address of a control word of the record at `record`.
 [[nodiscard]] constexpr std::uint64_t word_address(std::uint64_t record, unsigned word) {
   return record + offsetof(RecordHeader, control) + std::uint64_t{8} * word;
 }
@@ -83,7 +83,7 @@ struct RecordWord {
   }
 };
 
-/// Who holds a record for an update.
+/// The client that holds a record for an update.
 struct LockWord {
   std::uint32_t owner = 0;  ///< a client's number, above 0
   std::uint32_t epoch = 0;  ///< another one with each attempt
@@ -147,7 +147,7 @@ struct RecordView {
 /// Without `key`, the incarnation decides alone.
 [[nodiscard]] RecordView examine_record(std::span<const std::byte> bytes, std::uint64_t incarnation,
                                         std::optional<std::span<const std::byte>> key);
-/// Likewise of the head alone, without a look at the slots.
+/// Does the same for the head alone, without a look at the slots.
 [[nodiscard]] RecordView examine_head(std::span<const std::byte> bytes, std::uint64_t incarnation,
                                       std::optional<std::span<const std::byte>> key);
 /// The slot with that number, if it is whole.

@@ -18,8 +18,8 @@
 ///   BoardHead | pool: DequeHead and rings | RunSlot x runs | WorkerSlot x workers
 ///
 /// The pool is the deque of ready nodes that no worker has: a run's first nodes, and what lost
-/// workers have left. Who advances its top owns what he has taken: a worker that is lost then has
-/// its ready nodes put back, and a fenced one cannot take anything.
+/// workers have left. A worker that advances its top owns what it has taken: a worker that is lost
+/// then has its ready nodes put back, and a fenced one cannot take anything.
 namespace rockhopper::dag {
 
 inline constexpr std::uint32_t kBoardMagic = 0x42474452;  // "RDGB" in memory
@@ -66,7 +66,7 @@ enum class RunPhase : std::uint32_t {
 };
 
 /// A run, as everybody can see it. `sequence` is odd while the server changes the slot, and another
-/// one afterwards: who finds it odd, or changed behind it, READs again.
+/// one afterwards: a reader that finds it odd, or changed behind it, READs again.
 struct RunSlot {
   std::uint64_t sequence = 0;
   std::uint64_t id = 0;  ///< never used again by this server

@@ -56,8 +56,8 @@ struct NodeView {
   std::vector<NodeLink> successors;
 };
 
-/// False: the data is no node's. Nothing in it is trusted: lengths and counts add up, constraints
-/// are good. Keeps the vectors' memory.
+/// Returns false if the data is no node's. Nothing in it is trusted: lengths and counts add up,
+/// constraints are good. Keeps the vectors' memory.
 [[nodiscard]] bool parse_node(std::span<const std::byte> data, NodeView& view);
 
 /// The records of a whole graph: where each of them is, and what is in it.
@@ -98,7 +98,7 @@ class NodeRecords {
   std::uint64_t first_incarnation_ = 0;
 };
 
-/// Of a run's name: letters, digits, and any of . _ -
+/// The longest name of a run: letters, digits, and any of . _ -
 inline constexpr std::size_t kRunNameMax = 47;
 [[nodiscard]] bool is_run_name(std::string_view name);
 /// A node's key in its graph; with the run's name and a '/' it is a record's key.

@@ -194,7 +194,7 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] std::optional<AsyncEvent> poll_async_event();
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
-  /// Calls `visit` for every counter of the engine, drops as drop_<reason>. Any thread.
+  /// Calls `visit` for every counter of the engine, drops as `drop_REASON`. Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.

@@ -17,10 +17,12 @@ using CounterVisitor = void (*)(void* context, const char* name, std::uint64_t v
 using CounterTextVisitor = void (*)(void* context, const char* name, const char* text);
 
 /// Names a group of counters to DPDK telemetry for as long as it lives:
-///   /rockhopper/list                          the groups' names
-///   /rockhopper/counters                      all groups that fit one answer; "omitted" others
-///   /rockhopper/counters,GROUP[,FIRST]        one group, from its FIRST counter on
-///   /rockhopper/texts,GROUP[,FIRST]           what its counters count, in the same order
+///
+///     /rockhopper/list                          the groups' names
+///     /rockhopper/counters                      all groups that fit one answer; "omitted" others
+///     /rockhopper/counters,GROUP[,FIRST]        one group, from its FIRST counter on
+///     /rockhopper/texts,GROUP[,FIRST]           what its counters count, in the same order
+///
 /// An answer that ends early has an entry "next", the FIRST to go on with. Characters that
 /// telemetry does not carry in names become '_', and names are cut to its length. `visit` runs in a
 /// telemetry thread at any time until the destructor has returned: it must read only what is safe

@@ -16,9 +16,9 @@ namespace rockhopper::roce::lock {
 /// answer (LK-1 to LK-3), and completes with the release, whose completion is the only one unless
 /// the queue pair signals all. Nothing waits in here.
 ///
-///   ScopeBuilder scope({.addr = word, .rkey = rkey});
-///   scope.write(local, record, rkey);
-///   PostResult posted = scope.post(qp, wr_id, &result);
+///     ScopeBuilder scope({.addr = word, .rkey = rkey});
+///     scope.write(local, record, rkey);
+///     PostResult posted = scope.post(qp, wr_id, &result);
 class ScopeBuilder {
  public:
   static constexpr std::size_t kMaxAccesses = 64;

@@ -33,8 +33,9 @@ struct LearningSwitchConfig {
 };
 
 /// What happened to the packets of one port. None goes without a trace:
-///   rx_packets  = rx_forwarded + rx_flooded + all rx_dropped_*
-///   tx_enqueued = tx_packets + tx_dropped_link_down + those that wait
+///
+///     rx_packets  = rx_forwarded + rx_flooded + all rx_dropped_*
+///     tx_enqueued = tx_packets + tx_dropped_link_down + those that wait
 struct SwitchPortCounters {
   Counter rx_packets;
   Counter rx_bytes;

@@ -14,7 +14,7 @@
 /// in the bytes themselves whether they are the wanted one, whole and of one version (DG-30,
 /// DG-32):
 ///
-///   header | control words | key | slot A | slot B
+///     header | control words | key | slot A | slot B
 ///
 /// One slot is active: the header's word says which, and with what version. An update fills the
 /// other one and then swings the word. A record of one slot is never updated.

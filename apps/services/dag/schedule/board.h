@@ -15,7 +15,7 @@
 /// application memory of dag::Server) and in which it may do atomics. Little endian. The server
 /// never reads its own state back from it.
 ///
-///   BoardHead | pool: DequeHead and rings | RunSlot x runs | WorkerSlot x workers
+///     BoardHead | pool: DequeHead and rings | RunSlot x runs | WorkerSlot x workers
 ///
 /// The pool is the deque of ready nodes that no worker has: a run's first nodes, and what lost
 /// workers have left. A worker that advances its top owns what it has taken: a worker that is lost

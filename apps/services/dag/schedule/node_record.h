@@ -20,15 +20,15 @@
 ///
 /// The data, little endian:
 ///
-///   head          40  node 4, tasks 4, predecessors 4, successors 4, priority 8, work in ns 8,
-///                     directed 1, zero 7
-///   tasks         16  kind 4, function 4, version 4, bytes of the arguments 4; arguments; zeros
-///                     to 8
-///   predecessors  48  as a link, bytes of the key (without the run's name) in `extra`; key; zeros
-///                     to 8
-///   successors    48  as a link, whether it is directed in `extra`
-///   a link        48  address 8, incarnation 8, length 4, node 4, constraints 4, label 4,
-///                     not before in ns 8, extra 4, zero 4
+///     head          40  node 4, tasks 4, predecessors 4, successors 4, priority 8, work in ns 8,
+///                       directed 1, zero 7
+///     tasks         16  kind 4, function 4, version 4, bytes of the arguments 4; arguments; zeros
+///                       to 8
+///     predecessors  48  as a link, bytes of the key (without the run's name) in `extra`; key;
+///                       zeros to 8
+///     successors    48  as a link, whether it is directed in `extra`
+///     a link        48  address 8, incarnation 8, length 4, node 4, constraints 4, label 4,
+///                       not before in ns 8, extra 4, zero 4
 namespace rockhopper::dag {
 
 /// Another node's record.

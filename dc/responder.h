@@ -26,9 +26,10 @@ class Responder final : public roce::Responder {
     return owes_accept_ || owes_keepalive_ || inner_.has_replies();
   }
   [[nodiscard]] bool has_responses() const override { return inner_.has_responses(); }
-  [[nodiscard]] bool may_wait() override {
+  [[nodiscard]] bool may_wait() const override {
     return !owes_accept_ && !owes_keepalive_ && inner_.may_wait();
   }
+  void defer() override { inner_.defer(); }
   /// The ACCEPT leaves before all answers.
   [[nodiscard]] roce::TransmitResult transmit(rte_mbuf** packets, std::uint16_t count) override;
   void on_unreachable() override;

@@ -472,6 +472,7 @@ TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uin
     const std::uint16_t before = result.count;
     result.add(qp.transport_.requester->transmit(packets + result.count, room(), now_ns_));
     if (result.count > before && qp.transport_.responder->may_wait()) {
+      qp.transport_.responder->defer();
       return result;
     }
   }

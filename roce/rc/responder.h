@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include <rte_mbuf.h>
 
@@ -14,6 +13,7 @@
 #include "roce/lock/scope.h"
 #include "roce/lock/snapshot_pool.h"
 #include "roce/queue_pair.h"
+#include "roce/rc/owed_replies.h"
 #include "roce/rc/responder_resources.h"
 #include "roce/responder.h"
 #include "roce/wire/packet.h"
@@ -41,9 +41,8 @@ class Responder final : public roce::Responder {
 
   [[nodiscard]] bool has_replies() const override;
   [[nodiscard]] bool has_responses() const override { return resources_.owes(); }
-  [[nodiscard]] bool may_wait() override {
-    return !has_responses() && reply_ == Reply::ack && !std::exchange(waited_, true);
-  }
+  [[nodiscard]] bool may_wait() const override { return !has_responses() && owed_.may_wait(); }
+  void defer() override { owed_.defer(); }
   /// READ responses, atomic acknowledgements, ACKs and NAKs. Goes on in ERR, so that the NAK which
   /// tells why still leaves.
   [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count) override;
@@ -57,7 +56,7 @@ class Responder final : public roce::Responder {
  private:
   using Resource = ResponderResource;
   using Kind = Resource::Kind;
-  enum class Reply : std::uint8_t { none, ack, repeated_ack, nak };
+  using Reply = OwedReplies::Reply;
   enum class Message : std::uint8_t { none, send, write };
 
   // responder_request.cc
@@ -95,6 +94,10 @@ class Responder final : public roce::Responder {
 
   // responder_early.cc
   [[nodiscard]] HeldPackets* held_requests() const;
+  [[nodiscard]] bool is_holding() const {
+    const HeldPackets* held = held_requests();
+    return held != nullptr && !held->empty();
+  }
   [[nodiscard]] bool hold(const RxPacket& packet, std::uint32_t distance);
   void execute_held(wire::Psn turn);
   [[nodiscard]] rte_mbuf* build_selective_acknowledge(const HeldPackets& held);
@@ -156,8 +159,6 @@ class Responder final : public roce::Responder {
   [[nodiscard]] rte_mbuf* next_reply();
   [[nodiscard]] rte_mbuf* build_reply();
   [[nodiscard]] wire::Psn acknowledged_psn();
-  [[nodiscard]] bool is_needless_ack();
-  void note_reply(wire::Psn psn);
   void forget();
   [[nodiscard]] std::unique_ptr<lock::Scope> make_scope();
   [[nodiscard]] bool is_stale_repetition(const Resource& owing) const;
@@ -184,15 +185,8 @@ class Responder final : public roce::Responder {
 
   ResponderResources resources_;
   std::unique_ptr<lock::Scope> scope_;  ///< null: no locks
-  wire::Psn replied_psn_;               ///< the last that an answer has acknowledged
-  wire::Psn last_dropped_psn_;          ///< of the last packet that was ahead of expected_psn_
-  Message message_ = Message::none;     ///< whose first packet has been executed, but not its last
-  Reply reply_ = Reply::none;
-  bool waited_ = false;  ///< requests have been sent before the ACK that is owed
-  std::uint8_t nak_syndrome_ = 0;
-  bool nak_outstanding_ = false;  ///< a NAK or RNR NAK for expected_psn_ has been given
-  bool rnr_outstanding_ = false;
-  bool out_of_credits_ = false;  ///< the last ACK said so
+  OwedReplies owed_;
+  Message message_ = Message::none;  ///< whose first packet has been executed, but not its last
 };
 
 }  // namespace rockhopper::roce::rc

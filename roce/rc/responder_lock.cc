@@ -487,7 +487,8 @@ void Responder::resume() {
     return;
   }
   drop_parked();
-  if (std::exchange(scope.unparked, false) && takes_requests(qp_.state()) && !rnr_outstanding_) {
+  if (std::exchange(scope.unparked, false) && takes_requests(qp_.state()) &&
+      !owed_.is_rnr_outstanding()) {
     ask_for_missing();
   }
 }

@@ -38,11 +38,7 @@ void Responder::reset(wire::Psn first_psn) {
   expected_psn_ = first_psn;
   msn_ = 0;
   message_ = Message::none;
-  replied_psn_ = first_psn - 1;
-  reply_ = Reply::none;
-  nak_outstanding_ = false;
-  rnr_outstanding_ = false;
-  out_of_credits_ = false;
+  owed_.reset(first_psn);
 }
 
 void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
@@ -53,12 +49,12 @@ void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
 }
 
 bool Responder::has_replies() const {
-  return has_responses() || reply_ != Reply::none || (scope_ != nullptr && scope_->sign_owed);
+  return has_responses() || !owed_.empty() || (scope_ != nullptr && scope_->sign_owed);
 }
 
 TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
   TransmitResult result;
-  waited_ = false;
+  owed_.begin_turn();
   while (result.count < count && has_replies()) {
     rte_mbuf* packet = next_reply();
     if (packet == nullptr) {
@@ -89,7 +85,7 @@ rte_mbuf* Responder::next_reply() {
       return packet;
     }
     const Resource& answered = resources_.on_sent();
-    note_reply(answered.first_psn + (answered.next - 1));
+    owed_.on_acknowledged(answered.first_psn + (answered.next - 1));
     if (answered.snapshot.exists() && !answered.owes()) {
       qp_.engine_.locks_->snapshots.set_answered(answered.snapshot);
     }
@@ -102,35 +98,32 @@ rte_mbuf* Responder::next_reply() {
     }
     return packet;
   }
-  if (is_needless_ack()) {
-    reply_ = Reply::none;
+  if (owed_.is_needless(acknowledged_psn())) {
+    owed_.drop_ack();
   }
-  if (reply_ == Reply::none) {
+  if (owed_.empty()) {
     return nullptr;
   }
   rte_mbuf* packet = build_reply();
   if (packet != nullptr) {
-    // A NAK does not say what is held behind the packet that it names.
-    const HeldPackets* held = reply_ == Reply::nak ? held_requests() : nullptr;
-    reply_ = held != nullptr && !held->empty() ? Reply::repeated_ack : Reply::none;
+    owed_.on_sent(owed_.owes_nak() && is_holding());
   }
   return packet;
 }
 
 /// The pending ACK or NAK.
 rte_mbuf* Responder::build_reply() {
-  if (reply_ == Reply::nak) {
-    return build_acknowledge(received_psn(), nak_syndrome_, msn_);
+  if (owed_.owes_nak()) {
+    return build_acknowledge(received_psn(), owed_.nak_syndrome(), msn_);
   }
   EngineCounters& counters = qp_.engine_.counters_;
-  const HeldPackets* held = held_requests();
-  const bool selective = held != nullptr && !held->empty();
-  rte_mbuf* packet = selective ? build_selective_acknowledge(*held)
+  const bool selective = is_holding();
+  rte_mbuf* packet = selective ? build_selective_acknowledge(*held_requests())
                                : build_acknowledge(acknowledged_psn(), ack_syndrome(), msn_);
   if (packet != nullptr) {
     (selective ? counters.send_selective_ack : counters.send_ack).add();
-    out_of_credits_ = ack_syndrome() == wire::Aeth::ack(0, 0).syndrome;
-    note_reply(acknowledged_psn());
+    owed_.on_credits_told(ack_syndrome() == wire::Aeth::ack(0, 0).syndrome);
+    owed_.on_acknowledged(acknowledged_psn());
   }
   return packet;
 }
@@ -140,17 +133,6 @@ rte_mbuf* Responder::build_reply() {
 /// PSN should ask for the response again; Linux rxe 6.1 completes the request without its data
 /// instead.
 wire::Psn Responder::acknowledged_psn() { return resources_.before_responses(expected_psn_ - 1); }
-
-/// A READ response or atomic acknowledgement that has left says more than this ACK would.
-bool Responder::is_needless_ack() {
-  return reply_ == Reply::ack && distance(replied_psn_, acknowledged_psn()) < 0;
-}
-
-void Responder::note_reply(wire::Psn psn) {
-  if (distance(replied_psn_, psn) > 0) {
-    replied_psn_ = psn;
-  }
-}
 
 /// A late copy of a READ that was answered when its region still existed. The requester has its
 /// data and the application may have gone on: this is no access error.
@@ -168,15 +150,15 @@ bool Responder::is_stale_repetition(const Resource& owing) const {
 
 void Responder::on_unreachable() {
   resources_.forgive();
-  reply_ = Reply::none;
+  owed_.forgive();
 }
 
 /// The ACK leaves with the next burst; one covers all that is executed by then.
 void Responder::acknowledge(Reply kind) {
-  if (reply_ == Reply::ack || reply_ == Reply::repeated_ack) {
+  if (owed_.owes_ack()) {
     qp_.engine_.counters_.ack_deferred.add();
   }
-  reply_ = std::max(reply_, kind);
+  owed_.acknowledge(kind);
   qp_.engine_.schedule(qp_);
 }
 
@@ -184,9 +166,8 @@ void Responder::acknowledge(Reply kind) {
 void Responder::refuse(NakCode code, const RxPacket& packet) {
   drop(DropReason::refused_request, packet);
   qp_.engine_.counters_.send_nak.add();
-  reply_ = Reply::nak;
-  nak_syndrome_ = wire::Aeth::nak(code, 0).syndrome;
-  qp_.trace(TraceEvent::nak_sent, nak_syndrome_, expected_psn_.value);
+  owed_.refuse(code);
+  qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), expected_psn_.value);
   qp_.engine_.raise({.type = code == NakCode::remote_access_error ? AsyncEventType::qp_access_err
                                                                   : AsyncEventType::qp_req_err,
                      .qp_num = qp_.number()});
@@ -197,11 +178,8 @@ void Responder::refuse(NakCode code, const RxPacket& packet) {
 void Responder::rnr_nak(const RxPacket& packet) {
   drop(DropReason::refused_request, packet);
   qp_.engine_.counters_.send_rnr_err.add();
-  reply_ = Reply::nak;
-  nak_syndrome_ = wire::Aeth::rnr_nak(qp_.attributes_.min_rnr_timer, 0).syndrome;
-  nak_outstanding_ = true;
-  rnr_outstanding_ = true;
-  qp_.trace(TraceEvent::nak_sent, nak_syndrome_, expected_psn_.value);
+  owed_.refuse_for_now(qp_.attributes_.min_rnr_timer);
+  qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), expected_psn_.value);
   qp_.engine_.schedule(qp_);
 }
 
@@ -209,8 +187,8 @@ void Responder::rnr_nak(const RxPacket& packet) {
 /// unsolicited acknowledge), but not where the last answer was a response: the ACK would be older.
 /// The peer may send one packet without credits, and its ACK brings them.
 void Responder::on_receive_posted() {
-  if (out_of_credits_) {
-    out_of_credits_ = false;
+  if (owed_.is_out_of_credits()) {
+    owed_.on_credits_told(false);
     acknowledge();
   }
 }

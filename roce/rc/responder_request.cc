@@ -19,15 +19,7 @@ inline bool Responder::in_order(const RxPacket& packet) {
   const std::uint32_t distance =
       (packet.headers.bth.psn.value - received_psn().value) & wire::kMask24;
   if (distance == 0) {
-    if (reply_ == Reply::nak) {
-      // It had not left yet, and what it asked for is here: now it is to ask for what was dropped
-      // behind this packet. Without that, what it covers is still to be acknowledged.
-      const bool more_dropped =
-          !rnr_outstanding_ && wire::distance(received_psn(), last_dropped_psn_) > 0;
-      reply_ = more_dropped ? Reply::nak : Reply::ack;
-    }
-    nak_outstanding_ = reply_ == Reply::nak;
-    rnr_outstanding_ = false;
+    owed_.on_expected(packet.headers.bth.psn);
     return true;
   }
   on_out_of_order(packet, distance);
@@ -135,25 +127,23 @@ void Responder::on_out_of_order(const RxPacket& packet, std::uint32_t distance) 
   if (qp_.recovery_ != nullptr && hold(packet, distance)) {
     return;
   }
-  if (rnr_outstanding_) {
+  if (owed_.is_rnr_outstanding()) {
     drop(DropReason::rnr_dropped_request, packet);
     return;
   }
   drop(DropReason::out_of_seq_request, packet);
   qp_.engine_.counters_.out_of_seq_request.add();
-  last_dropped_psn_ = packet.headers.bth.psn;
-  if (!nak_outstanding_) {
+  owed_.on_dropped(packet.headers.bth.psn);
+  if (!owed_.is_nak_outstanding()) {
     ask_for_missing();
   }
 }
 
 /// A NAK for the next packet, behind which some were dropped.
 void Responder::ask_for_missing() {
-  nak_outstanding_ = true;
-  reply_ = Reply::nak;
-  nak_syndrome_ = wire::Aeth::nak(NakCode::psn_sequence_error, 0).syndrome;
+  owed_.ask_for_missing();
   qp_.engine_.counters_.send_seq_err.add();
-  qp_.trace(TraceEvent::nak_sent, nak_syndrome_, received_psn().value);
+  qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), received_psn().value);
   qp_.engine_.schedule(qp_);
 }
 
@@ -371,8 +361,8 @@ void Responder::put_resource(const Resource& resource) {
     drop_oldest_resource();
   }
   resources_.put(resource);
-  if (reply_ == Reply::ack) {
-    reply_ = Reply::none;  // the response acknowledges what came before it
+  if (owed_.reply() == Reply::ack) {
+    owed_.drop_ack();
     qp_.engine_.counters_.ack_deferred.add();
   }
   qp_.engine_.schedule(qp_);

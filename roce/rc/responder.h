@@ -12,6 +12,7 @@
 #include "roce/counters.h"
 #include "roce/lock/scope.h"
 #include "roce/lock/snapshot_pool.h"
+#include "roce/message_progress.h"
 #include "roce/queue_pair.h"
 #include "roce/rc/owed_replies.h"
 #include "roce/rc/responder_resources.h"
@@ -51,13 +52,12 @@ class Responder final : public roce::Responder {
 
   [[nodiscard]] wire::Psn expected_psn() const override { return received_psn(); }
   /// A message has begun and not ended.
-  [[nodiscard]] bool in_message() const { return message_ != Message::none; }
+  [[nodiscard]] bool in_message() const { return message_.is_under_way(); }
 
  private:
   using Resource = ResponderResource;
   using Kind = Resource::Kind;
   using Reply = OwedReplies::Reply;
-  enum class Message : std::uint8_t { none, send, write };
 
   // responder_request.cc
   void execute(const RxPacket& packet);
@@ -65,7 +65,6 @@ class Responder final : public roce::Responder {
   [[nodiscard]] bool in_order(const RxPacket& packet);
   void on_out_of_order(const RxPacket& packet, std::uint32_t distance);
   void ask_for_missing();
-  [[nodiscard]] bool check_sequence(const wire::OpcodeInfo& opcode) const;
   void execute_send(const RxPacket& packet);
   void execute_write(const RxPacket& packet);
   void execute_read(const RxPacket& packet);
@@ -180,13 +179,10 @@ class Responder final : public roce::Responder {
   wire::Psn expected_psn_;  ///< of the next request to execute
   std::uint32_t msn_ = 0;   ///< messages completed, 24 bits
 
-  std::uint64_t received_ = 0;  ///< bytes so far of a message in progress
-  wire::Reth write_;            ///< of a WRITE in progress
-
+  MessageProgress message_;
   ResponderResources resources_;
   std::unique_ptr<lock::Scope> scope_;  ///< null: no locks
   OwedReplies owed_;
-  Message message_ = Message::none;  ///< whose first packet has been executed, but not its last
 };
 
 }  // namespace rockhopper::roce::rc

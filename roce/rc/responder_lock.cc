@@ -374,7 +374,9 @@ bool Responder::may_execute_in_scope(const RxPacket& packet) const {
 void Responder::flush(const RxPacket& packet) {
   const Operation operation = packet.headers.opcode->operation;
   if (operation == Operation::rdma_write) {
-    message_ = Message::write;
+    if (packet.headers.opcode->starts()) {
+      message_.begin_write(packet.headers.reth);
+    }
     finish_packet(packet);
     return;
   }

@@ -37,7 +37,7 @@ void Responder::reset(wire::Psn first_psn) {
   forget();
   expected_psn_ = first_psn;
   msn_ = 0;
-  message_ = Message::none;
+  message_ = {};
   owed_.reset(first_psn);
 }
 

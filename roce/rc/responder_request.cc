@@ -26,19 +26,6 @@ inline bool Responder::in_order(const RxPacket& packet) {
   return false;
 }
 
-/// The order of opcodes within and between messages (IBTA vol. 1, 9.7.4.1.5).
-inline bool Responder::check_sequence(const wire::OpcodeInfo& opcode) const {
-  switch (message_) {
-    case Message::none:
-      return opcode.starts();
-    case Message::send:
-      return !opcode.starts() && opcode.operation == Operation::send;
-    case Message::write:
-      return !opcode.starts() && opcode.operation == Operation::rdma_write;
-  }
-  return false;
-}
-
 void Responder::execute(const RxPacket& packet) {
   if (!in_order(packet)) {
     return;
@@ -62,7 +49,7 @@ void Responder::on_request(const RxPacket& packet) {
 
 /// The packet with expected_psn_.
 void Responder::execute_in_turn(const RxPacket& packet) {
-  if (!check_sequence(*packet.headers.opcode) ||
+  if (!message_.admits(*packet.headers.opcode) ||
       !packet.length_fits(bytes(qp_.attributes_.path_mtu))) {
     refuse(NakCode::invalid_request, packet);
     return;
@@ -154,57 +141,54 @@ void Responder::execute_send(const RxPacket& packet) {
       rnr_nak(packet);
       return;
     }
-    message_ = Message::send;
-    received_ = 0;
+    message_.begin_send();
   }
-  if (received_ + packet.payload.length > qp_.recv_queue_.front().length) {
+  const std::uint64_t received = message_.received();
+  if (received + packet.payload.length > qp_.recv_queue_.front().length) {
     qp_.fail_receive(WcStatus::loc_len_err);
     refuse(NakCode::invalid_request, packet);
     return;
   }
-  if (qp_.scatter_to_receive(received_, packet.payload) != MemoryStatus::ok) {
+  if (qp_.scatter_to_receive(received, packet.payload) != MemoryStatus::ok) {
     qp_.fail_receive(WcStatus::loc_prot_err);
     refuse(NakCode::remote_operational_error, packet);
     return;
   }
-  received_ += packet.payload.length;
+  message_.receive(packet.payload.length);
   if (opcode.has_invalidate && !qp_.invalidate_for_peer(MemoryKey{packet.headers.ieth.rkey})) {
     qp_.fail_receive(WcStatus::loc_prot_err);
     refuse(NakCode::remote_access_error, packet);
     return;
   }
   if (opcode.ends()) {
-    qp_.finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(received_));
+    qp_.finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(message_.received()));
   }
   finish_packet(packet);
 }
 
 void Responder::execute_write(const RxPacket& packet) {
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
+  const bool starts = opcode.starts();
+  const wire::Reth& write = starts ? packet.headers.reth : message_.write();
+  const std::uint64_t received = starts ? 0 : message_.received();
   MemoryAccess target{MemoryStatus::ok, nullptr};
-  if (opcode.starts()) {
-    if ((qp_.attributes_.qp_access_flags & kAccessRemoteWrite) == 0) {
-      refuse(NakCode::invalid_request, packet);
-      return;
-    }
-    write_ = packet.headers.reth;
-    received_ = 0;
-    if (write_.length > kMaxMessageBytes) {
+  if (starts) {
+    if ((qp_.attributes_.qp_access_flags & kAccessRemoteWrite) == 0 ||
+        write.length > kMaxMessageBytes) {
       refuse(NakCode::invalid_request, packet);
       return;
     }
     // A message without bytes touches no memory: its key is not looked at (IBTA vol. 1, 9.7.4.1.4).
-    if (write_.length > 0) {
-      target =
-          qp_.remote_access(MemoryKey{write_.rkey}, write_.va, write_.length, kAccessRemoteWrite);
+    if (write.length > 0) {
+      target = qp_.remote_access(MemoryKey{write.rkey}, write.va, write.length, kAccessRemoteWrite);
     }
     if (target.status != MemoryStatus::ok) {
       refuse(NakCode::remote_access_error, packet);
       return;
     }
   }
-  const std::uint64_t end = received_ + packet.payload.length;
-  if (opcode.ends() ? end != write_.length : end >= write_.length) {
+  const std::uint64_t end = received + packet.payload.length;
+  if (opcode.ends() ? end != write.length : end >= write.length) {
     refuse(NakCode::invalid_request, packet);
     return;
   }
@@ -214,9 +198,9 @@ void Responder::execute_write(const RxPacket& packet) {
   }
   if (packet.payload.length > 0) {
     // The first packet's bytes are at the beginning of what was looked up for all of the message.
-    if (!opcode.starts()) {
-      target = qp_.remote_access(MemoryKey{write_.rkey}, write_.va + received_,
-                                 packet.payload.length, kAccessRemoteWrite);
+    if (!starts) {
+      target = qp_.remote_access(MemoryKey{write.rkey}, write.va + received, packet.payload.length,
+                                 kAccessRemoteWrite);
     }
     if (target.status != MemoryStatus::ok) {
       refuse(NakCode::remote_access_error, packet);
@@ -225,13 +209,15 @@ void Responder::execute_write(const RxPacket& packet) {
     copy_from_mbuf(packet.payload, target.data);
     note_write(target.data, packet.payload.length);
   }
-  received_ = end;
-  message_ = Message::write;
+  if (starts) {
+    message_.begin_write(write);
+  }
+  message_.receive(packet.payload.length);
   if (opcode.ends()) {
     qp_.engine_.counters_.rx_write_requests.add();
     if (opcode.has_immediate) {
       static_cast<void>(qp_.take_receive());  // seen above
-      qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write_.length);
+      qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write.length);
     }
   }
   finish_packet(packet);
@@ -382,7 +368,7 @@ void Responder::note_write(const std::byte* data, std::uint64_t length) {
 void Responder::finish_packet(const RxPacket& packet) {
   expected_psn_ = expected_psn_ + 1;
   if (packet.headers.opcode->ends()) {
-    message_ = Message::none;
+    message_.end();
     msn_ = (msn_ + 1) & wire::kMask24;
   }
   if (packet.headers.bth.ack_request) {

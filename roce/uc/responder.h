@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "roce/counters.h"
+#include "roce/message_progress.h"
 #include "roce/queue_pair.h"
 #include "roce/responder.h"
 
@@ -26,26 +27,18 @@ class Responder final : public roce::Responder {
   [[nodiscard]] wire::Psn expected_psn() const override { return expected_psn_; }
 
  private:
-  /// `dropped`: what follows of the message is not wanted any more.
-  enum class Message : std::uint8_t { none, send, write, dropped };
-
   [[nodiscard]] bool admit(const RxPacket& packet);
-  [[nodiscard]] bool in_progress() const {
-    return message_ == Message::send || message_ == Message::write;
-  }
   void abandon();
   void execute_send(const RxPacket& packet);
   void execute_write(const RxPacket& packet);
   [[nodiscard]] bool begin_write(const RxPacket& packet);
   void fail_receive(WcStatus status, DropReason reason, const RxPacket& packet);
-  void finish_packet(const RxPacket& packet, Message message);
+  void finish_packet(const RxPacket& packet);
   void drop(DropReason reason, const RxPacket& packet);
 
   QueuePair& qp_;
   wire::Psn expected_psn_;
-  Message message_ = Message::none;
-  std::uint64_t received_ = 0;  ///< bytes of the message so far
-  wire::Reth write_;            ///< of a WRITE in progress
+  MessageProgress message_;
 };
 
 }  // namespace rockhopper::roce::uc

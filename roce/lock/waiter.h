@@ -39,6 +39,7 @@ class Waiter : public boost::intrusive::list_base_hook<> {
 
   [[nodiscard]] std::span<Claim> claims() { return {claims_.data(), count_}; }
   [[nodiscard]] Claim& first() { return claims_[0]; }
+  [[nodiscard]] const Claim& first() const { return claims_[0]; }
   /// Of all that it was granted: the greatest, that of the last word.
   [[nodiscard]] std::uint64_t token() const { return claims_[count_ - 1u].token; }
   [[nodiscard]] bool waits() const { return word_ != nullptr; }

@@ -103,7 +103,7 @@ class Dci {
   [[nodiscard]] Expected<void> add_stream(std::uint8_t index);
   void start(roce::QueuePair& qp) const;
   /// Never the same twice in 2^32 connects (DC-26).
-  [[nodiscard]] std::uint32_t next_nonce() { return ++nonce_; }
+  [[nodiscard]] std::uint32_t draw_nonce() { return ++nonce_; }
   [[nodiscard]] bool prefers_full(std::uint64_t now_ns) const;
   /// A stream is in ERR now (DC-25).
   void note_error();

@@ -63,7 +63,7 @@ DciPool::~DciPool() {
   }
 }
 
-const DciPool::Channel* DciPool::channel_for(PoolTarget& target) {
+const DciPool::Channel* DciPool::take_channel(PoolTarget& target) {
   if (target.channel_ == nullptr) {
     if (!exclusive()) {
       target.channel_ = &choose(target);
@@ -83,8 +83,8 @@ const DciPool::Channel* DciPool::channel_for(PoolTarget& target) {
   return target.channel_;
 }
 
-std::optional<roce::PostResult> DciPool::ready(PoolTarget& target) {
-  const Channel* channel = channel_for(target);
+std::optional<roce::PostResult> DciPool::prepare(PoolTarget& target) {
+  const Channel* channel = take_channel(target);
   if (channel == nullptr) {
     return std::nullopt;
   }
@@ -93,7 +93,7 @@ std::optional<roce::PostResult> DciPool::ready(PoolTarget& target) {
 }
 
 std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roce::SendWr& wr) {
-  const Channel* channel = channel_for(target);
+  const Channel* channel = take_channel(target);
   if (channel == nullptr) {
     return std::nullopt;
   }

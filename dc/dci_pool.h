@@ -86,8 +86,9 @@ class DciPool {
   /// its stream: requests of the same target, and with hash and random of others too.
   [[nodiscard]] std::optional<roce::PostResult> post_send(PoolTarget& target,
                                                           const roce::SendWr& wr);
-  /// What post_send() would now say of a good request, and do with the target.
-  [[nodiscard]] std::optional<roce::PostResult> ready(PoolTarget& target);
+  /// Does with the target what post_send() does, without a request. Returns what it would say of a
+  /// good one.
+  [[nodiscard]] std::optional<roce::PostResult> prepare(PoolTarget& target);
   /// Gives free initiators to those that wait. After completions have been polled.
   void progress();
 
@@ -102,8 +103,9 @@ class DciPool {
   [[nodiscard]] bool exclusive() const {
     return config_.policy == PoolPolicy::dcs || config_.policy == PoolPolicy::dcs_quota;
   }
-  /// Its stream, in a state to take requests; null: there is none for it now, and it waits.
-  [[nodiscard]] const Channel* channel_for(PoolTarget& target);
+  /// Gives the target a stream, if it has none, and brings it into a state to take requests. Null:
+  /// there is none for it now, and it waits.
+  [[nodiscard]] const Channel* take_channel(PoolTarget& target);
   [[nodiscard]] Channel& choose(const PoolTarget& target);
   void hold(PoolTarget& target);
   static void revive(const Channel& channel);

@@ -187,7 +187,7 @@ void Requester::begin(std::optional<wire::Psn> executed) {
     return;
   }
   state_ = State::connecting;
-  nonce_ = dci_.next_nonce();
+  nonce_ = dci_.draw_nonce();
   full_ = dci_.prefers_full(endpoint_.now_ns());
   repeated_ = false;
   connects_left_ = init.retry_cnt;

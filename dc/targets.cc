@@ -143,7 +143,7 @@ void Targets::evict_one(std::uint64_t now_ns) {
   Session* evicted = table_.oldest();
   if (evicted == nullptr || evicted->touched_ns + endpoint_.config_.idle_ns > now_ns ||
       context(*evicted).responder->has_replies()) {
-    evicted = table_.held_too_long(
+    evicted = table_.find_next_held_too_long(
         now_ns, [this](const Session& session) { return context(session).responder->quiet(); });
     if (evicted == nullptr) {
       return;
@@ -154,26 +154,24 @@ void Targets::evict_one(std::uint64_t now_ns) {
   close(*evicted, now_ns);
 }
 
-/// False: there is none, and he has been refused.
+/// Makes sure that a session can be opened. Returns false if none can be, and the peer has been
+/// refused.
 bool Targets::make_room(const Peer& peer, const Connect& message,
                         const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                         std::uint64_t now_ns) {
-  SessionTable::Refusal refusal = table_.refusal(peer, now_ns);
-  if (refusal == SessionTable::Refusal::no_context) {
+  if (table_.is_over_quota(peer)) {
+    refuse(CnakReason::quota, message, datagram, packet, now_ns);
+    return false;
+  }
+  table_.forget(now_ns);
+  if (!table_.has_room(peer)) {
     evict_one(now_ns);
-    refusal = table_.refusal(peer, now_ns);
   }
-  switch (refusal) {
-    case SessionTable::Refusal::none:
-      return true;
-    case SessionTable::Refusal::no_context:
-      refuse(CnakReason::no_context, message, datagram, packet, now_ns);
-      break;
-    case SessionTable::Refusal::quota:
-      refuse(CnakReason::quota, message, datagram, packet, now_ns);
-      break;
+  if (!table_.has_room(peer)) {
+    refuse(CnakReason::no_context, message, datagram, packet, now_ns);
+    return false;
   }
-  return false;
+  return true;
 }
 
 void Targets::open(const Peer& peer, const Connect& message, Dct& dct,

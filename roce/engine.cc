@@ -224,7 +224,7 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
 
 QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   if (init.lock_execution) {
-    static_cast<void>(locks());
+    need_locks();
   }
   auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init, [type = init.qp_type](QueuePair& qp) {
@@ -490,6 +490,7 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
   const std::uint32_t packet_bytes = bytes(qp.attributes_.path_mtu) + kTransportOverhead + overhead;
   TransmitResult result;
   while (result.count < count) {
+    pacer.begin_turn(now_ns_);
     const std::uint16_t allowed = pacer.allowance(packet_bytes, now_ns_);
     if (allowed == 0) {
       if (!qp.transport_.responder->has_responses()) {

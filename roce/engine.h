@@ -286,8 +286,8 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const;
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);
-  /// What locks need, made when it is asked for first.
-  [[nodiscard]] lock::Service& locks();
+  /// Makes what locks need, if it is not there yet.
+  lock::Service& need_locks();
   void unschedule(QueuePair& qp);
   void count_drop(DropReason reason, const rte_mbuf* packet);
   void raise(const AsyncEvent& event);

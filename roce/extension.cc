@@ -36,7 +36,7 @@ Expected<QueuePair*> Extension::create_qp(wire::Qpn number, const QpInit& init,
   }
   ROCKHOPPER_TRY(engine_.check_sizes(init));
   if (init.lock_execution) {
-    static_cast<void>(engine_.locks());
+    engine_.need_locks();
   }
   engine_.extension_qps_.emplace_back(new QueuePair(engine_, number, init, make_transport));
   Engine::count_users(init, 1);

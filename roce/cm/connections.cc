@@ -102,7 +102,7 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
   return qp.bring_up(attributes, QpState::rts);
 }
 
-QueuePair* ConnectionManager::own_qp(const Connection& connection) {
+QueuePair* ConnectionManager::own_qp(const Connection& connection) const {
   const auto found = by_local_qpn_.find(connection.local_qpn_.value);
   return found == by_local_qpn_.end() || found->second != &connection
              ? nullptr

@@ -27,12 +27,13 @@ void Pacer::reset() {
   qp_.timers().cancel(timer_);
 }
 
-std::uint16_t Pacer::allowance(std::uint32_t packet_bytes, std::uint64_t now_ns) {
+void Pacer::begin_turn(std::uint64_t now_ns) {
+  if (control_->rate(now_ns) == kUnlimited) next_ns_ = 0;
+}
+
+std::uint16_t Pacer::allowance(std::uint32_t packet_bytes, std::uint64_t now_ns) const {
   const std::uint64_t rate = control_->rate(now_ns);
-  if (rate == kUnlimited) {
-    next_ns_ = 0;
-    return UINT16_MAX;
-  }
+  if (rate == kUnlimited) return UINT16_MAX;
   if (next_ns_ > now_ns) return 0;
   const std::uint64_t behind_ns = std::min(now_ns - next_ns_, kCatchUpNs);
   // One now, and those whose times have passed.

@@ -117,19 +117,19 @@ WaitedWord* LockTable::find_waited(std::uint64_t* word) {
   return found == waited_.end() ? nullptr : &*found;
 }
 
-/// In a queue that it must not pass (LK-28). Then `blocked_at_` says of which word.
-bool LockTable::is_behind_others(Waiter& waiter) {
-  if (waiting_ == 0 || !waiter.limits_.fifo) return false;
+/// Returns which claim is for a word with a queue that the request must not pass (LK-28); nothing:
+/// it may look at all of them.
+std::optional<std::uint8_t> LockTable::claim_behind_others(const Waiter& waiter) const {
+  if (waiting_ == 0 || !waiter.limits_.fifo) return std::nullopt;
   for (std::uint8_t i = 0; i < waiter.count_; ++i) {
-    const WaitedWord* waited = find_waited(waiter.claims_[i].word);
-    if (waited != nullptr && (waiter.claims_[i].mode == Mode::shared ? waited->writers_ > 0
-                                                                     : !waited->waiters_.empty())) {
-      waiter.blocked_at_ = i;
-      waiter.claims_[i].previous = load(waiter.claims_[i].word);
-      return true;
+    const Claim& claim = waiter.claims_[i];
+    const auto waited = waited_.find(claim.word);
+    if (waited != waited_.end() &&
+        (claim.mode == Mode::shared ? waited->writers_ > 0 : !waited->waiters_.empty())) {
+      return i;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 std::optional<wire::LockCause> LockTable::begin(Waiter& waiter) {
@@ -143,7 +143,10 @@ std::optional<wire::LockCause> LockTable::again(Waiter& waiter) {
   if (waiter.looks_ < waiter.limits_.tries) {
     ++waiter.looks_;
     region.count(&Region::Statistics::iterations);
-    if (!is_behind_others(waiter) && waiter.take_all()) {
+    if (const auto behind = claim_behind_others(waiter)) {
+      waiter.blocked_at_ = *behind;
+      waiter.claims_[*behind].previous = load(waiter.claims_[*behind].word);
+    } else if (waiter.take_all()) {
       count_held(waiter, 1);
       region.count(&Region::Statistics::grants);
       if (waiter.looks_ == 1) region.count(&Region::Statistics::immediate_grants);

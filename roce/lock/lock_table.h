@@ -123,7 +123,7 @@ class LockTable {
     int held = 0;            ///< claims that were granted here
   };
 
-  [[nodiscard]] bool is_behind_others(Waiter& waiter);
+  [[nodiscard]] std::optional<std::uint8_t> claim_behind_others(const Waiter& waiter) const;
   void add_word();
   void join(Waiter& waiter);
   void remove(Waiter& waiter);

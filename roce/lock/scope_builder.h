@@ -116,7 +116,7 @@ class ScopeBuilder {
 
   [[nodiscard]] PostResult prepare(const Limits& limits, ScopeResult* result);
   /// Of the acquire (0), the accesses, and the release.
-  [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id);
+  [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id) const;
 
   Word word_;
   Request request_{.flags = wire::Lketh::kFifo};

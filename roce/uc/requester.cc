@@ -26,7 +26,8 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,
       run_local_request();
       continue;
     }
-    rte_mbuf* packet = build_packet(current(), failure);
+    number_front();
+    rte_mbuf* packet = build_packet(qp_.send_queue_.front(), failure);
     if (failure != WcStatus::success) {
       qp_.fail_send(failure);
       break;
@@ -48,7 +49,8 @@ void Requester::on_unreachable(std::uint64_t /*now_ns*/) {
       run_local_request();
       continue;
     }
-    const std::uint32_t left = current().psn_count - packet_;
+    number_front();
+    const std::uint32_t left = qp_.send_queue_.front().psn_count - packet_;
     qp_.engine_.counters_.unreachable_pkts.add(left);
     advance(left);
   }
@@ -60,13 +62,12 @@ bool Requester::can_send() const {
   return may && !qp_.send_queue_.empty();
 }
 
-SendWqe& Requester::current() {
-  SendWqe& wqe = qp_.send_queue_.front();
+void Requester::number_front() {
   if (packet_ == 0) {
+    SendWqe& wqe = qp_.send_queue_.front();
     wqe.first_psn = next_psn_;
     wqe.psn_count = packets_of(wqe.length, bytes(qp_.attributes_.path_mtu));
   }
-  return wqe;
 }
 
 rte_mbuf* Requester::build_packet(const SendWqe& wqe, WcStatus& failure) {

@@ -33,8 +33,8 @@ class Requester final : public roce::Requester {
 
  private:
   [[nodiscard]] bool can_send() const;
-  /// The request to send from. Requires can_send().
-  [[nodiscard]] SendWqe& current();
+  /// Gives the front request its PSNs, if nothing of it has left. Requires can_send().
+  void number_front();
   /// Null: no mbuf is free, or `failure` says what is wrong with the request.
   [[nodiscard]] rte_mbuf* build_packet(const SendWqe& wqe, WcStatus& failure);
   void run_local_request();

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <iterator>
 
+#include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/extension.h"
 #include "roce/packet_builder.h"
@@ -75,7 +76,8 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
       pkeys_(pkeys),
       overrun_timer_([](void* self,
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
-                     this) {
+                     this),
+      notifications_(std::make_unique<NotificationPoint>(*this)) {
   config_.host->bind_udp(wire::kRoceUdpPort, this);
   config_.host->set_observer(this);
 }
@@ -239,11 +241,11 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
 void Engine::count_users(const QpInit& init, int change) {
   for (CompletionQueue* cq : {init.send_cq, init.recv_cq}) {
     if (cq != nullptr) {
-      cq->users_ += static_cast<std::uint32_t>(change);
+      cq->count_users(change);
     }
   }
   if (init.srq != nullptr) {
-    init.srq->users_ += static_cast<std::uint32_t>(change);
+    init.srq->count_users(change);
   }
 }
 
@@ -282,7 +284,7 @@ void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
   detach_from_all(*qp);
   count_users(qp->init(), -1);
-  std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return cq->users_ == 0; });
+  std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return !cq->is_used(); });
   std::erase_if(async_events_,
                 [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
   --qp_count_;
@@ -375,7 +377,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
   ready_.splice(ready_.end(), next_turn_);
   const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
   std::uint16_t sent = from_host;
-  if (!notifications_.empty()) [[unlikely]] {
+  if (!notifications_->empty()) [[unlikely]] {
     const auto room = static_cast<std::uint16_t>(count - sent);
     sent = static_cast<std::uint16_t>(sent + transmit_cnps(packets + sent, room));
   }
@@ -517,13 +519,13 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
 }
 
 std::uint16_t Engine::transmit_cnps(rte_mbuf** packets, std::uint16_t count) {
-  const TransmitResult result = notifications_.transmit(packets, count, now_ns_);
+  const TransmitResult result = notifications_->transmit(packets, count, now_ns_);
   counters_.sent_bytes.add(result.bytes);
   return result.count;
 }
 
 std::uint64_t Engine::next_deadline_ns() const {
-  if (!ready_.empty() || !next_turn_.empty() || !notifications_.empty() ||
+  if (!ready_.empty() || !next_turn_.empty() || !notifications_->empty() ||
       (extension_ != nullptr && extension_->has_packets())) {
     return now_ns_;
   }

@@ -14,7 +14,6 @@
 #include "roce/address_handle.h"
 #include "roce/async_event.h"
 #include "roce/completion_queue.h"
-#include "roce/congestion/notification_point.h"
 #include "roce/counters.h"
 #include "roce/device_attributes.h"
 #include "roce/event_trace.h"
@@ -55,7 +54,7 @@ struct EngineConfig {
   /// The port's P_Key table from index 0 on, at most PkeyTable::kSize entries. Engines that serve
   /// one port are to have the same one.
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};
-  bool send_cnps = true;                            ///< answer marked packets: NotificationPoint
+  bool send_cnps = true;                            ///< answer marked packets by CNPs
   std::uint8_t cnp_dscp = 48;                       ///< 0 to 63
   std::uint64_t min_time_between_cnps_ns = 50'000;  ///< for each queue pair
   stack::DropObserver* drop_observer = nullptr;     ///< not owned; may be null
@@ -199,16 +198,11 @@ class Engine final : public stack::Protocol,
                       void* context) const;
 
  private:
+  friend class EngineContext;
   friend class Extension;
-  friend class NotificationPoint;
   friend class QueuePair;
-  friend class SharedReceiveQueue;
-  friend class rc::Requester;
-  friend class rc::Responder;
-  friend class uc::Requester;
-  friend class uc::Responder;
-  friend class ud::Requester;
-  friend class ud::Responder;
+
+  class NotificationPoint;
 
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
   /// With so many bytes of headers more.
@@ -326,7 +320,7 @@ class Engine final : public stack::Protocol,
   stack::Timer overrun_timer_;
   MulticastTable multicast_;
   EngineCounters counters_;
-  NotificationPoint notifications_{*this};
+  std::unique_ptr<NotificationPoint> notifications_;
 };
 
 // Here, as it is asked for with each packet and needs to know the engine.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/extension.h"
@@ -161,7 +162,7 @@ void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint6
   counters_.np_ecn_marked_roce_packets.add();
   const bool data = opcode.is_request || opcode.has_payload;
   if (data && qp.is_connected()) {
-    notifications_.on_marked(qp, now_ns);
+    notifications_->on_marked(qp, now_ns);
   }
 }
 

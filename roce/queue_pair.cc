@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "roce/address_handle.h"
+#include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
@@ -270,7 +271,7 @@ void QueuePair::enter_state(QpState next) {
       pkey_ = *engine_.query_pkey(attributes_.pkey_index);
       sqd_notify_ = established_ = false;
       next_cnp_ns_ = 0;
-      NotificationPoint::forget(*this);
+      Engine::NotificationPoint::forget(*this);
       if (pacer_ != nullptr) {
         pacer_->reset();
       }
@@ -366,8 +367,6 @@ RecoveryConfig QueuePair::loss_recovery() const {
 }
 
 void QueuePair::schedule() { engine_.schedule(*this); }
-
-stack::TimingWheel& QueuePair::timers() { return engine_.timers_; }
 
 QpAttributes QueuePair::query() const {
   QpAttributes attributes = attributes_;

@@ -26,21 +26,9 @@ namespace rockhopper::roce {
 
 class Engine;
 class Extension;
-class NotificationPoint;
 class PacketBuilder;
 class Pacer;
-namespace rc {
-class Requester;
-class Responder;
-}  // namespace rc
-namespace uc {
-class Requester;
-class Responder;
-}  // namespace uc
-namespace ud {
-class Requester;
-class Responder;
-}  // namespace ud
+class TransportContext;
 
 /// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it. An
 /// XRC initiator has no recv_cq, a target neither of them and no `pd`.
@@ -129,15 +117,7 @@ class QueuePair : public QpListHook {
  private:
   friend class Engine;
   friend class Extension;
-  friend class NotificationPoint;
-  friend class Pacer;
-  friend class rc::Requester;
-  friend class rc::Responder;
-  friend class uc::Requester;
-  friend class uc::Responder;
-  friend class ud::Requester;
-  friend class ud::Responder;
-  friend struct QueuePairTestAccess;
+  friend class TransportContext;
 
   /// What has been posted last: in a scope, or behind an acquire that has none.
   enum class PostedLock : std::uint8_t { none, scope, plain };
@@ -215,6 +195,10 @@ class QueuePair : public QpListHook {
   /// What becomes of the scopes whose requests are flushed.
   void flush_scopes();
   void note_lock_order(const SendWr& wr, SendWqe& wqe);
+  /// The acquire `scope_id`, which has no scope, is refused: there will be no release.
+  void forget_posted_lock(std::uint16_t scope_id) {
+    if (scope_id == lock_id_) posted_lock_ = PostedLock::none;
+  }
   [[nodiscard]] std::uint32_t fill_lock(const SendWr& wr, LockWqe& wqe);
 
   // queue_pair_memory.cc
@@ -236,7 +220,6 @@ class QueuePair : public QpListHook {
   void enter_state(QpState next);
   void configure_flow();
   void schedule();
-  [[nodiscard]] stack::TimingWheel& timers();
   // Hints for the processor where there are more queue pairs than the cache holds.
   void prefetch() const;
   /// Reads this queue pair: prefetch() should have been called some time before.

@@ -113,8 +113,6 @@ class ConnectionManager {
                       void* context) const;
 
  private:
-  friend class Connection;
-  friend class Lookup;
   struct Listener {
     std::uint32_t backlog = 0;
     std::uint32_t waiting = 0;  ///< requests that the application has not answered
@@ -157,6 +155,12 @@ class ConnectionManager {
   /// Keeps `request` and arms the timer that repeats it.
   void await_answer(Connection& connection, std::uint8_t timeout, std::uint8_t retries,
                     const Mad& request);
+  /// The callback of timers: a connection's or a lookup's.
+  template <typename Owner>
+  static void on_time(void* owner, std::uint64_t /*now_ns*/) {
+    auto& one = *static_cast<Owner*>(owner);
+    one.manager_.on_timer(one);
+  }
   void on_timer(Connection& connection);
   void on_no_answer(Connection& connection);
   void enter_timewait(Connection& connection, EventType event);

@@ -3,14 +3,13 @@
 #include "roce/rc/duplicate.h"
 
 #include "roce/atomic_operation.h"
-#include "roce/engine.h"
 
 namespace rockhopper::roce::rc {
 
 using wire::Operation;
 
 void Responder::Duplicate::take(Responder& responder, const RxPacket& packet) {
-  responder.qp_.engine_.counters_.duplicate_request.add();
+  responder.qp_.engine().counters().duplicate_request.add();
   Duplicate(responder, packet).dispatch();
 }
 
@@ -67,7 +66,7 @@ void Responder::Duplicate::repeat_response() {
 void Responder::Duplicate::repeat_read(Resource& read) {
   const wire::Headers& headers = packet_.headers;
   const auto index = static_cast<std::uint32_t>(wire::distance(read.first_psn, headers.bth.psn));
-  const std::uint64_t offset = std::uint64_t{index} * bytes(qp_.attributes_.path_mtu);
+  const std::uint64_t offset = std::uint64_t{index} * bytes(qp_.attributes().path_mtu);
   if (read.kind != Kind::read || headers.reth.rkey != read.rkey ||
       headers.reth.va != read.va + offset || headers.reth.length != read.length - offset) {
     drop();
@@ -98,7 +97,7 @@ void Responder::Duplicate::repeat_placement(Resource& placement) {
 /// The answer from its packet `index` on goes again.
 void Responder::Duplicate::owe(Resource& resource, std::uint32_t index) {
   responder_.resources_.repeat(resource, index);
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 }  // namespace rockhopper::roce::rc

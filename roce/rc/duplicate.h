@@ -7,6 +7,7 @@
 #include "roce/counters.h"
 #include "roce/rc/responder.h"
 #include "roce/rx_packet.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::rc {
 
@@ -30,7 +31,7 @@ class Responder::Duplicate {
   void drop() { responder_.drop(DropReason::duplicate_request, packet_); }
 
   Responder& responder_;
-  QueuePair& qp_;
+  TransportContext qp_;
   const RxPacket& packet_;
 };
 

@@ -3,7 +3,6 @@
 #include "roce/rc/execution.h"
 
 #include "roce/atomic_operation.h"
-#include "roce/engine.h"
 #include "roce/payload.h"
 #include "roce/rc/lock_execution.h"
 #include "roce/rc/placement.h"
@@ -22,7 +21,7 @@ void Responder::Execution::take(Responder& responder, const RxPacket& packet) {
 /// and 9.7.4.1.6).
 inline bool Responder::Execution::is_well_formed() const {
   return responder_.message_.admits(*packet_.headers.opcode) &&
-         packet_.length_fits(bytes(qp_.attributes_.path_mtu));
+         packet_.length_fits(bytes(qp_.attributes().path_mtu));
 }
 
 inline void Responder::Execution::run() {
@@ -39,7 +38,7 @@ inline void Responder::Execution::run() {
   if (responder_.scope_ != nullptr && responder_.scope_->state() != TargetScope::State::none)
       [[unlikely]] {
     const TargetScope& scope = *responder_.scope_;
-    if (!scope.admits(headers, responder_.expected_psn_, bytes(qp_.attributes_.path_mtu))) {
+    if (!scope.admits(headers, responder_.expected_psn_, bytes(qp_.attributes().path_mtu))) {
       refuse(NakCode::invalid_request);
       return;
     }
@@ -91,7 +90,7 @@ inline void Responder::Execution::send() {
     message.begin_send();
   }
   const std::uint64_t received = message.received();
-  if (received + packet_.payload.length > qp_.recv_queue_.front().length) {
+  if (received + packet_.payload.length > qp_.recv_queue().front().length) {
     qp_.fail_receive(WcStatus::loc_len_err);
     refuse(NakCode::invalid_request);
     return;
@@ -121,7 +120,7 @@ inline void Responder::Execution::write() {
   const std::uint64_t received = starts ? 0 : message.received();
   MemoryAccess target{MemoryStatus::ok, nullptr};
   if (starts) {
-    if ((qp_.attributes_.qp_access_flags & kAccessRemoteWrite) == 0 ||
+    if ((qp_.attributes().qp_access_flags & kAccessRemoteWrite) == 0 ||
         reth.length > kMaxMessageBytes) {
       refuse(NakCode::invalid_request);
       return;
@@ -162,7 +161,7 @@ inline void Responder::Execution::write() {
   }
   message.receive(packet_.payload.length);
   if (opcode.ends()) {
-    qp_.engine_.counters_.rx_write_requests.add();
+    qp_.engine().counters().rx_write_requests.add();
     if (opcode.has_immediate) {
       static_cast<void>(qp_.take_receive());  // seen above
       qp_.finish_receive(packet_, WcOpcode::recv_rdma_with_imm, reth.length);
@@ -173,7 +172,7 @@ inline void Responder::Execution::write() {
 
 inline void Responder::Execution::read() {
   const wire::Reth& reth = packet_.headers.reth;
-  if ((qp_.attributes_.qp_access_flags & kAccessRemoteRead) == 0 ||
+  if ((qp_.attributes().qp_access_flags & kAccessRemoteRead) == 0 ||
       reth.length > kMaxMessageBytes) {
     refuse(NakCode::invalid_request);
     return;
@@ -191,7 +190,7 @@ inline void Responder::Execution::read() {
     return;
   }
   Resource resource{.first_psn = responder_.expected_psn_,
-                    .psn_count = packets_of(reth.length, bytes(qp_.attributes_.path_mtu)),
+                    .psn_count = packets_of(reth.length, bytes(qp_.attributes().path_mtu)),
                     .msn = responder_.next_msn(),
                     .length = reth.length,
                     .rkey = reth.rkey,
@@ -205,13 +204,13 @@ inline void Responder::Execution::read() {
       return;
     }
   }
-  qp_.engine_.counters_.rx_read_requests.add();
+  qp_.engine().counters().rx_read_requests.add();
   responder_.finish_with(resource);
 }
 
 inline void Responder::Execution::atomic() {
   const AtomicOperation operation(packet_.headers);
-  if ((qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 || operation.va() % 8 != 0 ||
+  if ((qp_.attributes().qp_access_flags & kAccessRemoteAtomic) == 0 || operation.va() % 8 != 0 ||
       !operation.is_known()) {
     refuse(NakCode::invalid_request);
     return;
@@ -235,7 +234,7 @@ inline void Responder::Execution::atomic() {
                     .va = operation.va()};
   resource.original = operation.perform(target.data);
   responder_.note_write(target.data, sizeof(std::uint64_t));
-  qp_.engine_.counters_.rx_atomic_requests.add();
+  qp_.engine().counters().rx_atomic_requests.add();
   responder_.finish_with(resource);
 }
 

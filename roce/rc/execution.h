@@ -6,6 +6,7 @@
 
 #include "roce/rc/responder.h"
 #include "roce/rx_packet.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::rc {
 
@@ -30,7 +31,7 @@ class Responder::Execution {
   void refuse(wire::NakCode code) { responder_.refuse(code, packet_); }
 
   Responder& responder_;
-  QueuePair& qp_;
+  TransportContext qp_;
   const RxPacket& packet_;
 };
 

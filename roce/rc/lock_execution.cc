@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cstddef>
 
-#include "roce/engine.h"
 #include "roce/payload.h"
 #include "roce/rc/execution.h"
 #include "roce/wire/lketh.h"
@@ -45,7 +44,7 @@ bool has_right_payload(std::uint8_t subtype, std::uint32_t length) {
 
 }  // namespace
 
-std::uint32_t Responder::LockExecution::mtu() const { return bytes(qp_.attributes_.path_mtu); }
+std::uint32_t Responder::LockExecution::mtu() const { return bytes(qp_.attributes().path_mtu); }
 
 void Responder::LockExecution::execute(const RxPacket& packet) {
   const Lketh& request = packet.headers.lketh;
@@ -53,7 +52,7 @@ void Responder::LockExecution::execute(const RxPacket& packet) {
       request.is_acquire() || request.is_release() || request.subtype == Lketh::kCancel;
   if (!known || responder_.scope_ == nullptr ||
       !has_right_payload(request.subtype, packet.payload.length) ||
-      (qp_.attributes_.qp_access_flags & kAccessRemoteAtomic) == 0 ||
+      (qp_.attributes().qp_access_flags & kAccessRemoteAtomic) == 0 ||
       !responder_.resources_.has_place()) {
     responder_.refuse(NakCode::invalid_request, packet);
   } else if (request.is_acquire()) {
@@ -74,10 +73,10 @@ void Responder::LockExecution::acquire(const RxPacket& packet) {
     return;
   }
   if (!again) {
-    qp_.engine_.counters_.rx_lock_requests.add();
+    qp_.engine().counters().rx_lock_requests.add();
     scope().begin(request, responder_.expected_psn_);
   }
-  if (scope().stores()) {
+  if (request.is_stored()) {
     if (request.scope_psns >= HeldPackets::kWindow) {
       decide(LockCause::too_big);
     } else if (!scope().gather()) {
@@ -87,7 +86,7 @@ void Responder::LockExecution::acquire(const RxPacket& packet) {
   }
   if (const auto cause = scope().look(again)) {
     decide(*cause);
-  } else if (scope().comes_again() || !scope().wait()) {
+  } else if ((request.flags & Lketh::kResend) != 0 || !scope().wait()) {
     scope().ask_again();  // else there is no room to wait now
     responder_.refuse_for_now(packet);
   }
@@ -131,7 +130,7 @@ std::optional<NakCode> Responder::LockExecution::add_claim(lock::Claim claim, st
     return NakCode::invalid_request;  // an iova can be aligned where the memory is not
   }
   claim.word = reinterpret_cast<std::uint64_t*>(target.data);
-  claim.region = qp_.engine_.locks_->table.find(claim.word);
+  claim.region = qp_.engine().locks()->table.find(claim.word);
   if (claim.region == nullptr) {
     return NakCode::remote_access_error;
   }
@@ -191,7 +190,7 @@ void Responder::LockExecution::put(const TargetScope::Answer& answer, std::uint3
 
 void Responder::LockExecution::park(const RxPacket& packet) {
   const wire::Headers& headers = packet.headers;
-  if (!scope().park(packet, mtu())) {
+  if (!scope().parked().hold(packet, mtu())) {
     responder_.drop(DropReason::lock_no_room, packet);
     return;
   }
@@ -211,7 +210,7 @@ void Responder::LockExecution::park(const RxPacket& packet) {
 
 /// The peer has not heard of its acquire for too long.
 void Responder::LockExecution::on_parked_again(const RxPacket& packet) {
-  qp_.engine_.counters_.duplicate_request.add();
+  qp_.engine().counters().duplicate_request.add();
   responder_.drop(DropReason::duplicate_request, packet);
   if (scope().state() == TargetScope::State::waiting) {
     scope().owe_sign();
@@ -221,7 +220,7 @@ void Responder::LockExecution::on_parked_again(const RxPacket& packet) {
 
 void Responder::LockExecution::schedule_sign() {
   if (scope().owes_sign()) {
-    qp_.engine_.schedule(qp_);
+    qp_.schedule();
   }
 }
 

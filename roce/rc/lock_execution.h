@@ -9,6 +9,7 @@
 #include "roce/rc/responder.h"
 #include "roce/rc/target_scope.h"
 #include "roce/rx_packet.h"
+#include "roce/transport_context.h"
 #include "roce/wire/aeth.h"
 #include "roce/wire/lkaeth.h"
 
@@ -50,7 +51,7 @@ class Responder::LockExecution {
   [[nodiscard]] std::uint32_t mtu() const;
 
   Responder& responder_;
-  QueuePair& qp_;
+  TransportContext qp_;
 };
 
 }  // namespace rockhopper::roce::rc

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "roce/engine.h"
 #include "roce/payload.h"
 #include "roce/persistence.h"
 
@@ -25,7 +24,7 @@ void Responder::Placement::take(Responder& responder, const RxPacket& packet) {
 
 void Responder::Placement::atomic_write() {
   const wire::Reth& reth = packet_.headers.reth;
-  if ((qp_.attributes_.qp_access_flags & kAccessRemoteWrite) == 0 || reth.va % 8 != 0 ||
+  if ((qp_.attributes().qp_access_flags & kAccessRemoteWrite) == 0 || reth.va % 8 != 0 ||
       reth.length != sizeof(std::uint64_t) || packet_.payload.length != sizeof(std::uint64_t)) {
     refuse(NakCode::invalid_request);
     return;
@@ -45,7 +44,7 @@ void Responder::Placement::atomic_write() {
   copy_from_mbuf(packet_.payload, reinterpret_cast<std::byte*>(&value));
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.data)).store(value);
   responder_.note_write(target.data, sizeof value);
-  qp_.engine_.counters_.rx_atomic_write_requests.add();
+  qp_.engine().counters().rx_atomic_write_requests.add();
   confirm();
 }
 
@@ -59,7 +58,7 @@ void Responder::Placement::flush() {
                                (persistent ? std::uint32_t{kAccessFlushPersistent} : 0u);
   if (feth.placement_type == 0 || (feth.placement_type & ~kKnownTypes) != 0 ||
       feth.selectivity_level > wire::Feth::kMemoryRegion ||
-      (qp_.attributes_.qp_access_flags & needed) != needed || reth.length > kMaxMessageBytes ||
+      (qp_.attributes().qp_access_flags & needed) != needed || reth.length > kMaxMessageBytes ||
       !responder_.resources_.has_place()) {
     refuse(NakCode::invalid_request);
     return;
@@ -77,13 +76,13 @@ void Responder::Placement::flush() {
   }
   // What earlier requests wrote is seen by whoever sees what comes after this.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  Persistence* persistence = qp_.engine_.config_.persistence;
+  Persistence* persistence = qp_.engine().config().persistence;
   if (persistent && length > 0 &&
       (persistence == nullptr || !persistence->persist(target.data, length))) {
     refuse(NakCode::remote_operational_error);
     return;
   }
-  qp_.engine_.counters_.rx_flush_requests.add();
+  qp_.engine().counters().rx_flush_requests.add();
   confirm();
 }
 

@@ -4,6 +4,7 @@
 
 #include "roce/rc/responder.h"
 #include "roce/rx_packet.h"
+#include "roce/transport_context.h"
 #include "roce/wire/aeth.h"
 
 namespace rockhopper::roce::rc {
@@ -26,7 +27,7 @@ class Responder::Placement {
   void refuse(wire::NakCode code) { responder_.refuse(code, packet_); }
 
   Responder& responder_;
-  QueuePair& qp_;
+  TransportContext qp_;
   const RxPacket& packet_;
 };
 

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/rc/reply_packet.h"
 
-#include "roce/engine.h"
 #include "roce/packet_builder.h"
 
 namespace rockhopper::roce::rc {
@@ -12,10 +11,10 @@ using wire::Opcode;
 /// Credits count from the MSN on, so a SEND in progress still counts its receive request. Nobody
 /// can promise receive requests that others may take.
 std::uint8_t Responder::ReplyPacket::ack_syndrome() const {
-  if (qp_.srq_ != nullptr) {
+  if (qp_.shares_receives()) {
     return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
   }
-  const auto receives = static_cast<std::uint32_t>(qp_.recv_queue_.size());
+  const auto receives = static_cast<std::uint32_t>(qp_.recv_queue().size());
   return wire::Aeth::ack(wire::credit_code(receives), 0).syndrome;
 }
 
@@ -23,7 +22,7 @@ inline wire::Headers Responder::ReplyPacket::headers_of(Opcode opcode, wire::Psn
   wire::Headers headers;
   headers.bth.opcode = static_cast<std::uint8_t>(qp_.service_opcode(opcode));
   headers.bth.mig_req = true;
-  headers.bth.destination = qp_.attributes_.dest_qp_num;
+  headers.bth.destination = qp_.attributes().dest_qp_num;
   headers.bth.psn = psn;
   return headers;
 }

@@ -10,6 +10,7 @@
 #include "roce/rc/responder.h"
 #include "roce/rc/target_scope.h"
 #include "roce/recovery/held_packets.h"
+#include "roce/transport_context.h"
 #include "roce/wire/aeth.h"
 #include "roce/wire/lkaeth.h"
 #include "roce/wire/opcode.h"
@@ -43,7 +44,7 @@ class Responder::ReplyPacket {
   [[nodiscard]] rte_mbuf* finish(wire::Headers& headers) const;
 
   const Responder& responder_;
-  QueuePair& qp_;
+  TransportContext qp_;
 };
 
 }  // namespace rockhopper::roce::rc

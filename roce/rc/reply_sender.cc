@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "roce/engine.h"
 #include "roce/rc/reply_packet.h"
 
 namespace rockhopper::roce::rc {
@@ -16,12 +15,12 @@ TransmitResult Responder::ReplySender::run(rte_mbuf** packets, std::uint16_t cou
     rte_mbuf* packet = send_next();
     if (packet == nullptr) {
       if (responder_.has_replies()) {
-        qp_.engine_.counters_.tx_no_mbuf.add();
+        qp_.engine().counters().tx_no_mbuf.add();
         result.out_of_mbufs = true;
       }
       break;
     }
-    result.add(packets, packet, qp_.flow_);
+    result.add(packets, packet, qp_.flow());
   }
   return result;
 }
@@ -50,7 +49,7 @@ inline rte_mbuf* Responder::ReplySender::send_response() {
   const Resource& answered = resources.on_sent();
   responder_.owed_.on_acknowledged(answered.first_psn + (answered.next - 1));
   if (answered.snapshot.exists() && !answered.owes()) {
-    qp_.engine_.locks_->snapshots.set_answered(answered.snapshot);
+    qp_.engine().locks()->snapshots.set_answered(answered.snapshot);
   }
   return packet;
 }
@@ -89,7 +88,7 @@ inline rte_mbuf* Responder::ReplySender::send_ack() {
   rte_mbuf* packet = selective ? reply.selective_acknowledge(aeth, *responder_.held_requests())
                                : reply.acknowledge(acknowledged, aeth);
   if (packet != nullptr) {
-    EngineCounters& counters = qp_.engine_.counters_;
+    EngineCounters& counters = qp_.engine().counters();
     (selective ? counters.send_selective_ack : counters.send_ack).add();
     owed.on_credits_told(aeth.syndrome == wire::Aeth::ack(0, 0).syndrome);
     owed.on_acknowledged(acknowledged);
@@ -113,7 +112,7 @@ bool Responder::ReplySender::is_stale_repetition(const Resource& owing) const {
     return false;
   }
   if (owing.snapshot.exists()) {
-    return qp_.engine_.locks_->snapshots.at(owing.snapshot, 0) == nullptr;
+    return qp_.engine().locks()->snapshots.at(owing.snapshot, 0) == nullptr;
   }
   return qp_.remote_access(owing.pd, MemoryKey{owing.rkey}, owing.va, owing.length,
                            kAccessRemoteRead)
@@ -133,14 +132,14 @@ inline rte_mbuf* Responder::ReplySender::build_response(const Resource& owing) {
 }
 
 inline rte_mbuf* Responder::ReplySender::build_read_response(const Resource& owing) {
-  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
   const std::uint64_t offset = std::uint64_t{owing.next} * mtu;
   const auto length =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, owing.length - offset));
   MemoryAccess source{MemoryStatus::ok, nullptr};
   if (owing.snapshot.exists()) [[unlikely]] {
     source.data = const_cast<std::byte*>(
-        qp_.engine_.locks_->snapshots.at(owing.snapshot, static_cast<std::uint32_t>(offset)));
+        qp_.engine().locks()->snapshots.at(owing.snapshot, static_cast<std::uint32_t>(offset)));
   } else if (length > 0) {
     source = qp_.remote_access(owing.pd, MemoryKey{owing.rkey}, owing.va + offset, length,
                                kAccessRemoteRead);
@@ -159,9 +158,9 @@ rte_mbuf* Responder::ReplySender::refuse_read(const Resource& owing) {
                                       wire::Aeth::nak(wire::NakCode::remote_access_error,
                                                       (owing.msn - 1) & wire::kMask24));
   if (packet != nullptr) {
-    qp_.engine_.counters_.send_nak.add();
+    qp_.engine().counters().send_nak.add();
     responder_.on_unreachable();
-    qp_.engine_.raise({.type = AsyncEventType::qp_access_err, .qp_num = qp_.number()});
+    qp_.engine().raise({.type = AsyncEventType::qp_access_err, .qp_num = qp_.number()});
     qp_.enter_error();
   }
   return packet;

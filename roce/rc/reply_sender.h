@@ -8,6 +8,7 @@
 
 #include "roce/rc/responder.h"
 #include "roce/transmit_result.h"
+#include "roce/transport_context.h"
 #include "roce/wire/psn.h"
 
 namespace rockhopper::roce::rc {
@@ -36,7 +37,7 @@ class Responder::ReplySender {
   [[nodiscard]] rte_mbuf* refuse_read(const Resource& owing);
 
   Responder& responder_;
-  QueuePair& qp_;
+  TransportContext qp_;
 };
 
 }  // namespace rockhopper::roce::rc

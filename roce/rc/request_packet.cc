@@ -21,7 +21,7 @@ void Requester::RequestPacket::add_rare_headers(const wire::OpcodeInfo& info,
   }
   if (info.has(wire::Header::lketh)) {
     headers.lketh = qp_.lock_wqe(sequence_).header;
-    headers.lketh.timeout = qp_.attributes_.timeout;
+    headers.lketh.timeout = qp_.attributes().timeout;
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <cassert>
 
-#include "roce/engine.h"
 #include "roce/rc/duplicate.h"
 #include "roce/rc/execution.h"
 #include "roce/rc/lock_execution.h"
@@ -14,8 +13,8 @@ namespace rockhopper::roce::rc {
 
 using wire::NakCode;
 
-Responder::Responder(QueuePair& qp) : qp_(qp) {
-  if (qp.init_.lock_execution) {
+Responder::Responder(const TransportContext& qp) : qp_(qp) {
+  if (qp_.executes_locks()) {
     scope_ = make_scope();
   }
 }
@@ -24,7 +23,7 @@ Responder::~Responder() { forget(); }
 
 std::unique_ptr<TargetScope> Responder::make_scope() {
   return std::make_unique<TargetScope>(
-      *qp_.engine_.locks_,
+      *qp_.engine().locks(),
       [](void* self, wire::LockCause cause, std::uint64_t) {
         LockExecution(*static_cast<Responder*>(self)).decide(cause);
       },
@@ -71,7 +70,7 @@ void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
 }
 
 void Responder::on_request(const RxPacket& packet) {
-  if (qp_.recovery_ == nullptr) [[likely]] {
+  if (qp_.recovery() == nullptr) [[likely]] {
     take(packet);
     return;
   }
@@ -83,6 +82,7 @@ void Responder::on_request(const RxPacket& packet) {
 /// A packet behind the expected one, by half of all PSNs or more, has been here before (IBTA vol.
 /// 1, 9.7.4.1.2).
 inline void Responder::take(const RxPacket& packet) {
+  assert(stalls() || received_psn() == expected_psn_);
   const std::int32_t ahead = wire::distance(received_psn(), packet.headers.bth.psn);
   if (ahead > 0) [[unlikely]] {
     on_early(packet, static_cast<std::uint32_t>(ahead));
@@ -106,7 +106,7 @@ inline void Responder::take(const RxPacket& packet) {
 
 /// The packet is `distance` PSNs ahead of the expected one.
 void Responder::on_early(const RxPacket& packet, std::uint32_t distance) {
-  if (qp_.recovery_ != nullptr && hold(packet, distance)) {
+  if (qp_.recovery() != nullptr && hold(packet, distance)) {
     return;
   }
   if (owed_.is_rnr_outstanding()) {
@@ -114,7 +114,7 @@ void Responder::on_early(const RxPacket& packet, std::uint32_t distance) {
     return;
   }
   drop(DropReason::out_of_seq_request, packet);
-  qp_.engine_.counters_.out_of_seq_request.add();
+  qp_.engine().counters().out_of_seq_request.add();
   owed_.on_dropped(packet.headers.bth.psn);
   if (!owed_.is_nak_outstanding()) {
     ask_for_missing();
@@ -122,7 +122,7 @@ void Responder::on_early(const RxPacket& packet, std::uint32_t distance) {
 }
 
 HeldPackets* Responder::held_requests() const {
-  return qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->requests();
+  return qp_.recovery() == nullptr ? nullptr : qp_.recovery()->requests();
 }
 
 bool Responder::is_holding() const {
@@ -138,7 +138,7 @@ bool Responder::hold(const RxPacket& packet, std::uint32_t distance) {
   if (held == nullptr || packet.headers.opcode->operation == wire::Operation::reserved) {
     return false;
   }
-  EngineCounters& counters = qp_.engine_.counters_;
+  EngineCounters& counters = qp_.engine().counters();
   switch (held->hold(packet, distance)) {
     case HeldPackets::Result::held:
       counters.out_of_seq_request.add();
@@ -172,6 +172,7 @@ void Responder::take_held(wire::Psn turn) {
 
 /// The packet, a SEND or WRITE that is executed or flushed, was the next one.
 void Responder::finish_packet(const RxPacket& packet) {
+  assert(message_.is_under_way());
   expected_psn_ = expected_psn_ + 1;
   if (packet.headers.opcode->ends()) {
     message_.end();
@@ -192,67 +193,67 @@ void Responder::finish_with(const Resource& resource) {
   resources_.put(resource);
   if (owed_.reply() == Reply::ack) {
     owed_.drop_ack();
-    qp_.engine_.counters_.ack_deferred.add();
+    qp_.engine().counters().ack_deferred.add();
   }
   msn_ = resource.msn;
   expected_psn_ = expected_psn_ + resource.psn_count;
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 /// Somebody may wait for a lock word in [data, data + length), which has been written.
 void Responder::note_write(const std::byte* data, std::uint64_t length) const {
-  if (qp_.engine_.locks_ != nullptr) {
-    qp_.engine_.locks_->table.note_write(data, length);
+  if (qp_.engine().locks() != nullptr) {
+    qp_.engine().locks()->table.note_write(data, length);
   }
 }
 
 /// A NAK that ends the connection: the queue pair goes to ERR, the NAK still leaves.
 void Responder::refuse(NakCode code, const RxPacket& packet) {
   drop(DropReason::refused_request, packet);
-  qp_.engine_.counters_.send_nak.add();
+  qp_.engine().counters().send_nak.add();
   owed_.refuse(code);
   qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), expected_psn_.value);
-  qp_.engine_.raise({.type = code == NakCode::remote_access_error ? AsyncEventType::qp_access_err
-                                                                  : AsyncEventType::qp_req_err,
-                     .qp_num = qp_.number()});
+  qp_.engine().raise({.type = code == NakCode::remote_access_error ? AsyncEventType::qp_access_err
+                                                                   : AsyncEventType::qp_req_err,
+                      .qp_num = qp_.number()});
   qp_.enter_error();
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 /// An RNR NAK: the request is to come again.
 void Responder::refuse_for_now(const RxPacket& packet) {
   drop(DropReason::refused_request, packet);
-  qp_.engine_.counters_.send_rnr_err.add();
-  owed_.refuse_for_now(qp_.attributes_.min_rnr_timer);
+  qp_.engine().counters().send_rnr_err.add();
+  owed_.refuse_for_now(qp_.attributes().min_rnr_timer);
   qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), expected_psn_.value);
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 void Responder::drop(DropReason reason, const RxPacket& packet) const {
-  qp_.engine_.count_drop(reason, packet.payload.packet);
+  qp_.engine().count_drop(reason, packet.payload.packet);
 }
 
 /// The ACK leaves with the next burst; one covers all that is executed by then.
 void Responder::acknowledge(Reply kind) {
   if (owed_.owes_ack()) {
-    qp_.engine_.counters_.ack_deferred.add();
+    qp_.engine().counters().ack_deferred.add();
   }
   owed_.acknowledge(kind);
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 /// A NAK for the next packet, behind which some were dropped.
 void Responder::ask_for_missing() {
   owed_.ask_for_missing();
-  qp_.engine_.counters_.send_seq_err.add();
+  qp_.engine().counters().send_seq_err.add();
   qp_.trace(TraceEvent::nak_sent, owed_.nak_syndrome(), received_psn().value);
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 void Responder::drop_oldest_resource() {
   const Resource& oldest = resources_.drop_oldest();
   if (oldest.snapshot.exists()) [[unlikely]] {
-    qp_.engine_.locks_->snapshots.release(oldest.snapshot);
+    qp_.engine().locks()->snapshots.release(oldest.snapshot);
   }
 }
 

@@ -10,13 +10,13 @@
 
 #include "roce/counters.h"
 #include "roce/message_progress.h"
-#include "roce/queue_pair.h"
 #include "roce/rc/owed_replies.h"
 #include "roce/rc/responder_resources.h"
 #include "roce/rc/target_scope.h"
 #include "roce/recovery/held_packets.h"
 #include "roce/responder.h"
 #include "roce/rx_packet.h"
+#include "roce/transport_context.h"
 #include "roce/wire/aeth.h"
 #include "roce/wire/psn.h"
 
@@ -35,7 +35,7 @@ namespace rockhopper::roce::rc {
 /// asked for again, and ReplySender sends what is owed.
 class Responder final : public roce::Responder {
  public:
-  explicit Responder(QueuePair& qp);
+  explicit Responder(const TransportContext& qp);
   ~Responder() override;
 
   void reset(wire::Psn first_psn) override;
@@ -102,7 +102,7 @@ class Responder final : public roce::Responder {
   void abort_scope();
   [[nodiscard]] std::unique_ptr<TargetScope> make_scope();
 
-  QueuePair& qp_;
+  TransportContext qp_;
   wire::Psn expected_psn_;  ///< of the next request to execute
   std::uint32_t msn_ = 0;   ///< messages completed, 24 bits
   MessageProgress message_;

@@ -16,19 +16,21 @@ using wire::LockCause;
 using wire::LockStatus;
 using Statistics = lock::Region::Statistics;
 
-TargetScope::TargetScope(lock::Service& service, lock::Waiter::Decide on_decided,
-                         stack::Timer::Callback on_time, void* context)
-    : service_(service), parked_(service), waiter_(on_decided, context), timer_(on_time, context) {
-  service_.add_queue_pair();
+namespace {
+
+/// Returns when a request that begins to wait now gives up.
+std::uint64_t deadline_of(const wire::Lketh& request, std::uint64_t now_ns) {
+  return request.wait_us == wire::Lketh::kWaitUnlimited ? stack::kNever
+                                                        : now_ns + request.wait_us * kNsPerUs;
 }
 
-TargetScope::~TargetScope() {
-  abort();
-  service_.remove_queue_pair();
-}
+}  // namespace
 
 /// The picture of docs/locks.md.
-std::optional<TargetScope::State> TargetScope::after(State state, Event event, bool has_scope) {
+std::optional<TargetScope::State> state_after(TargetScope::State state, TargetScope::Event event,
+                                              bool has_scope) {
+  using State = TargetScope::State;
+  using Event = TargetScope::Event;
   const State ended = has_scope ? State::failed : State::none;
   switch (state) {
     case State::none:
@@ -79,8 +81,19 @@ std::optional<TargetScope::State> TargetScope::after(State state, Event event, b
   return std::nullopt;
 }
 
+TargetScope::TargetScope(lock::Service& service, lock::Waiter::Decide on_decided,
+                         stack::Timer::Callback on_time, void* context)
+    : service_(service), parked_(service), waiter_(on_decided, context), timer_(on_time, context) {
+  service_.add_queue_pair();
+}
+
+TargetScope::~TargetScope() {
+  abort();
+  service_.remove_queue_pair();
+}
+
 void TargetScope::move(Event event) {
-  const std::optional<State> next = after(state_, event, has_scope());
+  const std::optional<State> next = state_after(state_, event, has_scope());
   assert(next.has_value());
   state_ = next.value_or(state_);
 }
@@ -141,19 +154,12 @@ void TargetScope::begin(const wire::Lketh& request, wire::Psn psn) {
   request_ = request;
   last_ = psn + request.scope_psns;
   read_bytes_ = 0;
-  deadline_ns_ = wait_deadline_ns();
+  deadline_ns_ = deadline_of(request_, service_.now_ns());
 }
 
 std::optional<LockCause> TargetScope::look(bool before) {
   const auto cause = before ? service_.table.again(waiter_) : service_.table.begin(waiter_);
   return cause || service_.now_ns() < deadline_ns_ ? cause : LockCause::wait;
-}
-
-/// Returns when a request that begins now gives up.
-std::uint64_t TargetScope::wait_deadline_ns() const {
-  return request_.wait_us == wire::Lketh::kWaitUnlimited
-             ? stack::kNever
-             : service_.now_ns() + request_.wait_us * kNsPerUs;
 }
 
 bool TargetScope::gather() {
@@ -163,7 +169,7 @@ bool TargetScope::gather() {
 
 std::optional<LockCause> TargetScope::end_gathering() {
   assert(is_gathered());
-  deadline_ns_ = wait_deadline_ns();
+  deadline_ns_ = deadline_of(request_, service_.now_ns());
   const auto cause = look(false);
   if (!cause) {
     static_cast<void>(wait());  // it has room
@@ -206,11 +212,6 @@ void TargetScope::owe_sign() {
   next_sign_ns_ = timeout_ns == 0 ? stack::kNever : service_.now_ns() + timeout_ns / 2;
 }
 
-bool TargetScope::park(const RxPacket& packet, std::uint32_t mtu) {
-  assert(stalls());
-  return parked_.hold(packet, mtu);
-}
-
 void TargetScope::cancel() {
   assert(stalls());
   service_.table.leave(waiter_);
@@ -242,17 +243,13 @@ TargetScope::Answer TargetScope::decide(LockCause cause) {
       region.count(&Statistics::failures);
     }
     move(Event::refuse);
-    note_end(cause);
+    ended_id_ = request_.scope_id;
+    ended_cause_ = cause;
     answer.status = LockStatus::failed;
     answer.value = waiter_.looks();
   }
   assert(is_consistent());
   return answer;
-}
-
-void TargetScope::note_end(LockCause cause) {
-  ended_id_ = request_.scope_id;
-  ended_cause_ = cause;
 }
 
 /// Takes the lock from its holder. The rest of the scope, if there is one, is not to be executed
@@ -262,7 +259,8 @@ void TargetScope::lose(LockCause cause) {
   service_.table.undo(waiter_);
   lost_ = cause;
   move(Event::lose);
-  note_end(cause);
+  ended_id_ = request_.scope_id;
+  ended_cause_ = cause;
   assert(is_consistent());
 }
 

@@ -11,7 +11,6 @@
 #include "roce/lock/snapshot_pool.h"
 #include "roce/lock/waiter.h"
 #include "roce/rc/parked_requests.h"
-#include "roce/rx_packet.h"
 #include "roce/wire/lkaeth.h"
 #include "roce/wire/lketh.h"
 #include "roce/wire/packet.h"
@@ -44,10 +43,6 @@ class TargetScope {
     release,  ///< the holder gives the lock back
     finish,   ///< the release of a scope that has failed is here
   };
-  /// Returns the state that `event` leads to; nothing if it cannot happen in `state`. A lock by
-  /// itself has no scope: without it nothing is left that could fail.
-  [[nodiscard]] static std::optional<State> after(State state, Event event, bool has_scope);
-
   /// What the peer is told of a lock request, or of another request of a scope.
   struct Answer {
     wire::LockStatus status{};
@@ -76,16 +71,10 @@ class TargetScope {
   }
   /// READs have to be answered again with what they read under the lock (LK-23).
   [[nodiscard]] bool keeps_reads() const { return state_ == State::open && has_scope(); }
-  /// The acquire is to be looked at when the whole scope is here.
-  [[nodiscard]] bool stores() const {
-    return has(wire::Lketh::kStoreForward) && !has(wire::Lketh::kResend) && has_scope();
-  }
   /// The whole scope is here.
   [[nodiscard]] bool is_gathered() const {
     return state_ == State::gathering && parked_.psns() > request_.scope_psns;
   }
-  /// The acquire is not to wait here.
-  [[nodiscard]] bool comes_again() const { return has(wire::Lketh::kResend); }
   /// `request` is the acquire that was told to come again.
   [[nodiscard]] bool has_asked_for(const wire::Lketh& request) const {
     return asked_again_ && request == request_;
@@ -105,8 +94,7 @@ class TargetScope {
   [[nodiscard]] Answer sign() const;
   /// Returns what a request of a scope that has failed is answered with.
   [[nodiscard]] Answer flushed() const;
-  /// Returns what is said to a cancel that finds nothing waiting. While an acquire waits, park()
-  /// sees to it.
+  /// Returns what is said to a cancel that finds nothing waiting.
   [[nodiscard]] Answer answer_to_cancel(std::uint16_t scope_id) const;
 
   [[nodiscard]] ParkedRequests& parked() { return parked_; }
@@ -133,8 +121,6 @@ class TargetScope {
   [[nodiscard]] bool wait();
   /// The peer has been told to send the acquire again.
   void ask_again() { asked_again_ = true; }
-  /// Parks the request behind an acquire that waits. Returns false if there is no room for it.
-  [[nodiscard]] bool park(const RxPacket& packet, std::uint32_t mtu);
   /// The acquire that waits waits no more: its peer has taken it back. It is to be decided.
   void cancel();
   /// The acquire is decided: `cause` is none if it is granted. Returns its answer.
@@ -159,12 +145,9 @@ class TargetScope {
  private:
   /// Requests behind the acquire belong to it, up to its release.
   [[nodiscard]] bool has_scope() const { return request_.scope_psns != 0; }
-  [[nodiscard]] bool has(std::uint8_t flag) const { return (request_.flags & flag) != 0; }
-  [[nodiscard]] std::uint64_t wait_deadline_ns() const;
   [[nodiscard]] bool stall(Event event, std::uint64_t deadline_ns);
   void move(Event event);
   void lose(wire::LockCause cause);
-  void note_end(wire::LockCause cause);
   [[nodiscard]] bool give_back(const wire::Lketh& request, const wire::LockOperation& operation);
   void arm_timer();
 
@@ -185,5 +168,11 @@ class TargetScope {
   std::uint16_t ended_id_ = 0;
   wire::LockCause ended_cause_ = wire::LockCause::none;
 };
+
+/// Returns the state that `event` leads to; nothing if it cannot happen in `state`. A lock by
+/// itself has no scope: without it nothing is left that could fail.
+[[nodiscard]] std::optional<TargetScope::State> state_after(TargetScope::State state,
+                                                            TargetScope::Event event,
+                                                            bool has_scope);
 
 }  // namespace rockhopper::roce::rc

@@ -6,8 +6,8 @@
 
 #include <rte_mbuf.h>
 
-#include "roce/queue_pair.h"
 #include "roce/requester.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::uc {
 
@@ -16,7 +16,7 @@ namespace rockhopper::roce::uc {
 /// front of the send queue.
 class Requester final : public roce::Requester {
  public:
-  explicit Requester(QueuePair& qp) : qp_(qp) {}
+  explicit Requester(const TransportContext& qp) : qp_(qp) {}
 
   void reset(wire::Psn first_psn) override;
   void stop() override;
@@ -26,7 +26,7 @@ class Requester final : public roce::Requester {
   /// What is queued is lost on the way, as the service allows.
   void on_unreachable(std::uint64_t now_ns) override;
 
-  void prefetch_requests() const override { qp_.send_queue_.prefetch(qp_.send_queue_.head()); }
+  void prefetch_requests() const override { qp_.send_queue().prefetch(qp_.send_queue().head()); }
 
   [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
   [[nodiscard]] bool drained() const override { return packet_ == 0; }
@@ -40,7 +40,7 @@ class Requester final : public roce::Requester {
   void run_local_request();
   void advance(std::uint32_t packets);
 
-  QueuePair& qp_;
+  TransportContext qp_;
   wire::Psn next_psn_;
   std::uint32_t packet_ = 0;  ///< of the front request, to send next
 };

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/uc/responder.h"
 
-#include "roce/engine.h"
-
 namespace rockhopper::roce::uc {
 
 using wire::Operation;
@@ -18,7 +16,7 @@ void Responder::on_request(const RxPacket& packet) {
     return;
   }
   expected_psn_ = packet.headers.bth.psn + 1;
-  if (!packet.length_fits(bytes(qp_.attributes_.path_mtu))) {
+  if (!packet.length_fits(bytes(qp_.attributes().path_mtu))) {
     drop(DropReason::bad_length, packet);
     return;
   }
@@ -34,7 +32,7 @@ void Responder::on_request(const RxPacket& packet) {
 bool Responder::admit(const RxPacket& packet) {
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
   const std::int32_t ahead = distance(expected_psn_, packet.headers.bth.psn);
-  EngineCounters& counters = qp_.engine_.counters_;
+  EngineCounters& counters = qp_.engine().counters();
   if (ahead > 0) {
     counters.out_of_seq_request.add();
   } else if (ahead < 0) {
@@ -64,13 +62,13 @@ bool Responder::admit(const RxPacket& packet) {
 /// still the front one.
 void Responder::abandon() {
   if (message_.is_under_way()) {
-    qp_.engine_.counters_.abandoned_messages.add();
+    qp_.engine().counters().abandoned_messages.add();
   }
   message_.end();
 }
 
 void Responder::execute_send(const RxPacket& packet) {
-  const RecvQueue& queue = qp_.recv_queue_;
+  const RecvQueue& queue = qp_.recv_queue();
   if (packet.headers.opcode->starts()) {
     if (queue.empty()) {
       drop(DropReason::no_receive, packet);
@@ -103,7 +101,7 @@ bool Responder::begin_write(const RxPacket& packet) {
     return false;
   }
   // A message without bytes touches no memory: its key is not looked at.
-  const bool allowed = (qp_.attributes_.qp_access_flags & kAccessRemoteWrite) != 0 &&
+  const bool allowed = (qp_.attributes().qp_access_flags & kAccessRemoteWrite) != 0 &&
                        (write.length == 0 || qp_.remote_access(MemoryKey{write.rkey}, write.va,
                                                                write.length, kAccessRemoteWrite)
                                                      .status == MemoryStatus::ok);
@@ -124,7 +122,7 @@ void Responder::execute_write(const RxPacket& packet) {
     drop(DropReason::bad_length, packet);
     return;
   }
-  if (opcode.has_immediate && qp_.recv_queue_.empty()) {
+  if (opcode.has_immediate && qp_.recv_queue().empty()) {
     drop(DropReason::no_receive, packet);
     return;
   }
@@ -141,7 +139,7 @@ void Responder::execute_write(const RxPacket& packet) {
   }
   message_.receive(packet.payload.length);
   if (opcode.ends()) {
-    qp_.engine_.counters_.rx_write_requests.add();
+    qp_.engine().counters().rx_write_requests.add();
     if (opcode.has_immediate) {
       qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write.length);
     }
@@ -164,7 +162,7 @@ void Responder::finish_packet(const RxPacket& packet) {
 
 /// With the packet goes the rest of its message.
 void Responder::drop(DropReason reason, const RxPacket& packet) {
-  qp_.engine_.count_drop(reason, packet.payload.packet);
+  qp_.engine().count_drop(reason, packet.payload.packet);
   if (packet.headers.opcode->ends()) {
     message_.end();
   } else {

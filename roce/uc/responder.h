@@ -6,8 +6,8 @@
 
 #include "roce/counters.h"
 #include "roce/message_progress.h"
-#include "roce/queue_pair.h"
 #include "roce/responder.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::uc {
 
@@ -20,7 +20,7 @@ namespace rockhopper::roce::uc {
 /// network repeats arrives twice, and two that overtake each other arrive in their new order.
 class Responder final : public roce::Responder {
  public:
-  explicit Responder(QueuePair& qp) : qp_(qp) {}
+  explicit Responder(const TransportContext& qp) : qp_(qp) {}
 
   void reset(wire::Psn first_psn) override;
   void on_request(const RxPacket& packet) override;
@@ -36,7 +36,7 @@ class Responder final : public roce::Responder {
   void finish_packet(const RxPacket& packet);
   void drop(DropReason reason, const RxPacket& packet);
 
-  QueuePair& qp_;
+  TransportContext qp_;
   wire::Psn expected_psn_;
   MessageProgress message_;
 };

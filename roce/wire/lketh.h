@@ -55,6 +55,10 @@ struct Lketh {
   [[nodiscard]] constexpr bool is_release() const {
     return subtype == kRelease || subtype == kReleaseForeign;
   }
+  /// An acquire: its lock is not to be looked at before its whole scope is there.
+  [[nodiscard]] constexpr bool is_stored() const {
+    return (flags & kStoreForward) != 0 && (flags & kResend) == 0 && scope_psns != 0;
+  }
 
   [[nodiscard]] static constexpr Lketh parse(std::span<const std::uint8_t, kSize> bytes) {
     return Lketh{.subtype = bytes[0],

@@ -28,6 +28,7 @@ using roce::HeldPacketBudget;
 using roce::lock::LockWord;
 using roce::lock::Region;
 using roce::lock::Service;
+using roce::rc::state_after;
 using roce::rc::TargetScope;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -160,13 +161,13 @@ class TargetScopeTest : public ::testing::Test {
     scope_.prepare(request);
     ASSERT_TRUE(scope_.add(target_.claim()));
     scope_.begin(request, kAcquire);
-    ASSERT_TRUE(scope_.stores());
+    ASSERT_TRUE(request.is_stored());
     ASSERT_TRUE(scope_.gather());
   }
   [[nodiscard]] bool park(std::uint32_t behind, Opcode opcode = Opcode::rc_rdma_write_only) {
     wire::Headers headers = headers_of(opcode);
     headers.bth.psn = kAcquire + behind;
-    return scope_.park(ReceivedPacket(headers).rx(), kMtu);
+    return scope_.parked().hold(ReceivedPacket(headers).rx(), kMtu);
   }
   /// Somebody else holds the word.
   Target::Party& hold_elsewhere() {
@@ -225,9 +226,9 @@ TEST(TargetScopeTable, IsThePictureOfTheDocumentation) {
           without = edge.without;
         }
       }
-      EXPECT_EQ(TargetScope::after(state, event, true), with_scope)
+      EXPECT_EQ(state_after(state, event, true), with_scope)
           << static_cast<int>(state) << " " << static_cast<int>(event);
-      EXPECT_EQ(TargetScope::after(state, event, false), without)
+      EXPECT_EQ(state_after(state, event, false), without)
           << static_cast<int>(state) << " " << static_cast<int>(event);
     }
   }
@@ -400,7 +401,6 @@ TEST_F(TargetScopeTest, AcquireThatComesAgainGoesOnCounting) {
   scope_.prepare(request);
   ASSERT_TRUE(scope_.add(target_.claim()));
   scope_.begin(request, kAcquire);
-  EXPECT_TRUE(scope_.comes_again());
   ASSERT_EQ(scope_.look(false), std::nullopt);
   scope_.ask_again();
   scope_.prepare(request);
@@ -592,8 +592,8 @@ TEST_F(TargetScopeDeathTest, NothingIsFinishedThatHasNotFailed) {
   EXPECT_DEATH(static_cast<void>(scope_.finish()), "has_value");
 }
 
-TEST_F(TargetScopeDeathTest, NothingIsParkedWhereNothingWaits) {
-  EXPECT_DEATH(static_cast<void>(park(1)), "stalls");
+TEST_F(TargetScopeDeathTest, SignsOfLifeAreOfWhatWaits) {
+  EXPECT_DEATH(scope_.owe_sign(), "waiting");
 }
 #endif
 

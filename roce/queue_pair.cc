@@ -482,24 +482,9 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
     return result;
   }
   SendWqe& wqe = send_queue_.next();
-  wqe =
-      SendWqe{.wr_id = wr.wr_id,
-              .remote_addr = wr.remote_addr,
-              .compare_add = wr.compare_add,
-              .swap = wr.swap,
-              .length = static_cast<std::uint32_t>(length),
-              .imm_or_inv = wr.opcode == WrOpcode::send_with_inv || wr.opcode == WrOpcode::local_inv
-                                ? static_cast<std::uint32_t>(wr.invalidate_rkey)
-                                : wr.imm_data,
-              .rkey = static_cast<std::uint32_t>(wr.rkey),
-              .flags = (wr.send_flags & ~SendWqe::kOwnFlags) | SendWqe::flags_of(wr.opcode),
-              .psn_count = 0,
-              .first_psn = {},
-              .ssn = 0,
-              .num_sge = static_cast<std::uint16_t>(wr.sg_list.size()),
-              .opcode = wr.opcode,
-              .failure = WcStatus::success};
-  if (!plain_ || wqe.is_local() || wr.opcode == WrOpcode::flush) {
+  wqe.begin(wr, is_connected() ? kind_of(wr.opcode) : RequestKind::datagram,
+            static_cast<std::uint32_t>(length));
+  if (!plain_) {
     fill_special(wr, wqe);
   }
   const std::uint64_t sequence = send_queue_.tail();
@@ -525,31 +510,14 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
 }
 
 void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
-  if (!is_connected()) {
-    wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey, wr.pkey_index);
+  if (kMaskedAtomics.has(wr.opcode)) {
+    const bool swap = is_compare_swap(wr.opcode);
+    SendWqeExtension& masks = extension(send_queue_.tail());
+    masks.compare_mask = swap ? wr.compare_add_mask : 0;
+    masks.mask = swap ? wr.swap_mask : wr.compare_add_mask;
   }
-  switch (wr.opcode) {
-    case WrOpcode::bind_mw:
-      wqe.set_mw_bind(wr.mw_bind);
-      break;
-    case WrOpcode::reg_mr:
-      wqe.set_fast_region(wr.fast_region);
-      break;
-    case WrOpcode::flush:
-      wqe.set_flush(wr.flush);
-      break;
-    case WrOpcode::masked_atomic_cmp_and_swp:
-    case WrOpcode::masked_atomic_fetch_and_add:
-      extension(send_queue_.tail()).compare_add_mask = wr.compare_add_mask;
-      extension(send_queue_.tail()).swap_mask = wr.swap_mask;
-      break;
-    case WrOpcode::lock_acquire:
-    case WrOpcode::lock_release:
-    case WrOpcode::lock_cancel:
-      wqe.length = fill_lock(wr, lock_wqe(send_queue_.tail()));
-      break;
-    default:
-      break;
+  if (wqe.is_lock()) {
+    wqe.length = fill_lock(wr, lock_wqe(send_queue_.tail()));
   }
   if (init_.lock_execution) {
     note_lock_order(wr, wqe);

@@ -325,10 +325,11 @@ void Requester::Answer::on_lock_response() {
 
 /// The acquire at the head of the queue is answered.
 void Requester::Answer::begin_scope() {
-  const LockWqe& acquire = qp_.lock_wqe(qp_.send_queue_.head());
-  requester_.scope_.begin(acquire, packet_.headers.lkaeth);
-  if (requester_.scope_.is_failed() && acquire.header.scope_psns == 0 &&
-      acquire.header.scope_id == qp_.lock_id_) {
+  const SendQueue& queue = qp_.send_queue_;
+  requester_.scope_.begin(queue.front().lock().result, packet_.headers.lkaeth);
+  const wire::Lketh& acquire = qp_.lock_wqe(queue.head()).header;
+  if (requester_.scope_.is_failed() && acquire.scope_psns == 0 &&
+      acquire.scope_id == qp_.lock_id_) {
     qp_.posted_lock_ = QueuePair::PostedLock::none;  // there will be no release
   }
 }

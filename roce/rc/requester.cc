@@ -154,7 +154,7 @@ void Requester::retire_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
   const SendWqe& front = queue.front();  // its place stays as it is while nothing is posted
   if (front.of_lock()) [[unlikely]] {
-    lock::ScopeResult* result = front.is_lock() ? qp_.lock_wqe(queue.head()).result : nullptr;
+    lock::ScopeResult* result = front.is_lock() ? front.lock().result : nullptr;
     status = scope_.complete(front, result, status);
   }
   if (front.has_response() && !front.is_settled()) {
@@ -190,7 +190,7 @@ void Requester::fail(WcStatus status) {
   SendQueue& queue = qp_.send_queue_;
   const SendWqe front = queue.front();
   if (front.is_lock()) [[unlikely]] {
-    ClientScope::fail(qp_.lock_wqe(queue.head()).result, status);
+    ClientScope::fail(front.lock().result, status);
   }
   queue.pop();
   qp_.complete_send(front, status);

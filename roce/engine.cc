@@ -11,6 +11,7 @@
 #include "roce/congestion/pacer.h"
 #include "roce/extension.h"
 #include "roce/packet_builder.h"
+#include "stack/roce_locator.h"
 #include "stack/steering.h"
 
 namespace rockhopper::roce {
@@ -76,12 +77,12 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
       overrun_timer_([](void* self,
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
                      this) {
-  config_.host->bind_udp(wire::kRoceUdpPort, this);
+  config_.host->bind_udp(stack::kRoceUdpPort, this);
   config_.host->set_observer(this);
 }
 
 Engine::~Engine() {
-  config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
+  config_.host->bind_udp(stack::kRoceUdpPort, nullptr);
   config_.host->set_observer(nullptr);
   ready_.clear();
   next_turn_.clear();

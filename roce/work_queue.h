@@ -16,26 +16,16 @@
 #include "roce/prefetch.h"
 #include "roce/send_wqe.h"
 #include "roce/wire/lketh.h"
-#include "roce/wire/qpn.h"
 #include "roce/work_request.h"
 
 namespace rockhopper::roce {
-
-/// The DC target of a request. Two of them are the same connection if they are equal.
-struct DcTarget {
-  std::uint64_t ah_id = 0;
-  std::uint64_t access_key = 0;
-  wire::Qpn number{};
-  friend bool operator==(const DcTarget&, const DcTarget&) = default;
-};
 
 /// What only some requests have; behind the inline data of a queue pair that allows them.
 struct SendWqeExtension {
   // A masked atomic's, as XAETH has them.
   std::uint64_t compare_mask;  ///< 0 if the value is added
   std::uint64_t mask;          ///< of swap_add
-  std::uint32_t remote_srqn;
-  DcTarget target;
+  std::uint32_t remote_srqn;   ///< XRC
 };
 
 /// What a lock request sends, of a queue pair that has those; behind the inline data too.

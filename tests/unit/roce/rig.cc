@@ -246,8 +246,8 @@ StepMasks step_masks(roce::QpType type) {
               .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic |
                      kQpMinRnrTimer,
               .rts = kQpState | kQpSqPsn | kQpTimeout};
-    case QpType::dc_initiator:
-    case QpType::dc_responder:
+    case QpType::extension_initiator:
+    case QpType::extension_responder:
       break;  // not made here
   }
   return {};

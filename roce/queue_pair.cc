@@ -281,8 +281,11 @@ void QueuePair::enter_state(QpState next) {
       next_cnp_ns_ = 0;
       NotificationPoint::forget(*this);
       forget_path();
-      if (recovery_ != nullptr) {
-        recovery_->reset();
+      if (selective_repeat_ != nullptr) {
+        selective_repeat_->reset();
+      }
+      if (adaptive_timeout_ != nullptr) {
+        adaptive_timeout_->reset();
       }
       engine_.unschedule(*this);
       break;
@@ -365,12 +368,25 @@ Expected<void> QueuePair::set_loss_recovery(const RecoveryConfig& config) {
     return fail(ErrorCode::unsupported, "a queue pair of {} has no {}", to_string(init_.qp_type),
                 selective ? "selective repeat" : "retransmission timer");
   }
-  recovery_ = make_loss_recovery(config, engine_.held_packets_);
+  selective_repeat_ =
+      selective ? std::make_unique<SelectiveRepeat>(config.selective_repeat, engine_.held_packets_)
+                : nullptr;
+  adaptive_timeout_ =
+      config.adaptive_timeout ? std::make_unique<RetransmissionTimeout>(config.timeout) : nullptr;
   return {};
 }
 
 RecoveryConfig QueuePair::loss_recovery() const {
-  return recovery_ == nullptr ? RecoveryConfig{} : recovery_->config();
+  RecoveryConfig config;
+  if (selective_repeat_ != nullptr) {
+    config.algorithm = RecoveryAlgorithm::selective_repeat;
+    config.selective_repeat = selective_repeat_->parameters();
+  }
+  if (adaptive_timeout_ != nullptr) {
+    config.adaptive_timeout = true;
+    config.timeout = adaptive_timeout_->parameters();
+  }
+  return config;
 }
 
 void QueuePair::schedule() { engine_.schedule(*this); }

@@ -11,7 +11,9 @@
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
-#include "roce/recovery/loss_recovery.h"
+#include "roce/recovery/recovery_config.h"
+#include "roce/recovery/retransmission_timeout.h"
+#include "roce/recovery/selective_repeat.h"
 #include "roce/segmentation.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transport.h"
@@ -102,6 +104,7 @@ class QueuePair : public QpListHook {
   /// peer, which must be a Rockhopper and do the same (docs/loss-recovery.md). XRC initiators have
   /// the timeout.
   [[nodiscard]] Expected<void> set_loss_recovery(const RecoveryConfig& config);
+  /// The parameters of what is not in use are the default ones.
   [[nodiscard]] RecoveryConfig loss_recovery() const;
 
   /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
@@ -180,9 +183,7 @@ class QueuePair : public QpListHook {
     return (opcode.service == service_ && !half_) || serves_special(opcode);
   }
   [[nodiscard]] bool serves_special(const wire::OpcodeInfo& opcode) const;
-  [[nodiscard]] bool repeats_selectively() const {
-    return recovery_ != nullptr && recovery_->requests() != nullptr;
-  }
+  [[nodiscard]] bool repeats_selectively() const { return selective_repeat_ != nullptr; }
   /// The service's opcode for what RC calls `opcode`.
   [[nodiscard]] wire::Opcode service_opcode(wire::Opcode opcode) const {
     return service_ == wire::ServiceClass::rc ? opcode : of_service(service_, opcode);
@@ -308,8 +309,9 @@ class QueuePair : public QpListHook {
   SendQueue send_queue_;
   RecvQueue recv_queue_;  ///< with an SRQ: what has been taken from it for the message in progress
   stack::Flow flow_;
-  std::unique_ptr<Pacer> pacer_;            ///< null without congestion control
-  std::unique_ptr<LossRecovery> recovery_;  ///< null: go-back-N with the fixed timer
+  std::unique_ptr<Pacer> pacer_;                             ///< null without congestion control
+  std::unique_ptr<SelectiveRepeat> selective_repeat_;        ///< null: go-back-N
+  std::unique_ptr<RetransmissionTimeout> adaptive_timeout_;  ///< null: the fixed timer
   Transport transport_;
   std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
   CnpHook cnp_hook_;               ///< linked: the peer is to be told

@@ -69,7 +69,7 @@ inline void Requester::Answer::on_acknowledge() {
     drop(DropReason::ghost_acknowledge);
     return;
   }
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     note_received(psn() + (aeth().kind() == wire::AethKind::ack ? 1 : 0));
   }
   switch (aeth().kind()) {
@@ -171,19 +171,19 @@ void Requester::Answer::on_selective_acknowledge() {
   if (qp_.send_queue_.empty() || window.sent_ahead() == 0) {
     return;  // that failed the queue pair
   }
-  LossRecovery& recovery = *qp_.recovery_;
+  SelectiveRepeat& repeat = *qp_.selective_repeat_;
   const bool going_over = window.is_going_over();
-  if (recovery.on_selective_ack(psn(), held) && !requester_.retry_.is_rnr_wait() &&
-      !(going_over && recovery.repeats_everything())) {
+  if (repeat.on_selective_ack(psn(), held) && !requester_.retry_.is_rnr_wait() &&
+      !(going_over && repeat.repeats_everything())) {
     requester_.note_loss(false, now_ns_);
-    requester_.go_back(LossRecovery::Reason::lost);
+    requester_.go_back(SelectiveRepeat::Reason::lost);
   }
 }
 
 /// What the answer says beside what it acknowledges: all requests before `psn` have arrived.
 void Requester::Answer::note_received(wire::Psn psn) {
   if (requester_.window_.ahead(psn) <= requester_.window_.sent_ahead()) {
-    qp_.recovery_->on_received_before(psn);
+    qp_.selective_repeat_->on_received_before(psn);
   }
 }
 
@@ -195,7 +195,7 @@ SendWqe* Requester::Answer::await_response() {
     drop(DropReason::duplicate_response);
     return nullptr;
   }
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     note_received(psn());
   }
   if (requester_.acknowledge(distance, now_ns_) > 0) {
@@ -214,11 +214,10 @@ SendWqe* Requester::Answer::await_response() {
 
 /// It is a response behind a missing one. Returns false if it cannot be held until its turn.
 bool Requester::Answer::hold() {
-  HeldPackets* held = qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->responses();
-  if (held == nullptr) {
+  if (!qp_.repeats_selectively()) {
     return false;
   }
-  switch (held->hold(packet_, ahead())) {
+  switch (qp_.selective_repeat_->responses().hold(packet_, ahead())) {
     case HeldPackets::Result::held:
       qp_.engine_.counters_.held_responses.add();
       return true;

@@ -28,8 +28,8 @@ void Requester::reset(wire::Psn first_psn) {
 }
 
 void Requester::stop() {
-  if (qp_.recovery_ != nullptr && qp_.recovery_->responses() != nullptr) {
-    qp_.recovery_->responses()->clear();
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat_->responses().clear();
   }
   retry_.stop(qp_.engine_.timers_);
   window_.stop(qp_.send_queue_);
@@ -62,7 +62,7 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
 
 void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   Answer::take(*this, packet, now_ns);
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     take_held_responses(now_ns);
   }
 }
@@ -116,7 +116,7 @@ inline void Requester::note_progress() {
 /// PSNs of the front request are acknowledged.
 inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
   const SendQueue& queue = qp_.send_queue_;
-  if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.pacer_ != nullptr || qp_.adaptive_timeout_ != nullptr) [[unlikely]] {
     note_acknowledged(count, now_ns);
   }
   window_.acknowledge(count);
@@ -136,8 +136,8 @@ void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
     const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(last, now_ns);
     pacer.control().on_ack(count, rtt_ns, now_ns);
   }
-  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) {
-    qp_.recovery_->timeout()->on_acknowledged(last, now_ns);
+  if (qp_.adaptive_timeout_ != nullptr) {
+    qp_.adaptive_timeout_->on_acknowledged(last, now_ns);
   }
 }
 
@@ -211,11 +211,11 @@ std::optional<wire::Psn> Requester::next_response() const {
 
 /// Takes the held responses whose turn it is.
 void Requester::take_held_responses(std::uint64_t now_ns) {
-  HeldPackets* held = qp_.recovery_->responses();
-  while (held != nullptr && !held->empty()) {
-    held->discard_before(window_.unacked_psn());
+  HeldPackets& held = qp_.selective_repeat_->responses();
+  while (!held.empty()) {
+    held.discard_before(window_.unacked_psn());
     const std::optional<wire::Psn> next = next_response();
-    if (!next || !held->deliver(
+    if (!next || !held.deliver(
                      *next, [&](const RxPacket& packet) { Answer::take(*this, packet, now_ns); })) {
       return;
     }
@@ -223,13 +223,13 @@ void Requester::take_held_responses(std::uint64_t now_ns) {
 }
 
 /// Begins to send again from the oldest unacknowledged PSN on.
-void Requester::go_back(LossRecovery::Reason reason) {
+void Requester::go_back(SelectiveRepeat::Reason reason) {
   qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retry_.retries_left());
   window_.go_back(qp_.send_queue_);
   responses_.forget();
   credits_.end_probe();
-  if (qp_.recovery_ != nullptr) {
-    qp_.recovery_->on_going_back(reason, window_.unacked_psn());
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat_->on_going_back(reason, window_.unacked_psn());
   }
   qp_.engine_.schedule(qp_);
 }
@@ -248,14 +248,14 @@ void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, boo
   qp_.engine_.counters_.implied_nak_seq_err.add();
   const bool sent_again = distance < window_.cursor_ahead();
   const bool selective = held && qp_.repeats_selectively();
-  if (selective && !qp_.recovery_->on_response_skipped(window_.unacked_psn())) {
+  if (selective && !qp_.selective_repeat_->on_response_skipped(window_.unacked_psn())) {
     return;
   }
   if (sent_again && !retry_.is_implied_nak_done() && !retry_.is_rnr_wait() && use_retry()) {
     retry_.note_implied_nak();
     note_loss(false, now_ns);
     if (selective) {
-      go_back(LossRecovery::Reason::response);
+      go_back(SelectiveRepeat::Reason::response);
     } else {
       go_back_for_responses();
     }
@@ -276,8 +276,8 @@ bool Requester::use_retry() {
 /// Returns how long to wait for an answer; 0: the timer never expires.
 inline std::uint64_t Requester::timeout_ns() const {
   const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
-  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) [[unlikely]] {
-    return qp_.recovery_->timeout()->value_ns(limit_ns);
+  if (qp_.adaptive_timeout_ != nullptr) [[unlikely]] {
+    return qp_.adaptive_timeout_->value_ns(limit_ns);
   }
   return limit_ns;
 }
@@ -295,9 +295,8 @@ void Requester::restart_ack_timer(std::uint64_t now_ns) {
 /// The time that timeout_ns() gave has passed. Returns false where that is no retry yet: an
 /// adaptive timer has expired before the queue pair's own timeout.
 bool Requester::note_expiry() {
-  RetransmissionTimeout* timeout = qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->timeout();
-  return timeout == nullptr ||
-         timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
+  return qp_.adaptive_timeout_ == nullptr ||
+         qp_.adaptive_timeout_->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
 }
 
 void Requester::on_timer(std::uint64_t now_ns) {

@@ -16,7 +16,7 @@ void Responder::stop() {
 }
 
 HeldPackets* Responder::held_requests() const {
-  return qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->requests();
+  return qp_.repeats_selectively() ? &qp_.selective_repeat_->requests() : nullptr;
 }
 
 /// False: the packet, `distance` ahead of the expected one, is not held.

@@ -59,7 +59,7 @@ void Responder::execute(const RxPacket& packet) {
 }
 
 void Responder::on_request(const RxPacket& packet) {
-  if (qp_.recovery_ == nullptr) [[likely]] {
+  if (!qp_.repeats_selectively()) [[likely]] {
     execute(packet);
     return;
   }
@@ -132,7 +132,7 @@ void Responder::on_out_of_order(const RxPacket& packet, std::uint32_t distance) 
     }
     return;
   }
-  if (qp_.recovery_ != nullptr && hold(packet, distance)) {
+  if (qp_.repeats_selectively() && hold(packet, distance)) {
     return;
   }
   if (rnr_outstanding_) {

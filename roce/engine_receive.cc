@@ -8,15 +8,13 @@
 #include "roce/engine.h"
 #include "roce/extension.h"
 #include "roce/packet_builder.h"
+#include "stack/ecn.h"
 
 namespace rockhopper::roce {
 namespace {
 
 /// The longest IP header, UDP, and all transport headers.
 constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
-/// The ECN field of a traffic class; all of it set: congestion experienced (RFC 3168, section 5).
-constexpr std::uint8_t kEcnMask = 3;
-
 bool takes_responses(QpState state) { return state == QpState::rts || state == QpState::sqd; }
 
 }  // namespace
@@ -79,7 +77,7 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   if (!qp.accepts(datagram)) {
     return DropReason::bad_address;
   }
-  if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
+  if ((datagram.traffic_class & stack::kEcnMask) == stack::kEcnCe) [[unlikely]] {
     on_marked(qp, *headers.opcode, now_ns);
   }
   deliver(qp, packet, now_ns);

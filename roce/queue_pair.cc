@@ -12,6 +12,7 @@
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
 #include "roce/prefetch.h"
+#include "stack/ecn.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -253,11 +254,9 @@ void QueuePair::configure_flow() {
   // Both numbers: equal-cost paths and receive-side scaling spread connections.
   flow_.config = flow_config(attributes_.ah_attr,
                              std::uint64_t{number_.value} << 24 | attributes_.dest_qp_num.value);
-  constexpr std::uint8_t kEcnMask = 3;
-  constexpr std::uint8_t kEct0 = 2;
   if (pacer_ != nullptr && pacer_->control().uses_ecn() &&
-      (flow_.config.traffic_class & kEcnMask) == 0) {
-    flow_.config.traffic_class |= kEct0;
+      (flow_.config.traffic_class & stack::kEcnMask) == 0) {
+    flow_.config.traffic_class |= stack::kEcnEct0;
   }
   // Look for the next hop now, so that the first request need not wait.
   static_cast<void>(engine_.config_.host->resolve(flow_, engine_.now_ns_));

@@ -9,6 +9,8 @@
 
 #include "dc/endpoint.h"
 #include "dc/message_packet.h"
+#include "roce/engine.h"
+#include "roce/packet_builder.h"
 #include "stack/time_units.h"
 
 namespace rockhopper::dc {
@@ -42,7 +44,7 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
   const auto suppress = [this] { endpoint_.counters_.cnaks_suppressed.add(); };
   if (!allowed || tail_ - head_ == kCapacity) return suppress();
   // The packet's own would not do where both are limited members.
-  const auto pkey_index = endpoint_.engine().find_pkey(packet.headers.bth.pkey);
+  const auto pkey_index = endpoint_.engine_.find_pkey(packet.headers.bth.pkey);
   if (!pkey_index) return suppress();
   entries_[tail_++ % kCapacity] = {
       .cnak = cnak,
@@ -50,7 +52,7 @@ void CnakQueue::push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpData
       .source = packet.headers.bth.destination,
       .av = {.source = datagram.destination, .destination = datagram.source},
       .station = source_station(datagram.packet),
-      .pkey = *endpoint_.engine().query_pkey(*pkey_index)};
+      .pkey = *endpoint_.engine_.query_pkey(*pkey_index)};
 }
 
 roce::TransmitResult CnakQueue::transmit(rte_mbuf** packets, std::uint16_t count) {
@@ -68,15 +70,16 @@ roce::TransmitResult CnakQueue::transmit(rte_mbuf** packets, std::uint16_t count
 }
 
 rte_mbuf* CnakQueue::build(const Entry& entry, roce::TransmitResult& result) const {
-  const roce::EngineConfig& config = endpoint_.config();
+  const roce::EngineConfig& config = endpoint_.context_.config();
   stack::Flow flow;
   flow.config =
       roce::flow_config(entry.av, std::uint64_t{entry.source.value} << 24 | entry.initiator.value);
   if (!config.host->resolve_back(flow, entry.station)) {
     return nullptr;
   }
-  rte_mbuf* packet = build_message(
-      entry.cnak, entry.initiator, entry.pkey, [&](wire::Headers& headers, std::uint32_t length) {
+  rte_mbuf* packet =
+      build_message(entry.cnak, entry.initiator, [&](wire::Headers& headers, std::uint32_t length) {
+        headers.bth.pkey = entry.pkey;
         return roce::PacketBuilder(config.packet_pool, *config.host, flow, headers, length);
       });
   if (packet != nullptr) {

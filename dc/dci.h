@@ -7,7 +7,7 @@
 
 #include "roce/completion_queue.h"
 #include "roce/congestion/congestion_control.h"
-#include "roce/queue_pair.h"
+#include "roce/extension_qp.h"
 #include "roce/types.h"
 #include "roce/work_request.h"
 
@@ -95,19 +95,20 @@ class Dci {
   friend class Endpoint;
   friend class Requester;
   struct Stream {
-    roce::QueuePair* qp;
+    roce::ExtensionQp* qp;
     Requester* requester;  ///< the queue pair's
   };
 
   Dci(Endpoint& endpoint, wire::Qpn number, const DciInit& init);
+  [[nodiscard]] bool is_addressed(const roce::SendWr& wr) const;
   [[nodiscard]] Expected<void> add_stream(std::uint8_t index);
-  void start(roce::QueuePair& qp) const;
+  void start(roce::ExtensionQp& qp) const;
   /// Never the same twice in 2^32 connects (DC-26).
   [[nodiscard]] std::uint32_t draw_nonce() { return ++nonce_; }
   [[nodiscard]] bool prefers_full(std::uint64_t now_ns) const;
   /// A stream is in ERR now (DC-25).
   void note_error();
-  void restart(roce::QueuePair& qp) const;
+  void restart(roce::ExtensionQp& qp) const;
   /// A connect was overtaken or lost.
   void note_restart(std::uint64_t now_ns);
 

@@ -47,13 +47,14 @@ Expected<std::unique_ptr<Endpoint>> Endpoint::create(roce::Engine& engine,
 }
 
 Endpoint::Endpoint(roce::Engine& engine, const EndpointConfig& config)
-    : Extension(engine),
+    : engine_(engine),
+      context_(engine.attach_extension(*this)),
       config_(config),
-      shard_bits_(std::countr_zero(this->config().shards)),
+      shard_bits_(std::countr_zero(context_.config().shards)),
       incarnation_(random().next()),
       cnaks_(std::make_unique<CnakQueue>(*this)) {
   SessionTable::Config sessions = config.sessions;
-  sessions.shard = static_cast<std::uint8_t>(this->config().shard);
+  sessions.shard = static_cast<std::uint8_t>(context_.config().shard);
   targets_ = std::make_unique<Targets>(*this, sessions);
 }
 
@@ -66,6 +67,7 @@ Endpoint::~Endpoint() {
       destroy_dct(place.dct.get());
     }
   }
+  engine_.detach_extension();
 }
 
 Expected<wire::Qpn> Endpoint::choose_number() {
@@ -85,7 +87,7 @@ Expected<wire::Qpn> Endpoint::choose_number() {
       (wire::kExtensionQpnLast.value - wire::kExtensionQpnFirst.value + 1) >> 16;
   const auto high = static_cast<std::uint32_t>(random().below(kHighs));
   return wire::Qpn{wire::kExtensionQpnFirst.value | high << kIndexBits |
-                   static_cast<std::uint32_t>(index << shard_bits_) | config().shard};
+                   static_cast<std::uint32_t>(index << shard_bits_) | context_.config().shard};
 }
 
 const Endpoint::Place* Endpoint::place_of(wire::Qpn number) const {
@@ -123,13 +125,13 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
                 "outstanding",
                 roce::kMaxRdAtomic);
   }
-  ROCKHOPPER_TRY(engine().valid_pkey(init.pkey_index));
+  ROCKHOPPER_TRY(engine_.valid_pkey(init.pkey_index));
   ROCKHOPPER_TRY(const auto number, choose_number());
   std::unique_ptr<Dci> dci(new Dci(*this, number, init));
   for (unsigned stream = 0; stream < init.streams; ++stream) {
     if (auto added = dci->add_stream(static_cast<std::uint8_t>(stream)); !added) {
       for (const Dci::Stream& made : dci->streams_) {
-        destroy_qp(made.qp);
+        context_.destroy_qp(made.qp);
       }
       return tl::make_unexpected(added.error());
     }
@@ -143,21 +145,21 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
 void Endpoint::destroy_dci(Dci* dci) {
   assert(dci != nullptr && find_dci(dci->number()) == dci);
   for (const Dci::Stream& stream : dci->streams_) {
-    destroy_qp(stream.qp);
+    context_.destroy_qp(stream.qp);
   }
   --taken_;
   places_[index_of(dci->number())].dci.reset();
 }
 
 Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
-  ROCKHOPPER_TRY(check_receive_side(init.pd, init.srq, init.recv_cq));
+  ROCKHOPPER_TRY(context_.check_receive_side(init.pd, init.srq, init.recv_cq));
   if ((init.access_flags & ~roce::kAccessQp) != 0 || init.min_rnr_timer > 31) {
     return fail(ErrorCode::invalid_argument, "unknown access flags, or a timer code above 31");
   }
-  ROCKHOPPER_TRY(engine().valid_pkey(init.pkey_index));
+  ROCKHOPPER_TRY(engine_.valid_pkey(init.pkey_index));
   ROCKHOPPER_TRY(const auto number, choose_number());
   ++taken_;
-  use_receive_side(init.srq, init.recv_cq, 1);
+  context_.use_receive_side(init.srq, init.recv_cq, 1);
   auto& place = places_[index_of(number)];
   place.dct.reset(new Dct(number, init, init.access_key.value_or(random().next())));
   return place.dct.get();
@@ -166,13 +168,13 @@ Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
 void Endpoint::destroy_dct(Dct* dct) {
   assert(dct != nullptr && find_dct(dct->number()) == dct);
   targets_->close_all(*dct);
-  use_receive_side(dct->init().srq, dct->init().recv_cq, -1);
+  context_.use_receive_side(dct->init().srq, dct->init().recv_cq, -1);
   --taken_;
   places_[index_of(dct->number())].dct.reset();
 }
 
 std::uint32_t Endpoint::max_path_mtu() const {
-  return Extension::max_path_mtu(static_cast<std::uint32_t>(wire::Dcsh::kSize));
+  return engine_.max_path_mtu(static_cast<std::uint32_t>(wire::Dcsh::kSize));
 }
 
 std::size_t Endpoint::session_count() const { return targets_->open_count(); }
@@ -221,23 +223,23 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
     if (find_dct(to) == nullptr) {
       return DropReason::unknown_qp;
     }
-    count_cnp(false);
+    context_.count_cnp(false);
     return std::nullopt;
   }
   std::optional<DropReason> refusal = DropReason::dc_unknown_session;
   bool obeyed = false;
   for (const Dci::Stream& stream : dci->streams_) {
-    if (!stream.requester->has_target() || !comes_from_peer(*stream.qp, datagram)) {
+    if (!stream.requester->has_target() || !stream.qp->accepts(datagram)) {
       continue;
     }
-    if (!admits(*stream.qp, packet)) {
+    if (!context_.admits(*stream.qp, packet)) {
       return DropReason::bad_pkey;
     }
     refusal.reset();
-    obeyed |= obey_cnp(*stream.qp, now_ns);
+    obeyed |= context_.obey_cnp(*stream.qp, now_ns);
   }
   if (!refusal) {
-    count_cnp(obeyed);
+    context_.count_cnp(obeyed);
   }
   return refusal;
 }
@@ -245,7 +247,7 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
 std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& datagram,
                                                    const roce::RxPacket& packet,
                                                    std::uint64_t now_ns) {
-  if (!engine().find_pkey(packet.headers.bth.pkey)) {
+  if (!engine_.find_pkey(packet.headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
   if (packet.payload.length > kMessageMax) {
@@ -307,7 +309,7 @@ Requester* Endpoint::find_stream(wire::Qpn initiator, std::uint32_t nonce, std::
     return nullptr;
   }
   for (const Dci::Stream& stream : dci->streams_) {
-    if (stream.requester->is_about(nonce, session_id) && comes_from_peer(*stream.qp, datagram)) {
+    if (stream.requester->is_about(nonce, session_id) && stream.qp->accepts(datagram)) {
       return stream.requester;
     }
   }
@@ -327,13 +329,13 @@ std::optional<DropReason> Endpoint::accept_response(const stack::UdpDatagram& da
     counters_.ghost_responses.add();
     return DropReason::dc_unknown_session;
   }
-  return deliver(*dci->streams_[dcsh.stream].qp, datagram, packet, now_ns);
+  return context_.deliver(*dci->streams_[dcsh.stream].qp, datagram, packet, now_ns);
 }
 
-rte_mbuf* Endpoint::build(roce::QueuePair& qp, const Message& message) const {
-  return build_message(message, destination(qp), pkey(qp),
+rte_mbuf* Endpoint::build(roce::ExtensionQp& qp, const Message& message) {
+  return build_message(message, qp.attributes().dest_qp_num,
                        [&qp](wire::Headers& headers, std::uint32_t length) {
-                         return start_packet(qp, headers, length);
+                         return qp.start_packet(headers, length);
                        });
 }
 

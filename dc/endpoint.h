@@ -12,7 +12,9 @@
 #include "dc/dct.h"
 #include "dc/message.h"
 #include "dc/session_table.h"
+#include "roce/engine.h"
 #include "roce/extension.h"
+#include "roce/extension_context.h"
 
 namespace rockhopper::dc {
 
@@ -112,10 +114,12 @@ class Endpoint final : public roce::Extension {
   [[nodiscard]] const Place* place_of(wire::Qpn number) const;
 
   /// A message to the peer of `qp`, whose flow is ready; null: no mbuf.
-  [[nodiscard]] rte_mbuf* build(roce::QueuePair& qp, const Message& message) const;
-  [[nodiscard]] roce::Random& random() const { return *config().random; }
+  [[nodiscard]] static rte_mbuf* build(roce::ExtensionQp& qp, const Message& message);
+  [[nodiscard]] roce::Random& random() const { return *context_.config().random; }
   [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
 
+  roce::Engine& engine_;
+  roce::ExtensionContext& context_;
   EndpointConfig config_;
   int shard_bits_;
   std::uint64_t incarnation_;

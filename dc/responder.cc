@@ -20,12 +20,12 @@ void Responder::on_unreachable() {
 
 void Responder::owe_accept() {
   owes_accept_ = true;
-  Endpoint::schedule(qp_);
+  qp_.schedule();
 }
 
 void Responder::owe_keepalive() {
   owes_keepalive_ = true;
-  Endpoint::schedule(qp_);
+  qp_.schedule();
 }
 
 roce::TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
@@ -37,7 +37,7 @@ roce::TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count
       return result;
     }
     (owes_accept_ ? owes_accept_ : owes_keepalive_) = false;
-    result.add(packets, packet, Endpoint::flow(qp_));
+    result.add(packets, packet, qp_.flow());
   }
   const std::uint16_t before = result.count;
   result.add(inner_.transmit(packets + before, static_cast<std::uint16_t>(count - before)));
@@ -49,12 +49,12 @@ roce::TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count
 
 rte_mbuf* Responder::build_owed() {
   if (!owes_accept_) {
-    return endpoint_.build(
+    return Endpoint::build(
         qp_,
         KeepAlive{.answer = true, .session_id = session_->id, .next_psn = inner_.expected_psn()});
   }
   rte_mbuf* packet =
-      endpoint_.build(qp_, Accept{.mtu_code = wire::cm::mtu_code(bytes(Endpoint::path_mtu(qp_))),
+      Endpoint::build(qp_, Accept{.mtu_code = wire::cm::mtu_code(bytes(qp_.attributes().path_mtu)),
                                   .nonce = session_->nonce,
                                   .session_id = session_->id,
                                   .expected_psn = inner_.expected_psn(),

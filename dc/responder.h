@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "roce/extension_qp.h"
 #include "roce/rc/responder.h"
 #include "roce/responder.h"
 
@@ -16,7 +17,7 @@ struct Session;
 /// its answers.
 class Responder final : public roce::Responder {
  public:
-  Responder(roce::QueuePair& qp, Endpoint& endpoint) : qp_(qp), inner_(qp), endpoint_(endpoint) {}
+  Responder(roce::ExtensionQp& qp, Endpoint& endpoint) : qp_(qp), inner_(qp), endpoint_(endpoint) {}
 
   void reset(wire::Psn first_psn) override;
   void stop() override { inner_.stop(); }
@@ -46,7 +47,7 @@ class Responder final : public roce::Responder {
  private:
   [[nodiscard]] rte_mbuf* build_owed();
 
-  roce::QueuePair& qp_;
+  roce::ExtensionQp& qp_;
   roce::rc::Responder inner_;
   Endpoint& endpoint_;
   Session* session_ = nullptr;

@@ -8,6 +8,7 @@
 
 #include "dc/cnak_queue.h"
 #include "dc/endpoint.h"
+#include "dc/session_prefix.h"
 #include "roce/rc/requester.h"
 #include "roce/wire/cm.h"
 #include "roce/wire/pkey.h"
@@ -41,7 +42,7 @@ Targets::Targets(Endpoint& endpoint, const SessionTable::Config& config)
 
 Targets::~Targets() {
   for (; !contexts_.empty(); contexts_.pop_back()) {
-    endpoint_.destroy_qp(contexts_.back().qp);
+    endpoint_.context_.destroy_qp(contexts_.back().qp);
   }
 }
 
@@ -49,20 +50,25 @@ Expected<void> Targets::make_contexts() {
   contexts_.reserve(context_count_);
   while (contexts_.size() < context_count_) {
     roce::QpInit init;
-    init.qp_type = roce::QpType::dc_responder;
+    init.qp_type = roce::QpType::extension_responder;
     // It sends no requests, and receives into the target's SRQ.
     init.max_send_wr = 1;
     init.max_recv_wr = 0;
     init.max_inline_data = 0;
     init.lock_execution = endpoint_.config_.lock_execution;
     Responder* responder = nullptr;
-    ROCKHOPPER_TRY(auto qp, endpoint_.create_qp({}, init, [&](roce::QueuePair& made) {
+    SessionPrefix* prefix = nullptr;
+    const auto make_transport = [&](roce::ExtensionQp& made) {
       auto own = std::make_unique<Responder>(made, endpoint_);
+      auto own_prefix = std::make_unique<SessionPrefix>();
       responder = own.get();
+      prefix = own_prefix.get();
       return roce::Transport{.requester = std::make_unique<roce::rc::Requester>(made),
-                             .responder = std::move(own)};
-    }));
-    contexts_.push_back({.qp = qp, .responder = responder});
+                             .responder = std::move(own),
+                             .prefix = std::move(own_prefix)};
+    };
+    ROCKHOPPER_TRY(auto qp, endpoint_.context_.create_qp({}, init, make_transport));
+    contexts_.push_back({.qp = qp, .responder = responder, .prefix = prefix});
   }
   return {};
 }
@@ -74,7 +80,7 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     refuse(CnakReason::no_such_dct, message, datagram, packet, now_ns);
     return DropReason::unknown_qp;
   }
-  if (!wire::pkeys_match(*endpoint_.engine().query_pkey(dct->init().pkey_index),
+  if (!wire::pkeys_match(*endpoint_.engine_.query_pkey(dct->init().pkey_index),
                          packet.headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
@@ -133,7 +139,7 @@ std::optional<DropReason> Targets::on_connect_data(const Connect& message, Dct* 
   if (session == nullptr) {
     return std::nullopt;  // a CNAK says why
   }
-  return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
+  return endpoint_.context_.deliver(*context(*session).qp, datagram, packet, now_ns);
 }
 
 /// Somebody leaves so that there is a free context: the session that has been idle longest (DC-31),
@@ -180,7 +186,7 @@ void Targets::open(const Peer& peer, const Connect& message, Dct& dct,
   ++dct.sessions_;
   const Context& opened = context(session);
   const DctInit& init = dct.init();
-  Endpoint::assign(*opened.qp, dct.number(), init.pd, init.srq, init.recv_cq);
+  opened.qp->assign(dct.number(), init.pd, init.srq, init.recv_cq);
   roce::QpAttributes attributes;
   attributes.path_mtu = static_cast<roce::PathMtu>(wire::cm::mtu_bytes(message.mtu_code));
   attributes.rq_psn = message.first_psn;
@@ -193,9 +199,9 @@ void Targets::open(const Peer& peer, const Connect& message, Dct& dct,
   attributes.pkey_index = init.pkey_index;
   attributes.max_dest_rd_atomic = endpoint_.config_.responder_resources;
   attributes.min_rnr_timer = init.min_rnr_timer;
-  Endpoint::start_responder(*opened.qp, attributes);
-  Endpoint::set_dcsh(
-      *opened.qp, {.form = 1, .stream = peer.stream, .source = dct.number(), .value = session.id});
+  opened.qp->start(attributes);
+  opened.prefix->set_session(
+      {.form = 1, .stream = peer.stream, .source = dct.number(), .value = session.id});
   opened.responder->serve(&session);
   opened.responder->owe_accept();
   endpoint_.counters_.sessions_opened.add();
@@ -212,17 +218,17 @@ void Targets::close(Session& session, std::uint64_t now_ns) {
   // Through ERR: the receive request of a message that is not whole completes.
   static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState));
   static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::reset}, roce::kQpState));
-  Endpoint::assign(*closed.qp, {}, {}, nullptr, nullptr);
+  closed.qp->assign({}, {}, nullptr, nullptr);
   table_.close(session, next_psn, now_ns);
   endpoint_.counters_.sessions_closed.add();
 }
 
-void Targets::on_failed(Session& session) { close(session, endpoint_.now_ns()); }
+void Targets::on_failed(Session& session) { close(session, endpoint_.context_.now_ns()); }
 
 void Targets::close_all(const Dct& dct) {
   table_.for_each_open([&](Session& session) {
     if (session.target == dct.number()) {
-      close(session, endpoint_.now_ns());
+      close(session, endpoint_.context_.now_ns());
     }
   });
 }
@@ -278,7 +284,7 @@ std::optional<DropReason> Targets::on_request(const stack::UdpDatagram& datagram
     return refuse_stale(packet.headers.dcsh, datagram, packet, now_ns);
   }
   table_.touch(*session, now_ns);
-  return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
+  return endpoint_.context_.deliver(*context(*session).qp, datagram, packet, now_ns);
 }
 
 /// Tells the initiator that the session is not open, and what of it has been executed if that is
@@ -314,8 +320,8 @@ void Targets::refuse(CnakReason reason, const Connect& message, const stack::Udp
 
 void Targets::watch_leases() {
   if (const Session* oldest = table_.oldest(); oldest != nullptr && !lease_timer_.armed()) {
-    endpoint_.timers().arm(lease_timer_,
-                           oldest->touched_ns + endpoint_.config_.lease_us * kNsPerUs);
+    endpoint_.context_.timers().arm(lease_timer_,
+                                    oldest->touched_ns + endpoint_.config_.lease_us * kNsPerUs);
   }
 }
 

@@ -11,7 +11,7 @@
 #include "dc/responder.h"
 #include "dc/session_table.h"
 #include "roce/counters.h"
-#include "roce/queue_pair.h"
+#include "roce/extension_qp.h"
 #include "roce/rx_packet.h"
 #include "stack/timing_wheel.h"
 #include "stack/udp_datagram.h"
@@ -19,6 +19,7 @@
 namespace rockhopper::dc {
 
 class Endpoint;
+class SessionPrefix;
 
 /// The target side of an endpoint: opens, serves and closes the sessions of its DCTs, each with a
 /// responder context of one pool (DC-15).
@@ -61,8 +62,9 @@ class Targets {
 
  private:
   struct Context {
-    roce::QueuePair* qp;
+    roce::ExtensionQp* qp;
     Responder* responder;
+    SessionPrefix* prefix;  ///< both are the queue pair's
   };
 
   [[nodiscard]] Context& context(const Session& session) {

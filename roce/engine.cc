@@ -11,7 +11,9 @@
 #include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/extension.h"
+#include "roce/extension_context.h"
 #include "roce/packet_builder.h"
+#include "stack/roce_locator.h"
 #include "stack/steering.h"
 
 namespace rockhopper::roce {
@@ -78,12 +80,12 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
                      this),
       notifications_(std::make_unique<NotificationPoint>(*this)) {
-  config_.host->bind_udp(wire::kRoceUdpPort, this);
+  config_.host->bind_udp(stack::kRoceUdpPort, this);
   config_.host->set_observer(this);
 }
 
 Engine::~Engine() {
-  config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
+  config_.host->bind_udp(stack::kRoceUdpPort, nullptr);
   config_.host->set_observer(nullptr);
   ready_.clear();
   next_turn_.clear();
@@ -160,7 +162,7 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
   if (init.qp_type != QpType::xrc_recv && !has_pd(init.pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
-  if (!service_of(init.qp_type) || is_dc(init.qp_type)) {
+  if (!service_of(init.qp_type) || is_of_extension(init.qp_type)) {
     return fail(ErrorCode::unsupported, "no queue pairs of type {}",
                 static_cast<unsigned>(init.qp_type));
   }
@@ -563,7 +565,7 @@ void Engine::on_cq_overrun(const CompletionQueue& cq) {
 }
 
 void Engine::fail_users_of_overrun_cqs() {
-  const auto fail = [this](const std::unique_ptr<QueuePair>& qp) {
+  const auto fail = [this](const auto& qp) {
     const auto uses = [&qp](const CompletionQueue* cq) {
       return qp->init().send_cq == cq || qp->recv_cq() == cq;
     };

@@ -66,11 +66,13 @@ struct EngineConfig {
   lock::ServiceConfig locks{};
 };
 
+class Extension;
+class ExtensionContext;
+class ExtensionQp;
+
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
 /// Takes packets and a time, hands packets back. All calls on an engine and on the objects made by
 /// it come from one thread.
-class Extension;
-
 class Engine final : public stack::Protocol,
                      private stack::UdpHandler,
                      private stack::HostObserver {
@@ -152,8 +154,15 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] stack::Resolution resolve_ah(AddressHandle& ah, std::uint64_t now_ns);
   [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
 
-  /// The largest path MTU whose packets fit the interface MTU.
-  [[nodiscard]] std::uint32_t max_path_mtu() const { return max_path_mtu(0); }
+  /// From now on `extension`, which is not owned, gets the packets that are for it, until it is
+  /// detached. Requires that the engine has no other.
+  [[nodiscard]] ExtensionContext& attach_extension(Extension& extension);
+  /// The extension may still destroy what it has made.
+  void detach_extension();
+
+  /// The largest path MTU whose packets, with so many bytes of headers `more`, fit the interface
+  /// MTU.
+  [[nodiscard]] std::uint32_t max_path_mtu(std::uint32_t more = 0) const;
 
   /// An unpredictable first PSN.
   [[nodiscard]] wire::Psn random_psn();
@@ -199,14 +208,13 @@ class Engine final : public stack::Protocol,
 
  private:
   friend class EngineContext;
-  friend class Extension;
   friend class QueuePair;
 
   class NotificationPoint;
 
+  class ExtensionServices;
+
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
-  /// With so many bytes of headers more.
-  [[nodiscard]] std::uint32_t max_path_mtu(std::uint32_t more) const;
 
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
   void on_address_change() override;
@@ -298,7 +306,8 @@ class Engine final : public stack::Protocol,
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
   Extension* extension_ = nullptr;
-  std::vector<std::unique_ptr<QueuePair>> extension_qps_;
+  std::unique_ptr<ExtensionContext> extension_context_;  ///< null: there was no extension yet
+  std::vector<std::unique_ptr<ExtensionQp>> extension_qps_;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;  ///< by the low 16 bits of the number
   std::size_t srq_count_ = 0;
   std::vector<std::unique_ptr<AddressHandle>> ahs_;  ///< by the low 16 bits of their ids

@@ -41,9 +41,13 @@ class TransportContext {
   [[nodiscard]] const stack::Flow& flow() const { return qp_.flow_; }
   /// Returns null without congestion control.
   [[nodiscard]] Pacer* pacer() const { return qp_.pacer_.get(); }
-  /// Returns null for go-back-N with the fixed timer.
-  [[nodiscard]] LossRecovery* recovery() const { return qp_.recovery_.get(); }
+  /// Returns null with the fixed timer.
+  [[nodiscard]] RetransmissionTimeout* adaptive_timeout() const {
+    return qp_.adaptive_timeout_.get();
+  }
   [[nodiscard]] bool repeats_selectively() const { return qp_.repeats_selectively(); }
+  /// Returns null for go-back-N.
+  [[nodiscard]] SelectiveRepeat* selective_repeat() const { return qp_.selective_repeat_.get(); }
   /// Returns the service's opcode for what RC calls `opcode`.
   [[nodiscard]] wire::Opcode service_opcode(wire::Opcode opcode) const {
     return qp_.service_opcode(opcode);
@@ -51,7 +55,7 @@ class TransportContext {
 
   // Its requests.
   [[nodiscard]] SendQueue& send_queue() const { return qp_.send_queue_; }
-  /// Valid where requests have what is in it: extended_atomics, XRC.
+  /// Valid where requests have what is in it: masked atomics, XRC.
   [[nodiscard]] SendWqeExtension& extension(std::uint64_t sequence) const {
     return qp_.extension(sequence);
   }

@@ -68,7 +68,7 @@ inline void Requester::Answer::on_acknowledge() {
     drop(DropReason::ghost_acknowledge);
     return;
   }
-  if (qp_.recovery() != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     note_received(psn() + (aeth().kind() == wire::AethKind::ack ? 1 : 0));
   }
   switch (aeth().kind()) {
@@ -170,19 +170,19 @@ void Requester::Answer::on_selective_acknowledge() {
   if (qp_.send_queue().empty() || window.sent_ahead() == 0) {
     return;  // that failed the queue pair
   }
-  LossRecovery& recovery = *qp_.recovery();
+  SelectiveRepeat& repeat = *qp_.selective_repeat();
   const bool going_over = window.is_going_over();
-  if (recovery.on_selective_ack(psn(), held) && !requester_.retry_.is_rnr_wait() &&
-      !(going_over && recovery.repeats_everything())) {
+  if (repeat.on_selective_ack(psn(), held) && !requester_.retry_.is_rnr_wait() &&
+      !(going_over && repeat.repeats_everything())) {
     requester_.note_loss(false, now_ns_);
-    requester_.go_back(LossRecovery::Reason::lost);
+    requester_.go_back(SelectiveRepeat::Reason::lost);
   }
 }
 
 /// What the answer says beside what it acknowledges: all requests before `psn` have arrived.
 void Requester::Answer::note_received(wire::Psn psn) {
   if (requester_.window_.ahead(psn) <= requester_.window_.sent_ahead()) {
-    qp_.recovery()->on_received_before(psn);
+    qp_.selective_repeat()->on_received_before(psn);
   }
 }
 
@@ -194,7 +194,7 @@ SendWqe* Requester::Answer::await_response() {
     drop(DropReason::duplicate_response);
     return nullptr;
   }
-  if (qp_.recovery() != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     note_received(psn());
   }
   if (requester_.acknowledge(distance, now_ns_) > 0) {
@@ -213,11 +213,10 @@ SendWqe* Requester::Answer::await_response() {
 
 /// It is a response behind a missing one. Returns false if it cannot be held until its turn.
 bool Requester::Answer::hold() {
-  HeldPackets* held = qp_.recovery() == nullptr ? nullptr : qp_.recovery()->responses();
-  if (held == nullptr) {
+  if (!qp_.repeats_selectively()) {
     return false;
   }
-  switch (held->hold(packet_, ahead())) {
+  switch (qp_.selective_repeat()->responses().hold(packet_, ahead())) {
     case HeldPackets::Result::held:
       qp_.engine().counters().held_responses.add();
       return true;
@@ -323,10 +322,11 @@ void Requester::Answer::on_lock_response() {
 
 /// The acquire at the head of the queue is answered.
 void Requester::Answer::begin_scope() {
-  const LockWqe& acquire = qp_.lock_wqe(qp_.send_queue().head());
-  requester_.scope_.begin(acquire, packet_.headers.lkaeth);
-  if (requester_.scope_.is_failed() && acquire.header.scope_psns == 0) {
-    qp_.forget_posted_lock(acquire.header.scope_id);
+  const SendQueue& queue = qp_.send_queue();
+  requester_.scope_.begin(queue.front().lock().result, packet_.headers.lkaeth);
+  const wire::Lketh& acquire = qp_.lock_wqe(queue.head()).header;
+  if (requester_.scope_.is_failed() && acquire.scope_psns == 0) {
+    qp_.forget_posted_lock(acquire.scope_id);
   }
 }
 

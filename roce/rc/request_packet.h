@@ -66,21 +66,26 @@ inline rte_mbuf* Requester::RequestPacket::build(bool ask_for_acknowledgement) {
   if (info.has(wire::Header::reth)) {
     // A READ that has been answered in part is asked for from where it stopped.
     const auto done = static_cast<std::uint32_t>(offset);
-    headers.reth = {
-        .va = request_.remote_addr + done, .rkey = request_.rkey, .length = request_.length - done};
+    const SendWqe::RemoteMemory& remote = request_.remote();
+    headers.reth = {.va = remote.addr + done,
+                    .rkey = static_cast<std::uint32_t>(remote.rkey),
+                    .length = request_.length - done};
   }
   if (info.has(wire::Header::atomic_eth)) {
-    const bool swap = request_.opcode == WrOpcode::atomic_cmp_and_swp;
-    headers.atomic_eth = {.va = request_.remote_addr,
-                          .rkey = request_.rkey,
-                          .swap_add = swap ? request_.swap : request_.compare_add,
-                          .compare = swap ? request_.compare_add : 0};
+    const SendWqe::Atomic& atomic = request_.atomic();
+    headers.atomic_eth = {.va = atomic.remote.addr,
+                          .rkey = static_cast<std::uint32_t>(atomic.remote.rkey),
+                          .swap_add = atomic.swap_add,
+                          .compare = atomic.compare};
   }
   if (info.has(kRareHeaders)) [[unlikely]] {
     RequestPacket(*this).add_rare_headers(info, headers);  // this one stays in registers
   }
-  headers.imm_dt.data = request_.imm_or_inv;
-  headers.ieth.rkey = request_.imm_or_inv;
+  if (info.has_immediate) {
+    headers.imm_dt.data = request_.imm_data();
+  } else if (info.has_invalidate) {
+    headers.ieth.rkey = static_cast<std::uint32_t>(request_.send().invalidate_rkey);
+  }
 
   const auto length =
       info.has_payload

@@ -27,8 +27,8 @@ void Requester::reset(wire::Psn first_psn) {
 }
 
 void Requester::stop() {
-  if (qp_.recovery() != nullptr && qp_.recovery()->responses() != nullptr) {
-    qp_.recovery()->responses()->clear();
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat()->responses().clear();
   }
   retry_.stop(qp_.engine().timers());
   window_.stop(qp_.send_queue());
@@ -61,7 +61,7 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
 
 void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   Answer::take(*this, packet, now_ns);
-  if (qp_.recovery() != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     take_held_responses(now_ns);
   }
 }
@@ -115,7 +115,7 @@ inline void Requester::note_progress() {
 /// PSNs of the front request are acknowledged.
 inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
   const SendQueue& queue = qp_.send_queue();
-  if (qp_.pacer() != nullptr || qp_.recovery() != nullptr) [[unlikely]] {
+  if (qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) [[unlikely]] {
     note_acknowledged(count, now_ns);
   }
   window_.acknowledge(count);
@@ -135,8 +135,8 @@ void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
     const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(last, now_ns);
     pacer.control().on_ack(count, rtt_ns, now_ns);
   }
-  if (qp_.recovery() != nullptr && qp_.recovery()->timeout() != nullptr) {
-    qp_.recovery()->timeout()->on_acknowledged(last, now_ns);
+  if (qp_.adaptive_timeout() != nullptr) {
+    qp_.adaptive_timeout()->on_acknowledged(last, now_ns);
   }
 }
 
@@ -153,7 +153,7 @@ void Requester::retire_front(WcStatus status) {
   SendQueue& queue = qp_.send_queue();
   const SendWqe& front = queue.front();  // its place stays as it is while nothing is posted
   if (front.of_lock()) [[unlikely]] {
-    lock::ScopeResult* result = front.is_lock() ? qp_.lock_wqe(queue.head()).result : nullptr;
+    lock::ScopeResult* result = front.is_lock() ? front.lock().result : nullptr;
     status = scope_.complete(front, result, status);
   }
   if (front.has_response() && !front.is_settled()) {
@@ -189,7 +189,7 @@ void Requester::fail(WcStatus status) {
   SendQueue& queue = qp_.send_queue();
   const SendWqe front = queue.front();
   if (front.is_lock()) [[unlikely]] {
-    ClientScope::fail(qp_.lock_wqe(queue.head()).result, status);
+    ClientScope::fail(front.lock().result, status);
   }
   queue.pop();
   qp_.complete_send(front, status);
@@ -210,11 +210,11 @@ std::optional<wire::Psn> Requester::next_response() const {
 
 /// Takes the held responses whose turn it is.
 void Requester::take_held_responses(std::uint64_t now_ns) {
-  HeldPackets* held = qp_.recovery()->responses();
-  while (held != nullptr && !held->empty()) {
-    held->discard_before(window_.unacked_psn());
+  HeldPackets& held = qp_.selective_repeat()->responses();
+  while (!held.empty()) {
+    held.discard_before(window_.unacked_psn());
     const std::optional<wire::Psn> next = next_response();
-    if (!next || !held->deliver(
+    if (!next || !held.deliver(
                      *next, [&](const RxPacket& packet) { Answer::take(*this, packet, now_ns); })) {
       return;
     }
@@ -222,13 +222,13 @@ void Requester::take_held_responses(std::uint64_t now_ns) {
 }
 
 /// Begins to send again from the oldest unacknowledged PSN on.
-void Requester::go_back(LossRecovery::Reason reason) {
+void Requester::go_back(SelectiveRepeat::Reason reason) {
   qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retry_.retries_left());
   window_.go_back(qp_.send_queue());
   responses_.forget();
   credits_.end_probe();
-  if (qp_.recovery() != nullptr) {
-    qp_.recovery()->on_going_back(reason, window_.unacked_psn());
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat()->on_going_back(reason, window_.unacked_psn());
   }
   qp_.schedule();
 }
@@ -247,14 +247,14 @@ void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, boo
   qp_.engine().counters().implied_nak_seq_err.add();
   const bool sent_again = distance < window_.cursor_ahead();
   const bool selective = held && qp_.repeats_selectively();
-  if (selective && !qp_.recovery()->on_response_skipped(window_.unacked_psn())) {
+  if (selective && !qp_.selective_repeat()->on_response_skipped(window_.unacked_psn())) {
     return;
   }
   if (sent_again && !retry_.is_implied_nak_done() && !retry_.is_rnr_wait() && use_retry()) {
     retry_.note_implied_nak();
     note_loss(false, now_ns);
     if (selective) {
-      go_back(LossRecovery::Reason::response);
+      go_back(SelectiveRepeat::Reason::response);
     } else {
       go_back_for_responses();
     }
@@ -275,8 +275,8 @@ bool Requester::use_retry() {
 /// Returns how long to wait for an answer; 0: the timer never expires.
 inline std::uint64_t Requester::timeout_ns() const {
   const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes().timeout);
-  if (qp_.recovery() != nullptr && qp_.recovery()->timeout() != nullptr) [[unlikely]] {
-    return qp_.recovery()->timeout()->value_ns(limit_ns);
+  if (qp_.adaptive_timeout() != nullptr) [[unlikely]] {
+    return qp_.adaptive_timeout()->value_ns(limit_ns);
   }
   return limit_ns;
 }
@@ -294,9 +294,8 @@ void Requester::restart_ack_timer(std::uint64_t now_ns) {
 /// The time that timeout_ns() gave has passed. Returns false where that is no retry yet: an
 /// adaptive timer has expired before the queue pair's own timeout.
 bool Requester::note_expiry() {
-  RetransmissionTimeout* timeout = qp_.recovery() == nullptr ? nullptr : qp_.recovery()->timeout();
-  return timeout == nullptr ||
-         timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes().timeout));
+  return qp_.adaptive_timeout() == nullptr ||
+         qp_.adaptive_timeout()->on_expired(wire::local_ack_timeout_ns(qp_.attributes().timeout));
 }
 
 void Requester::on_timer(std::uint64_t now_ns) {

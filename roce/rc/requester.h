@@ -76,7 +76,7 @@ class Requester final : public roce::Requester {
   [[nodiscard]] std::optional<wire::Psn> next_response() const;
 
   // Losing packets and trying again.
-  void go_back(LossRecovery::Reason reason = LossRecovery::Reason::everything);
+  void go_back(SelectiveRepeat::Reason reason = SelectiveRepeat::Reason::everything);
   void go_back_for_responses();
   void on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held = true);
   [[nodiscard]] bool use_retry();

@@ -70,7 +70,7 @@ void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
 }
 
 void Responder::on_request(const RxPacket& packet) {
-  if (qp_.recovery() == nullptr) [[likely]] {
+  if (!qp_.repeats_selectively()) [[likely]] {
     take(packet);
     return;
   }
@@ -106,7 +106,7 @@ inline void Responder::take(const RxPacket& packet) {
 
 /// The packet is `distance` PSNs ahead of the expected one.
 void Responder::on_early(const RxPacket& packet, std::uint32_t distance) {
-  if (qp_.recovery() != nullptr && hold(packet, distance)) {
+  if (qp_.repeats_selectively() && hold(packet, distance)) {
     return;
   }
   if (owed_.is_rnr_outstanding()) {
@@ -122,7 +122,7 @@ void Responder::on_early(const RxPacket& packet, std::uint32_t distance) {
 }
 
 HeldPackets* Responder::held_requests() const {
-  return qp_.recovery() == nullptr ? nullptr : qp_.recovery()->requests();
+  return qp_.repeats_selectively() ? &qp_.selective_repeat()->requests() : nullptr;
 }
 
 bool Responder::is_holding() const {

@@ -17,8 +17,7 @@ bool Requester::Sender::asks_for_acknowledgement(const SendWqe& request,
 /// The responses to another READ, `psns` of them, would be within the window of what can be held,
 /// should those before them be missing.
 bool Requester::Sender::can_hold_responses(std::uint32_t psns) const {
-  return !qp_.repeats_selectively() || requester_.responses_.empty() ||
-         window().cursor_ahead() + psns <= HeldPackets::kWindow;
+  return requester_.responses_.empty() || window().cursor_ahead() + psns <= HeldPackets::kWindow;
 }
 
 /// Tells congestion control, which measures round trips, and loss recovery.
@@ -27,13 +26,12 @@ void Requester::Sender::tell_sent(const SendWqe& request, bool again) {
   if (qp_.pacer() != nullptr && !request.has_response()) {
     qp_.pacer()->rtt().on_sent(psn, again, qp_.engine().now_ns());
   }
-  if (qp_.recovery() != nullptr) {
-    qp_.recovery()->on_sent(psn, again);
-    // How long a lock is waited for says nothing of the path.
-    RetransmissionTimeout* timeout = qp_.recovery()->timeout();
-    if (timeout != nullptr && !request.is_lock() && !request.in_scope()) {
-      timeout->on_sent(psn, again, qp_.engine().now_ns());
-    }
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat()->on_sent(psn, again);
+  }
+  // How long a lock is waited for says nothing of the path.
+  if (qp_.adaptive_timeout() != nullptr && !request.of_lock()) {
+    qp_.adaptive_timeout()->on_sent(psn, again, qp_.engine().now_ns());
   }
 }
 
@@ -48,7 +46,7 @@ void Requester::Sender::pass_over_arrived() {
       continue;
     }
     if (request.failure != WcStatus::success || !window().is_going_over() ||
-        !qp_.recovery()->passes(window().cursor_psn())) {
+        !qp_.selective_repeat()->passes(window().cursor_psn())) {
       return;
     }
     advance(request, window().packet_of(request), window().psns_of_packet(request));

@@ -77,7 +77,7 @@ inline bool Requester::Sender::may_start(const SendWqe& request, std::uint32_t p
   // No scope is stopped half-way by what may be outstanding after a loss.
   const bool goes_on = request.in_scope() || request.opcode == WrOpcode::lock_cancel;
   return requester_.responses_.has_room(qp_.attributes().max_rd_atomic, !goes_on) &&
-         (qp_.recovery() == nullptr || other().can_hold_responses(psns));
+         (!qp_.repeats_selectively() || other().can_hold_responses(psns));
 }
 
 /// Counts the PSNs that `request` takes in all.
@@ -99,9 +99,8 @@ inline std::uint32_t Requester::Sender::packets_in_flight() const {
 /// Returns how many request packets may be unacknowledged, whatever the congestion control says.
 inline std::uint32_t Requester::Sender::most_unacked() const {
   const std::uint32_t most = qp_.engine().config().max_unacked_packets;
-  return qp_.repeats_selectively()
-             ? std::min(most, qp_.recovery()->config().selective_repeat.window)
-             : most;
+  return qp_.repeats_selectively() ? std::min(most, qp_.selective_repeat()->parameters().window)
+                                   : most;
 }
 
 /// Returns how many request packets may be unacknowledged.
@@ -133,7 +132,7 @@ inline bool Requester::Sender::may_send(const SendWqe& request, std::uint32_t in
 
 /// Moves the cursor to the next request that a packet carries, and returns it; null: there is none.
 inline SendWqe* Requester::Sender::come_to_packet() {
-  if (qp_.recovery() != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     other().pass_over_arrived();
     if (is_at_end()) {
       return nullptr;
@@ -164,7 +163,8 @@ inline void Requester::Sender::note_sent(const SendWqe& request, std::uint32_t i
   if (again) {
     qp_.engine().counters().retransmitted_pkts.add();
   }
-  if (qp_.pacer() != nullptr || qp_.recovery() != nullptr) [[unlikely]] {
+  if (qp_.pacer() != nullptr || qp_.repeats_selectively() || qp_.adaptive_timeout() != nullptr)
+      [[unlikely]] {
     other().tell_sent(request, again);
   }
   advance(request, index, psns);

@@ -76,14 +76,22 @@ rte_mbuf* Requester::build_packet(const SendWqe& wqe, WcStatus& failure) {
   const bool last = packet_ + 1 == wqe.psn_count;
 
   wire::Headers headers;
-  headers.bth.opcode = static_cast<std::uint8_t>(
-      of_service(wire::ServiceClass::uc, opcode_of(wqe.opcode, packet_, wqe.psn_count)));
+  const wire::Opcode opcode =
+      of_service(wire::ServiceClass::uc, opcode_of(wqe.opcode, packet_, wqe.psn_count));
+  const wire::OpcodeInfo& info = wire::info(opcode);
+  headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.mig_req = true;
   headers.bth.destination = qp_.attributes().dest_qp_num;
   headers.bth.psn = next_psn_;
   headers.bth.solicited = last && takes_receive(wqe.opcode) && (wqe.flags & kSendSolicited) != 0;
-  headers.reth = {.va = wqe.remote_addr, .rkey = wqe.rkey, .length = wqe.length};
-  headers.imm_dt.data = wqe.imm_or_inv;
+  if (info.has(wire::Header::reth)) {
+    headers.reth = {.va = wqe.rdma().remote.addr,
+                    .rkey = static_cast<std::uint32_t>(wqe.rdma().remote.rkey),
+                    .length = wqe.length};
+  }
+  if (info.has_immediate) {
+    headers.imm_dt.data = wqe.imm_data();
+  }
 
   PacketBuilder builder = qp_.start_packet(headers, length);
   if (!builder.ok()) {

@@ -19,7 +19,7 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
 bool Requester::send_front(rte_mbuf** packets, TransmitResult& result, std::uint64_t now_ns) {
   const EngineContext engine = qp_.engine();
   const SendWqe& wqe = qp_.send_queue().front();
-  AddressHandle* ah = engine.find_ah(wqe.ah_id());
+  AddressHandle* ah = engine.find_ah(wqe.datagram().ah_id);
   if (ah == nullptr) {
     qp_.fail_send(WcStatus::loc_qp_op_err);
     return false;
@@ -63,20 +63,21 @@ bool Requester::send_front(rte_mbuf** packets, TransmitResult& result, std::uint
 rte_mbuf* Requester::build_packet(const SendWqe& wqe, const stack::Flow& flow, WcStatus& failure) {
   const Opcode opcode = wqe.opcode == WrOpcode::send_with_imm ? Opcode::ud_send_only_with_immediate
                                                               : Opcode::ud_send_only;
-  const bool own_qkey = (wqe.remote_qkey() & kOwnQkey) != 0;
+  const SendWqe::Datagram& datagram = wqe.datagram();
+  const bool own_qkey = (datagram.remote_qkey & kOwnQkey) != 0;
   wire::Headers headers;
   headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.mig_req = true;
-  headers.bth.destination = wqe.remote_qpn();
+  headers.bth.destination = datagram.remote_qpn;
   // Queue pair 1 serves all partitions: there the request says which.
   headers.bth.pkey =
-      qp_.number() == wire::kGsiQpn ? *qp_.engine().query_pkey(wqe.pkey_index()) : qp_.pkey();
+      qp_.number() == wire::kGsiQpn ? *qp_.engine().query_pkey(datagram.pkey_index) : qp_.pkey();
   headers.bth.psn = next_psn_;
   headers.bth.solicited = (wqe.flags & kSendSolicited) != 0;
-  headers.deth = {.qkey = own_qkey ? qp_.attributes().qkey : wqe.remote_qkey(),
+  headers.deth = {.qkey = own_qkey ? qp_.attributes().qkey : datagram.remote_qkey,
                   .reserved8 = 0,
                   .source = qp_.number()};
-  headers.imm_dt.data = wqe.imm_or_inv;
+  headers.imm_dt.data = datagram.imm_data;
 
   PacketBuilder builder(qp_.engine().config().packet_pool, *qp_.engine().config().host, flow,
                         headers, wqe.length);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "dc/endpoint.h"
+#include "dc/endpoint_context.h"
 #include "dc/requester.h"
 #include "dc/session_prefix.h"
 #include "roce/address_handle.h"
@@ -22,7 +22,7 @@ constexpr std::uint64_t kFullNs = 10'000'000'000;
 
 }  // namespace
 
-Dci::Dci(Endpoint& endpoint, wire::Qpn number, const DciInit& init)
+Dci::Dci(EndpointContext& endpoint, wire::Qpn number, const DciInit& init)
     : endpoint_(endpoint),
       number_(number),
       init_(init),
@@ -47,7 +47,7 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
                            .responder = std::make_unique<roce::rc::Responder>(made),
                            .prefix = std::move(prefix)};
   };
-  ROCKHOPPER_TRY(auto qp, endpoint_.context_.create_qp(number_, qp_init, make_transport));
+  ROCKHOPPER_TRY(auto qp, endpoint_.extension.create_qp(number_, qp_init, make_transport));
   streams_.push_back({.qp = qp, .requester = requester});
   ROCKHOPPER_TRY(qp->set_congestion_control(init_.congestion));
   start(*qp);

@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 
 #include "dc/message.h"
+#include "roce/extension_qp.h"
 #include "roce/packet_builder.h"
 
 namespace rockhopper::dc {
@@ -27,6 +28,14 @@ template <typename Make>
     return nullptr;
   }
   return builder.finish();
+}
+
+/// The same to the peer of `qp`, whose flow is ready.
+[[nodiscard]] inline rte_mbuf* build_message(roce::ExtensionQp& qp, const Message& message) {
+  return build_message(message, qp.attributes().dest_qp_num,
+                       [&qp](wire::Headers& headers, std::uint32_t length) {
+                         return qp.start_packet(headers, length);
+                       });
 }
 
 }  // namespace rockhopper::dc

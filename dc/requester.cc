@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "dc/dci.h"
-#include "dc/endpoint.h"
+#include "dc/endpoint_context.h"
+#include "dc/message_packet.h"
 #include "dc/session_prefix.h"
 #include "roce/address_handle.h"
 #include "roce/wire/cm.h"
@@ -30,8 +31,8 @@ constexpr roce::WrOpcodes kCarried = {roce::WrOpcode::send, roce::WrOpcode::send
 
 }  // namespace
 
-Requester::Requester(roce::ExtensionQp& qp, SessionPrefix& prefix, Dci& dci, Endpoint& endpoint,
-                     std::uint8_t stream)
+Requester::Requester(roce::ExtensionQp& qp, SessionPrefix& prefix, Dci& dci,
+                     EndpointContext& endpoint, std::uint8_t stream)
     : qp_(qp),
       prefix_(prefix),
       inner_(qp),
@@ -46,7 +47,7 @@ Requester::Requester(roce::ExtensionQp& qp, SessionPrefix& prefix, Dci& dci, End
 roce::SendQueue& Requester::queue() const { return qp_.send_queue(); }
 
 void Requester::reset(wire::Psn first_psn) {
-  endpoint_.context_.timers().cancel(timer_);
+  endpoint_.extension.timers().cancel(timer_);
   state_ = State::idle;
   owed_ = Owed::nothing;
   session_ = 0;
@@ -55,7 +56,7 @@ void Requester::reset(wire::Psn first_psn) {
 }
 
 void Requester::stop() {
-  endpoint_.context_.timers().cancel(timer_);
+  endpoint_.extension.timers().cancel(timer_);
   if (state_ == State::active) {
     owe(Owed::disconnect);  // the target need not wait for the lease to end
   } else if (owed_ != Owed::disconnect) {
@@ -127,7 +128,7 @@ void Requester::transmit_connect_data(rte_mbuf** packets, std::uint64_t now_ns,
   result.add(inner_.transmit(packets, 1, now_ns));
   prefix_.set_connect(nullptr);
   if (result.count > 0) {
-    endpoint_.counters_.tx_connect_data.add();
+    endpoint_.counters.tx_connect_data.add();
     on_owed_sent(now_ns);
   }
 }
@@ -182,24 +183,24 @@ void Requester::on_posted(const Target& target) {
 /// rc::Requester::restart.
 void Requester::begin(std::optional<wire::Psn> executed) {
   const DciInit& init = dci_.init();
-  endpoint_.context_.timers().cancel(timer_);
+  endpoint_.extension.timers().cancel(timer_);
   state_ = State::idle;
   owed_ = Owed::nothing;
   session_ = 0;
-  first_psn_ = endpoint_.engine_.random_psn();
+  first_psn_ = endpoint_.engine.random_psn();
   inner_.restart(first_psn_, executed);
   if (queue().empty()) {
     return;
   }
   target_ = target_of(queue().head());
-  const roce::AddressHandle* ah = endpoint_.context_.find_ah(target_.ah_id);
+  const roce::AddressHandle* ah = endpoint_.extension.find_ah(target_.ah_id);
   if (ah == nullptr) {
     fail(roce::WcStatus::loc_qp_op_err);
     return;
   }
   state_ = State::connecting;
   nonce_ = dci_.draw_nonce();
-  full_ = dci_.prefers_full(endpoint_.context_.now_ns());
+  full_ = dci_.prefers_full(endpoint_.extension.now_ns());
   repeated_ = false;
   connects_left_ = init.retry_cnt;
   qp_.redirect(ah->address_vector(), target_.number, init.path_mtu);
@@ -250,7 +251,7 @@ Connect Requester::connect() const {
           .nonce = nonce_,
           .lease_us = init.lease_us,
           .access_key = target_.access_key,
-          .incarnation = endpoint_.incarnation(),
+          .incarnation = endpoint_.incarnation,
           .stream = stream_,
           .responder_resources = init.max_rd_atomic};
 }
@@ -259,12 +260,12 @@ rte_mbuf* Requester::build_owed() {
   const wire::Psn next = inner_.next_psn();
   switch (owed_) {
     case Owed::connect:
-      return Endpoint::build(qp_, connect());
+      return build_message(qp_, connect());
     case Owed::disconnect:
-      return Endpoint::build(qp_, Disconnect{.session_id = session_, .next_psn = next});
+      return build_message(qp_, Disconnect{.session_id = session_, .next_psn = next});
     case Owed::keepalive:
-      return Endpoint::build(qp_,
-                             KeepAlive{.answer = false, .session_id = session_, .next_psn = next});
+      return build_message(qp_,
+                           KeepAlive{.answer = false, .session_id = session_, .next_psn = next});
     case Owed::nothing:
       break;
   }
@@ -272,15 +273,15 @@ rte_mbuf* Requester::build_owed() {
 }
 
 void Requester::on_owed_sent(std::uint64_t now_ns) {
-  Counters& counters = endpoint_.counters_;
+  Counters& counters = endpoint_.counters;
   switch (std::exchange(owed_, Owed::nothing)) {
     case Owed::connect:
       counters.tx_connect.add();
       if (!std::exchange(repeated_, true)) {
         connected_ns_ = now_ns;
       }
-      endpoint_.context_.timers().arm(timer_,
-                                      now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
+      endpoint_.extension.timers().arm(timer_,
+                                       now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
       break;
     case Owed::disconnect:
       counters.tx_disconnect.add();
@@ -314,7 +315,7 @@ void Requester::on_accept(const Accept& message, std::uint64_t now_ns) {
   if (state_ != State::connecting || message.nonce != nonce_ || message.session_id == 0) {
     return;  // a repetition
   }
-  endpoint_.counters_.rx_accept.add();
+  endpoint_.counters.rx_accept.add();
   state_ = State::active;
   owed_ = Owed::nothing;
   session_ = message.session_id;
@@ -328,7 +329,7 @@ void Requester::on_accept(const Accept& message, std::uint64_t now_ns) {
 }
 
 void Requester::on_cnak(const Cnak& message, std::uint64_t now_ns) {
-  endpoint_.counters_.rx_cnak(message.reason).add();
+  endpoint_.counters.rx_cnak(message.reason).add();
   const bool connecting = state_ == State::connecting;
   switch (message.reason) {
     case CnakReason::no_context:
@@ -361,21 +362,21 @@ void Requester::lose_session(const Cnak& message, std::uint64_t now_ns) {
       return;  // data had overtaken the connect, which has arrived since
     }
     if (queue().head() != limit_) {
-      endpoint_.counters_.lost_sessions.add();
-      endpoint_.counters_.restarts.add();
+      endpoint_.counters.lost_sessions.add();
+      endpoint_.counters.restarts.add();
     }
     begin(executed);
     return;
   }
   if (executed) {
-    endpoint_.counters_.restarts.add();
+    endpoint_.counters.restarts.add();
     begin(executed);
     return;
   }
   if (full_) {
     return;  // about data that left before
   }
-  endpoint_.counters_.restarts.add();
+  endpoint_.counters.restarts.add();
   dci_.note_restart(now_ns);
   if (now_ns - connected_ns_ >= kRememberedNs) {
     begin(std::nullopt);
@@ -400,8 +401,8 @@ void Requester::back_off(std::uint32_t hint_us, std::uint64_t now_ns) {
   connect_anew();
   state_ = State::backoff;
   owed_ = Owed::nothing;
-  endpoint_.context_.timers().arm(timer_,
-                                  now_ns + wait_ns + endpoint_.random().below(wait_ns / 2 + 1));
+  endpoint_.extension.timers().arm(timer_,
+                                   now_ns + wait_ns + endpoint_.random().below(wait_ns / 2 + 1));
 }
 
 /// The target says that there is no such session, so nothing of it has been executed.
@@ -418,7 +419,7 @@ void Requester::connect_anew() {
 void Requester::connect_afresh() {
   const Target target = target_;
   const std::uint8_t left = connects_left_;
-  endpoint_.counters_.restarts.add();
+  endpoint_.counters.restarts.add();
   begin(std::nullopt);
   if (state_ == State::connecting && target_ == target) {
     connects_left_ = left;
@@ -434,7 +435,7 @@ void Requester::fail(roce::WcStatus status) {
 void Requester::arm_lease(std::uint64_t now_ns) {
   // The target's own count begins later and is longer by a quarter (DC-30).
   const std::uint64_t lease_us = std::max(std::min(lease_us_, dci_.init().lease_us), kLeaseMinUs);
-  endpoint_.context_.timers().arm(timer_, now_ns + lease_us * kNsPerUs / 4 * 3);
+  endpoint_.extension.timers().arm(timer_, now_ns + lease_us * kNsPerUs / 4 * 3);
 }
 
 void Requester::on_timer(std::uint64_t now_ns) {

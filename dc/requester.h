@@ -16,7 +16,7 @@
 namespace rockhopper::dc {
 
 class Dci;
-class Endpoint;
+struct EndpointContext;
 class SessionPrefix;
 
 /// The requester of a stream: that of a reliable connection, which it connects to one target after
@@ -32,7 +32,7 @@ class Requester final : public roce::Requester {
   };
 
   /// `qp` is not complete yet, and all of them outlive this one; `prefix` is the queue pair's.
-  Requester(roce::ExtensionQp& qp, SessionPrefix& prefix, Dci& dci, Endpoint& endpoint,
+  Requester(roce::ExtensionQp& qp, SessionPrefix& prefix, Dci& dci, EndpointContext& endpoint,
             std::uint8_t stream);
 
   void reset(wire::Psn first_psn) override;
@@ -98,7 +98,7 @@ class Requester final : public roce::Requester {
   SessionPrefix& prefix_;
   roce::rc::Requester inner_;
   Dci& dci_;
-  Endpoint& endpoint_;
+  EndpointContext& endpoint_;
   stack::Timer timer_;  ///< connecting: repeat; active: lease; backoff: its end
   State state_ = State::idle;
   Owed owed_ = Owed::nothing;

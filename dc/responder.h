@@ -10,14 +10,15 @@
 
 namespace rockhopper::dc {
 
-class Endpoint;
+struct EndpointContext;
 struct Session;
 
 /// The responder of a session: that of a reliable connection, and what a session is told beyond
 /// its answers.
 class Responder final : public roce::Responder {
  public:
-  Responder(roce::ExtensionQp& qp, Endpoint& endpoint) : qp_(qp), inner_(qp), endpoint_(endpoint) {}
+  Responder(roce::ExtensionQp& qp, EndpointContext& endpoint)
+      : qp_(qp), inner_(qp), endpoint_(endpoint) {}
 
   void reset(wire::Psn first_psn) override;
   void stop() override { inner_.stop(); }
@@ -49,7 +50,7 @@ class Responder final : public roce::Responder {
 
   roce::ExtensionQp& qp_;
   roce::rc::Responder inner_;
-  Endpoint& endpoint_;
+  EndpointContext& endpoint_;
   Session* session_ = nullptr;
   bool owes_accept_ = false;
   bool owes_keepalive_ = false;

@@ -18,14 +18,14 @@
 
 namespace rockhopper::dc {
 
-class Endpoint;
+struct EndpointContext;
 class SessionPrefix;
 
 /// The target side of an endpoint: opens, serves and closes the sessions of its DCTs, each with a
 /// responder context of one pool (DC-15).
 class Targets {
  public:
-  Targets(Endpoint& endpoint, const SessionTable::Config& config);
+  Targets(EndpointContext& endpoint, const SessionTable::Config& config);
   ~Targets();
   Targets(const Targets&) = delete;
   Targets& operator=(const Targets&) = delete;
@@ -88,7 +88,7 @@ class Targets {
   void on_lease_timer(std::uint64_t now_ns);
   void watch_leases();
 
-  Endpoint& endpoint_;
+  EndpointContext& endpoint_;
   SessionTable table_;
   std::uint32_t context_count_;
   std::vector<Context> contexts_;

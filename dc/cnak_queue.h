@@ -18,7 +18,7 @@
 
 namespace rockhopper::dc {
 
-class Endpoint;
+struct EndpointContext;
 
 /// The CNAKs that are to leave. They belong to no session and keep no state of the peer that is
 /// refused, not even of its neighbour: they go back to the station that the refused packet came
@@ -27,7 +27,7 @@ class Endpoint;
 class CnakQueue {
  public:
   /// The limits are those of the endpoint's configuration.
-  explicit CnakQueue(Endpoint& endpoint);
+  explicit CnakQueue(EndpointContext& endpoint);
 
   /// To `initiator`, where the packet has come from.
   void push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpDatagram& datagram,
@@ -50,7 +50,7 @@ class CnakQueue {
   };
   [[nodiscard]] rte_mbuf* build(const Entry& entry, roce::TransmitResult& result) const;
 
-  Endpoint& endpoint_;
+  EndpointContext& endpoint_;
   std::uint64_t seed_;
   std::vector<stack::TokenBucket> of_sources_;
   stack::TokenBucket of_all_;

@@ -30,6 +30,9 @@ struct DctInit {
 /// Endpoint; belongs to its engine's thread.
 class Dct {
  public:
+  /// Endpoint makes them.
+  Dct(wire::Qpn number, const DctInit& init, std::uint64_t access_key)
+      : number_(number), init_(init), access_key_(access_key) {}
   Dct(const Dct&) = delete;
   Dct& operator=(const Dct&) = delete;
 
@@ -46,12 +49,13 @@ class Dct {
   void drain() { draining_ = true; }
   [[nodiscard]] bool draining() const { return draining_; }
 
- private:
-  friend class Endpoint;
-  friend class Targets;
-  Dct(wire::Qpn number, const DctInit& init, std::uint64_t access_key)
-      : number_(number), init_(init), access_key_(access_key) {}
+  // For its endpoint.
+  /// A connect came without the access key.
+  void note_violation() { violations_ += violations_ == UINT32_MAX ? 0 : 1; }
+  /// Sessions that are open are `change` more.
+  void count_sessions(int change) { sessions_ += static_cast<std::uint32_t>(change); }
 
+ private:
   wire::Qpn number_;
   DctInit init_;
   std::uint64_t access_key_;

@@ -8,9 +8,12 @@
 #include <cassert>
 #include <iterator>
 
+#include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/extension.h"
+#include "roce/extension_context.h"
 #include "roce/packet_builder.h"
+#include "stack/roce_locator.h"
 #include "stack/steering.h"
 
 namespace rockhopper::roce {
@@ -75,13 +78,14 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
       pkeys_(pkeys),
       overrun_timer_([](void* self,
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
-                     this) {
-  config_.host->bind_udp(wire::kRoceUdpPort, this);
+                     this),
+      notifications_(std::make_unique<NotificationPoint>(*this)) {
+  config_.host->bind_udp(stack::kRoceUdpPort, this);
   config_.host->set_observer(this);
 }
 
 Engine::~Engine() {
-  config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
+  config_.host->bind_udp(stack::kRoceUdpPort, nullptr);
   config_.host->set_observer(nullptr);
   ready_.clear();
   next_turn_.clear();
@@ -158,7 +162,7 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
   if (init.qp_type != QpType::xrc_recv && !has_pd(init.pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
-  if (!service_of(init.qp_type) || is_dc(init.qp_type)) {
+  if (!service_of(init.qp_type) || is_of_extension(init.qp_type)) {
     return fail(ErrorCode::unsupported, "no queue pairs of type {}",
                 static_cast<unsigned>(init.qp_type));
   }
@@ -224,7 +228,7 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
 
 QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   if (init.lock_execution) {
-    static_cast<void>(locks());
+    need_locks();
   }
   auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init, [type = init.qp_type](QueuePair& qp) {
@@ -239,11 +243,11 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
 void Engine::count_users(const QpInit& init, int change) {
   for (CompletionQueue* cq : {init.send_cq, init.recv_cq}) {
     if (cq != nullptr) {
-      cq->users_ += static_cast<std::uint32_t>(change);
+      cq->count_users(change);
     }
   }
   if (init.srq != nullptr) {
-    init.srq->users_ += static_cast<std::uint32_t>(change);
+    init.srq->count_users(change);
   }
 }
 
@@ -282,7 +286,7 @@ void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
   detach_from_all(*qp);
   count_users(qp->init(), -1);
-  std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return cq->users_ == 0; });
+  std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return !cq->is_used(); });
   std::erase_if(async_events_,
                 [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
   --qp_count_;
@@ -375,7 +379,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
   ready_.splice(ready_.end(), next_turn_);
   const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
   std::uint16_t sent = from_host;
-  if (!notifications_.empty()) [[unlikely]] {
+  if (!notifications_->empty()) [[unlikely]] {
     const auto room = static_cast<std::uint16_t>(count - sent);
     sent = static_cast<std::uint16_t>(sent + transmit_cnps(packets + sent, room));
   }
@@ -473,6 +477,7 @@ TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uin
     const std::uint16_t before = result.count;
     result.add(qp.transport_.requester->transmit(packets + result.count, room(), now_ns_));
     if (result.count > before && qp.transport_.responder->may_wait()) {
+      qp.transport_.responder->defer();
       return result;
     }
   }
@@ -490,6 +495,7 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
   const std::uint32_t packet_bytes = bytes(qp.attributes_.path_mtu) + kTransportOverhead + overhead;
   TransmitResult result;
   while (result.count < count) {
+    pacer.begin_turn(now_ns_);
     const std::uint16_t allowed = pacer.allowance(packet_bytes, now_ns_);
     if (allowed == 0) {
       if (!qp.transport_.responder->has_responses()) {
@@ -516,13 +522,13 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
 }
 
 std::uint16_t Engine::transmit_cnps(rte_mbuf** packets, std::uint16_t count) {
-  const TransmitResult result = notifications_.transmit(packets, count, now_ns_);
+  const TransmitResult result = notifications_->transmit(packets, count, now_ns_);
   counters_.sent_bytes.add(result.bytes);
   return result.count;
 }
 
 std::uint64_t Engine::next_deadline_ns() const {
-  if (!ready_.empty() || !next_turn_.empty() || !notifications_.empty() ||
+  if (!ready_.empty() || !next_turn_.empty() || !notifications_->empty() ||
       (extension_ != nullptr && extension_->has_packets())) {
     return now_ns_;
   }
@@ -560,7 +566,7 @@ void Engine::on_cq_overrun(const CompletionQueue& cq) {
 }
 
 void Engine::fail_users_of_overrun_cqs() {
-  const auto fail = [this](const std::unique_ptr<QueuePair>& qp) {
+  const auto fail = [this](const auto& qp) {
     const auto uses = [&qp](const CompletionQueue* cq) {
       return qp->init().send_cq == cq || qp->recv_cq() == cq;
     };

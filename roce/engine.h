@@ -14,7 +14,6 @@
 #include "roce/address_handle.h"
 #include "roce/async_event.h"
 #include "roce/completion_queue.h"
-#include "roce/congestion/notification_point.h"
 #include "roce/counters.h"
 #include "roce/device_attributes.h"
 #include "roce/event_trace.h"
@@ -55,7 +54,7 @@ struct EngineConfig {
   /// The port's P_Key table from index 0 on, at most PkeyTable::kSize entries. Engines that serve
   /// one port are to have the same one.
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};
-  bool send_cnps = true;                            ///< answer marked packets: NotificationPoint
+  bool send_cnps = true;                            ///< answer marked packets by CNPs
   std::uint8_t cnp_dscp = 48;                       ///< 0 to 63
   std::uint64_t min_time_between_cnps_ns = 50'000;  ///< for each queue pair
   stack::DropObserver* drop_observer = nullptr;     ///< not owned; may be null
@@ -67,11 +66,13 @@ struct EngineConfig {
   lock::ServiceConfig locks{};
 };
 
+class Extension;
+class ExtensionContext;
+class ExtensionQp;
+
 /// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
 /// Takes packets and a time, hands packets back. All calls on an engine and on the objects made by
 /// it come from one thread.
-class Extension;
-
 class Engine final : public stack::Protocol,
                      private stack::UdpHandler,
                      private stack::HostObserver {
@@ -153,8 +154,15 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] stack::Resolution resolve_ah(AddressHandle& ah, std::uint64_t now_ns);
   [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
 
-  /// The largest path MTU whose packets fit the interface MTU.
-  [[nodiscard]] std::uint32_t max_path_mtu() const { return max_path_mtu(0); }
+  /// From now on `extension`, which is not owned, gets the packets that are for it, until it is
+  /// detached. Requires that the engine has no other.
+  [[nodiscard]] ExtensionContext& attach_extension(Extension& extension);
+  /// The extension may still destroy what it has made.
+  void detach_extension();
+
+  /// The largest path MTU whose packets, with so many bytes of headers `more`, fit the interface
+  /// MTU.
+  [[nodiscard]] std::uint32_t max_path_mtu(std::uint32_t more = 0) const;
 
   /// An unpredictable first PSN.
   [[nodiscard]] wire::Psn random_psn();
@@ -202,20 +210,14 @@ class Engine final : public stack::Protocol,
                                 void* context);
 
  private:
-  friend class Extension;
-  friend class NotificationPoint;
+  friend class EngineContext;
   friend class QueuePair;
-  friend class SharedReceiveQueue;
-  friend class rc::Requester;
-  friend class rc::Responder;
-  friend class uc::Requester;
-  friend class uc::Responder;
-  friend class ud::Requester;
-  friend class ud::Responder;
+
+  class NotificationPoint;
+
+  class ExtensionServices;
 
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
-  /// With so many bytes of headers more.
-  [[nodiscard]] std::uint32_t max_path_mtu(std::uint32_t more) const;
 
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
   void on_address_change() override;
@@ -289,8 +291,8 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const;
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);
-  /// What locks need, made when it is asked for first.
-  [[nodiscard]] lock::Service& locks();
+  /// Makes what locks need, if it is not there yet.
+  lock::Service& need_locks();
   void unschedule(QueuePair& qp);
   void count_drop(DropReason reason, const rte_mbuf* packet);
   void raise(const AsyncEvent& event);
@@ -307,7 +309,8 @@ class Engine final : public stack::Protocol,
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
   Extension* extension_ = nullptr;
-  std::vector<std::unique_ptr<QueuePair>> extension_qps_;
+  std::unique_ptr<ExtensionContext> extension_context_;  ///< null: there was no extension yet
+  std::vector<std::unique_ptr<ExtensionQp>> extension_qps_;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;  ///< by the low 16 bits of the number
   std::size_t srq_count_ = 0;
   std::vector<std::unique_ptr<AddressHandle>> ahs_;  ///< by the low 16 bits of their ids
@@ -329,7 +332,7 @@ class Engine final : public stack::Protocol,
   stack::Timer overrun_timer_;
   MulticastTable multicast_;
   EngineCounters counters_;
-  NotificationPoint notifications_{*this};
+  std::unique_ptr<NotificationPoint> notifications_;
 };
 
 // Here, as it is asked for with each packet and needs to know the engine.

@@ -105,8 +105,8 @@ std::span<const Transition> transitions_of(QpType type) {
       return kXrcSendTransitions;
     case QpType::xrc_recv:
       return kXrcRecvTransitions;
-    case QpType::dc_initiator:
-    case QpType::dc_responder:
+    case QpType::extension_initiator:
+    case QpType::extension_responder:
       break;  // an Extension moves them
   }
   return {};

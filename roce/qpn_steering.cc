@@ -14,10 +14,11 @@
 #include <rte_udp.h>
 
 #include "roce/wire/bth.h"
-#include "roce/wire/packet.h"
+#include "roce/wire/bytes.h"
 #include "roce/wire/qpn.h"
 #include "stack/ethernet.h"
 #include "stack/neighbour_discovery.h"
+#include "stack/roce_locator.h"
 #include "stack/udp_datagram.h"
 
 namespace rockhopper::roce {
@@ -74,7 +75,7 @@ std::uint16_t QpnSteering::shard_of(const rte_mbuf* packet) const {
   if (l4.protocol != IPPROTO_UDP || bytes.size() < bth + wire::Bth::kSize) return 0;
   rte_be16_t port = 0;
   std::memcpy(&port, &bytes[l4.offset + offsetof(rte_udp_hdr, dst_port)], sizeof port);
-  if (port != rte_cpu_to_be_16(wire::kRoceUdpPort)) return 0;
+  if (port != rte_cpu_to_be_16(stack::kRoceUdpPort)) return 0;
   const std::uint32_t qpn = wire::load_be24(&bytes[bth + kQpnOffset]);
   return qpn <= wire::kGsiQpn.value ? 0 : static_cast<std::uint16_t>(qpn & mask_);
 }
@@ -82,7 +83,7 @@ std::uint16_t QpnSteering::shard_of(const rte_mbuf* packet) const {
 std::vector<stack::FlowRule> QpnSteering::rules() const {
   std::vector<stack::FlowRule> rules;
   for (std::uint32_t shard = 0; shard <= mask_; ++shard) {
-    rules.push_back({.udp_port = wire::kRoceUdpPort,
+    rules.push_back({.udp_port = stack::kRoceUdpPort,
                      .payload_offset = kQpnLastByte,
                      .mask = static_cast<std::uint8_t>(mask_),
                      .value = static_cast<std::uint8_t>(shard),

@@ -6,7 +6,9 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <system_error>
 
 #include <rte_bus.h>
 #include <rte_bus_vdev.h>
@@ -91,6 +93,22 @@ class QuietMemif {
 };
 
 }  // namespace
+
+Expected<void> set_device(PortConfig& config, const std::string& device) {
+  const bool is_number =
+      !device.empty() && device.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) {
+    config.devargs = device;
+    return {};
+  }
+  std::uint32_t id = 0;
+  const auto parsed = std::from_chars(device.data(), device.data() + device.size(), id);
+  if (parsed.ec != std::errc{} || id >= RTE_MAX_ETHPORTS) {
+    return fail(ErrorCode::not_found, "there is no port {}", device);
+  }
+  config.port_id = static_cast<std::uint16_t>(id);
+  return {};
+}
 
 Port::Port() = default;
 

@@ -51,6 +51,10 @@ struct PortConfig {
   bool promiscuous = false;
 };
 
+/// Names the port as people do: by its number, or as in PortConfig::devargs. Fails for a number
+/// that no port can have.
+[[nodiscard]] Expected<void> set_device(PortConfig& config, const std::string& device);
+
 class MemifGuard;
 class Port;
 

@@ -3,7 +3,6 @@
 #include "apps/common/endpoint.h"
 
 #include <algorithm>
-#include <cctype>
 #include <ctime>
 #include <utility>
 
@@ -21,11 +20,6 @@ constexpr std::uint64_t kTurnsPerClock = 256;
 constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
 /// In the output queues of the others, and in its ring.
 constexpr std::uint32_t kMbufsPerSwitchedLink = 4096;
-
-bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-}
 
 void pause_ms(std::uint64_t ms) {
   const timespec duration{0, static_cast<long>(ms * kNsPerMs)};
@@ -94,10 +88,8 @@ Expected<void> Endpoint::open_port(stack::PortConfig port_config) {
     memif.device = fmt::format("net_memif{}", ports_.size());
     memif.id += static_cast<std::uint32_t>(ports_.size());
     ROCKHOPPER_TRY(port_config.devargs, stack::memif_devargs(memif));
-  } else if (is_number(config_.device)) {
-    port_config.port_id = static_cast<std::uint16_t>(std::stoul(config_.device.substr(0, 5)));
   } else {
-    port_config.devargs = config_.device;
+    ROCKHOPPER_TRY(stack::set_device(port_config, config_.device));
   }
   const bool memif_client = config_.memif && config_.memif->role == stack::MemifRole::client;
   ROCKHOPPER_TRY(auto port, memif_client ? open_memif_client(port_config, config_.memif->socket,

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_switch/switch_program.h"
 
-#include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "stack/memif.h"
@@ -11,21 +9,11 @@
 namespace rockhopper::apps::ethernet_switch {
 namespace {
 
-bool is_number(const std::string& text) {
-  return !text.empty() && text.size() <= 5 &&
-         std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber number) {
   stack::PortConfig config;
   config.promiscuous = true;  // frames are for others
-  if (is_number(port.device)) {
-    const unsigned long id = std::stoul(port.device);
-    if (id >= RTE_MAX_ETHPORTS) return fail(ErrorCode::not_found, "there is no port {}", id);
-    config.port_id = static_cast<std::uint16_t>(id);
-  } else if (!port.device.empty()) {
-    config.devargs = port.device;
+  if (!port.device.empty()) {
+    ROCKHOPPER_TRY(stack::set_device(config, port.device));
   } else {
     ROCKHOPPER_TRY(config.devargs,
                    stack::memif_devargs({.role = stack::MemifRole::server,

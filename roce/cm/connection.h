@@ -82,9 +82,10 @@ class Connection {
 
  private:
   friend class ConnectionManager;
-  Connection(ConnectionManager& manager, std::uint32_t local_id, bool active)
-      : manager_(manager), local_id_(local_id), active_(active), timer_(on_timer, this) {}
-  static void on_timer(void* self, std::uint64_t now_ns);
+  /// `on_time` is called with the connection when its timer expires.
+  Connection(ConnectionManager& manager, std::uint32_t local_id, bool active,
+             stack::Timer::Callback on_time)
+      : manager_(manager), local_id_(local_id), active_(active), timer_(on_time, this) {}
 
   ConnectionManager& manager_;
   const std::uint32_t local_id_;

@@ -36,9 +36,10 @@ class Lookup {
 
  private:
   friend class ConnectionManager;
-  Lookup(ConnectionManager& manager, std::uint32_t request_id, bool ours)
-      : manager_(manager), request_id_(request_id), ours_(ours), timer_(on_timer, this) {}
-  static void on_timer(void* self, std::uint64_t now_ns);
+  /// `on_time` is called with the lookup when its timer expires.
+  Lookup(ConnectionManager& manager, std::uint32_t request_id, bool ours,
+         stack::Timer::Callback on_time)
+      : manager_(manager), request_id_(request_id), ours_(ours), timer_(on_time, this) {}
 
   ConnectionManager& manager_;
   const std::uint32_t request_id_;

@@ -7,17 +7,16 @@
 #include <boost/intrusive/list.hpp>
 #include <rte_mbuf.h>
 
+#include "roce/engine.h"
 #include "roce/queue_pair.h"
 #include "roce/transmit_result.h"
 
 namespace rockhopper::roce {
 
-class Engine;
-
 /// What an engine does about packets that arrive with "congestion experienced": tells the sender,
 /// by congestion notification packets (IBTA vol. 1, annex A17.9.3), one for each queue pair and
 /// some time at most, as NICs do.
-class NotificationPoint {
+class Engine::NotificationPoint {
  public:
   explicit NotificationPoint(Engine& engine) : engine_(engine) {}
 

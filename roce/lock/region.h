@@ -59,8 +59,9 @@ class Region {
     return offset < length_ && length_ - offset >= sizeof(std::uint64_t);
   }
 
-  /// A fencing token. To be drawn while the lock is held: of one word they increase (LK-30).
-  [[nodiscard]] std::uint64_t next_token() {
+  /// Returns another fencing token each time. To be drawn while the lock is held: those of one word
+  /// increase (LK-30).
+  [[nodiscard]] std::uint64_t draw_token() {
     return next_token_.fetch_add(1, std::memory_order_relaxed);
   }
 

@@ -107,17 +107,23 @@ class ScopeBuilder {
     return (request_.flags & wire::Lketh::kStoreForward) != 0;
   }
 
- private:
-  friend class FallbackScope;
+  // What it is made of so far.
+  [[nodiscard]] const Word& first_word() const { return word_; }
+  [[nodiscard]] std::size_t word_count() const { return 1 + more_count_; }
+  [[nodiscard]] const Request& acquire() const { return request_; }
+  /// Foreign modes: what frees the word.
+  [[nodiscard]] const wire::LockOperation& release_operation() const { return release_operation_; }
+  [[nodiscard]] std::size_t access_count() const { return count_; }
+  /// Returns the acquire (0), the accesses, or the release, as post() posts them.
+  [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id) const;
 
+ private:
   struct Access {
     SendWr wr;
     Sge sge;
   };
 
   [[nodiscard]] PostResult prepare(const Limits& limits, ScopeResult* result);
-  /// Returns one of the scope's requests: the acquire (0), the accesses, and the release.
-  [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id);
 
   Word word_;
   Request request_{.flags = wire::Lketh::kFifo};

@@ -48,6 +48,18 @@ struct Lketh {
   std::uint16_t reserved16;  ///< kept as received
   std::uint32_t reserved32;  ///< kept as received
 
+  [[nodiscard]] constexpr bool is_acquire() const {
+    return subtype == kAcquireExclusive || subtype == kAcquireShared ||
+           subtype == kAcquireSeveral || subtype == kAcquireForeign;
+  }
+  [[nodiscard]] constexpr bool is_release() const {
+    return subtype == kRelease || subtype == kReleaseForeign;
+  }
+  /// An acquire: its lock is not to be looked at before its whole scope is there.
+  [[nodiscard]] constexpr bool is_stored() const {
+    return (flags & kStoreForward) != 0 && (flags & kResend) == 0 && scope_psns != 0;
+  }
+
   [[nodiscard]] static constexpr Lketh parse(std::span<const std::uint8_t, kSize> bytes) {
     return Lketh{.subtype = bytes[0],
                  .flags = bytes[1],

@@ -26,6 +26,10 @@ inline constexpr std::uint32_t kRecordMagic = 0x31474452;
 inline constexpr std::size_t kKeyMax = 256;  ///< bytes of a key, of which there is one at least
 inline constexpr std::size_t kControlWords = 4;
 inline constexpr std::size_t kRecordAlignment = 64;
+/// Returns `bytes` rounded up to whole lines, at which records begin.
+[[nodiscard]] constexpr std::uint64_t whole_lines(std::uint64_t bytes) {
+  return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+}
 /// The largest data of a record, bytes.
 inline constexpr std::uint32_t kCapacityMax = 1u << 30;
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "apps/services/dag/record.h"
 #include "apps/services/dag/schedule/deque.h"
 
 /// What a server shows of its runs and its workers, in memory that each client may READ (the
@@ -107,7 +108,7 @@ struct WorkerSlot {
 static_assert(sizeof(WorkerSlot) == 128);
 
 constexpr std::uint64_t BoardLayout::run_offset(std::uint32_t slot) const {
-  return pool_offset() + (pool().bytes() + 63) / 64 * 64 + std::uint64_t{slot} * sizeof(RunSlot);
+  return pool_offset() + whole_lines(pool().bytes()) + std::uint64_t{slot} * sizeof(RunSlot);
 }
 constexpr std::uint64_t BoardLayout::worker_offset(std::uint32_t slot) const {
   return run_offset(runs) + std::uint64_t{slot} * sizeof(WorkerSlot);

@@ -5,7 +5,9 @@
 named there must fail then.
 
 Starts from a build folder that is up to date. Compiles anew only what is made from the patched
-files, and links each test with these objects in front of the library.
+files, and links each test with these objects in front of the library. Where sources are compiled
+together (`-Dcombine=true`), it compiles all of those that stand with a patched one, as callers among
+them may have its functions inlined.
 
 Closes with `N passed, N failed`; passed means that the test noticed.
 """
@@ -30,6 +32,9 @@ LIMIT_S = 600
 FOLDER = 'mutations'  # of the build folder
 # With these a compiler cache takes precompiled headers, and another clone's results.
 CACHE = {'CCACHE_NOHASHDIR': '1', 'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}
+# What meson calls a source that includes those which are compiled together, one on each line.
+COMBINED = re.compile(r'-unity\d+\.cpp$')
+PART = re.compile(r'^#include<(.+)>$', re.MULTILINE)
 
 
 class Tree:
@@ -66,11 +71,24 @@ class Tree:
             raise Problem('does not build: ' + done.stdout[-2000:])
 
     @functools.cache  # noqa: B019: the tree lives as long as the program
+    def parts(self, target):
+        """The sources in the repository that the object is compiled from, in their order."""
+        source = self.folder / self.sources[target]
+        if not self.combines(target):
+            return (source.resolve(),)
+        parts = PART.findall(source.read_text(encoding='utf-8'))
+        return tuple(pathlib.Path(part).resolve() for part in parts)
+
+    def combines(self, target):
+        """Whether sources are compiled together into this object."""
+        return bool(COMBINED.search(self.sources[target]))
+
+    @functools.cache  # noqa: B019
     def texts(self, program):
         """The sources that are compiled for the program alone."""
-        return [(self.folder / source).read_text(encoding='utf-8')
-                for target, source in self.sources.items()
-                if target.startswith(f'{program}.p/') and source.endswith('.cc')]
+        return [part.read_text(encoding='utf-8')
+                for target in self.sources if target.startswith(f'{program}.p/')
+                for part in self.parts(target)]
 
     def link_command(self, program):
         return shlex.split(self.ninja('-t', 'commands', '-s', program))
@@ -115,10 +133,8 @@ class Mutant:
         if target in self.objects:
             return self.objects[target]
         to = str(self.folder / f'{len(self.objects)}.o')
-        source = self.tree.sources[target]
-        file = (self.tree.folder / source).resolve().relative_to(ROOT).as_posix()
-        own = str(self.patched / file) if file in self.mutation.files() else source
-        places = {target: to, f'{target}.d': f'{to}.d', source: own}
+        places = {target: to, f'{target}.d': f'{to}.d',
+                  self.tree.sources[target]: self.source(target, f'{to}.cpp')}
         command = [places.get(part, part) for part in shlex.split(self.tree.compilers[target])]
         command[command.index('-MQ') + 1] = to
         self.tree.run([*command, '-iquote', str(self.patched), '-w', '-g0'])
@@ -127,18 +143,35 @@ class Mutant:
         self.objects[target] = to
         return to
 
+    def source(self, target, combined):
+        """What to compile in place of the source of `target`; one that includes a patched file among
+        others is written to `combined`."""
+        parts = self.tree.parts(target)
+        patched = {(ROOT / file).resolve(): self.patched / file for file in self.mutation.files()}
+        if not patched.keys() & set(parts):
+            return self.tree.sources[target]  # includes a patched header, which is found by itself
+        if not self.tree.combines(target):
+            return str(patched[parts[0]])
+        lines = [f'#include "{self.tree.folder / patched.get(part, part)}"\n' for part in parts]
+        (self.tree.folder / combined).write_text(''.join(lines), encoding='utf-8')
+        return combined
+
     def link(self, program):
         """The program as it is without the protection; returns its path, which is absolute."""
         tree = self.tree
         files = [(ROOT / file).resolve() for file in self.mutation.files()]
         targets = sorted(set().union(*(tree.users.get(file, set()) for file in files)))
         command = tree.link_command(program)
-        linked = tuple(f'{archive}.p/' for archive in command if archive.endswith('.a'))
+        own = f'{program}.p/'
+        linked = [f'{archive}.p/' for archive in command if archive.endswith('.a')]
         # Each source once: some programs compile a library's themselves, or have it in two libraries.
-        chosen = {tree.sources[target]: target for target in targets if target.startswith(linked)}
-        chosen.update({tree.sources[target]: target for target in targets
-                       if target.startswith(f'{program}.p/')})
-        mutated = {target: self.compile(target) for target in chosen.values()}
+        chosen, compiled = [], set()
+        for target in sorted((target for target in targets if target.startswith((own, *linked))),
+                             key=lambda target: (not target.startswith(own), -len(tree.parts(target)))):
+            if not compiled.issuperset(tree.parts(target)):
+                chosen.append(target)
+                compiled.update(tree.parts(target))
+        mutated = {target: self.compile(target) for target in chosen}
         if not mutated:
             raise Problem(f'{program} has nothing that is made from {" or ".join(map(str, files))}')
         to = str(self.folder / program.replace('/', '-'))

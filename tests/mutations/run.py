@@ -28,13 +28,14 @@ import sys
 
 from table import ROOT, Problem, check_patches, load, problems_of
 
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from testing import combined_sources  # noqa: E402
+
 LIMIT_S = 600
 FOLDER = 'mutations'  # of the build folder
 # With these a compiler cache takes precompiled headers, and another clone's results.
 CACHE = {'CCACHE_NOHASHDIR': '1', 'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}
-# What meson calls a source that includes those which are compiled together, one on each line.
-COMBINED = re.compile(r'-unity\d+\.cpp$')
-PART = re.compile(r'^#include<(.+)>$', re.MULTILINE)
 
 
 class Tree:
@@ -73,15 +74,7 @@ class Tree:
     @functools.cache  # noqa: B019: the tree lives as long as the program
     def parts(self, target):
         """The sources in the repository that the object is compiled from, in their order."""
-        source = self.folder / self.sources[target]
-        if not self.combines(target):
-            return (source.resolve(),)
-        parts = PART.findall(source.read_text(encoding='utf-8'))
-        return tuple(pathlib.Path(part).resolve() for part in parts)
-
-    def combines(self, target):
-        """Whether sources are compiled together into this object."""
-        return bool(COMBINED.search(self.sources[target]))
+        return combined_sources.parts(self.folder / self.sources[target])
 
     @functools.cache  # noqa: B019
     def texts(self, program):
@@ -150,7 +143,7 @@ class Mutant:
         patched = {(ROOT / file).resolve(): self.patched / file for file in self.mutation.files()}
         if not patched.keys() & set(parts):
             return self.tree.sources[target]  # includes a patched header, which is found by itself
-        if not self.tree.combines(target):
+        if not combined_sources.is_combined(self.tree.sources[target]):
             return str(patched[parts[0]])
         lines = [f'#include "{self.tree.folder / patched.get(part, part)}"\n' for part in parts]
         (self.tree.folder / combined).write_text(''.join(lines), encoding='utf-8')

@@ -19,7 +19,7 @@
 #include "tests/sim/rng.h"
 #include "tests/sim/seeded_runs.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::multicast_test {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1'000;
@@ -342,4 +342,4 @@ TEST_F(MulticastSimulation, EverythingAtOnce) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::multicast_test

@@ -9,7 +9,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::congestion_test {
 namespace {
 
 using roce::WcStatus;
@@ -291,4 +291,4 @@ TEST_F(DcCongestion, ParametersAreChecked) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::congestion_test

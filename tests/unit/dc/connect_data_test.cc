@@ -10,7 +10,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::connect_data_test {
 namespace {
 
 using roce::DropReason;
@@ -291,7 +291,7 @@ class DcConnectDataPacket : public ::testing::Test {
   }
   [[nodiscard]] std::size_t executed() { return pair_.recv_completions().size(); }
   [[nodiscard]] std::uint64_t answers() { return pair_.engine(1).counters().sent_pkts.value(); }
-  [[nodiscard]] std::uint64_t drops(DropReason reason) { return test::drops(pair_, reason); }
+  [[nodiscard]] std::uint64_t drops(DropReason reason) { return connect_data_test::drops(pair_, reason); }
 
   DcPair pair_{{.lease_us = 200'000}};
   dc::Dct& dct_ = pair_.make_dct();
@@ -431,4 +431,4 @@ TEST(DcConnectData, RequestThatTheSessionRefuses) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::connect_data_test

@@ -9,7 +9,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::flood_test {
 namespace {
 
 using roce::WcStatus;
@@ -175,4 +175,4 @@ TEST_F(DcFlood, CostsNoMemoryAndNobodyAnything) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::flood_test

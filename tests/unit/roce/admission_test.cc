@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::admission_test {
 namespace {
 
 using roce::DropReason;
@@ -215,4 +215,4 @@ TEST(Admission, AmongManyQueuePairsNoPacketIsTooShort) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::admission_test

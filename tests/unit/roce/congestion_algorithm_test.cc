@@ -12,7 +12,7 @@
 #include "roce/congestion/rtt_sampler.h"
 #include "roce/congestion/swift.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::congestion_algorithm_test {
 namespace {
 
 using roce::CongestionAlgorithm;
@@ -235,4 +235,4 @@ TEST(CongestionConfig, ImpossibleParametersAreRefused) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::congestion_algorithm_test

@@ -11,7 +11,7 @@
 #include "roce/congestion/pacer.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::congestion_test {
 namespace {
 
 using roce::CongestionAlgorithm;
@@ -352,4 +352,4 @@ TEST(Congestion, ServicesWithoutTheMeansRefuse) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::congestion_test

@@ -4,7 +4,7 @@
 #include "roce/wire/timer_code.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::requester_retry_test {
 namespace {
 
 using roce::QpState;
@@ -314,4 +314,4 @@ TEST(RequesterRetry, RetransmissionFromADeregisteredRegionFails) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::requester_retry_test

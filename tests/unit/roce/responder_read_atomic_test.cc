@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::responder_read_atomic_test {
 namespace {
 
 using roce::DropReason;
@@ -337,4 +337,4 @@ TEST(ResponderAtomic, AlignedIovaOfUnalignedMemoryIsInvalid) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::responder_read_atomic_test

@@ -21,7 +21,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/roce/received_packet.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::target_scope_test {
 namespace {
 
 using roce::HeldPacketBudget;
@@ -601,4 +601,4 @@ TEST_F(TargetScopeDeathTest, SignsOfLifeAreOfWhatWaits) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::target_scope_test

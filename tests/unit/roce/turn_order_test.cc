@@ -3,7 +3,7 @@
 // What leaves first, when a queue pair owes answers and has requests of its own.
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::turn_order_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -77,4 +77,4 @@ TEST(TurnOrder, ADestroyedQueuePairOwesNothing) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::turn_order_test

@@ -17,7 +17,7 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::wire {
+namespace rockhopper::wire::packet_test {
 
 // Readable failures.
 static void PrintTo(ParseResult result, std::ostream* out) { *out << to_string(result); }
@@ -402,4 +402,4 @@ TEST(Packet, EveryResultHasANameOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace rockhopper::wire
+}  // namespace rockhopper::wire::packet_test

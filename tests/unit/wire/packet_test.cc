@@ -17,11 +17,12 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::wire::packet_test {
+namespace rockhopper::wire {
 
 // Readable failures.
 static void PrintTo(ParseResult result, std::ostream* out) { *out << to_string(result); }
 
+namespace packet_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -402,4 +403,5 @@ TEST(Packet, EveryResultHasANameOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace rockhopper::wire::packet_test
+}  // namespace packet_test
+}  // namespace rockhopper::wire

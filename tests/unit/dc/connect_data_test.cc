@@ -291,7 +291,9 @@ class DcConnectDataPacket : public ::testing::Test {
   }
   [[nodiscard]] std::size_t executed() { return pair_.recv_completions().size(); }
   [[nodiscard]] std::uint64_t answers() { return pair_.engine(1).counters().sent_pkts.value(); }
-  [[nodiscard]] std::uint64_t drops(DropReason reason) { return connect_data_test::drops(pair_, reason); }
+  [[nodiscard]] std::uint64_t drops(DropReason reason) {
+    return connect_data_test::drops(pair_, reason);
+  }
 
   DcPair pair_{{.lease_us = 200'000}};
   dc::Dct& dct_ = pair_.make_dct();

@@ -376,20 +376,32 @@ def share_of_this_commit(parts):
     return f'{int(done.stdout or "0", 16) % parts}/{parts}'
 
 
+def counted(name, command):
+    """Counts of a program that closes with how many cases passed and failed."""
+    log = log_file(name)
+    status = run(command, log, quiet=False)
+    counts = count_plain(read_log(log)) or Counts()
+    if status != 0 and counts.failed == 0:
+        counts.add(failure(f'{name} ended with status {status}'))
+    if counts.failed and not counts.excerpts:
+        counts.excerpts.append((name, excerpt(read_log(log))))
+    return {name: counts}
+
+
 def mutations():
-    log = log_file('mutations')
     command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', GCC.folder]
     if SOAK:
         command.append('--all')
     elif os.environ.get('ROCKHOPPER_MUTATIONS') != 'all':
         command += ['--share', share_of_this_commit(10)]
-    status = run(command, log, quiet=False)
-    counts = count_plain(read_log(log)) or Counts()
-    if status != 0 and counts.failed == 0:
-        counts.add(failure(f'mutations ended with status {status}'))
-    if counts.failed and not counts.excerpts:
-        counts.excerpts.append(('mutations', excerpt(read_log(log))))
-    return {'mutations': counts}
+    return counted('mutations', command)
+
+
+def alone():
+    command = [sys.executable, ROOT / 'tests/each_alone.py', '--build', GCC.folder]
+    if not SOAK:
+        command += ['--share', share_of_this_commit(10)]
+    return counted('alone', command)
 
 
 def bench():
@@ -430,6 +442,8 @@ STAGES = {
     'mutations': Stage('A build that leaves one protection out must fail the test that proves the '
                        'protection. A tenth of them, another one for each commit, unless '
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),
+    'alone': Stage('Sources that are compiled together compile each by itself too. A tenth of them, '
+                   'another one for each commit.', None, alone, True),
     # The last one, when nothing runs beside it: its programs poll, and have time limits.
     'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '
                    'finds.', None, bench, True),

@@ -19,13 +19,7 @@ MemoryRegion SendWqe::RegMr::region() const {
 
 /// Fills in what the kinds have that begin() does not know.
 void SendWqe::fill_other(const SendWr& wr, RequestKind kind) {
-  const RemoteMemory remote{.addr = wr.remote_addr, .rkey = wr.rkey};
   switch (kind) {
-    case RequestKind::atomic:
-      body_.atomic = is_compare_swap(wr.opcode)
-                         ? Atomic{.remote = remote, .swap_add = wr.swap, .compare = wr.compare_add}
-                         : Atomic{.remote = remote, .swap_add = wr.compare_add, .compare = 0};
-      break;
     case RequestKind::datagram:
       flags |= kDatagram;
       body_.datagram = {.ah_id = wr.ah->id(),
@@ -36,7 +30,7 @@ void SendWqe::fill_other(const SendWr& wr, RequestKind kind) {
       break;
     case RequestKind::flush:
       length = wr.flush.length;
-      body_.flush = {.remote = remote,
+      body_.flush = {.remote = {.addr = wr.remote_addr, .rkey = wr.rkey},
                      .placement_type = wr.flush.placement_type,
                      .selectivity_level = wr.flush.selectivity_level};
       break;
@@ -62,6 +56,7 @@ void SendWqe::fill_other(const SendWr& wr, RequestKind kind) {
       break;
     case RequestKind::send:
     case RequestKind::rdma:
+    case RequestKind::atomic:
       break;
   }
 }

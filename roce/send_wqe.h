@@ -305,6 +305,11 @@ inline void SendWqe::begin(const SendWr& wr, RequestKind kind, std::uint32_t lis
     body_.rdma = {.remote = {.addr = wr.remote_addr, .rkey = wr.rkey}, .imm_data = wr.imm_data};
   } else if (kind == RequestKind::send) {
     body_.send = {.imm_data = wr.imm_data, .invalidate_rkey = wr.invalidate_rkey};
+  } else if (kind == RequestKind::atomic) {
+    const bool compares = is_compare_swap(wr.opcode);
+    body_.atomic = {.remote = {.addr = wr.remote_addr, .rkey = wr.rkey},
+                    .swap_add = compares ? wr.swap : wr.compare_add,
+                    .compare = compares ? wr.compare_add : 0};
   } else {
     fill_other(wr, kind);
   }

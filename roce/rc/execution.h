@@ -20,13 +20,14 @@ class Responder::Execution {
   Execution(Responder& responder, const RxPacket& packet)
       : responder_(responder), qp_(responder.qp_), packet_(packet) {}
 
-  void run();
+  // One function, in which nothing of the object is in memory.
+  [[gnu::always_inline]] void run();
   [[nodiscard]] bool is_well_formed() const;
-  void dispatch();
-  void send();
-  void write();
-  void read();
-  void atomic();
+  [[gnu::always_inline]] void dispatch();
+  [[gnu::always_inline]] void send();
+  [[gnu::always_inline]] void write();
+  [[gnu::always_inline]] void read();
+  [[gnu::always_inline]] void atomic();
 
   void refuse(wire::NakCode code) { responder_.refuse(code, packet_); }
 

@@ -170,19 +170,6 @@ void Responder::take_held(wire::Psn turn) {
   }
 }
 
-/// The packet, a SEND or WRITE that is executed or flushed, was the next one.
-void Responder::finish_packet(const RxPacket& packet) {
-  assert(message_.is_under_way());
-  expected_psn_ = expected_psn_ + 1;
-  if (packet.headers.opcode->ends()) {
-    message_.end();
-    msn_ = next_msn();
-  }
-  if (packet.headers.bth.ack_request) {
-    acknowledge();
-  }
-}
-
 /// The next request is executed and has a response of its own, `resource`, which takes the place of
 /// the oldest one when there is no other. Requires resources_.has_place().
 void Responder::finish_with(const Resource& resource) {

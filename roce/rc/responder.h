@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -110,5 +111,18 @@ class Responder final : public roce::Responder {
   std::unique_ptr<TargetScope> scope_;  ///< null: no locks
   OwedReplies owed_;
 };
+
+/// The packet, a SEND or WRITE that is executed or flushed, was the next one.
+inline void Responder::finish_packet(const RxPacket& packet) {
+  assert(message_.is_under_way());
+  expected_psn_ = expected_psn_ + 1;
+  if (packet.headers.opcode->ends()) {
+    message_.end();
+    msn_ = next_msn();
+  }
+  if (packet.headers.bth.ack_request) {
+    acknowledge();
+  }
+}
 
 }  // namespace rockhopper::roce::rc

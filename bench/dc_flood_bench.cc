@@ -109,10 +109,10 @@ class Siege {
     std::array<rte_mbuf*, std::size_t{2} * kBurst> packets;
     for (std::uint16_t i = 0; i < forged; ++i) packets[i] = next_forged();
     const auto count = static_cast<std::uint16_t>(
-        forged + initiator_.engine->transmit(&packets[forged], kBurst, now_ns_));
+        forged + initiator_.host->transmit(&packets[forged], kBurst, now_ns_));
     const std::uint64_t start = rte_rdtsc();
-    target_.engine->receive(packets.data(), count, now_ns_);
-    const std::uint16_t answers = target_.engine->transmit(packets.data(), kBurst, now_ns_);
+    target_.host->receive(packets.data(), count, now_ns_);
+    const std::uint16_t answers = target_.host->transmit(packets.data(), kBurst, now_ns_);
     cycles_ += rte_rdtsc() - start;
     deliver(packets.data(), answers);
     std::array<roce::Completion, kOutstanding> completions;
@@ -187,7 +187,7 @@ class Siege {
         rte_pktmbuf_free(packets[i]);
       }
     }
-    if (own > 0) initiator_.engine->receive(packets, own, now_ns_);
+    if (own > 0) initiator_.host->receive(packets, own, now_ns_);
   }
 
   void post() {

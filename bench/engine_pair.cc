@@ -83,9 +83,9 @@ void EnginePair::connect_side(const EnginePairConfig& config, Side side) {
 void EnginePair::move(End& from, End& to) {
   std::array<rte_mbuf*, kBurst> packets;
   const std::uint64_t start = rte_rdtsc();
-  const std::uint16_t count = from.engine->transmit(packets.data(), kBurst, now_ns_);
+  const std::uint16_t count = from.host->transmit(packets.data(), kBurst, now_ns_);
   const std::uint64_t sent = rte_rdtsc();
-  if (count > 0) to.engine->receive(packets.data(), count, now_ns_);
+  if (count > 0) to.host->receive(packets.data(), count, now_ns_);
   from.cycles += sent - start;
   to.cycles += rte_rdtsc() - sent;
 }

@@ -39,6 +39,8 @@ class EnginePair {
   [[nodiscard]] roce::QueuePair& qp(std::uint32_t index) { return *ends_[requester].qps[index]; }
   [[nodiscard]] roce::QueuePair& peer(std::uint32_t index) { return *ends_[responder].qps[index]; }
   [[nodiscard]] roce::Engine& engine(Side side) { return *ends_[side].engine; }
+  /// The protocol of that side, whose packets are moved.
+  [[nodiscard]] stack::Host& host(Side side) { return *ends_[side].host; }
   [[nodiscard]] roce::ProtectionDomain pd(Side side) const { return ends_[side].pd; }
   [[nodiscard]] static stack::IpAddress address(Side side);
   [[nodiscard]] roce::CompletionQueue& cq(Side side) { return *ends_[side].cq; }

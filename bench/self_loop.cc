@@ -119,7 +119,7 @@ class Loop {
       shard_ = std::make_unique<stack::ShardLink>(*link_, *shared.rings, *shared.steering, shard);
       link_ = shard_.get();
     }
-    worker_ = std::make_unique<stack::Worker>(*link_, *engine_, shared.clock);
+    worker_ = std::make_unique<stack::Worker>(*link_, *host_, shared.clock);
   }
 
   void run(const std::atomic<bool>& stop) {

@@ -180,7 +180,7 @@ Expected<void> Endpoint::build_engine() {
   engine_config.drop_observer = pcap_.get();
   engine_config.trace = events_.get();
   ROCKHOPPER_TRY(engine_, roce::Engine::create(engine_config));
-  worker_ = std::make_unique<stack::Worker>(*link_, *engine_, *clock_);
+  worker_ = std::make_unique<stack::Worker>(*link_, *host_, *clock_);
   return {};
 }
 

@@ -165,7 +165,7 @@ Rank::Rank(World& world, unsigned index, unsigned ranks, stack::sim::Network& ne
   config.probe_ns = 5'000'000;
   adapter_ = must(ami::Adapter::create(*engine_, endpoint_.get(), config));
   station_ = std::make_unique<stack::sim::Station>(network.events(), network.clock(), nic, *link_,
-                                                   *engine_, this);
+                                                   *host_, this);
 }
 
 void Rank::add_lane(unsigned ranks) {

@@ -37,7 +37,7 @@ struct Star::Node final : stack::sim::Application {
     config.timeout = star.config_.timeout;
     adapter = must(ami::Adapter::create(*engine, endpoint.get(), config));
     station = std::make_unique<stack::sim::Station>(star.network_.events(), star.network_.clock(),
-                                                    nic(), link, *engine, this);
+                                                    nic(), link, *host, this);
   }
 
   std::uint64_t turn(std::uint64_t now_ns) override {

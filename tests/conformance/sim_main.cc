@@ -89,7 +89,7 @@ class Simulation {
     if (begin != bytes.size() || packet == nullptr) {
       throw Failure("the last segment does not end with the frame");
     }
-    engine_->receive(&packet, 1, now_ns_);
+    host_->receive(&packet, 1, now_ns_);
     return answer(take_sent());
   }
 
@@ -98,7 +98,7 @@ class Simulation {
     const std::uint64_t until_ns = command.at("until_ns");
     json frames = take_sent();
     while (frames.empty() && now_ns_ < until_ns) {
-      now_ns_ = std::min(until_ns, std::max(engine_->next_deadline_ns(), now_ns_ + 1));
+      now_ns_ = std::min(until_ns, std::max(host_->next_deadline_ns(), now_ns_ + 1));
       frames = take_sent();
     }
     return answer(std::move(frames));
@@ -124,12 +124,12 @@ class Simulation {
     json frames = json::array();
     for (unsigned turn = 0;; ++turn) {
       std::array<rte_mbuf*, 32> packets;
-      const std::uint16_t count = engine_->transmit(packets.data(), packets.size(), now_ns_);
+      const std::uint16_t count = host_->transmit(packets.data(), packets.size(), now_ns_);
       for (std::uint16_t i = 0; i < count; ++i) {
         frames.push_back(frame_of(packets[i]));
         rte_pktmbuf_free(packets[i]);
       }
-      if (count == 0 && engine_->next_deadline_ns() > now_ns_) {
+      if (count == 0 && host_->next_deadline_ns() > now_ns_) {
         return frames;
       }
       if (turn == kTurnsMax) {

@@ -59,7 +59,7 @@ roce::AddressVector ScheduleWorld::Node::way_to(const Node& other) const {
 
 void ScheduleWorld::Node::start() {
   station = std::make_unique<stack::sim::Station>(world.network_.events(), world.network_.clock(),
-                                                  nic(), link, *engine, this);
+                                                  nic(), link, *host, this);
   wake();
 }
 

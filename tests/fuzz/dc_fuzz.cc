@@ -247,7 +247,7 @@ void DcRun::raw_connect_data() {
   transport.insert(transport.end(), bytes.begin(), bytes.end());
   transport.resize((transport.size() + 3) / 4 * 4);
   rte_mbuf* packet = make_packet(make_frame(transport));
-  engine_->receive(&packet, 1, now_ns_);
+  host_->receive(&packet, 1, now_ns_);
 }
 
 /// A request of some session, most with right keys and near the expected PSN.
@@ -375,7 +375,7 @@ void DcRun::inject(wire::Headers& headers, std::span<const std::uint8_t> payload
   transport.insert(transport.end(), payload.begin(), payload.end());
   transport.resize(transport.size() + headers.bth.pad_count);
   rte_mbuf* packet = make_packet(make_frame(transport));
-  engine_->receive(&packet, 1, now_ns_);
+  host_->receive(&packet, 1, now_ns_);
 }
 
 void DcRun::inject_message(const dc::Message& message, wire::Qpn to) {
@@ -391,7 +391,7 @@ void DcRun::transmit() {
   std::array<rte_mbuf*, 32> burst;
   for (std::size_t rounds = 0; rounds < 64; ++rounds) {
     const std::uint16_t count =
-        engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
+        host_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
     for (std::uint16_t i = 0; i < count; ++i) {
       const Bytes frame = take_packet(burst[i]);
       if (const auto transport = transport_of(frame); !transport.empty()) {

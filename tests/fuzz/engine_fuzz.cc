@@ -225,7 +225,7 @@ void EngineRun::receive_transport(std::span<const std::uint8_t> transport) {
   // One segment, or cut where the input says so.
   const std::uint8_t cut = input_.u8();
   rte_mbuf* packet = make_packet(make_frame(transport), cut < 128 ? SIZE_MAX : cut - 127u);
-  engine_->receive(&packet, 1, now_ns_);
+  host_->receive(&packet, 1, now_ns_);
 }
 
 /// Transport bytes as they are, except, if the input wants it, the two numbers that no fuzzer would
@@ -504,7 +504,7 @@ void EngineRun::transmit() {
   std::array<rte_mbuf*, 32> burst;
   for (std::size_t rounds = 0; rounds < 64; ++rounds) {
     const std::uint16_t count =
-        engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
+        host_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
     for (std::uint16_t i = 0; i < count; ++i) {
       const Bytes frame = take_packet(burst[i]);
       const auto transport = transport_of(frame);

@@ -77,7 +77,7 @@ class Host final : public stack::sim::Application {
     engine_ = must(roce::Engine::create(
         {.host = host_.get(), .packet_pool = pool, .random = &random_, .max_qp = 16}));
     station_ = std::make_unique<stack::sim::Station>(network.events(), network.clock(), nic, nic,
-                                                     *engine_, this);
+                                                     *host_, this);
     for (std::uint32_t group = 0; group < kGroups; ++group) {
       groups_[group] = must_parse(ipv6 ? fmt::format("ff0e::42:{}", group + 1)
                                        : fmt::format("239.1.0.{}", group + 1));

@@ -88,7 +88,7 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
                                        .max_held_packets = config.max_held_packets,
                                        .pkeys = kPkeys[index],
                                        .drop_observer = observer}));
-  worker_ = std::make_unique<stack::Worker>(*outermost, *engine_, network.clock());
+  worker_ = std::make_unique<stack::Worker>(*outermost, *host_, network.clock());
 }
 
 std::string wanted_captures(std::uint64_t seed) {

@@ -46,7 +46,7 @@ class DcPackets : public ::testing::Test {
   std::vector<Bytes> sent_by(unsigned node) {
     constexpr std::uint16_t kBurst = 32;
     std::array<rte_mbuf*, kBurst> packets{};
-    const std::uint16_t count = pair_.engine(node).transmit(packets.data(), kBurst, pair_.now_ns());
+    const std::uint16_t count = pair_.network().node(node).host().transmit(packets.data(), kBurst, pair_.now_ns());
     std::vector<Bytes> frames;
     for (std::uint16_t i = 0; i < count; ++i) {
       Bytes frame = bytes_of(packets[i]);
@@ -60,7 +60,7 @@ class DcPackets : public ::testing::Test {
   void give_to(unsigned node, const Bytes& frame) {
     rte_mbuf* packet = make_packet(sim::pools().arriving(), frame);
     ASSERT_NE(packet, nullptr);
-    pair_.engine(node).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(node).host().receive(&packet, 1, pair_.now_ns());
   }
   [[nodiscard]] std::uint64_t drops(DropReason reason) {
     return pair_.engine(1).counters().drops[static_cast<std::size_t>(reason)].value();

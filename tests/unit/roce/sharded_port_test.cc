@@ -171,7 +171,7 @@ class Node {
           *part->engine->register_memory(part->pd, memory.data(), memory.size(), roce::kAccessAll);
       stack::Link& queue = shard == 0 ? wire : static_cast<stack::Link&>(deaf_);
       part->link = std::make_unique<stack::ShardLink>(queue, *rings_, steering_, shard);
-      part->worker = std::make_unique<stack::Worker>(*part->link, *part->engine, clock);
+      part->worker = std::make_unique<stack::Worker>(*part->link, *part->host, clock);
     }
   }
 

@@ -79,7 +79,7 @@ Expected<void> SimHost::build() {
   }
   station_ =
       std::make_unique<stack::sim::Station>(network_.events(), network_.clock(), nic_, *link,
-                                            *host_, static_cast<stack::sim::Application*>(this));
+                                            *host_, static_cast<stack::Application*>(this));
   station_->set_poll_interval(config_.scenario->poll_interval_ns);
   return {};
 }

@@ -30,7 +30,7 @@ struct SharedMemory {
 
 /// A RoCEv2 endpoint of a simulated network with its application: the flows that start here, and
 /// the receive requests of those that end here.
-class SimHost final : private stack::sim::Application {
+class SimHost final : private stack::Application {
  public:
   struct Config {
     const Scenario* scenario = nullptr;  ///< not owned

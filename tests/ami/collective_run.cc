@@ -84,7 +84,7 @@ struct World {
 };
 
 /// A host of the network with everything from its link to its application.
-class Rank final : public stack::sim::Application {
+class Rank final : public stack::Application {
  public:
   Rank(World& world, unsigned index, unsigned ranks, stack::sim::Network& network, PoolSet& pools,
        bool ipv6);

@@ -10,7 +10,7 @@
 
 namespace rockhopper::sim {
 
-struct Star::Node final : stack::sim::Application {
+struct Star::Node final : stack::Application {
   Node(Star& of, unsigned number)
       : star(of),
         index(number),

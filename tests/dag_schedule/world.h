@@ -104,7 +104,7 @@ class ScheduleWorld {
 };
 
 /// An endpoint at the switch.
-struct ScheduleWorld::Node : stack::sim::Application {
+struct ScheduleWorld::Node : stack::Application {
   Node(ScheduleWorld& of, unsigned number);
   [[nodiscard]] stack::sim::Nic& nic() const;
   [[nodiscard]] roce::AddressVector way_to(const Node& other) const;

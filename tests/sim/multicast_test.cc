@@ -63,7 +63,7 @@ struct Member {
   std::map<std::uint32_t, std::uint32_t> next;  ///< by sender: not before this sequence
 };
 
-class Host final : public stack::sim::Application {
+class Host final : public stack::Application {
  public:
   Host(std::uint32_t index, Rng& rng, const Profile& profile, stack::sim::Network& network,
        rte_mempool* pool, bool ipv6)

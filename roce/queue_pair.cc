@@ -316,9 +316,10 @@ Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config)
   if (auto checked = check_congestion_config(config); !checked) {
     return checked;
   }
-  const bool possible = config.algorithm == CongestionAlgorithm::none ||
-                        (config.algorithm == CongestionAlgorithm::dcqcn && is_connected()) ||
-                        service_ == wire::ServiceClass::rc || init_.qp_type == QpType::dc_initiator;
+  const auto control = make_congestion_control(config);
+  const bool has_acks =
+      service_ == wire::ServiceClass::rc || init_.qp_type == QpType::dc_initiator;
+  const bool possible = control == nullptr || has_acks || (is_connected() && !control->uses_acks());
   if (!possible) {
     return fail(ErrorCode::unsupported, "a queue pair of {} has no congestion control \"{}\"",
                 to_string(init_.qp_type), to_string(config.algorithm));

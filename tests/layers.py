@@ -34,6 +34,7 @@ MAY_INCLUDE = {
     'apps/node': TRANSPORT,
     'apps/common': {'apps/node'} | TRANSPORT,
     'apps': {'stack'},  # the precompiled header
+    'examples': INSTALLED,
 }
 # A program knows no other program, but for these.
 OTHER_PROGRAMS = {
@@ -98,6 +99,8 @@ def layer_violations(path, text):
     if layer is None:
         return
     for name in INCLUDE.findall(text):
+        if layer == 'examples' and name == '"support.h"':
+            continue  # beside it: a user's programs have no root folder of ours
         target = layer_of(name.strip('"')) if name.startswith('"') else None
         if name.startswith('"') and target not in MAY_INCLUDE[layer]:
             yield f'{path}: {layer}/ must not include {name}'
@@ -146,6 +149,12 @@ class CheckerCanFail(unittest.TestCase):
         self.assertFalse(
             self.violations('apps/rh_subscribe/a.cc', '#include "apps/rh_publish/names.h"\n'))
         self.assertTrue(self.violations('apps/common/a.cc', '#include "apps/rh_perf/report.h"\n'))
+
+    def test_examples_have_what_is_installed(self):
+        self.assertFalse(self.violations('examples/a.cc', '#include "apps/node/node.h"\n'))
+        self.assertFalse(self.violations('examples/a.cc', '#include "support.h"\n'))
+        self.assertTrue(self.violations('examples/a.cc', '#include "apps/common/endpoint.h"\n'))
+        self.assertTrue(self.violations('examples/a.cc', '#include "tests/support/seed.h"\n'))
 
     def test_include_by_repository_path(self):
         self.assertTrue(self.violations('stack/a.cc', '#include "link.h"\n'))

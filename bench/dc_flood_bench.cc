@@ -157,8 +157,8 @@ class Siege {
           .responder_resources = 1};
       wire::Qpn to = dct_->number();
       if (kind == Kind::no_target) to.value ^= 0x0f0000;
-      rte_mbuf* packet = dc::build_message(
-          connect, to, wire::kDefaultPkey, [&](wire::Headers& headers, std::uint32_t length) {
+      rte_mbuf* packet =
+          dc::build_message(connect, to, [&](wire::Headers& headers, std::uint32_t length) {
             return roce::PacketBuilder(pool.get(), *host, flow, headers, length);
           });
       const auto* data = rte_pktmbuf_mtod(packet, const std::byte*);

@@ -145,7 +145,6 @@ int main() {
   example::verify(sum == kEach * kAccounts, "no money is lost");
   example::verify(free, "all locks are free again");
   std::printf("%u transfers and %u counts; %llu requests waited at the target\n",
-              ended[0] + ended[1], ended[2],
-              static_cast<unsigned long long>(locks.statistics().waits.load()));
+              ended[0] + ended[1], ended[2], 0ull + locks.statistics().waits.load());
   return 0;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
 //
-// A graph of tasks. A server has the store in which the graph's nodes and their outputs are
-// records; a worker on another node takes what is ready, runs it, writes its output, and tells the
-// successors, all by RDMA in the server's memory. Any number of workers could share the graph.
+// A graph of tasks, which are records in a server's store. A worker on another node takes what is
+// ready, runs it, writes the output and tells the successors, all by RDMA in the server's memory.
 //
 //   rock ------+
 //              +--> bird
@@ -67,7 +66,7 @@ struct Executor final : dag::NodeExecutor {
 };
 
 struct HomeListener final : dag::HomeListener {
-  void on_submitted(dag::RunId, std::vector<std::byte>) override {}  // by clients: none does
+  void on_submitted(dag::RunId, std::vector<std::byte>) override {}  // no client does
 };
 
 /// Passes on to the worker what its client is told.
@@ -144,8 +143,8 @@ int main() {
     worker->progress(now_ns);
   }
   example::verify(is_complete(), "the run is complete");
-  example::verify(listener.order.size() == 3 && listener.order.back() == "bird",
-                  "each node ran once, and the last one after those that it reads");
+  const bool in_order = listener.order.size() == 3 && listener.order.back() == "bird";
+  example::verify(in_order, "each node ran once, and the last one after those that it reads");
   example::verify(executor.last == "rockhopper", executor.last.c_str());
   return 0;
 }

@@ -86,7 +86,7 @@ class Gsi {
   void post_receive(std::uint64_t index);
   void take(const Completion& completion, const std::function<void(const ReceivedMad&)>& handler);
   void finish(const Sending& sending);
-  /// False: the way there is still being looked for.
+  /// Returns false if the way there is still being looked for.
   [[nodiscard]] bool try_post(const Sending& sending, std::uint64_t now_ns);
   void go_on(std::uint64_t now_ns);
 

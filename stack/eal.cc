@@ -102,7 +102,7 @@ std::string lcore_map(unsigned lcores) {
   return map;
 }
 
-/// DPDK falls back to /tmp/dpdk, which belongs to whoever came first.
+/// DPDK falls back to /tmp/dpdk, which belongs to the user that came first.
 Expected<void> ensure_runtime_directory() {
   if (getuid() == 0 || std::getenv("RUNTIME_DIRECTORY") != nullptr ||
       std::getenv("XDG_RUNTIME_DIR") != nullptr) {

@@ -109,7 +109,7 @@ class Host final : public Protocol, private NeighbourSolicitor, private Membersh
                                            AddressUse use = AddressUse::at_once);
   /// Flows from it are unreachable from now on, what comes for it is dropped.
   [[nodiscard]] Expected<void> remove_address(const IpAddress& address);
-  /// Nothing: it is not there.
+  /// Returns nothing if it is not there.
   [[nodiscard]] std::optional<AddressState> address_state(const IpAddress& address) const;
   /// The address with that index, lowest free ones are given out first; nothing where there is
   /// none in use.
@@ -159,9 +159,9 @@ class Host final : public Protocol, private NeighbourSolicitor, private Membersh
     return resolve_anew(flow, now_ns);
   }
 
-  /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is
-  /// looked up, asked for or remembered, so that who makes up sources gains nothing. False: the
-  /// flow's source is not ours. Requires addresses of one family.
+  /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is looked
+  /// up, asked for or remembered, so that a peer that makes up sources gains nothing. Returns false
+  /// if the flow's source is not ours. Requires addresses of one family.
   [[nodiscard]] bool resolve_back(Flow& flow, const rte_ether_addr& station) const;
 
   /// Writes the headers of a datagram with `payload_length` bytes into `packet`, which is empty;
@@ -176,6 +176,11 @@ class Host final : public Protocol, private NeighbourSolicitor, private Membersh
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const {
     counters_.visit(visit, context);
+  }
+  /// Calls `visit(context, name, text)` for every counter: what it counts, in one line.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context) {
+    HostCounters::describe(visit, context);
   }
 
  private:
@@ -196,7 +201,7 @@ class Host final : public Protocol, private NeighbourSolicitor, private Membersh
   void probe(AddressTable::Entry& entry, std::uint64_t now_ns);
   /// Whether it is an address that we would like to have: another station's claim ends that.
   [[nodiscard]] bool claimed_by_another(const IpAddress& address);
-  /// Of an address in use, which another station claims.
+  /// Announces anew an address in use that another station claims.
   void defend(const IpAddress& address, std::uint64_t now_ns);
   void announce_due(std::uint64_t now_ns);
 

@@ -43,7 +43,8 @@ class KnownHeaders {
     UdpDatagram datagram{};
   };
 
-  /// Of word `index`: the last one overlaps the one before where the length is no multiple of 8.
+  /// Returns where word `index` begins: the last one overlaps the one before where the length is no
+  /// multiple of 8.
   [[nodiscard]] static std::size_t offset_of(std::size_t index, std::size_t length) {
     return index * 8 + 8 <= length ? index * 8 : length - 8;
   }

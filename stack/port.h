@@ -51,6 +51,10 @@ struct PortConfig {
   bool promiscuous = false;
 };
 
+/// Names the port as people do: by its number, or as in PortConfig::devargs. Fails for a number
+/// that no port can have.
+[[nodiscard]] Expected<void> set_device(PortConfig& config, const std::string& device);
+
 class MemifGuard;
 class Port;
 
@@ -146,6 +150,9 @@ class Port {
   /// thread. Calls `visit(context, name, value)`.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// What each of them counts, in one line; those of memif devices included.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
   /// The driver's extended statistics by name. Any thread.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> xstats() const;
 

@@ -42,6 +42,8 @@ class SwitchedLink final : public Link {
   [[nodiscard]] const net::LearningSwitch& learning_switch() const { return switch_; }
   /// The address table's counters and its own; those of the ports are the switch's. Any thread.
   void visit_counters(CounterVisitor visit, void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(CounterTextVisitor visit, void* context);
 
  private:
   [[nodiscard]] net::PortNumber own_port() const {

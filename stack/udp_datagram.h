@@ -10,9 +10,6 @@
 
 namespace rockhopper::stack {
 
-/// Where RoCEv2 packets go to, all that this layer knows of them.
-inline constexpr std::uint16_t kRoceUdpPort = 4791;
-
 /// The longest lower headers of a datagram: Ethernet with a tag, IPv6, UDP.
 inline constexpr std::uint32_t kDatagramHeadersMax = 18 + 40 + 8;
 

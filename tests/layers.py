@@ -58,6 +58,9 @@ CALLS_NOT_IN_PROTOCOL = re.compile(
     r'\b(sleep|usleep|nanosleep|sleep_for|clock_gettime|gettimeofday|rte_rdtsc(_precise)?'
     r'|rte_get_(timer|tsc)_(cycles|hz)|rte_delay_\w+|rte_eth_\w+|pthread_\w+)\s*\(')
 
+# What only the layers that stand on the inside of an engine see of it.
+INTERNAL = {'roce/engine_context.h': {'roce', 'dc'}, 'roce/transport_context.h': {'roce', 'dc'}}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.MULTILINE)
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/', re.DOTALL)
 PERSONAL_PATH = re.compile(r'(?<![\w.$}~/])/(?:home|root|work|Users)/\w')
@@ -104,6 +107,8 @@ def layer_violations(path, text):
         target = layer_of(name.strip('"')) if name.startswith('"') else None
         if name.startswith('"') and target not in MAY_INCLUDE[layer]:
             yield f'{path}: {layer}/ must not include {name}'
+        if layer not in INTERNAL.get(name.strip('"'), {layer}):
+            yield f'{path}: {name} is not for {layer}/'
         if layer == 'roce/wire' and name.startswith('<rte_'):
             yield f'{path}: roce/wire must not include DPDK ({name})'
         if layer in PROTOCOL_LAYERS and NOT_IN_PROTOCOL.fullmatch(name):
@@ -158,6 +163,10 @@ class CheckerCanFail(unittest.TestCase):
 
     def test_include_by_repository_path(self):
         self.assertTrue(self.violations('stack/a.cc', '#include "link.h"\n'))
+
+    def test_inside_of_an_engine(self):
+        self.assertTrue(self.violations('apps/a.cc', '#include "roce/transport_context.h"\n'))
+        self.assertFalse(self.violations('dc/a.cc', '#include "roce/transport_context.h"\n'))
 
     def test_wire_has_no_dpdk(self):
         self.assertTrue(self.violations('roce/wire/a.h', '#include <rte_mbuf.h>\n'))

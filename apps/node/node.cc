@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <ctime>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "apps/node/pause.h"
 #include "stack/eal.h"
 #include "stack/steering.h"
 #include "stack/time_units.h"
@@ -21,11 +21,6 @@ namespace {
 
 constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
 constexpr std::uint32_t kMbufsPerShard = 8192;
-
-void pause_ms(std::uint64_t ms) {
-  const timespec duration{0, static_cast<long>(ms * kNsPerMs)};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
-}
 
 }  // namespace
 
@@ -97,7 +92,8 @@ Expected<void> Node::make_shards() {
 Expected<void> Node::publish(NamedCounters counters) {
   std::string name = config_.name.empty() ? std::move(counters.group)
                                           : fmt::format("{}/{}", config_.name, counters.group);
-  auto added = stack::CounterGroup::add(std::move(name), std::move(counters.visit));
+  auto added =
+      stack::CounterGroup::add(std::move(name), std::move(counters.visit), counters.describe);
   if (!added && added.error().code == ErrorCode::busy) {
     return fail(ErrorCode::busy, "{}: give each node of the process a name (NodeConfig::name)",
                 added.error().message);
@@ -112,22 +108,15 @@ std::string Node::shard_group(const char* part, std::size_t shard) const {
 }
 
 NamedCounters Node::dc_counters(std::size_t shard) const {
-  return {shard_group("dc", shard),
-          [&dc = *shards_[shard]->dc()](stack::CounterVisitor visit, void* context) {
-            dc.visit_counters(visit, context);
-          }};
+  return NamedCounters::of(shard_group("dc", shard), *shards_[shard]->dc());
 }
 
 std::vector<NamedCounters> Node::counters() const {
   std::vector<NamedCounters> all = links_->counters();
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     const Shard& shard = *shards_[i];
-    all.push_back({shard_group("host", i), [&shard](stack::CounterVisitor visit, void* context) {
-                     shard.host().visit_counters(visit, context);
-                   }});
-    all.push_back({shard_group("engine", i), [&shard](stack::CounterVisitor visit, void* context) {
-                     shard.engine().visit_counters(visit, context);
-                   }});
+    all.push_back(NamedCounters::of(shard_group("host", i), shard.host()));
+    all.push_back(NamedCounters::of(shard_group("engine", i), shard.engine()));
     if (shard.dc() != nullptr) all.push_back(dc_counters(i));
   }
   return all;

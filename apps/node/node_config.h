@@ -118,9 +118,9 @@ struct NodeConfig {
   std::uint32_t connect_timeout_ms = 10'000;
   /// Asked while they wait: an error ends the wait and is what they return. May be empty.
   std::function<Expected<void>()> keep_waiting{};
-  /// Packets to send. Not owned, and with room for a frame of `mtu`; null: a pool of the node's own.
-  /// Links from outside that may still have packets when the node ends, as those of a simulated
-  /// network, need one that outlives them.
+  /// Packets to send. Not owned, and with room for a frame of `mtu`; null: a pool of the node's
+  /// own. Links from outside that may still have packets when the node ends, as those of a
+  /// simulated network, need one that outlives them.
   rte_mempool* packet_pool = nullptr;
 };
 

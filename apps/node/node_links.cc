@@ -3,14 +3,13 @@
 #include "apps/node/node_links.h"
 
 #include <algorithm>
-#include <cctype>
-#include <ctime>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "apps/node/pause.h"
 #include "roce/random.h"
 #include "stack/runtime_directory.h"
 #include "stack/time_units.h"
@@ -22,16 +21,6 @@ namespace {
 constexpr std::uint32_t kMbufsPerSwitchedLink = 4096;
 constexpr std::uint64_t kFirstWaitMs = 20;
 constexpr std::uint64_t kLongestWaitMs = 500;
-
-bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-void pause_ms(std::uint64_t ms) {
-  const timespec duration{0, static_cast<long>(ms * kNsPerMs)};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
-}
 
 /// The memif driver connects once, and a client may be started together with its server: tries for
 /// some seconds. A socket that merely exists may be a dead server's; whether one listens is only
@@ -156,11 +145,7 @@ Expected<void> NodeLinks::open_one_memif(const NodeConfig& config, const MemifPo
 
 Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort& port) {
   stack::PortConfig wanted = port_config(config);
-  if (is_number(port.device)) {
-    wanted.port_id = static_cast<std::uint16_t>(std::stoul(port.device.substr(0, 5)));
-  } else {
-    wanted.devargs = port.device;
-  }
+  ROCKHOPPER_TRY(stack::set_device(wanted, port.device));
   ROCKHOPPER_TRY(auto opened, stack::Port::open(wanted));
   ports_.push_back(std::move(opened));
   use_queues_of(*ports_.back());
@@ -242,28 +227,25 @@ bool NodeLinks::ipv4_checksum_offload() const {
 
 std::vector<NamedCounters> NodeLinks::counters() const {
   std::vector<NamedCounters> all;
-  const auto add = [&all](std::string group, const auto& owner) {
-    all.push_back({std::move(group), [&owner](stack::CounterVisitor visit, void* context) {
-                     owner.visit_counters(visit, context);
-                   }});
-  };
   for (std::size_t number = 0; number < ports_.size(); ++number) {
-    add(switch_ != nullptr ? fmt::format("port{}", number) : "port", *ports_[number]);
+    all.push_back(NamedCounters::of(switch_ != nullptr ? fmt::format("port{}", number) : "port",
+                                    *ports_[number]));
   }
   if (switch_ != nullptr) {
-    add("switch", *switch_);
+    all.push_back(NamedCounters::of("switch", *switch_));
     const stack::net::LearningSwitch& joined = switch_->learning_switch();
     for (stack::net::PortNumber number = 0; number < joined.port_count(); ++number) {
       all.push_back({fmt::format("switch_port{}", number),
                      [&joined, number](stack::CounterVisitor visit, void* context) {
                        joined.visit_port_counters(number, visit, context);
-                     }});
+                     },
+                     &stack::net::LearningSwitch::describe_port_counters});
     }
   }
   for (std::size_t shard = 0; shard < shard_links_.size(); ++shard) {
-    add(fmt::format("shard{}", shard), *shard_links_[shard]);
+    all.push_back(NamedCounters::of(fmt::format("shard{}", shard), *shard_links_[shard]));
   }
-  if (faults_ != nullptr) add("faults", *faults_);
+  if (faults_ != nullptr) all.push_back(NamedCounters::of("faults", *faults_));
   return all;
 }
 

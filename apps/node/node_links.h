@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rte_ether.h>
@@ -27,10 +28,23 @@
 
 namespace rockhopper {
 
-/// A group of counters and who calls for them.
+/// A group of counters: its name, how its counters are read, and what they count.
 struct NamedCounters {
   std::string group;
   stack::CounterGroup::Visit visit;
+  stack::CounterGroup::Describe describe;
+
+  /// Those of anything with visit_counters() and describe_counters(), which has to outlive them.
+  template <typename Owner>
+  [[nodiscard]] static NamedCounters of(std::string group, const Owner& owner) {
+    return {std::move(group),
+            [&owner](stack::CounterVisitor visit, void* context) {
+              owner.visit_counters(visit, context);
+            },
+            [](stack::CounterTextVisitor visit, void* context) {
+              Owner::describe_counters(visit, context);
+            }};
+  }
 };
 
 /// What is between a node's shards and the outside: ports, the switch of several memif links, what

@@ -15,7 +15,7 @@ constexpr std::array kTransports = {
     TransportInfo{"UC", QpType::uc, false, 1},
     TransportInfo{"UD", QpType::ud, false, 1},
     TransportInfo{"SRQ", QpType::rc, true, kMaxQueuePairs},
-    TransportInfo{"DC", QpType::dc_initiator, true, kMaxQueuePairs},
+    TransportInfo{"DC", QpType::extension_initiator, true, kMaxQueuePairs},
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ const ProgramText kText{
     "Shows the counters of running Rockhopper programs, read from their DPDK telemetry.",
     "  rh-stats --list                   what runs\n"
     "  rh-stats                          counters of all programs that are not 0\n"
+    "  rh-stats --describe 'drop_*'      what these counters count\n"
     "  rh-stats --pid 4711 --group port0 --watch 1\n"
     "  rh-stats --json --watch 1 --count 10 > rates.jsonl\n"};
 
@@ -40,6 +41,8 @@ struct Options {
   std::string file_prefix;
   std::optional<std::int64_t> pid;
   std::vector<std::string> groups;
+  bool describe = false;
+  std::string pattern = "*";
   double watch_s = 0;
   std::uint64_t count = 0;
   bool zeros = false;
@@ -62,6 +65,12 @@ void add_options(OptionSet app, Options& options) {
   app.add_option("--group", options.groups, "only this group of counters; may be repeated")
       .type_name("NAME")
       .one_value_each();
+  const Option described = app.add_flag("--describe", options.describe,
+                                        "say what the counters count, in place of their values");
+  app.add_option("pattern", options.pattern,
+                 "with --describe: only counters whose name matches this pattern of the shell")
+      .type_name("PATTERN")
+      .needs(described);
   app.add_option("--watch", options.watch_s, "repeat every so many seconds, with rates")
       .range(0.05, 86400.0)
       .type_name("SECONDS");
@@ -159,7 +168,35 @@ void show(const Options& options, std::vector<Watched>& programs) {
   (void)std::fflush(stdout);
 }
 
-/// False if a stop was requested meanwhile.
+/// Says what the counters of every program count, each in the words of the program itself.
+Expected<void> describe(const Options& options, std::vector<Watched>& programs) {
+  Json all = Json::array();
+  bool any = false;
+  for (Watched& watched : programs) {
+    auto texts = watched.program.describe(options.groups);
+    if (!texts) {
+      note({texts.error().code, fmt::format("{} (pid {}): {}", watched.program.name(),
+                                            watched.program.pid(), texts.error().message)});
+      continue;
+    }
+    keep_matching(*texts, options.pattern);
+    if (texts->empty()) continue;
+    any = true;
+    if (options.json) {
+      all.push_back(texts_to_json(watched.program, *texts));
+    } else {
+      print_texts(stdout, watched.program, *texts);
+    }
+  }
+  if (!any) {
+    return fail(ErrorCode::not_found, "no program tells of a counter whose name matches {}",
+                options.pattern);
+  }
+  if (options.json) fmt::print("{}\n", Json{{"programs", all}}.dump());
+  return {};
+}
+
+/// Returns false if a stop was requested meanwhile.
 bool wait_until(std::uint64_t time_ns) {
   while (!stop_requested()) {
     const std::uint64_t now_ns = steady_now_ns();
@@ -191,6 +228,7 @@ Expected<void> run(const Options& options) {
   std::vector<Watched> programs = connect_programs(options);
   if (options.list) return list(options, programs);
   ROCKHOPPER_TRY(choose(options, programs));
+  if (options.describe) return describe(options, programs);
   if (options.watch_s > 0) return watch(options, programs);
   show(options, programs);
   if (programs.empty()) return fail(ErrorCode::not_found, "no program is left");
@@ -206,6 +244,10 @@ int main(int argc, char** argv) {
   if (const auto status = line.parse()) return *status;
   if (!line.arguments().embedded) {
     return line.usage_error({ErrorCode::invalid_argument, "takes no EAL arguments; leave out --"});
+  }
+  if (options.describe && (options.list || options.watch_s > 0)) {
+    return line.usage_error(
+        {ErrorCode::invalid_argument, "--describe goes with neither --list nor --watch"});
   }
   if (options.count > 0 && options.watch_s == 0) {
     return line.usage_error({ErrorCode::invalid_argument, "--count needs --watch"});

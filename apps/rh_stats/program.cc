@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,11 @@ std::string process_name(std::int64_t pid) {
   return name;
 }
 
+template <typename Value>
+bool is_of(const Json& value) {
+  return std::is_same_v<Value, std::string> ? value.is_string() : value.is_number_unsigned();
+}
+
 }  // namespace
 
 Expected<Program> Program::connect(const TelemetrySocket& socket) {
@@ -38,23 +45,33 @@ Expected<Program> Program::connect(const TelemetrySocket& socket) {
   return program;
 }
 
-Expected<Counters> Program::read_group(const std::string& group) {
-  Counters counters;
+std::vector<std::string> Program::chosen(const std::vector<std::string>& wanted) const {
+  if (wanted.empty()) return groups_;
+  std::vector<std::string> groups;
+  std::copy_if(groups_.begin(), groups_.end(), std::back_inserter(groups),
+               [&wanted](const std::string& group) {
+                 return std::find(wanted.begin(), wanted.end(), group) != wanted.end();
+               });
+  return groups;
+}
+
+template <typename Value>
+Expected<Entries<Value>> Program::ask_about(const std::string& group, const char* command) {
+  Entries<Value> entries;
   std::uint64_t first = 0;
   for (int page = 0; page < kPagesMax; ++page) {
     ROCKHOPPER_TRY(auto answer,
-                   client_.ask(fmt::format("/rockhopper/counters,{},{}", group, first)));
-    if (!answer.is_object()) return counters;  // the group has gone
+                   client_.ask(fmt::format("/rockhopper/{},{},{}", command, group, first)));
+    if (!answer.is_object()) return entries;  // the group has gone, or there is no such command
     std::uint64_t next = 0;
     for (const auto& [name, value] : answer.items()) {
-      if (!value.is_number_unsigned()) continue;
-      if (name == "next") {
-        next = value.get<std::uint64_t>();
-      } else {
-        counters.emplace_back(name, value.get<std::uint64_t>());
+      if (name == "next" && value.is_number_unsigned()) {
+        next = value.template get<std::uint64_t>();
+      } else if (is_of<Value>(value)) {
+        entries.emplace_back(name, value.template get<Value>());
       }
     }
-    if (next <= first) return counters;
+    if (next <= first) return entries;
     first = next;
   }
   return fail(ErrorCode::unsupported, "group {} does not end", group);
@@ -63,12 +80,21 @@ Expected<Counters> Program::read_group(const std::string& group) {
 Expected<Snapshot> Program::read(const std::vector<std::string>& wanted) {
   Snapshot snapshot;
   snapshot.time_ns = steady_now_ns();
-  for (const std::string& group : groups_) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), group) == wanted.end()) continue;
-    ROCKHOPPER_TRY(auto counters, read_group(group));
+  for (const std::string& group : chosen(wanted)) {
+    ROCKHOPPER_TRY(auto counters, ask_about<std::uint64_t>(group, "counters"));
     if (!counters.empty()) snapshot.groups.emplace(group, std::move(counters));
   }
   return snapshot;
+}
+
+Expected<GroupTexts> Program::describe(const std::vector<std::string>& wanted) {
+  GroupTexts all;
+  for (const std::string& group : chosen(wanted)) {
+    ROCKHOPPER_TRY(auto texts, ask_about<std::string>(group, "texts"));
+    if (!texts.empty()) all.emplace(group, std::move(texts));
+  }
+  if (all.empty()) return fail(ErrorCode::unsupported, "does not say what its counters count");
+  return all;
 }
 
 }  // namespace rockhopper::apps::stats

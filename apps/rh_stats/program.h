@@ -14,8 +14,13 @@
 
 namespace rockhopper::apps::stats {
 
-/// The counters of a group in the program's order.
-using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
+/// What there is of each counter of a group, in the program's order.
+template <typename Value>
+using Entries = std::vector<std::pair<std::string, Value>>;
+using Counters = Entries<std::uint64_t>;
+/// What the counters count, a line each; empty for one that the program says nothing of.
+using Texts = Entries<std::string>;
+using GroupTexts = std::map<std::string, Texts>;
 
 /// All counters at one time, by group.
 struct Snapshot {
@@ -40,10 +45,18 @@ class Program {
   /// connect() is left out.
   [[nodiscard]] Expected<Snapshot> read(const std::vector<std::string>& wanted);
 
+  /// Asks the program what its counters count, by group, as read(). `unsupported` if it is of a
+  /// version that does not say.
+  [[nodiscard]] Expected<GroupTexts> describe(const std::vector<std::string>& wanted);
+
  private:
   Program(TelemetrySocket socket, TelemetryClient client)
       : socket_(std::move(socket)), client_(std::move(client)) {}
-  [[nodiscard]] Expected<Counters> read_group(const std::string& group);
+  /// Those of its groups that are in `wanted`, or all if that is empty.
+  [[nodiscard]] std::vector<std::string> chosen(const std::vector<std::string>& wanted) const;
+  /// The whole answer to a command about a group, which may come in parts.
+  template <typename Value>
+  [[nodiscard]] Expected<Entries<Value>> ask_about(const std::string& group, const char* command);
 
   TelemetrySocket socket_;
   TelemetryClient client_;

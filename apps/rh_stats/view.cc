@@ -6,12 +6,25 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 namespace rockhopper::apps::stats {
 namespace {
 
 double seconds_between(const Snapshot& before, const Snapshot& now) {
   return static_cast<double>(now.time_ns - before.time_ns) / 1e9;
+}
+
+void print_heading(std::FILE* out, const Program& program) {
+  fmt::print(out, "{} (pid {}, file prefix {})\n", program.name(), program.pid(),
+             program.socket().file_prefix);
+}
+
+/// What an object says of the program that it is about.
+Json heading_to_json(const Program& program) {
+  return {{"pid", program.pid()},
+          {"name", program.name()},
+          {"file_prefix", program.socket().file_prefix}};
 }
 
 }  // namespace
@@ -30,8 +43,7 @@ double rate_of(const Snapshot& now, const Snapshot& before, const std::string& g
 
 void print_counters(std::FILE* out, const Program& program, const Snapshot& now,
                     const Snapshot* before, bool zeros) {
-  fmt::print(out, "{} (pid {}, file prefix {})\n", program.name(), program.pid(),
-             program.socket().file_prefix);
+  print_heading(out, program);
   fmt::print(out, "  {:<16} {:<32} {:>20}{}\n", "GROUP", "COUNTER", "VALUE",
              before == nullptr ? "" : fmt::format(" {:>16}", "PER SECOND"));
   for (const auto& [group, counters] : now.groups) {
@@ -56,9 +68,7 @@ Json program_to_json(const Program& program) {
 }
 
 Json counters_to_json(const Program& program, const Snapshot& now, const Snapshot* before) {
-  Json object{{"pid", program.pid()},
-              {"name", program.name()},
-              {"file_prefix", program.socket().file_prefix}};
+  Json object = heading_to_json(program);
   Json values = Json::object();
   Json rates = Json::object();
   for (const auto& [group, counters] : now.groups) {
@@ -73,6 +83,34 @@ Json counters_to_json(const Program& program, const Snapshot& now, const Snapsho
     object["rates"] = rates;
   }
   return object;
+}
+
+void print_texts(std::FILE* out, const Program& program, const GroupTexts& texts) {
+  print_heading(out, program);
+  fmt::print(out, "  {:<16} {:<32} {}\n", "GROUP", "COUNTER", "WHAT IT COUNTS");
+  for (const auto& [group, entries] : texts) {
+    for (const auto& [name, text] : entries) {
+      fmt::print(out, "  {:<16} {:<32} {}\n", group, name, text);
+    }
+  }
+}
+
+Json texts_to_json(const Program& program, const GroupTexts& texts) {
+  Json object = heading_to_json(program);
+  object["texts"] = Json::object();
+  for (const auto& [group, entries] : texts) {
+    for (const auto& [name, text] : entries) object["texts"][group][name] = text;
+  }
+  return object;
+}
+
+void keep_matching(GroupTexts& texts, const std::string& pattern) {
+  for (auto& [group, entries] : texts) {
+    std::erase_if(entries, [&pattern](const auto& entry) {
+      return fnmatch(pattern.c_str(), entry.first.c_str(), 0) != 0;
+    });
+  }
+  std::erase_if(texts, [](const auto& item) { return item.second.empty(); });
 }
 
 }  // namespace rockhopper::apps::stats

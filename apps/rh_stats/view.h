@@ -2,7 +2,9 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
+#include <string>
 
 #include "apps/rh_stats/program.h"
 #include "apps/rh_stats/telemetry_client.h"
@@ -17,6 +19,15 @@ void print_counters(std::FILE* out, const Program& program, const Snapshot& now,
 /// The same as an object: "counters", and "rates" per second since `before`.
 [[nodiscard]] Json counters_to_json(const Program& program, const Snapshot& now,
                                     const Snapshot* before);
+
+/// What a program's counters count, as a table.
+void print_texts(std::FILE* out, const Program& program, const GroupTexts& texts);
+
+/// The same as an object: "texts", by group and counter.
+[[nodiscard]] Json texts_to_json(const Program& program, const GroupTexts& texts);
+
+/// Leaves the counters whose name matches a pattern of the shell.
+void keep_matching(GroupTexts& texts, const std::string& pattern);
 
 /// A program without its counters.
 [[nodiscard]] Json program_to_json(const Program& program);

@@ -60,8 +60,8 @@ struct CongestionConfig {
   CongestionAlgorithm algorithm = CongestionAlgorithm::none;
   DcqcnParameters dcqcn{};
   SwiftParameters swift{};
-  /// With `custom`: makes the congestion control of a queue pair, or of a stream of a DC initiator;
-  /// never null. Called in set_congestion_control() and create_dci().
+  /// With `custom`: makes the congestion control of one queue pair, or of one stream of a DC
+  /// initiator. Called once for each, in set_congestion_control() and create_dci().
   std::function<std::unique_ptr<CongestionControl>()> make{};
 };
 
@@ -106,7 +106,7 @@ class CongestionControl {
   [[nodiscard]] virtual bool uses_acks() const { return false; }
 };
 
-/// Null for `none`.
+/// Returns null for `none`.
 [[nodiscard]] std::unique_ptr<CongestionControl> make_congestion_control(
     const CongestionConfig& config);
 

@@ -252,8 +252,8 @@ std::uint8_t EngineRun::choose_opcode() {
     case roce::QpType::rc:
     case roce::QpType::xrc_send:
     case roce::QpType::xrc_recv:
-    case roce::QpType::dc_initiator:
-    case roce::QpType::dc_responder:
+    case roce::QpType::extension_initiator:
+    case roce::QpType::extension_responder:
       break;
     case roce::QpType::uc:
       return static_cast<std::uint8_t>(0x20 | choice % 0x0c);

@@ -231,6 +231,13 @@ def look(visitor):
         check(visitor)
 
 
+def needed_besides(packages):
+    """The packages of others that come along with ours, by what apt would do."""
+    plan = run(['apt-get', '-s', 'install', *packages])
+    return [name for name in re.findall(r'^Inst (\S+) ', plan, re.MULTILINE)
+            if name not in PACKAGES]
+
+
 def files_on_disk():
     found = set()
     for folder, folders, names in os.walk('/'):
@@ -300,6 +307,10 @@ def whole(folder):
     with tempfile.TemporaryDirectory(prefix='rockhopper-visitor-') as home:
         account = visitor_account()
         shutil.chown(home, USER, account.pw_gid)
+        # What scripts of other packages leave is not of ours.
+        others = needed_besides(packages)
+        say(f'{len(others)} packages of others come along')
+        apt('install', '--no-install-recommends', *others)
         before, people = files_on_disk(), accounts()
         say('apt-get install')
         apt('install', *packages)

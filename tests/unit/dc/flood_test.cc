@@ -57,7 +57,7 @@ class DcFlood : public ::testing::Test {
                     .incarnation = number,
                     .stream = 0,
                     .responder_resources = 16},
-        target, wire::kDefaultPkey, [&](wire::Headers& headers, std::uint32_t length) {
+        target, [&](wire::Headers& headers, std::uint32_t length) {
           return roce::PacketBuilder(sim::pools().node(0), host, flow, headers, length);
         });
     ASSERT_NE(packet, nullptr);

@@ -94,7 +94,9 @@ void begin(End& near, End& far) {
 }
 
 bool group_is_taken(const std::string& name) {
-  return !stack::CounterGroup::add(name, [](stack::CounterVisitor, void*) {}).has_value();
+  return !stack::CounterGroup::add(
+              name, [](stack::CounterVisitor, void*) {}, [](stack::CounterTextVisitor, void*) {})
+              .has_value();
 }
 
 class NodesOnACable : public ::testing::Test {

@@ -360,6 +360,23 @@ TEST(Congestion, AnApplicationMayHaveItsOwn) {
   EXPECT_THAT(rig.send_completions(), SizeIs(1));
 }
 
+TEST(Congestion, OnesOwnIsMadeOnceForEachQueuePair) {
+  Rig rig;
+  unsigned made = 0;
+  CongestionConfig config = stop_and_wait(true);
+  config.make = [&made, make = config.make] {
+    ++made;
+    return make();
+  };
+  set(rig.qp(), config);
+  EXPECT_EQ(made, 1u);
+  config.make = [] { return nullptr; };
+  EXPECT_FALSE(rig.qp().set_congestion_control(config).has_value());
+  config.make = nullptr;
+  EXPECT_FALSE(rig.qp().set_congestion_control(config).has_value());
+  EXPECT_EQ(rig.qp().congestion_control().algorithm, CongestionAlgorithm::custom);
+}
+
 TEST(Congestion, OnesOwnNeedsAServiceWithAcknowledgementsToHaveThem) {
   Rig uc({.qp_type = roce::QpType::uc});
   EXPECT_FALSE(uc.qp().set_congestion_control(stop_and_wait(true)).has_value());

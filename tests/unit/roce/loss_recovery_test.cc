@@ -113,6 +113,27 @@ TEST(LossRecoveryChoice, BadParametersAndOtherServicesAreRefused) {
   }
 }
 
+TEST(LossRecoveryChoice, TellsTheParametersThatAreInUse) {
+  Rig rig({.state = QpState::reset});
+  ASSERT_TRUE(rig.qp().set_loss_recovery({.algorithm = RecoveryAlgorithm::selective_repeat,
+                                          .adaptive_timeout = true,
+                                          .selective_repeat = {.window = 7, .reordering = 5},
+                                          .timeout = {.min_ns = 12345}}));
+  const RecoveryConfig both = rig.qp().loss_recovery();
+  EXPECT_EQ(both.algorithm, RecoveryAlgorithm::selective_repeat);
+  EXPECT_EQ(both.selective_repeat.window, 7u);
+  EXPECT_EQ(both.selective_repeat.reordering, 5u);
+  EXPECT_TRUE(both.adaptive_timeout);
+  EXPECT_EQ(both.timeout.min_ns, 12345u);
+  ASSERT_TRUE(rig.qp().set_loss_recovery(adaptive(12345)));
+  const RecoveryConfig timeout = rig.qp().loss_recovery();
+  EXPECT_EQ(timeout.algorithm, RecoveryAlgorithm::go_back_n);
+  EXPECT_TRUE(timeout.adaptive_timeout);
+  EXPECT_EQ(timeout.timeout.min_ns, 12345u);
+  ASSERT_TRUE(rig.qp().set_loss_recovery({}));
+  EXPECT_FALSE(rig.qp().loss_recovery().adaptive_timeout);
+}
+
 TEST(LossRecoveryChoice, WithoutItNoSuchPacketIsServed) {
   Rig rig;
   const ConnectionOptions options;

@@ -12,6 +12,8 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "stack/roce_locator.h"
+
 namespace rockhopper::test {
 namespace {
 
@@ -94,7 +96,7 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
   }
   rte_udp_hdr udp{};
   udp.src_port = rte_cpu_to_be_16(kPeerPort);
-  udp.dst_port = rte_cpu_to_be_16(wire::kRoceUdpPort);
+  udp.dst_port = rte_cpu_to_be_16(stack::kRoceUdpPort);
   udp.dgram_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
   append(frame, &udp, sizeof udp);
 }
@@ -244,8 +246,8 @@ StepMasks step_masks(roce::QpType type) {
               .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic |
                      kQpMinRnrTimer,
               .rts = kQpState | kQpSqPsn | kQpTimeout};
-    case QpType::dc_initiator:
-    case QpType::dc_responder:
+    case QpType::extension_initiator:
+    case QpType::extension_responder:
       break;  // not made here
   }
   return {};

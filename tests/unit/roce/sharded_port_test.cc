@@ -136,7 +136,8 @@ TEST(SteeringRules, ATableOfOneByteForEachShard) {
   }
 }
 
-/// What engines need that exchange no packets.
+/// What engines need that exchange no packets. A Node, which stands above them, would not ask for
+/// what they have to refuse.
 class EngineMaker {
  public:
   EngineMaker() : pool_(std::move(*stack::MbufPool::create({.size = 63, .cache = 0}))) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Installs a build folder into a temporary root, and builds and runs examples/ with what is there.
+"""Installs a build folder into a temporary root, builds and runs examples/ with what is there, and
+does what docs/tutorial.md says.
 
 Usage: check.py BUILD_FOLDER
 """
@@ -13,6 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True  # the source tree may be read-only, or shared
+
+import tutorial  # noqa: E402 (needs the line above)
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / 'examples'
 STANDARD = ['-std=c++20', '-Wall', '-Wextra', '-Werror']
@@ -75,6 +80,8 @@ def main():
                  for flag in pkg_config(root, '--cflags', *modules(root))]
         output([*compiler, *STANDARD, *flags, '-fsyntax-only', all_headers(root, folder)])
         examples = run_examples(root, folder)
+        tutorial.follow(tutorial.TUTORIAL.read_text(encoding='utf-8'), {
+            **environment(root), 'PATH': f'{prefix / "bin"}:{os.environ["PATH"]}'})
         assert (prefix / 'share/rockhopper/rockhopper.lua').is_file(), 'no Wireshark dissector'
         programs = sorted(path.name for path in (prefix / 'bin').glob('*'))
         assert all(name.startswith('rh-') for name in programs), f'other programs: {programs}'
@@ -83,8 +90,8 @@ def main():
             manual = prefix / 'share/man/man1' / f'{installed}.1'
             assert f'.TH {installed.upper()} 1 ' in manual.read_text(), f'{manual} is another page'
             assert (prefix / 'share/bash-completion/completions' / installed).is_file()
-    print(f'install: headers, library, {examples} examples and {len(programs)} programs work outside '
-          'the tree, each program with its manual page')
+    print(f'install: headers, library, {examples} examples, the tutorial and {len(programs)} programs '
+          'work outside the tree, each program with its manual page')
 
 
 if __name__ == '__main__':

@@ -9,7 +9,6 @@
 //   together --+
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,14 +51,15 @@ dag::FunctionRegistry make_functions() {
 
 /// Runs tasks at once, in the worker's turn, and keeps what the last one came to.
 struct Executor final : dag::NodeExecutor {
-  explicit Executor(const dag::FunctionRegistry& functions) : runner(functions) {}
+  Executor(const dag::FunctionRegistry& functions, const Node& on) : node(on), runner(functions) {}
   [[nodiscard]] std::size_t room() const override { return 1; }
   void start(const Job& job) override {
     std::vector<std::byte> output;
     must(runner.run(job.key, job.tasks, job.inputs, output));
     last.assign(reinterpret_cast<const char*>(output.data()), output.size());
-    worker->complete(job.ticket, std::span<const std::byte>(output), 0, 0);
+    worker->complete(job.ticket, std::span<const std::byte>(output), node.now_ns(), node.now_ns());
   }
+  const Node& node;  // whose clock says when a task was run
   dag::NodeRunner runner;
   dag::Worker* worker = nullptr;
   std::string last;
@@ -85,14 +85,14 @@ struct Listener final : dag::ClientListener, dag::WorkerListener {
 
 int main() {
   const dag::FunctionRegistry functions = make_functions();
-  Executor executor(functions);
   HomeListener home_listener;
   dag::ServerListener server_listener;
   Listener listener;
   const dag::HomeConfig home_config;
-  example::Memory records(1 << 20);
+  example::Memory records(8 << 20);  // workers ask for a MiB of it at a time, for outputs
   example::Memory board(home_config.board.bytes());
   example::TwoNodes nodes;
+  Executor executor(functions, *nodes.near);
   const std::uint64_t start_ns = nodes.near->now_ns();
 
   // The server: a store for records, and beside it the home of runs, which keeps the board.
@@ -132,9 +132,9 @@ int main() {
   graph.add_edge("rock", "bird");  // the successor reads the predecessor's output
   graph.add_edge("together", "bird");
   static_cast<void>(must(home->submit("run", must(graph.build(functions)), 1, 3)));
-
   const auto is_complete = [&] { return home->runs()[0].phase == dag::RunPhase::complete; };
-  while (!is_complete() && nodes.near->now_ns() < start_ns + kTimeoutNs) {
+  // The worker is told of its last node when the run is complete already.
+  while (!(is_complete() && worker->idle()) && nodes.near->now_ns() < start_ns + kTimeoutNs) {
     nodes.turn();
     const std::uint64_t now_ns = nodes.near->now_ns();
     server->progress(now_ns);

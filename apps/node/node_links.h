@@ -38,11 +38,11 @@ struct NamedCounters {
   template <typename Owner>
   [[nodiscard]] static NamedCounters of(std::string group, const Owner& owner) {
     return {std::move(group),
-            [&owner](stack::CounterVisitor visit, void* context) {
-              owner.visit_counters(visit, context);
+            [&owner](stack::CounterVisitor visitor, void* context) {
+              owner.visit_counters(visitor, context);
             },
-            [](stack::CounterTextVisitor visit, void* context) {
-              Owner::describe_counters(visit, context);
+            [](stack::CounterTextVisitor visitor, void* context) {
+              Owner::describe_counters(visitor, context);
             }};
   }
 };

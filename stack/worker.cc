@@ -3,7 +3,6 @@
 #include "stack/worker.h"
 
 #include <algorithm>
-#include <ctime>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -11,9 +10,7 @@
 namespace rockhopper::stack {
 
 Worker::Worker(Link& link, Protocol& protocol, const Clock& clock, const WorkerConfig& config)
-    : link_(link), protocol_(protocol), clock_(clock), config_(config) {
-  config_.idle_sleep_ns = std::min<std::uint64_t>(config_.idle_sleep_ns, 999'999'999);
-}
+    : link_(link), protocol_(protocol), clock_(clock), idler_(config.idle) {}
 
 Worker::~Worker() {
   stop();
@@ -50,8 +47,9 @@ std::uint16_t Worker::transmit(std::uint64_t now_ns) {
   return sent;
 }
 
-bool Worker::poll_once() {
-  const std::uint64_t now_ns = clock_.now_ns();
+bool Worker::poll_once() { return poll(clock_.now_ns()); }
+
+bool Worker::poll(std::uint64_t now_ns) {
   counters_.polls.add();
   const std::uint16_t sent = transmit(now_ns);
   const std::uint16_t received = receive(now_ns);
@@ -65,31 +63,23 @@ std::uint64_t Worker::next_deadline_ns() const {
   return std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
 }
 
-void Worker::idle() {
-  const std::uint64_t now_ns = clock_.now_ns();
-  const std::uint64_t deadline_ns =
-      std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
-  if (deadline_ns <= now_ns) return;
-  const std::uint64_t sleep_ns = std::min(config_.idle_sleep_ns, deadline_ns - now_ns);
-  const timespec duration{0, static_cast<long>(sleep_ns)};
-  counters_.sleeps.add();
-  // A signal ends the sleep early: the caller then sees its stop flag at once.
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
-}
-
-void Worker::run() {
-  std::uint32_t idle_polls = 0;
+void Worker::run(Application* application) {
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (poll_once()) {
-      idle_polls = 0;
-    } else if (config_.idle_polls != 0 && ++idle_polls >= config_.idle_polls) {
-      idle();
-    }
+    std::uint64_t now_ns = clock_.now_ns();
+    const bool moved = poll(now_ns);
+    std::uint64_t wanted_ns = kNever;
+    if (application != nullptr) wanted_ns = application->turn(now_ns);
+    if (!idler_.is_time(moved)) continue;
+    const std::uint64_t next_ns = std::min(wanted_ns, next_deadline_ns());
+    now_ns = clock_.now_ns();
+    counters_.rests.add();
+    // A signal ends a sleep early: the caller then sees its stop flag at once.
+    idler_.rest(std::max(next_ns, now_ns) - now_ns);
   }
   discard_leftover();
 }
 
-Expected<void> Worker::launch(unsigned lcore_id) {
+Expected<void> Worker::launch(unsigned lcore_id, Application* application) {
   if (lcore_id_ != UINT32_MAX) {
     return fail(ErrorCode::invalid_state, "the worker runs already, on lcore {}", lcore_id_);
   }
@@ -98,9 +88,11 @@ Expected<void> Worker::launch(unsigned lcore_id) {
     return fail(ErrorCode::invalid_argument, "lcore {} is not a worker lcore of the EAL", lcore_id);
   }
   const auto entry = [](void* worker) {
-    static_cast<Worker*>(worker)->run();
+    auto* self = static_cast<Worker*>(worker);
+    self->run(self->application_);
     return 0;
   };
+  application_ = application;
   if (rte_eal_remote_launch(entry, this, lcore_id) != 0) {
     return fail(ErrorCode::busy, "lcore {} is busy", lcore_id);
   }

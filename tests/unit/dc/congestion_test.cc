@@ -80,7 +80,7 @@ class DcCongestion : public ::testing::Test {
     roce::PacketBuilder builder(sim::pools().node(1), host, flow, headers, 0);
     ASSERT_TRUE(builder.ok());
     rte_mbuf* packet = builder.finish();
-    pair_.engine(0).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(0).host().receive(&packet, 1, pair_.now_ns());
   }
 
   DcPair pair_;

@@ -286,7 +286,7 @@ class DcConnectDataPacket : public ::testing::Test {
     ASSERT_TRUE(builder.append(reinterpret_cast<const std::byte*>(pair_.memory(0)),
                                static_cast<std::uint32_t>(length)));
     rte_mbuf* packet = builder.finish();
-    pair_.engine(1).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(1).host().receive(&packet, 1, pair_.now_ns());
     pair_.run_for(kDelayNs);
   }
   [[nodiscard]] std::size_t executed() { return pair_.recv_completions().size(); }

@@ -61,7 +61,7 @@ class DcFlood : public ::testing::Test {
           return roce::PacketBuilder(sim::pools().node(0), host, flow, headers, length);
         });
     ASSERT_NE(packet, nullptr);
-    pair_.engine(1).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(1).host().receive(&packet, 1, pair_.now_ns());
   }
 
   /// A request of the session, which takes a round trip whatever else comes.

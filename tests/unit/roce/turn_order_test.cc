@@ -25,7 +25,7 @@ TEST(TurnOrder, AnAckBehindARequestWaitsForTheNextTurn) {
   inject_write(rig, kPsn);
   rig.post_send(1, roce::WrOpcode::rdma_write, 8);
   EXPECT_THAT(rig.sent_in_turn(), ElementsAre(IsPacket(Opcode::rc_rdma_write_only, kOurPsn)));
-  EXPECT_LE(rig.engine().next_deadline_ns(), rig.now_ns());
+  EXPECT_LE(rig.host().next_deadline_ns(), rig.now_ns());
   EXPECT_THAT(rig.sent_in_turn(), ElementsAre(IsAck(kPsn, 1u)));
   EXPECT_THAT(rig.sent_in_turn(), IsEmpty());
 }

@@ -3,6 +3,7 @@
 #include "stack/worker.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -79,6 +80,17 @@ void Worker::run(Application* application) {
   discard_leftover();
 }
 
+namespace {
+
+/// What one thread has done before it calls this is seen by another one that calls it later. The
+/// EAL, which starts and awaits lcores, sees to that too, but ThreadSanitizer cannot look into it.
+void hand_over() {
+  static std::atomic<unsigned> handovers;
+  handovers.fetch_add(1, std::memory_order_acq_rel);
+}
+
+}  // namespace
+
 Expected<void> Worker::launch(unsigned lcore_id, Application* application) {
   if (lcore_id_ != UINT32_MAX) {
     return fail(ErrorCode::invalid_state, "the worker runs already, on lcore {}", lcore_id_);
@@ -88,11 +100,14 @@ Expected<void> Worker::launch(unsigned lcore_id, Application* application) {
     return fail(ErrorCode::invalid_argument, "lcore {} is not a worker lcore of the EAL", lcore_id);
   }
   const auto entry = [](void* worker) {
+    hand_over();
     auto* self = static_cast<Worker*>(worker);
     self->run(self->application_);
+    hand_over();
     return 0;
   };
   application_ = application;
+  hand_over();
   if (rte_eal_remote_launch(entry, this, lcore_id) != 0) {
     return fail(ErrorCode::busy, "lcore {} is busy", lcore_id);
   }
@@ -103,6 +118,7 @@ Expected<void> Worker::launch(unsigned lcore_id, Application* application) {
 void Worker::join() {
   if (lcore_id_ == UINT32_MAX) return;
   rte_eal_wait_lcore(lcore_id_);
+  hand_over();
   lcore_id_ = UINT32_MAX;
 }
 

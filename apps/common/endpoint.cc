@@ -8,7 +8,7 @@
 
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
-#include "stack/runtime_directory.h"
+#include "stack/memif.h"
 
 namespace rockhopper::apps {
 namespace {
@@ -21,11 +21,9 @@ Expected<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& confi
                                                      const stack::Arguments& arguments) {
   std::unique_ptr<Endpoint> endpoint(new Endpoint(config));
   EndpointConfig& own = endpoint->config_;
-  if (auto* port = std::get_if<MemifPort>(&own.port);
-      port != nullptr && port->memif.socket.empty()) {
-    // Before the EAL starts, which may set the variable that the directory follows from.
-    ROCKHOPPER_TRY(auto directory, stack::runtime_directory());
-    port->memif.socket = directory + "/memif.sock";
+  if (auto* port = std::get_if<MemifPort>(&own.port); port != nullptr) {
+    // Before the EAL starts, which may set the variable that the path follows from.
+    ROCKHOPPER_TRY(port->memif.socket, stack::memif_socket(port->memif));
   }
   own.keep_waiting = []() -> Expected<void> {
     if (stop_requested()) return tl::make_unexpected(interrupted());

@@ -11,7 +11,7 @@
 
 #include "apps/node/pause.h"
 #include "roce/random.h"
-#include "stack/runtime_directory.h"
+#include "stack/memif.h"
 #include "stack/time_units.h"
 
 namespace rockhopper {
@@ -129,10 +129,7 @@ Expected<void> NodeLinks::open_one_memif(const NodeConfig& config, const MemifPo
   stack::MemifConfig memif = port.memif;
   memif.device = fmt::format("net_memif{}", ports_.size());
   memif.id += static_cast<std::uint32_t>(ports_.size());
-  if (memif.socket.empty()) {
-    ROCKHOPPER_TRY(auto directory, stack::runtime_directory());
-    memif.socket = directory + "/memif.sock";
-  }
+  ROCKHOPPER_TRY(memif.socket, stack::memif_socket(memif));
   stack::PortConfig wanted = port_config(config);
   wanted.shared_pool = switched_pool_.get();
   ROCKHOPPER_TRY(wanted.devargs, stack::memif_devargs(memif));

@@ -22,7 +22,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'scripts'))
 
-from testing import combined_sources  # noqa: E402
+from testing import combined_sources, shares  # noqa: E402
 
 # What asks for outputs, each with its argument, and by itself.
 OUTPUTS = re.compile(r'^-(?:o|MQ|MF)$')
@@ -55,27 +55,18 @@ def errors_of(entry):
     return done.stdout or f'exit status {done.returncode}' if done.returncode else ''
 
 
-def share(text):
-    numbers = re.fullmatch(r'(\d+)/(\d+)', text)
-    if not numbers or int(numbers[1]) >= int(numbers[2]):
-        raise argparse.ArgumentTypeError(f"'{text}' is no share; such as 1/3, with K below N")
-    return int(numbers[1]), int(numbers[2])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('patterns', nargs='*', help='only sources whose path matches one of these')
-    parser.add_argument('--share', type=share, default=(0, 1), metavar='K/N',
-                        help='only every N-th source, from K on (0/1)')
+    shares.add_option(parser, 'source')
     parser.add_argument('--build', type=pathlib.Path, default=ROOT / 'build/gcc',
                         help='folder that has been built with -Dcombine=true (build/gcc)')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     entries = [entry for entry in combined_entries(arguments.build.resolve())
                if not arguments.patterns or any(re.search(p, entry['file']) for p in arguments.patterns)]
-    first, step = arguments.share
-    entries = entries[first::step]
+    entries = entries[arguments.share]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for entry, errors in zip(entries, pool.map(errors_of, entries)):

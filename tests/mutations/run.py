@@ -30,7 +30,7 @@ from table import ROOT, Problem, check_patches, load, problems_of
 
 sys.path.insert(0, str(ROOT / 'scripts'))
 
-from testing import combined_sources  # noqa: E402
+from testing import combined_sources, shares  # noqa: E402
 
 LIMIT_S = 600
 FOLDER = 'mutations'  # of the build folder
@@ -238,8 +238,7 @@ def chosen_tests(mutations, arguments):
                  if arguments.mutations or arguments.all or 'tries' not in test]
         if tests:
             chosen.append((mutation, tests))
-    first, step = arguments.share
-    return chosen[first::step]
+    return chosen[arguments.share]
 
 
 def results(tree, runs, jobs):
@@ -251,21 +250,13 @@ def results(tree, runs, jobs):
             yield from ((mutation.name, test, problem) for test, problem in found)
 
 
-def share(text):
-    numbers = re.fullmatch(r'(\d+)/(\d+)', text)
-    if not numbers or int(numbers[1]) >= int(numbers[2]):
-        raise argparse.ArgumentTypeError(f"'{text}' is no share; such as 1/3, with K below N")
-    return int(numbers[1]), int(numbers[2])
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('mutations', nargs='*', help='only these')
     parser.add_argument('--all', action='store_true', help='also tests that take several tries to '
                         'notice')
-    parser.add_argument('--share', type=share, default=(0, 1), metavar='K/N',
-                        help='only every N-th mutation of the table, from K on (0/1)')
+    shares.add_option(parser, 'mutation of the table')
     parser.add_argument('--check', action='store_true', help='compile nothing; only check that each '
                         'patch has its place, and that programs and tests are there')
     parser.add_argument('--build', type=pathlib.Path, default=ROOT / 'build/gcc',

@@ -20,7 +20,6 @@ import functools
 import json
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import subprocess

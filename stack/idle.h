@@ -29,6 +29,10 @@ class Idler {
   /// Yields, or sleeps until there is work in `until_work_ns` nanoseconds at the latest. A signal
   /// ends the sleep early.
   void rest(std::uint64_t until_work_ns) const;
+  /// The same until the time `next_ns`, which may have passed.
+  void rest_until(std::uint64_t next_ns, std::uint64_t now_ns) const {
+    rest(next_ns > now_ns ? next_ns - now_ns : 0);
+  }
 
  private:
   /// Packets come in flights with short breaks.

@@ -9,6 +9,16 @@
 #include <rte_lcore.h>
 
 namespace rockhopper::stack {
+namespace {
+
+/// What one thread has done before it calls this is seen by another one that calls it later. The
+/// EAL, which starts and awaits lcores, sees to that too, but ThreadSanitizer cannot look into it.
+void hand_over() {
+  static std::atomic<unsigned> handovers;
+  handovers.fetch_add(1, std::memory_order_acq_rel);
+}
+
+}  // namespace
 
 Worker::Worker(Link& link, Protocol& protocol, const Clock& clock, const WorkerConfig& config)
     : link_(link), protocol_(protocol), clock_(clock), idler_(config.idle) {}
@@ -66,30 +76,17 @@ std::uint64_t Worker::next_deadline_ns() const {
 
 void Worker::run(Application* application) {
   while (!stop_.load(std::memory_order_relaxed)) {
-    std::uint64_t now_ns = clock_.now_ns();
+    const std::uint64_t now_ns = clock_.now_ns();
     const bool moved = poll(now_ns);
     std::uint64_t wanted_ns = kNever;
     if (application != nullptr) wanted_ns = application->turn(now_ns);
     if (!idler_.is_time(moved)) continue;
-    const std::uint64_t next_ns = std::min(wanted_ns, next_deadline_ns());
-    now_ns = clock_.now_ns();
     counters_.rests.add();
     // A signal ends a sleep early: the caller then sees its stop flag at once.
-    idler_.rest(std::max(next_ns, now_ns) - now_ns);
+    idler_.rest_until(std::min(wanted_ns, next_deadline_ns()), clock_.now_ns());
   }
   discard_leftover();
 }
-
-namespace {
-
-/// What one thread has done before it calls this is seen by another one that calls it later. The
-/// EAL, which starts and awaits lcores, sees to that too, but ThreadSanitizer cannot look into it.
-void hand_over() {
-  static std::atomic<unsigned> handovers;
-  handovers.fetch_add(1, std::memory_order_acq_rel);
-}
-
-}  // namespace
 
 Expected<void> Worker::launch(unsigned lcore_id, Application* application) {
   if (lcore_id_ != UINT32_MAX) {

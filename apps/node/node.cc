@@ -98,8 +98,8 @@ Expected<void> Node::publish(NamedCounters counters) {
     return fail(ErrorCode::busy, "{}: give each node of the process a name (NodeConfig::name)",
                 added.error().message);
   }
-  if (!added) return tl::make_unexpected(std::move(added).error());
-  groups_.push_back(std::move(*added));
+  ROCKHOPPER_TRY(auto group, std::move(added));
+  groups_.push_back(std::move(group));
   return {};
 }
 
@@ -143,10 +143,7 @@ void Node::visit_counters(const CounterVisit& visit) const {
 
 bool Node::turn() {
   const bool moved = poll();
-  if (idler_.is_time(moved)) {
-    const std::uint64_t now_ns = this->now_ns();
-    idler_.rest(std::max(next_deadline_ns(), now_ns) - now_ns);
-  }
+  if (idler_.is_time(moved)) idler_.rest_until(next_deadline_ns(), now_ns());
   return moved;
 }
 

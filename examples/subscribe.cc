@@ -27,7 +27,7 @@ constexpr unsigned kMessages = 1000;
 constexpr std::uint64_t kRing = 1 << 20;
 constexpr std::uint64_t kTimeoutNs = 60'000'000'000;
 
-/// Who may read what is the application's affair.
+/// The application decides who may read what.
 struct Guests final : publisher::Policy {
   [[nodiscard]] bool may_read(std::string_view subscriber, const publisher::StoreInfo& store,
                               std::span<const std::byte> /*credentials*/) override {

@@ -16,7 +16,7 @@ namespace rockhopper::stack {
 namespace {
 
 constexpr std::uint32_t kPacketsMax = 1u << 16;
-/// Of both directions, and as many again with those who have received them.
+/// Each direction may have as many under way, and those who received them may hold as many again.
 constexpr std::uint32_t kMbufsPerPacket = 4;
 
 }  // namespace

@@ -70,7 +70,7 @@ class LogCapture {
   std::string errors_;
 };
 
-/// Of the main thread only, as all of Eal.
+/// Only the main thread uses it, as it does all of Eal.
 bool eal_running = false;
 
 std::vector<int> allowed_cpus() {

@@ -75,7 +75,7 @@ class Node {
   [[nodiscard]] std::uint16_t shards() const { return static_cast<std::uint16_t>(shards_.size()); }
   [[nodiscard]] Shard& shard(std::uint16_t index) { return *shards_.at(index); }
   [[nodiscard]] const Shard& shard(std::uint16_t index) const { return *shards_.at(index); }
-  // Of the first shard, which is the only one of most nodes.
+  // These belong to the first shard, which is the only one of most nodes.
   [[nodiscard]] roce::Engine& engine() { return shards_[0]->engine(); }
   [[nodiscard]] const roce::Engine& engine() const { return shards_[0]->engine(); }
   [[nodiscard]] stack::Host& host() { return shards_[0]->host(); }

@@ -72,7 +72,7 @@ class Responder final : public roce::Responder {
   using Kind = Resource::Kind;
   using Reply = OwedReplies::Reply;
 
-  // Whose turn a packet is.
+  // These decide which packet is executed next.
   void take(const RxPacket& packet);
   void on_early(const RxPacket& packet, std::uint32_t distance);
   [[nodiscard]] bool hold(const RxPacket& packet, std::uint32_t distance);

@@ -234,8 +234,11 @@ def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=
         timeout_factor += BACKGROUND_PATIENCE
     command = ['meson', 'test', '-C', build.folder, '--no-rebuild', '--print-errorlogs',
                '--logbase', f'{label}-testlog', '-t', str(timeout_factor)]
+    base = f'{label}-testlog'
     if _in_background.get():  # meson gives each test a session of its own
-        command += ['--wrapper', shlex.join(processes.in_background([], NICE))]
+        wrapper = processes.in_background([], NICE)
+        command += ['--wrapper', shlex.join(wrapper)]
+        base += '-' + pathlib.Path(wrapper[0]).name  # as meson does
     if jobs:
         command += ['--num-processes', str(jobs)]
     for suite in suites:
@@ -243,7 +246,7 @@ def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=
     for suite in without:
         command += ['--no-suite', suite]
     command += tests
-    log = build.folder / 'meson-logs' / f'{label}-testlog.json'
+    log = build.folder / 'meson-logs' / f'{base}.json'
     log.unlink(missing_ok=True)
     # The first SIGINT only makes meson end the longest of its tests.
     status = run(command, log_file(f'{label}-test'), env, quiet=False, end_with=signal.SIGTERM)

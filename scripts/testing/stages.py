@@ -107,10 +107,12 @@ def one_test(name, command, failed=None, env=None):
 
 
 def configure(build, env):
-    """Sets the build folder up, anew if its options are others than last time."""
+    """Sets the build folder up, anew if its options are others than last time, or if ninja was
+    interrupted while it renewed what it reads itself: it removes that then."""
     stamp = build.folder / 'rockhopper-options'
     wanted = json.dumps([env, build.options])
-    if build.folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
+    whole = stamp.exists() and (build.folder / 'build.ninja').exists()
+    if build.folder.exists() and not (whole and stamp.read_text() == wanted):
         shutil.rmtree(build.folder)
     if not stamp.exists():
         say(f'  configuring {build.folder.relative_to(ROOT)}')

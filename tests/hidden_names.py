@@ -8,8 +8,9 @@ import pathlib
 import re
 import unittest
 
+from includes import FOLDERS
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ('stack', 'roce', 'dc', 'apps', 'bench', 'tests', 'examples')
 
 NOT_CODE = re.compile(r'//(?! namespace)[^\n]*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 NAMESPACE = re.compile(r'^namespace ([\w:]+) \{$|^namespace \{$|^\}  // namespace', re.M)
@@ -42,11 +43,14 @@ class Source:
         return any(f'{seen}::'.startswith(f'{namespace}::') for seen in self.seen)
 
 
-def hidden(texts, headers):
-    """[(declared by, constant, mentioned by)] of {name of a source of one folder: its text} and the
-    texts of all headers. One that no header has is none that another source could have meant."""
+def constants(header):
+    return set(DECLARED.findall(NOT_CODE.sub('', header)))
+
+
+def hidden(texts, known):
+    """[(declared by, constant, mentioned by)] of {name of a source of one folder: its text}. What is
+    not `known` from a header is nothing that another source could have meant."""
     sources = {name: Source(text) for name, text in texts.items()}
-    known = {name for header in headers for name in DECLARED.findall(NOT_CODE.sub('', header))}
     return sorted((owner, name, other) for owner, one in sources.items()
                   for name, namespace in one.own.items() if name in known
                   for other, source in sources.items()
@@ -63,7 +67,7 @@ class HiddenNames(unittest.TestCase):
 
     def found(self, declared, there, code, header=HEADER):
         return hidden({'a.cc': source('rockhopper::apps', declared, ''),
-                       'b.cc': source(there, '', code)}, [header])
+                       'b.cc': source(there, '', code)}, constants(header))
 
     def test_notices(self):
         for declared in ('constexpr int kVersion = 6;', 'const char kVersion[] = "6";',
@@ -83,12 +87,13 @@ class HiddenNames(unittest.TestCase):
             self.found(declared, 'rockhopper::apps', 'auto x = kVersion;', header=''), [])
 
     def test_sources(self):
-        headers = [path.read_text() for top in FOLDERS for path in (ROOT / top).rglob('*.h')]
+        known = set().union(*(constants(path.read_text()) for top in FOLDERS
+                              for path in (ROOT / top).rglob('*.h')))
         folders = {path.parent for top in FOLDERS for path in (ROOT / top).rglob('*.cc')}
         self.assertTrue(folders)
         for folder in sorted(folders):
             for owner, name, other in hidden({path.name: path.read_text()
-                                              for path in folder.glob('*.cc')}, headers):
+                                              for path in folder.glob('*.cc')}, known):
                 with self.subTest(folder=str(folder.relative_to(ROOT))):
                     self.fail(f'{owner} has a {name} of its own, and {other} means another: '
                               'give it another name')

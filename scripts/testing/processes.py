@@ -30,7 +30,7 @@ def run(command, log, env=None, on_line=None, on_tick=None, nice=0, end_with=sig
     if nice:
         command = in_background(command, nice)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open('wb') as out, _start(command, env, end_with, bool(nice)) as process:
+    with log.open('wb') as out, _start(command, env, end_with) as process:
         for line in _lines(process.stdout, on_tick):
             out.write(line)
             out.flush()
@@ -90,16 +90,15 @@ def _end(processes):
 
 
 @contextlib.contextmanager
-def _start(command, env, end_with, own_session):
-    """The process, in a group of its own: ^C on the terminal ends it through us alone, so that it
+def _start(command, env, end_with):
+    """The process, in a session of its own: ^C on the terminal ends it through us alone, so that it
     gets one signal, and the right one."""
     with _lock:
         if _ended:
             raise KeyboardInterrupt
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=own_session,
-            process_group=None if own_session else 0)
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         entry = (process, end_with)
         _running.add(entry)
     try:

@@ -232,15 +232,15 @@ def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=
     label = name or build.name
     if SOAK:
         timeout_factor *= 30
+    base = f'{label}-testlog'
+    command = ['meson', 'test', '-C', build.folder, '--no-rebuild', '--print-errorlogs',
+               '--logbase', base]
     if _in_background.get():
         timeout_factor += BACKGROUND_PATIENCE
-    command = ['meson', 'test', '-C', build.folder, '--no-rebuild', '--print-errorlogs',
-               '--logbase', f'{label}-testlog', '-t', str(timeout_factor)]
-    base = f'{label}-testlog'
-    if _in_background.get():  # meson gives each test a session of its own
-        wrapper = processes.in_background([], NICE)
-        command += ['--wrapper', shlex.join(wrapper)]
-        base += '-' + pathlib.Path(wrapper[0]).name  # as meson does
+        # Meson gives each test a session of its own, and the log the wrapper's name.
+        command += ['--wrapper', shlex.join(processes.in_background([], NICE))]
+        base += f'-{processes.BACKGROUND.name}'
+    command += ['-t', str(timeout_factor)]
     if jobs:
         command += ['--num-processes', str(jobs)]
     for suite in suites:

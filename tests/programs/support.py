@@ -163,7 +163,7 @@ class SwitchTest(ProgramTest):
     def station(self, port, prefix_length=24):
         """Options of a program at a port of the switch."""
         return ['--memif-role', 'client', '--memif-socket', self.socket(port),
-                '--ip', f'10.42.0.{port + 1}/{prefix_length}']
+                '--ip', f'10.42.0.{port + 1}/{prefix_length}', *IDLE]
 
 
 def listening_port(process):

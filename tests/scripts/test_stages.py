@@ -27,11 +27,13 @@ from testing.results import Counts, failure  # noqa: E402
 from testing.stages import Stage  # noqa: E402
 
 LIMIT_S = 60
+AUTOGROUP = pathlib.Path('/proc/self/autogroup')
+NICE = max(os.nice(0), stages.NICE)  # in the background
 # Two lanes, each with a program that opens the pipe LANE in the folder that is the argument.
 TWO_LANES = f"""\
 import pathlib, sys
 sys.path.insert(0, {str(ROOT / 'scripts')!r})
-from testing import processes, run, stages
+from testing import run, stages
 from testing.processes import interruptible
 folder = pathlib.Path(sys.argv[1])
 def part(lane):
@@ -47,9 +49,6 @@ sys.exit(interruptible(lambda: run.Run({{'main': stage}}).all()))
 """
 
 
-AUTOGROUP = pathlib.Path('/proc/self/autogroup')
-
-
 def printed(*command):
     """By a program that a stage starts."""
     with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
@@ -61,9 +60,6 @@ def printed(*command):
 def niceness():
     """Of a program that a stage starts."""
     return int(printed('nice'))
-
-
-NICE = max(os.nice(0), stages.NICE)  # in the background
 
 
 class Lanes(unittest.TestCase):

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include "stack/icmp_receiver.h"
+
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <netinet/in.h>
+#include <rte_icmp.h>
+#include <rte_ip.h>
 
+#include "stack/checksum.h"
 #include "stack/dpdk_compat.h"
-#include "stack/host.h"
-#include "stack/host_frame.h"
 #include "stack/mld.h"
+#include "stack/neighbour_discovery.h"
 #include "stack/packet_too_big.h"
 
 namespace rockhopper::stack {
@@ -22,6 +27,10 @@ constexpr std::uint8_t kDscpMask = RTE_IPV4_HDR_DSCP_MASK;
 constexpr std::uint8_t kIcmpUnreachable = 3;
 constexpr std::uint8_t kIcmpFragmentationNeeded = 4;
 constexpr std::uint8_t kIcmpv6PacketTooBig = 2;
+
+constexpr std::uint64_t kEchoReplyInterval_ns = 1'000'000;
+constexpr std::uint64_t kEchoReplyBurst = 64;
+constexpr std::uint64_t kTooBigInterval_ns = 1'000'000'000;  // anybody can cause events
 
 struct IcmpStart {
   std::uint8_t type;
@@ -38,7 +47,15 @@ IcmpStart read_start(const rte_mbuf* packet, std::uint32_t offset) {
 
 }  // namespace
 
-HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
+IcmpReceiver::IcmpReceiver(HostContext& host, NeighbourReceiver& neighbours,
+                           MulticastGroups& groups)
+    : host_(host),
+      neighbours_(neighbours),
+      groups_(groups),
+      echo_replies_(kEchoReplyInterval_ns, kEchoReplyBurst),
+      too_big_(kTooBigInterval_ns, 1) {}
+
+HostDrop IcmpReceiver::receive_icmp(const HostFrame& frame, std::uint64_t now_ns) {
   const std::uint16_t length = frame.ip.payload_length;
   if (length < kIcmpStartSize) return HostDrop::icmp_truncated;
   if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff)
@@ -53,7 +70,7 @@ HostDrop Host::receive_icmp(const Frame& frame, std::uint64_t now_ns) {
   return reply_to_echo(frame, kIcmpEchoReply, now_ns);
 }
 
-HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
+HostDrop IcmpReceiver::receive_icmpv6(const HostFrame& frame, std::uint64_t now_ns) {
   const IpHeader& ip = frame.ip;
   const std::uint16_t length = ip.payload_length;
   if (length < kIcmpStartSize) return HostDrop::icmp_truncated;
@@ -64,8 +81,8 @@ HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
   if (!ip.router_alert &&
       (start.type == kNeighbourSolicitation || start.type == kNeighbourAdvertisement))
-    return receive_neighbour_message(frame, now_ns);
-  if (is_mld(start.type)) return receive_mld(frame, now_ns);
+    return neighbours_.receive_message(frame, now_ns);
+  if (is_mld(start.type)) return groups_.receive_mld(frame, now_ns);
   if (ip.router_alert) return HostDrop::ipv6_extension_header;
   // Only a solicitation may come from nowhere.
   if (ip.source.is_unspecified()) return HostDrop::ip_bad_source;
@@ -78,7 +95,7 @@ HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
 
 /// Datagrams are never fragmented, so the user of the path has to know. Nothing is changed: that it
 /// quotes one that we may have sent is all that is known of the station that says so.
-HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
+HostDrop IcmpReceiver::receive_too_big(const HostFrame& frame, std::uint64_t now_ns) {
   std::array<std::uint8_t, kPacketTooBigMax> copy;
   const std::uint32_t length =
       std::min<std::uint32_t>(frame.ip.payload_length, static_cast<std::uint32_t>(copy.size()));
@@ -87,28 +104,27 @@ HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
   PacketTooBig message;
   const HostDrop reason = parse_packet_too_big({bytes, length}, frame.ip.source.is_ipv4(), message);
   if (reason != HostDrop::none) return reason;
-  const bool bound =
-      std::any_of(udp_bindings_.begin(), udp_bindings_.end(),
-                  [&](const UdpBinding& each) { return each.port == message.destination_port; });
-  if (!owns(message.source) || message.source != frame.ip.destination || !bound ||
-      message.length > config_.mtu)
+  const bool bound = host_.bindings.find(message.destination_port) != nullptr;
+  if (!host_.addresses.owns(message.source) || message.source != frame.ip.destination || !bound ||
+      message.length > host_.config.mtu)
     return HostDrop::icmp_quote_not_ours;
-  counters_.add(HostEvent::packets_too_big);
-  if (observer_ != nullptr && too_big_.take(now_ns))
-    observer_->on_packet_too_big(message.destination, message.mtu);
+  host_.counters.add(HostEvent::packets_too_big);
+  if (host_.observer != nullptr && too_big_.take(now_ns))
+    host_.observer->on_packet_too_big(message.destination, message.mtu);
   return HostDrop::none;
 }
 
 /// Sends the message back with another type. The copy is of our own pool, so that the request may
 /// be shared, chained, or have lost its VLAN tag to the NIC.
-HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::uint64_t now_ns) {
+HostDrop IcmpReceiver::reply_to_echo(const HostFrame& frame, std::uint8_t reply_type,
+                                     std::uint64_t now_ns) {
   if (frame.ip.payload_length < kEchoHeaderSize) return HostDrop::icmp_truncated;
-  if (config_.silent) return HostDrop::none;
+  if (host_.config.silent) return HostDrop::none;
   if (!echo_replies_.take(now_ns)) return HostDrop::icmp_rate_limited;
-  rte_mbuf* reply = rte_pktmbuf_copy(frame.packet, config_.packet_pool, frame.l4_offset(),
+  rte_mbuf* reply = rte_pktmbuf_copy(frame.packet, host_.config.packet_pool, frame.l4_offset(),
                                      frame.ip.payload_length);
   if (reply == nullptr) {
-    counters_.add(HostEvent::tx_no_buffer);
+    host_.counters.add(HostEvent::tx_no_buffer);
     return HostDrop::none;
   }
   reply->ol_flags = 0;
@@ -130,7 +146,8 @@ HostDrop Host::reply_to_echo(const Frame& frame, std::uint8_t reply_type, std::u
                                                     frame.ip.payload_length));
   sum = static_cast<std::uint16_t>(~sum);
   std::memcpy(&message[kIcmpChecksumOffset], &sum, sizeof sum);
-  if (send_ip(reply, ip, frame.ethernet.source)) counters_.add(HostEvent::echo_replies_sent);
+  if (host_.sender.send_ip(reply, ip, frame.ethernet.source))
+    host_.counters.add(HostEvent::echo_replies_sent);
   return HostDrop::none;
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include "stack/flow_rule.h"
+
 #include <array>
 
 #include <rte_byteorder.h>
 #include <rte_errno.h>
 #include <rte_flow.h>
 
-#include "stack/port.h"
-
 namespace rockhopper::stack {
 namespace {
 
 /// Asks first, as some drivers accept in rte_flow_create() what they then do not do.
-int create_flow(std::uint16_t port_id, const FlowRule& rule, rte_flow_item_type l3,
-                rte_flow_error& error) {
+int create(std::uint16_t port_id, const FlowRule& rule, rte_flow_item_type l3,
+           rte_flow_error& error) {
   rte_flow_item_udp udp{};
   udp.hdr.dst_port = rte_cpu_to_be_16(rule.udp_port);
   rte_flow_item_udp udp_mask{};
@@ -50,28 +50,18 @@ int create_flow(std::uint16_t port_id, const FlowRule& rule, rte_flow_item_type 
 
 }  // namespace
 
-Expected<void> Port::add_flow_rule(const FlowRule& rule) {
-  if (rule.queue >= queues_.size()) {
-    return fail(ErrorCode::invalid_argument, "port {}: a rule for queue {} of {}", name_,
-                rule.queue, queues_.size());
-  }
-  for (const rte_flow_item_type l3 : {RTE_FLOW_ITEM_TYPE_IPV4, RTE_FLOW_ITEM_TYPE_IPV6}) {
-    rte_flow_error error{};
-    const int result = create_flow(port_id_, rule, l3, error);
-    if (result != 0) {
-      return fail(ErrorCode::unsupported, "port {}: {} takes no rule for a queue: {}", name_,
-                  driver_, error.message != nullptr ? error.message : rte_strerror(-result));
-    }
-    has_flow_rules_ = true;
-  }
-  return {};
+Expected<void> create_flow(std::uint16_t port_id, const FlowRule& rule, bool over_ipv4) {
+  rte_flow_error error{};
+  const int result =
+      create(port_id, rule, over_ipv4 ? RTE_FLOW_ITEM_TYPE_IPV4 : RTE_FLOW_ITEM_TYPE_IPV6, error);
+  if (result == 0) return {};
+  return fail(ErrorCode::unsupported, "no rule for a queue: {}",
+              error.message != nullptr ? error.message : rte_strerror(-result));
 }
 
-void Port::remove_flow_rules() {
-  if (!has_flow_rules_) return;
+void flush_flows(std::uint16_t port_id) {
   rte_flow_error error{};
-  (void)rte_flow_flush(port_id_, &error);
-  has_flow_rules_ = false;
+  (void)rte_flow_flush(port_id, &error);
 }
 
 }  // namespace rockhopper::stack

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// Multicast groups: which packets are taken, and IGMP and MLD around MulticastMembership.
+#include "stack/multicast_groups.h"
+
 #include <algorithm>
 #include <array>
 
 #include <netinet/in.h>
 
+#include "stack/checksum.h"
 #include "stack/ethernet.h"
-#include "stack/host.h"
-#include "stack/host_frame.h"
 #include "stack/igmp.h"
 #include "stack/mld.h"
+#include "stack/neighbour_discovery.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -23,21 +24,28 @@ constexpr std::size_t kReportMax =
     kMldHeaderSize + MulticastMembership::kRecordsMax * kMldRecordSize;
 static_assert(kReportMax >= kIgmpHeaderSize + MulticastMembership::kRecordsMax * kIgmpRecordSize);
 
+/// So that what is random in one part says nothing of the others.
+constexpr std::uint64_t kIpv4Stream = 0x4d04;
+constexpr std::uint64_t kIpv6Stream = 0x4d06;
+
 }  // namespace
 
-Expected<void> Host::join(const IpAddress& group) {
-  known_headers_.forget();
-  ++groups_generation_;
-  return membership(group).join(group);
+MulticastGroups::MulticastGroups(HostContext& host)
+    : host_(host),
+      ipv4_groups_(host.config.seed ^ kIpv4Stream, host.timers, *this),
+      ipv6_groups_(host.config.seed ^ kIpv6Stream, host.timers, *this) {}
+
+Expected<void> MulticastGroups::join(const IpAddress& group) { return change(group).join(group); }
+
+Expected<void> MulticastGroups::leave(const IpAddress& group) { return change(group).leave(group); }
+
+MulticastMembership& MulticastGroups::change(const IpAddress& group) {
+  host_.known_headers.forget();
+  ++generation_;
+  return group.is_ipv4() ? ipv4_groups_ : ipv6_groups_;
 }
 
-Expected<void> Host::leave(const IpAddress& group) {
-  known_headers_.forget();
-  ++groups_generation_;
-  return membership(group).leave(group);
-}
-
-std::vector<rte_ether_addr> Host::group_macs() const {
+std::vector<rte_ether_addr> MulticastGroups::macs() const {
   std::vector<rte_ether_addr> macs{multicast_mac(kAllSystemsGroup), multicast_mac(kAllNodesGroup)};
   for (const MulticastMembership* groups : {&ipv4_groups_, &ipv6_groups_}) {
     for (const IpAddress& group : groups->groups()) {
@@ -53,15 +61,15 @@ std::vector<rte_ether_addr> Host::group_macs() const {
 }
 
 /// The groups of the host's own protocols are theirs alone.
-bool Host::takes_group(const IpHeader& ip) const {
+bool MulticastGroups::takes(const IpHeader& ip) const {
   const IpAddress& group = ip.destination;
-  const bool solicited_node = addresses_.in_solicited_node_group(group);
+  const bool solicited_node = host_.addresses.in_solicited_node_group(group);
   if (group == kAllNodesGroup || solicited_node) return ip.protocol == IPPROTO_ICMPV6;
   if (group == kAllSystemsGroup && ip.protocol == IPPROTO_IGMP) return true;
   return is_member(group);
 }
 
-HostDrop Host::receive_igmp(const Frame& frame, std::uint64_t now_ns) {
+HostDrop MulticastGroups::receive_igmp(const HostFrame& frame, std::uint64_t now_ns) {
   const std::uint16_t length = frame.ip.payload_length;
   if (length > kMessageMax) return HostDrop::igmp_bad_length;
   if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff)
@@ -77,12 +85,12 @@ HostDrop Host::receive_igmp(const Frame& frame, std::uint64_t now_ns) {
     ipv4_groups_.on_report(message.group, now_ns);
     return HostDrop::none;
   }
-  counters_.add(HostEvent::membership_queries_received);
+  host_.counters.add(HostEvent::membership_queries_received);
   ipv4_groups_.on_query(message.query, now_ns);
   return HostDrop::none;
 }
 
-HostDrop Host::receive_mld(const Frame& frame, std::uint64_t now_ns) {
+HostDrop MulticastGroups::receive_mld(const HostFrame& frame, std::uint64_t now_ns) {
   const IpHeader& ip = frame.ip;
   if (ip.payload_length > kMessageMax) return HostDrop::mld_bad_length;
   std::uint8_t copy[kMessageMax];
@@ -96,15 +104,15 @@ HostDrop Host::receive_mld(const Frame& frame, std::uint64_t now_ns) {
     ipv6_groups_.on_report(message.group, now_ns);
     return HostDrop::none;
   }
-  counters_.add(HostEvent::membership_queries_received);
+  host_.counters.add(HostEvent::membership_queries_received);
   ipv6_groups_.on_query(message.query, now_ns);
   return HostDrop::none;
 }
 
 /// In as many packets as the buffers ask for.
-void Host::report(std::uint8_t version, std::span<const MembershipRecord> records) {
+void MulticastGroups::report(std::uint8_t version, std::span<const MembershipRecord> records) {
   const std::size_t room =
-      rte_pktmbuf_data_room_size(config_.packet_pool) - std::size_t{RTE_PKTMBUF_HEADROOM};
+      rte_pktmbuf_data_room_size(host_.config.packet_pool) - std::size_t{RTE_PKTMBUF_HEADROOM};
   const std::size_t fit = (room - kMldHeaderSize) / kMldRecordSize;
   while (!records.empty()) {
     const auto some = records.first(std::min(records.size(), fit));
@@ -113,37 +121,29 @@ void Host::report(std::uint8_t version, std::span<const MembershipRecord> record
   }
 }
 
-void Host::send_report(std::uint8_t version, std::span<const MembershipRecord> records) {
+void MulticastGroups::send_report(std::uint8_t version, std::span<const MembershipRecord> records) {
   const bool ipv4 = records.front().group.is_ipv4();
   std::array<std::uint8_t, kReportMax> bytes;
-  const auto length = static_cast<std::uint16_t>(ipv4 ? emit_igmp(version, records, bytes)
-                                                      : emit_mld(version, records, bytes));
+  const std::size_t length =
+      ipv4 ? emit_igmp(version, records, bytes) : emit_mld(version, records, bytes);
   IpHeader ip;
   ip.router_alert = true;
   ip.hop_limit = kReportHopLimit;
   if (ipv4) {
     // Without an address it comes from 0.0.0.0 (RFC 3376, section 4.2.13).
-    ip.source = addresses_.source_for(records.front().group).value_or(IpAddress::from_ipv4(0));
+    ip.source = host_.addresses.source_for(records.front().group).value_or(IpAddress::from_ipv4(0));
     ip.destination = igmp_destination(version, records.front());
     ip.protocol = IPPROTO_IGMP;
     ip.traffic_class = kInternetworkControl;
   } else {
     // RFC 3810, section 5.2.13: from the link-local address or none.
-    const IpAddress link_local = link_local_address(config_.mac);
-    if (owns(link_local)) ip.source = link_local;
+    const IpAddress link_local = link_local_address(host_.config.mac);
+    if (host_.addresses.owns(link_local)) ip.source = link_local;
     ip.destination = mld_destination(version, records.front());
     ip.protocol = IPPROTO_ICMPV6;
-    auto sum =
-        add_checksums(rte_raw_cksum(bytes.data(), length),
-                      pseudo_header_checksum(ip.source, ip.destination, ip.protocol, length));
-    sum = static_cast<std::uint16_t>(~sum);
-    std::memcpy(&bytes[kIcmpChecksumOffset], &sum, sizeof sum);
   }
-  rte_mbuf* packet = new_packet(length);
-  if (packet == nullptr) return;
-  std::memcpy(rte_pktmbuf_mtod(packet, void*), bytes.data(), length);
-  if (send_ip(packet, ip, multicast_mac(ip.destination)))
-    counters_.add(HostEvent::membership_reports_sent);
+  if (host_.sender.send_message(std::span(bytes).first(length), ip, multicast_mac(ip.destination)))
+    host_.counters.add(HostEvent::membership_reports_sent);
 }
 
 }  // namespace rockhopper::stack

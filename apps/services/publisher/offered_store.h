@@ -9,22 +9,40 @@
 #include <string>
 #include <vector>
 
+#include "apps/services/publisher/message.h"
 #include "apps/services/publisher/publisher.h"
+#include "apps/services/publisher/store.h"
 #include "dc/private_target.h"
+#include "roce/owned.h"
 
+/// What a publisher and its parts know of stores and subscribers.
 namespace rockhopper::publisher {
 
-struct Publisher::OfferedStore {
+struct ServedSubscriber;
+
+struct OfferedStore {
+  [[nodiscard]] StoreInfo info(std::uint64_t heartbeat_ns) const {
+    return {.id = store->id(),
+            .layout = layout_of(store->kind()),
+            .name = name,
+            .epoch = store->epoch(),
+            .ring_bytes = store->memory().size() - sizeof(ControlBlock),
+            .message_max = store->message_max(),
+            .heartbeat_ns = heartbeat_ns};
+  }
+
   std::string name;
   AnyStore* store;
-  roce::MemoryRegion region;  ///< closed to peers; windows are bound to it
+  roce::OwnedRegion region;  ///< closed to peers; windows are bound to it
+  // TailWatches.
   /// The subscribers that wait for another tail than this one, each once; has room for all
   /// subscribers.
-  std::vector<Subscriber*> watchers{};
+  std::vector<ServedSubscriber*> watchers{};
   StoreTail watched_tail{};
 };
 
-struct Publisher::Grant {
+/// That a subscriber may read a store.
+struct StoreGrant {
   /// The state of the watch, of which a grant has one at most.
   enum class Watching : std::uint8_t {
     no,
@@ -32,13 +50,13 @@ struct Publisher::Grant {
     answer,   ///< to be answered, as soon as there is room
   };
 
-  std::uint16_t store_id = 0;
+  OfferedStore* store = nullptr;
   roce::MemoryKey rkey{};
   std::vector<std::byte> credentials;
   Watching watching = Watching::no;
 };
 
-struct Publisher::Subscriber {
+struct ServedSubscriber {
   /// Answers that wait for room; requests beyond are dropped.
   static constexpr std::size_t kOutboxMax = 64;
 
@@ -47,16 +65,17 @@ struct Publisher::Subscriber {
   roce::QueuePair* qp = nullptr;           ///< null: dynamic connections
   std::uint32_t number = 0;                ///< the queue pair's
   std::unique_ptr<dc::PrivateTarget> way;  ///< dynamic connections
-  std::vector<Grant> grants;
+  std::vector<StoreGrant> grants;
   std::deque<ControlMessage> outbox;
   std::size_t answers = 0;  ///< grants with Watching::answer
   bool gone = false;
 
-  /// grants.size(): it has none for that store.
-  [[nodiscard]] std::size_t find_grant(std::uint16_t store_id) const {
-    std::size_t index = 0;
-    while (index < grants.size() && grants[index].store_id != store_id) ++index;
-    return index;
+  /// Returns null if it has none for that store.
+  [[nodiscard]] StoreGrant* find_grant(std::uint16_t store_id) {
+    for (StoreGrant& grant : grants) {
+      if (grant.store->store->id() == store_id) return &grant;
+    }
+    return nullptr;
   }
 };
 

@@ -50,7 +50,7 @@ Flow make_flow(Host& host, bool ipv6) {
 }
 
 /// Keeps the packets for the next round.
-class Sink final : public UdpHandler {
+class Sink final : public UdpClient {
  public:
   void on_udp(const UdpDatagram& datagram, std::uint64_t) override {
     std::uint16_t offset = datagram.payload_offset;

@@ -22,7 +22,7 @@ struct DctInit {
   std::uint8_t min_rnr_timer = 12;                   ///< RNR NAK timer code
   std::uint8_t traffic_class = 0;                    ///< of responses
   std::uint8_t hop_limit = 64;
-  std::optional<std::uint64_t> access_key;  ///< nothing: an unpredictable one
+  std::optional<std::uint64_t> access_key{};  ///< nothing: an unpredictable one
 };
 
 /// A DC target: what initiators address by its number and access key (DC-20). It has no state of

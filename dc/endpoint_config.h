@@ -9,7 +9,7 @@
 namespace rockhopper::dc {
 
 struct EndpointConfig {
-  /// Of the sessions as target. The shard is the engine's.
+  /// The table of sessions as target; its shard is the engine's.
   SessionTable::Config sessions{};
   std::uint32_t lease_us = 2'000'000;  ///< after which an idle session is closed, above 0
   /// READs and atomics that each session may have outstanding, 1 to roce::kMaxRdAtomic; with

@@ -98,7 +98,8 @@ class CompletionQueue;
 using CompletionQueueHook =
     boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
-/// Told once per CompletionQueue::request_notify, from inside Engine::receive, transmit or a post.
+/// Told once per CompletionQueue::request_notify, from inside the receive() or transmit() of the
+/// engine's host, or of a post.
 class CompletionHandler {
  public:
   CompletionHandler() = default;

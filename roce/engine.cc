@@ -351,19 +351,19 @@ std::uint32_t Engine::max_path_mtu(std::uint32_t more) const {
   return mtu;
 }
 
-void Engine::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+void Engine::begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) {
   now_ns_ = now_ns;
   if (qp_count_ >= kManyQps) {
-    prefetch_receivers({packets, count});
+    prefetch_receivers(packets);
   }
-  config_.host->receive(packets, count, now_ns);
+}
+
+void Engine::end_receive() {
   if (locks_ != nullptr && !locks_->table.idle()) [[unlikely]] {
     locks_->table.run();
   }
-  if (count > 0) {
-    // One of them may have been the answer that these wait for.
-    ready_.splice(ready_.end(), waiting_);
-  }
+  // One of the packets may have been the answer that these wait for.
+  ready_.splice(ready_.end(), waiting_);
 }
 
 std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -377,8 +377,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     ready_.splice(ready_.end(), waiting_);
   }
   ready_.splice(ready_.end(), next_turn_);
-  const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
-  std::uint16_t sent = from_host;
+  std::uint16_t sent = 0;
   if (!notifications_->empty()) [[unlikely]] {
     const auto room = static_cast<std::uint16_t>(count - sent);
     sent = static_cast<std::uint16_t>(sent + transmit_cnps(packets + sent, room));
@@ -424,7 +423,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
   if (qp_count_ >= kManyQps && !ready_.empty()) {
     ready_.front().transport_.requester->prefetch_requests();  // for the next call
   }
-  counters_.sent_pkts.add(sent - from_host);
+  counters_.sent_pkts.add(sent);
   return sent;
 }
 
@@ -532,8 +531,7 @@ std::uint64_t Engine::next_deadline_ns() const {
       (extension_ != nullptr && extension_->has_packets())) {
     return now_ns_;
   }
-  return std::min({timers_.next_deadline_ns(), config_.host->next_deadline_ns(),
-                   waiting_.empty() ? stack::kNever : waiting_retry_ns_});
+  return std::min(timers_.next_deadline_ns(), waiting_.empty() ? stack::kNever : waiting_retry_ns_);
 }
 
 void Engine::schedule(QueuePair& qp) {

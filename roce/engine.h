@@ -31,8 +31,8 @@
 #include "stack/host.h"
 #include "stack/link.h"
 #include "stack/notifier.h"
-#include "stack/protocol.h"
 #include "stack/timing_wheel.h"
+#include "stack/udp_client.h"
 
 namespace rockhopper::roce {
 
@@ -70,12 +70,11 @@ class Extension;
 class ExtensionContext;
 class ExtensionQp;
 
-/// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
-/// Takes packets and a time, hands packets back. All calls on an engine and on the objects made by
-/// it come from one thread.
-class Engine final : public stack::Protocol,
-                     private stack::UdpHandler,
-                     private stack::HostObserver {
+/// The transport of one port and one lcore: memory, queue pairs, and the packets between them. It
+/// is the client of its host's UDP port 4791: whoever drives the host (stack::Protocol) moves the
+/// engine's packets and passes it the time. All calls on an engine and on the objects made by it
+/// come from one thread.
+class Engine final : private stack::UdpClient, private stack::HostObserver {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Engine>> create(const EngineConfig& config);
   ~Engine() override;
@@ -167,11 +166,6 @@ class Engine final : public stack::Protocol,
   /// An unpredictable first PSN.
   [[nodiscard]] wire::Psn random_psn();
 
-  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override;
-  [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
-                                       std::uint64_t now_ns) override;
-  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
-
   /// As ibv_query_device and ibv_query_port.
   [[nodiscard]] DeviceAttributes query_device() const;
   [[nodiscard]] PortAttributes query_port() const;
@@ -219,7 +213,12 @@ class Engine final : public stack::Protocol,
 
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
 
+  void begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) override;
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
+  void end_receive() override;
+  [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
   void on_address_change() override;
   void on_duplicate_address(const stack::IpAddress& address) override;
   void on_packet_too_big(const stack::IpAddress& destination, std::uint32_t mtu) override;

@@ -55,7 +55,7 @@ class Gsi {
   Gsi& operator=(const Gsi&) = delete;
 
   /// Hands what has arrived to `handler`, which may call send(), and goes on with what waits for a
-  /// MAC address. To be called after each Engine::receive().
+  /// MAC address. To be called after each receive() of the engine's host.
   void poll(std::uint64_t now_ns, const std::function<void(const ReceivedMad&)>& handler);
 
   /// Sends to queue pair 1 at `to.destination`. False: there is no buffer or no such way; the

@@ -27,7 +27,7 @@ namespace {
 /// Where the destination QPN stands in the BTH, and its last byte (IBTA vol. 1, 9.2).
 constexpr std::size_t kQpnOffset = 5;
 constexpr std::uint16_t kQpnLastByte = 7;
-constexpr std::uint32_t kSteeredHeadMax = stack::kDatagramHeadersMax + wire::Bth::kSize;
+constexpr std::uint32_t kBthEndMax = stack::kDatagramHeadersMax + wire::Bth::kSize;
 
 /// Protocol and offset of what follows the IP header; protocol 0: not to be understood.
 struct L4 {
@@ -55,8 +55,8 @@ QpnSteering::QpnSteering(std::uint16_t shards) : mask_(shards - 1u) {
 }
 
 std::uint16_t QpnSteering::shard_of(const rte_mbuf* packet) const {
-  std::array<std::uint8_t, kSteeredHeadMax> copy;
-  const std::uint32_t length = std::min(rte_pktmbuf_pkt_len(packet), kSteeredHeadMax);
+  std::array<std::uint8_t, kBthEndMax> copy;
+  const std::uint32_t length = std::min(rte_pktmbuf_pkt_len(packet), kBthEndMax);
   const std::span<const std::uint8_t> bytes{
       static_cast<const std::uint8_t*>(rte_pktmbuf_read(packet, 0, length, copy.data())), length};
   stack::EthernetHeader ethernet;

@@ -326,17 +326,21 @@ Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config)
   if (auto checked = check_congestion_config(config); !checked) {
     return checked;
   }
-  const bool possible = config.algorithm == CongestionAlgorithm::none ||
-                        (config.algorithm == CongestionAlgorithm::dcqcn && is_connected()) ||
-                        service_ == wire::ServiceClass::rc ||
-                        init_.qp_type == QpType::extension_initiator;
+  auto control = make_congestion_control(config);
+  if (control == nullptr && config.algorithm != CongestionAlgorithm::none) {
+    return fail(ErrorCode::invalid_argument, "no congestion control was made");
+  }
+  const bool has_acks =
+      service_ == wire::ServiceClass::rc || init_.qp_type == QpType::extension_initiator;
+  const bool possible = control == nullptr || has_acks || (is_connected() && !control->uses_acks());
   if (!possible) {
     return fail(ErrorCode::unsupported, "a queue pair of {} has no congestion control \"{}\"",
                 to_string(init_.qp_type), to_string(config.algorithm));
   }
   pacer_.reset();
-  if (config.algorithm != CongestionAlgorithm::none) {
-    pacer_ = std::make_unique<Pacer>(*this, config, engine_.config_.max_unacked_packets);
+  if (control != nullptr) {
+    pacer_ = std::make_unique<Pacer>(*this, config, std::move(control),
+                                     engine_.config_.max_unacked_packets);
   }
   if (is_connected() && state() != QpState::reset && state() != QpState::init) {
     configure_flow();

@@ -86,7 +86,7 @@ class TransportContext {
   // Its receive requests. With a shared receive queue those of others too: nothing can be promised.
   [[nodiscard]] bool shares_receives() const { return qp_.srq_ != nullptr; }
   [[nodiscard]] RecvQueue& recv_queue() const { return qp_.recv_queue_; }
-  /// Whose keys they name.
+  /// Returns the protection domain whose keys they name.
   [[nodiscard]] ProtectionDomain receive_pd() const { return qp_.receive_pd(); }
   /// XRC: the SRQ that the request in hand names serves it. Returns false if it must not.
   [[nodiscard]] bool select_srq(std::uint32_t number, bool starts) const {

@@ -16,7 +16,7 @@ namespace rockhopper::stack {
 struct OpcodeDrop {
   std::uint8_t first = 0;
   std::uint8_t last = 0;
-  std::optional<std::uint16_t> match_offset;  ///< from the start of the BTH
+  std::optional<std::uint16_t> match_offset{};  ///< from the start of the BTH
   std::uint8_t match_value = 0;
   std::uint64_t limit = UINT64_MAX;  ///< the first so many matching packets
 };
@@ -49,13 +49,13 @@ struct FaultRates {
   std::uint64_t rate_bits_per_s = 0;   ///< of frame bits; 0: no limit
   std::uint32_t queue_packets = 1024;  ///< waiting for the rate at most; more are dropped
   std::uint64_t drop_every = 0;        ///< each nth packet; 0: none
-  std::vector<OpcodeDrop> drop_opcodes;
-  BlackHole black_hole;
+  std::vector<OpcodeDrop> drop_opcodes{};
+  BlackHole black_hole{};
 };
 
 struct FaultConfig {
-  FaultRates rx;
-  FaultRates tx;
+  FaultRates rx{};
+  FaultRates tx{};
   std::uint64_t seed = 1;
 };
 

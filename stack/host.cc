@@ -127,9 +127,9 @@ Expected<void> Host::add_static_neighbour(const IpAddress& address, const rte_et
   return neighbours_.add_permanent(address, mac);
 }
 
-void Host::bind_udp(std::uint16_t port, UdpHandler* handler) {
+void Host::bind_udp(std::uint16_t port, UdpClient* client) {
   context_.known_headers.forget();
-  context_.bindings.bind(port, handler);
+  context_.bindings.bind(port, client);
 }
 
 // Sending.
@@ -139,11 +139,15 @@ std::uint16_t Host::transmit(rte_mbuf** packets, std::uint16_t count, std::uint6
   context_.timers.advance(now_ns);
   std::uint16_t taken = 0;
   while (taken < count && !context_.sender.empty()) packets[taken++] = context_.sender.pop();
-  return taken;
+  const auto room = static_cast<std::uint16_t>(count - taken);
+  return static_cast<std::uint16_t>(taken +
+                                    context_.bindings.transmit(packets + taken, room, now_ns));
 }
 
 std::uint64_t Host::next_deadline_ns() const {
-  return context_.sender.empty() ? context_.timers.next_deadline_ns() : now_ns_;
+  const std::uint64_t own_ns =
+      context_.sender.empty() ? context_.timers.next_deadline_ns() : now_ns_;
+  return std::min(own_ns, context_.bindings.next_deadline_ns());
 }
 
 Resolution Host::resolve_anew(Flow& flow, std::uint64_t now_ns) {
@@ -229,17 +233,19 @@ void Host::build_header(Flow& flow, const rte_ether_addr& mac) const {
 void Host::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   now_ns_ = now_ns;
   context_.counters.add(HostEvent::rx_packets, count);
+  context_.bindings.begin_receive({packets, count}, now_ns);
   for (std::uint16_t i = 0; i < count; ++i) {
     if (i + 1 < count) rte_prefetch0(rte_pktmbuf_mtod(packets[i + 1], const void*));
     receive_packet(packets[i], now_ns);
   }
+  context_.bindings.end_receive();
 }
 
 void Host::receive_packet(rte_mbuf* packet, std::uint64_t now_ns) {
   UdpDatagram datagram;
-  if (UdpHandler* handler = context_.known_headers.match(packet, datagram)) {
+  if (UdpClient* client = context_.known_headers.match(packet, datagram)) {
     context_.counters.add(HostEvent::rx_udp_datagrams);
-    handler->on_udp(datagram, now_ns);
+    client->on_udp(datagram, now_ns);
     return;
   }
   std::uint8_t copy[HostFrame::kHeaderMax];
@@ -333,8 +339,8 @@ HostDrop Host::receive_udp(HostFrame& frame, std::uint64_t now_ns) {
   const std::uint16_t length = rte_be_to_cpu_16(udp.dgram_len);
   if (length < sizeof udp || length > ip.payload_length) return HostDrop::udp_bad_length;
   const std::uint16_t port = rte_be_to_cpu_16(udp.dst_port);
-  UdpHandler* handler = context_.bindings.find(port);
-  if (handler == nullptr) return HostDrop::udp_no_listener;
+  UdpClient* client = context_.bindings.find(port);
+  if (client == nullptr) return HostDrop::udp_no_listener;
   // RoCEv2 sends 0, its ICRC covers the addresses: the case that RFC 6936 allows over IPv6 too.
   if (udp.dgram_cksum != 0 && !l4_checksum_verified(frame.packet)) {
     const std::uint16_t sum =
@@ -355,9 +361,9 @@ HostDrop Host::receive_udp(HostFrame& frame, std::uint64_t now_ns) {
       ip.traffic_class,
       ip.hop_limit,
   };
-  if (udp.dgram_cksum == 0) context_.known_headers.remember(datagram, handler);
+  if (udp.dgram_cksum == 0) context_.known_headers.remember(datagram, client);
   frame.packet = nullptr;
-  handler->on_udp(datagram, now_ns);
+  client->on_udp(datagram, now_ns);
   return HostDrop::none;
 }
 

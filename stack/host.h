@@ -33,7 +33,8 @@
 #include "stack/neighbour_receiver.h"
 #include "stack/neighbour_sender.h"
 #include "stack/neighbour_table.h"
-#include "stack/udp_datagram.h"
+#include "stack/protocol.h"
+#include "stack/udp_client.h"
 
 namespace rockhopper::stack {
 
@@ -62,16 +63,15 @@ struct Flow {
 };
 
 /// An IP host without I/O: addresses, ARP, neighbour discovery, multicast groups, ICMP echo, UDP
-/// demultiplexing. Single-threaded.
+/// demultiplexing. It is the protocol that a worker drives, and asks the clients of its UDP ports
+/// for their packets. Single-threaded.
 ///
-/// This class takes packets and hands them to the protocols, each a class of its own, on what they
-/// have in common; and it makes flows of addresses.
-class Host {
+/// This class takes packets and hands them to its parts, each of a class of its own, which act on
+/// what they have in common; and it makes flows of addresses.
+class Host final : public Protocol {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Host>> create(const HostConfig& config);
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
-  ~Host() = default;
+  ~Host() override = default;
 
   /// Announces the address to the link once it is used, and joins its solicited-node group. The
   /// first IPv6 address brings the link-local one of the MAC with it. A silent host does not probe:
@@ -108,16 +108,18 @@ class Host {
   [[nodiscard]] std::vector<rte_ether_addr> group_macs() const { return groups_.macs(); }
   [[nodiscard]] std::uint64_t groups_generation() const { return groups_.generation(); }
 
-  /// `handler` is not owned and must outlive the host or be unbound with nullptr.
-  void bind_udp(std::uint16_t port, UdpHandler* handler);
+  /// From now on `client` has the port. It is not owned, and must outlive the host or be unbound
+  /// with nullptr. Not from within the host's calls to a client.
+  void bind_udp(std::uint16_t port, UdpClient* client);
 
-  /// Takes ownership of the packets; handlers run inside this call.
-  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns);
-  /// ARP, neighbour discovery and ICMP packets due now; ownership passes to the caller.
+  /// Takes ownership of the packets; clients are called inside this call.
+  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override;
+  /// The host's own packets that are due now (ARP, neighbour discovery, ICMP), then those of its
+  /// clients in the order in which they were bound.
   [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
-                                       std::uint64_t now_ns);
+                                       std::uint64_t now_ns) override;
   /// May lie in the past: then transmit() has packets.
-  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
 
   /// Makes `flow` ready if the next hop's MAC is known, else starts to look for it. Cheap when the
   /// flow is ready and the neighbour table unchanged: call it before each use. `unreachable` after

@@ -17,7 +17,7 @@ struct HostConfig {
   rte_ether_addr mac{};
   std::uint16_t mtu = 1500;
   std::optional<std::uint16_t>
-      vlan_id;  ///< 1 to 4094: all frames carry this tag, others are dropped
+      vlan_id{};  ///< 1 to 4094: all frames carry this tag, others are dropped
   /// The priority of a datagram's tag: Trust::pcp, that of its flow; Trust::dscp, by its DSCP.
   PriorityMap priorities{};
   /// Without a VLAN: datagrams carry a tag of VLAN id 0, for its priority (IEEE 802.1Q, 9.6).

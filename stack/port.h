@@ -128,6 +128,8 @@ class Port {
   /// the port stays as it starts, receiving those to all groups. Says which; so does the log.
   /// Control path only.
   MulticastFilter set_multicast_macs(std::span<const rte_ether_addr> macs);
+  /// Receives those to all groups, as after the start. Control path only.
+  void receive_all_multicast();
 
   [[nodiscard]] std::uint16_t port_id() const { return port_id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -162,7 +164,6 @@ class Port {
                                            std::uint16_t data_room);
   [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
   [[nodiscard]] Expected<void> start(const PortConfig& config);
-  void receive_all_multicast();
   void set_multicast_filter(MulticastFilter filter);
   [[nodiscard]] int start_device();
   void stop_device();

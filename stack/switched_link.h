@@ -22,9 +22,9 @@ namespace rockhopper::stack {
 class SwitchedLink final : public Link {
  public:
   struct Config {
-    std::vector<net::ForwarderPort> ports;  ///< 1 to net::kPortsMax - 1; not owned
-    rte_mempool* pool = nullptr;            ///< for copies of what is for others too; not owned
-    std::uint64_t seed = 1;                 ///< of the address table's hash
+    std::vector<net::ForwarderPort> ports{};  ///< 1 to net::kPortsMax - 1; not owned
+    rte_mempool* pool = nullptr;              ///< for copies of what is for others too; not owned
+    std::uint64_t seed = 1;                   ///< of the address table's hash
   };
   explicit SwitchedLink(const Config& config);
 

@@ -28,14 +28,4 @@ struct UdpDatagram {
   std::uint8_t hop_limit;
 };
 
-/// Receives the datagrams of one UDP port. Must take ownership of datagram.packet.
-class UdpHandler {
- public:
-  UdpHandler() = default;
-  UdpHandler(const UdpHandler&) = delete;
-  UdpHandler& operator=(const UdpHandler&) = delete;
-  virtual ~UdpHandler() = default;
-  virtual void on_udp(const UdpDatagram& datagram, std::uint64_t now_ns) = 0;
-};
-
 }  // namespace rockhopper::stack

@@ -3,6 +3,7 @@
 #include "roce/congestion/pacer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "roce/transport_context.h"
 
@@ -13,10 +14,11 @@ constexpr std::uint64_t kNsBitsPerByte = 8'000'000'000;
 
 }  // namespace
 
-Pacer::Pacer(QueuePair& qp, const CongestionConfig& config, std::uint32_t window_max)
+Pacer::Pacer(QueuePair& qp, const CongestionConfig& config,
+             std::unique_ptr<CongestionControl> control, std::uint32_t window_max)
     : qp_(qp),
       config_(config),
-      control_(make_congestion_control(config)),
+      control_(std::move(control)),
       rtt_(control_->uses_acks() ? window_max : 0),
       timer_([](void* self,
                 std::uint64_t) { TransportContext(static_cast<Pacer*>(self)->qp_).schedule(); },

@@ -26,7 +26,8 @@ class Pacer {
 
   /// The queue pair outlives it. `control` is not null; `window_max` is how many packets may be
   /// unacknowledged at most.
-  Pacer(QueuePair& qp, const CongestionConfig& config, std::uint32_t window_max);
+  Pacer(QueuePair& qp, const CongestionConfig& config, std::unique_ptr<CongestionControl> control,
+        std::uint32_t window_max);
 
   void reset();
   /// It is the queue pair's turn to send. While the rate is unlimited there is no schedule, so that

@@ -41,7 +41,7 @@ class Waiter : public boost::intrusive::list_base_hook<> {
   [[nodiscard]] std::span<Claim> claims() { return {claims_.data(), count_}; }
   [[nodiscard]] Claim& first() { return claims_[0]; }
   [[nodiscard]] const Claim& first() const { return claims_[0]; }
-  /// Of all that it was granted: the greatest, that of the last word.
+  /// The greatest token of all that it was granted, which is that of the last word.
   [[nodiscard]] std::uint64_t token() const { return claims_[count_ - 1u].token; }
   [[nodiscard]] bool waits() const { return line_.word != nullptr; }
   /// Times that its words have been looked at (LK-9).

@@ -210,20 +210,17 @@ inline void Responder::Execution::read() {
 
 inline void Responder::Execution::atomic() {
   const AtomicOperation operation(packet_.headers);
-  if ((qp_.attributes().qp_access_flags & kAccessRemoteAtomic) == 0 || operation.va() % 8 != 0 ||
-      !operation.is_known()) {
+  if ((qp_.attributes().qp_access_flags & kAccessRemoteAtomic) == 0 || !operation.is_known()) {
     refuse(NakCode::invalid_request);
     return;
   }
-  const MemoryAccess target = qp_.remote_access(operation.key(), operation.va(),
-                                                sizeof(std::uint64_t), kAccessRemoteAtomic);
-  if (target.status != MemoryStatus::ok) {
-    refuse(NakCode::remote_access_error);
+  std::byte* word = nullptr;
+  if (const auto refusal =
+          responder_.find_word(operation.key(), operation.va(), kAccessRemoteAtomic, word)) {
+    refuse(*refusal);
     return;
   }
-  // An iova can be aligned where the memory is not.
-  if (reinterpret_cast<std::uintptr_t>(target.data) % 8 != 0 ||
-      !responder_.resources_.has_place()) {
+  if (!responder_.resources_.has_place()) {
     refuse(NakCode::invalid_request);
     return;
   }
@@ -232,8 +229,8 @@ inline void Responder::Execution::atomic() {
                     .msn = responder_.next_msn(),
                     .kind = Kind::atomic,
                     .va = operation.va()};
-  resource.original = operation.perform(target.data);
-  responder_.note_write(target.data, sizeof(std::uint64_t));
+  resource.original = operation.perform(word);
+  responder_.note_write(word, sizeof(std::uint64_t));
   qp_.engine().counters().rx_atomic_requests.add();
   responder_.finish_with(resource);
 }

@@ -120,18 +120,11 @@ std::optional<NakCode> Responder::LockExecution::collect_claims(const RxPacket& 
 
 std::optional<NakCode> Responder::LockExecution::add_claim(lock::Claim claim, std::uint32_t rkey,
                                                            std::uint64_t va) {
-  if (va % sizeof(std::uint64_t) != 0) {
-    return NakCode::invalid_request;
+  std::byte* word = nullptr;
+  if (const auto refusal = responder_.find_word(MemoryKey{rkey}, va, kAccessRemoteAtomic, word)) {
+    return refusal;
   }
-  const MemoryAccess target =
-      qp_.remote_access(MemoryKey{rkey}, va, sizeof(std::uint64_t), kAccessRemoteAtomic);
-  if (target.status != MemoryStatus::ok) {
-    return NakCode::remote_access_error;
-  }
-  if (reinterpret_cast<std::uintptr_t>(target.data) % sizeof(std::uint64_t) != 0) {
-    return NakCode::invalid_request;  // an iova can be aligned where the memory is not
-  }
-  claim.word = reinterpret_cast<std::uint64_t*>(target.data);
+  claim.word = reinterpret_cast<std::uint64_t*>(word);
   claim.region = qp_.engine().locks()->table.find(claim.word);
   if (claim.region == nullptr) {
     return NakCode::remote_access_error;

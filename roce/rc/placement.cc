@@ -24,26 +24,25 @@ void Responder::Placement::take(Responder& responder, const RxPacket& packet) {
 
 void Responder::Placement::atomic_write() {
   const wire::Reth& reth = packet_.headers.reth;
-  if ((qp_.attributes().qp_access_flags & kAccessRemoteWrite) == 0 || reth.va % 8 != 0 ||
+  if ((qp_.attributes().qp_access_flags & kAccessRemoteWrite) == 0 ||
       reth.length != sizeof(std::uint64_t) || packet_.payload.length != sizeof(std::uint64_t)) {
     refuse(NakCode::invalid_request);
     return;
   }
-  const MemoryAccess target =
-      qp_.remote_access(MemoryKey{reth.rkey}, reth.va, sizeof(std::uint64_t), kAccessRemoteWrite);
-  if (target.status != MemoryStatus::ok) {
-    refuse(NakCode::remote_access_error);
+  std::byte* word = nullptr;
+  if (const auto refusal =
+          responder_.find_word(MemoryKey{reth.rkey}, reth.va, kAccessRemoteWrite, word)) {
+    refuse(*refusal);
     return;
   }
-  if (reinterpret_cast<std::uintptr_t>(target.data) % 8 != 0 ||
-      !responder_.resources_.has_place()) {
+  if (!responder_.resources_.has_place()) {
     refuse(NakCode::invalid_request);
     return;
   }
   std::uint64_t value = 0;
   copy_from_mbuf(packet_.payload, reinterpret_cast<std::byte*>(&value));
-  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.data)).store(value);
-  responder_.note_write(target.data, sizeof value);
+  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word)).store(value);
+  responder_.note_write(word, sizeof value);
   qp_.engine().counters().rx_atomic_write_requests.add();
   confirm();
 }

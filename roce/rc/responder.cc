@@ -134,7 +134,7 @@ bool Responder::is_holding() const {
 /// of it (selective repeat, docs/loss-recovery.md). Returns false if it is not held.
 bool Responder::hold(const RxPacket& packet, std::uint32_t distance) {
   HeldPackets* held = held_requests();
-  // A reserved opcode is refused in its turn, which who holds it could not.
+  // A packet with a reserved opcode is refused in its turn, so it is not held until then.
   if (held == nullptr || packet.headers.opcode->operation == wire::Operation::reserved) {
     return false;
   }

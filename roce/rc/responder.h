@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <rte_mbuf.h>
 
@@ -71,7 +72,7 @@ class Responder final : public roce::Responder {
   using Kind = Resource::Kind;
   using Reply = OwedReplies::Reply;
 
-  // Whose turn a packet is.
+  // These decide which packet is executed next.
   void take(const RxPacket& packet);
   void on_early(const RxPacket& packet, std::uint32_t distance);
   [[nodiscard]] bool hold(const RxPacket& packet, std::uint32_t distance);
@@ -86,6 +87,11 @@ class Responder final : public roce::Responder {
   [[nodiscard]] std::uint32_t next_msn() const { return (msn_ + 1) & wire::kMask24; }
   /// The next request to execute waits for a lock.
   [[nodiscard]] bool stalls() const { return scope_ != nullptr && scope_->stalls(); }
+
+  /// Finds the aligned 8 bytes that a request names, and may use by `right`, or leaves `word`
+  /// alone. Returns how it is refused; nothing if it is not.
+  [[nodiscard]] std::optional<wire::NakCode> find_word(MemoryKey key, std::uint64_t va,
+                                                       std::uint32_t right, std::byte*& word) const;
 
   // What becomes of the next request.
   void finish_packet(const RxPacket& packet);
@@ -111,6 +117,24 @@ class Responder final : public roce::Responder {
   std::unique_ptr<TargetScope> scope_;  ///< null: no locks
   OwedReplies owed_;
 };
+
+inline std::optional<wire::NakCode> Responder::find_word(MemoryKey key, std::uint64_t va,
+                                                         std::uint32_t right,
+                                                         std::byte*& word) const {
+  if (va % sizeof(std::uint64_t) != 0) {
+    return wire::NakCode::invalid_request;
+  }
+  const MemoryAccess target = qp_.remote_access(key, va, sizeof(std::uint64_t), right);
+  if (target.status != MemoryStatus::ok) {
+    return wire::NakCode::remote_access_error;
+  }
+  // An iova can be aligned where the memory is not.
+  if (reinterpret_cast<std::uintptr_t>(target.data) % sizeof(std::uint64_t) != 0) {
+    return wire::NakCode::invalid_request;
+  }
+  word = target.data;
+  return std::nullopt;
+}
 
 /// The packet, a SEND or WRITE that is executed or flushed, was the next one.
 inline void Responder::finish_packet(const RxPacket& packet) {

@@ -32,51 +32,25 @@ std::optional<TargetScope::State> state_after(TargetScope::State state, TargetSc
   using State = TargetScope::State;
   using Event = TargetScope::Event;
   const State ended = has_scope ? State::failed : State::none;
+  // What may happen to an acquire that waits may happen to one that gathers, and to a new one.
   switch (state) {
     case State::none:
-      switch (event) {
-        case Event::gather:
-          return State::gathering;
-        case Event::wait:
-          return State::waiting;
-        case Event::grant:
-          return State::open;
-        case Event::refuse:
-          return ended;
-        default:
-          return std::nullopt;
-      }
+      if (event == Event::gather) return State::gathering;
+      [[fallthrough]];
     case State::gathering:
-      switch (event) {
-        case Event::wait:
-          return State::waiting;
-        case Event::grant:
-          return State::open;
-        case Event::refuse:
-          return ended;
-        default:
-          return std::nullopt;
-      }
+      if (event == Event::wait) return State::waiting;
+      [[fallthrough]];
     case State::waiting:
-      switch (event) {
-        case Event::grant:
-          return State::open;
-        case Event::refuse:
-          return ended;
-        default:
-          return std::nullopt;
-      }
+      if (event == Event::grant) return State::open;
+      if (event == Event::refuse) return ended;
+      break;
     case State::open:
-      switch (event) {
-        case Event::release:
-          return State::none;
-        case Event::lose:
-          return ended;
-        default:
-          return std::nullopt;
-      }
+      if (event == Event::release) return State::none;
+      if (event == Event::lose) return ended;
+      break;
     case State::failed:
-      return event == Event::finish ? std::optional(State::none) : std::nullopt;
+      if (event == Event::finish) return State::none;
+      break;
   }
   return std::nullopt;
 }

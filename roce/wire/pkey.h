@@ -23,8 +23,8 @@ inline constexpr std::uint16_t kPkeyFullMember = 0x8000;
   if (own == received) [[likely]] {
     return own > kPkeyFullMember;  // two full members of the same
   }
-  const bool members = ((own | received) & kPkeyFullMember) != 0;
-  return members && ((own ^ received) & ~kPkeyFullMember) == 0 && is_valid_pkey(own);
+  // Keys of one partition that differ are a full member's and a limited one's.
+  return ((own ^ received) & ~kPkeyFullMember) == 0 && is_valid_pkey(own);
 }
 
 }  // namespace rockhopper::wire

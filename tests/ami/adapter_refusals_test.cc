@@ -16,7 +16,7 @@
 #include "apps/services/ami/unanswered.h"
 #include "tests/sim/seeded_runs.h"
 
-namespace rockhopper::ami {
+namespace rockhopper::ami::adapter_refusals_test {
 namespace {
 
 using sim::must;
@@ -359,4 +359,4 @@ TEST_F(AdapterRefusals, MoreMessagesThanAPeerMayHave) {
 }
 
 }  // namespace
-}  // namespace rockhopper::ami
+}  // namespace rockhopper::ami::adapter_refusals_test

@@ -207,8 +207,9 @@ def check_development(visitor):
                 for flag in flags]
 
     program = visitor.home / 'program'
-    visitor.run(*compiler, *pkg_config('--cflags', 'rockhopper'), material('install/program.cc'),
-                '-o', str(program), *pkg_config('--libs', 'rockhopper'))
+    visitor.run(*compiler, *pkg_config('--cflags', 'rockhopper-node'),
+                material('../examples/write.cc'), '-o', str(program),
+                *pkg_config('--libs', 'rockhopper-node'))
     expect('librockhopper.so.0' in visitor.run('ldd', str(program)), 'not linked with the library')
     visitor.run(str(program))
     headers = sorted(path for path in installed_files('librockhopper-dev') if path.suffix == '.h')

@@ -15,7 +15,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/apps/fake_backend.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps::perf::workload_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -258,4 +258,4 @@ TEST(WorkloadWatch, SilenceIsAFailureOnlyWhileWaiting) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps::perf::workload_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::executor_queue_test {
 namespace {
 
 constexpr std::size_t kWindow = 32;
@@ -122,4 +122,4 @@ TEST_F(ExecutorQueueTest, TimesAreAveraged) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::executor_queue_test

@@ -12,7 +12,7 @@
 
 #include "tests/dag_graph/graph_plan.h"
 
-namespace rockhopper::dag::test {
+namespace rockhopper::dag::test::node_copy_test {
 namespace {
 
 constexpr std::uint64_t kAddress = 640;
@@ -104,4 +104,4 @@ TEST_F(NodeCopyTest, LeadsToNothingOutsideOfTheRun) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag::test
+}  // namespace rockhopper::dag::test::node_copy_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::ready_nodes_test {
 namespace {
 
 constexpr DequeLayout kLayout{.capacity = 16};
@@ -133,4 +133,4 @@ TEST_F(ReadyNodesTest, ARunThatHasEndedIsForgotten) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::ready_nodes_test

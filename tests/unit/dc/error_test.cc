@@ -5,7 +5,7 @@
 
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::error_test {
 namespace {
 
 using roce::PostResult;
@@ -319,4 +319,4 @@ TEST(DcError, NumbersAreOfTheirWindow) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::error_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::number_table_test {
 namespace {
 
 using dc::Dct;
@@ -100,4 +100,4 @@ TEST_F(NumberTableDeathTest, OneAtANumber) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::number_table_test

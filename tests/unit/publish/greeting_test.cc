@@ -7,7 +7,7 @@
 
 #include "apps/rh_publish/proof.h"
 
-namespace rockhopper::apps::publish {
+namespace rockhopper::apps::publish::greeting_test {
 namespace {
 
 using nlohmann::json;
@@ -146,4 +146,4 @@ TEST(Greeting, APublishersProofIsForThisGreetingOnly) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::publish
+}  // namespace rockhopper::apps::publish::greeting_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::copy_tracker_test {
 namespace {
 
 constexpr std::uint64_t kRing = 1 << 16;
@@ -195,4 +195,4 @@ TEST_F(CopyTrackerTest, NothingIsExpectedAnyMore) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::copy_tracker_test

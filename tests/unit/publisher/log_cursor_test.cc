@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::log_cursor_test {
 namespace {
 
 constexpr std::uint64_t kRing = 4096;
@@ -100,4 +100,4 @@ TEST_F(LogCursorTest, ACopyEndsBeforeTheRingDoes) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::log_cursor_test

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace rockhopper::test {
+namespace rockhopper::test::client_scope_test {
 namespace {
 
 using roce::SendWqe;
@@ -129,4 +129,4 @@ TEST_F(ClientScopeTest, CallerWithoutAResult) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::client_scope_test

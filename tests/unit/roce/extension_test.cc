@@ -154,11 +154,11 @@ TEST_F(ExtensionTest, WrongPacketsDoNotReachIt) {
 
 TEST_F(ExtensionTest, ItsOwnPacketsLeave) {
   EXPECT_THAT(rig_.sent(), IsEmpty());  // The rig's queue pairs have had their turn.
-  EXPECT_GT(rig_.engine().next_deadline_ns(), rig_.now_ns());
+  EXPECT_GT(rig_.host().next_deadline_ns(), rig_.now_ns());
   Packet own = packet(Opcode::dc_control, 0, pattern(24), false);
   own.headers.bth.destination = wire::Qpn{Rig::kPeerQpn};
   extension_.own.push_back(rig_.build(own));
-  EXPECT_LE(rig_.engine().next_deadline_ns(), rig_.now_ns());
+  EXPECT_LE(rig_.host().next_deadline_ns(), rig_.now_ns());
   EXPECT_THAT(rig_.sent(), ElementsAre(IsPacket(Opcode::dc_control, 0u)));
 }
 

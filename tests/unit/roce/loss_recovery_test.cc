@@ -10,7 +10,7 @@
 #include "roce/wire/timer_code.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::loss_recovery_test {
 namespace {
 
 using roce::DropReason;
@@ -590,4 +590,4 @@ TEST(AdaptiveTimeout, ATimeoutThatNeverExpiresStaysSo) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::loss_recovery_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::test {
+namespace rockhopper::test::message_progress_test {
 namespace {
 
 using roce::MessageProgress;
@@ -119,4 +119,4 @@ TEST_F(MessageProgressDeathTest, SendNamesNoMemory) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::message_progress_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::owed_replies_test {
 namespace {
 
 using roce::rc::OwedReplies;
@@ -246,4 +246,4 @@ TEST_F(OwedRepliesDeathTest, AckWaitsOnlyOnce) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::owed_replies_test

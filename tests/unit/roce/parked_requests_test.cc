@@ -12,7 +12,7 @@
 #include "stack/timing_wheel.h"
 #include "tests/unit/roce/received_packet.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::parked_requests_test {
 namespace {
 
 using roce::HeldPacketBudget;
@@ -178,4 +178,4 @@ TEST_F(ParkedRequestsDeathTest, NoAcquireEndsTwice) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::parked_requests_test

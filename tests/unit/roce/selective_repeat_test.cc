@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::test {
+namespace rockhopper::test::selective_repeat_test {
 namespace {
 
 using roce::SelectiveRepeat;
@@ -105,4 +105,4 @@ TEST_F(SelectiveRepeatTest, ResetForgetsWhatWasSentAndHeld) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::selective_repeat_test

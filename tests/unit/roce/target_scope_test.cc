@@ -21,7 +21,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/roce/received_packet.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::target_scope_test {
 namespace {
 
 using roce::HeldPacketBudget;
@@ -65,9 +65,9 @@ struct Target {
                 auto& party = *static_cast<Party*>(self);
                 party.answers.push_back(party.scope.decide(cause));
               },
-              [](void* self, std::uint64_t now_ns) {
+              [](void* self, std::uint64_t timer_ns) {
                 auto& party = *static_cast<Party*>(self);
-                if (const auto cause = party.scope.on_timer(now_ns)) {
+                if (const auto cause = party.scope.on_timer(timer_ns)) {
                   party.answers.push_back(party.scope.decide(*cause));
                 }
               },
@@ -601,4 +601,4 @@ TEST_F(TargetScopeDeathTest, SignsOfLifeAreOfWhatWaits) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::target_scope_test

@@ -19,7 +19,7 @@
 #include "stack/switched_link.h"
 #include "stack/telemetry.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::counter_texts_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -110,4 +110,4 @@ TEST(CounterTexts, OfPorts) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::counter_texts_test

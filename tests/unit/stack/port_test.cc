@@ -20,7 +20,7 @@
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::port_test {
 namespace {
 
 using test::bytes_of;
@@ -357,4 +357,4 @@ TEST(MemifDevargs, RefusesWhatMemifCannotTake) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::port_test

@@ -14,7 +14,7 @@
 #include "tests/support/packets.h"
 #include "tests/unit/stack/frames.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::roce_locator_test {
 namespace {
 
 using frames::Bytes;
@@ -113,4 +113,4 @@ TEST_F(RoceLocator, ReadsNothingBeyondTheEnd) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::roce_locator_test

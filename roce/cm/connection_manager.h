@@ -90,7 +90,6 @@ class ConnectionManager {
   [[nodiscard]] std::size_t connection_count() const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
   /// Calls `visit` for every counter of the manager and of its queue pair 1. Any thread.
-  /// Any thread.
   void visit_counters(stack::CounterVisitor visit, void* context) const;
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
   static void describe_counters(stack::CounterTextVisitor visit, void* context);

@@ -68,6 +68,9 @@ enum class Started : std::uint8_t {
 /// This class begins them and joins the parts: an Operation goes its way by itself, and a
 /// ServerLink has what they have in common at one server.
 ///
+/// Servers have the numbers from 0 to servers() - 1. target(), connected() and lease() require one
+/// of these; the calls that begin something refuse others.
+///
 /// Belongs to the engine's thread. Operations allocate nothing.
 class Client {
  public:

@@ -36,6 +36,10 @@ Expected<void> check(const Worker::Init& init, const WorkerConfig& config) {
       config.idle_min_ns == 0 || config.idle_max_ns < config.idle_min_ns || config.board_ns == 0) {
     return fail(ErrorCode::invalid_argument, "a worker's limits and times are above 0");
   }
+  if (init.home >= init.client.servers()) {
+    return fail(ErrorCode::invalid_argument, "the home is no server of the client's: {} of {}",
+                init.home, init.client.servers());
+  }
   if (init.grant.client == 0 || init.grant.application_bytes < kBoardHeadBytes) {
     return fail(ErrorCode::invalid_argument, "the home's server has no board");
   }

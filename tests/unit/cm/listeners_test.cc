@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::roce::cm {
+namespace rockhopper::roce::cm::listeners_test {
 namespace {
 
 constexpr std::uint64_t kService = 0x1234;
@@ -56,4 +56,4 @@ TEST(Listeners, AnotherListenerBeginsWithNobody) {
 }
 
 }  // namespace
-}  // namespace rockhopper::roce::cm
+}  // namespace rockhopper::roce::cm::listeners_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::affinity_test {
 namespace {
 
 constexpr std::uint32_t kMe = 7;
@@ -81,4 +81,4 @@ TEST_F(AffinityTest, EdgesWithoutAnAffinityDoNotMatter) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::affinity_test

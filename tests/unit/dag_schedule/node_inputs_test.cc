@@ -13,7 +13,7 @@
 
 #include "apps/services/dag/record.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::node_inputs_test {
 namespace {
 
 constexpr std::uint64_t kRun = 3;
@@ -101,4 +101,4 @@ TEST_F(NodeInputsTest, LargeMemoryIsGivenBack) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::node_inputs_test

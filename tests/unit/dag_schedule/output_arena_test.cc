@@ -6,7 +6,7 @@
 #include "apps/services/dag/schedule/arenas.h"
 #include "apps/services/dag/store.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::output_arena_test {
 namespace {
 
 constexpr std::uint64_t kBytes = 4096;
@@ -106,4 +106,4 @@ TEST(Arenas, NumbersTellRunsAndServersApart) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::output_arena_test

@@ -9,7 +9,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/dag_schedule/home_world.h"
 
-namespace rockhopper::dag::test {
+namespace rockhopper::dag::test::run_records_test {
 namespace {
 
 constexpr unsigned kNodes = 20;
@@ -83,4 +83,4 @@ TEST_F(RunRecordsTest, AreRefusedIfTheStoreTakesNoSuchRecord) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag::test
+}  // namespace rockhopper::dag::test::run_records_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::successor_releases_test {
 namespace {
 
 using Nodes = std::vector<NodeIndex>;
@@ -122,4 +122,4 @@ TEST_F(SuccessorReleasesTest, TheNextNodeBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::successor_releases_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::worker_runs_test {
 namespace {
 
 constexpr std::uint64_t kStoreBytes = 1 << 20;
@@ -154,4 +154,4 @@ TEST_F(WorkerRunsTest, AnotherRunCountsFromZero) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::worker_runs_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::directory_fetch_test {
 namespace {
 
 Directory part(std::uint16_t first, std::uint16_t total, std::size_t stores) {
@@ -77,4 +77,4 @@ TEST_F(DirectoryFetchTest, BeginsAnewWithAnotherConnection) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::directory_fetch_test

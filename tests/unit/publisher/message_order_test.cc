@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::message_order_test {
 namespace {
 
 /// What it has been told, as text.
@@ -102,4 +102,4 @@ TEST_F(MessageOrderTest, ARestartForgetsNumbersAndWhereItBegan) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::message_order_test

@@ -47,9 +47,7 @@ namespace rockhopper::dc {
   X(rx_cnak_quota, "CNAKs received: this host has as many sessions as it may")
 
 struct Counters {
-#define X(name, text) stack::Counter name;
-  ROCKHOPPER_DC_COUNTERS(X)
-#undef X
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_DC_COUNTERS)
 
   [[nodiscard]] stack::Counter& tx_cnak(CnakReason reason) {
     return (&tx_cnak_no_context)[at(reason)];

@@ -269,11 +269,8 @@ std::optional<DropReason> Endpoint::accept_response(const stack::UdpDatagram& da
   return context_->extension.deliver(*dci->streams()[dcsh.stream].qp, datagram, packet, now_ns);
 }
 
-void Endpoint::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
-                              void* context) const {
-#define X(name, text) visit(context, #name, context_->counters.name.value());
-  ROCKHOPPER_DC_COUNTERS(X)
-#undef X
+void Endpoint::visit_counters(stack::CounterVisitor visit, void* context) const {
+  context_->counters.visit(visit, context);
   // What was closed is read first: another thread may open sessions meanwhile.
   const std::uint64_t closed = context_->counters.sessions_closed.value();
   const std::uint64_t opened = context_->counters.sessions_opened.value();
@@ -281,10 +278,8 @@ void Endpoint::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
   visit(context, "contexts_in_use", opened - closed);
 }
 
-void Endpoint::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_DC_COUNTERS(X)
-#undef X
+void Endpoint::describe_counters(stack::CounterTextVisitor visit, void* context) {
+  Counters::describe(visit, context);
 }
 
 }  // namespace rockhopper::dc

@@ -48,11 +48,9 @@ class Endpoint final : public roce::Extension {
 
   [[nodiscard]] const Counters& counters() const;
   /// Calls `visit` for every counter. Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const;
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context);
 
  private:
   Endpoint(roce::Engine& engine, const EndpointConfig& config);

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "dc/dci_pool.h"
-#include "dc/endpoint.h"
+#include "dc/owned.h"
 #include "dc/target_address.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 #include "roce/receive_buffers.h"
 
 namespace rockhopper::dc {
@@ -34,28 +34,25 @@ class PrivateTarget {
   PrivateTarget(const PrivateTarget&) = delete;
   PrivateTarget& operator=(const PrivateTarget&) = delete;
   /// Its sessions end. All keys of pd() have to be gone.
-  ~PrivateTarget();
+  ~PrivateTarget() = default;
 
   /// Ends the sessions at once: from the return on nothing of the peer is executed.
-  void withdraw();
+  void withdraw() { dct_.reset(); }
 
-  [[nodiscard]] roce::ProtectionDomain pd() const { return pd_; }
+  [[nodiscard]] roce::ProtectionDomain pd() const { return pd_.get(); }
   /// Not after withdraw().
   [[nodiscard]] const Dct& dct() const { return *dct_; }
   [[nodiscard]] roce::ReceiveBuffers& receives() { return *receives_; }
   [[nodiscard]] PoolTarget& peer() { return *peer_; }
 
  private:
-  PrivateTarget(roce::Engine& engine, Endpoint& endpoint)
-      : engine_(engine), endpoint_(endpoint), pd_(engine.allocate_pd()) {}
+  explicit PrivateTarget(roce::Engine& engine) : pd_(engine) {}
 
-  roce::Engine& engine_;
-  Endpoint& endpoint_;
-  roce::ProtectionDomain pd_;
+  roce::OwnedPd pd_;
   std::unique_ptr<roce::ReceiveBuffers> receives_;
-  Dct* dct_ = nullptr;
-  roce::AddressHandle* ah_ = nullptr;
-  std::optional<PoolTarget> peer_;
+  Owned<Dct> dct_;
+  roce::Owned<roce::AddressHandle> ah_;
+  std::optional<PoolTarget> peer_;  ///< names ah_
 };
 
 }  // namespace rockhopper::dc

@@ -111,7 +111,7 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
 /// a connect is owed: nothing is acknowledged yet, and what had been sent is to be sent again.
 bool Requester::can_carry() const {
   const DciInit& init = dci_.init();
-  if (full_ || !init.connect_with_data) {
+  if (handshake_.full || !init.connect_with_data) {
     return false;
   }
   const roce::SendWqe& first = queue().front();
@@ -147,7 +147,7 @@ void Requester::transmit_data(rte_mbuf** packets, std::uint16_t count, std::uint
 }
 
 bool Requester::may_send_data() const {
-  return state_ == State::active || (state_ == State::connecting && !full_);
+  return state_ == State::active || (state_ == State::connecting && !handshake_.full);
 }
 
 void Requester::on_response(const roce::RxPacket& packet, std::uint64_t now_ns) {
@@ -200,9 +200,9 @@ void Requester::begin(std::optional<wire::Psn> executed) {
   }
   state_ = State::connecting;
   nonce_ = dci_.draw_nonce();
-  full_ = dci_.prefers_full(endpoint_.extension.now_ns());
-  repeated_ = false;
-  connects_left_ = init.retry_cnt;
+  handshake_.full = dci_.prefers_full(endpoint_.extension.now_ns());
+  handshake_.repeated = false;
+  handshake_.connects_left = init.retry_cnt;
   qp_.redirect(ah->address_vector(), target_.number, init.path_mtu);
   prefix_.set_session({.form = 0,
                        .stream = stream_,
@@ -243,8 +243,8 @@ void Requester::close() {
 
 Connect Requester::connect() const {
   const DciInit& init = dci_.init();
-  return {.full = full_,
-          .data_follows = !full_,
+  return {.full = handshake_.full,
+          .data_follows = !handshake_.full,
           .mtu_code = wire::cm::mtu_code(bytes(init.path_mtu)),
           .initiator = dci_.number(),
           .first_psn = first_psn_,
@@ -277,8 +277,8 @@ void Requester::on_owed_sent(std::uint64_t now_ns) {
   switch (std::exchange(owed_, Owed::nothing)) {
     case Owed::connect:
       counters.tx_connect.add();
-      if (!std::exchange(repeated_, true)) {
-        connected_ns_ = now_ns;
+      if (!std::exchange(handshake_.repeated, true)) {
+        handshake_.began_ns = now_ns;
       }
       endpoint_.extension.timers().arm(timer_,
                                        now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
@@ -373,16 +373,16 @@ void Requester::lose_session(const Cnak& message, std::uint64_t now_ns) {
     begin(executed);
     return;
   }
-  if (full_) {
+  if (handshake_.full) {
     return;  // about data that left before
   }
   endpoint_.counters.restarts.add();
   dci_.note_restart(now_ns);
-  if (now_ns - connected_ns_ >= kRememberedNs) {
+  if (now_ns - handshake_.began_ns >= kRememberedNs) {
     begin(std::nullopt);
     return;
   }
-  full_ = true;  // the connect is late or lost: this time no data follows it
+  handshake_.full = true;  // the connect is late or lost: this time no data follows it
   connect_anew();
 }
 
@@ -409,8 +409,8 @@ void Requester::back_off(std::uint32_t hint_us, std::uint64_t now_ns) {
 void Requester::connect_anew() {
   inner_.pause();
   state_ = State::connecting;
-  repeated_ = false;
-  connects_left_ = dci_.init().retry_cnt;
+  handshake_.repeated = false;
+  handshake_.connects_left = dci_.init().retry_cnt;
   owe(Owed::connect);
 }
 
@@ -418,11 +418,11 @@ void Requester::connect_anew() {
 /// the same connect again would have it executed twice (DC-27).
 void Requester::connect_afresh() {
   const Target target = target_;
-  const std::uint8_t left = connects_left_;
+  const std::uint8_t left = handshake_.connects_left;
   endpoint_.counters.restarts.add();
   begin(std::nullopt);
   if (state_ == State::connecting && target_ == target) {
-    connects_left_ = left;
+    handshake_.connects_left = left;
   }
 }
 
@@ -441,12 +441,12 @@ void Requester::arm_lease(std::uint64_t now_ns) {
 void Requester::on_timer(std::uint64_t now_ns) {
   switch (state_) {
     case State::connecting:
-      if (connects_left_ == 0) {
+      if (handshake_.connects_left == 0) {
         fail(roce::WcStatus::retry_exc_err);
         return;
       }
-      --connects_left_;
-      if (!full_ && now_ns - connected_ns_ >= kRememberedNs) {
+      --handshake_.connects_left;
+      if (!handshake_.full && now_ns - handshake_.began_ns >= kRememberedNs) {
         connect_afresh();
         return;
       }

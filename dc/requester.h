@@ -68,6 +68,13 @@ class Requester final : public roce::Requester {
     backoff,  ///< after a CNAK
   };
   enum class Owed : std::uint8_t { nothing, connect, disconnect, keepalive };
+  /// How this connection opens.
+  struct Handshake {
+    bool full = false;      ///< no data before the ACCEPT
+    bool repeated = false;  ///< the connect has been sent
+    std::uint8_t connects_left = 0;
+    std::uint64_t began_ns = 0;  ///< when the first connect left
+  };
 
   /// A message that leaves before any data.
   void owe(Owed message);
@@ -103,15 +110,12 @@ class Requester final : public roce::Requester {
   State state_ = State::idle;
   Owed owed_ = Owed::nothing;
   std::uint8_t stream_;
-  bool full_ = false;      ///< this connection's handshake
-  bool repeated_ = false;  ///< its connect has been sent again
-  std::uint8_t connects_left_ = 0;
+  Handshake handshake_;
   std::uint16_t cnaks_ = 0;  ///< in a row
   std::uint32_t nonce_ = 0;
   std::uint32_t lease_us_ = 0;  ///< granted
   std::uint64_t session_ = 0;
-  std::uint64_t limit_ = 0;         ///< requests from here on are for another target
-  std::uint64_t connected_ns_ = 0;  ///< when the first connect left
+  std::uint64_t limit_ = 0;  ///< requests from here on are for another target
   wire::Psn first_psn_{};
   Target target_{};
   std::vector<Target> targets_;  ///< of the requests in the send queue, by their sequence numbers

@@ -39,9 +39,7 @@ struct ReceivedMad {
   X(crowded_out_mads, "not sent: all buffers were in use, by stations that do not answer first")
 
 struct GsiCounters {
-#define X(name, text) stack::Counter name;
-  ROCKHOPPER_GSI_COUNTERS(X)
-#undef X
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_GSI_COUNTERS)
 };
 
 /// The general services interface (IBTA vol. 1, 13.5): queue pair 1 with its buffers. It moves

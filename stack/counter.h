@@ -20,4 +20,26 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
+/// Receives counters one by one.
+using CounterVisitor = void (*)(void* context, const char* name, std::uint64_t value);
+/// Receives what counters count, one by one: a line for people, of at most 127 characters and
+/// without quotation marks and backslashes, as telemetry carries no others.
+using CounterTextVisitor = void (*)(void* context, const char* name, const char* text);
+
+// NOLINTBEGIN(bugprone-macro-parentheses): names of members stand in none.
+#define ROCKHOPPER_COUNTER_MEMBER(name, meaning) ::rockhopper::stack::Counter name;
+#define ROCKHOPPER_COUNTER_VISIT(name, meaning) visitor(context, #name, name.value());
+#define ROCKHOPPER_COUNTER_DESCRIBE(name, meaning) visitor(context, #name, meaning);
+/// What is in a struct of counters, which LIST(X) names by X(name, meaning): the counters, and for
+/// all of them visit(visitor, context) and describe(visitor, context), which any thread may call.
+#define ROCKHOPPER_COUNTERS(LIST)                                                        \
+  LIST(ROCKHOPPER_COUNTER_MEMBER)                                                        \
+  void visit(::rockhopper::stack::CounterVisitor visitor, void* context) const {         \
+    LIST(ROCKHOPPER_COUNTER_VISIT)                                                       \
+  }                                                                                      \
+  static void describe(::rockhopper::stack::CounterTextVisitor visitor, void* context) { \
+    LIST(ROCKHOPPER_COUNTER_DESCRIBE)                                                    \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
+
 }  // namespace rockhopper::stack

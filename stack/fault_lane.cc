@@ -54,7 +54,7 @@ FaultLane::FaultLane(const FaultRates& rates, std::uint64_t seed, std::uint64_t 
       reordering_(stream(seed, direction, Stream::reordering)),
       jitter_(stream(seed, direction, Stream::jitter)),
       black_holes_(stream(seed, 0, Stream::black_hole)),
-      departures_(rates.rate_bits_per_s == 0 ? 0 : std::max(rates.queue_packets, 1u)) {
+      rate_queue_(rates.rate_bits_per_s, rates.queue_packets) {
   waiting_.reserve(kCapacity + (rates.late > 0 ? kLateCapacity : 0));
 }
 
@@ -170,10 +170,14 @@ void FaultLane::copy_late(const rte_mbuf* packet, std::uint64_t now_ns) {
 
 void FaultLane::pass(rte_mbuf* packet, std::uint64_t now_ns, std::uint64_t extra_ns) {
   std::uint64_t release_ns = now_ns;
-  if (rates_.rate_bits_per_s != 0 && !through_rate(packet, now_ns, release_ns)) {
-    counters_.dropped_queue_full.add();
-    rte_pktmbuf_free(packet);
-    return;
+  if (rates_.rate_bits_per_s != 0) {
+    const auto departure_ns = rate_queue_.pass(packet->pkt_len, now_ns);
+    if (!departure_ns) {
+      counters_.dropped_queue_full.add();
+      rte_pktmbuf_free(packet);
+      return;
+    }
+    release_ns = *departure_ns;
   }
   release_ns += rates_.delay_ns + jitter_.below(rates_.jitter_ns + 1);
   release_ns = std::max(release_ns, last_release_ns_);
@@ -184,22 +188,6 @@ void FaultLane::pass(rte_mbuf* packet, std::uint64_t now_ns, std::uint64_t extra
     last_release_ns_ = release_ns;
   }
   push(packet, release_ns + extra_ns, false);
-}
-
-bool FaultLane::through_rate(const rte_mbuf* packet, std::uint64_t now_ns,
-                             std::uint64_t& departure_ns) {
-  const auto capacity = static_cast<std::uint32_t>(departures_.size());
-  while (departures_size_ > 0 && departures_[departures_head_] <= now_ns) {
-    departures_head_ = (departures_head_ + 1) % capacity;
-    --departures_size_;
-  }
-  if (departures_size_ == capacity) return false;
-  const std::uint64_t bits = std::uint64_t{packet->pkt_len} * 8;
-  rate_free_ns_ = std::max(rate_free_ns_, now_ns) + bits * kNsPerSecond / rates_.rate_bits_per_s;
-  departures_[(departures_head_ + departures_size_) % capacity] = rate_free_ns_;
-  ++departures_size_;
-  departure_ns = rate_free_ns_;
-  return true;
 }
 
 void FaultLane::push(rte_mbuf* packet, std::uint64_t release_ns, bool late) {

@@ -10,6 +10,7 @@
 #include "stack/fault_config.h"
 #include "stack/fault_injector.h"
 #include "stack/random.h"
+#include "stack/rate_queue.h"
 
 namespace rockhopper::stack {
 
@@ -64,8 +65,6 @@ class FaultLane {
   void schedule_black_hole(std::uint64_t from_ns);
   [[nodiscard]] rte_mbuf* corrupt(rte_mbuf* packet);
   void pass(rte_mbuf* packet, std::uint64_t now_ns, std::uint64_t extra_ns);
-  [[nodiscard]] bool through_rate(const rte_mbuf* packet, std::uint64_t now_ns,
-                                  std::uint64_t& departure_ns);
   void push(rte_mbuf* packet, std::uint64_t release_ns, bool late);
   void copy_late(const rte_mbuf* packet, std::uint64_t now_ns);
 
@@ -88,11 +87,7 @@ class FaultLane {
   std::uint64_t hole_begin_ns_ = UINT64_MAX;
   std::uint64_t hole_end_ns_ = UINT64_MAX;
 
-  std::uint64_t rate_free_ns_ = 0;         ///< when the limited link has sent all it has
-  std::vector<std::uint64_t> departures_;  ///< a ring of queue_packets: the rate's queue
-  std::uint32_t departures_head_ = 0;
-  std::uint32_t departures_size_ = 0;
-
+  RateQueue rate_queue_;
   FaultCounters counters_;
 };
 

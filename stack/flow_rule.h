@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "stack/error.h"
+
 namespace rockhopper::stack {
 
 /// UDP datagrams of one destination port, by some bits of one byte of their payload, into one
@@ -15,5 +17,11 @@ struct FlowRule {
   std::uint8_t value = 0;  ///< of the bits under the mask
   std::uint16_t queue = 0;
 };
+
+/// Has the device obey the rule, over IPv4 or over IPv6. `unsupported` if it cannot.
+[[nodiscard]] Expected<void> create_flow(std::uint16_t port_id, const FlowRule& rule,
+                                         bool over_ipv4);
+/// Ends all rules of the port.
+void flush_flows(std::uint16_t port_id);
 
 }  // namespace rockhopper::stack

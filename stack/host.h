@@ -18,25 +18,22 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
+#include "stack/address_conflict_detection.h"
 #include "stack/address_table.h"
-#include "stack/arp.h"
 #include "stack/checksum.h"
 #include "stack/error.h"
+#include "stack/host_config.h"
+#include "stack/host_context.h"
 #include "stack/host_counters.h"
+#include "stack/host_frame.h"
 #include "stack/host_observer.h"
+#include "stack/icmp_receiver.h"
 #include "stack/ip_address.h"
-#include "stack/ip_header.h"
-#include "stack/known_headers.h"
-#include "stack/link.h"
-#include "stack/multicast_membership.h"
-#include "stack/neighbour_discovery.h"
+#include "stack/multicast_groups.h"
+#include "stack/neighbour_receiver.h"
+#include "stack/neighbour_sender.h"
 #include "stack/neighbour_table.h"
-#include "stack/output_queue.h"
-#include "stack/priority_map.h"
 #include "stack/protocol.h"
-#include "stack/random.h"
-#include "stack/timing_wheel.h"
-#include "stack/token_bucket.h"
 #include "stack/udp_client.h"
 
 namespace rockhopper::stack {
@@ -65,40 +62,16 @@ struct Flow {
   std::uint64_t neighbour_generation = 0;  ///< of the neighbour table when it became ready
 };
 
-struct HostConfig {
-  rte_ether_addr mac{};
-  std::uint16_t mtu = 1500;
-  std::optional<std::uint16_t>
-      vlan_id{};  ///< 1 to 4094: all frames carry this tag, others are dropped
-  /// The priority of a datagram's tag: Trust::pcp, that of its flow; Trust::dscp, by its DSCP.
-  PriorityMap priorities{};
-  /// Without a VLAN: datagrams carry a tag of VLAN id 0, for its priority (IEEE 802.1Q, 9.6).
-  bool priority_tags = false;
-  bool ipv4_checksum_offload = false;  ///< the link computes the IPv4 header checksum
-  rte_mempool* packet_pool = nullptr;  ///< for ARP, neighbour discovery and echo; not owned
-  /// Another host of the same addresses answers and announces: this one asks and learns only. For
-  /// all but one of the lcores that serve one port.
-  bool silent = false;
-  std::uint64_t seed = 1;  ///< for jitter
-  std::uint32_t neighbour_limit = 4096;
-  DropObserver* drop_observer = nullptr;  ///< not owned; may be null
-};
-
-/// When a new address is used.
-enum class AddressUse : std::uint8_t {
-  at_once,
-  /// When nobody else turns out to have it: after 4 to 7 seconds (RFC 5227), 1 to 2 for IPv6 (RFC
-  /// 4862). After ten duplicates one address a minute is tried.
-  after_probing,
-};
-
 /// An IP host without I/O: addresses, ARP, neighbour discovery, multicast groups, ICMP echo, UDP
 /// demultiplexing. It is the protocol that a worker drives, and asks the clients of its UDP ports
 /// for their packets. Single-threaded.
-class Host final : public Protocol, private NeighbourSolicitor, private MembershipReporter {
+///
+/// This class takes packets and hands them to its parts, each of a class of its own, which act on
+/// what they have in common; and it makes flows of addresses.
+class Host final : public Protocol {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Host>> create(const HostConfig& config);
-  ~Host() override;
+  ~Host() override = default;
 
   /// Announces the address to the link once it is used, and joins its solicited-node group. The
   /// first IPv6 address brings the link-local one of the MAC with it. A silent host does not probe:
@@ -115,25 +88,25 @@ class Host final : public Protocol, private NeighbourSolicitor, private Membersh
   /// none in use.
   [[nodiscard]] std::optional<IpAddress> address_at(std::uint16_t index) const;
   /// Not owned; null for none.
-  void set_observer(HostObserver* observer) { observer_ = observer; }
+  void set_observer(HostObserver* observer) { context_.observer = observer; }
   /// Next hop for destinations outside every prefix; itself inside one.
   [[nodiscard]] Expected<void> set_gateway(const IpAddress& gateway);
   /// Neither learnt nor aged nor asked for.
   [[nodiscard]] Expected<void> add_static_neighbour(const IpAddress& address,
                                                     const rte_ether_addr& mac);
-  [[nodiscard]] bool owns(const IpAddress& address) const { return addresses_.owns(address); }
+  [[nodiscard]] bool owns(const IpAddress& address) const {
+    return context_.addresses.owns(address);
+  }
 
   /// Datagrams to `group` are received from now on, and routers and switches told, by IGMP or MLD.
   /// Counted: it takes as many leave() to end it. `exhausted`: see MulticastMembership.
-  [[nodiscard]] Expected<void> join(const IpAddress& group);
-  [[nodiscard]] Expected<void> leave(const IpAddress& group);
-  [[nodiscard]] bool is_member(const IpAddress& group) const {
-    return membership(group).contains(group);
-  }
+  [[nodiscard]] Expected<void> join(const IpAddress& group) { return groups_.join(group); }
+  [[nodiscard]] Expected<void> leave(const IpAddress& group) { return groups_.leave(group); }
+  [[nodiscard]] bool is_member(const IpAddress& group) const { return groups_.is_member(group); }
   /// The group MACs of all frames that are of use here, neighbour discovery's and the routers'
   /// questions included: for Port::set_multicast_macs. Another generation: they may have changed.
-  [[nodiscard]] std::vector<rte_ether_addr> group_macs() const;
-  [[nodiscard]] std::uint64_t groups_generation() const { return groups_generation_; }
+  [[nodiscard]] std::vector<rte_ether_addr> group_macs() const { return groups_.macs(); }
+  [[nodiscard]] std::uint64_t groups_generation() const { return groups_.generation(); }
 
   /// From now on `client` has the port. It is not owned, and must outlive the host or be unbound
   /// with nullptr. Not from within the host's calls to a client.
@@ -170,12 +143,12 @@ class Host final : public Protocol, private NeighbourSolicitor, private Membersh
   void encapsulate(const Flow& flow, rte_mbuf* packet, std::uint32_t payload_length) const;
 
   /// Largest IP packet in bytes.
-  [[nodiscard]] std::uint16_t mtu() const { return config_.mtu; }
-  [[nodiscard]] const HostCounters& counters() const { return counters_; }
+  [[nodiscard]] std::uint16_t mtu() const { return context_.config.mtu; }
+  [[nodiscard]] const HostCounters& counters() const { return context_.counters; }
   /// Calls `visit(context, name, value)` for every counter, drops by reason included.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const {
-    counters_.visit(visit, context);
+    context_.counters.visit(visit, context);
   }
   /// Calls `visit(context, name, text)` for every counter: what it counts, in one line.
   static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
@@ -184,94 +157,29 @@ class Host final : public Protocol, private NeighbourSolicitor, private Membersh
   }
 
  private:
-  struct Frame;
-  struct UdpBinding {
-    std::uint16_t port;
-    UdpClient* client;
-  };
-
   explicit Host(const HostConfig& config);
-
-  // host_addresses.cc
   [[nodiscard]] Expected<void> add_one_address(const IpAddress& address,
                                                std::uint8_t prefix_length);
-  void begin_use(const IpAddress& address, AddressUse use);
-  void start_using(AddressTable::Entry& entry);
-  void probe_due(std::uint64_t now_ns);
-  void probe(AddressTable::Entry& entry, std::uint64_t now_ns);
-  /// Whether it is an address that we would like to have: another station's claim ends that.
-  [[nodiscard]] bool claimed_by_another(const IpAddress& address);
-  /// Announces anew an address in use that another station claims.
-  void defend(const IpAddress& address, std::uint64_t now_ns);
-  void announce_due(std::uint64_t now_ns);
-
-  // host.cc
   [[nodiscard]] Resolution resolve_anew(Flow& flow, std::uint64_t now_ns);
   [[nodiscard]] Resolution find_mac(const FlowConfig& flow, std::uint64_t now_ns,
                                     rte_ether_addr& mac);
   void build_header(Flow& flow, const rte_ether_addr& mac) const;
-  [[nodiscard]] rte_mbuf* new_packet(std::uint16_t length);
-  bool send(rte_mbuf* packet, const rte_ether_addr& destination, std::uint16_t ether_type);
-  bool send_ip(rte_mbuf* payload, IpHeader header, const rte_ether_addr& destination);
 
-  // host_receive.cc
   void receive_packet(rte_mbuf* packet, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop receive_ethernet(Frame& frame, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop check_stations(const Frame& frame) const;
-  [[nodiscard]] HostDrop receive_ip(Frame& frame, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop check_addresses(const Frame& frame) const;
-  [[nodiscard]] HostDrop receive_udp(Frame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop receive_ethernet(HostFrame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop check_stations(const HostFrame& frame) const;
+  [[nodiscard]] HostDrop receive_ip(HostFrame& frame, std::uint64_t now_ns);
+  [[nodiscard]] HostDrop check_addresses(const HostFrame& frame) const;
+  [[nodiscard]] HostDrop receive_udp(HostFrame& frame, std::uint64_t now_ns);
 
-  // host_icmp.cc
-  [[nodiscard]] HostDrop receive_icmp(const Frame& frame, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop receive_icmpv6(const Frame& frame, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop receive_too_big(const Frame& frame, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop reply_to_echo(const Frame& frame, std::uint8_t reply_type,
-                                       std::uint64_t now_ns);
-
-  // host_groups.cc
-  [[nodiscard]] const MulticastMembership& membership(const IpAddress& group) const {
-    return group.is_ipv4() ? ipv4_groups_ : ipv6_groups_;
-  }
-  [[nodiscard]] MulticastMembership& membership(const IpAddress& group) {
-    return group.is_ipv4() ? ipv4_groups_ : ipv6_groups_;
-  }
-  [[nodiscard]] bool takes_group(const IpHeader& ip) const;
-  [[nodiscard]] HostDrop receive_igmp(const Frame& frame, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop receive_mld(const Frame& frame, std::uint64_t now_ns);
-  void report(std::uint8_t version, std::span<const MembershipRecord> records) override;
-  void send_report(std::uint8_t version, std::span<const MembershipRecord> records);
-
-  // host_neighbours.cc
-  [[nodiscard]] HostDrop receive_arp(const Frame& frame, std::uint64_t now_ns);
-  [[nodiscard]] HostDrop receive_neighbour_message(const Frame& frame, std::uint64_t now_ns);
-  void solicit(const IpAddress& target, const rte_ether_addr* probed) override;
-  [[nodiscard]] bool send_probe(const IpAddress& address);
-  void announce(const IpAddress& address);
-  bool send_arp(const ArpMessage& message, const rte_ether_addr& destination);
-  bool send_neighbour_message(const NeighbourMessage& message, const IpAddress& source,
-                              const IpAddress& destination, const rte_ether_addr& mac);
-
-  HostConfig config_;
-  HostCounters counters_;
-  std::uint64_t now_ns_ = 0;  ///< the last time seen
-  TimingWheel timers_;
-  AddressTable addresses_;
+  HostContext context_;
+  NeighbourSender neighbour_sender_;
   NeighbourTable neighbours_;
-  MulticastMembership ipv4_groups_;
-  MulticastMembership ipv6_groups_;
-  std::uint64_t groups_generation_ = 1;
-  std::vector<UdpBinding> udp_bindings_;
-  KnownHeaders known_headers_;  ///< to be forgotten when addresses or bindings change
-  OutputQueue output_;
-  Timer announce_timer_;
-  Timer probe_timer_;
-  Random probe_jitter_;
-  std::uint8_t probe_conflicts_ = 0;   ///< new addresses that others had
-  std::uint64_t next_attempt_ns_ = 0;  ///< after many of those: when the next one may be probed
-  HostObserver* observer_ = nullptr;
-  TokenBucket echo_replies_;
-  TokenBucket too_big_;
+  AddressConflictDetection conflicts_;
+  NeighbourReceiver neighbour_receiver_;
+  MulticastGroups groups_;
+  IcmpReceiver icmp_;
+  std::uint64_t now_ns_ = 0;  ///< the last time seen
 };
 
 inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet,
@@ -297,7 +205,7 @@ inline void Host::encapsulate(const Flow& flow, rte_mbuf* packet,
       rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length + sizeof(rte_ipv4_hdr)));
   store(flow.l3_offset + offsetof(rte_ipv4_hdr, total_length), total_length);
   std::uint16_t checksum = 0;
-  if (config_.ipv4_checksum_offload) {
+  if (context_.config.ipv4_checksum_offload) {
     packet->tx_offload = rte_mbuf_tx_offload(flow.l3_offset, sizeof(rte_ipv4_hdr), 0, 0, 0, 0, 0);
     packet->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
   } else {

@@ -9,16 +9,13 @@
 #include <rte_mbuf.h>
 
 #include "stack/ethernet.h"
-#include "stack/host.h"
 #include "stack/ip_header.h"
+#include "stack/udp_datagram.h"
 
 namespace rockhopper::stack {
 
-/// Where ICMP and ICMPv6 messages alike have their checksum.
-inline constexpr std::size_t kIcmpChecksumOffset = 2;
-
 /// A frame on its way through the receiving side of a host.
-struct Host::Frame {
+struct HostFrame {
   static constexpr std::uint32_t kHeaderMax = kDatagramHeadersMax;
 
   rte_mbuf* packet;                       ///< null once a handler has taken it

@@ -30,8 +30,6 @@ namespace {
 
 constexpr std::uint16_t kMtuMin = 576;
 constexpr std::uint32_t kMbufsInFlight = 4096;
-constexpr std::uint64_t kConnectIntervalNs = 50 * kNsPerMs;
-constexpr std::uint64_t kHandshakeTimeoutNs = 1000 * kNsPerMs;
 
 Expected<std::uint16_t> find_port(const std::string& name) {
   std::uint16_t port_id = 0;
@@ -256,13 +254,15 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
 }
 
 Expected<void> Port::start(const PortConfig& config) {
-  reconnects_ = driver_ == "net_memif" && devargs_value(devargs_, "role") != "server";
+  if (driver_ == "net_memif" && devargs_value(devargs_, "role") != "server") {
+    reconnection_.enable();
+  }
   if (driver_ == "net_memif") {
     ROCKHOPPER_TRY(gate_, InterruptGate::get());
   }
   if (const int result = start_device(); result == 0) {
-    expect_link(TscClock().now_ns());
-  } else if (!reconnects_) {
+    reconnection_.on_started(TscClock().now_ns(), guard_ != nullptr);
+  } else if (!reconnection_.is_enabled()) {
     return refused(name_, "the driver does not start", result);
   }
   rte_eth_dev_info info{};
@@ -287,7 +287,7 @@ Expected<void> Port::start(const PortConfig& config) {
 int Port::start_device() {
   if (guard_ != nullptr && !guard_->dial()) return -ECONNREFUSED;
   int result = 0;
-  if (reconnects_) {
+  if (reconnection_.is_enabled()) {
     // A memif client without a server is no error, but its driver calls it one.
     const QuietMemif quiet;
     result = control(rte_eth_dev_start);
@@ -308,28 +308,78 @@ int Port::control(int (*call)(std::uint16_t port_id)) {
   return call_in_interrupt_thread([this, call] { return call(port_id_); });
 }
 
-void Port::expect_link(std::uint64_t now_ns) {
-  // The peers shake hands in the background: time for it before the next attempt. The guard knows
-  // when they have given up.
-  handshake_end_ns_ = now_ns + kHandshakeTimeoutNs;
-  next_maintenance_ns_ = guard_ != nullptr ? now_ns + kConnectIntervalNs : handshake_end_ns_;
-}
-
 void Port::maintain_link(std::uint64_t now_ns) {
-  if (now_ns < next_maintenance_ns_ || maintaining_.test_and_set(std::memory_order_acquire)) return;
-  next_maintenance_ns_ = now_ns + kConnectIntervalNs;
-  const bool joining = guard_ != nullptr && guard_->is_joining() && now_ns < handshake_end_ns_;
+  if (!reconnection_.begin_look(now_ns)) return;
+  const bool joining =
+      guard_ != nullptr && guard_->is_joining() && reconnection_.is_in_handshake(now_ns);
   if (!link_up() && !joining) {
     stop_device();
-    if (start_device() == 0) expect_link(now_ns);
+    if (start_device() == 0) reconnection_.on_started(now_ns, guard_ != nullptr);
   }
-  maintaining_.clear(std::memory_order_release);
+  reconnection_.end_look();
+}
+
+// What the device filters.
+
+Expected<void> Port::add_flow_rule(const FlowRule& rule) {
+  if (rule.queue >= queues_.size()) {
+    return fail(ErrorCode::invalid_argument, "port {}: a rule for queue {} of {}", name_,
+                rule.queue, queues_.size());
+  }
+  for (const bool over_ipv4 : {true, false}) {
+    if (const auto created = create_flow(port_id_, rule, over_ipv4); !created) {
+      return fail(created.error().code, "port {}: {} takes {}", name_, driver_,
+                  created.error().message);
+    }
+    has_flow_rules_ = true;
+  }
+  return {};
+}
+
+const char* to_string(MulticastFilter filter) {
+  switch (filter) {
+    case MulticastFilter::none:
+      return "the driver has no filter";
+    case MulticastFilter::all:
+      return "all groups";
+    case MulticastFilter::list:
+      return "a list of groups";
+  }
+  return "invalid";
+}
+
+void Port::receive_all_multicast() {
+  set_multicast_filter(rte_eth_allmulticast_enable(port_id_) == 0 ? MulticastFilter::all
+                                                                  : MulticastFilter::none);
+}
+
+MulticastFilter Port::set_multicast_macs(std::span<const rte_ether_addr> macs) {
+  // The interface takes a list that it does not change by a pointer to what could be.
+  std::vector<rte_ether_addr> list(macs.begin(), macs.end());
+  const int result =
+      rte_eth_dev_set_mc_addr_list(port_id_, list.data(), static_cast<std::uint32_t>(list.size()));
+  if (result == 0) {
+    (void)rte_eth_allmulticast_disable(port_id_);
+    set_multicast_filter(MulticastFilter::list);
+  } else if (multicast_filter_ == MulticastFilter::list) {
+    receive_all_multicast();  // too many for the device
+  }
+  return multicast_filter_;
+}
+
+void Port::set_multicast_filter(MulticastFilter filter) {
+  if (filter == multicast_filter_) return;
+  multicast_filter_ = filter;
+  static const int log_type =
+      rte_log_register_type_and_pick_level("rockhopper.port", RTE_LOG_NOTICE);
+  rte_log(RTE_LOG_INFO, static_cast<std::uint32_t>(log_type), "port %s receives multicast: %s\n",
+          name_.c_str(), to_string(filter));
 }
 
 Port::~Port() {
   if (guard_ != nullptr) guard_->close();
   if (owner_id_ != RTE_ETH_DEV_NO_OWNER) {
-    remove_flow_rules();
+    if (has_flow_rules_) flush_flows(port_id_);
     stop_device();
     rte_eth_dev_owner_unset(port_id_, owner_id_);
   }
@@ -361,14 +411,13 @@ bool Port::wait_for_link(std::uint32_t timeout_ms) {
   const std::uint64_t end_ns = clock.now_ns() + timeout_ms * kNsPerMs;
   while (!link_up()) {
     if (clock.now_ns() >= end_ns) return false;
-    if (reconnects_) maintain_link(clock.now_ns());
+    if (reconnection_.is_enabled()) maintain_link(clock.now_ns());
     rte_delay_us_sleep(1000);
   }
   return true;
 }
 
-void Port::visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                          void* context) const {
+void Port::visit_counters(CounterVisitor visit, void* context) const {
   rte_eth_stats stats{};
   if (rte_eth_stats_get(port_id_, &stats) == 0) {
     visit(context, "ipackets", stats.ipackets);
@@ -393,8 +442,7 @@ void Port::visit_counters(void (*visit)(void* context, const char* name, std::ui
   if (guard_ != nullptr) guard_->visit_counters(visit, context);
 }
 
-void Port::describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                             void* context) {
+void Port::describe_counters(CounterTextVisitor visit, void* context) {
   visit(context, "ipackets", "packets received");
   visit(context, "opackets", "packets sent");
   visit(context, "ibytes", "bytes received");

@@ -20,6 +20,7 @@
 #include "stack/interrupt_gate.h"
 #include "stack/link.h"
 #include "stack/mbuf_pool.h"
+#include "stack/memif_reconnection.h"
 
 namespace rockhopper::stack {
 
@@ -148,11 +149,9 @@ class Port {
 
   /// The driver's rte_eth_stats under their own names and the sums of the queues' counters. Any
   /// thread. Calls `visit(context, name, value)`.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(CounterVisitor visit, void* context) const;
   /// What each of them counts, in one line; those of memif devices included.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(CounterTextVisitor visit, void* context);
   /// The driver's extended statistics by name. Any thread.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> xstats() const;
 
@@ -165,14 +164,11 @@ class Port {
                                            std::uint16_t data_room);
   [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
   [[nodiscard]] Expected<void> start(const PortConfig& config);
-  void remove_flow_rules();
   void set_multicast_filter(MulticastFilter filter);
   [[nodiscard]] int start_device();
   void stop_device();
   /// Runs a call that changes the device's state where the driver can bear it.
   int control(int (*call)(std::uint16_t port_id));
-  /// After a start: when maintain_link() looks again.
-  void expect_link(std::uint64_t now_ns);
   /// Connects a memif client that has no link, now and then.
   void maintain_link(std::uint64_t now_ns);
 
@@ -188,16 +184,13 @@ class Port {
   InterruptGate* gate_ = nullptr;  ///< for drivers that need it
   bool has_flow_rules_ = false;
   MulticastFilter multicast_filter_ = MulticastFilter::none;
-  bool reconnects_ = false;  ///< a memif client: its driver connects once, when it starts
-  std::atomic_flag maintaining_;
-  std::uint64_t next_maintenance_ns_ = 0;
+  MemifReconnection reconnection_;
   bool ipv4_checksum_offload_ = false;
   bool multi_segment_ = false;          ///< the driver sends chains
   rte_mempool* shared_pool_ = nullptr;  ///< in place of pool_
   MbufPool pool_;
   std::vector<std::unique_ptr<PortQueue>> queues_;
   std::unique_ptr<MemifGuard> guard_;  ///< of a memif device that was plugged here
-  std::uint64_t handshake_end_ns_ = 0;
 };
 
 }  // namespace rockhopper::stack

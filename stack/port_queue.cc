@@ -32,7 +32,7 @@ std::uint16_t PortQueue::rx_burst(rte_mbuf** packets, std::uint16_t count, std::
   if (received > 0) {
     counters_.rx_packets.add(received);
     counters_.rx_bytes.add(total_bytes(packets, received));
-  } else if (port_.reconnects_ && index_ == 0) {
+  } else if (port_.reconnection_.is_enabled() && index_ == 0) {
     port_.maintain_link(now_ns);
   }
   return received;

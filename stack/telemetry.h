@@ -6,15 +6,10 @@
 #include <functional>
 #include <string>
 
+#include "stack/counter.h"
 #include "stack/error.h"
 
 namespace rockhopper::stack {
-
-/// Receives a group's counters one by one.
-using CounterVisitor = void (*)(void* context, const char* name, std::uint64_t value);
-/// Receives what a group's counters count, one by one: a line for people, of at most 127 characters
-/// and without quotation marks and backslashes, as telemetry carries no others.
-using CounterTextVisitor = void (*)(void* context, const char* name, const char* text);
 
 /// Names a group of counters to DPDK telemetry for as long as it lives:
 ///

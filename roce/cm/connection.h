@@ -13,11 +13,8 @@
 #include "roce/wire/cm.h"
 #include "roce/wire/mad.h"
 #include "roce/wire/qpn.h"
-#include "stack/timing_wheel.h"
 
 namespace rockhopper::roce::cm {
-
-class ConnectionManager;
 
 /// A message as it is sent.
 using Mad = std::array<std::uint8_t, wire::kMadBytes>;
@@ -63,6 +60,9 @@ struct ConnectParameters {
 /// belongs to its thread.
 class Connection {
  public:
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool is_active() const { return active_; }  ///< made by connect()
   [[nodiscard]] const AddressVector& path() const { return path_; }
@@ -80,43 +80,20 @@ class Connection {
   /// The application's; the manager does not look at it.
   std::uint64_t context = 0;
 
- private:
-  friend class ConnectionManager;
-  /// `on_time` is called with the connection when its timer expires.
-  Connection(ConnectionManager& manager, std::uint32_t local_id, bool active,
-             stack::Timer::Callback on_time)
-      : manager_(manager), local_id_(local_id), active_(active), timer_(on_time, this) {}
+ protected:
+  Connection(std::uint32_t local_id, bool active) : local_id_(local_id), active_(active) {}
+  ~Connection() = default;
 
-  ConnectionManager& manager_;
   const std::uint32_t local_id_;
   const bool active_;
   State state_ = State::req_sent;
-  bool released_ = false;  ///< the application wants nothing more of it
-  bool waits_ = false;     ///< counts against its listener's backlog
   wire::cm::TransportService transport_ = wire::cm::TransportService::rc;
   PathMtu path_mtu_ = PathMtu::mtu_1024;
   MadPath path_;
   std::uint64_t service_id_ = 0;
-  std::uint64_t transaction_id_ = 0;
-  std::uint32_t remote_id_ = 0;
   wire::Qpn local_qpn_{};
   wire::Qpn remote_qpn_{};
-  wire::Psn receive_psn_{};  ///< what the peer is told to begin with
-  wire::Psn send_psn_{};     ///< what it told us
-  QpParameters qp_;
-  Capabilities offer_ = kNoCapabilities;  ///< active: ours; passive: the listener's, if the peer
-                                          ///< has made an offer
   Capabilities agreed_ = kNoCapabilities;
-  std::uint8_t peer_responder_resources_ = 0;
-  std::uint8_t peer_initiator_depth_ = 0;
-
-  /// What waits for an answer, to be repeated; when closed, what a repeated REQ is answered with.
-  Mad request_{};
-  std::uint64_t answer_timeout_ns_ = 0;
-  std::uint8_t retries_left_ = 0;
-  std::uint8_t max_retries_ = 0;
-  std::uint64_t peer_patience_ns_ = 0;  ///< for so long the peer goes on with its REQ
-  stack::Timer timer_;
 };
 
 }  // namespace rockhopper::roce::cm

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "roce/cm/active.h"
+#include "roce/cm/passive.h"
+#include "roce/cm/release.h"
+#include "roce/cm/resolver.h"
+
 namespace rockhopper::roce::cm {
-
-using wire::MadHeader;
-using wire::cm::Attribute;
-
 namespace {
 
 constexpr std::uint64_t kTimerTickNs = 65'536;
@@ -32,80 +33,51 @@ Expected<std::unique_ptr<ConnectionManager>> ConnectionManager::create(
 ConnectionManager::ConnectionManager(const ConnectionManagerConfig& config,
                                      std::unique_ptr<Gsi> gsi)
     : config_(config),
-      gsi_(std::move(gsi)),
-      timers_(kTimerTickNs),
-      ca_guid_(config.random->next()) {}
+      parts_(
+          new ManagerParts{.config = config_,
+                           .engine = *config.engine,
+                           .counters = counters_,
+                           .messenger = Messenger(std::move(gsi), config.random->next(), counters_),
+                           .timers = stack::TimingWheel(kTimerTickNs),
+                           .table = ConnectionTable(config.max_connections)}),
+      connections_(std::make_unique<Connections>(*parts_)),
+      active_(std::make_unique<ActiveSide>(*parts_, *connections_)),
+      passive_(std::make_unique<PassiveSide>(*parts_, *connections_)),
+      release_(std::make_unique<Release>(*parts_, *connections_, *passive_)),
+      resolver_(std::make_unique<Resolver>(*parts_)) {}
 
 ConnectionManager::~ConnectionManager() = default;
 
 void ConnectionManager::poll(std::uint64_t now_ns) {
-  now_ns_ = now_ns;
-  gsi_->poll(now_ns, [this](const ReceivedMad& mad) { on_mad(mad); });
-  timers_.advance(now_ns);
+  parts_->now_ns = now_ns;
+  parts_->messenger.poll(now_ns, [this](const ReceivedMad& mad, const wire::MadHeader& header,
+                                        wire::cm::Body body) { on_message(mad, header, body); });
+  parts_->timers.advance(now_ns);
 }
 
-std::uint64_t ConnectionManager::next_deadline_ns() const {
-  return std::min(timers_.next_deadline_ns(), gsi_->next_deadline_ns());
-}
-
-std::optional<Event> ConnectionManager::poll_event() {
-  if (events_.empty()) return std::nullopt;
-  Event event = events_.front();
-  events_.pop_front();
-  return event;
-}
-
-Expected<void> ConnectionManager::listen(std::uint64_t service_id, std::uint32_t backlog,
-                                         Capabilities offer) {
-  if (backlog == 0) {
-    return fail(ErrorCode::invalid_argument, "a backlog of 0 refuses everybody");
-  }
-  if (!listeners_.try_emplace(service_id, Listener{.backlog = backlog, .offer = offer}).second) {
-    return fail(ErrorCode::busy, "service ID {:#x} has a listener already", service_id);
-  }
-  return {};
-}
-
-void ConnectionManager::stop_listening(std::uint64_t service_id) {
-  listeners_.erase(service_id);
-  // What still waits does not count against the next listener.
-  for (const auto& [id, connection] : connections_) {
-    if (connection->service_id_ == service_id) connection->waits_ = false;
-  }
-  for (const auto& [key, lookup] : peer_lookups_) {
-    if (lookup->service_id_ == service_id) lookup->waits_ = false;
-  }
-}
-
-void ConnectionManager::on_mad(const ReceivedMad& mad) {
-  const MadHeader header = MadHeader::parse(mad.bytes.first<MadHeader::kSize>());
-  if (header.base_version != MadHeader::kBaseVersion ||
-      header.management_class != wire::cm::kManagementClass ||
-      header.class_version != wire::cm::kClassVersion || header.method != wire::cm::kMethodSend) {
-    counters_.unsupported_mads.add();
-    return;
-  }
-  counters_.rcvd_messages.add();
-  const wire::cm::Body body = mad.bytes.last<wire::cm::kBodyBytes>();
+void ConnectionManager::on_message(const ReceivedMad& mad, const wire::MadHeader& header,
+                                   wire::cm::Body body) {
+  using wire::cm::Attribute;
+  const std::uint64_t transaction_id = header.transaction_id;
   switch (static_cast<Attribute>(header.attribute_id)) {
     case Attribute::req:
-      return on_req(mad, header.transaction_id, wire::cm::Req::parse(body));
+      return passive_->on_req(mad, transaction_id, wire::cm::Req::parse(body));
     case Attribute::mra:
-      return on_mra(mad, wire::cm::Mra::parse(body));
+      return active_->on_mra(mad, wire::cm::Mra::parse(body));
     case Attribute::rej:
-      return on_rej(mad, wire::cm::Rej::parse(body));
+      return release_->on_rej(mad, wire::cm::Rej::parse(body));
     case Attribute::rep:
-      return on_rep(mad, header.transaction_id, wire::cm::Rep::parse(body));
+      return active_->on_rep(mad, transaction_id, wire::cm::Rep::parse(body));
     case Attribute::rtu:
-      return on_rtu(mad, wire::cm::Rtu::parse(body));
+      return passive_->on_rtu(mad, wire::cm::Rtu::parse(body));
     case Attribute::dreq:
-      return on_dreq(mad, header.transaction_id, wire::cm::Dreq::parse(body));
+      return release_->on_dreq(mad, transaction_id, wire::cm::Dreq::parse(body));
     case Attribute::drep:
-      return on_drep(mad, wire::cm::Drep::parse(body));
+      return release_->on_drep(mad, wire::cm::Drep::parse(body));
     case Attribute::sidr_req:
-      return on_sidr_req(mad, header.transaction_id, wire::cm::SidrReq::parse(body));
+      return resolver_->on_req(mad, transaction_id, wire::cm::SidrReq::parse(body));
     case Attribute::sidr_rep:
-      return on_sidr_rep(mad, wire::cm::SidrRep::parse(body));
+      return resolver_->on_rep(mad, wire::cm::SidrRep::parse(body));
     case Attribute::lap:
     case Attribute::apr:
       break;
@@ -113,86 +85,92 @@ void ConnectionManager::on_mad(const ReceivedMad& mad) {
   counters_.unsupported_messages.add();
 }
 
-template <typename Message>
-Mad ConnectionManager::send(const MadPath& to, std::uint64_t transaction_id,
-                            const Message& message) {
-  Mad mad{};
-  const std::span<std::uint8_t, wire::kMadBytes> bytes(mad);
-  const MadHeader header{.management_class = wire::cm::kManagementClass,
-                         .class_version = wire::cm::kClassVersion,
-                         .method = wire::cm::kMethodSend,
-                         .transaction_id = transaction_id,
-                         .attribute_id = static_cast<std::uint16_t>(Message::kAttribute)};
-  header.emit(bytes.first<MadHeader::kSize>());
-  message.emit(bytes.last<wire::cm::kBodyBytes>());
-  counters_.sent_messages.add();
-  gsi_->send(to, mad, now_ns_);
-  return mad;
-}
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Req&);
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Mra&);
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Rep&);
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Rtu&);
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Dreq&);
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::Drep&);
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::SidrReq&);
-template Mad ConnectionManager::send(const MadPath&, std::uint64_t, const wire::cm::SidrRep&);
-
-void ConnectionManager::repeat(const MadPath& to, const Mad& mad) {
-  counters_.sent_messages.add();
-  counters_.repeated_messages.add();
-  gsi_->send(to, mad, now_ns_);
+std::uint64_t ConnectionManager::next_deadline_ns() const {
+  return std::min(parts_->timers.next_deadline_ns(), parts_->messenger.next_deadline_ns());
 }
 
-Mad ConnectionManager::send_reject(const MadPath& to, std::uint64_t transaction_id,
-                                   wire::cm::Rej rej) {
-  if (rej.reason == wire::cm::RejectReason::timeout) {
-    // The peer may not know our communication ID as a connection's yet.
-    rej.info_length = sizeof ca_guid_;
-    wire::store_be64(rej.info.data(), ca_guid_);
+std::optional<Event> ConnectionManager::poll_event() {
+  if (parts_->events.empty()) return std::nullopt;
+  Event event = parts_->events.front();
+  parts_->events.pop_front();
+  return event;
+}
+
+// Services.
+
+Expected<void> ConnectionManager::listen(std::uint64_t service_id, std::uint32_t backlog,
+                                         Capabilities offer) {
+  if (backlog == 0) {
+    return fail(ErrorCode::invalid_argument, "a backlog of 0 refuses everybody");
   }
-  counters_.sent_rejects.add();
-  return send(to, transaction_id, rej);
-}
-
-void ConnectionManager::tell(const Event& event) {
-  if (event.connection != nullptr && event.connection->released_) return;
-  events_.push_back(event);
-}
-
-std::uint32_t ConnectionManager::new_id() {
-  while (true) {
-    const auto id = static_cast<std::uint32_t>(config_.random->next());
-    if (id != 0 && !connections_.contains(id) && !lookups_.contains(id)) return id;
+  if (!parts_->listeners.add(service_id, backlog, offer)) {
+    return fail(ErrorCode::busy, "service ID {:#x} has a listener already", service_id);
   }
+  return {};
 }
 
-template <typename Request>
-void ConnectionManager::stop_waiting(Request& request) {
-  if (std::exchange(request.waits_, false)) --listeners_.at(request.service_id_).waiting;
-}
-template void ConnectionManager::stop_waiting(Connection&);
-template void ConnectionManager::stop_waiting(Lookup&);
-
-void ConnectionManager::visit_counters(void (*visit)(void* context, const char* name,
-                                                     std::uint64_t value),
-                                       void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_CM_COUNTERS(X)
-#undef X
-#define X(name, text) visit(context, #name, gsi_->counters().name.value());
-  ROCKHOPPER_GSI_COUNTERS(X)
-#undef X
+void ConnectionManager::stop_listening(std::uint64_t service_id) {
+  parts_->listeners.remove(service_id);
+  // What still waits does not count against the next listener.
+  parts_->table.for_each([&](ManagedConnection& connection) {
+    if (connection.service_id_ == service_id) Listeners::drop(connection.place);
+  });
+  resolver_->stop_listening(service_id);
 }
 
-void ConnectionManager::describe_counters(void (*visit)(void*, const char*, const char*),
-                                          void* context) {
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_CM_COUNTERS(X)
-#undef X
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_GSI_COUNTERS(X)
-#undef X
+// Connections.
+
+Expected<Connection*> ConnectionManager::connect(QueuePair& qp,
+                                                 const ConnectParameters& parameters) {
+  return active_->connect(qp, parameters);
+}
+
+Expected<void> ConnectionManager::accept(Connection& connection, QueuePair& qp,
+                                         const QpParameters& parameters,
+                                         std::span<const std::uint8_t> private_data) {
+  return passive_->accept(managed(connection), qp, parameters, private_data);
+}
+
+Expected<void> ConnectionManager::reject(Connection& connection,
+                                         std::span<const std::uint8_t> private_data,
+                                         wire::cm::RejectReason reason) {
+  return passive_->reject(managed(connection), private_data, reason);
+}
+
+Expected<void> ConnectionManager::disconnect(Connection& connection) {
+  return connections_->disconnect(managed(connection));
+}
+
+void ConnectionManager::release(Connection& connection) { release_->release(managed(connection)); }
+
+std::size_t ConnectionManager::connection_count() const { return parts_->table.size(); }
+
+// Lookups.
+
+Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters) {
+  return resolver_->resolve(parameters);
+}
+
+Expected<void> ConnectionManager::answer(Lookup& lookup, wire::Qpn qpn, std::uint32_t qkey,
+                                         std::span<const std::uint8_t> private_data) {
+  return resolver_->answer(lookup, qpn, qkey, private_data);
+}
+
+Expected<void> ConnectionManager::refuse(Lookup& lookup, wire::cm::SidrStatus status,
+                                         std::span<const std::uint8_t> private_data) {
+  return resolver_->refuse(lookup, status, private_data);
+}
+
+void ConnectionManager::release(Lookup& lookup) { resolver_->release(lookup); }
+
+void ConnectionManager::visit_counters(stack::CounterVisitor visit, void* context) const {
+  counters_.visit(visit, context);
+  parts_->messenger.gsi_counters().visit(visit, context);
+}
+
+void ConnectionManager::describe_counters(stack::CounterTextVisitor visit, void* context) {
+  Counters::describe(visit, context);
+  GsiCounters::describe(visit, context);
 }
 
 }  // namespace rockhopper::roce::cm

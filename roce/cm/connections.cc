@@ -1,66 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// What the connections of both roles share: their tables, their timer, their queue pairs' states.
-#include <algorithm>
+#include "roce/cm/connections.h"
 
-#include "roce/cm/connection_manager.h"
+#include <algorithm>
+#include <memory>
 
 namespace rockhopper::roce::cm {
 
 using wire::cm::AboutMessage;
 using wire::cm::RejectReason;
 
-namespace {
-
-/// Takes the connection out of a table, unless another one has its place.
-template <typename Table>
-void erase_from(Table& table, const Connection& connection, std::uint32_t number) {
-  const auto found = table.find({connection.path().destination, number});
-  if (found != table.end() && found->second == &connection) table.erase(found);
+ManagedConnection& Connections::make(bool active) {
+  const auto is_taken = [this](std::uint32_t id) { return parts_.table.find(id) != nullptr; };
+  return parts_.table.add(std::make_unique<ManagedConnection>(static_cast<ConnectionTimers&>(*this),
+                                                              parts_.new_id(is_taken), active));
 }
 
-}  // namespace
-
-Expected<Connection*> ConnectionManager::make_connection(bool active) {
-  if (connections_.size() == config_.max_connections) {
-    return fail(ErrorCode::exhausted, "all {} connections are in use", config_.max_connections);
-  }
-  const std::uint32_t id = new_id();
-  auto& slot = connections_[id];
-  slot.reset(new Connection(*this, id, active, on_time<Connection>));
-  return slot.get();
-}
-
-Connection* ConnectionManager::find(const ReceivedMad& mad, std::uint32_t local_id,
-                                    std::uint32_t remote_id) {
-  const auto found = connections_.find(local_id);
-  if (found == connections_.end() || found->second->state_ == State::closed) {
-    counters_.unknown_connection.add();
+ManagedConnection* Connections::find(const ReceivedMad& mad, std::uint32_t local_id,
+                                     std::uint32_t remote_id) {
+  ManagedConnection* found = parts_.table.find(local_id);
+  if (found == nullptr || found->state_ == State::closed) {
+    parts_.counters.unknown_connection.add();
     return nullptr;
   }
-  Connection& connection = *found->second;
+  const ManagedConnection& connection = *found;
   if (mad.reply.destination != connection.path_.destination ||
       mad.reply.source != connection.path_.source) {
-    counters_.bad_address_messages.add();
+    parts_.counters.bad_address_messages.add();
     return nullptr;
   }
   // The peer's ID is not known before its REP.
-  if (connection.state_ != State::req_sent && remote_id != connection.remote_id_) {
-    counters_.unknown_connection.add();
+  if (connection.state_ != State::req_sent && remote_id != connection.remote_id) {
+    parts_.counters.unknown_connection.add();
     return nullptr;
   }
-  return &connection;
+  return found;
 }
 
-Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& parameters,
-                                          std::uint16_t pkey_index) const {
+// Their queue pairs.
+
+Expected<void> Connections::to_init(QueuePair& qp, const QpParameters& parameters,
+                                    std::uint16_t pkey_index) const {
   const QpType type = qp.init().qp_type;
   if (type != QpType::rc && type != QpType::uc) {
     return fail(ErrorCode::invalid_argument, "a queue pair of {} is not connected",
                 to_string(type));
   }
   // One in RESET is new, or its application has taken it away from the connection it had.
-  if (qp.state() != QpState::reset && by_local_qpn_.contains(qp.number().value)) {
+  if (qp.state() != QpState::reset && parts_.table.find_by_local_qpn(qp.number()) != nullptr) {
     return fail(ErrorCode::invalid_state, "the queue pair has a connection already");
   }
   return qp.modify({.qp_state = QpState::init,
@@ -69,7 +56,7 @@ Expected<void> ConnectionManager::to_init(QueuePair& qp, const QpParameters& par
                    kQpState | kQpAccessFlags | kQpPkeyIndex | kQpPort);
 }
 
-Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connection) {
+Expected<void> Connections::to_rts(QueuePair& qp, const ManagedConnection& connection) {
   if (qp.state() != QpState::init) {
     return fail(ErrorCode::invalid_state, "the queue pair is no longer in INIT, but in {}",
                 to_string(qp.state()));
@@ -81,14 +68,14 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
                              : RecoveryAlgorithm::go_back_n;
     ROCKHOPPER_TRY(qp.set_loss_recovery(recovery));
   }
-  const QpParameters& own = connection.qp_;
+  const QpParameters& own = connection.qp;
   const QpAttributes attributes{
       .path_mtu = connection.path_mtu_,
-      .rq_psn = connection.receive_psn_,
-      .sq_psn = connection.send_psn_,
+      .rq_psn = connection.receive_psn,
+      .sq_psn = connection.send_psn,
       .dest_qp_num = connection.remote_qpn_,
       .ah_attr = connection.path(),
-      .max_rd_atomic = std::min(own.initiator_depth, connection.peer_responder_resources_),
+      .max_rd_atomic = std::min(own.initiator_depth, connection.peer_responder_resources),
       .max_dest_rd_atomic = own.responder_resources,
       .min_rnr_timer = own.min_rnr_timer,
       .timeout = own.ack_timeout,
@@ -97,49 +84,46 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
   return qp.bring_up(attributes, QpState::rts);
 }
 
-QueuePair* ConnectionManager::own_qp(const Connection& connection) const {
-  const auto found = by_local_qpn_.find(connection.local_qpn_.value);
-  return found == by_local_qpn_.end() || found->second != &connection
-             ? nullptr
-             : config_.engine->find_qp(connection.local_qpn_);
+QueuePair* Connections::own_qp(const ManagedConnection& connection) const {
+  return parts_.table.find_by_local_qpn(connection.local_qpn_) == &connection
+             ? parts_.engine.find_qp(connection.local_qpn_)
+             : nullptr;
 }
 
-void ConnectionManager::fail_qp(const Connection& connection) {
+void Connections::fail_qp(const ManagedConnection& connection) const {
   QueuePair* qp = own_qp(connection);
   if (qp != nullptr && qp->state() != QpState::reset) {
     static_cast<void>(qp->modify({.qp_state = QpState::err}, kQpState));
   }
 }
 
-void ConnectionManager::await_answer(Connection& connection, std::uint8_t timeout,
-                                     std::uint8_t retries, const Mad& request) {
-  connection.request_ = request;
-  connection.answer_timeout_ns_ = timeout_ns(timeout);
-  connection.retries_left_ = retries;
-  timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);
+// Their timer.
+
+void Connections::await_answer(ManagedConnection& connection, const Mad& request) {
+  connection.pending.await(parts_.timers, parts_.now_ns, request,
+                           timeout_ns(parts_.config.response_timeout), parts_.config.max_retries);
 }
 
-void ConnectionManager::on_timer(Connection& connection) {
+void Connections::on_timer(ManagedConnection& connection) {
   switch (connection.state_) {
     case State::req_sent:
     case State::rep_sent:
     case State::dreq_sent:
       // What has not left yet cannot have been answered, and leaves by itself.
-      if (!gsi_->resolves(connection.path_.destination)) {
-        if (connection.retries_left_ == 0) return on_no_answer(connection);
-        --connection.retries_left_;
-        repeat(connection.path_, connection.request_);
+      if (!parts_.messenger.resolves(connection.path_.destination)) {
+        if (!connection.pending.use_retry()) return on_no_answer(connection);
+        parts_.messenger.repeat(connection.path_, connection.pending.message());
       }
-      timers_.arm(connection.timer_, now_ns_ + connection.answer_timeout_ns_);
+      connection.pending.wait_again(parts_.timers, parts_.now_ns);
       return;
     case State::req_rcvd:
       // The application took so long that the peer has given up.
-      counters_.timeouts.add();
-      stop_waiting(connection);
-      tell({.type = EventType::unreachable, .connection = &connection});
+      parts_.counters.timeouts.add();
+      parts_.listeners.leave(connection.place, connection.service_id_);
+      parts_.tell({.type = EventType::unreachable, .connection = &connection});
       return close(connection);
     case State::timewait:
-      tell({.type = EventType::timewait_exit, .connection = &connection});
+      parts_.tell({.type = EventType::timewait_exit, .connection = &connection});
       return close(connection);
     case State::established:
     case State::closed:
@@ -147,52 +131,88 @@ void ConnectionManager::on_timer(Connection& connection) {
   }
 }
 
-void ConnectionManager::on_no_answer(Connection& connection) {
-  counters_.timeouts.add();
+void Connections::on_no_answer(ManagedConnection& connection) {
+  parts_.counters.timeouts.add();
   if (connection.state_ == State::dreq_sent) {
     return enter_timewait(connection, EventType::disconnected);
   }
-  send_reject(connection.path_, connection.transaction_id_,
-              {.local_communication_id = connection.local_id_,
-               .remote_communication_id = connection.remote_id_,
-               .about = AboutMessage::other,
-               .reason = RejectReason::timeout});
+  parts_.messenger.reject(connection.path_, connection.transaction_id,
+                          {.local_communication_id = connection.local_id_,
+                           .remote_communication_id = connection.remote_id,
+                           .about = AboutMessage::other,
+                           .reason = RejectReason::timeout});
   if (connection.state_ == State::rep_sent) {
     fail_qp(connection);
     return enter_timewait(connection, EventType::unreachable);
   }
-  tell({.type = EventType::unreachable, .connection = &connection});
+  parts_.tell({.type = EventType::unreachable, .connection = &connection});
   close(connection);
+}
+
+// How they are over.
+
+Expected<void> Connections::disconnect(ManagedConnection& connection) {
+  switch (connection.state_) {
+    case State::established:
+    case State::rep_sent:
+      fail_qp(connection);
+      connection.state_ = State::dreq_sent;
+      connection.transaction_id = parts_.config.random->next();
+      await_answer(connection, parts_.messenger.send(
+                                   connection.path_, connection.transaction_id,
+                                   wire::cm::Dreq{.local_communication_id = connection.local_id_,
+                                                  .remote_communication_id = connection.remote_id,
+                                                  .remote_qpn = connection.remote_qpn_}));
+      return {};
+    case State::dreq_sent:
+    case State::timewait:
+      return {};
+    case State::req_sent:
+    case State::req_rcvd:
+    case State::closed:
+      break;
+  }
+  return fail(ErrorCode::invalid_state, "not connected: the connection is in {}",
+              to_string(connection.state_));
+}
+
+void Connections::end_stale(ManagedConnection& connection) {
+  parts_.counters.stale_connections.add();
+  switch (connection.state_) {
+    case State::established:
+    case State::rep_sent:
+      static_cast<void>(disconnect(connection));
+      return;
+    case State::req_rcvd:
+      parts_.listeners.leave(connection.place, connection.service_id_);
+      parts_.tell({.type = EventType::rejected,
+                   .connection = &connection,
+                   .reason = RejectReason::stale_connection});
+      return close(connection);
+    case State::req_sent:
+    case State::dreq_sent:
+    case State::timewait:
+    case State::closed:
+      return;
+  }
 }
 
 /// Packets of the old connection may still be on their way: it stays to be recognised for that time
 /// (IBTA vol. 1, 12.9.8.4).
-void ConnectionManager::enter_timewait(Connection& connection, EventType event) {
+void Connections::enter_timewait(ManagedConnection& connection, EventType event) {
   connection.state_ = State::timewait;
-  detach(connection);
+  parts_.table.detach(connection);
   const auto code = static_cast<std::uint8_t>(
-      std::min<unsigned>(connection.qp_.ack_timeout + 1u, kTimeoutCodeMax));
-  timers_.arm(connection.timer_, now_ns_ + timeout_ns(code));
-  tell({.type = event, .connection = &connection});
+      std::min<unsigned>(connection.qp.ack_timeout + 1u, kTimeoutCodeMax));
+  connection.pending.wait_until(parts_.timers, parts_.now_ns + timeout_ns(code));
+  parts_.tell({.type = event, .connection = &connection});
 }
 
-void ConnectionManager::close(Connection& connection, const Mad& last_word) {
+void Connections::close(ManagedConnection& connection, const Mad& last_word) {
   connection.state_ = State::closed;
-  connection.request_ = last_word;
-  timers_.cancel(connection.timer_);
-  detach(connection);
-  if (connection.released_) forget(connection);
-}
-
-void ConnectionManager::detach(const Connection& connection) {
-  erase_from(by_remote_qpn_, connection, connection.remote_qpn_.value);
-  const auto own = by_local_qpn_.find(connection.local_qpn_.value);
-  if (own != by_local_qpn_.end() && own->second == &connection) by_local_qpn_.erase(own);
-}
-
-void ConnectionManager::forget(Connection& connection) {
-  erase_from(by_remote_id_, connection, connection.remote_id_);
-  connections_.erase(connection.local_id_);
+  connection.pending.keep(parts_.timers, last_word);
+  parts_.table.detach(connection);
+  if (connection.is_released) forget(connection);
 }
 
 }  // namespace rockhopper::roce::cm

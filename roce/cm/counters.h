@@ -27,9 +27,7 @@ namespace rockhopper::roce::cm {
   X(answered_lookups, "SIDR requests answered, refusals included")
 
 struct Counters {
-#define X(name, text) stack::Counter name;
-  ROCKHOPPER_CM_COUNTERS(X)
-#undef X
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_CM_COUNTERS)
 };
 
 }  // namespace rockhopper::roce::cm

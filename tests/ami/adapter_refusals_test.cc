@@ -13,6 +13,7 @@
 #include "apps/services/ami/adapter.h"
 #include "apps/services/ami/batch.h"
 #include "apps/services/ami/context.h"
+#include "apps/services/ami/unanswered.h"
 #include "tests/sim/seeded_runs.h"
 
 namespace rockhopper::ami::adapter_refusals_test {
@@ -207,15 +208,15 @@ TEST_F(AdapterRefusals, ASendIsTakenWholeOrNotAtAll) {
 /// AM-28: the replies that are owed are bounded, however messages come.
 TEST_F(AdapterRefusals, ASendWithMoreMessagesThanAPeerMayHave) {
   Batch batch;
-  while (batch.count() < Peer::kMaxUnanswered / 2) batch.add(eager(0, true), {});
+  while (batch.count() < kMaxUnanswered / 2) batch.add(eager(0, true), {});
   std::memcpy(memory_.data(), batch.bytes().data(), batch.bytes().size());
   for (const unsigned refused : {0u, 0u, 1u}) {
     send_bytes(batch.bytes().size(), false);
     EXPECT_EQ(counters().rx_over_limit.value(), refused);
   }
   run();
-  EXPECT_EQ(handled_, Peer::kMaxUnanswered);
-  EXPECT_EQ(replies().size(), Peer::kMaxUnanswered);
+  EXPECT_EQ(handled_, kMaxUnanswered);
+  EXPECT_EQ(replies().size(), kMaxUnanswered);
   expect_alive();
 }
 
@@ -348,12 +349,12 @@ TEST_F(AdapterRefusals, APayloadUnderAWrongKey) {
 }
 
 TEST_F(AdapterRefusals, MoreMessagesThanAPeerMayHave) {
-  for (std::size_t i = 0; i <= Peer::kMaxAnnounced + 1; ++i) send(announced(1000), 0, false);
+  for (std::size_t i = 0; i <= kMaxAnnounced + 1; ++i) send(announced(1000), 0, false);
   // One is being read, so many wait.
   EXPECT_EQ(counters().rx_over_limit.value(), 1u);
   EXPECT_EQ(handled_, 0u);
   run();
-  EXPECT_EQ(handled_, Peer::kMaxAnnounced + 1);
+  EXPECT_EQ(handled_, kMaxAnnounced + 1);
   expect_alive();
 }
 

@@ -126,52 +126,51 @@ TEST_F(Fences, AHeldLeaseIsRenewedOnceMore) {
   Client& client = *a.client;
   const auto posted = [&] { return client.counters().renewals.value(); };
   world.run_for(kLease_ns / 2);
-  const std::uint64_t since = client.renewals(0);
+  const std::uint64_t since = client.lease(0).renewals();
   const std::uint64_t before = posted();
-  ASSERT_TRUE(client.hold(0, since));
-  ASSERT_TRUE(client.hold(0, since));
+  ASSERT_TRUE(client.lease(0).hold(since));
+  ASSERT_TRUE(client.lease(0).hold(since));
   ASSERT_EQ(world.run(b, [](Client& c) { return c.erase(bytes_of("k"), 2); }).result.status,
             Status::ok);
   world.run_for(kLease_ns / 2);
   EXPECT_EQ(posted(), before + 1);
   EXPECT_LT(server.store->free_bytes(), world.config.memory_bytes);
   // Who holds what is older holds up nothing for longer.
-  EXPECT_FALSE(client.hold(0, since));
-  const std::uint64_t later = client.renewals(0);
+  EXPECT_FALSE(client.lease(0).hold(since));
+  const std::uint64_t later = client.lease(0).renewals();
   EXPECT_EQ(later, since + 1);
-  ASSERT_TRUE(client.hold(0, later));
-  client.unhold(0, since);
+  ASSERT_TRUE(client.lease(0).hold(later));
+  client.lease(0).unhold(since);
   world.run_for(kLease_ns / 4);
   EXPECT_EQ(posted(), before + 1);
-  client.unhold(0, since);
+  client.lease(0).unhold(since);
   EXPECT_LE(client.next_deadline_ns(), world.network.now_ns());
   world.run_for(kLease_ns / 2);
   EXPECT_EQ(posted(), before + 2);
-  client.unhold(0, later);
+  client.lease(0).unhold(later);
   world.run_for(kLease_ns);
   EXPECT_GT(posted(), before + 3);
   EXPECT_EQ(server.store->free_bytes(), world.config.memory_bytes);
   EXPECT_TRUE(server.fenced.empty());
-  EXPECT_FALSE(client.hold(0, later));
-  EXPECT_FALSE(client.hold(0, client.renewals(0) + 2));
-  EXPECT_FALSE(client.hold(1, client.renewals(0)));
+  EXPECT_FALSE(client.lease(0).hold(later));
+  EXPECT_FALSE(client.lease(0).hold(client.lease(0).renewals() + 2));
 }
 
 // DG-30: what counts is what the server has seen: another connection may be ahead of a renewal that
 // is still on its way.
 TEST_F(Fences, ARenewalCountsWhenItIsComplete) {
   world.run_for(kLease_ns / 2);
-  const std::uint64_t complete = a.client->renewals(0);
+  const std::uint64_t complete = a.client->lease(0).renewals();
   const std::uint64_t posted = a.client->counters().renewals.value();
   // From now on no answer arrives.
   world.network.node(0).cut(true);
   world.run_for(kLease_ns / 2);
   EXPECT_GE(a.client->counters().renewals.value(), posted + 2);
-  EXPECT_EQ(a.client->renewals(0), complete);
-  EXPECT_FALSE(a.client->hold(0, complete));
+  EXPECT_EQ(a.client->lease(0).renewals(), complete);
+  EXPECT_FALSE(a.client->lease(0).hold(complete));
   world.network.node(0).cut(false);
-  ASSERT_TRUE(world.run_until([&] { return a.client->renewals(0) >= complete + 2; }));
-  EXPECT_TRUE(a.client->hold(0, a.client->renewals(0)));
+  ASSERT_TRUE(world.run_until([&] { return a.client->lease(0).renewals() >= complete + 2; }));
+  EXPECT_TRUE(a.client->lease(0).hold(a.client->lease(0).renewals()));
 }
 
 // DG-35, DG-36: a client that its server may have fenced knows, before the server does it, however
@@ -193,22 +192,22 @@ TEST_F(Fences, ALeaseEndsForTheClientFirst) {
 
 // A hold ends with its connection.
 TEST_F(Fences, NothingIsHeldOfAnEarlierConnection) {
-  const std::uint64_t since = a.client->renewals(0);
-  ASSERT_TRUE(a.client->hold(0, since));
+  const std::uint64_t since = a.client->lease(0).renewals();
+  ASSERT_TRUE(a.client->lease(0).hold(since));
   server.server->remove_client(a.ids[0], world.network.now_ns());
   ASSERT_TRUE(world.run_until([&] { return !a.lost.empty() && a.client->in_use() == 0; }));
-  EXPECT_FALSE(a.client->hold(0, a.client->renewals(0)));
-  a.client->unhold(0, since);
+  EXPECT_FALSE(a.client->lease(0).hold(a.client->lease(0).renewals()));
+  a.client->lease(0).unhold(since);
   world.connect(a, 0);
-  EXPECT_FALSE(a.client->hold(0, since));
-  const std::uint64_t now = a.client->renewals(0);
-  ASSERT_TRUE(a.client->hold(0, now));
-  a.client->unhold(0, since);
-  a.client->unhold(0, now - 1);
+  EXPECT_FALSE(a.client->lease(0).hold(since));
+  const std::uint64_t now = a.client->lease(0).renewals();
+  ASSERT_TRUE(a.client->lease(0).hold(now));
+  a.client->lease(0).unhold(since);
+  a.client->lease(0).unhold(now - 1);
   const std::uint64_t posted = a.client->counters().renewals.value();
   world.run_for(kLease_ns / 2);
   EXPECT_EQ(a.client->counters().renewals.value(), posted + 1);
-  a.client->unhold(0, now);
+  a.client->lease(0).unhold(now);
   world.run_for(3 * kLease_ns);
   EXPECT_GT(a.client->counters().renewals.value(), posted + 8);
   EXPECT_TRUE(server.fenced.empty());

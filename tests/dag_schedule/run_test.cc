@@ -85,6 +85,26 @@ TEST(ScheduleSimulation, OneWorker) {
   expect_met(totals["inputs_cached"]);
 }
 
+// A worker holds up its client's lease at the home.
+TEST(ScheduleSimulation, AWorkersHomeIsAServerOfItsClient) {
+  ScheduleWorld world({});
+  auto& node = world.worker(0);
+  const std::uint16_t servers = node.client->servers();
+  const auto made =
+      dag::Worker::create({.engine = node.endpoint->engine(),
+                           .endpoint = node.endpoint->dc(),
+                           .client = *node.client,
+                           .home = servers,
+                           .home_av = node.way_to(world.server(0)),
+                           .grant = {.client = 1, .application_bytes = 1 << 16},
+                           .outputs = *dag::Placement::create(dag::PlacementPolicy::hash, servers),
+                           .executor = node.executor,
+                           .listener = node},
+                          {.name = "stray"});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+}
+
 // DG-3, DG-10 to DG-13, DG-34, DG-35, DG-38, DG-39: several workers with labels, edges with all
 // constraints, outputs at several servers.
 TEST(ScheduleSimulation, SeveralWorkers) {

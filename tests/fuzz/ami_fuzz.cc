@@ -16,6 +16,7 @@
 #include "apps/services/ami/adapter.h"
 #include "apps/services/ami/collectives.h"
 #include "apps/services/ami/context.h"
+#include "apps/services/ami/message.h"
 #include "roce/wire/bytes.h"
 #include "tests/fuzz/eal.h"
 #include "tests/fuzz/fuzz_target.h"

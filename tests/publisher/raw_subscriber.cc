@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "roce/owned.h"
+
 namespace rockhopper::sim {
 namespace {
 
@@ -68,8 +70,8 @@ void RawSubscriber::connect() {
 
 std::unique_ptr<publisher::SubscriberRoute> RawSubscriber::route_to(
     const dc::TargetAddress& address) {
-  return std::make_unique<publisher::DcRoute>(engine(), *initiator_,
-                                              *must(engine().create_ah(pd_, address.av)), address);
+  return std::make_unique<publisher::DcRoute>(
+      *initiator_, must(roce::own(engine(), engine().create_ah(pd_, address.av))), address);
 }
 
 void RawSubscriber::disconnect() {

@@ -5,6 +5,7 @@
 // (PB-2 to PB-5, PB-10, PB-11, PB-20 to PB-22); and the writers' path allocates nothing and makes
 // no system call (PB-7, PB-24).
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <csignal>

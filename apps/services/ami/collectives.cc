@@ -32,6 +32,11 @@ struct Sent {
   }
 };
 
+/// Returns where a collective of that number has its slot: syncs are numbered by themselves.
+std::size_t slot_of(std::uint32_t sequence, std::uint32_t window, bool is_sync) {
+  return is_sync ? window + sequence % kSyncSlots : sequence & (window - 1);
+}
+
 bool carries_vector(CollectiveType type) {
   return type == CollectiveType::broadcast || type == CollectiveType::all_reduce;
 }
@@ -76,12 +81,13 @@ Expected<std::unique_ptr<Communicator>> Communicator::create(Context& context,
 Communicator::Communicator(Context& context, const CommunicatorConfig& config)
     : context_(context),
       config_(config),
+      handler_(static_cast<std::uint16_t>(Context::kHandlers + config.id)),
       rank_of_(context.config().max_endpoints, kNobody),
       neighbours_(neighbours_of(config.rank, static_cast<Rank>(config.members.size()))),
       buffers_per_slot_(1u + rounds_of(static_cast<Rank>(config.members.size()))),
       bytes_(std::size_t{config.window} * buffers_per_slot_ * config.vector_bytes),
       slots_(config.window + kSyncSlots),
-      retired_in_(2),
+      epochs_(config.window),
       ended_(config.window) {
   for (Rank rank = 0; rank < size(); ++rank) {
     if (rank == config_.rank) continue;
@@ -90,8 +96,7 @@ Communicator::Communicator(Context& context, const CommunicatorConfig& config)
     if (context_.failed(member)) break_up(Status::unreachable);
   }
   context_.attach(*this);
-  context_.set_handler(static_cast<std::uint16_t>(Context::kHandlers + config_.id),
-                       [this](const Message& message) { on_message(message); });
+  context_.set_handler(handler_, [this](const Message& message) { on_message(message); });
 }
 
 Communicator::~Communicator() {
@@ -99,7 +104,7 @@ Communicator::~Communicator() {
   if (status_ == Status::ok) {
     for (Slot& slot : slots_) unwatch(slot);
   }
-  context_.set_handler(static_cast<std::uint16_t>(Context::kHandlers + config_.id), {});
+  context_.set_handler(handler_, {});
   context_.detach(*this);
 }
 
@@ -127,38 +132,56 @@ Injected Communicator::broadcast(const Local& memory, Rank root, Request& reques
                request);
 }
 
+namespace {
+
+/// An all-reduce as it is started.
+struct AllReduce {
+  CollectiveCall call;
+  Local memory;
+  bool is_valid = false;
+};
+
+template <typename Element>
+AllReduce all_reduce_of(std::span<Element> vector, ElementType element, Reduction reduction,
+                        std::size_t vector_bytes) {
+  const auto bytes = static_cast<std::uint32_t>(vector.size_bytes());
+  return {.call = {.type = CollectiveType::all_reduce,
+                   .reduction = reduction,
+                   .element = element,
+                   .length = bytes},
+          .memory = {.addr = reinterpret_cast<std::uintptr_t>(vector.data()), .length = bytes},
+          .is_valid = is_defined(reduction, element) && vector.size_bytes() <= vector_bytes};
+}
+
+}  // namespace
+
 Injected Communicator::all_reduce(std::span<std::int64_t> vector, Reduction reduction,
                                   Request& request) {
-  return all_reduce(vector.data(), vector.size_bytes(), ElementType::int64, reduction, request);
+  const auto [call, memory, is_valid] =
+      all_reduce_of(vector, ElementType::int64, reduction, config_.vector_bytes);
+  return start(call, memory, is_valid, request);
 }
 
 Injected Communicator::all_reduce(std::span<std::uint64_t> vector, Reduction reduction,
                                   Request& request) {
-  return all_reduce(vector.data(), vector.size_bytes(), ElementType::uint64, reduction, request);
+  const auto [call, memory, is_valid] =
+      all_reduce_of(vector, ElementType::uint64, reduction, config_.vector_bytes);
+  return start(call, memory, is_valid, request);
 }
 
 Injected Communicator::all_reduce(std::span<double> vector, Reduction reduction, Request& request) {
-  return all_reduce(vector.data(), vector.size_bytes(), ElementType::float64, reduction, request);
-}
-
-Injected Communicator::all_reduce(void* vector, std::size_t length, ElementType element,
-                                  Reduction reduction, Request& request) {
-  const auto bytes = static_cast<std::uint32_t>(length);
-  return start({.type = CollectiveType::all_reduce,
-                .reduction = reduction,
-                .element = element,
-                .length = bytes},
-               {.addr = reinterpret_cast<std::uintptr_t>(vector), .length = bytes},
-               is_defined(reduction, element) && length <= config_.vector_bytes, request);
+  const auto [call, memory, is_valid] =
+      all_reduce_of(vector, ElementType::float64, reduction, config_.vector_bytes);
+  return start(call, memory, is_valid, request);
 }
 
 Injected Communicator::start(const CollectiveCall& call, const Local& memory, bool valid,
                              Request& request) {
   assert(request.done_);
   if (in_flight_ == config_.window) return Injected::again;
-  if (status_ == Status::ok && next_ - synced_epochs_ * epoch_length() >= config_.window) {
+  if (status_ == Status::ok && epochs_.is_full()) {
     // Now somebody waits for the slowest rank, so it matters whether that one is still there.
-    Slot& sync = slots_[config_.window + synced_epochs_ % kSyncSlots];
+    Slot& sync = slots_[slot_of(epochs_.synced(), config_.window, true)];
     if (sync.phase == Slot::Phase::running) watch(sync);
     return Injected::again;
   }
@@ -167,7 +190,7 @@ Injected Communicator::start(const CollectiveCall& call, const Local& memory, bo
   request.done_ = false;
   // The other ranks will wait in vain for what is not started here.
   if (!valid) break_up(Status::invalid);
-  Slot& slot = slots_[next_ & (config_.window - 1u)];
+  Slot& slot = slots_[slot_of(epochs_.next(), config_.window, false)];
   if (status_ == Status::ok && slot.phase != Slot::Phase::unknown && slot.call != call) {
     disagree();
   }
@@ -177,8 +200,8 @@ Injected Communicator::start(const CollectiveCall& call, const Local& memory, bo
     end(none, status_);
     return Injected::yes;
   }
-  if (slot.phase == Slot::Phase::unknown) prepare(slot, call, next_);
-  ++next_;
+  if (slot.phase == Slot::Phase::unknown) slot.announce(call, epochs_.next(), config_.rank, size());
+  epochs_.begin_next();
   slot.request = &request;
   slot.memory = memory;
   const bool gives = call.type == CollectiveType::all_reduce || call.root == config_.rank;
@@ -186,7 +209,8 @@ Injected Communicator::start(const CollectiveCall& call, const Local& memory, bo
     std::memcpy(buffer(slot, 0), reinterpret_cast<const void*>(memory.addr), memory.length);
   }
   watch(slot);
-  run(slot);
+  slot.phase = Slot::Phase::running;
+  progress(slot);
   return Injected::yes;
 }
 
@@ -197,36 +221,16 @@ void Communicator::cancel() {
 
 // ---- A collective's way through its plan.
 
-void Communicator::prepare(Slot& slot, const CollectiveCall& call, std::uint32_t sequence) {
-  slot.phase = Slot::Phase::announced;
-  slot.call = call;
-  slot.sequence = sequence;
-  slot.plan = Plan::make(call, config_.rank, size());
-}
-
-void Communicator::run(Slot& slot) {
-  slot.phase = Slot::Phase::running;
-  progress(slot);
-}
-
 void Communicator::watch(Slot& slot) {
   if (slot.watched) return;
   slot.watched = true;
-  for (const Step& step : slot.plan.steps()) {
-    if (step.from != kNobody && (slot.arrived >> step.round & 1) == 0) {
-      context_.watch(config_.members[step.from]);
-    }
-  }
+  slot.for_each_awaited([this](Rank rank) { context_.watch(config_.members[rank]); });
 }
 
 void Communicator::unwatch(Slot& slot) {
   if (!slot.watched) return;
   slot.watched = false;
-  for (const Step& step : slot.plan.steps()) {
-    if (step.from != kNobody && (slot.arrived >> step.round & 1) == 0) {
-      context_.unwatch(config_.members[step.from]);
-    }
-  }
+  slot.for_each_awaited([this](Rank rank) { context_.unwatch(config_.members[rank]); });
 }
 
 void Communicator::progress(Slot& slot) {
@@ -251,7 +255,7 @@ bool Communicator::do_exchanges(Slot& slot) {
       slot.next_sent = true;
     }
     if (step.from != kNobody) {
-      if ((slot.arrived >> step.round & 1) == 0) return false;
+      if (!slot.has_arrived(step)) return false;
       take(slot, step);
     }
     slot.next_sent = false;
@@ -264,7 +268,7 @@ bool Communicator::do_services(Slot& slot) {
   for (std::size_t i = slot.plan.exchanges(); i < slot.plan.steps().size(); ++i) {
     const Step& step = slot.plan.steps()[i];
     if ((slot.served >> i & 1) != 0) continue;
-    if (step.from != kNobody && (slot.arrived >> step.round & 1) == 0) {
+    if (step.from != kNobody && !slot.has_arrived(step)) {
       all = false;
       continue;
     }
@@ -308,25 +312,18 @@ bool Communicator::send(Slot& slot, std::size_t index, bool again) {
   const Sent sent{.slot = static_cast<std::uint16_t>(&slot - slots_.data()),
                   .step = static_cast<std::uint8_t>(index),
                   .borrowed = borrowed};
-  const Completion completion{.level = Level::remote,
-                              .callback = {.function =
-                                               [](void* self, std::uint64_t cookie, Status status) {
-                                                 static_cast<Communicator*>(self)->on_sent(cookie,
-                                                                                           status);
-                                               },
-                                           .context = this,
-                                           .cookie = sent.cookie()}};
-  const auto handler = static_cast<std::uint16_t>(Context::kHandlers + config_.id);
+  const Completion completion{
+      .callback = {.function = on_sent, .context = this, .cookie = sent.cookie()}};
   const EndpointId to = config_.members[step.to];
   Injected injected = Injected::again;
   if (borrowed) {
-    injected = context_.send(to, handler, header, slot.memory, completion);
+    injected = context_.send(to, handler_, header, slot.memory, completion);
   } else {
     std::span<const std::byte> vector;
     if (carries_vector(slot.call.type)) {
       vector = {buffer(slot, slot.sent[index]), slot.call.length};
     }
-    injected = context_.send(to, handler, header, vector, completion);
+    injected = context_.send(to, handler_, header, vector, completion);
   }
   if (injected == Injected::again) {
     stalled_ = true;
@@ -339,25 +336,26 @@ bool Communicator::send(Slot& slot, std::size_t index, bool again) {
   return true;
 }
 
-void Communicator::on_sent(std::uint64_t cookie, Status status) {
-  --outstanding_;
+void Communicator::on_sent(void* communicator, std::uint64_t cookie, Status status) {
+  auto& self = *static_cast<Communicator*>(communicator);
+  --self.outstanding_;
   if (cookie == Sent::kAbort) return;
   const Sent sent = Sent::from(cookie);
-  Slot& slot = slots_[sent.slot];
+  Slot& slot = self.slots_[sent.slot];
   --slot.outstanding;
   if (sent.borrowed) --slot.borrowed;
-  if (status_ == Status::ok && status != Status::ok) {
+  if (self.status_ == Status::ok && status != Status::ok) {
     // The peer drops what it has had already, so a message may be sent twice.
     if ((status == Status::outcome_unknown || status == Status::flushed) &&
         slot.resends < kMaxResends) {
       ++slot.resends;
       slot.resend |= 1u << sent.step;
-      stalled_ = true;
+      self.stalled_ = true;
       return;
     }
-    break_up(status);
+    self.break_up(status);
   }
-  settle(slot);
+  self.settle(slot);
 }
 
 void Communicator::settle(Slot& slot) {
@@ -379,29 +377,25 @@ void Communicator::retire(Slot& slot) {
   slot.phase = Slot::Phase::retired;
   if (slot.call.type == CollectiveType::sync) {
     slot = {};
-    ++synced_epochs_;
+    epochs_.on_synced();
     counters_.syncs.add();
     return begin_sync();
   }
-  ++retired_in_[slot.sequence / epoch_length() % 2];
-  while (retired_in_[retired_epochs_ % 2] == epoch_length()) {
-    retired_in_[retired_epochs_ % 2] = 0;
-    const std::uint32_t first = retired_epochs_ * epoch_length();
-    for (std::uint32_t i = 0; i < epoch_length(); ++i) {
-      slots_[(first + i) & (config_.window - 1u)] = {};
-    }
-    ++retired_epochs_;
-  }
+  epochs_.retire(slot.sequence, [this](std::uint32_t sequence) {
+    slots_[slot_of(sequence, config_.window, false)] = {};
+  });
   begin_sync();
 }
 
 void Communicator::begin_sync() {
-  if (synced_epochs_ == retired_epochs_) return;
-  Slot& sync = slots_[config_.window + synced_epochs_ % kSyncSlots];
+  if (!epochs_.is_to_sync()) return;
+  Slot& sync = slots_[slot_of(epochs_.synced(), config_.window, true)];
   if (sync.phase == Slot::Phase::unknown) {
-    prepare(sync, {.type = CollectiveType::sync}, synced_epochs_);
+    sync.announce({.type = CollectiveType::sync}, epochs_.synced(), config_.rank, size());
   }
-  if (sync.phase == Slot::Phase::announced) run(sync);
+  if (sync.phase != Slot::Phase::announced) return;
+  sync.phase = Slot::Phase::running;
+  progress(sync);
 }
 
 // ---- What comes from other ranks.
@@ -422,7 +416,7 @@ void Communicator::on_message(const Message& from) {
   Slot* slot = find(*message);
   if (slot == nullptr) return;
   if (slot->phase == Slot::Phase::unknown) {
-    prepare(*slot, message->call, message->sequence);
+    slot->announce(message->call, message->sequence, config_.rank, size());
     if (slot->plan.awaiting(message->round, source) == nullptr) {
       *slot = {};
       return counters_.rx_unexpected.add();
@@ -436,8 +430,7 @@ void Communicator::on_message(const Message& from) {
 
 Communicator::Slot* Communicator::find(const CollectiveMessage& message) {
   const bool sync = message.call.type == CollectiveType::sync;
-  const std::uint32_t first = sync ? synced_epochs_ : retired_epochs_ * epoch_length();
-  const std::uint32_t ahead = message.sequence - first;
+  const std::uint32_t ahead = message.sequence - (sync ? epochs_.synced() : epochs_.first());
   if (ahead > UINT32_MAX / 2) {
     // What we awaited of that collective has come.
     message.again ? counters_.rx_repeated.add() : disagree();
@@ -447,8 +440,7 @@ Communicator::Slot* Communicator::find(const CollectiveMessage& message) {
     counters_.rx_unexpected.add();
     return nullptr;
   }
-  return &slots_[sync ? config_.window + message.sequence % kSyncSlots
-                      : message.sequence & (config_.window - 1u)];
+  return &slots_[slot_of(message.sequence, config_.window, sync)];
 }
 
 void Communicator::disagree() {
@@ -462,7 +454,7 @@ void Communicator::store(Slot& slot, const CollectiveMessage& message, const Mes
                          Rank source) {
   const Step* step = slot.plan.awaiting(message.round, source);
   if (step == nullptr) return counters_.rx_unexpected.add();
-  if ((slot.arrived >> step->round & 1) != 0) return counters_.rx_repeated.add();
+  if (slot.has_arrived(*step)) return counters_.rx_repeated.add();
   if (slot.call.type == CollectiveType::long_broadcast) {
     const bool wanted = step->take == Take::replace;
     // Bytes come only to who has said that it has room for them.
@@ -500,18 +492,13 @@ void Communicator::break_up(Status status) {
 void Communicator::tell_neighbours() {
   std::array<std::byte, CollectiveMessage::kSize> header;
   CollectiveMessage{.call = {.type = CollectiveType::abort}, .status = status_}.emit(header);
-  const Completion completion{.callback = {.function =
-                                               [](void* self, std::uint64_t cookie, Status status) {
-                                                 static_cast<Communicator*>(self)->on_sent(cookie,
-                                                                                           status);
-                                               },
-                                           .context = this,
-                                           .cookie = Sent::kAbort}};
+  const Completion completion{
+      .callback = {.function = on_sent, .context = this, .cookie = Sent::kAbort}};
   for (; told_ < neighbours_.size(); ++told_) {
     const EndpointId member = config_.members[neighbours_[told_]];
     if (context_.failed(member)) continue;
-    if (context_.send(member, static_cast<std::uint16_t>(Context::kHandlers + config_.id), header,
-                      std::span<const std::byte>{}, completion) == Injected::again) {
+    if (context_.send(member, handler_, header, std::span<const std::byte>{}, completion) ==
+        Injected::again) {
       return;
     }
     ++outstanding_;
@@ -542,20 +529,6 @@ std::size_t Communicator::advance() {
                                request.status_);
   }
   return called;
-}
-
-void Communicator::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
-                                  void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_AMI_COLLECTIVE_COUNTERS(X)
-#undef X
-}
-
-void Communicator::describe_counters(void (*visit)(void*, const char*, const char*),
-                                     void* context) {
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_AMI_COLLECTIVE_COUNTERS(X)
-#undef X
 }
 
 }  // namespace rockhopper::ami

@@ -9,11 +9,12 @@
 #include <span>
 #include <vector>
 
+#include "apps/services/ami/bounded_queue.h"
 #include "apps/services/ami/collective_message.h"
 #include "apps/services/ami/collective_plan.h"
 #include "apps/services/ami/context.h"
 #include "apps/services/ami/counters.h"
-#include "apps/services/ami/peer.h"
+#include "apps/services/ami/epochs.h"
 #include "stack/error.h"
 
 namespace rockhopper::ami {
@@ -101,11 +102,13 @@ class Communicator final : private Context::Service {
 
   [[nodiscard]] const CollectiveCounters& counters() const { return counters_; }
   /// Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const {
+    counters_.visit(visit, context);
+  }
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context) {
+    CollectiveCounters::describe(visit, context);
+  }
 
  private:
   /// Sent once more, if it is not known what became of a message, or another one's fate flushed it.
@@ -137,18 +140,29 @@ class Communicator final : private Context::Service {
     bool watched = false;                              ///< those from which it awaits messages
     Local memory{};
     Request* request = nullptr;  ///< null: told, or the communicator's own
+
+    /// Awaits messages for what is not started here yet.
+    void announce(const CollectiveCall& what, std::uint32_t number, Rank rank, Rank size) {
+      phase = Phase::announced;
+      call = what;
+      sequence = number;
+      plan = Plan::make(what, rank, size);
+    }
+    [[nodiscard]] bool has_arrived(const Step& step) const { return arrived >> step.round & 1; }
+    /// Calls `visit(rank)` for each rank whose message is missing.
+    template <typename Visit>
+    void for_each_awaited(const Visit& visit) const {
+      for (const Step& step : plan.steps()) {
+        if (step.from != Step::kNobody && !has_arrived(step)) visit(step.from);
+      }
+    }
   };
 
   Communicator(Context& context, const CommunicatorConfig& config);
 
-  [[nodiscard]] std::uint32_t epoch_length() const { return config_.window / 2u; }
   [[nodiscard]] std::byte* buffer(const Slot& slot, std::size_t which);
-  [[nodiscard]] Injected all_reduce(void* vector, std::size_t length, ElementType element,
-                                    Reduction reduction, Request& request);
   [[nodiscard]] Injected start(const CollectiveCall& call, const Local& memory, bool valid,
                                Request& request);
-  void prepare(Slot& slot, const CollectiveCall& call, std::uint32_t sequence);
-  void run(Slot& slot);
   void watch(Slot& slot);
   void unwatch(Slot& slot);
   void progress(Slot& slot);
@@ -166,7 +180,7 @@ class Communicator final : private Context::Service {
   [[nodiscard]] Slot* find(const CollectiveMessage& message);
   void disagree();
   void store(Slot& slot, const CollectiveMessage& message, const Message& from, Rank source);
-  void on_sent(std::uint64_t cookie, Status status);
+  static void on_sent(void* communicator, std::uint64_t cookie, Status status);
 
   void break_up(Status status);
   void tell_neighbours();
@@ -177,16 +191,14 @@ class Communicator final : private Context::Service {
 
   Context& context_;
   CommunicatorConfig config_;
+  std::uint16_t handler_;      ///< of its messages, at all ranks
   std::vector<Rank> rank_of_;  ///< by endpoint; kNobody
   std::vector<Rank> neighbours_;
   std::size_t buffers_per_slot_;
   std::vector<std::byte> bytes_;
-  std::vector<Slot> slots_;                ///< `window`, and two for syncs
-  std::uint32_t next_ = 0;                 ///< sequence number
-  std::uint32_t retired_epochs_ = 0;       ///< whose collectives are all retired here
-  std::uint32_t synced_epochs_ = 0;        ///< at all ranks
-  std::vector<std::uint32_t> retired_in_;  ///< of an epoch, by its lowest bit
-  std::uint32_t in_flight_ = 0;            ///< requests that have not ended
+  std::vector<Slot> slots_;  ///< `window`, and two for syncs
+  Epochs epochs_;
+  std::uint32_t in_flight_ = 0;  ///< requests that have not ended
   BoundedQueue<Request*> ended_;
   std::uint64_t outstanding_ = 0;  ///< messages
   bool stalled_ = false;           ///< something wants to be sent for which there was no room

@@ -256,17 +256,4 @@ bool Context::handle(const Message& message) {
   return true;
 }
 
-void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
-                             void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
-#undef X
-}
-
-void Context::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
-#undef X
-}
-
 }  // namespace rockhopper::ami

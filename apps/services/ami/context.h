@@ -128,11 +128,13 @@ class Context {
 
   [[nodiscard]] const ContextCounters& counters() const { return counters_; }
   /// Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const {
+    counters_.visit(visit, context);
+  }
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context) {
+    ContextCounters::describe(visit, context);
+  }
 
  private:
   /// Handled in one advance(), and what came with the last of them, so that callbacks get their

@@ -62,16 +62,14 @@
 
 namespace rockhopper::ami {
 
-#define X(name, text) stack::Counter name;
 struct Counters {
-  ROCKHOPPER_AMI_COUNTERS(X)
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_AMI_COUNTERS)
 };
 struct ContextCounters {
-  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_AMI_CONTEXT_COUNTERS)
 };
 struct CollectiveCounters {
-  ROCKHOPPER_AMI_COLLECTIVE_COUNTERS(X)
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_AMI_COLLECTIVE_COUNTERS)
 };
-#undef X
 
 }  // namespace rockhopper::ami

@@ -8,12 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include <boost/intrusive/list.hpp>
-
 #include "apps/services/ami/lane.h"
 #include "apps/services/ami/peer.h"
-#include "dc/dct.h"
-#include "roce/shared_receive_queue.h"
+#include "dc/owned.h"
 
 namespace rockhopper::ami {
 
@@ -24,50 +21,67 @@ struct RendezvousBuffer {
   std::byte* bytes = nullptr;
 };
 
-/// The adapter's side of a lane.
+/// Registered memory for messages: of those that come by SEND, and of payloads that are read.
+struct MessageMemory {
+  [[nodiscard]] Expected<void> set_up(roce::Engine& engine, roce::ProtectionDomain pd,
+                                      std::size_t bytes) {
+    memory.resize(bytes);
+    ROCKHOPPER_TRY(region, roce::own(engine, engine.register_memory(pd, memory.data(), bytes,
+                                                                    roce::kAccessLocalWrite)));
+    return {};
+  }
+  std::vector<std::byte> memory;
+  roce::OwnedRegion region;
+};
+
+/// The adapter's side of a lane. Each part of it belongs to the class that it names.
 struct LanePort {
-  explicit LanePort(const LaneConfig& config)
-      : lane(config), peers(config.max_endpoints), told_failed(config.max_endpoints) {}
+  LanePort(const LaneConfig& config, std::uint32_t number)
+      : lane(config),
+        index(number),
+        peers(config.max_endpoints),
+        told_failed(config.max_endpoints) {}
 
   [[nodiscard]] Peer* find(EndpointId id) const { return id < peers.size() ? peers[id] : nullptr; }
-  [[nodiscard]] std::byte* buffer(std::uint32_t which) {
-    return buffers.data() + std::size_t{which} * buffer_bytes;
-  }
-  /// To the application; there is room for all that can be on its way. In adapters only.
+  /// To the application; there is room for all that can be on its way.
   bool arrive(const Arrival& arrival) {
     const bool pushed = lane.arrivals.push(arrival);
     assert(pushed);
     return pushed;
   }
+  /// The peer has failed, or there is none: the application hears of it once.
+  void tell_failed(EndpointId id) {
+    if (told_failed[id]) return;
+    told_failed[id] = true;
+    arrive({.kind = Arrival::Kind::peer_failed, .source = id});
+  }
 
   Lane lane;
-  std::uint32_t index = 0;
-  roce::SharedReceiveQueue* srq = nullptr;
-  std::unique_ptr<roce::CompletionQueue> recv_cq;
-  dc::Dct* dct = nullptr;
-  std::vector<Peer*> peers;         ///< by id
-  std::vector<bool> told_failed{};  ///< by id: the application knows
+  const std::uint32_t index;
+  std::vector<Peer*> peers;       ///< by id
+  std::vector<bool> told_failed;  ///< by id: the application knows
+  bool closed = false;
 
-  std::uint32_t buffer_bytes = 0;
-  std::vector<std::byte> buffers;
-  std::vector<std::uint32_t> lengths;  ///< of the SEND in each buffer, if it is to be replied to
-  roce::MemoryKey buffers_key{};
-  std::vector<std::byte> rendezvous_bytes;
-  roce::MemoryKey rendezvous_key{};
-  std::vector<RendezvousBuffer> rendezvous;
-  std::vector<std::uint32_t> rendezvous_free;
-  using ReadingList =
-      boost::intrusive::list<Peer,
-                             boost::intrusive::member_hook<
-                                 Peer, boost::intrusive::list_member_hook<>, &Peer::reading_hook>,
-                             boost::intrusive::constant_time_size<false>>;
-  ReadingList reading;  ///< peers with something to be read, in turn
-
+  // Sender.
   /// The transfer whose completion descriptor may be next; null: it ended with `last_status`.
   Transfer* last = nullptr;
   Status last_status = Status::ok;
-  bool closed = false;
   std::size_t transfers = 0;  ///< of its instructions
+
+  // Receiver.
+  [[nodiscard]] std::byte* buffer(std::uint32_t which) {
+    return buffers.memory.data() + std::size_t{which} * buffer_bytes;
+  }
+  std::uint32_t buffer_bytes = 0;
+  MessageMemory buffers;
+  std::vector<std::uint32_t> lengths;  ///< of the SEND in each buffer, if it is to be replied to
+  MessageMemory payloads;
+  std::vector<RendezvousBuffer> rendezvous;
+  std::vector<std::uint32_t> rendezvous_free;
+  PeerList<&Peer::reading_hook> reading;  ///< peers with something to be read, in turn
+  std::unique_ptr<roce::CompletionQueue> recv_cq;
+  roce::Owned<roce::SharedReceiveQueue> srq;
+  dc::Owned<dc::Dct> dct;
 };
 
 }  // namespace rockhopper::ami

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,15 +13,17 @@
 #include "apps/services/dag/counters.h"
 #include "apps/services/dag/directory.h"
 #include "apps/services/dag/grant.h"
+#include "apps/services/dag/lease.h"
 #include "apps/services/dag/message.h"
 #include "apps/services/dag/placement.h"
 #include "apps/services/dag/result.h"
-#include "dc/dci_pool.h"
 #include "dc/endpoint.h"
 #include "dc/target_address.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 
 namespace rockhopper::dag {
+
+struct ClientParts;
 
 struct ClientConfig {
   std::uint32_t entries = 65536;       ///< of its own map, 1 to 2^26
@@ -62,6 +65,12 @@ enum class Started : std::uint8_t {
 /// Only without a good entry is a server asked, by one request, whose answer is the entry (DG-16,
 /// DG-31). Operations are independent: two of the same key may take effect in any order.
 ///
+/// This class begins them and joins the parts: an Operation goes its way by itself, and a
+/// ServerLink has what they have in common at one server.
+///
+/// Servers have the numbers from 0 to servers() - 1. target(), connected() and lease() require one
+/// of these; the calls that begin something refuse others.
+///
 /// Belongs to the engine's thread. Operations allocate nothing.
 class Client {
  public:
@@ -91,26 +100,31 @@ class Client {
   [[nodiscard]] std::uint16_t servers() const { return placement_.servers(); }
 
   using Key = std::span<const std::byte>;  ///< 1 to kKeyMax bytes; copied
+  /// A record, by its key, or where a pointer leads: `not_found` when it is not there any more.
+  class Record {
+   public:
+    // NOLINTBEGIN(google-explicit-constructor): either says which record.
+    template <typename Bytes>
+    requires std::convertible_to<const Bytes&, Key> Record(const Bytes& key) : key_(key) {}
+    Record(const Pointer& pointer) : pointer_(&pointer) {}
+    // NOLINTEND(google-explicit-constructor)
+
+   private:
+    friend class Client;
+    Key key_;
+    const Pointer* pointer_ = nullptr;
+  };
 
   /// The record's data, version and control words, without any software of the server (DG-18).
-  [[nodiscard]] Started read(Key key, std::uint64_t context);
-  /// Does the same where the pointer leads; `not_found` when it is not there any more.
-  [[nodiscard]] Started read(const Pointer& pointer, std::uint64_t context);
+  [[nodiscard]] Started read(const Record& record, std::uint64_t context);
   /// Replaces the data, by WRITEs and CAS alone (DG-19). Readers find the old data or the new one.
   /// With `expected`, only of that version. The data is copied.
-  [[nodiscard]] Started update(Key key, std::span<const std::byte> data, std::uint64_t context,
-                               std::optional<RecordVersion> expected = {});
-  /// Does the same where the pointer leads; `not_found` when it is not there any more.
-  [[nodiscard]] Started update(const Pointer& pointer, std::span<const std::byte> data,
+  [[nodiscard]] Started update(const Record& record, std::span<const std::byte> data,
                                std::uint64_t context, std::optional<RecordVersion> expected = {});
-  /// Adds to a control word of the record. `not_found`: it is not there any more. With
-  /// `outcome_unknown` it may have been done.
-  [[nodiscard]] Started fetch_add(const Pointer& pointer, unsigned word, std::uint64_t add,
+  /// Adds to a control word of the record. With `outcome_unknown` it may have been done.
+  [[nodiscard]] Started fetch_add(const Record& record, unsigned word, std::uint64_t add,
                                   std::uint64_t context);
-  [[nodiscard]] Started compare_swap(const Pointer& pointer, unsigned word, std::uint64_t compare,
-                                     std::uint64_t swap, std::uint64_t context);
-  [[nodiscard]] Started fetch_add(Key key, unsigned word, std::uint64_t add, std::uint64_t context);
-  [[nodiscard]] Started compare_swap(Key key, unsigned word, std::uint64_t compare,
+  [[nodiscard]] Started compare_swap(const Record& record, unsigned word, std::uint64_t compare,
                                      std::uint64_t swap, std::uint64_t context);
 
   struct CreateOptions {
@@ -174,141 +188,50 @@ class Client {
   /// Whatever leads to a record, the record decides. None if it is out of range.
   void remember(const Pointer& pointer);
 
-  /// Renewals of the lease that are complete, over all connections to that server; for hold().
-  [[nodiscard]] std::uint64_t renewals(std::uint16_t server) const;
-  /// For changes of memory that are made otherwise than by this client's operations: what was seen
-  /// to be there by a READ that was posted when renewals() was `since` is not given to others until
-  /// unhold(), as the lease is not renewed twice beyond `since` meanwhile. Each hold() that was
-  /// true needs one unhold(), soon: without renewals the lease ends. False: it is too long ago, as
-  /// two renewals have been posted since, or one has and the next one is waiting for others
-  /// already, or there is no connection, or another one: to be READ again.
-  [[nodiscard]] bool hold(std::uint16_t server, std::uint64_t since);
-  /// Harmless when the connection is lost, or is another one.
-  void unhold(std::uint16_t server, std::uint64_t since);
+  /// The lease at that server, over all connections to it, for those who change memory otherwise
+  /// than by this client's operations (Lease::hold()).
+  [[nodiscard]] Lease& lease(std::uint16_t server);
 
   /// One turn. True if there was something to do.
   bool progress(std::uint64_t now_ns);
   /// When progress() has something to do if nothing else happens.
   [[nodiscard]] std::uint64_t next_deadline_ns() const;
 
-  [[nodiscard]] std::size_t in_use() const { return in_use_; }  ///< operations under way
+  [[nodiscard]] std::size_t in_use() const;  ///< operations under way
   [[nodiscard]] const ClientConfig& config() const { return config_; }
-  [[nodiscard]] const Directory& directory() const { return directory_; }
-  [[nodiscard]] const ClientCounters& counters() const { return counters_; }
+  [[nodiscard]] const Directory& directory() const;
+  [[nodiscard]] const ClientCounters& counters() const;
   /// Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const;
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context) {
+    ClientCounters::describe(visit, context);
+  }
 
  private:
-  enum class Stage : std::uint8_t;
-  struct Operation;
-  struct Link;
-  struct Work;
-
   Client(roce::Engine& engine, dc::Endpoint& endpoint, Placement placement,
          ClientListener& listener, const ClientConfig& config);
   [[nodiscard]] Expected<void> set_up();
-  [[nodiscard]] Expected<void> set_up(Link& link);
-  [[nodiscard]] Link& link_of(const Operation& operation);
-
-  /// It cannot cost the connection.
-  [[nodiscard]] bool is_good(const Pointer& pointer) const;
-
-  // client.cc: operations and their requests to the transport.
-  [[nodiscard]] Started begin(Kind kind, std::uint16_t server, Key key, std::uint64_t context,
-                              Operation** begun);
-  [[nodiscard]] Started begin(Kind kind, const Pointer& pointer, std::uint64_t context,
-                              Operation** begun);
-  void clear_work(Operation& operation);
-  [[nodiscard]] static Work& add_work(Operation& operation);
-  void add_read(Operation& operation, const Entry& entry, std::uint32_t length, std::byte* to);
-  void add_compare_swap(Operation& operation, unsigned which, std::uint64_t address,
-                        roce::MemoryKey rkey, std::uint64_t compare, std::uint64_t swap);
-  /// Posts what has been added, now or when there is room; advance() follows.
-  void submit(Operation& operation);
-  void drain(Link& link);
+  /// Begins an operation, which `go(operation)` has to carry on.
+  template <typename Go>
+  [[nodiscard]] Started start(Kind kind, std::uint16_t server, Key key, std::uint64_t context,
+                              const Go& go);
+  template <typename Go>
+  [[nodiscard]] Started start(Kind kind, const Record& record, std::uint64_t context, const Go& go);
+  [[nodiscard]] Started start_atomic(Kind kind, const Record& record, unsigned word,
+                                     std::uint64_t value, std::uint64_t swap,
+                                     std::uint64_t context);
+  [[nodiscard]] Started request(Kind kind, std::uint16_t server, Key key, const Request& request,
+                                std::span<const std::byte> data, std::uint64_t context);
   [[nodiscard]] bool poll_sends();
-  void on_completion(const roce::Completion& completion);
-  void advance(Operation& operation);
-  void tell(Operation& operation, Result& result);
-  void finish(Operation& operation, Status status);
-  void finish(Operation& operation, Result result);
-  void sleep_until(Operation& operation, std::uint64_t when_ns);
-  [[nodiscard]] bool run_timers();
-  void check_leases();
-  void lose(Link& link);
-  [[nodiscard]] bool renew_leases();
-  [[nodiscard]] bool may_renew(const Link& link) const;
-  [[nodiscard]] static bool is_recent(const Link& link, std::uint64_t since);
-
-  // client_access.cc: what needs no software of the server.
-  void access(Operation& operation);
-  void follow(Operation& operation, const Pointer& pointer);
-  void read_candidates(Operation& operation);
-  void on_read(Operation& operation);
-  void on_found(Operation& operation, const RecordView& view);
-  void on_torn(Operation& operation);
-  struct Atomic {
-    Kind kind;
-    unsigned word;
-    std::uint64_t value;
-    std::uint64_t swap;
-  };
-  [[nodiscard]] Started start(const Pointer& pointer, const Atomic& atomic, std::uint64_t context);
-  [[nodiscard]] Started start(Key key, const Atomic& atomic, std::uint64_t context);
-  void execute_atomic(Operation& operation);
-  void on_atomic(Operation& operation);
-  [[nodiscard]] bool can_update(std::span<const std::byte> data) const;
-  void prepare_update(Operation& operation, std::span<const std::byte> data,
-                      const std::optional<RecordVersion>& expected);
-  void lock(Operation& operation);
-  void on_locked(Operation& operation);
-  void swing(Operation& operation);
-  void on_swung(Operation& operation);
-  void unlock(Operation& operation, Result& result);
-  void on_unlocked(Operation& operation);
-  void on_overtaken(Operation& operation);
-  void on_written(Operation& operation);
-  void try_later(Operation& operation);
-  void pin(Operation& operation, bool changes);
-  [[nodiscard]] std::byte* head_room(const Operation& operation) const;
-
-  // client_request.cc: what a server is asked.
-  void ask_lookup(Operation& operation);
-  void request(Operation& operation);
-  void send_request(Operation& operation);
-  void on_request(Operation& operation);
-  void on_request_timeout(Operation& operation);
-  void cancel(Operation& operation);
-  void on_cancel(Operation& operation);
-  void forsake(Operation& operation);
-  [[nodiscard]] bool poll_receives(Link& link);
-  void accept(Link& link, std::span<const std::byte> bytes);
-  void on_response(Operation& operation, const Response& given);
-  void admit_waiting(Link& link);
 
   roce::Engine& engine_;
   dc::Endpoint& endpoint_;
   Placement placement_;
-  ClientListener& listener_;
   ClientConfig config_;
-  roce::ProtectionDomain pd_;
-  Directory directory_;
+  roce::OwnedPd pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
-  std::unique_ptr<dc::DciPool> pool_;
-  std::vector<std::unique_ptr<Link>> links_;  ///< by server
-  std::vector<Operation> operations_;
-  std::vector<std::uint32_t> free_;
-  std::size_t in_use_ = 0;
-  std::vector<std::byte> buffers_;
-  roce::MemoryKey buffers_key_{};
-  std::uint32_t lock_epoch_ = 0;
-  std::uint64_t now_ns_ = 0;
-  std::uint64_t next_timer_ns_ = UINT64_MAX;
-  ClientCounters counters_;
+  std::unique_ptr<ClientParts> parts_;
 };
 
 }  // namespace rockhopper::dag

@@ -68,13 +68,11 @@
 
 namespace rockhopper::dag {
 
-#define X(name, text) stack::Counter name;
 struct ServerCounters {
-  ROCKHOPPER_DAG_SERVER_COUNTERS(X)
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_DAG_SERVER_COUNTERS)
 };
 struct ClientCounters {
-  ROCKHOPPER_DAG_CLIENT_COUNTERS(X)
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_DAG_CLIENT_COUNTERS)
 };
-#undef X
 
 }  // namespace rockhopper::dag

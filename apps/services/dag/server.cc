@@ -38,12 +38,12 @@ std::uint64_t wr_id_of(ClientId id, std::size_t word) {
 struct Server::Client {
   ClientId id{};
   std::unique_ptr<dc::PrivateTarget> way;
-  roce::MemoryKey records_key{};
-  roce::MemoryKey area_key{};
-  roce::MemoryKey application_key{};
   /// What it writes; nothing else here can it reach but the records and, by atomics, the
   /// application's memory.
   std::unique_ptr<ClientArea> area = std::make_unique<ClientArea>();
+  roce::OwnedRegion records;
+  roce::OwnedRegion written;  ///< of the area
+  roce::OwnedRegion application;
 
   std::uint64_t renewals = 0;    ///< seen last
   std::uint64_t renewed_ns = 0;  ///< when that was new
@@ -62,7 +62,7 @@ Server::Server(roce::Engine& engine, dc::Endpoint& endpoint, Store& store, Serve
       store_(store),
       listener_(listener),
       config_(config),
-      pd_(engine.allocate_pd()) {}
+      pd_(engine) {}
 
 Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpoint& endpoint,
                                                  Store& store, ServerListener& listener,
@@ -85,7 +85,7 @@ Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpo
 Expected<void> Server::set_up() {
   ROCKHOPPER_TRY(send_cq_, roce::CompletionQueue::create(kServerDcis * kServerDciWr));
   ROCKHOPPER_TRY(pool_, dc::DciPool::create(endpoint_,
-                                            {.pd = pd_,
+                                            {.pd = pd_.get(),
                                              .send_cq = send_cq_.get(),
                                              .max_send_wr = kServerDciWr,
                                              .max_inline_data = kResponseBytes,
@@ -99,9 +99,6 @@ Expected<void> Server::set_up() {
 
 Server::~Server() {
   for (const auto& [id, client] : clients_) tear_down(*client, last_check_ns_);
-  clients_.clear();
-  pool_.reset();
-  static_cast<void>(engine_.deallocate_pd(pd_));
 }
 
 Server::Client* Server::find(ClientId id) const {
@@ -130,10 +127,10 @@ Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64
   const Grant grant{.client = static_cast<std::uint32_t>(client.id),
                     .target = client.way->dct().number(),
                     .access_key = client.way->dct().access_key(),
-                    .records_key = client.records_key,
+                    .records_key = client.records.key(),
                     .records_bytes = store_.memory().size(),
-                    .area_key = client.area_key,
-                    .application_key = client.application_key,
+                    .area_key = client.written.key(),
+                    .application_key = client.application.key(),
                     .application_bytes = config_.application_memory.size(),
                     .lease_ns = config_.lease_ns,
                     .capacity_max = store_.config().capacity_max,
@@ -145,39 +142,29 @@ Expected<Grant> Server::add_client(const dc::TargetAddress& address, std::uint64
 Expected<void> Server::set_up(Client& client, const dc::TargetAddress& address) {
   // Some may come twice, and what the client has canceled takes room too.
   ROCKHOPPER_TRY(client.way, dc::PrivateTarget::create(engine_, endpoint_, address,
-                                                       {.initiators = pd_,
+                                                       {.initiators = pd_.get(),
                                                         .receives = 2 * kRequestWords,
                                                         .receive_bytes = kRequestMax,
                                                         .access_flags = roce::kAccessRemote,
                                                         .path_mtu = config_.path_mtu}));
-  const auto memory = store_.memory();
-  ROCKHOPPER_TRY(auto records, engine_.register_memory_iova(client.way->pd(), memory.data(),
-                                                            memory.size(), kRecordAccess, 0));
-  client.records_key = records.key;
-  ROCKHOPPER_TRY(auto area, engine_.register_memory_iova(client.way->pd(), client.area.get(),
-                                                         sizeof(ClientArea), kRecordAccess, 0));
-  client.area_key = area.key;
-  const auto application = config_.application_memory;
-  if (application.empty()) return {};
-  ROCKHOPPER_TRY(auto shown,
-                 engine_.register_memory_iova(client.way->pd(), application.data(),
-                                              application.size(), kApplicationAccess, 0));
-  client.application_key = shown.key;
+  const auto show = [&](std::span<std::byte> memory, std::uint32_t access) {
+    return roce::own(engine_, engine_.register_memory_iova(client.way->pd(), memory.data(),
+                                                           memory.size(), access, 0));
+  };
+  ROCKHOPPER_TRY(client.records, show(store_.memory(), kRecordAccess));
+  ROCKHOPPER_TRY(client.written,
+                 show(std::as_writable_bytes(std::span(client.area.get(), 1)), kRecordAccess));
+  if (config_.application_memory.empty()) return {};
+  ROCKHOPPER_TRY(client.application, show(config_.application_memory, kApplicationAccess));
   return {};
 }
 
 /// The target first: from then on it writes nothing.
 void Server::tear_down(Client& client, std::uint64_t now_ns) {
   if (client.way != nullptr) client.way->withdraw();
-  if (client.records_key != roce::MemoryKey{}) {
-    static_cast<void>(engine_.deregister_memory(client.records_key));
-  }
-  if (client.area_key != roce::MemoryKey{}) {
-    static_cast<void>(engine_.deregister_memory(client.area_key));
-  }
-  if (client.application_key != roce::MemoryKey{}) {
-    static_cast<void>(engine_.deregister_memory(client.application_key));
-  }
+  client.records = {};
+  client.written = {};
+  client.application = {};
   client.way.reset();
   const auto owner = static_cast<std::uint32_t>(client.id);
   counters_.locks_released.add(store_.release_locks(owner));
@@ -321,7 +308,7 @@ Response Server::execute(Client& client, const Request& request, std::uint64_t n
                       .incarnation = outcome.place.incarnation,
                       .address = outcome.place.address,
                       .length = outcome.place.length,
-                      .rkey = client.records_key};
+                      .rkey = client.records.key()};
   }
   return response;
 }
@@ -463,18 +450,6 @@ void Server::check_quarantine(std::uint64_t now_ns) {
     }
   }
   store_.collect(now_ns);
-}
-
-void Server::visit_counters(void (*visit)(void*, const char*, std::uint64_t), void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_DAG_SERVER_COUNTERS(X)
-#undef X
-}
-
-void Server::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_DAG_SERVER_COUNTERS(X)
-#undef X
 }
 
 }  // namespace rockhopper::dag

@@ -18,7 +18,7 @@
 #include "dc/dci_pool.h"
 #include "dc/endpoint.h"
 #include "dc/target_address.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 
 namespace rockhopper::dag {
 
@@ -77,14 +77,15 @@ class Server {
   /// When progress() has something to do if nothing else happens.
   [[nodiscard]] std::uint64_t next_deadline_ns() const { return next_check_ns_; }
 
-  [[nodiscard]] std::size_t client_count() const { return clients_.size(); }
   [[nodiscard]] const ServerCounters& counters() const { return counters_; }
   /// Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const {
+    counters_.visit(visit, context);
+  }
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context) {
+    ServerCounters::describe(visit, context);
+  }
 
  private:
   struct Client;
@@ -113,7 +114,7 @@ class Server {
   Store& store_;
   ServerListener& listener_;
   ServerConfig config_;
-  roce::ProtectionDomain pd_;
+  roce::OwnedPd pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
   std::unique_ptr<dc::DciPool> pool_;
   std::map<ClientId, std::unique_ptr<Client>> clients_;

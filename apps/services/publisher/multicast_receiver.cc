@@ -22,26 +22,21 @@ Expected<void> MulticastReceiver::set_up(roce::ProtectionDomain pd, const Config
   const std::uint32_t buffers = config.buffers;
   ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(buffers));
   bytes_.resize(buffers * buffer_bytes());
-  ROCKHOPPER_TRY(auto region, engine_.register_memory(pd, bytes_.data(), bytes_.size(),
-                                                      roce::kAccessLocalWrite));
-  key_ = region.key;
-  ROCKHOPPER_TRY(qp_, engine_.create_qp({.qp_type = roce::QpType::ud,
-                                         .pd = pd,
-                                         .send_cq = cq_.get(),
-                                         .recv_cq = cq_.get(),
-                                         .max_send_wr = 1,
-                                         .max_recv_wr = buffers}));
+  ROCKHOPPER_TRY(region_,
+                 roce::own(engine_, engine_.register_memory(pd, bytes_.data(), bytes_.size(),
+                                                            roce::kAccessLocalWrite)));
+  ROCKHOPPER_TRY(qp_, roce::own(engine_, engine_.create_qp({.qp_type = roce::QpType::ud,
+                                                            .pd = pd,
+                                                            .send_cq = cq_.get(),
+                                                            .recv_cq = cq_.get(),
+                                                            .max_send_wr = 1,
+                                                            .max_recv_wr = buffers})));
   roce::QpAttributes attributes;
   attributes.pkey_index = config.pkey_index;
   attributes.qkey = group_.qkey;
   ROCKHOPPER_TRY(qp_->bring_up(attributes, roce::QpState::rtr));
   for (std::uint32_t i = 0; i < buffers; ++i) post(i);
   return engine_.attach_multicast(*qp_, group_.group);
-}
-
-MulticastReceiver::~MulticastReceiver() {
-  if (qp_ != nullptr) engine_.destroy_qp(qp_);
-  if (key_ != roce::MemoryKey{}) static_cast<void>(engine_.deregister_memory(key_));
 }
 
 std::optional<MulticastReceiver::Copy> MulticastReceiver::check(
@@ -69,7 +64,7 @@ std::optional<MulticastReceiver::Copy> MulticastReceiver::check(
 
 void MulticastReceiver::post(std::uint32_t buffer) {
   const roce::Sge to{reinterpret_cast<std::uintptr_t>(bytes_.data() + buffer * buffer_bytes()),
-                     static_cast<std::uint32_t>(buffer_bytes()), key_};
+                     static_cast<std::uint32_t>(buffer_bytes()), region_.key()};
   // It has room for all of them.
   static_cast<void>(qp_->post_recv({.wr_id = buffer, .sg_list = {&to, 1}}));
 }

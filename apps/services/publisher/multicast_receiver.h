@@ -12,7 +12,7 @@
 
 #include "apps/services/publisher/counters.h"
 #include "apps/services/publisher/multicast_group.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 
 namespace rockhopper::publisher {
 
@@ -33,7 +33,6 @@ class MulticastReceiver {
       const Config& config, SubscriberCounters& counters);
   MulticastReceiver(const MulticastReceiver&) = delete;
   MulticastReceiver& operator=(const MulticastReceiver&) = delete;
-  ~MulticastReceiver();
 
   [[nodiscard]] const MulticastGroup& group() const { return group_; }
 
@@ -67,9 +66,9 @@ class MulticastReceiver {
   MulticastGroup group_;
   SubscriberCounters& counters_;
   std::unique_ptr<roce::CompletionQueue> cq_;
-  roce::QueuePair* qp_ = nullptr;
   std::vector<std::byte> bytes_;
-  roce::MemoryKey key_{};
+  roce::OwnedRegion region_;  ///< of these
+  roce::Owned<roce::QueuePair> qp_;
 };
 
 }  // namespace rockhopper::publisher

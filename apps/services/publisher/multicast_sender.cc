@@ -45,20 +45,21 @@ Expected<void> MulticastSender::set_up(roce::ProtectionDomain pd, const Multicas
   ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(kSlots));
   slots_.resize(std::size_t{kSlots} * bytes(config.path_mtu));
   // It is only read, but there is no region without any right.
-  ROCKHOPPER_TRY(auto region, engine_.register_memory(pd, slots_.data(), slots_.size(),
-                                                      roce::kAccessLocalWrite));
-  slots_key_ = region.key;
-  ROCKHOPPER_TRY(ah_, engine_.create_ah(pd, {.source = config.source,
-                                             .destination = config.group,
-                                             .traffic_class = config.traffic_class,
-                                             .hop_limit = config.hop_limit}));
-  ROCKHOPPER_TRY(qp_, engine_.create_qp({.qp_type = roce::QpType::ud,
-                                         .pd = pd,
-                                         .send_cq = cq_.get(),
-                                         .recv_cq = cq_.get(),
-                                         .max_send_wr = kSlots,
-                                         .max_recv_wr = 0,
-                                         .sq_sig_all = true}));
+  ROCKHOPPER_TRY(region_,
+                 roce::own(engine_, engine_.register_memory(pd, slots_.data(), slots_.size(),
+                                                            roce::kAccessLocalWrite)));
+  ROCKHOPPER_TRY(ah_,
+                 roce::own(engine_, engine_.create_ah(pd, {.source = config.source,
+                                                           .destination = config.group,
+                                                           .traffic_class = config.traffic_class,
+                                                           .hop_limit = config.hop_limit})));
+  ROCKHOPPER_TRY(qp_, roce::own(engine_, engine_.create_qp({.qp_type = roce::QpType::ud,
+                                                            .pd = pd,
+                                                            .send_cq = cq_.get(),
+                                                            .recv_cq = cq_.get(),
+                                                            .max_send_wr = kSlots,
+                                                            .max_recv_wr = 0,
+                                                            .sq_sig_all = true})));
   group_ = {.group = config.group,
             .source = config.source,
             .source_qpn = qp_->number(),
@@ -69,12 +70,6 @@ Expected<void> MulticastSender::set_up(roce::ProtectionDomain pd, const Multicas
   attributes.qkey = group_.qkey;
   attributes.sq_psn = engine_.random_psn();
   return qp_->bring_up(attributes, roce::QpState::rts);
-}
-
-MulticastSender::~MulticastSender() {
-  if (qp_ != nullptr) engine_.destroy_qp(qp_);
-  if (ah_ != nullptr) engine_.destroy_ah(ah_);
-  if (slots_key_ != roce::MemoryKey{}) static_cast<void>(engine_.deregister_memory(slots_key_));
 }
 
 void MulticastSender::remove(std::uint16_t store_id) {
@@ -141,11 +136,11 @@ bool MulticastSender::send_from(LogFollower& follower) {
 
 void MulticastSender::post(const LogFollower& follower) {
   const roce::Sge from{reinterpret_cast<std::uintptr_t>(slot().data()),
-                       static_cast<std::uint32_t>(follower.size()), slots_key_};
+                       static_cast<std::uint32_t>(follower.size()), region_.key()};
   const roce::PostResult posted = qp_->post_send({.sg_list = {&from, 1},
                                                   .opcode = roce::WrOpcode::send_with_imm,
                                                   .imm_data = follower.store_id(),
-                                                  .ah = ah_,
+                                                  .ah = ah_.get(),
                                                   .remote_qpn = wire::kMulticastQpn,
                                                   .remote_qkey = group_.qkey});
   if (posted != roce::PostResult::ok) {

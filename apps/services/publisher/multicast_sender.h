@@ -11,7 +11,7 @@
 #include "apps/services/publisher/counters.h"
 #include "apps/services/publisher/log_follower.h"
 #include "apps/services/publisher/multicast_group.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 
 namespace rockhopper::publisher {
 
@@ -38,7 +38,6 @@ class MulticastSender {
       roce::Engine& engine, roce::ProtectionDomain pd, const MulticastConfig& config);
   MulticastSender(const MulticastSender&) = delete;
   MulticastSender& operator=(const MulticastSender&) = delete;
-  ~MulticastSender();
 
   /// What is published there from now on. The store is a log and must outlive it here.
   void add(const AnyStore& store) { followers_.emplace_back(store); }
@@ -63,10 +62,10 @@ class MulticastSender {
   roce::Engine& engine_;
   MulticastGroup group_;
   std::unique_ptr<roce::CompletionQueue> cq_;
-  roce::QueuePair* qp_ = nullptr;
-  roce::AddressHandle* ah_ = nullptr;
   std::vector<std::byte> slots_;  ///< of copies that are on their way, each of a path MTU
-  roce::MemoryKey slots_key_{};
+  roce::OwnedRegion region_;      ///< of these
+  roce::Owned<roce::AddressHandle> ah_;
+  roce::Owned<roce::QueuePair> qp_;
   std::uint32_t next_slot_ = 0;
   std::uint32_t sending_ = 0;  ///< slots in use
   std::list<LogFollower> followers_;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <utility>
 #include <variant>
 
-#include "apps/services/publisher/publisher_state.h"
+#include "apps/services/publisher/grant_keys.h"
+#include "apps/services/publisher/offered_store.h"
+#include "apps/services/publisher/tail_watches.h"
 
 namespace rockhopper::publisher {
 namespace {
@@ -19,9 +21,7 @@ constexpr std::uint32_t kDcReceives = 4;
 constexpr std::uint16_t kDcis = 4;
 constexpr std::uint32_t kDciWr = 64;
 constexpr std::uint16_t kSubscribersMax = 4096;
-constexpr std::uint64_t kHeartbeatMin_ns = 1000;
-/// Of requests that bind windows, with the key; those of messages have the subscriber.
-constexpr std::uint64_t kBindWrId = std::uint64_t{1} << 63;
+constexpr std::uint64_t kHeartbeatMinNs = 1000;
 
 }  // namespace
 
@@ -32,7 +32,9 @@ Publisher::Publisher(roce::Engine& engine, dc::Endpoint* endpoint, Policy& polic
       policy_(policy),
       listener_(listener),
       config_(config),
-      pd_(engine.allocate_pd()) {}
+      pd_(engine),
+      keys_(std::make_unique<GrantKeys>(engine, pd_.get())),
+      watches_(std::make_unique<TailWatches>(counters_)) {}
 
 Expected<std::unique_ptr<Publisher>> Publisher::create(roce::Engine& engine, dc::Endpoint* endpoint,
                                                        Policy& policy, PublisherListener& listener,
@@ -41,9 +43,9 @@ Expected<std::unique_ptr<Publisher>> Publisher::create(roce::Engine& engine, dc:
     return fail(ErrorCode::invalid_argument, "a publisher has 1 to {} subscribers",
                 kSubscribersMax);
   }
-  if (config.heartbeat_ns < kHeartbeatMin_ns) {
+  if (config.heartbeat_ns < kHeartbeatMinNs) {
     return fail(ErrorCode::invalid_argument, "heart-beats are {} ns apart or more",
-                kHeartbeatMin_ns);
+                kHeartbeatMinNs);
   }
   if (config.max_grants == 0 || config.receive_buffers == 0) {
     return fail(ErrorCode::invalid_argument,
@@ -59,14 +61,14 @@ Expected<void> Publisher::set_up() {
   ROCKHOPPER_TRY(send_cq_,
                  roce::CompletionQueue::create(config_.max_subscribers * kSendWr +
                                                (endpoint_ == nullptr ? 0 : kDcis * kDciWr)));
-  ROCKHOPPER_TRY(receives_, roce::ReceiveBuffers::create(engine_, pd_, config_.receive_buffers,
-                                                         kControlMessageMax));
+  ROCKHOPPER_TRY(receives_, roce::ReceiveBuffers::create(
+                                engine_, pd_.get(), config_.receive_buffers, kControlMessageMax));
   if (config_.multicast) {
-    ROCKHOPPER_TRY(multicast_, MulticastSender::create(engine_, pd_, *config_.multicast));
+    ROCKHOPPER_TRY(multicast_, MulticastSender::create(engine_, pd_.get(), *config_.multicast));
   }
   if (endpoint_ == nullptr) return {};
   ROCKHOPPER_TRY(pool_, dc::DciPool::create(*endpoint_,
-                                            {.pd = pd_,
+                                            {.pd = pd_.get(),
                                              .send_cq = send_cq_.get(),
                                              .max_send_wr = kDciWr,
                                              .max_inline_data = kControlMessageMax,
@@ -80,13 +82,6 @@ Expected<void> Publisher::set_up() {
 
 Publisher::~Publisher() {
   while (!subscribers_.empty()) remove_subscriber(subscribers_.begin()->first);
-  for (const auto& [id, store] : stores_) {
-    static_cast<void>(engine_.deregister_memory(store->region.key));
-  }
-  pool_.reset();
-  multicast_.reset();
-  receives_.reset();
-  static_cast<void>(engine_.deallocate_pd(pd_));
 }
 
 // Stores.
@@ -101,12 +96,14 @@ Expected<void> Publisher::add_store(std::string_view name, AnyStore& store) {
                 store.id(), name);
   }
   const auto memory = store.memory();
-  ROCKHOPPER_TRY(auto region, engine_.register_memory_iova(pd_, memory.data(), memory.size(),
-                                                           roce::kAccessMwBind, 0));
-  auto offered = std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, region});
+  ROCKHOPPER_TRY(auto region, roce::own(engine_, engine_.register_memory_iova(
+                                                     pd_.get(), memory.data(), memory.size(),
+                                                     roce::kAccessMwBind, 0)));
+  auto offered =
+      std::make_unique<OfferedStore>(OfferedStore{std::string(name), &store, std::move(region)});
   offered->watchers.reserve(config_.max_subscribers);
   stores_.emplace(store.id(), std::move(offered));
-  watched_.reserve(stores_.size());
+  watches_->reserve(stores_.size());
   if (multicast_ != nullptr && store.kind() == StoreKind::log) multicast_->add(store);
   return {};
 }
@@ -115,24 +112,18 @@ Expected<void> Publisher::remove_store(std::uint16_t id) {
   const auto found = stores_.find(id);
   if (found == stores_.end()) return fail(ErrorCode::not_found, "there is no store {}", id);
   for (const auto& [subscriber_id, subscriber] : subscribers_) revoke(subscriber_id, id);
-  ROCKHOPPER_TRY(engine_.deregister_memory(found->second->region.key));
+  // A window whose binding is on its way is of the region still.
+  ROCKHOPPER_TRY(found->second->region.end());
   if (multicast_ != nullptr) multicast_->remove(id);
   stores_.erase(found);
   return {};
 }
 
 StoreInfo Publisher::info_of(const OfferedStore& offered) const {
-  const AnyStore& store = *offered.store;
-  return {.id = store.id(),
-          .layout = layout_of(store.kind()),
-          .name = offered.name,
-          .epoch = store.epoch(),
-          .ring_bytes = store.memory().size() - sizeof(ControlBlock),
-          .message_max = store.message_max(),
-          .heartbeat_ns = config_.heartbeat_ns};
+  return offered.info(config_.heartbeat_ns);
 }
 
-Publisher::OfferedStore* Publisher::find_store(std::string_view name) {
+OfferedStore* Publisher::find_store(std::string_view name) {
   for (const auto& [id, store] : stores_) {
     if (store->name == name) return store.get();
   }
@@ -143,7 +134,7 @@ Publisher::OfferedStore* Publisher::find_store(std::string_view name) {
 
 roce::QpInit Publisher::qp_init() const {
   roce::QpInit init;
-  init.pd = pd_;
+  init.pd = pd_.get();
   init.send_cq = send_cq_.get();
   init.recv_cq = receives_->cq();
   init.srq = receives_->srq();
@@ -154,26 +145,26 @@ roce::QpInit Publisher::qp_init() const {
   return init;
 }
 
-Publisher::Subscriber* Publisher::find(SubscriberId id) const {
+ServedSubscriber* Publisher::find(SubscriberId id) const {
   const auto found = subscribers_.find(id);
   return found == subscribers_.end() ? nullptr : found->second.get();
 }
 
-Expected<Publisher::Subscriber*> Publisher::make_subscriber(std::string_view name) {
+Expected<ServedSubscriber*> Publisher::make_subscriber(std::string_view name) {
   if (subscribers_.size() >= config_.max_subscribers) {
     return fail(ErrorCode::exhausted, "the publisher has {} subscribers already",
                 subscribers_.size());
   }
-  auto subscriber = std::make_unique<Subscriber>();
+  auto subscriber = std::make_unique<ServedSubscriber>();
   subscriber->id = SubscriberId{next_id_++};
   subscriber->name = name;
-  Subscriber* made = subscriber.get();
+  ServedSubscriber* made = subscriber.get();
   subscribers_.emplace(made->id, std::move(subscriber));
   return made;
 }
 
 Expected<SubscriberId> Publisher::add_subscriber(std::string_view name, roce::QueuePair& qp) {
-  if (qp.pd() != pd_ || qp.init().srq != receives_->srq()) {
+  if (qp.pd() != pd_.get() || qp.init().srq != receives_->srq()) {
     return fail(ErrorCode::invalid_argument, "the queue pair was not made with qp_init()");
   }
   ROCKHOPPER_TRY(auto subscriber, make_subscriber(name));
@@ -190,7 +181,7 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name,
   }
   ROCKHOPPER_TRY(auto subscriber, make_subscriber(name));
   auto way = dc::PrivateTarget::create(engine_, *endpoint_, address,
-                                       {.initiators = pd_,
+                                       {.initiators = pd_.get(),
                                         .receives = kDcReceives,
                                         .receive_bytes = kControlMessageMax,
                                         .access_flags = roce::kAccessRemoteRead,
@@ -204,23 +195,20 @@ Expected<SubscriberId> Publisher::add_subscriber(std::string_view name,
 }
 
 const dc::Dct* Publisher::target(SubscriberId id) const {
-  const Subscriber* subscriber = find(id);
+  const ServedSubscriber* subscriber = find(id);
   return subscriber == nullptr || subscriber->way == nullptr ? nullptr : &subscriber->way->dct();
 }
 
 void Publisher::remove_subscriber(SubscriberId id) {
-  Subscriber* subscriber = find(id);
+  ServedSubscriber* subscriber = find(id);
   if (subscriber == nullptr) return;
   end_grants(*subscriber);
   if (subscriber->qp != nullptr) by_number_.erase(subscriber->number);
-  // Its queue pair goes, and what waits there to be bound.
-  for (auto binding = binding_.begin(); binding != binding_.end();) {
-    const auto next = std::next(binding);
-    if (binding->second.subscriber == id) static_cast<void>(end_binding(binding->first));
-    binding = next;
-  }
+  keys_->forget(id);
   subscribers_.erase(id);
 }
+
+std::size_t Publisher::watch_count() const { return watches_->count(); }
 
 std::size_t Publisher::grant_count() const {
   std::size_t count = 0;
@@ -230,64 +218,22 @@ std::size_t Publisher::grant_count() const {
 
 // Grants.
 
-/// A key that serves this subscriber and this store only.
-bool Publisher::give_key(Subscriber& subscriber, const OfferedStore& store, Grant& grant) {
-  const auto memory = store.store->memory();
-  if (subscriber.way != nullptr) {
-    // Nobody but who has the access key of its target reaches this protection domain.
-    auto region = engine_.register_memory_iova(subscriber.way->pd(), memory.data(), memory.size(),
-                                               roce::kAccessRemoteRead, 0);
-    if (!region) return false;
-    grant.rkey = region->key;
-    return true;
-  }
-  auto window = engine_.allocate_window(pd_, roce::MemoryKind::window_type_2);
-  if (!window) return false;
-  grant.rkey = roce::next_generation(window->rkey);
-  // It is bound before the answer leaves, as both go through the same send queue.
-  const roce::SendWr bind{.wr_id = kBindWrId | static_cast<std::uint32_t>(grant.rkey),
-                          .opcode = roce::WrOpcode::bind_mw,
-                          .rkey = grant.rkey,
-                          .mw_bind = {.mr = store.region.key,
-                                      .addr = 0,
-                                      .length = memory.size(),
-                                      .access = roce::kAccessRemoteRead | roce::kAccessZeroBased}};
-  if (subscriber.qp->post_send(bind) == roce::PostResult::ok) {
-    binding_.emplace(static_cast<std::uint32_t>(grant.rkey), Binding{.subscriber = subscriber.id});
-    return true;
-  }
-  static_cast<void>(engine_.deallocate_window(grant.rkey));
-  return false;
+void Publisher::end_grant(ServedSubscriber& subscriber, StoreGrant& grant) {
+  watches_->end(subscriber, grant);
+  keys_->take(subscriber, grant);
+  subscriber.grants.erase(subscriber.grants.begin() + (&grant - subscriber.grants.data()));
 }
 
-/// From the return on no packet reads the store with it.
-void Publisher::take_key(const Subscriber& subscriber, const Grant& grant) {
-  const auto binding = binding_.find(static_cast<std::uint32_t>(grant.rkey));
-  if (binding != binding_.end()) {
-    // Its request would find no window. It ends once it is bound, before anybody can READ.
-    binding->second.ended = true;
-    return;
-  }
-  static_cast<void>(subscriber.way != nullptr ? engine_.deregister_memory(grant.rkey)
-                                              : engine_.deallocate_window(grant.rkey));
-}
-
-void Publisher::end_grant(Subscriber& subscriber, std::size_t index) {
-  end_watch(subscriber, subscriber.grants[index]);
-  take_key(subscriber, subscriber.grants[index]);
-  subscriber.grants.erase(subscriber.grants.begin() + static_cast<std::ptrdiff_t>(index));
-}
-
-void Publisher::end_grants(Subscriber& subscriber) {
-  while (!subscriber.grants.empty()) end_grant(subscriber, subscriber.grants.size() - 1);
+void Publisher::end_grants(ServedSubscriber& subscriber) {
+  while (!subscriber.grants.empty()) end_grant(subscriber, subscriber.grants.back());
 }
 
 bool Publisher::revoke(SubscriberId id, std::uint16_t store_id) {
-  Subscriber* subscriber = find(id);
+  ServedSubscriber* subscriber = find(id);
   if (subscriber == nullptr) return false;
-  const std::size_t index = subscriber->find_grant(store_id);
-  if (index == subscriber->grants.size()) return false;
-  end_grant(*subscriber, index);
+  StoreGrant* grant = subscriber->find_grant(store_id);
+  if (grant == nullptr) return false;
+  end_grant(*subscriber, *grant);
   counters_.revocations.add();
   subscriber->outbox.emplace_back(Revoke{store_id});
   return true;
@@ -296,17 +242,17 @@ bool Publisher::revoke(SubscriberId id, std::uint16_t store_id) {
 void Publisher::apply_policy() {
   for (const auto& [id, subscriber] : subscribers_) {
     for (std::size_t i = subscriber->grants.size(); i-- > 0;) {
-      const Grant& grant = subscriber->grants[i];
-      const std::uint16_t store_id = grant.store_id;
-      if (!policy_.may_read(subscriber->name, info_of(*stores_.at(store_id)), grant.credentials)) {
-        revoke(id, store_id);
+      const StoreGrant& grant = subscriber->grants[i];
+      if (!policy_.may_read(subscriber->name, info_of(*grant.store), grant.credentials)) {
+        revoke(id, grant.store->store->id());
       }
     }
   }
 }
 
-std::optional<Refusal> Publisher::grant(Subscriber& subscriber, const SubscribeRequest& request) {
-  const OfferedStore* store = find_store(request.store);
+std::optional<Refusal> Publisher::grant(ServedSubscriber& subscriber,
+                                        const SubscribeRequest& request) {
+  OfferedStore* store = find_store(request.store);
   // Who may not know of a store is not told that there is one.
   if (store == nullptr ||
       (!policy_.may_see(subscriber.name, info_of(*store)) &&
@@ -324,11 +270,9 @@ std::optional<Refusal> Publisher::grant(Subscriber& subscriber, const SubscribeR
     return Refusal::not_authorised;
   }
   // Who asks again gets another key in place of the first one.
-  if (const std::size_t index = subscriber.find_grant(info.id); index < subscriber.grants.size()) {
-    end_grant(subscriber, index);
-  }
-  Grant grant{.store_id = info.id, .rkey = {}, .credentials = request.credentials};
-  if (subscriber.grants.size() >= config_.max_grants || !give_key(subscriber, *store, grant)) {
+  if (StoreGrant* known = subscriber.find_grant(info.id)) end_grant(subscriber, *known);
+  StoreGrant grant{.store = store, .rkey = {}, .credentials = request.credentials};
+  if (subscriber.grants.size() >= config_.max_grants || !keys_->give(subscriber, grant)) {
     counters_.refused_exhausted.add();
     return Refusal::exhausted;
   }
@@ -353,10 +297,12 @@ bool Publisher::progress(std::uint64_t now_ns) {
     beat(now_ns);
     worked = true;
   }
-  worked = look_at_watched() || worked;
+  worked = watches_->look() || worked;
   for (const auto& [id, subscriber] : subscribers_) {
     if (!subscriber->outbox.empty()) worked = send_messages(*subscriber) || worked;
-    if (subscriber->answers > 0) worked = send_answers(*subscriber) || worked;
+    worked = watches_->send_answers(*subscriber, [&, &to = *subscriber](const Changed& answer) {
+      return post(to, answer);
+    }) || worked;
   }
   if (pool_ != nullptr) pool_->progress();
   if (multicast_ != nullptr) worked = multicast_->progress() || worked;
@@ -367,7 +313,7 @@ void Publisher::beat(std::uint64_t now_ns) {
   next_heartbeat_ns_ = now_ns + config_.heartbeat_ns;
   for (const auto& [id, store] : stores_) store->store->heartbeat(now_ns);
   counters_.heartbeats.add(stores_.size());
-  answer_all_watchers();
+  watches_->answer_all();
   for (const auto& [id, subscriber] : subscribers_) {
     if (subscriber->qp != nullptr && subscriber->qp->state() == roce::QpState::err) {
       on_failed(*subscriber);
@@ -385,7 +331,7 @@ void Publisher::probe() {
   }
 }
 
-void Publisher::on_failed(Subscriber& subscriber) {
+void Publisher::on_failed(ServedSubscriber& subscriber) {
   if (subscriber.gone) return;
   subscriber.gone = true;
   subscriber.outbox.clear();
@@ -398,25 +344,14 @@ bool Publisher::poll_sends() {
   std::array<roce::Completion, 32> completions;
   const std::size_t count = send_cq_->poll(completions);
   for (std::size_t i = 0; i < count; ++i) {
-    auto id = static_cast<SubscriberId>(completions[i].wr_id);
-    if ((completions[i].wr_id & kBindWrId) != 0) {
-      id = end_binding(static_cast<std::uint32_t>(completions[i].wr_id));
-    }
+    const std::uint64_t wr_id = completions[i].wr_id;
+    const SubscriberId id =
+        GrantKeys::is_binding(wr_id) ? keys_->on_bound(wr_id) : static_cast<SubscriberId>(wr_id);
     if (completions[i].status == roce::WcStatus::success) continue;
     counters_.tx_failed.add();
-    if (Subscriber* subscriber = find(id); subscriber != nullptr) on_failed(*subscriber);
+    if (ServedSubscriber* subscriber = find(id); subscriber != nullptr) on_failed(*subscriber);
   }
   return count > 0;
-}
-
-/// Returns whose window it is.
-SubscriberId Publisher::end_binding(std::uint32_t rkey) {
-  const auto found = binding_.find(rkey);
-  if (found == binding_.end()) return SubscriberId{};
-  const Binding binding = found->second;
-  binding_.erase(found);
-  if (binding.ended) static_cast<void>(engine_.deallocate_window(roce::MemoryKey{rkey}));
-  return binding.subscriber;
 }
 
 bool Publisher::poll_receives() {
@@ -430,7 +365,7 @@ bool Publisher::poll_receives() {
         }
       });
   for (const auto& entry : subscribers_) {
-    Subscriber* subscriber = entry.second.get();
+    ServedSubscriber* subscriber = entry.second.get();
     if (subscriber->way == nullptr) continue;
     worked = subscriber->way->receives().poll([&](const roce::Completion& completion,
                                                   std::span<const std::byte> bytes) {
@@ -440,7 +375,7 @@ bool Publisher::poll_receives() {
   return worked;
 }
 
-void Publisher::accept(Subscriber& subscriber, const roce::Completion& completion,
+void Publisher::accept(ServedSubscriber& subscriber, const roce::Completion& completion,
                        std::span<const std::byte> bytes) {
   if (completion.status != roce::WcStatus::success || completion.opcode != roce::WcOpcode::recv) {
     counters_.rx_failed.add();
@@ -452,29 +387,25 @@ void Publisher::accept(Subscriber& subscriber, const roce::Completion& completio
     return;
   }
   if (subscriber.gone) return;
-  if (const auto* watch = std::get_if<Watch>(&*message)) {
-    // Its answer waits in the grant, if at all, and not among the others.
-    counters_.rx_messages.add();
-    on_request(subscriber, *watch);
-    return;
-  }
-  if (subscriber.outbox.size() >= Subscriber::kOutboxMax) {
+  // The answer to a watch waits in the grant, if at all, and not among the others.
+  if (subscriber.outbox.size() >= ServedSubscriber::kOutboxMax &&
+      !std::holds_alternative<Watch>(*message)) {
     counters_.rx_over_limit.add();
     return;
   }
   counters_.rx_messages.add();
-  if (const auto* directory = std::get_if<DirectoryRequest>(&*message)) {
-    on_request(subscriber, *directory);
-  } else if (const auto* subscribe = std::get_if<SubscribeRequest>(&*message)) {
-    on_request(subscriber, *subscribe);
-  } else if (const auto* leave = std::get_if<Leave>(&*message)) {
-    on_request(subscriber, *leave);
-  } else {
-    counters_.rx_unexpected.add();
-  }
+  std::visit(
+      [&](const auto& request) {
+        if constexpr (requires { on_request(subscriber, request); }) {
+          on_request(subscriber, request);
+        } else {
+          counters_.rx_unexpected.add();
+        }
+      },
+      *message);
 }
 
-void Publisher::on_request(Subscriber& subscriber, const DirectoryRequest& request) {
+void Publisher::on_request(ServedSubscriber& subscriber, const DirectoryRequest& request) {
   Directory directory{.first = request.first, .total = 0, .stores = {}};
   for (const auto& [id, store] : stores_) {
     StoreInfo info = info_of(*store);
@@ -488,22 +419,35 @@ void Publisher::on_request(Subscriber& subscriber, const DirectoryRequest& reque
   counters_.directories.add();
 }
 
-void Publisher::on_request(Subscriber& subscriber, const SubscribeRequest& request) {
+void Publisher::on_request(ServedSubscriber& subscriber, const SubscribeRequest& request) {
   const auto refusal = grant(subscriber, request);
   if (!refusal) return;
   subscriber.outbox.emplace_back(RefusedMessage{.tag = request.tag, .why = *refusal});
   listener_.on_refused(subscriber.id, request.store, *refusal);
 }
 
-void Publisher::on_request(Subscriber& subscriber, const Leave& request) {
-  const std::size_t index = subscriber.find_grant(request.store_id);
-  if (index == subscriber.grants.size()) return;  // revoked meanwhile
-  end_grant(subscriber, index);
+void Publisher::on_request(ServedSubscriber& subscriber, const Leave& request) {
+  StoreGrant* grant = subscriber.find_grant(request.store_id);
+  if (grant == nullptr) return;  // revoked meanwhile
+  const StoreInfo info = info_of(*grant->store);
+  end_grant(subscriber, *grant);
   counters_.leaves.add();
-  listener_.on_left(subscriber.id, info_of(*stores_.at(request.store_id)));
+  listener_.on_left(subscriber.id, info);
 }
 
-bool Publisher::send_messages(Subscriber& subscriber) {
+void Publisher::on_request(ServedSubscriber& subscriber, const Watch& request) {
+  if (StoreGrant* grant = subscriber.find_grant(request.store_id)) {
+    watches_->watch(subscriber, *grant, request.known);
+  } else {
+    // Revoked meanwhile perhaps, of which it is told; else it is none of its business.
+    counters_.refused_watch.add();
+  }
+}
+
+// Answers.
+
+/// As many as there is room for. Returns false if there was none.
+bool Publisher::send_messages(ServedSubscriber& subscriber) {
   bool sent = false;
   while (!subscriber.outbox.empty() && post(subscriber, subscriber.outbox.front())) {
     subscriber.outbox.pop_front();
@@ -512,7 +456,7 @@ bool Publisher::send_messages(Subscriber& subscriber) {
   return sent;
 }
 
-bool Publisher::post(Subscriber& subscriber, const ControlMessage& message) {
+bool Publisher::post(ServedSubscriber& subscriber, const ControlMessage& message) {
   std::array<std::byte, kControlMessageMax> bytes;
   const std::size_t length = emit_control(message, bytes);
   const roce::Sge sge{
@@ -528,24 +472,14 @@ bool Publisher::post(Subscriber& subscriber, const ControlMessage& message) {
   return true;
 }
 
-void Publisher::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
-                               void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_PUBLISHER_COUNTERS(X)
-#undef X
-  if (multicast_ == nullptr) return;
-#define X(name, text) visit(context, #name, multicast_->counters().name.value());
-  ROCKHOPPER_PUBLISHER_MULTICAST_COUNTERS(X)
-#undef X
+void Publisher::visit_counters(stack::CounterVisitor visit, void* context) const {
+  counters_.visit(visit, context);
+  if (multicast_ != nullptr) multicast_->counters().visit(visit, context);
 }
 
-void Publisher::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_PUBLISHER_COUNTERS(X)
-#undef X
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_PUBLISHER_MULTICAST_COUNTERS(X)
-#undef X
+void Publisher::describe_counters(stack::CounterTextVisitor visit, void* context) {
+  PublisherCounters::describe(visit, context);
+  MulticastCounters::describe(visit, context);
 }
 
 }  // namespace rockhopper::publisher

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -22,7 +21,7 @@
 #include "dc/dci_pool.h"
 #include "dc/endpoint.h"
 #include "dc/target_address.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 #include "roce/receive_buffers.h"
 
 namespace rockhopper::publisher {
@@ -63,6 +62,12 @@ class PublisherListener {
   /// to others with PublisherConfig::probe_ns.
   virtual void on_gone(SubscriberId /*id*/) {}
 };
+
+class GrantKeys;
+struct OfferedStore;
+struct ServedSubscriber;
+struct StoreGrant;
+class TailWatches;
 
 /// Gives subscribers access to stores: for each subscriber and store a key of its own, that serves
 /// nobody else and nothing else (PB-9, PB-26). With a queue pair it is a memory window of type 2,
@@ -114,7 +119,6 @@ class Publisher {
   /// store that is watched is something.
   [[nodiscard]] std::uint64_t next_deadline_ns() const { return next_heartbeat_ns_; }
 
-  [[nodiscard]] std::size_t subscriber_count() const { return subscribers_.size(); }
   [[nodiscard]] std::size_t grant_count() const;
   /// Subscribers that wait for something new, in all stores (PB-29).
   [[nodiscard]] std::size_t watch_count() const;
@@ -122,56 +126,39 @@ class Publisher {
   /// Returns null if there is no multicast.
   [[nodiscard]] const MulticastSender* multicast() const { return multicast_.get(); }
   /// Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const;
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context);
 
  private:
-  /// A window whose binding is on its way.
-  struct Binding {
-    SubscriberId subscriber{};
-    bool ended = false;  ///< the grant has ended meanwhile
-  };
-  struct OfferedStore;
-  struct Grant;
-  struct Subscriber;
-
   Publisher(roce::Engine& engine, dc::Endpoint* endpoint, Policy& policy,
             PublisherListener& listener, const PublisherConfig& config);
   [[nodiscard]] Expected<void> set_up();
   [[nodiscard]] StoreInfo info_of(const OfferedStore& offered) const;
   [[nodiscard]] OfferedStore* find_store(std::string_view name);
-  [[nodiscard]] Subscriber* find(SubscriberId id) const;
-  [[nodiscard]] Expected<Subscriber*> make_subscriber(std::string_view name);
+  [[nodiscard]] ServedSubscriber* find(SubscriberId id) const;
+  [[nodiscard]] Expected<ServedSubscriber*> make_subscriber(std::string_view name);
 
+  // Requests.
   [[nodiscard]] bool poll_receives();
-  [[nodiscard]] bool poll_sends();
-  void accept(Subscriber& subscriber, const roce::Completion& completion,
+  void accept(ServedSubscriber& subscriber, const roce::Completion& completion,
               std::span<const std::byte> bytes);
-  void on_request(Subscriber& subscriber, const DirectoryRequest& request);
-  void on_request(Subscriber& subscriber, const SubscribeRequest& request);
-  void on_request(Subscriber& subscriber, const Leave& request);
-  void on_request(Subscriber& subscriber, const Watch& request);
+  void on_request(ServedSubscriber& subscriber, const DirectoryRequest& request);
+  void on_request(ServedSubscriber& subscriber, const SubscribeRequest& request);
+  void on_request(ServedSubscriber& subscriber, const Leave& request);
+  void on_request(ServedSubscriber& subscriber, const Watch& request);
   /// Returns nothing if it is granted.
-  [[nodiscard]] std::optional<Refusal> grant(Subscriber& subscriber,
+  [[nodiscard]] std::optional<Refusal> grant(ServedSubscriber& subscriber,
                                              const SubscribeRequest& request);
-  [[nodiscard]] bool give_key(Subscriber& subscriber, const OfferedStore& store, Grant& grant);
-  void take_key(const Subscriber& subscriber, const Grant& grant);
-  void end_grant(Subscriber& subscriber, std::size_t index);
-  void end_grants(Subscriber& subscriber);
-  void end_watch(Subscriber& subscriber, Grant& grant);
-  void answer_watchers(OfferedStore& store);
-  void answer_all_watchers();
-  [[nodiscard]] bool look_at_watched();
-  /// As many as there is room for. True if there was any.
-  [[nodiscard]] bool send_messages(Subscriber& subscriber);
-  [[nodiscard]] bool send_answers(Subscriber& subscriber);
+  void end_grant(ServedSubscriber& subscriber, StoreGrant& grant);
+  void end_grants(ServedSubscriber& subscriber);
+
+  // Answers.
+  [[nodiscard]] bool send_messages(ServedSubscriber& subscriber);
   /// Returns false if there is no room now.
-  [[nodiscard]] bool post(Subscriber& subscriber, const ControlMessage& message);
-  [[nodiscard]] SubscriberId end_binding(std::uint32_t rkey);
-  void on_failed(Subscriber& subscriber);
+  [[nodiscard]] bool post(ServedSubscriber& subscriber, const ControlMessage& message);
+  [[nodiscard]] bool poll_sends();
+  void on_failed(ServedSubscriber& subscriber);
   void beat(std::uint64_t now_ns);
   void probe();
 
@@ -180,16 +167,16 @@ class Publisher {
   Policy& policy_;
   PublisherListener& listener_;
   PublisherConfig config_;
-  roce::ProtectionDomain pd_;
+  roce::OwnedPd pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
   std::unique_ptr<roce::ReceiveBuffers> receives_;  ///< of those with queue pairs
   std::unique_ptr<dc::DciPool> pool_;
   std::unique_ptr<MulticastSender> multicast_;
+  std::unique_ptr<GrantKeys> keys_;
+  std::unique_ptr<TailWatches> watches_;
   std::map<std::uint16_t, std::unique_ptr<OfferedStore>> stores_;
-  std::vector<OfferedStore*> watched_;  ///< those that have watchers
-  std::map<SubscriberId, std::unique_ptr<Subscriber>> subscribers_;
-  std::unordered_map<std::uint32_t, Subscriber*> by_number_;  ///< of queue pairs
-  std::unordered_map<std::uint32_t, Binding> binding_;        ///< by key
+  std::map<SubscriberId, std::unique_ptr<ServedSubscriber>> subscribers_;
+  std::unordered_map<std::uint32_t, ServedSubscriber*> by_number_;  ///< of queue pairs
   std::uint32_t next_id_ = 1;
   std::uint64_t next_heartbeat_ns_ = 0;
   std::uint64_t next_probe_ns_ = 0;

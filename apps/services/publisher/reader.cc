@@ -11,19 +11,60 @@ namespace {
 
 /// Rounds in a row without a valid record, before all up to the tail is given up.
 constexpr unsigned kFruitlessRounds = 16;
+static_assert(ReadRanges::kMax + 2 == StoreReader::kReadsMax,
+              "one may go around the ring's end, and the control block is READ besides");
+
+void count_invalid(ReaderCounters& counters, RecordStatus status) {
+  switch (status) {
+    case RecordStatus::wrong_position:
+      return counters.invalid_position.add();
+    case RecordStatus::wrong_epoch:
+      return counters.invalid_epoch.add();
+    case RecordStatus::wrong_sequence:
+      return counters.invalid_sequence.add();
+    case RecordStatus::wrong_trailer:
+      return counters.invalid_trailer.add();
+    case RecordStatus::wrong_checksum:
+      return counters.invalid_checksum.add();
+    case RecordStatus::valid:
+    case RecordStatus::truncated:
+    case RecordStatus::wrong_length:
+      return counters.invalid_length.add();
+  }
+}
+
+void count_invalid(CopyCounters& counters, RecordStatus status) {
+  switch (status) {
+    case RecordStatus::wrong_epoch:
+      return counters.invalid_epoch.add();
+    case RecordStatus::wrong_trailer:
+    case RecordStatus::wrong_checksum:
+      return counters.invalid_checksum.add();
+    case RecordStatus::wrong_sequence:
+    case RecordStatus::wrong_position:
+      return counters.invalid_sequence.add();
+    case RecordStatus::valid:
+    case RecordStatus::truncated:
+    case RecordStatus::wrong_length:
+      return counters.invalid_length.add();
+  }
+}
+
+/// Whole records, and one at least.
+std::uint64_t batch_of(const ReaderConfig& config) {
+  return config.batch_bytes / kRecordAlignment * kRecordAlignment;
+}
 
 }  // namespace
 
 std::uint64_t Reader::buffer_bytes(const StoreInfo& info, const ReaderConfig& config) {
   const std::uint64_t longest = Record::size_of(info.message_max);
-  const std::uint64_t batch = std::min<std::uint64_t>(
-      config.batch_bytes / kRecordAlignment * kRecordAlignment, info.ring_bytes);
+  const std::uint64_t batch = std::min(batch_of(config), info.ring_bytes);
   return sizeof(ControlBlock) + std::max(batch, longest);
 }
 
-Reader::Reader(const ReaderConfig& config, Listener& listener) : StoreReader(config, listener) {
-  if (config_.start.at == Start::At::sequence) next_sequence_ = config_.start.value;
-}
+Reader::Reader(const ReaderConfig& config, Listener& listener)
+    : StoreReader(config, listener), order_(config.start, listener, counters_) {}
 
 Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
   if (info.layout != layout_of(StoreKind::log)) {
@@ -40,8 +81,8 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
     return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes, not {}", info.name,
                 buffer_bytes(info, config_), buffer_.size());
   }
-  batch_bytes_ = std::max<std::uint64_t>(config_.batch_bytes / kRecordAlignment * kRecordAlignment,
-                                         Record::kSizeMin);
+  ranges_.set_batch(std::max<std::uint64_t>(batch_of(config_), Record::kSizeMin));
+  cursor_.set_ring(info.ring_bytes);
   // What is known of a ring of another size is of no use, and such a one has another epoch.
   fruitless_ = 0;
   start(info, now_ns);
@@ -50,38 +91,43 @@ Expected<void> Reader::open(const StoreInfo& info, std::uint64_t now_ns) {
 
 std::span<const ReadRequest> Reader::next_round(std::uint64_t now_ns) {
   if (!is_due(now_ns)) return {};
-  records_bytes_ = range_count_ = 0;
-  ++round_;
-  round_position_ = position_;
-  begin_repair();
-  if (known_ != Known::nothing && position_ < wanted_end()) request_records();
+  ranges_.clear();
+  round_position_ = cursor_.position();
+  copies_.begin_round(round_position_);
+  if (cursor_.is_known() && round_position_ < wanted_end()) request_records();
   request(0, buffer_.first(sizeof(ControlBlock)));
   return begin_round(now_ns);
 }
 
+/// To where there is something to be READ: what is missing, or all up to the tail.
+std::uint64_t Reader::wanted_end() const {
+  // What is said to be missing may end within a record, if whoever has said so is a forger.
+  return copies_.empty() || fruitless_ > 0 ? tail_position_ : copies_.last_hole();
+}
+
 void Reader::request_records() {
   // One piece, if READs are to be few.
-  if (held_.empty() || fruitless_ > 0 || config_.reads_per_second != 0) {
-    request_range(position_, wanted_end());
-  } else {
-    request_gaps();
+  if (copies_.empty() || fruitless_ > 0 || config_.reads_per_second != 0) {
+    return request_range(cursor_.position(), wanted_end());
   }
+  copies_.for_each_gap(
+      cursor_.position(),
+      [this](std::uint64_t begin, std::uint64_t end) { request_range(begin, end); },
+      [this] { return ranges_.is_nearly_full(); });
 }
 
 /// A batch at most: one READ, or two around the ring's end (PB-23).
 void Reader::request_range(std::uint64_t begin, std::uint64_t end) {
-  const std::uint64_t offset = begin & (info_.ring_bytes - 1);
-  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock) + records_bytes_);
-  const bool possible = begin < end && request_count_ + 2 < kReadsMax && range_count_ < kRangesMax;
-  const std::uint64_t most = std::min(
-      {batch_bytes_ - std::min(batch_bytes_, records_bytes_), room.size(), info_.ring_bytes});
-  const std::uint64_t bytes = possible ? std::min(end - begin, most) : 0;
-  if (bytes == 0) return;
-  const std::uint64_t first = std::min(bytes, info_.ring_bytes - offset);
-  request(sizeof(ControlBlock) + offset, room.first(first));
-  if (bytes > first) request(sizeof(ControlBlock), room.subspan(first, bytes - first));
-  ranges_[range_count_++] = {.position = begin, .bytes = bytes, .at = records_bytes_};
-  records_bytes_ += bytes;
+  if (request_count_ + 2 >= kReadsMax) return;
+  const std::uint64_t ring_bytes = info_.ring_bytes;
+  const std::span<std::byte> room = buffer_.subspan(sizeof(ControlBlock) + ranges_.bytes());
+  const auto range = ranges_.add(begin, end, std::min<std::uint64_t>(room.size(), ring_bytes));
+  if (range.bytes == 0) return;
+  const std::uint64_t first = std::min(range.bytes, cursor_.to_ring_end(begin));
+  request(sizeof(ControlBlock) + ring_bytes - cursor_.to_ring_end(begin), room.first(first));
+  if (range.bytes > first) {
+    request(sizeof(ControlBlock), room.subspan(first, range.bytes - first));
+  }
 }
 
 std::optional<ControlBlock> Reader::take_control() {
@@ -104,14 +150,14 @@ void Reader::on_round(std::uint64_t now_ns) {
   if (request_count_ == 0) return;
   request_count_ = 0;
   counters_.rounds.add();
-  counters_.read_bytes.add(records_bytes_);
+  counters_.read_bytes.add(ranges_.bytes());
   const auto control = take_control();
   if (!control) {
     pacing_.plan(false, false, now_ns);
     return;
   }
   note_heartbeat(*control, now_ns);
-  bool news = records_bytes_ > 0;
+  bool news = !ranges_.empty();
   if (control->epoch != epoch_) {
     restart(*control);
     news = true;
@@ -120,13 +166,13 @@ void Reader::on_round(std::uint64_t now_ns) {
     // begun with was none.
     counters_.invalid_control.add();
     if (++fruitless_ >= kFruitlessRounds) {
-      forget_copies();
+      copies_.forget();
       begin_at(control->head_pos, control->tail_pos);
     }
   } else {
     news = news || control->tail_pos > tail_position_;
     tail_position_ = control->tail_pos;
-    judge_copies(*control);
+    copies_.end_round(control->tail_pos, !ranges_.empty());
     take_round(*control);
     take_held();
   }
@@ -135,8 +181,9 @@ void Reader::on_round(std::uint64_t now_ns) {
   plan(news, now_ns);
   // Who has given up looks again whether there is something older that can be read, and copies are
   // news enough.
-  if (control->epoch == epoch_ && control->tail_pos == position_ && !given_up_ && !copies_come_) {
-    rest_at(position_);
+  if (control->epoch == epoch_ && control->tail_pos == cursor_.position() && !given_up_ &&
+      !copies_.do_come()) {
+    rest_at(cursor_.position());
   }
 }
 
@@ -149,12 +196,12 @@ void Reader::expect(std::uint64_t position) {
 
 void Reader::take_round(const ControlBlock& control) {
   // Nothing was there, or copies have brought it meanwhile.
-  const bool needless = round_position_ == control.tail_pos || position_ > round_position_;
+  const bool needless = round_position_ == control.tail_pos || cursor_.position() > round_position_;
   // What has been read may reach beyond what is overwritten, or about to be.
-  if (position_ < control.head_pos) lapped(control);
-  if (records_bytes_ == 0) {
+  if (cursor_.position() < control.head_pos) lapped(control);
+  if (ranges_.empty()) {
     // Nothing comes any more: then what is there can be read.
-    if (given_up_ && control.tail_pos == position_) position_ = control.head_pos;
+    if (given_up_ && control.tail_pos == cursor_.position()) cursor_.move_to(control.head_pos);
     given_up_ = false;
   } else if (take_ranges(control)) {
     fruitless_ = 0;
@@ -164,17 +211,19 @@ void Reader::take_round(const ControlBlock& control) {
   }
 }
 
-/// Delivers what the round has brought, and copies between. False: there is nothing of use.
+/// Delivers what the round has brought, and copies between. Returns false if there is nothing of
+/// use.
 bool Reader::take_ranges(const ControlBlock& control) {
-  const std::span<const std::byte> all = buffer_.subspan(sizeof(ControlBlock), records_bytes_);
+  const std::span<const std::byte> all = buffer_.subspan(sizeof(ControlBlock), ranges_.bytes());
   bool any = false;
-  for (const Range& range : std::span(ranges_).first(range_count_)) {
+  for (const ReadRanges::Range& range : ranges_.all()) {
     take_held();
-    const std::uint64_t end = std::min(range.position + range.bytes, control.tail_pos);
-    if (position_ < range.position) break;
-    if (position_ >= end) continue;
-    const std::size_t at = range.at + (position_ - range.position);
-    any = take_records(all.subspan(at, end - position_)) || any;
+    const std::uint64_t position = cursor_.position();
+    const std::uint64_t end = std::min(range.end(), control.tail_pos);
+    if (position < range.position) break;
+    if (position >= end) continue;
+    const std::size_t at = range.at + (position - range.position);
+    any = take_records(all.subspan(at, end - position)) || any;
   }
   return any;
 }
@@ -182,17 +231,16 @@ bool Reader::take_ranges(const ControlBlock& control) {
 /// The publisher is faster than a round, or something is damaged.
 void Reader::give_up(const ControlBlock& control) {
   counters_.given_up.add();
-  known_ = Known::position;
   fruitless_ = 0;
-  given_up_ = held_.empty();
-  position_ = given_up_ ? control.tail_pos : held_.front().position;
+  given_up_ = copies_.empty();
+  cursor_.move_to(given_up_ ? control.tail_pos : copies_.front().position);
 }
 
 void Reader::settle() {
   if (liveness_.dead()) {
     enter(ReaderState::publisher_dead);
   } else {
-    enter(position_ < wanted_end() ? ReaderState::catchup : ReaderState::live);
+    enter(cursor_.position() < wanted_end() ? ReaderState::catchup : ReaderState::live);
   }
 }
 
@@ -202,25 +250,20 @@ void Reader::restart(const ControlBlock& control) {
   const std::uint64_t old = epoch_;
   epoch_ = control.epoch;
   if (old == 0) {
-    const bool at_tail = config_.start.at == Start::At::tail;
-    begin_at(at_tail ? control.tail_pos : control.head_pos, control.tail_pos);
+    begin_at(order_.begins_at_tail() ? control.tail_pos : control.head_pos, control.tail_pos);
   } else {
     counters_.restarts.add();
     enter(ReaderState::epoch_changed);
     listener_.on_restart(old, epoch_);
-    // What there is of the new one has not been seen.
-    config_.start = {.at = Start::At::oldest};
-    next_sequence_.reset();
-    scanned_.reset();
-    forget_copies();
+    order_.restart();
+    copies_.forget();
     begin_at(control.head_pos, control.tail_pos);
   }
 }
 
 void Reader::begin_at(std::uint64_t position, std::uint64_t tail_position) {
-  position_ = position;
+  cursor_.move_to(position);
   tail_position_ = tail_position;
-  known_ = Known::position;
   fruitless_ = 0;
   given_up_ = false;
 }
@@ -230,116 +273,54 @@ void Reader::begin_at(std::uint64_t position, std::uint64_t tail_position) {
 void Reader::lapped(const ControlBlock& control) {
   counters_.lapped.add();
   enter(ReaderState::lapped);
-  take_held_before(control.head_pos);
-  if (position_ >= control.head_pos) return;
-  position_ = control.head_pos;
-  known_ = Known::position;
+  copies_.take_before(control.head_pos, cursor_, [this](const Record& copy) { take_copy(copy); });
+  if (cursor_.position() < control.head_pos) cursor_.move_to(control.head_pos);
 }
 
-/// Delivers what of `bytes`, from position_ on, is valid. False: not even the first record is.
+/// Delivers what of `bytes`, from the cursor on, is valid. Returns false if not even the first
+/// record is.
 bool Reader::take_records(std::span<const std::byte> bytes) {
   bool any = false;
   while (!bytes.empty()) {
-    const std::uint64_t to_end = info_.ring_bytes - (position_ & (info_.ring_bytes - 1));
+    const std::uint64_t to_end = cursor_.to_ring_end();
     if (to_end < Record::kSizeMin) {
       const std::size_t step = std::min<std::size_t>(to_end, bytes.size());
-      position_ += step;
+      cursor_.pass(step);
       bytes = bytes.subspan(step);
       any = true;
       continue;
     }
-    const auto [status, record] =
-        Record::parse(bytes, {.position = position_,
-                              .epoch = static_cast<std::uint32_t>(epoch_),
-                              .sequence = known_ == Known::sequence ? record_sequence_ : 0,
-                              .any_sequence = known_ == Known::position,
-                              .message_max = info_.message_max});
+    const auto [status, record] = Record::parse(bytes, cursor_.expected(epoch_, info_.message_max));
     // The next round has from its start on what is cut off at the end of this one.
     if (status == RecordStatus::truncated && (any || grow_batch(bytes))) return true;
     if (status != RecordStatus::valid || record.size > to_end) {
-      count_invalid(status);
+      count_invalid(counters_, status);
       return any;
     }
     any = true;
-    note_read(record);
-    advance(record);
+    copies_.on_read(record);
+    take(record);
     bytes = bytes.subspan(std::min<std::size_t>(record.size, bytes.size()));
   }
   return any;
 }
 
-/// `record` is longer than what has been read of it: batches are as long from now on. False if they
-/// are already. A buffer has room for the longest message, of which there may be none: batches that
-/// long would only be slower.
+/// `record` is longer than what has been read of it: batches are as long from now on. Returns false
+/// if they are already. A buffer has room for the longest message, of which there may be none:
+/// batches that long would only be slower.
 bool Reader::grow_batch(std::span<const std::byte> record) {
   if (record.size() < Record::kHeaderSize) return false;
   const std::uint64_t wanted =
       std::min<std::uint64_t>(shape_of(record.data()).size, buffer_.size() - sizeof(ControlBlock));
-  if (wanted <= batch_bytes_) return false;
-  batch_bytes_ = wanted;
+  if (wanted <= ranges_.batch_bytes()) return false;
+  ranges_.set_batch(wanted);
   return true;
 }
 
-/// The record at position_ is this one.
-void Reader::advance(const Record& record) {
-  if (!record.is_padding()) take(record);
-  position_ = record.end();
-  record_sequence_ = record.sequence + (record.is_padding() ? 0 : 1);
-  known_ = Known::sequence;
-}
-
+/// The next record is this one.
 void Reader::take(const Record& record) {
-  if (!next_sequence_) {
-    const bool early = config_.start.at == Start::At::time && record.time_ns < config_.start.value;
-    if (early) {
-      counters_.skipped.add();
-      scanned_ = record.sequence + 1;
-      return;
-    }
-    // What was overwritten between the last one that was too early and this one may be lost.
-    next_sequence_ = scanned_.value_or(record.sequence);
-  }
-  if (record.sequence < *next_sequence_) {
-    counters_.skipped.add();
-    return;
-  }
-  if (record.sequence > *next_sequence_) {
-    counters_.lost.add(record.sequence - *next_sequence_);
-    listener_.on_lost(*next_sequence_, record.sequence - 1);
-  }
-  next_sequence_ = record.sequence + 1;
-  counters_.messages.add();
-  counters_.message_bytes.add(record.payload.size());
-  listener_.on_message({.epoch = epoch_,
-                        .sequence = record.sequence,
-                        .time_ns = record.time_ns,
-                        .type = record.type,
-                        .payload = record.payload});
-}
-
-void Reader::count_invalid(RecordStatus status) {
-  switch (status) {
-    case RecordStatus::wrong_position:
-      counters_.invalid_position.add();
-      break;
-    case RecordStatus::wrong_epoch:
-      counters_.invalid_epoch.add();
-      break;
-    case RecordStatus::wrong_sequence:
-      counters_.invalid_sequence.add();
-      break;
-    case RecordStatus::wrong_trailer:
-      counters_.invalid_trailer.add();
-      break;
-    case RecordStatus::wrong_checksum:
-      counters_.invalid_checksum.add();
-      break;
-    case RecordStatus::valid:
-    case RecordStatus::truncated:
-    case RecordStatus::wrong_length:
-      counters_.invalid_length.add();
-      break;
-  }
+  if (!record.is_padding()) order_.take(record, epoch_);
+  cursor_.advance(record);
 }
 
 void Reader::note_heartbeat(const ControlBlock& control, std::uint64_t now_ns) {
@@ -350,6 +331,74 @@ void Reader::note_heartbeat(const ControlBlock& control, std::uint64_t now_ns) {
   }
   heartbeat_ = control.heartbeat_ns;
   if (liveness_.on_change(now_ns)) counters_.revivals.add();
+}
+
+/// When the next round is.
+void Reader::plan(bool news, std::uint64_t now_ns) {
+  const bool is_gap = copies_.is_gap(cursor_.position());
+  const bool is_behind = cursor_.position() < tail_position_;
+  if (!copies_.do_come() || is_gap) {
+    pacing_.plan(news, (is_gap || is_behind) && fruitless_ == 0, now_ns);
+    return;
+  }
+  copies_.await(is_behind);
+  if (is_behind) {
+    pacing_.await_copies(now_ns);
+  } else {
+    pacing_.await_heartbeat(now_ns);
+  }
+}
+
+// Copies.
+
+void Reader::on_copy(std::span<const std::byte> bytes, std::uint64_t now_ns) {
+  if (state() == ReaderState::discover || !copies_.is_expecting()) {
+    return copies_.counters().unwanted.add();
+  }
+  copies_.counters().received.add();
+  const auto epoch = static_cast<std::uint32_t>(epoch_ != 0 ? epoch_ : info_.epoch);
+  const auto [status, copy] = Record::parse_copy(bytes, epoch, info_.message_max);
+  if (status != RecordStatus::valid) return count_invalid(copies_.counters(), status);
+  if (!cursor_.is_known() || is_paused()) {
+    copies_.counters().early.add();
+    copies_.miss();
+    return pacing_.hurry(now_ns);
+  }
+  if (copy.position < cursor_.position()) {
+    copies_.counters().duplicates.add();
+    return;
+  }
+  if (!cursor_.is_plausible(copy)) {
+    copies_.counters().invalid_sequence.add();
+    return;
+  }
+  copies_.on_good();
+  if (liveness_.on_change(now_ns)) counters_.revivals.add();
+  if (cursor_.is_next(copy)) {
+    take_copy(copy);
+    take_held();
+  } else if (copies_.hold(copy, bytes)) {
+    pacing_.hurry(now_ns);
+  }
+  if (copies_.are_awaited() && !copies_.is_gap(cursor_.position()) &&
+      cursor_.position() >= tail_position_) {
+    // What a round was to be for has come.
+    copies_.await(false);
+    pacing_.await_heartbeat(now_ns);
+  }
+  settle();
+}
+
+void Reader::take_copy(const Record& copy) {
+  take(copy);
+  fruitless_ = 0;
+  given_up_ = false;
+  copies_.counters().taken.add();
+}
+
+/// Those copies whose turn it is.
+void Reader::take_held() {
+  copies_.take_next(cursor_, [this](const Record& copy) { take_copy(copy); });
 }
 
 }  // namespace rockhopper::publisher

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
-#include "apps/services/publisher/conflated_reader.h"
-#include "apps/services/publisher/multicast_receiver.h"
+#include "apps/services/publisher/directory_fetch.h"
+#include "apps/services/publisher/multicast_receivers.h"
 #include "apps/services/publisher/subscriber_route.h"
+#include "apps/services/publisher/subscription.h"
 #include "stack/link.h"
 
 namespace rockhopper::publisher {
@@ -31,37 +33,14 @@ std::uint32_t send_room(const SubscriberConfig& config) {
   return kRequests * config.max_subscriptions + 1;
 }
 
+/// A subscription that has been left, of the same store, is to be given back first.
+bool is_held(const std::vector<std::unique_ptr<Subscription>>& all, std::string_view store) {
+  return std::any_of(all.begin(), all.end(), [store](const auto& other) {
+    return other->name() == store && other->is(Subscription::State::leaving);
+  });
+}
+
 }  // namespace
-
-struct Subscriber::Subscription {
-  enum class State : std::uint8_t {
-    wanted,   ///< to be asked for
-    asked,    ///< an answer is awaited
-    granted,  ///< read
-    leaving,  ///< to be given back when the last round has ended
-    ended,
-  };
-
-  SubscriptionId id{};
-  std::string name;
-  Options options;
-  Listener* listener = nullptr;
-  State state = State::wanted;
-  StoreInfo info;
-  roce::MemoryKey rkey{};
-  std::unique_ptr<StoreReader> reader;
-  StoreKind kind = StoreKind::log;  ///< of the reader
-  Reader* log = nullptr;            ///< the reader, if it is one of a log
-  /// Where copies come from; null: nowhere.
-  const MulticastReceiver* multicast = nullptr;
-  std::vector<std::byte> buffer;
-  roce::MemoryKey buffer_key{};
-  bool has_key = false;
-  bool reading = false;  ///< a round is on its way
-  bool paused = false;
-
-  [[nodiscard]] std::uint32_t number() const { return static_cast<std::uint32_t>(id); }
-};
 
 Subscriber::Subscriber(roce::Engine& engine, dc::Endpoint* endpoint, SubscriberListener& listener,
                        const SubscriberConfig& config)
@@ -69,7 +48,13 @@ Subscriber::Subscriber(roce::Engine& engine, dc::Endpoint* endpoint, SubscriberL
       endpoint_(endpoint),
       listener_(listener),
       config_(config),
-      pd_(engine.allocate_pd()) {}
+      pd_(engine),
+      multicast_(std::make_unique<MulticastReceivers>(
+          engine, pd_.get(),
+          MulticastReceiver::Config{.buffers = config.multicast_buffers,
+                                    .pkey_index = config.multicast_pkey_index},
+          counters_)),
+      directory_(std::make_unique<DirectoryFetch>()) {}
 
 Expected<std::unique_ptr<Subscriber>> Subscriber::create(roce::Engine& engine,
                                                          dc::Endpoint* endpoint,
@@ -88,39 +73,33 @@ Expected<void> Subscriber::set_up() {
   // What is left of a connection that has ended may be there with the next one's.
   ROCKHOPPER_TRY(send_cq_, roce::CompletionQueue::create(4 * send_room(config_)));
   ROCKHOPPER_TRY(receives_,
-                 roce::ReceiveBuffers::create(engine_, pd_, kReceives, kControlMessageMax));
+                 roce::ReceiveBuffers::create(engine_, pd_.get(), kReceives, kControlMessageMax));
   if (endpoint_ == nullptr) return {};
-  ROCKHOPPER_TRY(target_, endpoint_->create_dct({.pd = pd_,
-                                                 .srq = receives_->srq(),
-                                                 .recv_cq = receives_->cq(),
-                                                 .access_flags = 0,
-                                                 .path_mtu = config_.path_mtu}));
-  ROCKHOPPER_TRY(initiator_, endpoint_->create_dci({.pd = pd_,
-                                                    .send_cq = send_cq_.get(),
-                                                    .max_send_wr = send_room(config_),
-                                                    .max_inline_data = kControlMessageMax,
-                                                    .path_mtu = config_.path_mtu,
-                                                    .max_rd_atomic = kReads,
-                                                    .timeout = config_.timeout,
-                                                    .retry_cnt = config_.retry_cnt}));
+  ROCKHOPPER_TRY(target_,
+                 dc::own(*endpoint_, endpoint_->create_dct({.pd = pd_.get(),
+                                                            .srq = receives_->srq(),
+                                                            .recv_cq = receives_->cq(),
+                                                            .access_flags = 0,
+                                                            .path_mtu = config_.path_mtu})));
+  ROCKHOPPER_TRY(initiator_,
+                 dc::own(*endpoint_, endpoint_->create_dci({.pd = pd_.get(),
+                                                            .send_cq = send_cq_.get(),
+                                                            .max_send_wr = send_room(config_),
+                                                            .max_inline_data = kControlMessageMax,
+                                                            .path_mtu = config_.path_mtu,
+                                                            .max_rd_atomic = kReads,
+                                                            .timeout = config_.timeout,
+                                                            .retry_cnt = config_.retry_cnt})));
   return {};
 }
 
-Subscriber::~Subscriber() {
-  if (initiator_ != nullptr) endpoint_->destroy_dci(initiator_);
-  route_.reset();
-  if (target_ != nullptr) endpoint_->destroy_dct(target_);
-  for (const auto& subscription : subscriptions_) give_back(*subscription);
-  multicast_.clear();
-  receives_.reset();
-  static_cast<void>(engine_.deallocate_pd(pd_));
-}
+Subscriber::~Subscriber() = default;
 
 // Connections.
 
 roce::QpInit Subscriber::qp_init() const {
   roce::QpInit init;
-  init.pd = pd_;
+  init.pd = pd_.get();
   init.send_cq = send_cq_.get();
   init.recv_cq = receives_->cq();
   init.srq = receives_->srq();
@@ -131,7 +110,7 @@ roce::QpInit Subscriber::qp_init() const {
 }
 
 Expected<void> Subscriber::connect(roce::QueuePair& qp) {
-  if (qp.pd() != pd_ || qp.init().srq != receives_->srq()) {
+  if (qp.pd() != pd_.get() || qp.init().srq != receives_->srq()) {
     return fail(ErrorCode::invalid_argument, "the queue pair was not made with qp_init()");
   }
   if (route_ != nullptr) return fail(ErrorCode::busy, "the subscriber is connected already");
@@ -145,8 +124,8 @@ Expected<void> Subscriber::connect(const dc::TargetAddress& address) {
   }
   if (route_ != nullptr) return fail(ErrorCode::busy, "the subscriber is connected already");
   if (initiator_->state() == roce::QpState::err) ROCKHOPPER_TRY(initiator_->reset());
-  ROCKHOPPER_TRY(auto ah, engine_.create_ah(pd_, address.av));
-  start_connection(std::make_unique<DcRoute>(engine_, *initiator_, *ah, address));
+  ROCKHOPPER_TRY(auto ah, roce::own(engine_, engine_.create_ah(pd_.get(), address.av)));
+  start_connection(std::make_unique<DcRoute>(*initiator_, std::move(ah), address));
   return {};
 }
 
@@ -160,25 +139,14 @@ void Subscriber::start_connection(std::unique_ptr<SubscriberRoute> route) {
   }
   route_ = std::move(route);
   ++connection_;
-  directory_asked_ = false;
-  directory_.clear();
+  directory_->restart();
 }
 
 void Subscriber::disconnect() {
   if (route_ == nullptr) return;
   route_.reset();
   counters_.connections_lost.add();
-  for (const auto& subscription : subscriptions_) {
-    // Nothing is written into the buffers any more: the queue pair is in error.
-    subscription->reading = false;
-    subscription->has_key = false;
-    if (subscription->state == Subscription::State::leaving) {
-      subscription->state = Subscription::State::ended;
-    } else if (subscription->state != Subscription::State::ended) {
-      subscription->state = Subscription::State::wanted;
-      if (subscription->reader != nullptr) subscription->reader->close();
-    }
-  }
+  for (const auto& subscription : subscriptions_) subscription->on_disconnected();
   listener_.on_disconnected();
 }
 
@@ -186,7 +154,7 @@ void Subscriber::disconnect() {
 
 Expected<void> Subscriber::request_directory() {
   if (route_ == nullptr) return fail(ErrorCode::invalid_state, "there is no connection");
-  directory_wanted_ = true;
+  directory_->want();
   return {};
 }
 
@@ -208,55 +176,38 @@ Expected<SubscriptionId> Subscriber::subscribe(std::string_view store, const Opt
                 subscriptions_.size());
   }
   for (const auto& other : subscriptions_) {
-    if (other->name == store && other->listener != nullptr &&
-        other->state != Subscription::State::ended) {
+    if (other->name() == store && other->has_listener() && !other->is(Subscription::State::ended)) {
       return fail(ErrorCode::busy, "store {} is subscribed already", store);
     }
   }
-  auto made = std::make_unique<Subscription>();
-  made->id = SubscriptionId{next_id_++};
-  made->name = store;
-  made->options = options;
-  made->listener = &listener;
-  subscriptions_.push_back(std::move(made));
-  return subscriptions_.back()->id;
+  const SubscriptionId id{next_id_++};
+  subscriptions_.push_back(std::make_unique<Subscription>(id, store, options, listener));
+  return id;
 }
 
-Subscriber::Subscription* Subscriber::find(SubscriptionId id) const {
+Subscription* Subscriber::find(SubscriptionId id) const {
   const auto found =
       std::find_if(subscriptions_.begin(), subscriptions_.end(), [id](const auto& subscription) {
-        return subscription->id == id && subscription->state != Subscription::State::ended;
+        return subscription->id() == id && !subscription->is(Subscription::State::ended);
       });
   return found == subscriptions_.end() ? nullptr : found->get();
 }
 
 void Subscriber::leave(SubscriptionId id) {
-  Subscription* subscription = find(id);
-  if (subscription == nullptr) return;
-  // The answer to what has been asked is still to come, and is then given back.
-  const bool held = route_ != nullptr && (subscription->state == Subscription::State::granted ||
-                                          subscription->state == Subscription::State::asked);
-  subscription->listener = nullptr;
-  subscription->state = held ? Subscription::State::leaving : Subscription::State::ended;
+  if (Subscription* subscription = find(id)) subscription->leave(connected());
 }
 
 void Subscriber::pause(SubscriptionId id, bool paused) {
-  Subscription* subscription = find(id);
-  if (subscription == nullptr || subscription->paused == paused) return;
-  subscription->paused = paused;
-  if (subscription->reader != nullptr) subscription->reader->pause(paused);
+  if (Subscription* subscription = find(id)) subscription->set_paused(paused);
 }
 
 void Subscriber::set_watch(SubscriptionId id, bool watch) {
-  Subscription* subscription = find(id);
-  if (subscription == nullptr) return;
-  subscription->options.reader.watch = watch;
-  if (subscription->reader != nullptr) subscription->reader->set_watch(watch);
+  if (Subscription* subscription = find(id)) subscription->set_watch(watch);
 }
 
 const StoreReader* Subscriber::reader(SubscriptionId id) const {
   const Subscription* subscription = find(id);
-  return subscription == nullptr ? nullptr : subscription->reader.get();
+  return subscription == nullptr ? nullptr : subscription->reader();
 }
 
 // A turn.
@@ -269,8 +220,8 @@ bool Subscriber::progress(std::uint64_t now_ns) {
   if (route_ != nullptr) {
     worked = send_requests() || worked;
     for (const auto& subscription : subscriptions_) {
-      if (subscription->state != Subscription::State::granted) continue;
-      subscription->reader->tick(now_ns);
+      if (!subscription->is(Subscription::State::granted)) continue;
+      subscription->reader()->tick(now_ns);
       worked = read(*subscription, now_ns) || worked;
       worked = watch(*subscription) || worked;
     }
@@ -282,21 +233,21 @@ bool Subscriber::progress(std::uint64_t now_ns) {
 std::uint64_t Subscriber::next_deadline_ns() const {
   std::uint64_t deadline_ns = stack::kNever;
   for (const auto& subscription : subscriptions_) {
-    if (subscription->state != Subscription::State::granted) continue;
-    deadline_ns = std::min(deadline_ns, subscription->reader->next_deadline_ns());
+    if (!subscription->is(Subscription::State::granted)) continue;
+    deadline_ns = std::min(deadline_ns, subscription->reader()->next_deadline_ns());
   }
   return deadline_ns;
 }
 
 bool Subscriber::read(Subscription& subscription, std::uint64_t now_ns) {
-  if (subscription.reading || route_ == nullptr ||
+  if (subscription.is_reading() || route_ == nullptr ||
       route_->depth() + kRequests > send_room(config_)) {
     return false;
   }
-  const auto round = subscription.reader->next_round(now_ns);
+  const auto round = subscription.reader()->next_round(now_ns);
   for (std::size_t i = 0; i < round.size(); ++i) {
     const roce::Sge to{reinterpret_cast<std::uintptr_t>(round[i].to.data()),
-                       static_cast<std::uint32_t>(round[i].to.size()), subscription.buffer_key};
+                       static_cast<std::uint32_t>(round[i].to.size()), subscription.buffer_key()};
     // They complete in order: the last one tells of all.
     const bool is_last = i + 1 == round.size();
     const roce::PostResult posted =
@@ -305,7 +256,7 @@ bool Subscriber::read(Subscription& subscription, std::uint64_t now_ns) {
                       .opcode = roce::WrOpcode::rdma_read,
                       .send_flags = is_last ? roce::kSendSignaled : 0u,
                       .remote_addr = round[i].offset,
-                      .rkey = subscription.rkey});
+                      .rkey = subscription.rkey()});
     if (posted != roce::PostResult::ok) {
       // There is room, so the connection is no good any more.
       disconnect();
@@ -313,15 +264,15 @@ bool Subscriber::read(Subscription& subscription, std::uint64_t now_ns) {
     }
     counters_.reads.add();
   }
-  subscription.reading = !round.empty();
+  subscription.set_reading(!round.empty());
   return !round.empty();
 }
 
 bool Subscriber::watch(Subscription& subscription) {
-  if (route_ == nullptr || subscription.state != Subscription::State::granted) return false;
-  const auto known = subscription.reader->next_watch();
-  if (!known || !send(Watch{.store_id = subscription.info.id, .known = *known})) return false;
-  subscription.reader->on_watch();
+  if (route_ == nullptr || !subscription.is(Subscription::State::granted)) return false;
+  const auto known = subscription.reader()->next_watch();
+  if (!known || !send(Watch{.store_id = subscription.info().id, .known = *known})) return false;
+  subscription.reader()->on_watch();
   counters_.watches.add();
   return true;
 }
@@ -346,10 +297,8 @@ void Subscriber::on_completion(const roce::Completion& completion, std::uint64_t
     return;
   }
   if (subscription == nullptr) return;
-  subscription->reading = false;
-  if (subscription->state == Subscription::State::granted) {
-    subscription->reader->on_round(now_ns);
-  }
+  subscription->set_reading(false);
+  if (subscription->is(Subscription::State::granted)) subscription->reader()->on_round(now_ns);
 }
 
 /// `subscription` null: a message has failed.
@@ -364,23 +313,9 @@ void Subscriber::on_failed(Subscription* subscription, roce::WcStatus status) {
   }
   // All that was on its way has failed with it: it is asked for anew.
   ++connection_;
-  directory_asked_ = false;
-  directory_.clear();
-  for (const auto& other : subscriptions_) {
-    other->reading = false;
-    if (other->reader != nullptr) other->reader->cancel();
-    if (other->state == Subscription::State::asked) other->state = Subscription::State::wanted;
-    // A key that may have been granted is taken back when the store is asked for again.
-    if (other->state == Subscription::State::leaving && !other->has_key) {
-      other->state = Subscription::State::ended;
-    }
-  }
-  if (refused && subscription != nullptr && subscription->state == Subscription::State::granted) {
-    // The key is not good any more: the publisher is asked again, and says why not.
-    subscription->state = Subscription::State::wanted;
-    subscription->has_key = false;
-    subscription->reader->close();
-  }
+  directory_->restart();
+  for (const auto& other : subscriptions_) other->on_flushed();
+  if (refused && subscription != nullptr) subscription->on_key_refused();
 }
 
 // Messages.
@@ -401,35 +336,28 @@ bool Subscriber::send(const ControlMessage& message) {
   return true;
 }
 
-/// A subscription that has been left, of the same store, is to be given back first.
-bool Subscriber::is_held(std::string_view store) const {
-  return std::any_of(subscriptions_.begin(), subscriptions_.end(), [store](const auto& other) {
-    return other->name == store && other->state == Subscription::State::leaving;
-  });
-}
-
 bool Subscriber::send_requests() {
   bool sent = false;
-  if (directory_wanted_ && !directory_asked_) {
-    directory_asked_ =
-        send(DirectoryRequest{.first = static_cast<std::uint16_t>(directory_.size())});
-    sent = directory_asked_;
+  if (const auto request = directory_->next(); request && send(*request)) {
+    directory_->on_sent();
+    sent = true;
   }
   for (const auto& subscription : subscriptions_) {
-    if (subscription->state == Subscription::State::wanted && !is_held(subscription->name)) {
+    if (subscription->is(Subscription::State::wanted) &&
+        !is_held(subscriptions_, subscription->name())) {
       if (!send(SubscribeRequest{.tag = subscription->number(),
-                                 .store = subscription->name,
-                                 .credentials = subscription->options.credentials})) {
+                                 .store = subscription->name(),
+                                 .credentials = subscription->credentials()})) {
         break;
       }
-      subscription->state = Subscription::State::asked;
+      subscription->on_asked();
       sent = true;
     }
     // READs that are on their way would find no key.
-    if (subscription->state == Subscription::State::leaving && !subscription->reading &&
-        subscription->has_key) {
-      if (!send(Leave{subscription->info.id})) break;
-      subscription->state = Subscription::State::ended;
+    if (subscription->is(Subscription::State::leaving) && !subscription->is_reading() &&
+        subscription->has_key()) {
+      if (!send(Leave{subscription->info().id})) break;
+      subscription->end();
       sent = true;
     }
   }
@@ -448,258 +376,133 @@ bool Subscriber::poll_receives(std::uint64_t now_ns) {
       return;
     }
     counters_.rx_messages.add();
-    accept(*message, now_ns);
+    std::visit(
+        [&](const auto& one) {
+          if constexpr (std::is_same_v<decltype(one), const Probe&>) {
+            counters_.probes.add();
+          } else if constexpr (requires { on_message(one, now_ns); }) {
+            on_message(one, now_ns);
+          } else {
+            counters_.rx_unexpected.add();
+          }
+        },
+        *message);
   });
 }
 
-void Subscriber::accept(const ControlMessage& message, std::uint64_t now_ns) {
-  if (const auto* grant = std::get_if<GrantMessage>(&message)) {
-    on_grant(*grant, now_ns);
-  } else if (const auto* refused = std::get_if<RefusedMessage>(&message)) {
-    on_refused(*refused);
-  } else if (const auto* revoke = std::get_if<Revoke>(&message)) {
-    on_revoke(*revoke);
-  } else if (const auto* directory = std::get_if<Directory>(&message)) {
-    on_directory(*directory);
-  } else if (const auto* changed = std::get_if<Changed>(&message)) {
-    on_changed(*changed, now_ns);
-  } else if (std::holds_alternative<Probe>(message)) {
-    counters_.probes.add();
-  } else if (const auto* multicast = std::get_if<MulticastMessage>(&message)) {
-    on_multicast(*multicast);
-  } else {
-    counters_.rx_unexpected.add();
-  }
-}
-
-void Subscriber::on_grant(const GrantMessage& grant, std::uint64_t now_ns) {
+void Subscriber::on_message(const GrantMessage& grant, std::uint64_t now_ns) {
   Subscription* subscription = find(SubscriptionId{grant.tag});
-  const bool awaited =
-      subscription != nullptr && route_ != nullptr &&
-      (subscription->state == Subscription::State::asked ||
-       (subscription->state == Subscription::State::leaving && !subscription->has_key));
-  if (!awaited) {
-    counters_.rx_unexpected.add();
-    return;
+  if (subscription == nullptr || !connected() || !subscription->awaits_answer()) {
+    return counters_.rx_unexpected.add();
   }
-  subscription->rkey = grant.rkey;
-  subscription->info = grant.store;
-  // Where copies come from, if they do, is told next.
-  subscription->multicast = nullptr;
-  if (subscription->log != nullptr) subscription->log->expect_copies(0, 0);
-  subscription->has_key = true;
-  if (subscription->state == Subscription::State::leaving) return;
-  auto ready = prepare(*subscription, grant.store);
-  if (ready) ready = subscription->reader->open(grant.store, now_ns);
-  if (!ready) {
+  subscription->take_grant(grant);
+  if (subscription->is(Subscription::State::leaving)) return;
+  if (auto open = subscription->open(engine_, pd_.get(), config_.max_buffer_bytes, now_ns); !open) {
     counters_.refused_layout.add();
-    subscription->state = Subscription::State::leaving;
-    subscription->listener = nullptr;
-    listener_.on_refused(subscription->id, ready.error());
+    listener_.on_refused(subscription->id(), open.error());
     return;
   }
-  subscription->state = Subscription::State::granted;
   counters_.grants.add();
-  listener_.on_granted(subscription->id, grant.store);
+  listener_.on_granted(subscription->id(), grant.store);
 }
 
-/// A reader for the store, and a registered buffer that is long enough.
-Expected<void> Subscriber::prepare(Subscription& subscription, const StoreInfo& info) {
-  const ReaderConfig& config = subscription.options.reader;
-  const bool is_log = info.kind() == StoreKind::log;
-  const std::uint64_t bytes =
-      is_log ? Reader::buffer_bytes(info, config) : ConflatedReader::buffer_bytes(info, config);
-  if (bytes > config_.max_buffer_bytes) {
-    return fail(ErrorCode::exhausted, "store {} needs a buffer of {} bytes; {} are allowed",
-                info.name, bytes, config_.max_buffer_bytes);
-  }
-  if (subscription.reader == nullptr) {
-    subscription.kind = info.kind();
-    if (is_log) {
-      auto reader = std::make_unique<Reader>(config, *subscription.listener);
-      subscription.log = reader.get();
-      subscription.reader = std::move(reader);
-    } else {
-      subscription.reader = std::make_unique<ConflatedReader>(config, *subscription.listener);
-    }
-    subscription.reader->pause(subscription.paused);
-  } else if (subscription.kind != info.kind()) {
-    return fail(ErrorCode::unsupported, "store {} has become one of another kind", info.name);
-  }
-  if (subscription.buffer.size() < bytes) {
-    give_back(subscription);
-    subscription.buffer.resize(bytes);
-    ROCKHOPPER_TRY(auto region, engine_.register_memory(pd_, subscription.buffer.data(), bytes,
-                                                        roce::kAccessLocalWrite));
-    subscription.buffer_key = region.key;
-    subscription.reader->set_buffer(subscription.buffer);
-  }
-  return {};
-}
-
-void Subscriber::give_back(Subscription& subscription) {
-  if (subscription.buffer_key != roce::MemoryKey{}) {
-    static_cast<void>(engine_.deregister_memory(subscription.buffer_key));
-  }
-  subscription.buffer_key = {};
-  subscription.buffer.clear();
-}
-
-void Subscriber::on_refused(const RefusedMessage& refused) {
+void Subscriber::on_message(const RefusedMessage& refused, std::uint64_t /*now_ns*/) {
   Subscription* subscription = find(SubscriptionId{refused.tag});
-  if (subscription == nullptr || (subscription->state != Subscription::State::asked &&
-                                  subscription->state != Subscription::State::leaving)) {
-    counters_.rx_unexpected.add();
-    return;
+  if (subscription == nullptr || (!subscription->is(Subscription::State::asked) &&
+                                  !subscription->is(Subscription::State::leaving))) {
+    return counters_.rx_unexpected.add();
   }
-  const bool told = subscription->state == Subscription::State::asked;
-  subscription->state = Subscription::State::ended;
+  const bool told = subscription->is(Subscription::State::asked);
+  subscription->end();
   counters_.refusals.add();
   if (told) {
     listener_.on_refused(
-        subscription->id,
+        subscription->id(),
         Error{refused.why == Refusal::unknown_store ? ErrorCode::not_found
               : refused.why == Refusal::layout      ? ErrorCode::unsupported
                                                     : ErrorCode::invalid_argument,
-              fmt::format("store {}: {}", subscription->name, to_string(refused.why))});
+              fmt::format("store {}: {}", subscription->name(), to_string(refused.why))});
   }
 }
 
-void Subscriber::on_revoke(const Revoke& revoke) {
+void Subscriber::on_message(const Revoke& revoke, std::uint64_t /*now_ns*/) {
   for (const auto& subscription : subscriptions_) {
-    if (!subscription->has_key || subscription->info.id != revoke.store_id ||
-        subscription->state == Subscription::State::ended) {
+    if (!subscription->has_key() || subscription->info().id != revoke.store_id ||
+        subscription->is(Subscription::State::ended)) {
       continue;
     }
-    const bool told = subscription->state != Subscription::State::leaving;
+    const bool told = !subscription->is(Subscription::State::leaving);
     counters_.revocations.add();
-    subscription->has_key = false;
-    if (subscription->reader != nullptr) subscription->reader->close();
-    subscription->state = Subscription::State::ended;
-    if (told) listener_.on_revoked(subscription->id);
+    subscription->end();
+    if (told) listener_.on_revoked(subscription->id());
     return;
   }
   counters_.rx_unexpected.add();
 }
 
-void Subscriber::on_directory(const Directory& directory) {
-  const bool awaited = directory_asked_ && directory.first == directory_.size();
-  if (!awaited) {
-    counters_.rx_unexpected.add();
-    return;
-  }
-  directory_asked_ = false;
-  directory_.insert(directory_.end(), directory.stores.begin(), directory.stores.end());
-  if (directory_.size() < directory.total && !directory.stores.empty()) return;
-  directory_wanted_ = false;
-  listener_.on_directory(directory_);
-  directory_.clear();
+void Subscriber::on_message(const Directory& directory, std::uint64_t /*now_ns*/) {
+  if (!directory_->take(directory)) return counters_.rx_unexpected.add();
+  if (const auto stores = directory_->take_all()) listener_.on_directory(*stores);
 }
 
-void Subscriber::on_changed(const Changed& changed, std::uint64_t now_ns) {
+void Subscriber::on_message(const Changed& changed, std::uint64_t now_ns) {
   counters_.watch_answers.add();
   for (const auto& subscription : subscriptions_) {
-    if (subscription->state != Subscription::State::granted ||
-        subscription->info.id != changed.store_id) {
-      continue;
+    if (subscription->reads(changed.store_id) &&
+        subscription->reader()->on_tail(changed.tail, now_ns)) {
+      return;
     }
-    if (subscription->reader->on_tail(changed.tail, now_ns)) return;
   }
   counters_.watch_answers_late.add();
 }
 
 // Copies.
 
-void Subscriber::on_multicast(const MulticastMessage& message) {
+void Subscriber::on_message(const MulticastMessage& message, std::uint64_t /*now_ns*/) {
   for (const auto& subscription : subscriptions_) {
-    if (subscription->state != Subscription::State::granted || subscription->log == nullptr ||
-        subscription->info.id != message.store_id) {
-      continue;
-    }
+    if (!subscription->reads(message.store_id) || subscription->log() == nullptr) continue;
     if (config_.multicast_buffers == 0 || config_.held_copies == 0) return;
-    const auto receiver = join(message.group);
+    const auto receiver = multicast_->join(message.group);
     if (!receiver) {
       counters_.multicast_refused.add();
-      listener_.on_no_multicast(subscription->id, receiver.error());
+      listener_.on_no_multicast(subscription->id(), receiver.error());
       return;
     }
-    subscription->multicast = *receiver;
-    subscription->log->expect_copies(config_.held_copies, bytes(message.group.path_mtu));
-    listener_.on_multicast(subscription->id, message.group);
+    subscription->expect_copies(**receiver, config_.held_copies, bytes(message.group.path_mtu));
+    listener_.on_multicast(subscription->id(), message.group);
     return;
   }
-  // Of a store that has been left meanwhile, or of none.
+  // It is about a store that has been left meanwhile, or about none.
   counters_.rx_unexpected.add();
 }
 
-Expected<MulticastReceiver*> Subscriber::join(const MulticastGroup& group) {
-  for (const auto& receiver : multicast_) {
-    if (receiver->group() == group) return receiver.get();
-  }
-  ROCKHOPPER_TRY(auto receiver,
-                 MulticastReceiver::create(engine_, pd_, group,
-                                           {.buffers = config_.multicast_buffers,
-                                            .pkey_index = config_.multicast_pkey_index},
-                                           counters_));
-  multicast_.push_back(std::move(receiver));
-  return multicast_.back().get();
-}
-
 bool Subscriber::poll_multicast(std::uint64_t now_ns) {
-  bool worked = false;
-  for (const auto& receiver : multicast_) {
-    worked = receiver->poll([&](std::uint16_t store_id, std::span<const std::byte> bytes) {
-      on_copy(*receiver, store_id, bytes, now_ns);
-    }) || worked;
-  }
-  return worked;
-}
-
-void Subscriber::on_copy(const MulticastReceiver& receiver, std::uint16_t store_id,
-                         std::span<const std::byte> bytes, std::uint64_t now_ns) {
-  for (const auto& subscription : subscriptions_) {
-    if (subscription->state == Subscription::State::granted &&
-        subscription->multicast == &receiver && subscription->info.id == store_id) {
-      subscription->log->on_copy(bytes, now_ns);
-      return;
-    }
-  }
-  counters_.multicast_unwanted.add();
+  return multicast_->poll([&](const MulticastReceiver& receiver, std::uint16_t store_id,
+                              std::span<const std::byte> copy) {
+    const auto reads = [&](const auto& subscription) {
+      return subscription->reads(store_id) && subscription->multicast() == &receiver;
+    };
+    const auto found = std::find_if(subscriptions_.begin(), subscriptions_.end(), reads);
+    if (found == subscriptions_.end()) return counters_.multicast_unwanted.add();
+    (*found)->log()->on_copy(copy, now_ns);
+  });
 }
 
 const CopyCounters* Subscriber::copy_counters(SubscriptionId id) const {
   const Subscription* subscription = find(id);
-  return subscription == nullptr || subscription->log == nullptr
+  return subscription == nullptr || subscription->log() == nullptr
              ? nullptr
-             : &subscription->log->copy_counters();
+             : &subscription->log()->copy_counters();
 }
 
 /// Forgets what has ended and is not written to any more, and leaves groups that nobody needs.
 void Subscriber::sweep() {
-  std::erase_if(subscriptions_, [this](const auto& subscription) {
-    const bool over = subscription->state == Subscription::State::ended && !subscription->reading;
-    if (over) give_back(*subscription);
-    return over;
+  std::erase_if(subscriptions_, [](const auto& subscription) { return subscription->is_over(); });
+  multicast_->leave_unused([this](const MulticastReceiver& receiver) {
+    return std::any_of(
+        subscriptions_.begin(), subscriptions_.end(),
+        [&receiver](const auto& subscription) { return subscription->multicast() == &receiver; });
   });
-  std::erase_if(multicast_, [this](const auto& receiver) {
-    return std::none_of(subscriptions_.begin(), subscriptions_.end(),
-                        [&receiver](const auto& subscription) {
-                          return subscription->multicast == receiver.get();
-                        });
-  });
-}
-
-void Subscriber::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
-                                void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
-  ROCKHOPPER_PUBLISHER_SUBSCRIBER_COUNTERS(X)
-#undef X
-}
-
-void Subscriber::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
-#define X(name, text) visit(context, #name, text);
-  ROCKHOPPER_PUBLISHER_SUBSCRIBER_COUNTERS(X)
-#undef X
 }
 
 }  // namespace rockhopper::publisher

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,9 +13,9 @@
 #include "apps/services/publisher/message.h"
 #include "apps/services/publisher/reader.h"
 #include "apps/services/publisher/store_info.h"
-#include "dc/endpoint.h"
+#include "dc/owned.h"
 #include "dc/target_address.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 #include "roce/receive_buffers.h"
 
 namespace rockhopper::publisher {
@@ -62,8 +61,10 @@ class SubscriberListener {
   virtual void on_disconnected() {}
 };
 
-class MulticastReceiver;
+class DirectoryFetch;
+class MulticastReceivers;
 class SubscriberRoute;
+class Subscription;
 
 /// One subscriber of one publisher: asks for stores, and reads those that it is granted, each at
 /// its own pace (PB-11), into the subscription's Listener. Belongs to the engine's thread.
@@ -90,7 +91,7 @@ class Subscriber {
   /// By dynamic connections, to the target that the publisher has for us.
   [[nodiscard]] Expected<void> connect(const dc::TargetAddress& address);
   /// By which the publisher reaches us; null without an endpoint.
-  [[nodiscard]] const dc::Dct* target() const { return target_; }
+  [[nodiscard]] const dc::Dct* target() const { return target_.get(); }
   [[nodiscard]] bool connected() const;
 
   /// on_directory() will tell.
@@ -122,61 +123,56 @@ class Subscriber {
 
   [[nodiscard]] const SubscriberCounters& counters() const { return counters_; }
   /// Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const {
+    counters_.visit(visit, context);
+  }
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context) {
+    SubscriberCounters::describe(visit, context);
+  }
 
  private:
-  struct Subscription;
-
   Subscriber(roce::Engine& engine, dc::Endpoint* endpoint, SubscriberListener& listener,
              const SubscriberConfig& config);
   [[nodiscard]] Expected<void> set_up();
   [[nodiscard]] Subscription* find(SubscriptionId id) const;
-  [[nodiscard]] bool poll_receives(std::uint64_t now_ns);
-  [[nodiscard]] bool poll_sends(std::uint64_t now_ns);
-  void on_completion(const roce::Completion& completion, std::uint64_t now_ns);
-  void on_failed(Subscription* subscription, roce::WcStatus status);
-  void accept(const ControlMessage& message, std::uint64_t now_ns);
-  void on_grant(const GrantMessage& grant, std::uint64_t now_ns);
-  void on_refused(const RefusedMessage& refused);
-  void on_revoke(const Revoke& revoke);
-  void on_directory(const Directory& directory);
-  void on_changed(const Changed& changed, std::uint64_t now_ns);
-  void on_multicast(const MulticastMessage& message);
-  [[nodiscard]] Expected<MulticastReceiver*> join(const MulticastGroup& group);
-  [[nodiscard]] bool poll_multicast(std::uint64_t now_ns);
-  void on_copy(const MulticastReceiver& receiver, std::uint16_t store_id,
-               std::span<const std::byte> bytes, std::uint64_t now_ns);
-  [[nodiscard]] Expected<void> prepare(Subscription& subscription, const StoreInfo& info);
-  void give_back(Subscription& subscription);
-  /// Returns false if there is no room now.
-  [[nodiscard]] bool send(const ControlMessage& message);
-  [[nodiscard]] bool send_requests();
-  [[nodiscard]] bool is_held(std::string_view store) const;
-  [[nodiscard]] bool read(Subscription& subscription, std::uint64_t now_ns);
-  [[nodiscard]] bool watch(Subscription& subscription);
   void start_connection(std::unique_ptr<SubscriberRoute> route);
   void disconnect();
   void sweep();
+
+  // Requests and READs.
+  /// Returns false if there is no room now.
+  [[nodiscard]] bool send(const ControlMessage& message);
+  [[nodiscard]] bool send_requests();
+  [[nodiscard]] bool read(Subscription& subscription, std::uint64_t now_ns);
+  [[nodiscard]] bool watch(Subscription& subscription);
+  [[nodiscard]] bool poll_sends(std::uint64_t now_ns);
+  void on_completion(const roce::Completion& completion, std::uint64_t now_ns);
+  void on_failed(Subscription* subscription, roce::WcStatus status);
+
+  // Messages and copies.
+  [[nodiscard]] bool poll_receives(std::uint64_t now_ns);
+  void on_message(const GrantMessage& grant, std::uint64_t now_ns);
+  void on_message(const RefusedMessage& refused, std::uint64_t now_ns);
+  void on_message(const Revoke& revoke, std::uint64_t now_ns);
+  void on_message(const Directory& directory, std::uint64_t now_ns);
+  void on_message(const Changed& changed, std::uint64_t now_ns);
+  void on_message(const MulticastMessage& message, std::uint64_t now_ns);
+  [[nodiscard]] bool poll_multicast(std::uint64_t now_ns);
 
   roce::Engine& engine_;
   dc::Endpoint* endpoint_;
   SubscriberListener& listener_;
   SubscriberConfig config_;
-  roce::ProtectionDomain pd_;
+  roce::OwnedPd pd_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
   std::unique_ptr<roce::ReceiveBuffers> receives_;
-  dc::Dct* target_ = nullptr;
-  dc::Dci* initiator_ = nullptr;
-  std::unique_ptr<SubscriberRoute> route_;  ///< null: not connected
+  std::unique_ptr<MulticastReceivers> multicast_;
   std::vector<std::unique_ptr<Subscription>> subscriptions_;
-  std::vector<std::unique_ptr<MulticastReceiver>> multicast_;  ///< a group each
-  std::vector<StoreInfo> directory_;
-  bool directory_wanted_ = false;
-  bool directory_asked_ = false;
+  dc::Owned<dc::Dct> target_;
+  std::unique_ptr<SubscriberRoute> route_;  ///< null: not connected
+  dc::Owned<dc::Dci> initiator_;
+  std::unique_ptr<DirectoryFetch> directory_;
   std::uint32_t next_id_ = 1;
   std::uint32_t connection_ = 0;  ///< how many there have been
   SubscriberCounters counters_;

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "dc/dci.h"
 #include "dc/target_address.h"
-#include "roce/engine.h"
+#include "roce/owned.h"
 #include "roce/queue_pair.h"
 #include "roce/work_request.h"
 
@@ -44,14 +45,12 @@ class QueuePairRoute final : public SubscriberRoute {
 /// A route by dynamic connections. Has the address handle.
 class DcRoute final : public SubscriberRoute {
  public:
-  DcRoute(roce::Engine& engine, dc::Dci& initiator, roce::AddressHandle& ah,
-          const dc::TargetAddress& address)
-      : engine_(engine), initiator_(initiator), ah_(ah), address_(address) {}
-  ~DcRoute() override { engine_.destroy_ah(&ah_); }
+  DcRoute(dc::Dci& initiator, roce::Owned<roce::AddressHandle> ah, const dc::TargetAddress& address)
+      : initiator_(initiator), ah_(std::move(ah)), address_(address) {}
 
   [[nodiscard]] roce::PostResult post(const roce::SendWr& wr) override {
     roce::SendWr addressed = wr;
-    addressed.ah = &ah_;
+    addressed.ah = ah_.get();
     addressed.remote_qpn = address_.number;
     addressed.dc_access_key = address_.access_key;
     return initiator_.post_send(addressed);
@@ -61,9 +60,8 @@ class DcRoute final : public SubscriberRoute {
   [[nodiscard]] bool revive() override { return !failed() || initiator_.reset().has_value(); }
 
  private:
-  roce::Engine& engine_;
   dc::Dci& initiator_;
-  roce::AddressHandle& ah_;
+  roce::Owned<roce::AddressHandle> ah_;
   dc::TargetAddress address_;
 };
 

@@ -76,6 +76,26 @@ TEST(Deques, OwnerAndOldest) {
   EXPECT_EQ(deques.pop(2)->node, 17u);
 }
 
+// DG-38: what others take is of the most urgent class that has anything.
+TEST(Deques, OldestEntries) {
+  const DequeLayout layout{.capacity = 16};
+  DequeHead head{};
+  EXPECT_FALSE(oldest_entries(head, layout));
+  head[2] = {.top = 30, .bottom = 35};
+  const auto oldest = oldest_entries(head, layout);
+  ASSERT_TRUE(oldest);
+  EXPECT_EQ(oldest->priority, 2u);
+  EXPECT_EQ(oldest->top, 30u);
+  EXPECT_EQ(oldest->size, 5u);
+  EXPECT_EQ(oldest->in_a_row, 2u) << "the ring ends there";
+  head[1] = {.top = 0, .bottom = 17};
+  EXPECT_EQ(oldest_entries(head, layout)->priority, 2u) << "there is no room for so many";
+  head[0] = {.top = 5, .bottom = 3};
+  EXPECT_EQ(oldest_entries(head, layout)->priority, 2u) << "all of them have been taken";
+  head[0] = {.top = 16, .bottom = 32};
+  EXPECT_EQ(oldest_entries(head, layout)->in_a_row, 16u);
+}
+
 // DG-38: what has been taken away at the top is not popped, even if that is more than is left.
 TEST(Deques, TopPassesTheBottom) {
   Memory memory({.capacity = 16});

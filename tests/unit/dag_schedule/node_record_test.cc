@@ -19,7 +19,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag::test {
+namespace rockhopper::dag::test::node_record_test {
 namespace {
 
 constexpr std::uint64_t kAddress = 640;
@@ -204,4 +204,4 @@ TEST(NodeRecord, NamesOfRuns) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag::test
+}  // namespace rockhopper::dag::test::node_record_test

@@ -3,6 +3,9 @@
 #include "apps/services/dag/graph/graph.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "apps/services/dag/graph/graph_maker.h"
 
 namespace rockhopper::dag {
 
@@ -33,6 +36,11 @@ std::optional<NodeIndex> Graph::find(std::string_view wanted) const {
       [this](NodeIndex node, std::string_view other) { return key(node) < other; });
   if (found == by_key_.end() || key(*found) != wanted) return std::nullopt;
   return *found;
+}
+
+Expected<Graph> Graph::make(GraphParts parts, const FunctionRegistry& registry,
+                            const GraphLimits& limits) {
+  return GraphMaker(std::move(parts), registry, limits).make();
 }
 
 }  // namespace rockhopper::dag

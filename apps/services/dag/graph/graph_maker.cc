@@ -263,9 +263,4 @@ std::vector<NodeIndex> GraphMaker::find_cycle(const std::vector<std::uint32_t>& 
   return cycle;
 }
 
-Expected<Graph> Graph::make(GraphParts parts, const FunctionRegistry& registry,
-                            const GraphLimits& limits) {
-  return GraphMaker(std::move(parts), registry, limits).make();
-}
-
 }  // namespace rockhopper::dag

@@ -75,7 +75,7 @@ bool BoardView::take_layout(const BoardHead& head) {
   return true;
 }
 
-BoardView::Seen BoardView::on_completion(std::uint64_t /*wr_id*/, std::uint64_t renewals) {
+BoardView::Seen BoardView::on_completion(std::uint64_t renewals) {
   --outstanding_;
   if (!head_taken_) {
     head_taken_ = true;

@@ -31,11 +31,11 @@ class BoardView {
     std::uint64_t records_bytes = 0;
     std::string name;
   };
-  /// Its requests have `wr_id` and something in the lower 32 bits. All must outlive it.
+  /// Its requests have `wr_id`. All must outlive it.
   BoardView(HomeLink& link, const Grant& grant, std::uint32_t path_mtu, WorkerCounters& counters,
             std::uint64_t wr_id, LocalMemory& memory);
 
-  /// Begins a look. `renewals` is Client::renewals(). With `runs`, the slots of the runs too.
+  /// Begins a look. `renewals` is Lease::renewals(). With `runs`, the slots of the runs too.
   /// Returns false if one is under way, or if there is no room.
   [[nodiscard]] bool look(std::uint64_t renewals, bool runs);
   [[nodiscard]] bool looking() const { return outstanding_ > 0; }
@@ -46,7 +46,7 @@ class BoardView {
     changed,  ///< runs() and workers() are new
     bad,      ///< it is no board
   };
-  [[nodiscard]] Seen on_completion(std::uint64_t wr_id, std::uint64_t renewals);
+  [[nodiscard]] Seen on_completion(std::uint64_t renewals);
 
   /// By slot.
   [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
@@ -54,7 +54,7 @@ class BoardView {
   [[nodiscard]] const BoardLayout& layout() const { return layout_; }
   /// The pool's ends at the last look.
   [[nodiscard]] const DequeHead& pool() const { return pool_; }
-  /// What runs() says was so when Client::renewals() was this.
+  /// What runs() says was so when Lease::renewals() was this.
   [[nodiscard]] std::optional<std::uint64_t> proved() const { return proved_; }
   /// Is on the board.
   [[nodiscard]] bool has_worker(std::uint32_t client) const;

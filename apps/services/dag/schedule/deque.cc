@@ -150,4 +150,17 @@ void Deques::remove_run(std::uint8_t run) {
   }
 }
 
+std::optional<OldestEntries> oldest_entries(const DequeHead& head, const DequeLayout& layout) {
+  for (unsigned priority = 0; priority < kPriorityClasses; ++priority) {
+    const std::uint64_t size = head[priority].size();
+    if (size == 0 || size > layout.capacity) continue;
+    const std::uint64_t top = head[priority].top;
+    return OldestEntries{.priority = priority,
+                         .top = top,
+                         .size = size,
+                         .in_a_row = std::min(size, layout.capacity - top % layout.capacity)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace rockhopper::dag

@@ -125,4 +125,16 @@ class Deques {
 /// How many of `size` entries a thief may take away.
 [[nodiscard]] constexpr std::uint64_t half_of(std::uint64_t size) { return (size + 1) / 2; }
 
+/// The oldest entries of a class, for those who are not the owner.
+struct OldestEntries {
+  unsigned priority = 0;
+  std::uint64_t top = 0;       ///< the number of the first one
+  std::uint64_t size = 0;      ///< of all that the class has; above 0
+  std::uint64_t in_a_row = 0;  ///< of these, as many as lie behind each other
+};
+/// Returns those of the most urgent class that has any, by ends that were READ; nothing if none
+/// has, or only such as contradict themselves.
+[[nodiscard]] std::optional<OldestEntries> oldest_entries(const DequeHead& head,
+                                                          const DequeLayout& layout);
+
 }  // namespace rockhopper::dag

@@ -92,11 +92,13 @@ class Home final : public ServerApplication {
   [[nodiscard]] std::size_t worker_count() const { return workers_.size(); }
   [[nodiscard]] const HomeCounters& counters() const { return counters_; }
   /// Any thread.
-  void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
-                      void* context) const;
+  void visit_counters(stack::CounterVisitor visit, void* context) const {
+    counters_.visit(visit, context);
+  }
   /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
-  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
-                                void* context);
+  static void describe_counters(stack::CounterTextVisitor visit, void* context) {
+    HomeCounters::describe(visit, context);
+  }
 
   // ServerApplication.
   [[nodiscard]] ApplicationResponse on_request(ClientId client, const ApplicationRequest& request,
@@ -120,7 +122,7 @@ class Home final : public ServerApplication {
            std::uint32_t attempts);
   [[nodiscard]] bool name_is_resting(std::string_view name) const;
 
-  // home_clients.cc: what they ask.
+  // What clients ask.
   [[nodiscard]] ApplicationResponse submit(ClientId client, const ApplicationRequest& request);
   [[nodiscard]] ApplicationResponse cancel(const ApplicationRequest& request);
   [[nodiscard]] ApplicationResponse drop(const ApplicationRequest& request, std::uint64_t now_ns);

@@ -42,10 +42,8 @@
 
 namespace rockhopper::dag {
 
-#define X(name, text) stack::Counter name;
 struct HomeCounters {
-  ROCKHOPPER_DAG_HOME_COUNTERS(X)
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_DAG_HOME_COUNTERS)
 };
-#undef X
 
 }  // namespace rockhopper::dag

@@ -18,23 +18,19 @@ Expected<std::unique_ptr<HomeLink>> HomeLink::create(roce::Engine& engine, dc::E
                                                      const roce::AddressVector& av,
                                                      const Grant& grant,
                                                      const ClientConfig& timing) {
-  std::unique_ptr<HomeLink> link(new HomeLink(engine, endpoint, grant));
+  std::unique_ptr<HomeLink> link(new HomeLink(grant));
   ROCKHOPPER_TRY(link->cq_, roce::CompletionQueue::create(kHomeSends));
-  ROCKHOPPER_TRY(link->ah_, engine.create_ah(pd, av));
-  ROCKHOPPER_TRY(link->dci_, endpoint.create_dci({.pd = pd,
-                                                  .send_cq = link->cq_.get(),
-                                                  .max_send_wr = kHomeSends,
-                                                  .max_inline_data = kWriteMax,
-                                                  .path_mtu = timing.path_mtu,
-                                                  .max_rd_atomic = roce::kMaxRdAtomic,
-                                                  .timeout = timing.timeout,
-                                                  .retry_cnt = timing.retry_cnt}));
+  ROCKHOPPER_TRY(link->ah_, roce::own(engine, engine.create_ah(pd, av)));
+  ROCKHOPPER_TRY(link->dci_,
+                 dc::own(endpoint, endpoint.create_dci({.pd = pd,
+                                                        .send_cq = link->cq_.get(),
+                                                        .max_send_wr = kHomeSends,
+                                                        .max_inline_data = kWriteMax,
+                                                        .path_mtu = timing.path_mtu,
+                                                        .max_rd_atomic = roce::kMaxRdAtomic,
+                                                        .timeout = timing.timeout,
+                                                        .retry_cnt = timing.retry_cnt})));
   return link;
-}
-
-HomeLink::~HomeLink() {
-  if (dci_ != nullptr) endpoint_.destroy_dci(dci_);
-  if (ah_ != nullptr) engine_.destroy_ah(ah_);
 }
 
 std::size_t HomeLink::room() const {
@@ -46,7 +42,7 @@ std::size_t HomeLink::room() const {
 /// A stream in error takes nothing; that it failed is told by what it had.
 void HomeLink::post(roce::SendWr wr, bool signaled) {
   if (signaled) wr.send_flags |= roce::kSendSignaled;
-  wr.ah = ah_;
+  wr.ah = ah_.get();
   wr.remote_qpn = target_;
   wr.dc_access_key = access_key_;
   const roce::PostResult posted = dci_->post_send(wr);

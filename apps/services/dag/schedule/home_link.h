@@ -10,8 +10,9 @@
 #include "apps/services/dag/client.h"
 #include "apps/services/dag/grant.h"
 #include "apps/services/dag/schedule/local_memory.h"
-#include "dc/endpoint.h"
+#include "dc/owned.h"
 #include "roce/completion_queue.h"
+#include "roce/owned.h"
 
 namespace rockhopper::dag {
 
@@ -25,7 +26,6 @@ class HomeLink {
       const roce::AddressVector& av, const Grant& grant, const ClientConfig& timing);
   HomeLink(const HomeLink&) = delete;
   HomeLink& operator=(const HomeLink&) = delete;
-  ~HomeLink();
 
   /// For so many requests. Looks at the board need not ask, so that nothing keeps them waiting: the
   /// lease is not renewed without them.
@@ -50,20 +50,14 @@ class HomeLink {
   [[nodiscard]] bool quiet() const { return dci_->send_queue_depth() == 0; }
 
  private:
-  HomeLink(roce::Engine& engine, dc::Endpoint& endpoint, const Grant& grant)
-      : engine_(engine),
-        endpoint_(endpoint),
-        target_(grant.target),
-        access_key_(grant.access_key) {}
+  explicit HomeLink(const Grant& grant) : target_(grant.target), access_key_(grant.access_key) {}
   void post(roce::SendWr wr, bool signaled);
 
-  roce::Engine& engine_;
-  dc::Endpoint& endpoint_;
   wire::Qpn target_;
   std::uint64_t access_key_;
   std::unique_ptr<roce::CompletionQueue> cq_;
-  dc::Dci* dci_ = nullptr;
-  roce::AddressHandle* ah_ = nullptr;
+  roce::Owned<roce::AddressHandle> ah_;
+  dc::Owned<dc::Dci> dci_;
 };
 
 }  // namespace rockhopper::dag

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "roce/engine.h"
+#include "roce/owned.h"
 
 namespace rockhopper::dag {
 
@@ -18,7 +18,6 @@ class LocalMemory {
   LocalMemory(roce::Engine& engine, roce::ProtectionDomain pd) : engine_(engine), pd_(pd) {}
   LocalMemory(const LocalMemory&) = delete;
   LocalMemory& operator=(const LocalMemory&) = delete;
-  ~LocalMemory();
 
   [[nodiscard]] Expected<void> reserve(std::size_t bytes);
   /// Memory that peers reach from address 0 on, with these rights.
@@ -26,20 +25,19 @@ class LocalMemory {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::byte* data() const { return reinterpret_cast<std::byte*>(lines_.get()); }
   [[nodiscard]] std::span<std::byte> bytes() const { return {data(), size_}; }
-  [[nodiscard]] roce::MemoryKey key() const { return key_; }
+  [[nodiscard]] roce::MemoryKey key() const { return region_.key(); }
 
  private:
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  void release();
   void allocate(std::size_t bytes);
 
   roce::Engine& engine_;
   roce::ProtectionDomain pd_;
   std::unique_ptr<Line[]> lines_;
   std::size_t size_ = 0;
-  roce::MemoryKey key_{};
+  roce::OwnedRegion region_;  ///< of the lines
 };
 
 }  // namespace rockhopper::dag

@@ -3,7 +3,7 @@
 #include "apps/services/dag/schedule/run.h"
 
 #include <algorithm>
-#include <cassert>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -56,9 +56,10 @@ void Run::show() {
     slot.priority = init_.priority;
     slot.nodes = nodes_;
     slot.edges = edges_;
-    slot.first_incarnation = arena_ ? arena_->incarnation : 0;
-    slot.records_address = arena_ ? arena_->address : 0;
-    slot.records_bytes = arena_ ? arena_->length : 0;
+    const MapPlace memory = has_memory() ? *records_->memory() : MapPlace{};
+    slot.first_incarnation = memory.incarnation;
+    slot.records_address = memory.address;
+    slot.records_bytes = memory.length;
     slot.lost = lost_;
     slot.retried = retried_;
     put_text(name_, slot.name);
@@ -75,7 +76,7 @@ void Run::enter(Stage stage) {
 bool Run::progress(std::uint64_t now_ns) {
   switch (stage_) {
     case Stage::building:
-      build();
+      if (const auto built = build(); !built) refuse(built.error().message);
       return true;
     case Stage::running:
       return look(now_ns);
@@ -112,21 +113,82 @@ std::uint64_t Run::next_deadline_ns(std::uint64_t now_ns) const {
   return UINT64_MAX;
 }
 
+// Its records.
+
+void Run::decide(Expected<Graph> graph) {
+  if (stage_ != Stage::deciding) return;
+  if (!graph) return refuse(graph.error().message);
+  nodes_ = graph->size();
+  edges_ = graph->edges();
+  auto records = RunRecords::create(site_.store, name_, std::move(*graph));
+  if (!records) return refuse(records.error().message);
+  records_ = std::move(*records);
+  enter(Stage::building);
+}
+
+Expected<void> Run::build() {
+  if (!has_memory()) {
+    ROCKHOPPER_TRY(records_->allocate());
+    recovery_.emplace(records_->graph(), records_->words(), site_.workers, site_.counters);
+  }
+  const std::uint64_t end = std::uint64_t{records_->count()} + site_.slice;
+  while (records_->count() < std::min<std::uint64_t>(end, nodes_)) {
+    ROCKHOPPER_TRY(records_->make_next());
+    const NodeIndex node = records_->count() - 1;
+    if (records_->graph().predecessors(node).empty()) add_ready(node);
+  }
+  if (records_->count() < nodes_) return {};
+  site_.counters.runs_started.add();
+  enter(Stage::running);
+  return {};
+}
+
+void Run::refuse(std::string_view text) {
+  text_ = text;
+  outcome_ = RunPhase::refused;
+  give_up_building();
+}
+
+void Run::give_up_building() {
+  ready_ = {};
+  if (has_memory()) {
+    enter(Stage::undoing);
+  } else {
+    finish(outcome_);
+  }
+}
+
+void Run::erase(std::uint64_t now_ns) {
+  for (std::uint32_t i = 0; i < site_.slice && records_->count() > 0; ++i) {
+    records_->erase_last(now_ns);
+  }
+  if (records_->count() > 0) return;
+  records_->release(now_ns);
+  rested_at_ = site_.store.quarantine().added();
+  recovery_.reset();
+  records_.reset();
+  if (stage_ == Stage::undoing) {
+    finish(outcome_);
+  } else {
+    enter(Stage::resting);
+  }
+}
+
 // Ready nodes.
 
-void Run::add_ready(NodeIndex node) { ready_.emplace(records_->priority(node), node); }
+void Run::add_ready(NodeIndex node) { ready_.emplace(records_->nodes().priority(node), node); }
 
 std::optional<DequeEntry> Run::first_ready() {
   // All of them are put in order before the first one goes.
   if (stage_ != Stage::running || recovery_->is_looking()) return std::nullopt;
   while (!ready_.empty()) {
     const NodeIndex node = ready_.top().second;
-    if (words_->state(node).phase == NodePhase::pending) {
-      const MapPlace place = records_->place(node);
+    if (records_->words().state(node).phase == NodePhase::pending) {
+      const MapPlace place = records_->nodes().place(node);
       return DequeEntry{.address = place.address,
                         .length = place.length,
                         .node = node,
-                        .label = records_->is_directed(node) ? label_of(node) : 0,
+                        .label = records_->nodes().is_directed(node) ? label_of(node) : 0,
                         .run = static_cast<std::uint8_t>(init_.slot)};
     }
     pop_ready();  // somebody has had it already
@@ -143,12 +205,12 @@ void Run::pop_ready() {
 /// An affinity to a worker that is gone leaves it to anybody.
 std::uint32_t Run::label_of(NodeIndex node) const {
   std::uint32_t label = 0;
-  for (const Predecessor& predecessor : graph_->predecessors(node)) {
-    const EdgeConstraints& constraints = graph_->edge(predecessor.edge).constraints;
+  for (const Predecessor& predecessor : records_->graph().predecessors(node)) {
+    const EdgeConstraints& constraints = records_->graph().edge(predecessor.edge).constraints;
     if ((constraints.set & kAffinity) == 0) continue;
     if (constraints.affinity != kSameWorker) {
       label = entry_label(constraints.affinity);
-    } else if (const auto owner = words_->state(predecessor.from).owner;
+    } else if (const auto owner = records_->words().state(predecessor.from).owner;
                site_.workers.is_here(owner)) {
       return entry_worker(owner);
     }
@@ -198,7 +260,7 @@ bool Run::look(std::uint64_t now_ns) {
   }
   const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{passed_} + site_.slice, nodes_);
   while (passed_ < end) {
-    const NodeState state = words_->state(passed_);
+    const NodeState state = records_->words().state(passed_);
     if (state.phase != NodePhase::released) {
       if (!recovery_->is_looking() && !is_plausible(passed_, state)) begin_scan();
       break;
@@ -215,19 +277,20 @@ Status Run::on_node_failed(std::uint32_t worker, NodeIndex node, std::uint32_t a
   if ((stage_ != Stage::running && stage_ != Stage::ending) || node >= nodes_) {
     return Status::invalid;
   }
-  const NodeState state = words_->state(node);
+  const NodeState state = records_->words().state(node);
   if (state != NodeState{.phase = NodePhase::running, .attempt = attempt, .owner = worker} ||
       !site_.workers.is_here(worker)) {
     return Status::invalid;
   }
   if (stage_ == Stage::ending) {
-    words_->set_state(node, {.phase = NodePhase::canceled, .attempt = attempt});
+    records_->words().set_state(node, {.phase = NodePhase::canceled, .attempt = attempt});
     site_.counters.nodes_canceled.add();
     return Status::ok;
   }
-  words_->set_state(node, next_attempt(state));
+  records_->words().set_state(node, next_attempt(state));
   if (++failures_[node] >= init_.attempts) {
-    end_with(RunPhase::failed, fmt::format("node {}: {}", key_text(graph_->key(node)), text));
+    end_with(RunPhase::failed,
+             fmt::format("node {}: {}", key_text(records_->graph().key(node)), text));
     return Status::ok;
   }
   ++retried_;
@@ -281,13 +344,13 @@ bool Run::settle() {
   return worked;
 }
 
-/// True: nobody has the node, and nobody will.
+/// Returns true if no worker has the node, and none will.
 bool Run::settle(NodeIndex node) {
-  const NodeState state = words_->state(node);
+  const NodeState state = records_->words().state(node);
   if (state.phase == NodePhase::released || state.phase == NodePhase::canceled) return true;
   const bool taken = state.phase == NodePhase::running || state.phase == NodePhase::done;
   if (taken && site_.workers.is_here(state.owner)) return false;
-  words_->set_state(node, {.phase = NodePhase::canceled, .attempt = state.attempt});
+  records_->words().set_state(node, {.phase = NodePhase::canceled, .attempt = state.attempt});
   site_.counters.nodes_canceled.add();
   return true;
 }
@@ -323,7 +386,7 @@ void Run::finish(RunPhase outcome) {
 bool Run::drop(std::uint64_t now_ns) {
   if (stage_ != Stage::ended) return false;
   dropped_ = true;
-  enter(arena_ ? Stage::erasing : Stage::resting);
+  enter(has_memory() ? Stage::erasing : Stage::resting);
   // Its outputs at this server.
   static_cast<void>(site_.store.release_group(RunGroup(name_, init_.id).bytes(), now_ns));
   rested_at_ = site_.store.quarantine().added();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <span>
@@ -16,8 +17,8 @@
 #include "apps/services/dag/graph/graph.h"
 #include "apps/services/dag/schedule/board_writer.h"
 #include "apps/services/dag/schedule/home_counters.h"
-#include "apps/services/dag/schedule/node_record.h"
-#include "apps/services/dag/schedule/node_words.h"
+#include "apps/services/dag/schedule/node_state.h"
+#include "apps/services/dag/schedule/run_records.h"
 #include "apps/services/dag/schedule/run_recovery.h"
 #include "apps/services/dag/schedule/worker_table.h"
 #include "apps/services/dag/store.h"
@@ -63,7 +64,7 @@ class Run {
   /// None of its records are in the store any more.
   [[nodiscard]] bool is_erased() const { return stage_ == Stage::resting; }
   /// It is going to make its records, for which no other run's with its name must be there.
-  [[nodiscard]] bool needs_name() const { return stage_ == Stage::building && !arena_; }
+  [[nodiscard]] bool needs_name() const { return stage_ == Stage::building && !records_->memory(); }
   /// Returns true if nothing of it is left anywhere: its slot may be another run's.
   [[nodiscard]] bool is_gone() const;
 
@@ -101,14 +102,13 @@ class Run {
 
   void show();
   void enter(Stage stage);
-  // run_build.cc: its records.
-  [[nodiscard]] bool prepare();
-  void build();
+  [[nodiscard]] bool has_memory() const { return records_ != nullptr && records_->memory(); }
+  // Its records.
+  [[nodiscard]] Expected<void> build();
   void refuse(std::string_view text);
   void give_up_building();
   void erase(std::uint64_t now_ns);
-  void erase_record(NodeIndex node, std::uint64_t now_ns);
-  // run.cc: while it runs, and how it ends.
+  // While it runs, and how it ends.
   bool look(std::uint64_t now_ns);
   [[nodiscard]] bool is_plausible(NodeIndex node, const NodeState& state) const;
   void begin_scan();
@@ -132,12 +132,8 @@ class Run {
   std::uint64_t lost_ = 0;
   std::uint64_t retried_ = 0;
 
-  std::optional<Graph> graph_;
-  std::optional<NodeRecords> records_;
-  std::optional<NodeWords> words_;
-  std::optional<RunRecovery> recovery_;
-  std::optional<MapPlace> arena_;
-  NodeIndex built_ = 0;   ///< records in the map, from the first one on
+  std::unique_ptr<RunRecords> records_;  ///< from decide() on, until they are erased
+  std::optional<RunRecovery> recovery_;  ///< refers to records_
   NodeIndex swept_ = 0;   ///< of an ending run: nodes of which none is pending any more
   NodeIndex passed_ = 0;  ///< nodes that are at their end, from the first one on
   std::map<NodeIndex, std::uint32_t> failures_;

@@ -20,8 +20,8 @@ constexpr std::uint32_t kThiefSends = 16;
 }  // namespace
 
 Thief::Thief(roce::Engine& engine, dc::Endpoint& endpoint, roce::ProtectionDomain pd,
-             const ClientConfig& timing, std::uint64_t seed, ThiefListener& listener,
-             WorkerCounters& counters)
+             const ClientConfig& timing, std::uint16_t dcis, std::uint64_t seed,
+             ThiefListener& listener, WorkerCounters& counters)
     : engine_(engine),
       endpoint_(endpoint),
       pd_(pd),
@@ -29,19 +29,23 @@ Thief::Thief(roce::Engine& engine, dc::Endpoint& endpoint, roce::ProtectionDomai
       listener_(listener),
       counters_(counters),
       random_(seed),
-      memory_(engine, pd) {}
+      memory_(engine, pd),
+      attempts_(dcis),
+      thefts_(dcis) {}
 
 Expected<std::unique_ptr<Thief>> Thief::create(roce::Engine& engine, dc::Endpoint& endpoint,
                                                roce::ProtectionDomain pd,
                                                const ClientConfig& timing, std::uint16_t dcis,
                                                std::uint64_t seed, ThiefListener& listener,
                                                WorkerCounters& counters) {
-  std::unique_ptr<Thief> thief(new Thief(engine, endpoint, pd, timing, seed, listener, counters));
-  ROCKHOPPER_TRY(thief->set_up(dcis));
+  std::unique_ptr<Thief> thief(
+      new Thief(engine, endpoint, pd, timing, dcis, seed, listener, counters));
+  ROCKHOPPER_TRY(thief->set_up());
   return thief;
 }
 
-Expected<void> Thief::set_up(std::uint16_t dcis) {
+Expected<void> Thief::set_up() {
+  const auto dcis = static_cast<std::uint16_t>(attempts_.size());
   ROCKHOPPER_TRY(cq_, roce::CompletionQueue::create(std::uint32_t{dcis} * kThiefSends));
   ROCKHOPPER_TRY(pool_, dc::DciPool::create(endpoint_,
                                             {.pd = pd_,
@@ -52,16 +56,12 @@ Expected<void> Thief::set_up(std::uint16_t dcis) {
                                              .timeout = timing_.timeout,
                                              .retry_cnt = timing_.retry_cnt},
                                             {.dcis = dcis}, [](dc::PoolTarget&) {}));
-  attempts_.resize(dcis);
   return memory_.reserve(kAttemptBytes * dcis);
 }
 
 Thief::~Thief() {
   for (const auto& victim : victims_) victim->target.reset();
-  pool_.reset();
-  for (const auto& victim : victims_) {
-    if (victim->ah != nullptr) engine_.destroy_ah(victim->ah);
-  }
+  pool_.reset();  // before the addresses that its requests name
 }
 
 std::unique_ptr<Thief::Victim> Thief::make_victim(const WorkerSlot& slot,
@@ -75,25 +75,17 @@ std::unique_ptr<Thief::Victim> Thief::make_victim(const WorkerSlot& slot,
   victim->slot = slot;
   roce::AddressVector way = av;
   way.destination = stack::IpAddress::from_bytes(slot.gid.data());
-  auto ah = engine_.create_ah(pd_, way);
+  auto ah = roce::own(engine_, engine_.create_ah(pd_, way));
   if (!ah) return nullptr;
-  victim->ah = *ah;
-  victim->target.emplace(**ah, wire::Qpn{slot.target}, slot.access_key);
+  victim->ah = std::move(*ah);
+  victim->target.emplace(*victim->ah, wire::Qpn{slot.target}, slot.access_key);
   return victim;
-}
-
-void Thief::destroy(Victim& victim) {
-  victim.target.reset();
-  if (victim.ah != nullptr) engine_.destroy_ah(victim.ah);
-  victim.ah = nullptr;
 }
 
 /// Requests name the address until they are complete.
 void Thief::drop_gone() {
-  std::erase_if(victims_, [this](const std::unique_ptr<Victim>& victim) {
-    if (!victim->gone || victim->attempts > 0) return false;
-    destroy(*victim);
-    return true;
+  std::erase_if(victims_, [](const std::unique_ptr<Victim>& victim) {
+    return victim->gone && victim->attempts == 0;
   });
   turn_ = std::min(turn_, victims_.size());
 }
@@ -207,8 +199,7 @@ void Thief::on_completion(unsigned index, roce::WcStatus status, std::uint64_t n
     case Stage::ends:
     case Stage::entries:
       if (good) return attempt.stage == Stage::ends ? on_ends(index) : on_entries(index);
-      end(attempt);
-      return listener_.on_empty_handed(index);
+      return end(attempt);
     case Stage::advancing:
       // Whether it was executed or not: what was passed over is gone.
       if (good &&
@@ -227,21 +218,16 @@ void Thief::on_ends(unsigned index) {
   const DequeLayout layout{.capacity = attempt.victim->slot.deque_capacity};
   DequeHead head;
   std::memcpy(head.data(), memory_of(index), sizeof head);
-  for (unsigned priority = 0; priority < kPriorityClasses; ++priority) {
-    const std::uint64_t size = head[priority].size();
-    if (size == 0 || size > layout.capacity) continue;
+  if (const auto oldest = oldest_entries(head, layout)) {
     attempt.stage = Stage::entries;
-    attempt.priority = priority;
-    attempt.top = head[priority].top;
-    // Up to the end of the ring.
-    attempt.count = std::min(
-        {size, std::uint64_t{kEntriesMax}, layout.capacity - attempt.top % layout.capacity});
-    attempt.takeable = half_of(size);
+    attempt.priority = oldest->priority;
+    attempt.top = oldest->top;
+    attempt.count = std::min(oldest->in_a_row, std::uint64_t{kEntriesMax});
+    attempt.takeable = half_of(oldest->size);
     return post(index);
   }
   counters_.steals_empty.add();
   end(attempt);
-  listener_.on_empty_handed(index);
 }
 
 void Thief::on_entries(unsigned index) {
@@ -254,14 +240,16 @@ void Thief::on_entries(unsigned index) {
     entries[i] = DequeEntry::from(words[0], words[1]);
   }
   attempt.stage = Stage::told;
+  thefts_.begin(index, attempt.count);
   listener_.on_entries(index, attempt.priority, std::span(entries).first(attempt.count),
                        attempt.takeable);
 }
 
-void Thief::settle(unsigned index, std::uint64_t gone, bool successful) {
+bool Thief::settle(unsigned index, const std::optional<Thefts::Settled>& settled) {
+  if (!settled) return false;
   Attempt& attempt = attempts_[index];
   assert(attempt.stage == Stage::told);
-  if (successful) {
+  if (settled->successful) {
     counters_.steals_successful.add();
     const auto found = std::find_if(
         victims_.begin(), victims_.end(),
@@ -269,10 +257,14 @@ void Thief::settle(unsigned index, std::uint64_t gone, bool successful) {
     std::iter_swap(victims_.begin(), found);
     turn_ = 0;
   }
-  attempt.advance = std::min({gone, attempt.takeable, attempt.count});
-  if (attempt.advance == 0) return end(attempt);
-  attempt.stage = Stage::advancing;
-  post(index);
+  attempt.advance = std::min({settled->gone, attempt.takeable, attempt.count});
+  if (attempt.advance > 0) {
+    attempt.stage = Stage::advancing;
+    post(index);
+  } else {
+    end(attempt);
+  }
+  return settled->successful;
 }
 
 void Thief::end(Attempt& attempt) {

@@ -13,24 +13,24 @@
 #include "apps/services/dag/client.h"
 #include "apps/services/dag/schedule/board.h"
 #include "apps/services/dag/schedule/local_memory.h"
+#include "apps/services/dag/schedule/thefts.h"
 #include "apps/services/dag/schedule/worker_counters.h"
 #include "dc/dci_pool.h"
+#include "roce/owned.h"
 
 namespace rockhopper::dag {
 
-/// What comes of attempts to steal. Called from progress(); may call settle().
+/// What comes of attempts to steal. Called from progress().
 class ThiefListener {
  public:
   ThiefListener() = default;
   ThiefListener(const ThiefListener&) = delete;
   ThiefListener& operator=(const ThiefListener&) = delete;
   virtual ~ThiefListener() = default;
-  /// The oldest entries of a victim, of which `takeable` may be had. settle() has to follow, at
-  /// once or later.
+  /// The oldest entries of a victim, of which `takeable` may be had. For each one that is claimed,
+  /// Thief::on_claim(), and Thief::on_all_claimed() at the end.
   virtual void on_entries(unsigned attempt, unsigned priority, std::span<const DequeEntry> entries,
                           std::uint64_t takeable) = 0;
-  /// There was nothing.
-  virtual void on_empty_handed(unsigned attempt) = 0;
 };
 
 /// The ways to other workers' deques (DG-38): READs the ends, then the oldest entries of the most
@@ -57,9 +57,16 @@ class Thief {
 
   /// Visits the next victim. False: there is none, or as many attempts as there may be.
   [[nodiscard]] bool start(std::uint64_t now_ns);
-  /// Ends an attempt that was told. So many of its entries, the oldest ones, are known to be gone:
-  /// claimed by this worker, or found not to be ready.
-  void settle(unsigned attempt, std::uint64_t gone, bool successful);
+  /// One of the entries that the listener was told is being claimed; decide() follows.
+  void on_claim(unsigned attempt) { thefts_.on_claim(attempt); }
+  /// As Thefts says. When all is known of an attempt it ends, and what is gone is taken away from
+  /// the victim. They return true if it ends by that, and has brought a node.
+  [[nodiscard]] bool on_all_claimed(unsigned attempt) {
+    return settle(attempt, thefts_.on_all_claimed(attempt));
+  }
+  [[nodiscard]] bool decide(unsigned attempt, unsigned number, Fate fate) {
+    return settle(attempt, thefts_.decide(attempt, number, fate));
+  }
 
   /// Polls. True if there was something to do.
   bool progress(std::uint64_t now_ns);
@@ -69,8 +76,8 @@ class Thief {
   enum class Stage : std::uint8_t { free, ends, entries, told, advancing };
   struct Victim {
     WorkerSlot slot;
-    roce::AddressHandle* ah = nullptr;
-    std::optional<dc::PoolTarget> target;
+    roce::Owned<roce::AddressHandle> ah;
+    std::optional<dc::PoolTarget> target;  ///< names `ah`
     unsigned attempts = 0;
     bool gone = false;
     std::uint64_t rests_until_ns = 0;  ///< it could not be reached
@@ -87,12 +94,11 @@ class Thief {
   };
 
   Thief(roce::Engine& engine, dc::Endpoint& endpoint, roce::ProtectionDomain pd,
-        const ClientConfig& timing, std::uint64_t seed, ThiefListener& listener,
+        const ClientConfig& timing, std::uint16_t dcis, std::uint64_t seed, ThiefListener& listener,
         WorkerCounters& counters);
-  [[nodiscard]] Expected<void> set_up(std::uint16_t dcis);
+  [[nodiscard]] Expected<void> set_up();
   [[nodiscard]] std::unique_ptr<Victim> make_victim(const WorkerSlot& slot,
                                                     const roce::AddressVector& av);
-  void destroy(Victim& victim);
   void drop_gone();
   [[nodiscard]] Victim* next_victim(std::uint64_t now_ns);
   [[nodiscard]] std::byte* memory_of(unsigned attempt) const;
@@ -100,6 +106,7 @@ class Thief {
   void on_completion(unsigned index, roce::WcStatus status, std::uint64_t now_ns);
   void on_ends(unsigned index);
   void on_entries(unsigned index);
+  [[nodiscard]] bool settle(unsigned index, const std::optional<Thefts::Settled>& settled);
   void end(Attempt& attempt);
 
   roce::Engine& engine_;
@@ -115,6 +122,7 @@ class Thief {
   std::vector<std::unique_ptr<Victim>> victims_;
   std::size_t turn_ = 0;  ///< of victims_, in this round
   std::vector<Attempt> attempts_;
+  Thefts thefts_;  ///< by attempt
   std::size_t active_ = 0;
 };
 

@@ -48,9 +48,7 @@
 namespace rockhopper::dag {
 
 struct WorkerCounters {
-#define X(name, text) stack::Counter name;
-  ROCKHOPPER_DAG_WORKER_COUNTERS(X)
-#undef X
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_DAG_WORKER_COUNTERS)
 };
 
 }  // namespace rockhopper::dag

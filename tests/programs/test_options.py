@@ -20,7 +20,10 @@ LISTS = pathlib.Path(__file__).with_name('options.txt')
 NAMES = ('rh-accounts', 'rh-ami', 'rh-cm', 'rh-dag', 'rh-perf', 'rh-pingpong', 'rh-publish', 'rh-sim',
          'rh-stats', 'rh-subscribe', 'rh-switch')
 # Lines of options.txt with a leading '-' if they are gone, '+' if they are new.
-WANTED = ()
+WANTED = (
+    '+rh-stats: --describe',
+    '+rh-stats: pattern (default *)',
+)
 
 # A group's title stands at the margin, an option's names behind two spaces, its text behind six.
 OPTION = re.compile(r'  (-\S.*|\S+)')

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/rh_accounts/client.h"
-
 #include <array>
 #include <deque>
 #include <memory>
@@ -15,7 +13,7 @@
 #include "apps/common/page_memory.h"
 #include "apps/common/progress.h"
 #include "apps/common/steady_clock.h"
-#include "apps/rh_accounts/table.h"
+#include "apps/rh_accounts/accounts.h"
 #include "roce/lock/fallback.h"
 #include "roce/lock/scope_builder.h"
 

@@ -9,10 +9,7 @@
 #include "apps/common/endpoint.h"
 #include "apps/common/option_set.h"
 #include "apps/common/signals.h"
-#include "apps/rh_accounts/client.h"
-#include "apps/rh_accounts/options.h"
-#include "apps/rh_accounts/server.h"
-#include "apps/rh_accounts/table.h"
+#include "apps/rh_accounts/accounts.h"
 
 namespace {
 
@@ -31,9 +28,8 @@ const ProgramText kText{
     "                                           the same by compare and swap\n"};
 
 void add_options(OptionSet app, Options& options) {
-  app.add_option("host", options.host,
-                 "RDMA address of the server (IPv4 or IPv6); without it, be the server")
-      .type_name("ADDR");
+  app.add_option("host ADDR", options.host,
+                 "RDMA address of the server (IPv4 or IPv6); without it, be the server");
   app.add_option("-p,--port", options.port, "port of the service ID");
   app.add_flag("--standard", options.standard,
                "offer no locks at the target: clients use compare and swap, as they must with "
@@ -41,7 +37,7 @@ void add_options(OptionSet app, Options& options) {
   app.add_option("--accounts", options.accounts, "server: number of accounts")
       .range(kAccountsMin, kAccountsMax);
   app.add_option("--initial", options.initial, "server: balance of each account")
-      .range(std::int64_t{1}, std::int64_t{1'000'000'000});
+      .range(1, 1'000'000'000);
   app.add_option("--threads", options.threads, "server: threads of its own that transfer too")
       .range(0, 64);
   app.add_option("--lease", options.lease_us,
@@ -57,13 +53,11 @@ void add_options(OptionSet app, Options& options) {
   app.add_option("--hot", options.hot, "client: use the first so many accounts only")
       .range(2, 1024);
   app.add_option("--wait", options.wait_us, "client: microseconds for which a scope may wait");
-  app.add_option("-a,--ack-timeout", options.ack_timeout,
-                 "local ACK timeout code: 4.096 us * 2^code")
-      .range(1, 31);
-  app.add_option("--timeout", options.timeout_s, "client: give up when no answer comes for so long")
-      .range(0.1, 86400.0);
+  add_ack_timeout_option(app, "-a,--ack-timeout", options.ack_timeout);
+  add_seconds_option(app, "--timeout", options.timeout_s,
+                     "client: give up when no answer comes for so long");
   app.add_flag("--json", options.json, "print the result as JSON");
-  add_endpoint_options(app, options.endpoint, "-d,--device");
+  add_endpoint_options(app, options.endpoint);
 }
 
 void report(const Options& options, const nlohmann::json& result) {
@@ -101,10 +95,8 @@ int main(int argc, char** argv) {
   Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  auto config = make_endpoint_config(
-      options.endpoint,
-      {.role = options.role(), .use_eal_ports = !line.arguments().embedded, .path_mtu = 0});
-  if (!config) return line.usage_error(config.error());
-  catch_stop_signals();
-  return line.finish(run(options, *config, line.arguments()), options.json);
+  return line.run(line.endpoint_config(options.endpoint, options.role(), 0), options.json,
+                  [&](const EndpointConfig& config, const stack::Arguments& arguments) {
+                    return run(options, config, arguments);
+                  });
 }

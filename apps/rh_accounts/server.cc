@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/rh_accounts/server.h"
-
 #include <atomic>
 #include <chrono>
 #include <list>
@@ -15,7 +13,7 @@
 #include "apps/common/counters.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
-#include "apps/rh_accounts/table.h"
+#include "apps/rh_accounts/accounts.h"
 #include "roce/lock/local_lock.h"
 #include "roce/lock/lock_word.h"
 

@@ -13,7 +13,7 @@
 
 #include "apps/common/svg.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr double kPlotWidth = 1000;
@@ -186,4 +186,4 @@ std::string to_gantt(const RunLog& log, std::span<const std::string> path) {
   return out + kSvgEnd;
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

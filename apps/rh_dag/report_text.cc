@@ -9,7 +9,7 @@
 
 #include "stack/time_units.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr std::size_t kPathInTable = 10;
@@ -101,4 +101,4 @@ std::string to_json(const RunReport& report) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -7,11 +7,11 @@
 
 #include "apps/rh_dag/run_report.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// The report as tables for people.
 void print_report(std::FILE* out, const RunReport& report);
 /// The report as one JSON object.
 [[nodiscard]] std::string to_json(const RunReport& report);
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -13,7 +13,7 @@
 #include "apps/services/dag/graph/critical_path.h"
 #include "stack/time_units.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using dag::key_text;
@@ -154,4 +154,4 @@ RunReport make_report(const RunLog& log, const dag::Graph* graph) {
   return report;
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

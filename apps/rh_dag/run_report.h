@@ -10,7 +10,7 @@
 #include "apps/services/dag/graph/graph.h"
 #include "apps/services/dag/graph/makespan_bounds.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 struct WorkerReport {
   std::string name;
@@ -46,4 +46,4 @@ struct RunReport {
 /// have been committed once, and none begun before the nodes it depends on had ended.
 [[nodiscard]] RunReport make_report(const RunLog& log, const dag::Graph* graph);
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

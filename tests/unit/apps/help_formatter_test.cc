@@ -32,12 +32,12 @@ TEST(Wrap, ALongWordStandsAlone) {
 
 // Manual pages are made of it.
 TEST(HelpFormatter, ShowsWhatAUserTypes) {
-  const OptionParser parser({.name = "program", .summary = "text", .version = "1", .footer = ""});
+  OptionParser parser({.name = "program", .summary = "text", .version = "1", .footer = ""});
   const OptionSet app = parser.options();
   bool checked = true;
   app.add_flag("--check,!--no-check", checked, "look at it");
   InitiatorOptions initiator;
-  add_initiator_options(app, initiator, "");
+  add_initiator_options(app, initiator);
   const std::string help = parser.help();
   EXPECT_NE(help.find("\n  --check, --no-check\n      look at it"), std::string::npos) << help;
   EXPECT_NE(help.find("default 1)"), std::string::npos) << help;

@@ -12,7 +12,7 @@
 #include "apps/rh_dag/workflow_graph.h"
 #include "tests/unit/workflow/workflow_file.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(RunReport, AsJson) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

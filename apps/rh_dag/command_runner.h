@@ -6,7 +6,7 @@
 
 #include "apps/services/dag/graph/node_runner.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// Runs programs of this machine and waits for them: found by PATH, in the working directory of
 /// this one, with the node's key in the environment as RH_DAG_NODE. A program's standard input is
@@ -16,4 +16,4 @@ namespace rockhopper::apps::workflow {
 /// asked several times a second on the task's thread, the program is ended too.
 [[nodiscard]] dag::CommandRunner make_command_runner(std::function<bool()> stopped);
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

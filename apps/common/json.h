@@ -17,6 +17,13 @@
 
 namespace rockhopper::apps {
 
+/// Reads a document that people write: comments are allowed. Fails with one line if it is no JSON,
+/// or if an object has a member twice, of which one would silently not count.
+[[nodiscard]] Expected<nlohmann::json> parse_json(std::string_view text);
+
+/// The whole file.
+[[nodiscard]] Expected<std::string> read_text_file(const std::string& path);
+
 /// The first error of a document that is read; the rest is read as if nothing had happened.
 class JsonErrors {
  public:
@@ -38,10 +45,11 @@ class JsonObject {
 
   [[nodiscard]] bool has(const char* key) const;
   [[nodiscard]] std::string text(const char* key, const std::optional<std::string>& otherwise = {});
-  [[nodiscard]] bool flag(const char* key, bool otherwise);
+  [[nodiscard]] bool flag(const char* key, std::optional<bool> otherwise = {});
   [[nodiscard]] std::uint64_t number(const char* key, std::uint64_t least, std::uint64_t most,
                                      std::optional<std::uint64_t> otherwise = {});
-  [[nodiscard]] double real(const char* key, double least, double most, double otherwise);
+  [[nodiscard]] double real(const char* key, double least, double most,
+                            std::optional<double> otherwise = {});
   [[nodiscard]] std::uint64_t time_ns(const char* key, std::optional<std::uint64_t> otherwise = {});
   [[nodiscard]] std::uint64_t rate(const char* key, std::optional<std::uint64_t> otherwise = {});
   [[nodiscard]] std::uint64_t bytes(const char* key, std::optional<std::uint64_t> otherwise = {});
@@ -55,6 +63,8 @@ class JsonObject {
   [[nodiscard]] std::vector<JsonObject> objects(const char* key);
   /// A list of texts; empty if it is missing.
   [[nodiscard]] std::vector<std::string> texts(const char* key);
+  /// A list of whole numbers that are not negative; empty if it is missing.
+  [[nodiscard]] std::vector<std::uint64_t> numbers(const char* key);
 
   /// Of the object, or of one of its members.
   void fail(const std::string& what) { errors_.add(path_, what); }
@@ -64,7 +74,11 @@ class JsonObject {
 
  private:
   [[nodiscard]] std::string path_of(const char* key) const;
+  /// Null if it is missing.
   [[nodiscard]] const nlohmann::json* find(const char* key, bool required);
+  /// The items of a list; one that is not `is_good` is an error and left out.
+  template <typename T, typename IsGood>
+  [[nodiscard]] std::vector<T> items(const char* key, const char* expected, IsGood is_good);
   template <typename Parse>
   [[nodiscard]] std::uint64_t quantity(const char* key, std::optional<std::uint64_t> otherwise,
                                        const char* expected, Parse parse);

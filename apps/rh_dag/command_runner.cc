@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/rh_dag/command.h"
+#include "apps/rh_dag/command_runner.h"
 
 #include <cerrno>
 #include <csignal>
@@ -21,7 +21,7 @@
 #include "apps/common/signals.h"
 #include "apps/rh_dag/workflow_graph.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using dag::key_text;
@@ -178,4 +178,4 @@ dag::CommandRunner make_command_runner(std::function<bool()> stopped) {
   };
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

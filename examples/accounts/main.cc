@@ -9,7 +9,7 @@
 #include "apps/common/endpoint.h"
 #include "apps/common/option_set.h"
 #include "apps/common/signals.h"
-#include "apps/rh_accounts/accounts.h"
+#include "examples/accounts/accounts.h"
 
 namespace {
 

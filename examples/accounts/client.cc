@@ -13,7 +13,7 @@
 #include "apps/common/page_memory.h"
 #include "apps/common/progress.h"
 #include "apps/common/steady_clock.h"
-#include "apps/rh_accounts/accounts.h"
+#include "examples/accounts/accounts.h"
 #include "roce/lock/fallback.h"
 #include "roce/lock/scope_builder.h"
 

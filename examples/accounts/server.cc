@@ -13,7 +13,7 @@
 #include "apps/common/counters.h"
 #include "apps/common/page_memory.h"
 #include "apps/common/signals.h"
-#include "apps/rh_accounts/accounts.h"
+#include "examples/accounts/accounts.h"
 #include "roce/lock/local_lock.h"
 #include "roce/lock/lock_word.h"
 

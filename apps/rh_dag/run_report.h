@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -45,5 +46,10 @@ struct RunReport {
 /// `graph` null: only what the logs tell by themselves is checked. With it, each of its nodes must
 /// have been committed once, and none begun before the nodes it depends on had ended.
 [[nodiscard]] RunReport make_report(const RunLog& log, const dag::Graph* graph);
+
+/// The report as tables for people.
+void print_report(std::FILE* out, const RunReport& report);
+/// The report as one JSON object.
+[[nodiscard]] std::string to_json(const RunReport& report);
 
 }  // namespace rockhopper::apps::dag_node

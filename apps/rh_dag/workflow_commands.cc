@@ -20,7 +20,6 @@
 #include "apps/rh_dag/graph_source.h"
 #include "apps/rh_dag/graph_summary.h"
 #include "apps/rh_dag/local_run.h"
-#include "apps/rh_dag/report_text.h"
 #include "apps/rh_dag/run_report.h"
 #include "apps/services/dag/graph/digest_task.h"
 #include "apps/services/dag/graph/node_runner.h"

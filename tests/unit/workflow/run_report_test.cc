@@ -8,7 +8,6 @@
 
 #include <gmock/gmock.h>
 
-#include "apps/rh_dag/report_text.h"
 #include "apps/rh_dag/workflow_graph.h"
 #include "tests/unit/workflow/workflow_file.h"
 

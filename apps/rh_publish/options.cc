@@ -38,16 +38,15 @@ Expected<void> add_input(const std::string& text, Options& options) {
     return fail(ErrorCode::invalid_argument, "--input {}: there is no store {}; see --store", text,
                 input.store);
   }
-  const bool stream = input.kind == InputKind::lines || input.kind == InputKind::records;
   const auto reads_stdin = [](const InputSpec& item) {
-    return item.where == "-" && (item.kind == InputKind::lines || item.kind == InputKind::records);
+    return item.where == "-" && is_stream(item.kind);
   };
   if (reads_stdin(input) &&
       std::any_of(options.inputs.begin(), options.inputs.end(), reads_stdin)) {
     return fail(ErrorCode::invalid_argument, "--input {}: standard input can be read once only",
                 text);
   }
-  if (stream && options.input.follow && input.where == "-") {
+  if (reads_stdin(input) && options.input.follow) {
     return fail(ErrorCode::invalid_argument,
                 "--input {}: standard input cannot be followed; --follow is for files", text);
   }

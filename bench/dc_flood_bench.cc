@@ -12,6 +12,7 @@
 #include <benchmark/benchmark.h>
 #include <rte_cycles.h>
 
+#include "apps/node/node.h"
 #include "bench/support.h"
 #include "dc/endpoint.h"
 #include "dc/message_packet.h"
@@ -47,31 +48,29 @@ constexpr std::uint8_t kAttacker = 64;  ///< the first of its addresses
 struct Station {
   explicit Station(std::uint8_t number)
       : pool(must(stack::MbufPool::create({.size = 8191, .data_room = kDataRoom}))),
-        host(must(stack::Host::create(
-            {.mac = mac_of(number), .mtu = kLinkMtu, .vlan_id = {}, .packet_pool = pool.get()}))),
         random(number),
-        memory(std::size_t{1} << 20) {
-    must(host->add_address(address_of(number), 24));
-    for (const std::uint8_t other : {kTarget, kInitiator}) {
-      if (other != number) must(host->add_static_neighbour(address_of(other), mac_of(other)));
-    }
-    engine = must(
-        roce::Engine::create({.host = host.get(), .packet_pool = pool.get(), .random = &random}));
-    cq = must(roce::CompletionQueue::create(2 * kOutstanding));
-    pd = engine->allocate_pd();
-    region = must(engine->register_memory(pd, memory.data(), memory.size(), roce::kAccessAll));
-    dc = must(dc::Endpoint::create(*engine, {.sessions = {.contexts = 64}}));
+        memory(std::size_t{1} << 20),
+        cq(must(roce::CompletionQueue::create(2 * kOutstanding))) {
+    const std::uint8_t other = number == kTarget ? kInitiator : kTarget;
+    node = must(Node::open({.port = NoPort{.mac = mac_of(number), .mtu = kLinkMtu},
+                            .addresses = {{address_of(number), 24}},
+                            .neighbours = {{address_of(other), mac_of(other)}},
+                            .engine = {.random = &random},
+                            .dc = dc::EndpointConfig{.sessions = {.contexts = 64}},
+                            .packet_pool = pool.get()}));
+    pd = engine().allocate_pd();
+    region = must(engine().register_memory(pd, memory.data(), memory.size(), roce::kAccessAll));
   }
+  [[nodiscard]] stack::Host& host() const { return node->host(); }
+  [[nodiscard]] roce::Engine& engine() const { return node->engine(); }
 
   stack::MbufPool pool;
-  std::unique_ptr<stack::Host> host;
   roce::SeededRandom random;
   std::vector<std::byte> memory;
-  std::unique_ptr<roce::Engine> engine;
   std::unique_ptr<roce::CompletionQueue> cq;
+  std::unique_ptr<Node> node;
   roce::ProtectionDomain pd;
   roce::MemoryRegion region;
-  std::unique_ptr<dc::Endpoint> dc;
 };
 
 /// A session that is kept busy, and a source of forged connects to the same target.
@@ -80,19 +79,19 @@ class Siege {
   explicit Siege(Kind kind) : target_(kTarget), initiator_(kInitiator) {
     dc::DctInit dct;
     dct.pd = target_.pd;
-    dct.srq = must(target_.engine->create_srq({.pd = target_.pd, .attributes = {.max_wr = 16}}));
+    dct.srq = must(target_.engine().create_srq({.pd = target_.pd, .attributes = {.max_wr = 16}}));
     dct.recv_cq = target_.cq.get();
     dct.access_flags = roce::kAccessAll;
     dct.path_mtu = roce::PathMtu::mtu_4096;
-    dct_ = must(target_.dc->create_dct(dct));
+    dct_ = must(target_.node->dc().create_dct(dct));
     dc::DciInit dci;
     dci.pd = initiator_.pd;
     dci.send_cq = initiator_.cq.get();
     dci.max_send_wr = kOutstanding;
     dci.sq_sig_all = true;
     dci.path_mtu = roce::PathMtu::mtu_4096;
-    dci_ = must(initiator_.dc->create_dci(dci));
-    ah_ = must(initiator_.engine->create_ah(
+    dci_ = must(initiator_.node->dc().create_dci(dci));
+    ah_ = must(initiator_.engine().create_ah(
         initiator_.pd, {.source = address_of(kInitiator), .destination = address_of(kTarget)}));
     forge(kind);
   }
@@ -109,10 +108,10 @@ class Siege {
     std::array<rte_mbuf*, std::size_t{2} * kBurst> packets;
     for (std::uint16_t i = 0; i < forged; ++i) packets[i] = next_forged();
     const auto count = static_cast<std::uint16_t>(
-        forged + initiator_.engine->transmit(&packets[forged], kBurst, now_ns_));
+        forged + initiator_.host().transmit(&packets[forged], kBurst, now_ns_));
     const std::uint64_t start = rte_rdtsc();
-    target_.engine->receive(packets.data(), count, now_ns_);
-    const std::uint16_t answers = target_.engine->transmit(packets.data(), kBurst, now_ns_);
+    target_.host().receive(packets.data(), count, now_ns_);
+    const std::uint16_t answers = target_.host().transmit(packets.data(), kBurst, now_ns_);
     cycles_ += rte_rdtsc() - start;
     deliver(packets.data(), answers);
     std::array<roce::Completion, kOutstanding> completions;
@@ -158,8 +157,8 @@ class Siege {
           .responder_resources = 1};
       wire::Qpn to = dct_->number();
       if (kind == Kind::no_target) to.value ^= 0x0f0000;
-      rte_mbuf* packet = dc::build_message(
-          connect, to, wire::kDefaultPkey, [&](wire::Headers& headers, std::uint32_t length) {
+      rte_mbuf* packet =
+          dc::build_message(connect, to, [&](wire::Headers& headers, std::uint32_t length) {
             return roce::PacketBuilder(pool.get(), *host, flow, headers, length);
           });
       const auto* data = rte_pktmbuf_mtod(packet, const std::byte*);
@@ -187,7 +186,7 @@ class Siege {
         rte_pktmbuf_free(packets[i]);
       }
     }
-    if (own > 0) initiator_.engine->receive(packets, own, now_ns_);
+    if (own > 0) initiator_.host().receive(packets, own, now_ns_);
   }
 
   void post() {

@@ -39,34 +39,33 @@ EnginePair::EnginePair(const EnginePairConfig& config)
 EnginePair::End EnginePair::make_end(const EnginePairConfig& config, Side side) {
   End end;
   end.pool = must(stack::MbufPool::create({.size = 4095, .data_room = kDataRoom}));
-  end.host = must(stack::Host::create(
-      {.mac = mac_of(side), .mtu = kLinkMtu, .vlan_id = {}, .packet_pool = end.pool.get()}));
-  must(end.host->add_address(address(side), 24));
-  must(end.host->add_static_neighbour(address(peer_of(side)), mac_of(peer_of(side))));
   end.random = std::make_unique<roce::SeededRandom>(1 + side);
   end.memory.resize(config.memory);
   end.cq = must(roce::CompletionQueue::create(2 * config.qps * config.outstanding));
-  end.engine = must(roce::Engine::create({.host = end.host.get(),
-                                          .packet_pool = end.pool.get(),
-                                          .random = end.random.get(),
-                                          .max_held_packets = kHeldPackets}));
-  end.pd = end.engine->allocate_pd();
-  end.region = must(
-      end.engine->register_memory(end.pd, end.memory.data(), end.memory.size(), roce::kAccessAll));
+  end.node =
+      must(Node::open({.port = NoPort{.mac = mac_of(side), .mtu = kLinkMtu},
+                       .addresses = {{address(side), 24}},
+                       .neighbours = {{address(peer_of(side)), mac_of(peer_of(side))}},
+                       .engine = {.random = end.random.get(), .max_held_packets = kHeldPackets},
+                       .packet_pool = end.pool.get()}));
+  roce::Engine& engine = end.node->engine();
+  end.pd = engine.allocate_pd();
+  end.region =
+      must(engine.register_memory(end.pd, end.memory.data(), end.memory.size(), roce::kAccessAll));
   if (config.locks && side == responder) {
     end.locks = std::make_unique<roce::lock::Region>(end.memory.data(), end.memory.size(),
                                                      roce::lock::Region::Config{});
-    end.engine->attach_locks(*end.locks);
+    engine.attach_locks(*end.locks);
   }
   for (std::uint32_t i = 0; i < config.qps; ++i) {
-    end.qps.push_back(must(end.engine->create_qp({.pd = end.pd,
-                                                  .send_cq = end.cq.get(),
-                                                  .recv_cq = end.cq.get(),
-                                                  .max_send_wr = config.outstanding,
-                                                  .max_recv_wr = config.outstanding,
-                                                  .max_send_sge = 1,
-                                                  .max_recv_sge = 1,
-                                                  .lock_execution = config.locks})));
+    end.qps.push_back(must(engine.create_qp({.pd = end.pd,
+                                             .send_cq = end.cq.get(),
+                                             .recv_cq = end.cq.get(),
+                                             .max_send_wr = config.outstanding,
+                                             .max_recv_wr = config.outstanding,
+                                             .max_send_sge = 1,
+                                             .max_recv_sge = 1,
+                                             .lock_execution = config.locks})));
   }
   return end;
 }
@@ -83,9 +82,9 @@ void EnginePair::connect_side(const EnginePairConfig& config, Side side) {
 void EnginePair::move(End& from, End& to) {
   std::array<rte_mbuf*, kBurst> packets;
   const std::uint64_t start = rte_rdtsc();
-  const std::uint16_t count = from.engine->transmit(packets.data(), kBurst, now_ns_);
+  const std::uint16_t count = from.node->host().transmit(packets.data(), kBurst, now_ns_);
   const std::uint64_t sent = rte_rdtsc();
-  if (count > 0) to.engine->receive(packets.data(), count, now_ns_);
+  if (count > 0) to.node->host().receive(packets.data(), count, now_ns_);
   from.cycles += sent - start;
   to.cycles += rte_rdtsc() - sent;
 }

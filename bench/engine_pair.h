@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "apps/node/node.h"
 #include "bench/support.h"
 #include "roce/engine.h"
 #include "roce/lock/region.h"
 #include "roce/random.h"
-#include "stack/host.h"
 #include "stack/mbuf_pool.h"
 
 namespace rockhopper::bench {
@@ -28,8 +28,8 @@ struct EnginePairConfig {
   std::uint64_t turn_ns = 1000;    ///< that an exchange takes by the engines' clock
 };
 
-/// Two engines, each with its host and memory, joined by an array instead of a link: what each of
-/// them costs can be timed alone. The first is the requester.
+/// Two nodes without a link, each with its memory, between which an array carries the packets: what
+/// each of them costs can be timed alone. The first is the requester.
 class EnginePair {
  public:
   enum Side : std::size_t { requester, responder };
@@ -38,7 +38,9 @@ class EnginePair {
 
   [[nodiscard]] roce::QueuePair& qp(std::uint32_t index) { return *ends_[requester].qps[index]; }
   [[nodiscard]] roce::QueuePair& peer(std::uint32_t index) { return *ends_[responder].qps[index]; }
-  [[nodiscard]] roce::Engine& engine(Side side) { return *ends_[side].engine; }
+  [[nodiscard]] roce::Engine& engine(Side side) { return ends_[side].node->engine(); }
+  /// The protocol of that side, whose packets are moved.
+  [[nodiscard]] stack::Host& host(Side side) { return ends_[side].node->host(); }
   [[nodiscard]] roce::ProtectionDomain pd(Side side) const { return ends_[side].pd; }
   [[nodiscard]] static stack::IpAddress address(Side side);
   [[nodiscard]] roce::CompletionQueue& cq(Side side) { return *ends_[side].cq; }
@@ -54,12 +56,11 @@ class EnginePair {
  private:
   struct End {
     stack::MbufPool pool;
-    std::unique_ptr<stack::Host> host;
     std::unique_ptr<roce::SeededRandom> random;
     std::vector<std::byte> memory;
     std::unique_ptr<roce::lock::Region> locks;
     std::unique_ptr<roce::CompletionQueue> cq;
-    std::unique_ptr<roce::Engine> engine;
+    std::unique_ptr<Node> node;
     roce::ProtectionDomain pd;
     roce::MemoryRegion region;
     std::vector<roce::QueuePair*> qps;

@@ -110,11 +110,11 @@ class Load {
     std::uint16_t count = 0;
     {
       const Counted counting(counted == from);
-      count = pair_.engine(from).transmit(packets.data(), kBurst, now_ns_);
+      count = pair_.host(from).transmit(packets.data(), kBurst, now_ns_);
     }
     if (count == 0) return;
     const Counted counting(counted == to);
-    pair_.engine(to).receive(packets.data(), count, now_ns_);
+    pair_.host(to).receive(packets.data(), count, now_ns_);
   }
 
   void take_receives(bool counted) {

@@ -13,9 +13,11 @@
 #include <bit>
 #include <charconv>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -23,18 +25,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "apps/node/node.h"
 #include "bench/support.h"
-#include "roce/engine.h"
-#include "roce/qpn_steering.h"
+#include "stack/application.h"
 #include "stack/clock.h"
 #include "stack/eal.h"
-#include "stack/host.h"
+#include "stack/mbuf_pool.h"
 #include "stack/port.h"
-#include "stack/shard_link.h"
-#include "stack/worker.h"
 
 namespace {
 
@@ -65,38 +64,14 @@ class CrossedLink final : public stack::Link {
   stack::Link& sending_;
 };
 
-/// What the engines share.
-struct Shared {
-  std::unique_ptr<stack::Port> port;
-  std::unique_ptr<stack::ShardRings> rings;
-  std::unique_ptr<roce::QpnSteering> steering;
-  stack::TscClock clock;
-};
-
-/// One engine with two queue pairs that are connected to each other.
-class Loop {
+/// Two queue pairs of one engine that are connected to each other.
+class Loop final : public stack::Application {
  public:
-  Loop(Shared& shared, std::uint16_t shard, SteeringMode mode) {
-    stack::Port& port = *shared.port;
-    const std::uint16_t shards = port.queue_count();
-    pool_ = must(stack::MbufPool::create({.size = 4095}));
-    host_ = must(stack::Host::create({.mac = port.mac(),
-                                      .mtu = 1500,
-                                      .vlan_id = {},
-                                      .packet_pool = pool_.get(),
-                                      .silent = shard > 0}));
-    const stack::IpAddress address = stack::IpAddress::from_ipv4(0xc0000201);
-    must(host_->add_address(address, 24));
-    cq_ = must(roce::CompletionQueue::create(4 * kOutstanding));
-    engine_ = must(
-        roce::Engine::create({.host = host_.get(),
-                              .packet_pool = pool_.get(),
-                              .random = &random_,
-                              .max_qp = 2,
-                              .shards = mode == SteeringMode::none ? std::uint16_t{1} : shards,
-                              .shard = mode == SteeringMode::none ? std::uint16_t{0} : shard}));
-    const roce::ProtectionDomain pd = engine_->allocate_pd();
-    region_ = must(engine_->register_memory(pd, memory_.data(), memory_.size(), roce::kAccessAll));
+  Loop(Node& node, std::uint16_t shard)
+      : cq_(must(roce::CompletionQueue::create(4 * kOutstanding))), node_(node), shard_(shard) {
+    roce::Engine& engine = node.shard(shard).engine();
+    const roce::ProtectionDomain pd = engine.allocate_pd();
+    region_ = must(engine.register_memory(pd, memory_.data(), memory_.size(), roce::kAccessAll));
     const roce::QpInit init{.pd = pd,
                             .send_cq = cq_.get(),
                             .recv_cq = cq_.get(),
@@ -104,43 +79,32 @@ class Loop {
                             .max_recv_wr = 1,
                             .max_send_sge = 1,
                             .max_recv_sge = 1};
-    requester_ = must(engine_->create_qp(init));
-    responder_ = must(engine_->create_qp(init));
+    requester_ = must(engine.create_qp(init));
+    roce::QueuePair* responder = must(engine.create_qp(init));
     const bench::ConnectionConfig connection{.path_mtu = roce::PathMtu::mtu_1024};
-    bench::connect(*requester_, connection, address, address, responder_->number());
-    bench::connect(*responder_, connection, address, address, requester_->number());
-    link_ = &port.queue(shard);
-    if (mode == SteeringMode::hand_over) {
-      const auto next = static_cast<std::uint16_t>((shard + 1) % shards);
-      crossed_ = std::make_unique<CrossedLink>(*link_, port.queue(next));
-      link_ = crossed_.get();
-    }
-    if (mode != SteeringMode::none) {
-      shard_ = std::make_unique<stack::ShardLink>(*link_, *shared.rings, *shared.steering, shard);
-      link_ = shard_.get();
-    }
-    worker_ = std::make_unique<stack::Worker>(*link_, *engine_, shared.clock);
+    bench::connect(*requester_, connection, node.address(), node.address(), responder->number());
+    bench::connect(*responder, connection, node.address(), node.address(), requester_->number());
+    for (std::uint32_t i = 0; i < kOutstanding; ++i) post();
   }
 
-  void run(const std::atomic<bool>& stop) {
-    for (std::uint32_t i = 0; i < kOutstanding; ++i) post();
+  void launch(unsigned lcore) { must(node_.launch(shard_, lcore, this)); }
+
+  std::uint64_t turn(std::uint64_t /*now_ns*/) override {
     std::array<roce::Completion, 32> completions;
-    while (!stop.load(std::memory_order_relaxed)) {
-      worker_->poll_once();
-      const std::size_t count = cq_->poll(completions);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (completions[i].status != roce::WcStatus::success) failed_ = true;
-        post();
-      }
-      done_.store(done_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    const std::size_t count = cq_->poll(completions);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (completions[i].status != roce::WcStatus::success) failed_ = true;
+      post();
     }
+    done_.store(done_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    return stack::kNever;
   }
 
   [[nodiscard]] std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool failed() const { return failed_; }
   /// Packets that came from another lcore.
   [[nodiscard]] std::uint64_t taken_over() const {
-    return shard_ != nullptr ? shard_->counters().taken_over.value() : 0;
+    return node_.shards() > 1 ? node_.links().shard_link(shard_).counters().taken_over.value() : 0;
   }
 
  private:
@@ -156,44 +120,65 @@ class Loop {
   }
 
   alignas(64) std::atomic<std::uint64_t> done_{0};
-  roce::SystemRandom random_;
   std::array<std::byte, 16> memory_{};
-  stack::MbufPool pool_;
-  std::unique_ptr<stack::Host> host_;
   std::unique_ptr<roce::CompletionQueue> cq_;
-  std::unique_ptr<roce::Engine> engine_;
-  std::unique_ptr<CrossedLink> crossed_;
-  std::unique_ptr<stack::ShardLink> shard_;
-  stack::Link* link_ = nullptr;  ///< the outermost of them, or the queue
-  std::unique_ptr<stack::Worker> worker_;
+  Node& node_;
+  std::uint16_t shard_;
   roce::MemoryRegion region_;
   roce::QueuePair* requester_ = nullptr;
-  roce::QueuePair* responder_ = nullptr;
   bool failed_ = false;
 };
 
-struct Task {
-  Loop* loop;
-  const std::atomic<bool>* stop;
+/// The queues of one port, and the nodes on them.
+struct Bench {
+  stack::MbufPool pool;  ///< what is sent stays in the port's rings
+  std::unique_ptr<stack::Port> port;
+  std::vector<std::unique_ptr<CrossedLink>> crossed;
+  std::vector<std::unique_ptr<Loop>> loops;  ///< outlive the engines, which use their queues
+  std::vector<std::unique_ptr<Node>> nodes;
 };
 
-int run_task(void* argument) {
-  const auto& task = *static_cast<Task*>(argument);
-  task.loop->run(*task.stop);
-  return 0;
+/// With steering, one node whose shards have a queue each; without, a node on each queue.
+Bench set_up(std::uint16_t engines, SteeringMode mode) {
+  Bench made;
+  made.pool = must(stack::MbufPool::create({.size = 4096u * engines - 1}));
+  made.port = must(stack::Port::open({.devargs = "net_ring0", .queues = engines}));
+  std::vector<stack::Link*> links;
+  for (std::uint16_t i = 0; i < engines; ++i) {
+    links.push_back(&made.port->queue(i));
+    if (mode == SteeringMode::hand_over) {
+      const auto next = static_cast<std::uint16_t>((i + 1) % engines);
+      made.crossed.push_back(std::make_unique<CrossedLink>(*links[i], made.port->queue(next)));
+      links[i] = made.crossed.back().get();
+    }
+  }
+  NodeConfig config{.mtu = 1500,
+                    .addresses = {{stack::IpAddress::from_ipv4(0xc0000201), 24}},
+                    .engine = {.max_qp = 2},
+                    .packet_pool = made.pool.get()};
+  if (mode != SteeringMode::none) {
+    config.port = LinkPort{links};
+    config.shards = engines;
+    made.nodes.push_back(must(Node::open(config)));
+    for (std::uint16_t i = 0; i < engines; ++i) {
+      made.loops.push_back(std::make_unique<Loop>(*made.nodes.front(), i));
+    }
+    return made;
+  }
+  for (std::uint16_t i = 0; i < engines; ++i) {
+    config.port = LinkPort{{links[i]}};
+    config.host.silent = i > 0;
+    made.nodes.push_back(must(Node::open(config)));
+    made.loops.push_back(std::make_unique<Loop>(*made.nodes.back(), 0));
+  }
+  return made;
 }
 
 /// Runs all loops for `seconds`; the main lcore only watches the clock.
-std::vector<double> measure(std::vector<std::unique_ptr<Loop>>& loops, double seconds,
-                            const stack::Clock& clock) {
-  std::atomic<bool> stop{false};
-  std::vector<Task> tasks;
-  for (const auto& loop : loops) tasks.push_back({loop.get(), &stop});
+std::vector<double> measure(Bench& bench, double seconds) {
   unsigned lcore = rte_get_next_lcore(static_cast<unsigned>(-1), 1, 0);
-  for (Task& task : tasks) {
-    if (rte_eal_remote_launch(run_task, &task, lcore) != 0) {
-      throw std::runtime_error("an lcore is busy");
-    }
+  for (const auto& loop : bench.loops) {
+    loop->launch(lcore);
     lcore = rte_get_next_lcore(lcore, 1, 0);
   }
   const auto wait_ns = [](double ns) {
@@ -201,18 +186,18 @@ std::vector<double> measure(std::vector<std::unique_ptr<Loop>>& loops, double se
     clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
   };
   wait_ns(0.1e9);  // until all run
+  const stack::TscClock clock;
   std::vector<std::uint64_t> before;
-  for (const auto& loop : loops) before.push_back(loop->done());
+  for (const auto& loop : bench.loops) before.push_back(loop->done());
   const std::uint64_t start_ns = clock.now_ns();
   wait_ns(seconds * 1e9);
   std::vector<double> mops;
-  for (std::size_t i = 0; i < loops.size(); ++i) {
-    mops.push_back(static_cast<double>(loops[i]->done() - before[i]) * 1e3 /
+  for (std::size_t i = 0; i < bench.loops.size(); ++i) {
+    mops.push_back(static_cast<double>(bench.loops[i]->done() - before[i]) * 1e3 /
                    static_cast<double>(clock.now_ns() - start_ns));
   }
-  stop = true;
-  rte_eal_mp_wait_lcore();
-  for (const auto& loop : loops) {
+  for (const auto& node : bench.nodes) node->stop();
+  for (const auto& loop : bench.loops) {
     if (loop->failed()) throw std::runtime_error("an operation failed");
   }
   return mops;
@@ -222,18 +207,10 @@ void run(unsigned engines, double seconds, SteeringMode mode) {
   // The main lcore sleeps, so it may share a CPU.
   auto eal = must(stack::Eal::start({}, {.memory_mb = 512, .lcores = engines + 1}));
   if (rte_lcore_count() < engines + 1) throw std::runtime_error("too few processors");
-  Shared shared;
-  const auto shards = static_cast<std::uint16_t>(engines);
-  shared.port = must(stack::Port::open({.devargs = "net_ring0", .queues = shards}));
-  shared.rings = must(stack::ShardRings::create(shards));
-  if (mode != SteeringMode::none) shared.steering = std::make_unique<roce::QpnSteering>(shards);
-  std::vector<std::unique_ptr<Loop>> loops;
-  for (std::uint16_t i = 0; i < shards; ++i) {
-    loops.push_back(std::make_unique<Loop>(shared, i, mode));
-  }
-  const std::vector<double> mops = measure(loops, seconds, shared.clock);
+  Bench bench = set_up(static_cast<std::uint16_t>(engines), mode);
+  const std::vector<double> mops = measure(bench, seconds);
   std::uint64_t taken_over = 0;
-  for (const auto& loop : loops) taken_over += loop->taken_over();
+  for (const auto& loop : bench.loops) taken_over += loop->taken_over();
   fmt::print(R"({{"engines": {}, "mops": [{:.4f}], "taken_over": {}}})"
              "\n",
              engines, fmt::join(mops, ", "), taken_over);

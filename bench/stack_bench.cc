@@ -11,12 +11,12 @@
 #include "stack/host.h"
 #include "stack/mbuf_pool.h"
 #include "stack/random.h"
+#include "stack/roce_locator.h"
 #include "stack/timing_wheel.h"
 
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint16_t kPort = 4791;
 constexpr std::uint16_t kBurst = 32;
 constexpr rte_ether_addr kMac{{2, 0, 0, 0, 0, 1}};
 constexpr rte_ether_addr kPeerMac{{2, 0, 0, 0, 0, 2}};
@@ -44,13 +44,13 @@ Flow make_flow(Host& host, bool ipv6) {
   flow.config.source = address(ipv6, 1);
   flow.config.destination = address(ipv6, 2);
   flow.config.source_port = 0xc000;
-  flow.config.destination_port = kPort;
+  flow.config.destination_port = kRoceUdpPort;
   (void)host.resolve(flow, 0);
   return flow;
 }
 
 /// Keeps the packets for the next round.
-class Sink final : public UdpHandler {
+class Sink final : public UdpClient {
  public:
   void on_udp(const UdpDatagram& datagram, std::uint64_t) override {
     std::uint16_t offset = datagram.payload_offset;
@@ -80,7 +80,7 @@ void receive(benchmark::State& state) {
   auto sender = make_host(pool.get(), kMac, 1, kPeerMac, 2);
   auto receiver = make_host(pool.get(), kPeerMac, 2, kMac, 1);
   Sink sink;
-  receiver->bind_udp(kPort, &sink);
+  receiver->bind_udp(kRoceUdpPort, &sink);
   const Flow flow = make_flow(*sender, state.range(0) == 1);
   std::array<rte_mbuf*, kBurst> burst{};
   for (rte_mbuf*& packet : burst) {

@@ -18,15 +18,16 @@
 
 namespace rockhopper::dc {
 
-class Endpoint;
+struct EndpointContext;
 
-/// The CNAKs that are to leave. They are of no session and keep no state of who is refused, not
-/// even of its neighbour: they go back to the station that the refused packet came from. What finds
-/// no place or comes too often, from one source or from all, is as good as lost on the way (DC-32).
+/// The CNAKs that are to leave. They belong to no session and keep no state of the peer that is
+/// refused, not even of its neighbour: they go back to the station that the refused packet came
+/// from. What finds no place or comes too often, from one source or from all, is as good as lost on
+/// the way (DC-32).
 class CnakQueue {
  public:
   /// The limits are those of the endpoint's configuration.
-  explicit CnakQueue(Endpoint& endpoint);
+  explicit CnakQueue(EndpointContext& endpoint);
 
   /// To `initiator`, where the packet has come from.
   void push(const Cnak& cnak, wire::Qpn initiator, const stack::UdpDatagram& datagram,
@@ -49,7 +50,7 @@ class CnakQueue {
   };
   [[nodiscard]] rte_mbuf* build(const Entry& entry, roce::TransmitResult& result) const;
 
-  Endpoint& endpoint_;
+  EndpointContext& endpoint_;
   std::uint64_t seed_;
   std::vector<stack::TokenBucket> of_sources_;
   stack::TokenBucket of_all_;

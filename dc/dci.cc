@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
-#include "dc/endpoint.h"
+#include "dc/endpoint_context.h"
 #include "dc/requester.h"
+#include "dc/session_prefix.h"
+#include "roce/address_handle.h"
 #include "roce/rc/responder.h"
 
 namespace rockhopper::dc {
@@ -19,14 +22,14 @@ constexpr std::uint64_t kFullNs = 10'000'000'000;
 
 }  // namespace
 
-Dci::Dci(Endpoint& endpoint, wire::Qpn number, const DciInit& init)
+Dci::Dci(EndpointContext& endpoint, wire::Qpn number, const DciInit& init)
     : endpoint_(endpoint),
       number_(number),
       init_(init),
       nonce_(static_cast<std::uint32_t>(endpoint.random().next())) {}
 
 Expected<void> Dci::add_stream(std::uint8_t index) {
-  const roce::QpInit qp_init{.qp_type = roce::QpType::dc_initiator,
+  const roce::QpInit qp_init{.qp_type = roce::QpType::extension_initiator,
                              .pd = init_.pd,
                              .send_cq = init_.send_cq,
                              .max_send_wr = init_.max_send_wr,
@@ -36,19 +39,22 @@ Expected<void> Dci::add_stream(std::uint8_t index) {
                              .sq_sig_all = init_.sq_sig_all,
                              .lock_execution = init_.lock_execution};
   Requester* requester = nullptr;
-  ROCKHOPPER_TRY(auto qp, endpoint_.create_qp(number_, qp_init, [&](roce::QueuePair& made) {
-    auto own = std::make_unique<Requester>(made, *this, endpoint_, index);
+  const auto make_transport = [&](roce::ExtensionQp& made) {
+    auto prefix = std::make_unique<SessionPrefix>();
+    auto own = std::make_unique<Requester>(made, *prefix, *this, endpoint_, index);
     requester = own.get();
     return roce::Transport{.requester = std::move(own),
-                           .responder = std::make_unique<roce::rc::Responder>(made)};
-  }));
+                           .responder = std::make_unique<roce::rc::Responder>(made),
+                           .prefix = std::move(prefix)};
+  };
+  ROCKHOPPER_TRY(auto qp, endpoint_.extension.create_qp(number_, qp_init, make_transport));
   streams_.push_back({.qp = qp, .requester = requester});
   ROCKHOPPER_TRY(qp->set_congestion_control(init_.congestion));
   start(*qp);
   return {};
 }
 
-void Dci::start(roce::QueuePair& qp) const {
+void Dci::start(roce::ExtensionQp& qp) const {
   roce::QpAttributes attributes;
   attributes.pkey_index = init_.pkey_index;
   attributes.path_mtu = init_.path_mtu;
@@ -56,17 +62,24 @@ void Dci::start(roce::QueuePair& qp) const {
   attributes.retry_cnt = init_.retry_cnt;
   attributes.rnr_retry = init_.rnr_retry;
   attributes.max_rd_atomic = init_.max_rd_atomic;
-  Endpoint::start_initiator(qp, attributes);
+  qp.start(attributes);
+}
+
+/// A target has a number of its own window, and one host.
+bool Dci::is_addressed(const roce::SendWr& wr) const {
+  return wr.ah != nullptr && wr.ah->pd() == init_.pd && is_extension_qpn(wr.remote_qpn) &&
+         !wr.ah->address_vector().destination.is_multicast();
 }
 
 roce::PostResult Dci::post_send(const roce::SendWr& wr, std::uint8_t stream) {
-  if (stream >= streams_.size()) {
+  if (stream >= streams_.size() || !is_addressed(wr)) {
     return roce::PostResult::invalid_request;
   }
   const Stream& chosen = streams_[stream];
   const roce::PostResult result = chosen.qp->post_send(wr);
   if (result == roce::PostResult::ok) {
-    chosen.requester->on_posted();
+    chosen.requester->on_posted(
+        {.ah_id = wr.ah->id(), .access_key = wr.dc_access_key, .number = wr.remote_qpn});
   }
   return result;
 }
@@ -95,7 +108,7 @@ Expected<void> Dci::reset(std::uint8_t stream) {
                 "{} streams have failed, and with them the initiator: reset all of it",
                 init_.max_errored);
   }
-  roce::QueuePair& qp = *streams_[stream].qp;
+  roce::ExtensionQp& qp = *streams_[stream].qp;
   if (qp.state() != roce::QpState::err) {
     return fail(ErrorCode::invalid_state, "stream {} is not in error", stream);
   }
@@ -112,7 +125,7 @@ void Dci::reset_all() {
   }
 }
 
-void Dci::restart(roce::QueuePair& qp) const {
+void Dci::restart(roce::ExtensionQp& qp) const {
   static_cast<void>(qp.modify({.qp_state = roce::QpState::reset}, roce::kQpState));
   start(qp);
 }

@@ -7,13 +7,13 @@
 
 #include "roce/completion_queue.h"
 #include "roce/congestion/congestion_control.h"
-#include "roce/queue_pair.h"
+#include "roce/extension_qp.h"
 #include "roce/types.h"
 #include "roce/work_request.h"
 
 namespace rockhopper::dc {
 
-class Endpoint;
+struct EndpointContext;
 class Requester;
 
 /// When data leaves (DC-8, DC-11).
@@ -91,27 +91,29 @@ class Dci {
   void reset_all();
   [[nodiscard]] bool failed() const { return failed_; }
 
- private:
-  friend class Endpoint;
-  friend class Requester;
+  // For its endpoint and the requesters of its streams.
   struct Stream {
-    roce::QueuePair* qp;
+    roce::ExtensionQp* qp;
     Requester* requester;  ///< the queue pair's
   };
-
-  Dci(Endpoint& endpoint, wire::Qpn number, const DciInit& init);
+  /// `endpoint` outlives it.
+  Dci(EndpointContext& endpoint, wire::Qpn number, const DciInit& init);
   [[nodiscard]] Expected<void> add_stream(std::uint8_t index);
-  void start(roce::QueuePair& qp) const;
-  /// Never the same twice in 2^32 connects (DC-26).
-  [[nodiscard]] std::uint32_t next_nonce() { return ++nonce_; }
+  [[nodiscard]] const std::vector<Stream>& streams() const { return streams_; }
+  /// Returns a nonce that is not the same twice in 2^32 connects (DC-26).
+  [[nodiscard]] std::uint32_t draw_nonce() { return ++nonce_; }
   [[nodiscard]] bool prefers_full(std::uint64_t now_ns) const;
   /// A stream is in ERR now (DC-25).
   void note_error();
-  void restart(roce::QueuePair& qp) const;
   /// A connect was overtaken or lost.
   void note_restart(std::uint64_t now_ns);
 
-  Endpoint& endpoint_;
+ private:
+  [[nodiscard]] bool is_addressed(const roce::SendWr& wr) const;
+  void start(roce::ExtensionQp& qp) const;
+  void restart(roce::ExtensionQp& qp) const;
+
+  EndpointContext& endpoint_;
   wire::Qpn number_;
   DciInit init_;
   std::vector<Stream> streams_;

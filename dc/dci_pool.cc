@@ -19,8 +19,8 @@ constexpr std::uint16_t kDcisMax = 1024;
 }  // namespace
 
 PoolTarget::~PoolTarget() {
-  if (channel_ != nullptr && channel_->holder == this) {
-    channel_->holder = nullptr;
+  if (service_.channel != nullptr && service_.channel->holder == this) {
+    service_.channel->holder = nullptr;
   }
 }
 
@@ -63,28 +63,29 @@ DciPool::~DciPool() {
   }
 }
 
-const DciPool::Channel* DciPool::channel_for(PoolTarget& target) {
-  if (target.channel_ == nullptr) {
+const DciPool::Channel* DciPool::take_channel(PoolTarget& target) {
+  if (target.service().channel == nullptr) {
     if (!exclusive()) {
-      target.channel_ = &choose(target);
+      target.service().channel = &choose(target);
     } else if (!free_.empty()) {
       hold(target);
     }
   }
-  if (target.channel_ == nullptr || must_give_way(target)) {
+  if (target.service().channel == nullptr || must_give_way(target)) {
     if (!target.waits()) {
       waiting_.push_back(target);
     }
     return nullptr;
   }
-  if (target.channel_->dci->state(target.channel_->stream) == roce::QpState::err) {
-    revive(*target.channel_);
+  if (target.service().channel->dci->state(target.service().channel->stream) ==
+      roce::QpState::err) {
+    revive(*target.service().channel);
   }
-  return target.channel_;
+  return target.service().channel;
 }
 
-std::optional<roce::PostResult> DciPool::ready(PoolTarget& target) {
-  const Channel* channel = channel_for(target);
+std::optional<roce::PostResult> DciPool::prepare(PoolTarget& target) {
+  const Channel* channel = take_channel(target);
   if (channel == nullptr) {
     return std::nullopt;
   }
@@ -93,17 +94,17 @@ std::optional<roce::PostResult> DciPool::ready(PoolTarget& target) {
 }
 
 std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roce::SendWr& wr) {
-  const Channel* channel = channel_for(target);
+  const Channel* channel = take_channel(target);
   if (channel == nullptr) {
     return std::nullopt;
   }
   roce::SendWr addressed = wr;
-  addressed.ah = target.ah_;
-  addressed.remote_qpn = target.number_;
-  addressed.dc_access_key = target.access_key_;
+  addressed.ah = &target.ah();
+  addressed.remote_qpn = target.number();
+  addressed.dc_access_key = target.access_key();
   const roce::PostResult result = channel->dci->post_send(addressed, channel->stream);
   if (result == roce::PostResult::ok) {
-    ++target.used_;
+    ++target.service().used;
   }
   return result;
 }
@@ -125,7 +126,7 @@ void DciPool::progress() {
       continue;
     }
     if (channel.holder != nullptr) {
-      channel.holder->channel_ = nullptr;
+      channel.holder->service().channel = nullptr;
       channel.holder = nullptr;
     }
     free_.push_back(&channel);
@@ -135,9 +136,9 @@ void DciPool::progress() {
   while (!free_.empty() && !waiting_.empty()) {
     PoolTarget& next = waiting_.front();
     waiting_.pop_front();
-    if (next.channel_ != nullptr) {
+    if (next.service().channel != nullptr) {
       // It gave way with requests outstanding, which nothing of its own may pass.
-      next.used_ = 0;
+      next.service().used = 0;
     } else {
       hold(next);
     }
@@ -149,7 +150,7 @@ DciPool::Channel& DciPool::choose(const PoolTarget& target) {
   if (config_.policy == PoolPolicy::random) {
     return channels_[endpoint_.random().below(channels_.size())];
   }
-  const std::array<std::uint64_t, 2> key{target.ah_->id(), target.number_.value};
+  const std::array<std::uint64_t, 2> key{target.ah().id(), target.number().value};
   return channels_[XXH3_64bits(key.data(), sizeof key) % channels_.size()];
 }
 
@@ -158,12 +159,12 @@ void DciPool::hold(PoolTarget& target) {
   free_.pop_back();
   held_.push_back(&channel);
   channel.holder = &target;
-  target.channel_ = &channel;
-  target.used_ = 0;
+  target.service().channel = &channel;
+  target.service().used = 0;
 }
 
 bool DciPool::must_give_way(const PoolTarget& target) const {
-  return config_.policy == PoolPolicy::dcs_quota && target.used_ >= config_.quota &&
+  return config_.policy == PoolPolicy::dcs_quota && target.service().used >= config_.quota &&
          !waiting_.empty();
 }
 

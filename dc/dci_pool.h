@@ -33,11 +33,16 @@ struct DciPoolConfig {
   std::uint32_t quota = 32;  ///< of dcs_quota: requests in a row, 1 or more
 };
 
-class DciPool;
+class Endpoint;
+struct PoolChannel;
+
+/// Base of what can stand in a pool's line; leaves it when destroyed.
+using PoolLineHook =
+    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
 /// A target as the user of a pool addresses it: the user's own object, for as long as there are
 /// requests to post. Belongs to the pool's thread.
-class PoolTarget {
+class PoolTarget : public PoolLineHook {
  public:
   /// `ah` must outlive it.
   PoolTarget(const roce::AddressHandle& ah, wire::Qpn number, std::uint64_t access_key)
@@ -49,19 +54,31 @@ class PoolTarget {
 
   [[nodiscard]] wire::Qpn number() const { return number_; }
   /// The pool will call when there is an initiator for it.
-  [[nodiscard]] bool waits() const { return hook_.is_linked(); }
+  [[nodiscard]] bool waits() const { return is_linked(); }
+  [[nodiscard]] const roce::AddressHandle& ah() const { return *ah_; }
+  [[nodiscard]] std::uint64_t access_key() const { return access_key_; }
+
+  // For the pool.
+  /// What serves it.
+  struct Service {
+    PoolChannel* channel = nullptr;
+    std::uint32_t used = 0;  ///< requests since it has the channel
+  };
+  [[nodiscard]] Service& service() { return service_; }
+  [[nodiscard]] const Service& service() const { return service_; }
 
  private:
-  friend class DciPool;
-  struct Channel;
-
   const roce::AddressHandle* ah_;
   wire::Qpn number_;
   std::uint64_t access_key_;
-  Channel* channel_ = nullptr;
-  std::uint32_t used_ = 0;  ///< requests since it has the channel
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>
-      hook_;
+  Service service_;
+};
+
+/// A stream of an initiator, and who has it to himself.
+struct PoolChannel {
+  Dci* dci;
+  std::uint8_t stream;
+  PoolTarget* holder = nullptr;
 };
 
 /// Initiators that many targets share, so that as many are connected at a time as there are streams
@@ -86,8 +103,9 @@ class DciPool {
   /// its stream: requests of the same target, and with hash and random of others too.
   [[nodiscard]] std::optional<roce::PostResult> post_send(PoolTarget& target,
                                                           const roce::SendWr& wr);
-  /// What post_send() would now say of a good request, and do with the target.
-  [[nodiscard]] std::optional<roce::PostResult> ready(PoolTarget& target);
+  /// Does with the target what post_send() does, without a request. Returns what it would say of a
+  /// good one.
+  [[nodiscard]] std::optional<roce::PostResult> prepare(PoolTarget& target);
   /// Gives free initiators to those that wait. After completions have been polled.
   void progress();
 
@@ -95,15 +113,16 @@ class DciPool {
   [[nodiscard]] std::size_t free_count() const { return free_.size(); }
 
  private:
-  using Channel = PoolTarget::Channel;
+  using Channel = PoolChannel;
 
   DciPool(Endpoint& endpoint, const DciPoolConfig& config, OnTurn on_turn);
 
   [[nodiscard]] bool exclusive() const {
     return config_.policy == PoolPolicy::dcs || config_.policy == PoolPolicy::dcs_quota;
   }
-  /// Its stream, in a state to take requests; null: there is none for it now, and it waits.
-  [[nodiscard]] const Channel* channel_for(PoolTarget& target);
+  /// Gives the target a stream, if it has none, and brings it into a state to take requests. Null:
+  /// there is none for it now, and it waits.
+  [[nodiscard]] const Channel* take_channel(PoolTarget& target);
   [[nodiscard]] Channel& choose(const PoolTarget& target);
   void hold(PoolTarget& target);
   static void revive(const Channel& channel);
@@ -116,18 +135,9 @@ class DciPool {
   std::vector<Channel> channels_;
   std::vector<Channel*> free_;  ///< the last one that got free at the end
   std::vector<Channel*> held_;
-  boost::intrusive::list<
-      PoolTarget,
-      boost::intrusive::member_hook<PoolTarget, decltype(PoolTarget::hook_), &PoolTarget::hook_>,
-      boost::intrusive::constant_time_size<false>>
+  boost::intrusive::list<PoolTarget, boost::intrusive::base_hook<PoolLineHook>,
+                         boost::intrusive::constant_time_size<false>>
       waiting_;
-};
-
-/// A stream of an initiator, and who has it to himself.
-struct PoolTarget::Channel {
-  Dci* dci;
-  std::uint8_t stream;
-  PoolTarget* holder = nullptr;
 };
 
 }  // namespace rockhopper::dc

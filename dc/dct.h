@@ -22,14 +22,17 @@ struct DctInit {
   std::uint8_t min_rnr_timer = 12;                   ///< RNR NAK timer code
   std::uint8_t traffic_class = 0;                    ///< of responses
   std::uint8_t hop_limit = 64;
-  std::optional<std::uint64_t> access_key;  ///< nothing: an unpredictable one
+  std::optional<std::uint64_t> access_key{};  ///< nothing: an unpredictable one
 };
 
 /// A DC target: what initiators address by its number and access key (DC-20). It has no state of
-/// any initiator; those who are connected have a session each (Targets). Made and owned by an
+/// any initiator; those that are connected have a session each (Targets). Made and owned by an
 /// Endpoint; belongs to its engine's thread.
 class Dct {
  public:
+  /// Endpoint makes them.
+  Dct(wire::Qpn number, const DctInit& init, std::uint64_t access_key)
+      : number_(number), init_(init), access_key_(access_key) {}
   Dct(const Dct&) = delete;
   Dct& operator=(const Dct&) = delete;
 
@@ -41,17 +44,18 @@ class Dct {
   /// Sessions that are open.
   [[nodiscard]] std::uint32_t sessions() const { return sessions_; }
 
-  /// From now on nobody can connect; who is connected stays until he leaves, or until his lease
-  /// ends (DC-34).
+  /// From now on no initiator can connect; one that is connected stays until it leaves, or until
+  /// its lease ends (DC-34).
   void drain() { draining_ = true; }
   [[nodiscard]] bool draining() const { return draining_; }
 
- private:
-  friend class Endpoint;
-  friend class Targets;
-  Dct(wire::Qpn number, const DctInit& init, std::uint64_t access_key)
-      : number_(number), init_(init), access_key_(access_key) {}
+  // For its endpoint.
+  /// A connect came without the access key.
+  void note_violation() { violations_ += violations_ == UINT32_MAX ? 0 : 1; }
+  /// Sessions that are open are `change` more.
+  void count_sessions(int change) { sessions_ += static_cast<std::uint32_t>(change); }
 
+ private:
   wire::Qpn number_;
   DctInit init_;
   std::uint64_t access_key_;

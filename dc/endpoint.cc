@@ -8,22 +8,13 @@
 #include <cassert>
 #include <variant>
 
-#include "dc/cnak_queue.h"
-#include "dc/message_packet.h"
+#include "dc/endpoint_context.h"
 #include "dc/requester.h"
-#include "dc/targets.h"
 #include "roce/wire/cm.h"
 
 namespace rockhopper::dc {
 
 using roce::DropReason;
-
-namespace {
-
-constexpr std::uint32_t kIndexBits = 16;
-constexpr std::size_t kFirstPlaces = 1024;
-
-}  // namespace
 
 Expected<std::unique_ptr<Endpoint>> Endpoint::create(roce::Engine& engine,
                                                      const EndpointConfig& config) {
@@ -42,67 +33,22 @@ Expected<std::unique_ptr<Endpoint>> Endpoint::create(roce::Engine& engine,
                 roce::kMaxRdAtomic);
   }
   std::unique_ptr<Endpoint> endpoint(new Endpoint(engine, config));
-  ROCKHOPPER_TRY(endpoint->targets_->make_contexts());
+  ROCKHOPPER_TRY(endpoint->context_->targets->make_contexts());
   return endpoint;
 }
 
 Endpoint::Endpoint(roce::Engine& engine, const EndpointConfig& config)
-    : Extension(engine),
-      config_(config),
-      shard_bits_(std::countr_zero(this->config().shards)),
-      incarnation_(random().next()),
-      cnaks_(std::make_unique<CnakQueue>(*this)) {
+    : context_(std::make_unique<EndpointContext>(engine, engine.attach_extension(*this), config)) {
   SessionTable::Config sessions = config.sessions;
-  sessions.shard = static_cast<std::uint8_t>(this->config().shard);
-  targets_ = std::make_unique<Targets>(*this, sessions);
+  sessions.shard = static_cast<std::uint8_t>(context_->extension.config().shard);
+  context_->cnaks = std::make_unique<CnakQueue>(*context_);
+  context_->targets = std::make_unique<Targets>(*context_, sessions);
 }
 
 Endpoint::~Endpoint() {
-  for (Place& place : places_) {
-    if (place.dci != nullptr) {
-      destroy_dci(place.dci.get());
-    }
-    if (place.dct != nullptr) {
-      destroy_dct(place.dct.get());
-    }
-  }
-}
-
-Expected<wire::Qpn> Endpoint::choose_number() {
-  const std::size_t most = (std::size_t{1} << kIndexBits) >> shard_bits_;
-  if (taken_ == most) {
-    return fail(ErrorCode::exhausted, "all {} numbers of DC initiators and targets are in use",
-                most);
-  }
-  if (taken_ * 2 >= places_.size()) {
-    places_.resize(std::clamp(places_.size() * 2, std::min(kFirstPlaces, most), most));
-  }
-  std::size_t index = random().below(places_.size());
-  while (places_[index].taken()) {
-    index = (index + 1) % places_.size();
-  }
-  constexpr std::uint32_t kHighs =
-      (wire::kExtensionQpnLast.value - wire::kExtensionQpnFirst.value + 1) >> 16;
-  const auto high = static_cast<std::uint32_t>(random().below(kHighs));
-  return wire::Qpn{wire::kExtensionQpnFirst.value | high << kIndexBits |
-                   static_cast<std::uint32_t>(index << shard_bits_) | config().shard};
-}
-
-const Endpoint::Place* Endpoint::place_of(wire::Qpn number) const {
-  const std::size_t index = index_of(number);
-  return index < places_.size() ? &places_[index] : nullptr;
-}
-
-Dci* Endpoint::find_dci(wire::Qpn number) const {
-  const Place* place = place_of(number);
-  Dci* dci = place == nullptr ? nullptr : place->dci.get();
-  return dci != nullptr && dci->number() == number ? dci : nullptr;
-}
-
-Dct* Endpoint::find_dct(wire::Qpn number) const {
-  const Place* place = place_of(number);
-  Dct* dct = place == nullptr ? nullptr : place->dct.get();
-  return dct != nullptr && dct->number() == number ? dct : nullptr;
+  context_->numbers.for_each([this](Dci& dci) { destroy_dci(&dci); },
+                             [this](Dct& dct) { destroy_dct(&dct); });
+  context_->engine.detach_extension();
 }
 
 Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
@@ -123,71 +69,62 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
                 "outstanding",
                 roce::kMaxRdAtomic);
   }
-  ROCKHOPPER_TRY(engine().valid_pkey(init.pkey_index));
-  ROCKHOPPER_TRY(const auto number, choose_number());
-  std::unique_ptr<Dci> dci(new Dci(*this, number, init));
+  ROCKHOPPER_TRY(context_->engine.valid_pkey(init.pkey_index));
+  ROCKHOPPER_TRY(const auto number, context_->numbers.choose());
+  auto dci = std::make_unique<Dci>(*context_, number, init);
   for (unsigned stream = 0; stream < init.streams; ++stream) {
     if (auto added = dci->add_stream(static_cast<std::uint8_t>(stream)); !added) {
-      for (const Dci::Stream& made : dci->streams_) {
-        destroy_qp(made.qp);
+      for (const Dci::Stream& made : dci->streams()) {
+        context_->extension.destroy_qp(made.qp);
       }
       return tl::make_unexpected(added.error());
     }
   }
-  ++taken_;
-  auto& place = places_[index_of(number)];
-  place.dci = std::move(dci);
-  return place.dci.get();
+  return context_->numbers.add(std::move(dci));
 }
 
 void Endpoint::destroy_dci(Dci* dci) {
-  assert(dci != nullptr && find_dci(dci->number()) == dci);
-  for (const Dci::Stream& stream : dci->streams_) {
-    destroy_qp(stream.qp);
+  assert(dci != nullptr && context_->numbers.find_dci(dci->number()) == dci);
+  for (const Dci::Stream& stream : dci->streams()) {
+    context_->extension.destroy_qp(stream.qp);
   }
-  --taken_;
-  places_[index_of(dci->number())].dci.reset();
+  context_->numbers.remove(*dci);
 }
 
 Expected<Dct*> Endpoint::create_dct(const DctInit& init) {
-  ROCKHOPPER_TRY(check_receive_side(init.pd, init.srq, init.recv_cq));
+  ROCKHOPPER_TRY(context_->extension.check_receive_side(init.pd, init.srq, init.recv_cq));
   if ((init.access_flags & ~roce::kAccessQp) != 0 || init.min_rnr_timer > 31) {
     return fail(ErrorCode::invalid_argument, "unknown access flags, or a timer code above 31");
   }
-  ROCKHOPPER_TRY(engine().valid_pkey(init.pkey_index));
-  ROCKHOPPER_TRY(const auto number, choose_number());
-  ++taken_;
-  use_receive_side(init.srq, init.recv_cq, 1);
-  auto& place = places_[index_of(number)];
-  place.dct.reset(new Dct(number, init, init.access_key.value_or(random().next())));
-  return place.dct.get();
+  ROCKHOPPER_TRY(context_->engine.valid_pkey(init.pkey_index));
+  ROCKHOPPER_TRY(const auto number, context_->numbers.choose());
+  context_->extension.use_receive_side(init.srq, init.recv_cq, 1);
+  return context_->numbers.add(
+      std::make_unique<Dct>(number, init, init.access_key.value_or(random().next())));
 }
 
 void Endpoint::destroy_dct(Dct* dct) {
-  assert(dct != nullptr && find_dct(dct->number()) == dct);
-  targets_->close_all(*dct);
-  use_receive_side(dct->init().srq, dct->init().recv_cq, -1);
-  --taken_;
-  places_[index_of(dct->number())].dct.reset();
+  assert(dct != nullptr && context_->numbers.find_dct(dct->number()) == dct);
+  context_->targets->close_all(*dct);
+  context_->extension.use_receive_side(dct->init().srq, dct->init().recv_cq, -1);
+  context_->numbers.remove(*dct);
 }
 
-std::uint32_t Endpoint::max_path_mtu() const {
-  return Extension::max_path_mtu(static_cast<std::uint32_t>(wire::Dcsh::kSize));
-}
+std::uint32_t Endpoint::max_path_mtu() const { return context_->max_path_mtu(); }
 
-std::size_t Endpoint::session_count() const { return targets_->open_count(); }
+std::size_t Endpoint::session_count() const { return context_->targets->open_count(); }
 
-bool Endpoint::has_packets() const { return !cnaks_->empty(); }
+roce::Random& Endpoint::random() const { return context_->random(); }
 
-bool Endpoint::uses(roce::ProtectionDomain pd) const {
-  return std::ranges::any_of(places_, [pd](const Place& place) {
-    return place.dct != nullptr && place.dct->init().pd == pd;
-  });
-}
+const Counters& Endpoint::counters() const { return context_->counters; }
+
+bool Endpoint::has_packets() const { return !context_->cnaks->empty(); }
+
+bool Endpoint::uses(roce::ProtectionDomain pd) const { return context_->numbers.uses(pd); }
 
 roce::TransmitResult Endpoint::transmit(rte_mbuf** packets, std::uint16_t count,
                                         std::uint64_t /*now_ns*/) {
-  return cnaks_->transmit(packets, count);
+  return context_->cnaks->transmit(packets, count);
 }
 
 std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,
@@ -206,7 +143,7 @@ std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,
     default:
       break;
   }
-  return packet.headers.opcode->is_request ? targets_->on_request(datagram, packet, now_ns)
+  return packet.headers.opcode->is_request ? context_->targets->on_request(datagram, packet, now_ns)
                                            : accept_response(datagram, packet, now_ns);
 }
 
@@ -216,28 +153,28 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
                                                const roce::RxPacket& packet,
                                                std::uint64_t now_ns) const {
   const wire::Qpn to = packet.headers.bth.destination;
-  const Dci* dci = find_dci(to);
+  const Dci* dci = context_->numbers.find_dci(to);
   if (dci == nullptr) {
-    if (find_dct(to) == nullptr) {
+    if (context_->numbers.find_dct(to) == nullptr) {
       return DropReason::unknown_qp;
     }
-    count_cnp(false);
+    context_->extension.count_cnp(false);
     return std::nullopt;
   }
   std::optional<DropReason> refusal = DropReason::dc_unknown_session;
   bool obeyed = false;
-  for (const Dci::Stream& stream : dci->streams_) {
-    if (!stream.requester->has_target() || !comes_from_peer(*stream.qp, datagram)) {
+  for (const Dci::Stream& stream : dci->streams()) {
+    if (!stream.requester->has_target() || !stream.qp->accepts(datagram)) {
       continue;
     }
-    if (!admits(*stream.qp, packet)) {
+    if (!context_->extension.admits(*stream.qp, packet)) {
       return DropReason::bad_pkey;
     }
     refusal.reset();
-    obeyed |= obey_cnp(*stream.qp, now_ns);
+    obeyed |= context_->extension.obey_cnp(*stream.qp, now_ns);
   }
   if (!refusal) {
-    count_cnp(obeyed);
+    context_->extension.count_cnp(obeyed);
   }
   return refusal;
 }
@@ -245,7 +182,7 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
 std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& datagram,
                                                    const roce::RxPacket& packet,
                                                    std::uint64_t now_ns) {
-  if (!engine().find_pkey(packet.headers.bth.pkey)) {
+  if (!context_->engine.find_pkey(packet.headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
   if (packet.payload.length > kMessageMax) {
@@ -259,13 +196,15 @@ std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& dat
   }
   const wire::Qpn to = packet.headers.bth.destination;
   if (const auto* connect = std::get_if<Connect>(&*message)) {
-    return targets_->on_connect(*connect, find_dct(to), datagram, packet, now_ns);
+    return context_->targets->on_connect(*connect, context_->numbers.find_dct(to), datagram, packet,
+                                         now_ns);
   }
   if (const auto* disconnect = std::get_if<Disconnect>(&*message)) {
-    return targets_->on_disconnect(*disconnect, datagram, now_ns);
+    return context_->targets->on_disconnect(*disconnect, datagram, now_ns);
   }
   if (const auto* keepalive = std::get_if<KeepAlive>(&*message)) {
-    return keepalive->answer ? std::nullopt : targets_->on_keepalive(*keepalive, datagram, now_ns);
+    return keepalive->answer ? std::nullopt
+                             : context_->targets->on_keepalive(*keepalive, datagram, now_ns);
   }
   if (const auto* accepted = std::get_if<Accept>(&*message)) {
     Requester* stream = find_stream(to, accepted->nonce, 0, datagram);
@@ -296,18 +235,18 @@ std::optional<DropReason> Endpoint::accept_connect_data(const stack::UdpDatagram
   if (packet.payload.length > carried_max(wire::cm::mtu_bytes(connect->mtu_code))) {
     return DropReason::dc_bad_control;
   }
-  return targets_->on_connect_data(*connect, find_dct(headers.bth.destination), datagram, packet,
-                                   now_ns);
+  return context_->targets->on_connect_data(
+      *connect, context_->numbers.find_dct(headers.bth.destination), datagram, packet, now_ns);
 }
 
 Requester* Endpoint::find_stream(wire::Qpn initiator, std::uint32_t nonce, std::uint64_t session_id,
                                  const stack::UdpDatagram& datagram) const {
-  const Dci* dci = find_dci(initiator);
+  const Dci* dci = context_->numbers.find_dci(initiator);
   if (dci == nullptr) {
     return nullptr;
   }
-  for (const Dci::Stream& stream : dci->streams_) {
-    if (stream.requester->is_about(nonce, session_id) && comes_from_peer(*stream.qp, datagram)) {
+  for (const Dci::Stream& stream : dci->streams()) {
+    if (stream.requester->is_about(nonce, session_id) && stream.qp->accepts(datagram)) {
       return stream.requester;
     }
   }
@@ -318,35 +257,34 @@ std::optional<DropReason> Endpoint::accept_response(const stack::UdpDatagram& da
                                                     const roce::RxPacket& packet,
                                                     std::uint64_t now_ns) {
   const wire::Dcsh& dcsh = packet.headers.dcsh;
-  const Dci* dci = find_dci(packet.headers.bth.destination);
+  const Dci* dci = context_->numbers.find_dci(packet.headers.bth.destination);
   if (dci == nullptr) {
     return DropReason::unknown_qp;
   }
-  if (dcsh.stream >= dci->streams_.size() || !dcsh.has_session() ||
-      !dci->streams_[dcsh.stream].requester->has_session(dcsh.value)) {
-    counters_.ghost_responses.add();
+  if (dcsh.stream >= dci->streams().size() || !dcsh.has_session() ||
+      !dci->streams()[dcsh.stream].requester->has_session(dcsh.value)) {
+    context_->counters.ghost_responses.add();
     return DropReason::dc_unknown_session;
   }
-  return deliver(*dci->streams_[dcsh.stream].qp, datagram, packet, now_ns);
-}
-
-rte_mbuf* Endpoint::build(roce::QueuePair& qp, const Message& message) const {
-  return build_message(message, destination(qp), pkey(qp),
-                       [&qp](wire::Headers& headers, std::uint32_t length) {
-                         return start_packet(qp, headers, length);
-                       });
+  return context_->extension.deliver(*dci->streams()[dcsh.stream].qp, datagram, packet, now_ns);
 }
 
 void Endpoint::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
                               void* context) const {
-#define X(name, text) visit(context, #name, counters_.name.value());
+#define X(name, text) visit(context, #name, context_->counters.name.value());
   ROCKHOPPER_DC_COUNTERS(X)
 #undef X
   // What was closed is read first: another thread may open sessions meanwhile.
-  const std::uint64_t closed = counters_.sessions_closed.value();
-  const std::uint64_t opened = counters_.sessions_opened.value();
-  visit(context, "contexts", config_.sessions.contexts);
+  const std::uint64_t closed = context_->counters.sessions_closed.value();
+  const std::uint64_t opened = context_->counters.sessions_opened.value();
+  visit(context, "contexts", context_->config.sessions.contexts);
   visit(context, "contexts_in_use", opened - closed);
+}
+
+void Endpoint::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_DC_COUNTERS(X)
+#undef X
 }
 
 }  // namespace rockhopper::dc

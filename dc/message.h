@@ -94,8 +94,8 @@ inline constexpr std::size_t kMessageMax = wire::Dcch::kSize;
   return path_mtu - static_cast<std::uint32_t>(wire::Dcch::kSize - wire::Dcsh::kSize);
 }
 
-/// Nothing: a wrong magic number or version, an unknown subtype, another length than the subtype's,
-/// or a value that the subtype does not have.
+/// Returns nothing for a wrong magic number or version, an unknown subtype, another length than the
+/// subtype's, or a value that the subtype does not have.
 [[nodiscard]] std::optional<Message> parse_message(std::span<const std::uint8_t> bytes);
 /// Returns the bytes written.
 [[nodiscard]] std::size_t emit_message(const Message& message,

@@ -24,7 +24,7 @@ struct PrivateTargetInit {
 
 /// The two ways between a server and one of its peers that come and go by dynamic connections: a
 /// target for this peer alone, in a protection domain of its own, and where the peer is reached.
-/// Nobody but who has the target's access key reaches what is registered in that domain.
+/// Only a peer that has the target's access key reaches what is registered in that domain.
 class PrivateTarget {
  public:
   /// `engine` and `endpoint` must outlive it.

@@ -3,10 +3,14 @@
 #include "dc/requester.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "dc/dci.h"
-#include "dc/endpoint.h"
+#include "dc/endpoint_context.h"
+#include "dc/message_packet.h"
+#include "dc/session_prefix.h"
+#include "roce/address_handle.h"
 #include "roce/wire/cm.h"
 #include "roce/wire/timer_code.h"
 #include "stack/time_units.h"
@@ -27,20 +31,23 @@ constexpr roce::WrOpcodes kCarried = {roce::WrOpcode::send, roce::WrOpcode::send
 
 }  // namespace
 
-Requester::Requester(roce::QueuePair& qp, Dci& dci, Endpoint& endpoint, std::uint8_t stream)
+Requester::Requester(roce::ExtensionQp& qp, SessionPrefix& prefix, Dci& dci,
+                     EndpointContext& endpoint, std::uint8_t stream)
     : qp_(qp),
+      prefix_(prefix),
       inner_(qp),
       dci_(dci),
       endpoint_(endpoint),
       timer_(
           [](void* self, std::uint64_t now_ns) { static_cast<Requester*>(self)->on_timer(now_ns); },
           this),
-      stream_(stream) {}
+      stream_(stream),
+      targets_(std::bit_ceil(dci.init().max_send_wr)) {}
 
-roce::SendQueue& Requester::queue() const { return Endpoint::send_queue(qp_); }
+roce::SendQueue& Requester::queue() const { return qp_.send_queue(); }
 
 void Requester::reset(wire::Psn first_psn) {
-  endpoint_.timers().cancel(timer_);
+  endpoint_.extension.timers().cancel(timer_);
   state_ = State::idle;
   owed_ = Owed::nothing;
   session_ = 0;
@@ -49,7 +56,7 @@ void Requester::reset(wire::Psn first_psn) {
 }
 
 void Requester::stop() {
-  endpoint_.timers().cancel(timer_);
+  endpoint_.extension.timers().cancel(timer_);
   if (state_ == State::active) {
     owe(Owed::disconnect);  // the target need not wait for the lease to end
   } else if (owed_ != Owed::disconnect) {
@@ -63,7 +70,7 @@ void Requester::stop() {
 roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count,
                                          std::uint64_t now_ns) {
   roce::TransmitResult result;
-  if (Endpoint::flow(qp_).header_length == 0 || count == 0) {
+  if (qp_.flow().header_length == 0 || count == 0) {
     return result;  // a new target, whose next hop is looked for
   }
   if (owed_ == Owed::keepalive) {
@@ -89,7 +96,7 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
       result.out_of_mbufs = true;
       return result;
     }
-    result.add(packets, packet, Endpoint::flow(qp_));
+    result.add(packets, packet, qp_.flow());
     const bool leaving = owed_ == Owed::disconnect;
     on_owed_sent(now_ns);
     if (leaving) {
@@ -117,11 +124,11 @@ void Requester::transmit_connect_data(rte_mbuf** packets, std::uint64_t now_ns,
                                       roce::TransmitResult& result) {
   wire::Dcch dcch;
   static_cast<void>(emit_message(connect(), dcch.bytes));
-  Endpoint::set_dcch(qp_, &dcch);
+  prefix_.set_connect(&dcch);
   result.add(inner_.transmit(packets, 1, now_ns));
-  Endpoint::set_dcch(qp_, nullptr);
+  prefix_.set_connect(nullptr);
   if (result.count > 0) {
-    endpoint_.counters_.tx_connect_data.add();
+    endpoint_.counters.tx_connect_data.add();
     on_owed_sent(now_ns);
   }
 }
@@ -148,7 +155,12 @@ void Requester::on_response(const roce::RxPacket& packet, std::uint64_t now_ns) 
   on_progress();
 }
 
-void Requester::on_posted() {
+Requester::Target& Requester::target_of(std::uint64_t sequence) {
+  return targets_[sequence & (targets_.size() - 1)];
+}
+
+void Requester::on_posted(const Target& target) {
+  target_of(queue().tail() - 1) = target;
   if (qp_.state() != roce::QpState::rts) {
     return;
   }
@@ -171,34 +183,34 @@ void Requester::on_posted() {
 /// rc::Requester::restart.
 void Requester::begin(std::optional<wire::Psn> executed) {
   const DciInit& init = dci_.init();
-  endpoint_.timers().cancel(timer_);
+  endpoint_.extension.timers().cancel(timer_);
   state_ = State::idle;
   owed_ = Owed::nothing;
   session_ = 0;
-  first_psn_ = endpoint_.engine().random_psn();
+  first_psn_ = endpoint_.engine.random_psn();
   inner_.restart(first_psn_, executed);
   if (queue().empty()) {
     return;
   }
-  target_ = Endpoint::target(qp_, queue().head());
-  const roce::AddressHandle* ah = endpoint_.find_ah(target_.ah_id);
+  target_ = target_of(queue().head());
+  const roce::AddressHandle* ah = endpoint_.extension.find_ah(target_.ah_id);
   if (ah == nullptr) {
     fail(roce::WcStatus::loc_qp_op_err);
     return;
   }
   state_ = State::connecting;
-  nonce_ = dci_.next_nonce();
-  full_ = dci_.prefers_full(endpoint_.now_ns());
+  nonce_ = dci_.draw_nonce();
+  full_ = dci_.prefers_full(endpoint_.extension.now_ns());
   repeated_ = false;
   connects_left_ = init.retry_cnt;
-  Endpoint::redirect(qp_, ah->address_vector(), target_.number, init.path_mtu);
-  Endpoint::set_dcsh(qp_, {.form = 0,
-                           .stream = stream_,
-                           .source = dci_.number(),
-                           .value = wire::Dcsh::from_nonce(nonce_)});
+  qp_.redirect(ah->address_vector(), target_.number, init.path_mtu);
+  prefix_.set_session({.form = 0,
+                       .stream = stream_,
+                       .source = dci_.number(),
+                       .value = wire::Dcsh::from_nonce(nonce_)});
   // How many the target can serve is told by its ACCEPT.
   const std::uint8_t served = init.lock_execution ? kLockResources : 1;
-  Endpoint::set_max_rd_atomic(qp_, std::min(init.max_rd_atomic, served));
+  qp_.set_max_rd_atomic(std::min(init.max_rd_atomic, served));
   limit_ = queue().head();
   extend_limit();
   owe(Owed::connect);
@@ -206,7 +218,7 @@ void Requester::begin(std::optional<wire::Psn> executed) {
 
 /// Requests for the target that is connected may go (DC-23), those behind them wait (DC-24).
 void Requester::extend_limit() {
-  while (limit_ != queue().tail() && Endpoint::target(qp_, limit_) == target_) {
+  while (limit_ != queue().tail() && target_of(limit_) == target_) {
     ++limit_;
   }
   inner_.set_limit(limit_);
@@ -221,7 +233,7 @@ void Requester::on_progress() {
 
 void Requester::owe(Owed message) {
   owed_ = message;
-  Endpoint::schedule(qp_);
+  qp_.schedule();
 }
 
 void Requester::close() {
@@ -239,7 +251,7 @@ Connect Requester::connect() const {
           .nonce = nonce_,
           .lease_us = init.lease_us,
           .access_key = target_.access_key,
-          .incarnation = endpoint_.incarnation(),
+          .incarnation = endpoint_.incarnation,
           .stream = stream_,
           .responder_resources = init.max_rd_atomic};
 }
@@ -248,12 +260,12 @@ rte_mbuf* Requester::build_owed() {
   const wire::Psn next = inner_.next_psn();
   switch (owed_) {
     case Owed::connect:
-      return endpoint_.build(qp_, connect());
+      return build_message(qp_, connect());
     case Owed::disconnect:
-      return endpoint_.build(qp_, Disconnect{.session_id = session_, .next_psn = next});
+      return build_message(qp_, Disconnect{.session_id = session_, .next_psn = next});
     case Owed::keepalive:
-      return endpoint_.build(qp_,
-                             KeepAlive{.answer = false, .session_id = session_, .next_psn = next});
+      return build_message(qp_,
+                           KeepAlive{.answer = false, .session_id = session_, .next_psn = next});
     case Owed::nothing:
       break;
   }
@@ -261,14 +273,15 @@ rte_mbuf* Requester::build_owed() {
 }
 
 void Requester::on_owed_sent(std::uint64_t now_ns) {
-  Counters& counters = endpoint_.counters_;
+  Counters& counters = endpoint_.counters;
   switch (std::exchange(owed_, Owed::nothing)) {
     case Owed::connect:
       counters.tx_connect.add();
       if (!std::exchange(repeated_, true)) {
         connected_ns_ = now_ns;
       }
-      endpoint_.timers().arm(timer_, now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
+      endpoint_.extension.timers().arm(timer_,
+                                       now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
       break;
     case Owed::disconnect:
       counters.tx_disconnect.add();
@@ -302,23 +315,21 @@ void Requester::on_accept(const Accept& message, std::uint64_t now_ns) {
   if (state_ != State::connecting || message.nonce != nonce_ || message.session_id == 0) {
     return;  // a repetition
   }
-  endpoint_.counters_.rx_accept.add();
+  endpoint_.counters.rx_accept.add();
   state_ = State::active;
   owed_ = Owed::nothing;
   session_ = message.session_id;
   lease_us_ = message.lease_us;
   cnaks_ = 0;
-  Endpoint::set_dcsh(qp_,
-                     {.form = 1, .stream = stream_, .source = dci_.number(), .value = session_});
-  Endpoint::set_max_rd_atomic(
-      qp_,
+  prefix_.set_session({.form = 1, .stream = stream_, .source = dci_.number(), .value = session_});
+  qp_.set_max_rd_atomic(
       std::min(dci_.init().max_rd_atomic, std::max<std::uint8_t>(message.responder_resources, 1)));
   arm_lease(now_ns);
-  Endpoint::schedule(qp_);
+  qp_.schedule();
 }
 
 void Requester::on_cnak(const Cnak& message, std::uint64_t now_ns) {
-  endpoint_.counters_.rx_cnak(message.reason).add();
+  endpoint_.counters.rx_cnak(message.reason).add();
   const bool connecting = state_ == State::connecting;
   switch (message.reason) {
     case CnakReason::no_context:
@@ -351,21 +362,21 @@ void Requester::lose_session(const Cnak& message, std::uint64_t now_ns) {
       return;  // data had overtaken the connect, which has arrived since
     }
     if (queue().head() != limit_) {
-      endpoint_.counters_.lost_sessions.add();
-      endpoint_.counters_.restarts.add();
+      endpoint_.counters.lost_sessions.add();
+      endpoint_.counters.restarts.add();
     }
     begin(executed);
     return;
   }
   if (executed) {
-    endpoint_.counters_.restarts.add();
+    endpoint_.counters.restarts.add();
     begin(executed);
     return;
   }
   if (full_) {
     return;  // about data that left before
   }
-  endpoint_.counters_.restarts.add();
+  endpoint_.counters.restarts.add();
   dci_.note_restart(now_ns);
   if (now_ns - connected_ns_ >= kRememberedNs) {
     begin(std::nullopt);
@@ -390,7 +401,8 @@ void Requester::back_off(std::uint32_t hint_us, std::uint64_t now_ns) {
   connect_anew();
   state_ = State::backoff;
   owed_ = Owed::nothing;
-  endpoint_.timers().arm(timer_, now_ns + wait_ns + endpoint_.random().below(wait_ns / 2 + 1));
+  endpoint_.extension.timers().arm(timer_,
+                                   now_ns + wait_ns + endpoint_.random().below(wait_ns / 2 + 1));
 }
 
 /// The target says that there is no such session, so nothing of it has been executed.
@@ -405,9 +417,9 @@ void Requester::connect_anew() {
 /// The target may have executed what left with the connect and behind it, and forgotten it since:
 /// the same connect again would have it executed twice (DC-27).
 void Requester::connect_afresh() {
-  const roce::DcTarget target = target_;
+  const Target target = target_;
   const std::uint8_t left = connects_left_;
-  endpoint_.counters_.restarts.add();
+  endpoint_.counters.restarts.add();
   begin(std::nullopt);
   if (state_ == State::connecting && target_ == target) {
     connects_left_ = left;
@@ -423,7 +435,7 @@ void Requester::fail(roce::WcStatus status) {
 void Requester::arm_lease(std::uint64_t now_ns) {
   // The target's own count begins later and is longer by a quarter (DC-30).
   const std::uint64_t lease_us = std::max(std::min(lease_us_, dci_.init().lease_us), kLeaseMinUs);
-  endpoint_.timers().arm(timer_, now_ns + lease_us * kNsPerUs / 4 * 3);
+  endpoint_.extension.timers().arm(timer_, now_ns + lease_us * kNsPerUs / 4 * 3);
 }
 
 void Requester::on_timer(std::uint64_t now_ns) {

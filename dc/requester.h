@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "dc/message.h"
+#include "roce/extension_qp.h"
 #include "roce/rc/requester.h"
 #include "roce/requester.h"
 #include "roce/work_queue.h"
@@ -14,13 +16,24 @@
 namespace rockhopper::dc {
 
 class Dci;
-class Endpoint;
+struct EndpointContext;
+class SessionPrefix;
 
 /// The requester of a stream: that of a reliable connection, which it connects to one target after
 /// another. docs/dc.md has its states as a picture.
 class Requester final : public roce::Requester {
  public:
-  Requester(roce::QueuePair& qp, Dci& dci, Endpoint& endpoint, std::uint8_t stream);
+  /// The target of a request. Two of them are the same connection if they are equal.
+  struct Target {
+    std::uint64_t ah_id = 0;
+    std::uint64_t access_key = 0;
+    wire::Qpn number{};
+    friend bool operator==(const Target&, const Target&) = default;
+  };
+
+  /// `qp` is not complete yet, and all of them outlive this one; `prefix` is the queue pair's.
+  Requester(roce::ExtensionQp& qp, SessionPrefix& prefix, Dci& dci, EndpointContext& endpoint,
+            std::uint8_t stream);
 
   void reset(wire::Psn first_psn) override;
   void stop() override;
@@ -32,8 +45,8 @@ class Requester final : public roce::Requester {
   [[nodiscard]] wire::Psn next_psn() const override { return inner_.next_psn(); }
   [[nodiscard]] bool drained() const override { return inner_.drained(); }
 
-  /// A request has been put into the send queue.
-  void on_posted();
+  /// A request to `target` has been put into the send queue.
+  void on_posted(const Target& target);
   void on_accept(const Accept& message, std::uint64_t now_ns);
   void on_cnak(const Cnak& message, std::uint64_t now_ns);
 
@@ -79,11 +92,13 @@ class Requester final : public roce::Requester {
   void transmit_data(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns,
                      roce::TransmitResult& result);
   [[nodiscard]] roce::SendQueue& queue() const;
+  [[nodiscard]] Target& target_of(std::uint64_t sequence);
 
-  roce::QueuePair& qp_;
+  roce::ExtensionQp& qp_;
+  SessionPrefix& prefix_;
   roce::rc::Requester inner_;
   Dci& dci_;
-  Endpoint& endpoint_;
+  EndpointContext& endpoint_;
   stack::Timer timer_;  ///< connecting: repeat; active: lease; backoff: its end
   State state_ = State::idle;
   Owed owed_ = Owed::nothing;
@@ -98,7 +113,8 @@ class Requester final : public roce::Requester {
   std::uint64_t limit_ = 0;         ///< requests from here on are for another target
   std::uint64_t connected_ns_ = 0;  ///< when the first connect left
   wire::Psn first_psn_{};
-  roce::DcTarget target_{};
+  Target target_{};
+  std::vector<Target> targets_;  ///< of the requests in the send queue, by their sequence numbers
 };
 
 }  // namespace rockhopper::dc

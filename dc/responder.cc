@@ -2,7 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "dc/responder.h"
 
-#include "dc/endpoint.h"
+#include "dc/endpoint_context.h"
+#include "dc/message_packet.h"
 #include "dc/targets.h"
 #include "roce/wire/cm.h"
 
@@ -20,12 +21,12 @@ void Responder::on_unreachable() {
 
 void Responder::owe_accept() {
   owes_accept_ = true;
-  Endpoint::schedule(qp_);
+  qp_.schedule();
 }
 
 void Responder::owe_keepalive() {
   owes_keepalive_ = true;
-  Endpoint::schedule(qp_);
+  qp_.schedule();
 }
 
 roce::TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count) {
@@ -37,31 +38,31 @@ roce::TransmitResult Responder::transmit(rte_mbuf** packets, std::uint16_t count
       return result;
     }
     (owes_accept_ ? owes_accept_ : owes_keepalive_) = false;
-    result.add(packets, packet, Endpoint::flow(qp_));
+    result.add(packets, packet, qp_.flow());
   }
   const std::uint16_t before = result.count;
   result.add(inner_.transmit(packets + before, static_cast<std::uint16_t>(count - before)));
   if (qp_.state() == roce::QpState::err && !inner_.has_replies() && session_ != nullptr) {
-    endpoint_.targets_->on_failed(*session_);  // the NAK that tells why has left
+    endpoint_.targets->on_failed(*session_);  // the NAK that tells why has left
   }
   return result;
 }
 
 rte_mbuf* Responder::build_owed() {
   if (!owes_accept_) {
-    return endpoint_.build(
+    return build_message(
         qp_,
         KeepAlive{.answer = true, .session_id = session_->id, .next_psn = inner_.expected_psn()});
   }
   rte_mbuf* packet =
-      endpoint_.build(qp_, Accept{.mtu_code = wire::cm::mtu_code(bytes(Endpoint::path_mtu(qp_))),
-                                  .nonce = session_->nonce,
-                                  .session_id = session_->id,
-                                  .expected_psn = inner_.expected_psn(),
-                                  .lease_us = endpoint_.config_.lease_us,
-                                  .responder_resources = endpoint_.config_.responder_resources});
+      build_message(qp_, Accept{.mtu_code = wire::cm::mtu_code(bytes(qp_.attributes().path_mtu)),
+                                .nonce = session_->nonce,
+                                .session_id = session_->id,
+                                .expected_psn = inner_.expected_psn(),
+                                .lease_us = endpoint_.config.lease_us,
+                                .responder_resources = endpoint_.config.responder_resources});
   if (packet != nullptr) {
-    endpoint_.counters_.tx_accept.add();
+    endpoint_.counters.tx_accept.add();
   }
   return packet;
 }

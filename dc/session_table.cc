@@ -62,26 +62,32 @@ Session* SessionTable::find(const Peer& peer) {
   return found == peers_.end() ? nullptr : &*found;
 }
 
+const Session* SessionTable::find(const Peer& peer) const {
+  const auto found = peers_.find(peer, hash_, Equal{});
+  return found == peers_.end() ? nullptr : &*found;
+}
+
 Session* SessionTable::find(std::uint64_t id) const {
   const std::uint32_t index = context_index(id);
   Session* session = index < contexts_.size() ? contexts_[index].session : nullptr;
   return session != nullptr && session->id == id ? session : nullptr;
 }
 
-SessionTable::Refusal SessionTable::refusal(const Peer& peer, std::uint64_t now_ns) {
-  if (config_.per_host > 0) {
-    const auto host = host_set_.find(peer.address, hash_, Equal{});
-    if (host != host_set_.end() && host->sessions >= config_.per_host) {
-      return Refusal::quota;
-    }
+bool SessionTable::is_over_quota(const Peer& peer) const {
+  if (config_.per_host == 0) {
+    return false;
   }
-  forget(now_ns);
-  const bool room = !free_contexts_.empty() && (find(peer) != nullptr || !free_sessions_.empty());
-  return room ? Refusal::none : Refusal::no_context;
+  const auto host = host_set_.find(peer.address, hash_, Equal{});
+  return host != host_set_.end() && host->sessions >= config_.per_host;
+}
+
+bool SessionTable::has_room(const Peer& peer) const {
+  return !free_contexts_.empty() && (find(peer) != nullptr || !free_sessions_.empty());
 }
 
 Session& SessionTable::open(const Peer& peer, std::uint64_t incarnation, std::uint32_t nonce,
                             wire::Qpn target, std::uint64_t now_ns) {
+  assert(!is_over_quota(peer) && has_room(peer));
   Session* session = find(peer);
   if (session == nullptr) {
     session = free_sessions_.back();

@@ -18,7 +18,7 @@
 
 namespace rockhopper::dc {
 
-/// Who has a session: a stream of an initiator.
+/// The peer that has a session: a stream of an initiator.
 struct Peer {
   stack::IpAddress address;
   wire::Qpn initiator;
@@ -66,13 +66,16 @@ class SessionTable {
 
   /// What is known of the peer; null: nothing.
   [[nodiscard]] Session* find(const Peer& peer);
+  [[nodiscard]] const Session* find(const Peer& peer) const;
   /// The open session with that id; null: it is none.
   [[nodiscard]] Session* find(std::uint64_t id) const;
 
-  enum class Refusal : std::uint8_t { none, no_context, quota };
-  /// Whether a session could be opened for `peer` now.
-  [[nodiscard]] Refusal refusal(const Peer& peer, std::uint64_t now_ns);
-  /// Requires that there is no refusal, and that the peer has no open session.
+  /// The address of `peer` has as many sessions as it may.
+  [[nodiscard]] bool is_over_quota(const Peer& peer) const;
+  /// There is a free context, and a place for what is to be remembered of `peer`.
+  [[nodiscard]] bool has_room(const Peer& peer) const;
+  /// Requires that the peer is not over its quota, that there is room, and that it has no open
+  /// session.
   [[nodiscard]] Session& open(const Peer& peer, std::uint64_t incarnation, std::uint32_t nonce,
                               wire::Qpn target, std::uint64_t now_ns);
   /// The session's context is free; the rest is a tombstone.
@@ -81,10 +84,10 @@ class SessionTable {
 
   /// The open session that has been idle longest; null: there is none.
   [[nodiscard]] Session* oldest() { return open_.empty() ? nullptr : &open_.front(); }
-  /// Of a few open sessions, each time others, one that is held for too long and is
+  /// Looks at a few open sessions, each time at others, for one that is held for too long and is
   /// `fit(Session&)`; null: none of them.
   template <typename Fit>
-  [[nodiscard]] Session* held_too_long(std::uint64_t now_ns, Fit fit) {
+  [[nodiscard]] Session* find_next_held_too_long(std::uint64_t now_ns, Fit fit) {
     for (std::size_t i = std::min(contexts_.size(), kLookAt); i > 0; --i) {
       hand_ = (hand_ + 1) % contexts_.size();
       Session* session = contexts_[hand_].session;

@@ -9,10 +9,10 @@
 
 namespace rockhopper::dc {
 
-/// Where a DC target is, and what proves that one may use it: what its owner hands to those who
-/// shall reach it.
+/// Where a DC target is, and what proves that one may use it: what its owner hands to the
+/// initiators that shall reach it.
 struct TargetAddress {
-  roce::AddressVector av;  ///< from whoever reaches it
+  roce::AddressVector av;  ///< from an initiator that reaches it
   wire::Qpn number;
   std::uint64_t access_key = 0;
 };

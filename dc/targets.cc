@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "dc/cnak_queue.h"
-#include "dc/endpoint.h"
+#include "dc/endpoint_context.h"
+#include "dc/session_prefix.h"
 #include "roce/rc/requester.h"
 #include "roce/wire/cm.h"
 #include "roce/wire/pkey.h"
@@ -19,7 +20,7 @@ using roce::DropReason;
 
 namespace {
 
-/// Of what leaves with the connect and before its ACCEPT.
+/// Returns the DCSH of what leaves with the connect and before its ACCEPT.
 wire::Dcsh half_dcsh(const Connect& message) {
   return {.form = 0,
           .stream = message.stream,
@@ -29,7 +30,7 @@ wire::Dcsh half_dcsh(const Connect& message) {
 
 }  // namespace
 
-Targets::Targets(Endpoint& endpoint, const SessionTable::Config& config)
+Targets::Targets(EndpointContext& endpoint, const SessionTable::Config& config)
     : endpoint_(endpoint),
       table_(config, endpoint.random()),
       context_count_(config.contexts),
@@ -41,7 +42,7 @@ Targets::Targets(Endpoint& endpoint, const SessionTable::Config& config)
 
 Targets::~Targets() {
   for (; !contexts_.empty(); contexts_.pop_back()) {
-    endpoint_.destroy_qp(contexts_.back().qp);
+    endpoint_.extension.destroy_qp(contexts_.back().qp);
   }
 }
 
@@ -49,20 +50,25 @@ Expected<void> Targets::make_contexts() {
   contexts_.reserve(context_count_);
   while (contexts_.size() < context_count_) {
     roce::QpInit init;
-    init.qp_type = roce::QpType::dc_responder;
+    init.qp_type = roce::QpType::extension_responder;
     // It sends no requests, and receives into the target's SRQ.
     init.max_send_wr = 1;
     init.max_recv_wr = 0;
     init.max_inline_data = 0;
-    init.lock_execution = endpoint_.config_.lock_execution;
+    init.lock_execution = endpoint_.config.lock_execution;
     Responder* responder = nullptr;
-    ROCKHOPPER_TRY(auto qp, endpoint_.create_qp({}, init, [&](roce::QueuePair& made) {
+    SessionPrefix* prefix = nullptr;
+    const auto make_transport = [&](roce::ExtensionQp& made) {
       auto own = std::make_unique<Responder>(made, endpoint_);
+      auto own_prefix = std::make_unique<SessionPrefix>();
       responder = own.get();
+      prefix = own_prefix.get();
       return roce::Transport{.requester = std::make_unique<roce::rc::Requester>(made),
-                             .responder = std::move(own)};
-    }));
-    contexts_.push_back({.qp = qp, .responder = responder});
+                             .responder = std::move(own),
+                             .prefix = std::move(own_prefix)};
+    };
+    ROCKHOPPER_TRY(auto qp, endpoint_.extension.create_qp({}, init, make_transport));
+    contexts_.push_back({.qp = qp, .responder = responder, .prefix = prefix});
   }
   return {};
 }
@@ -74,27 +80,27 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
     refuse(CnakReason::no_such_dct, message, datagram, packet, now_ns);
     return DropReason::unknown_qp;
   }
-  if (!wire::pkeys_match(*endpoint_.engine().query_pkey(dct->init().pkey_index),
+  if (!wire::pkeys_match(*endpoint_.engine.query_pkey(dct->init().pkey_index),
                          packet.headers.bth.pkey)) {
     return DropReason::bad_pkey;
   }
   if (message.access_key != dct->access_key()) {
-    endpoint_.counters_.access_key_violations.add();
-    dct->violations_ += dct->violations_ == UINT32_MAX ? 0 : 1;
+    endpoint_.counters.access_key_violations.add();
+    dct->note_violation();
     return DropReason::dc_access_key;  // DC-20: no answer
   }
-  endpoint_.counters_.rx_connect.add();
+  endpoint_.counters.rx_connect.add();
   const Peer peer{datagram.source, message.initiator, message.stream};
   if (Session* known = table_.find(peer); known != nullptr) {
     const bool same = message.incarnation == known->incarnation;
     const auto newer = static_cast<std::int32_t>(message.nonce - known->nonce);
     if ((same && newer < 0) || (!same && message.incarnation == known->previous_incarnation)) {
-      endpoint_.counters_.ghost_connects.add();
+      endpoint_.counters.ghost_connects.add();
       return DropReason::dc_unknown_session;  // DC-28
     }
     if (same && newer == 0) {
       if (!known->open || known->target != dct->number()) {
-        endpoint_.counters_.ghost_connects.add();
+        endpoint_.counters.ghost_connects.add();
         return refuse_stale(half_dcsh(message), datagram, packet, now_ns);
       }
       table_.touch(*known, now_ns);
@@ -102,7 +108,7 @@ std::optional<DropReason> Targets::on_connect(const Connect& message, Dct* dct,
       return std::nullopt;
     }
     if (known->open) {
-      endpoint_.counters_.sessions_superseded.add();
+      endpoint_.counters.sessions_superseded.add();
       close(*known, now_ns);
     }
   }
@@ -128,61 +134,58 @@ std::optional<DropReason> Targets::on_connect_data(const Connect& message, Dct* 
   if (const auto refusal = on_connect(message, dct, datagram, packet, now_ns)) {
     return refusal;
   }
-  endpoint_.counters_.rx_connect_data.add();
+  endpoint_.counters.rx_connect_data.add();
   Session* session = find_open(datagram, half_dcsh(message), packet.headers.bth.destination);
   if (session == nullptr) {
     return std::nullopt;  // a CNAK says why
   }
-  return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
+  return endpoint_.extension.deliver(*context(*session).qp, datagram, packet, now_ns);
 }
 
-/// Somebody leaves so that there is a free context: the session that has been idle longest (DC-31),
-/// else one of those whose peers have had a context for long, so that others get their turn
-/// (DC-33).
+/// Ends a session so that there is a free context: the one that has been idle longest (DC-31), else
+/// one of those whose peers have had a context for long, so that others get their turn (DC-33).
 void Targets::evict_one(std::uint64_t now_ns) {
   Session* evicted = table_.oldest();
-  if (evicted == nullptr || evicted->touched_ns + endpoint_.config_.idle_ns > now_ns ||
+  if (evicted == nullptr || evicted->touched_ns + endpoint_.config.idle_ns > now_ns ||
       context(*evicted).responder->has_replies()) {
-    evicted = table_.held_too_long(
+    evicted = table_.find_next_held_too_long(
         now_ns, [this](const Session& session) { return context(session).responder->quiet(); });
     if (evicted == nullptr) {
       return;
     }
     evicted->held_since_ns = 0;
   }
-  endpoint_.counters_.sessions_evicted.add();
+  endpoint_.counters.sessions_evicted.add();
   close(*evicted, now_ns);
 }
 
-/// False: there is none, and he has been refused.
+/// Makes sure that a session can be opened. Returns false if none can be, and the peer has been
+/// refused.
 bool Targets::make_room(const Peer& peer, const Connect& message,
                         const stack::UdpDatagram& datagram, const roce::RxPacket& packet,
                         std::uint64_t now_ns) {
-  SessionTable::Refusal refusal = table_.refusal(peer, now_ns);
-  if (refusal == SessionTable::Refusal::no_context) {
+  if (table_.is_over_quota(peer)) {
+    refuse(CnakReason::quota, message, datagram, packet, now_ns);
+    return false;
+  }
+  table_.forget(now_ns);
+  if (!table_.has_room(peer)) {
     evict_one(now_ns);
-    refusal = table_.refusal(peer, now_ns);
   }
-  switch (refusal) {
-    case SessionTable::Refusal::none:
-      return true;
-    case SessionTable::Refusal::no_context:
-      refuse(CnakReason::no_context, message, datagram, packet, now_ns);
-      break;
-    case SessionTable::Refusal::quota:
-      refuse(CnakReason::quota, message, datagram, packet, now_ns);
-      break;
+  if (!table_.has_room(peer)) {
+    refuse(CnakReason::no_context, message, datagram, packet, now_ns);
+    return false;
   }
-  return false;
+  return true;
 }
 
 void Targets::open(const Peer& peer, const Connect& message, Dct& dct,
                    const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
   Session& session = table_.open(peer, message.incarnation, message.nonce, dct.number(), now_ns);
-  ++dct.sessions_;
+  dct.count_sessions(1);
   const Context& opened = context(session);
   const DctInit& init = dct.init();
-  Endpoint::assign(*opened.qp, dct.number(), init.pd, init.srq, init.recv_cq);
+  opened.qp->assign(dct.number(), init.pd, init.srq, init.recv_cq);
   roce::QpAttributes attributes;
   attributes.path_mtu = static_cast<roce::PathMtu>(wire::cm::mtu_bytes(message.mtu_code));
   attributes.rq_psn = message.first_psn;
@@ -193,38 +196,38 @@ void Targets::open(const Peer& peer, const Connect& message, Dct& dct,
                         .traffic_class = init.traffic_class,
                         .hop_limit = init.hop_limit};
   attributes.pkey_index = init.pkey_index;
-  attributes.max_dest_rd_atomic = endpoint_.config_.responder_resources;
+  attributes.max_dest_rd_atomic = endpoint_.config.responder_resources;
   attributes.min_rnr_timer = init.min_rnr_timer;
-  Endpoint::start_responder(*opened.qp, attributes);
-  Endpoint::set_dcsh(
-      *opened.qp, {.form = 1, .stream = peer.stream, .source = dct.number(), .value = session.id});
+  opened.qp->start(attributes);
+  opened.prefix->set_session(
+      {.form = 1, .stream = peer.stream, .source = dct.number(), .value = session.id});
   opened.responder->serve(&session);
   opened.responder->owe_accept();
-  endpoint_.counters_.sessions_opened.add();
+  endpoint_.counters.sessions_opened.add();
   watch_leases();
 }
 
 void Targets::close(Session& session, std::uint64_t now_ns) {
   Context& closed = context(session);
   const wire::Psn next_psn = closed.responder->expected_psn();
-  if (Dct* dct = endpoint_.find_dct(session.target); dct != nullptr) {
-    --dct->sessions_;
+  if (Dct* dct = endpoint_.numbers.find_dct(session.target); dct != nullptr) {
+    dct->count_sessions(-1);
   }
   closed.responder->serve(nullptr);
   // Through ERR: the receive request of a message that is not whole completes.
   static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState));
   static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::reset}, roce::kQpState));
-  Endpoint::assign(*closed.qp, {}, {}, nullptr, nullptr);
+  closed.qp->assign({}, {}, nullptr, nullptr);
   table_.close(session, next_psn, now_ns);
-  endpoint_.counters_.sessions_closed.add();
+  endpoint_.counters.sessions_closed.add();
 }
 
-void Targets::on_failed(Session& session) { close(session, endpoint_.now_ns()); }
+void Targets::on_failed(Session& session) { close(session, endpoint_.extension.now_ns()); }
 
 void Targets::close_all(const Dct& dct) {
   table_.for_each_open([&](Session& session) {
     if (session.target == dct.number()) {
-      close(session, endpoint_.now_ns());
+      close(session, endpoint_.extension.now_ns());
     }
   });
 }
@@ -236,7 +239,7 @@ std::optional<DropReason> Targets::on_disconnect(const Disconnect& message,
   if (session == nullptr || session->peer.address != datagram.source) {
     return DropReason::dc_unknown_session;
   }
-  endpoint_.counters_.rx_disconnect.add();
+  endpoint_.counters.rx_disconnect.add();
   close(*session, now_ns);
   return std::nullopt;
 }
@@ -248,7 +251,7 @@ std::optional<DropReason> Targets::on_keepalive(const KeepAlive& message,
   if (session == nullptr || session->peer.address != datagram.source) {
     return DropReason::dc_unknown_session;  // its requests will find out
   }
-  endpoint_.counters_.rx_keepalive.add();
+  endpoint_.counters.rx_keepalive.add();
   table_.touch(*session, now_ns);
   context(*session).responder->owe_keepalive();
   return std::nullopt;
@@ -276,11 +279,11 @@ std::optional<DropReason> Targets::on_request(const stack::UdpDatagram& datagram
                                               const roce::RxPacket& packet, std::uint64_t now_ns) {
   Session* session = find_open(datagram, packet.headers.dcsh, packet.headers.bth.destination);
   if (session == nullptr) {
-    endpoint_.counters_.stale_requests.add();
+    endpoint_.counters.stale_requests.add();
     return refuse_stale(packet.headers.dcsh, datagram, packet, now_ns);
   }
   table_.touch(*session, now_ns);
-  return endpoint_.deliver(*context(*session).qp, datagram, packet, now_ns);
+  return endpoint_.extension.deliver(*context(*session).qp, datagram, packet, now_ns);
 }
 
 /// Tells the initiator that the session is not open, and what of it has been executed if that is
@@ -298,34 +301,35 @@ std::optional<DropReason> Targets::refuse_stale(const wire::Dcsh& dcsh,
     cnak.executed_known = true;
     cnak.expected_psn = known->final_psn;
   }
-  endpoint_.cnaks_->push(cnak, dcsh.source, datagram, packet, now_ns);
+  endpoint_.cnaks->push(cnak, dcsh.source, datagram, packet, now_ns);
   return DropReason::dc_unknown_session;
 }
 
 void Targets::refuse(CnakReason reason, const Connect& message, const stack::UdpDatagram& datagram,
                      const roce::RxPacket& packet, std::uint64_t now_ns) {
-  // Who had to leave would be back before those that have waited for long, and try less often.
+  // A peer that had to leave would be back before those that have waited for long: it is to try
+  // less often.
   const Session* known = table_.find(Peer{datagram.source, message.initiator, message.stream});
   const bool had_its_turn = known != nullptr && known->held_since_ns == 0;
-  endpoint_.cnaks_->push(
+  endpoint_.cnaks->push(
       {.reason = reason,
        .nonce = message.nonce,
-       .backoff_us = had_its_turn ? table_.hold_us() : endpoint_.config_.backoff_us},
+       .backoff_us = had_its_turn ? table_.hold_us() : endpoint_.config.backoff_us},
       message.initiator, datagram, packet, now_ns);
 }
 
 void Targets::watch_leases() {
   if (const Session* oldest = table_.oldest(); oldest != nullptr && !lease_timer_.armed()) {
-    endpoint_.timers().arm(lease_timer_,
-                           oldest->touched_ns + endpoint_.config_.lease_us * kNsPerUs);
+    endpoint_.extension.timers().arm(lease_timer_,
+                                     oldest->touched_ns + endpoint_.config.lease_us * kNsPerUs);
   }
 }
 
 void Targets::on_lease_timer(std::uint64_t now_ns) {
-  const std::uint64_t lease_ns = endpoint_.config_.lease_us * kNsPerUs;
+  const std::uint64_t lease_ns = endpoint_.config.lease_us * kNsPerUs;
   for (Session* oldest = table_.oldest();
        oldest != nullptr && oldest->touched_ns + lease_ns <= now_ns; oldest = table_.oldest()) {
-    endpoint_.counters_.sessions_expired.add();
+    endpoint_.counters.sessions_expired.add();
     close(*oldest, now_ns);
   }
   table_.forget(now_ns);

@@ -11,20 +11,21 @@
 #include "dc/responder.h"
 #include "dc/session_table.h"
 #include "roce/counters.h"
-#include "roce/queue_pair.h"
+#include "roce/extension_qp.h"
 #include "roce/rx_packet.h"
 #include "stack/timing_wheel.h"
 #include "stack/udp_datagram.h"
 
 namespace rockhopper::dc {
 
-class Endpoint;
+struct EndpointContext;
+class SessionPrefix;
 
 /// The target side of an endpoint: opens, serves and closes the sessions of its DCTs, each with a
 /// responder context of one pool (DC-15).
 class Targets {
  public:
-  Targets(Endpoint& endpoint, const SessionTable::Config& config);
+  Targets(EndpointContext& endpoint, const SessionTable::Config& config);
   ~Targets();
   Targets(const Targets&) = delete;
   Targets& operator=(const Targets&) = delete;
@@ -61,8 +62,9 @@ class Targets {
 
  private:
   struct Context {
-    roce::QueuePair* qp;
+    roce::ExtensionQp* qp;
     Responder* responder;
+    SessionPrefix* prefix;  ///< both are the queue pair's
   };
 
   [[nodiscard]] Context& context(const Session& session) {
@@ -86,7 +88,7 @@ class Targets {
   void on_lease_timer(std::uint64_t now_ns);
   void watch_leases();
 
-  Endpoint& endpoint_;
+  EndpointContext& endpoint_;
   SessionTable table_;
   std::uint32_t context_count_;
   std::vector<Context> contexts_;

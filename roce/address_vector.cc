@@ -7,7 +7,7 @@
 
 #include <rte_ip.h>
 
-#include "roce/wire/packet.h"
+#include "stack/roce_locator.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -50,7 +50,7 @@ stack::FlowConfig flow_config(const AddressVector& av, std::uint64_t entropy) {
   return {.source = av.source,
           .destination = av.destination,
           .source_port = source_port(av.flow_label, entropy),
-          .destination_port = wire::kRoceUdpPort,
+          .destination_port = stack::kRoceUdpPort,
           .traffic_class = av.traffic_class,
           .hop_limit = av.hop_limit,
           .flow_label = av.flow_label,

@@ -22,7 +22,8 @@ class CompletionChannel final : public CompletionHandler {
   explicit CompletionChannel(stack::Notifier* notifier) : notifier_(notifier) {}
   ~CompletionChannel() override { raised_.clear(); }
 
-  /// As ibv_get_cq_event, without waiting: the queue whose event is the oldest; null: none has any.
+  /// As ibv_get_cq_event, without waiting: returns the queue whose event is the oldest, null if
+  /// none has any.
   [[nodiscard]] CompletionQueue* get_event();
 
   void on_completion_event(CompletionQueue& cq) override;

@@ -85,7 +85,7 @@ struct Completion {
   std::uint32_t imm_data = 0;    ///< with kWcWithImm; host order
   MemoryKey invalidated_rkey{};  ///< with kWcWithInv
   wire::Qpn qp_num{};            ///< the local queue pair
-  wire::Qpn src_qp{};            ///< UD receives: who sent it
+  wire::Qpn src_qp{};            ///< UD receives: the queue pair that sent it
   std::uint16_t pkey_index = 0;  ///< receives of queue pair 1: of the datagram's P_Key
 };
 
@@ -98,7 +98,8 @@ class CompletionQueue;
 using CompletionQueueHook =
     boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
-/// Told once per CompletionQueue::request_notify, from inside Engine::receive, transmit or a post.
+/// Told once per CompletionQueue::request_notify, from inside the receive() or transmit() of the
+/// engine's host, or of a post.
 class CompletionHandler {
  public:
   CompletionHandler() = default;
@@ -133,12 +134,8 @@ class CompletionQueue : public CompletionQueueHook {
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(tail_ - head_); }
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
 
- private:
-  friend class QueuePair;
-  friend class Engine;
-  explicit CompletionQueue(std::uint32_t capacity);
-
-  /// False: the queue is full or was; the completion is lost.
+  // For the engine and its queue pairs.
+  /// Puts a completion behind the others. Returns false if the queue is full or was: it is lost.
   [[nodiscard]] bool push(const Completion& completion, bool solicited) {
     if (overrun_ || size() == capacity()) [[unlikely]] {
       overrun_ = true;
@@ -150,6 +147,12 @@ class CompletionQueue : public CompletionQueueHook {
     }
     return true;
   }
+  /// Queue pairs that complete here, the two sides of each counted, are `change` more.
+  void count_users(int change) { users_ += static_cast<std::uint32_t>(change); }
+  [[nodiscard]] bool is_used() const { return users_ != 0; }
+
+ private:
+  explicit CompletionQueue(std::uint32_t capacity);
   /// Raises the event of an armed queue, if this completion is one that it waits for.
   void raise(const Completion& completion, bool solicited);
 
@@ -160,7 +163,7 @@ class CompletionQueue : public CompletionQueueHook {
   CompletionHandler* handler_ = nullptr;
   Notify notify_ = Notify::none;
   bool overrun_ = false;
-  std::uint32_t users_ = 0;  ///< queue pairs attached (each side counts)
+  std::uint32_t users_ = 0;
 };
 
 }  // namespace rockhopper::roce

@@ -8,9 +8,12 @@
 #include <cassert>
 #include <iterator>
 
+#include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/extension.h"
+#include "roce/extension_context.h"
 #include "roce/packet_builder.h"
+#include "stack/roce_locator.h"
 #include "stack/steering.h"
 
 namespace rockhopper::roce {
@@ -20,8 +23,8 @@ constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint64_t kTimerTickNs = 1024;
 constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 constexpr std::uint64_t kNoMbufRetryNs = 10'000;
-/// Of a packet on the wire beside its payload: preamble, check sequence and gap of Ethernet; a
-/// BTH, a RETH and the ICRC.
+/// Bytes of a packet on the wire beside its payload: preamble, check sequence and gap of Ethernet;
+/// a BTH, a RETH and the ICRC.
 constexpr std::uint32_t kEthernetOverhead = 24;
 constexpr std::uint32_t kTransportOverhead = 12 + 16 + 4;
 /// Packets that one queue pair may send before the next has its turn.
@@ -75,13 +78,14 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
       pkeys_(pkeys),
       overrun_timer_([](void* self,
                         std::uint64_t) { static_cast<Engine*>(self)->fail_users_of_overrun_cqs(); },
-                     this) {
-  config_.host->bind_udp(wire::kRoceUdpPort, this);
+                     this),
+      notifications_(std::make_unique<NotificationPoint>(*this)) {
+  config_.host->bind_udp(stack::kRoceUdpPort, this);
   config_.host->set_observer(this);
 }
 
 Engine::~Engine() {
-  config_.host->bind_udp(wire::kRoceUdpPort, nullptr);
+  config_.host->bind_udp(stack::kRoceUdpPort, nullptr);
   config_.host->set_observer(nullptr);
   ready_.clear();
   next_turn_.clear();
@@ -158,7 +162,7 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
   if (init.qp_type != QpType::xrc_recv && !has_pd(init.pd)) {
     return fail(ErrorCode::not_found, "no such protection domain");
   }
-  if (!service_of(init.qp_type) || is_dc(init.qp_type)) {
+  if (!service_of(init.qp_type) || is_of_extension(init.qp_type)) {
     return fail(ErrorCode::unsupported, "no queue pairs of type {}",
                 static_cast<unsigned>(init.qp_type));
   }
@@ -224,7 +228,7 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
 
 QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   if (init.lock_execution) {
-    static_cast<void>(locks());
+    need_locks();
   }
   auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init, [type = init.qp_type](QueuePair& qp) {
@@ -235,15 +239,15 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
   return slot.get();
 }
 
-/// Of the objects that a queue pair uses.
+/// Counts the users of the objects that a queue pair uses.
 void Engine::count_users(const QpInit& init, int change) {
   for (CompletionQueue* cq : {init.send_cq, init.recv_cq}) {
     if (cq != nullptr) {
-      cq->users_ += static_cast<std::uint32_t>(change);
+      cq->count_users(change);
     }
   }
   if (init.srq != nullptr) {
-    init.srq->users_ += static_cast<std::uint32_t>(change);
+    init.srq->count_users(change);
   }
 }
 
@@ -282,7 +286,7 @@ void Engine::destroy_qp(QueuePair* qp) {
   assert(qp != nullptr && find_qp(qp->number()) == qp);
   detach_from_all(*qp);
   count_users(qp->init(), -1);
-  std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return cq->users_ == 0; });
+  std::erase_if(overrun_cqs_, [](const CompletionQueue* cq) { return !cq->is_used(); });
   std::erase_if(async_events_,
                 [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
   --qp_count_;
@@ -347,19 +351,19 @@ std::uint32_t Engine::max_path_mtu(std::uint32_t more) const {
   return mtu;
 }
 
-void Engine::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+void Engine::begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) {
   now_ns_ = now_ns;
   if (qp_count_ >= kManyQps) {
-    prefetch_receivers({packets, count});
+    prefetch_receivers(packets);
   }
-  config_.host->receive(packets, count, now_ns);
+}
+
+void Engine::end_receive() {
   if (locks_ != nullptr && !locks_->table.idle()) [[unlikely]] {
     locks_->table.run();
   }
-  if (count > 0) {
-    // One of them may have been the answer that these wait for.
-    ready_.splice(ready_.end(), waiting_);
-  }
+  // One of the packets may have been the answer that these wait for.
+  ready_.splice(ready_.end(), waiting_);
 }
 
 std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -373,9 +377,8 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     ready_.splice(ready_.end(), waiting_);
   }
   ready_.splice(ready_.end(), next_turn_);
-  const std::uint16_t from_host = config_.host->transmit(packets, count, now_ns);
-  std::uint16_t sent = from_host;
-  if (!notifications_.empty()) [[unlikely]] {
+  std::uint16_t sent = 0;
+  if (!notifications_->empty()) [[unlikely]] {
     const auto room = static_cast<std::uint16_t>(count - sent);
     sent = static_cast<std::uint16_t>(sent + transmit_cnps(packets + sent, room));
   }
@@ -420,7 +423,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
   if (qp_count_ >= kManyQps && !ready_.empty()) {
     ready_.front().transport_.requester->prefetch_requests();  // for the next call
   }
-  counters_.sent_pkts.add(sent - from_host);
+  counters_.sent_pkts.add(sent);
   return sent;
 }
 
@@ -437,7 +440,8 @@ void Engine::prefetch_senders() const {
   }
 }
 
-/// False: the queue pair cannot send now, and stands where it will be found again if it has to.
+/// Returns false if the queue pair cannot send now; it then stands where it will be found again if
+/// it has to.
 bool Engine::resolve(QueuePair& qp) {
   switch (config_.host->resolve(qp.flow_, now_ns_)) {
     case stack::Resolution::ready:
@@ -472,6 +476,7 @@ TransmitResult Engine::transmit_from(QueuePair& qp, rte_mbuf** packets, std::uin
     const std::uint16_t before = result.count;
     result.add(qp.transport_.requester->transmit(packets + result.count, room(), now_ns_));
     if (result.count > before && qp.transport_.responder->may_wait()) {
+      qp.transport_.responder->defer();
       return result;
     }
   }
@@ -489,6 +494,7 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
   const std::uint32_t packet_bytes = bytes(qp.attributes_.path_mtu) + kTransportOverhead + overhead;
   TransmitResult result;
   while (result.count < count) {
+    pacer.begin_turn(now_ns_);
     const std::uint16_t allowed = pacer.allowance(packet_bytes, now_ns_);
     if (allowed == 0) {
       if (!qp.transport_.responder->has_responses()) {
@@ -515,18 +521,17 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
 }
 
 std::uint16_t Engine::transmit_cnps(rte_mbuf** packets, std::uint16_t count) {
-  const TransmitResult result = notifications_.transmit(packets, count, now_ns_);
+  const TransmitResult result = notifications_->transmit(packets, count, now_ns_);
   counters_.sent_bytes.add(result.bytes);
   return result.count;
 }
 
 std::uint64_t Engine::next_deadline_ns() const {
-  if (!ready_.empty() || !next_turn_.empty() || !notifications_.empty() ||
+  if (!ready_.empty() || !next_turn_.empty() || !notifications_->empty() ||
       (extension_ != nullptr && extension_->has_packets())) {
     return now_ns_;
   }
-  return std::min({timers_.next_deadline_ns(), config_.host->next_deadline_ns(),
-                   waiting_.empty() ? stack::kNever : waiting_retry_ns_});
+  return std::min(timers_.next_deadline_ns(), waiting_.empty() ? stack::kNever : waiting_retry_ns_);
 }
 
 void Engine::schedule(QueuePair& qp) {
@@ -559,7 +564,7 @@ void Engine::on_cq_overrun(const CompletionQueue& cq) {
 }
 
 void Engine::fail_users_of_overrun_cqs() {
-  const auto fail = [this](const std::unique_ptr<QueuePair>& qp) {
+  const auto fail = [this](const auto& qp) {
     const auto uses = [&qp](const CompletionQueue* cq) {
       return qp->init().send_cq == cq || qp->recv_cq() == cq;
     };
@@ -579,6 +584,15 @@ void Engine::visit_counters(void (*visit)(void*, const char*, std::uint64_t), vo
 #define X(name, text)           \
   visit(context, "drop_" #name, \
         counters_.drops[static_cast<std::size_t>(DropReason::name)].value());
+  ROCKHOPPER_DROP_REASONS(X)
+#undef X
+}
+
+void Engine::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_ENGINE_COUNTERS(X)
+#undef X
+#define X(name, text) visit(context, "drop_" #name, text);
   ROCKHOPPER_DROP_REASONS(X)
 #undef X
 }

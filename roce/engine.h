@@ -14,7 +14,6 @@
 #include "roce/address_handle.h"
 #include "roce/async_event.h"
 #include "roce/completion_queue.h"
-#include "roce/congestion/notification_point.h"
 #include "roce/counters.h"
 #include "roce/device_attributes.h"
 #include "roce/event_trace.h"
@@ -32,8 +31,8 @@
 #include "stack/host.h"
 #include "stack/link.h"
 #include "stack/notifier.h"
-#include "stack/protocol.h"
 #include "stack/timing_wheel.h"
+#include "stack/udp_client.h"
 
 namespace rockhopper::roce {
 
@@ -45,8 +44,8 @@ struct EngineConfig {
   std::uint32_t max_ah = 1u << 16;          ///< address handles, 1 to 65,536
   std::uint32_t max_unacked_packets = 128;  ///< request packets in flight per queue pair, 1 to 2^16
   /// Mbufs of packets that have come too early and are held, by queue pairs with selective repeat:
-  /// so many of those who receive are in use beside the queues. Any number; what finds no room is
-  /// dropped as in go-back-N.
+  /// so many of those that packets are received into are in use beside the queues. Any number; what
+  /// finds no room is dropped as in go-back-N.
   std::uint32_t max_held_packets = 1024;
   /// Engines that serve one port, each on an lcore of its own: a power of two up to
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
@@ -55,7 +54,7 @@ struct EngineConfig {
   /// The port's P_Key table from index 0 on, at most PkeyTable::kSize entries. Engines that serve
   /// one port are to have the same one.
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};
-  bool send_cnps = true;                            ///< answer marked packets: NotificationPoint
+  bool send_cnps = true;                            ///< answer marked packets by CNPs
   std::uint8_t cnp_dscp = 48;                       ///< 0 to 63
   std::uint64_t min_time_between_cnps_ns = 50'000;  ///< for each queue pair
   stack::DropObserver* drop_observer = nullptr;     ///< not owned; may be null
@@ -67,14 +66,15 @@ struct EngineConfig {
   lock::ServiceConfig locks{};
 };
 
-/// The transport of one port and one lcore: memory, queue pairs, and the packets between them.
-/// Takes packets and a time, hands packets back. All calls on an engine and on the objects made by
-/// it come from one thread.
 class Extension;
+class ExtensionContext;
+class ExtensionQp;
 
-class Engine final : public stack::Protocol,
-                     private stack::UdpHandler,
-                     private stack::HostObserver {
+/// The transport of one port and one lcore: memory, queue pairs, and the packets between them. It
+/// is the client of its host's UDP port 4791: whoever drives the host (stack::Protocol) moves the
+/// engine's packets and passes it the time. All calls on an engine and on the objects made by it
+/// come from one thread.
+class Engine final : private stack::UdpClient, private stack::HostObserver {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Engine>> create(const EngineConfig& config);
   ~Engine() override;
@@ -153,16 +153,18 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] stack::Resolution resolve_ah(AddressHandle& ah, std::uint64_t now_ns);
   [[nodiscard]] std::size_t qp_count() const { return qp_count_; }
 
-  /// The largest path MTU whose packets fit the interface MTU.
-  [[nodiscard]] std::uint32_t max_path_mtu() const { return max_path_mtu(0); }
+  /// From now on `extension`, which is not owned, gets the packets that are for it, until it is
+  /// detached. Requires that the engine has no other.
+  [[nodiscard]] ExtensionContext& attach_extension(Extension& extension);
+  /// The extension may still destroy what it has made.
+  void detach_extension();
+
+  /// The largest path MTU whose packets, with so many bytes of headers `more`, fit the interface
+  /// MTU.
+  [[nodiscard]] std::uint32_t max_path_mtu(std::uint32_t more = 0) const;
 
   /// An unpredictable first PSN.
   [[nodiscard]] wire::Psn random_psn();
-
-  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override;
-  [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
-                                       std::uint64_t now_ns) override;
-  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
 
   /// As ibv_query_device and ibv_query_port.
   [[nodiscard]] DeviceAttributes query_device() const;
@@ -178,15 +180,15 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] Expected<std::uint16_t> valid_pkey(std::uint16_t index) const {
     return pkeys_.valid_at(index);
   }
-  /// The index of a P_Key by which we may talk to who has `pkey`, if any.
+  /// The index of a P_Key by which we may talk to a peer that has `pkey`, if any.
   [[nodiscard]] std::optional<std::uint16_t> find_pkey(std::uint16_t pkey) const {
     return pkeys_.find(pkey);
   }
   /// Changes an entry, as a subnet manager does; 0 empties it. Queue pairs with that index have the
   /// new P_Key from now on; with an empty one they reach nobody. A change is an asynchronous event.
   [[nodiscard]] Expected<void> set_pkey(std::uint16_t index, std::uint16_t pkey);
-  /// Whoever watches the port tells what became of it: a change is an asynchronous event. Nothing
-  /// else changes; what is sent meanwhile is lost on the way.
+  /// To be told by the code that watches the port: a change is an asynchronous event. Nothing else
+  /// changes; what is sent meanwhile is lost on the way.
   void set_port_state(PortState state);
 
   /// The oldest asynchronous event not yet taken. The oldest of 1024 goes when another comes; those
@@ -194,27 +196,29 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] std::optional<AsyncEvent> poll_async_event();
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
-  /// Calls `visit` for every counter of the engine, drops as drop_<reason>. Any thread.
+  /// Calls `visit` for every counter of the engine, drops as `drop_REASON`. Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
-  friend class Extension;
-  friend class NotificationPoint;
+  friend class EngineContext;
   friend class QueuePair;
-  friend class SharedReceiveQueue;
-  friend class rc::Requester;
-  friend class rc::Responder;
-  friend class uc::Requester;
-  friend class uc::Responder;
-  friend class ud::Requester;
-  friend class ud::Responder;
+
+  class NotificationPoint;
+
+  class ExtensionServices;
 
   Engine(const EngineConfig& config, const PkeyTable& pkeys);
-  /// With so many bytes of headers more.
-  [[nodiscard]] std::uint32_t max_path_mtu(std::uint32_t more) const;
 
+  void begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) override;
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) override;
+  void end_receive() override;
+  [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
   void on_address_change() override;
   void on_duplicate_address(const stack::IpAddress& address) override;
   void on_packet_too_big(const stack::IpAddress& destination, std::uint32_t mtu) override;
@@ -246,7 +250,7 @@ class Engine final : public stack::Protocol,
   void on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns);
   [[nodiscard]] std::optional<DropReason> accept_cnp(const stack::UdpDatagram& datagram,
                                                      QueuePair& qp, std::uint64_t now_ns);
-  /// False: it has no use for congestion notifications.
+  /// Returns false if the queue pair has no use for congestion notifications.
   [[nodiscard]] static bool obey_cnp(QueuePair& qp, std::uint64_t now_ns);
   void count_cnp(bool obeyed) {
     (obeyed ? counters_.rp_cnp_handled : counters_.rp_cnp_ignored).add();
@@ -282,12 +286,12 @@ class Engine final : public stack::Protocol,
   [[nodiscard]] std::size_t index_of(std::uint32_t qpn) const {
     return (qpn & 0xffff) >> shard_bits_;
   }
-  /// Null if it is gone.
+  /// Returns null if it is gone.
   [[nodiscard]] AddressHandle* find_ah(std::uint64_t id) const;
   /// Puts the queue pair in line for transmit(); harmless when it is there already.
   void schedule(QueuePair& qp);
-  /// What locks need, made when it is asked for first.
-  [[nodiscard]] lock::Service& locks();
+  /// Makes what locks need, if it is not there yet.
+  lock::Service& need_locks();
   void unschedule(QueuePair& qp);
   void count_drop(DropReason reason, const rte_mbuf* packet);
   void raise(const AsyncEvent& event);
@@ -304,7 +308,8 @@ class Engine final : public stack::Protocol,
   std::vector<std::unique_ptr<QueuePair>> qps_;  ///< by index_of() the QPN
   std::size_t qp_count_ = 0;
   Extension* extension_ = nullptr;
-  std::vector<std::unique_ptr<QueuePair>> extension_qps_;
+  std::unique_ptr<ExtensionContext> extension_context_;  ///< null: there was no extension yet
+  std::vector<std::unique_ptr<ExtensionQp>> extension_qps_;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;  ///< by the low 16 bits of the number
   std::size_t srq_count_ = 0;
   std::vector<std::unique_ptr<AddressHandle>> ahs_;  ///< by the low 16 bits of their ids
@@ -326,7 +331,7 @@ class Engine final : public stack::Protocol,
   stack::Timer overrun_timer_;
   MulticastTable multicast_;
   EngineCounters counters_;
-  NotificationPoint notifications_{*this};
+  std::unique_ptr<NotificationPoint> notifications_;
 };
 
 // Here, as it is asked for with each packet and needs to know the engine.

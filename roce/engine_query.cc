@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "roce/engine.h"
+#include "roce/extension_qp.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -60,7 +61,7 @@ PortAttributes Engine::query_port() const {
 Expected<void> Engine::set_pkey(std::uint16_t index, std::uint16_t pkey) {
   if (const auto old = pkeys_.at(index); old && *old == pkey) return {};
   if (auto set = pkeys_.set(index, pkey); !set) return set;
-  const auto follow = [index, pkey](const std::unique_ptr<QueuePair>& qp) {
+  const auto follow = [index, pkey](const auto& qp) {
     if (qp != nullptr && qp->attributes_.pkey_index == index) {
       qp->pkey_ = pkey;
     }

@@ -4,19 +4,18 @@
 #include <algorithm>
 #include <array>
 
+#include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/extension.h"
 #include "roce/packet_builder.h"
+#include "stack/ecn.h"
 
 namespace rockhopper::roce {
 namespace {
 
 /// The longest IP header, UDP, and all transport headers.
 constexpr std::size_t kHeadMax = 60 + 8 + wire::kHeadersMax;
-/// The ECN field of a traffic class; all of it set: congestion experienced (RFC 3168, section 5).
-constexpr std::uint8_t kEcnMask = 3;
-
 bool takes_responses(QpState state) { return state == QpState::rts || state == QpState::sqd; }
 
 }  // namespace
@@ -38,7 +37,8 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   std::size_t found = 0;
   for (const rte_mbuf* packet : packets.first(std::min(packets.size(), qps.size()))) {
     const auto* frame = rte_pktmbuf_mtod(packet, const std::uint8_t*);
-    // Of untagged IPv4, else IPv6: Ethernet, IP, UDP, and in the BTH the queue pair's low 16 bits.
+    // The bytes before the low 16 bits of the queue pair's number, in untagged IPv4 and else IPv6:
+    // Ethernet, IP, UDP and the begin of the BTH.
     constexpr std::size_t kIpv4 = 14 + 20 + 8 + 6;
     constexpr std::size_t kIpv6 = 14 + 40 + 8 + 6;
     const std::uint32_t length = packet->data_len;
@@ -59,7 +59,7 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
 }
 
 /// What a queue pair checks before its state changes.
-/// In the line of each packet; Extension has a call of its own.
+/// In the line of each packet; an extension has a call of its own.
 [[gnu::always_inline]] inline std::optional<DropReason> Engine::take(
     QueuePair& qp, const stack::UdpDatagram& datagram, const RxPacket& packet,
     std::uint64_t now_ns) {
@@ -79,7 +79,7 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   if (!qp.accepts(datagram)) {
     return DropReason::bad_address;
   }
-  if ((datagram.traffic_class & kEcnMask) == kEcnMask) [[unlikely]] {
+  if ((datagram.traffic_class & stack::kEcnMask) == stack::kEcnCe) [[unlikely]] {
     on_marked(qp, *headers.opcode, now_ns);
   }
   deliver(qp, packet, now_ns);
@@ -130,9 +130,7 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
                           {packet, std::uint32_t{datagram.payload_offset} + headers.payload_offset,
                            headers.payload_length},
                           datagram.l3_offset};
-  if (headers.opcode->service == wire::ServiceClass::manufacturer_6 &&
-      (headers.opcode->is_dc() || headers.opcode->operation == wire::Operation::dc_control))
-      [[unlikely]] {
+  if (belongs_to_extension(*headers.opcode)) [[unlikely]] {
     return extension_ != nullptr ? extension_->accept(datagram, received, now_ns)
                                  : DropReason::unserved_opcode;
   }
@@ -156,12 +154,13 @@ std::optional<DropReason> Engine::accept_for(QueuePair& qp, const stack::UdpData
 /// Queue pair 1 serves all partitions of the port (IBTA vol. 1, 9.6.1.1.3).
 bool Engine::has_pkey(std::uint16_t pkey) const { return pkeys_.find(pkey).has_value(); }
 
-/// "Congestion experienced". Only who sends data is told: acknowledgements load nothing.
+/// Takes note of "congestion experienced". Only a sender of data is told: acknowledgements load
+/// nothing.
 void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns) {
   counters_.np_ecn_marked_roce_packets.add();
   const bool data = opcode.is_request || opcode.has_payload;
   if (data && qp.is_connected()) {
-    notifications_.on_marked(qp, now_ns);
+    notifications_->on_marked(qp, now_ns);
   }
 }
 
@@ -191,7 +190,7 @@ bool Engine::obey_cnp(QueuePair& qp, std::uint64_t now_ns) {
 
 /// The first request of a connection, before this end has been told to send.
 void Engine::note_established(QueuePair& qp) {
-  if (!qp.established_ && qp.is_connected() && !is_dc(qp.init_.qp_type)) {
+  if (!qp.established_ && qp.is_connected() && !is_of_extension(qp.init_.qp_type)) {
     qp.established_ = true;
     raise({.type = AsyncEventType::comm_est, .qp_num = qp.number()});
   }

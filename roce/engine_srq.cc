@@ -10,7 +10,7 @@ namespace rockhopper::roce {
 namespace {
 
 constexpr std::uint32_t kSrqIndexBits = 16;
-constexpr std::size_t kFirstSlots = 16;
+constexpr std::size_t kFirstSrqSlots = 16;
 static_assert(kMaxSrq == 1u << kSrqIndexBits);
 
 }  // namespace
@@ -35,7 +35,7 @@ Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
     return fail(ErrorCode::exhausted, "all {} shared receive queues are in use", kMaxSrq);
   }
   if (srq_count_ * 2 >= srqs_.size() && srqs_.size() < kMaxSrq) {
-    srqs_.resize(std::max(srqs_.size() * 2, kFirstSlots));
+    srqs_.resize(std::max(srqs_.size() * 2, kFirstSrqSlots));
   }
   std::size_t index = config_.random->below(srqs_.size());
   while (srqs_[index] != nullptr) {
@@ -46,23 +46,24 @@ Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
   srqs_[index].reset(new SharedReceiveQueue(*this, number, init));
   ++srq_count_;
   if (xrc) {
-    ++init.cq->users_;
+    init.cq->count_users(1);
   }
   return srqs_[index].get();
 }
 
 Expected<void> Engine::destroy_srq(SharedReceiveQueue* srq) {
   assert(srq != nullptr && find_srq(srq->number()) == srq);
-  if (srq->users_ > 0) {
-    return fail(ErrorCode::busy, "{} queue pairs use the SRQ", srq->users_);
+  if (srq->users() > 0) {
+    return fail(ErrorCode::busy, "{} queue pairs use the SRQ", srq->users());
   }
   for (const auto& qp : qps_) {
     if (qp != nullptr) {
       qp->forget_srq(*srq);
     }
   }
-  if (srq->cq() != nullptr && --srq->cq()->users_ == 0) {
-    std::erase(overrun_cqs_, srq->cq());
+  if (srq->cq() != nullptr) {
+    srq->cq()->count_users(-1);
+    if (!srq->cq()->is_used()) std::erase(overrun_cqs_, srq->cq());
   }
   std::erase_if(async_events_, [srq](const AsyncEvent& event) { return event.srq == srq; });
   srqs_[srq->number() & (kMaxSrq - 1)].reset();

@@ -57,7 +57,7 @@ class Gsi {
   Gsi& operator=(const Gsi&) = delete;
 
   /// Hands what has arrived to `handler`, which may call send(), and goes on with what waits for a
-  /// MAC address. To be called after each Engine::receive().
+  /// MAC address. To be called after each receive() of the engine's host.
   void poll(std::uint64_t now_ns, const std::function<void(const ReceivedMad&)>& handler);
 
   /// Sends to queue pair 1 at `to.destination`. False: there is no buffer or no such way; the
@@ -86,7 +86,7 @@ class Gsi {
   void post_receive(std::uint64_t index);
   void take(const Completion& completion, const std::function<void(const ReceivedMad&)>& handler);
   void finish(const Sending& sending);
-  /// False: the way there is still being looked for.
+  /// Returns false if the way there is still being looked for.
   [[nodiscard]] bool try_post(const Sending& sending, std::uint64_t now_ns);
   void go_on(std::uint64_t now_ns);
 

@@ -74,7 +74,7 @@ struct MemoryAccess {
   std::byte* data;  ///< valid for the asked length when status is ok
 };
 
-/// On whose behalf memory is used.
+/// The user on whose behalf memory is accessed.
 struct MemoryUser {
   ProtectionDomain pd;
   wire::Qpn qp;
@@ -97,7 +97,7 @@ class MemoryTable {
   [[nodiscard]] Expected<MemoryRegion> allocate_fast_region(ProtectionDomain pd,
                                                             std::uint64_t max_length);
   /// From the return on no packet reads or writes the region. Fails while windows are bound to it.
-  /// Of a fast region any generation of the key will do.
+  /// For a fast region any generation of the key will do.
   [[nodiscard]] Expected<void> deregister(MemoryKey key);
 
   /// An unbound window of either type.
@@ -140,7 +140,7 @@ class MemoryTable {
 
  private:
   struct Entry : MemoryRegion {
-    wire::Qpn qp{};                ///< window of type 2: who has bound it
+    wire::Qpn qp{};                ///< window of type 2: the queue pair that has bound it
     std::uint32_t parent = 0;      ///< bound window: index of its region
     std::uint32_t windows = 0;     ///< region: windows bound to it
     std::uint64_t max_length = 0;  ///< fast region
@@ -155,8 +155,8 @@ class MemoryTable {
 
   [[nodiscard]] Expected<Entry*> add(ProtectionDomain pd, MemoryKind kind);
   void remove(Entry& entry);
-  /// Null unless the key is that of an entry, generation and all. For the key 0 the result may be a
-  /// free place, so callers ask for `valid` or use nothing but its empty range.
+  /// Returns null unless the key is that of an entry, generation and all. For the key 0 the result
+  /// may be a free place, so callers ask for `valid` or use nothing but its empty range.
   [[nodiscard]] const Entry* find(MemoryKey key) const {
     // A place beyond the table leads to one within it, whose key is another then. A free place has
     // the key 0, which never exists, and is not valid.

@@ -28,7 +28,7 @@ class MulticastTable {
 
   /// `first`: the group had no queue pair. `exhausted` beyond the limits.
   [[nodiscard]] Expected<Attached> attach(QueuePair& qp, const stack::IpAddress& group);
-  /// True: it was the group's last queue pair. Fails with `not_found`.
+  /// Returns true if it was the group's last queue pair. Fails with `not_found`.
   [[nodiscard]] Expected<bool> detach(const QueuePair& qp, const stack::IpAddress& group);
   /// The groups of a queue pair.
   [[nodiscard]] std::vector<stack::IpAddress> groups_of(const QueuePair& qp) const;

@@ -23,10 +23,10 @@ std::string_view to_string(QpType type) {
       return "XRC initiator";
     case QpType::xrc_recv:
       return "XRC target";
-    case QpType::dc_initiator:
-      return "DC initiator";
-    case QpType::dc_responder:
-      return "DC responder";
+    case QpType::extension_initiator:
+      return "extension initiator";
+    case QpType::extension_responder:
+      return "extension responder";
   }
   return "invalid";
 }

@@ -26,7 +26,7 @@ class PkeyTable {
   /// As at(), and fails for an entry that names no partition.
   [[nodiscard]] Expected<std::uint16_t> valid_at(std::uint16_t index) const;
   [[nodiscard]] Expected<void> set(std::uint16_t index, std::uint16_t pkey);
-  /// An entry by which we may talk to who has `pkey`; one of a full member if there is.
+  /// An entry by which we may talk to a peer that has `pkey`; one of a full member if there is.
   [[nodiscard]] std::optional<std::uint16_t> find(std::uint16_t pkey) const;
 
  private:

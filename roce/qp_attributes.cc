@@ -105,14 +105,14 @@ std::span<const Transition> transitions_of(QpType type) {
       return kXrcSendTransitions;
     case QpType::xrc_recv:
       return kXrcRecvTransitions;
-    case QpType::dc_initiator:
-    case QpType::dc_responder:
+    case QpType::extension_initiator:
+    case QpType::extension_responder:
       break;  // an Extension moves them
   }
   return {};
 }
 
-/// Null: queue pairs of that type have no such transition.
+/// Returns null if queue pairs of that type have no such transition.
 const Transition* find_transition(QpType type, QpState from, QpState to) {
   const std::span<const Transition> rows = transitions_of(type);
   const auto row = std::find_if(rows.begin(), rows.end(),

@@ -14,10 +14,11 @@
 #include <rte_udp.h>
 
 #include "roce/wire/bth.h"
-#include "roce/wire/packet.h"
+#include "roce/wire/bytes.h"
 #include "roce/wire/qpn.h"
 #include "stack/ethernet.h"
 #include "stack/neighbour_discovery.h"
+#include "stack/roce_locator.h"
 #include "stack/udp_datagram.h"
 
 namespace rockhopper::roce {
@@ -26,7 +27,7 @@ namespace {
 /// Where the destination QPN stands in the BTH, and its last byte (IBTA vol. 1, 9.2).
 constexpr std::size_t kQpnOffset = 5;
 constexpr std::uint16_t kQpnLastByte = 7;
-constexpr std::uint32_t kHeadMax = stack::kDatagramHeadersMax + wire::Bth::kSize;
+constexpr std::uint32_t kBthEndMax = stack::kDatagramHeadersMax + wire::Bth::kSize;
 
 /// Protocol and offset of what follows the IP header; protocol 0: not to be understood.
 struct L4 {
@@ -54,8 +55,8 @@ QpnSteering::QpnSteering(std::uint16_t shards) : mask_(shards - 1u) {
 }
 
 std::uint16_t QpnSteering::shard_of(const rte_mbuf* packet) const {
-  std::array<std::uint8_t, kHeadMax> copy;
-  const std::uint32_t length = std::min(rte_pktmbuf_pkt_len(packet), kHeadMax);
+  std::array<std::uint8_t, kBthEndMax> copy;
+  const std::uint32_t length = std::min(rte_pktmbuf_pkt_len(packet), kBthEndMax);
   const std::span<const std::uint8_t> bytes{
       static_cast<const std::uint8_t*>(rte_pktmbuf_read(packet, 0, length, copy.data())), length};
   stack::EthernetHeader ethernet;
@@ -74,7 +75,7 @@ std::uint16_t QpnSteering::shard_of(const rte_mbuf* packet) const {
   if (l4.protocol != IPPROTO_UDP || bytes.size() < bth + wire::Bth::kSize) return 0;
   rte_be16_t port = 0;
   std::memcpy(&port, &bytes[l4.offset + offsetof(rte_udp_hdr, dst_port)], sizeof port);
-  if (port != rte_cpu_to_be_16(wire::kRoceUdpPort)) return 0;
+  if (port != rte_cpu_to_be_16(stack::kRoceUdpPort)) return 0;
   const std::uint32_t qpn = wire::load_be24(&bytes[bth + kQpnOffset]);
   return qpn <= wire::kGsiQpn.value ? 0 : static_cast<std::uint16_t>(qpn & mask_);
 }
@@ -82,7 +83,7 @@ std::uint16_t QpnSteering::shard_of(const rte_mbuf* packet) const {
 std::vector<stack::FlowRule> QpnSteering::rules() const {
   std::vector<stack::FlowRule> rules;
   for (std::uint32_t shard = 0; shard <= mask_; ++shard) {
-    rules.push_back({.udp_port = wire::kRoceUdpPort,
+    rules.push_back({.udp_port = stack::kRoceUdpPort,
                      .payload_offset = kQpnLastByte,
                      .mask = static_cast<std::uint8_t>(mask_),
                      .value = static_cast<std::uint8_t>(shard),

@@ -3,14 +3,17 @@
 #include "roce/queue_pair.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <limits>
 
 #include "roce/address_handle.h"
+#include "roce/congestion/notification_point.h"
 #include "roce/congestion/pacer.h"
 #include "roce/engine.h"
 #include "roce/packet_builder.h"
 #include "roce/prefetch.h"
+#include "stack/ecn.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -59,11 +62,11 @@ WrOpcodes requests_of(const QpInit& init) {
   constexpr WrOpcodes kDatagrams = {WrOpcode::send, WrOpcode::send_with_imm};
   constexpr WrOpcodes kWrites = {WrOpcode::rdma_write, WrOpcode::rdma_write_with_imm};
   constexpr WrOpcodes kUnreliable = kDatagrams | kWrites | kLocalOpcodes;
-  constexpr WrOpcodes kDynamic =
+  constexpr WrOpcodes kRemote =
       kDatagrams | kWrites | kPlacements |
       WrOpcodes{WrOpcode::send_with_inv, WrOpcode::rdma_read, WrOpcode::atomic_cmp_and_swp,
                 WrOpcode::atomic_fetch_and_add};
-  constexpr WrOpcodes kReliable = kDynamic | kLocalOpcodes;
+  constexpr WrOpcodes kReliable = kRemote | kLocalOpcodes;
   const WrOpcodes extended = (init.extended_atomics ? kMaskedAtomics : WrOpcodes{}) |
                              (init.lock_execution ? kLocks : WrOpcodes{});
   switch (init.qp_type) {
@@ -71,10 +74,10 @@ WrOpcodes requests_of(const QpInit& init) {
       return kReliable | extended;
     case QpType::xrc_send:
       return kReliable;
-    case QpType::dc_initiator:
-      return kDynamic | extended;
+    case QpType::extension_initiator:
+      return kRemote | extended;
     case QpType::xrc_recv:
-    case QpType::dc_responder:
+    case QpType::extension_responder:
       return {};
     case QpType::uc:
       return kUnreliable;
@@ -84,10 +87,9 @@ WrOpcodes requests_of(const QpInit& init) {
   return {};
 }
 
-/// Of send requests.
+/// Returns whether its send requests need the extension of a WQE.
 bool has_extension(const QpInit& init) {
-  return init.extended_atomics || init.qp_type == QpType::xrc_send ||
-         init.qp_type == QpType::dc_initiator;
+  return init.extended_atomics || init.qp_type == QpType::xrc_send;
 }
 
 std::uint32_t extra_bytes_of(const QpInit& init) {
@@ -122,11 +124,6 @@ RecvQueue make_recv_queue(const QpInit& init) {
   return {is_half(init.qp_type) ? 0 : init.max_recv_wr, init.max_recv_sge, 0};
 }
 
-/// A DC target has a number of its own window, and one host.
-bool is_target(const SendWr& wr) {
-  return is_extension_qpn(wr.remote_qpn) && !wr.ah->address_vector().destination.is_multicast();
-}
-
 /// All groups have one number, which nobody else has (IBTA vol. 1, 9.2.7 and 10.5).
 bool reaches(wire::Qpn number, const AddressHandle& ah) {
   const bool group = ah.address_vector().destination.is_multicast();
@@ -151,8 +148,7 @@ QueuePair::QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
       traced_(engine.config_.trace != nullptr),
       send_queue_(init.max_send_wr, init.max_send_sge, extra_bytes_of(init)),
       recv_queue_(make_recv_queue(init)),
-      transport_(make_transport(*this)),
-      dc_headers_(is_dc(init.qp_type) ? std::make_unique<DcHeaders>() : nullptr) {}
+      transport_(make_transport(*this)) {}
 
 QueuePair::~QueuePair() = default;
 
@@ -239,16 +235,29 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
   }
 }
 
+void QueuePair::assign(wire::Qpn number, ProtectionDomain pd, SharedReceiveQueue* srq,
+                       CompletionQueue* recv_cq) {
+  assert(state() == QpState::reset);
+  number_ = number;
+  init_.pd = pd;
+  init_.recv_cq = recv_cq;
+  srq_ = srq;
+}
+
+void QueuePair::forget_path() {
+  if (pacer_ != nullptr) {
+    pacer_->reset();
+  }
+}
+
 void QueuePair::configure_flow() {
   flow_ = stack::Flow{};
   // Both numbers: equal-cost paths and receive-side scaling spread connections.
   flow_.config = flow_config(attributes_.ah_attr,
                              std::uint64_t{number_.value} << 24 | attributes_.dest_qp_num.value);
-  constexpr std::uint8_t kEcnMask = 3;
-  constexpr std::uint8_t kEct0 = 2;
   if (pacer_ != nullptr && pacer_->control().uses_ecn() &&
-      (flow_.config.traffic_class & kEcnMask) == 0) {
-    flow_.config.traffic_class |= kEct0;
+      (flow_.config.traffic_class & stack::kEcnMask) == 0) {
+    flow_.config.traffic_class |= stack::kEcnEct0;
   }
   // Look for the next hop now, so that the first request need not wait.
   static_cast<void>(engine_.config_.host->resolve(flow_, engine_.now_ns_));
@@ -270,12 +279,13 @@ void QueuePair::enter_state(QpState next) {
       pkey_ = *engine_.query_pkey(attributes_.pkey_index);
       sqd_notify_ = established_ = false;
       next_cnp_ns_ = 0;
-      NotificationPoint::forget(*this);
-      if (pacer_ != nullptr) {
-        pacer_->reset();
+      Engine::NotificationPoint::forget(*this);
+      forget_path();
+      if (selective_repeat_ != nullptr) {
+        selective_repeat_->reset();
       }
-      if (recovery_ != nullptr) {
-        recovery_->reset();
+      if (adaptive_timeout_ != nullptr) {
+        adaptive_timeout_->reset();
       }
       engine_.unschedule(*this);
       break;
@@ -316,16 +326,21 @@ Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config)
   if (auto checked = check_congestion_config(config); !checked) {
     return checked;
   }
-  const bool possible = config.algorithm == CongestionAlgorithm::none ||
-                        (config.algorithm == CongestionAlgorithm::dcqcn && is_connected()) ||
-                        service_ == wire::ServiceClass::rc || init_.qp_type == QpType::dc_initiator;
+  auto control = make_congestion_control(config);
+  if (control == nullptr && config.algorithm != CongestionAlgorithm::none) {
+    return fail(ErrorCode::invalid_argument, "no congestion control was made");
+  }
+  const bool has_acks =
+      service_ == wire::ServiceClass::rc || init_.qp_type == QpType::extension_initiator;
+  const bool possible = control == nullptr || has_acks || (is_connected() && !control->uses_acks());
   if (!possible) {
     return fail(ErrorCode::unsupported, "a queue pair of {} has no congestion control \"{}\"",
                 to_string(init_.qp_type), to_string(config.algorithm));
   }
   pacer_.reset();
-  if (config.algorithm != CongestionAlgorithm::none) {
-    pacer_ = std::make_unique<Pacer>(*this, config, engine_.config_.max_unacked_packets);
+  if (control != nullptr) {
+    pacer_ = std::make_unique<Pacer>(*this, config, std::move(control),
+                                     engine_.config_.max_unacked_packets);
   }
   if (is_connected() && state() != QpState::reset && state() != QpState::init) {
     configure_flow();
@@ -352,22 +367,33 @@ Expected<void> QueuePair::set_loss_recovery(const RecoveryConfig& config) {
   }
   const bool selective = config.algorithm == RecoveryAlgorithm::selective_repeat;
   const bool has_timer = init_.qp_type == QpType::rc || init_.qp_type == QpType::xrc_send ||
-                         init_.qp_type == QpType::dc_initiator;
+                         init_.qp_type == QpType::extension_initiator;
   if ((selective && init_.qp_type != QpType::rc) || (config.adaptive_timeout && !has_timer)) {
     return fail(ErrorCode::unsupported, "a queue pair of {} has no {}", to_string(init_.qp_type),
                 selective ? "selective repeat" : "retransmission timer");
   }
-  recovery_ = make_loss_recovery(config, engine_.held_packets_);
+  selective_repeat_ =
+      selective ? std::make_unique<SelectiveRepeat>(config.selective_repeat, engine_.held_packets_)
+                : nullptr;
+  adaptive_timeout_ =
+      config.adaptive_timeout ? std::make_unique<RetransmissionTimeout>(config.timeout) : nullptr;
   return {};
 }
 
 RecoveryConfig QueuePair::loss_recovery() const {
-  return recovery_ == nullptr ? RecoveryConfig{} : recovery_->config();
+  RecoveryConfig config;
+  if (selective_repeat_ != nullptr) {
+    config.algorithm = RecoveryAlgorithm::selective_repeat;
+    config.selective_repeat = selective_repeat_->parameters();
+  }
+  if (adaptive_timeout_ != nullptr) {
+    config.adaptive_timeout = true;
+    config.timeout = adaptive_timeout_->parameters();
+  }
+  return config;
 }
 
 void QueuePair::schedule() { engine_.schedule(*this); }
-
-stack::TimingWheel& QueuePair::timers() { return engine_.timers_; }
 
 QpAttributes QueuePair::query() const {
   QpAttributes attributes = attributes_;
@@ -435,15 +461,11 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   return kind == 0 ? PostResult::ok : check_special(wr, length);
 }
 
-/// The address of a datagram, the target of a dynamic connection, the SRQ of an XRC message.
+/// The address of a datagram, the SRQ of an XRC message.
 bool QueuePair::says_where(const SendWr& wr) const {
   if (!is_connected() &&
       (wr.ah == nullptr || wr.ah->pd() != init_.pd || !reaches(wr.remote_qpn, *wr.ah) ||
        (number_ == wire::kGsiQpn && !engine_.pkeys_.valid_at(wr.pkey_index)))) {
-    return false;
-  }
-  if (init_.qp_type == QpType::dc_initiator &&
-      (wr.ah == nullptr || wr.ah->pd() != init_.pd || !is_target(wr))) {
     return false;
   }
   return init_.qp_type != QpType::xrc_send || wr.remote_srqn <= wire::kMask24;
@@ -463,7 +485,7 @@ PostResult QueuePair::check_special(const SendWr& wr, std::uint64_t length) cons
   return empty_list ? check_memory_request(wr) : PostResult::ok;
 }
 
-/// Of requests without a scatter/gather list.
+/// Checks requests without a scatter/gather list.
 PostResult QueuePair::check_memory_request(const SendWr& wr) const {
   const bool reserved_type = (wr.flush.placement_type & ~3u) != 0 || wr.flush.placement_type == 0;
   const bool bad_flush =
@@ -482,24 +504,9 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
     return result;
   }
   SendWqe& wqe = send_queue_.next();
-  wqe =
-      SendWqe{.wr_id = wr.wr_id,
-              .remote_addr = wr.remote_addr,
-              .compare_add = wr.compare_add,
-              .swap = wr.swap,
-              .length = static_cast<std::uint32_t>(length),
-              .imm_or_inv = wr.opcode == WrOpcode::send_with_inv || wr.opcode == WrOpcode::local_inv
-                                ? static_cast<std::uint32_t>(wr.invalidate_rkey)
-                                : wr.imm_data,
-              .rkey = static_cast<std::uint32_t>(wr.rkey),
-              .flags = (wr.send_flags & ~SendWqe::kOwnFlags) | SendWqe::flags_of(wr.opcode),
-              .psn_count = 0,
-              .first_psn = {},
-              .ssn = 0,
-              .num_sge = static_cast<std::uint16_t>(wr.sg_list.size()),
-              .opcode = wr.opcode,
-              .failure = WcStatus::success};
-  if (!plain_ || wqe.is_local() || wr.opcode == WrOpcode::flush) {
+  wqe.begin(wr, is_connected() ? kind_of(wr.opcode) : RequestKind::datagram,
+            static_cast<std::uint32_t>(length));
+  if (!plain_) {
     fill_special(wr, wqe);
   }
   const std::uint64_t sequence = send_queue_.tail();
@@ -525,31 +532,14 @@ PostResult QueuePair::enqueue(const SendWr& wr) {
 }
 
 void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
-  if (!is_connected()) {
-    wqe.set_datagram(wr.ah->id(), wr.remote_qpn, wr.remote_qkey, wr.pkey_index);
+  if (kMaskedAtomics.has(wr.opcode)) {
+    const bool swap = is_compare_swap(wr.opcode);
+    SendWqeExtension& masks = extension(send_queue_.tail());
+    masks.compare_mask = swap ? wr.compare_add_mask : 0;
+    masks.mask = swap ? wr.swap_mask : wr.compare_add_mask;
   }
-  switch (wr.opcode) {
-    case WrOpcode::bind_mw:
-      wqe.set_mw_bind(wr.mw_bind);
-      break;
-    case WrOpcode::reg_mr:
-      wqe.set_fast_region(wr.fast_region);
-      break;
-    case WrOpcode::flush:
-      wqe.set_flush(wr.flush);
-      break;
-    case WrOpcode::masked_atomic_cmp_and_swp:
-    case WrOpcode::masked_atomic_fetch_and_add:
-      extension(send_queue_.tail()).compare_add_mask = wr.compare_add_mask;
-      extension(send_queue_.tail()).swap_mask = wr.swap_mask;
-      break;
-    case WrOpcode::lock_acquire:
-    case WrOpcode::lock_release:
-    case WrOpcode::lock_cancel:
-      wqe.length = fill_lock(wr, lock_wqe(send_queue_.tail()));
-      break;
-    default:
-      break;
+  if (wqe.is_lock()) {
+    wqe.length = fill_lock(wr, lock_wqe(send_queue_.tail()));
   }
   if (init_.lock_execution) {
     note_lock_order(wr, wqe);
@@ -557,19 +547,24 @@ void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
   if (init_.qp_type == QpType::xrc_send) {
     extension(send_queue_.tail()).remote_srqn = wr.remote_srqn;
   }
-  if (init_.qp_type == QpType::dc_initiator) {
-    extension(send_queue_.tail()).target = {
-        .ah_id = wr.ah->id(), .access_key = wr.dc_access_key, .number = wr.remote_qpn};
-  }
 }
 
-/// Packets of services of which this is one half, and extensions that both ends know.
+/// Packets of services of which this is one half; else those of ours that both ends have agreed on.
 bool QueuePair::serves_special(const wire::OpcodeInfo& opcode) const {
-  return (opcode.service == service_ && opcode.is_dc() == is_dc(init_.qp_type) &&
-          opcode.is_request == only_responds(init_.qp_type)) ||
-         (opcode.operation == wire::Operation::extended_atomic && init_.extended_atomics) ||
-         (opcode.operation == wire::Operation::selective_acknowledge && repeats_selectively()) ||
-         (wire::is_lock(opcode.operation) && !opcode.is_dc() && init_.lock_execution);
+  if (half_ && opcode.service == service_) {
+    return opcode.is_request == only_responds(init_.qp_type);
+  }
+  switch (opcode.operation) {
+    case wire::Operation::extended_atomic:
+      return init_.extended_atomics;
+    case wire::Operation::selective_acknowledge:
+      return repeats_selectively();
+    case wire::Operation::lock_request:
+    case wire::Operation::lock_response:
+      return init_.lock_execution;
+    default:
+      return false;
+  }
 }
 
 PostResult QueuePair::post_recv(const RecvWr& wr) {
@@ -618,13 +613,8 @@ void QueuePair::prefetch_transport() const { transport_.prefetch(); }
 
 PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payload_length) const {
   headers.bth.pkey = pkey_;
-  if (dc_headers_ != nullptr) [[unlikely]] {
-    headers.dcsh = dc_headers_->dcsh;
-    if (dc_headers_->dcch != nullptr) {
-      headers.dcch = *dc_headers_->dcch;
-      headers.dcch.set_operation(headers.bth.opcode);
-      headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_connect_data);
-    }
+  if (transport_.prefix != nullptr) [[unlikely]] {
+    transport_.prefix->add_to(headers);
   }
   return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
 }

@@ -11,12 +11,12 @@
 #include "roce/event_trace.h"
 #include "roce/qp_attributes.h"
 #include "roce/qp_list.h"
-#include "roce/recovery/loss_recovery.h"
+#include "roce/recovery/recovery_config.h"
+#include "roce/recovery/retransmission_timeout.h"
+#include "roce/recovery/selective_repeat.h"
 #include "roce/segmentation.h"
 #include "roce/shared_receive_queue.h"
 #include "roce/transport.h"
-#include "roce/wire/dcch.h"
-#include "roce/wire/dcsh.h"
 #include "roce/work_queue.h"
 #include "roce/work_request.h"
 #include "stack/host.h"
@@ -25,22 +25,9 @@
 namespace rockhopper::roce {
 
 class Engine;
-class Extension;
-class NotificationPoint;
 class PacketBuilder;
 class Pacer;
-namespace rc {
-class Requester;
-class Responder;
-}  // namespace rc
-namespace uc {
-class Requester;
-class Responder;
-}  // namespace uc
-namespace ud {
-class Requester;
-class Responder;
-}  // namespace ud
+class TransportContext;
 
 /// What a queue pair is made with, as ibv_qp_init_attr. The completion queues must outlive it. An
 /// XRC initiator has no recv_cq, a target neither of them and no `pd`.
@@ -105,6 +92,7 @@ class QueuePair : public QpListHook {
   /// peer, which must be a Rockhopper and do the same (docs/loss-recovery.md). XRC initiators have
   /// the timeout.
   [[nodiscard]] Expected<void> set_loss_recovery(const RecoveryConfig& config);
+  /// The parameters of what is not in use are the default ones.
   [[nodiscard]] RecoveryConfig loss_recovery() const;
 
   /// As ibv_post_send for one request: states RTS and SQD queue it (and send it in RTS), SQE and
@@ -126,43 +114,43 @@ class QueuePair : public QpListHook {
   [[nodiscard]] bool send_queue_full() const { return send_queue_.full(); }
   [[nodiscard]] std::size_t recv_queue_depth() const { return recv_queue_.size(); }
 
- private:
-  friend class Engine;
-  friend class Extension;
-  friend class NotificationPoint;
-  friend class Pacer;
-  friend class rc::Requester;
-  friend class rc::Responder;
-  friend class uc::Requester;
-  friend class uc::Responder;
-  friend class ud::Requester;
-  friend class ud::Responder;
-  friend struct QueuePairTestAccess;
-
-  /// What has been posted last: in a scope, or behind an acquire that has none.
-  enum class PostedLock : std::uint8_t { none, scope, plain };
-
-  /// What dynamic connections add to the packets to the peer.
-  struct DcHeaders {
-    wire::Dcsh dcsh{};
-    /// The connect that the next request's packet carries instead; null: none.
-    const wire::Dcch* dcch = nullptr;
-  };
-
-  using CnpHook = boost::intrusive::list_member_hook<
-      boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
-
+ protected:
+  // What ExtensionQp needs too.
   QueuePair(Engine& engine, wire::Qpn number, const QpInit& init,
             const TransportMaker& make_transport);
 
-  /// It has one peer.
-  [[nodiscard]] bool is_connected() const { return service_ != wire::ServiceClass::ud; }
+  void assign(wire::Qpn number, ProtectionDomain pd, SharedReceiveQueue* srq,
+              CompletionQueue* recv_cq);
+  void apply(const QpAttributes& attributes, std::uint32_t mask);
+  void enter_state(QpState next);
+  /// What congestion control knows of the path to the peer is of another one.
+  void forget_path();
+  void schedule();
+  [[nodiscard]] const QpAttributes& attributes() const { return attributes_; }
   /// The addresses of a packet are right: the peer's, or for datagrams anybody's to one of ours.
   [[nodiscard]] bool accepts(const stack::UdpDatagram& datagram) const {
     const AddressVector& av = attributes_.ah_attr;
     return is_connected() ? datagram.source == av.destination && datagram.destination == av.source
                           : !datagram.destination.is_multicast();
   }
+  [[nodiscard]] const stack::Flow& flow() const { return flow_; }
+  [[nodiscard]] SendQueue& send_queue() { return send_queue_; }
+  /// A packet to the peer; requires that the flow is ready.
+  [[nodiscard]] PacketBuilder start_packet(wire::Headers& headers,
+                                           std::uint32_t payload_length) const;
+
+ private:
+  friend class Engine;
+  friend class TransportContext;
+
+  /// What has been posted last: in a scope, or behind an acquire that has none.
+  enum class PostedLock : std::uint8_t { none, scope, plain };
+
+  using CnpHook = boost::intrusive::list_member_hook<
+      boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
+  /// It has one peer.
+  [[nodiscard]] bool is_connected() const { return service_ != wire::ServiceClass::ud; }
   [[nodiscard]] PostResult check_send(const SendWr& wr, std::uint64_t length) const;
   [[nodiscard]] bool says_where(const SendWr& wr) const;
   [[nodiscard]] PostResult check_special(const SendWr& wr, std::uint64_t length) const;
@@ -170,14 +158,12 @@ class QueuePair : public QpListHook {
   [[nodiscard]] PostResult enqueue(const SendWr& wr);
   [[nodiscard]] PostResult bind_mw_2(const SendWr& wr);
   void fill_special(const SendWr& wr, SendWqe& wqe);
-  /// The packets that it takes are its service's, or those of an extension that both ends know.
+  /// The packets that it takes are its service's, or some of ours that both ends know.
   [[nodiscard]] bool serves(const wire::OpcodeInfo& opcode) const {
     return (opcode.service == service_ && !half_) || serves_special(opcode);
   }
   [[nodiscard]] bool serves_special(const wire::OpcodeInfo& opcode) const;
-  [[nodiscard]] bool repeats_selectively() const {
-    return recovery_ != nullptr && recovery_->requests() != nullptr;
-  }
+  [[nodiscard]] bool repeats_selectively() const { return selective_repeat_ != nullptr; }
   /// The service's opcode for what RC calls `opcode`.
   [[nodiscard]] wire::Opcode service_opcode(wire::Opcode opcode) const {
     return service_ == wire::ServiceClass::rc ? opcode : of_service(service_, opcode);
@@ -195,7 +181,7 @@ class QueuePair : public QpListHook {
   [[nodiscard]] ProtectionDomain remote_pd() const {
     return init_.qp_type == QpType::xrc_recv && srq_ != nullptr ? srq_->pd() : init_.pd;
   }
-  /// Valid where requests have what is in it: extended_atomics, XRC, DC.
+  /// Valid where requests have what is in it: extended_atomics, XRC.
   [[nodiscard]] SendWqeExtension& extension(std::uint64_t sequence) {
     std::byte* place =
         send_queue_.extra(sequence).data() + send_queue_.extra_bytes() - sizeof(SendWqeExtension);
@@ -215,6 +201,10 @@ class QueuePair : public QpListHook {
   /// What becomes of the scopes whose requests are flushed.
   void flush_scopes();
   void note_lock_order(const SendWr& wr, SendWqe& wqe);
+  /// The acquire `scope_id`, which has no scope, is refused: there will be no release.
+  void forget_posted_lock(std::uint16_t scope_id) {
+    if (scope_id == lock_id_) posted_lock_ = PostedLock::none;
+  }
   [[nodiscard]] std::uint32_t fill_lock(const SendWr& wr, LockWqe& wqe);
 
   // queue_pair_memory.cc
@@ -232,19 +222,12 @@ class QueuePair : public QpListHook {
   /// All of a region or window that the peer's request names, and its length.
   [[nodiscard]] MemoryAccess remote_region(MemoryKey key, std::uint32_t right,
                                            std::uint64_t& length);
-  void apply(const QpAttributes& attributes, std::uint32_t mask);
-  void enter_state(QpState next);
   void configure_flow();
-  void schedule();
-  [[nodiscard]] stack::TimingWheel& timers();
   // Hints for the processor where there are more queue pairs than the cache holds.
   void prefetch() const;
   /// Reads this queue pair: prefetch() should have been called some time before.
   void prefetch_transport() const;
 
-  /// A packet to the peer; requires that the flow is ready.
-  [[nodiscard]] PacketBuilder start_packet(wire::Headers& headers,
-                                           std::uint32_t payload_length) const;
   /// Moves to ERR because of a transport error: what is still queued is flushed, in order.
   void enter_error();
   /// A local error of the front send request of an unreliable service: it completes with `status`,
@@ -294,7 +277,7 @@ class QueuePair : public QpListHook {
   wire::Qpn number_;
   const WrOpcodes send_opcodes_;  ///< that the service has
   QpInit init_;
-  SharedReceiveQueue* srq_;  ///< XRC target: of the message in hand; DC: of the session
+  SharedReceiveQueue* srq_;  ///< XRC target: of the message in hand
   QpAttributes attributes_;
   std::uint16_t pkey_;         ///< the table's entry pkey_index
   std::uint16_t lock_id_ = 0;  ///< of the last acquire that was posted
@@ -309,12 +292,12 @@ class QueuePair : public QpListHook {
   SendQueue send_queue_;
   RecvQueue recv_queue_;  ///< with an SRQ: what has been taken from it for the message in progress
   stack::Flow flow_;
-  std::unique_ptr<Pacer> pacer_;            ///< null without congestion control
-  std::unique_ptr<LossRecovery> recovery_;  ///< null: go-back-N with the fixed timer
+  std::unique_ptr<Pacer> pacer_;                             ///< null without congestion control
+  std::unique_ptr<SelectiveRepeat> selective_repeat_;        ///< null: go-back-N
+  std::unique_ptr<RetransmissionTimeout> adaptive_timeout_;  ///< null: the fixed timer
   Transport transport_;
-  std::uint64_t next_cnp_ns_ = 0;                ///< the peer is told of marked packets again
-  CnpHook cnp_hook_;                             ///< linked: the peer is to be told
-  const std::unique_ptr<DcHeaders> dc_headers_;  ///< null but for DC
+  std::uint64_t next_cnp_ns_ = 0;  ///< the peer is told of marked packets again
+  CnpHook cnp_hook_;               ///< linked: the peer is to be told
 };
 
 /// A scheduling list of the engine. A queue pair is in one list at most.

@@ -51,8 +51,9 @@ bool QueuePair::check_lock_order(const SendWr& wr) const {
 
 void QueuePair::flush_scopes() {
   for (std::uint64_t sequence = send_queue_.head(); sequence != send_queue_.tail(); ++sequence) {
-    if (send_queue_.at(sequence).is_lock() && lock_wqe(sequence).result != nullptr) {
-      lock_wqe(sequence).result->status = WcStatus::wr_flush_err;
+    const SendWqe& wqe = send_queue_.at(sequence);
+    if (wqe.is_lock() && wqe.lock().result != nullptr) {
+      wqe.lock().result->status = WcStatus::wr_flush_err;
     }
   }
 }
@@ -73,7 +74,6 @@ std::uint32_t QueuePair::fill_lock(const SendWr& wr, LockWqe& wqe) {
   const lock::Request& request = *wr.lock;
   if (wr.opcode == WrOpcode::lock_acquire) ++lock_id_;
   const bool add = request.mode == lock::Mode::foreign_add;
-  wqe.result = request.result;
   wqe.header = {.subtype = subtype_of(wr),
                 .flags = static_cast<std::uint8_t>(request.flags | (add ? wire::Lketh::kAdd : 0)),
                 .scope_id = lock_id_,

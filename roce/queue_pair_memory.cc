@@ -34,15 +34,15 @@ bool QueuePair::execute_local(const SendWqe& wqe) {
   bool done = false;
   switch (wqe.opcode) {
     case WrOpcode::bind_mw:
-      done = memory.bind(MemoryKey{wqe.rkey}, wqe.mw_bind_info(), user);
+      done = memory.bind(wqe.bind_mw().rkey, wqe.bind_mw().info(), user);
       counters.mw_binds.add(done ? 1 : 0);
       break;
     case WrOpcode::reg_mr:
-      done = memory.register_fast(wqe.fast_region(), user);
+      done = memory.register_fast(wqe.reg_mr().region(), user);
       counters.fast_registrations.add(done ? 1 : 0);
       break;
     case WrOpcode::local_inv:
-      done = memory.invalidate(MemoryKey{wqe.imm_or_inv}, user);
+      done = memory.invalidate(wqe.local_inv().key, user);
       counters.local_invalidations.add(done ? 1 : 0);
       break;
     default:

@@ -37,8 +37,10 @@ class Responder {
   [[nodiscard]] virtual bool has_replies() const { return false; }
   /// READ responses or atomic acknowledgements are owed.
   [[nodiscard]] virtual bool has_responses() const { return false; }
-  /// Asks whether all that is owed is an ACK that has not waited before; now it has.
-  [[nodiscard]] virtual bool may_wait() { return false; }
+  /// All that is owed is an ACK before which no requests have been sent yet.
+  [[nodiscard]] virtual bool may_wait() const { return false; }
+  /// Requests have been sent before that ACK: it is left to the next turn. Requires may_wait().
+  virtual void defer() {}
   /// Writes up to `count` packets of what is owed.
   [[nodiscard]] virtual TransmitResult transmit(rte_mbuf** /*packets*/, std::uint16_t /*count*/) {
     return {};
@@ -46,7 +48,7 @@ class Responder {
   /// The peer's address cannot be resolved: what is owed is dropped.
   virtual void on_unreachable() {}
 
-  /// Of the next request; 0 where requests have no order.
+  /// Returns the PSN of the next request; 0 where requests have no order.
   [[nodiscard]] virtual wire::Psn expected_psn() const = 0;
 };
 

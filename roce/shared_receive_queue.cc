@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/shared_receive_queue.h"
 
-#include "roce/engine.h"
+#include "roce/engine_context.h"
 
 namespace rockhopper::roce {
 
@@ -57,7 +57,7 @@ bool SharedReceiveQueue::take(RecvQueue& to) {
 void SharedReceiveQueue::check_limit() {
   if (queue_.size() < limit_) {
     limit_ = 0;
-    engine_.raise({.type = AsyncEventType::srq_limit_reached, .srq = this});
+    EngineContext(engine_).raise({.type = AsyncEventType::srq_limit_reached, .srq = this});
   }
 }
 

@@ -36,7 +36,8 @@ inline constexpr std::uint32_t kMaxSrq = 1u << 16;
 
 /// What an SRQ is made with, as ibv_srq_init_attr.
 struct SrqInit {
-  /// Of the buffers; may be another than the queue pairs'. With XRC, of all that peers name too.
+  /// That of the buffers; may be another than the queue pairs'. With XRC, that of all that peers
+  /// name too.
   ProtectionDomain pd;
   SrqAttributes attributes;
   XrcDomain xrcd{};               ///< not none: an SRQ of XRC, for the targets of this domain,
@@ -67,16 +68,17 @@ class SharedReceiveQueue {
   /// Requests that wait.
   [[nodiscard]] std::size_t depth() const { return queue_.size(); }
 
- private:
-  friend class Engine;
-  friend class QueuePair;
-
+  // For the engine and its queue pairs.
   SharedReceiveQueue(Engine& engine, std::uint32_t number, const SrqInit& init);
-
-  /// The next request; null if none waits.
+  /// Returns the next request; null if none waits.
   [[nodiscard]] const RecvWqe* front() const { return queue_.empty() ? nullptr : &queue_.front(); }
-  /// Moves the next request to `to`, which is empty. False: none waits.
+  /// Moves the next request to `to`, which is empty. Returns false if none waits.
   [[nodiscard]] bool take(RecvQueue& to);
+  /// Queue pairs that use it are `change` more.
+  void count_users(int change) { users_ += static_cast<std::uint32_t>(change); }
+  [[nodiscard]] std::uint32_t users() const { return users_; }
+
+ private:
   void check_limit();
 
   Engine& engine_;
@@ -86,7 +88,7 @@ class SharedReceiveQueue {
   CompletionQueue* cq_;
   RecvQueue queue_;
   std::uint32_t limit_ = 0;
-  std::uint32_t users_ = 0;  ///< queue pairs
+  std::uint32_t users_ = 0;
 };
 
 }  // namespace rockhopper::roce

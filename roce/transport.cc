@@ -33,9 +33,9 @@ Transport make_transport(QpType type, QueuePair& qp) {
       return make<uc::Requester, uc::Responder>(qp);
     case QpType::ud:
       return make<ud::Requester, ud::Responder>(qp);
-    case QpType::dc_initiator:
-    case QpType::dc_responder:
-      break;  // made by the extension
+    case QpType::extension_initiator:
+    case QpType::extension_responder:
+      break;  // an Extension makes them
   }
   return {};
 }
@@ -51,8 +51,8 @@ std::optional<wire::ServiceClass> service_of(QpType type) {
     case QpType::xrc_send:
     case QpType::xrc_recv:
       return wire::ServiceClass::xrc;
-    case QpType::dc_initiator:
-    case QpType::dc_responder:
+    case QpType::extension_initiator:
+    case QpType::extension_responder:
       return wire::ServiceClass::manufacturer_6;
   }
   return std::nullopt;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "roce/packet_prefix.h"
 #include "roce/prefetch.h"
 #include "roce/requester.h"
 #include "roce/responder.h"
@@ -18,10 +19,11 @@ namespace rockhopper::roce {
 
 class QueuePair;
 
-/// The two halves of a queue pair's service.
+/// The two halves of a queue pair's service, and what both put before their packets' headers.
 struct Transport {
   std::unique_ptr<Requester> requester;
   std::unique_ptr<Responder> responder;
+  std::unique_ptr<PacketPrefix> prefix = nullptr;  ///< null: nothing
 
   /// Loads both: a hint. As much as RC's take, which is most: to ask the objects would wait for
   /// what is to be loaded.

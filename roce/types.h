@@ -7,16 +7,16 @@
 
 namespace rockhopper::roce {
 
-/// Services of queue pairs (IBTA vol. 1, 9.1); values as in enum ibv_qp_type, but for the last two:
-/// what streams of a DC initiator and sessions of a DC target stand on. Those are made by dc/ only.
+/// Services of queue pairs (IBTA vol. 1, 9.1); values as in enum ibv_qp_type, but for the last two,
+/// which verbs know as "driver specific": halves of queue pairs that only an Extension makes.
 enum class QpType : std::uint8_t {
   rc = 2,
   uc = 3,
   ud = 4,
   xrc_send = 9,
   xrc_recv = 10,
-  dc_initiator = 0xf0,
-  dc_responder = 0xf1,
+  extension_initiator = 0xf0,
+  extension_responder = 0xf1,
 };
 [[nodiscard]] std::string_view to_string(QpType type);
 
@@ -25,15 +25,15 @@ enum class QpType : std::uint8_t {
   return type == QpType::xrc_send || type == QpType::xrc_recv;
 }
 
-/// Either end of a dynamic connection.
-[[nodiscard]] constexpr bool is_dc(QpType type) {
-  return type == QpType::dc_initiator || type == QpType::dc_responder;
+/// Made by an Extension, at either end.
+[[nodiscard]] constexpr bool is_of_extension(QpType type) {
+  return type == QpType::extension_initiator || type == QpType::extension_responder;
 }
 
 /// One half of a queue pair only: the peer sends it only requests, or only responses.
-[[nodiscard]] constexpr bool is_half(QpType type) { return is_xrc(type) || is_dc(type); }
+[[nodiscard]] constexpr bool is_half(QpType type) { return is_xrc(type) || is_of_extension(type); }
 [[nodiscard]] constexpr bool only_responds(QpType type) {
-  return type == QpType::xrc_recv || type == QpType::dc_responder;
+  return type == QpType::xrc_recv || type == QpType::extension_responder;
 }
 
 /// Queue pair states (IBTA vol. 1, 10.3.1).

@@ -14,158 +14,23 @@
 
 #include "roce/completion_queue.h"
 #include "roce/prefetch.h"
+#include "roce/send_wqe.h"
 #include "roce/wire/lketh.h"
-#include "roce/wire/psn.h"
-#include "roce/wire/qpn.h"
 #include "roce/work_request.h"
 
 namespace rockhopper::roce {
 
-/// A posted send request and how far the requester has come with it.
-struct SendWqe {
-  std::uint64_t wr_id;
-  std::uint64_t remote_addr;
-  std::uint64_t compare_add;
-  std::uint64_t swap;
-  std::uint32_t length;      ///< bytes of payload, or to read; 8 for atomics
-  std::uint32_t imm_or_inv;  ///< immediate data in host order, or the rkey to invalidate
-  std::uint32_t rkey;
-  std::uint32_t flags;      ///< SendFlags, and the bits below
-  std::uint32_t psn_count;  ///< PSNs it takes; 0 until the requester has given it PSNs
-  wire::Psn first_psn;
-  std::uint32_t ssn;  ///< send sequence number, 24 bits (IBTA vol. 1, 9.7.7.2)
-  std::uint16_t num_sge;
-  WrOpcode opcode;
-  WcStatus failure;  ///< a local error met while sending; completes in its turn
-
-  // A datagram has no remote memory: the fields for that say where it goes instead.
-  void set_datagram(std::uint64_t ah_id, wire::Qpn remote_qpn, std::uint32_t remote_qkey,
-                    std::uint16_t pkey_index) {
-    remote_addr = ah_id;
-    compare_add = pkey_index;
-    swap = remote_qpn.value;
-    rkey = remote_qkey;
-  }
-  [[nodiscard]] std::uint64_t ah_id() const { return remote_addr; }
-  [[nodiscard]] wire::Qpn remote_qpn() const {
-    return wire::Qpn::make(static_cast<std::uint32_t>(swap));
-  }
-  [[nodiscard]] std::uint32_t remote_qkey() const { return rkey; }
-  [[nodiscard]] std::uint16_t pkey_index() const { return static_cast<std::uint16_t>(compare_add); }
-
-  // A request that changes keys needs no peer: the fields for that hold what it is to do.
-  void set_mw_bind(const MwBindInfo& info) {
-    imm_or_inv = static_cast<std::uint32_t>(info.mr);
-    remote_addr = info.addr;
-    compare_add = info.length;
-    swap = info.access;
-  }
-  [[nodiscard]] MwBindInfo mw_bind_info() const {
-    return {.mr = MemoryKey{imm_or_inv},
-            .addr = remote_addr,
-            .length = compare_add,
-            .access = static_cast<std::uint32_t>(swap)};
-  }
-  void set_fast_region(const MemoryRegion& region) {
-    rkey = static_cast<std::uint32_t>(region.key);
-    imm_or_inv = region.access;
-    remote_addr = region.iova;
-    compare_add = region.length;
-    swap = reinterpret_cast<std::uintptr_t>(region.base);
-  }
-  [[nodiscard]] MemoryRegion fast_region() const {
-    MemoryRegion region;
-    region.base = reinterpret_cast<std::byte*>(swap);
-    region.length = compare_add;
-    region.iova = remote_addr;
-    region.access = imm_or_inv;
-    region.key = MemoryKey{rkey};
-    return region;
-  }
-  // A FLUSH has no values to compare or swap.
-  void set_flush(const FlushInfo& info) {
-    length = info.length;
-    compare_add = info.placement_type;
-    swap = info.selectivity_level;
-  }
-  [[nodiscard]] FlushInfo flush() const {
-    return {.length = length,
-            .placement_type = static_cast<std::uint8_t>(compare_add),
-            .selectivity_level = static_cast<std::uint8_t>(swap)};
-  }
-
-  [[nodiscard]] bool is_read() const { return opcode == WrOpcode::rdma_read; }
-  [[nodiscard]] bool is_atomic() const { return kAtomics.has(opcode); }
-  [[nodiscard]] bool is_placement() const { return kPlacements.has(opcode); }
-
-  // Bits of `flags` that are not the caller's.
-  /// It will not be sent again, and completes in its turn with `failure`.
-  static constexpr std::uint32_t kSettled = 1u << 31;
-  /// It stands between an acquire and the release of the same scope, or is that.
-  static constexpr std::uint32_t kInScope = 1u << 30;
-  // What the opcode says, looked up once: it is asked for several times with each packet.
-  static constexpr std::uint32_t kHasResponse = 1u << 29;  ///< kWithResponse
-  static constexpr std::uint32_t kLocal = 1u << 28;        ///< kLocalOpcodes
-  static constexpr std::uint32_t kLock = 1u << 27;         ///< kLocks
-  static constexpr std::uint32_t kOwnFlags = kSettled | kInScope | kHasResponse | kLocal | kLock;
-
-  /// Those that a request with `opcode`, which is a valid one, has from the beginning.
-  [[nodiscard]] static std::uint32_t flags_of(WrOpcode opcode);
-
-  [[nodiscard]] bool has_response() const { return (flags & kHasResponse) != 0; }
-  [[nodiscard]] bool is_lock() const { return (flags & kLock) != 0; }
-  [[nodiscard]] bool is_local() const { return (flags & kLocal) != 0; }
-  [[nodiscard]] bool is_settled() const { return (flags & kSettled) != 0; }
-  [[nodiscard]] bool in_scope() const { return (flags & kInScope) != 0; }
-  /// A lock request, or one that is executed under a lock.
-  [[nodiscard]] bool of_lock() const { return (flags & (kInScope | kLock)) != 0; }
-  [[nodiscard]] bool needs_no_packet() const { return (flags & (kLocal | kSettled)) != 0; }
-};
-
-namespace detail {
-
-[[nodiscard]] constexpr std::array<std::uint32_t, kWrOpcodes> make_request_flags() {
-  std::array<std::uint32_t, kWrOpcodes> flags{};
-  for (unsigned i = 0; i < kWrOpcodes; ++i) {
-    const auto opcode = static_cast<WrOpcode>(i);
-    flags[i] = (kWithResponse.has(opcode) ? SendWqe::kHasResponse : 0) |
-               (kLocalOpcodes.has(opcode) ? SendWqe::kLocal : 0) |
-               (kLocks.has(opcode) ? SendWqe::kLock : 0);
-  }
-  return flags;
-}
-inline constexpr auto kRequestFlags = make_request_flags();
-
-}  // namespace detail
-
-inline std::uint32_t SendWqe::flags_of(WrOpcode opcode) {
-  return detail::kRequestFlags[static_cast<std::size_t>(opcode)];
-}
-
-/// The DC target of a request. Two of them are the same connection if they are equal.
-struct DcTarget {
-  std::uint64_t ah_id = 0;
-  std::uint64_t access_key = 0;
-  wire::Qpn number{};
-  friend bool operator==(const DcTarget&, const DcTarget&) = default;
-};
-
 /// What only some requests have; behind the inline data of a queue pair that allows them.
 struct SendWqeExtension {
-  std::uint64_t compare_add_mask;
-  std::uint64_t swap_mask;
-  std::uint32_t remote_srqn;
-  DcTarget target;
+  // A masked atomic's, as XAETH has them.
+  std::uint64_t compare_mask;  ///< 0 if the value is added
+  std::uint64_t mask;          ///< of swap_add
+  std::uint32_t remote_srqn;   ///< XRC
 };
 
-namespace lock {
-struct ScopeResult;
-}  // namespace lock
-
-/// A lock request, of a queue pair that has those; behind the inline data too.
+/// What a lock request sends, of a queue pair that has those; behind the inline data too.
 struct LockWqe {
   wire::Lketh header;
-  lock::ScopeResult* result;
   std::array<std::uint8_t, 112> body;
 };
 
@@ -174,8 +39,6 @@ struct RecvWqe {
   std::uint64_t length;  ///< sum over the list
   std::uint16_t num_sge;
 };
-
-static_assert(sizeof(SendWqe) <= RTE_CACHE_LINE_SIZE);
 
 /// A ring of work queue entries with their scatter/gather lists, all in one piece of memory.
 /// Entries are named by a sequence number that never wraps (64 bits). `extra_bytes` of storage

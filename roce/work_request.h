@@ -69,6 +69,10 @@ inline constexpr WrOpcodes kMaskedAtomics = {WrOpcode::masked_atomic_cmp_and_swp
                                              WrOpcode::masked_atomic_fetch_and_add};
 inline constexpr WrOpcodes kAtomics =
     kMaskedAtomics | WrOpcodes{WrOpcode::atomic_cmp_and_swp, WrOpcode::atomic_fetch_and_add};
+/// Returns false for an atomic that adds.
+[[nodiscard]] constexpr bool is_compare_swap(WrOpcode opcode) {
+  return opcode == WrOpcode::atomic_cmp_and_swp || opcode == WrOpcode::masked_atomic_cmp_and_swp;
+}
 /// Answered by a READ response without payload.
 inline constexpr WrOpcodes kPlacements = {WrOpcode::flush, WrOpcode::atomic_write};
 inline constexpr WrOpcodes kLocks = {WrOpcode::lock_acquire, WrOpcode::lock_release,

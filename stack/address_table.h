@@ -51,10 +51,10 @@ class AddressTable {
       return entry.address == address && entry.usable();
     });
   }
-  /// Null: it is not there, in whatever state.
+  /// Returns null if it is not there, in whatever state.
   [[nodiscard]] Entry* find(const IpAddress& address);
   [[nodiscard]] const Entry* find(const IpAddress& address) const;
-  /// Null: no address has that index.
+  /// Returns null if no address has that index.
   [[nodiscard]] const Entry* at(std::uint16_t index) const;
   /// Whether `group` is the solicited-node group of an address of ours (RFC 4291, section 2.7.1).
   [[nodiscard]] bool in_solicited_node_group(const IpAddress& group) const;

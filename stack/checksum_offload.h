@@ -25,8 +25,8 @@ namespace rockhopper::stack {
 }
 
 /// Does what the device would do for a packet marked RTE_MBUF_F_TX_IP_CKSUM, in `frame`, which
-/// holds the first `length` bytes of `packet` or of a copy: for those who look at packets before it
-/// does.
+/// holds the first `length` bytes of `packet` or of a copy: for code that looks at packets before
+/// it does.
 inline void fill_offloaded_checksum(const rte_mbuf* packet, std::uint8_t* frame,
                                     std::uint32_t length) {
   const std::uint32_t l2_length = packet->l2_len;

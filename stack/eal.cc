@@ -70,6 +70,9 @@ class LogCapture {
   std::string errors_;
 };
 
+/// Only the main thread uses it, as it does all of Eal.
+bool eal_running = false;
+
 std::vector<int> allowed_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -99,7 +102,7 @@ std::string lcore_map(unsigned lcores) {
   return map;
 }
 
-/// DPDK falls back to /tmp/dpdk, which belongs to whoever came first.
+/// DPDK falls back to /tmp/dpdk, which belongs to the user that came first.
 Expected<void> ensure_runtime_directory() {
   if (getuid() == 0 || std::getenv("RUNTIME_DIRECTORY") != nullptr ||
       std::getenv("XDG_RUNTIME_DIR") != nullptr) {
@@ -170,10 +173,14 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
     messages = capture.all();
   }
   std::fputs(messages.c_str(), stderr);
+  eal_running = true;
   return std::unique_ptr<Eal>(new Eal(arguments.embedded));
 }
 
+bool Eal::running() { return eal_running; }
+
 Eal::~Eal() {
+  eal_running = false;
   const std::filesystem::path directory = runtime_directory();
   // The memif driver leaves its listener with the interrupt thread, in memory that this unmaps.
   if (rte_eal_has_hugepages() != 0) rte_eal_cleanup();

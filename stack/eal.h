@@ -43,6 +43,9 @@ class Eal {
   Eal& operator=(const Eal&) = delete;
   ~Eal();
 
+  /// Whether there is one in this process.
+  [[nodiscard]] static bool running();
+
   /// Holds the telemetry socket `dpdk_telemetry.v2`.
   [[nodiscard]] std::string runtime_directory() const;
 

@@ -26,7 +26,7 @@ struct EthernetHeader {
 inline constexpr std::uint16_t kVlanIdMask = 0x0fff;
 
 /// Reads the header at the front of `bytes`, the first of `packet`, whose offload fields tell of a
-/// tag that the NIC took out. False if it is not complete.
+/// tag that the NIC took out. Returns false if it is not complete.
 [[nodiscard]] bool parse_ethernet(std::span<const std::uint8_t> bytes, const rte_mbuf* packet,
                                   EthernetHeader& header);
 

@@ -19,7 +19,7 @@ class EventFd final : public Notifier {
   /// For poll() and the like; remains this object's.
   [[nodiscard]] int fd() const { return fd_; }
   void notify() noexcept override;
-  /// True if notify() was called since the last time. Does not wait.
+  /// Returns true if notify() was called since the last time. Does not wait.
   bool take() noexcept;
 
  private:

@@ -16,7 +16,7 @@ namespace rockhopper::stack {
 struct OpcodeDrop {
   std::uint8_t first = 0;
   std::uint8_t last = 0;
-  std::optional<std::uint16_t> match_offset;  ///< from the start of the BTH
+  std::optional<std::uint16_t> match_offset{};  ///< from the start of the BTH
   std::uint8_t match_value = 0;
   std::uint64_t limit = UINT64_MAX;  ///< the first so many matching packets
 };
@@ -49,13 +49,13 @@ struct FaultRates {
   std::uint64_t rate_bits_per_s = 0;   ///< of frame bits; 0: no limit
   std::uint32_t queue_packets = 1024;  ///< waiting for the rate at most; more are dropped
   std::uint64_t drop_every = 0;        ///< each nth packet; 0: none
-  std::vector<OpcodeDrop> drop_opcodes;
-  BlackHole black_hole;
+  std::vector<OpcodeDrop> drop_opcodes{};
+  BlackHole black_hole{};
 };
 
 struct FaultConfig {
-  FaultRates rx;
-  FaultRates tx;
+  FaultRates rx{};
+  FaultRates tx{};
   std::uint64_t seed = 1;
 };
 
@@ -63,14 +63,14 @@ struct FaultConfig {
 /// for both directions, or with "rx." or "tx." before them for one. Later entries override earlier
 /// ones, except drop_opcode, which adds up.
 ///
-///   loss=P corrupt=P dup=P[:TIME] reorder=P[:TIME]   probability as 1% or 0.01
-///   late=P[:TIME]                                    a copy again, up to so much later
-///   delay=TIME jitter=TIME                           250ns 10us 2ms 1.5s
-///   rate=RATE queue=PACKETS                          100Mbit, 1Gbit (powers of ten)
-///   drop_every=N
-///   drop_opcode=OP[-OP][@OFFSET=VALUE][*COUNT]       0x11, 0x06-0x0a, 0xd8@16=3, 0x11*1
-///   blackhole=TIME[-TIME]/INTERVAL  blackhole_at=START+LENGTH
-///   profile=P0..P6   seed=N
+///     loss=P corrupt=P dup=P[:TIME] reorder=P[:TIME]   probability as 1% or 0.01
+///     late=P[:TIME]                                    a copy again, up to so much later
+///     delay=TIME jitter=TIME                           250ns 10us 2ms 1.5s
+///     rate=RATE queue=PACKETS                          100Mbit, 1Gbit (powers of ten)
+///     drop_every=N
+///     drop_opcode=OP[-OP][@OFFSET=VALUE][*COUNT]       0x11, 0x06-0x0a, 0xd8@16=3, 0x11*1
+///     blackhole=TIME[-TIME]/INTERVAL  blackhole_at=START+LENGTH
+///     profile=P0..P6   seed=N
 ///
 /// Profiles: P0 none; P1 1 % loss; P2 1 % loss, 1 % duplication, 5 % reordering up to 2 ms, 0.01 %
 /// corruption; P3 10 ms delay; P4 black holes of 0.1 to 5 s, 10 s apart; P5 drops by opcode, given

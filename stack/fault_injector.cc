@@ -15,24 +15,37 @@ struct NamedCounter {
   const char* rx_name;
   const char* tx_name;
   FaultCounter counter;
+  const char* text;
 };
 
 constexpr std::array kCounters = {
-    NamedCounter{"rx_offered", "tx_offered", &FaultCounters::offered},
-    NamedCounter{"rx_delivered", "tx_delivered", &FaultCounters::delivered},
-    NamedCounter{"rx_lost", "tx_lost", &FaultCounters::lost},
-    NamedCounter{"rx_dropped_nth", "tx_dropped_nth", &FaultCounters::dropped_nth},
-    NamedCounter{"rx_dropped_opcode", "tx_dropped_opcode", &FaultCounters::dropped_opcode},
+    NamedCounter{"rx_offered", "tx_offered", &FaultCounters::offered,
+                 "packets that came to the faults in this direction"},
+    NamedCounter{"rx_delivered", "tx_delivered", &FaultCounters::delivered,
+                 "packets that passed, copies included"},
+    NamedCounter{"rx_lost", "tx_lost", &FaultCounters::lost, "packets lost by chance (loss)"},
+    NamedCounter{"rx_dropped_nth", "tx_dropped_nth", &FaultCounters::dropped_nth,
+                 "each nth packet, dropped (drop_every)"},
+    NamedCounter{"rx_dropped_opcode", "tx_dropped_opcode", &FaultCounters::dropped_opcode,
+                 "packets dropped for their opcode (drop_opcode)"},
     NamedCounter{"rx_dropped_black_hole", "tx_dropped_black_hole",
-                 &FaultCounters::dropped_black_hole},
+                 &FaultCounters::dropped_black_hole,
+                 "packets dropped while nothing passes (blackhole)"},
     NamedCounter{"rx_dropped_queue_full", "tx_dropped_queue_full",
-                 &FaultCounters::dropped_queue_full},
-    NamedCounter{"rx_corrupted", "tx_corrupted", &FaultCounters::corrupted},
-    NamedCounter{"rx_duplicated", "tx_duplicated", &FaultCounters::duplicated},
-    NamedCounter{"rx_late", "tx_late", &FaultCounters::late},
-    NamedCounter{"rx_late_left_out", "tx_late_left_out", &FaultCounters::late_left_out},
-    NamedCounter{"rx_reordered", "tx_reordered", &FaultCounters::reordered},
-    NamedCounter{"rx_copy_failed", "tx_copy_failed", &FaultCounters::copy_failed},
+                 &FaultCounters::dropped_queue_full,
+                 "packets dropped, as too many wait for the rate (queue)"},
+    NamedCounter{"rx_corrupted", "tx_corrupted", &FaultCounters::corrupted,
+                 "packets with one bit flipped (corrupt)"},
+    NamedCounter{"rx_duplicated", "tx_duplicated", &FaultCounters::duplicated,
+                 "packets with a copy close behind (dup)"},
+    NamedCounter{"rx_late", "tx_late", &FaultCounters::late,
+                 "packets with a copy that comes late (late)"},
+    NamedCounter{"rx_late_left_out", "tx_late_left_out", &FaultCounters::late_left_out,
+                 "such copies left out, as too many waited already"},
+    NamedCounter{"rx_reordered", "tx_reordered", &FaultCounters::reordered,
+                 "packets held back, so that others overtake them (reorder)"},
+    NamedCounter{"rx_copy_failed", "tx_copy_failed", &FaultCounters::copy_failed,
+                 "packets passed unharmed, as there was no buffer for a copy"},
 };
 
 }  // namespace
@@ -99,6 +112,15 @@ void FaultInjector::visit_counters(void (*visit)(void* context, const char* name
   for (const NamedCounter& named : kCounters) {
     visit(context, named.rx_name, (rx_counters().*named.counter).value());
     visit(context, named.tx_name, (tx_counters().*named.counter).value());
+  }
+}
+
+void FaultInjector::describe_counters(void (*visit)(void* context, const char* name,
+                                                    const char* text),
+                                      void* context) {
+  for (const NamedCounter& named : kCounters) {
+    visit(context, named.rx_name, named.text);
+    visit(context, named.tx_name, named.text);
   }
 }
 

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
-#include <optional>
 
 #include <rte_byteorder.h>
 #include <rte_ether.h>
-#include <rte_ip.h>
-#include <rte_udp.h>
 
 #include "stack/checksum_offload.h"
+#include "stack/link.h"
+#include "stack/mbuf_read.h"
+#include "stack/roce_locator.h"
 #include "stack/time_units.h"
-#include "stack/udp_datagram.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -34,43 +32,6 @@ Random stream(std::uint64_t seed, std::uint64_t direction, Stream kind) {
   Random root(seed);
   const std::uint64_t index = direction * 16 + static_cast<std::uint64_t>(kind);
   return Random(root.next() ^ Random(index).next());
-}
-
-template <typename T>
-std::optional<T> read_at(const rte_mbuf* packet, std::uint32_t offset) {
-  T value;
-  const void* data = rte_pktmbuf_read(packet, offset, sizeof(T), &value);
-  if (data == nullptr) return std::nullopt;
-  if (data != &value) std::memcpy(&value, data, sizeof(T));
-  return value;
-}
-
-/// Where the BTH of a RoCEv2 packet begins. Only as much checking as this needs.
-std::optional<std::uint32_t> bth_offset(const rte_mbuf* packet) {
-  const auto ether = read_at<rte_ether_hdr>(packet, 0);
-  if (!ether) return std::nullopt;
-  std::uint32_t offset = sizeof(rte_ether_hdr);
-  rte_be16_t type = ether->ether_type;
-  if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)) {
-    const auto vlan = read_at<rte_vlan_hdr>(packet, offset);
-    if (!vlan) return std::nullopt;
-    type = vlan->eth_proto;
-    offset += static_cast<std::uint32_t>(sizeof(rte_vlan_hdr));
-  }
-  if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
-    const auto ip = read_at<rte_ipv4_hdr>(packet, offset);
-    if (!ip || ip->next_proto_id != IPPROTO_UDP) return std::nullopt;
-    offset += rte_ipv4_hdr_len(&*ip);
-  } else if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
-    const auto ip = read_at<rte_ipv6_hdr>(packet, offset);
-    if (!ip || ip->proto != IPPROTO_UDP) return std::nullopt;
-    offset += static_cast<std::uint32_t>(sizeof(rte_ipv6_hdr));
-  } else {
-    return std::nullopt;
-  }
-  const auto udp = read_at<rte_udp_hdr>(packet, offset);
-  if (!udp || udp->dst_port != rte_cpu_to_be_16(kRoceUdpPort)) return std::nullopt;
-  return offset + static_cast<std::uint32_t>(sizeof(rte_udp_hdr));
 }
 
 /// ARP has no checksum of its own: what damages it is the frame's to notice, and a NIC drops such a
@@ -126,7 +87,7 @@ bool FaultLane::in_black_hole(std::uint64_t now_ns) {
 
 bool FaultLane::matches(OpcodeDrop& drop, const rte_mbuf* packet) const {
   if (drop.limit == 0) return false;
-  const auto bth = bth_offset(packet);
+  const auto bth = find_bth(packet);
   if (!bth) return false;
   const auto opcode = read_at<std::uint8_t>(packet, *bth);
   if (!opcode || *opcode < drop.first || *opcode > drop.last) return false;

@@ -3,6 +3,7 @@
 #include "stack/host.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include <netinet/in.h>
 
@@ -75,10 +76,10 @@ Expected<void> Host::add_static_neighbour(const IpAddress& address, const rte_et
   return neighbours_.add_permanent(address, mac);
 }
 
-void Host::bind_udp(std::uint16_t port, UdpHandler* handler) {
+void Host::bind_udp(std::uint16_t port, UdpClient* client) {
   known_headers_.forget();
   std::erase_if(udp_bindings_, [&](const UdpBinding& binding) { return binding.port == port; });
-  if (handler != nullptr) udp_bindings_.push_back({port, handler});
+  if (client != nullptr) udp_bindings_.push_back({port, client});
 }
 
 std::uint16_t Host::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -86,11 +87,21 @@ std::uint16_t Host::transmit(rte_mbuf** packets, std::uint16_t count, std::uint6
   timers_.advance(now_ns);
   std::uint16_t taken = 0;
   while (taken < count && !output_.empty()) packets[taken++] = output_.pop();
+  for (const UdpBinding& binding : udp_bindings_) {
+    const auto room = static_cast<std::uint16_t>(count - taken);
+    const std::uint16_t more = binding.client->transmit(packets + taken, room, now_ns);
+    assert(more <= room);
+    taken = static_cast<std::uint16_t>(taken + more);
+  }
   return taken;
 }
 
 std::uint64_t Host::next_deadline_ns() const {
-  return output_.empty() ? timers_.next_deadline_ns() : now_ns_;
+  std::uint64_t next_ns = output_.empty() ? timers_.next_deadline_ns() : now_ns_;
+  for (const UdpBinding& binding : udp_bindings_) {
+    next_ns = std::min(next_ns, binding.client->next_deadline_ns());
+  }
+  return next_ns;
 }
 
 Resolution Host::resolve_anew(Flow& flow, std::uint64_t now_ns) {

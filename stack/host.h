@@ -33,10 +33,11 @@
 #include "stack/neighbour_table.h"
 #include "stack/output_queue.h"
 #include "stack/priority_map.h"
+#include "stack/protocol.h"
 #include "stack/random.h"
 #include "stack/timing_wheel.h"
 #include "stack/token_bucket.h"
-#include "stack/udp_datagram.h"
+#include "stack/udp_client.h"
 
 namespace rockhopper::stack {
 
@@ -68,7 +69,7 @@ struct HostConfig {
   rte_ether_addr mac{};
   std::uint16_t mtu = 1500;
   std::optional<std::uint16_t>
-      vlan_id;  ///< 1 to 4094: all frames carry this tag, others are dropped
+      vlan_id{};  ///< 1 to 4094: all frames carry this tag, others are dropped
   /// The priority of a datagram's tag: Trust::pcp, that of its flow; Trust::dscp, by its DSCP.
   PriorityMap priorities{};
   /// Without a VLAN: datagrams carry a tag of VLAN id 0, for its priority (IEEE 802.1Q, 9.6).
@@ -92,8 +93,9 @@ enum class AddressUse : std::uint8_t {
 };
 
 /// An IP host without I/O: addresses, ARP, neighbour discovery, multicast groups, ICMP echo, UDP
-/// demultiplexing. Single-threaded.
-class Host final : private NeighbourSolicitor, private MembershipReporter {
+/// demultiplexing. It is the protocol that a worker drives, and asks the clients of its UDP ports
+/// for their packets. Single-threaded.
+class Host final : public Protocol, private NeighbourSolicitor, private MembershipReporter {
  public:
   [[nodiscard]] static Expected<std::unique_ptr<Host>> create(const HostConfig& config);
   ~Host() override;
@@ -107,7 +109,7 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
                                            AddressUse use = AddressUse::at_once);
   /// Flows from it are unreachable from now on, what comes for it is dropped.
   [[nodiscard]] Expected<void> remove_address(const IpAddress& address);
-  /// Nothing: it is not there.
+  /// Returns nothing if it is not there.
   [[nodiscard]] std::optional<AddressState> address_state(const IpAddress& address) const;
   /// The address with that index, lowest free ones are given out first; nothing where there is
   /// none in use.
@@ -133,16 +135,18 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   [[nodiscard]] std::vector<rte_ether_addr> group_macs() const;
   [[nodiscard]] std::uint64_t groups_generation() const { return groups_generation_; }
 
-  /// `handler` is not owned and must outlive the host or be unbound with nullptr.
-  void bind_udp(std::uint16_t port, UdpHandler* handler);
+  /// From now on `client` has the port. It is not owned, and must outlive the host or be unbound
+  /// with nullptr. Not from within the host's calls to a client.
+  void bind_udp(std::uint16_t port, UdpClient* client);
 
-  /// Takes ownership of the packets; handlers run inside this call.
-  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns);
-  /// ARP, neighbour discovery and ICMP packets due now; ownership passes to the caller.
+  /// Takes ownership of the packets; clients are called inside this call.
+  void receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override;
+  /// The host's own packets that are due now (ARP, neighbour discovery, ICMP), then those of its
+  /// clients in the order in which they were bound.
   [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
-                                       std::uint64_t now_ns);
+                                       std::uint64_t now_ns) override;
   /// May lie in the past: then transmit() has packets.
-  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override;
 
   /// Makes `flow` ready if the next hop's MAC is known, else starts to look for it. Cheap when the
   /// flow is ready and the neighbour table unchanged: call it before each use. `unreachable` after
@@ -155,9 +159,9 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
     return resolve_anew(flow, now_ns);
   }
 
-  /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is
-  /// looked up, asked for or remembered, so that who makes up sources gains nothing. False: the
-  /// flow's source is not ours. Requires addresses of one family.
+  /// Makes `flow` good for one answer, to the station that has sent the frame: nothing is looked
+  /// up, asked for or remembered, so that a peer that makes up sources gains nothing. Returns false
+  /// if the flow's source is not ours. Requires addresses of one family.
   [[nodiscard]] bool resolve_back(Flow& flow, const rte_ether_addr& station) const;
 
   /// Writes the headers of a datagram with `payload_length` bytes into `packet`, which is empty;
@@ -173,12 +177,17 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
                       void* context) const {
     counters_.visit(visit, context);
   }
+  /// Calls `visit(context, name, text)` for every counter: what it counts, in one line.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context) {
+    HostCounters::describe(visit, context);
+  }
 
  private:
   struct Frame;
   struct UdpBinding {
     std::uint16_t port;
-    UdpHandler* handler;
+    UdpClient* client;
   };
 
   explicit Host(const HostConfig& config);
@@ -192,7 +201,7 @@ class Host final : private NeighbourSolicitor, private MembershipReporter {
   void probe(AddressTable::Entry& entry, std::uint64_t now_ns);
   /// Whether it is an address that we would like to have: another station's claim ends that.
   [[nodiscard]] bool claimed_by_another(const IpAddress& address);
-  /// Of an address in use, which another station claims.
+  /// Announces anew an address in use that another station claims.
   void defend(const IpAddress& address, std::uint64_t now_ns);
   void announce_due(std::uint64_t now_ns);
 

@@ -76,8 +76,8 @@ HostDrop Host::receive_icmpv6(const Frame& frame, std::uint64_t now_ns) {
   return reply_to_echo(frame, kIcmpv6EchoReply, now_ns);
 }
 
-/// Datagrams are never fragmented, so whoever uses the path has to know. Nothing is changed: that
-/// it quotes one that we may have sent is all that is known of who says so.
+/// Datagrams are never fragmented, so the user of the path has to know. Nothing is changed: that it
+/// quotes one that we may have sent is all that is known of the station that says so.
 HostDrop Host::receive_too_big(const Frame& frame, std::uint64_t now_ns) {
   std::array<std::uint8_t, kPacketTooBigMax> copy;
   const std::uint32_t length =

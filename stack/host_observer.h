@@ -8,7 +8,7 @@
 
 namespace rockhopper::stack {
 
-/// Is told what concerns those who use a host's addresses. Calls come from inside the host's and
+/// Is told what concerns the users of a host's addresses. Calls come from inside the host's and
 /// must not change it.
 class HostObserver {
  public:

@@ -28,17 +28,21 @@ bool is_bad_source(const IpAddress& address) {
 void Host::receive(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   now_ns_ = now_ns;
   counters_.add(HostEvent::rx_packets, count);
+  for (const UdpBinding& binding : udp_bindings_) {
+    binding.client->begin_receive({packets, count}, now_ns);
+  }
   for (std::uint16_t i = 0; i < count; ++i) {
     if (i + 1 < count) rte_prefetch0(rte_pktmbuf_mtod(packets[i + 1], const void*));
     receive_packet(packets[i], now_ns);
   }
+  for (const UdpBinding& binding : udp_bindings_) binding.client->end_receive();
 }
 
 void Host::receive_packet(rte_mbuf* packet, std::uint64_t now_ns) {
   UdpDatagram datagram;
-  if (UdpHandler* handler = known_headers_.match(packet, datagram)) {
+  if (UdpClient* client = known_headers_.match(packet, datagram)) {
     counters_.add(HostEvent::rx_udp_datagrams);
-    handler->on_udp(datagram, now_ns);
+    client->on_udp(datagram, now_ns);
     return;
   }
   std::uint8_t copy[Frame::kHeaderMax];
@@ -155,9 +159,9 @@ HostDrop Host::receive_udp(Frame& frame, std::uint64_t now_ns) {
       ip.traffic_class,
       ip.hop_limit,
   };
-  if (udp.dgram_cksum == 0) known_headers_.remember(datagram, binding->handler);
+  if (udp.dgram_cksum == 0) known_headers_.remember(datagram, binding->client);
   frame.packet = nullptr;
-  binding->handler->on_udp(datagram, now_ns);
+  binding->client->on_udp(datagram, now_ns);
   return HostDrop::none;
 }
 

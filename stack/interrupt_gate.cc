@@ -62,7 +62,7 @@ void InterruptGate::ring() { event_->notify(); }
 bool InterruptGate::wait_to_enter() {
   for (;;) {
     state_.fetch_sub(1, std::memory_order_release);
-    // Who polls in the interrupt thread is alone: it is not parked, so nobody else enters.
+    // A poll in the interrupt thread is alone: the thread is not parked, so no other one enters.
     if (rte_thread_is_intr() != 0) return false;
     for (;;) {
       const std::uint32_t before = state_.fetch_or(kComing, std::memory_order_relaxed);

@@ -65,7 +65,7 @@ class InterruptGate {
 
   InterruptGate() = default;
   [[nodiscard]] Expected<void> start();
-  /// False in the interrupt thread.
+  /// Returns false in the interrupt thread.
   bool enter() {
     if ((state_.fetch_add(1, std::memory_order_acquire) & kParked) != 0) return true;
     return wait_to_enter();

@@ -15,8 +15,8 @@
 
 namespace rockhopper::stack {
 
-/// An IPv4 or IPv6 address in the form of a RoCEv2 GID: 16 bytes in network order, IPv4 as
-/// ::ffff:a.b.c.d (RFC 4291, section 2.5.5.2).
+/// An IPv4 or IPv6 address in the form of a RoCEv2 GID: 16 bytes in network order, IPv4 as an
+/// IPv4-mapped address (RFC 4291, section 2.5.5.2).
 struct IpAddress {
   std::array<std::uint8_t, 16> bytes{};
 

@@ -41,7 +41,7 @@ bool lengths_fit(const rte_mbuf* packet, const std::uint8_t* l3, std::uint32_t l
 
 }  // namespace
 
-UdpHandler* KnownHeaders::match(rte_mbuf* packet, UdpDatagram& datagram) const {
+UdpClient* KnownHeaders::match(rte_mbuf* packet, UdpDatagram& datagram) const {
   const auto* frame = rte_pktmbuf_mtod(packet, const std::uint8_t*);
   if (packet->data_len < kLengthMin) return nullptr;
   const Entry& entry = entries_[station_of(frame)];
@@ -75,10 +75,10 @@ UdpHandler* KnownHeaders::match(rte_mbuf* packet, UdpDatagram& datagram) const {
     datagram.traffic_class = static_cast<std::uint8_t>(load_be16(l3) >> 4);
     datagram.hop_limit = l3[offsetof(rte_ipv6_hdr, hop_limits)];
   }
-  return entry.handler;
+  return entry.client;
 }
 
-void KnownHeaders::remember(const UdpDatagram& datagram, UdpHandler* handler) {
+void KnownHeaders::remember(const UdpDatagram& datagram, UdpClient* client) {
   const rte_mbuf* packet = datagram.packet;
   const std::size_t length = datagram.payload_offset;
   if (packet->data_len < length || (packet->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) return;
@@ -107,7 +107,7 @@ void KnownHeaders::remember(const UdpDatagram& datagram, UdpHandler* handler) {
   ignore(udp + offsetof(rte_udp_hdr, dgram_len), 2);
 
   Entry& entry = entries_[station_of(frame)];
-  entry.handler = handler;
+  entry.client = client;
   entry.length = static_cast<std::uint16_t>(length);
   entry.datagram = datagram;
   for (std::size_t i = 0; i * 8 < length; ++i) {

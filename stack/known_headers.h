@@ -7,7 +7,7 @@
 
 #include <rte_mbuf.h>
 
-#include "stack/udp_datagram.h"
+#include "stack/udp_client.h"
 
 namespace rockhopper::stack {
 
@@ -17,12 +17,12 @@ namespace rockhopper::stack {
 /// rest. Says nothing about any others. One thread.
 class KnownHeaders {
  public:
-  /// The handler of the packet's datagram, which is filled in; nullptr: to be checked in full.
+  /// The client of the packet's datagram, which is filled in; nullptr: to be checked in full.
   /// Does not take the packet.
-  [[nodiscard]] UdpHandler* match(rte_mbuf* packet, UdpDatagram& datagram) const;
+  [[nodiscard]] UdpClient* match(rte_mbuf* packet, UdpDatagram& datagram) const;
 
-  /// The datagram has passed, its UDP checksum being 0, and is `handler`'s.
-  void remember(const UdpDatagram& datagram, UdpHandler* handler);
+  /// The datagram has passed, its UDP checksum being 0, and is `client`'s.
+  void remember(const UdpDatagram& datagram, UdpClient* client);
 
   /// For a change of what the host checks against.
   void forget() { entries_ = {}; }
@@ -37,13 +37,14 @@ class KnownHeaders {
     std::uint64_t mask;
   };
   struct Entry {
-    UdpHandler* handler = nullptr;
+    UdpClient* client = nullptr;
     std::uint16_t length = 0;  ///< of all headers; 0: empty
     std::array<Word, kWordsMax> words{};
     UdpDatagram datagram{};
   };
 
-  /// Of word `index`: the last one overlaps the one before where the length is no multiple of 8.
+  /// Returns where word `index` begins: the last one overlaps the one before where the length is no
+  /// multiple of 8.
   [[nodiscard]] static std::size_t offset_of(std::size_t index, std::size_t length) {
     return index * 8 + 8 <= length ? index * 8 : length - 8;
   }

@@ -15,7 +15,7 @@ namespace rockhopper::stack {
 inline constexpr std::uint8_t kMembershipVersionMin = 1;
 inline constexpr std::uint8_t kMembershipVersion = 3;
 
-/// A router's question who is there.
+/// A router's question which members there are.
 struct MembershipQuery {
   std::uint8_t version = kMembershipVersion;
   IpAddress group;                      ///< of which alone it asks; unspecified: of all

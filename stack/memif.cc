@@ -14,12 +14,14 @@ constexpr std::size_t kSocketPathMax = sizeof(sockaddr_un::sun_path) - 1;
 
 }  // namespace
 
+Expected<std::string> memif_socket(const MemifConfig& config) {
+  if (!config.socket.empty()) return config.socket;
+  ROCKHOPPER_TRY(auto directory, runtime_directory());
+  return directory + "/memif.sock";
+}
+
 Expected<std::string> memif_devargs(const MemifConfig& config) {
-  std::string path = config.socket;
-  if (path.empty()) {
-    ROCKHOPPER_TRY(auto directory, runtime_directory());
-    path = directory + "/memif.sock";
-  }
+  ROCKHOPPER_TRY(auto path, memif_socket(config));
   if (path.size() > kSocketPathMax || path.find(',') != std::string::npos) {
     return fail(ErrorCode::invalid_argument,
                 "memif socket {}: at most {} bytes, and no comma, are possible", path,

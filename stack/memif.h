@@ -21,6 +21,9 @@ struct MemifConfig {
   std::uint8_t ring_size_log2 = 10;  ///< 1 to 14
 };
 
+/// Returns the path of its socket, which follows from the environment where `config` names none.
+[[nodiscard]] Expected<std::string> memif_socket(const MemifConfig& config);
+
 /// The devargs for PortConfig::devargs. The socket is a file (memif's default is an abstract one,
 /// which every user of the machine may open).
 [[nodiscard]] Expected<std::string> memif_devargs(const MemifConfig& config);

@@ -428,4 +428,15 @@ void MemifGuard::visit_counters(void (*visit)(void* context, const char* name, s
   visit(context, "memif_no_descriptors", counters.no_descriptors.value());
 }
 
+void MemifGuard::describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                   void* context) {
+  visit(context, "memif_left_early", "peers that went away amid the handshake");
+  visit(context, "memif_refused",
+        "peers that sent what memif does not allow, or offered what cannot be used");
+  visit(context, "memif_already_joined", "peers refused, as the link has another one");
+  visit(context, "memif_timed_out", "peers that did not end the handshake in time");
+  visit(context, "memif_pushed_out", "peers refused as the oldest of too many unfinished ones");
+  visit(context, "memif_no_descriptors", "peers refused, as this process had no descriptors left");
+}
+
 }  // namespace rockhopper::stack

@@ -14,7 +14,7 @@ namespace rockhopper::stack {
 
 /// Stands between the memif driver of one device and the socket at which its peers connect.
 ///
-/// DPDK's driver trusts who connects. A peer that has gone before its greeting leaves a closed
+/// DPDK's driver trusts every peer. A peer that has gone before its greeting leaves a closed
 /// descriptor with the EAL's interrupt thread, which then ends the process (22.11 to 25.11), and
 /// one that sends half a handshake, other messages or wrong sizes leaves descriptors behind, bars
 /// the link for others, or makes the driver read where nothing is. No order of calls prevents that
@@ -28,7 +28,8 @@ namespace rockhopper::stack {
 /// link is for processes of one user.
 class MemifGuard {
  public:
-  /// Null if the devargs are not those of a memif device. `queues`: how many the device will have.
+  /// Returns null if the devargs are not those of a memif device. `queues`: how many the device
+  /// will have.
   [[nodiscard]] static Expected<std::unique_ptr<MemifGuard>> create(const std::string& devargs,
                                                                     std::uint16_t queues);
   MemifGuard(const MemifGuard&) = delete;
@@ -42,8 +43,8 @@ class MemifGuard {
   // At a server:
   /// Lets peers in. When the driver has the device.
   [[nodiscard]] Expected<void> open();
-  /// Lets nobody in any more; waits until the driver has the whole handshake of who is on the way.
-  /// Before the device stops for good.
+  /// Lets no peer in any more, and waits until the driver has the whole handshake of one that is on
+  /// the way. To be called before the device stops for good.
   void close();
 
   // At a client:
@@ -56,6 +57,9 @@ class MemifGuard {
 
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   class Thread;

@@ -81,7 +81,7 @@ class ServerSession final : public Session {
  public:
   static constexpr std::uint64_t kHandshakeNs = 30'000'000'000;
 
-  /// Null when there are no descriptors for it, or its peer has gone already.
+  /// Returns null when there are no descriptors for it, or its peer has gone already.
   [[nodiscard]] static std::unique_ptr<ServerSession> create(std::shared_ptr<Served> served,
                                                              Descriptor outer,
                                                              std::uint64_t now_ns);

@@ -26,14 +26,14 @@ inline constexpr IpAddress kAllNodesGroup{{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0
 
 /// A neighbour solicitation or advertisement (RFC 4861, sections 4.3 and 4.4), an ICMPv6 message.
 struct NeighbourMessage {
-  /// Of what emit() writes: with a link-layer address option.
+  /// The size of what emit() writes at most: with a link-layer address option.
   static constexpr std::size_t kSizeMax = 32;
 
   bool is_solicitation = false;
   bool solicited = false;     ///< advertisement: S flag
   bool override_mac = false;  ///< advertisement: O flag
   IpAddress target;
-  /// Of the source (solicitation) or of the target (advertisement).
+  /// The address of the source (solicitation) or of the target (advertisement).
   std::optional<rte_ether_addr> link_address;
 
   /// Reads the ICMPv6 message `bytes` that came from `source` to `destination` and whose type is

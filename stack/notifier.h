@@ -4,7 +4,7 @@
 
 namespace rockhopper::stack {
 
-/// Tells somebody who may be asleep that there is something to take: the way in which a protocol,
+/// Tells a thread that may be asleep that there is something to take: the way in which a protocol,
 /// which does no I/O, wakes an application. EventFd is one.
 class Notifier {
  public:

@@ -6,7 +6,9 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <system_error>
 
 #include <rte_bus.h>
 #include <rte_bus_vdev.h>
@@ -91,6 +93,22 @@ class QuietMemif {
 };
 
 }  // namespace
+
+Expected<void> set_device(PortConfig& config, const std::string& device) {
+  const bool is_number =
+      !device.empty() && device.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) {
+    config.devargs = device;
+    return {};
+  }
+  std::uint32_t id = 0;
+  const auto parsed = std::from_chars(device.data(), device.data() + device.size(), id);
+  if (parsed.ec != std::errc{} || id >= RTE_MAX_ETHPORTS) {
+    return fail(ErrorCode::not_found, "there is no port {}", device);
+  }
+  config.port_id = static_cast<std::uint16_t>(id);
+  return {};
+}
 
 Port::Port() = default;
 
@@ -373,6 +391,24 @@ void Port::visit_counters(void (*visit)(void* context, const char* name, std::ui
   visit(context, "tx_linearised", sum(&PortQueueCounters::tx_linearised));
   visit(context, "tx_no_mbuf", sum(&PortQueueCounters::tx_no_mbuf));
   if (guard_ != nullptr) guard_->visit_counters(visit, context);
+}
+
+void Port::describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                             void* context) {
+  visit(context, "ipackets", "packets received");
+  visit(context, "opackets", "packets sent");
+  visit(context, "ibytes", "bytes received");
+  visit(context, "obytes", "bytes sent");
+  visit(context, "imissed", "packets lost, as the device's receive queues were full");
+  visit(context, "ierrors", "packets received in error");
+  visit(context, "oerrors", "packets that the device failed to send");
+  visit(context, "rx_nombuf", "failed allocations of buffers to receive into");
+  visit(context, "tx_backpressure", "packets handed back, as the device took no more");
+  visit(context, "tx_oversize", "packets dropped as longer than the MTU");
+  visit(context, "tx_rejected", "packets dropped, as they ask for an offload that cannot be");
+  visit(context, "tx_linearised", "chains of buffers copied into one buffer for the driver");
+  visit(context, "tx_no_mbuf", "packets handed back, as there was no buffer for such a copy");
+  MemifGuard::describe_counters(visit, context);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Port::xstats() const {

@@ -51,6 +51,10 @@ struct PortConfig {
   bool promiscuous = false;
 };
 
+/// Names the port as people do: by its number, or as in PortConfig::devargs. Fails for a number
+/// that no port can have.
+[[nodiscard]] Expected<void> set_device(PortConfig& config, const std::string& device);
+
 class MemifGuard;
 class Port;
 
@@ -123,6 +127,8 @@ class Port {
   /// the port stays as it starts, receiving those to all groups. Says which; so does the log.
   /// Control path only.
   MulticastFilter set_multicast_macs(std::span<const rte_ether_addr> macs);
+  /// Receives those to all groups, as after the start. Control path only.
+  void receive_all_multicast();
 
   [[nodiscard]] std::uint16_t port_id() const { return port_id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -144,6 +150,9 @@ class Port {
   /// thread. Calls `visit(context, name, value)`.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// What each of them counts, in one line; those of memif devices included.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
   /// The driver's extended statistics by name. Any thread.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> xstats() const;
 
@@ -157,7 +166,6 @@ class Port {
   [[nodiscard]] Expected<void> set_up_queues(const PortConfig& config, std::uint16_t data_room);
   [[nodiscard]] Expected<void> start(const PortConfig& config);
   void remove_flow_rules();
-  void receive_all_multicast();
   void set_multicast_filter(MulticastFilter filter);
   [[nodiscard]] int start_device();
   void stop_device();

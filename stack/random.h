@@ -27,7 +27,7 @@ class Random {
     return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
 
-  /// True with `probability`, 0 to 1.
+  /// Returns true with `probability`, 0 to 1.
   constexpr bool chance(double probability) {
     return static_cast<double>(next() >> 11) * 0x1.0p-53 < probability;
   }

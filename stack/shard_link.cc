@@ -132,4 +132,12 @@ void ShardLink::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
   visit(context, "no_mbuf", counters_.no_mbuf.value());
 }
 
+void ShardLink::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+  visit(context, "handed_over", "packets handed over to other shards");
+  visit(context, "taken_over", "packets taken over from other shards");
+  visit(context, "copied", "copies for other shards of packets that are for every one");
+  visit(context, "hand_over_full", "packets lost, as the other shard's ring was full");
+  visit(context, "no_mbuf", "copies not made, as there was no buffer");
+}
+
 }  // namespace rockhopper::stack

@@ -74,4 +74,9 @@ void SwitchedLink::visit_counters(CounterVisitor visit, void* context) const {
   visit(context, "no_mbuf", no_mbuf_.value());
 }
 
+void SwitchedLink::describe_counters(CounterTextVisitor visit, void* context) {
+  net::LearningSwitch::describe_mac_counters(visit, context);
+  visit(context, "no_mbuf", "packets lost, as there was no buffer for a copy");
+}
+
 }  // namespace rockhopper::stack

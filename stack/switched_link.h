@@ -22,9 +22,9 @@ namespace rockhopper::stack {
 class SwitchedLink final : public Link {
  public:
   struct Config {
-    std::vector<net::ForwarderPort> ports;  ///< 1 to net::kPortsMax - 1; not owned
-    rte_mempool* pool = nullptr;            ///< for copies of what is for others too; not owned
-    std::uint64_t seed = 1;                 ///< of the address table's hash
+    std::vector<net::ForwarderPort> ports{};  ///< 1 to net::kPortsMax - 1; not owned
+    rte_mempool* pool = nullptr;              ///< for copies of what is for others too; not owned
+    std::uint64_t seed = 1;                   ///< of the address table's hash
   };
   explicit SwitchedLink(const Config& config);
 
@@ -42,6 +42,8 @@ class SwitchedLink final : public Link {
   [[nodiscard]] const net::LearningSwitch& learning_switch() const { return switch_; }
   /// The address table's counters and its own; those of the ports are the switch's. Any thread.
   void visit_counters(CounterVisitor visit, void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(CounterTextVisitor visit, void* context);
 
  private:
   [[nodiscard]] net::PortNumber own_port() const {

@@ -26,9 +26,14 @@ constexpr std::size_t kEntryOverhead = 24;
 // One entry of the dictionary is for "next".
 constexpr std::size_t kEntriesMax = RTE_TEL_MAX_DICT_ENTRIES - 1;
 
+struct Group {
+  CounterGroup::Visit visit;
+  CounterGroup::Describe describe;
+};
+
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, CounterGroup::Visit, std::less<>> groups;
+  std::map<std::string, Group, std::less<>> groups;
   bool commands_registered = false;
 };
 
@@ -55,38 +60,82 @@ struct DictWriter {
   std::size_t added = 0;
   bool full = false;
 
-  void add(const char* name, std::uint64_t value) {
+  /// `put` adds the entry of this name, with a value of at most `length` characters beyond those of
+  /// a number; it says 0 when that is done.
+  template <typename Put>
+  void add(const char* name, std::size_t length, const Put& put) {
     if (seen++ < first || full) return;
-    const std::string text = telemetry_name(name);
-    if (added == kEntriesMax || text.size() + kEntryOverhead > budget ||
-        add_dict_uint(data, text.c_str(), value) != 0) {
+    const std::string key = telemetry_name(name);
+    const std::size_t size = key.size() + length + kEntryOverhead;
+    if (added == kEntriesMax || size > budget || put(data, key.c_str()) != 0) {
       full = true;
       return;
     }
-    budget -= text.size() + kEntryOverhead;
+    budget -= size;
     ++added;
   }
   static void visit(void* context, const char* name, std::uint64_t value) {
-    static_cast<DictWriter*>(context)->add(name, value);
+    static_cast<DictWriter*>(context)->add(name, 0, [value](rte_tel_data* to, const char* key) {
+      return add_dict_uint(to, key, value);
+    });
   }
 };
+
+/// What the counters of a group count, by their names.
+using Texts = std::map<std::string, std::string, std::less<>>;
+
+Texts texts_of(const Group& group) {
+  Texts texts;
+  group.describe([](void* context, const char* name,
+                    const char* text) { static_cast<Texts*>(context)->emplace(name, text); },
+                 &texts);
+  return texts;
+}
+
+/// Adds to a dictionary the text of each counter that is visited.
+struct TextWriter {
+  const Texts& texts;
+  DictWriter& writer;
+
+  static void visit(void* context, const char* name, std::uint64_t /*value*/) {
+    const auto& to = *static_cast<const TextWriter*>(context);
+    const auto found = to.texts.find(name);
+    const std::string text = found == to.texts.end() ? std::string() : found->second;
+    to.writer.add(name, text.size(), [&text](rte_tel_data* data, const char* key) {
+      return rte_tel_data_add_dict_string(data, key, text.c_str());
+    });
+  }
+};
+
+/// Adds to the answer what there is to say of a group's counters.
+using Write = void (*)(const Group& group, DictWriter& writer);
+
+void write_values(const Group& group, DictWriter& writer) {
+  group.visit(&DictWriter::visit, &writer);
+}
+
+void write_texts(const Group& group, DictWriter& writer) {
+  const Texts texts = texts_of(group);
+  TextWriter text_writer{.texts = texts, .writer = writer};
+  group.visit(&TextWriter::visit, &text_writer);
+}
 
 int list_groups(const char* /*command*/, const char* /*parameters*/, rte_tel_data* data) {
   rte_tel_data_start_array(data, RTE_TEL_STRING_VAL);
   const std::lock_guard lock(registry().mutex);
-  for (const auto& [name, visit] : registry().groups) {
+  for (const auto& [name, group] : registry().groups) {
     if (rte_tel_data_add_array_string(data, name.c_str()) != 0) break;
   }
   return 0;
 }
 
-int one_group(std::string_view name, std::size_t first, rte_tel_data* data) {
+int one_group(std::string_view name, std::size_t first, rte_tel_data* data, Write write) {
   const std::lock_guard lock(registry().mutex);
   const auto group = registry().groups.find(name);
   if (group == registry().groups.end()) return -1;
   rte_tel_data_start_dict(data);
   DictWriter writer{.data = data, .first = first, .budget = kAnswerMax};
-  group->second(&DictWriter::visit, &writer);
+  write(group->second, writer);
   if (writer.full) add_dict_uint(data, "next", first + writer.added);
   return 0;
 }
@@ -97,18 +146,18 @@ int all_groups(rte_tel_data* data) {
   std::size_t budget = kAnswerMax;
   std::uint64_t omitted = 0;
   std::size_t groups = 0;
-  for (const auto& [name, visit] : registry().groups) {
+  for (const auto& [name, group] : registry().groups) {
     const std::string text = telemetry_name(name);
-    rte_tel_data* group = rte_tel_data_alloc();
-    if (group == nullptr) return -1;
-    rte_tel_data_start_dict(group);
-    DictWriter writer{.data = group,
+    rte_tel_data* values = rte_tel_data_alloc();
+    if (values == nullptr) return -1;
+    rte_tel_data_start_dict(values);
+    DictWriter writer{.data = values,
                       .first = 0,
                       .budget = budget - std::min(budget, text.size() + kEntryOverhead)};
-    visit(&DictWriter::visit, &writer);
+    write_values(group, writer);
     if (writer.full || groups == kEntriesMax ||
-        rte_tel_data_add_dict_container(data, text.c_str(), group, 0) != 0) {
-      rte_tel_data_free(group);
+        rte_tel_data_add_dict_container(data, text.c_str(), values, 0) != 0) {
+      rte_tel_data_free(values);
       ++omitted;
       continue;
     }
@@ -119,8 +168,8 @@ int all_groups(rte_tel_data* data) {
   return 0;
 }
 
-int show_counters(const char* /*command*/, const char* parameters, rte_tel_data* data) {
-  if (parameters == nullptr || *parameters == '\0') return all_groups(data);
+/// The answer about GROUP[,FIRST], as another program has asked for it.
+int asked_group(const char* parameters, rte_tel_data* data, Write write) {
   const std::string_view text(parameters);
   const std::size_t comma = text.find(',');
   std::size_t first = 0;
@@ -129,12 +178,22 @@ int show_counters(const char* /*command*/, const char* parameters, rte_tel_data*
     const auto result = std::from_chars(text.data() + comma + 1, end, first);
     if (result.ec != std::errc{} || result.ptr != end) return -1;
   }
-  return one_group(text.substr(0, comma), first, data);
+  return one_group(text.substr(0, comma), first, data, write);
+}
+
+int show_counters(const char* /*command*/, const char* parameters, rte_tel_data* data) {
+  if (parameters == nullptr || *parameters == '\0') return all_groups(data);
+  return asked_group(parameters, data, write_values);
+}
+
+int show_texts(const char* /*command*/, const char* parameters, rte_tel_data* data) {
+  if (parameters == nullptr || *parameters == '\0') return -1;
+  return asked_group(parameters, data, write_texts);
 }
 
 }  // namespace
 
-Expected<CounterGroup> CounterGroup::add(std::string name, Visit visit) {
+Expected<CounterGroup> CounterGroup::add(std::string name, Visit visit, Describe describe) {
   if (name.empty() || name.size() >= RTE_TEL_MAX_STRING_LEN ||
       name.find(',') != std::string::npos) {
     return fail(ErrorCode::invalid_argument,
@@ -149,12 +208,15 @@ Expected<CounterGroup> CounterGroup::add(std::string name, Visit visit) {
     const int shown = rte_telemetry_register_cmd(
         "/rockhopper/counters", show_counters,
         "Shows counters. Parameters: group and first counter, both optional.");
-    if (listed != 0 || shown != 0) {
+    const int described = rte_telemetry_register_cmd(
+        "/rockhopper/texts", show_texts,
+        "Says what counters count. Parameters: group, and first counter, which is optional.");
+    if (listed != 0 || shown != 0 || described != 0) {
       return fail(ErrorCode::io, "DPDK telemetry refuses the /rockhopper commands");
     }
     all.commands_registered = true;
   }
-  if (!all.groups.emplace(name, std::move(visit)).second) {
+  if (!all.groups.emplace(name, Group{std::move(visit), describe}).second) {
     return fail(ErrorCode::busy, "there is a counter group {} already", name);
   }
   return CounterGroup(std::move(name));

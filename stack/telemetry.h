@@ -12,21 +12,29 @@ namespace rockhopper::stack {
 
 /// Receives a group's counters one by one.
 using CounterVisitor = void (*)(void* context, const char* name, std::uint64_t value);
+/// Receives what a group's counters count, one by one: a line for people, of at most 127 characters
+/// and without quotation marks and backslashes, as telemetry carries no others.
+using CounterTextVisitor = void (*)(void* context, const char* name, const char* text);
 
 /// Names a group of counters to DPDK telemetry for as long as it lives:
-///   /rockhopper/list                          the groups' names
-///   /rockhopper/counters                      all groups that fit one answer; "omitted" others
-///   /rockhopper/counters,GROUP[,FIRST]        one group, from its FIRST counter on
+///
+///     /rockhopper/list                          the groups' names
+///     /rockhopper/counters                      all groups that fit one answer; "omitted" others
+///     /rockhopper/counters,GROUP[,FIRST]        one group, from its FIRST counter on
+///     /rockhopper/texts,GROUP[,FIRST]           what its counters count, in the same order
+///
 /// An answer that ends early has an entry "next", the FIRST to go on with. Characters that
 /// telemetry does not carry in names become '_', and names are cut to its length. `visit` runs in a
 /// telemetry thread at any time until the destructor has returned: it must read only what is safe
-/// to read there, as stack::Counter. Does nothing where telemetry is off.
+/// to read there, as stack::Counter; `describe` likewise. Does nothing where telemetry is off.
 class CounterGroup {
  public:
   using Visit = std::function<void(CounterVisitor visitor, void* context)>;
+  using Describe = void (*)(CounterTextVisitor visitor, void* context);
 
-  /// `name` is unique in the process and has no comma; `busy` if it is taken.
-  [[nodiscard]] static Expected<CounterGroup> add(std::string name, Visit visit);
+  /// `name` is unique in the process and has no comma; `busy` if it is taken. `describe` may know
+  /// of more counters than `visit` has.
+  [[nodiscard]] static Expected<CounterGroup> add(std::string name, Visit visit, Describe describe);
   CounterGroup(CounterGroup&& other) noexcept;
   CounterGroup& operator=(CounterGroup&& other) noexcept;
   ~CounterGroup();
@@ -36,13 +44,17 @@ class CounterGroup {
   std::string name_;  ///< empty after a move
 };
 
-/// `add` for anything with Host's or Port's visit_counters(); `owner` must outlive the group.
+/// `add` for anything with Host's or Port's visit_counters() and describe_counters(); `owner` must
+/// outlive the group.
 template <typename Owner>
 [[nodiscard]] Expected<CounterGroup> add_counter_group(const std::string& name,
                                                        const Owner& owner) {
-  return CounterGroup::add(name, [&owner](CounterVisitor visitor, void* context) {
-    owner.visit_counters(visitor, context);
-  });
+  return CounterGroup::add(
+      name,
+      [&owner](CounterVisitor visitor, void* context) { owner.visit_counters(visitor, context); },
+      [](CounterTextVisitor visitor, void* context) {
+        Owner::describe_counters(visitor, context);
+      });
 }
 
 }  // namespace rockhopper::stack

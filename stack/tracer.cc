@@ -14,15 +14,14 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "stack/roce_locator.h"
 #include "stack/time_units.h"
-#include "stack/udp_datagram.h"
 
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::size_t kBthSize = 12;
-// All headers that a summary looks at, with IPv4 options.
-constexpr std::uint32_t kLookMax = 14 + 4 + 60 + 8 + kBthSize;
+// All headers that a reader looks at, with IPv4 options.
+constexpr std::uint32_t kLookMax = 14 + 4 + 60 + 8;
 
 /// The first bytes of a packet, taken off from the front, never beyond their end.
 class Reader {
@@ -66,17 +65,8 @@ std::string ip_text(int family, const void* address) {
 std::string udp_text(Reader& reader, const std::string& source, const std::string& destination) {
   rte_udp_hdr udp;
   if (!reader.take(udp)) return fmt::format("{} > {} UDP, cut short", source, destination);
-  const std::uint16_t port = rte_be_to_cpu_16(udp.dst_port);
-  std::string text = fmt::format("{}.{} > {}.{} UDP {}", source, rte_be_to_cpu_16(udp.src_port),
-                                 destination, port, rte_be_to_cpu_16(udp.dgram_len));
-  std::array<std::uint8_t, kBthSize> bth;
-  if (port == kRoceUdpPort && reader.take(bth)) {
-    const auto be24 = [&bth](std::size_t at) {
-      return static_cast<unsigned>(bth[at] << 16 | bth[at + 1] << 8 | bth[at + 2]);
-    };
-    text += fmt::format(" RoCE opcode {:#04x} qpn {:#08x} psn {}", bth[0], be24(5), be24(9));
-  }
-  return text;
+  return fmt::format("{}.{} > {}.{} UDP {}", source, rte_be_to_cpu_16(udp.src_port), destination,
+                     rte_be_to_cpu_16(udp.dst_port), rte_be_to_cpu_16(udp.dgram_len));
 }
 
 std::string ip_payload_text(Reader& reader, std::uint8_t protocol, const std::string& source,
@@ -117,9 +107,8 @@ std::string ipv6_text(Reader& reader) {
                          ip_text(AF_INET6, &ip.dst_addr));
 }
 
-}  // namespace
-
-std::string summarize(const rte_mbuf* packet) {
+/// Returns what a summary says up to the BTH.
+std::string lower_layers_text(const rte_mbuf* packet) {
   Reader reader(packet);
   rte_ether_hdr ether;
   if (!reader.take(ether)) return "Ethernet, cut short";
@@ -139,6 +128,17 @@ std::string summarize(const rte_mbuf* packet) {
     default:
       return text + fmt::format("type {:#06x}", type);
   }
+}
+
+}  // namespace
+
+std::string summarize(const rte_mbuf* packet) {
+  std::string text = lower_layers_text(packet);
+  if (const auto bth = read_bth(packet)) {
+    text += fmt::format(" RoCE opcode {:#04x} qpn {:#08x} psn {}", bth->opcode,
+                        bth->destination_qpn, bth->psn);
+  }
+  return text;
 }
 
 void Tracer::trace(const char* direction, std::uint32_t length, const std::string& text,

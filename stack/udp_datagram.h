@@ -10,9 +10,6 @@
 
 namespace rockhopper::stack {
 
-/// Where RoCEv2 packets go to, all that this layer knows of them.
-inline constexpr std::uint16_t kRoceUdpPort = 4791;
-
 /// The longest lower headers of a datagram: Ethernet with a tag, IPv6, UDP.
 inline constexpr std::uint32_t kDatagramHeadersMax = 18 + 40 + 8;
 
@@ -29,16 +26,6 @@ struct UdpDatagram {
   std::uint16_t payload_length;  ///< by the UDP length; the frame may be longer (Ethernet padding)
   std::uint8_t traffic_class;    ///< DSCP and ECN as in the IP header
   std::uint8_t hop_limit;
-};
-
-/// Receives the datagrams of one UDP port. Must take ownership of datagram.packet.
-class UdpHandler {
- public:
-  UdpHandler() = default;
-  UdpHandler(const UdpHandler&) = delete;
-  UdpHandler& operator=(const UdpHandler&) = delete;
-  virtual ~UdpHandler() = default;
-  virtual void on_udp(const UdpDatagram& datagram, std::uint64_t now_ns) = 0;
 };
 
 }  // namespace rockhopper::stack

@@ -3,17 +3,25 @@
 #include "stack/worker.h"
 
 #include <algorithm>
-#include <ctime>
+#include <atomic>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
 namespace rockhopper::stack {
+namespace {
+
+/// What one thread has done before it calls this is seen by another one that calls it later. The
+/// EAL, which starts and awaits lcores, sees to that too, but ThreadSanitizer cannot look into it.
+void hand_over() {
+  static std::atomic<unsigned> handovers;
+  handovers.fetch_add(1, std::memory_order_acq_rel);
+}
+
+}  // namespace
 
 Worker::Worker(Link& link, Protocol& protocol, const Clock& clock, const WorkerConfig& config)
-    : link_(link), protocol_(protocol), clock_(clock), config_(config) {
-  config_.idle_sleep_ns = std::min<std::uint64_t>(config_.idle_sleep_ns, 999'999'999);
-}
+    : link_(link), protocol_(protocol), clock_(clock), idler_(config.idle) {}
 
 Worker::~Worker() {
   stop();
@@ -50,8 +58,9 @@ std::uint16_t Worker::transmit(std::uint64_t now_ns) {
   return sent;
 }
 
-bool Worker::poll_once() {
-  const std::uint64_t now_ns = clock_.now_ns();
+bool Worker::poll_once() { return poll(clock_.now_ns()); }
+
+bool Worker::poll(std::uint64_t now_ns) {
   counters_.polls.add();
   const std::uint16_t sent = transmit(now_ns);
   const std::uint16_t received = receive(now_ns);
@@ -65,31 +74,21 @@ std::uint64_t Worker::next_deadline_ns() const {
   return std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
 }
 
-void Worker::idle() {
-  const std::uint64_t now_ns = clock_.now_ns();
-  const std::uint64_t deadline_ns =
-      std::min(protocol_.next_deadline_ns(), link_.next_deadline_ns());
-  if (deadline_ns <= now_ns) return;
-  const std::uint64_t sleep_ns = std::min(config_.idle_sleep_ns, deadline_ns - now_ns);
-  const timespec duration{0, static_cast<long>(sleep_ns)};
-  counters_.sleeps.add();
-  // A signal ends the sleep early: the caller then sees its stop flag at once.
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
-}
-
-void Worker::run() {
-  std::uint32_t idle_polls = 0;
+void Worker::run(Application* application) {
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (poll_once()) {
-      idle_polls = 0;
-    } else if (config_.idle_polls != 0 && ++idle_polls >= config_.idle_polls) {
-      idle();
-    }
+    const std::uint64_t now_ns = clock_.now_ns();
+    const bool moved = poll(now_ns);
+    std::uint64_t wanted_ns = kNever;
+    if (application != nullptr) wanted_ns = application->turn(now_ns);
+    if (!idler_.is_time(moved)) continue;
+    counters_.rests.add();
+    // A signal ends a sleep early: the caller then sees its stop flag at once.
+    idler_.rest_until(std::min(wanted_ns, next_deadline_ns()), clock_.now_ns());
   }
   discard_leftover();
 }
 
-Expected<void> Worker::launch(unsigned lcore_id) {
+Expected<void> Worker::launch(unsigned lcore_id, Application* application) {
   if (lcore_id_ != UINT32_MAX) {
     return fail(ErrorCode::invalid_state, "the worker runs already, on lcore {}", lcore_id_);
   }
@@ -98,9 +97,14 @@ Expected<void> Worker::launch(unsigned lcore_id) {
     return fail(ErrorCode::invalid_argument, "lcore {} is not a worker lcore of the EAL", lcore_id);
   }
   const auto entry = [](void* worker) {
-    static_cast<Worker*>(worker)->run();
+    hand_over();
+    auto* self = static_cast<Worker*>(worker);
+    self->run(self->application_);
+    hand_over();
     return 0;
   };
+  application_ = application;
+  hand_over();
   if (rte_eal_remote_launch(entry, this, lcore_id) != 0) {
     return fail(ErrorCode::busy, "lcore {} is busy", lcore_id);
   }
@@ -111,6 +115,7 @@ Expected<void> Worker::launch(unsigned lcore_id) {
 void Worker::join() {
   if (lcore_id_ == UINT32_MAX) return;
   rte_eal_wait_lcore(lcore_id_);
+  hand_over();
   lcore_id_ = UINT32_MAX;
 }
 

@@ -8,27 +8,25 @@
 
 #include <rte_mbuf.h>
 
+#include "stack/application.h"
 #include "stack/clock.h"
 #include "stack/counter.h"
 #include "stack/error.h"
+#include "stack/idle.h"
 #include "stack/link.h"
 #include "stack/protocol.h"
 
 namespace rockhopper::stack {
 
 struct WorkerConfig {
-  /// Polls without work before the worker sleeps between polls; 0 never sleeps. For CPUs that are
-  /// shared with others.
-  std::uint32_t idle_polls = 0;
-  /// The longest such sleep; a due deadline ends it earlier. At most a second.
-  std::uint64_t idle_sleep_ns = 50'000;
+  IdlePolicy idle = IdlePolicy::poll;  ///< of run(); a due deadline ends a sleep early
 };
 
 struct WorkerCounters {
   Counter polls;
   Counter idle_polls;  ///< neither received nor sent
-  Counter sleeps;
-  Counter rx_bursts;  ///< with at least one packet
+  Counter rests;       ///< of run(), as the idle policy says
+  Counter rx_bursts;   ///< with at least one packet
   Counter rx_packets;
   Counter tx_bursts;
   Counter tx_packets;
@@ -62,12 +60,15 @@ class Worker {
   [[nodiscard]] bool backlogged() const { return tx_count_ > 0; }
 
   /// Polls in the calling thread until stop(), then frees what is left over. Needs a clock that
-  /// runs by itself.
-  void run();
+  /// runs by itself. `application`, which may be null, has its turn after each poll.
+  void run(Application* application = nullptr);
 
-  /// Runs on a waiting lcore of the EAL, not the main one. join() waits for its end.
-  [[nodiscard]] Expected<void> launch(unsigned lcore_id);
+  /// run() on a waiting lcore of the EAL, not the main one. join() waits for its end. The
+  /// application is not owned.
+  [[nodiscard]] Expected<void> launch(unsigned lcore_id, Application* application = nullptr);
   void join();
+  /// Launched and not joined. Of the thread that does both.
+  [[nodiscard]] bool launched() const { return lcore_id_ != UINT32_MAX; }
 
   /// Makes run() return after the current turn; a run() that comes later returns at once. Any
   /// thread, also from a signal handler.
@@ -79,16 +80,17 @@ class Worker {
   [[nodiscard]] const WorkerCounters& counters() const { return counters_; }
 
  private:
-  void idle();
+  bool poll(std::uint64_t now_ns);
   void discard_leftover();
 
   Link& link_;
   Protocol& protocol_;
   const Clock& clock_;
-  WorkerConfig config_;
+  Idler idler_;
   std::array<rte_mbuf*, kBurst> tx_{};
   std::uint16_t tx_count_ = 0;
   unsigned lcore_id_ = UINT32_MAX;
+  Application* application_ = nullptr;  ///< of what has been launched
   std::atomic<bool> stop_{false};
   WorkerCounters counters_;
 };

@@ -14,24 +14,42 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+TRANSPORT = {'dc', 'roce', 'roce/wire', 'stack'}
+SERVICES = {'apps/services/ami', 'apps/services/dag', 'apps/services/dag/graph',
+            'apps/services/dag/schedule', 'apps/services/publisher'}
+# What users have when the library is installed.
+INSTALLED = TRANSPORT | SERVICES | {'apps/node'}
+
 # A layer includes itself and what stands right of it. The longest matching folder counts.
 MAY_INCLUDE = {
-    'stack': {'stack'},
-    'roce/wire': {'roce/wire'},
-    'roce': {'roce', 'roce/wire', 'stack'},
-    'dc': {'dc', 'roce', 'roce/wire', 'stack'},
-    'apps/services/ami': {'apps/services/ami', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps/services/dag': {'apps/services/dag', 'apps/services/dag/graph', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps/services/dag/graph': {'apps/services/dag/graph', 'stack'},
-    'apps/services/dag/schedule': {'apps/services/dag/schedule', 'apps/services/dag', 'apps/services/dag/graph', 'dc', 'roce',
-                          'roce/wire', 'stack'},
-    'apps/services/publisher': {'apps/services/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
-    'apps': {'apps', 'apps/services/ami', 'apps/services/dag', 'apps/services/dag/graph', 'apps/services/dag/schedule',
-             'apps/services/publisher', 'dc', 'roce', 'roce/wire', 'stack'},
+    'stack': set(),
+    'roce/wire': set(),
+    'roce': {'roce/wire', 'stack'},
+    'dc': {'roce', 'roce/wire', 'stack'},
+    'apps/services/ami': TRANSPORT,
+    'apps/services/dag': {'apps/services/dag/graph'} | TRANSPORT,
+    'apps/services/dag/graph': {'stack'},
+    'apps/services/dag/schedule': {'apps/services/dag', 'apps/services/dag/graph'} | TRANSPORT,
+    'apps/services/publisher': TRANSPORT,
+    'apps/node': TRANSPORT,
+    'apps/common': {'apps/node'} | TRANSPORT,
+    'apps': {'stack'},  # the precompiled header
+    'examples': INSTALLED,
+    'examples/accounts': {'apps/common'} | INSTALLED,  # built with the programs
 }
+# A program knows no other program, but for these.
+OTHER_PROGRAMS = {
+    'apps/rh_dag': {'apps/rh_publish'},  # reads records as rh-publish does
+    'apps/rh_subscribe': {'apps/rh_publish'},  # the two ends of one exchange
+}
+for program in sorted(ROOT.glob('apps/rh_*')):
+    folder = program.relative_to(ROOT).as_posix()
+    MAY_INCLUDE[folder] = {'apps/common'} | INSTALLED | OTHER_PROGRAMS.get(folder, set())
+for layer in MAY_INCLUDE:
+    MAY_INCLUDE[layer] = MAY_INCLUDE[layer] | {layer}
+
 # Protocol code takes packets and times in; it reads no clock, starts no thread, calls no device.
-PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc', 'apps/services/ami', 'apps/services/dag', 'apps/services/dag/graph',
-                   'apps/services/dag/schedule', 'apps/services/publisher'}
+PROTOCOL_LAYERS = {'roce', 'roce/wire', 'dc'} | SERVICES
 NOT_IN_PROTOCOL = re.compile(
     r'<(chrono|thread|mutex|condition_variable|future|ctime|time\.h|unistd\.h|pthread\.h'
     r'|sys/(socket|time|epoll|select)\.h|poll\.h'
@@ -40,6 +58,9 @@ NOT_IN_PROTOCOL = re.compile(
 CALLS_NOT_IN_PROTOCOL = re.compile(
     r'\b(sleep|usleep|nanosleep|sleep_for|clock_gettime|gettimeofday|rte_rdtsc(_precise)?'
     r'|rte_get_(timer|tsc)_(cycles|hz)|rte_delay_\w+|rte_eth_\w+|pthread_\w+)\s*\(')
+
+# What only the layers that stand on the inside of an engine see of it.
+INTERNAL = {'roce/engine_context.h': {'roce', 'dc'}, 'roce/transport_context.h': {'roce', 'dc'}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.MULTILINE)
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -82,9 +103,13 @@ def layer_violations(path, text):
     if layer is None:
         return
     for name in INCLUDE.findall(text):
+        if layer == 'examples' and name == '"support.h"':
+            continue  # beside it: a user's programs have no root folder of ours
         target = layer_of(name.strip('"')) if name.startswith('"') else None
         if name.startswith('"') and target not in MAY_INCLUDE[layer]:
             yield f'{path}: {layer}/ must not include {name}'
+        if layer not in INTERNAL.get(name.strip('"'), {layer}):
+            yield f'{path}: {name} is not for {layer}/'
         if layer == 'roce/wire' and name.startswith('<rte_'):
             yield f'{path}: roce/wire must not include DPDK ({name})'
         if layer in PROTOCOL_LAYERS and NOT_IN_PROTOCOL.fullmatch(name):
@@ -118,10 +143,33 @@ class CheckerCanFail(unittest.TestCase):
         self.assertTrue(self.violations('roce/a.cc', '#include "dc/dci.h"\n'))
         self.assertTrue(self.violations('roce/wire/a.h', '#include "stack/link.h"\n'))
         self.assertFalse(self.violations('dc/a.cc', '#include "roce/wire/bth.h"\n'))
-        self.assertFalse(self.violations('apps/a.cc', '#include "dc/dci.h"\n'))
+        self.assertFalse(self.violations('apps/node/a.cc', '#include "dc/dci.h"\n'))
+        self.assertTrue(self.violations('apps/node/a.cc', '#include "apps/common/endpoint.h"\n'))
+        self.assertTrue(self.violations('apps/services/ami/a.cc', '#include "apps/node/node.h"\n'))
+
+    def test_programs_know_no_other_program(self):
+        self.assertFalse(self.violations('apps/rh_perf/a.cc', '#include "apps/rh_perf/report.h"\n'))
+        self.assertFalse(self.violations('apps/rh_perf/a.cc', '#include "apps/common/endpoint.h"\n'))
+        self.assertFalse(self.violations('apps/rh_perf/a.cc', '#include "apps/node/node.h"\n'))
+        self.assertTrue(self.violations('apps/rh_perf/a.cc', '#include "apps/rh_ami/report.h"\n'))
+        self.assertFalse(
+            self.violations('apps/rh_subscribe/a.cc', '#include "apps/rh_publish/names.h"\n'))
+        self.assertTrue(self.violations('apps/common/a.cc', '#include "apps/rh_perf/report.h"\n'))
+
+    def test_examples_have_what_is_installed(self):
+        self.assertFalse(self.violations('examples/a.cc', '#include "apps/node/node.h"\n'))
+        self.assertFalse(self.violations('examples/a.cc', '#include "support.h"\n'))
+        self.assertTrue(self.violations('examples/a.cc', '#include "apps/common/endpoint.h"\n'))
+        self.assertFalse(
+            self.violations('examples/accounts/a.cc', '#include "apps/common/endpoint.h"\n'))
+        self.assertTrue(self.violations('examples/a.cc', '#include "tests/support/seed.h"\n'))
 
     def test_include_by_repository_path(self):
         self.assertTrue(self.violations('stack/a.cc', '#include "link.h"\n'))
+
+    def test_inside_of_an_engine(self):
+        self.assertTrue(self.violations('apps/a.cc', '#include "roce/transport_context.h"\n'))
+        self.assertFalse(self.violations('dc/a.cc', '#include "roce/transport_context.h"\n'))
 
     def test_wire_has_no_dpdk(self):
         self.assertTrue(self.violations('roce/wire/a.h', '#include <rte_mbuf.h>\n'))

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "apps/common/idle.h"
 #include "roce/pkey_table.h"
 #include "roce/random.h"
 #include "stack/net/learning_switch.h"
@@ -30,8 +31,9 @@ std::vector<InterfaceAddress> default_addresses(Role role) {
 Expected<std::vector<InterfaceAddress>> parse_addresses(const std::vector<std::string>& texts) {
   std::vector<InterfaceAddress> addresses;
   for (const std::string& text : texts) {
-    ROCKHOPPER_TRY(auto address, parse_interface_address(text));
-    addresses.push_back(address);
+    const auto address = InterfaceAddress::parse(text);
+    if (!address) return fail(ErrorCode::invalid_argument, "--ip {}", address.error().message);
+    addresses.push_back(*address);
   }
   return addresses;
 }
@@ -146,27 +148,6 @@ Option add_seconds_option(OptionSet app, std::string_view name, double& target,
   return app.add_option(std::string(name) + " SECONDS", target, help).range(0.1, 86400.0);
 }
 
-Expected<InterfaceAddress> parse_interface_address(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  const auto address = stack::IpAddress::parse(text.substr(0, slash));
-  if (!address || slash == std::string_view::npos) {
-    return fail(ErrorCode::invalid_argument,
-                "--ip {}: not an address with prefix length, as 10.0.0.1/24 or fd00::1/64", text);
-  }
-  const std::string_view length = text.substr(slash + 1);
-  const unsigned limit = address->is_ipv4() ? 32 : 128;
-  unsigned prefix = 0;
-  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), prefix);
-  if (error != std::errc{} || end != length.data() + length.size() || prefix > limit) {
-    return fail(ErrorCode::invalid_argument, "--ip {}: the prefix length must be 0 to {}", text,
-                limit);
-  }
-  if (address->is_unspecified() || address->is_multicast()) {
-    return fail(ErrorCode::invalid_argument, "--ip {}: not an address of a single interface", text);
-  }
-  return InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
-}
-
 Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text) {
   std::vector<std::uint16_t> pkeys;
   ROCKHOPPER_TRY(stack::split_list(text, [&](std::string_view item) -> Expected<void> {
@@ -192,9 +173,9 @@ namespace {
 /// The port's P_Keys, and that the one to use is there.
 Expected<void> set_partitions(const EndpointOptions& options, EndpointConfig& config) {
   if (!options.pkeys.empty()) {
-    ROCKHOPPER_TRY(config.pkeys, parse_pkeys(options.pkeys));
+    ROCKHOPPER_TRY(config.engine.pkeys, parse_pkeys(options.pkeys));
   }
-  auto table = roce::PkeyTable::create(config.pkeys);
+  auto table = roce::PkeyTable::create(config.engine.pkeys);
   if (!table) return fail(ErrorCode::invalid_argument, "--pkeys: {}", table.error().message);
   if (auto pkey = table->valid_at(options.pkey_index); !pkey) {
     return fail(ErrorCode::invalid_argument, "--pkey-index {}: {}; see --pkeys", options.pkey_index,
@@ -204,14 +185,30 @@ Expected<void> set_partitions(const EndpointOptions& options, EndpointConfig& co
 }
 
 Expected<void> set_priorities(const EndpointOptions& options, EndpointConfig& config) {
-  ROCKHOPPER_TRY(config.priorities.trust, stack::parse_trust(options.trust));
-  config.priority_tags = options.priority_tags;
+  stack::PriorityMap& priorities = config.host.priorities;
+  ROCKHOPPER_TRY(priorities.trust, stack::parse_trust(options.trust));
+  config.host.priority_tags = options.priority_tags;
   if (options.dscp_priorities.empty()) return {};
-  auto parsed = stack::parse_dscp_priorities(options.dscp_priorities, config.priorities.of_dscp);
+  auto parsed = stack::parse_dscp_priorities(options.dscp_priorities, priorities.of_dscp);
   if (!parsed) {
     return fail(ErrorCode::invalid_argument, "--dscp-priority: {}", parsed.error().message);
   }
   return {};
+}
+
+/// Where the packets go: the device that the user names, a port of his EAL, or a memif link.
+Expected<NodePort> make_port(const EndpointOptions& options, const EndpointUse& use) {
+  const bool memif_given = options.memif_role || !options.memif_socket.empty();
+  if (!options.device.empty() && memif_given) {
+    return fail(ErrorCode::invalid_argument, "--memif-role and --memif-socket exclude --device");
+  }
+  const bool device = !options.device.empty() || (use.use_eal_ports && !memif_given);
+  const stack::MemifConfig memif = memif_config(options, use.role);
+  if (options.memif_links > 1 && (device || memif.role != stack::MemifRole::server)) {
+    return fail(ErrorCode::invalid_argument, "--memif-links is for the server of a memif socket");
+  }
+  if (!device) return MemifPort{.memif = memif, .links = options.memif_links};
+  return DevicePort{options.device.empty() ? "0" : options.device};
 }
 
 }  // namespace
@@ -219,21 +216,9 @@ Expected<void> set_priorities(const EndpointOptions& options, EndpointConfig& co
 Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
                                               const EndpointUse& use) {
   EndpointConfig config;
-  config.device = options.device;
-  const bool memif_given = options.memif_role || !options.memif_socket.empty();
-  if (options.device.empty() && use.use_eal_ports && !memif_given) config.device = std::string("0");
-  if (!config.device.empty() && memif_given) {
-    return fail(ErrorCode::invalid_argument, "--memif-role and --memif-socket exclude --device");
-  }
-  if (config.device.empty()) config.memif = memif_config(options, use.role);
-  if (options.memif_links > 1 &&
-      (!config.memif || config.memif->role != stack::MemifRole::server)) {
-    return fail(ErrorCode::invalid_argument, "--memif-links is for the server of a memif socket");
-  }
-  config.memif_links = options.memif_links;
-  const std::uint16_t default_mtu = config.memif ? kMemifMtu : std::uint16_t{1500};
+  ROCKHOPPER_TRY(config.port, make_port(options, use));
   config.mtu = options.link_mtu.value_or(
-      std::max(default_mtu, static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead)));
+      std::max(mtu_of(config), static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead)));
 
   ROCKHOPPER_TRY(auto addresses, parse_addresses(options.ip));
   config.addresses = addresses.empty() ? default_addresses(use.role) : std::move(addresses);
@@ -243,11 +228,12 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
       return fail(ErrorCode::invalid_argument, "--gateway {}: not an IP address", options.gateway);
     }
   }
-  config.vlan = options.vlan;
+  config.host.vlan_id = options.vlan;
   ROCKHOPPER_TRY(set_partitions(options, config));
   ROCKHOPPER_TRY(set_priorities(options, config));
-  config.pcap = options.pcap;
+  config.pcap = {.path = options.pcap, .interface_name = ""};
   config.seed = options.seed ? *options.seed : roce::SystemRandom().next();
+  config.host.seed = config.seed;
   if (!options.faults.empty()) {
     auto faults = stack::parse_faults(options.faults);
     if (!faults) {
@@ -257,7 +243,7 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
     if (options.faults.find("seed=") == std::string::npos) faults->seed = config.seed;
     config.faults = *faults;
   }
-  config.trace_packets = options.trace == "packets" || options.trace == "all";
+  if (options.trace == "packets" || options.trace == "all") config.packet_trace = stderr;
   config.trace_events = options.trace == "events" || options.trace == "all";
   config.idle = parse_idle(options.idle);
   config.stats_s = options.stats_s;
@@ -269,14 +255,6 @@ Expected<void> check_path_mtu(std::uint16_t path_mtu, const EndpointConfig& conf
   if (path_mtu + kPathMtuOverhead <= config.mtu) return {};
   return fail(ErrorCode::invalid_argument, "path MTU {} needs --link-mtu {} or more", path_mtu,
               path_mtu + kPathMtuOverhead);
-}
-
-unsigned embedded_memory_mb(const EndpointConfig& config) {
-  // Two pools of about 8000 mbufs with room for a frame each, and half as much again for rings,
-  // caches and the holes that plain pages leave.
-  const unsigned pools_mb = 2u * 8u * (config.mtu + 512u) / 1000u;
-  const unsigned links = config.memif_links;
-  return 64u + (pools_mb + pools_mb / 2) * (links + 3u) / 4u;
 }
 
 }  // namespace rockhopper::apps

@@ -8,14 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/common/idle.h"
 #include "apps/common/option_set.h"
-#include "roce/wire/pkey.h"
+#include "apps/node/node_config.h"
 #include "stack/error.h"
-#include "stack/fault_config.h"
-#include "stack/ip_address.h"
-#include "stack/memif.h"
-#include "stack/priority_map.h"
 
 namespace rockhopper::apps {
 
@@ -62,42 +57,16 @@ Option add_ack_timeout_option(OptionSet app, std::string_view names, unsigned& t
 Option add_seconds_option(OptionSet app, std::string_view name, double& target,
                           std::string_view help);
 
-struct InterfaceAddress {
-  stack::IpAddress address;
-  std::uint8_t prefix_length = 0;
-};
-
-/// Reads "10.0.0.1/24" or "fd00::1/64".
-[[nodiscard]] Expected<InterfaceAddress> parse_interface_address(std::string_view text);
-
 /// Reads "0xffff,0x8001": a P_Key table from index 0 on. 0 is an empty entry.
 [[nodiscard]] Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text);
 
-/// An endpoint's settings, checked.
-struct EndpointConfig {
-  std::string device;  ///< empty: `memif` is the port
-  std::optional<stack::MemifConfig> memif;
-  /// Links with ids from that one on, joined by a switch: each leads to another program.
-  std::uint16_t memif_links = 1;
-  std::vector<InterfaceAddress> addresses;
-  std::optional<stack::IpAddress> gateway;
-  std::optional<std::uint16_t> vlan;
-  stack::PriorityMap priorities;
-  bool priority_tags = false;
-  std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};  ///< the port's P_Key table
-  std::uint16_t mtu = 1500;
-  std::string pcap;
-  std::optional<stack::FaultConfig> faults;
-  bool trace_packets = false;
+/// An endpoint's settings, checked: those of its node, and what the program says of it.
+struct EndpointConfig : NodeConfig {
   bool trace_events = false;
-  std::uint64_t seed = 1;
-  IdlePolicy idle = IdlePolicy::yield;
-  double stats_s = 0;                         ///< 0: none
-  std::uint32_t connect_timeout_ms = 10'000;  ///< for the other end to appear
+  std::uint64_t seed = 1;  ///< of test data and faults
+  double stats_s = 0;      ///< 0: none
 };
 
-/// MTU of the default memif link: a path MTU of 4096 fits.
-inline constexpr std::uint16_t kMemifMtu = 4300;
 /// What headers need of the link's MTU beyond the path MTU: IPv6, UDP, BTH, RETH, immediate data
 /// and ICRC. The rule that Linux has too.
 inline constexpr std::uint16_t kPathMtuOverhead = 80;
@@ -116,8 +85,5 @@ struct EndpointUse {
 
 /// Whether packets of that path MTU, as the user asks for it, pass the link.
 [[nodiscard]] Expected<void> check_path_mtu(std::uint16_t path_mtu, const EndpointConfig& config);
-
-/// Megabytes of memory for the embedded EAL of such an endpoint.
-[[nodiscard]] unsigned embedded_memory_mb(const EndpointConfig& config);
 
 }  // namespace rockhopper::apps

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/help_formatter.h"
 
+#include <algorithm>
+#include <array>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -19,11 +21,23 @@ constexpr std::size_t kWidth = 80;
 constexpr std::size_t kNameIndent = 2;
 constexpr std::size_t kTextIndent = 6;
 
+/// Where CLI11 has put the validators behind the type name: the first colon that is not between
+/// square brackets, as in "[PORT:]SPEC".
+std::size_t validators_at(const std::string& type) {
+  int depth = 0;
+  for (std::size_t at = 0; at < type.size(); ++at) {
+    if (type[at] == '[') ++depth;
+    if (type[at] == ']') --depth;
+    if (type[at] == ':' && depth == 0) return at;
+  }
+  return std::string::npos;
+}
+
 /// The values that an option takes, from its validators: "{bw,lat}", "[1 - 32768]". Empty when the
 /// type name says it all.
 std::string values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
-  const std::size_t colon = type.find(':');
+  const std::size_t colon = validators_at(type);
   if (colon == std::string::npos) return {};
   std::string values = type.substr(colon + 1);
   const std::size_t range = values.find(" in [");
@@ -34,7 +48,7 @@ std::string values_of(const CLI::Option& option) {
 std::string argument_of(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return {};
   const std::string type = option.get_type_name();
-  std::string argument = type.substr(0, type.find(':'));
+  std::string argument = type.substr(0, validators_at(type));
   if (argument == "UINT" || argument == "INT") argument = "N";
   if (argument == "TEXT") argument = "NAME";
   return " " + argument;
@@ -88,7 +102,8 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool positiona
   std::string notes;
   if (const std::string values = values_of(*option); !values.empty()) notes += values;
   const std::string preset = option->get_default_str();
-  if (!preset.empty() && preset != "[]" && preset != "false" && preset != "0" && preset != "\"\"") {
+  constexpr std::array<std::string_view, 5> kNothing = {"", "[]", "{}", "false", "0"};
+  if (preset != "\"\"" && std::ranges::find(kNothing, preset) == kNothing.end()) {
     notes += fmt::format("{}default {}", notes.empty() ? "" : "; ", preset);
   }
   std::string text = option->get_description();

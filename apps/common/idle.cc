@@ -2,11 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/idle.h"
 
-#include <algorithm>
-#include <ctime>
-
-#include <sched.h>
-
 namespace rockhopper::apps {
 
 Option add_idle_option(OptionSet app, std::string& text) {
@@ -19,15 +14,6 @@ Option add_idle_option(OptionSet app, std::string& text) {
 IdlePolicy parse_idle(const std::string& text) {
   if (text == "poll") return IdlePolicy::poll;
   return text == "sleep" ? IdlePolicy::sleep : IdlePolicy::yield;
-}
-
-void Idler::rest(std::uint64_t until_work_ns) const {
-  if (policy_ == IdlePolicy::yield) {
-    sched_yield();
-  } else if (until_work_ns > 0) {
-    const timespec duration{0, static_cast<long>(std::min(kIdleSleepNs, until_work_ns))};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
-  }
 }
 
 }  // namespace rockhopper::apps

@@ -2,47 +2,20 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "apps/common/option_set.h"
+#include "stack/idle.h"
 
 namespace rockhopper::apps {
 
-/// What a program does while no packet moves.
-enum class IdlePolicy : std::uint8_t {
-  poll,   ///< polls on: the lowest latency, and a CPU of its own
-  yield,  ///< lets another thread run on the CPU, if one waits
-  sleep,  ///< sleeps up to kIdleSleepNs
-};
-
-inline constexpr std::uint64_t kIdleSleepNs = 50'000;
+using stack::IdlePolicy;
+using stack::Idler;
+using stack::kIdleSleepNs;
 
 /// The option --idle. `text` is its value: "poll", "yield" or "sleep".
 Option add_idle_option(OptionSet app, std::string& text);
 /// `text` is a value that the option takes.
 [[nodiscard]] IdlePolicy parse_idle(const std::string& text);
-
-/// Follows an idle policy in a polling loop. For one thread.
-class Idler {
- public:
-  explicit Idler(IdlePolicy policy) : policy_(policy) {}
-  void set_policy(IdlePolicy policy) { policy_ = policy; }
-
-  /// After every turn: whether it did anything. True when it is time to rest().
-  [[nodiscard]] bool is_time(bool worked) {
-    idle_turns_ = worked ? 0 : idle_turns_ + 1;
-    return policy_ != IdlePolicy::poll && idle_turns_ >= kTurnsBeforeRest;
-  }
-  /// Yields, or sleeps until there is work in `until_work_ns` nanoseconds at the latest.
-  void rest(std::uint64_t until_work_ns) const;
-
- private:
-  /// Packets come in flights with short breaks.
-  static constexpr std::uint32_t kTurnsBeforeRest = 32;
-
-  IdlePolicy policy_;
-  std::uint32_t idle_turns_ = 0;
-};
 
 }  // namespace rockhopper::apps

@@ -8,14 +8,14 @@ namespace rockhopper::apps {
 namespace {
 
 /// A look at the clock takes longer than a turn without work.
-constexpr std::uint64_t kTurnsPerClock = 4;
+constexpr std::uint64_t kTurnsPerUpdate = 4;
 constexpr std::uint8_t kRetries = 7;
 
 }  // namespace
 
 bool ServiceNode::turn() {
   const bool moved = endpoint_->turn();
-  if (turns_++ % kTurnsPerClock == 0) update_time();
+  if (turns_++ % kTurnsPerUpdate == 0) update_time();
   return progress(now_ns_) || moved;
 }
 

@@ -31,7 +31,7 @@ const ProgramText kText{
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
   if (options.role() == Role::client) ROCKHOPPER_TRY(check_host(options.host));
-  ROCKHOPPER_TRY(auto node, Node::create(options, config, arguments));
+  ROCKHOPPER_TRY(auto node, messages::Node::create(options, config, arguments));
   const std::uint64_t seed = options.endpoint.seed.value_or(roce::SystemRandom().next());
   auto result = options.role() == Role::client
                     ? run_side(Client(*node, options, seed), options.json)

@@ -49,7 +49,7 @@ void report(const Options& options, const Result& result) {
              result.checked > 0 ? fmt::format(", {} checked", result.checked) : "");
 }
 
-Expected<Result> play(Node& node) {
+Expected<Result> play(cm::Node& node) {
   switch (node.options().play) {
     case Play::rping:
       return run_rping(node);
@@ -69,7 +69,7 @@ Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
   ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
   if (options.role() == Role::client) ROCKHOPPER_TRY(endpoint->wait_for_link());
-  ROCKHOPPER_TRY(auto node, Node::create(*endpoint, options));
+  ROCKHOPPER_TRY(auto node, cm::Node::create(*endpoint, options));
   auto result = play(*node);
   if (result) report(options, *result);
   if (options.endpoint.stats_s > 0 || stop_requested()) node->print_statistics(stderr);

@@ -65,10 +65,10 @@ std::uint64_t earliest_ns(const dag::Graph& graph, dag::NodeIndex node,
 }
 
 Expected<void> wait_until(std::uint64_t time_ns) {
-  constexpr std::uint64_t kPartNs = 5 * kNsPerMs;
+  constexpr std::uint64_t kNapNs = 5 * kNsPerMs;
   for (std::uint64_t now_ns = steady_now_ns(); now_ns < time_ns; now_ns = steady_now_ns()) {
     if (stop_requested()) return tl::make_unexpected(interrupted());
-    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(time_ns - now_ns, kPartNs)));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(time_ns - now_ns, kNapNs)));
   }
   return {};
 }

@@ -15,7 +15,7 @@ namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr const char* kKind = "rh-dag";
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kLogVersion = 1;
 
 struct StealsLine {
   Steals steals{};
@@ -58,7 +58,7 @@ void RunHeader::describe(Fields& fields) {
   std::string kind = kKind;
   fields.text("log", kind);
   fields.require(kind == kKind, "log", "this is no log of rh-dag");
-  fields.constant("version", kVersion);
+  fields.constant("version", kLogVersion);
   fields.text("graph", graph);
   fields.number("nodes", nodes, 1, UINT32_MAX);
   if (fields.has("work_ns")) fields.number("work_ns", work_ns, 0, dag::kTotalTimeMaxNs);

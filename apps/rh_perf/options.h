@@ -14,7 +14,7 @@
 #include "apps/rh_perf/agreement.h"
 #include "apps/rh_perf/operation.h"
 #include "roce/congestion/congestion_control.h"
-#include "roce/recovery/loss_recovery.h"
+#include "roce/recovery/recovery_config.h"
 
 namespace rockhopper::apps::perf {
 

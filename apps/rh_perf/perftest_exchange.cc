@@ -18,7 +18,7 @@ namespace rockhopper::apps::perf {
 namespace {
 
 /// The version of perftest whose exchange this is.
-constexpr std::string_view kVersion = "6.06";
+constexpr std::string_view kPerftestVersion = "6.06";
 constexpr std::size_t kVersionBytes = 16;
 constexpr double kOldestVersion = 5.70;
 constexpr std::uint32_t kBufferBytes = 4096;
@@ -60,7 +60,7 @@ Expected<std::string> PerftestExchange::swap(std::string_view own) {
 
 Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_mtu) {
   Greeting greeting;
-  ROCKHOPPER_TRY(greeting.version, swap(padded(std::string(kVersion), kVersionBytes)));
+  ROCKHOPPER_TRY(greeting.version, swap(padded(std::string(kPerftestVersion), kVersionBytes)));
   greeting.version.resize(std::strlen(greeting.version.c_str()));
   double number = 0;
   const char* last = greeting.version.data() + greeting.version.size();

@@ -36,7 +36,7 @@ struct TransportInfo {
       TransportInfo{roce::QpType::uc, false, 1},
       TransportInfo{roce::QpType::ud, false, 1},
       TransportInfo{roce::QpType::rc, true, kMaxQueuePairs},
-      TransportInfo{roce::QpType::dc_initiator, true, kMaxQueuePairs},
+      TransportInfo{roce::QpType::extension_initiator, true, kMaxQueuePairs},
   };
   return kAll[static_cast<std::size_t>(transport)];
 }

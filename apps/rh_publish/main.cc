@@ -39,7 +39,7 @@ void print_result(const Server& server, bool json) {
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
                    const stack::Arguments& arguments) {
-  ROCKHOPPER_TRY(auto node, Node::create(options, config, arguments));
+  ROCKHOPPER_TRY(auto node, publish::Node::create(options, config, arguments));
   Expected<void> result;
   {
     Server server(*node, options);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "roce/congestion/congestion_control.h"
-#include "roce/recovery/loss_recovery.h"
+#include "roce/recovery/recovery_config.h"
 #include "roce/types.h"
 #include "roce/work_request.h"
 #include "stack/error.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace rockhopper::apps::sim {
 namespace {
@@ -45,53 +46,42 @@ Expected<std::unique_ptr<SimHost>> SimHost::create(const Config& config) {
 }
 
 Expected<void> SimHost::build() {
-  stack::Link* link = &nic_;
-  if (!config_.capture.empty()) {
-    const std::string& name = config_.scenario->nodes[config_.node].name;
-    ROCKHOPPER_TRY(
-        capture_, stack::PcapWriter::open(nic_, {.path = config_.capture, .interface_name = name}));
-    link = capture_.get();
-  }
-  stack::HostConfig host_config;
-  host_config.mac = nic_.mac();
-  host_config.mtu = nic_.mtu();
-  host_config.packet_pool = config_.pool;
-  host_config.seed = config_.scenario->seed;
-  host_config.drop_observer = capture_.get();
-  ROCKHOPPER_TRY(host_, stack::Host::create(host_config));
-  ROCKHOPPER_TRY(host_->add_address(address_, config_.scenario->ipv6 ? 64 : 8));
-  ROCKHOPPER_TRY(
-      engine_,
-      roce::Engine::create({.host = host_.get(),
-                            .packet_pool = config_.pool,
-                            .random = &random_,
-                            .max_qp = std::max(config_.queue_pairs, 1u),
-                            .max_unacked_packets = config_.scenario->max_unacked_packets,
-                            .min_time_between_cnps_ns = config_.scenario->min_time_between_cnps_ns,
-                            .drop_observer = capture_.get()}));
-  pd_ = engine_->allocate_pd();
+  const Scenario& scenario = *config_.scenario;
+  NodeConfig node{
+      .port = LinkPort{{&nic_}},
+      .addresses = {{address_, static_cast<std::uint8_t>(scenario.ipv6 ? 64 : 8)}},
+      .pcap = {.path = config_.capture, .interface_name = scenario.nodes[config_.node].name},
+      .clock = &network_.clock(),
+      .packet_pool = config_.pool};
+  node.host.seed = scenario.seed;
+  node.engine.random = &random_;
+  node.engine.max_qp = std::max(config_.queue_pairs, 1u);
+  node.engine.max_unacked_packets = scenario.max_unacked_packets;
+  node.engine.min_time_between_cnps_ns = scenario.min_time_between_cnps_ns;
+  ROCKHOPPER_TRY(node_, Node::open(std::move(node)));
+  pd_ = node_->engine().allocate_pd();
   // At an address of its own: that of the process differs from run to run.
-  ROCKHOPPER_TRY(region_,
-                 engine_->register_memory_iova(pd_, config_.memory.base, config_.memory.bytes,
-                                               roce::kAccessAll, kIova));
+  ROCKHOPPER_TRY(
+      region_, node_->engine().register_memory_iova(pd_, config_.memory.base, config_.memory.bytes,
+                                                    roce::kAccessAll, kIova));
   for (auto* queue : {&send_cq_, &recv_cq_}) {
     ROCKHOPPER_TRY(*queue, roce::CompletionQueue::create(std::max(config_.completions, 16u)));
   }
-  station_ =
-      std::make_unique<stack::sim::Station>(network_.events(), network_.clock(), nic_, *link,
-                                            *engine_, static_cast<stack::sim::Application*>(this));
+  station_ = std::make_unique<stack::sim::Station>(network_.events(), network_.clock(), nic_,
+                                                   node_->links().link(0), node_->host(),
+                                                   static_cast<stack::Application*>(this));
   station_->set_poll_interval(config_.scenario->poll_interval_ns);
   return {};
 }
 
 Expected<roce::QueuePair*> SimHost::make_qp(const FlowSpec& flow, bool receives) {
-  return engine_->create_qp({.qp_type = flow.transport,
-                             .pd = pd_,
-                             .send_cq = send_cq_.get(),
-                             .recv_cq = recv_cq_.get(),
-                             .max_send_wr = flow.window,
-                             .max_recv_wr = receives ? 2 * flow.window : 0,
-                             .max_inline_data = 0});
+  return node_->engine().create_qp({.qp_type = flow.transport,
+                                    .pd = pd_,
+                                    .send_cq = send_cq_.get(),
+                                    .recv_cq = recv_cq_.get(),
+                                    .max_send_wr = flow.window,
+                                    .max_recv_wr = receives ? 2 * flow.window : 0,
+                                    .max_inline_data = 0});
 }
 
 Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
@@ -104,9 +94,10 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
   std::array<End, 2> ends{End{from, to, nullptr}, End{to, from, nullptr}};
   for (End& end : ends) {
     ROCKHOPPER_TRY(end.qp, end.host.make_qp(spec, &end.host == &to && takes_receive(spec)));
-    ROCKHOPPER_TRY(end.host.host_->add_static_neighbour(end.peer.address_, end.peer.nic_.mac()));
+    ROCKHOPPER_TRY(
+        end.host.node_->host().add_static_neighbour(end.peer.address_, end.peer.nic_.mac()));
   }
-  const wire::Psn psn[2] = {from.engine_->random_psn(), to.engine_->random_psn()};
+  const wire::Psn psn[2] = {from.node_->engine().random_psn(), to.node_->engine().random_psn()};
   const bool connected = spec.transport != roce::QpType::ud;
   for (unsigned i = 0; i < 2; ++i) {
     roce::QpAttributes a;
@@ -130,9 +121,10 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
   }
   roce::AddressHandle* ah = nullptr;
   if (!connected) {
-    ROCKHOPPER_TRY(ah, from.engine_->create_ah(from.pd_, {.source = from.address_,
-                                                          .destination = to.address_,
-                                                          .traffic_class = spec.traffic_class}));
+    ROCKHOPPER_TRY(ah,
+                   from.node_->engine().create_ah(from.pd_, {.source = from.address_,
+                                                             .destination = to.address_,
+                                                             .traffic_class = spec.traffic_class}));
   }
   flow.connect(*ends[0].qp,
                {.source = from.region_.iova,
@@ -184,7 +176,7 @@ void SimHost::take_receives() {
       if (completion.status != roce::WcStatus::success) continue;
       Flow& flow = Flow::of_id(completion.wr_id);
       flow.on_delivery();
-      post_receive(*engine_->find_qp(completion.qp_num), flow);
+      post_receive(*node_->engine().find_qp(completion.qp_num), flow);
     }
   }
 }

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "apps/common/latency_histogram.h"
+#include "apps/node/node.h"
 #include "apps/rh_sim/flow.h"
 #include "apps/rh_sim/scenario.h"
 #include "roce/completion_queue.h"
 #include "roce/engine.h"
 #include "roce/random.h"
-#include "stack/host.h"
-#include "stack/pcap_writer.h"
+#include "stack/application.h"
 #include "stack/sim/network.h"
 #include "stack/sim/station.h"
 
@@ -30,7 +30,7 @@ struct SharedMemory {
 
 /// A RoCEv2 endpoint of a simulated network with its application: the flows that start here, and
 /// the receive requests of those that end here.
-class SimHost final : private stack::sim::Application {
+class SimHost final : private stack::Application {
  public:
   struct Config {
     const Scenario* scenario = nullptr;  ///< not owned
@@ -55,9 +55,12 @@ class SimHost final : private stack::sim::Application {
   /// The first turn.
   void start() { station_->wake(network_.now_ns()); }
   /// False if the capture is not complete.
-  [[nodiscard]] bool finish() { return capture_ == nullptr || capture_->flush(); }
+  [[nodiscard]] bool finish() {
+    stack::PcapWriter* capture = node_->links().capture();
+    return capture == nullptr || capture->flush();
+  }
 
-  [[nodiscard]] const roce::Engine& engine() const { return *engine_; }
+  [[nodiscard]] const roce::Engine& engine() const { return node_->engine(); }
   [[nodiscard]] stack::sim::Nic& nic() { return nic_; }
 
  private:
@@ -74,11 +77,9 @@ class SimHost final : private stack::sim::Application {
   stack::sim::Nic& nic_;
   stack::IpAddress address_;
   roce::SeededRandom random_;
-  std::unique_ptr<stack::PcapWriter> capture_;
-  std::unique_ptr<stack::Host> host_;
   std::unique_ptr<roce::CompletionQueue> send_cq_;
   std::unique_ptr<roce::CompletionQueue> recv_cq_;
-  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<Node> node_;
   roce::ProtectionDomain pd_;
   roce::MemoryRegion region_;
   std::unique_ptr<stack::sim::Station> station_;

@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_switch/switch_program.h"
 
-#include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "stack/memif.h"
@@ -11,21 +9,11 @@
 namespace rockhopper::apps::ethernet_switch {
 namespace {
 
-bool is_number(const std::string& text) {
-  return !text.empty() && text.size() <= 5 &&
-         std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber number) {
   stack::PortConfig config;
   config.promiscuous = true;  // frames are for others
-  if (is_number(port.device)) {
-    const unsigned long id = std::stoul(port.device);
-    if (id >= RTE_MAX_ETHPORTS) return fail(ErrorCode::not_found, "there is no port {}", id);
-    config.port_id = static_cast<std::uint16_t>(id);
-  } else if (!port.device.empty()) {
-    config.devargs = port.device;
+  if (!port.device.empty()) {
+    ROCKHOPPER_TRY(stack::set_device(config, port.device));
   } else {
     ROCKHOPPER_TRY(config.devargs,
                    stack::memif_devargs({.role = stack::MemifRole::server,
@@ -102,25 +90,34 @@ Expected<void> SwitchProgram::open_port(PortNumber number) {
 }
 
 Expected<void> SwitchProgram::publish_counters() {
-  const auto add = [this](std::string name, stack::CounterGroup::Visit visit) -> Expected<void> {
-    ROCKHOPPER_TRY(auto group, stack::CounterGroup::add(std::move(name), std::move(visit)));
+  const auto add = [this](std::string name, stack::CounterGroup::Visit visit,
+                          stack::CounterGroup::Describe describe) -> Expected<void> {
+    ROCKHOPPER_TRY(auto group,
+                   stack::CounterGroup::add(std::move(name), std::move(visit), describe));
     groups_.push_back(std::move(group));
     return {};
   };
-  auto added = add("mac_table", [this](stack::CounterVisitor visit, void* context) {
-    switch_->visit_mac_counters(visit, context);
-  });
+  auto added = add(
+      "mac_table",
+      [this](stack::CounterVisitor visit, void* context) {
+        switch_->visit_mac_counters(visit, context);
+      },
+      &stack::net::LearningSwitch::describe_mac_counters);
   for (PortNumber number = 0; added && number < ports_.size(); ++number) {
-    added = add(fmt::format("port{}", number),
-                [this, number](stack::CounterVisitor visit, void* context) {
-                  visit_port_counters(number, visit, context);
-                });
+    added = add(
+        fmt::format("port{}", number),
+        [this, number](stack::CounterVisitor visit, void* context) {
+          visit_port_counters(number, visit, context);
+        },
+        &describe_port_counters);
     const stack::FaultInjector* faults = ports_[number].faults.get();
     if (!added || faults == nullptr) continue;
-    added = add(fmt::format("port{}_faults", number),
-                [faults](stack::CounterVisitor visit, void* context) {
-                  faults->visit_counters(visit, context);
-                });
+    added = add(
+        fmt::format("port{}_faults", number),
+        [faults](stack::CounterVisitor visit, void* context) {
+          faults->visit_counters(visit, context);
+        },
+        &stack::FaultInjector::describe_counters);
   }
   return added;
 }
@@ -137,6 +134,21 @@ void SwitchProgram::visit_port_counters(PortNumber port, stack::CounterVisitor v
       [](void* to, const char* name, std::uint64_t value) {
         const auto& target = *static_cast<const Device*>(to);
         target.visit(target.context, fmt::format("device_{}", name).c_str(), value);
+      },
+      &device);
+}
+
+void SwitchProgram::describe_port_counters(stack::CounterTextVisitor visit, void* context) {
+  stack::net::LearningSwitch::describe_port_counters(visit, context);
+  struct Device {
+    stack::CounterTextVisitor visit;
+    void* context;
+  } device{visit, context};
+  stack::Port::describe_counters(
+      [](void* to, const char* name, const char* text) {
+        const auto& target = *static_cast<const Device*>(to);
+        target.visit(target.context, fmt::format("device_{}", name).c_str(),
+                     fmt::format("at the device: {}", text).c_str());
       },
       &device);
 }

@@ -50,6 +50,7 @@ class SwitchProgram {
   [[nodiscard]] const stack::net::LearningSwitch& learning_switch() const { return *switch_; }
   /// The device's counters and the switch's.
   void visit_port_counters(PortNumber port, stack::CounterVisitor visit, void* context) const;
+  static void describe_port_counters(stack::CounterTextVisitor visit, void* context);
 
  private:
   explicit SwitchProgram(const Options& options)

@@ -66,7 +66,7 @@ class Connection {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool is_active() const { return active_; }  ///< made by connect()
   [[nodiscard]] const AddressVector& path() const { return path_; }
-  /// Of the P_Key that the peers agree on. accept() gives it to the queue pair.
+  /// Returns the index of the P_Key that the peers agree on. accept() gives it to the queue pair.
   [[nodiscard]] std::uint16_t pkey_index() const { return path_.pkey_index; }
   [[nodiscard]] std::uint64_t service_id() const { return service_id_; }
   [[nodiscard]] std::uint32_t local_communication_id() const { return local_id_; }
@@ -82,9 +82,10 @@ class Connection {
 
  private:
   friend class ConnectionManager;
-  Connection(ConnectionManager& manager, std::uint32_t local_id, bool active)
-      : manager_(manager), local_id_(local_id), active_(active), timer_(on_timer, this) {}
-  static void on_timer(void* self, std::uint64_t now_ns);
+  /// `on_time` is called with the connection when its timer expires.
+  Connection(ConnectionManager& manager, std::uint32_t local_id, bool active,
+             stack::Timer::Callback on_time)
+      : manager_(manager), local_id_(local_id), active_(active), timer_(on_time, this) {}
 
   ConnectionManager& manager_;
   const std::uint32_t local_id_;

@@ -185,4 +185,14 @@ void ConnectionManager::visit_counters(void (*visit)(void* context, const char* 
 #undef X
 }
 
+void ConnectionManager::describe_counters(void (*visit)(void*, const char*, const char*),
+                                          void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_CM_COUNTERS(X)
+#undef X
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_GSI_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::roce::cm

@@ -111,10 +111,11 @@ class ConnectionManager {
   /// Calls `visit` for every counter of the manager and of its queue pair 1. Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
-  friend class Connection;
-  friend class Lookup;
   struct Listener {
     std::uint32_t backlog = 0;
     std::uint32_t waiting = 0;  ///< requests that the application has not answered
@@ -152,11 +153,17 @@ class ConnectionManager {
                                        std::uint16_t pkey_index) const;
   [[nodiscard]] static Expected<void> to_rts(QueuePair& qp, const Connection& connection);
   /// Null: it is destroyed, or another connection has it.
-  [[nodiscard]] QueuePair* own_qp(const Connection& connection);
+  [[nodiscard]] QueuePair* own_qp(const Connection& connection) const;
   void fail_qp(const Connection& connection);
   /// Keeps `request` and arms the timer that repeats it.
   void await_answer(Connection& connection, std::uint8_t timeout, std::uint8_t retries,
                     const Mad& request);
+  /// The callback of timers: a connection's or a lookup's.
+  template <typename Owner>
+  static void on_time(void* owner, std::uint64_t /*now_ns*/) {
+    auto& one = *static_cast<Owner*>(owner);
+    one.manager_.on_timer(one);
+  }
   void on_timer(Connection& connection);
   void on_no_answer(Connection& connection);
   void enter_timewait(Connection& connection, EventType event);
@@ -178,8 +185,14 @@ class ConnectionManager {
   // passive.cc
   void on_req(const ReceivedMad& mad, std::uint64_t transaction_id, const wire::cm::Req& req);
   [[nodiscard]] MadPath path_of(const ReceivedMad& mad, const wire::cm::Req& req) const;
-  [[nodiscard]] std::optional<wire::cm::RejectReason> refusal(const ReceivedMad& mad,
-                                                              const wire::cm::Req& req);
+  struct Refusal {
+    wire::cm::RejectReason reason{};
+    Connection* stale = nullptr;                  ///< an old one of the peer's queue pair: over
+    stack::Counter Counters::*counter = nullptr;  ///< of such refusals; may be null
+  };
+  /// Returns why a new request cannot become a connection, if so.
+  [[nodiscard]] std::optional<Refusal> refusal(const ReceivedMad& mad,
+                                               const wire::cm::Req& req) const;
   void on_stale(Connection& connection);
   void on_duplicate_req(Connection& connection);
   void send_rep(Connection& connection, std::uint8_t rnr_retry,

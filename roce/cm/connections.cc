@@ -21,18 +21,13 @@ void erase_from(Table& table, const Connection& connection, std::uint32_t number
 
 }  // namespace
 
-void Connection::on_timer(void* self, std::uint64_t /*now_ns*/) {
-  auto& connection = *static_cast<Connection*>(self);
-  connection.manager_.on_timer(connection);
-}
-
 Expected<Connection*> ConnectionManager::make_connection(bool active) {
   if (connections_.size() == config_.max_connections) {
     return fail(ErrorCode::exhausted, "all {} connections are in use", config_.max_connections);
   }
   const std::uint32_t id = new_id();
   auto& slot = connections_[id];
-  slot.reset(new Connection(*this, id, active));
+  slot.reset(new Connection(*this, id, active, on_time<Connection>));
   return slot.get();
 }
 
@@ -102,7 +97,7 @@ Expected<void> ConnectionManager::to_rts(QueuePair& qp, const Connection& connec
   return qp.bring_up(attributes, QpState::rts);
 }
 
-QueuePair* ConnectionManager::own_qp(const Connection& connection) {
+QueuePair* ConnectionManager::own_qp(const Connection& connection) const {
   const auto found = by_local_qpn_.find(connection.local_qpn_.value);
   return found == by_local_qpn_.end() || found->second != &connection
              ? nullptr

@@ -34,7 +34,7 @@ struct IpServiceHeader {
   stack::IpAddress source;  ///< both of one family
   stack::IpAddress destination;
 
-  /// Nothing if it is not such a header of version 0.
+  /// Returns nothing if it is not such a header of version 0.
   [[nodiscard]] static std::optional<IpServiceHeader> parse(std::span<const std::uint8_t> data);
   void emit(std::span<std::uint8_t, kSize> data) const;
 };

@@ -26,7 +26,7 @@ struct ResolveParameters {
 class Lookup {
  public:
   [[nodiscard]] const AddressVector& path() const { return path_; }
-  /// Of the P_Key that the datagrams will have.
+  /// Returns the index of the P_Key that the datagrams will have.
   [[nodiscard]] std::uint16_t pkey_index() const { return path_.pkey_index; }
   [[nodiscard]] std::uint64_t service_id() const { return service_id_; }
   [[nodiscard]] bool is_ours() const { return ours_; }  ///< made by resolve()
@@ -36,9 +36,10 @@ class Lookup {
 
  private:
   friend class ConnectionManager;
-  Lookup(ConnectionManager& manager, std::uint32_t request_id, bool ours)
-      : manager_(manager), request_id_(request_id), ours_(ours), timer_(on_timer, this) {}
-  static void on_timer(void* self, std::uint64_t now_ns);
+  /// `on_time` is called with the lookup when its timer expires.
+  Lookup(ConnectionManager& manager, std::uint32_t request_id, bool ours,
+         stack::Timer::Callback on_time)
+      : manager_(manager), request_id_(request_id), ours_(ours), timer_(on_time, this) {}
 
   ConnectionManager& manager_;
   const std::uint32_t request_id_;

@@ -36,11 +36,13 @@ void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction
       return;
     }
   }
-  if (const auto reason = refusal(mad, req)) {
+  if (const auto refused = refusal(mad, req)) {
+    if (refused->stale != nullptr) on_stale(*refused->stale);
+    if (refused->counter != nullptr) (counters_.*refused->counter).add();
     send_reject(mad.reply, transaction_id,
                 {.remote_communication_id = req.local_communication_id,
                  .about = AboutMessage::req,
-                 .reason = *reason});
+                 .reason = refused->reason});
     return;
   }
   Connection& connection = **make_connection(false);
@@ -66,7 +68,7 @@ void ConnectionManager::on_req(const ReceivedMad& mad, std::uint64_t transaction
   connection.waits_ = true;
   Listener& listener = listeners_.at(req.service_id);
   ++listener.waiting;
-  // Only who offers something looks for offers.
+  // Only an end that offers something looks for offers.
   const auto offered =
       listener.offer != kNoCapabilities ? CapabilityBlock::parse(req.private_data) : std::nullopt;
   if (offered) {
@@ -93,34 +95,32 @@ MadPath ConnectionManager::path_of(const ReceivedMad& mad, const wire::cm::Req& 
   return path;
 }
 
-/// Why a new request cannot become a connection, if so.
-std::optional<RejectReason> ConnectionManager::refusal(const ReceivedMad& mad,
-                                                       const wire::cm::Req& req) {
+std::optional<ConnectionManager::Refusal> ConnectionManager::refusal(
+    const ReceivedMad& mad, const wire::cm::Req& req) const {
   const auto listener = listeners_.find(req.service_id);
-  if (listener == listeners_.end()) return RejectReason::invalid_service_id;
+  if (listener == listeners_.end()) return Refusal{RejectReason::invalid_service_id};
   if (req.transport_service != TransportService::rc &&
       req.transport_service != TransportService::uc) {
-    return RejectReason::invalid_transport_service_type;
+    return Refusal{RejectReason::invalid_transport_service_type};
   }
   const std::uint32_t mtu = wire::cm::mtu_bytes(req.path_mtu_code);
-  if (mtu == 0 || mtu > config_.engine->max_path_mtu()) return RejectReason::invalid_path_mtu;
+  if (mtu == 0 || mtu > config_.engine->max_path_mtu()) {
+    return Refusal{RejectReason::invalid_path_mtu};
+  }
   if (!is_peer_qpn(req.local_qpn) || !check_address_vector(path_of(mad, req))) {
-    return RejectReason::unsupported_request;
+    return Refusal{RejectReason::unsupported_request};
   }
   // No reason is about partitions. Linux gives this one.
-  if (!config_.engine->find_pkey(req.pkey)) return RejectReason::primary_remote_port_gid;
+  if (!config_.engine->find_pkey(req.pkey)) return Refusal{RejectReason::primary_remote_port_gid};
   const auto old = by_remote_qpn_.find({mad.reply.destination, req.local_qpn.value});
   if (old != by_remote_qpn_.end()) {
-    on_stale(*old->second);
-    return RejectReason::stale_connection;
+    return Refusal{.reason = RejectReason::stale_connection, .stale = old->second};
   }
   if (listener->second.waiting >= listener->second.backlog) {
-    counters_.refused_backlog.add();
-    return RejectReason::no_resources;
+    return Refusal{.reason = RejectReason::no_resources, .counter = &Counters::refused_backlog};
   }
   if (connections_.size() == config_.max_connections) {
-    counters_.refused_limit.add();
-    return RejectReason::no_resources;
+    return Refusal{.reason = RejectReason::no_resources, .counter = &Counters::refused_limit};
   }
   return std::nullopt;
 }

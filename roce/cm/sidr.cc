@@ -9,11 +9,6 @@ namespace rockhopper::roce::cm {
 
 using wire::cm::SidrStatus;
 
-void Lookup::on_timer(void* self, std::uint64_t /*now_ns*/) {
-  auto& lookup = *static_cast<Lookup*>(self);
-  lookup.manager_.on_timer(lookup);
-}
-
 Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters) {
   ROCKHOPPER_TRY(check_private_data<wire::cm::SidrReq>(parameters.private_data));
   ROCKHOPPER_TRY(check_address_vector(parameters.path));
@@ -23,7 +18,7 @@ Expected<Lookup*> ConnectionManager::resolve(const ResolveParameters& parameters
   }
   const std::uint32_t id = new_id();
   auto& slot = lookups_[id];
-  slot.reset(new Lookup(*this, id, true));
+  slot.reset(new Lookup(*this, id, true, on_time<Lookup>));
   Lookup& lookup = *slot;
   lookup.path_ = {parameters.path, parameters.pkey_index};
   lookup.service_id_ = parameters.service_id;
@@ -108,7 +103,7 @@ void ConnectionManager::on_sidr_req(const ReceivedMad& mad, std::uint64_t transa
     return;
   }
   auto& slot = peer_lookups_[key];
-  slot.reset(new Lookup(*this, req.request_id, false));
+  slot.reset(new Lookup(*this, req.request_id, false, on_time<Lookup>));
   slot->path_ = mad.reply;
   slot->path_.pkey_index = *pkey_index;
   slot->service_id_ = req.service_id;

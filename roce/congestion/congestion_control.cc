@@ -62,6 +62,8 @@ std::string_view to_string(CongestionAlgorithm algorithm) {
       return "dcqcn";
     case CongestionAlgorithm::swift:
       return "swift";
+    case CongestionAlgorithm::custom:
+      return "custom";
   }
   return "?";
 }
@@ -74,6 +76,12 @@ Expected<void> check_congestion_config(const CongestionConfig& config) {
       return check(config.dcqcn);
     case CongestionAlgorithm::swift:
       return check(config.swift);
+    case CongestionAlgorithm::custom:
+      if (!config.make) {
+        return fail(ErrorCode::invalid_argument,
+                    "a congestion control of one's own needs a function that makes it");
+      }
+      return {};
   }
   return fail(ErrorCode::invalid_argument, "no such congestion control");
 }
@@ -86,6 +94,8 @@ std::unique_ptr<CongestionControl> make_congestion_control(const CongestionConfi
       return std::make_unique<Dcqcn>(config.dcqcn);
     case CongestionAlgorithm::swift:
       return std::make_unique<Swift>(config.swift);
+    case CongestionAlgorithm::custom:
+      return config.make();
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -10,7 +11,14 @@
 
 namespace rockhopper::roce {
 
-enum class CongestionAlgorithm : std::uint8_t { none, dcqcn, swift };
+class CongestionControl;
+
+enum class CongestionAlgorithm : std::uint8_t {
+  none,
+  dcqcn,
+  swift,
+  custom,  ///< of the application: CongestionConfig::make
+};
 [[nodiscard]] std::string_view to_string(CongestionAlgorithm algorithm);
 
 /// DCQCN's reaction point. Names are mlx5's where it has the parameter; defaults are those of the
@@ -52,6 +60,9 @@ struct CongestionConfig {
   CongestionAlgorithm algorithm = CongestionAlgorithm::none;
   DcqcnParameters dcqcn{};
   SwiftParameters swift{};
+  /// With `custom`: makes the congestion control of one queue pair, or of one stream of a DC
+  /// initiator. Called once for each, in set_congestion_control() and create_dci().
+  std::function<std::unique_ptr<CongestionControl>()> make{};
 };
 
 [[nodiscard]] Expected<void> check_congestion_config(const CongestionConfig& config);
@@ -59,10 +70,11 @@ struct CongestionConfig {
 /// Bits per second that mean: no limit.
 inline constexpr std::uint64_t kUnlimited = 0;
 
-/// How fast one queue pair may send: one implementation for each algorithm. Told what happens, with
-/// the time, which does not go back; asked before sending. Has no timers: what would happen between
-/// two calls is worked off in the next. Times are nanoseconds, bytes count as on the wire
-/// (docs/congestion-control.md).
+/// How fast one queue pair may send: one implementation for each algorithm, also outside of the
+/// library (examples/congestion_control.cc). Told what happens, with the time, which does not go
+/// back; asked before sending. Has no timers: what would happen between two calls is worked off in
+/// the next. Must not allocate in these calls, which are of the data path. Times are nanoseconds,
+/// bytes count as on the wire (docs/congestion-control.md).
 class CongestionControl {
  public:
   CongestionControl() = default;
@@ -90,11 +102,11 @@ class CongestionControl {
 
   /// Its packets are to be ECN-capable.
   [[nodiscard]] virtual bool uses_ecn() const { return false; }
-  /// It needs round trips: each request packet is to ask for an acknowledgement.
+  /// It needs round trips: each request packet is to ask for an acknowledgement. RC and DC only.
   [[nodiscard]] virtual bool uses_acks() const { return false; }
 };
 
-/// Null for `none`.
+/// Returns null for `none`.
 [[nodiscard]] std::unique_ptr<CongestionControl> make_congestion_control(
     const CongestionConfig& config);
 

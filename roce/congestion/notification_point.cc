@@ -2,12 +2,11 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/congestion/notification_point.h"
 
-#include "roce/engine.h"
 #include "roce/packet_builder.h"
 
 namespace rockhopper::roce {
 
-void NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
+void Engine::NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
   if (!engine_.config_.send_cnps || qp.cnp_hook_.is_linked()) {
     return;
   }
@@ -18,14 +17,14 @@ void NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
   waiting_.push_back(qp);
 }
 
-void NotificationPoint::forget(QueuePair& qp) {
+void Engine::NotificationPoint::forget(QueuePair& qp) {
   if (qp.cnp_hook_.is_linked()) {
     qp.cnp_hook_.unlink();
   }
 }
 
-TransmitResult NotificationPoint::transmit(rte_mbuf** packets, std::uint16_t count,
-                                           std::uint64_t now_ns) {
+TransmitResult Engine::NotificationPoint::transmit(rte_mbuf** packets, std::uint16_t count,
+                                                   std::uint64_t now_ns) {
   TransmitResult result;
   while (result.count < count && !empty()) {
     QueuePair& qp = waiting_.front();
@@ -39,7 +38,8 @@ TransmitResult NotificationPoint::transmit(rte_mbuf** packets, std::uint16_t cou
 }
 
 /// Null without a way to the peer or a free mbuf: as good as lost on the way.
-rte_mbuf* NotificationPoint::build(QueuePair& qp, std::uint64_t now_ns, TransmitResult& result) {
+rte_mbuf* Engine::NotificationPoint::build(QueuePair& qp, std::uint64_t now_ns,
+                                           TransmitResult& result) {
   // The queue pair's way, in a class of its own.
   stack::Flow flow;
   flow.config = qp.flow_.config;

@@ -7,24 +7,23 @@
 #include <boost/intrusive/list.hpp>
 #include <rte_mbuf.h>
 
+#include "roce/engine.h"
 #include "roce/queue_pair.h"
 #include "roce/transmit_result.h"
 
 namespace rockhopper::roce {
 
-class Engine;
-
 /// What an engine does about packets that arrive with "congestion experienced": tells the sender,
 /// by congestion notification packets (IBTA vol. 1, annex A17.9.3), one for each queue pair and
 /// some time at most, as NICs do.
-class NotificationPoint {
+class Engine::NotificationPoint {
  public:
   explicit NotificationPoint(Engine& engine) : engine_(engine) {}
 
   /// A marked packet of the queue pair's peer has been accepted.
   void on_marked(QueuePair& qp, std::uint64_t now_ns);
-  /// The queue pair is not its peer's any more, who then is not told. One that is destroyed is
-  /// forgotten by itself.
+  /// The queue pair is not its peer's any more, so that the peer is not told. One that is destroyed
+  /// is forgotten by itself.
   static void forget(QueuePair& qp);
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   /// Writes up to `count` notifications.

@@ -3,8 +3,9 @@
 #include "roce/congestion/pacer.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "roce/engine.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce {
 namespace {
@@ -13,26 +14,30 @@ constexpr std::uint64_t kNsBitsPerByte = 8'000'000'000;
 
 }  // namespace
 
-Pacer::Pacer(QueuePair& qp, const CongestionConfig& config, std::uint32_t window_max)
+Pacer::Pacer(QueuePair& qp, const CongestionConfig& config,
+             std::unique_ptr<CongestionControl> control, std::uint32_t window_max)
     : qp_(qp),
       config_(config),
-      control_(make_congestion_control(config)),
+      control_(std::move(control)),
       rtt_(control_->uses_acks() ? window_max : 0),
-      timer_([](void* self, std::uint64_t) { static_cast<Pacer*>(self)->qp_.schedule(); }, this) {}
+      timer_([](void* self,
+                std::uint64_t) { TransportContext(static_cast<Pacer*>(self)->qp_).schedule(); },
+             this) {}
 
 void Pacer::reset() {
   control_->reset();
   rtt_.clear();
   next_ns_ = 0;
-  qp_.timers().cancel(timer_);
+  TransportContext(qp_).engine().timers().cancel(timer_);
 }
 
-std::uint16_t Pacer::allowance(std::uint32_t packet_bytes, std::uint64_t now_ns) {
+void Pacer::begin_turn(std::uint64_t now_ns) {
+  if (control_->rate(now_ns) == kUnlimited) next_ns_ = 0;
+}
+
+std::uint16_t Pacer::allowance(std::uint32_t packet_bytes, std::uint64_t now_ns) const {
   const std::uint64_t rate = control_->rate(now_ns);
-  if (rate == kUnlimited) {
-    next_ns_ = 0;
-    return UINT16_MAX;
-  }
+  if (rate == kUnlimited) return UINT16_MAX;
   if (next_ns_ > now_ns) return 0;
   const std::uint64_t behind_ns = std::min(now_ns - next_ns_, kCatchUpNs);
   // One now, and those whose times have passed.
@@ -48,6 +53,6 @@ void Pacer::on_sent(std::uint64_t bytes, std::uint64_t now_ns) {
   next_ns_ = std::max(next_ns_, earliest_ns) + bytes * kNsBitsPerByte / rate;
 }
 
-void Pacer::wait() { qp_.timers().arm(timer_, next_ns_); }
+void Pacer::wait() { TransportContext(qp_).engine().timers().arm(timer_, next_ns_); }
 
 }  // namespace rockhopper::roce

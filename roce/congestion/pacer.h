@@ -26,11 +26,16 @@ class Pacer {
 
   /// The queue pair outlives it. `control` is not null; `window_max` is how many packets may be
   /// unacknowledged at most.
-  Pacer(QueuePair& qp, const CongestionConfig& config, std::uint32_t window_max);
+  Pacer(QueuePair& qp, const CongestionConfig& config, std::unique_ptr<CongestionControl> control,
+        std::uint32_t window_max);
 
   void reset();
-  /// Packets of up to `packet_bytes` that may go now; 0: not yet.
-  [[nodiscard]] std::uint16_t allowance(std::uint32_t packet_bytes, std::uint64_t now_ns);
+  /// It is the queue pair's turn to send. While the rate is unlimited there is no schedule, so that
+  /// what it was before holds nothing up later.
+  void begin_turn(std::uint64_t now_ns);
+  /// Returns how many packets of up to `packet_bytes` may go now; 0: not yet. Requires that
+  /// begin_turn() was called at that time.
+  [[nodiscard]] std::uint16_t allowance(std::uint32_t packet_bytes, std::uint64_t now_ns) const;
   /// Packets have gone that count, of `bytes` in all.
   void on_sent(std::uint64_t bytes, std::uint64_t now_ns);
   /// Nothing may go now, though there is something: the timer will put the queue pair back.

@@ -66,7 +66,7 @@ bool Claim::take() {
   });
   if (done) {
     before = previous;
-    token = region->next_token();
+    token = region->draw_token();
   }
   return done;
 }

@@ -21,8 +21,8 @@ enum class Mode : std::uint8_t {
   return mode == Mode::foreign_swap || mode == Mode::foreign_add;
 }
 
-// What becomes of a word, whoever changes it then: a function from value to value. Nothing: it does
-// not allow that.
+// What becomes of a word, by whatever code changes it then: functions from value to value. They
+// return nothing if the word does not allow it.
 
 /// A conditional read-modify-write of a foreign mode.
 [[nodiscard]] std::optional<std::uint64_t> performed(std::uint64_t word, Mode mode,
@@ -50,14 +50,14 @@ struct Claim {
 
   /// Looks at the word once, and takes it if it allows that.
   [[nodiscard]] bool take();
-  /// Makes the word free again, or takes a reader from it. False, and nothing has changed: it is
-  /// not held by this claim (any more). Not of foreign words, see perform().
+  /// Makes the word free again, or takes a reader from it. Returns false, and changes nothing, if
+  /// the word is not held by this claim (any more). Not for foreign words, see perform().
   [[nodiscard]] bool give_back();
-  /// Puts back what take() has changed, for a holder that is gone. False as for give_back(); what
-  /// it finds of a foreign word is not checked.
+  /// Puts back what take() has changed, for a holder that is gone. Returns false as give_back()
+  /// does; what it finds of a foreign word is not checked.
   [[nodiscard]] bool undo();
-  /// A conditional read-modify-write; `previous` is the word before. False: the condition is not
-  /// met.
+  /// A conditional read-modify-write; `previous` is the word before. Returns false if the condition
+  /// is not met.
   [[nodiscard]] bool perform(const wire::LockOperation& what, bool add);
 
   [[nodiscard]] bool is_foreign() const { return lock::is_foreign(mode); }

@@ -13,14 +13,14 @@ namespace {}  // namespace
 
 PostResult FallbackScope::post(ScopeBuilder& scope, ScopeResult* result, std::uint64_t now_ns) {
   const std::size_t room = qp_.init().max_send_wr - qp_.send_queue_depth();
-  if (busy() || scope.count_ + 1 > room) return PostResult::queue_full;
-  if (scope.more_count_ > 0) return PostResult::invalid_request;
+  if (busy() || scope.access_count() + 1 > room) return PostResult::queue_full;
+  if (scope.word_count() > 1) return PostResult::invalid_request;
   scope_ = &scope;
   result_ = result;
   looks_ = 0;
   began_ns_ = now_ns;
   pause_ns_ = config_.first_pause_ns;
-  if (scope.request_.tries == 0) {
+  if (scope.acquire().tries == 0) {
     finish(WcStatus::lock_failed, wire::LockCause::tries);
     return PostResult::ok;
   }
@@ -34,8 +34,8 @@ PostResult FallbackScope::compare_swap(std::uint64_t compare, std::uint64_t swap
   wr.opcode = WrOpcode::atomic_cmp_and_swp;
   wr.send_flags = kSendSignaled | kSendFence;
   wr.sg_list = {&scratch_, 1};
-  wr.remote_addr = scope_->word_.addr;
-  wr.rkey = scope_->word_.rkey;
+  wr.remote_addr = scope_->first_word().addr;
+  wr.rkey = scope_->first_word().rkey;
   wr.compare_add = compare;
   wr.swap = swap;
   return qp_.post_send(wr);
@@ -47,8 +47,8 @@ void FallbackScope::look() {
   if (!next) {
     // The word was held. By now it may be free again, with the next generation.
     const LockWord held = LockWord::from(compare_);
-    compare_ = !is_foreign(scope_->request_.mode) ? lock::freed(held).value()
-                                                  : scope_->request_.operation.compare;
+    compare_ = !is_foreign(scope_->acquire().mode) ? lock::freed(held).value()
+                                                   : scope_->acquire().operation.compare;
     next = taken(compare_);
   }
   held_ = next.value_or(compare_);  // without one, only to see what the word is
@@ -72,7 +72,7 @@ void FallbackScope::on_acquire(std::uint64_t now_ns) {
     access();
     return;
   }
-  const Request& request = scope_->request_;
+  const Request& request = scope_->acquire();
   if (request.tries != wire::Lketh::kTriesUnlimited && looks_ >= request.tries) {
     finish(WcStatus::lock_failed, wire::LockCause::tries);
   } else if (request.wait_us != wire::Lketh::kWaitUnlimited &&
@@ -94,15 +94,15 @@ void FallbackScope::poll(std::uint64_t now_ns) {
 /// The last of them is signaled: it completes behind the others.
 void FallbackScope::access() {
   state_ = State::accessing;
-  if (scope_->count_ == 0) {
+  if (scope_->access_count() == 0) {
     release();
     return;
   }
-  for (std::size_t i = 0; i < scope_->count_; ++i) {
+  for (std::size_t i = 0; i < scope_->access_count(); ++i) {
     SendWr wr = scope_->request_at(i + 1, 0);
     wr.wr_id = config_.wr_id;
     wr.send_flags &= ~std::uint32_t{kSendSignaled};
-    if (i + 1 == scope_->count_) wr.send_flags |= kSendSignaled;
+    if (i + 1 == scope_->access_count()) wr.send_flags |= kSendSignaled;
     if (qp_.post_send(wr) != PostResult::ok) {
       finish(WcStatus::wr_flush_err, wire::LockCause::none);
       return;
@@ -172,13 +172,13 @@ void FallbackScope::finish(WcStatus status, wire::LockCause cause) {
 }
 
 std::optional<std::uint64_t> FallbackScope::taken(std::uint64_t word) const {
-  const Request& request = scope_->request_;
+  const Request& request = scope_->acquire();
   return lock::taken(word, request.mode, request.owner, false, request.operation);
 }
 
 std::optional<std::uint64_t> FallbackScope::freed(std::uint64_t word) const {
-  const Request& request = scope_->request_;
-  return is_foreign(request.mode) ? performed(word, request.mode, scope_->release_operation_)
+  const Request& request = scope_->acquire();
+  return is_foreign(request.mode) ? performed(word, request.mode, scope_->release_operation())
                                   : lock::freed(word, request.mode, request.owner, held_);
 }
 

@@ -24,7 +24,7 @@ class LocalLock {
 
   [[nodiscard]] bool try_lock() { return take(Mode::exclusive); }
   [[nodiscard]] bool try_lock_shared() { return take(Mode::shared); }
-  /// False: it is not held (any more), and nothing has changed.
+  /// Returns false if it is not held (any more); then nothing has changed.
   bool unlock() {
     const bool done = claim_.give_back();
     if (!done) {

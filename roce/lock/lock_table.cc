@@ -11,7 +11,7 @@
 namespace rockhopper::roce::lock {
 namespace {
 
-// Of several engines that serve a word: after so many looks of one, the others have so much time.
+// Several engines may serve a word: after so many looks of one, the others have so much time.
 constexpr std::uint64_t kLooksInARow = 8;
 constexpr std::uint64_t kOthersFirst_ns = 5'000;
 
@@ -36,7 +36,7 @@ bool Waiter::add(const Claim& claim) {
 bool Waiter::take_all() {
   for (std::uint8_t i = 0; i < count_; ++i) {
     if (claims_[i].take()) continue;
-    blocked_at_ = i;
+    line_.blocked_at = i;
     while (i-- > 0) {
       static_cast<void>(claims_[i].undo());
       claims_[i].previous = claims_[i].before;  // as others left it
@@ -47,16 +47,8 @@ bool Waiter::take_all() {
 }
 
 std::uint64_t Waiter::looks() const {
-  return looks_ + (word_ == nullptr ? 0 : word_->looks_ - joined_at_);
+  return line_.looks + (line_.word == nullptr ? 0 : line_.word->looks - line_.joined_at);
 }
-
-WaitedWord::WaitedWord(LockTable& table)
-    : table_(table),
-      timer_(
-          [](void* self, std::uint64_t) {
-            static_cast<WaitedWord*>(self)->table_.on_retry_timer(*static_cast<WaitedWord*>(self));
-          },
-          this) {}
 
 LockTable::LockTable(stack::TimingWheel& timers, const std::uint64_t& now_ns)
     : timers_(timers),
@@ -80,7 +72,7 @@ bool LockTable::detach(Region& region) {
     return std::ranges::find(waiter.claims(), &region, &Claim::region) != waiter.claims().end();
   };
   const auto waits_for_it = [&](WaitedWord& word) {
-    return std::ranges::any_of(word.waiters_, wants_it);
+    return std::ranges::any_of(word.waiters, wants_it);
   };
   if (found->held > 0 || std::ranges::any_of(waited_, waits_for_it)) return false;
   regions_.erase(found);
@@ -107,7 +99,10 @@ void LockTable::add_waiter() {
 }
 
 void LockTable::add_word() {
-  words_.push_back(std::make_unique<WaitedWord>(*this));
+  words_.push_back(std::make_unique<WaitedWord>(*this, [](void* word, std::uint64_t) {
+    auto& waited = *static_cast<WaitedWord*>(word);
+    waited.table.on_retry_timer(waited);
+  }));
   free_.reserve(words_.size());
   free_.push_back(words_.back().get());
 }
@@ -117,41 +112,44 @@ WaitedWord* LockTable::find_waited(std::uint64_t* word) {
   return found == waited_.end() ? nullptr : &*found;
 }
 
-/// In a queue that it must not pass (LK-28). Then `blocked_at_` says of which word.
-bool LockTable::is_behind_others(Waiter& waiter) {
-  if (waiting_ == 0 || !waiter.limits_.fifo) return false;
-  for (std::uint8_t i = 0; i < waiter.count_; ++i) {
-    const WaitedWord* waited = find_waited(waiter.claims_[i].word);
-    if (waited != nullptr && (waiter.claims_[i].mode == Mode::shared ? waited->writers_ > 0
-                                                                     : !waited->waiters_.empty())) {
-      waiter.blocked_at_ = i;
-      waiter.claims_[i].previous = load(waiter.claims_[i].word);
-      return true;
+/// Returns which claim is for a word with a queue that the request must not pass (LK-28); nothing:
+/// it may look at all of them.
+std::optional<std::uint8_t> LockTable::claim_behind_others(const Waiter& waiter) const {
+  if (waiting_ == 0 || !waiter.limits().fifo) return std::nullopt;
+  for (std::uint8_t i = 0; i < waiter.claims().size(); ++i) {
+    const Claim& claim = waiter.claims()[i];
+    const auto waited = waited_.find(claim.word);
+    if (waited != waited_.end() &&
+        (claim.mode == Mode::shared ? waited->writers > 0 : !waited->waiters.empty())) {
+      return i;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 std::optional<wire::LockCause> LockTable::begin(Waiter& waiter) {
-  waiter.order_ = arrivals_++;
-  waiter.arrived_ns_ = now_ns_;
+  waiter.line().order = arrivals_++;
+  waiter.line().arrived_ns = now_ns_;
   return again(waiter);
 }
 
 std::optional<wire::LockCause> LockTable::again(Waiter& waiter) {
   Region& region = *waiter.first().region;
-  if (waiter.looks_ < waiter.limits_.tries) {
-    ++waiter.looks_;
+  if (waiter.line().looks < waiter.limits().tries) {
+    ++waiter.line().looks;
     region.count(&Region::Statistics::iterations);
-    if (!is_behind_others(waiter) && waiter.take_all()) {
+    if (const auto behind = claim_behind_others(waiter)) {
+      waiter.line().blocked_at = *behind;
+      waiter.claims()[*behind].previous = load(waiter.claims()[*behind].word);
+    } else if (waiter.take_all()) {
       count_held(waiter, 1);
       region.count(&Region::Statistics::grants);
-      if (waiter.looks_ == 1) region.count(&Region::Statistics::immediate_grants);
-      region.note_wait(now_ns_ - waiter.arrived_ns_);
+      if (waiter.line().looks == 1) region.count(&Region::Statistics::immediate_grants);
+      region.note_wait(now_ns_ - waiter.line().arrived_ns);
       return wire::LockCause::none;
     }
   }
-  if (!waiter.may_look_again(waiter.looks_)) {
+  if (!waiter.may_look_again(waiter.line().looks)) {
     region.count(&Region::Statistics::failures);
     return wire::LockCause::tries;
   }
@@ -163,98 +161,99 @@ void LockTable::wait(Waiter& waiter) {
   join(waiter);
 }
 
-/// Into the queue of the word that it was blocked at, before those who came later.
+/// Puts it into the queue of the word that it was blocked at, before those that came later.
 void LockTable::join(Waiter& waiter) {
-  const Claim& claim = waiter.claims_[waiter.blocked_at_];
+  const Claim& claim = waiter.claims()[waiter.line().blocked_at];
   WaitedWord* waited = find_waited(claim.word);
   if (waited == nullptr) {
     waited = free_.back();
     free_.pop_back();
-    waited->word_ = claim.word;
-    waited->region_ = claim.region;
-    waited->native_ = !claim.is_foreign();
-    waited->seen_ = claim.previous;
-    waited->looks_ = 0;
-    waited->writers_ = waited->hurried_ = 0;
-    waited->next_expiry_ = UINT64_MAX;
+    waited->word = claim.word;
+    waited->region = claim.region;
+    waited->native = !claim.is_foreign();
+    waited->seen = claim.previous;
+    waited->looks = 0;
+    waited->writers = waited->hurried = 0;
+    waited->next_expiry = UINT64_MAX;
     waited_.insert(*waited);
-    timers_.arm(waited->timer_, now_ns_ + claim.region->config().retry_us * std::uint64_t{1000});
-    if (waited->native_) {
+    timers_.arm(waited->timer, now_ns_ + claim.region->config().retry_us * std::uint64_t{1000});
+    if (waited->native) {
       // Whoever frees it from now on tells of it. Who did before was not seen to.
       const std::uint64_t found = std::atomic_ref<std::uint64_t>(*claim.word).fetch_or(kWaitersBit);
       if ((found & ~kWaitersBit) != (claim.previous & ~kWaitersBit)) set_dirty(*waited);
-      waited->seen_ = found | kWaitersBit;
+      waited->seen = found | kWaitersBit;
     }
   }
-  auto place = waited->waiters_.end();
-  while (place != waited->waiters_.begin() && std::prev(place)->order_ > waiter.order_) --place;
-  waited->waiters_.insert(place, waiter);
-  waiter.reader_ = claim.mode == Mode::shared;
-  waited->writers_ += waiter.reader_ ? 0 : 1;
-  waited->hurried_ += waiter.limits_.fifo ? 0 : 1;
-  waiter.word_ = waited;
-  waiter.joined_at_ = waited->looks_;
-  if (waiter.limits_.tries != wire::Lketh::kTriesUnlimited) {
-    waited->next_expiry_ =
-        std::min(waited->next_expiry_, waited->looks_ + waiter.limits_.tries - waiter.looks_);
+  auto place = waited->waiters.end();
+  while (place != waited->waiters.begin() && std::prev(place)->line().order > waiter.line().order)
+    --place;
+  waited->waiters.insert(place, waiter);
+  waiter.line().reader = claim.mode == Mode::shared;
+  waited->writers += waiter.line().reader ? 0 : 1;
+  waited->hurried += waiter.limits().fifo ? 0 : 1;
+  waiter.line().word = waited;
+  waiter.line().joined_at = waited->looks;
+  if (waiter.limits().tries != wire::Lketh::kTriesUnlimited) {
+    waited->next_expiry =
+        std::min(waited->next_expiry, waited->looks + waiter.limits().tries - waiter.line().looks);
   }
   ++waiting_;
 }
 
 /// Out of its queue. The word stays until retire().
 void LockTable::remove(Waiter& waiter) {
-  WaitedWord& waited = *waiter.word_;
-  waiter.looks_ = waiter.looks();
-  waiter.word_ = nullptr;
-  waited.waiters_.erase(waited.waiters_.iterator_to(waiter));
-  waited.writers_ -= waiter.reader_ ? 0 : 1;
-  waited.hurried_ -= waiter.limits_.fifo ? 0 : 1;
+  WaitedWord& waited = *waiter.line().word;
+  waiter.line().looks = waiter.looks();
+  waiter.line().word = nullptr;
+  waited.waiters.erase(waited.waiters.iterator_to(waiter));
+  waited.writers -= waiter.line().reader ? 0 : 1;
+  waited.hurried -= waiter.limits().fifo ? 0 : 1;
   --waiting_;
 }
 
 /// Nobody waits for the word any more.
 void LockTable::retire(WaitedWord& waited) {
-  if (!waited.waiters_.empty() || waited.word_ == nullptr) return;
+  if (!waited.waiters.empty() || waited.word == nullptr) return;
   // Where others serve the word too, somebody may wait there: the bit costs them a look at most.
-  if (waited.native_ && !waited.region_->has_several_servers()) {
-    std::atomic_ref<std::uint64_t>(*waited.word_).fetch_and(~kWaitersBit);
+  if (waited.native && !waited.region->has_several_servers()) {
+    std::atomic_ref<std::uint64_t>(*waited.word).fetch_and(~kWaitersBit);
   }
-  timers_.cancel(waited.timer_);
-  waited.dirty_hook_.unlink();
+  timers_.cancel(waited.timer);
+  waited.dirty_hook.unlink();
   waited_.erase(waited_.iterator_to(waited));
-  waited.word_ = nullptr;
+  waited.word = nullptr;
   free_.push_back(&waited);
 }
 
 void LockTable::leave(Waiter& waiter) {
   if (!waiter.waits()) return;
-  WaitedWord& waited = *waiter.word_;
+  WaitedWord& waited = *waiter.line().word;
   remove(waiter);
   if (&waited == looked_at_) return;  // retired when the look is over
   retire(waited);
   // Those behind it may be next.
-  if (waited.word_ != nullptr) set_dirty(waited);
+  if (waited.word != nullptr) set_dirty(waited);
 }
 
 /// One look at a word: as many of its waiters get it as it allows, in their order. Each of them may
 /// be done with it before the next is asked.
 void LockTable::look(WaitedWord& waited) {
   looked_at_ = &waited;
-  ++waited.looks_;
-  waited.region_->count(&Region::Statistics::iterations);
+  ++waited.looks;
+  waited.region->count(&Region::Statistics::iterations);
   bool others = false;
   bool writers = false;
-  for (auto next = waited.waiters_.begin(); next != waited.waiters_.end();) {
+  for (auto next = waited.waiters.begin(); next != waited.waiters.end();) {
     Waiter& waiter = *next++;
-    const bool reader = waiter.reader_;
-    const bool behind = waiter.limits_.fifo && (reader ? writers : others);
+    const bool reader = waiter.line().reader;
+    const bool behind = waiter.limits().fifo && (reader ? writers : others);
     if (!behind && waiter.take_all()) {
       remove(waiter);
       count_held(waiter, 1);
       decide(waiter, wire::LockCause::none);
       continue;
     }
-    if (!behind && waiter.claims_[waiter.blocked_at_].word != waited.word_) {
+    if (!behind && waiter.claims()[waiter.line().blocked_at].word != waited.word) {
       // It could have this word, but not another one: it waits there, unless this was its last
       // look, which expire() sees.
       if (waiter.may_look_again(waiter.looks())) {
@@ -265,28 +264,28 @@ void LockTable::look(WaitedWord& waited) {
     }
     others = true;
     writers = writers || !reader;
-    if (waited.hurried_ == 0) break;  // nobody behind it may pass it, nor finds the word any better
+    if (waited.hurried == 0) break;  // nobody behind it may pass it, nor finds the word any better
   }
-  waited.seen_ = load(waited.word_);
+  waited.seen = load(waited.word);
   expire(waited);
   looked_at_ = nullptr;
   retire(waited);
 }
 
-/// Those who have seen the word often enough.
+/// Ends the requests that have seen the word often enough.
 void LockTable::expire(WaitedWord& waited) {
-  if (waited.looks_ < waited.next_expiry_) return;
-  waited.next_expiry_ = UINT64_MAX;
-  for (auto next = waited.waiters_.begin(); next != waited.waiters_.end();) {
+  if (waited.looks < waited.next_expiry) return;
+  waited.next_expiry = UINT64_MAX;
+  for (auto next = waited.waiters.begin(); next != waited.waiters.end();) {
     Waiter& waiter = *next++;
     const std::uint64_t looks = waiter.looks();
     if (!waiter.may_look_again(looks)) {
       remove(waiter);
       waiter.first().region->count(&Region::Statistics::failures);
       decide(waiter, wire::LockCause::tries);
-    } else if (waiter.limits_.tries != wire::Lketh::kTriesUnlimited) {
-      waited.next_expiry_ =
-          std::min(waited.next_expiry_, waited.looks_ + waiter.limits_.tries - looks);
+    } else if (waiter.limits().tries != wire::Lketh::kTriesUnlimited) {
+      waited.next_expiry =
+          std::min(waited.next_expiry, waited.looks + waiter.limits().tries - looks);
     }
   }
 }
@@ -295,9 +294,9 @@ void LockTable::decide(Waiter& waiter, wire::LockCause cause) {
   if (cause == wire::LockCause::none) {
     Region& region = *waiter.first().region;
     region.count(&Region::Statistics::grants);
-    region.note_wait(now_ns_ - waiter.arrived_ns_);
+    region.note_wait(now_ns_ - waiter.line().arrived_ns);
   }
-  waiter.decide_(waiter.context_, cause, now_ns_);
+  waiter.tell(cause, now_ns_);
 }
 
 bool LockTable::perform(Waiter& waiter, const wire::LockOperation& operation, bool add) {
@@ -326,9 +325,9 @@ bool LockTable::give_back_by(Waiter& waiter, Free free) {
   return all;
 }
 
-/// It has been changed here. Others who serve the region are told if somebody waits there, and now
-/// and then they may look first: they would never find it free while it goes from one to the next
-/// of those who wait here.
+/// It has been changed here. Other engines that serve the region are told if requests wait there,
+/// and now and then they may look first: they would never find it free while it goes from one to
+/// the next of those that wait here.
 void LockTable::note_change(const Claim& claim) {
   const bool told =
       claim.region->has_several_servers() && LockWord::from(claim.previous).has_waiters();
@@ -339,16 +338,16 @@ void LockTable::note_change(const Claim& claim) {
   if (waiting_ == 0) return;
   WaitedWord* waited = find_waited(claim.word);
   if (waited == nullptr) return;
-  if (told && waited->looks_ % kLooksInARow == 0) {
-    waited->dirty_hook_.unlink();
-    timers_.arm(waited->timer_, now_ns_ + kOthersFirst_ns);
+  if (told && waited->looks % kLooksInARow == 0) {
+    waited->dirty_hook.unlink();
+    timers_.arm(waited->timer, now_ns_ + kOthersFirst_ns);
     return;
   }
   set_dirty(*waited);
 }
 
 void LockTable::set_dirty(WaitedWord& waited) {
-  if (!waited.dirty_hook_.is_linked()) dirty_.push_back(waited);
+  if (!waited.dirty_hook.is_linked()) dirty_.push_back(waited);
 }
 
 void LockTable::look_for_changes(const std::byte* data, std::uint64_t length) {
@@ -358,7 +357,7 @@ void LockTable::look_for_changes(const std::byte* data, std::uint64_t length) {
   for (std::size_t i = first; i < end && i - first < kBuckets; ++i) {
     const std::size_t bucket = i % kBuckets;
     for (auto it = waited_.begin(bucket); it != waited_.end(bucket); ++it) {
-      const auto offset = reinterpret_cast<std::uintptr_t>(it->word_) + sizeof(std::uint64_t) -
+      const auto offset = reinterpret_cast<std::uintptr_t>(it->word) + sizeof(std::uint64_t) -
                           reinterpret_cast<std::uintptr_t>(data) - 1;
       if (offset < length + sizeof(std::uint64_t) - 1) set_dirty(*it);
     }
@@ -371,7 +370,7 @@ void LockTable::look_for_releases() {
     if (releases == one.releases) continue;
     one.releases = releases;
     for (WaitedWord& waited : waited_) {
-      if (waited.region_ == one.region && load(waited.word_) != waited.seen_) set_dirty(waited);
+      if (waited.region == one.region && load(waited.word) != waited.seen) set_dirty(waited);
     }
   }
 }
@@ -387,8 +386,8 @@ void LockTable::run() {
 
 /// Something may have changed the word that told nobody.
 void LockTable::on_retry_timer(WaitedWord& waited) {
-  timers_.arm(waited.timer_, now_ns_ + waited.region_->config().retry_us * std::uint64_t{1000});
-  waited.dirty_hook_.unlink();
+  timers_.arm(waited.timer, now_ns_ + waited.region->config().retry_us * std::uint64_t{1000});
+  waited.dirty_hook.unlink();
   look(waited);
   run();
 }

@@ -19,34 +19,32 @@ namespace rockhopper::roce::lock {
 
 class LockTable;
 
-/// A lock word that somebody waits for: who, in the order of arrival.
-class WaitedWord : public boost::intrusive::unordered_set_base_hook<> {
- public:
-  explicit WaitedWord(LockTable& table);
-
- private:
-  friend class LockTable;
-  friend class Waiter;
+/// What a LockTable keeps of a lock word that somebody waits for.
+struct WaitedWord : boost::intrusive::unordered_set_base_hook<> {
   using DirtyHook = boost::intrusive::list_member_hook<
       boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
-  LockTable& table_;
-  std::uint64_t* word_ = nullptr;
-  Region* region_ = nullptr;
-  boost::intrusive::list<Waiter> waiters_;
-  std::uint64_t looks_ = 0;
-  std::uint64_t seen_ = 0;         ///< its value when it was last looked at
-  std::uint32_t writers_ = 0;      ///< waiters that want it for themselves
-  std::uint32_t hurried_ = 0;      ///< waiters that do not keep the order of arrival
-  std::uint64_t next_expiry_ = 0;  ///< of `looks_`, at which the first waiter gives up, or earlier
-  bool native_ = true;             ///< ours to set LockWord::kWaiters in
-  stack::Timer timer_;
-  DirtyHook dirty_hook_;  ///< linked: to be looked at
+  /// `on_retry` is called with the word when its timer expires.
+  WaitedWord(LockTable& its_table, stack::Timer::Callback on_retry)
+      : table(its_table), timer(on_retry, this) {}
+
+  LockTable& table;
+  std::uint64_t* word = nullptr;
+  Region* region = nullptr;
+  boost::intrusive::list<Waiter> waiters;  ///< in the order of arrival
+  std::uint64_t looks = 0;
+  std::uint64_t seen = 0;         ///< its value when it was last looked at
+  std::uint32_t writers = 0;      ///< waiters that want it for themselves
+  std::uint32_t hurried = 0;      ///< waiters that do not keep the order of arrival
+  std::uint64_t next_expiry = 0;  ///< of `looks`, at which the first waiter gives up, or earlier
+  bool native = true;             ///< ours to set LockWord::kWaiters in
+  stack::Timer timer;
+  DirtyHook dirty_hook;  ///< linked: to be looked at
 };
 
 /// The lock requests of one engine that wait, by word: decides who is next. Only words that are
 /// waited for are in it; a lock that is free costs nothing here. A word is looked at when something
-/// of this process has changed it, and from time to time for changes that nobody tells of (LK-27);
+/// of this process has changed it, and from time to time for changes that are not told of (LK-27);
 /// one look serves all its waiters. Belongs to the engine's thread.
 class LockTable {
  public:
@@ -58,13 +56,13 @@ class LockTable {
 
   /// Serves locks in that memory from now on.
   void attach(Region& region);
-  /// False: requests wait for its words, or hold one.
+  /// Returns false if requests wait for its words, or hold one.
   [[nodiscard]] bool detach(Region& region);
-  /// Whose the word is; null: nobody's.
+  /// Returns the region of the word; null if it is in none.
   [[nodiscard]] Region* find(const void* word) const;
   /// Room for one more waiter. Control path.
   void add_waiter();
-  /// Of one that waits no more: its room is for the next one.
+  /// Gives back the room of a waiter that waits no more.
   void remove_waiter() { --waiters_; }
   /// Words that can be waited for at a time.
   [[nodiscard]] std::size_t words() const { return words_.size(); }
@@ -98,10 +96,9 @@ class LockTable {
   void run();
 
  private:
-  friend class WaitedWord;
   struct WordOf {
     using type = std::uint64_t*;
-    type operator()(const WaitedWord& waited) const { return waited.word_; }
+    type operator()(const WaitedWord& waited) const { return waited.word; }
   };
   /// Words near each other share a bucket: those in a range are found by its few buckets.
   struct BucketOf {
@@ -115,7 +112,7 @@ class LockTable {
                                       boost::intrusive::power_2_buckets<true>>;
   using DirtyWords = boost::intrusive::list<
       WaitedWord,
-      boost::intrusive::member_hook<WaitedWord, WaitedWord::DirtyHook, &WaitedWord::dirty_hook_>,
+      boost::intrusive::member_hook<WaitedWord, WaitedWord::DirtyHook, &WaitedWord::dirty_hook>,
       boost::intrusive::constant_time_size<false>>;
   struct Attached {
     Region* region;
@@ -123,7 +120,7 @@ class LockTable {
     int held = 0;            ///< claims that were granted here
   };
 
-  [[nodiscard]] bool is_behind_others(Waiter& waiter);
+  [[nodiscard]] std::optional<std::uint8_t> claim_behind_others(const Waiter& waiter) const;
   void add_word();
   void join(Waiter& waiter);
   void remove(Waiter& waiter);

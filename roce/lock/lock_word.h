@@ -8,7 +8,7 @@
 namespace rockhopper::roce::lock {
 
 /// The native lock word (docs/wire.md) and what each command makes of it: functions from value to
-/// value, which whoever changes the word applies by compare and swap. A word of 0 is free.
+/// value, which are applied by compare and swap. A word of 0 is free.
 struct LockWord {
   enum class State : std::uint8_t { free = 0, exclusive = 1, shared = 2 };
 
@@ -45,7 +45,7 @@ struct LockWord {
 /// The bit of a value that is LockWord::kWaiters.
 inline constexpr std::uint64_t kWaitersBit = std::uint64_t{LockWord::kWaiters} << 32;
 
-// Nothing: the word does not allow it.
+// These return nothing if the word does not allow it.
 
 [[nodiscard]] constexpr std::optional<LockWord> acquire_exclusive(LockWord word,
                                                                   std::uint16_t owner,
@@ -83,7 +83,7 @@ inline constexpr std::uint64_t kWaitersBit = std::uint64_t{LockWord::kWaiters} <
   return freed(word);
 }
 
-/// Who is a reader is known to those who let it in only.
+/// Only those that have let a reader in know that it is one.
 [[nodiscard]] constexpr std::optional<LockWord> release_shared(LockWord word) {
   if (word.state != LockWord::State::shared || word.readers == 0) return std::nullopt;
   if (word.readers == 1) return freed(word);

@@ -84,13 +84,14 @@ PostResult ScopeBuilder::prepare(const Limits& limits, ScopeResult* result) {
   return PostResult::ok;
 }
 
-SendWr ScopeBuilder::request_at(std::size_t index, std::uint64_t wr_id) {
-  if (index > 0 && index <= count_) {
-    Access& access = accesses_[index - 1];
-    if (!access.wr.sg_list.empty()) access.wr.sg_list = {&access.sge, 1};
-    return access.wr;
-  }
+SendWr ScopeBuilder::request_at(std::size_t index, std::uint64_t wr_id) const {
   SendWr wr;
+  if (index > 0 && index <= count_) {
+    const Access& access = accesses_[index - 1];
+    wr = access.wr;
+    if (!wr.sg_list.empty()) wr.sg_list = {&access.sge, 1};
+    return wr;
+  }
   wr.wr_id = wr_id;
   wr.remote_addr = word_.addr;
   wr.rkey = word_.rkey;

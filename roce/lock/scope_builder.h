@@ -16,9 +16,9 @@ namespace rockhopper::roce::lock {
 /// answer (LK-1 to LK-3), and completes with the release, whose completion is the only one unless
 /// the queue pair signals all. Nothing waits in here.
 ///
-///   ScopeBuilder scope({.addr = word, .rkey = rkey});
-///   scope.write(local, record, rkey);
-///   PostResult posted = scope.post(qp, wr_id, &result);
+///     ScopeBuilder scope({.addr = word, .rkey = rkey});
+///     scope.write(local, record, rkey);
+///     PostResult posted = scope.post(qp, wr_id, &result);
 class ScopeBuilder {
  public:
   static constexpr std::size_t kMaxAccesses = 64;
@@ -65,7 +65,8 @@ class ScopeBuilder {
     request_.lease_us = lease;
     return *this;
   }
-  /// Wait behind those who came before, which is the default, or pass them when there is a chance.
+  /// Waits behind those that came before, which is the default, or passes them when there is a
+  /// chance.
   ScopeBuilder& fifo(bool on);
   /// Not to wait at the target, but to be told to come again after its RNR timer (LK-15).
   ScopeBuilder& resend(bool on);
@@ -106,17 +107,23 @@ class ScopeBuilder {
     return (request_.flags & wire::Lketh::kStoreForward) != 0;
   }
 
- private:
-  friend class FallbackScope;
+  // What it is made of so far.
+  [[nodiscard]] const Word& first_word() const { return word_; }
+  [[nodiscard]] std::size_t word_count() const { return 1 + more_count_; }
+  [[nodiscard]] const Request& acquire() const { return request_; }
+  /// Foreign modes: what frees the word.
+  [[nodiscard]] const wire::LockOperation& release_operation() const { return release_operation_; }
+  [[nodiscard]] std::size_t access_count() const { return count_; }
+  /// Returns the acquire (0), the accesses, or the release, as post() posts them.
+  [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id) const;
 
+ private:
   struct Access {
     SendWr wr;
     Sge sge;
   };
 
   [[nodiscard]] PostResult prepare(const Limits& limits, ScopeResult* result);
-  /// Of the acquire (0), the accesses, and the release.
-  [[nodiscard]] SendWr request_at(std::size_t index, std::uint64_t wr_id);
 
   Word word_;
   Request request_{.flags = wire::Lketh::kFifo};

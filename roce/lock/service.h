@@ -11,6 +11,7 @@
 #include "roce/lock/lock_table.h"
 #include "roce/lock/snapshot_pool.h"
 #include "roce/recovery/held_packets.h"
+#include "stack/timing_wheel.h"
 
 namespace rockhopper::roce::lock {
 
@@ -28,12 +29,20 @@ class Service {
   /// All outlive it.
   Service(const ServiceConfig& config, stack::TimingWheel& timers, const std::uint64_t& now_ns,
           HeldPacketBudget& budget)
-      : table(timers, now_ns), snapshots(config.snapshot_bytes), config_(config), budget_(budget) {}
+      : table(timers, now_ns),
+        snapshots(config.snapshot_bytes),
+        config_(config),
+        timers_(timers),
+        now_ns_(now_ns),
+        budget_(budget) {}
 
   LockTable table;
   SnapshotPool snapshots;
 
   [[nodiscard]] const ServiceConfig& config() const { return config_; }
+  [[nodiscard]] stack::TimingWheel& timers() const { return timers_; }
+  /// The time of the engine's call under way.
+  [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
 
   /// Room for a queue pair that serves locks; what one that is gone has left is used again. Control
   /// path.
@@ -45,7 +54,7 @@ class Service {
       free_.push_back(places_.back().get());
     }
   }
-  /// Of a queue pair that waits for no lock any more.
+  /// Gives back the room of a queue pair that waits for no lock any more.
   void remove_queue_pair() {
     table.remove_waiter();
     --queue_pairs_;
@@ -67,6 +76,8 @@ class Service {
 
  private:
   ServiceConfig config_;
+  stack::TimingWheel& timers_;
+  const std::uint64_t& now_ns_;
   HeldPacketBudget& budget_;
   std::uint32_t queue_pairs_ = 0;
   std::vector<std::unique_ptr<HeldPackets>> places_;

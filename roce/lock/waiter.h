@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,13 +16,13 @@
 
 namespace rockhopper::roce::lock {
 
-class WaitedWord;
+struct WaitedWord;
 
 /// Words that one request can take together (LK-32).
 inline constexpr std::size_t kMaxClaims = 8;
 
 /// A request for one lock or several, from its arrival to its decision, and what it holds then.
-/// Whoever embeds one is told of the decision.
+/// What embeds one is told of the decision.
 class Waiter : public boost::intrusive::list_base_hook<> {
  public:
   /// Called once for each request that waits: `cause` none if it is granted. Called from
@@ -39,43 +40,57 @@ class Waiter : public boost::intrusive::list_base_hook<> {
 
   [[nodiscard]] std::span<Claim> claims() { return {claims_.data(), count_}; }
   [[nodiscard]] Claim& first() { return claims_[0]; }
-  /// Of all that it was granted: the greatest, that of the last word.
+  [[nodiscard]] const Claim& first() const { return claims_[0]; }
+  /// The greatest token of all that it was granted, which is that of the last word.
   [[nodiscard]] std::uint64_t token() const { return claims_[count_ - 1u].token; }
-  [[nodiscard]] bool waits() const { return word_ != nullptr; }
+  [[nodiscard]] bool waits() const { return line_.word != nullptr; }
   /// Times that its words have been looked at (LK-9).
   [[nodiscard]] std::uint64_t looks() const;
 
-  /// Forgets the last request.
+  /// Forgets the last request. Requires that it does not wait.
   void reset(const Limits& limits) {
+    assert(!waits());
     count_ = 0;
-    looks_ = 0;
+    line_.looks = 0;
     limits_ = limits;
   }
   /// To add() them anew; what is known of the request else stays.
   void forget_claims() { count_ = 0; }
-  /// False: it has kMaxClaims, or that word already. Kept in the order of addresses.
+  /// Adds a claim, in the order of addresses. Returns false if it has kMaxClaims, or that word
+  /// already.
   [[nodiscard]] bool add(const Claim& claim);
 
- private:
-  friend class LockTable;
-
-  /// All claims, or none of them. Else the index of one that is not to be had is in `blocked_at_`.
+  // For the lock table.
+  /// Where it stands in the table's lines.
+  struct Line {
+    std::uint64_t order = 0;  ///< of its arrival
+    std::uint64_t arrived_ns = 0;
+    std::uint64_t looks = 0;      ///< before it came to `word`
+    WaitedWord* word = nullptr;   ///< where it waits
+    std::uint64_t joined_at = 0;  ///< looks at `word` before it came there
+    bool reader = false;          ///< for a shared lock there
+    std::uint8_t blocked_at = 0;  ///< the claim for which it has to wait
+  };
+  [[nodiscard]] Line& line() { return line_; }
+  [[nodiscard]] const Line& line() const { return line_; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  [[nodiscard]] std::span<const Claim> claims() const { return {claims_.data(), count_}; }
+  /// Takes all that is claimed, or nothing. Returns false then, and line().blocked_at says of a
+  /// claim that is not to be had.
   [[nodiscard]] bool take_all();
   [[nodiscard]] bool may_look_again(std::uint64_t looks) const {
     return limits_.tries == wire::Lketh::kTriesUnlimited || looks < limits_.tries;
   }
+  /// It is decided.
+  void tell(wire::LockCause cause, std::uint64_t now_ns) const { decide_(context_, cause, now_ns); }
+
+ private:
   Decide decide_;
   void* context_;
   std::array<Claim, kMaxClaims> claims_{};
-  std::uint8_t count_ = 0;
-  std::uint8_t blocked_at_ = 0;
+  std::uint8_t count_ = 0;  ///< <= kMaxClaims
   Limits limits_{};
-  std::uint64_t order_ = 0;  ///< of its arrival
-  std::uint64_t arrived_ns_ = 0;
-  std::uint64_t looks_ = 0;      ///< before it came to word_
-  WaitedWord* word_ = nullptr;   ///< where it waits
-  bool reader_ = false;          ///< for a shared lock there
-  std::uint64_t joined_at_ = 0;  ///< looks at word_ before it came there
+  Line line_;
 };
 
 }  // namespace rockhopper::roce::lock

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "roce/engine.h"
 #include "roce/payload.h"
 #include "roce/wire/timer_code.h"
 
@@ -48,7 +47,7 @@ bool fits(const SendWqe& request, LockStatus status) {
 }  // namespace
 
 void Requester::Answer::drop(DropReason reason) {
-  qp_.engine_.count_drop(reason, packet_.payload.packet);
+  qp_.engine().count_drop(reason, packet_.payload.packet);
 }
 
 /// The packet cannot be the answer to the front request.
@@ -69,12 +68,12 @@ inline void Requester::Answer::on_acknowledge() {
     drop(DropReason::ghost_acknowledge);
     return;
   }
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     note_received(psn() + (aeth().kind() == wire::AethKind::ack ? 1 : 0));
   }
   switch (aeth().kind()) {
     case wire::AethKind::ack:
-      qp_.engine_.counters_.rcvd_ack.add();
+      qp_.engine().counters().rcvd_ack.add();
       take_credits();
       if (requester_.acknowledge(distance + 1, now_ns_) > 0) {
         requester_.on_implied_nak(ahead(), now_ns_);
@@ -82,19 +81,19 @@ inline void Requester::Answer::on_acknowledge() {
       break;
     case wire::AethKind::nak:
       if (requester_.acknowledge(distance, now_ns_) > 0) {
-        if (qp_.send_queue_.front().opcode == WrOpcode::lock_acquire) {
+        if (qp_.send_queue().front().opcode == WrOpcode::lock_acquire) {
           // What is missing is behind an acquire that is not answered yet.
-          requester_.retry_.on_received(ahead(), qp_.attributes_.retry_cnt);
+          requester_.retry_.on_received(ahead(), qp_.attributes().retry_cnt);
         }
         requester_.on_implied_nak(ahead(), now_ns_);
-      } else if (!qp_.send_queue_.empty()) {
+      } else if (!qp_.send_queue().empty()) {
         on_nak();
       }
       break;
     case wire::AethKind::rnr_nak:
       if (requester_.acknowledge(distance, now_ns_) > 0) {
         requester_.on_implied_nak(ahead(), now_ns_);
-      } else if (!qp_.send_queue_.empty()) {
+      } else if (!qp_.send_queue().empty()) {
         on_rnr_nak();
       }
       break;
@@ -106,7 +105,7 @@ inline void Requester::Answer::on_acknowledge() {
 
 /// The oldest request is refused, or has to be sent again.
 void Requester::Answer::on_nak() {
-  EngineCounters& counters = qp_.engine_.counters_;
+  EngineCounters& counters = qp_.engine().counters();
   if (aeth().nak_code() == wire::NakCode::psn_sequence_error) {
     counters.rcvd_seq_err.add();
     // Packets behind one that drew an RNR NAK draw this from some responders: the wait covers it.
@@ -123,26 +122,26 @@ void Requester::Answer::on_nak() {
 
 /// The peer has no receive request for the oldest request.
 void Requester::Answer::on_rnr_nak() {
-  EngineCounters& counters = qp_.engine_.counters_;
+  EngineCounters& counters = qp_.engine().counters();
   Retry& retry = requester_.retry_;
   counters.rcvd_rnr_err.add();
   if (retry.is_rnr_wait()) {
     return;
   }
-  if (!retry.use_rnr_retry(qp_.attributes_.rnr_retry)) {
+  if (!retry.use_rnr_retry(qp_.attributes().rnr_retry)) {
     counters.retry_rnr_exceeded_err.add();
     requester_.fail(WcStatus::rnr_retry_exc_err);
     return;
   }
   // The peer may be busy for longer than losses are rare.
-  retry.on_sign_of_life(qp_.attributes_.retry_cnt);
+  retry.on_sign_of_life(qp_.attributes().retry_cnt);
   requester_.go_back();
-  retry.await_receiver(qp_.engine_.timers_, now_ns_ + wire::rnr_timer_ns(aeth().timer()));
+  retry.await_receiver(qp_.engine().timers(), now_ns_ + wire::rnr_timer_ns(aeth().timer()));
 }
 
 void Requester::Answer::take_credits() {
   if (requester_.credits_.take(aeth())) {
-    qp_.engine_.schedule(qp_);
+    qp_.schedule();
   }
 }
 
@@ -162,28 +161,28 @@ void Requester::Answer::on_selective_acknowledge() {
     drop(DropReason::ghost_acknowledge);
     return;
   }
-  qp_.engine_.counters_.rcvd_selective_ack.add();
+  qp_.engine().counters().rcvd_selective_ack.add();
   take_credits();
   note_received(psn());
   if (requester_.acknowledge(distance, now_ns_) > 0) {
     requester_.on_implied_nak(ahead(), now_ns_);
   }
-  if (qp_.send_queue_.empty() || window.sent_ahead() == 0) {
+  if (qp_.send_queue().empty() || window.sent_ahead() == 0) {
     return;  // that failed the queue pair
   }
-  LossRecovery& recovery = *qp_.recovery_;
+  SelectiveRepeat& repeat = *qp_.selective_repeat();
   const bool going_over = window.is_going_over();
-  if (recovery.on_selective_ack(psn(), held) && !requester_.retry_.is_rnr_wait() &&
-      !(going_over && recovery.repeats_everything())) {
+  if (repeat.on_selective_ack(psn(), held) && !requester_.retry_.is_rnr_wait() &&
+      !(going_over && repeat.repeats_everything())) {
     requester_.note_loss(false, now_ns_);
-    requester_.go_back(LossRecovery::Reason::lost);
+    requester_.go_back(SelectiveRepeat::Reason::lost);
   }
 }
 
 /// What the answer says beside what it acknowledges: all requests before `psn` have arrived.
 void Requester::Answer::note_received(wire::Psn psn) {
   if (requester_.window_.ahead(psn) <= requester_.window_.sent_ahead()) {
-    qp_.recovery_->on_received_before(psn);
+    qp_.selective_repeat()->on_received_before(psn);
   }
 }
 
@@ -195,7 +194,7 @@ SendWqe* Requester::Answer::await_response() {
     drop(DropReason::duplicate_response);
     return nullptr;
   }
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     note_received(psn());
   }
   if (requester_.acknowledge(distance, now_ns_) > 0) {
@@ -206,27 +205,26 @@ SendWqe* Requester::Answer::await_response() {
     requester_.on_implied_nak(ahead(), now_ns_, held);
     return nullptr;
   }
-  if (qp_.send_queue_.empty() || requester_.window_.sent_ahead() == 0) {
+  if (qp_.send_queue().empty() || requester_.window_.sent_ahead() == 0) {
     return nullptr;  // acknowledging failed the queue pair
   }
-  return &qp_.send_queue_.front();
+  return &qp_.send_queue().front();
 }
 
 /// It is a response behind a missing one. Returns false if it cannot be held until its turn.
 bool Requester::Answer::hold() {
-  HeldPackets* held = qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->responses();
-  if (held == nullptr) {
+  if (!qp_.repeats_selectively()) {
     return false;
   }
-  switch (held->hold(packet_, ahead())) {
+  switch (qp_.selective_repeat()->responses().hold(packet_, ahead())) {
     case HeldPackets::Result::held:
-      qp_.engine_.counters_.held_responses.add();
+      qp_.engine().counters().held_responses.add();
       return true;
     case HeldPackets::Result::duplicate:
       drop(DropReason::duplicate_response);
       return true;
     case HeldPackets::Result::no_room:
-      qp_.engine_.counters_.held_pkts_no_room.add();
+      qp_.engine().counters().held_pkts_no_room.add();
       break;
   }
   return false;
@@ -237,7 +235,7 @@ inline void Requester::Answer::on_read_response() {
   if (request == nullptr) {
     return;
   }
-  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
   const std::uint32_t index = requester_.window_.acknowledged_of(*request);
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   const bool last = index + 1 == request->psn_count;
@@ -251,9 +249,8 @@ inline void Requester::Answer::on_read_response() {
     refuse();
     return;
   }
-  const auto list = qp_.send_queue_.sges(qp_.send_queue_.head()).first(request->num_sge);
-  if (scatter(qp_.engine_.memory_, qp_.init_.pd, list, offset, packet_.payload) !=
-      MemoryStatus::ok) {
+  const auto list = qp_.send_queue().sges(qp_.send_queue().head()).first(request->num_sge);
+  if (scatter(qp_.engine().memory(), qp_.pd(), list, offset, packet_.payload) != MemoryStatus::ok) {
     requester_.fail(WcStatus::loc_prot_err);
     return;
   }
@@ -277,9 +274,9 @@ inline void Requester::Answer::on_atomic_acknowledge() {
   }
   const std::uint64_t original = packet_.headers.atomic_ack_eth.original;
   const auto* from = reinterpret_cast<const std::byte*>(&original);
-  const auto list = qp_.send_queue_.sges(qp_.send_queue_.head()).first(request->num_sge);
+  const auto list = qp_.send_queue().sges(qp_.send_queue().head()).first(request->num_sge);
   const MemoryStatus status =
-      for_each_piece(qp_.engine_.memory_, qp_.init_.pd, list, 0, sizeof original, kAccessLocalWrite,
+      for_each_piece(qp_.engine().memory(), qp_.pd(), list, 0, sizeof original, kAccessLocalWrite,
                      [&from](std::byte* data, std::uint32_t length) {
                        std::memcpy(data, from, length);
                        from += length;
@@ -325,11 +322,11 @@ void Requester::Answer::on_lock_response() {
 
 /// The acquire at the head of the queue is answered.
 void Requester::Answer::begin_scope() {
-  const LockWqe& acquire = qp_.lock_wqe(qp_.send_queue_.head());
-  requester_.scope_.begin(acquire, packet_.headers.lkaeth);
-  if (requester_.scope_.is_failed() && acquire.header.scope_psns == 0 &&
-      acquire.header.scope_id == qp_.lock_id_) {
-    qp_.posted_lock_ = QueuePair::PostedLock::none;  // there will be no release
+  const SendQueue& queue = qp_.send_queue();
+  requester_.scope_.begin(queue.front().lock().result, packet_.headers.lkaeth);
+  const wire::Lketh& acquire = qp_.lock_wqe(queue.head()).header;
+  if (requester_.scope_.is_failed() && acquire.scope_psns == 0) {
+    qp_.forget_posted_lock(acquire.scope_id);
   }
 }
 
@@ -344,13 +341,13 @@ void Requester::Answer::on_sign_of_life() {
     requester_.on_implied_nak(ahead(), now_ns_);
     return;
   }
-  if (qp_.send_queue_.empty() || qp_.send_queue_.front().opcode != WrOpcode::lock_acquire) {
+  if (qp_.send_queue().empty() || qp_.send_queue().front().opcode != WrOpcode::lock_acquire) {
     return;
   }
-  requester_.retry_.on_sign_of_life(qp_.attributes_.retry_cnt);
-  const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
+  requester_.retry_.on_sign_of_life(qp_.attributes().retry_cnt);
+  const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes().timeout);
   if (wait_ns != 0 && !requester_.retry_.is_rnr_wait()) {
-    requester_.retry_.await_answer(qp_.engine_.timers_, now_ns_ + wait_ns);
+    requester_.retry_.await_answer(qp_.engine().timers(), now_ns_ + wait_ns);
   }
 }
 

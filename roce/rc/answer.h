@@ -7,6 +7,7 @@
 #include "roce/counters.h"
 #include "roce/rc/requester.h"
 #include "roce/rx_packet.h"
+#include "roce/transport_context.h"
 #include "roce/wire/aeth.h"
 #include "roce/wire/psn.h"
 
@@ -46,7 +47,7 @@ class Requester::Answer {
   void drop(DropReason reason);
 
   Requester& requester_;
-  QueuePair& qp_;
+  TransportContext qp_;
   const RxPacket& packet_;
   std::uint64_t now_ns_;
 };

@@ -8,10 +8,10 @@
 
 namespace rockhopper::roce::rc {
 
-void ClientScope::begin(const LockWqe& acquire, const wire::Lkaeth& answer) {
+void ClientScope::begin(lock::ScopeResult* result, const wire::Lkaeth& answer) {
   assert(answer.status == wire::LockStatus::granted || answer.status == wire::LockStatus::failed);
   const bool granted = answer.status == wire::LockStatus::granted;
-  result_ = acquire.result;
+  result_ = result;
   accesses_ = 0;
   failed_ = !granted;
   if (result_ != nullptr) {

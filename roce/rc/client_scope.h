@@ -21,8 +21,8 @@ class ClientScope {
   /// Requests of the scope that are complete, the acquire apart.
   [[nodiscard]] std::uint32_t accesses() const { return accesses_; }
 
-  /// `acquire` is granted, or refused.
-  void begin(const LockWqe& acquire, const wire::Lkaeth& answer);
+  /// The acquire that `result` was given with, which may be null, is granted, or refused.
+  void begin(lock::ScopeResult* result, const wire::Lkaeth& answer);
   /// The target had taken the lock back before its release came. Which of the accesses it has still
   /// executed is not known.
   void lose(wire::LockCause cause);

@@ -11,7 +11,7 @@ void Requester::RequestPacket::add_rare_headers(const wire::OpcodeInfo& info,
     headers.xrceth = {.reserved8 = 0, .xrc_srq = wire::Qpn{qp_.extension(sequence_).remote_srqn}};
   }
   if (info.has(wire::Header::feth)) {
-    const FlushInfo flush = request_.flush();
+    const SendWqe::Flush& flush = request_.flush();
     headers.feth = {.reserved26 = 0,
                     .selectivity_level = flush.selectivity_level,
                     .placement_type = flush.placement_type};
@@ -21,21 +21,22 @@ void Requester::RequestPacket::add_rare_headers(const wire::OpcodeInfo& info,
   }
   if (info.has(wire::Header::lketh)) {
     headers.lketh = qp_.lock_wqe(sequence_).header;
-    headers.lketh.timeout = qp_.attributes_.timeout;
+    headers.lketh.timeout = qp_.attributes().timeout;
   }
 }
 
 wire::Xaeth Requester::RequestPacket::masked_atomic_header() const {
   const SendWqeExtension& masks = qp_.extension(sequence_);
-  const bool swap = request_.opcode == WrOpcode::masked_atomic_cmp_and_swp;
-  return {.subtype = swap ? wire::Xaeth::kMaskedCompareSwap : wire::Xaeth::kMaskedFetchAdd,
+  const SendWqe::Atomic& atomic = request_.atomic();
+  return {.subtype = is_compare_swap(request_.opcode) ? wire::Xaeth::kMaskedCompareSwap
+                                                      : wire::Xaeth::kMaskedFetchAdd,
           .reserved24 = 0,
-          .rkey = request_.rkey,
-          .va = request_.remote_addr,
-          .compare = swap ? request_.compare_add : 0,
-          .compare_mask = swap ? masks.compare_add_mask : 0,
-          .swap_add = swap ? request_.swap : request_.compare_add,
-          .mask = swap ? masks.swap_mask : masks.compare_add_mask};
+          .rkey = static_cast<std::uint32_t>(atomic.remote.rkey),
+          .va = atomic.remote.addr,
+          .compare = atomic.compare,
+          .compare_mask = masks.compare_mask,
+          .swap_add = atomic.swap_add,
+          .mask = masks.mask};
 }
 
 }  // namespace rockhopper::roce::rc

@@ -7,10 +7,10 @@
 
 #include <rte_mbuf.h>
 
-#include "roce/engine.h"
 #include "roce/packet_builder.h"
 #include "roce/rc/requester.h"
 #include "roce/segmentation.h"
+#include "roce/transport_context.h"
 #include "roce/wire/opcode.h"
 #include "roce/wire/packet.h"
 
@@ -21,8 +21,8 @@ class Requester::RequestPacket {
  public:
   /// The packet `index` of the request `sequence` of the send queue, which has PSNs; `psn` is the
   /// packet's.
-  RequestPacket(QueuePair& qp, std::uint64_t sequence, SendWqe& request, std::uint32_t index,
-                wire::Psn psn)
+  RequestPacket(const TransportContext& qp, std::uint64_t sequence, SendWqe& request,
+                std::uint32_t index, wire::Psn psn)
       : qp_(qp), sequence_(sequence), request_(request), index_(index), psn_(psn) {}
 
   /// The request ends with this packet.
@@ -41,7 +41,7 @@ class Requester::RequestPacket {
   void add_rare_headers(const wire::OpcodeInfo& info, wire::Headers& headers) const;
   [[nodiscard]] wire::Xaeth masked_atomic_header() const;
 
-  QueuePair& qp_;
+  TransportContext qp_;
   std::uint64_t sequence_;
   SendWqe& request_;
   std::uint32_t index_;
@@ -49,7 +49,7 @@ class Requester::RequestPacket {
 };
 
 inline rte_mbuf* Requester::RequestPacket::build(bool ask_for_acknowledgement) {
-  const std::uint32_t mtu = bytes(qp_.attributes_.path_mtu);
+  const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
   const std::uint64_t offset = std::uint64_t{index_} * mtu;
 
   wire::Headers headers;
@@ -58,7 +58,7 @@ inline rte_mbuf* Requester::RequestPacket::build(bool ask_for_acknowledgement) {
   const wire::OpcodeInfo& info = wire::info(opcode);
   headers.bth.opcode = static_cast<std::uint8_t>(opcode);
   headers.bth.mig_req = true;  // as RNICs send it; a path is always in the migrated state
-  headers.bth.destination = qp_.attributes_.dest_qp_num;
+  headers.bth.destination = qp_.attributes().dest_qp_num;
   headers.bth.psn = psn_;
   headers.bth.solicited =
       is_last() && takes_receive(request_.opcode) && (request_.flags & kSendSolicited) != 0;
@@ -66,21 +66,26 @@ inline rte_mbuf* Requester::RequestPacket::build(bool ask_for_acknowledgement) {
   if (info.has(wire::Header::reth)) {
     // A READ that has been answered in part is asked for from where it stopped.
     const auto done = static_cast<std::uint32_t>(offset);
-    headers.reth = {
-        .va = request_.remote_addr + done, .rkey = request_.rkey, .length = request_.length - done};
+    const SendWqe::RemoteMemory& remote = request_.remote();
+    headers.reth = {.va = remote.addr + done,
+                    .rkey = static_cast<std::uint32_t>(remote.rkey),
+                    .length = request_.length - done};
   }
   if (info.has(wire::Header::atomic_eth)) {
-    const bool swap = request_.opcode == WrOpcode::atomic_cmp_and_swp;
-    headers.atomic_eth = {.va = request_.remote_addr,
-                          .rkey = request_.rkey,
-                          .swap_add = swap ? request_.swap : request_.compare_add,
-                          .compare = swap ? request_.compare_add : 0};
+    const SendWqe::Atomic& atomic = request_.atomic();
+    headers.atomic_eth = {.va = atomic.remote.addr,
+                          .rkey = static_cast<std::uint32_t>(atomic.remote.rkey),
+                          .swap_add = atomic.swap_add,
+                          .compare = atomic.compare};
   }
   if (info.has(kRareHeaders)) [[unlikely]] {
     RequestPacket(*this).add_rare_headers(info, headers);  // this one stays in registers
   }
-  headers.imm_dt.data = request_.imm_or_inv;
-  headers.ieth.rkey = request_.imm_or_inv;
+  if (info.has_immediate) {
+    headers.imm_dt.data = request_.imm_data();
+  } else if (info.has_invalidate) {
+    headers.ieth.rkey = static_cast<std::uint32_t>(request_.send().invalidate_rkey);
+  }
 
   const auto length =
       info.has_payload

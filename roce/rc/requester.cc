@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "roce/congestion/pacer.h"
-#include "roce/engine.h"
 #include "roce/rc/answer.h"
 #include "roce/rc/sender.h"
 #include "roce/rc/settlement.h"
@@ -13,7 +12,7 @@
 
 namespace rockhopper::roce::rc {
 
-Requester::Requester(QueuePair& qp)
+Requester::Requester(const TransportContext& qp)
     : qp_(qp),
       retry_(
           [](void* self, std::uint64_t now_ns) { static_cast<Requester*>(self)->on_timer(now_ns); },
@@ -21,25 +20,25 @@ Requester::Requester(QueuePair& qp)
 
 void Requester::reset(wire::Psn first_psn) {
   stop();
-  window_.reset(qp_.send_queue_, first_psn);
+  window_.reset(qp_.send_queue(), first_psn);
   responses_.reset();
   credits_.reset();
-  retry_.reset(qp_.engine_.timers_, qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
+  retry_.reset(qp_.engine().timers(), qp_.attributes().retry_cnt, qp_.attributes().rnr_retry);
 }
 
 void Requester::stop() {
-  if (qp_.recovery_ != nullptr && qp_.recovery_->responses() != nullptr) {
-    qp_.recovery_->responses()->clear();
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat()->responses().clear();
   }
-  retry_.stop(qp_.engine_.timers_);
-  window_.stop(qp_.send_queue_);
+  retry_.stop(qp_.engine().timers());
+  window_.stop(qp_.send_queue());
   responses_.forget();
 }
 
 void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) {
-  Settlement(qp_.send_queue_, window_, executed).settle();
+  Settlement(qp_.send_queue(), window_, executed).settle();
   reset(first_psn);
-  window_.restart(qp_.send_queue_, first_psn);
+  window_.restart(qp_.send_queue(), first_psn);
   retire_executed();
   qp_.schedule();
 }
@@ -48,7 +47,7 @@ void Requester::pause() {
   if (!drained()) {
     go_back();
   }
-  retry_.pause(qp_.engine_.timers_, qp_.attributes_.retry_cnt);
+  retry_.pause(qp_.engine().timers(), qp_.attributes().retry_cnt);
 }
 
 TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -62,21 +61,21 @@ TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std:
 
 void Requester::on_response(const RxPacket& packet, std::uint64_t now_ns) {
   Answer::take(*this, packet, now_ns);
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     take_held_responses(now_ns);
   }
 }
 
 void Requester::on_unreachable(std::uint64_t now_ns) {
   const std::uint64_t wait_ns = timeout_ns();
-  retry_.on_unreachable(qp_.engine_.timers_, !qp_.send_queue_.empty(),
+  retry_.on_unreachable(qp_.engine().timers(), !qp_.send_queue().empty(),
                         wait_ns == 0 ? stack::kNever : now_ns + wait_ns);
 }
 
 /// Acknowledges `count` PSNs. Stops before a READ or atomic whose response is missing and returns
 /// how many are left then.
 std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) {
-  SendQueue& queue = qp_.send_queue_;
+  SendQueue& queue = qp_.send_queue();
   if (count == 0 || queue.empty()) {
     return 0;
   }
@@ -108,15 +107,15 @@ void Requester::acknowledge_front(std::uint32_t count, std::uint64_t now_ns) {
 }
 
 inline void Requester::note_progress() {
-  retry_.on_progress(qp_.attributes_.retry_cnt, qp_.attributes_.rnr_retry);
+  retry_.on_progress(qp_.attributes().retry_cnt, qp_.attributes().rnr_retry);
   credits_.end_probe();
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 /// PSNs of the front request are acknowledged.
 inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
-  const SendQueue& queue = qp_.send_queue_;
-  if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
+  const SendQueue& queue = qp_.send_queue();
+  if (qp_.pacer() != nullptr || qp_.adaptive_timeout() != nullptr) [[unlikely]] {
     note_acknowledged(count, now_ns);
   }
   window_.acknowledge(count);
@@ -131,30 +130,30 @@ void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
     return;
   }
   const wire::Psn last = window_.unacked_psn() + (count - 1);
-  if (qp_.pacer_ != nullptr) {
-    Pacer& pacer = *qp_.pacer_;
+  if (qp_.pacer() != nullptr) {
+    Pacer& pacer = *qp_.pacer();
     const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(last, now_ns);
     pacer.control().on_ack(count, rtt_ns, now_ns);
   }
-  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) {
-    qp_.recovery_->timeout()->on_acknowledged(last, now_ns);
+  if (qp_.adaptive_timeout() != nullptr) {
+    qp_.adaptive_timeout()->on_acknowledged(last, now_ns);
   }
 }
 
 /// Completes the front request, and what has been executed behind it and waited for it.
 void Requester::complete_front(WcStatus status) {
   retire_front(status);
-  const SendQueue& queue = qp_.send_queue_;
+  const SendQueue& queue = qp_.send_queue();
   if (queue.head() < window_.numbered() && queue.front().needs_no_packet()) [[unlikely]] {
     retire_executed();
   }
 }
 
 void Requester::retire_front(WcStatus status) {
-  SendQueue& queue = qp_.send_queue_;
+  SendQueue& queue = qp_.send_queue();
   const SendWqe& front = queue.front();  // its place stays as it is while nothing is posted
   if (front.of_lock()) [[unlikely]] {
-    lock::ScopeResult* result = front.is_lock() ? qp_.lock_wqe(queue.head()).result : nullptr;
+    lock::ScopeResult* result = front.is_lock() ? front.lock().result : nullptr;
     status = scope_.complete(front, result, status);
   }
   if (front.has_response() && !front.is_settled()) {
@@ -171,7 +170,7 @@ void Requester::retire_front(WcStatus status) {
 
 /// Completes the oldest requests that no packet carries, as far as they have been executed.
 void Requester::retire_executed() {
-  const SendQueue& queue = qp_.send_queue_;
+  const SendQueue& queue = qp_.send_queue();
   while (queue.head() < window_.numbered() && queue.front().needs_no_packet()) {
     retire_front(queue.front().failure);
   }
@@ -179,7 +178,7 @@ void Requester::retire_executed() {
 
 /// A request that failed locally while being sent completes once all before it have.
 void Requester::settle_front_failure() {
-  const SendQueue& queue = qp_.send_queue_;
+  const SendQueue& queue = qp_.send_queue();
   if (!queue.empty() && window_.cursor() == queue.head() && !queue.front().is_settled() &&
       queue.front().failure != WcStatus::success) {
     fail(queue.front().failure);
@@ -187,10 +186,10 @@ void Requester::settle_front_failure() {
 }
 
 void Requester::fail(WcStatus status) {
-  SendQueue& queue = qp_.send_queue_;
+  SendQueue& queue = qp_.send_queue();
   const SendWqe front = queue.front();
   if (front.is_lock()) [[unlikely]] {
-    ClientScope::fail(qp_.lock_wqe(queue.head()).result, status);
+    ClientScope::fail(front.lock().result, status);
   }
   queue.pop();
   qp_.complete_send(front, status);
@@ -199,7 +198,7 @@ void Requester::fail(WcStatus status) {
 
 /// Returns the PSN of the next response that the peer owes; nothing if it owes none.
 std::optional<wire::Psn> Requester::next_response() const {
-  const SendQueue& queue = qp_.send_queue_;
+  const SendQueue& queue = qp_.send_queue();
   for (std::uint64_t sequence = queue.head(); sequence < window_.numbered(); ++sequence) {
     const SendWqe& request = queue.at(sequence);
     if (request.has_response()) {
@@ -211,11 +210,11 @@ std::optional<wire::Psn> Requester::next_response() const {
 
 /// Takes the held responses whose turn it is.
 void Requester::take_held_responses(std::uint64_t now_ns) {
-  HeldPackets* held = qp_.recovery_->responses();
-  while (held != nullptr && !held->empty()) {
-    held->discard_before(window_.unacked_psn());
+  HeldPackets& held = qp_.selective_repeat()->responses();
+  while (!held.empty()) {
+    held.discard_before(window_.unacked_psn());
     const std::optional<wire::Psn> next = next_response();
-    if (!next || !held->deliver(
+    if (!next || !held.deliver(
                      *next, [&](const RxPacket& packet) { Answer::take(*this, packet, now_ns); })) {
       return;
     }
@@ -223,15 +222,15 @@ void Requester::take_held_responses(std::uint64_t now_ns) {
 }
 
 /// Begins to send again from the oldest unacknowledged PSN on.
-void Requester::go_back(LossRecovery::Reason reason) {
+void Requester::go_back(SelectiveRepeat::Reason reason) {
   qp_.trace(TraceEvent::retransmit, window_.unacked_psn().value, retry_.retries_left());
-  window_.go_back(qp_.send_queue_);
+  window_.go_back(qp_.send_queue());
   responses_.forget();
   credits_.end_probe();
-  if (qp_.recovery_ != nullptr) {
-    qp_.recovery_->on_going_back(reason, window_.unacked_psn());
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat()->on_going_back(reason, window_.unacked_psn());
   }
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 /// Responses have stayed away: one READ or atomic is asked for again at first.
@@ -245,17 +244,17 @@ void Requester::go_back_for_responses() {
 /// count, and of the others only the first until there is progress. Where responses are held, the
 /// rest is there or comes still, unless one was not `held`.
 void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held) {
-  qp_.engine_.counters_.implied_nak_seq_err.add();
+  qp_.engine().counters().implied_nak_seq_err.add();
   const bool sent_again = distance < window_.cursor_ahead();
   const bool selective = held && qp_.repeats_selectively();
-  if (selective && !qp_.recovery_->on_response_skipped(window_.unacked_psn())) {
+  if (selective && !qp_.selective_repeat()->on_response_skipped(window_.unacked_psn())) {
     return;
   }
   if (sent_again && !retry_.is_implied_nak_done() && !retry_.is_rnr_wait() && use_retry()) {
     retry_.note_implied_nak();
     note_loss(false, now_ns);
     if (selective) {
-      go_back(LossRecovery::Reason::response);
+      go_back(SelectiveRepeat::Reason::response);
     } else {
       go_back_for_responses();
     }
@@ -266,7 +265,7 @@ void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, boo
 /// Returns false if retry_cnt is used up: the queue pair has failed then.
 bool Requester::use_retry() {
   if (!retry_.use_retry()) {
-    qp_.engine_.counters_.retry_exceeded_err.add();
+    qp_.engine().counters().retry_exceeded_err.add();
     fail(WcStatus::retry_exc_err);
     return false;
   }
@@ -275,9 +274,9 @@ bool Requester::use_retry() {
 
 /// Returns how long to wait for an answer; 0: the timer never expires.
 inline std::uint64_t Requester::timeout_ns() const {
-  const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes_.timeout);
-  if (qp_.recovery_ != nullptr && qp_.recovery_->timeout() != nullptr) [[unlikely]] {
-    return qp_.recovery_->timeout()->value_ns(limit_ns);
+  const std::uint64_t limit_ns = wire::local_ack_timeout_ns(qp_.attributes().timeout);
+  if (qp_.adaptive_timeout() != nullptr) [[unlikely]] {
+    return qp_.adaptive_timeout()->value_ns(limit_ns);
   }
   return limit_ns;
 }
@@ -286,24 +285,23 @@ void Requester::restart_ack_timer(std::uint64_t now_ns) {
   const std::uint64_t wait_ns = timeout_ns();
   const bool waits = window_.sent_ahead() > 0 || retry_.state() == Retry::State::unreachable;
   if (waits && wait_ns != 0) {
-    retry_.await_answer(qp_.engine_.timers_, now_ns + wait_ns);
+    retry_.await_answer(qp_.engine().timers(), now_ns + wait_ns);
   } else {
-    retry_.await_nothing(qp_.engine_.timers_);
+    retry_.await_nothing(qp_.engine().timers());
   }
 }
 
 /// The time that timeout_ns() gave has passed. Returns false where that is no retry yet: an
 /// adaptive timer has expired before the queue pair's own timeout.
 bool Requester::note_expiry() {
-  RetransmissionTimeout* timeout = qp_.recovery_ == nullptr ? nullptr : qp_.recovery_->timeout();
-  return timeout == nullptr ||
-         timeout->on_expired(wire::local_ack_timeout_ns(qp_.attributes_.timeout));
+  return qp_.adaptive_timeout() == nullptr ||
+         qp_.adaptive_timeout()->on_expired(wire::local_ack_timeout_ns(qp_.attributes().timeout));
 }
 
 void Requester::on_timer(std::uint64_t now_ns) {
   const Retry::State was = retry_.on_expired();
   if (was == Retry::State::rnr_wait) {
-    qp_.engine_.schedule(qp_);
+    qp_.schedule();
   } else {
     on_ack_timeout(was == Retry::State::unreachable, now_ns);
   }
@@ -311,8 +309,8 @@ void Requester::on_timer(std::uint64_t now_ns) {
 
 /// No answer has come in time, or if the next hop is `unreachable`, no address of it.
 void Requester::on_ack_timeout(bool unreachable, std::uint64_t now_ns) {
-  qp_.engine_.counters_.local_ack_timeout_err.add();
-  if (qp_.send_queue_.empty()) {
+  qp_.engine().counters().local_ack_timeout_err.add();
+  if (qp_.send_queue().empty()) {
     return;
   }
   qp_.trace(TraceEvent::ack_timeout, window_.unacked_psn().value, retry_.retries_left());
@@ -330,12 +328,12 @@ void Requester::on_ack_timeout(bool unreachable, std::uint64_t now_ns) {
   } else {
     restart_ack_timer(now_ns);
   }
-  qp_.engine_.schedule(qp_);
+  qp_.schedule();
 }
 
 void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
-  if (qp_.pacer_ != nullptr) {
-    qp_.pacer_->control().on_loss(by_timeout, now_ns);
+  if (qp_.pacer() != nullptr) {
+    qp_.pacer()->control().on_loss(by_timeout, now_ns);
   }
 }
 

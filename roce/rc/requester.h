@@ -7,13 +7,13 @@
 
 #include <rte_mbuf.h>
 
-#include "roce/queue_pair.h"
 #include "roce/rc/client_scope.h"
 #include "roce/rc/credits.h"
 #include "roce/rc/response_window.h"
 #include "roce/rc/retry.h"
 #include "roce/rc/send_window.h"
 #include "roce/requester.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::rc {
 
@@ -29,7 +29,7 @@ namespace rockhopper::roce::rc {
 /// back, and in failing.
 class Requester final : public roce::Requester {
  public:
-  explicit Requester(QueuePair& qp);
+  explicit Requester(const TransportContext& qp);
 
   void reset(wire::Psn first_psn) override;
   void stop() override;
@@ -40,10 +40,10 @@ class Requester final : public roce::Requester {
   void on_unreachable(std::uint64_t now_ns) override;
   void on_response(const RxPacket& packet, std::uint64_t now_ns) override;
 
-  void prefetch_requests() const override { qp_.send_queue_.prefetch(window_.cursor()); }
+  void prefetch_requests() const override { qp_.send_queue().prefetch(window_.cursor()); }
 
   [[nodiscard]] wire::Psn next_psn() const override { return window_.next_psn(); }
-  [[nodiscard]] bool drained() const override { return window_.is_drained(qp_.send_queue_); }
+  [[nodiscard]] bool drained() const override { return window_.is_drained(qp_.send_queue()); }
 
   // For a requester that stands on this one and connects it to one peer after another.
   /// Requests from `sequence` of the send queue on are not for this peer.
@@ -76,7 +76,7 @@ class Requester final : public roce::Requester {
   [[nodiscard]] std::optional<wire::Psn> next_response() const;
 
   // Losing packets and trying again.
-  void go_back(LossRecovery::Reason reason = LossRecovery::Reason::everything);
+  void go_back(SelectiveRepeat::Reason reason = SelectiveRepeat::Reason::everything);
   void go_back_for_responses();
   void on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, bool held = true);
   [[nodiscard]] bool use_retry();
@@ -87,7 +87,7 @@ class Requester final : public roce::Requester {
   void on_timer(std::uint64_t now_ns);
   void on_ack_timeout(bool unreachable, std::uint64_t now_ns);
 
-  QueuePair& qp_;
+  TransportContext qp_;
   SendWindow window_;
   ResponseWindow responses_;
   Credits credits_;

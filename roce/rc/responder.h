@@ -2,21 +2,25 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include <rte_mbuf.h>
 
 #include "roce/counters.h"
-#include "roce/lock/scope.h"
-#include "roce/lock/snapshot_pool.h"
-#include "roce/queue_pair.h"
+#include "roce/message_progress.h"
+#include "roce/rc/owed_replies.h"
 #include "roce/rc/responder_resources.h"
+#include "roce/rc/target_scope.h"
+#include "roce/recovery/held_packets.h"
 #include "roce/responder.h"
-#include "roce/wire/packet.h"
+#include "roce/rx_packet.h"
+#include "roce/transport_context.h"
+#include "roce/wire/aeth.h"
+#include "roce/wire/psn.h"
 
 namespace rockhopper::roce::rc {
 
@@ -27,9 +31,13 @@ namespace rockhopper::roce::rc {
 /// a ring in PSN order), then the one pending ACK or NAK, which covers everything before it.
 /// The resources stay after they have been answered, for duplicates: a READ is executed again from
 /// the PSN asked for, an atomic is answered with the value it had.
+///
+/// This class joins its parts, each of which has its own state, and says whose turn a packet is:
+/// Execution, Placement and LockExecution do what the next request asks for, Duplicate what is
+/// asked for again, and ReplySender sends what is owed.
 class Responder final : public roce::Responder {
  public:
-  explicit Responder(QueuePair& qp);
+  explicit Responder(const TransportContext& qp);
   ~Responder() override;
 
   void reset(wire::Psn first_psn) override;
@@ -41,9 +49,8 @@ class Responder final : public roce::Responder {
 
   [[nodiscard]] bool has_replies() const override;
   [[nodiscard]] bool has_responses() const override { return resources_.owes(); }
-  [[nodiscard]] bool may_wait() override {
-    return !has_responses() && reply_ == Reply::ack && !std::exchange(waited_, true);
-  }
+  [[nodiscard]] bool may_wait() const override { return !has_responses() && owed_.may_wait(); }
+  void defer() override { owed_.defer(); }
   /// READ responses, atomic acknowledgements, ACKs and NAKs. Goes on in ERR, so that the NAK which
   /// tells why still leaves.
   [[nodiscard]] TransmitResult transmit(rte_mbuf** packets, std::uint16_t count) override;
@@ -52,147 +59,94 @@ class Responder final : public roce::Responder {
 
   [[nodiscard]] wire::Psn expected_psn() const override { return received_psn(); }
   /// A message has begun and not ended.
-  [[nodiscard]] bool in_message() const { return message_ != Message::none; }
+  [[nodiscard]] bool in_message() const { return message_.is_under_way(); }
 
  private:
+  class Duplicate;
+  class Execution;
+  class LockExecution;
+  class Placement;
+  class ReplyPacket;
+  class ReplySender;
   using Resource = ResponderResource;
   using Kind = Resource::Kind;
-  enum class Reply : std::uint8_t { none, ack, repeated_ack, nak };
-  enum class Message : std::uint8_t { none, send, write };
+  using Reply = OwedReplies::Reply;
 
-  // responder_request.cc
-  void execute(const RxPacket& packet);
-  void execute_in_turn(const RxPacket& packet);
-  [[nodiscard]] bool in_order(const RxPacket& packet);
-  void on_out_of_order(const RxPacket& packet, std::uint32_t distance);
-  void ask_for_missing();
-  [[nodiscard]] bool check_sequence(const wire::OpcodeInfo& opcode) const;
-  void execute_send(const RxPacket& packet);
-  void execute_write(const RxPacket& packet);
-  void execute_read(const RxPacket& packet);
-  void execute_atomic(const RxPacket& packet);
-  struct AtomicTarget {
-    std::uint64_t va;
-    std::uint32_t rkey;
-  };
-  [[nodiscard]] static AtomicTarget atomic_target(const wire::Headers& headers);
-  [[nodiscard]] static std::uint64_t atomic_result(const wire::Headers& headers,
-                                                   std::uint64_t value);
-  [[nodiscard]] static std::uint64_t perform_atomic(const wire::Headers& headers,
-                                                    std::byte* target);
-  void note_write(const std::byte* data, std::uint64_t length);
-  void finish_packet(const RxPacket& packet);
-  [[nodiscard]] bool take_resource(const Resource& resource);
-  void drop_oldest_resource() {
-    const Resource& oldest = resources_.drop_oldest();
-    if (oldest.snapshot.exists()) [[unlikely]] {
-      release_snapshot(oldest);
-    }
-  }
-  void release_snapshot(const Resource& resource);
-  void put_resource(const Resource& resource);
-  void drop(DropReason reason, const RxPacket& packet);
-
-  // responder_early.cc
-  [[nodiscard]] HeldPackets* held_requests() const;
+  // These decide which packet is executed next.
+  void take(const RxPacket& packet);
+  void on_early(const RxPacket& packet, std::uint32_t distance);
   [[nodiscard]] bool hold(const RxPacket& packet, std::uint32_t distance);
-  void execute_held(wire::Psn turn);
-  [[nodiscard]] rte_mbuf* build_selective_acknowledge(const HeldPackets& held);
-
-  // responder_lock.cc
-  void execute_lock(const RxPacket& packet);
-  void execute_acquire(const RxPacket& packet);
-  [[nodiscard]] std::optional<wire::NakCode> collect_claims(const RxPacket& packet);
-  [[nodiscard]] std::optional<wire::NakCode> add_claim(lock::Claim claim, std::uint32_t rkey,
-                                                       std::uint64_t va);
-  [[nodiscard]] std::optional<wire::LockCause> ask(bool again);
-  [[nodiscard]] std::uint64_t wait_deadline_ns() const;
-  void gather(const RxPacket& packet);
-  void ask_when_gathered();
-  [[nodiscard]] bool wait();
-  [[nodiscard]] bool stall(lock::Scope::State state, std::uint64_t deadline_ns);
-  void decide(wire::LockCause cause);
-  void fail_scope(wire::LockCause cause);
-  void fail_open_scope(wire::LockCause cause);
-  void execute_release(const RxPacket& packet);
-  [[nodiscard]] bool release(const RxPacket& packet);
-  void execute_cancel(const RxPacket& packet);
-  void answer_other(std::uint16_t id, wire::LockStatus status, wire::LockCause cause);
-  [[nodiscard]] bool may_execute_in_scope(const RxPacket& packet) const;
-  void flush(const RxPacket& packet);
-  void answer_lock(wire::LockStatus status, wire::LockCause cause, std::uint64_t previous,
-                   std::uint64_t value, std::uint32_t psn_count = 1);
-  [[nodiscard]] bool take_snapshot(const MemoryAccess& source, Resource& resource);
-  void abort_scope();
-  void repeat_lock(const RxPacket& packet);
-  // What is behind a lock that is waited for.
-  [[nodiscard]] bool stalls() const { return scope_ != nullptr && scope_->stalls(); }
-  void park(const RxPacket& packet);
-  void on_parked_again(const RxPacket& packet);
-  void resume();
-  void drop_parked();
-  void owe_sign_of_life();
-  void arm_scope_timer();
-  void on_scope_timer(std::uint64_t now_ns);
-  [[nodiscard]] rte_mbuf* build_lock_response(const Resource& owing);
-  [[nodiscard]] rte_mbuf* build_sign_of_life();
-
-  // responder_placement.cc
-  void execute_atomic_write(const RxPacket& packet);
-  void execute_flush(const RxPacket& packet);
-  void confirm_placement(const wire::Reth& reth);
-  void repeat_placement(const RxPacket& packet);
-
-  // responder_duplicate.cc
-  void on_duplicate(const RxPacket& packet);
-  void repeat_read(const RxPacket& packet);
-  void repeat_atomic(const RxPacket& packet);
-  void owe(Resource& resource, std::uint32_t index);
-
-  // responder_reply.cc
-  void acknowledge(Reply kind = Reply::ack);
-  void refuse(wire::NakCode code, const RxPacket& packet);
-  void rnr_nak(const RxPacket& packet);
-  [[nodiscard]] rte_mbuf* next_reply();
-  [[nodiscard]] rte_mbuf* build_reply();
-  [[nodiscard]] wire::Psn acknowledged_psn();
-  [[nodiscard]] bool is_needless_ack();
-  void note_reply(wire::Psn psn);
-  void forget();
-  [[nodiscard]] std::unique_ptr<lock::Scope> make_scope();
-  [[nodiscard]] bool is_stale_repetition(const Resource& owing) const;
-  [[nodiscard]] rte_mbuf* build_response(Resource& owing);
-  [[nodiscard]] rte_mbuf* build_read_response(Resource& owing);
-  [[nodiscard]] rte_mbuf* build_atomic_acknowledge(const Resource& owing);
-  [[nodiscard]] rte_mbuf* build_acknowledge(wire::Psn psn, std::uint8_t syndrome,
-                                            std::uint32_t msn);
-  [[nodiscard]] rte_mbuf* refuse_read(const Resource& owing);
-  [[nodiscard]] wire::Headers reply_headers(wire::Opcode opcode, wire::Psn psn) const;
-  [[nodiscard]] std::uint8_t ack_syndrome() const;
-
-  /// Of the next request packet: behind what waits for a lock.
+  void take_held(wire::Psn turn);
+  [[nodiscard]] HeldPackets* held_requests() const;
+  [[nodiscard]] bool is_holding() const;
+  /// Returns the PSN of the next request packet: behind what waits for a lock.
   [[nodiscard]] wire::Psn received_psn() const {
-    return scope_ == nullptr ? expected_psn_ : expected_psn_ + scope_->parked_psns;
+    return scope_ == nullptr ? expected_psn_ : expected_psn_ + scope_->parked().psns();
   }
+  /// Returns the MSN of the next message to be completed.
+  [[nodiscard]] std::uint32_t next_msn() const { return (msn_ + 1) & wire::kMask24; }
+  /// The next request to execute waits for a lock.
+  [[nodiscard]] bool stalls() const { return scope_ != nullptr && scope_->stalls(); }
 
-  QueuePair& qp_;
+  /// Finds the aligned 8 bytes that a request names, and may use by `right`, or leaves `word`
+  /// alone. Returns how it is refused; nothing if it is not.
+  [[nodiscard]] std::optional<wire::NakCode> find_word(MemoryKey key, std::uint64_t va,
+                                                       std::uint32_t right, std::byte*& word) const;
+
+  // What becomes of the next request.
+  void finish_packet(const RxPacket& packet);
+  void finish_with(const Resource& resource);
+  void note_write(const std::byte* data, std::uint64_t length) const;
+  void refuse(wire::NakCode code, const RxPacket& packet);
+  void refuse_for_now(const RxPacket& packet);
+  void drop(DropReason reason, const RxPacket& packet) const;
+
+  // What is owed.
+  void acknowledge(Reply kind = Reply::ack);
+  void ask_for_missing();
+  void drop_oldest_resource();
+  void forget();
+  void abort_scope();
+  [[nodiscard]] std::unique_ptr<TargetScope> make_scope();
+
+  TransportContext qp_;
   wire::Psn expected_psn_;  ///< of the next request to execute
   std::uint32_t msn_ = 0;   ///< messages completed, 24 bits
-
-  std::uint64_t received_ = 0;  ///< bytes so far of a message in progress
-  wire::Reth write_;            ///< of a WRITE in progress
-
+  MessageProgress message_;
   ResponderResources resources_;
-  std::unique_ptr<lock::Scope> scope_;  ///< null: no locks
-  wire::Psn replied_psn_;               ///< the last that an answer has acknowledged
-  wire::Psn last_dropped_psn_;          ///< of the last packet that was ahead of expected_psn_
-  Message message_ = Message::none;     ///< whose first packet has been executed, but not its last
-  Reply reply_ = Reply::none;
-  bool waited_ = false;  ///< requests have been sent before the ACK that is owed
-  std::uint8_t nak_syndrome_ = 0;
-  bool nak_outstanding_ = false;  ///< a NAK or RNR NAK for expected_psn_ has been given
-  bool rnr_outstanding_ = false;
-  bool out_of_credits_ = false;  ///< the last ACK said so
+  std::unique_ptr<TargetScope> scope_;  ///< null: no locks
+  OwedReplies owed_;
 };
+
+inline std::optional<wire::NakCode> Responder::find_word(MemoryKey key, std::uint64_t va,
+                                                         std::uint32_t right,
+                                                         std::byte*& word) const {
+  if (va % sizeof(std::uint64_t) != 0) {
+    return wire::NakCode::invalid_request;
+  }
+  const MemoryAccess target = qp_.remote_access(key, va, sizeof(std::uint64_t), right);
+  if (target.status != MemoryStatus::ok) {
+    return wire::NakCode::remote_access_error;
+  }
+  // An iova can be aligned where the memory is not.
+  if (reinterpret_cast<std::uintptr_t>(target.data) % sizeof(std::uint64_t) != 0) {
+    return wire::NakCode::invalid_request;
+  }
+  word = target.data;
+  return std::nullopt;
+}
+
+/// The packet, a SEND or WRITE that is executed or flushed, was the next one.
+inline void Responder::finish_packet(const RxPacket& packet) {
+  assert(message_.is_under_way());
+  expected_psn_ = expected_psn_ + 1;
+  if (packet.headers.opcode->ends()) {
+    message_.end();
+    msn_ = next_msn();
+  }
+  if (packet.headers.bth.ack_request) {
+    acknowledge();
+  }
+}
 
 }  // namespace rockhopper::roce::rc

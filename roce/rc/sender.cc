@@ -11,36 +11,34 @@ bool Requester::Sender::asks_for_acknowledgement(const SendWqe& request,
   // What is held behind a packet that is sent again may not ask for its acknowledgement.
   const bool closes_gap = qp_.repeats_selectively() && window().is_going_over();
   return index % ack_interval == ack_interval - 1 || requester_.credits_.is_limited(request) ||
-         closes_gap || (qp_.pacer_ != nullptr && qp_.pacer_->control().uses_acks());
+         closes_gap || (qp_.pacer() != nullptr && qp_.pacer()->control().uses_acks());
 }
 
 /// The responses to another READ, `psns` of them, would be within the window of what can be held,
 /// should those before them be missing.
 bool Requester::Sender::can_hold_responses(std::uint32_t psns) const {
-  return !qp_.repeats_selectively() || requester_.responses_.empty() ||
-         window().cursor_ahead() + psns <= HeldPackets::kWindow;
+  return requester_.responses_.empty() || window().cursor_ahead() + psns <= HeldPackets::kWindow;
 }
 
 /// Tells congestion control, which measures round trips, and loss recovery.
 void Requester::Sender::tell_sent(const SendWqe& request, bool again) {
   const wire::Psn psn = window().cursor_psn();
-  if (qp_.pacer_ != nullptr && !request.has_response()) {
-    qp_.pacer_->rtt().on_sent(psn, again, qp_.engine_.now_ns_);
+  if (qp_.pacer() != nullptr && !request.has_response()) {
+    qp_.pacer()->rtt().on_sent(psn, again, qp_.engine().now_ns());
   }
-  if (qp_.recovery_ != nullptr) {
-    qp_.recovery_->on_sent(psn, again);
-    // How long a lock is waited for says nothing of the path.
-    RetransmissionTimeout* timeout = qp_.recovery_->timeout();
-    if (timeout != nullptr && !request.is_lock() && !request.in_scope()) {
-      timeout->on_sent(psn, again, qp_.engine_.now_ns_);
-    }
+  if (qp_.repeats_selectively()) {
+    qp_.selective_repeat()->on_sent(psn, again);
+  }
+  // How long a lock is waited for says nothing of the path.
+  if (qp_.adaptive_timeout() != nullptr && !request.of_lock()) {
+    qp_.adaptive_timeout()->on_sent(psn, again, qp_.engine().now_ns());
   }
 }
 
 /// Moves the cursor over what has been sent before and need not be sent again
 /// (docs/loss-recovery.md).
 void Requester::Sender::pass_over_arrived() {
-  const SendQueue& queue = qp_.send_queue_;
+  const SendQueue& queue = qp_.send_queue();
   while (!window().is_at_new()) {
     const SendWqe& request = queue.at(window().cursor());
     if (request.is_local()) {
@@ -48,7 +46,7 @@ void Requester::Sender::pass_over_arrived() {
       continue;
     }
     if (request.failure != WcStatus::success || !window().is_going_over() ||
-        !qp_.recovery_->passes(window().cursor_psn())) {
+        !qp_.selective_repeat()->passes(window().cursor_psn())) {
       return;
     }
     advance(request, window().packet_of(request), window().psns_of_packet(request));
@@ -62,7 +60,7 @@ void Requester::Sender::pass_over_arrived() {
 /// They keep their place in the send queue and complete in order, but need no PSN. Going back, the
 /// cursor passes those that have been executed. Settled requests are passed too.
 bool Requester::Sender::run_local_requests() {
-  SendQueue& queue = qp_.send_queue_;
+  SendQueue& queue = qp_.send_queue();
   while (!is_at_end() && queue.at(window().cursor()).needs_no_packet()) {
     SendWqe& request = queue.at(window().cursor());
     if (window().is_at_new()) {
@@ -93,7 +91,7 @@ bool Requester::Sender::execute(SendWqe& request) {
 /// An invalidation waits until everything before it is complete: what is sent again must find its
 /// keys (IBTA vol. 1, 10.8.3.3, leaves that to the consumer and the fence).
 bool Requester::Sender::may_execute(const SendWqe& request) const {
-  if (request.opcode == WrOpcode::local_inv && window().cursor() != qp_.send_queue_.head()) {
+  if (request.opcode == WrOpcode::local_inv && window().cursor() != qp_.send_queue().head()) {
     return false;
   }
   return qp_.state() == QpState::rts && !is_fenced(request);

@@ -9,10 +9,10 @@
 #include <rte_mbuf.h>
 
 #include "roce/congestion/pacer.h"
-#include "roce/engine.h"
 #include "roce/rc/request_packet.h"
 #include "roce/rc/requester.h"
 #include "roce/segmentation.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::rc {
 
@@ -26,7 +26,7 @@ class Requester::Sender {
 
  private:
   // Questions.
-  [[nodiscard]] bool is_at_end() const { return window().is_at_end(qp_.send_queue_); }
+  [[nodiscard]] bool is_at_end() const { return window().is_at_end(qp_.send_queue()); }
   [[nodiscard]] bool may_go_on() const;
   [[nodiscard]] bool may_send(const SendWqe& request, std::uint32_t index,
                               std::uint32_t psns) const;
@@ -54,7 +54,7 @@ class Requester::Sender {
   [[nodiscard]] Sender other() const { return Sender(requester_); }
 
   Requester& requester_;
-  QueuePair& qp_;
+  TransportContext qp_;
 };
 
 inline bool Requester::Sender::may_go_on() const {
@@ -76,15 +76,15 @@ inline bool Requester::Sender::may_start(const SendWqe& request, std::uint32_t p
   }
   // No scope is stopped half-way by what may be outstanding after a loss.
   const bool goes_on = request.in_scope() || request.opcode == WrOpcode::lock_cancel;
-  return requester_.responses_.has_room(qp_.attributes_.max_rd_atomic, !goes_on) &&
-         (qp_.recovery_ == nullptr || other().can_hold_responses(psns));
+  return requester_.responses_.has_room(qp_.attributes().max_rd_atomic, !goes_on) &&
+         (!qp_.repeats_selectively() || other().can_hold_responses(psns));
 }
 
 /// Counts the PSNs that `request` takes in all.
 inline std::uint32_t Requester::Sender::psns_of(const SendWqe& request) const {
   return request.has_response() && !request.is_read()
              ? 1
-             : packets_of(request.length, bytes(qp_.attributes_.path_mtu));
+             : packets_of(request.length, bytes(qp_.attributes().path_mtu));
 }
 
 /// Counts the request packets that are sent and not acknowledged. The responses to READs and
@@ -98,15 +98,15 @@ inline std::uint32_t Requester::Sender::packets_in_flight() const {
 
 /// Returns how many request packets may be unacknowledged, whatever the congestion control says.
 inline std::uint32_t Requester::Sender::most_unacked() const {
-  const std::uint32_t most = qp_.engine_.config_.max_unacked_packets;
-  return qp_.repeats_selectively() ? std::min(most, qp_.recovery_->config().selective_repeat.window)
+  const std::uint32_t most = qp_.engine().config().max_unacked_packets;
+  return qp_.repeats_selectively() ? std::min(most, qp_.selective_repeat()->parameters().window)
                                    : most;
 }
 
 /// Returns how many request packets may be unacknowledged.
 inline std::uint32_t Requester::Sender::packets_allowed() const {
   const std::uint32_t most = most_unacked();
-  return qp_.pacer_ == nullptr ? most : std::min(most, qp_.pacer_->control().window_packets());
+  return qp_.pacer() == nullptr ? most : std::min(most, qp_.pacer()->control().window_packets());
 }
 
 /// `request` is the one at the cursor, `index` its next packet, and `psns` what it takes from there
@@ -132,15 +132,15 @@ inline bool Requester::Sender::may_send(const SendWqe& request, std::uint32_t in
 
 /// Moves the cursor to the next request that a packet carries, and returns it; null: there is none.
 inline SendWqe* Requester::Sender::come_to_packet() {
-  if (qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.repeats_selectively()) [[unlikely]] {
     other().pass_over_arrived();
     if (is_at_end()) {
       return nullptr;
     }
   }
-  SendWqe* request = &qp_.send_queue_.at(window().cursor());
+  SendWqe* request = &qp_.send_queue().at(window().cursor());
   if (request->needs_no_packet()) [[unlikely]] {
-    return other().run_local_requests() && !is_at_end() ? &qp_.send_queue_.at(window().cursor())
+    return other().run_local_requests() && !is_at_end() ? &qp_.send_queue().at(window().cursor())
                                                         : nullptr;
   }
   return request;
@@ -161,9 +161,10 @@ inline void Requester::Sender::note_sent(const SendWqe& request, std::uint32_t i
   const std::uint32_t psns = request.has_response() ? request.psn_count - index : 1;
   const bool again = window().were_sent(psns);
   if (again) {
-    qp_.engine_.counters_.retransmitted_pkts.add();
+    qp_.engine().counters().retransmitted_pkts.add();
   }
-  if (qp_.pacer_ != nullptr || qp_.recovery_ != nullptr) [[unlikely]] {
+  if (qp_.pacer() != nullptr || qp_.repeats_selectively() || qp_.adaptive_timeout() != nullptr)
+      [[unlikely]] {
     other().tell_sent(request, again);
   }
   advance(request, index, psns);
@@ -184,7 +185,7 @@ inline TransmitResult Requester::Sender::run(rte_mbuf** packets, std::uint16_t c
       break;
     }
     if (is_new) {
-      requester_.window_.number(qp_.send_queue_, request, psns);
+      requester_.window_.number(qp_.send_queue(), request, psns);
       requester_.credits_.number(request);
     }
     if (!requester_.credits_.allows(request, index, packets_in_flight())) {
@@ -198,11 +199,11 @@ inline TransmitResult Requester::Sender::run(rte_mbuf** packets, std::uint16_t c
         requester_.settle_front_failure();
         break;
       }
-      qp_.engine_.counters_.tx_no_mbuf.add();
+      qp_.engine().counters().tx_no_mbuf.add();
       result.out_of_mbufs = true;
       break;
     }
-    result.add(packets, packet, qp_.flow_);
+    result.add(packets, packet, qp_.flow());
     note_sent(request, index);
   }
   return result;

@@ -14,7 +14,7 @@ HeldPackets::Result HeldPackets::hold(const RxPacket& packet, std::uint32_t dist
   if (slot.packet != nullptr) return slot.psn == psn ? Result::duplicate : Result::no_room;
   const std::uint32_t left = budget_.limit - budget_.used;
   if (mbufs_ >= left || packet.payload.packet->nb_segs > left) return Result::no_room;
-  // Whoever received the packet lets go of it; this is one more who has it.
+  // The receiver of the packet lets go of it; this is one more reference to it.
   auto* held = const_cast<rte_mbuf*>(packet.payload.packet);
   rte_pktmbuf_refcnt_update(held, 1);
   const wire::Headers& headers = packet.headers;

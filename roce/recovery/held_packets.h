@@ -14,8 +14,7 @@
 
 namespace rockhopper::roce {
 
-/// How many mbufs of received packets an engine may hold, so that those who receive do not run out
-/// of them.
+/// How many mbufs of received packets an engine may hold, so that ports do not run out of them.
 struct HeldPacketBudget {
   std::uint32_t limit = 0;
   std::uint32_t used = 0;

@@ -24,6 +24,7 @@ class RetransmissionTimeout {
   explicit RetransmissionTimeout(const AdaptiveTimeoutParameters& parameters)
       : parameters_(parameters) {}
 
+  [[nodiscard]] const AdaptiveTimeoutParameters& parameters() const { return parameters_; }
   void reset();
   /// The packet that begins at `psn` leaves, for the first time or `again`.
   void on_sent(wire::Psn psn, bool again, std::uint64_t now_ns);

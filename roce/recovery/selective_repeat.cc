@@ -12,11 +12,11 @@ std::int32_t later(std::uint32_t a, std::uint32_t b) { return static_cast<std::i
 
 }  // namespace
 
-SelectiveRepeat::SelectiveRepeat(const RecoveryConfig& config, HeldPacketBudget& budget)
-    : LossRecovery(config), requests_(budget), responses_(budget) {}
+SelectiveRepeat::SelectiveRepeat(const SelectiveRepeatParameters& parameters,
+                                 HeldPacketBudget& budget)
+    : parameters_(parameters), requests_(budget), responses_(budget) {}
 
 void SelectiveRepeat::reset() {
-  LossRecovery::reset();
   requests_.clear();
   responses_.clear();
   sent_.fill({});
@@ -51,11 +51,11 @@ bool SelectiveRepeat::is_held(wire::Psn psn) const {
 bool SelectiveRepeat::is_lost(wire::Psn psn) const {
   const Sent* sent = find(psn);
   return sent != nullptr && wire::distance(base_, psn) >= 0 && !is_held(psn) &&
-         later(newest_, sent->order) >=
-             static_cast<std::int32_t>(config().selective_repeat.reordering);
+         later(newest_, sent->order) >= static_cast<std::int32_t>(parameters_.reordering);
 }
 
-/// Of a packet that was sent more than once nobody knows which transmission has arrived.
+/// Takes no note of a packet that was sent more than once, as it is unknown which transmission has
+/// arrived.
 void SelectiveRepeat::note_arrival(wire::Psn psn) {
   const Sent* sent = find(psn);
   if (sent != nullptr && !sent->again && later(sent->order, newest_) > 0) newest_ = sent->order;
@@ -94,7 +94,7 @@ bool SelectiveRepeat::on_selective_ack(wire::Psn psn, const wire::Saeth& held) {
 bool SelectiveRepeat::on_response_skipped(wire::Psn psn) {
   skips_ = skips_ != 0 && skipped_ == psn ? skips_ + 1 : 1;
   skipped_ = psn;
-  return skips_ >= config().selective_repeat.reordering;
+  return skips_ >= parameters_.reordering;
 }
 
 void SelectiveRepeat::on_going_back(Reason reason, wire::Psn unacked) {
@@ -103,7 +103,7 @@ void SelectiveRepeat::on_going_back(Reason reason, wire::Psn unacked) {
       // A packet whose turn came and that found no receive request is no longer held.
       on_received_before(unacked);
       everything_ = true;
-      newest_ = order_ + config().selective_repeat.reordering;
+      newest_ = order_ + parameters_.reordering;
       break;
     case Reason::response:
       everything_ = false;

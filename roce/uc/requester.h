@@ -6,8 +6,8 @@
 
 #include <rte_mbuf.h>
 
-#include "roce/queue_pair.h"
 #include "roce/requester.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::uc {
 
@@ -16,7 +16,7 @@ namespace rockhopper::roce::uc {
 /// front of the send queue.
 class Requester final : public roce::Requester {
  public:
-  explicit Requester(QueuePair& qp) : qp_(qp) {}
+  explicit Requester(const TransportContext& qp) : qp_(qp) {}
 
   void reset(wire::Psn first_psn) override;
   void stop() override;
@@ -26,21 +26,21 @@ class Requester final : public roce::Requester {
   /// What is queued is lost on the way, as the service allows.
   void on_unreachable(std::uint64_t now_ns) override;
 
-  void prefetch_requests() const override { qp_.send_queue_.prefetch(qp_.send_queue_.head()); }
+  void prefetch_requests() const override { qp_.send_queue().prefetch(qp_.send_queue().head()); }
 
   [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
   [[nodiscard]] bool drained() const override { return packet_ == 0; }
 
  private:
   [[nodiscard]] bool can_send() const;
-  /// The request to send from. Requires can_send().
-  [[nodiscard]] SendWqe& current();
+  /// Gives the front request its PSNs, if nothing of it has left. Requires can_send().
+  void number_front();
   /// Null: no mbuf is free, or `failure` says what is wrong with the request.
   [[nodiscard]] rte_mbuf* build_packet(const SendWqe& wqe, WcStatus& failure);
   void run_local_request();
   void advance(std::uint32_t packets);
 
-  QueuePair& qp_;
+  TransportContext qp_;
   wire::Psn next_psn_;
   std::uint32_t packet_ = 0;  ///< of the front request, to send next
 };

@@ -2,15 +2,13 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/uc/responder.h"
 
-#include "roce/engine.h"
-
 namespace rockhopper::roce::uc {
 
 using wire::Operation;
 
 void Responder::reset(wire::Psn first_psn) {
   expected_psn_ = first_psn;
-  message_ = Message::none;
+  message_ = {};
 }
 
 void Responder::on_request(const RxPacket& packet) {
@@ -18,7 +16,7 @@ void Responder::on_request(const RxPacket& packet) {
     return;
   }
   expected_psn_ = packet.headers.bth.psn + 1;
-  if (!packet.length_fits(bytes(qp_.attributes_.path_mtu))) {
+  if (!packet.length_fits(bytes(qp_.attributes().path_mtu))) {
     drop(DropReason::bad_length, packet);
     return;
   }
@@ -34,7 +32,7 @@ void Responder::on_request(const RxPacket& packet) {
 bool Responder::admit(const RxPacket& packet) {
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
   const std::int32_t ahead = distance(expected_psn_, packet.headers.bth.psn);
-  EngineCounters& counters = qp_.engine_.counters_;
+  EngineCounters& counters = qp_.engine().counters();
   if (ahead > 0) {
     counters.out_of_seq_request.add();
   } else if (ahead < 0) {
@@ -45,12 +43,11 @@ bool Responder::admit(const RxPacket& packet) {
     return true;
   }
   const bool in_order = ahead == 0;
-  const Message expected = opcode.operation == Operation::send ? Message::send : Message::write;
-  if (in_order && message_ == expected) {
+  if (in_order && message_.admits(opcode)) {
     return true;
   }
   DropReason reason = in_order ? DropReason::bad_sequence : DropReason::out_of_seq_request;
-  if (message_ == Message::dropped) {
+  if (message_.kind() == MessageProgress::Kind::dropped) {
     reason = DropReason::dropped_message;
   }
   abandon();
@@ -61,52 +58,53 @@ bool Responder::admit(const RxPacket& packet) {
   return false;
 }
 
-/// Nothing more is expected of the message in progress, if there is one. Its receive request is
-/// still the front one.
+/// Expects nothing more of the message in progress, if there is one. Its receive request is still
+/// the front one.
 void Responder::abandon() {
-  if (in_progress()) {
-    qp_.engine_.counters_.abandoned_messages.add();
+  if (message_.is_under_way()) {
+    qp_.engine().counters().abandoned_messages.add();
   }
-  message_ = Message::none;
+  message_.end();
 }
 
 void Responder::execute_send(const RxPacket& packet) {
-  const RecvQueue& queue = qp_.recv_queue_;
+  const RecvQueue& queue = qp_.recv_queue();
   if (packet.headers.opcode->starts()) {
     if (queue.empty()) {
       drop(DropReason::no_receive, packet);
       return;
     }
-    received_ = 0;
+    message_.begin_send();
   }
-  if (received_ + packet.payload.length > queue.front().length) {
+  const std::uint64_t received = message_.received();
+  if (received + packet.payload.length > queue.front().length) {
     fail_receive(WcStatus::loc_len_err, DropReason::short_receive, packet);
     return;
   }
-  if (qp_.scatter_to_receive(received_, packet.payload) != MemoryStatus::ok) {
+  if (qp_.scatter_to_receive(received, packet.payload) != MemoryStatus::ok) {
     fail_receive(WcStatus::loc_prot_err, DropReason::bad_receive, packet);
     return;
   }
-  received_ += packet.payload.length;
+  message_.receive(packet.payload.length);
   if (packet.headers.opcode->ends()) {
-    qp_.finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(received_));
+    qp_.finish_receive(packet, WcOpcode::recv, static_cast<std::uint32_t>(message_.received()));
   }
-  finish_packet(packet, Message::send);
+  finish_packet(packet);
 }
 
 /// Right and extent of a WRITE, by its first packet.
 bool Responder::begin_write(const RxPacket& packet) {
-  write_ = packet.headers.reth;
-  received_ = 0;
-  if (write_.length > kMaxMessageBytes) {
+  const wire::Reth& write = packet.headers.reth;
+  message_.begin_write(write);
+  if (write.length > kMaxMessageBytes) {
     drop(DropReason::bad_length, packet);
     return false;
   }
   // A message without bytes touches no memory: its key is not looked at.
-  const bool allowed = (qp_.attributes_.qp_access_flags & kAccessRemoteWrite) != 0 &&
-                       (write_.length == 0 || qp_.remote_access(MemoryKey{write_.rkey}, write_.va,
-                                                                write_.length, kAccessRemoteWrite)
-                                                      .status == MemoryStatus::ok);
+  const bool allowed = (qp_.attributes().qp_access_flags & kAccessRemoteWrite) != 0 &&
+                       (write.length == 0 || qp_.remote_access(MemoryKey{write.rkey}, write.va,
+                                                               write.length, kAccessRemoteWrite)
+                                                     .status == MemoryStatus::ok);
   if (!allowed) {
     drop(DropReason::access_denied, packet);
   }
@@ -118,33 +116,35 @@ void Responder::execute_write(const RxPacket& packet) {
   if (opcode.starts() && !begin_write(packet)) {
     return;
   }
-  const std::uint64_t end = received_ + packet.payload.length;
-  if (opcode.ends() ? end != write_.length : end >= write_.length) {
+  const wire::Reth& write = message_.write();
+  const std::uint64_t end = message_.received() + packet.payload.length;
+  if (opcode.ends() ? end != write.length : end >= write.length) {
     drop(DropReason::bad_length, packet);
     return;
   }
-  if (opcode.has_immediate && qp_.recv_queue_.empty()) {
+  if (opcode.has_immediate && qp_.recv_queue().empty()) {
     drop(DropReason::no_receive, packet);
     return;
   }
   if (packet.payload.length > 0) {
     // Looked up again: the region may have gone since the first packet.
-    const MemoryAccess target = qp_.remote_access(MemoryKey{write_.rkey}, write_.va + received_,
-                                                  packet.payload.length, kAccessRemoteWrite);
+    const MemoryAccess target =
+        qp_.remote_access(MemoryKey{write.rkey}, write.va + message_.received(),
+                          packet.payload.length, kAccessRemoteWrite);
     if (target.status != MemoryStatus::ok) {
       drop(DropReason::access_denied, packet);
       return;
     }
     copy_from_mbuf(packet.payload, target.data);
   }
-  received_ = end;
+  message_.receive(packet.payload.length);
   if (opcode.ends()) {
-    qp_.engine_.counters_.rx_write_requests.add();
+    qp_.engine().counters().rx_write_requests.add();
     if (opcode.has_immediate) {
-      qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write_.length);
+      qp_.finish_receive(packet, WcOpcode::recv_rdma_with_imm, write.length);
     }
   }
-  finish_packet(packet, Message::write);
+  finish_packet(packet);
 }
 
 /// The receive request is at fault: it completes with the error, and the queue pair with it.
@@ -154,14 +154,20 @@ void Responder::fail_receive(WcStatus status, DropReason reason, const RxPacket&
   qp_.enter_error();
 }
 
-void Responder::finish_packet(const RxPacket& packet, Message message) {
-  message_ = packet.headers.opcode->ends() ? Message::none : message;
+void Responder::finish_packet(const RxPacket& packet) {
+  if (packet.headers.opcode->ends()) {
+    message_.end();
+  }
 }
 
 /// With the packet goes the rest of its message.
 void Responder::drop(DropReason reason, const RxPacket& packet) {
-  qp_.engine_.count_drop(reason, packet.payload.packet);
-  message_ = packet.headers.opcode->ends() ? Message::none : Message::dropped;
+  qp_.engine().count_drop(reason, packet.payload.packet);
+  if (packet.headers.opcode->ends()) {
+    message_.end();
+  } else {
+    message_.drop();
+  }
 }
 
 }  // namespace rockhopper::roce::uc

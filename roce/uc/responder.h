@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include "roce/counters.h"
-#include "roce/queue_pair.h"
+#include "roce/message_progress.h"
 #include "roce/responder.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::uc {
 
@@ -19,33 +20,25 @@ namespace rockhopper::roce::uc {
 /// network repeats arrives twice, and two that overtake each other arrive in their new order.
 class Responder final : public roce::Responder {
  public:
-  explicit Responder(QueuePair& qp) : qp_(qp) {}
+  explicit Responder(const TransportContext& qp) : qp_(qp) {}
 
   void reset(wire::Psn first_psn) override;
   void on_request(const RxPacket& packet) override;
   [[nodiscard]] wire::Psn expected_psn() const override { return expected_psn_; }
 
  private:
-  /// `dropped`: what follows of the message is not wanted any more.
-  enum class Message : std::uint8_t { none, send, write, dropped };
-
   [[nodiscard]] bool admit(const RxPacket& packet);
-  [[nodiscard]] bool in_progress() const {
-    return message_ == Message::send || message_ == Message::write;
-  }
   void abandon();
   void execute_send(const RxPacket& packet);
   void execute_write(const RxPacket& packet);
   [[nodiscard]] bool begin_write(const RxPacket& packet);
   void fail_receive(WcStatus status, DropReason reason, const RxPacket& packet);
-  void finish_packet(const RxPacket& packet, Message message);
+  void finish_packet(const RxPacket& packet);
   void drop(DropReason reason, const RxPacket& packet);
 
-  QueuePair& qp_;
+  TransportContext qp_;
   wire::Psn expected_psn_;
-  Message message_ = Message::none;
-  std::uint64_t received_ = 0;  ///< bytes of the message so far
-  wire::Reth write_;            ///< of a WRITE in progress
+  MessageProgress message_;
 };
 
 }  // namespace rockhopper::roce::uc

@@ -7,8 +7,8 @@
 #include <rte_mbuf.h>
 
 #include "roce/address_handle.h"
-#include "roce/queue_pair.h"
 #include "roce/requester.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::ud {
 
@@ -17,7 +17,7 @@ namespace rockhopper::roce::ud {
 /// whose destination is still looked for holds up those behind it, but no other queue pair.
 class Requester final : public roce::Requester {
  public:
-  explicit Requester(QueuePair& qp) : qp_(qp) {}
+  explicit Requester(const TransportContext& qp) : qp_(qp) {}
 
   void reset(wire::Psn first_psn) override { next_psn_ = first_psn; }
   void stop() override {}
@@ -27,7 +27,7 @@ class Requester final : public roce::Requester {
   /// Each request has its own way, and transmit() looks for it.
   void on_unreachable(std::uint64_t /*now_ns*/) override {}
 
-  void prefetch_requests() const override { qp_.send_queue_.prefetch(qp_.send_queue_.head()); }
+  void prefetch_requests() const override { qp_.send_queue().prefetch(qp_.send_queue().head()); }
 
   [[nodiscard]] wire::Psn next_psn() const override { return next_psn_; }
   [[nodiscard]] bool drained() const override { return true; }
@@ -35,12 +35,12 @@ class Requester final : public roce::Requester {
  private:
   /// The front request; false: nothing more can go now.
   [[nodiscard]] bool send_front(rte_mbuf** packets, TransmitResult& result, std::uint64_t now_ns);
-  /// Null: no mbuf is free, or `failure` says what is wrong with the request.
+  /// Returns null if no mbuf is free, or if `failure` says what is wrong with the request.
   [[nodiscard]] rte_mbuf* build_packet(const SendWqe& wqe, const stack::Flow& flow,
                                        WcStatus& failure);
   void complete_front();
 
-  QueuePair& qp_;
+  TransportContext qp_;
   wire::Psn next_psn_;
 };
 

@@ -8,7 +8,6 @@
 #include <rte_ip.h>
 
 #include "roce/address_vector.h"
-#include "roce/engine.h"
 
 namespace rockhopper::roce::ud {
 namespace {
@@ -30,7 +29,7 @@ Grh make_grh(const RxPacket& packet) {
 }  // namespace
 
 void Responder::on_request(const RxPacket& packet) {
-  Engine& engine = qp_.engine_;
+  const EngineContext engine = qp_.engine();
   if (const auto reason = check(packet)) {
     engine.count_drop(*reason, packet.payload.packet);
     return;
@@ -46,10 +45,10 @@ void Responder::on_request(const RxPacket& packet) {
 }
 
 std::optional<DropReason> Responder::check(const RxPacket& packet) const {
-  if (packet.headers.deth.qkey != qp_.attributes_.qkey) {
+  if (packet.headers.deth.qkey != qp_.attributes().qkey) {
     return DropReason::bad_qkey;
   }
-  if (!packet.length_fits(qp_.engine_.max_path_mtu())) {
+  if (!packet.length_fits(qp_.engine().max_path_mtu())) {
     return DropReason::bad_length;
   }
   const RecvWqe* next = qp_.next_receive();
@@ -64,12 +63,12 @@ std::optional<DropReason> Responder::check(const RxPacket& packet) const {
 }
 
 MemoryStatus Responder::deliver(const RxPacket& packet) {
-  RecvQueue& queue = qp_.recv_queue_;
+  RecvQueue& queue = qp_.recv_queue();
   const auto list = queue.sges(queue.head()).first(queue.front().num_sge);
   const Grh grh = make_grh(packet);
   const std::byte* from = grh.data();
   const MemoryStatus status =
-      for_each_piece(qp_.engine_.memory_, qp_.receive_pd(), list, 0, kGrhBytes, kAccessLocalWrite,
+      for_each_piece(qp_.engine().memory(), qp_.receive_pd(), list, 0, kGrhBytes, kAccessLocalWrite,
                      [&from](std::byte* data, std::uint32_t length) {
                        std::memcpy(data, from, length);
                        from += length;

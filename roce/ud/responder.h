@@ -6,16 +6,16 @@
 #include <optional>
 
 #include "roce/counters.h"
-#include "roce/queue_pair.h"
 #include "roce/responder.h"
+#include "roce/transport_context.h"
 
 namespace rockhopper::roce::ud {
 
-/// The responder of unreliable datagrams (IBTA vol. 1, 9.8.3.2): each packet is a message, of
-/// anybody who knows the Q_Key. What does not fit is dropped in silence.
+/// The responder of unreliable datagrams (IBTA vol. 1, 9.8.3.2): each packet is a message, from any
+/// sender that knows the Q_Key. What does not fit is dropped in silence.
 class Responder final : public roce::Responder {
  public:
-  explicit Responder(QueuePair& qp) : qp_(qp) {}
+  explicit Responder(const TransportContext& qp) : qp_(qp) {}
 
   void reset(wire::Psn /*first_psn*/) override {}
   void on_request(const RxPacket& packet) override;
@@ -26,7 +26,7 @@ class Responder final : public roce::Responder {
   [[nodiscard]] std::optional<DropReason> check(const RxPacket& packet) const;
   [[nodiscard]] MemoryStatus deliver(const RxPacket& packet);
 
-  QueuePair& qp_;
+  TransportContext qp_;
 };
 
 }  // namespace rockhopper::roce::ud

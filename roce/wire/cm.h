@@ -24,7 +24,7 @@ inline constexpr std::size_t kBodyBytes = kMadBytes - MadHeader::kSize;
 
 using Body = std::span<const std::uint8_t, kBodyBytes>;
 using MutableBody = std::span<std::uint8_t, kBodyBytes>;
-/// A GID in network order; an IPv4 address as ::ffff:a.b.c.d.
+/// A GID in network order; an IPv4 address as an IPv4-mapped one (RFC 4291, section 2.5.5.2).
 using Gid = std::array<std::uint8_t, 16>;
 
 enum class Attribute : std::uint16_t {

@@ -25,9 +25,9 @@ struct Lketh {
 
   /// Bits of `flags`.
   static constexpr std::uint8_t kStoreForward = 1 << 0;  ///< begin when the release is there
-  static constexpr std::uint8_t kFifo = 1 << 1;          ///< wait behind those who came before
+  static constexpr std::uint8_t kFifo = 1 << 1;          ///< wait behind those that came before
   static constexpr std::uint8_t kResend = 1 << 2;        ///< do not wait there: RNR NAK
-  /// Of a foreign operation: add, `mask` has the highest bit of each field. Else swap.
+  /// A foreign operation adds, and `mask` has the highest bit of each field; else it swaps.
   static constexpr std::uint8_t kAdd = 1 << 3;
 
   static constexpr std::uint16_t kTriesUnlimited = 0xffff;
@@ -47,6 +47,18 @@ struct Lketh {
   std::uint16_t scope_psns;  ///< behind this one, the last is the release's; 0: no scope follows
   std::uint16_t reserved16;  ///< kept as received
   std::uint32_t reserved32;  ///< kept as received
+
+  [[nodiscard]] constexpr bool is_acquire() const {
+    return subtype == kAcquireExclusive || subtype == kAcquireShared ||
+           subtype == kAcquireSeveral || subtype == kAcquireForeign;
+  }
+  [[nodiscard]] constexpr bool is_release() const {
+    return subtype == kRelease || subtype == kReleaseForeign;
+  }
+  /// An acquire: its lock is not to be looked at before its whole scope is there.
+  [[nodiscard]] constexpr bool is_stored() const {
+    return (flags & kStoreForward) != 0 && (flags & kResend) == 0 && scope_psns != 0;
+  }
 
   [[nodiscard]] static constexpr Lketh parse(std::span<const std::uint8_t, kSize> bytes) {
     return Lketh{.subtype = bytes[0],

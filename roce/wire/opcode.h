@@ -221,7 +221,7 @@ struct OpcodeInfo {
   bool has_invalidate = false;
 
   [[nodiscard]] constexpr bool has(HeaderSet header) const { return (headers & header) != 0; }
-  /// Of a dynamic connection.
+  /// Returns whether it is an opcode of a dynamic connection.
   [[nodiscard]] constexpr bool is_dc() const { return has(Header::dcsh | Header::dcch); }
   /// The packet opens a message.
   [[nodiscard]] constexpr bool starts() const {
@@ -524,9 +524,9 @@ inline constexpr OpcodeInfo kReservedOfXrc{.name = "RESERVED",
 
 }  // namespace detail
 
-/// What a code that a reliable service reserves stands for: a request that nobody serves, which a
-/// responder refuses where it would answer others (IBTA vol. 1, 9.7.4.1). Null for services whose
-/// responders are silent, and for opcodes that are defined.
+/// What a code that a reliable service reserves stands for: a request that is not served, which a
+/// responder refuses where it would answer others (IBTA vol. 1, 9.7.4.1). Returns null for services
+/// whose responders are silent, and for opcodes that are defined.
 [[nodiscard]] constexpr const OpcodeInfo* reserved_request(std::uint8_t opcode) {
   const OpcodeInfo& known = info(opcode);
   if (known.defined) {

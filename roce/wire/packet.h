@@ -29,9 +29,6 @@
 
 namespace rockhopper::wire {
 
-/// The UDP destination port of RoCEv2 (IBTA vol. 1, annex A17.3.2).
-inline constexpr std::uint16_t kRoceUdpPort = 4791;
-
 /// Most bytes that the BTH and the extension headers of any one opcode take.
 inline constexpr std::size_t kHeadersMax = 80;
 

@@ -17,14 +17,14 @@ inline constexpr std::uint16_t kPkeyFullMember = 0x8000;
   return (pkey & ~kPkeyFullMember) != 0;
 }
 
-/// Who has `own` may take a packet that carries `received`: one partition, and not two limited
-/// members (IBTA vol. 1, 10.9.3).
+/// Returns whether a port that has `own` may take a packet that carries `received`: one partition,
+/// and not two limited members (IBTA vol. 1, 10.9.3).
 [[nodiscard]] constexpr bool pkeys_match(std::uint16_t own, std::uint16_t received) {
   if (own == received) [[likely]] {
     return own > kPkeyFullMember;  // two full members of the same
   }
-  const bool members = ((own | received) & kPkeyFullMember) != 0;
-  return members && ((own ^ received) & ~kPkeyFullMember) == 0 && is_valid_pkey(own);
+  // Keys of one partition that differ are a full member's and a limited one's.
+  return ((own ^ received) & ~kPkeyFullMember) == 0 && is_valid_pkey(own);
 }
 
 }  // namespace rockhopper::wire

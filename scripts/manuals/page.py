@@ -14,8 +14,10 @@ _OPTION_TABLES = ('option',)
 
 
 def title_line(name, section, date, version):
+    # On a terminal a long option or a path leaves too few words to fill a line to its end with. AD is
+    # what groff 1.23 goes back to behind each tag.
     return (f'.TH {name.upper()} {section} "{date}" "Rockhopper {version}" '
-            f'"{"User Commands" if section == 1 else "Rockhopper"}"')
+            f'"{"User Commands" if section == 1 else "Rockhopper"}"\n.if n .ad l\n.if n .ds AD l')
 
 
 def section_of(blocks, title):

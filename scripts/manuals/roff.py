@@ -6,6 +6,8 @@ import re
 
 # Behind this column a line of code is continued in the source, where that shows nothing.
 _SOURCE_WIDTH = 76
+# A word that is longer than a line may be broken behind its commas.
+_LONG_WORD = 30
 
 
 def escape(text):
@@ -33,12 +35,17 @@ def line(text):
     return '\\&' + text if text.startswith(('.', "'")) else text
 
 
+def _breakable(word):
+    # Elsewhere a hyphen would get into it.
+    return '\\%' + re.sub(r',(?=.)', r',\\:', word) if len(word) > _LONG_WORD else word
+
+
 def filled(text):
     """A paragraph in short lines of source; each sentence begins a new one."""
     lines = []
     for sentence in re.split(r'(?<=[.:;!?])(?<!\be\.g\.)(?<!\bi\.e\.)\s+(?=\S)', text.strip()):
         current = ''
-        for word in sentence.split():
+        for word in map(_breakable, sentence.split()):
             if current and len(current) + 1 + len(word) > _SOURCE_WIDTH:
                 lines.append(line(current))
                 current = word

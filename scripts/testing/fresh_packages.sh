@@ -23,7 +23,8 @@ done
 # The checks and what they work with are all that comes along.
 rm -rf --one-file-system "$root/packages"
 mkdir "$root/packages"
-cp "$built"/*.deb "$repository"/tests/packages/check.py "$repository"/tests/install/program.cc \
+cp "$built"/*.deb "$repository"/tests/packages/check.py \
+  "$repository"/examples/write.cc "$repository"/examples/support.h \
   "$repository"/tests/data/workflows/letters.json "$root/packages"
 echo "fresh-debian-test: the packages on a machine without the sources"
 run_in "$root" /packages '

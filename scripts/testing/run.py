@@ -15,8 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from testing.processes import end_all, interruptible  # noqa: E402
 from testing.progress import say  # noqa: E402
 from testing.results import Counts  # noqa: E402
-from testing.stages import (QUICK_STAGES, STAGES, build_gcc, in_background,  # noqa: E402
-                            QUICK_SUITES, warnings)
+from testing.stages import (QUICK_STAGES, QUICK_SUITES, STAGES, build_gcc,  # noqa: E402
+                            build_gcc_programs, in_background, warnings)
 
 DESCRIPTION = 'Sets up, builds and runs every test suite. Exit status 1 if anything failed.'
 LONGEST = 5  # tests that are named at the end, with their times
@@ -80,34 +80,54 @@ class Run:
         self.results = {name: {} for name in stages}
 
     def all(self):
-        """Stages before the first one that needs the tree of gcc, then that tree, then the others:
-        what looks at the clock by itself, and beside it the rest."""
+        """Stages before the first one that needs the tree of gcc, then that tree, or of it what a
+        stage needs that begins early, then the others: what looks at the clock by itself, and beside
+        it the rest."""
         first = list(itertools.takewhile(lambda name: not self.stages[name].needs_gcc, self.stages))
         others = [name for name in self.stages if name not in first]
         for name in first:
             self._run(name, self.stages[name].real_time, self.stages[name].others)
         if not others:
             return
-        if failed := build_gcc():
-            for name in others:
-                if self.stages[name].needs_gcc:
-                    self._add(name, failed)
+        early = any(self.stages[name].begins_early for name in others)
+        if failed := build_gcc_programs() if early else build_gcc():
+            self._fail_without_gcc(others, failed)
             others = [name for name in others if not self.stages[name].needs_gcc]
-        self._in_lanes(others)
+            early = False
+        self._in_lanes(others, build_gcc if early else dict)
 
     def rows(self):
         results = {**self.results, 'compile': warnings()}
         return [(name, suite, counts) for name, suites in results.items()
                 for suite, counts in suites.items()]
 
-    def _in_lanes(self, names):
+    def _fail_without_gcc(self, names, failed):
+        for name in names:
+            if self.stages[name].needs_gcc:
+                self._add(name, failed)
+
+    def _in_lanes(self, names, build):
+        """`build()` makes what is missing of the tree of gcc: in the background, before all else."""
+        built = concurrent.futures.Future()  # whether it could
+
         def foreground():
             for name in names:
-                self._run(name, self.stages[name].real_time)
+                stage = self.stages[name]
+                if stage.real_time and (not stage.needs_gcc or stage.begins_early or built.result()):
+                    self._run(name, stage.real_time)
 
         def others():
+            try:
+                failed = build()
+            except BaseException as error:
+                built.set_exception(error)
+                raise
+            if failed:
+                self._fail_without_gcc(names, failed)
+            built.set_result(not failed)
             for name in names:
-                self._run(name, self.stages[name].others)
+                if not failed or not self.stages[name].needs_gcc:
+                    self._run(name, self.stages[name].others)
 
         if not any(self.stages[name].real_time for name in names):
             others()  # with all of the machine

@@ -42,9 +42,9 @@ class Build:
 
 
 # Line tables are all that a backtrace needs; full debug information costs a quarter of the time.
-GCC = Build('gcc', ('gcc', 'g++'), ('-Dcpp_args=-g1',))
-# The programs alone, in half the time. The sanitizers' trees are compiled in this way too, so that
-# sources which cannot be compiled together are noticed.
+# All trees compile sources together, which takes half the time where all have to be compiled.
+GCC = Build('gcc', ('gcc', 'g++'), ('-Dcombine=true', '-Dcpp_args=-g1'))
+# The programs alone.
 PROGRAMS = Build('programs', ('gcc', 'g++'), (
     '-Dcombine=true', '-Dbenchmarks=false', '-Dmanuals=false', '-Dcpp_args=-g0'))
 ASAN = Build('asan', ('clang', 'clang++'), (
@@ -142,6 +142,13 @@ def fuzz_programs(build):
                   if file.startswith('tests/fuzz/fuzz-'))
 
 
+def real_time_programs(build):
+    """The ninja targets that tests which look at the clock need, and all programs of the product."""
+    programs = {file for files in target_files(build).values() for file in files
+                if file.startswith('apps/rh-') and '.' not in file}
+    return sorted(programs.union(test_programs(build, suites=[REAL_TIME])))
+
+
 def target_files(build):
     """{id of a target: its files, as ninja names them}"""
     return {target['id']: [pathlib.Path(name).relative_to(build.folder).as_posix()
@@ -181,12 +188,16 @@ def compile_tree(build, targets=(), needed=None):
 
 
 _warned = {}  # {name of a build: the lines with warnings that compile_cleanly() met}
+_begun = set()  # names of the builds whose outputs that had warned were removed
 
 
 def compile_cleanly(build, targets=(), needed=None):
-    """compile_tree for the project's own runs: what has warned is made again, and what still does is
-    a failure, see warnings()."""
-    compiler_warnings.forget(build.folder)
+    """compile_tree for the project's own runs: what has warned before them is made again, and what
+    still does is a failure, see warnings()."""
+    # Once: programs that a first call made may be running when the next one makes others.
+    if build.name not in _begun:
+        compiler_warnings.forget(build.folder)
+        _begun.add(build.name)
     compiled = compile_tree(build, targets, needed)
     found = compiler_warnings.remembered(build.folder)
     lines = sorted({line for lines in found.values() for line in lines})
@@ -242,9 +253,15 @@ def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=
     return results
 
 
-def build_gcc():
+def build_gcc(needed=None):
     """Builds all with gcc, for every stage that needs it; what failed, or nothing."""
-    return {} if compile_cleanly(GCC) else {'build': build_failure(GCC, 'build with gcc')}
+    compiled = compile_cleanly(GCC, needed=needed)
+    return {} if compiled else {'build': build_failure(GCC, 'build with gcc')}
+
+
+def build_gcc_programs():
+    """Of that tree what the real-time part of a stage that begins early needs."""
+    return build_gcc(lambda: real_time_programs(GCC))
 
 
 def main_real_time():
@@ -359,20 +376,32 @@ def share_of_this_commit(parts):
     return f'{int(done.stdout or "0", 16) % parts}/{parts}'
 
 
+def counted(name, command):
+    """Counts of a program that closes with how many cases passed and failed."""
+    log = log_file(name)
+    status = run(command, log, quiet=False)
+    counts = count_plain(read_log(log)) or Counts()
+    if status != 0 and counts.failed == 0:
+        counts.add(failure(f'{name} ended with status {status}'))
+    if counts.failed and not counts.excerpts:
+        counts.excerpts.append((name, excerpt(read_log(log))))
+    return {name: counts}
+
+
 def mutations():
-    log = log_file('mutations')
     command = [sys.executable, ROOT / 'tests/mutations/run.py', '--build', GCC.folder]
     if SOAK:
         command.append('--all')
     elif os.environ.get('ROCKHOPPER_MUTATIONS') != 'all':
         command += ['--share', share_of_this_commit(10)]
-    status = run(command, log, quiet=False)
-    counts = count_plain(read_log(log)) or Counts()
-    if status != 0 and counts.failed == 0:
-        counts.add(failure(f'mutations ended with status {status}'))
-    if counts.failed and not counts.excerpts:
-        counts.excerpts.append(('mutations', excerpt(read_log(log))))
-    return {'mutations': counts}
+    return counted('mutations', command)
+
+
+def alone():
+    command = [sys.executable, ROOT / 'tests/each_alone.py', '--build', GCC.folder]
+    if not SOAK:
+        command += ['--share', share_of_this_commit(10)]
+    return counted('alone', command)
 
 
 def bench():
@@ -388,17 +417,20 @@ def bench():
 @dataclasses.dataclass(frozen=True)
 class Stage:
     """What it says in the list; its part that looks at the clock, and the other one: functions that
-    return {suite: Counts}. Those that need the tree of gcc find it built."""
+    return {suite: Counts}. Those that need the tree of gcc find it built; the part that looks at the
+    clock finds no more than build_gcc_programs() makes if the stage begins early."""
     says: str
     real_time: object = None
     others: object = None
     needs_gcc: bool = False
+    begins_early: bool = False
 
 
 # In the order of a run, in the foreground and in the background: quick answers first.
 STAGES = {
     'format': Stage('clang-format finds nothing to change.', None, format_check),
-    'main': Stage('Every suite, built with gcc.', main_real_time, main_others, True),
+    'main': Stage('Every suite, built with gcc.', main_real_time, main_others, True,
+                  begins_early=True),
     'install': Stage('A program outside the tree builds against an installed prefix, with pkg-config '
                      'alone.', None, install, True),
     'asan': Stage('Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, '
@@ -410,6 +442,8 @@ STAGES = {
     'mutations': Stage('A build that leaves one protection out must fail the test that proves the '
                        'protection. A tenth of them, another one for each commit, unless '
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),
+    'alone': Stage('Sources that are compiled together compile each by itself too. A tenth of them, '
+                   'another one for each commit.', None, alone, True),
     # The last one, when nothing runs beside it: its programs poll, and have time limits.
     'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '
                    'finds.', None, bench, True),

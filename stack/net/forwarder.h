@@ -24,8 +24,8 @@ class Forwarder {
   /// How often the state of the links is looked at.
   static constexpr std::uint64_t kLinkCheckNs = 10'000'000;
 
-  /// Each of `ports` is a port of the switch, from 0 on; who has others moves their packets.
-  /// `learning_switch` is not owned.
+  /// Each of `ports` is a port of the switch, from 0 on; packets of other ports are moved by their
+  /// owner. `learning_switch` is not owned.
   Forwarder(LearningSwitch& learning_switch, std::vector<ForwarderPort> ports);
 
   /// Takes a burst from every port, and sends what waits as far as the links take it. Every packet

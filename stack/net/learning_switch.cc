@@ -16,23 +16,36 @@ using PortCounter = Counter SwitchPortCounters::*;
 struct NamedPortCounter {
   const char* name;
   PortCounter counter;
+  const char* text;
 };
 
 constexpr std::array kPortCounters = {
-    NamedPortCounter{"rx_packets", &SwitchPortCounters::rx_packets},
-    NamedPortCounter{"rx_bytes", &SwitchPortCounters::rx_bytes},
-    NamedPortCounter{"rx_forwarded", &SwitchPortCounters::rx_forwarded},
-    NamedPortCounter{"rx_flooded", &SwitchPortCounters::rx_flooded},
-    NamedPortCounter{"rx_dropped_runt", &SwitchPortCounters::rx_dropped_runt},
-    NamedPortCounter{"rx_dropped_source", &SwitchPortCounters::rx_dropped_source},
-    NamedPortCounter{"rx_dropped_link_local", &SwitchPortCounters::rx_dropped_link_local},
-    NamedPortCounter{"rx_dropped_same_port", &SwitchPortCounters::rx_dropped_same_port},
-    NamedPortCounter{"rx_dropped_no_port", &SwitchPortCounters::rx_dropped_no_port},
-    NamedPortCounter{"tx_enqueued", &SwitchPortCounters::tx_enqueued},
-    NamedPortCounter{"tx_packets", &SwitchPortCounters::tx_packets},
-    NamedPortCounter{"tx_bytes", &SwitchPortCounters::tx_bytes},
-    NamedPortCounter{"tx_dropped_queue_full", &SwitchPortCounters::tx_dropped_queue_full},
-    NamedPortCounter{"tx_dropped_link_down", &SwitchPortCounters::tx_dropped_link_down},
+    NamedPortCounter{"rx_packets", &SwitchPortCounters::rx_packets, "packets that came in"},
+    NamedPortCounter{"rx_bytes", &SwitchPortCounters::rx_bytes, "their bytes"},
+    NamedPortCounter{"rx_forwarded", &SwitchPortCounters::rx_forwarded,
+                     "packets passed to the one port where the destination was heard"},
+    NamedPortCounter{
+        "rx_flooded", &SwitchPortCounters::rx_flooded,
+        "packets passed to all other ports: to a group, or nobody knows the destination"},
+    NamedPortCounter{"rx_dropped_runt", &SwitchPortCounters::rx_dropped_runt,
+                     "packets dropped as shorter than an Ethernet header"},
+    NamedPortCounter{"rx_dropped_source", &SwitchPortCounters::rx_dropped_source,
+                     "packets dropped, as the source address is a group's or zero"},
+    NamedPortCounter{"rx_dropped_link_local", &SwitchPortCounters::rx_dropped_link_local,
+                     "packets dropped as for the neighbour only (01-80-C2-00-00-0x)"},
+    NamedPortCounter{"rx_dropped_same_port", &SwitchPortCounters::rx_dropped_same_port,
+                     "packets dropped, as the destination was heard on the same port"},
+    NamedPortCounter{"rx_dropped_no_port", &SwitchPortCounters::rx_dropped_no_port,
+                     "packets to be flooded, dropped, as no other port is up"},
+    NamedPortCounter{"tx_enqueued", &SwitchPortCounters::tx_enqueued,
+                     "packets put into the output queue"},
+    NamedPortCounter{"tx_packets", &SwitchPortCounters::tx_packets,
+                     "packets that the link has taken"},
+    NamedPortCounter{"tx_bytes", &SwitchPortCounters::tx_bytes, "their bytes"},
+    NamedPortCounter{"tx_dropped_queue_full", &SwitchPortCounters::tx_dropped_queue_full,
+                     "packets dropped, as the output queue was full"},
+    NamedPortCounter{"tx_dropped_link_down", &SwitchPortCounters::tx_dropped_link_down,
+                     "packets dropped that waited when the link went down"},
 };
 
 const char* name_of(PortCounter counter) {
@@ -194,6 +207,13 @@ void LearningSwitch::visit_port_counters(PortNumber port, CounterVisitor visit,
   visit(context, "tx_ecn_not_marked", queue.ecn_not_marked.value());
 }
 
+void LearningSwitch::describe_port_counters(CounterTextVisitor visit, void* context) {
+  for (const NamedPortCounter& named : kPortCounters) visit(context, named.name, named.text);
+  visit(context, "tx_ecn_marked",
+        "packets that got an ECN mark here, or came with it and would have");
+  visit(context, "tx_ecn_not_marked", "packets to be marked, but not ECN-capable or not writable");
+}
+
 void LearningSwitch::visit_mac_counters(CounterVisitor visit, void* context) const {
   const std::uint64_t forgotten = mac_counters_.aged.value() + mac_counters_.flushed.value();
   const std::uint64_t added = mac_counters_.added.value();
@@ -205,6 +225,16 @@ void LearningSwitch::visit_mac_counters(CounterVisitor visit, void* context) con
   visit(context, "aged", mac_counters_.aged.value());
   visit(context, "flushed", mac_counters_.flushed.value());
   visit(context, "full", mac_counters_.full.value());
+}
+
+void LearningSwitch::describe_mac_counters(CounterTextVisitor visit, void* context) {
+  visit(context, "entries", "addresses in the table now");
+  visit(context, "capacity", "addresses that it has room for");
+  visit(context, "added", "addresses learned");
+  visit(context, "moved", "addresses heard on another port than before");
+  visit(context, "aged", "addresses forgotten, as they were not heard for long");
+  visit(context, "flushed", "addresses forgotten, as their port went down");
+  visit(context, "full", "addresses not learned for want of room");
 }
 
 }  // namespace rockhopper::stack::net

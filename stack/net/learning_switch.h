@@ -24,17 +24,18 @@ struct LearningSwitchConfig {
   PortNumber ports = 2;  ///< at most kPortsMax
   std::size_t mac_table_size = 4096;
   std::uint64_t mac_ageing_ns = 300'000'000'000;  ///< IEEE 802.1Q's recommended 300 s
-  /// Of each port: rate, queue and ECN marking. More entries than ports are not used; ports without
+  /// Rate, queue and ECN marking of each port. More entries than ports are not used; ports without
   /// one have the last, or the defaults.
   std::vector<OutputPortConfig> outputs{};
-  /// Of packets that come in at each port; the same holds for missing entries.
+  /// Priorities of packets that come in at each port; the same holds for missing entries.
   std::vector<PriorityMap> priorities{};
   std::uint64_t seed = 1;  ///< of the address table's hash
 };
 
 /// What happened to the packets of one port. None goes without a trace:
-///   rx_packets  = rx_forwarded + rx_flooded + all rx_dropped_*
-///   tx_enqueued = tx_packets + tx_dropped_link_down + those that wait
+///
+///     rx_packets  = rx_forwarded + rx_flooded + all rx_dropped_*
+///     tx_enqueued = tx_packets + tx_dropped_link_down + those that wait
 struct SwitchPortCounters {
   Counter rx_packets;
   Counter rx_bytes;
@@ -63,8 +64,8 @@ struct MacTableCounters {
 /// A learning Ethernet switch without I/O: packets that arrive at a port are put into the output
 /// queues of the ports they are for, and wait there to be taken. Frames are not changed, whatever
 /// VLAN tags they have. A packet for several ports is one set of mbufs with a reference for each,
-/// so whoever takes packets may read them and must not write (FaultInjector and Port copy what
-/// they change). Single-threaded; counters may be read by any thread.
+/// so their takers may read them and must not write (FaultInjector and Port copy what they change).
+/// Single-threaded; counters may be read by any thread.
 class LearningSwitch {
  public:
   explicit LearningSwitch(const LearningSwitchConfig& config);
@@ -94,6 +95,9 @@ class LearningSwitch {
   [[nodiscard]] const MacTable& mac_table() const { return macs_; }
   void visit_port_counters(PortNumber port, CounterVisitor visit, void* context) const;
   void visit_mac_counters(CounterVisitor visit, void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_port_counters(CounterTextVisitor visit, void* context);
+  static void describe_mac_counters(CounterTextVisitor visit, void* context);
 
  private:
   struct Port {

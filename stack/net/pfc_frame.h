@@ -31,11 +31,11 @@ struct PfcFrame {
   return quanta * PfcFrame::kQuantumBits * 1'000'000'000 / bits_per_s;
 }
 
-/// Of a packet to a group address.
+/// Reads a packet to a group address.
 [[nodiscard]] std::optional<PfcFrame> parse_group_pfc(const rte_mbuf* packet);
 
-/// Nothing if the packet is none. Nearly all packets are for one station: for those it costs a
-/// look.
+/// Returns nothing if the packet is no PFC frame. Nearly all packets are for one station: for those
+/// it costs a look.
 [[nodiscard]] inline std::optional<PfcFrame> parse_pfc(const rte_mbuf* packet) {
   const bool to_group =
       packet->data_len > 0 && (*rte_pktmbuf_mtod(packet, const std::uint8_t*) & 1) != 0;

@@ -12,6 +12,7 @@
 
 #include "stack/byte_order.h"
 #include "stack/checksum.h"
+#include "stack/ecn.h"
 
 namespace rockhopper::stack::net {
 namespace {

@@ -10,11 +10,6 @@
 
 namespace rockhopper::stack::net {
 
-/// The ECN field of an IP header (RFC 3168, section 5).
-inline constexpr std::uint8_t kEcnMask = 3;
-inline constexpr std::uint8_t kEcnEct0 = 2;
-inline constexpr std::uint8_t kEcnCe = 3;
-
 /// The priority in which a port queues a frame: what `map` trusts. A frame without that, untagged
 /// or no IP packet, has the other's, and one with neither 0.
 [[nodiscard]] std::uint8_t priority_of(const rte_mbuf* packet, const PriorityMap& map);

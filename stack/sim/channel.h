@@ -66,7 +66,7 @@ class Channel final : private Event {
   Channel(EventQueue& events, const ChannelConfig& config);
   ~Channel() override;
 
-  /// Not owned. Without a receiver, somebody looks for arrivals when it suits him.
+  /// Not owned. Without a receiver, arrivals are looked for by polling.
   void set_sender(ChannelEnd* sender) { sender_ = sender; }
   void set_receiver(ChannelEnd* receiver);
 
@@ -84,13 +84,13 @@ class Channel final : private Event {
   /// Packets that have arrived, up to `count`; they are the caller's.
   [[nodiscard]] std::uint16_t receive(rte_mbuf** packets, std::uint16_t count,
                                       std::uint64_t now_ns);
-  /// Of what is on the way; kNever if nothing is.
+  /// Returns when the next packet on the way arrives; kNever if there is none.
   [[nodiscard]] std::uint64_t next_arrival_ns() const;
 
   [[nodiscard]] const net::OutputPort& output() const { return output_; }
   [[nodiscard]] const ChannelConfig& config() const { return config_; }
   [[nodiscard]] const ChannelCounters& counters() const { return counters_; }
-  /// Null without faults.
+  /// Returns null without faults.
   [[nodiscard]] const FaultCounters* fault_counters() const;
 
  private:

@@ -132,7 +132,7 @@ std::vector<std::uint32_t> Network::hops_to(NodeIndex from) const {
   return hops;
 }
 
-/// Of all links, some that reach every node once.
+/// Chooses among all links some that reach every node once.
 void Network::find_tree() {
   std::vector<bool> known(nodes_.size(), false);
   std::deque<NodeIndex> reached;

@@ -61,16 +61,16 @@ class Network {
   [[nodiscard]] std::uint64_t now_ns() const { return clock_.now_ns(); }
   [[nodiscard]] EventQueue& events() { return events_; }
   /// Runs what happens up to `limit_ns` and moves the clock there; with kNever, to the last event.
-  /// True if nothing is to happen any more.
+  /// Returns true if nothing is to happen any more.
   bool run_until(std::uint64_t limit_ns);
-  /// The same, but for some of the events only. True if that was all up to the limit.
+  /// Does the same, but for some of the events only. Returns true if that was all up to the limit.
   bool run_some(std::uint64_t limit_ns, std::size_t events);
-  /// For those who poll: no event may be before it.
+  /// Moves the clock for callers that poll: no event may be before it.
   void advance_to(std::uint64_t now_ns);
 
   [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
   [[nodiscard]] std::size_t link_count() const { return links_.size(); }
-  /// Of a host that has its link.
+  /// Returns the NIC of a host that has its link.
   [[nodiscard]] Nic& nic(NodeIndex host) { return *nodes_.at(host).nic; }
   [[nodiscard]] Switch& switch_at(NodeIndex node) { return *nodes_.at(node).fabric; }
   /// One direction: 0 from the link's first node to its second, 1 back.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "stack/application.h"
 #include "stack/clock.h"
 #include "stack/protocol.h"
 #include "stack/sim/event_queue.h"
@@ -11,18 +12,6 @@
 #include "stack/worker.h"
 
 namespace rockhopper::stack::sim {
-
-/// What a station does besides its protocol: posts work, takes completions.
-class Application {
- public:
-  Application() = default;
-  Application(const Application&) = delete;
-  Application& operator=(const Application&) = delete;
-  virtual ~Application() = default;
-  /// Called in each turn of the station, between receiving and sending. Returns when it wants to be
-  /// called again if nothing happens before; kNever if not.
-  virtual std::uint64_t turn(std::uint64_t now_ns) = 0;
-};
 
 /// A protocol and its application at a NIC of a simulated network: has its turn when packets
 /// arrive, when the NIC has room again, and at its deadlines.

@@ -56,7 +56,8 @@ class Switch final : private Event {
 
   /// Channels are not owned. `in_tree`: groups are reached here.
   PortIndex add_port(Channel& incoming, Channel& outgoing, bool in_tree);
-  /// Ports on shortest paths to the station whose MAC ends in `station`. None: it is unknown.
+  /// Sets the ports on shortest paths to the station whose MAC ends in `station`; none if it is
+  /// unknown.
   void set_route(std::uint16_t station, std::vector<PortIndex> ports);
 
   [[nodiscard]] const SwitchCounters& counters() const { return counters_; }

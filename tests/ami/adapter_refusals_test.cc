@@ -15,7 +15,7 @@
 #include "apps/services/ami/context.h"
 #include "tests/sim/seeded_runs.h"
 
-namespace rockhopper::ami {
+namespace rockhopper::ami::adapter_refusals_test {
 namespace {
 
 using sim::must;
@@ -358,4 +358,4 @@ TEST_F(AdapterRefusals, MoreMessagesThanAPeerMayHave) {
 }
 
 }  // namespace
-}  // namespace rockhopper::ami
+}  // namespace rockhopper::ami::adapter_refusals_test

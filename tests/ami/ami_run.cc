@@ -24,9 +24,9 @@ using ami::Injected;
 using ami::Level;
 using ami::Status;
 
-constexpr std::size_t kPlaces = 32;  ///< of a lane at a peer, each for one instruction
+constexpr std::size_t kRunPlaces = 32;  ///< of a lane at a peer, each for one instruction
 constexpr std::uint32_t kPlaceBytes = 6000;
-constexpr std::uint16_t kHandler = 3;
+constexpr std::uint16_t kRunHandler = 3;
 constexpr std::uint16_t kNoHandler = 7;
 constexpr std::uint64_t kTimeLimit_ns = 120'000'000'000;
 /// Nothing is on its way any more, nor waits to be sent again.
@@ -37,8 +37,8 @@ using Stamp = std::uint64_t;
 
 /// What a lane lets its peers reach.
 struct Exposed {
-  std::array<std::array<std::byte, kPlaceBytes>, kPlaces> written{};  ///< by puts
-  std::array<std::uint64_t, kPlaces> notified{};
+  std::array<std::array<std::byte, kPlaceBytes>, kRunPlaces> written{};  ///< by puts
+  std::array<std::uint64_t, kRunPlaces> notified{};
   std::array<std::byte, kPlaceBytes> given{};  ///< for gets
   std::uint64_t count = 0;                     ///< of additions
 };
@@ -64,7 +64,7 @@ struct Application {
   std::unique_ptr<Exposed> exposed;
   roce::MemoryKey exposed_key{};
   /// Where its instructions' bytes are, a place each.
-  std::unique_ptr<std::array<std::array<std::byte, kPlaceBytes>, kPlaces>> local;
+  std::unique_ptr<std::array<std::array<std::byte, kPlaceBytes>, kRunPlaces>> local;
   roce::MemoryKey local_key{};
   std::vector<std::uint32_t> free_places;
   std::vector<Instruction> instructions;
@@ -172,12 +172,12 @@ void AmiRun::set_up() {
                                                            sizeof(Exposed), roce::kAccessAll))
                                    .key;
     application->local =
-        std::make_unique<std::array<std::array<std::byte, kPlaceBytes>, kPlaces>>();
+        std::make_unique<std::array<std::array<std::byte, kPlaceBytes>, kRunPlaces>>();
     application->local_key =
         must(engine.register_memory(adapter.pd(), application->local.get(),
                                     sizeof *application->local, roce::kAccessAll))
             .key;
-    for (std::uint32_t place = 0; place < kPlaces; ++place) {
+    for (std::uint32_t place = 0; place < kRunPlaces; ++place) {
       application->free_places.push_back(place);
     }
     application->left = profile_.instructions;
@@ -186,7 +186,7 @@ void AmiRun::set_up() {
     application->next_eager.resize(2 * profile_.lanes);
     Application* self = application.get();
     application->context->set_handler(
-        kHandler, [this, self](const ami::Message& message) { on_message(*self, message); });
+        kRunHandler, [this, self](const ami::Message& message) { on_message(*self, message); });
     callbacks_.emplace_back(this, self);
     applications_.push_back(std::move(application));
   }
@@ -302,7 +302,7 @@ void AmiRun::inject(Application& application) {
     case Kind::unknown_handler: {
       fill({bytes.data(), made.length}, made.value);
       const Label label{.serial = serial, .value = made.value};
-      injected = context.send(peer.self, made.kind == Kind::send ? kHandler : kNoHandler,
+      injected = context.send(peer.self, made.kind == Kind::send ? kRunHandler : kNoHandler,
                               std::as_bytes(std::span(&label, 1)), local, completion);
       break;
     }

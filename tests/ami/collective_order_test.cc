@@ -21,7 +21,7 @@
 #include "tests/sim/rng.h"
 #include "tests/sim/seeded_runs.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::collective_order_test {
 namespace {
 
 using ami::EndpointId;
@@ -422,4 +422,4 @@ TEST_F(CollectiveRefusals, APeerThatFailsAndAClosedLane) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::collective_order_test

@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
+#include "apps/node/node.h"
 #include "apps/services/ami/adapter.h"
 #include "apps/services/ami/collectives.h"
 #include "apps/services/ami/context.h"
-#include "dc/endpoint.h"
 #include "stack/sim/network.h"
 #include "stack/sim/station.h"
 #include "tests/ami/collective_script.h"
@@ -84,7 +84,7 @@ struct World {
 };
 
 /// A host of the network with everything from its link to its application.
-class Rank final : public stack::sim::Application {
+class Rank final : public stack::Application {
  public:
   Rank(World& world, unsigned index, unsigned ranks, stack::sim::Network& network, PoolSet& pools,
        bool ipv6);
@@ -116,9 +116,7 @@ class Rank final : public stack::sim::Application {
   stack::IpAddress address_;
   roce::SeededRandom random_;
   std::unique_ptr<SelectiveDrop> link_;
-  std::unique_ptr<stack::Host> host_;
-  std::unique_ptr<roce::Engine> engine_;
-  std::unique_ptr<dc::Endpoint> endpoint_;
+  std::unique_ptr<Node> node_;
   std::unique_ptr<ami::Adapter> adapter_;
   ami::Lane* lane_ = nullptr;
   std::unique_ptr<ami::Context> context_;
@@ -141,31 +139,32 @@ Rank::Rank(World& world, unsigned index, unsigned ranks, stack::sim::Network& ne
   stack::sim::Nic& nic = network.nic(static_cast<stack::sim::NodeIndex>(index + 1));
   link_ = std::make_unique<SelectiveDrop>(nic, world.rng.next(), std::set<std::uint8_t>{}, 0,
                                           std::set<std::uint64_t>{}, 0);
-  host_ = must(stack::Host::create(
-      {.mac = nic.mac(), .mtu = 1500, .packet_pool = pools.node(1), .seed = world.rng.next()}));
-  must(host_->add_address(address_, ipv6 ? 64 : 24));
+  NodeConfig node{.port = LinkPort{{link_.get()}},
+                  .mtu = 1500,
+                  .addresses = {{address_, static_cast<std::uint8_t>(ipv6 ? 64 : 24)}},
+                  .engine = {.random = &random_, .max_qp = 256},
+                  .clock = &network.clock(),
+                  .packet_pool = pools.node(1)};
+  node.host.seed = world.rng.next();
   // A lost ARP message is repeated later than the transport gives up.
   for (unsigned other = 0; other < ranks; ++other) {
     if (other == index) continue;
-    must(host_->add_static_neighbour(
-        address_of(other, ipv6),
-        stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))));
+    node.neighbours.push_back(
+        {address_of(other, ipv6),
+         stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))});
   }
-  engine_ = must(roce::Engine::create(
-      {.host = host_.get(), .packet_pool = pools.node(1), .random = &random_, .max_qp = 256}));
   if (world.profile.dynamic_connections) {
-    dc::EndpointConfig config;
-    config.sessions.contexts = 64;
-    endpoint_ = must(dc::Endpoint::create(*engine_, config));
+    node.dc.emplace().sessions.contexts = 64;
   }
+  node_ = must(Node::open(std::move(node)));
   ami::AdapterConfig config;
   config.transfers = 256;
   config.dcis = static_cast<std::uint16_t>(world.rng.between(1, 4));
   config.timeout = 9;  // 2 ms
   config.probe_ns = 5'000'000;
-  adapter_ = must(ami::Adapter::create(*engine_, endpoint_.get(), config));
+  adapter_ = must(ami::Adapter::create(node_->engine(), node_->shard(0).dc(), config));
   station_ = std::make_unique<stack::sim::Station>(network.events(), network.clock(), nic, *link_,
-                                                   *engine_, this);
+                                                   node_->host(), this);
 }
 
 void Rank::add_lane(unsigned ranks) {
@@ -199,7 +198,7 @@ void Rank::connect(Rank& a, Rank& b) {
   }
   std::array<roce::QueuePair*, 2> qps{};
   for (unsigned i = 0; i < 2; ++i) {
-    qps[i] = must(ends[i]->engine_->create_qp(ends[i]->adapter_->qp_init(*ends[i]->lane_)));
+    qps[i] = must(ends[i]->node_->engine().create_qp(ends[i]->adapter_->qp_init(*ends[i]->lane_)));
   }
   for (unsigned i = 0; i < 2; ++i) {
     roce::QpAttributes attributes;
@@ -246,8 +245,8 @@ void Rank::join(Group& group, unsigned rank, std::uint8_t id) {
     member->entries.push_back(std::move(entry));
   }
   member->memory.assign(at, kCanary);
-  member->key = must(engine_->register_memory(adapter_->pd(), member->memory.data(),
-                                              member->memory.size(), roce::kAccessAll))
+  member->key = must(node_->engine().register_memory(adapter_->pd(), member->memory.data(),
+                                                     member->memory.size(), roce::kAccessAll))
                     .key;
   members_.push_back(std::move(member));
 }

@@ -4,40 +4,41 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "apps/node/node.h"
 #include "tests/ami/allocations.h"
 #include "tests/sim/seeded_runs.h"
 
 namespace rockhopper::sim {
 
-struct Star::Node final : stack::sim::Application {
+struct Star::Node final : stack::Application {
   Node(Star& of, unsigned number)
       : star(of),
         index(number),
         random(number + 1),
         link(nic(), number, {}, 0, {}, 0),
         address(stack::IpAddress::from_ipv4(0x0a000001 + index)) {
-    rte_mempool* pool = pools().node(index % 2);
-    host = must(stack::Host::create({.mac = nic().mac(), .mtu = nic().mtu(), .packet_pool = pool}));
-    must(host->add_address(address, 24));
+    NodeConfig node_config{.port = LinkPort{{&link}},
+                           .addresses = {{address, 24}},
+                           .engine = {.random = &random, .max_qp = 256},
+                           .clock = &star.network_.clock(),
+                           .packet_pool = pools().node(index % 2)};
     for (unsigned other = 0; other < star.config_.nodes; ++other) {
       if (other == index) continue;
-      must(host->add_static_neighbour(
-          stack::IpAddress::from_ipv4(0x0a000001 + other),
-          stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))));
+      node_config.neighbours.push_back(
+          {stack::IpAddress::from_ipv4(0x0a000001 + other),
+           stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))});
     }
-    engine = must(roce::Engine::create(
-        {.host = host.get(), .packet_pool = pool, .random = &random, .max_qp = 256}));
     if (star.config_.dynamic_connections) {
-      dc::EndpointConfig config;
-      config.sessions.contexts = 256;
-      endpoint = must(dc::Endpoint::create(*engine, config));
+      node_config.dc.emplace().sessions.contexts = 256;
     }
+    endpoint = must(rockhopper::Node::open(std::move(node_config)));
     ami::AdapterConfig config = star.config_.adapter;
     config.timeout = star.config_.timeout;
-    adapter = must(ami::Adapter::create(*engine, endpoint.get(), config));
+    adapter = must(ami::Adapter::create(endpoint->engine(), endpoint->shard(0).dc(), config));
     station = std::make_unique<stack::sim::Station>(star.network_.events(), star.network_.clock(),
-                                                    nic(), link, *engine, this);
+                                                    nic(), link, endpoint->host(), this);
   }
 
   std::uint64_t turn(std::uint64_t now_ns) override {
@@ -63,9 +64,7 @@ struct Star::Node final : stack::sim::Application {
   roce::SeededRandom random;
   SelectiveDrop link;
   stack::IpAddress address;
-  std::unique_ptr<stack::Host> host;
-  std::unique_ptr<roce::Engine> engine;
-  std::unique_ptr<dc::Endpoint> endpoint;
+  std::unique_ptr<rockhopper::Node> endpoint;
   std::unique_ptr<ami::Adapter> adapter;
   std::unique_ptr<stack::sim::Station> station;
 };
@@ -114,7 +113,8 @@ void Star::connect(StarLane& a, StarLane& b) {
   }
   std::array<roce::QueuePair*, 2> qps{};
   for (unsigned i = 0; i < 2; ++i) {
-    qps[i] = must(nodes[i]->engine->create_qp(nodes[i]->adapter->qp_init(*ends[i]->lane)));
+    qps[i] =
+        must(nodes[i]->endpoint->engine().create_qp(nodes[i]->adapter->qp_init(*ends[i]->lane)));
   }
   roce::QpAttributes attributes;
   attributes.path_mtu = roce::PathMtu::mtu_1024;
@@ -139,7 +139,9 @@ void Star::open() {
 
 roce::MemoryKey Star::expose(unsigned node, void* memory, std::size_t bytes) {
   Node& at = *nodes_.at(node);
-  return must(at.engine->register_memory(at.adapter->pd(), memory, bytes, roce::kAccessAll)).key;
+  return must(at.endpoint->engine().register_memory(at.adapter->pd(), memory, bytes,
+                                                    roce::kAccessAll))
+      .key;
 }
 
 void Star::kill(unsigned node) { nodes_.at(node)->kill(); }

@@ -10,10 +10,8 @@
 
 #include "apps/services/ami/adapter.h"
 #include "apps/services/ami/context.h"
-#include "dc/endpoint.h"
 #include "roce/random.h"
 #include "stack/fault_config.h"
-#include "stack/host.h"
 #include "stack/sim/network.h"
 #include "stack/sim/station.h"
 #include "tests/sim/selective_drop.h"

@@ -14,7 +14,7 @@
 #include "apps/services/ami/context.h"
 #include "tests/sim/seeded_runs.h"
 
-namespace rockhopper::ami {
+namespace rockhopper::ami::watches_test {
 namespace {
 
 using sim::must;
@@ -141,4 +141,4 @@ TEST_F(WatchedPeers, AClosedLaneIsToldOnce) {
 }
 
 }  // namespace
-}  // namespace rockhopper::ami
+}  // namespace rockhopper::ami::watches_test

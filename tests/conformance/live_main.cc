@@ -36,7 +36,7 @@ Expected<void> run(const apps::EndpointOptions& options, const stack::Arguments&
       rte_eth_macaddr_get(id, &device_config.mac) != 0) {
     return fail(ErrorCode::io, "the port does not tell its MAC address");
   }
-  for (const apps::InterfaceAddress& address : port.addresses()) {
+  for (const InterfaceAddress& address : port.addresses()) {
     device_config.addresses.push_back(address.address);
   }
   EngineDevice device(std::move(device_config));

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/node/node.h"
 #include "roce/random.h"
 #include "stack/eal.h"
 #include "stack/mbuf_pool.h"
@@ -39,31 +40,21 @@ T must(Expected<T> result) {
   }
 }
 
-std::unique_ptr<stack::Host> make_host(rte_mempool* pool) {
-  stack::HostConfig config;
-  config.mac = kMac;
-  config.mtu = kMtu;
-  config.packet_pool = pool;
-  return must(stack::Host::create(config));
-}
-
 class Simulation {
  public:
   Simulation()
       : pool_(must(stack::MbufPool::create({.size = 4095, .cache = 0, .data_room = 4608}))),
-        host_(make_host(pool_.get())),
         random_(1),
-        engine_(must(roce::Engine::create(
-            {.host = host_.get(), .packet_pool = pool_.get(), .random = &random_}))) {
-    for (const auto& [text, length] :
-         {std::pair{"192.0.2.1", std::uint8_t{24}}, std::pair{"2001:db8::1", std::uint8_t{64}}}) {
-      addresses_.push_back(*stack::IpAddress::parse(text));
-      must(host_->add_address(addresses_.back(), length));
-    }
-  }
+        node_(must(Node::open({.port = NoPort{.mac = kMac, .mtu = kMtu},
+                               .addresses = {must(InterfaceAddress::parse("192.0.2.1/24")),
+                                             must(InterfaceAddress::parse("2001:db8::1/64"))},
+                               .engine = {.random = &random_},
+                               .packet_pool = pool_.get()}))) {}
 
   [[nodiscard]] EngineDevice::Config device_config() {
-    return {.engine = engine_.get(), .host = host_.get(), .mac = kMac, .addresses = addresses_};
+    EngineDevice::Config config{.engine = &node_->engine(), .host = &node_->host(), .mac = kMac};
+    for (const InterfaceAddress& own : node_->addresses()) config.addresses.push_back(own.address);
+    return config;
   }
 
   [[nodiscard]] std::uint32_t mbufs() const { return pool_.in_use(); }
@@ -89,7 +80,7 @@ class Simulation {
     if (begin != bytes.size() || packet == nullptr) {
       throw Failure("the last segment does not end with the frame");
     }
-    engine_->receive(&packet, 1, now_ns_);
+    node_->host().receive(&packet, 1, now_ns_);
     return answer(take_sent());
   }
 
@@ -98,7 +89,7 @@ class Simulation {
     const std::uint64_t until_ns = command.at("until_ns");
     json frames = take_sent();
     while (frames.empty() && now_ns_ < until_ns) {
-      now_ns_ = std::min(until_ns, std::max(engine_->next_deadline_ns(), now_ns_ + 1));
+      now_ns_ = std::min(until_ns, std::max(node_->host().next_deadline_ns(), now_ns_ + 1));
       frames = take_sent();
     }
     return answer(std::move(frames));
@@ -124,12 +115,12 @@ class Simulation {
     json frames = json::array();
     for (unsigned turn = 0;; ++turn) {
       std::array<rte_mbuf*, 32> packets;
-      const std::uint16_t count = engine_->transmit(packets.data(), packets.size(), now_ns_);
+      const std::uint16_t count = node_->host().transmit(packets.data(), packets.size(), now_ns_);
       for (std::uint16_t i = 0; i < count; ++i) {
         frames.push_back(frame_of(packets[i]));
         rte_pktmbuf_free(packets[i]);
       }
-      if (count == 0 && engine_->next_deadline_ns() > now_ns_) {
+      if (count == 0 && node_->host().next_deadline_ns() > now_ns_) {
         return frames;
       }
       if (turn == kTurnsMax) {
@@ -149,10 +140,8 @@ class Simulation {
 
   std::uint64_t now_ns_ = 1'000'000'000;  // not 0: nothing may depend on it
   stack::MbufPool pool_;
-  std::unique_ptr<stack::Host> host_;
-  std::vector<stack::IpAddress> addresses_;
   roce::SeededRandom random_;
-  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<Node> node_;
 };
 
 }  // namespace

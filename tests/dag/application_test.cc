@@ -24,7 +24,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::application_test {
 namespace {
 
 using dag::Client;
@@ -393,4 +393,4 @@ TEST_F(Applications, AnImageComesInPieces) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::application_test

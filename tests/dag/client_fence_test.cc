@@ -11,7 +11,7 @@
 #include "tests/dag/world.h"
 #include "tests/sim/seeded_runs.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::client_fence_test {
 namespace {
 
 using dag::Client;
@@ -238,4 +238,4 @@ TEST_F(Fences, ARemovedClientReachesNothing) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::client_fence_test

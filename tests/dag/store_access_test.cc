@@ -17,7 +17,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/support/capture.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::store_access_test {
 namespace {
 
 using dag::Client;
@@ -686,4 +686,4 @@ TEST(StoreAccess, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::store_access_test

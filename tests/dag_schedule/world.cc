@@ -33,20 +33,19 @@ ScheduleWorld::Node::Node(ScheduleWorld& of, unsigned number)
       random(of.config_.seed * 1024 + number),
       link(nic(), number, {}, 0, {}, 0),
       address(address_of(number)) {
-  rte_mempool* pool = pools().node(index % 2);
-  host = must(stack::Host::create({.mac = nic().mac(), .mtu = nic().mtu(), .packet_pool = pool}));
-  must(host->add_address(address, 24));
+  NodeConfig config{.port = LinkPort{{&link}},
+                    .addresses = {{address, 24}},
+                    .engine = {.random = &random, .max_qp = 512},
+                    .clock = &world.network_.clock(),
+                    .packet_pool = pools().node(index % 2)};
   for (unsigned other = 0; other < world.config_.servers + world.config_.workers; ++other) {
     if (other == index) continue;
-    must(host->add_static_neighbour(
-        address_of(other),
-        stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))));
+    config.neighbours.push_back(
+        {address_of(other),
+         stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))});
   }
-  engine = must(roce::Engine::create(
-      {.host = host.get(), .packet_pool = pool, .random = &random, .max_qp = 512}));
-  dc::EndpointConfig config;
-  config.sessions.contexts = 256;
-  endpoint = must(dc::Endpoint::create(*engine, config));
+  config.dc.emplace().sessions.contexts = 256;
+  endpoint = must(rockhopper::Node::open(std::move(config)));
 }
 
 stack::sim::Nic& ScheduleWorld::Node::nic() const {
@@ -59,7 +58,7 @@ roce::AddressVector ScheduleWorld::Node::way_to(const Node& other) const {
 
 void ScheduleWorld::Node::start() {
   station = std::make_unique<stack::sim::Station>(world.network_.events(), world.network_.clock(),
-                                                  nic(), link, *engine, this);
+                                                  nic(), link, endpoint->host(), this);
   wake();
 }
 
@@ -75,7 +74,8 @@ ScheduleWorld::ServerNode::ServerNode(ScheduleWorld& of, unsigned number, bool i
     server_config.application = home.get();
     server_config.application_memory = bytes;
   }
-  server = must(dag::Server::create(*engine, *endpoint, *store, *this, server_config));
+  server =
+      must(dag::Server::create(endpoint->engine(), endpoint->dc(), *store, *this, server_config));
   start();
 }
 
@@ -114,7 +114,7 @@ ScheduleWorld::WorkerNode::~WorkerNode() { disconnect(); }
 void ScheduleWorld::WorkerNode::connect() {
   const ScheduleConfig& config = world.config_;
   const auto servers = static_cast<std::uint16_t>(config.servers);
-  client = must(dag::Client::create(*engine, *endpoint,
+  client = must(dag::Client::create(endpoint->engine(), endpoint->dc(),
                                     must(dag::Placement::create(config.placement, servers)), *this,
                                     config.client));
   ids.resize(servers);
@@ -135,8 +135,8 @@ void ScheduleWorld::WorkerNode::connect() {
   worker_config.seed = config.seed * 64 + number;
   if (number < config.labels.size()) worker_config.labels = config.labels[number];
   worker =
-      must(dag::Worker::create({.engine = *engine,
-                                .endpoint = *endpoint,
+      must(dag::Worker::create({.engine = endpoint->engine(),
+                                .endpoint = endpoint->dc(),
                                 .client = *client,
                                 .home = 0,
                                 .home_av = way_to(*world.servers_[0]),

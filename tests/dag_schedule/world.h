@@ -11,15 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/node/node.h"
 #include "apps/services/dag/graph/digest_task.h"
 #include "apps/services/dag/schedule/home.h"
 #include "apps/services/dag/schedule/worker.h"
 #include "apps/services/dag/server.h"
 #include "apps/services/dag/store.h"
-#include "dc/endpoint.h"
 #include "roce/random.h"
 #include "stack/fault_config.h"
-#include "stack/host.h"
 #include "stack/sim/network.h"
 #include "stack/sim/station.h"
 #include "tests/dag_graph/graph_plan.h"
@@ -104,7 +103,7 @@ class ScheduleWorld {
 };
 
 /// An endpoint at the switch.
-struct ScheduleWorld::Node : stack::sim::Application {
+struct ScheduleWorld::Node : stack::Application {
   Node(ScheduleWorld& of, unsigned number);
   [[nodiscard]] stack::sim::Nic& nic() const;
   [[nodiscard]] roce::AddressVector way_to(const Node& other) const;
@@ -116,9 +115,7 @@ struct ScheduleWorld::Node : stack::sim::Application {
   roce::SeededRandom random;
   SelectiveDrop link;
   stack::IpAddress address;
-  std::unique_ptr<stack::Host> host;
-  std::unique_ptr<roce::Engine> engine;
-  std::unique_ptr<dc::Endpoint> endpoint;
+  std::unique_ptr<rockhopper::Node> endpoint;
   std::unique_ptr<stack::sim::Station> station;
 };
 

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "apps/node/node.h"
 #include "dc/endpoint.h"
 #include "roce/wire/packet.h"
 #include "tests/fuzz/frame.h"
@@ -63,10 +64,9 @@ class DcRun {
   Input input_;
   std::array<std::uint8_t, kMemory> memory_;
   std::uint64_t now_ns_ = 1'000'000'000;
-  std::unique_ptr<stack::Host> host_;
   roce::SeededRandom random_{7};
   std::unique_ptr<roce::CompletionQueue> cq_;
-  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<Node> node_;
   std::unique_ptr<dc::Endpoint> endpoint_;
   roce::ProtectionDomain pd_;
   roce::MemoryRegion region_;
@@ -84,19 +84,19 @@ class DcRun {
 
 DcRun::DcRun(std::span<const std::uint8_t> input) : input_(input) {
   memory_.fill(kCanary);
-  host_ = must(stack::Host::create(
-      {.mac = kOwnMac, .mtu = 1500, .vlan_id = {}, .packet_pool = frame_pool()}));
-  must(host_->add_address(stack::IpAddress::from_ipv4(kOwnIpv4), 24));
-  must(host_->add_static_neighbour(stack::IpAddress::from_ipv4(kPeerIpv4), kPeerMac));
-  engine_ = must(roce::Engine::create(
-      {.host = host_.get(), .packet_pool = frame_pool(), .random = &random_, .max_qp = 4}));
+  node_ = must(Node::open({.port = NoPort{.mac = kOwnMac},
+                           .addresses = {{stack::IpAddress::from_ipv4(kOwnIpv4), 24}},
+                           .neighbours = {{stack::IpAddress::from_ipv4(kPeerIpv4), kPeerMac}},
+                           .engine = {.random = &random_, .max_qp = 4},
+                           .packet_pool = frame_pool()}));
   cq_ = must(roce::CompletionQueue::create(1024));
-  pd_ = engine_->allocate_pd();
-  region_ =
-      must(engine_->register_memory(pd_, memory_.data() + kSharedAt, kShared, roce::kAccessAll));
-  srq_ = must(engine_->create_srq({.pd = pd_, .attributes = {.max_wr = kQueueDepth}}));
-  ah_ = must(engine_->create_ah(pd_, {.source = stack::IpAddress::from_ipv4(kOwnIpv4),
-                                      .destination = stack::IpAddress::from_ipv4(kPeerIpv4)}));
+  pd_ = node_->engine().allocate_pd();
+  region_ = must(
+      node_->engine().register_memory(pd_, memory_.data() + kSharedAt, kShared, roce::kAccessAll));
+  srq_ = must(node_->engine().create_srq({.pd = pd_, .attributes = {.max_wr = kQueueDepth}}));
+  ah_ =
+      must(node_->engine().create_ah(pd_, {.source = stack::IpAddress::from_ipv4(kOwnIpv4),
+                                           .destination = stack::IpAddress::from_ipv4(kPeerIpv4)}));
   const std::uint8_t settings = input_.u8();
   dc::EndpointConfig config;
   config.sessions.contexts = kContexts;
@@ -105,7 +105,7 @@ DcRun::DcRun(std::span<const std::uint8_t> input) : input_(input) {
   config.sessions.tombstone_ns = 1'000'000;
   config.lease_us = static_cast<std::uint32_t>(kLeaseNs / 1000);
   config.responder_resources = 2;
-  endpoint_ = must(dc::Endpoint::create(*engine_, config));
+  endpoint_ = must(dc::Endpoint::create(node_->engine(), config));
   dc::DciInit dci;
   dci.pd = pd_;
   dci.send_cq = cq_.get();
@@ -247,7 +247,7 @@ void DcRun::raw_connect_data() {
   transport.insert(transport.end(), bytes.begin(), bytes.end());
   transport.resize((transport.size() + 3) / 4 * 4);
   rte_mbuf* packet = make_packet(make_frame(transport));
-  engine_->receive(&packet, 1, now_ns_);
+  node_->host().receive(&packet, 1, now_ns_);
 }
 
 /// A request of some session, most with right keys and near the expected PSN.
@@ -375,7 +375,7 @@ void DcRun::inject(wire::Headers& headers, std::span<const std::uint8_t> payload
   transport.insert(transport.end(), payload.begin(), payload.end());
   transport.resize(transport.size() + headers.bth.pad_count);
   rte_mbuf* packet = make_packet(make_frame(transport));
-  engine_->receive(&packet, 1, now_ns_);
+  node_->host().receive(&packet, 1, now_ns_);
 }
 
 void DcRun::inject_message(const dc::Message& message, wire::Qpn to) {
@@ -391,7 +391,7 @@ void DcRun::transmit() {
   std::array<rte_mbuf*, 32> burst;
   for (std::size_t rounds = 0; rounds < 64; ++rounds) {
     const std::uint16_t count =
-        engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
+        node_->host().transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
     for (std::uint16_t i = 0; i < count; ++i) {
       const Bytes frame = take_packet(burst[i]);
       if (const auto transport = transport_of(frame); !transport.empty()) {
@@ -465,9 +465,8 @@ void DcRun::end() {
     check((i >= kSharedAt && i < kSharedAt + kShared) || memory_[i] == kCanary);
   }
   endpoint_.reset();
-  check(engine_->destroy_srq(srq_).has_value());
-  engine_.reset();
-  host_.reset();
+  check(node_->engine().destroy_srq(srq_).has_value());
+  node_.reset();
   check(rte_mempool_in_use_count(frame_pool()) == 0);
 }
 

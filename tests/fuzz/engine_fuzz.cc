@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "apps/node/node.h"
 #include "roce/engine.h"
 #include "roce/lock/request.h"
 #include "roce/wire/packet.h"
@@ -87,11 +88,10 @@ class EngineRun {
   roce::lock::ScopeResult scope_result_{.accesses = accesses_};
   std::array<roce::lock::Word, 2> more_words_{};
   std::uint64_t now_ns_ = 1'000'000'000;
-  std::unique_ptr<stack::Host> host_;
   roce::SeededRandom random_{7};
   std::unique_ptr<roce::CompletionQueue> send_cq_;
   std::unique_ptr<roce::CompletionQueue> recv_cq_;
-  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<Node> node_;
   roce::ProtectionDomain pd_;
   std::array<roce::MemoryRegion, 3> regions_;
   roce::QpType type_ = roce::QpType::rc;
@@ -105,52 +105,51 @@ class EngineRun {
 EngineRun::EngineRun(std::span<const std::uint8_t> input)
     : input_(input), memory_(new std::uint8_t[kMemory]) {
   std::fill_n(memory_.get(), kMemory, kCanary);
-  host_ = must(stack::Host::create(
-      {.mac = kOwnMac, .mtu = 1500, .vlan_id = {}, .packet_pool = frame_pool()}));
-  must(host_->add_address(stack::IpAddress::from_ipv4(kOwnIpv4), 24));
-  must(host_->add_static_neighbour(stack::IpAddress::from_ipv4(kPeerIpv4), kPeerMac));
   const std::uint8_t settings = input_.u8();
-  engine_ = must(
-      roce::Engine::create({.host = host_.get(),
-                            .packet_pool = frame_pool(),
-                            .random = &random_,
-                            .max_qp = 4,
-                            .max_unacked_packets = 1u << (settings & 7),
-                            .max_held_packets = 8,
-                            .locks = {.snapshot_bytes = 16u << 10, .max_scope_reads = 12u << 10}}));
+  node_ = must(
+      Node::open({.port = NoPort{.mac = kOwnMac},
+                  .addresses = {{stack::IpAddress::from_ipv4(kOwnIpv4), 24}},
+                  .neighbours = {{stack::IpAddress::from_ipv4(kPeerIpv4), kPeerMac}},
+                  .engine = {.random = &random_,
+                             .max_qp = 4,
+                             .max_unacked_packets = 1u << (settings & 7),
+                             .max_held_packets = 8,
+                             .locks = {.snapshot_bytes = 16u << 10, .max_scope_reads = 12u << 10}},
+                  .packet_pool = frame_pool()}));
   // Now and then too small, so that overruns are met.
   send_cq_ = must(roce::CompletionQueue::create((settings & 8) != 0 ? 4 : 64));
   recv_cq_ = must(roce::CompletionQueue::create((settings & 16) != 0 ? 4 : 64));
-  pd_ = engine_->allocate_pd();
+  pd_ = node_->engine().allocate_pd();
   const auto add = [this](const Place& place, std::uint32_t access) {
-    return must(engine_->register_memory(pd_, memory_.get() + place.offset, place.length, access));
+    return must(
+        node_->engine().register_memory(pd_, memory_.get() + place.offset, place.length, access));
   };
   regions_ = {
       add(kShared, roce::kAccessAll | roce::kAccessRemoteInvalidate | roce::kAccessFlushGlobal),
       add(kReadable, roce::kAccessRemoteRead), add(kLocal, roce::kAccessLocalWrite)};
   std::memset(memory_.get() + kShared.offset, 0, kLockBytes);
   locks_.emplace(memory_.get() + kShared.offset, kLockBytes, roce::lock::Region::Config{});
-  engine_->attach_locks(*locks_);
+  node_->engine().attach_locks(*locks_);
   constexpr std::array kTypes = {roce::QpType::rc, roce::QpType::uc, roce::QpType::ud,
                                  roce::QpType::rc};
   type_ = kTypes[settings >> 6];
   if (settings >> 6 == 3) {
-    srq_ = must(engine_->create_srq(
+    srq_ = must(node_->engine().create_srq(
         {.pd = pd_, .attributes = {.max_wr = kQueueDepth, .max_sge = 3, .srq_limit = 0}}));
   }
-  qp_ = must(engine_->create_qp({.qp_type = type_,
-                                 .pd = pd_,
-                                 .send_cq = send_cq_.get(),
-                                 .recv_cq = recv_cq_.get(),
-                                 .srq = srq_,
-                                 .max_send_wr = kQueueDepth,
-                                 .max_recv_wr = kQueueDepth,
-                                 .max_send_sge = 3,
-                                 .max_recv_sge = 3,
-                                 .max_inline_data = 64,
-                                 .sq_sig_all = (settings & 32) != 0,
-                                 .extended_atomics = type_ == roce::QpType::rc,
-                                 .lock_execution = type_ == roce::QpType::rc}));
+  qp_ = must(node_->engine().create_qp({.qp_type = type_,
+                                        .pd = pd_,
+                                        .send_cq = send_cq_.get(),
+                                        .recv_cq = recv_cq_.get(),
+                                        .srq = srq_,
+                                        .max_send_wr = kQueueDepth,
+                                        .max_recv_wr = kQueueDepth,
+                                        .max_send_sge = 3,
+                                        .max_recv_sge = 3,
+                                        .max_inline_data = 64,
+                                        .sq_sig_all = (settings & 32) != 0,
+                                        .extended_atomics = type_ == roce::QpType::rc,
+                                        .lock_execution = type_ == roce::QpType::rc}));
   if (type_ == roce::QpType::rc && (settings & 7) > 3) {
     must(qp_->set_loss_recovery({.algorithm = roce::RecoveryAlgorithm::selective_repeat,
                                  .adaptive_timeout = true,
@@ -158,15 +157,14 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
   }
   bring_up();
   if (type_ == roce::QpType::ud) {
-    ah_ = must(engine_->create_ah(pd_, address_vector()));
+    ah_ = must(node_->engine().create_ah(pd_, address_vector()));
   }
 }
 
 EngineRun::~EngineRun() {
   transmit();
   check_memory();
-  engine_.reset();
-  host_.reset();
+  node_.reset();
   check(rte_mempool_in_use_count(frame_pool()) == 0);
 }
 
@@ -225,7 +223,7 @@ void EngineRun::receive_transport(std::span<const std::uint8_t> transport) {
   // One segment, or cut where the input says so.
   const std::uint8_t cut = input_.u8();
   rte_mbuf* packet = make_packet(make_frame(transport), cut < 128 ? SIZE_MAX : cut - 127u);
-  engine_->receive(&packet, 1, now_ns_);
+  node_->host().receive(&packet, 1, now_ns_);
 }
 
 /// Transport bytes as they are, except, if the input wants it, the two numbers that no fuzzer would
@@ -254,8 +252,8 @@ std::uint8_t EngineRun::choose_opcode() {
     case roce::QpType::rc:
     case roce::QpType::xrc_send:
     case roce::QpType::xrc_recv:
-    case roce::QpType::dc_initiator:
-    case roce::QpType::dc_responder:
+    case roce::QpType::extension_initiator:
+    case roce::QpType::extension_responder:
       break;
     case roce::QpType::uc:
       return static_cast<std::uint8_t>(0x20 | choice % 0x0c);
@@ -504,7 +502,7 @@ void EngineRun::transmit() {
   std::array<rte_mbuf*, 32> burst;
   for (std::size_t rounds = 0; rounds < 64; ++rounds) {
     const std::uint16_t count =
-        engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
+        node_->host().transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
     for (std::uint16_t i = 0; i < count; ++i) {
       const Bytes frame = take_packet(burst[i]);
       const auto transport = transport_of(frame);
@@ -562,9 +560,9 @@ void EngineRun::change_state() {
 /// Takes a region away and gives it back under another key.
 void EngineRun::change_regions() {
   roce::MemoryRegion& region = regions_[input_.u8() % regions_.size()];
-  must(engine_->deregister_memory(region.key));
-  region = must(
-      engine_->register_memory_iova(pd_, region.base, region.length, region.access, region.iova));
+  must(node_->engine().deregister_memory(region.key));
+  region = must(node_->engine().register_memory_iova(pd_, region.base, region.length, region.access,
+                                                     region.iova));
 }
 
 void EngineRun::check_memory() const {

@@ -11,6 +11,7 @@
 
 #include "roce/wire/packet.h"
 #include "stack/mbuf_pool.h"
+#include "stack/roce_locator.h"
 #include "tests/fuzz/eal.h"
 
 namespace rockhopper::fuzz {
@@ -57,7 +58,7 @@ Bytes make_frame(std::span<const std::uint8_t> transport) {
   append(frame, &ip, sizeof ip);
   rte_udp_hdr udp{};
   udp.src_port = rte_cpu_to_be_16(0xc000);
-  udp.dst_port = rte_cpu_to_be_16(wire::kRoceUdpPort);
+  udp.dst_port = rte_cpu_to_be_16(stack::kRoceUdpPort);
   udp.dgram_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
   append(frame, &udp, sizeof udp);
   append(frame, transport.data(), transport.size());

@@ -102,7 +102,7 @@ void repair(Bytes& frame, std::uint8_t repairs) {
 }
 
 /// Takes the datagrams and checks what was promised of them.
-class Handler final : public stack::UdpHandler {
+class Handler final : public stack::UdpClient {
  public:
   void on_udp(const stack::UdpDatagram& datagram, std::uint64_t) override {
     check(datagram.payload_offset + datagram.payload_length <=

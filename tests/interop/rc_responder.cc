@@ -10,16 +10,16 @@
 namespace rockhopper::interop {
 namespace {
 
-constexpr std::byte kUnwritten{0xc3};
+constexpr std::byte kUnreceived{0xc3};
 
-std::string name(const Operation& operation) {
+std::string peer_operation(const Operation& operation) {
   return "the peer's operation " + std::to_string(operation.index) + " (" +
          std::string(to_string(operation.kind)) + " of " + std::to_string(operation.length) +
          " bytes)";
 }
 
 [[noreturn]] void refuse(const Operation& operation, const std::string& why) {
-  throw Failure(name(operation) + ": " + why);
+  throw Failure(peer_operation(operation) + ": " + why);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ bool ResponderHalf::begin_phase() {
       expected_.push_back(&operation);
     }
   }
-  std::fill_n(endpoint_.receive().begin(), phase_.receive_bytes, kUnwritten);
+  std::fill_n(endpoint_.receive().begin(), phase_.receive_bytes, kUnreceived);
   keys_ = endpoint_.renew_keys(phase_.keys);
   if (late_receives_ == 0) {
     post(expected_.size());
@@ -121,7 +121,7 @@ void ResponderHalf::check_receive(const Operation& operation, const Completed& c
     refuse(operation, "wrong byte at " + std::to_string(at));
   }
   const auto rest = buffer.subspan(written);
-  if (!std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == kUnwritten; })) {
+  if (!std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == kUnreceived; })) {
     refuse(operation, "wrote beyond the message");
   }
 }
@@ -146,7 +146,7 @@ nlohmann::json ResponderHalf::progress() const {
                            {"posted", posted_},
                            {"received", received_}};
   if (received_ < expected_.size()) {
-    result["next"] = name(*expected_[received_]);
+    result["next"] = peer_operation(*expected_[received_]);
   }
   return result;
 }

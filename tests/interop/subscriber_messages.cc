@@ -7,7 +7,7 @@
 namespace rockhopper::interop {
 namespace {
 
-constexpr std::uint16_t kMagic = 0x5053;
+constexpr std::uint16_t kMessageMagic = 0x5053;
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint8_t kSubscribe = 3;
 constexpr std::uint8_t kGrant = 4;
@@ -28,7 +28,7 @@ struct Writer {
 
 Writer message(std::uint8_t type) {
   Writer writer;
-  writer.number(kMagic, 2);
+  writer.number(kMessageMagic, 2);
   writer.number(kVersion, 1);
   writer.number(type, 1);
   return writer;
@@ -76,7 +76,8 @@ std::vector<std::byte> leave_message(std::uint16_t store_id) {
 
 PublisherMessage parse_message(std::span<const std::byte> bytes) {
   Reader reader{bytes};
-  if (reader.number<std::uint16_t>() != kMagic || reader.number<std::uint8_t>() != kVersion) {
+  if (reader.number<std::uint16_t>() != kMessageMagic ||
+      reader.number<std::uint8_t>() != kVersion) {
     throw Failure("the publisher's message is none of this kind");
   }
   PublisherMessage parsed{};

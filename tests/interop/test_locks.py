@@ -13,8 +13,7 @@ QPS = 6
 SCOPES = 200
 WARMUP = 20
 PORT = 18515
-# An ACK timeout of a second, as in test_perf_backends.py.
-COMMON = ('--op', 'lock', '-u', 18, '--timeout', 60, '--json')
+COMMON = ('--op', 'lock', '--timeout', 60, '--json')
 
 _lab = None
 

@@ -30,9 +30,7 @@ def setUpModule():
 def start_with_active_port(stock, wait_for_listener):
     """Starts a program that wants an RDMA port that is up when it starts; then leaves it alone."""
     with _lab.host('tests/interop/rh_rc_peer'):
-        _lab.guest.check('for i in $(seq 600); do grep -q ACTIVE '
-                         '/sys/class/infiniband/rxe0/ports/1/state && exit 0; sleep 0.05; '
-                         'done; exit 1', what='an active port')
+        _lab.wait_for_active_port()
         server = _lab.run_in_guest(stock)
         wait_for_listener()
     os.unlink(_lab.capture)

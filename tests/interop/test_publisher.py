@@ -22,7 +22,6 @@ OTHER_ADDRESSES = ('10.42.0.3', 'fd42::3')
 SECRETS = {'ann': 'the secret of ann, 1', 'ben': 'the secret of ben, 2'}
 RINGS = {'news': 1 << 20, 'b': 1 << 16}
 NOT_AUTHORISED, LAYOUT = 2, 3  # of docs/publisher.md
-PATIENCE = ('-u', 18)  # an ACK timeout of a second, as in test_perf_backends.py
 
 _lab = None
 
@@ -75,7 +74,7 @@ class VerbsSubscriber(unittest.TestCase):
         stores = [word for name, size in RINGS.items() for word in ('--store', f'{name}={size}')]
         process = self.stack.enter_context(
             _lab.station(1, 'apps/rh-publish', '-p', 0, '-m', 1024, '--linger', lab.DEADLINE_S,
-                         *PATIENCE, *stores, *arguments))
+                         *stores, *arguments))
         found = process.wait_for(
             lambda: re.search(r'listening on TCP port (\d+)\n', process.err.read_text()))
         return process, int(found[1])
@@ -110,7 +109,7 @@ class VerbsSubscriber(unittest.TestCase):
                 publisher, port = self.publisher('--input', f'news=records:{source}', '--wait', 2,
                                                  '--rate', 2000)
                 verbs = self.in_guest(port, '--store', 'news', family=family)
-                with _lab.station(2, 'apps/rh-subscribe', '-p', port, *PATIENCE, '--store', 'news',
+                with _lab.station(2, 'apps/rh-subscribe', '-p', port, '--store', 'news',
                                   '--from', 0, '--format', 'records', '--strict', 'localhost',
                                   addresses=OTHER_ADDRESSES) as ours:
                     self.assertEqual(ours.wait(), 0, ours.said() + publisher.said())

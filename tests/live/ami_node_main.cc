@@ -80,9 +80,9 @@ struct Outcomes {
   }
 };
 
-class Node {
+class AmiNode {
  public:
-  Node(apps::Endpoint& endpoint, const Options& options)
+  AmiNode(apps::Endpoint& endpoint, const Options& options)
       : endpoint_(endpoint), options_(options), initiator_(options.role == "initiator") {}
 
   [[nodiscard]] Expected<void> run() {
@@ -286,7 +286,7 @@ Expected<void> run(const Options& options, const apps::EndpointConfig& config,
                    const stack::Arguments& arguments) {
   auto endpoint = apps::Endpoint::create(config, arguments);
   if (!endpoint) return tl::make_unexpected(endpoint.error());
-  return Node(**endpoint, options).run();
+  return AmiNode(**endpoint, options).run();
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "stack/memif.h"
 #include "stack/port.h"
 #include "stack/random.h"
+#include "stack/roce_locator.h"
 
 namespace {
 
@@ -189,7 +190,7 @@ Blast::Frame Blast::frame_of(const wire::Bth& bth, std::span<const std::uint8_t>
   ip.hdr_checksum = rte_ipv4_cksum(&ip);
   rte_udp_hdr udp{};
   udp.src_port = rte_cpu_to_be_16(static_cast<std::uint16_t>(0xC000 | random_.below(0x4000)));
-  udp.dst_port = rte_cpu_to_be_16(wire::kRoceUdpPort);
+  udp.dst_port = rte_cpu_to_be_16(stack::kRoceUdpPort);
   udp.dgram_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
   std::uint8_t* l3 = frame.data() + RTE_ETHER_HDR_LEN;
   std::memcpy(l3, &ip, sizeof ip);
@@ -233,7 +234,7 @@ void Blast::answer(const rte_mbuf* packet) {
   if (!stack::parse_ethernet({data, packet->data_len}, packet, ether)) return;
   const std::span body{data + ether.length, packet->data_len - std::size_t{ether.length}};
   if (ether.ether_type == RTE_ETHER_TYPE_IPV4 && body.size() >= kIpUdp && body[9] == IPPROTO_UDP &&
-      wire::load_be16(&body[22]) == wire::kRoceUdpPort) {
+      wire::load_be16(&body[22]) == stack::kRoceUdpPort) {
     ++answers_;
     return;
   }

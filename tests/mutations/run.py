@@ -5,7 +5,9 @@
 named there must fail then.
 
 Starts from a build folder that is up to date. Compiles anew only what is made from the patched
-files, and links each test with these objects in front of the library.
+files, and links each test with these objects in front of the library. Where sources are compiled
+together (`-Dcombine=true`), it compiles all of those that stand with a patched one, as callers among
+them may have its functions inlined.
 
 Closes with `N passed, N failed`; passed means that the test noticed.
 """
@@ -18,13 +20,16 @@ import functools
 import json
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import subprocess
 import sys
 
 from table import ROOT, Problem, check_patches, load, problems_of
+
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from testing import combined_sources, shares  # noqa: E402
 
 LIMIT_S = 600
 FOLDER = 'mutations'  # of the build folder
@@ -66,11 +71,16 @@ class Tree:
             raise Problem('does not build: ' + done.stdout[-2000:])
 
     @functools.cache  # noqa: B019: the tree lives as long as the program
+    def parts(self, target):
+        """The sources in the repository that the object is compiled from, in their order."""
+        return combined_sources.parts(self.folder / self.sources[target])
+
+    @functools.cache  # noqa: B019
     def texts(self, program):
         """The sources that are compiled for the program alone."""
-        return [(self.folder / source).read_text(encoding='utf-8')
-                for target, source in self.sources.items()
-                if target.startswith(f'{program}.p/') and source.endswith('.cc')]
+        return [part.read_text(encoding='utf-8')
+                for target in self.sources if target.startswith(f'{program}.p/')
+                for part in self.parts(target)]
 
     def link_command(self, program):
         return shlex.split(self.ninja('-t', 'commands', '-s', program))
@@ -115,10 +125,8 @@ class Mutant:
         if target in self.objects:
             return self.objects[target]
         to = str(self.folder / f'{len(self.objects)}.o')
-        source = self.tree.sources[target]
-        file = (self.tree.folder / source).resolve().relative_to(ROOT).as_posix()
-        own = str(self.patched / file) if file in self.mutation.files() else source
-        places = {target: to, f'{target}.d': f'{to}.d', source: own}
+        places = {target: to, f'{target}.d': f'{to}.d',
+                  self.tree.sources[target]: self.source(target, f'{to}.cpp')}
         command = [places.get(part, part) for part in shlex.split(self.tree.compilers[target])]
         command[command.index('-MQ') + 1] = to
         self.tree.run([*command, '-iquote', str(self.patched), '-w', '-g0'])
@@ -127,18 +135,35 @@ class Mutant:
         self.objects[target] = to
         return to
 
+    def source(self, target, combined):
+        """What to compile in place of the source of `target`; one that includes a patched file among
+        others is written to `combined`."""
+        parts = self.tree.parts(target)
+        patched = {(ROOT / file).resolve(): self.patched / file for file in self.mutation.files()}
+        if not patched.keys() & set(parts):
+            return self.tree.sources[target]  # includes a patched header, which is found by itself
+        if not combined_sources.is_combined(self.tree.sources[target]):
+            return str(patched[parts[0]])
+        lines = [f'#include "{self.tree.folder / patched.get(part, part)}"\n' for part in parts]
+        (self.tree.folder / combined).write_text(''.join(lines), encoding='utf-8')
+        return combined
+
     def link(self, program):
         """The program as it is without the protection; returns its path, which is absolute."""
         tree = self.tree
         files = [(ROOT / file).resolve() for file in self.mutation.files()]
         targets = sorted(set().union(*(tree.users.get(file, set()) for file in files)))
         command = tree.link_command(program)
-        linked = tuple(f'{archive}.p/' for archive in command if archive.endswith('.a'))
+        own = f'{program}.p/'
+        linked = [f'{archive}.p/' for archive in command if archive.endswith('.a')]
         # Each source once: some programs compile a library's themselves, or have it in two libraries.
-        chosen = {tree.sources[target]: target for target in targets if target.startswith(linked)}
-        chosen.update({tree.sources[target]: target for target in targets
-                       if target.startswith(f'{program}.p/')})
-        mutated = {target: self.compile(target) for target in chosen.values()}
+        chosen, compiled = [], set()
+        for target in sorted((target for target in targets if target.startswith((own, *linked))),
+                             key=lambda target: (not target.startswith(own), -len(tree.parts(target)))):
+            if not compiled.issuperset(tree.parts(target)):
+                chosen.append(target)
+                compiled.update(tree.parts(target))
+        mutated = {target: self.compile(target) for target in chosen}
         if not mutated:
             raise Problem(f'{program} has nothing that is made from {" or ".join(map(str, files))}')
         to = str(self.folder / program.replace('/', '-'))
@@ -212,8 +237,7 @@ def chosen_tests(mutations, arguments):
                  if arguments.mutations or arguments.all or 'tries' not in test]
         if tests:
             chosen.append((mutation, tests))
-    first, step = arguments.share
-    return chosen[first::step]
+    return chosen[arguments.share]
 
 
 def results(tree, runs, jobs):
@@ -225,21 +249,13 @@ def results(tree, runs, jobs):
             yield from ((mutation.name, test, problem) for test, problem in found)
 
 
-def share(text):
-    numbers = re.fullmatch(r'(\d+)/(\d+)', text)
-    if not numbers or int(numbers[1]) >= int(numbers[2]):
-        raise argparse.ArgumentTypeError(f"'{text}' is no share; such as 1/3, with K below N")
-    return int(numbers[1]), int(numbers[2])
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('mutations', nargs='*', help='only these')
     parser.add_argument('--all', action='store_true', help='also tests that take several tries to '
                         'notice')
-    parser.add_argument('--share', type=share, default=(0, 1), metavar='K/N',
-                        help='only every N-th mutation of the table, from K on (0/1)')
+    shares.add_option(parser, 'mutation of the table')
     parser.add_argument('--check', action='store_true', help='compile nothing; only check that each '
                         'patch has its place, and that programs and tests are there')
     parser.add_argument('--build', type=pathlib.Path, default=ROOT / 'build/gcc',

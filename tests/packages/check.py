@@ -207,8 +207,9 @@ def check_development(visitor):
                 for flag in flags]
 
     program = visitor.home / 'program'
-    visitor.run(*compiler, *pkg_config('--cflags', 'rockhopper'), material('install/program.cc'),
-                '-o', str(program), *pkg_config('--libs', 'rockhopper'))
+    visitor.run(*compiler, *pkg_config('--cflags', 'rockhopper-node'),
+                material('../examples/write.cc'), '-o', str(program),
+                *pkg_config('--libs', 'rockhopper-node'))
     expect('librockhopper.so.0' in visitor.run('ldd', str(program)), 'not linked with the library')
     visitor.run(str(program))
     headers = sorted(path for path in installed_files('librockhopper-dev') if path.suffix == '.h')
@@ -228,6 +229,13 @@ CHECKS = (check_programs, check_talk, check_workflow, check_manuals, check_compl
 def look(visitor):
     for check in CHECKS:
         check(visitor)
+
+
+def needed_besides(packages):
+    """The packages of others that come along with ours, by what apt would do."""
+    plan = run(['apt-get', '-s', 'install', *packages])
+    return [name for name in re.findall(r'^Inst (\S+) ', plan, re.MULTILINE)
+            if name not in PACKAGES]
 
 
 def files_on_disk():
@@ -299,6 +307,10 @@ def whole(folder):
     with tempfile.TemporaryDirectory(prefix='rockhopper-visitor-') as home:
         account = visitor_account()
         shutil.chown(home, USER, account.pw_gid)
+        # What scripts of other packages leave is not of ours.
+        others = needed_besides(packages)
+        say(f'{len(others)} packages of others come along')
+        apt('install', '--no-install-recommends', *others)
         before, people = files_on_disk(), accounts()
         say('apt-get install')
         apt('install', *packages)

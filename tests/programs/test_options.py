@@ -23,8 +23,6 @@ NAMES = ('rh-accounts', 'rh-ami', 'rh-cm', 'rh-dag', 'rh-perf', 'rh-pingpong', '
 WANTED = (
     '-rh-accounts: --timeout FLOAT ([0.1 - 86400]; default 10)',
     '+rh-accounts: --timeout SECONDS ([0.1 - 86400]; default 10)',
-    '+rh-stats: --describe',
-    '+rh-stats: pattern (default *)',
     # In the order of the stock tools.
     '-rh-pingpong: --transport rc|uc|ud|srq|dc ({dc,rc,srq,uc,ud})',
     '+rh-pingpong: --transport rc|uc|ud|srq|dc ({rc,uc,ud,srq,dc})',

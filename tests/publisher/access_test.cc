@@ -18,7 +18,7 @@
 #include "tests/support/capture.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::access_test {
 namespace {
 
 using publisher::Start;
@@ -538,4 +538,4 @@ TEST_P(OverBoth, SilentPublisherIsDead) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::access_test

@@ -15,7 +15,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::multicast_test {
 namespace {
 
 using publisher::ControlBlock;
@@ -280,4 +280,4 @@ TEST(PublisherMulticast, WithoutItAllIsRead) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::multicast_test

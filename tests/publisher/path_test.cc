@@ -11,7 +11,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::path_test {
 namespace {
 
 using publisher::Start;
@@ -133,4 +133,4 @@ TEST_P(Path, NobodyIsTakenForDead) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::path_test

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "roce/recovery/loss_recovery.h"
+#include "roce/recovery/recovery_config.h"
 #include "tests/sim/sim_network.h"
 
 namespace rockhopper::sim {

@@ -17,7 +17,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::watch_test {
 namespace {
 
 using publisher::Changed;
@@ -451,4 +451,4 @@ TEST(Watches, SlowSubscriberHoldsUpNobody) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::watch_test

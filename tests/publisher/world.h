@@ -14,7 +14,7 @@
 #include "apps/services/publisher/store.h"
 #include "apps/services/publisher/subscriber.h"
 #include "dc/endpoint.h"
-#include "roce/recovery/loss_recovery.h"
+#include "roce/recovery/recovery_config.h"
 #include "tests/sim/rng.h"
 #include "tests/sim/sim_network.h"
 #include "tests/unit/publisher/memory.h"

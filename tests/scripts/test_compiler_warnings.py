@@ -57,6 +57,7 @@ class Compile(unittest.TestCase):
         root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.build = stages.Build('fake', ('cc', 'c++'))
         self.enterContext(mock.patch.multiple(stages, ROOT=root, BUILD=root / 'build', _warned={},
+                                              _begun=set(),
                                               configure=lambda build, env: True))
         self.build.folder.mkdir(parents=True)
         (self.build.folder / 'build.ninja').write_text(NINJA)
@@ -83,11 +84,14 @@ class Compile(unittest.TestCase):
         return {name: (self.build.folder / 'sub' / name).stat().st_ino for name in ('one.o', 'two.o')}
 
     def assert_clean(self):
+        """Of a new run, as all that follow."""
+        stages._begun.clear()
         self.assertTrue(self.run_quietly(stages.compile_cleanly))
         self.assertEqual({}, stages.warnings())
 
     def assert_warns(self):
         """The tests can be run, and there is one failure that shows the warning."""
+        stages._begun.clear()
         self.assertTrue(self.run_quietly(stages.compile_cleanly))
         self.assertIn(WARNS.strip(), self.printed)
         counts = stages.warnings()['fake']
@@ -110,6 +114,14 @@ class Compile(unittest.TestCase):
         self.assertTrue(self.run_quietly(stages.compile_tree))
         self.assertTrue(self.run_quietly(stages.compile_tree))
         self.assert_warns()
+
+    def test_a_run_that_compiles_twice_keeps_what_it_made_and_the_warning(self):
+        self.write('two.cc', WARNS)
+        self.assertTrue(self.run_quietly(stages.compile_cleanly))
+        made = self.made()
+        self.assertTrue(self.run_quietly(stages.compile_cleanly))
+        self.assertEqual(made, self.made())
+        self.assertEqual(['fake'], list(stages.warnings()))
 
     def test_neither_makes_again_what_the_other_made(self):
         self.assertTrue(self.run_quietly(stages.compile_tree))

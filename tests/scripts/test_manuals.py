@@ -193,6 +193,15 @@ class Page(unittest.TestCase):
             self.assertNotRegex('\n'.join(roff.code(row)[3:-2]), r"(?m)^[.']|\\f|\\$")
             self.assertNotRegex('\n'.join(roff.filled(markdown.inline(row))), r"(?m)^[.']|\\fB|\\$")
 
+    def test_long_words(self):
+        """They are broken where a line has no room for them, and groff does not complain."""
+        word = ','.join(f'parameter{number}=1' for number in range(8))
+        text = '\n'.join(['.TH X 1', '.SH X', '.TP', 'head', *roff.filled(f'one of {word} two')])
+        done = subprocess.run(['groff', '-ww', '-man', '-Tascii'], input=text, text=True, check=True,
+                              capture_output=True)
+        self.assertEqual(done.stderr, '')
+        self.assertIn(word, ''.join(done.stdout.split()))
+
     def test_long_code_lines(self):
         """They are continued in the source, and whole when shown."""
         row = ' '.join(f'--option-{number}=value\\{number}' for number in range(40))

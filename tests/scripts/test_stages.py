@@ -5,6 +5,7 @@
 not run is forgotten."""
 
 import contextlib
+import dataclasses
 import io
 import os
 import pathlib
@@ -39,7 +40,7 @@ def part(lane):
         stages.run(['true'], folder / 'next.log')
         print('started more', flush=True)
     return wait
-run.build_gcc = lambda: {{}}
+run.build_gcc = run.build_gcc_programs = lambda: {{}}
 stage = stages.Stage('', part('clock'), part('rest'), True)
 sys.exit(interruptible(lambda: run.Run({{'main': stage}}).all()))
 """
@@ -54,10 +55,10 @@ def niceness():
 
 
 class Lanes(unittest.TestCase):
-    def run_stages(self, chosen, gcc=None):
-        """The rows, with what was said left out."""
+    def run_stages(self, chosen, gcc=lambda: {}, programs=lambda: {}):
+        """The rows, with what was said left out. `gcc` and `programs` are in place of the builds."""
         made = run.Run(chosen)
-        with mock.patch.object(run, 'build_gcc', lambda: gcc or {}), \
+        with mock.patch.multiple(run, build_gcc=gcc, build_gcc_programs=programs), \
              contextlib.redirect_stdout(io.StringIO()):
             made.all()
         return {(name, suite): (counts.passed, counts.failed) for name, suite, counts in made.rows()}
@@ -111,9 +112,64 @@ class Lanes(unittest.TestCase):
             return {'fuzz': Counts(passed=1)}
         rows = self.run_stages(
             {'main': Stage('', passes, passes, True), 'fuzz': Stage('', None, passes),
-             'mutations': Stage('', None, passes, True)}, gcc={'build': failure('build')})
+             'mutations': Stage('', None, passes, True)},
+            gcc=lambda: {'build': failure('build')})
         self.assertEqual(rows, {('main', 'build'): (0, 1), ('fuzz', 'fuzz'): (1, 0),
                                 ('mutations', 'build'): (0, 1)})
+
+    def early_stages(self):
+        """One that begins early and one that does not, with the order in which parts are run."""
+        order = []
+
+        def part(name):
+            return lambda: order.append(name) or {name: Counts(passed=1)}
+
+        return order, {'main': Stage('', part('clock'), part('rest'), True, begins_early=True),
+                       'asan': Stage('', None, part('asan')),
+                       'bench': Stage('', part('bench'), None, True)}
+
+    def test_what_begins_early_runs_while_the_tree_is_built(self):
+        order, chosen = self.early_stages()
+        begun = threading.Event()
+        found = []
+
+        def clock():
+            order.append('clock')
+            begun.set()
+            return {}
+
+        def gcc():
+            self.assertTrue(begun.wait(LIMIT_S))
+            found.append(niceness())
+            order.append('gcc')
+            return {}
+
+        chosen['main'] = dataclasses.replace(chosen['main'], real_time=clock)
+        self.run_stages(chosen, gcc, lambda: order.append('programs') or {})
+        self.assertEqual(order[:3], ['programs', 'clock', 'gcc'])
+        self.assertEqual(sorted(order[3:]), ['asan', 'bench', 'rest'])
+        self.assertEqual(found, [min(19, os.nice(0) + stages.NICE)])
+
+    def test_without_the_rest_of_the_tree_all_that_need_it_fail(self):
+        _, chosen = self.early_stages()
+        rows = self.run_stages(chosen, lambda: {'build': failure('build')})
+        self.assertEqual(rows, {('main', 'clock'): (1, 0), ('main', 'build'): (0, 1),
+                                ('asan', 'asan'): (1, 0), ('bench', 'build'): (0, 1)})
+
+    def test_without_the_programs_nothing_that_needs_the_tree_runs(self):
+        _, chosen = self.early_stages()
+        rows = self.run_stages(chosen, self.fail, lambda: {'build': failure('build')})
+        self.assertEqual(rows, {('main', 'build'): (0, 1), ('asan', 'asan'): (1, 0),
+                                ('bench', 'build'): (0, 1)})
+
+    def test_a_build_that_breaks_ends_the_run(self):
+        _, chosen = self.early_stages()
+
+        def breaks():
+            raise OSError('no space')
+
+        with mock.patch.object(run, 'end_all'), self.assertRaises(OSError):
+            self.run_stages(chosen, breaks)
 
     def test_a_lane_that_breaks_ends_the_other(self):
         released = threading.Event()

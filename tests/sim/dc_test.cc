@@ -107,16 +107,17 @@ TEST(DcSimulation, ShortLeases) {
 
 constexpr std::uint64_t kGbit = 1'000'000'000;
 
-constexpr roce::CongestionConfig kSlowLink = {
-    .algorithm = roce::CongestionAlgorithm::dcqcn,
-    .dcqcn{.rpg_max_rate = 10 * kGbit, .rpg_min_rate = kGbit / 10}};
+roce::CongestionConfig slow_link() {
+  return {.algorithm = roce::CongestionAlgorithm::dcqcn,
+          .dcqcn{.rpg_max_rate = 10 * kGbit, .rpg_min_rate = kGbit / 10}};
+}
 
 /// A switch that marks slows the initiators down (WIRE-7), and changes nothing else.
 TEST(DcSimulation, MarkedPackets) {
   const DcTotals totals = run_profile({.name = "marks",
                                        .faults{.rates{.loss = 0.01}, .marked_percent = 20},
                                        .no_unknown = true,
-                                       .congestion = kSlowLink},
+                                       .congestion = slow_link()},
                                       100);
   expect_met(totals.notified);
   expect_met(totals.slowed);
@@ -127,7 +128,7 @@ TEST(DcSimulation, MarkedPacketsWithFewMbufs) {
   const DcTotals totals = run_profile({.name = "marks, 24 mbufs",
                                        .faults{.marked_percent = 20},
                                        .no_unknown = true,
-                                       .congestion = kSlowLink},
+                                       .congestion = slow_link()},
                                       50, scarce_pools());
   expect_met(totals.slowed);
 }

@@ -238,7 +238,7 @@ TEST_P(LockPath, ALocalReleaseIsNoticedInTheNextTurn) {
   path.run_to(released_ns);
   EXPECT_FALSE(path.is_written());
   ASSERT_TRUE(holder.unlock());
-  (void)path.network().node(1).worker().poll_once();
+  (void)path.network().node(1).node().turn();
   EXPECT_TRUE(path.is_written());
   EXPECT_EQ(path.network().now_ns(), released_ns);
   EXPECT_TRUE(path.run_until([&] { return result.status == WcStatus::success; }));
@@ -258,7 +258,7 @@ TEST_P(LockPath, AReleaseThatNobodyTellsOfIsSeenWithinTwoRetries) {
   path.run_to(released_ns);
   const std::atomic_ref word(path.word());
   word.store(freed(LockWord::from(word.load())).value());
-  (void)path.network().node(1).worker().poll_once();
+  (void)path.network().node(1).node().turn();
   EXPECT_FALSE(path.is_written());
   EXPECT_TRUE(path.run_until([&] { return path.is_written(); }));
   EXPECT_LE(path.network().now_ns(), released_ns + std::uint64_t{2} * kRetry_us * 1000);

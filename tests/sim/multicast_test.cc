@@ -9,17 +9,19 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "apps/node/node.h"
 #include "stack/sim/network.h"
 #include "stack/sim/station.h"
 #include "tests/sim/rng.h"
 #include "tests/sim/seeded_runs.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::multicast_test {
 namespace {
 
 constexpr std::uint64_t kSeeds = 1'000;
@@ -63,21 +65,24 @@ struct Member {
   std::map<std::uint32_t, std::uint32_t> next;  ///< by sender: not before this sequence
 };
 
-class Host final : public stack::sim::Application {
+class Host final : public stack::Application {
  public:
   Host(std::uint32_t index, Rng& rng, const Profile& profile, stack::sim::Network& network,
        rte_mempool* pool, bool ipv6)
       : index_(index), rng_(rng), profile_(profile), random_(rng.next()) {
     stack::sim::Nic& nic = network.nic(static_cast<stack::sim::NodeIndex>(index + 1));
-    host_ = must(stack::Host::create(
-        {.mac = nic.mac(), .mtu = 1500, .packet_pool = pool, .seed = rng.next()}));
     own_ = must_parse(ipv6 ? fmt::format("fd42::{}", index + 1)
                            : fmt::format("10.42.0.{}", index + 1));
-    must(host_->add_address(own_, ipv6 ? 64 : 24));
-    engine_ = must(roce::Engine::create(
-        {.host = host_.get(), .packet_pool = pool, .random = &random_, .max_qp = 16}));
+    NodeConfig node{.port = LinkPort{{&nic}},
+                    .mtu = 1500,
+                    .addresses = {{own_, static_cast<std::uint8_t>(ipv6 ? 64 : 24)}},
+                    .engine = {.random = &random_, .max_qp = 16},
+                    .clock = &network.clock(),
+                    .packet_pool = pool};
+    node.host.seed = rng.next();
+    node_ = must(Node::open(std::move(node)));
     station_ = std::make_unique<stack::sim::Station>(network.events(), network.clock(), nic, nic,
-                                                     *engine_, this);
+                                                     node_->host(), this);
     for (std::uint32_t group = 0; group < kGroups; ++group) {
       groups_[group] = must_parse(ipv6 ? fmt::format("ff0e::42:{}", group + 1)
                                        : fmt::format("239.1.0.{}", group + 1));
@@ -87,23 +92,23 @@ class Host final : public stack::sim::Application {
   /// Queue pairs, those that receive attached to some of the groups.
   void set_up(std::uint32_t messages, std::uint32_t most) {
     messages_ = messages;
-    pd_ = engine_->allocate_pd();
+    pd_ = node_->engine().allocate_pd();
     const std::uint32_t members = rng_.between32(0, 3);
     memory_.resize(kLengthMax + std::size_t{members} * most * (kGrhBytes + kLengthMax));
-    region_ = must(engine_->register_memory(pd_, memory_.data(), memory_.size(),
-                                            std::uint32_t{roce::kAccessAll}));
+    region_ = must(node_->engine().register_memory(pd_, memory_.data(), memory_.size(),
+                                                   std::uint32_t{roce::kAccessAll}));
     send_cq_ = must(roce::CompletionQueue::create(64));
     recv_cq_ = must(roce::CompletionQueue::create(members * most + 1));
     sender_ = &make_qp(1);
     for (const stack::IpAddress& group : groups_) {
-      ahs_.push_back(must(engine_->create_ah(pd_, {.source = own_, .destination = group})));
+      ahs_.push_back(must(node_->engine().create_ah(pd_, {.source = own_, .destination = group})));
     }
     std::uint64_t place = kLengthMax;
     for (std::uint32_t i = 0; i < members; ++i) {
       Member member{.qp = &make_qp(most)};
       for (std::uint32_t group = 0; group < kGroups; ++group) {
         if (rng_.chance(60)) {
-          must(engine_->attach_multicast(*member.qp, groups_[group]));
+          must(node_->engine().attach_multicast(*member.qp, groups_[group]));
           member.groups.insert(group);
         }
       }
@@ -152,7 +157,7 @@ class Host final : public stack::sim::Application {
     }
     totals.sent += sent_.size();
     totals.refused += drops(roce::DropReason::bad_qkey);
-    totals.unjoined += host_->counters().value(stack::HostDrop::ip_group_not_joined);
+    totals.unjoined += node_->host().counters().value(stack::HostDrop::ip_group_not_joined);
     return leave_all();
   }
 
@@ -164,15 +169,15 @@ class Host final : public stack::sim::Application {
     return reinterpret_cast<std::uintptr_t>(memory_.data()) + place;
   }
   [[nodiscard]] std::uint64_t drops(roce::DropReason reason) const {
-    return engine_->counters().drops[static_cast<std::size_t>(reason)].value();
+    return node_->engine().counters().drops[static_cast<std::size_t>(reason)].value();
   }
   roce::QueuePair& make_qp(std::uint32_t receives) {
-    roce::QueuePair* qp = must(engine_->create_qp({.qp_type = roce::QpType::ud,
-                                                   .pd = pd_,
-                                                   .send_cq = send_cq_.get(),
-                                                   .recv_cq = recv_cq_.get(),
-                                                   .max_recv_wr = receives,
-                                                   .sq_sig_all = true}));
+    roce::QueuePair* qp = must(node_->engine().create_qp({.qp_type = roce::QpType::ud,
+                                                          .pd = pd_,
+                                                          .send_cq = send_cq_.get(),
+                                                          .recv_cq = recv_cq_.get(),
+                                                          .max_recv_wr = receives,
+                                                          .sq_sig_all = true}));
     roce::QpAttributes a;
     a.qkey = kQkey;
     must(qp->bring_up(a, roce::QpState::rts));
@@ -225,12 +230,12 @@ class Host final : public stack::sim::Application {
   std::string leave_all() {
     for (Member& member : members_) {
       for (const std::uint32_t group : member.groups) {
-        if (!host_->is_member(groups_[group])) return "the host is not in its group";
+        if (!node_->host().is_member(groups_[group])) return "the host is not in its group";
       }
-      engine_->destroy_qp(member.qp);
+      node_->engine().destroy_qp(member.qp);
     }
     for (const stack::IpAddress& group : groups_) {
-      if (host_->is_member(group)) return "the host is in a group without members";
+      if (node_->host().is_member(group)) return "the host is in a group without members";
     }
     return {};
   }
@@ -242,9 +247,8 @@ class Host final : public stack::sim::Application {
   stack::IpAddress own_;
   std::array<stack::IpAddress, kGroups> groups_;
   std::vector<std::uint8_t> memory_;
-  std::unique_ptr<stack::Host> host_;
   std::unique_ptr<roce::CompletionQueue> send_cq_, recv_cq_;
-  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<Node> node_;
   std::unique_ptr<stack::sim::Station> station_;
   roce::ProtectionDomain pd_;
   roce::MemoryRegion region_;
@@ -342,4 +346,4 @@ TEST_F(MulticastSimulation, EverythingAtOnce) {
 }
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::multicast_test

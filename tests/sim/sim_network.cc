@@ -44,8 +44,7 @@ std::uint32_t PoolSet::in_use() const {
 SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Network& network)
     : address_(address_of(index, config.ipv6)), random_(config.seed * 2 + index) {
   rte_mempool* pool = config.pools->node(index);
-  stack::sim::Nic& nic = network.nic(static_cast<stack::sim::NodeIndex>(index));
-  stack::Link* link = &nic;
+  stack::Link* link = &network.nic(static_cast<stack::sim::NodeIndex>(index));
   if (index == 0 && !config.capture.empty()) {
     capture_ = must(stack::PcapWriter::open(*link, {.path = config.capture}));
     link = capture_.get();
@@ -61,34 +60,26 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
   selective_ = std::make_unique<SelectiveDrop>(
       *faults_, config.seed * 2 + index, config.faults.dropped_opcodes,
       config.faults.dropped_percent, std::move(numbers), config.faults.marked_percent);
-  stack::DropObserver* observer = capture_.get();
-  stack::Link* outermost = selective_.get();
-  if (!config.capture_prefix.empty()) {
-    endpoint_capture_ = must(stack::PcapWriter::open(
-        *outermost, {.path = fmt::format("{}{}.pcapng", config.capture_prefix, index)}));
-    observer = endpoint_capture_.get();
-    outermost = endpoint_capture_.get();
-  }
-  host_ = must(stack::Host::create({.mac = nic.mac(),
-                                    .mtu = nic.mtu(),
-                                    .packet_pool = pool,
-                                    .seed = config.seed,
-                                    .drop_observer = observer}));
-  must(host_->add_address(address_, config.ipv6 ? 64 : 24));
+  NodeConfig node{.port = LinkPort{{selective_.get()}},
+                  .addresses = {{address_, static_cast<std::uint8_t>(config.ipv6 ? 64 : 24)}},
+                  .clock = &network.clock(),
+                  .packet_pool = pool};
   if (config.static_neighbours) {
     const auto peer = static_cast<stack::sim::NodeIndex>(1 - index);
-    must(host_->add_static_neighbour(address_of(peer, config.ipv6),
-                                     stack::sim::Network::mac_of(peer)));
+    node.neighbours = {{address_of(peer, config.ipv6), stack::sim::Network::mac_of(peer)}};
   }
-  engine_ = must(roce::Engine::create({.host = host_.get(),
-                                       .packet_pool = pool,
-                                       .random = &random_,
-                                       .max_qp = 64,
-                                       .max_unacked_packets = config.max_unacked_packets,
-                                       .max_held_packets = config.max_held_packets,
-                                       .pkeys = kPkeys[index],
-                                       .drop_observer = observer}));
-  worker_ = std::make_unique<stack::Worker>(*outermost, *engine_, network.clock());
+  if (!config.capture_prefix.empty()) {
+    node.pcap.path = fmt::format("{}{}.pcapng", config.capture_prefix, index);
+  } else {
+    node.host.drop_observer = node.engine.drop_observer = capture_.get();
+  }
+  node.host.seed = config.seed;
+  node.engine.random = &random_;
+  node.engine.max_qp = 64;
+  node.engine.max_unacked_packets = config.max_unacked_packets;
+  node.engine.max_held_packets = config.max_held_packets;
+  node.engine.pkeys = kPkeys[index];
+  node_ = must(Node::open(std::move(node)));
 }
 
 std::string wanted_captures(std::uint64_t seed) {
@@ -113,13 +104,13 @@ SimNetwork::SimNetwork(const NetworkConfig& config) {
 bool SimNetwork::poll() {
   bool moved = false;
   for (const auto& node : nodes_) {
-    moved = node->worker().poll_once() || moved;
+    moved = node->node().turn() || moved;
   }
   return moved;
 }
 
 std::uint64_t SimNetwork::next_deadline_ns() const {
-  return std::min(nodes_[0]->worker().next_deadline_ns(), nodes_[1]->worker().next_deadline_ns());
+  return std::min(nodes_[0]->node().next_deadline_ns(), nodes_[1]->node().next_deadline_ns());
 }
 
 bool SimNetwork::advance(std::uint64_t limit_ns) {

@@ -11,15 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "apps/node/node.h"
 #include "roce/engine.h"
 #include "roce/random.h"
-#include "stack/clock.h"
 #include "stack/fault_injector.h"
 #include "stack/host.h"
 #include "stack/mbuf_pool.h"
 #include "stack/pcap_writer.h"
 #include "stack/sim/network.h"
-#include "stack/worker.h"
 #include "tests/sim/selective_drop.h"
 
 namespace rockhopper::sim {
@@ -79,10 +78,10 @@ class SimNode {
  public:
   SimNode(const NetworkConfig& config, unsigned index, stack::sim::Network& network);
 
-  [[nodiscard]] roce::Engine& engine() { return *engine_; }
-  [[nodiscard]] const roce::Engine& engine() const { return *engine_; }
-  [[nodiscard]] stack::Host& host() { return *host_; }
-  [[nodiscard]] stack::Worker& worker() { return *worker_; }
+  [[nodiscard]] Node& node() { return *node_; }
+  [[nodiscard]] roce::Engine& engine() { return node_->engine(); }
+  [[nodiscard]] const roce::Engine& engine() const { return node_->engine(); }
+  [[nodiscard]] stack::Host& host() { return node_->host(); }
   [[nodiscard]] const stack::IpAddress& address() const { return address_; }
   [[nodiscard]] const stack::FaultInjector& faults() const { return *faults_; }
   [[nodiscard]] std::uint64_t selectively_dropped() const { return selective_->dropped(); }
@@ -97,10 +96,7 @@ class SimNode {
   std::unique_ptr<stack::PcapWriter> capture_;
   std::unique_ptr<stack::FaultInjector> faults_;
   std::unique_ptr<SelectiveDrop> selective_;
-  std::unique_ptr<stack::PcapWriter> endpoint_capture_;
-  std::unique_ptr<stack::Host> host_;
-  std::unique_ptr<roce::Engine> engine_;
-  std::unique_ptr<stack::Worker> worker_;
+  std::unique_ptr<Node> node_;
 };
 
 /// Two endpoints on a link without a rate, polled by turns, one virtual clock. Time stands while

@@ -10,7 +10,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/sim/unreliable_run.h"
 
-namespace rockhopper::sim {
+namespace rockhopper::sim::unreliable_test {
 namespace {
 
 using roce::QpType;
@@ -136,4 +136,4 @@ INSTANTIATE_TEST_SUITE_P(Services, UnreliableSimulation, ::testing::Values(QpTyp
                          [](const auto& row) { return std::string(to_string(row.param)); });
 
 }  // namespace
-}  // namespace rockhopper::sim
+}  // namespace rockhopper::sim::unreliable_test

@@ -260,4 +260,10 @@ void Adapter::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
 #undef X
 }
 
+void Adapter::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_AMI_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::ami

@@ -50,7 +50,7 @@ class Adapter {
   /// Callbacks that have not been called never will be: close() the lanes first.
   ~Adapter();
 
-  /// Of the memory that instructions name.
+  /// Returns the protection domain of the memory that instructions name.
   [[nodiscard]] roce::ProtectionDomain pd() const { return pd_; }
 
   /// A lane for one thread of the application. The adapter's.
@@ -64,8 +64,8 @@ class Adapter {
   /// rights to whatever instructions of the peer name, and given to add_peer().
   [[nodiscard]] roce::QpInit qp_init(const Lane& lane) const;
   [[nodiscard]] Expected<void> add_peer(Lane& lane, EndpointId id, roce::QueuePair& qp);
-  /// From now on messages are received; who sends some before is told to wait (RNR). After its
-  /// peers have been added.
+  /// From now on messages are received; a peer that sends some before is told to wait (RNR). To be
+  /// called after the lane's peers have been added.
   [[nodiscard]] Expected<void> open(Lane& lane);
   /// Ends all instructions that have not gone to the transport, or await a reply, as canceled, and
   /// all that are injected from now on. Those at the transport end by themselves (AM-22).
@@ -82,6 +82,9 @@ class Adapter {
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   Adapter(roce::Engine& engine, dc::Endpoint* endpoint, const AdapterConfig& config);
@@ -97,7 +100,7 @@ class Adapter {
 
   // adapter_send.cc: from FIFOs to the transport.
   [[nodiscard]] bool take_descriptors(LanePort& port);
-  /// Null: the lane has as many as are left for all others, or all are taken.
+  /// Returns null if the lane has as many as are left for all others, or if all are taken.
   [[nodiscard]] Transfer* take_transfer(LanePort& port);
   [[nodiscard]] bool start(LanePort& port, const Descriptor& descriptor);
   /// Without a Transfer.
@@ -111,14 +114,14 @@ class Adapter {
   [[nodiscard]] Posted post_batch(Peer& peer, const Transfer* first);
   /// Posts what take_descriptors() has put into the batch.
   void flush_batch();
-  /// Part `part` of a transfer, whose bytes are `immediate`. With a transfer its completion is
-  /// told of.
+  /// Posts part `part` of a transfer, whose bytes are `immediate`. With a transfer its completion
+  /// is told of.
   [[nodiscard]] Posted post_part(Peer& peer, const Descriptor& descriptor, unsigned part,
                                  const std::byte* immediate, Transfer* transfer);
   /// The first transfers that wait, as many as go in one SEND. False: the peer takes no more for
   /// now.
   [[nodiscard]] bool post_messages(Peer& peer);
-  /// False: its peer takes no more for now.
+  /// Returns false if its peer takes no more for now.
   [[nodiscard]] bool post(Transfer& transfer);
   /// All of it has been posted.
   void on_posted(Transfer& transfer);
@@ -127,7 +130,8 @@ class Adapter {
   void drain_later(Peer& peer);
   void drain(Peer& peer);
   [[nodiscard]] bool post_replies(Peer& peer);
-  /// True: it has been posted. Else sees to it that the peer is tried again, or fails it.
+  /// Returns true if it has been posted. Else it sees to it that the peer is tried again, or fails
+  /// it.
   [[nodiscard]] bool takes(Peer& peer, Posted posted);
   /// Tells of it if it has ended, and forgets it.
   void settle(Transfer& transfer);
@@ -141,7 +145,7 @@ class Adapter {
   void fail_peer(Peer& peer);
   static void tell_failed(LanePort& port, EndpointId id);
   [[nodiscard]] bool poll_receives(LanePort& port);
-  /// True: the buffer is the application's now.
+  /// Returns true if the buffer is the application's now.
   [[nodiscard]] bool accept(LanePort& port, const roce::Completion& completion);
   [[nodiscard]] bool accept_eager(Peer& peer, std::span<const std::byte> send,
                                   std::uint32_t buffer);
@@ -179,7 +183,7 @@ class Adapter {
       boost::intrusive::constant_time_size<false>>;
   using DrainList = PeerList<&Peer::drain_hook>;
   DrainList to_drain_;
-  /// Of untracked messages, while a lane's descriptors are taken.
+  /// Gathers untracked messages while a lane's descriptors are taken.
   Batch batch_;
   Peer* batch_peer_ = nullptr;
   PeerList<&Peer::watched_hook> watched_;

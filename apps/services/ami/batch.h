@@ -16,7 +16,7 @@ namespace rockhopper::ami {
 /// Messages to one peer that go in one SEND, so that many small ones cost little more than one.
 class Batch {
  public:
-  /// Of a SEND: it is copied when it is posted.
+  /// The most bytes of a SEND, which are copied when it is posted.
   static constexpr std::size_t kMaxBytes = roce::kMaxInlineBytes;
 
   [[nodiscard]] bool empty() const { return count_ == 0; }

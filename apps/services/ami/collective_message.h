@@ -12,13 +12,13 @@
 
 namespace rockhopper::ami {
 
-/// Of a rank within a communicator.
+/// The number of a rank within a communicator.
 using Rank = std::uint16_t;
 
 enum class CollectiveType : std::uint8_t {
   barrier = 1,
   broadcast = 2,       ///< the bytes come with the message
-  long_broadcast = 3,  ///< the bytes are sent to who has said that it is ready
+  long_broadcast = 3,  ///< the bytes are sent to ranks that have said that they are ready
   all_reduce = 4,
   sync = 5,   ///< the communicator's own barrier at the end of an epoch
   abort = 6,  ///< the sender's communicator is broken
@@ -44,7 +44,7 @@ struct CollectiveMessage {
   Status status = Status::ok;  ///< of an abort: why
   bool again = false;          ///< it may have come before
 
-  /// Nothing: not such a header, or not with a payload of so many bytes.
+  /// Returns nothing if it is not such a header, or not one with a payload of so many bytes.
   [[nodiscard]] static std::optional<CollectiveMessage> parse(std::span<const std::byte> header,
                                                               std::size_t payload_length);
   void emit(std::span<std::byte, kSize> bytes) const;

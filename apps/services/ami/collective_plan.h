@@ -33,7 +33,8 @@ struct Step {
 /// order, each to one rank when it has said that it is ready (`from`), or at once.
 class Plan {
  public:
-  /// Of an all-reduce between 65,535 ranks, the most there are: 15 rounds, one before, one after.
+  /// The steps of an all-reduce between 65,535 ranks, the most there are: 15 rounds, one before,
+  /// one after.
   static constexpr std::size_t kMaxSteps = 18;
 
   Plan() = default;

@@ -551,4 +551,11 @@ void Communicator::visit_counters(void (*visit)(void*, const char*, std::uint64_
 #undef X
 }
 
+void Communicator::describe_counters(void (*visit)(void*, const char*, const char*),
+                                     void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_AMI_COLLECTIVE_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::ami

@@ -29,9 +29,10 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  /// True, too, if it has never been started.
+  /// Returns true, too, if it has never been started.
   [[nodiscard]] bool done() const { return done_; }
-  /// Of the last start. With another status than ok nothing is said of the memory's content.
+  /// Returns the status of the last start. With another status than ok nothing is said of the
+  /// memory's content.
   [[nodiscard]] Status status() const { return status_; }
 
  private:
@@ -94,14 +95,17 @@ class Communicator final : private Context::Service {
   [[nodiscard]] Status status() const { return status_; }
   /// Breaks it, at all ranks. The application goes on with advance() until it is idle().
   void cancel();
-  /// Nothing of it is under way here: all requests are done, and what was sent has arrived, or
-  /// never will.
+  /// Returns true if nothing of it is under way here: all requests are done, and what was sent has
+  /// arrived, or never will.
   [[nodiscard]] bool idle() const;
 
   [[nodiscard]] const CollectiveCounters& counters() const { return counters_; }
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   /// Sent once more, if it is not known what became of a message, or another one's fate flushed it.
@@ -130,7 +134,7 @@ class Communicator final : private Context::Service {
     std::array<std::uint8_t, Plan::kMaxSteps> sent{};  ///< which one each step sent
     std::uint32_t outstanding = 0;                     ///< messages
     std::uint32_t borrowed = 0;                        ///< of these, from the application's memory
-    bool watched = false;                              ///< those of whom it awaits messages
+    bool watched = false;                              ///< those from which it awaits messages
     Local memory{};
     Request* request = nullptr;  ///< null: told, or the communicator's own
   };

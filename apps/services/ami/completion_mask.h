@@ -25,7 +25,7 @@ class CompletionMask {
     }
   }
 
-  /// What the thread has written before is visible to who takes the bit (AM-29).
+  /// What the thread has written before is visible to the thread that takes the bit (AM-29).
   void set(std::uint32_t slot) {
     std::size_t place = slot;
     for (const auto& level : levels_) {

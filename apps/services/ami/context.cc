@@ -263,4 +263,10 @@ void Context::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
 #undef X
 }
 
+void Context::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_AMI_CONTEXT_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::ami

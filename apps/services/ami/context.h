@@ -130,6 +130,9 @@ class Context {
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   /// Handled in one advance(), and what came with the last of them, so that callbacks get their
@@ -154,7 +157,7 @@ class Context {
   }
   void replenish();
   std::size_t handle_arrivals();
-  /// False: there is no such handler.
+  /// Returns false if there is no such handler.
   [[nodiscard]] bool handle(const Message& message);
   void hear(const Arrival& news);
 

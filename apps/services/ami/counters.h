@@ -24,7 +24,7 @@
   X(rx_not_send, "receives that a WRITE with immediate used up")                        \
   X(rx_long_header, "messages with more than 128 bytes for the handler")                \
   X(rx_malformed, "SENDs that are no message of this kind, or whose lengths are wrong") \
-  X(rx_unknown_source, "messages of somebody who is not known")                         \
+  X(rx_unknown_source, "messages of a sender that is not known")                        \
   X(rx_too_long, "messages refused as longer than max_message_bytes")                   \
   X(rx_unreadable, "payloads that could not be read: key, range, or peer gone")         \
   X(rx_over_limit, "messages beyond those that a peer may have without reply")          \

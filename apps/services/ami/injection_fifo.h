@@ -35,10 +35,10 @@ struct FifoConfig {
 /// Injection FIFO, pending callback list and completion bit mask: what an application's thread
 /// and its adapter share (US 8,751,595). No function waits.
 ///
-///   slot        0          1            2          3            4
-///   FIFO        transfer   completion   transfer   transfer     completion
-///   list        -          callback     -          -            callback
-///   mask        0          1            0          0            0
+///     slot        0          1            2          3            4
+///     FIFO        transfer   completion   transfer   transfer     completion
+///     list        -          callback     -          -            callback
+///     mask        0          1            0          0            0
 ///
 /// A slot is used again once the adapter has read it, a place of the list once its callback has
 /// been called (AM-24). With a counter in place of the mask there are no completion descriptors,

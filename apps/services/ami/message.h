@@ -28,7 +28,7 @@ struct MessageHeader {
 
   Type type = Type::eager;
   bool wants_reply = false;
-  EndpointId source = 0;  ///< who sends it, as the receiver names it
+  EndpointId source = 0;  ///< the sender, as the receiver names it
   std::uint16_t handler = 0;
   std::uint16_t header_length = 0;
   std::uint32_t tag = 0;     ///< the reply's
@@ -36,9 +36,10 @@ struct MessageHeader {
   roce::MemoryKey rkey{};
   std::uint64_t addr = 0;
 
-  /// Of the message in front of `bytes`. Nothing: not such a header, or a longer message.
+  /// Reads the header of the message in front of `bytes`. Returns nothing if it is not such a
+  /// header, or if the message is longer.
   [[nodiscard]] static std::optional<MessageHeader> parse(std::span<const std::byte> bytes);
-  /// Of the whole message, in bytes; only of a type that there is.
+  /// Returns the length of the whole message, in bytes; only for a type that there is.
   [[nodiscard]] std::uint64_t size() const;
   void emit(std::span<std::byte, kSize> bytes) const;
   friend bool operator==(const MessageHeader&, const MessageHeader&) = default;
@@ -71,7 +72,7 @@ class Messages {
 /// One entry of a reply.
 struct Reply {
   static constexpr std::size_t kSize = 8;
-  /// Of one SEND: what the smallest receive buffer holds.
+  /// The most replies of one SEND: what the smallest receive buffer holds.
   static constexpr std::size_t kMost = kMaxHeaderBytes / kSize;
 
   std::uint32_t tag = 0;

@@ -7,7 +7,7 @@
 
 namespace rockhopper::ami {
 
-/// Of a vector that is reduced; each element has 8 bytes.
+/// The type of the elements of a vector that is reduced; each has 8 bytes.
 enum class ElementType : std::uint8_t { int64 = 1, uint64 = 2, float64 = 3 };
 
 inline constexpr std::size_t kElementBytes = 8;

@@ -25,7 +25,7 @@ Posted posted(std::optional<roce::PostResult> result) {
 
 Posted DcRoute::post(const roce::SendWr& wr) { return posted(pool_.post_send(target_, wr)); }
 
-Posted DcRoute::ready() { return posted(pool_.ready(target_)); }
+Posted DcRoute::ready() { return posted(pool_.prepare(target_)); }
 
 Posted RcRoute::post(const roce::SendWr& wr) { return posted(qp_.post_send(wr)); }
 

@@ -36,7 +36,7 @@ class Route {
   [[nodiscard]] virtual bool brings(wire::Qpn receiver) const = 0;
 };
 
-/// By an initiator of a pool.
+/// A route by an initiator of a pool.
 class DcRoute final : public Route {
  public:
   /// `target` names the peer in `pool`; both outlive the route.
@@ -50,7 +50,7 @@ class DcRoute final : public Route {
   dc::PoolTarget& target_;
 };
 
-/// By a queue pair of RC, connected by whoever made it.
+/// A route by a queue pair of RC, which its maker has connected.
 class RcRoute final : public Route {
  public:
   explicit RcRoute(roce::QueuePair& qp) : qp_(qp) {}

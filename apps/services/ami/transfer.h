@@ -43,17 +43,17 @@ using TransferList = boost::intrusive::list<
     Transfer, boost::intrusive::member_hook<Transfer, decltype(Transfer::hook), &Transfer::hook>,
     boost::intrusive::constant_time_size<false>>;
 
-/// Those of an adapter; a bounded number.
+/// The transfers of an adapter; a bounded number.
 class TransferTable {
  public:
   /// `memory` has `stride` bytes for each of `count`, 1 to 65,536.
   TransferTable(std::uint32_t count, std::byte* memory, std::size_t stride);
 
-  /// Null: none is free.
+  /// Returns null if none is free.
   [[nodiscard]] Transfer* take();
-  /// Whatever still names it finds nothing.
+  /// Gives it back; what still names it finds nothing.
   void give_back(Transfer& transfer);
-  /// Null: no such one, or not any more.
+  /// Returns null if there is no such one, or not any more.
   [[nodiscard]] Transfer* find(std::uint32_t tag);
   [[nodiscard]] std::size_t free() const { return free_.size(); }
   [[nodiscard]] std::size_t in_use() const { return transfers_.size() - free_.size(); }

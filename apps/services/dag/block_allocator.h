@@ -16,7 +16,7 @@ class BlockAllocator {
  public:
   explicit BlockAllocator(std::uint64_t bytes);
 
-  /// Nothing: no hole is so large.
+  /// Returns nothing if no hole is so large.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes);
   /// Takes back what allocate() has given, with the same length, or a part of it.
   void release(std::uint64_t address, std::uint64_t bytes);

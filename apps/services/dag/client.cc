@@ -12,6 +12,7 @@
 #include "apps/services/dag/client_area.h"
 #include "apps/services/dag/client_state.h"
 #include "apps/services/dag/hash.h"
+#include "apps/services/dag/record.h"
 
 namespace rockhopper::dag {
 namespace {
@@ -27,7 +28,7 @@ constexpr std::uint64_t kRenewalWrId = std::uint64_t{1} << 63;
 constexpr unsigned kRenewalNumberShift = 48;
 constexpr std::uint64_t kRenewalNumberMask = 0x7fff;
 
-constexpr std::size_t kRequestRoom = (kRequestMax + 63) / 64 * 64;
+constexpr std::size_t kRequestRoom = whole_lines(kRequestMax);
 constexpr std::size_t kResultRoom = 64;
 static_assert(kAtomicResults * sizeof(std::uint64_t) <= kResultRoom);
 
@@ -92,8 +93,7 @@ Expected<void> Client::set_up() {
                                              .retry_cnt = config_.retry_cnt},
                                             {.dcis = config_.dcis}, on_turn));
 
-  const std::size_t stride =
-      kRequestRoom + kResultRoom + (std::size_t{config_.buffer_bytes} + 63) / 64 * 64;
+  const std::size_t stride = kRequestRoom + kResultRoom + whole_lines(config_.buffer_bytes);
   buffers_.resize(stride * config_.operations);
   ROCKHOPPER_TRY(auto region, engine_.register_memory(pd_, buffers_.data(), buffers_.size(),
                                                       roce::kAccessLocalWrite));
@@ -588,6 +588,12 @@ std::uint64_t Client::next_deadline_ns() const {
 
 void Client::visit_counters(void (*visit)(void*, const char*, std::uint64_t), void* context) const {
 #define X(name, text) visit(context, #name, counters_.name.value());
+  ROCKHOPPER_DAG_CLIENT_COUNTERS(X)
+#undef X
+}
+
+void Client::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
   ROCKHOPPER_DAG_CLIENT_COUNTERS(X)
 #undef X
 }

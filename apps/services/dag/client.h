@@ -94,13 +94,13 @@ class Client {
 
   /// The record's data, version and control words, without any software of the server (DG-18).
   [[nodiscard]] Started read(Key key, std::uint64_t context);
-  /// Likewise, where the pointer leads; `not_found` when it is not there any more.
+  /// Does the same where the pointer leads; `not_found` when it is not there any more.
   [[nodiscard]] Started read(const Pointer& pointer, std::uint64_t context);
   /// Replaces the data, by WRITEs and CAS alone (DG-19). Readers find the old data or the new one.
   /// With `expected`, only of that version. The data is copied.
   [[nodiscard]] Started update(Key key, std::span<const std::byte> data, std::uint64_t context,
                                std::optional<RecordVersion> expected = {});
-  /// Likewise, where the pointer leads; `not_found` when it is not there any more.
+  /// Does the same where the pointer leads; `not_found` when it is not there any more.
   [[nodiscard]] Started update(const Pointer& pointer, std::span<const std::byte> data,
                                std::uint64_t context, std::optional<RecordVersion> expected = {});
   /// Adds to a control word of the record. `not_found`: it is not there any more. With
@@ -134,8 +134,9 @@ class Client {
                                        std::uint64_t context,
                                        std::span<const std::byte> group = {});
   /// Makes the record in an arena, `offset` bytes (a multiple of 64) from its begin, by one WRITE.
-  /// The result's pointer leads there, for whoever gets it; no map does before adopt(). Two records
-  /// of an arena must not overlap or have the same `number`, which is at most its bytes / 128.
+  /// The result's pointer leads there, for any client that gets it; no map does before adopt(). Two
+  /// records of an arena must not overlap or have the same `number`, which is at most its bytes /
+  /// 128.
   struct ArenaPlace {
     Pointer arena;
     std::uint64_t offset = 0;
@@ -197,6 +198,9 @@ class Client {
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   enum class Stage : std::uint8_t;

@@ -19,8 +19,6 @@ constexpr std::uint16_t kTriesAtOnce = 4;
 constexpr std::uint64_t kPause_ns = 1000;
 constexpr std::uint32_t kBackoffMax = 8;  ///< doublings
 
-constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /// What a header says lies within the record that the entry led to. Peers may have written
 /// anything.
 bool fits(const RecordHeader& header, const Entry& entry) {

@@ -25,7 +25,7 @@ inline constexpr std::size_t kCandidatesMax = 8;
 inline constexpr std::size_t kAtomicResults = 2;
 /// How often a lease is renewed before it ends.
 inline constexpr std::uint64_t kRenewals = 8;
-/// Of an operation's timer: it begins with the next turn, as that of a request.
+/// The time of an operation's timer that begins with the next turn, as that of a request.
 inline constexpr std::uint64_t kNextTurn = UINT64_MAX - 1;
 
 enum class Client::Stage : std::uint8_t {

@@ -32,7 +32,7 @@ class Directory {
   bool insert(std::uint16_t server, const Entry& entry);
   /// It has led to the record that was wanted.
   void touch(std::uint16_t server, const Entry& entry);
-  /// False: it is not there.
+  /// Returns false if it is not there.
   bool erase(std::uint16_t server, const Entry& entry);
   void erase_all(std::uint16_t server);
 

@@ -29,9 +29,9 @@ class Map {
   static constexpr std::uint32_t kRecordsMax = 1u << 30;
   Map(std::uint32_t records, unsigned hash_bits);
 
-  /// False: it is full.
+  /// Returns false if it is full.
   [[nodiscard]] bool insert(std::uint64_t hash, const MapPlace& place);
-  /// False: there is none with that hash and address.
+  /// Returns false if there is none with that hash and address.
   bool erase(std::uint64_t hash, std::uint64_t address);
   /// The first candidate, in no order, that `accept` takes.
   template <typename Accept>
@@ -81,7 +81,7 @@ class Map {
   [[nodiscard]] std::uint32_t first_bucket(std::uint64_t cut) const {
     return static_cast<std::uint32_t>(cut & mask_);
   }
-  /// Of what does not choose the bucket, as far as there is any.
+  /// Returns bits of what does not choose the bucket, as far as there is any.
   [[nodiscard]] std::uint16_t tag_of(std::uint64_t cut) const {
     return static_cast<std::uint16_t>(cut >> bucket_bits_);
   }

@@ -62,8 +62,8 @@ inline constexpr std::size_t kRequestHead = 88;
 inline constexpr std::size_t kRequestMax = kRequestHead + kKeyMax + kCreateDataMax;
 inline constexpr std::size_t kResponseBytes = 56;
 
-/// Nothing: another magic number, version or type, lengths that do not add up, or a value out of
-/// range. Key and data lie in `bytes`.
+/// Returns nothing for another magic number, version or type, lengths that do not add up, or a
+/// value out of range. Key and data lie in `bytes`.
 [[nodiscard]] std::optional<Request> parse_request(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<Response> parse_response(std::span<const std::byte> bytes);
 /// Returns the bytes written; `out` has kRequestMax. What is in the request must be within limits.

@@ -14,7 +14,7 @@
 /// in the bytes themselves whether they are the wanted one, whole and of one version (DG-30,
 /// DG-32):
 ///
-///   header | control words | key | slot A | slot B
+///     header | control words | key | slot A | slot B
 ///
 /// One slot is active: the header's word says which, and with what version. An update fills the
 /// other one and then swings the word. A record of one slot is never updated.
@@ -26,6 +26,10 @@ inline constexpr std::uint32_t kRecordMagic = 0x31474452;
 inline constexpr std::size_t kKeyMax = 256;  ///< bytes of a key, of which there is one at least
 inline constexpr std::size_t kControlWords = 4;
 inline constexpr std::size_t kRecordAlignment = 64;
+/// Returns `bytes` rounded up to whole lines, at which records begin.
+[[nodiscard]] constexpr std::uint64_t whole_lines(std::uint64_t bytes) {
+  return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+}
 /// The largest data of a record, bytes.
 inline constexpr std::uint32_t kCapacityMax = 1u << 30;
 
@@ -53,7 +57,7 @@ struct RecordHeader {
   ControlWords control{};
 };
 static_assert(sizeof(RecordHeader) == 96);
-/// Of a control word of the record at `record`.
+/// Returns the address of a control word of the record at `record`.
 [[nodiscard]] constexpr std::uint64_t word_address(std::uint64_t record, unsigned word) {
   return record + offsetof(RecordHeader, control) + std::uint64_t{8} * word;
 }
@@ -83,7 +87,7 @@ struct RecordWord {
   }
 };
 
-/// Who holds a record for an update.
+/// The client that holds a record for an update.
 struct LockWord {
   std::uint32_t owner = 0;  ///< a client's number, above 0
   std::uint32_t epoch = 0;  ///< another one with each attempt
@@ -147,7 +151,7 @@ struct RecordView {
 /// Without `key`, the incarnation decides alone.
 [[nodiscard]] RecordView examine_record(std::span<const std::byte> bytes, std::uint64_t incarnation,
                                         std::optional<std::span<const std::byte>> key);
-/// Likewise of the head alone, without a look at the slots.
+/// Does the same for the head alone, without a look at the slots.
 [[nodiscard]] RecordView examine_head(std::span<const std::byte> bytes, std::uint64_t incarnation,
                                       std::optional<std::span<const std::byte>> key);
 /// The slot with that number, if it is whole.

@@ -471,4 +471,10 @@ void Server::visit_counters(void (*visit)(void*, const char*, std::uint64_t), vo
 #undef X
 }
 
+void Server::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_DAG_SERVER_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::dag

@@ -17,7 +17,7 @@ enum class Status : std::uint8_t {
   invalid,           ///< a value out of range, or an operation that the record cannot do
   too_long,          ///< more data than the record, or the client's buffer, has room for
   version_mismatch,  ///< an update that was to replace another version
-  damaged,           ///< the record contradicts itself: someone has written what he should not
+  damaged,           ///< the record contradicts itself: a client has written what it should not
   timed_out,         ///< the server did not take the request in time, and will not any more
   canceled,          ///< in answers only: the client had given it up, and knows
   contended,         ///< others were always faster, or a lock was not given up in time

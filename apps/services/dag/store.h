@@ -86,7 +86,7 @@ class Store {
                                      std::uint64_t now_ns);
   /// All of them that have no group. The owner cannot write any more.
   void release_arenas(std::uint32_t owner, std::uint64_t now_ns);
-  /// All of a group, whoever they belong to. Returns how many, none perhaps.
+  /// Releases all arenas of a group, of any client. Returns how many, none perhaps.
   std::size_t release_group(std::span<const std::byte> group, std::uint64_t now_ns);
 
   /// Frees the records that `owner` has locked, once it cannot write any more; what they hold stays

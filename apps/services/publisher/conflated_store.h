@@ -40,7 +40,7 @@ class ConflatedStore final : public AnyStore {
                                   std::uint16_t type, std::uint64_t time_ns);
 
   [[nodiscard]] std::size_t keys() const { return keys_; }
-  /// Of the next change; the first one has 0.
+  /// Returns the sequence number of the next change; the first one has 0.
   [[nodiscard]] std::uint64_t next_sequence() const { return change_; }
 
   [[nodiscard]] StoreKind kind() const override { return StoreKind::conflated; }

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
-/// What a message store looks like in memory, for those who write it and for those who read it over
-/// the network: a control block, and behind it a ring of records (PB-4, PB-20) or the slots of a
+/// What a message store looks like in memory, for its writer and for those that read it over the
+/// network: a control block, and behind it a ring of records (PB-4, PB-20) or the slots of a
 /// conflated store. All numbers are little endian.
 namespace rockhopper::publisher {
 

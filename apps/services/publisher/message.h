@@ -117,8 +117,8 @@ using ControlMessage =
     std::variant<DirectoryRequest, Directory, SubscribeRequest, GrantMessage, RefusedMessage,
                  Revoke, Leave, Watch, Changed, Probe, MulticastMessage>;
 
-/// Nothing: another magic number, version or type, other lengths than the type's, or a value out of
-/// range.
+/// Returns nothing for another magic number, version or type, other lengths than the type's, or a
+/// value out of range.
 [[nodiscard]] std::optional<ControlMessage> parse_control(std::span<const std::byte> bytes);
 /// Returns the bytes written. What is in the message must be within its limits.
 [[nodiscard]] std::size_t emit_control(const ControlMessage& message,

@@ -18,7 +18,7 @@ namespace rockhopper::publisher {
 struct MulticastConfig {
   stack::IpAddress group;
   stack::IpAddress source;  ///< one of the host's addresses, of the group's family
-  /// Of all ways to members; records that are longer are READ only.
+  /// The path MTU of all ways to members; records that are longer are READ only.
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 64;

@@ -48,9 +48,9 @@ class Liveness {
   void start(std::uint64_t patience_ns, std::uint64_t now_ns);
   /// Something has changed. True: it had been dead.
   [[nodiscard]] bool on_change(std::uint64_t now_ns);
-  /// True: it has died just now.
+  /// Returns true if it has died just now.
   [[nodiscard]] bool check(std::uint64_t now_ns);
-  /// Nobody looks for a while: begins anew with the next check().
+  /// No check() comes for a while: begins anew with the next one.
   void look_away() { changed_ns_.reset(); }
   [[nodiscard]] bool dead() const { return dead_; }
   /// When check() is to be called at the latest.

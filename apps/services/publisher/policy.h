@@ -10,7 +10,7 @@
 
 namespace rockhopper::publisher {
 
-/// Who may read what; the application's (PB-9, PB-30).
+/// Decides which subscriber may read what; the application's (PB-9, PB-30).
 class Policy {
  public:
   Policy() = default;
@@ -18,8 +18,8 @@ class Policy {
   Policy& operator=(const Policy&) = delete;
   virtual ~Policy() = default;
 
-  /// `subscriber` is the name that Publisher::add_subscriber() was given, so of somebody whom the
-  /// application knows by then. `credentials` is what came with the request, up to
+  /// `subscriber` is the name that Publisher::add_subscriber() was given, so that of a subscriber
+  /// that the application knows by then. `credentials` is what came with the request, up to
   /// kCredentialsMax bytes of anything, and the same again when Publisher::apply_policy() asks.
   [[nodiscard]] virtual bool may_read(std::string_view subscriber, const StoreInfo& store,
                                       std::span<const std::byte> credentials) = 0;

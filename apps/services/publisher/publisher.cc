@@ -539,4 +539,13 @@ void Publisher::visit_counters(void (*visit)(void*, const char*, std::uint64_t),
 #undef X
 }
 
+void Publisher::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_PUBLISHER_COUNTERS(X)
+#undef X
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_PUBLISHER_MULTICAST_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::publisher

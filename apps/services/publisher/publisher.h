@@ -38,8 +38,8 @@ struct PublisherConfig {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;  ///< of dynamic connections
   std::uint8_t timeout = 14;   ///< local ACK timeout code of dynamic connections
   std::uint8_t retry_cnt = 7;  ///< likewise
-  /// Messages of log stores are sent to this group besides (PB-13), to whom the publisher tells and
-  /// whoever else is a member: what may be read there is not decided by the policy.
+  /// Messages of log stores are sent to this group besides (PB-13), which the publisher tells its
+  /// subscribers. Any station can be a member: what may be read there is not decided by the policy.
   std::optional<MulticastConfig> multicast{};
 };
 
@@ -91,13 +91,13 @@ class Publisher {
   /// For a queue pair that shall be a subscriber's: to be made by the engine, given to
   /// add_subscriber() in INIT or later, and connected with access rights to READ.
   [[nodiscard]] roce::QpInit qp_init() const;
-  /// `name` is who it is, as the policy knows it. The queue pair stays the caller's; it must
+  /// `name` is the subscriber's, as the policy knows it. The queue pair stays the caller's; it must
   /// outlive the subscriber here.
   [[nodiscard]] Expected<SubscriberId> add_subscriber(std::string_view name, roce::QueuePair& qp);
   /// One that is reached, and comes, by dynamic connections. target() is for it alone.
   [[nodiscard]] Expected<SubscriberId> add_subscriber(std::string_view name,
                                                       const dc::TargetAddress& address);
-  /// Null: there is no such subscriber, or it has a queue pair.
+  /// Returns null if there is no such subscriber, or if it has a queue pair.
   [[nodiscard]] const dc::Dct* target(SubscriberId id) const;
   /// Its grants end; then its queue pair may be destroyed. Harmless if there is no such one.
   void remove_subscriber(SubscriberId id);
@@ -119,11 +119,14 @@ class Publisher {
   /// Subscribers that wait for something new, in all stores (PB-29).
   [[nodiscard]] std::size_t watch_count() const;
   [[nodiscard]] const PublisherCounters& counters() const { return counters_; }
-  /// Null: there is no multicast.
+  /// Returns null if there is no multicast.
   [[nodiscard]] const MulticastSender* multicast() const { return multicast_.get(); }
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   /// A window whose binding is on its way.
@@ -151,7 +154,7 @@ class Publisher {
   void on_request(Subscriber& subscriber, const SubscribeRequest& request);
   void on_request(Subscriber& subscriber, const Leave& request);
   void on_request(Subscriber& subscriber, const Watch& request);
-  /// Nothing: granted.
+  /// Returns nothing if it is granted.
   [[nodiscard]] std::optional<Refusal> grant(Subscriber& subscriber,
                                              const SubscribeRequest& request);
   [[nodiscard]] bool give_key(Subscriber& subscriber, const OfferedStore& store, Grant& grant);
@@ -165,7 +168,7 @@ class Publisher {
   /// As many as there is room for. True if there was any.
   [[nodiscard]] bool send_messages(Subscriber& subscriber);
   [[nodiscard]] bool send_answers(Subscriber& subscriber);
-  /// False: there is no room now.
+  /// Returns false if there is no room now.
   [[nodiscard]] bool post(Subscriber& subscriber, const ControlMessage& message);
   [[nodiscard]] SubscriberId end_binding(std::uint32_t rkey);
   void on_failed(Subscriber& subscriber);

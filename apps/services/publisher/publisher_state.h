@@ -18,13 +18,14 @@ struct Publisher::OfferedStore {
   std::string name;
   AnyStore* store;
   roce::MemoryRegion region;  ///< closed to peers; windows are bound to it
-  /// Who waits for another tail than this one, each once; has room for all subscribers.
+  /// The subscribers that wait for another tail than this one, each once; has room for all
+  /// subscribers.
   std::vector<Subscriber*> watchers{};
   StoreTail watched_tail{};
 };
 
 struct Publisher::Grant {
-  /// Of the watch, of which a grant has one at most.
+  /// The state of the watch, of which a grant has one at most.
   enum class Watching : std::uint8_t {
     no,
     waiting,  ///< is among the store's watchers

@@ -60,7 +60,7 @@ class Reader final : public StoreReader {
 
   void request_records();
   void request_range(std::uint64_t begin, std::uint64_t end);
-  /// Nothing: it is none, or contradicts itself.
+  /// Returns nothing if it is none, or contradicts itself.
   [[nodiscard]] std::optional<ControlBlock> take_control();
   void begin_at(std::uint64_t position, std::uint64_t tail_position);
   void restart(const ControlBlock& control);

@@ -37,8 +37,8 @@ struct ExpectedRecord {
 /// A record of a ring as its reader sees it: a view of bytes that somebody else may have written
 /// while they were copied (PB-20).
 ///
-///   0 position  8 sequence  16 epoch  20 length  24 time  32 type  34 flags  36 CRC32C
-///   40 payload ... zeros ... the last 8 bytes: the sequence number's complement
+///     0 position  8 sequence  16 epoch  20 length  24 time  32 type  34 flags  36 CRC32C
+///     40 payload ... zeros ... the last 8 bytes: the sequence number's complement
 ///
 /// The CRC is over the first 36 bytes and the payload. What remains of the ring where a record does
 /// not fit is a record with kFlagPad, of which there is the header only, or nothing at all where

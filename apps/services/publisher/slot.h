@@ -13,8 +13,8 @@ namespace rockhopper::publisher {
 /// A slot of a conflated store as its reader sees it: a view of bytes that may have been written
 /// while they were copied.
 ///
-///   0 version  8 key  16 change  24 time  32 epoch  36 length  40 type  42 zeros  44 CRC32C
-///   48 payload
+///     0 version  8 key  16 change  24 time  32 epoch  36 length  40 type  42 zeros  44 CRC32C
+///     48 payload
 ///
 /// The version is odd while the slot is written, and 0 of one that has never been. The CRC is over
 /// the bytes from 8 to 44 and the payload.

@@ -55,9 +55,9 @@ class AnyStore {
 };
 
 /// The one writer of a store that is a cyclic buffer of messages (PB-4), in memory of the caller's
-/// that may be registered and READ meanwhile. Writing knows nothing of who reads: no lock, no
-/// system call, no allocation, nothing that depends on subscribers (PB-7, PB-8, PB-24). Belongs to
-/// one thread, which need not be an engine's.
+/// that may be registered and READ meanwhile. Writing knows nothing of readers: no lock, no system
+/// call, no allocation, nothing that depends on subscribers (PB-7, PB-8, PB-24). Belongs to one
+/// thread, which need not be an engine's.
 class Store final : public AnyStore {
  public:
   /// Makes an empty store of `memory`: store_bytes() of a power of two from kRingMin to kRingMax,
@@ -86,9 +86,9 @@ class Store final : public AnyStore {
   /// Shows all that has been appended, in one step.
   void commit();
 
-  /// Of the next message; the first one of a store has 0.
+  /// Returns the sequence number of the next message; the first one of a store has 0.
   [[nodiscard]] std::uint64_t next_sequence() const { return sequence_; }
-  /// Of the oldest message that is intact; next_sequence() if there is none.
+  /// Returns that of the oldest message that is intact; next_sequence() if there is none.
   [[nodiscard]] std::uint64_t oldest_sequence() const { return head_sequence_; }
   [[nodiscard]] std::uint64_t ring_bytes() const { return mask_ + 1; }
 

@@ -9,7 +9,7 @@
 
 namespace rockhopper::publisher {
 
-/// What a publisher says of a store, in its directory and to those whom it grants it (PB-30).
+/// What a publisher says of a store, in its directory and to those that it grants it to (PB-30).
 struct StoreInfo {
   static constexpr std::size_t kNameMax = 63;
 

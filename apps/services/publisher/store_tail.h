@@ -6,7 +6,7 @@
 
 namespace rockhopper::publisher {
 
-/// How far the writer of a store has got. The position is what it changes last, so whoever reads
+/// How far the writer of a store has got. The position is what it changes last, so that a READ
 /// after another one has been seen finds all that belongs to it.
 struct StoreTail {
   std::uint64_t epoch = 0;

@@ -696,4 +696,10 @@ void Subscriber::visit_counters(void (*visit)(void*, const char*, std::uint64_t)
 #undef X
 }
 
+void Subscriber::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_PUBLISHER_SUBSCRIBER_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::publisher

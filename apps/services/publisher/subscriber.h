@@ -32,7 +32,7 @@ struct SubscriberConfig {
   /// is 0, no group is joined, and all messages are READ.
   std::uint32_t multicast_buffers = 1024;
   std::uint16_t multicast_pkey_index = 0;
-  /// Of a store, copies of messages that can wait for what is missing before them (PB-17).
+  /// Copies of a store's messages that can wait for what is missing before them (PB-17).
   std::uint32_t held_copies = 1024;
 };
 
@@ -51,13 +51,14 @@ class SubscriberListener {
   virtual void on_granted(SubscriptionId /*id*/, const StoreInfo& /*store*/) {}
   /// The subscription has ended; error.message says why.
   virtual void on_refused(SubscriptionId /*id*/, const Error& /*error*/) {}
-  /// Likewise: the publisher has taken it back (PB-25).
+  /// The subscription has ended, as the publisher has taken it back (PB-25).
   virtual void on_revoked(SubscriptionId /*id*/) {}
   /// Copies of its messages are received from this group from now on.
   virtual void on_multicast(SubscriptionId /*id*/, const MulticastGroup& /*group*/) {}
   /// They cannot be, for this reason; all messages are READ.
   virtual void on_no_multicast(SubscriptionId /*id*/, const Error& /*error*/) {}
-  /// Nothing comes any more. Subscriptions stay, and go on with the next connect().
+  /// The connection has ended, and nothing comes any more. Subscriptions stay, and go on with the
+  /// next connect().
   virtual void on_disconnected() {}
 };
 
@@ -109,9 +110,9 @@ class Subscriber {
   void pause(SubscriptionId id, bool paused);
   /// Whether it watches once all is read, in place of ReaderConfig::watch (PB-29).
   void set_watch(SubscriptionId id, bool watch);
-  /// Null: there is no such subscription, or it has not been granted yet.
+  /// Returns null if there is no such subscription, or if it has not been granted yet.
   [[nodiscard]] const StoreReader* reader(SubscriptionId id) const;
-  /// Null: likewise, or the store is conflated and has no copies.
+  /// Returns null in the same cases, and if the store is conflated and has no copies.
   [[nodiscard]] const CopyCounters* copy_counters(SubscriptionId id) const;
 
   /// One turn. True if there was something to do.
@@ -123,6 +124,9 @@ class Subscriber {
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
  private:
   struct Subscription;
@@ -148,7 +152,7 @@ class Subscriber {
                std::span<const std::byte> bytes, std::uint64_t now_ns);
   [[nodiscard]] Expected<void> prepare(Subscription& subscription, const StoreInfo& info);
   void give_back(Subscription& subscription);
-  /// False: there is no room now.
+  /// Returns false if there is no room now.
   [[nodiscard]] bool send(const ControlMessage& message);
   [[nodiscard]] bool send_requests();
   [[nodiscard]] bool is_held(std::string_view store) const;

@@ -28,7 +28,7 @@ class SubscriberRoute {
   [[nodiscard]] virtual bool revive() = 0;
 };
 
-/// By a queue pair, connected by whoever made it.
+/// A route by a queue pair, which its maker has connected.
 class QueuePairRoute final : public SubscriberRoute {
  public:
   explicit QueuePairRoute(roce::QueuePair& qp) : qp_(qp) {}
@@ -41,7 +41,7 @@ class QueuePairRoute final : public SubscriberRoute {
   roce::QueuePair& qp_;
 };
 
-/// By dynamic connections. Has the address handle.
+/// A route by dynamic connections. Has the address handle.
 class DcRoute final : public SubscriberRoute {
  public:
   DcRoute(roce::Engine& engine, dc::Dci& initiator, roce::AddressHandle& ah,

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/endpoint_options.h"
 
+#include <variant>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,32 +12,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(InterfaceAddress, IsAnAddressWithPrefixLength) {
-  const auto ipv4 = parse_interface_address("10.1.2.3/8");
-  ASSERT_TRUE(ipv4);
-  EXPECT_EQ(ipv4->address.to_string(), "10.1.2.3");
-  EXPECT_EQ(ipv4->prefix_length, 8);
-  const auto ipv6 = parse_interface_address("fd00::9/64");
-  ASSERT_TRUE(ipv6);
-  EXPECT_EQ(ipv6->address.to_string(), "fd00::9");
-  EXPECT_EQ(ipv6->prefix_length, 64);
-}
-
-TEST(InterfaceAddress, RefusesAllElse) {
-  for (const char* text :
-       {"", "10.0.0.1", "10.0.0.1/", "10.0.0.1/33", "10.0.0.1/-1", "10.0.0.1/8x", "fd00::1/129",
-        "10.0.0/8", "host/24", "0.0.0.0/0", "224.0.0.1/4", "ff02::1/64", "/24"}) {
-    EXPECT_FALSE(parse_interface_address(text)) << text;
-  }
-}
-
 TEST(EndpointConfig, TwoTerminalsWorkWithoutOptions) {
   const auto server = make_endpoint_config({}, {.role = Role::server});
   const auto client = make_endpoint_config({}, {.role = Role::client});
   ASSERT_TRUE(server && client);
-  ASSERT_TRUE(server->memif && client->memif);
-  EXPECT_EQ(server->memif->role, stack::MemifRole::server);
-  EXPECT_EQ(client->memif->role, stack::MemifRole::client);
+  EXPECT_EQ(std::get<MemifPort>(server->port).memif.role, stack::MemifRole::server);
+  EXPECT_EQ(std::get<MemifPort>(client->port).memif.role, stack::MemifRole::client);
   EXPECT_EQ(server->mtu, client->mtu);
   EXPECT_GE(server->mtu, 4096 + kPathMtuOverhead);
   ASSERT_EQ(server->addresses.size(), 2u);
@@ -48,13 +30,12 @@ TEST(EndpointConfig, TwoTerminalsWorkWithoutOptions) {
 TEST(EndpointConfig, EalArgumentsMakeItsFirstPortTheDefault) {
   const auto config = make_endpoint_config({}, {.use_eal_ports = true});
   ASSERT_TRUE(config);
-  EXPECT_EQ(config->device, "0");
-  EXPECT_FALSE(config->memif);
+  EXPECT_EQ(std::get<DevicePort>(config->port).device, "0");
   EndpointOptions memif;
   memif.memif_socket = "/s";
   const auto other = make_endpoint_config(memif, {.use_eal_ports = true});
   ASSERT_TRUE(other);
-  EXPECT_TRUE(other->memif);
+  EXPECT_TRUE(std::holds_alternative<MemifPort>(other->port));
 }
 
 TEST(EndpointConfig, DefaultLinkMtuLeavesRoomForThePathMtuAskedFor) {
@@ -84,8 +65,11 @@ TEST(EndpointConfig, ASeedInTheFaultsWinsOverTheOption) {
   EXPECT_EQ(make_endpoint_config(options, {})->faults->seed, 6u);
 }
 
-TEST(EndpointConfig, BadFaultsAndGatewaysAreNamed) {
+TEST(EndpointConfig, BadAddressesFaultsAndGatewaysAreNamed) {
   EndpointOptions options;
+  options.ip = {"10.0.0.1"};
+  EXPECT_THAT(make_endpoint_config(options, {}).error().message, HasSubstr("--ip 10.0.0.1: not"));
+  options.ip = {};
   options.faults = "loss=nonsense";
   EXPECT_THAT(make_endpoint_config(options, {}).error().message, HasSubstr("--faults"));
   options.faults = "";

@@ -4,6 +4,7 @@
 
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -36,10 +37,13 @@ TEST(HelpFormatter, ShowsWhatAUserTypes) {
   const OptionSet app = parser.options();
   bool checked = true;
   app.add_flag("--check,!--no-check", checked, "look at it");
+  std::vector<std::string> faults;
+  app.add_option("--faults", faults, "impair it").type_name("[PORT:]SPEC").one_value_each();
   InitiatorOptions initiator;
   add_initiator_options(app, initiator);
   const std::string help = parser.help();
   EXPECT_NE(help.find("\n  --check, --no-check\n      look at it"), std::string::npos) << help;
+  EXPECT_NE(help.find("\n  --faults [PORT:]SPEC\n      impair it\n"), std::string::npos) << help;
   EXPECT_NE(help.find("default 1)"), std::string::npos) << help;
   EXPECT_EQ(help.find('\1'), std::string::npos);
 }

@@ -6,7 +6,7 @@
 #include "apps/common/sizes.h"
 #include "apps/rh_perf/messages.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps::perf::perf_messages_test {
 namespace {
 
 using nlohmann::json;
@@ -198,4 +198,4 @@ TEST(PerfMessages, OneWordForEachQueuePair) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps::perf::perf_messages_test

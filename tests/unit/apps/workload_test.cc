@@ -15,7 +15,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/apps/fake_backend.h"
 
-namespace rockhopper::apps::perf {
+namespace rockhopper::apps::perf::workload_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -205,7 +205,7 @@ TEST_P(Workload, AFailedCompletionEndsTheRun) {
 INSTANTIATE_TEST_SUITE_P(Operations, Workload,
                          ::testing::Values(Operation::send, Operation::write, Operation::read,
                                            Operation::cas, Operation::faa, Operation::lock),
-                         [](const auto& item) { return std::string(to_string(item.param)); });
+                         [](const auto& item) { return std::string(name_of(item.param)); });
 
 TEST(WorkloadAtomics, OneExecutedTwiceIsFound) {
   for (const Operation operation : {Operation::cas, Operation::faa, Operation::lock}) {
@@ -258,4 +258,4 @@ TEST(WorkloadWatch, SilenceIsAFailureOnlyWhileWaiting) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::perf
+}  // namespace rockhopper::apps::perf::workload_test

@@ -12,7 +12,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::directory_test {
 namespace {
 
 struct Known {
@@ -73,4 +73,4 @@ TEST(Directory, HasWhatWasUsedLast) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::directory_test

@@ -11,7 +11,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::map_test {
 namespace {
 
 struct Known {
@@ -71,4 +71,4 @@ TEST_P(MapModel, FindsWhatWasInserted) {
 INSTANTIATE_TEST_SUITE_P(Bits, MapModel, ::testing::Values(1u, 8u, 20u, 64u));
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::map_test

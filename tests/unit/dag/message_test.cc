@@ -13,7 +13,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::message_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -155,4 +155,4 @@ TEST(Messages, NothingElseIsTaken) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::message_test

@@ -14,7 +14,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::record_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -201,4 +201,4 @@ TEST(Record, ADeadOneIsStale) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::record_test

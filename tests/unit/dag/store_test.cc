@@ -14,7 +14,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag {
+namespace rockhopper::dag::store_test {
 namespace {
 
 struct alignas(64) Line {
@@ -345,4 +345,4 @@ TEST_F(StoreTest, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag
+}  // namespace rockhopper::dag::store_test

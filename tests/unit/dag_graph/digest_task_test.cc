@@ -13,7 +13,7 @@
 #include "tests/dag_graph/sequential_evaluator.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag::test {
+namespace rockhopper::dag::test::digest_task_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -86,4 +86,4 @@ TEST(DigestTask, RefusesWrongArguments) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag::test
+}  // namespace rockhopper::dag::test::digest_task_test

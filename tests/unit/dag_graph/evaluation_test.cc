@@ -15,7 +15,7 @@
 #include "tests/dag_graph/sequential_evaluator.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::dag::test {
+namespace rockhopper::dag::test::evaluation_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -80,4 +80,4 @@ TEST(Evaluation, MistakesChangeTheDigest) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag::test
+}  // namespace rockhopper::dag::test::evaluation_test

@@ -13,7 +13,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/dag_graph/graph_builders.h"
 
-namespace rockhopper::dag::test {
+namespace rockhopper::dag::test::graph_image_test {
 namespace {
 
 using testing::HasSubstr;
@@ -202,4 +202,4 @@ TEST(GraphImage, AnyChangedByteIsRefusedOrCounts) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag::test
+}  // namespace rockhopper::dag::test::graph_image_test

@@ -9,7 +9,7 @@
 
 #include "tests/unit/dag_graph/graph_builders.h"
 
-namespace rockhopper::dag::test {
+namespace rockhopper::dag::test::node_runner_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -87,4 +87,4 @@ TEST(NodeRunner, NamesTheTaskThatFails) {
 }
 
 }  // namespace
-}  // namespace rockhopper::dag::test
+}  // namespace rockhopper::dag::test::node_runner_test

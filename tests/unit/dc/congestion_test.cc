@@ -9,7 +9,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::congestion_test {
 namespace {
 
 using roce::WcStatus;
@@ -80,7 +80,7 @@ class DcCongestion : public ::testing::Test {
     roce::PacketBuilder builder(sim::pools().node(1), host, flow, headers, 0);
     ASSERT_TRUE(builder.ok());
     rte_mbuf* packet = builder.finish();
-    pair_.engine(0).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(0).host().receive(&packet, 1, pair_.now_ns());
   }
 
   DcPair pair_;
@@ -291,4 +291,4 @@ TEST_F(DcCongestion, ParametersAreChecked) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::congestion_test

@@ -10,7 +10,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::connect_data_test {
 namespace {
 
 using roce::DropReason;
@@ -286,12 +286,14 @@ class DcConnectDataPacket : public ::testing::Test {
     ASSERT_TRUE(builder.append(reinterpret_cast<const std::byte*>(pair_.memory(0)),
                                static_cast<std::uint32_t>(length)));
     rte_mbuf* packet = builder.finish();
-    pair_.engine(1).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(1).host().receive(&packet, 1, pair_.now_ns());
     pair_.run_for(kDelayNs);
   }
   [[nodiscard]] std::size_t executed() { return pair_.recv_completions().size(); }
   [[nodiscard]] std::uint64_t answers() { return pair_.engine(1).counters().sent_pkts.value(); }
-  [[nodiscard]] std::uint64_t drops(DropReason reason) { return test::drops(pair_, reason); }
+  [[nodiscard]] std::uint64_t drops(DropReason reason) {
+    return connect_data_test::drops(pair_, reason);
+  }
 
   DcPair pair_{{.lease_us = 200'000}};
   dc::Dct& dct_ = pair_.make_dct();
@@ -431,4 +433,4 @@ TEST(DcConnectData, RequestThatTheSessionRefuses) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::connect_data_test

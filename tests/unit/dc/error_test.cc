@@ -5,7 +5,7 @@
 
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::error_test {
 namespace {
 
 using roce::PostResult;
@@ -238,7 +238,7 @@ TEST(DcError, WhatCannotBeMade) {
   EXPECT_FALSE(dct_with([](auto& init) { init.recv_cq = nullptr; }));
   EXPECT_FALSE(dct_with([](auto& init) { init.access_flags = 1u << 30; }));
   EXPECT_FALSE(dct_with([](auto& init) { init.pkey_index = 1; })) << "an empty entry";
-  EXPECT_FALSE(pair.engine(0).create_qp({.qp_type = roce::QpType::dc_initiator,
+  EXPECT_FALSE(pair.engine(0).create_qp({.qp_type = roce::QpType::extension_initiator,
                                          .pd = pair.dci_init().pd,
                                          .send_cq = pair.dci_init().send_cq,
                                          .recv_cq = pair.dci_init().send_cq}));
@@ -319,4 +319,4 @@ TEST(DcError, NumbersAreOfTheirWindow) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::error_test

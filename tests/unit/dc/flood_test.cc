@@ -9,7 +9,7 @@
 #include "tests/sim/seeded_runs.h"
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::flood_test {
 namespace {
 
 using roce::WcStatus;
@@ -57,11 +57,11 @@ class DcFlood : public ::testing::Test {
                     .incarnation = number,
                     .stream = 0,
                     .responder_resources = 16},
-        target, wire::kDefaultPkey, [&](wire::Headers& headers, std::uint32_t length) {
+        target, [&](wire::Headers& headers, std::uint32_t length) {
           return roce::PacketBuilder(sim::pools().node(0), host, flow, headers, length);
         });
     ASSERT_NE(packet, nullptr);
-    pair_.engine(1).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(1).host().receive(&packet, 1, pair_.now_ns());
   }
 
   /// A request of the session, which takes a round trip whatever else comes.
@@ -175,4 +175,4 @@ TEST_F(DcFlood, CostsNoMemoryAndNobodyAnything) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::flood_test

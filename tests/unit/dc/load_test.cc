@@ -12,7 +12,7 @@
 #include "dc/dci_pool.h"
 #include "tests/unit/dc/dc_pair.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::load_test {
 namespace {
 
 using roce::WcStatus;
@@ -359,4 +359,4 @@ TEST(DcLoad, AQuotaKeepsAPoolFair) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::load_test

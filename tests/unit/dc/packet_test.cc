@@ -46,7 +46,8 @@ class DcPackets : public ::testing::Test {
   std::vector<Bytes> sent_by(unsigned node) {
     constexpr std::uint16_t kBurst = 32;
     std::array<rte_mbuf*, kBurst> packets{};
-    const std::uint16_t count = pair_.engine(node).transmit(packets.data(), kBurst, pair_.now_ns());
+    const std::uint16_t count =
+        pair_.network().node(node).host().transmit(packets.data(), kBurst, pair_.now_ns());
     std::vector<Bytes> frames;
     for (std::uint16_t i = 0; i < count; ++i) {
       Bytes frame = bytes_of(packets[i]);
@@ -60,7 +61,7 @@ class DcPackets : public ::testing::Test {
   void give_to(unsigned node, const Bytes& frame) {
     rte_mbuf* packet = make_packet(sim::pools().arriving(), frame);
     ASSERT_NE(packet, nullptr);
-    pair_.engine(node).receive(&packet, 1, pair_.now_ns());
+    pair_.network().node(node).host().receive(&packet, 1, pair_.now_ns());
   }
   [[nodiscard]] std::uint64_t drops(DropReason reason) {
     return pair_.engine(1).counters().drops[static_cast<std::size_t>(reason)].value();
@@ -199,33 +200,29 @@ TEST(DcSharding, PacketsLeadToTheShardOfTheirEnd) {
     rte_pktmbuf_free(packet);
     return shard;
   };
+  const auto cq = sim::must(roce::CompletionQueue::create(16));
+  const auto node = sim::must(Node::open({.port = NoPort{.mac = stack::sim::Network::mac_of(0)},
+                                          .shards = kShards,
+                                          .engine = {.random = &random, .max_qp = 16},
+                                          .dc = dc::EndpointConfig{},
+                                          .packet_pool = pool}));
   for (std::uint16_t shard = 0; shard < kShards; ++shard) {
-    stack::HostConfig config;
-    config.mac = stack::sim::Network::mac_of(shard);
-    config.packet_pool = pool;
-    const auto host = sim::must(stack::Host::create(config));
-    const auto engine = sim::must(roce::Engine::create({.host = host.get(),
-                                                        .packet_pool = pool,
-                                                        .random = &random,
-                                                        .max_qp = 16,
-                                                        .shards = kShards,
-                                                        .shard = shard}));
-    const auto cq = sim::must(roce::CompletionQueue::create(16));
-    const auto endpoint = sim::must(dc::Endpoint::create(*engine, {}));
-    const roce::ProtectionDomain pd = engine->allocate_pd();
+    roce::Engine& engine = node->shard(shard).engine();
+    dc::Endpoint& endpoint = *node->shard(shard).dc();
+    const roce::ProtectionDomain pd = engine.allocate_pd();
     roce::SharedReceiveQueue* srq =
-        sim::must(engine->create_srq({.pd = pd, .attributes = {.max_wr = 64}}));
+        sim::must(engine.create_srq({.pd = pd, .attributes = {.max_wr = 64}}));
     std::vector<std::uint16_t> shards;
     for (std::uint32_t i = 0; i < kEachKind; ++i) {
       dc::DciInit dci;
       dci.pd = pd;
       dci.send_cq = cq.get();
-      shards.push_back(shard_of(sim::must(endpoint->create_dci(dci))->number()));
+      shards.push_back(shard_of(sim::must(endpoint.create_dci(dci))->number()));
       dc::DctInit dct;
       dct.pd = pd;
       dct.srq = srq;
       dct.recv_cq = cq.get();
-      shards.push_back(shard_of(sim::must(endpoint->create_dct(dct))->number()));
+      shards.push_back(shard_of(sim::must(endpoint.create_dct(dct))->number()));
     }
     EXPECT_THAT(shards, Each(shard));
   }

@@ -21,8 +21,14 @@ Peer peer(std::uint32_t host, std::uint32_t initiator = 0xd00100, std::uint8_t s
 class SessionTableTest : public ::testing::Test {
  protected:
   Session& open(const Peer& peer, std::uint64_t now_ns = 0, std::uint32_t nonce = 1) {
-    EXPECT_EQ(table_.refusal(peer, now_ns), SessionTable::Refusal::none);
+    EXPECT_TRUE(has_room(peer, now_ns));
+    EXPECT_FALSE(table_.is_over_quota(peer));
     return table_.open(peer, 7, nonce, kTarget, now_ns);
+  }
+  /// What need not be remembered any more is forgotten first.
+  bool has_room(const Peer& peer, std::uint64_t now_ns = 0) {
+    table_.forget(now_ns);
+    return table_.has_room(peer);
   }
 
   roce::SeededRandom random_{1};
@@ -79,9 +85,9 @@ TEST_F(SessionTableTest, RefusesWithoutContextsAndOpensAgainWhenOneIsFree) {
     static_cast<void>(open(peer(host)));
   }
   EXPECT_EQ(table_.open_count(), 4u);
-  EXPECT_EQ(table_.refusal(peer(5), 0), SessionTable::Refusal::no_context);
+  EXPECT_FALSE(has_room(peer(5)));
   table_.close(first, {}, 0);
-  EXPECT_EQ(table_.refusal(peer(5), 0), SessionTable::Refusal::none);
+  EXPECT_TRUE(has_room(peer(5)));
 }
 
 /// What is still to be remembered is not forgotten for somebody new.
@@ -89,19 +95,19 @@ TEST_F(SessionTableTest, RefusesWhenTooMuchIsToBeRemembered) {
   for (std::uint32_t host = 1; host <= 8; ++host) {
     table_.close(open(peer(host)), {}, 100);
   }
-  EXPECT_EQ(table_.refusal(peer(9), 1099), SessionTable::Refusal::no_context);
-  EXPECT_EQ(table_.refusal(peer(1), 1099), SessionTable::Refusal::none) << "is known";
-  EXPECT_EQ(table_.refusal(peer(9), 1100), SessionTable::Refusal::none);
+  EXPECT_FALSE(has_room(peer(9), 1099));
+  EXPECT_TRUE(has_room(peer(1), 1099)) << "is known";
+  EXPECT_TRUE(has_room(peer(9), 1100));
 }
 
 TEST_F(SessionTableTest, QuotaIsOfAHost) {
   Session& first = open(peer(1, 0xd00100));
   static_cast<void>(open(peer(1, 0xd00101)));
   static_cast<void>(open(peer(1, 0xd00101, 1)));
-  EXPECT_EQ(table_.refusal(peer(1, 0xd00102), 0), SessionTable::Refusal::quota);
-  EXPECT_EQ(table_.refusal(peer(2), 0), SessionTable::Refusal::none);
+  EXPECT_TRUE(table_.is_over_quota(peer(1, 0xd00102)));
+  EXPECT_FALSE(table_.is_over_quota(peer(2)));
   table_.close(first, {}, 0);
-  EXPECT_EQ(table_.refusal(peer(1, 0xd00102), 0), SessionTable::Refusal::none);
+  EXPECT_FALSE(table_.is_over_quota(peer(1, 0xd00102)));
 }
 
 TEST_F(SessionTableTest, OldestIsTheLeastRecentlyActive) {

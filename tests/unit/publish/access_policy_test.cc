@@ -9,7 +9,7 @@
 
 #include "apps/rh_publish/names.h"
 
-namespace rockhopper::apps::publish {
+namespace rockhopper::apps::publish::access_policy_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST(Names, AreFileNamesWithoutSurprises) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::publish
+}  // namespace rockhopper::apps::publish::access_policy_test

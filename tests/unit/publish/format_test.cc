@@ -12,7 +12,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/publish/source_helpers.h"
 
-namespace rockhopper::apps::subscribe {
+namespace rockhopper::apps::subscribe::format_test {
 namespace {
 
 Delivery delivery_of(std::string_view payload) {
@@ -109,4 +109,4 @@ TEST(Format, HasNames) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::subscribe
+}  // namespace rockhopper::apps::subscribe::format_test

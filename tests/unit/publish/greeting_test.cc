@@ -7,7 +7,7 @@
 
 #include "apps/rh_publish/proof.h"
 
-namespace rockhopper::apps::publish {
+namespace rockhopper::apps::publish::greeting_test {
 namespace {
 
 using nlohmann::json;
@@ -147,4 +147,4 @@ TEST(Greeting, APublishersProofIsForThisGreetingOnly) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::publish
+}  // namespace rockhopper::apps::publish::greeting_test

@@ -9,7 +9,7 @@
 #include "tests/unit/publish/source_helpers.h"
 #include "tests/unit/publish/temporary_folder.h"
 
-namespace rockhopper::apps::publish {
+namespace rockhopper::apps::publish::pcap_source_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -100,4 +100,4 @@ TEST(PcapSource, WhatIsNoCaptureIsAnError) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::publish
+}  // namespace rockhopper::apps::publish::pcap_source_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::apps::publish {
+namespace rockhopper::apps::publish::rate_limiter_test {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -59,4 +59,4 @@ TEST(RateLimiter, AShortDelayIsMadeUpForAndALongOneIsNot) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::publish
+}  // namespace rockhopper::apps::publish::rate_limiter_test

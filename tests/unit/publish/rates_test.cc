@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::apps::publish {
+namespace rockhopper::apps::publish::rates_test {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -25,4 +25,4 @@ TEST(Rates, NeverComeWithoutAnInterval) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::publish
+}  // namespace rockhopper::apps::publish::rates_test

@@ -7,7 +7,7 @@
 #include "tests/unit/publish/pipe.h"
 #include "tests/unit/publish/temporary_folder.h"
 
-namespace rockhopper::apps::subscribe {
+namespace rockhopper::apps::subscribe::sink_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(Sink, IsFullWhenOneOfItsStreamsIs) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::subscribe
+}  // namespace rockhopper::apps::subscribe::sink_test

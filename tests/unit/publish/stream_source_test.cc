@@ -11,7 +11,7 @@
 #include "tests/unit/publish/source_helpers.h"
 #include "tests/unit/publish/temporary_folder.h"
 
-namespace rockhopper::apps::publish {
+namespace rockhopper::apps::publish::stream_source_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -234,4 +234,4 @@ TEST(FollowedFile, ARecordWithoutContinuationIsAnError) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::publish
+}  // namespace rockhopper::apps::publish::stream_source_test

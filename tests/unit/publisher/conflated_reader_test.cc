@@ -16,7 +16,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::conflated_reader_test {
 namespace {
 
 using test::content;
@@ -276,4 +276,4 @@ TEST(ConflatedReaders, AnyMemoryIsTaken) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::conflated_reader_test

@@ -11,7 +11,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::held_copies_test {
 namespace {
 
 using Held = HeldCopies::Held;
@@ -80,4 +80,4 @@ TEST(HeldCopiesTest, LongerOnesHaveNoRoom) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::held_copies_test

@@ -16,7 +16,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::log_follower_test {
 namespace {
 
 using Step = LogFollower::Step;
@@ -151,4 +151,4 @@ TEST(LogFollowerTest, DamageIsPassedBy) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::log_follower_test

@@ -11,7 +11,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::message_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -157,4 +157,4 @@ TEST(ControlMessages, AnyBytesAreTaken) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::message_test

@@ -7,7 +7,7 @@
 #include "tests/sim/rng.h"
 #include "tests/unit/publisher/copies_rig.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::reader_copies_test {
 namespace {
 
 using test::CopiesRig;
@@ -448,4 +448,4 @@ TEST(CopiesAtRandom, DeliveredAndLostTileExactly) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::reader_copies_test

@@ -17,7 +17,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::reader_test {
 namespace {
 
 using test::content;
@@ -601,4 +601,4 @@ TEST(Readers, AnyMemoryIsTaken) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::reader_test

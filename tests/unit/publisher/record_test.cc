@@ -12,7 +12,7 @@
 #include "tests/sim/rng.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::record_test {
 namespace {
 
 constexpr RecordHeader kHeader{
@@ -193,4 +193,4 @@ TEST(Records, AnyBytesAreTaken) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::record_test

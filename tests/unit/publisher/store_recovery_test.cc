@@ -11,7 +11,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::store_recovery_test {
 namespace {
 
 using test::content;
@@ -185,4 +185,4 @@ TEST(StoreRecovery, AnyBytesAreTaken) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::store_recovery_test

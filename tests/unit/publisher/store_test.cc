@@ -11,7 +11,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/publisher/memory.h"
 
-namespace rockhopper::publisher {
+namespace rockhopper::publisher::store_test {
 namespace {
 
 using test::content;
@@ -211,4 +211,4 @@ TEST(Stores, TailIsThatOfWhatIsShown) {
 }
 
 }  // namespace
-}  // namespace rockhopper::publisher
+}  // namespace rockhopper::publisher::store_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::admission_test {
 namespace {
 
 using roce::DropReason;
@@ -206,7 +206,7 @@ TEST(Admission, AmongManyQueuePairsNoPacketIsTooShort) {
     for (std::uint16_t length = 0; length < 80; ++length) {
       rte_mbuf* packet = rig.build(good_write(rig), {.as_ipv6 = as_ipv6});
       ASSERT_EQ(rte_pktmbuf_trim(packet, static_cast<std::uint16_t>(packet->pkt_len - length)), 0);
-      rig.engine().receive(&packet, 1, rig.now_ns());
+      rig.host().receive(&packet, 1, rig.now_ns());
       EXPECT_TRUE(rig.untouched_outside(0, 0)) << length;
     }
   }
@@ -215,4 +215,4 @@ TEST(Admission, AmongManyQueuePairsNoPacketIsTooShort) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::admission_test

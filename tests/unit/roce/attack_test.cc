@@ -10,7 +10,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::attack_test {
 namespace {
 
 using roce::DropReason;
@@ -252,4 +252,4 @@ TEST(Attack, GoodPeerIsServedThroughAFlood) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::attack_test

@@ -9,10 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace rockhopper::test {
+namespace rockhopper::test::client_scope_test {
 namespace {
 
-using roce::LockWqe;
 using roce::SendWqe;
 using roce::WcStatus;
 using roce::WrOpcode;
@@ -36,13 +35,12 @@ class ClientScopeTest : public ::testing::Test {
   ClientScopeTest() { result_.accesses = accesses_; }
 
   void begin(LockStatus status = LockStatus::granted) {
-    const LockWqe acquire{.header = {}, .result = &result_, .body = {}};
     wire::Lkaeth answer{};
     answer.status = status;
     answer.cause = LockCause::none;
     answer.previous_word = 17;
     answer.value = 42;
-    scope_.begin(acquire, answer);
+    scope_.begin(&result_, answer);
   }
   WcStatus complete(const SendWqe& wqe, WcStatus status = WcStatus::success) {
     return scope_.complete(wqe, &result_, status);
@@ -124,12 +122,11 @@ TEST_F(ClientScopeTest, ConnectionEndsWithALockRequest) {
 }
 
 TEST_F(ClientScopeTest, CallerWithoutAResult) {
-  scope_.begin(LockWqe{.header = {}, .result = nullptr, .body = {}},
-               wire::Lkaeth{.status = LockStatus::granted});
+  scope_.begin(nullptr, wire::Lkaeth{.status = LockStatus::granted});
   scope_.lose(LockCause::expired);
   EXPECT_EQ(scope_.complete(kWrite, nullptr, WcStatus::success), WcStatus::success);
   EXPECT_EQ(scope_.complete(kRelease, nullptr, WcStatus::success), WcStatus::success);
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::client_scope_test

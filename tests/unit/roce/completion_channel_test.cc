@@ -13,7 +13,7 @@
 #include "stack/event_fd.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::completion_channel_test {
 namespace {
 
 using roce::CompletionChannel;
@@ -135,4 +135,4 @@ TEST(AsyncEvents, NotifierIsCalledForTheFirstOfThem) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::completion_channel_test

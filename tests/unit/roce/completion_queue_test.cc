@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::completion_queue_test {
 namespace {
 
 using roce::AsyncEventType;
@@ -239,4 +239,4 @@ TEST(CompletionQueues, OverrunOfAReceiveQueueStopsExecution) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::completion_queue_test

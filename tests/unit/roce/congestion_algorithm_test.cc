@@ -12,7 +12,7 @@
 #include "roce/congestion/rtt_sampler.h"
 #include "roce/congestion/swift.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::congestion_algorithm_test {
 namespace {
 
 using roce::CongestionAlgorithm;
@@ -231,8 +231,9 @@ TEST(CongestionConfig, ImpossibleParametersAreRefused) {
   EXPECT_THAT(swift({.fs_max_cwnd = 0.1}), HasSubstr("fs_max_cwnd"));
   EXPECT_THAT(swift({.max_mdf = 1}), HasSubstr("max_mdf"));
   EXPECT_THAT(swift({.max_cwnd = 0.5}), HasSubstr("max_cwnd"));
+  EXPECT_THAT(refusal({.algorithm = CongestionAlgorithm::custom}), HasSubstr("that makes it"));
   EXPECT_THAT(refusal({.algorithm = static_cast<CongestionAlgorithm>(9)}), HasSubstr("no such"));
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::congestion_algorithm_test

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 // Marks, notifications (IBTA vol. 1, annex A17.9.3) and pacing of one engine, packet by packet.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include "roce/congestion/pacer.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::congestion_test {
 namespace {
 
 using roce::CongestionAlgorithm;
@@ -327,6 +328,61 @@ TEST(Congestion, SwiftKeepsItsWindowAndMeasuresRoundTrips) {
   EXPECT_THAT(rig.sent(), SizeIs(1));
 }
 
+/// One packet at a time, as an application may want it.
+class StopAndWait final : public roce::CongestionControl {
+ public:
+  explicit StopAndWait(bool acks) : acks_(acks) {}
+  void reset() override {}
+  [[nodiscard]] std::uint64_t rate(std::uint64_t /*now_ns*/) override { return roce::kUnlimited; }
+  [[nodiscard]] std::uint32_t window_packets() const override { return 1; }
+  [[nodiscard]] bool uses_acks() const override { return acks_; }
+
+ private:
+  bool acks_;
+};
+
+CongestionConfig stop_and_wait(bool acks) {
+  return {.algorithm = CongestionAlgorithm::custom,
+          .make = [acks] { return std::make_unique<StopAndWait>(acks); }};
+}
+
+TEST(Congestion, AnApplicationMayHaveItsOwn) {
+  Rig rig;
+  const ConnectionOptions options;
+  set(rig.qp(), stop_and_wait(true));
+  EXPECT_EQ(rig.qp().congestion_control().algorithm, CongestionAlgorithm::custom);
+  rig.post_send(1, roce::WrOpcode::rdma_write, 1024);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_THAT(rig.sent(), SizeIs(1)) << i;
+    rig.inject(ack(options.sq_psn + i));
+  }
+  EXPECT_THAT(rig.sent(), IsEmpty());
+  EXPECT_THAT(rig.send_completions(), SizeIs(1));
+}
+
+TEST(Congestion, OnesOwnIsMadeOnceForEachQueuePair) {
+  Rig rig;
+  unsigned made = 0;
+  CongestionConfig config = stop_and_wait(true);
+  config.make = [&made, make = config.make] {
+    ++made;
+    return make();
+  };
+  set(rig.qp(), config);
+  EXPECT_EQ(made, 1u);
+  config.make = [] { return nullptr; };
+  EXPECT_FALSE(rig.qp().set_congestion_control(config).has_value());
+  config.make = nullptr;
+  EXPECT_FALSE(rig.qp().set_congestion_control(config).has_value());
+  EXPECT_EQ(rig.qp().congestion_control().algorithm, CongestionAlgorithm::custom);
+}
+
+TEST(Congestion, OnesOwnNeedsAServiceWithAcknowledgementsToHaveThem) {
+  Rig uc({.qp_type = roce::QpType::uc});
+  EXPECT_FALSE(uc.qp().set_congestion_control(stop_and_wait(true)).has_value());
+  EXPECT_TRUE(uc.qp().set_congestion_control(stop_and_wait(false)).has_value());
+}
+
 TEST(Congestion, AResetBeginsAnew) {
   Rig rig;
   set(rig.qp(), dcqcn());
@@ -352,4 +408,4 @@ TEST(Congestion, ServicesWithoutTheMeansRefuse) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::congestion_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::test {
+namespace rockhopper::test::credits_test {
 namespace {
 
 using roce::SendWqe;
@@ -141,4 +141,4 @@ TEST(Credits, OnlyThe24BitsOfAnMsnCount) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::credits_test

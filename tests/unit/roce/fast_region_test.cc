@@ -6,7 +6,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::fast_region_test {
 namespace {
 
 using roce::MemoryKey;
@@ -317,4 +317,4 @@ TEST(LocalRequests, ManyInARowComplete) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::fast_region_test

@@ -10,7 +10,7 @@
 #include "tests/sim/rng.h"
 #include "tests/unit/roce/lock_rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::lock_crowd_test {
 namespace {
 
 using roce::DropReason;
@@ -190,4 +190,4 @@ TEST(LockCrowd, GrantsAreInTheOrderOfArrival) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::lock_crowd_test

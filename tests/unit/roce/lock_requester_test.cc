@@ -6,7 +6,7 @@
 #include "roce/wire/timer_code.h"
 #include "tests/unit/roce/lock_rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::lock_requester_test {
 namespace {
 
 using roce::PostResult;
@@ -682,4 +682,4 @@ TEST(ScopeBuilder, MorePsnsThanTheHeaderCanSay) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::lock_requester_test

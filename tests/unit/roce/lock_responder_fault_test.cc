@@ -4,7 +4,7 @@
 // leases and connections.
 #include "tests/unit/roce/lock_rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::lock_responder_fault_test {
 namespace {
 
 using roce::DropReason;
@@ -565,4 +565,4 @@ TEST(LockRegion, IsNotDetachedInUse) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::lock_responder_fault_test

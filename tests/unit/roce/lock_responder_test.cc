@@ -7,7 +7,7 @@
 #include "roce/wire/timer_code.h"
 #include "tests/unit/roce/lock_rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::lock_responder_test {
 namespace {
 
 using roce::DropReason;
@@ -695,4 +695,4 @@ TEST(LockResponder, Statistics) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::lock_responder_test

@@ -18,7 +18,7 @@
 #include "stack/timing_wheel.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::lock_table_test {
 namespace {
 
 using roce::lock::Claim;
@@ -737,4 +737,4 @@ TEST(LockTable, RandomOrderAgainstAModel) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::lock_table_test

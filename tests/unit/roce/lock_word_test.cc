@@ -12,7 +12,7 @@
 #include "roce/lock/claim.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::lock_word_test {
 namespace {
 
 using roce::lock::Claim;
@@ -233,4 +233,4 @@ TEST(LockClaim, ForeignWordsUnderMasks) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::lock_word_test

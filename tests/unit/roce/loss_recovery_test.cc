@@ -10,7 +10,7 @@
 #include "roce/wire/timer_code.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::loss_recovery_test {
 namespace {
 
 using roce::DropReason;
@@ -111,6 +111,27 @@ TEST(LossRecoveryChoice, BadParametersAndOtherServicesAreRefused) {
     EXPECT_FALSE(other.qp().set_loss_recovery(adaptive(1000)).has_value());
     EXPECT_TRUE(other.qp().set_loss_recovery({}).has_value());
   }
+}
+
+TEST(LossRecoveryChoice, TellsTheParametersThatAreInUse) {
+  Rig rig({.state = QpState::reset});
+  ASSERT_TRUE(rig.qp().set_loss_recovery({.algorithm = RecoveryAlgorithm::selective_repeat,
+                                          .adaptive_timeout = true,
+                                          .selective_repeat = {.window = 7, .reordering = 5},
+                                          .timeout = {.min_ns = 12345}}));
+  const RecoveryConfig both = rig.qp().loss_recovery();
+  EXPECT_EQ(both.algorithm, RecoveryAlgorithm::selective_repeat);
+  EXPECT_EQ(both.selective_repeat.window, 7u);
+  EXPECT_EQ(both.selective_repeat.reordering, 5u);
+  EXPECT_TRUE(both.adaptive_timeout);
+  EXPECT_EQ(both.timeout.min_ns, 12345u);
+  ASSERT_TRUE(rig.qp().set_loss_recovery(adaptive(12345)));
+  const RecoveryConfig timeout = rig.qp().loss_recovery();
+  EXPECT_EQ(timeout.algorithm, RecoveryAlgorithm::go_back_n);
+  EXPECT_TRUE(timeout.adaptive_timeout);
+  EXPECT_EQ(timeout.timeout.min_ns, 12345u);
+  ASSERT_TRUE(rig.qp().set_loss_recovery({}));
+  EXPECT_FALSE(rig.qp().loss_recovery().adaptive_timeout);
 }
 
 TEST(LossRecoveryChoice, WithoutItNoSuchPacketIsServed) {
@@ -569,4 +590,4 @@ TEST(AdaptiveTimeout, ATimeoutThatNeverExpiresStaysSo) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::loss_recovery_test

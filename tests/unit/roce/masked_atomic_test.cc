@@ -9,7 +9,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::masked_atomic_test {
 namespace {
 
 using roce::DropReason;
@@ -214,4 +214,4 @@ TEST(MaskedAtomicRequester, IsForReliableConnections) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::masked_atomic_test

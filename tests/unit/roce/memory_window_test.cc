@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::memory_window_test {
 namespace {
 
 using roce::MemoryKey;
@@ -353,4 +353,4 @@ TEST(MemoryWindowsOfType2, ErrorFlushesBindsThatHaveNotBegun) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::memory_window_test

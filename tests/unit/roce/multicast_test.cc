@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::multicast_test {
 namespace {
 
 using roce::DropReason;
@@ -218,4 +218,4 @@ TEST_F(Multicast, LimitsAreThoseOfTheDevice) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::multicast_test

@@ -4,7 +4,7 @@
 #include "roce/gsi.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::partition_test {
 namespace {
 
 using roce::AsyncEventType;
@@ -191,4 +191,4 @@ TEST(Partition, Clause9_6_1_1_3_QueuePair1ServesEveryPartitionOfThePort) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::partition_test

@@ -6,7 +6,7 @@
 #include "roce/persistence.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::placement_test {
 namespace {
 
 using roce::PostResult;
@@ -294,4 +294,4 @@ TEST(FlushRequester, A19_SenselessOnesAreNotPosted) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::placement_test

@@ -83,8 +83,8 @@ class QpTransitionTable : public ::testing::TestWithParam<QpType> {
       case QpType::rc:
       case QpType::xrc_send:  // xrc_test.cc
       case QpType::xrc_recv:
-      case QpType::dc_initiator:  // no transitions that an application makes
-      case QpType::dc_responder:
+      case QpType::extension_initiator:  // no transitions that an application makes
+      case QpType::extension_responder:
         break;
       case QpType::uc:
         return uc_table();

@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::requester_response_test {
 namespace {
 
 using roce::DropReason;
@@ -395,4 +395,4 @@ TEST(RequesterCredits, Clause9_7_7_2_CreditsLimitSendsButNotWrites) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::requester_response_test

@@ -4,7 +4,7 @@
 #include "roce/wire/timer_code.h"
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::requester_retry_test {
 namespace {
 
 using roce::QpState;
@@ -67,7 +67,7 @@ TEST(RequesterTimeout, Clause9_7_6_ProgressRestartsTheTimer) {
 TEST(RequesterTimeout, IdleQueuePairHasNoTimer) {
   Rig rig;
   post_and_send(rig, 1);
-  EXPECT_LE(rig.engine().next_deadline_ns(),
+  EXPECT_LE(rig.host().next_deadline_ns(),
             rig.now_ns() + wire::local_ack_timeout_ns(10) + kTick_ns);
   rig.inject(ack(kPsn));
   static_cast<void>(rig.sent());
@@ -314,4 +314,4 @@ TEST(RequesterRetry, RetransmissionFromADeregisteredRegionFails) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::requester_retry_test

@@ -6,7 +6,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::requester_send_test {
 namespace {
 
 using roce::QpState;
@@ -327,4 +327,4 @@ TEST(RequesterSend, BadRequestsAreRefusedWhenPosted) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::requester_send_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::responder_access_test {
 namespace {
 
 using roce::AsyncEventType;
@@ -297,4 +297,4 @@ TEST(ResponderAccess, NothingIsExecutedBehindARefusal) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::responder_access_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::responder_length_test {
 namespace {
 
 using roce::QpState;
@@ -169,4 +169,4 @@ TEST(ResponderLength, PathMtuIsThatOfTheQueuePairNotThatOfThePort) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::responder_length_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::responder_order_test {
 namespace {
 
 using roce::DropReason;
@@ -329,4 +329,4 @@ TEST(ResponderOrder, ResetForgetsTheMessageInProgress) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::responder_order_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::responder_read_atomic_test {
 namespace {
 
 using roce::DropReason;
@@ -136,7 +136,7 @@ TEST(ResponderRead, DuplicateReadInTheMiddleOfTheAnswerStartsItAnew) {
   const auto read = read_request(kPsn, reth(rig, 0, 40 * kMtu));
   rig.inject(read);
   std::array<rte_mbuf*, 8> burst{};
-  const std::uint16_t count = rig.engine().transmit(burst.data(), 8, rig.now_ns());
+  const std::uint16_t count = rig.host().transmit(burst.data(), 8, rig.now_ns());
   EXPECT_EQ(count, 8u);
   rte_pktmbuf_free_bulk(burst.data(), count);
   rig.inject(read);
@@ -152,7 +152,7 @@ TEST(ResponderRead, AnswerThatARepetitionInterruptsStartsAnew) {
   static_cast<void>(rig.sent());
   rig.inject(read_request(kPsn + 1, reth(rig, 0, 40 * kMtu)));
   std::array<rte_mbuf*, 8> burst{};
-  const std::uint16_t count = rig.engine().transmit(burst.data(), 8, rig.now_ns());
+  const std::uint16_t count = rig.host().transmit(burst.data(), 8, rig.now_ns());
   EXPECT_EQ(count, 8u);
   rte_pktmbuf_free_bulk(burst.data(), count);
   rig.inject(read_request(kPsn, reth(rig, 0, 8)));
@@ -337,4 +337,4 @@ TEST(ResponderAtomic, AlignedIovaOfUnalignedMemoryIsInvalid) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::responder_read_atomic_test

@@ -3,7 +3,7 @@
 // Requests that take a receive: placement, too small and missing receives, credits.
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::responder_receive_test {
 namespace {
 
 using roce::DropReason;
@@ -253,4 +253,4 @@ TEST(ResponderReceive, SendWithInvalidateOfAKeyThatAllowsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::responder_receive_test

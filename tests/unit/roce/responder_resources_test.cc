@@ -10,7 +10,7 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::responder_resources_test {
 namespace {
 
 using roce::rc::ResponderResources;
@@ -208,4 +208,4 @@ TEST_F(ResponderResourcesDeathTest, NothingIsOwed) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::responder_resources_test

@@ -13,7 +13,7 @@
 #include "stack/timing_wheel.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::retry_test {
 namespace {
 
 using roce::rc::Retry;
@@ -290,4 +290,4 @@ TEST(RetryDeathTest, ExpiryMustBeTold) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::retry_test

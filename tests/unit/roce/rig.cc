@@ -12,6 +12,8 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "stack/roce_locator.h"
+
 namespace rockhopper::test {
 namespace {
 
@@ -94,7 +96,7 @@ void append_l3(Payload& frame, const Damage& damage, std::size_t udp_length) {
   }
   rte_udp_hdr udp{};
   udp.src_port = rte_cpu_to_be_16(kPeerPort);
-  udp.dst_port = rte_cpu_to_be_16(wire::kRoceUdpPort);
+  udp.dst_port = rte_cpu_to_be_16(stack::kRoceUdpPort);
   udp.dgram_len = rte_cpu_to_be_16(static_cast<std::uint16_t>(udp_length));
   append(frame, &udp, sizeof udp);
 }
@@ -144,7 +146,7 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
   recv_cq_ = must(roce::CompletionQueue::create(options.cq_capacity));
   pd_ = engine_->allocate_pd();
   region_ = must(engine_->register_memory(pd_, memory_.data(), memory_.size(), roce::kAccessAll));
-  engine_->receive(nullptr, 0, now_ns_);
+  host_->receive(nullptr, 0, now_ns_);
   // What the host announces of itself is of no interest here.
   static_cast<void>(sent());
   if (options.srq_max_wr > 0) {
@@ -244,8 +246,8 @@ StepMasks step_masks(roce::QpType type) {
               .rtr = kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn | kQpMaxDestRdAtomic |
                      kQpMinRnrTimer,
               .rts = kQpState | kQpSqPsn | kQpTimeout};
-    case QpType::dc_initiator:
-    case QpType::dc_responder:
+    case QpType::extension_initiator:
+    case QpType::extension_responder:
       break;  // not made here
   }
   return {};
@@ -357,14 +359,14 @@ void Rig::inject(const Packet& packet, const Damage& damage) {
     addressed.headers.bth.destination = qp_->number();
   }
   rte_mbuf* mbuf = build(addressed, damage);
-  engine_->receive(&mbuf, 1, now_ns_);
+  host_->receive(&mbuf, 1, now_ns_);
 }
 
 std::vector<Packet> Rig::sent_in_turn() {
   std::vector<Packet> result;
   std::array<rte_mbuf*, 32> burst{};
   const std::uint16_t count =
-      engine_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
+      host_->transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
   for (std::uint16_t i = 0; i < count; ++i) {
     const rte_mbuf* mbuf = burst[i];
     Payload frame(mbuf->pkt_len);

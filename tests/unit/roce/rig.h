@@ -82,7 +82,8 @@ struct ConnectionOptions {
   stack::IpAddress peer = stack::IpAddress::from_ipv4(0x0a000002);  ///< whose MAC the host knows
 };
 
-/// One engine whose only peer is the test: packets go in one by one, what it sends comes out.
+/// One engine whose only peer is the test: packets go in one by one, what it sends comes out. It is
+/// put together by hand and not a Node, which stands above what is tested here.
 class Rig {
  public:
   static constexpr std::uint32_t kPeerQpn = 0x000123;

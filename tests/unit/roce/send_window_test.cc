@@ -12,7 +12,7 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::send_window_test {
 namespace {
 
 using roce::SendQueue;
@@ -389,4 +389,4 @@ TEST_F(SendWindowDeathTest, RequestsWithoutPsnsAreNotRetired) {
 #endif
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::send_window_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rockhopper::test {
+namespace rockhopper::test::settlement_test {
 namespace {
 
 using roce::SendQueue;
@@ -159,4 +159,4 @@ TEST_F(SettlementTest, ScopeWhoseAcquireWasNotExecutedIsAskedForAgain) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::settlement_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-// Several engines on one port: whose packet it is, and that each gets its own.
-#include <array>
+// Several engines on one port: whose packet it is, and whose number. That each gets its own packets
+// is shown in tests/unit/node/sharded_node_test.cc.
 #include <memory>
 #include <set>
 #include <string>
@@ -12,11 +12,8 @@
 
 #include "roce/engine.h"
 #include "roce/qpn_steering.h"
-#include "stack/clock.h"
+#include "stack/host.h"
 #include "stack/mbuf_pool.h"
-#include "stack/shard_link.h"
-#include "stack/sim/network.h"
-#include "stack/worker.h"
 #include "tests/support/packets.h"
 #include "tests/unit/stack/frames.h"
 
@@ -139,182 +136,8 @@ TEST(SteeringRules, ATableOfOneByteForEachShard) {
   }
 }
 
-/// One end of a wire with an engine a shard, of which only the first shard's queue receives: a NIC
-/// whose RSS knows nothing of queue pairs.
-class Node {
- public:
-  static constexpr std::size_t kBytes = 256;
-
-  Node(stack::Link& wire, const stack::Clock& clock, const std::string& address,
-       std::uint16_t shards)
-      : address_(stack::IpAddress::parse(address).value()), deaf_(wire), steering_(shards) {
-    auto pool = stack::MbufPool::create({.size = 2047, .cache = 0});
-    pool_ = std::move(*pool);
-    rings_ = std::move(*stack::ShardRings::create(shards));
-    for (std::uint16_t shard = 0; shard < shards; ++shard) {
-      auto& part = parts_.emplace_back(std::make_unique<Part>());
-      stack::HostConfig host;
-      host.mac = wire.mac();
-      host.packet_pool = pool_.get();
-      host.silent = shard > 0;
-      part->host = std::move(*stack::Host::create(host));
-      EXPECT_TRUE(part->host->add_address(address_, 24).has_value());
-      part->engine = std::move(*roce::Engine::create({.host = part->host.get(),
-                                                      .packet_pool = pool_.get(),
-                                                      .random = &random_,
-                                                      .max_qp = 16,
-                                                      .shards = shards,
-                                                      .shard = shard}));
-      part->cq = std::move(*roce::CompletionQueue::create(64));
-      part->pd = part->engine->allocate_pd();
-      part->region =
-          *part->engine->register_memory(part->pd, memory.data(), memory.size(), roce::kAccessAll);
-      stack::Link& queue = shard == 0 ? wire : static_cast<stack::Link&>(deaf_);
-      part->link = std::make_unique<stack::ShardLink>(queue, *rings_, steering_, shard);
-      part->worker = std::make_unique<stack::Worker>(*part->link, *part->engine, clock);
-    }
-  }
-
-  roce::QueuePair& make_qp(std::uint16_t shard) {
-    Part& part = *parts_[shard];
-    auto qp = part.engine->create_qp({.pd = part.pd,
-                                      .send_cq = part.cq.get(),
-                                      .recv_cq = part.cq.get(),
-                                      .max_send_wr = 4,
-                                      .max_recv_wr = 1,
-                                      .max_send_sge = 1,
-                                      .max_recv_sge = 1});
-    EXPECT_TRUE(qp.has_value());
-    return **qp;
-  }
-  void poll() {
-    for (const auto& part : parts_) (void)part->worker->poll_once();
-  }
-  [[nodiscard]] std::uint64_t taken_over(std::uint16_t shard) const {
-    return parts_[shard]->link->counters().taken_over.value();
-  }
-
-  struct Part {
-    std::unique_ptr<stack::Host> host;
-    std::unique_ptr<roce::CompletionQueue> cq;
-    std::unique_ptr<roce::Engine> engine;
-    roce::ProtectionDomain pd;
-    roce::MemoryRegion region;
-    std::unique_ptr<stack::ShardLink> link;
-    std::unique_ptr<stack::Worker> worker;
-  };
-  [[nodiscard]] Part& part(std::uint16_t shard) { return *parts_[shard]; }
-  [[nodiscard]] const stack::IpAddress& address() const { return address_; }
-
-  std::array<std::uint8_t, kBytes> memory{};
-
- private:
-  /// Sends only.
-  class DeafLink final : public stack::Link {
-   public:
-    explicit DeafLink(stack::Link& link) : link_(link) {}
-    std::uint16_t rx_burst(rte_mbuf**, std::uint16_t, std::uint64_t) override { return 0; }
-    std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) override {
-      return link_.tx_burst(packets, count, now_ns);
-    }
-    [[nodiscard]] rte_ether_addr mac() const override { return link_.mac(); }
-    [[nodiscard]] std::uint16_t mtu() const override { return link_.mtu(); }
-
-   private:
-    stack::Link& link_;
-  };
-
-  stack::IpAddress address_;
-  stack::MbufPool pool_;
-  roce::SeededRandom random_{7};
-  DeafLink deaf_;
-  QpnSteering steering_;
-  std::unique_ptr<stack::ShardRings> rings_;
-  std::vector<std::unique_ptr<Part>> parts_;
-};
-
-void connect(roce::QueuePair& qp, const stack::IpAddress& own, const stack::IpAddress& peer,
-             wire::Qpn peer_qpn) {
-  roce::QpAttributes a;
-  a.qp_access_flags = roce::kAccessAll;
-  a.path_mtu = roce::PathMtu::mtu_256;
-  a.dest_qp_num = peer_qpn;
-  a.max_rd_atomic = 1;
-  a.max_dest_rd_atomic = 1;
-  a.timeout = 14;
-  a.retry_cnt = 7;
-  a.ah_attr.source = own;
-  a.ah_attr.destination = peer;
-  const auto moved = qp.bring_up(a, roce::QpState::rts);
-  ASSERT_TRUE(moved.has_value()) << moved.error().message;
-}
-
-TEST(ShardedPort, EachQueuePairIsServedByItsOwnShardWhateverQueueItsPacketsCameOn) {
-  constexpr std::uint16_t kShards = 4;
-  stack::sim::Network network;
-  const auto first = network.add_host();
-  const auto second = network.add_host();
-  network.add_link(first, second, {});
-  ASSERT_TRUE(network.build().has_value());
-  Node one(network.nic(first), network.clock(), "192.0.2.1", 1);
-  Node many(network.nic(second), network.clock(), "192.0.2.2", kShards);
-  for (std::size_t i = 0; i < Node::kBytes; ++i) one.memory[i] = static_cast<std::uint8_t>(i + 1);
-  std::vector<roce::QueuePair*> qps;
-  for (std::uint16_t shard = 0; shard < kShards; ++shard) {
-    roce::QueuePair& near = one.make_qp(0);
-    roce::QueuePair& far = many.make_qp(shard);
-    EXPECT_EQ(far.number().value % kShards, shard);
-    connect(near, one.address(), many.address(), far.number());
-    connect(far, many.address(), one.address(), near.number());
-    qps.push_back(&near);
-    // A WRITE there and a READ back: requests, acknowledgements and answers cross.
-    const roce::Sge from{one.part(0).region.iova + 16u * shard, 16, one.part(0).region.key};
-    ASSERT_EQ(near.post_send({.sg_list = {&from, 1},
-                              .opcode = roce::WrOpcode::rdma_write,
-                              .send_flags = roce::kSendSignaled,
-                              .remote_addr = many.part(shard).region.iova + 16u * shard,
-                              .rkey = many.part(shard).region.key}),
-              roce::PostResult::ok);
-    const roce::Sge back{one.part(0).region.iova + 128 + 16u * shard, 16, one.part(0).region.key};
-    ASSERT_EQ(near.post_send({.sg_list = {&back, 1},
-                              .opcode = roce::WrOpcode::rdma_read,
-                              .send_flags = roce::kSendSignaled,
-                              .remote_addr = many.part(shard).region.iova + 16u * shard,
-                              .rkey = many.part(shard).region.key}),
-              roce::PostResult::ok);
-  }
-  std::array<roce::Completion, 2 * kShards> done{};
-  std::size_t count = 0;
-  for (int turn = 0; turn < 100'000 && count < done.size(); ++turn) {
-    network.advance_to(network.now_ns() + 500);
-    one.poll();
-    many.poll();
-    count += one.part(0).cq->poll(std::span(done).subspan(count));
-  }
-  ASSERT_EQ(count, done.size());
-  for (const auto& completion : done) EXPECT_EQ(completion.status, roce::WcStatus::success);
-  for (std::size_t i = 0; i < 16u * kShards; ++i) {
-    EXPECT_EQ(many.memory[i], static_cast<std::uint8_t>(i + 1));
-    EXPECT_EQ(one.memory[128 + i], static_cast<std::uint8_t>(i + 1));
-  }
-  EXPECT_EQ(many.taken_over(0), 0u);
-  for (std::uint16_t shard = 1; shard < kShards; ++shard) {
-    EXPECT_GE(many.taken_over(shard), 2u);
-    for (const auto& drop : many.part(shard).engine->counters().drops) {
-      EXPECT_EQ(drop.value(), 0u);
-    }
-    const auto& host = many.part(shard).host->counters();
-    std::uint64_t answered = 0;
-    host.visit(
-        [](void* to, const char* name, std::uint64_t value) {
-          if (std::string(name) == "arp_replies_sent") *static_cast<std::uint64_t*>(to) = value;
-        },
-        &answered);
-    EXPECT_EQ(answered, 0u) << "only shard 0 answers";
-  }
-}
-
-/// What engines need that exchange no packets.
+/// What engines need that exchange no packets. A Node, which stands above them, would not ask for
+/// what they have to refuse.
 class EngineMaker {
  public:
   EngineMaker() : pool_(std::move(*stack::MbufPool::create({.size = 63, .cache = 0}))) {

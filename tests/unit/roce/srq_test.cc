@@ -3,7 +3,7 @@
 // Shared receive queues (IBTA vol. 1, 10.2.9).
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::srq_test {
 namespace {
 
 using roce::AsyncEventType;
@@ -426,4 +426,4 @@ TEST(SharedReceive, DatagramThatDoesNotFitTakesNone) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::srq_test

@@ -3,7 +3,7 @@
 // What leaves first, when a queue pair owes answers and has requests of its own.
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::turn_order_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,7 +25,7 @@ TEST(TurnOrder, AnAckBehindARequestWaitsForTheNextTurn) {
   inject_write(rig, kPsn);
   rig.post_send(1, roce::WrOpcode::rdma_write, 8);
   EXPECT_THAT(rig.sent_in_turn(), ElementsAre(IsPacket(Opcode::rc_rdma_write_only, kOurPsn)));
-  EXPECT_LE(rig.engine().next_deadline_ns(), rig.now_ns());
+  EXPECT_LE(rig.host().next_deadline_ns(), rig.now_ns());
   EXPECT_THAT(rig.sent_in_turn(), ElementsAre(IsAck(kPsn, 1u)));
   EXPECT_THAT(rig.sent_in_turn(), IsEmpty());
 }
@@ -77,4 +77,4 @@ TEST(TurnOrder, ADestroyedQueuePairOwesNothing) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::turn_order_test

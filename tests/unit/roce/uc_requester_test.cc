@@ -3,7 +3,7 @@
 // Requests of an unreliable connection as they leave and complete.
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::uc_requester_test {
 namespace {
 
 using roce::PostResult;
@@ -250,4 +250,4 @@ TEST(UcRequester, UnreachablePeerLosesWhatIsSentToIt) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::uc_requester_test

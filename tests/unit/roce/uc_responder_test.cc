@@ -3,7 +3,7 @@
 // What the responder of an unreliable connection takes, and what it drops in silence.
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::uc_responder_test {
 namespace {
 
 using roce::DropReason;
@@ -418,4 +418,4 @@ TEST(UcResponder, ResetForgetsTheMessageInProgress) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::uc_responder_test

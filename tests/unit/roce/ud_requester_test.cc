@@ -6,7 +6,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::ud_requester_test {
 namespace {
 
 using roce::PostResult;
@@ -286,4 +286,4 @@ TEST(AddressHandles, TheirNumberIsLimitedAndTheirIdsAreNot) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::ud_requester_test

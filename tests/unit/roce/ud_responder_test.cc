@@ -6,7 +6,7 @@
 
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::ud_responder_test {
 namespace {
 
 using roce::DropReason;
@@ -207,4 +207,4 @@ TEST(UdResponder, Clause10_3_1_StatesThatReceive) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::ud_responder_test

@@ -3,7 +3,7 @@
 // Extended reliable connections (IBTA vol. 1, annex A14): domains, initiators, targets.
 #include "tests/unit/roce/rig.h"
 
-namespace rockhopper::test {
+namespace rockhopper::test::xrc_test {
 namespace {
 
 using roce::DropReason;
@@ -314,4 +314,4 @@ TEST(XrcDomains, CreationChecksWhatBelongsTogether) {
 }
 
 }  // namespace
-}  // namespace rockhopper::test
+}  // namespace rockhopper::test::xrc_test

@@ -48,6 +48,7 @@ TEST(SplitArguments, NothingAtAll) {
 }
 
 TEST(Eal, StartsOnlyOnce) {
+  EXPECT_TRUE(Eal::running());
   const auto second = Eal::start(Arguments{});
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, ErrorCode::invalid_state);

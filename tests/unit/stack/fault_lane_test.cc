@@ -73,5 +73,31 @@ TEST(FaultLane, CopiesAgainLaterAndTakesNoRoomForIt) {
   EXPECT_EQ(pool->in_use(), 0u);
 }
 
+/// Drops are by the BTH's opcode, further by a byte behind its start, and so many.
+TEST(FaultLane, DropsByOpcode) {
+  auto pool = MbufPool::create({.size = 63, .cache = 0});
+  ASSERT_TRUE(pool);
+  FaultRates rates;
+  rates.drop_opcodes = {{.first = 0x11, .last = 0x12, .match_offset = {}, .limit = 2},
+                        {.first = 0x04, .last = 0x04, .match_offset = 12, .match_value = 7}};
+  FaultLane lane(rates, test::seed(), 0, pool->get());
+  lane.begin(0);
+  const auto passes = [&](const Bytes& frame) {
+    lane.offer(test::make_packet(pool->get(), frame), 0);
+    rte_mbuf* packet = nullptr;
+    const bool passed = lane.take_due(&packet, 1, 0) == 1;
+    rte_pktmbuf_free(packet);
+    return passed;
+  };
+  EXPECT_FALSE(passes(test::roce_frame(0x11, 1, {})));
+  EXPECT_TRUE(passes(test::roce_frame(0x13, 2, {})));
+  EXPECT_FALSE(passes(test::roce_frame(0x12, 3, {})));
+  EXPECT_TRUE(passes(test::roce_frame(0x11, 4, {}))) << "two were to be dropped";
+  EXPECT_FALSE(passes(test::roce_frame(0x04, 5, {7, 8})));
+  EXPECT_TRUE(passes(test::roce_frame(0x04, 6, {8, 7})));
+  EXPECT_TRUE(passes(frame_of(0x0800)));
+  EXPECT_EQ(lane.counters().dropped_opcode.value(), 3u);
+}
+
 }  // namespace
 }  // namespace rockhopper::stack

@@ -29,7 +29,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_against_linux_test {
 namespace {
 
 constexpr const char* kUs4 = "192.0.2.1";
@@ -267,4 +267,4 @@ TEST_F(HostAgainstLinux, LinuxFollowsOurAnnouncementToAnotherMac) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_against_linux_test

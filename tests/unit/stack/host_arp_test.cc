@@ -4,7 +4,7 @@
 
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_arp_test {
 namespace {
 
 using namespace frames;
@@ -328,4 +328,4 @@ TEST_F(HostArp, AnEmptyPoolIsCountedAndSurvived) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_arp_test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_echo_test {
 namespace {
 
 using namespace frames;
@@ -175,4 +175,4 @@ TEST_F(HostEcho, AnEmptyPoolMakesNoAnswer) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_echo_test

@@ -34,7 +34,7 @@ struct ReceivedDatagram {
 
 /// Drives a host packet by packet in virtual time: 192.0.2.1/24 and 2001:db8::1/64, MAC kOurMac,
 /// listening on UDP port 4791.
-class HostFixture : public ::testing::Test, public UdpHandler, public DropObserver {
+class HostFixture : public ::testing::Test, public UdpClient, public DropObserver {
  protected:
   static constexpr std::uint16_t kPort = 4791;
   static constexpr std::uint64_t kSecond_ns = 1'000'000'000;

@@ -8,7 +8,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_flow_test {
 namespace {
 
 using namespace frames;
@@ -269,4 +269,4 @@ TEST_F(HostFlow, RefusesBadConfigurations) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_flow_test

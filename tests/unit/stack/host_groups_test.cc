@@ -7,7 +7,7 @@
 
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_groups_test {
 namespace {
 
 using namespace frames;
@@ -378,4 +378,4 @@ TEST_F(HostGroups, ThePortIsToldWhichMacsToReceive) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_groups_test

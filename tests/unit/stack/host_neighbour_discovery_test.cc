@@ -6,7 +6,7 @@
 
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_neighbour_discovery_test {
 namespace {
 
 using namespace frames;
@@ -322,4 +322,4 @@ TEST_F(HostNeighbourDiscovery, AnnouncesANewAddressToAllNodes) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_neighbour_discovery_test

@@ -8,7 +8,7 @@
 
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_receive_test {
 namespace {
 
 using namespace frames;
@@ -295,4 +295,4 @@ TEST_F(HostReceive, ABurstIsTakenInOrder) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_receive_test

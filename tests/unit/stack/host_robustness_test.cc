@@ -14,7 +14,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/stack/host_fixture.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::host_robustness_test {
 namespace {
 
 using namespace frames;
@@ -210,4 +210,4 @@ TEST_F(HostRobustness, EveryFrameIsDeliveredAnsweredOrDropped) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::host_robustness_test

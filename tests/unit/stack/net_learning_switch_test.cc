@@ -19,7 +19,7 @@
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::stack::net {
+namespace rockhopper::stack::net::net_learning_switch_test {
 namespace {
 
 using test::Bytes;
@@ -449,4 +449,4 @@ TEST_F(LearningSwitchTest, AgreesWithAModelAndAccountsForEveryPacket) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack::net
+}  // namespace rockhopper::stack::net::net_learning_switch_test

@@ -8,7 +8,7 @@
 #include "stack/random.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::stack::net {
+namespace rockhopper::stack::net::net_mac_table_test {
 namespace {
 
 using Learned = MacTable::Learned;
@@ -110,4 +110,4 @@ TEST(MacTable, AgreesWithAModel) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack::net
+}  // namespace rockhopper::stack::net::net_mac_table_test

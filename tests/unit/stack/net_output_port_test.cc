@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stack/ecn.h"
 #include "stack/ip_header.h"
 #include "stack/mbuf_pool.h"
 #include "stack/net/output_port.h"

@@ -20,7 +20,7 @@
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::port_test {
 namespace {
 
 using test::bytes_of;
@@ -38,6 +38,33 @@ std::string error_of(const PortConfig& config) {
   const auto port = Port::open(config);
   EXPECT_FALSE(port.has_value());
   return port ? "" : port.error().message;
+}
+
+TEST(SetDevice, NumberNamesAPort) {
+  PortConfig config;
+  ASSERT_TRUE(set_device(config, "7"));
+  EXPECT_EQ(config.port_id, 7);
+  EXPECT_EQ(config.devargs, "");
+}
+
+TEST(SetDevice, EverythingElseIsDevargs) {
+  for (const char* device : {"net_ring0", "0000:00:01.0", "7,a=1", "0x7", "-1", ""}) {
+    PortConfig config;
+    ASSERT_TRUE(set_device(config, device));
+    EXPECT_EQ(config.port_id, 0);
+    EXPECT_EQ(config.devargs, device);
+  }
+}
+
+TEST(SetDevice, NumbersBeyondAllPortsAreRefused) {
+  for (const std::string& device : {std::to_string(RTE_MAX_ETHPORTS), std::string("65537"),
+                                    std::string("99999999999999999999")}) {
+    PortConfig config;
+    const auto set = set_device(config, device);
+    ASSERT_FALSE(set) << device;
+    EXPECT_EQ(set.error().code, ErrorCode::not_found);
+    EXPECT_THAT(set.error().message, HasSubstr(device));
+  }
 }
 
 /// Whether the device sends chains of mbufs: net_pcap does since DPDK 24.
@@ -330,4 +357,4 @@ TEST(MemifDevargs, RefusesWhatMemifCannotTake) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::port_test

@@ -16,7 +16,7 @@
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::stack {
+namespace rockhopper::stack::switched_link_test {
 namespace {
 
 using test::Bytes;
@@ -198,4 +198,4 @@ TEST_F(SwitchedLinkTest, AStationThatHasMovedIsReachedWhereItIs) {
 }
 
 }  // namespace
-}  // namespace rockhopper::stack
+}  // namespace rockhopper::stack::switched_link_test

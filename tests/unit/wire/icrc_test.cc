@@ -14,7 +14,7 @@
 #include "tests/support/crc32.h"
 #include "tests/support/seed.h"
 
-namespace rockhopper::wire {
+namespace rockhopper::wire::icrc_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -169,4 +169,4 @@ TEST(Icrc, BytesThatAreNoPacketAreAddedUnmasked) {
 }
 
 }  // namespace
-}  // namespace rockhopper::wire
+}  // namespace rockhopper::wire::icrc_test

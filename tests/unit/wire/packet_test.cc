@@ -22,6 +22,7 @@ namespace rockhopper::wire {
 // Readable failures.
 static void PrintTo(ParseResult result, std::ostream* out) { *out << to_string(result); }
 
+namespace packet_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -402,4 +403,5 @@ TEST(Packet, EveryResultHasANameOfItsOwn) {
 }
 
 }  // namespace
+}  // namespace packet_test
 }  // namespace rockhopper::wire

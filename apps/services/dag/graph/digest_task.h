@@ -27,7 +27,7 @@ struct DigestArguments {
   std::uint64_t seed = 0;
   std::uint64_t output_bytes = 0;  ///< a digest's 32 are the least
 
-  /// Nothing: they have another length.
+  /// Returns nothing if they have another length.
   [[nodiscard]] static std::optional<DigestArguments> parse(std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::byte> emit() const;
 };

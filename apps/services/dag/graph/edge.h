@@ -7,7 +7,7 @@
 
 namespace rockhopper::dag {
 
-/// Of a node in its graph, from 0 on.
+/// The number of a node in its graph, from 0 on.
 using NodeIndex = std::uint32_t;
 
 /// The constraints of an edge (DG-3), any number of them together. Whichever they are, the

@@ -29,10 +29,11 @@ class FunctionRegistry {
 
   /// Refuses an id that is there already, and two names for one number.
   [[nodiscard]] Expected<void> add(FunctionId id, std::string name, TaskFunction function);
-  /// For who checks graphs and runs no tasks, as a server does.
+  /// Adds a function that is known by name only, for a program that checks graphs and runs no
+  /// tasks, as a server does.
   [[nodiscard]] Expected<void> add_known(FunctionId id, std::string name);
 
-  /// Null: it is not registered.
+  /// Returns null if it is not registered.
   [[nodiscard]] const Entry* find(FunctionId id) const;
   /// Fails with what is known instead: another version, or no such function.
   [[nodiscard]] Expected<void> check(FunctionId id) const;

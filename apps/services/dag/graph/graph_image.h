@@ -12,13 +12,13 @@
 /// A whole graph as bytes: what a client uploads to a server. All numbers little endian, nothing
 /// aligned:
 ///
-///   header      48  magic 4, version 2, zero 2, bytes of the image 8, nodes 4, tasks 4, edges 4,
-///                   zero 4, bytes of the parameters 8, bytes of the strings 8
-///   nodes       24  work in ns 8, priority 4, edges 4, tasks 4, bytes of the key 4
-///   tasks       16  kind 4, function 4, version 4, bytes of the arguments 4
-///   edges        8  index of the successor 4, constraints 4
-///   parameters      of each edge that has them: label 4 (affinity), ns 8 (not before)
-///   strings         the keys of all nodes, the arguments of all tasks
+///     header      48  magic 4, version 2, zero 2, bytes of the image 8, nodes 4, tasks 4, edges 4,
+///                     zero 4, bytes of the parameters 8, bytes of the strings 8
+///     nodes       24  work in ns 8, priority 4, edges 4, tasks 4, bytes of the key 4
+///     tasks       16  kind 4, function 4, version 4, bytes of the arguments 4
+///     edges        8  index of the successor 4, constraints 4
+///     parameters      of each edge that has them: label 4 (affinity), ns 8 (not before)
+///     strings         the keys of all nodes, the arguments of all tasks
 ///
 /// A graph has one image only, and so its hash tells one graph from another.
 namespace rockhopper::dag {

@@ -55,7 +55,7 @@ struct TaskCall {
 [[nodiscard]] Expected<std::vector<std::string_view>> parse_command(
     std::span<const std::byte> arguments);
 
-/// A key for people: in quotation marks, all but printable ASCII as \xNN, and not longer than a
+/// A key for people: in quotation marks, all but printable ASCII as `\xNN`, and not longer than a
 /// line can be. So it can stand in a message of any kind whatever bytes it has.
 [[nodiscard]] std::string key_text(std::string_view key);
 

@@ -9,17 +9,18 @@
 #include <string>
 #include <string_view>
 
+#include "apps/services/dag/record.h"
 #include "apps/services/dag/schedule/deque.h"
 
 /// What a server shows of its runs and its workers, in memory that each client may READ (the
 /// application memory of dag::Server) and in which it may do atomics. Little endian. The server
 /// never reads its own state back from it.
 ///
-///   BoardHead | pool: DequeHead and rings | RunSlot x runs | WorkerSlot x workers
+///     BoardHead | pool: DequeHead and rings | RunSlot x runs | WorkerSlot x workers
 ///
 /// The pool is the deque of ready nodes that no worker has: a run's first nodes, and what lost
-/// workers have left. Who advances its top owns what he has taken: a worker that is lost then has
-/// its ready nodes put back, and a fenced one cannot take anything.
+/// workers have left. A worker that advances its top owns what it has taken: a worker that is lost
+/// then has its ready nodes put back, and a fenced one cannot take anything.
 namespace rockhopper::dag {
 
 inline constexpr std::uint32_t kBoardMagic = 0x42474452;  // "RDGB" in memory
@@ -66,7 +67,7 @@ enum class RunPhase : std::uint32_t {
 };
 
 /// A run, as everybody can see it. `sequence` is odd while the server changes the slot, and another
-/// one afterwards: who finds it odd, or changed behind it, READs again.
+/// one afterwards: a reader that finds it odd, or changed behind it, READs again.
 struct RunSlot {
   std::uint64_t sequence = 0;
   std::uint64_t id = 0;  ///< never used again by this server
@@ -107,7 +108,7 @@ struct WorkerSlot {
 static_assert(sizeof(WorkerSlot) == 128);
 
 constexpr std::uint64_t BoardLayout::run_offset(std::uint32_t slot) const {
-  return pool_offset() + (pool().bytes() + 63) / 64 * 64 + std::uint64_t{slot} * sizeof(RunSlot);
+  return pool_offset() + whole_lines(pool().bytes()) + std::uint64_t{slot} * sizeof(RunSlot);
 }
 constexpr std::uint64_t BoardLayout::worker_offset(std::uint32_t slot) const {
   return run_offset(runs) + std::uint64_t{slot} * sizeof(WorkerSlot);

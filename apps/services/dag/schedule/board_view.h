@@ -36,7 +36,7 @@ class BoardView {
             std::uint64_t wr_id, LocalMemory& memory);
 
   /// Begins a look. `renewals` is Client::renewals(). With `runs`, the slots of the runs too.
-  /// False: one is under way, or there is no room.
+  /// Returns false if one is under way, or if there is no room.
   [[nodiscard]] bool look(std::uint64_t renewals, bool runs);
   [[nodiscard]] bool looking() const { return outstanding_ > 0; }
 

@@ -14,9 +14,10 @@
 /// loads and stores, others READ them and advance the top by CAS (DG-38). Both happen on the thread
 /// of the owner's engine, which executes what peers send.
 ///
-/// Entries are hints: who runs a node is decided by the CAS of its state alone. What must hold is
-/// that a ready node does not get lost: the top passes over an entry only once its node is known
-/// not to be ready any more, so that a thief claims first and takes away later. It may die between.
+/// Entries are hints: which worker runs a node is decided by the CAS of its state alone. What must
+/// hold is that a ready node does not get lost: the top passes over an entry only once its node is
+/// known not to be ready any more, so that a thief claims first and takes away later. It may die
+/// between.
 namespace rockhopper::dag {
 
 /// Runs have one of so many classes of priority; 0 is the most urgent one.
@@ -89,7 +90,7 @@ class Deques {
   /// `memory` has layout.bytes(), aligned to 64; it is cleared.
   Deques(std::span<std::byte> memory, const DequeLayout& layout);
 
-  /// False: there is no room.
+  /// Returns false if there is no room.
   [[nodiscard]] bool push(unsigned priority, const DequeEntry& entry);
   /// At the top, where others take it first: a node that the owner may not run.
   [[nodiscard]] bool push_oldest(unsigned priority, const DequeEntry& entry);
@@ -97,7 +98,7 @@ class Deques {
   [[nodiscard]] std::optional<DequeEntry> pop(unsigned priority);
   [[nodiscard]] std::uint64_t size(unsigned priority);
   [[nodiscard]] bool empty();
-  /// The oldest entry, and taking it away, for an owner who finds it gone.
+  /// The oldest entry, and taking it away, for an owner that finds its node gone.
   [[nodiscard]] std::optional<DequeEntry> oldest(unsigned priority);
   void drop_oldest(unsigned priority);
   /// Takes away all entries of a run that has ended.

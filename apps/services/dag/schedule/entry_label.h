@@ -13,7 +13,7 @@ namespace rockhopper::dag {
 [[nodiscard]] constexpr std::uint32_t entry_worker(std::uint32_t client) {
   return kWorkerLabel | (client & (kWorkerLabel - 1));
 }
-/// A label with nothing but zeros there is written as the worker 0, who is nobody.
+/// A label with nothing but zeros there is written as the worker 0, which is none.
 [[nodiscard]] constexpr std::uint32_t entry_label(std::uint32_t label) {
   const std::uint32_t low = label & (kWorkerLabel - 1);
   return low != 0 ? low : kWorkerLabel;

@@ -239,4 +239,10 @@ void Home::visit_counters(void (*visit)(void*, const char*, std::uint64_t), void
 #undef X
 }
 
+void Home::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_DAG_HOME_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::dag

@@ -94,6 +94,9 @@ class Home final : public ServerApplication {
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
 
   // ServerApplication.
   [[nodiscard]] ApplicationResponse on_request(ClientId client, const ApplicationRequest& request,

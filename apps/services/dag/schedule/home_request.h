@@ -23,7 +23,7 @@ enum class HomeRequest : std::uint8_t {
   submit = 1,
   cancel,  ///< the name is the run's; harmless if it has ended
   /// Forgets a run that has ended, with its records and its outputs at this server. Those at others
-  /// whoever asks has to release, before (RunGroup). The name is the run's.
+  /// have to be released before, by the client that asks (RunGroup). The name is the run's.
   drop,
   join,   ///< as a worker. Data: JoinRequest. The answer's value is the slot on the board
   leave,  ///< what it runs is put back. No name, no data
@@ -33,7 +33,7 @@ enum class HomeRequest : std::uint8_t {
 };
 
 inline constexpr std::uint32_t kAttemptsMax = 1000;
-/// Of a deque's classes, each a power of 2 between these.
+/// The entries of each of a deque's classes: a power of 2 between these.
 inline constexpr std::uint32_t kDequeEntriesMin = 16;
 inline constexpr std::uint32_t kDequeEntriesMax = 65536;
 
@@ -58,10 +58,10 @@ struct JoinRequest {
 };
 
 [[nodiscard]] std::array<std::byte, SubmitRequest::kSize> emit(const SubmitRequest& request);
-/// Nothing: another length, or a value out of range.
+/// Returns nothing for another length, or a value out of range.
 [[nodiscard]] std::optional<SubmitRequest> parse_submit(std::span<const std::byte> bytes);
 [[nodiscard]] std::array<std::byte, JoinRequest::kSize> emit(const JoinRequest& request);
-/// Likewise. The name lies in `bytes`.
+/// Returns nothing in the same cases. The name lies in `bytes`.
 [[nodiscard]] std::optional<JoinRequest> parse_join(std::span<const std::byte> bytes);
 
 }  // namespace rockhopper::dag

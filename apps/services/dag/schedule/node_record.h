@@ -20,15 +20,15 @@
 ///
 /// The data, little endian:
 ///
-///   head          40  node 4, tasks 4, predecessors 4, successors 4, priority 8, work in ns 8,
-///                     directed 1, zero 7
-///   tasks         16  kind 4, function 4, version 4, bytes of the arguments 4; arguments; zeros
-///                     to 8
-///   predecessors  48  as a link, bytes of the key (without the run's name) in `extra`; key; zeros
-///                     to 8
-///   successors    48  as a link, whether it is directed in `extra`
-///   a link        48  address 8, incarnation 8, length 4, node 4, constraints 4, label 4,
-///                     not before in ns 8, extra 4, zero 4
+///     head          40  node 4, tasks 4, predecessors 4, successors 4, priority 8, work in ns 8,
+///                       directed 1, zero 7
+///     tasks         16  kind 4, function 4, version 4, bytes of the arguments 4; arguments; zeros
+///                       to 8
+///     predecessors  48  as a link, bytes of the key (without the run's name) in `extra`; key;
+///                       zeros to 8
+///     successors    48  as a link, whether it is directed in `extra`
+///     a link        48  address 8, incarnation 8, length 4, node 4, constraints 4, label 4,
+///                       not before in ns 8, extra 4, zero 4
 namespace rockhopper::dag {
 
 /// Another node's record.
@@ -56,8 +56,8 @@ struct NodeView {
   std::vector<NodeLink> successors;
 };
 
-/// False: the data is no node's. Nothing in it is trusted: lengths and counts add up, constraints
-/// are good. Keeps the vectors' memory.
+/// Returns false if the data is no node's. Nothing in it is trusted: lengths and counts add up,
+/// constraints are good. Keeps the vectors' memory.
 [[nodiscard]] bool parse_node(std::span<const std::byte> data, NodeView& view);
 
 /// The records of a whole graph: where each of them is, and what is in it.
@@ -98,7 +98,7 @@ class NodeRecords {
   std::uint64_t first_incarnation_ = 0;
 };
 
-/// Of a run's name: letters, digits, and any of . _ -
+/// The longest name of a run: letters, digits, and any of . _ -
 inline constexpr std::size_t kRunNameMax = 47;
 [[nodiscard]] bool is_run_name(std::string_view name);
 /// A node's key in its graph; with the run's name and a '/' it is a record's key.

@@ -6,7 +6,8 @@
 
 #include "apps/services/dag/record.h"
 
-/// The control words of a node's record, in which clients and the server agree on who runs it.
+/// The control words of a node's record, in which clients and the server agree on which worker runs
+/// it.
 namespace rockhopper::dag {
 
 inline constexpr unsigned kStateWord = 0;         ///< NodeState

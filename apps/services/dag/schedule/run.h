@@ -64,7 +64,7 @@ class Run {
   [[nodiscard]] bool is_erased() const { return stage_ == Stage::resting; }
   /// It is going to make its records, for which no other run's with its name must be there.
   [[nodiscard]] bool needs_name() const { return stage_ == Stage::building && !arena_; }
-  /// Nothing of it is left anywhere: its slot may be another run's.
+  /// Returns true if nothing of it is left anywhere: its slot may be another run's.
   [[nodiscard]] bool is_gone() const;
 
   /// Its graph, or why it is refused. Without effect unless it waits for that.

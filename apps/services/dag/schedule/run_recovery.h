@@ -14,7 +14,7 @@
 namespace rockhopper::dag {
 
 /// Puts right what workers that are gone have left of a run (DG-36), in turns. First a look at each
-/// node; who was running it decides:
+/// node; its state, and whether its worker is gone, decide:
 ///
 /// - running: pending again, with the next attempt;
 /// - done, and not released: an orphan. Some of its successors may have been told and others not;
@@ -61,7 +61,7 @@ class RunRecovery {
   void add_orphan(NodeIndex node, std::uint64_t now_ns, Found& found);
   void add_unreckoned(NodeIndex node, std::uint64_t when_ns);
   bool reckon_all(std::uint64_t now_ns, std::uint32_t slice, Found& found);
-  /// False: not yet.
+  /// Returns false if that is not possible yet.
   [[nodiscard]] bool reckon(NodeIndex node, Found& found);
   void tell_orphans_of(NodeIndex successor, Found& found);
   void release(NodeIndex orphan, Found& found);

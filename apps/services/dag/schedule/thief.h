@@ -49,8 +49,8 @@ class Thief {
   Thief& operator=(const Thief&) = delete;
   ~Thief();
 
-  /// Who is on the board; all but `own` are victims. `av` is that of the home, for what all ways
-  /// have in common.
+  /// Takes the workers on the board; all but `own` are victims. `av` is that of the home, for what
+  /// all ways have in common.
   void set_victims(std::span<const WorkerSlot> workers, std::uint32_t own,
                    const roce::AddressVector& av);
   [[nodiscard]] std::size_t victim_count() const;

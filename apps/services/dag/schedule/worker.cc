@@ -382,4 +382,10 @@ void Worker::visit_counters(void (*visit)(void*, const char*, std::uint64_t), vo
 #undef X
 }
 
+void Worker::describe_counters(void (*visit)(void*, const char*, const char*), void* context) {
+#define X(name, text) visit(context, #name, text);
+  ROCKHOPPER_DAG_WORKER_COUNTERS(X)
+#undef X
+}
+
 }  // namespace rockhopper::dag

@@ -144,7 +144,7 @@ class Worker final : private ThiefListener {
     std::uint32_t nodes = 0;
     std::uint64_t completed = 0;
   };
-  /// False: runs() may lack some.
+  /// Returns false if runs() may lack some.
   [[nodiscard]] bool has_seen_board() const { return board_->proved().has_value(); }
   /// As the board showed them last.
   [[nodiscard]] std::vector<RunView> runs() const;
@@ -152,6 +152,9 @@ class Worker final : private ThiefListener {
   /// Any thread.
   void visit_counters(void (*visit)(void* context, const char* name, std::uint64_t value),
                       void* context) const;
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(void (*visit)(void* context, const char* name, const char* text),
+                                void* context);
   [[nodiscard]] const WorkerCounters& counters() const { return counters_; }
 
  private:
@@ -197,7 +200,7 @@ class Worker final : private ThiefListener {
   void seek();
   void found_work();
 
-  // worker_claim.cc: ready nodes, and who gets them.
+  // worker_claim.cc: ready nodes, and which of them this worker gets.
   void push_ready(unsigned priority, const DequeEntry& entry);
   void set_aside(unsigned priority, const DequeEntry& entry);
   void refill_deques();

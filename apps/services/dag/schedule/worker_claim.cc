@@ -54,7 +54,7 @@ const Worker::Run* Worker::run_of(const DequeEntry& entry) const {
   }
   // Of an earlier run that had this slot.
   if (run.records_bytes > 0 && (entry.address < run.records_address ||
-                                end > run.records_address + (run.records_bytes + 63) / 64 * 64)) {
+                                end > run.records_address + whole_lines(run.records_bytes))) {
     return nullptr;
   }
   return &run;

@@ -15,8 +15,6 @@
 namespace rockhopper::dag {
 namespace {
 
-constexpr std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /// Of a request for an arena: for which run, and at which server.
 constexpr std::uint32_t arena_number(std::uint64_t run, std::uint16_t server) {
   return static_cast<std::uint32_t>(run & 0xff) << 16 | server;

@@ -171,7 +171,7 @@ bool Worker::parse_record(Slot& slot) {
 bool Worker::is_in_run(const Slot& slot, const NodeLink& link) const {
   return link.address % kRecordAlignment == 0 && link.length < (1u << 30) - 64 &&
          run_of({.address = link.address,
-                 .length = (link.length + 63) / 64 * 64,
+                 .length = static_cast<std::uint32_t>(whole_lines(link.length)),
                  .node = link.node,
                  .run = slot.entry.run}) != nullptr;
 }

@@ -32,7 +32,7 @@ enum class Worker::Stage : std::uint8_t {
   releasing,   ///< WRITE of its state, when all successors have been told
   returning,   ///< WRITE of its state: pending, or canceled
   failing,     ///< the home, which is told of the failure
-  abandoned,   ///< the executor, whose result nobody wants
+  abandoned,   ///< the executor, whose result is not wanted any more
 };
 
 /// What is kept in the home link's wr_id: what it is about, and whose.
@@ -73,7 +73,7 @@ struct Worker::Slot {
   bool queued = false;   ///< in retry_
   bool counted = false;  ///< in active_
   bool ahead = false;    ///< in ahead_
-  bool decided = false;  ///< who has the node
+  bool decided = false;  ///< it is known which worker has the node
   bool job = false;      ///< the executor has it
   bool stolen = false;
 
@@ -189,7 +189,7 @@ struct Worker::Prepared {
 
 /// FETCH_ADDs of a slot under way.
 inline constexpr std::size_t kBatch = 64;
-/// Of requests, for a slot to post.
+/// Room of the home link that new work leaves free, for the requests that slots have still to post.
 inline constexpr std::size_t kLinkReserve = 16;
 
 }  // namespace rockhopper::dag

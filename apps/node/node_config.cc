@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/node/node_config.h"
+
+#include <charconv>
+#include <system_error>
+
+namespace rockhopper {
+namespace {
+
+constexpr std::uint16_t kDeviceMtu = 1500;
+
+}  // namespace
+
+Expected<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto address = stack::IpAddress::parse(text.substr(0, slash));
+  if (!address || slash == std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: not an address with prefix length, as 10.0.0.1/24 or fd00::1/64", text);
+  }
+  const std::string_view length = text.substr(slash + 1);
+  const unsigned limit = address->is_ipv4() ? 32 : 128;
+  unsigned prefix = 0;
+  const char* last = length.data() + length.size();
+  const auto [end, error] = std::from_chars(length.data(), last, prefix);
+  if (error != std::errc{} || end != last || prefix > limit) {
+    return fail(ErrorCode::invalid_argument, "{}: the prefix length must be 0 to {}", text, limit);
+  }
+  if (address->is_unspecified() || address->is_multicast()) {
+    return fail(ErrorCode::invalid_argument, "{}: not an address of a single interface", text);
+  }
+  return InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
+}
+
+std::uint16_t mtu_of(const NodeConfig& config) {
+  if (config.mtu != 0) return config.mtu;
+  if (std::holds_alternative<MemifPort>(config.port)) return kMemifMtu;
+  if (const auto* port = std::get_if<LinkPort>(&config.port); port != nullptr) {
+    return port->links.empty() ? kDeviceMtu : port->links.front()->mtu();
+  }
+  const auto* none = std::get_if<NoPort>(&config.port);
+  return none != nullptr ? none->mtu : kDeviceMtu;
+}
+
+unsigned memory_mb(const NodeConfig& config) {
+  const auto* memif = std::get_if<MemifPort>(&config.port);
+  const unsigned mtu = mtu_of(config);
+  // Two pools of about 8000 mbufs a shard with room for a frame each, and half as much again for
+  // rings, caches and the holes that plain pages leave.
+  const unsigned pools_mb = 2u * 8u * config.shards * (mtu + 512u) / 1000u;
+  const unsigned links = memif != nullptr ? memif->links : 1;
+  return 64u + (pools_mb + pools_mb / 2) * (links + 3u) / 4u;
+}
+
+}  // namespace rockhopper

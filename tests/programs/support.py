@@ -88,6 +88,11 @@ class ProgramTest(unittest.TestCase):
             self.assert_status(process, 0)
         return json.loads(server.output()), json.loads(client.output())
 
+    def assert_versions(self, program, reports):
+        """The reports name the program's version, and not that of a format or a peer."""
+        version = self.run_program(program, '--version').output().split()[-1]
+        self.assertEqual({report['version'] for report in reports}, {version})
+
     def assert_status(self, process, status, limit_s=LIMIT_S):
         self.assertEqual(process.wait(limit_s), status,
                          f'{process.name}: {" ".join(process.command)}\n{process.messages()}')

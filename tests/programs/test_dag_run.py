@@ -88,7 +88,9 @@ class Run(DagTest):
             checked = self.run_program('rh-dag', 'report', *logs, '--workflow', path, '--json')
             self.assert_status(checked, 0)
             self.assertEqual(json.loads(checked.output())['committed'], 300)
-        self.assertEqual(self.report(server)['clients']['fenced'], 0)
+        shown = self.report(server)
+        self.assertEqual(shown['clients']['fenced'], 0)
+        self.assert_versions('rh-dag', [shown, *reports])
 
     def test_random_graphs(self):
         """DG-21, DG-34, DG-35, DG-41: many small tasks of a graph by chance, in two runs at once; the

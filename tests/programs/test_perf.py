@@ -37,6 +37,9 @@ class Perf(support.ProgramTest):
             self.assertGreaterEqual(result['peak_gbit_per_s'], result['gbit_per_s'] * 0.999)
             self.check_rates(result)
 
+    def test_reports_name_the_version(self):
+        self.assert_versions('rh-perf', self.run_pair('rh-perf', client=('-n', 10)))
+
     def test_latency_of_all_operations(self):
         results = self.run_perf('--op', 'all', '--mode', 'lat', '-s', 64, '-n', 300)
         self.assertEqual([result['op'] for result in results], OPERATIONS)

@@ -11,6 +11,7 @@ import subprocess
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BACKGROUND = pathlib.Path(__file__).with_name('background')
 INTERRUPTED = 130  # exit status of a script that ^C has ended
 TICK_S = 1.0
 # How long an interrupted program may take to end its own children and to remove its files.
@@ -27,15 +28,20 @@ def run(command, log, env=None, on_line=None, on_tick=None, nice=0, end_with=sig
     An interrupt ends it by the signal `end_with`."""
     command = [str(word) for word in command]
     if nice:
-        command = ['nice', '-n', str(nice), *command]
+        command = in_background(command, nice)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open('wb') as out, _start(command, env, end_with) as process:
+    with log.open('wb') as out, _start(command, env, end_with, bool(nice)) as process:
         for line in _lines(process.stdout, on_tick):
             out.write(line)
             out.flush()
             if on_line:
                 on_line(line.decode(errors='replace').rstrip('\n'))
         return process.wait()
+
+
+def in_background(command, nice):
+    """The command that is it with a low priority, in the first process of a session."""
+    return [str(BACKGROUND), str(nice), *command]
 
 
 def end_all():
@@ -84,7 +90,7 @@ def _end(processes):
 
 
 @contextlib.contextmanager
-def _start(command, env, end_with):
+def _start(command, env, end_with, own_session):
     """The process, in a group of its own: ^C on the terminal ends it through us alone, so that it
     gets one signal, and the right one."""
     with _lock:
@@ -92,7 +98,8 @@ def _start(command, env, end_with):
             raise KeyboardInterrupt
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0)
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=own_session,
+            process_group=None if own_session else 0)
         entry = (process, end_with)
         _running.add(entry)
     try:

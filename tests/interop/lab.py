@@ -140,6 +140,9 @@ def _in_listen_state(path, port):
     return any(row.split()[1].endswith(f':{port:04X}') and row.split()[3] == '0A' for row in rows)
 
 
+# A program that waits leaves the processors to the guest, whose two are emulated.
+IDLE = ('--idle', 'sleep')
+
 # An emulated guest on a busy machine leaves a packet without an answer for longer than the programs'
 # ACK timeouts allow by default. Of each program: the option, and a code for a second or, where packets
 # are lost on purpose and each loss may cost as much, for 0.27 s.
@@ -203,7 +206,7 @@ class Lab:
         name = os.path.basename(program)
         return Process([BUILD / program, '--device', f'eth_vhost0,iface={self.socket},client=1',
                         '--ip', OUR_ADDRESSES[0] + '/24', '--ip', OUR_ADDRESSES[1] + '/64',
-                        '--link-mtu', self.mtu, '--pcap', self.capture,
+                        '--link-mtu', self.mtu, '--pcap', self.capture, *IDLE,
                         *patience(program, arguments), *arguments],
                        self.folder, f'{self._runs}-{name}')
 
@@ -213,7 +216,7 @@ class Lab:
         self._runs += 1
         switch = Process([BUILD / 'apps/rh-switch', '--port',
                           f'eth_vhost0,iface={self.socket},client=1', '--memif', memif_ports,
-                          '--socket-dir', self.folder, '--rate', '10Gbit', '--queue-bytes', '4MiB'],
+                          '--socket-dir', self.folder, '--rate', '10Gbit', '--queue-bytes', '4MiB', *IDLE],
                          self.folder, f'{self._runs}-rh-switch')
         switch.wait_for(lambda: 'rh-switch: ready' in switch.err.read_text())
         return switch
@@ -228,7 +231,7 @@ class Lab:
             captured = ['--pcap', self.capture]
         return Process([BUILD / program, '--memif-role', 'client', '--memif-socket',
                         os.path.join(self.folder, f'switch{port}.sock'), '--ip',
-                        addresses[0] + '/24', '--ip', addresses[1] + '/64', *captured,
+                        addresses[0] + '/24', '--ip', addresses[1] + '/64', *captured, *IDLE,
                         *patience(program, arguments), *arguments],
                        self.folder, f'{self._runs}-{os.path.basename(program)}')
 

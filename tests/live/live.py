@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'programs'))
 
 import support  # noqa: E402 (needs the path above)
-from support import LIMIT_S, PATIENT_OF_LINK, wait_until  # noqa: E402, F401
+from support import IDLE, LIMIT_S, PATIENT_OF_LINK, wait_until  # noqa: E402, F401
 
 LIVE = support.PROGRAMS.parent / 'tests/live'
 # A mutated one takes its place.
@@ -40,6 +40,9 @@ class LiveTest(support.SwitchTest):
         self.seed = int(os.environ.get('ROCKHOPPER_SEED', random.SystemRandom().getrandbits(32)))
         self.random = random.Random(self.seed)
         print(f'ROCKHOPPER_SEED={self.seed}', flush=True)
+
+    def station(self, port, *network):
+        return [*super().station(port, *network), *IDLE]
 
     def runs(self, process):
         self.assertFalse(process.has_ended(), f'{process.name}: status {process.child.returncode}, '

@@ -8,7 +8,7 @@ import random
 import signal
 
 import support
-from support import LIMIT_S, PATIENT, PATIENT_OF_LINK, wait_until
+from support import IDLE, LIMIT_S, PATIENT, PATIENT_OF_LINK, wait_until
 
 SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange(1 << 32))), 0)
 
@@ -60,7 +60,7 @@ class DagTest(support.SwitchTest):
         """A server and where it listens. Unless a test wants otherwise, it and its clients are so
         patient that a busy machine is not taken for a lost peer."""
         usual = unless_given(arguments, '--memory', '64MiB', '--lease', '20s', *PATIENT,
-                             *PATIENT_OF_LINK)
+                             *PATIENT_OF_LINK, *IDLE)
         process = self.start('rh-dag', 'serve', *self.station(station), '-p', 0, '--json',
                              *usual, *arguments)
         port = wait_until(lambda: support.listening_port(process), LIMIT_S, 'rh-dag listens')
@@ -69,7 +69,7 @@ class DagTest(support.SwitchTest):
     def client(self, command, station, servers, *arguments):
         servers = [servers] if isinstance(servers, str) else servers
         named = [word for server in servers for word in ('--server', server)]
-        usual = unless_given(arguments, '--timeout', '30s', *PATIENT, *PATIENT_OF_LINK)
+        usual = unless_given(arguments, '--timeout', '30s', *PATIENT, *PATIENT_OF_LINK, *IDLE)
         return self.start('rh-dag', command, *self.station(station), *named, *usual, *arguments)
 
     def run_client(self, command, station, servers, *arguments, status=0):

@@ -5,6 +5,7 @@
 not run is forgotten."""
 
 import contextlib
+import contextvars
 import dataclasses
 import io
 import os
@@ -20,7 +21,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
 
-from testing import run, stages  # noqa: E402
+from testing import processes, run, stages  # noqa: E402
 from testing.processes import INTERRUPTED  # noqa: E402
 from testing.results import Counts, failure  # noqa: E402
 from testing.stages import Stage  # noqa: E402
@@ -30,7 +31,7 @@ LIMIT_S = 60
 TWO_LANES = f"""\
 import pathlib, sys
 sys.path.insert(0, {str(ROOT / 'scripts')!r})
-from testing import run, stages
+from testing import processes, run, stages
 from testing.processes import interruptible
 folder = pathlib.Path(sys.argv[1])
 def part(lane):
@@ -46,12 +47,23 @@ sys.exit(interruptible(lambda: run.Run({{'main': stage}}).all()))
 """
 
 
-def niceness():
-    """Of a program that a stage starts."""
+AUTOGROUP = pathlib.Path('/proc/self/autogroup')
+
+
+def printed(*command):
+    """By a program that a stage starts."""
     with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
         log = pathlib.Path(folder, 'log')
-        assert stages.run(['nice'], log) == 0
-        return int(log.read_text())
+        assert stages.run(command, log) == 0
+        return log.read_text()
+
+
+def niceness():
+    """Of a program that a stage starts."""
+    return int(printed('nice'))
+
+
+NICE = max(os.nice(0), stages.NICE)  # in the background
 
 
 class Lanes(unittest.TestCase):
@@ -78,7 +90,16 @@ class Lanes(unittest.TestCase):
                                 'asan': Stage('', None, part('rest'))})
         self.assertEqual(rows, {('main', 'clock'): (1, 0), ('asan', 'rest'): (1, 0)})
         own = os.nice(0)
-        self.assertEqual(found, {'clock': own, 'rest': min(19, own + stages.NICE)})
+        self.assertEqual(found, {'clock': own, 'rest': NICE})
+
+    @unittest.skipUnless(AUTOGROUP.exists(), 'this kernel shares nothing out among sessions')
+    def test_sessions_of_the_background_are_nice_too(self):
+        """A test that meson starts has a session of its own, and so has a build."""
+        for command in (['cat', AUTOGROUP],
+                        ['setsid', '--wait', *processes.in_background(['cat', AUTOGROUP], NICE)]):
+            found = contextvars.copy_context().run(stages.in_background, lambda: printed(*command))
+            self.assertRegex(found, rf'nice {NICE}$')
+            self.assertNotEqual(found, AUTOGROUP.read_text())
 
     def test_both_parts_of_a_stage_count(self):
         def part():
@@ -148,7 +169,7 @@ class Lanes(unittest.TestCase):
         self.run_stages(chosen, gcc, lambda: order.append('programs') or {})
         self.assertEqual(order[:3], ['programs', 'clock', 'gcc'])
         self.assertEqual(sorted(order[3:]), ['asan', 'bench', 'rest'])
-        self.assertEqual(found, [min(19, os.nice(0) + stages.NICE)])
+        self.assertEqual(found, [NICE])
 
     def test_without_the_rest_of_the_tree_all_that_need_it_fail(self):
         _, chosen = self.early_stages()
@@ -221,14 +242,18 @@ class Suites(unittest.TestCase):
             self.missed = [part() for part in parts]
         return found
 
-    def test_each_test_is_in_one_of_both_parts(self):
-        clock, rest = self.commands(stages.main_real_time, stages.main_others)
-        self.assertEqual([word for word in clock if word.endswith('suite')], ['--suite'])
-        self.assertEqual(clock[clock.index('--suite') + 1], stages.REAL_TIME)
-        self.assertEqual([word for word in rest if word.endswith('suite')], ['--no-suite'])
-        self.assertEqual(rest[rest.index('--no-suite') + 1], stages.REAL_TIME)
-        # Neither overwrites the other's records.
-        self.assertNotEqual(clock[clock.index('--logbase') + 1], rest[rest.index('--logbase') + 1])
+    def test_each_test_is_in_one_part(self):
+        def suites(command):
+            return [(word, command[place + 1]) for place, word in enumerate(command)
+                    if word.endswith('suite')]
+
+        commands = self.commands(stages.main_real_time, stages.main_others)
+        self.assertEqual([suites(command) for command in commands],
+                         [[('--suite', 'interop')],
+                          [('--suite', stages.REAL_TIME), ('--no-suite', 'interop')],
+                          [('--no-suite', stages.REAL_TIME)]])
+        # None overwrites another's records.
+        self.assertEqual(len({command[command.index('--logbase') + 1] for command in commands}), 3)
 
     def test_a_suite_that_ran_nothing_is_a_failure(self):
         self.commands(stages.main_real_time, stages.main_others, stages.quick)
@@ -243,6 +268,8 @@ class Suites(unittest.TestCase):
             stages.in_background, stages.main_others))
         factors = [float(command[command.index('-t') + 1]) for command in (alone, beside)]
         self.assertEqual(factors[1] - factors[0], stages.BACKGROUND_PATIENCE)
+        self.assertNotIn('--wrapper', alone)
+        self.assertIn(str(processes.BACKGROUND), beside[beside.index('--wrapper') + 1])
 
 
 class CommandLine(unittest.TestCase):

@@ -155,8 +155,8 @@ class SendWqe {
   std::uint32_t length;     ///< bytes of payload, to read, or to flush; 8 for atomics
   std::uint32_t flags;      ///< SendFlags, and the bits below
   std::uint32_t psn_count;  ///< PSNs it takes; 0 until the requester has given it PSNs
-  wire::Psn first_psn;
-  std::uint32_t ssn;  ///< send sequence number, 24 bits (IBTA vol. 1, 9.7.7.2)
+  wire::Psn first_psn;  ///< kept when it is sent again; written by SendWindow, or UC's requester
+  std::uint32_t ssn;    ///< send sequence number, 24 bits (IBTA vol. 1, 9.7.7.2)
   std::uint16_t num_sge;
   WrOpcode opcode;
   WcStatus failure;  ///< a local error met while sending; completes in its turn

@@ -4,12 +4,12 @@
 
 #include <sys/un.h>
 
+#include "stack/memif_message.h"
 #include "stack/runtime_directory.h"
 
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint8_t kRingSizeLog2Max = 14;
 constexpr std::size_t kSocketPathMax = sizeof(sockaddr_un::sun_path) - 1;
 
 }  // namespace
@@ -27,9 +27,9 @@ Expected<std::string> memif_devargs(const MemifConfig& config) {
                 "memif socket {}: at most {} bytes, and no comma, are possible", path,
                 kSocketPathMax);
   }
-  if (config.ring_size_log2 == 0 || config.ring_size_log2 > kRingSizeLog2Max) {
+  if (config.ring_size_log2 == 0 || config.ring_size_log2 > memif::kRingSizeLog2Max) {
     return fail(ErrorCode::invalid_argument, "memif ring size 2^{}: 2^1 to 2^{} are possible",
-                config.ring_size_log2, kRingSizeLog2Max);
+                config.ring_size_log2, memif::kRingSizeLog2Max);
   }
   const char* role = config.role == MemifRole::server ? "server" : "client";
   std::string devargs = fmt::format("{},role={},socket={},socket-abstract=no,id={},rsize={}",

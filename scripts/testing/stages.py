@@ -107,10 +107,12 @@ def one_test(name, command, failed=None, env=None):
 
 
 def configure(build, env):
-    """Sets the build folder up, anew if its options are others than last time."""
+    """Sets the build folder up, anew if its options are others than last time, or if ninja was
+    interrupted while it renewed what it reads itself: it removes that then."""
     stamp = build.folder / 'rockhopper-options'
     wanted = json.dumps([env, build.options])
-    if build.folder.exists() and (not stamp.exists() or stamp.read_text() != wanted):
+    whole = stamp.exists() and (build.folder / 'build.ninja').exists()
+    if build.folder.exists() and not (whole and stamp.read_text() == wanted):
         shutil.rmtree(build.folder)
     if not stamp.exists():
         say(f'  configuring {build.folder.relative_to(ROOT)}')
@@ -234,8 +236,11 @@ def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=
         timeout_factor += BACKGROUND_PATIENCE
     command = ['meson', 'test', '-C', build.folder, '--no-rebuild', '--print-errorlogs',
                '--logbase', f'{label}-testlog', '-t', str(timeout_factor)]
+    base = f'{label}-testlog'
     if _in_background.get():  # meson gives each test a session of its own
-        command += ['--wrapper', shlex.join(processes.in_background([], NICE))]
+        wrapper = processes.in_background([], NICE)
+        command += ['--wrapper', shlex.join(wrapper)]
+        base += '-' + pathlib.Path(wrapper[0]).name  # as meson does
     if jobs:
         command += ['--num-processes', str(jobs)]
     for suite in suites:
@@ -243,7 +248,7 @@ def run_suites(build, suites=(), tests=(), without=(), env=None, timeout_factor=
     for suite in without:
         command += ['--no-suite', suite]
     command += tests
-    log = build.folder / 'meson-logs' / f'{label}-testlog.json'
+    log = build.folder / 'meson-logs' / f'{base}.json'
     log.unlink(missing_ok=True)
     # The first SIGINT only makes meson end the longest of its tests.
     status = run(command, log_file(f'{label}-test'), env, quiet=False, end_with=signal.SIGTERM)

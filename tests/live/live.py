@@ -35,6 +35,8 @@ def resident_bytes(process):
 
 
 class LiveTest(support.SwitchTest):
+    idle = IDLE  # of the nodes
+
     def setUp(self):
         super().setUp()
         self.seed = int(os.environ.get('ROCKHOPPER_SEED', random.SystemRandom().getrandbits(32)))
@@ -42,7 +44,7 @@ class LiveTest(support.SwitchTest):
         print(f'ROCKHOPPER_SEED={self.seed}', flush=True)
 
     def station(self, port, *network):
-        return [*super().station(port, *network), *IDLE]
+        return [*super().station(port, *network), *self.idle]
 
     def runs(self, process):
         self.assertFalse(process.has_ended(), f'{process.name}: status {process.child.returncode}, '

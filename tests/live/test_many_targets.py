@@ -18,7 +18,7 @@ import struct
 import sys
 
 import live
-from live import PATIENT_OF_LINK, support, wait_until
+from live import IDLE, PATIENT_OF_LINK, support, wait_until
 
 WRITES = live.amount('ROCKHOPPER_OPERATIONS', 20_000, 1_000_000)
 LIMIT_S = 7200 if live.SOAK else 600
@@ -65,7 +65,7 @@ class Order:
 class ManyTargets(support.SwitchTest):
     def start_process(self, port, *arguments):
         return self.lab.start(f'node{port}', [PROGRAM, *self.station(port), *PATIENT_OF_LINK,
-                                              *arguments])
+                                              *IDLE, *arguments])
 
     def start_targets(self, order):
         """The processes, and the lists of their targets."""

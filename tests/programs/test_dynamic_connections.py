@@ -4,6 +4,7 @@
 
 import support
 from judge import dcformat, frame
+from support import PATIENT
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
 CLIENT = support.ADDRESSES[4][1].partition('/')[0]
@@ -23,8 +24,9 @@ def dialogue(path):
 class DynamicConnections(support.ProgramTest):
     def run_perf(self, *client, common=(), server=(), **more):
         """The client's report, validated, with the same as the server's."""
-        of_server, report = self.run_pair('rh-perf', '--transport', 'dc', *common, server=server,
-                                          client=client, **more)
+        patience = () if '--faults' in common else PATIENT
+        of_server, report = self.run_pair('rh-perf', '--transport', 'dc', *patience, *common,
+                                          server=server, client=client, **more)
         self.assertEqual(of_server['results'], report['results'])
         self.assertEqual(report['transport'], 'DC')
         for result in report['results']:

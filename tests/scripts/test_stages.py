@@ -226,6 +226,29 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(said.splitlines()[-1], 'interrupted')
 
 
+class Folders(unittest.TestCase):
+    def test_one_that_ninja_cannot_read_is_made_anew(self):
+        """As after ^C while meson renewed build.ninja, which ninja then removes."""
+        build = stages.Build('tried', ('gcc', 'g++'))
+        with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder, \
+             mock.patch.multiple(stages, ROOT=pathlib.Path(folder),
+                                 BUILD=pathlib.Path(folder), say=lambda _: None):
+            configured = []
+
+            def setup(command, *_, **__):
+                configured.append(command[:2])
+                build.folder.mkdir()
+                (build.folder / 'build.ninja').touch()
+                return 0
+
+            with mock.patch.object(stages, 'run', setup):
+                for interrupted in (False, False, True):
+                    if interrupted:
+                        (build.folder / 'build.ninja').unlink()
+                    self.assertTrue(stages.configure(build, {}))
+        self.assertEqual(configured, 2 * [['meson', 'setup']])
+
+
 class Suites(unittest.TestCase):
     def commands(self, *parts):
         """What `meson test` is asked for; nothing is run, so every suite is missed."""

@@ -19,7 +19,7 @@ namespace {
 
 using State = NeighbourTable::State;
 
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+constexpr std::uint64_t kOneSecond_ns = 1'000'000'000;
 
 rte_ether_addr mac_of(std::uint8_t last) { return {{2, 0, 0, 0, 0, last}}; }
 IpAddress peer(std::uint32_t number) { return IpAddress::from_ipv4(0x0a000000 + number); }
@@ -75,11 +75,11 @@ class NeighbourTableTest : public ::testing::Test, public NeighbourSolicitor {
         break;
       case State::probe:
         enter(State::delay);
-        pass(NeighbourTable::kDelayFirstProbe_ns + kSecond_ns / 100);
+        pass(NeighbourTable::kDelayFirstProbe_ns + kOneSecond_ns / 100);
         break;
       case State::failed:
         (void)use();
-        pass(4 * kSecond_ns);
+        pass(4 * kOneSecond_ns);
         break;
       case State::permanent:
         ASSERT_TRUE(table_.add_permanent(kPeer, mac_of(1)));
@@ -94,7 +94,7 @@ class NeighbourTableTest : public ::testing::Test, public NeighbourSolicitor {
   HostCounters counters_;
   NeighbourTable table_{8, test::seed(), timers_, *this, counters_};
   std::vector<Question> questions_;
-  std::uint64_t now_ns_ = 5 * kSecond_ns;
+  std::uint64_t now_ns_ = 5 * kOneSecond_ns;
   std::uint8_t last_byte_ = 0;
 };
 
@@ -173,22 +173,22 @@ TEST_F(NeighbourTableTest, TimersLeadFromStateToState) {
   enter(State::reachable);
   pass(NeighbourTable::kReachable_ns / 2 - 1);
   EXPECT_EQ(table_.state(kPeer), State::reachable);
-  pass(NeighbourTable::kReachable_ns + kSecond_ns / 100);
+  pass(NeighbourTable::kReachable_ns + kOneSecond_ns / 100);
   EXPECT_EQ(table_.state(kPeer), State::stale);
   EXPECT_EQ(use(), Resolution::ready);
   EXPECT_EQ(table_.state(kPeer), State::delay);
   pass(NeighbourTable::kDelayFirstProbe_ns - 1);
   EXPECT_TRUE(questions_.empty());
-  pass(kSecond_ns / 100);
+  pass(kOneSecond_ns / 100);
   EXPECT_EQ(table_.state(kPeer), State::probe);
   ASSERT_EQ(questions_.size(), 1u);
   EXPECT_TRUE(questions_[0].unicast);
-  pass(4 * kSecond_ns);
+  pass(4 * kOneSecond_ns);
   EXPECT_EQ(table_.state(kPeer), State::incomplete);
   ASSERT_EQ(questions_.size(), 4u);
   EXPECT_FALSE(questions_[3].unicast);
   EXPECT_EQ(use(), Resolution::pending);
-  pass(4 * kSecond_ns);
+  pass(4 * kOneSecond_ns);
   EXPECT_EQ(table_.state(kPeer), State::failed);
   EXPECT_EQ(questions_.size(), 6u);
   pass(NeighbourTable::kHoldDown_ns);

@@ -35,6 +35,7 @@ MAY_INCLUDE = {
     'apps/common': {'apps/node'} | TRANSPORT,
     'apps': {'stack'},  # the precompiled header
     'examples': INSTALLED,
+    'examples/accounts': {'apps/common'} | INSTALLED,  # built with the programs
 }
 # A program knows no other program, but for these.
 OTHER_PROGRAMS = {
@@ -159,6 +160,8 @@ class CheckerCanFail(unittest.TestCase):
         self.assertFalse(self.violations('examples/a.cc', '#include "apps/node/node.h"\n'))
         self.assertFalse(self.violations('examples/a.cc', '#include "support.h"\n'))
         self.assertTrue(self.violations('examples/a.cc', '#include "apps/common/endpoint.h"\n'))
+        self.assertFalse(
+            self.violations('examples/accounts/a.cc', '#include "apps/common/endpoint.h"\n'))
         self.assertTrue(self.violations('examples/a.cc', '#include "tests/support/seed.h"\n'))
 
     def test_include_by_repository_path(self):

@@ -56,6 +56,15 @@ ExitStatus CommandLine::usage_error(const Error& error) const {
   return kExitUsage;
 }
 
+Expected<EndpointConfig> CommandLine::endpoint_config(const EndpointOptions& options, Role role,
+                                                      std::uint16_t path_mtu) const {
+  ROCKHOPPER_TRY(auto config, make_endpoint_config(options, {.role = role,
+                                                             .use_eal_ports = !arguments_.embedded,
+                                                             .path_mtu = path_mtu}));
+  ROCKHOPPER_TRY(check_path_mtu(path_mtu, config));
+  return config;
+}
+
 ExitStatus CommandLine::finish(const Expected<void>& result, bool json) const {
   if (!result && json) {
     const nlohmann::json object{{"program", name_}, {"error", result.error().message}};

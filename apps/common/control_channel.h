@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/common/background.h"
+#include "apps/common/fields.h"
 #include "apps/common/tcp.h"
 #include "stack/error.h"
 
@@ -21,7 +22,7 @@ struct Message {
   nlohmann::json body;
 };
 
-/// Sends and receives the messages of messages.h.
+/// Sends and receives messages, one JSON object a line.
 class ControlChannel {
  public:
   static constexpr std::uint32_t kTimeoutMs = 30'000;
@@ -35,6 +36,12 @@ class ControlChannel {
   /// ErrorCode::invalid_state; so for all functions.
   [[nodiscard]] Expected<nlohmann::json> receive(const char* type,
                                                  std::uint32_t timeout_ms = kTimeoutMs);
+  /// The same, as a struct with a field list.
+  template <typename T>
+  [[nodiscard]] Expected<T> receive(const char* type, std::uint32_t timeout_ms = kTimeoutMs) {
+    ROCKHOPPER_TRY(auto body, receive(type, timeout_ms));
+    return fields_from_json<T>(body);
+  }
   /// The next message of any type but "error"; waits without limit.
   [[nodiscard]] Expected<Message> receive_any();
   /// A message that has come already, if any.

@@ -19,9 +19,6 @@ namespace {
 /// A switch has one more port, the program's own.
 constexpr int kMemifLinksMax = stack::net::kPortsMax - 1;
 
-constexpr const char* kNetwork = "Network";
-constexpr const char* kObservation = "Observation and faults";
-
 /// IPv4 and IPv6 addresses of the two ends of a link without --ip.
 std::vector<InterfaceAddress> default_addresses(Role role) {
   constexpr std::uint32_t kServer = (10u << 24) + (42u << 16) + 1;
@@ -54,105 +51,101 @@ stack::MemifConfig memif_config(const EndpointOptions& options, Role role) {
 
 void add_endpoint_options(OptionSet app, EndpointOptions& options,
                           const std::string& device_names) {
-  app.add_option(device_names, options.device,
-                 "DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
-                 "that the EAL has found, or a port number. Default: a memif link, or port 0 "
-                 "with EAL arguments")
-      .type_name("DEVARGS|ID")
-      .group(kNetwork);
-  app.add_option("--ip", options.ip,
-                 "own address, IPv4 or IPv6; may be repeated. Default: 10.42.0.1/24 and fd42::1/64 "
-                 "for a server, .2 for a client")
-      .type_name("ADDR/LEN")
-      .one_value_each()
-      .group(kNetwork);
-  app.add_option("--gateway", options.gateway, "next hop for other networks")
-      .type_name("ADDR")
-      .group(kNetwork);
-  app.add_option("--vlan", options.vlan, "send and take frames with this VLAN id only")
-      .range(1, 4094)
-      .type_name("ID")
-      .group(kNetwork);
-  app.add_option("--trust", options.trust,
-                 "where the priority of a frame's tag comes from: pcp, the service level, or dscp, "
-                 "the traffic class")
-      .one_of({"pcp", "dscp"})
-      .group(kNetwork);
-  app.add_option("--dscp-priority", options.dscp_priorities,
-                 "priorities of DSCPs with --trust dscp (26=3,46=5,8-15=1). Default: the DSCP's "
-                 "upper three bits")
-      .type_name("MAP")
-      .group(kNetwork);
-  app.add_flag("--priority-tags", options.priority_tags,
-               "without --vlan: send frames with a tag of VLAN id 0, for its priority")
-      .group(kNetwork);
-  app.add_option("--tclass,--traffic-class", options.traffic_class,
-                 "traffic class of what is sent: DSCP times 4, and ECN")
-      .range(0, 255)
-      .group(kNetwork);
-  app.add_option("--pkeys", options.pkeys,
-                 "the port's P_Key table from index 0 on (0xffff,0x8001). Default: 0xffff, the "
-                 "default partition")
-      .type_name("LIST")
-      .group(kNetwork);
-  app.add_option("--pkey-index,--pkey_index", options.pkey_index,
-                 "the partition to talk in: an index of the P_Key table")
-      .type_name("INDEX")
-      .group(kNetwork);
-  app.add_option(
-         "--link-mtu", options.link_mtu,
-         "largest IP packet in bytes: the path MTU and 80 for headers. Default: 4300 on the "
-         "memif link, else 1500, or what the path MTU asked for needs")
-      .range(576, static_cast<int>(stack::kMtuMax))
-      .type_name("BYTES")
-      .group(kNetwork);
-  app.add_option("--memif-role", options.memif_role,
-                 "end of the memif link: one process is server, the other client")
-      .one_of({"server", "client"})
-      .type_name("ROLE")
-      .group(kNetwork);
-  app.add_option("--memif-socket", options.memif_socket,
-                 "socket of the memif link. Default: memif.sock in the user's runtime directory")
-      .type_name("PATH")
-      .group(kNetwork);
-  app.add_option("--memif-id", options.memif_id, "number of the link on that socket")
-      .type_name("N")
-      .group(kNetwork);
-  app.add_option("--memif-links", options.memif_links,
-                 "of a server: so many links on that socket, with ids from --memif-id on, each for "
-                 "another program; they reach each other, too")
-      .range(1, kMemifLinksMax)
-      .type_name("N")
-      .group(kNetwork);
-  app.add_option("--connect-timeout", options.connect_timeout_s,
-                 "how long to wait for the other end: its memif socket, its link, its TCP port")
-      .range(0.1, 86400.0)
-      .type_name("SECONDS")
-      .group(kNetwork);
-  add_idle_option(app, options.idle).group(kNetwork);
-  app.add_option("--pcap", options.pcap,
-                 "capture to a pcapng file what is on the wire: behind --faults when sending, "
-                 "before them when receiving; dropped packets carry the reason as a comment")
-      .type_name("FILE")
-      .group(kObservation);
-  app.add_option("--faults", options.faults,
-                 "impair the link, as loss=1%,dup=1%,reorder=5%:2ms or "
-                 "delay=1ms,rate=1Gbit,rx.corrupt=0.1% or profile=P2")
-      .type_name("SPEC")
-      .group(kObservation);
-  app.add_option("--trace", options.trace, "print packets, events of queue pairs, or all (stderr)")
-      .one_of({"packets", "events", "all"})
-      .type_name("WHAT")
-      .group(kObservation);
-  app.add_option("--seed", options.seed,
-                 "of test data and faults. Default: random, printed when faults are asked for")
-      .type_name("N")
-      .group(kObservation);
-  app.add_option("--stats", options.stats_s,
-                 "print packet rates every so many seconds, and all counters at the end (stderr)")
-      .range(0.1, 86400.0)
-      .type_name("SECONDS")
-      .group(kObservation);
+  const OptionSet network = app.group("Network");
+  network.add_option(device_names + " DEVARGS|ID", options.device,
+                     "DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
+                     "that the EAL has found, or a port number. Default: a memif link, or port 0 "
+                     "with EAL arguments");
+  network
+      .add_option(
+          "--ip ADDR/LEN", options.ip,
+          "own address, IPv4 or IPv6; may be repeated. Default: 10.42.0.1/24 and fd42::1/64 "
+          "for a server, .2 for a client")
+      .one_value_each();
+  network.add_option("--gateway ADDR", options.gateway, "next hop for other networks");
+  network.add_option("--vlan ID", options.vlan, "send and take frames with this VLAN id only")
+      .range(1, 4094);
+  network
+      .add_option(
+          "--trust", options.trust,
+          "where the priority of a frame's tag comes from: pcp, the service level, or dscp, "
+          "the traffic class")
+      .one_of({"pcp", "dscp"});
+  network.add_option(
+      "--dscp-priority MAP", options.dscp_priorities,
+      "priorities of DSCPs with --trust dscp (26=3,46=5,8-15=1). Default: the DSCP's "
+      "upper three bits");
+  network.add_flag("--priority-tags", options.priority_tags,
+                   "without --vlan: send frames with a tag of VLAN id 0, for its priority");
+  network
+      .add_option("--tclass,--traffic-class", options.traffic_class,
+                  "traffic class of what is sent: DSCP times 4, and ECN")
+      .range(0, 255);
+  network.add_option("--pkeys LIST", options.pkeys,
+                     "the port's P_Key table from index 0 on (0xffff,0x8001). Default: 0xffff, the "
+                     "default partition");
+  network.add_option("--pkey-index,--pkey_index INDEX", options.pkey_index,
+                     "the partition to talk in: an index of the P_Key table");
+  network
+      .add_option(
+          "--link-mtu BYTES", options.link_mtu,
+          "largest IP packet in bytes: the path MTU and 80 for headers. Default: 4300 on the "
+          "memif link, else 1500, or what the path MTU asked for needs")
+      .range(576, static_cast<int>(stack::kMtuMax));
+  network
+      .add_option("--memif-role ROLE", options.memif_role,
+                  "end of the memif link: one process is server, the other client")
+      .one_of({"server", "client"});
+  network.add_option(
+      "--memif-socket PATH", options.memif_socket,
+      "socket of the memif link. Default: memif.sock in the user's runtime directory");
+  network.add_option("--memif-id N", options.memif_id, "number of the link on that socket");
+  network
+      .add_option(
+          "--memif-links N", options.memif_links,
+          "of a server: so many links on that socket, with ids from --memif-id on, each for "
+          "another program; they reach each other, too")
+      .range(1, kMemifLinksMax);
+  add_seconds_option(
+      network, "--connect-timeout", options.connect_timeout_s,
+      "how long to wait for the other end: its memif socket, its link, its TCP port");
+  add_idle_option(network, options.idle);
+  const OptionSet observation = app.group("Observation and faults");
+  observation.add_option(
+      "--pcap FILE", options.pcap,
+      "capture to a pcapng file what is on the wire: behind --faults when sending, "
+      "before them when receiving; dropped packets carry the reason as a comment");
+  observation.add_option("--faults SPEC", options.faults,
+                         "impair the link, as loss=1%,dup=1%,reorder=5%:2ms or "
+                         "delay=1ms,rate=1Gbit,rx.corrupt=0.1% or profile=P2");
+  observation
+      .add_option("--trace WHAT", options.trace,
+                  "print packets, events of queue pairs, or all (stderr)")
+      .one_of({"packets", "events", "all"});
+  observation.add_option(
+      "--seed N", options.seed,
+      "of test data and faults. Default: random, printed when faults are asked for");
+  add_seconds_option(
+      observation, "--stats", options.stats_s,
+      "print packet rates every so many seconds, and all counters at the end (stderr)");
+}
+
+Option add_path_mtu_option(OptionSet app, std::uint16_t& target, std::string_view help) {
+  return app.add_option("-m,--mtu BYTES", target, help).one_of({256, 512, 1024, 2048, 4096});
+}
+
+Option add_path_mtu_option(OptionSet app, std::optional<std::uint16_t>& target,
+                           std::string_view help) {
+  return app.add_option("-m,--mtu BYTES", target, help).one_of({256, 512, 1024, 2048, 4096});
+}
+
+Option add_ack_timeout_option(OptionSet app, std::string_view names, unsigned& target) {
+  return app.add_option(names, target, "local ACK timeout code: 4.096 us * 2^code").range(1, 31);
+}
+
+Option add_seconds_option(OptionSet app, std::string_view name, double& target,
+                          std::string_view help) {
+  return app.add_option(std::string(name) + " SECONDS", target, help).range(0.1, 86400.0);
 }
 
 Expected<std::vector<std::uint16_t>> parse_pkeys(std::string_view text) {

@@ -6,10 +6,9 @@ namespace rockhopper::apps {
 
 Option add_idle_option(OptionSet app, std::string& text) {
   return app
-      .add_option("--idle", text,
+      .add_option("--idle POLICY", text,
                   "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us")
-      .one_of({"poll", "yield", "sleep"})
-      .type_name("POLICY");
+      .one_of({"poll", "yield", "sleep"});
 }
 
 IdlePolicy parse_idle(const std::string& text) {

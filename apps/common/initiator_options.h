@@ -23,7 +23,7 @@ struct InitiatorOptions {
   void apply(dc::DciInit& init) const;
 };
 
-/// Adds --streams and --handshake, to the group of that name unless it is empty.
-void add_initiator_options(OptionSet app, InitiatorOptions& options, const std::string& group = "");
+/// Adds --streams and --handshake.
+void add_initiator_options(OptionSet app, InitiatorOptions& options);
 
 }  // namespace rockhopper::apps

@@ -10,11 +10,12 @@
 #include <fmt/format.h>
 
 #include "apps/common/help_formatter.h"
+#include "stack/quantity.h"
 
 namespace rockhopper::apps {
 
-template <OptionBound Number>
-Option Option::range(Number low, Number high) const {
+template <typename Number>
+Option Option::checked_range(Number low, Number high) const {
   const CLI::Range range(low, high);
   // What is wrong is told in words of our own: those of CLI11 2.3 and 2.4 are others.
   const auto problem = [range, low, high](const std::string& value) {
@@ -25,11 +26,11 @@ Option Option::range(Number low, Number high) const {
   return *this;
 }
 
-template Option Option::range(double, double) const;
-template Option Option::range(std::int32_t, std::int32_t) const;
-template Option Option::range(std::int64_t, std::int64_t) const;
-template Option Option::range(std::uint32_t, std::uint32_t) const;
-template Option Option::range(std::uint64_t, std::uint64_t) const;
+Option Option::range(double low, double high) const { return checked_range(low, high); }
+
+Option Option::whole_range(std::int64_t low, std::int64_t high) const {
+  return checked_range(low, high);
+}
 
 Option Option::positive() const {
   option_->check(CLI::PositiveNumber);
@@ -52,11 +53,6 @@ Option Option::one_of(std::vector<std::string> values) const {
 
 Option Option::type_name(std::string_view name) const {
   option_->type_name(std::string(name));
-  return *this;
-}
-
-Option Option::group(std::string_view name) const {
-  option_->group(std::string(name));
   return *this;
 }
 
@@ -87,60 +83,121 @@ Option Option::needs(const Option& other) const {
 
 bool Option::given() const { return option_->count() > 0; }
 
-template <OptionTarget Target>
-Option OptionSet::add_option(std::string_view names, Target& target, std::string_view help) const {
-  return Option(*app_->add_option(std::string(names), target, std::string(help)));
+OptionSet OptionSet::group(std::string_view title) const {
+  OptionSet same = *this;
+  same.group_ = title;
+  return same;
 }
 
-template Option OptionSet::add_option(std::string_view, double&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::int32_t&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::int64_t&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::uint8_t&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::uint16_t&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::uint32_t&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::uint64_t&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::string&, std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::optional<std::int64_t>&,
-                                      std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::optional<std::uint16_t>&,
-                                      std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::optional<std::uint32_t>&,
-                                      std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::optional<std::uint64_t>&,
-                                      std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::optional<std::string>&,
-                                      std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::vector<std::uint32_t>&,
-                                      std::string_view) const;
-template Option OptionSet::add_option(std::string_view, std::vector<std::string>&,
-                                      std::string_view) const;
+template <typename Add>
+Option OptionSet::add(std::string_view names, const Add& add) const {
+  const std::size_t blank = names.find(' ');
+  CLI::Option& option = *add(std::string(names.substr(0, blank)));
+  if (blank != std::string_view::npos) option.type_name(std::string(names.substr(blank + 1)));
+  if (!group_.empty()) option.group(group_);
+  return Option(option);
+}
+
+Option OptionSet::add_value(std::string_view names, OptionTarget target,
+                            std::string_view help) const {
+  return add(names, [&](const std::string& name) {
+    const auto add_to = [&](auto* to) { return app_->add_option(name, *to, std::string(help)); };
+    return std::visit(add_to, target);
+  });
+}
 
 Option OptionSet::add_option_function(std::string_view names,
                                       const std::function<void(const std::string&)>& take,
                                       std::string_view help) const {
-  return Option(
-      *app_->add_option_function<std::string>(std::string(names), take, std::string(help)));
+  return add(names, [&](const std::string& name) {
+    return app_->add_option_function<std::string>(name, take, std::string(help));
+  });
+}
+
+Option OptionSet::add_parsed(std::string_view names, std::string_view preset, Parse parse,
+                             std::string_view help) const {
+  const auto text = std::make_shared<std::string>(preset);
+  check([text, parse = std::move(parse)] { return parse(*text); });
+  return add_option(names, *text, help);
+}
+
+Option OptionSet::add_parsed_list(std::string_view names, Parse parse,
+                                  std::string_view help) const {
+  const auto texts = std::make_shared<std::vector<std::string>>();
+  check([texts, parse = std::move(parse)]() -> Expected<void> {
+    for (const std::string& text : *texts) ROCKHOPPER_TRY(parse(text));
+    return {};
+  });
+  return add_option(names, *texts, help).one_value_each();
+}
+
+namespace {
+
+/// The longest of an option's names, without what --help calls its value.
+std::string long_name(std::string_view names) {
+  names = names.substr(0, names.find(' '));
+  return std::string(names.substr(names.rfind(',') + 1));
+}
+
+}  // namespace
+
+Option OptionSet::add_bytes(std::string_view names, std::uint64_t& target, std::string_view preset,
+                            const Range& range, std::string_view help) const {
+  const auto parse = [&target, range,
+                      name = long_name(names)](const std::string& text) -> Expected<void> {
+    if (text.empty()) return {};
+    if (stack::parse_bytes(text, target) && range.has(target)) return {};
+    return fail(ErrorCode::invalid_argument,
+                "{} {}: expected are bytes, as 64KiB or 4MB, {} to {} of them", name, text,
+                range.least, range.most);
+  };
+  return add_parsed(names, preset, parse, help);
+}
+
+Option OptionSet::add_time(std::string_view names, std::uint64_t& target_ns,
+                           std::string_view preset, const Range& range,
+                           std::string_view help) const {
+  const auto parse = [&target_ns, range,
+                      name = long_name(names)](const std::string& text) -> Expected<void> {
+    if (text.empty()) return {};
+    if (stack::parse_time(text, target_ns) && range.has(target_ns)) return {};
+    return fail(ErrorCode::invalid_argument,
+                "{} {}: expected is a time, as 500ms or 2s, from {} to {} s", name, text,
+                static_cast<double>(range.least) * 1e-9, static_cast<double>(range.most) * 1e-9);
+  };
+  return add_parsed(names, preset, parse, help);
 }
 
 Option OptionSet::add_ignored_option(std::string_view names, std::string_view help) const {
   const CLI::callback_t ignore = [](const CLI::results_t&) { return true; };
-  return Option(*app_->add_option(std::string(names), ignore, std::string(help)));
+  return add(names, [&](const std::string& name) {
+    return app_->add_option(name, ignore, std::string(help));
+  });
 }
 
 Option OptionSet::add_flag(std::string_view names, bool& target, std::string_view help) const {
-  return Option(*app_->add_flag(std::string(names), target, std::string(help)));
+  return add(names, [&](const std::string& name) {
+    return app_->add_flag(name, target, std::string(help));
+  });
 }
 
 OptionSet OptionSet::add_command(std::string_view name, std::string_view summary) const {
-  return OptionSet(*app_->add_subcommand(std::string(name), std::string(summary)));
+  return {*app_->add_subcommand(std::string(name), std::string(summary)), *checks_};
 }
 
 void OptionSet::require_command() const { app_->require_subcommand(1); }
 
 bool OptionSet::given() const { return app_->parsed(); }
 
-void OptionSet::on_complete(std::function<void()> finish) const {
-  app_->parse_complete_callback(std::move(finish));
+void OptionSet::check(std::function<Expected<void>()> check) const {
+  checks_->emplace_back(app_, std::move(check));
+}
+
+Expected<void> refuse_if(std::initializer_list<Refusal> refusals) {
+  for (const Refusal& refusal : refusals) {
+    if (refusal.holds) return fail(ErrorCode::invalid_argument, "{}", refusal.text);
+  }
+  return {};
 }
 
 OptionParser::OptionParser(const OptionTexts& texts)
@@ -164,6 +221,9 @@ Expected<OptionParser::Outcome> OptionParser::parse(const std::vector<std::strin
     }
     (void)app_->exit(error);
     return Outcome::shown;
+  }
+  for (const auto& [app, check] : checks_) {
+    if (app->parsed()) ROCKHOPPER_TRY(check());
   }
   return Outcome::read;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -14,7 +15,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
@@ -87,10 +87,6 @@ void send_at_once(int fd) {
 }
 
 }  // namespace
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) (void)::close(fd_);
-}
 
 Expected<void> check_host(const std::string& host) {
   ROCKHOPPER_TRY(look_up(host, 0));
@@ -209,41 +205,31 @@ bool TcpConnection::peer_closed() {
   return closed_ && pending_.empty();
 }
 
-void TcpConnection::shut_down_sending() { (void)::shutdown(socket_.get(), SHUT_WR); }
-
 Expected<TcpListener> TcpListener::open(std::uint16_t port) {
+  // What is 0 in it is the address of all interfaces, of IPv6 as of IPv4.
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
   FileDescriptor socket(::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const bool ipv6 = socket.valid();
-  // A kernel without IPv6 has IPv4 alone.
-  if (!ipv6)
+  if (!socket.valid()) {
+    // A kernel without IPv6 has IPv4 alone.
+    address.sin6_family = AF_INET;
     socket = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  }
   if (!socket.valid()) return fail(ErrorCode::io, "no TCP socket: {}", std::strerror(errno));
   const int on = 1;
   const int off = 0;
   (void)setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  sockaddr_storage address{};
-  socklen_t length = 0;
-  if (ipv6) {
-    (void)setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    auto* any = reinterpret_cast<sockaddr_in6*>(&address);
-    any->sin6_family = AF_INET6;
-    any->sin6_port = htons(port);
-    length = sizeof(*any);
-  } else {
-    auto* any = reinterpret_cast<sockaddr_in*>(&address);
-    any->sin_family = AF_INET;
-    any->sin_port = htons(port);
-    length = sizeof(*any);
-  }
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::listen(socket.get(), kBacklog) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+  (void)setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  address.sin6_port = htons(port);
+  static_assert(offsetof(sockaddr_in6, sin6_port) == offsetof(sockaddr_in, sin_port));
+  socklen_t length = address.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(socket.get(), any, length) != 0 || ::listen(socket.get(), kBacklog) != 0 ||
+      ::getsockname(socket.get(), any, &length) != 0) {
     return fail(ErrorCode::io, "cannot listen on TCP port {}: {}; choose another with --port", port,
                 std::strerror(errno));
   }
-  const std::uint16_t bound = ipv6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
-                                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port;
-  return TcpListener(std::move(socket), ntohs(bound));
+  return TcpListener(std::move(socket), ntohs(address.sin6_port));
 }
 
 Expected<std::optional<TcpConnection>> TcpListener::poll_accept() {

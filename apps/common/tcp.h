@@ -11,28 +11,10 @@
 #include <utility>
 
 #include "apps/common/background.h"
+#include "apps/common/file_descriptor.h"
 #include "stack/error.h"
 
 namespace rockhopper::apps {
-
-/// A file descriptor that is closed at the end.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor();
-
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// Whether the host's name can be resolved: before a program joins a link, so that a misspelt one
 /// disturbs nobody.
@@ -64,7 +46,6 @@ class TcpConnection {
 
   /// True once the peer has closed its side and everything it sent has been taken. Does not wait.
   [[nodiscard]] bool peer_closed();
-  void shut_down_sending();
 
   static constexpr std::size_t kLineMax = 4 << 20;
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include <string>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "apps/common/command_line.h"
-#include "apps/common/run_side.h"
-#include "apps/common/signals.h"
+#include "apps/common/measuring.h"
 #include "apps/common/tcp.h"
 #include "apps/rh_ami/client.h"
 #include "apps/rh_ami/options.h"
@@ -46,29 +40,16 @@ Expected<void> run(const Options& options, const EndpointConfig& config,
   return result;
 }
 
-Expected<EndpointConfig> endpoint_config(const Options& options, bool embedded) {
-  if (options.transport == Transport::dc && options.endpoint.pkey_index != 0) {
-    return fail(ErrorCode::invalid_argument, "--pkey-index is for --transport rc");
-  }
-  const std::uint16_t path_mtu = options.path_mtu.value_or(0);
-  ROCKHOPPER_TRY(auto config, make_endpoint_config(options.endpoint, {.role = options.role(),
-                                                                      .use_eal_ports = !embedded,
-                                                                      .path_mtu = path_mtu}));
-  ROCKHOPPER_TRY(check_path_mtu(path_mtu, config));
-  return config;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   CommandLine line(argc, argv, kText);
-  RawOptions raw;
-  add_options(line.app(), raw);
+  Options options;
+  add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  auto options = finish_options(raw);
-  if (!options) return line.usage_error(options.error());
-  auto config = endpoint_config(*options, line.arguments().embedded);
-  if (!config) return line.usage_error(config.error());
-  catch_stop_signals();
-  return line.finish(run(*options, *config, line.arguments()), options->json);
+  return line.run(
+      line.endpoint_config(options.endpoint, options.role(), options.path_mtu.value_or(0)),
+      options.json, [&](const EndpointConfig& config, const stack::Arguments& arguments) {
+        return run(options, config, arguments);
+      });
 }

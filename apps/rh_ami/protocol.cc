@@ -2,100 +2,47 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_ami/protocol.h"
 
-#include <algorithm>
-#include <limits>
-
-#include <nlohmann/json.hpp>
-
-#include "apps/common/json_reader.h"
-#include "roce/wire/psn.h"
-
 namespace rockhopper::apps::messages {
 
-namespace {
-
-constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
-
-}  // namespace
-
-nlohmann::json to_json(const Agreement& agreement) {
-  return {{"transport", to_string(agreement.transport)},
-          {"path_mtu", agreement.path_mtu},
-          {"size_max", agreement.size_max},
-          {"window", agreement.window},
-          {"eager_bytes", agreement.eager_bytes},
-          {"ack_timeout", agreement.ack_timeout},
-          {"check", agreement.check}};
+void Agreement::describe(Fields& fields) {
+  fields.choice("transport", transport);
+  fields.path_mtu("path_mtu", path_mtu);
+  fields.number("size_max", size_max, 0, kSizeMax);
+  fields.number("window", window, 1, kWindowMax);
+  fields.number("eager_bytes", eager_bytes, 0, 1u << 20);
+  fields.number("ack_timeout", ack_timeout, 1, 31);
+  fields.flag("check", check);
 }
 
-Expected<Agreement> agreement_from_json(const nlohmann::json& object) {
-  JsonReader reader(object);
-  Agreement agreement;
-  agreement.transport = reader.choice("transport", parse_transport);
-  agreement.path_mtu = reader.path_mtu("path_mtu");
-  agreement.size_max = reader.number<std::uint32_t>("size_max", 0, kSizeMax);
-  agreement.window = reader.number<std::uint32_t>("window", 1, kWindowMax);
-  agreement.eager_bytes = reader.number<std::uint32_t>("eager_bytes", 0, 1u << 20);
-  agreement.ack_timeout = reader.number<std::uint8_t>("ack_timeout", 1, 31);
-  agreement.check = reader.flag("check");
-  ROCKHOPPER_TRY(reader.result());
-  return agreement;
+void Side::describe(Fields& fields) {
+  QueueAddress::describe(fields);
+  fields.number("address", address);
+  fields.number("rkey", rkey);
+  fields.text("shared_path", shared_path);
+  fields.number("token", token);
 }
 
-nlohmann::json to_json(const Side& side) {
-  return {{"gid", side.gid.to_string()},
-          {"address", side.address},
-          {"rkey", side.rkey},
-          {"qpn", side.qpn},
-          {"psn", side.psn},
-          {"access_key", side.access_key},
-          {"token", side.token},
-          {"shared_path", side.shared_path}};
+void RunSpec::describe(Fields& fields) {
+  fields.choice("operation", operation);
+  fields.number("size", size);
+  fields.number("iterations", iterations);
+  fields.number("duration_ns", duration_ns);
+  fields.number("warmup", warmup);
+  fields.number("seed", seed);
 }
 
-Expected<Side> side_from_json(const nlohmann::json& object) {
-  JsonReader reader(object);
-  Side side;
-  side.gid = reader.address("gid");
-  side.address = reader.number<std::uint64_t>("address", 0, kAny);
-  side.rkey = reader.number<std::uint32_t>("rkey", 0, UINT32_MAX);
-  side.qpn = reader.number<std::uint32_t>("qpn", 0, wire::kMask24);
-  side.psn = reader.number<std::uint32_t>("psn", 0, wire::kMask24);
-  side.access_key = reader.number<std::uint64_t>("access_key", 0, kAny);
-  side.token = reader.number<std::uint64_t>("token", 0, kAny);
-  side.shared_path = reader.text("shared_path");
-  ROCKHOPPER_TRY(reader.result());
-  return side;
+void Offer::describe(Fields& fields) {
+  fields.constant("version", kProtocolVersion);
+  fields.path_mtu("path_mtu", path_mtu);
 }
 
-nlohmann::json to_json(const RunSpec& spec) {
-  return {{"operation", to_string(spec.operation)},
-          {"size", spec.size},
-          {"iterations", spec.iterations},
-          {"duration_ns", spec.duration_ns},
-          {"warmup", spec.warmup},
-          {"seed", spec.seed}};
+void Hello::describe(Fields& fields) {
+  fields.object("agreement", agreement);
+  fields.object("side", side);
 }
 
-Expected<RunSpec> run_spec_from_json(const nlohmann::json& object, const Agreement& agreement) {
-  JsonReader reader(object);
-  RunSpec spec;
-  spec.operation = reader.choice("operation", parse_operation);
-  const std::uint32_t largest = std::max<std::uint32_t>(agreement.size_max, 8);
-  spec.size = reader.number<std::uint32_t>("size", 0, largest);
-  spec.iterations = reader.number<std::uint64_t>("iterations", 0, kAny);
-  spec.duration_ns = reader.number<std::uint64_t>("duration_ns", 0, kAny);
-  spec.warmup = reader.number<std::uint64_t>("warmup", 0, kAny);
-  spec.seed = reader.number<std::uint64_t>("seed", 0, kAny);
-  ROCKHOPPER_TRY(reader.result());
-  return spec;
-}
+void Welcome::describe(Fields& fields) { fields.object("side", side); }
 
-Expected<std::uint64_t> number_from_json(const nlohmann::json& object, const char* name) {
-  JsonReader reader(object);
-  const auto number = reader.number<std::uint64_t>(name, 0, kAny);
-  ROCKHOPPER_TRY(reader.result());
-  return number;
-}
+void Stop::describe(Fields& fields) { fields.number("instructions", instructions); }
 
 }  // namespace rockhopper::apps::messages

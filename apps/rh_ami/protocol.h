@@ -5,29 +5,20 @@
 #include <cstdint>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "apps/common/queue_address.h"
 #include "apps/rh_ami/layout.h"
 #include "apps/rh_ami/options.h"
-#include "stack/ip_address.h"
 
 namespace rockhopper::apps::messages {
 
-/// What the two ends say to each other by TCP, each an object of one member:
-///
-///   server                  client
-///   offer  {version, path_mtu}
-///                           hello  {agreement, side}
-///   welcome {side}
-///                           start  {spec}
-///   started {}
-///                           stop   {instructions}
-///   stopped {handled}
-///                           end    {results}
-///   ended {}
-///
-/// and `error` of either.
-inline constexpr int kProtocolVersion = 1;
+// How the two ends greet each other by TCP; the rest is as in apps/common/measuring.h:
+//
+//   server                  client
+//   offer  {version, path_mtu}
+//                           hello  {agreement, side}
+//   welcome {side}
+
+inline constexpr std::uint64_t kProtocolVersion = 1;
 
 inline constexpr ami::EndpointId kServerId = 0;
 inline constexpr ami::EndpointId kClientId = 1;
@@ -50,29 +41,36 @@ struct Agreement {
   [[nodiscard]] Layout layout() const {
     return {.slots = check ? window : 1, .size_max = size_max};
   }
+  void describe(Fields& fields);
 };
 
 /// What the other end must know of this one.
-struct Side {
-  stack::IpAddress gid;
+struct Side : QueueAddress {
   std::uint64_t address = 0;  ///< of the memory, for its rkey
   std::uint32_t rkey = 0;
-  std::uint32_t qpn = 0;         ///< DC: of the target
-  std::uint32_t psn = 0;         ///< RC: the first
-  std::uint64_t access_key = 0;  ///< DC: the target's
-  std::string shared_path;       ///< of the memory, to be looked at; empty: it cannot be
-  std::uint64_t token = 0;       ///< that the memory has, so that no other is taken for it
+  std::string shared_path;  ///< of the memory, to be looked at; empty: it cannot be
+  std::uint64_t token = 0;  ///< that the memory has, so that no other is taken for it
+
+  void describe(Fields& fields);
 };
 
-[[nodiscard]] nlohmann::json to_json(const Agreement& agreement);
-[[nodiscard]] Expected<Agreement> agreement_from_json(const nlohmann::json& json);
-[[nodiscard]] nlohmann::json to_json(const Side& side);
-[[nodiscard]] Expected<Side> side_from_json(const nlohmann::json& json);
-[[nodiscard]] nlohmann::json to_json(const RunSpec& spec);
-[[nodiscard]] Expected<RunSpec> run_spec_from_json(const nlohmann::json& json,
-                                                   const Agreement& agreement);
-/// A member that is a number.
-[[nodiscard]] Expected<std::uint64_t> number_from_json(const nlohmann::json& json,
-                                                       const char* name);
+struct Offer {
+  std::uint16_t path_mtu = 1024;  ///< the server's largest
+  void describe(Fields& fields);
+};
+struct Hello {
+  Agreement agreement{};
+  Side side{};
+  void describe(Fields& fields);
+};
+struct Welcome {
+  Side side{};
+  void describe(Fields& fields);
+};
+/// The client's "stop" of a run.
+struct Stop {
+  std::uint64_t instructions = 0;
+  void describe(Fields& fields);
+};
 
 }  // namespace rockhopper::apps::messages

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/measuring.h"
 #include "apps/common/sizes.h"
 
 namespace rockhopper::apps::messages {
@@ -49,7 +50,7 @@ std::string table_row(const Result& result, bool gbits) {
 nlohmann::json result_json(const Result& result, bool checked) {
   const Measurement& measurement = result.measurement;
   const double rate = per_second(measurement);
-  nlohmann::json json{{"op", to_string(result.spec.operation)},
+  nlohmann::json json{{"op", name_of(result.spec.operation)},
                       {"size", result.spec.size},
                       {"iterations", measurement.instructions},
                       {"seconds", measurement.seconds},
@@ -58,13 +59,7 @@ nlohmann::json result_json(const Result& result, bool checked) {
                       {"callbacks", measurement.callbacks},
                       {"checked", checked}};
   if (checked) json["seen_in_callbacks"] = measurement.seen;
-  if (measurement.latency) {
-    const LatencySummary& l = *measurement.latency;
-    json["latency_us"] = {{"min", l.min_ns * 1e-3},     {"max", l.max_ns * 1e-3},
-                          {"avg", l.average_ns * 1e-3}, {"stdev", l.standard_deviation_ns * 1e-3},
-                          {"p50", l.p50_ns * 1e-3},     {"p90", l.p90_ns * 1e-3},
-                          {"p99", l.p99_ns * 1e-3},     {"p99.9", l.p999_ns * 1e-3}};
-  }
+  if (measurement.latency) json["latency_us"] = latency_json(*measurement.latency);
   return json;
 }
 

@@ -2,11 +2,27 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
+#include "apps/common/names.h"
 #include "apps/services/ami/descriptor.h"
+
+namespace rockhopper::apps {
+class Fields;
+}  // namespace rockhopper::apps
+
+namespace rockhopper::ami {
+
+// As options and reports say it.
+constexpr auto names_of(Level) {
+  return std::array{apps::Names{"local"}, apps::Names{"remote"}, apps::Names{"handled"}};
+}
+constexpr auto names_of(CompletionMode) {
+  return std::array{apps::Names{"mask"}, apps::Names{"counter"}};
+}
+
+}  // namespace rockhopper::ami
 
 namespace rockhopper::apps::messages {
 
@@ -20,14 +36,14 @@ enum class Operation : std::uint8_t {
   fetch_add,
 };
 
-/// The name that options and JSON use.
-[[nodiscard]] std::string_view to_string(Operation operation);
-[[nodiscard]] std::optional<Operation> parse_operation(std::string_view name);
-/// The name that tables use.
-[[nodiscard]] std::string_view title(Operation operation);
-
-[[nodiscard]] std::string_view to_string(ami::Level level);
-[[nodiscard]] std::optional<ami::Level> parse_level(std::string_view name);
+constexpr auto names_of(Operation) {
+  return std::array{Names{"am_lat", "Active message latency"},
+                    Names{"am_bw", "Active messages"},
+                    Names{"put", "Put"},
+                    Names{"put_notify", "Put with notification"},
+                    Names{"get", "Get"},
+                    Names{"fetch_add", "Fetch and add"}};
+}
 
 /// One run, as both ends know it.
 struct RunSpec {
@@ -37,6 +53,8 @@ struct RunSpec {
   std::uint64_t duration_ns = 0;  ///< of the measured part
   std::uint64_t warmup = 0;       ///< instructions before it
   std::uint64_t seed = 0;         ///< of the test data, and of who has a callback
+
+  void describe(Fields& fields);
 };
 
 }  // namespace rockhopper::apps::messages

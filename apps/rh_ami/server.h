@@ -4,42 +4,36 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
-#include <nlohmann/json.hpp>
-
-#include "apps/common/control_channel.h"
-#include "apps/common/watch.h"
+#include "apps/common/measuring.h"
 #include "apps/rh_ami/node.h"
 #include "apps/rh_ami/target.h"
 
 namespace rockhopper::apps::messages {
 
 /// The end that serves one client's workload.
-class Server {
+class Server final : public MeasuringServer<RunSpec> {
  public:
   /// References must outlive it.
   Server(Node& node, const Options& options);
-
-  /// Serves one client to its end. Tells it of a failure.
-  [[nodiscard]] Expected<void> run();
-  [[nodiscard]] nlohmann::json report() const;
+  ~Server() override { node_.set_work(nullptr); }
 
  private:
-  [[nodiscard]] Expected<void> greet();
-  [[nodiscard]] Expected<void> serve();
-  [[nodiscard]] Expected<void> serve_run(const RunSpec& spec);
-  /// Turns until the client's "stop" and until all that it has sent has been handled.
-  [[nodiscard]] Expected<void> serve_until_stop(const RunSpec& spec);
-  [[nodiscard]] Expected<void> look_for_stop();
+  [[nodiscard]] Expected<void> greet() override;
+  [[nodiscard]] nlohmann::json details() const override;
+  [[nodiscard]] Expected<RunSpec> run_from_json(const nlohmann::json& json) const override;
+  [[nodiscard]] Expected<void> prepare(const RunSpec& spec) override;
+  [[nodiscard]] Expected<nlohmann::json> serve(const RunSpec& spec) override;
+  [[nodiscard]] std::string served(const RunSpec& spec) const override;
+  /// How many instructions the run had, once the client has said so.
+  [[nodiscard]] Expected<void> look();
 
   Node& node_;
-  const Options& options_;
-  std::optional<ControlChannel> channel_;
-  std::unique_ptr<Watch> watch_;
+  const Options& ami_options_;
   std::unique_ptr<Target> target_;
   std::optional<std::uint64_t> instructions_;  ///< of the run, when the client has said so
   std::uint64_t handled_ = 0;                  ///< messages of all runs
-  nlohmann::json results_ = nlohmann::json::array();
 };
 
 }  // namespace rockhopper::apps::messages

@@ -94,7 +94,7 @@ void Stream::end(std::uint64_t number, ami::Status status) {
     const auto there = is_there(number);
     if (there && !*there) {
       set_fault(fmt::format("{}: the callback of instruction {} came, and its data are not there",
-                            to_string(spec_.operation), number));
+                            name_of(spec_.operation), number));
     }
     measurement_.seen += there.value_or(false) ? 1 : 0;
   }

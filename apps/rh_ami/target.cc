@@ -96,8 +96,7 @@ Expected<void> Target::finish(std::uint64_t instructions) {
     const std::uint64_t number = instructions - 1 - age;
     const auto data = node_.memory().subspan(layout_.target(number), spec_.size);
     if (const auto at = find_pattern_mismatch(data, spec_.seed, number)) {
-      return fail(ErrorCode::io, "{} {}: byte {} is wrong", to_string(spec_.operation), number,
-                  *at);
+      return fail(ErrorCode::io, "{} {}: byte {} is wrong", name_of(spec_.operation), number, *at);
     }
     std::uint64_t notified = 0;
     std::memcpy(&notified, word(number), sizeof notified);

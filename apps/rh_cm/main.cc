@@ -33,7 +33,7 @@ const ProgramText kText{
 void report(const Options& options, const Result& result) {
   if (options.json) {
     const nlohmann::json object{{"program", "rh-cm"},
-                                {"as", to_string(options.play)},
+                                {"as", name_of(options.play)},
                                 {"role", options.role() == Role::server ? "server" : "client"},
                                 {"size", options.message_size()},
                                 {"connections", result.connections},
@@ -43,7 +43,7 @@ void report(const Options& options, const Result& result) {
     fmt::print("{}\n", object.dump());
     return;
   }
-  fmt::print("{}: {} {} over {} connection{} in {:.3f} seconds{}\n", to_string(options.play),
+  fmt::print("{}: {} {} over {} connection{} in {:.3f} seconds{}\n", name_of(options.play),
              result.messages, options.play == Play::rping ? "pings" : "messages received",
              result.connections, result.connections == 1 ? "" : "s", result.seconds,
              result.checked > 0 ? fmt::format(", {} checked", result.checked) : "");
@@ -84,11 +84,9 @@ int main(int argc, char** argv) {
   Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  if (auto good = check(options); !good) return line.usage_error(good.error());
-  auto config = make_endpoint_config(options.endpoint, {.role = options.role(),
-                                                        .use_eal_ports = !line.arguments().embedded,
-                                                        .path_mtu = options.path_mtu});
-  if (!config) return line.usage_error(config.error());
-  catch_stop_signals();
-  return line.finish(run(options, *config, line.arguments()), options.json);
+  return line.run(line.endpoint_config(options.endpoint, options.role(), options.path_mtu),
+                  options.json,
+                  [&](const EndpointConfig& config, const stack::Arguments& arguments) {
+                    return run(options, config, arguments);
+                  });
 }

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,8 +17,10 @@ namespace rockhopper::apps::cm {
 /// Whose part rh-cm plays: the peer is that program, or another rh-cm.
 enum class Play : std::uint8_t { rping, ucmatose, udaddy, mckey, rdma_client };
 
-/// "rping", ...; of the last the server's name where it is one.
-[[nodiscard]] std::string to_string(Play play);
+constexpr auto names_of(Play) {
+  return std::array{Names{"rping"}, Names{"ucmatose"}, Names{"udaddy"}, Names{"mckey"},
+                    Names{"rdma_client"}};
+}
 
 struct Options {
   Play play = Play::rping;
@@ -48,9 +51,7 @@ struct Options {
   [[nodiscard]] stack::IpAddress server() const { return *stack::IpAddress::parse(host); }
 };
 
+/// Adds them, and what checks that all fit each other.
 void add_options(OptionSet app, Options& options);
-
-/// What OptionParser cannot check.
-[[nodiscard]] Expected<void> check(const Options& options);
 
 }  // namespace rockhopper::apps::cm

@@ -95,7 +95,7 @@ Expected<void> parse_rest(Words& words, RecordTask& task) {
   }
   if (!words.empty()) {
     return fail(ErrorCode::invalid_argument, "there is more than {} takes: {:?}",
-                to_string(task.verb), words.rest());
+                name_of(task.verb), words.rest());
   }
   return {};
 }
@@ -151,7 +151,7 @@ Expected<BatchLine> parse_batch_line(std::string_view text) {
   const std::string_view verb = words.take();
   if (verb == "read") return parse_reads(words);
   BatchLine line;
-  const auto known = parse_verb(verb);
+  const auto known = parse_name<Verb>(verb);
   if (!known) {
     return fail(ErrorCode::invalid_argument,
                 "{:?} is none of get, create, put, update, delete, resize, add, read", verb);

@@ -7,9 +7,6 @@
 #include <bit>
 #include <cstring>
 
-#include "apps/common/signals.h"
-#include "apps/common/steady_clock.h"
-
 namespace rockhopper::apps::dag_node {
 namespace {
 
@@ -69,7 +66,7 @@ Expected<void> BoardReader::set_up() {
   ROCKHOPPER_TRY(
       pool_,
       dc::DciPool::create(
-          connection_.dc(),
+          *connection_.dc(),
           {.pd = pd_, .send_cq = cq_.get(), .max_send_wr = 1, .path_mtu = connection_.path_mtu()},
           {.dcis = 1}, [](dc::PoolTarget&) {}));
   ROCKHOPPER_TRY(ah_, engine.create_ah(pd_, connection_.path(server_)));
@@ -103,10 +100,7 @@ Expected<void> BoardReader::read(std::uint64_t offset, std::uint64_t bytes) {
     return fail(ErrorCode::busy, "the board of server {} cannot be read now", server_);
   }
   std::array<roce::Completion, 1> completions;
-  while (cq_->poll(completions) == 0) {
-    if (stop_requested()) return tl::make_unexpected(interrupted());
-    (void)connection_.turn();
-  }
+  ROCKHOPPER_TRY(connection_.turn_until([&] { return cq_->poll(completions) > 0; }));
   pool_->progress();
   if (completions[0].status == roce::WcStatus::success) return {};
   return fail(ErrorCode::io, "the board of server {} cannot be read: it has gone, or fenced us",

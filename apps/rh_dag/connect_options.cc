@@ -7,13 +7,13 @@
 #include <string_view>
 #include <system_error>
 
-#include "apps/rh_dag/quantities.h"
+#include <fmt/format.h>
+
 #include "apps/services/dag/record.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
 
-constexpr const char* kServers = "Servers";
 constexpr std::size_t kServersMax = 64;
 /// Head and slots of a record besides its data.
 constexpr std::uint64_t kRecordOverhead = dag::record_bytes(dag::kKeyMax, 0, 2);
@@ -38,9 +38,26 @@ Expected<dag::PlacementRule> parse_rule(const std::string& text) {
               text);
 }
 
-dag::PlacementPolicy policy_of(const std::string& name) {
-  if (name == "hash") return dag::PlacementPolicy::hash;
-  return name == "table" ? dag::PlacementPolicy::table : dag::PlacementPolicy::affinity;
+Expected<void> add_server(const std::string& text, ConnectOptions& options) {
+  ROCKHOPPER_TRY(auto address, parse_server_address(text));
+  if (std::find(options.servers.begin(), options.servers.end(), address) != options.servers.end()) {
+    return fail(ErrorCode::invalid_argument, "--server {} is there twice", text);
+  }
+  options.servers.push_back(std::move(address));
+  return {};
+}
+
+Expected<void> settle(ConnectOptions& options) {
+  if (options.servers.empty()) options.servers.push_back({.host = "localhost"});
+  const std::size_t servers = options.servers.size();
+  ROCKHOPPER_TRY(refuse_if({
+      {servers > kServersMax, fmt::format("--server: {} servers at most", kServersMax)},
+      {options.home >= servers,
+       fmt::format("--home {}: there are {} servers, from 0 on", options.home, servers)},
+  }));
+  auto placement = options.make_placement();
+  if (placement) return {};
+  return fail(ErrorCode::invalid_argument, "--place: {}", placement.error().message);
 }
 
 }  // namespace
@@ -70,83 +87,41 @@ Expected<ServerAddress> parse_server_address(const std::string& text) {
   return address;
 }
 
-void add_connect_options(OptionSet app, RawConnectOptions& raw) {
-  ConnectOptions& options = raw.options;
-  app.add_option("-s,--server", raw.servers,
-                 "HOST[:PORT] of an rh-dag serve; may be repeated, the first one is server 0, for "
-                 "all clients in the same order. Default: localhost")
-      .type_name("SERVER")
-      .one_value_each()
-      .group(kServers);
-  app.add_option("--home", options.home, "the number of the server that has the runs")
-      .type_name("N")
-      .group(kServers);
-  app.add_option(
-         "--placement", raw.placement,
-         "which server has a key: hash, by all of it; affinity, by what is between { and }, "
-         "if anything; table, by --place, the rest as affinity. The same for all clients")
-      .one_of({"hash", "affinity", "table"})
-      .group(kServers);
-  app.add_option("--place", raw.rules,
-                 "PREFIX=N: keys that begin so are at server N; the longest one counts. May be "
-                 "repeated")
-      .type_name("RULE")
-      .one_value_each()
-      .group(kServers);
-  app.add_option("--entries", options.entries, "of the client's own map of keys")
-      .range(1u, 1u << 26)
-      .type_name("N")
-      .group(kServers);
-  app.add_option("--record-max", raw.record_max, "data of a record that can be read, at most")
-      .type_name("BYTES")
-      .group(kServers);
-  app.add_option("--timeout", raw.timeout, "for which a server may take no notice of a request")
-      .type_name("TIME")
-      .group(kServers);
-  app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the servers'")
-      .one_of({256, 512, 1024, 2048, 4096})
-      .type_name("BYTES")
-      .group(kServers);
-  app.add_option("-u,--qp-timeout", options.ack_timeout,
-                 "local ACK timeout code: 4.096 us * 2^code")
-      .range(1, 31)
-      .group(kServers);
+void add_connect_options(OptionSet app, ConnectOptions& options, const char* record_max) {
+  const OptionSet servers = app.group("Servers");
+  servers.add_parsed_list(
+      "-s,--server SERVER",
+      [&options](const std::string& text) { return add_server(text, options); },
+      "HOST[:PORT] of an rh-dag serve; may be repeated, the first one is server 0, for all clients "
+      "in the same order. Default: localhost");
+  servers.add_option("--home N", options.home, "the number of the server that has the runs");
+  servers.add_option("--placement", options.placement,
+                     "which server has a key: hash, by all of it; affinity, by what is between { "
+                     "and }, if anything; table, by --place, the rest as affinity. The same for "
+                     "all clients");
+  servers.add_parsed_list(
+      "--place RULE",
+      [&options](const std::string& text) -> Expected<void> {
+        ROCKHOPPER_TRY(auto rule, parse_rule(text));
+        options.rules.push_back(std::move(rule));
+        return {};
+      },
+      "PREFIX=N: keys that begin so are at server N; the longest one counts. May be repeated");
+  servers.add_option("--entries N", options.entries, "of the client's own map of keys")
+      .range(1u, 1u << 26);
+  servers.add_bytes("--record-max BYTES", options.record_max, record_max, kBufferedRecordMax,
+                    "data of a record that can be read, at most");
+  servers.add_time("--timeout TIME", options.request_timeout_ns, "500ms", kTimeout,
+                   "for which a server may take no notice of a request");
+  add_path_mtu_option(servers, options.path_mtu, "path MTU. Default: the servers'");
+  add_ack_timeout_option(servers, "-u,--qp-timeout", options.ack_timeout);
   app.add_flag("--json", options.json, "print the result as JSON");
-  add_endpoint_options(app, options.endpoint, "-d,--device");
+  add_endpoint_options(app, options.endpoint);
+  app.check([&options] { return settle(options); });
 }
 
-Expected<ConnectOptions> finish_options(const RawConnectOptions& raw) {
-  ConnectOptions options = raw.options;
-  for (const std::string& text : raw.servers) {
-    ROCKHOPPER_TRY(auto address, parse_server_address(text));
-    if (std::find(options.servers.begin(), options.servers.end(), address) !=
-        options.servers.end()) {
-      return fail(ErrorCode::invalid_argument, "--server {} is there twice", text);
-    }
-    options.servers.push_back(std::move(address));
-  }
-  if (options.servers.empty()) options.servers.push_back({.host = "localhost"});
-  if (options.servers.size() > kServersMax) {
-    return fail(ErrorCode::invalid_argument, "--server: {} servers at most", kServersMax);
-  }
-  if (options.home >= options.servers.size()) {
-    return fail(ErrorCode::invalid_argument, "--home {}: there are {} servers, from 0 on",
-                options.home, options.servers.size());
-  }
-  options.placement = policy_of(raw.placement);
-  for (const std::string& text : raw.rules) {
-    ROCKHOPPER_TRY(auto rule, parse_rule(text));
-    options.rules.push_back(std::move(rule));
-  }
-  if (auto placement = options.make_placement(); !placement) {
-    return fail(ErrorCode::invalid_argument, "--place: {}", placement.error().message);
-  }
-  std::uint64_t record_max = 0;
-  ROCKHOPPER_TRY(read_bytes("--record-max", raw.record_max, kBufferedRecordMax, record_max));
-  ROCKHOPPER_TRY(read_time("--timeout", raw.timeout, kTimeout, options.request_timeout_ns));
-  // Both slots of a record that is updated, and the header.
-  options.buffer_bytes = static_cast<std::uint32_t>(2 * record_max + kRecordOverhead);
-  return options;
+std::uint32_t ConnectOptions::buffer_bytes() const {
+  return static_cast<std::uint32_t>(2 * record_max + kRecordOverhead);
 }
 
 Expected<dag::Placement> ConnectOptions::make_placement() const {

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,15 @@
 #include "apps/common/option_set.h"
 #include "apps/rh_dag/greeting.h"
 #include "apps/services/dag/placement.h"
+
+namespace rockhopper::dag {
+
+// As options say it.
+constexpr auto names_of(PlacementPolicy) {
+  return std::array{apps::Names{"hash"}, apps::Names{"affinity"}, apps::Names{"table"}};
+}
+
+}  // namespace rockhopper::dag
 
 namespace rockhopper::apps::dag_node {
 
@@ -29,33 +39,26 @@ struct ConnectOptions {
   dag::PlacementPolicy placement = dag::PlacementPolicy::affinity;
   std::vector<dag::PlacementRule> rules;
   std::uint32_t entries = 65536;  ///< of its own map
-  std::uint32_t buffer_bytes = 0;
+  std::uint64_t record_max = 0;   ///< data of a record that can be read
   std::uint64_t request_timeout_ns = 0;
   std::uint16_t path_mtu = 0;  ///< 0: the servers'
   unsigned ack_timeout = 14;
   bool json = false;
   EndpointOptions endpoint;
 
+  /// For both slots of a record that is updated, and the header.
+  [[nodiscard]] std::uint32_t buffer_bytes() const;
   /// Of keys, and of outputs.
   [[nodiscard]] Expected<dag::Placement> make_placement() const;
   /// All keys are at home, as those of nodes are.
   [[nodiscard]] Expected<dag::Placement> make_home_placement() const;
 };
 
+inline constexpr const char* kRecordMax = "1MiB";
 /// --record-max of those that have a buffer for each of the many records that they read at a time.
 inline constexpr const char* kSmallRecordMax = "256KiB";
 
-/// The options as OptionParser fills them in, before finish_options() makes sense of them.
-struct RawConnectOptions {
-  ConnectOptions options;
-  std::vector<std::string> servers;
-  std::string placement = "affinity";
-  std::vector<std::string> rules;
-  std::string record_max = "1MiB";  ///< may be another one before add_connect_options()
-  std::string timeout = "500ms";
-};
-
-void add_connect_options(OptionSet app, RawConnectOptions& raw);
-[[nodiscard]] Expected<ConnectOptions> finish_options(const RawConnectOptions& raw);
+void add_connect_options(OptionSet app, ConnectOptions& options,
+                         const char* record_max = kRecordMax);
 
 }  // namespace rockhopper::apps::dag_node

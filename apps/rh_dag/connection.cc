@@ -13,25 +13,16 @@
 #include "apps/common/tcp.h"
 
 namespace rockhopper::apps::dag_node {
-namespace {
-
-/// A look at the clock takes longer than a turn without work.
-constexpr std::uint64_t kTurnsPerClock = 4;
-
-}  // namespace
 
 Connection::Connection(const ConnectOptions& options, dag::ClientListener& listener,
                        std::uint16_t operations, std::unique_ptr<Endpoint> endpoint)
-    : options_(options),
+    : ServiceNode(std::move(endpoint), options.endpoint),
+      options_(options),
       listener_(listener),
       operations_(operations),
-      endpoint_(std::move(endpoint)),
       ways_(options.servers.size()) {}
 
-Connection::~Connection() {
-  counters_.reset();
-  client_.reset();
-}
+Connection::~Connection() { unpublish(); }
 
 Expected<std::unique_ptr<Connection>> Connection::create(const ConnectOptions& options,
                                                          const EndpointConfig& config,
@@ -45,10 +36,9 @@ Expected<std::unique_ptr<Connection>> Connection::create(const ConnectOptions& o
   }
   ROCKHOPPER_TRY(auto endpoint, Endpoint::create(config, arguments));
   ROCKHOPPER_TRY(endpoint->wait_for_link());
-  ROCKHOPPER_TRY(auto dc, DcEndpoint::create(endpoint->engine()));
   std::unique_ptr<Connection> connection(
       new Connection(options, listener, operations, std::move(endpoint)));
-  connection->dc_.emplace(std::move(dc));
+  ROCKHOPPER_TRY(connection->open_dc());
   return connection;
 }
 
@@ -74,14 +64,9 @@ Expected<void> Connection::connect(std::uint16_t server, dag::Placement& placeme
 Expected<void> Connection::reconnect(std::uint16_t server) {
   // Without the TCP connection the server withdraws what it had granted.
   ways_[server].channel.reset();
-  const std::uint64_t deadline_ns = steady_now_ns() + timeout_ns();
-  while (client_->connected(server)) {
-    if (stop_requested()) return tl::make_unexpected(interrupted());
-    if (steady_now_ns() >= deadline_ns) {
-      return fail(ErrorCode::timeout, "server {} does not end the connection", server);
-    }
-    (void)turn();
-  }
+  ROCKHOPPER_TRY(const bool ended,
+                 turn_until([&] { return !client_->connected(server); }, timeout_ns()));
+  if (!ended) return fail(ErrorCode::timeout, "server {} does not end the connection", server);
   ROCKHOPPER_TRY(auto offer, call(server));
   ROCKHOPPER_TRY(choose_path_mtu(offer));
   ROCKHOPPER_TRY(auto welcome, greet(server));
@@ -93,15 +78,13 @@ Expected<Offer> Connection::call(std::uint16_t server) {
   way.channel.reset();
   ROCKHOPPER_TRY(
       auto tcp, TcpConnection::connect(options_.servers[server].host, options_.servers[server].port,
-                                       endpoint_->config().connect_timeout_ms, *this));
+                                       endpoint().config().connect_timeout_ms, *this));
   way.channel.emplace(std::move(tcp), *this);
-  ROCKHOPPER_TRY(auto received,
-                 way.channel->receive("offer", endpoint_->config().connect_timeout_ms));
-  return offer_from_json(received);
+  return way.channel->receive<Offer>("offer", endpoint().config().connect_timeout_ms);
 }
 
 Expected<void> Connection::choose_path_mtu(const Offer& offer) {
-  const auto most = std::min<std::uint32_t>((*dc_)->max_path_mtu(), offer.path_mtu);
+  const auto most = std::min<std::uint32_t>(path_mtu_max(), offer.path_mtu);
   const std::uint32_t wanted = path_mtu_ != 0           ? path_mtu_
                                : options_.path_mtu != 0 ? options_.path_mtu
                                                         : most;
@@ -115,40 +98,35 @@ Expected<void> Connection::choose_path_mtu(const Offer& offer) {
 
 Expected<void> Connection::make_client(dag::Placement& placement) {
   if (client_ != nullptr) return {};
-  ROCKHOPPER_TRY(client_, dag::Client::create(
-                              endpoint_->engine(), *dc_->get(), std::move(placement), listener_,
-                              {.entries = options_.entries,
-                               .operations = operations_,
-                               .buffer_bytes = options_.buffer_bytes,
-                               .request_timeout_ns = options_.request_timeout_ns,
-                               .path_mtu = static_cast<roce::PathMtu>(path_mtu_),
-                               .timeout = static_cast<std::uint8_t>(options_.ack_timeout)}));
-  ROCKHOPPER_TRY(counters_, stack::add_counter_group("dag_client", *client_));
-  return {};
+  ROCKHOPPER_TRY(client_,
+                 dag::Client::create(engine(), *dc(), std::move(placement), listener_,
+                                     {.entries = options_.entries,
+                                      .operations = operations_,
+                                      .buffer_bytes = options_.buffer_bytes(),
+                                      .request_timeout_ns = options_.request_timeout_ns,
+                                      .path_mtu = static_cast<roce::PathMtu>(path_mtu_),
+                                      .timeout = static_cast<std::uint8_t>(options_.ack_timeout)}));
+  return publish("dag_client", "dag", *client_);
 }
 
 Expected<Welcome> Connection::greet(std::uint16_t server) {
   ControlChannel& channel = *ways_[server].channel;
   const dc::Dct& target = client_->target(server);
   const Hello hello{.path_mtu = path_mtu_,
-                    .gid = endpoint_->addresses().front().address,
+                    .gid = endpoint().addresses().front().address,
                     .target = target.number(),
                     .access_key = target.access_key()};
-  ROCKHOPPER_TRY(channel.send("hello", to_json(hello)));
-  ROCKHOPPER_TRY(auto welcome, channel.receive("welcome", endpoint_->config().connect_timeout_ms));
-  return welcome_from_json(welcome);
+  ROCKHOPPER_TRY(channel.send("hello", fields_to_json(hello)));
+  return channel.receive<Welcome>("welcome", endpoint().config().connect_timeout_ms);
 }
 
 Expected<void> Connection::join(std::uint16_t server, const Welcome& welcome) {
   Way& way = ways_[server];
-  way.path = {.source = endpoint_->addresses().front().address,
-              .destination = welcome.gid,
-              .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)};
+  way.path = ServiceNode::path(endpoint().addresses().front().address, welcome.gid);
   way.grant = welcome.grant;
   const std::uint64_t deadline_ns = steady_now_ns() + timeout_ns();
   for (;;) {
-    now_ns_ = endpoint_->now_ns();
-    auto connected = client_->connect(server, way.path, way.grant, now_ns_);
+    auto connected = client_->connect(server, way.path, way.grant, update_time());
     // Operations of the last connection are still being ended.
     if (connected || connected.error().code != ErrorCode::busy || steady_now_ns() >= deadline_ns) {
       return connected;
@@ -158,26 +136,13 @@ Expected<void> Connection::join(std::uint16_t server, const Welcome& welcome) {
   }
 }
 
-bool Connection::turn() {
-  bool worked = endpoint_->turn();
-  if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
-  if (client_ != nullptr) worked = client_->progress(now_ns_) || worked;
-  if (work_) worked = work_(now_ns_) || worked;
-  return worked;
-}
-
-std::uint64_t Connection::timeout_ns() const {
-  return endpoint_->config().connect_timeout_ms * kNsPerMs;
+bool Connection::progress(std::uint64_t now_ns) {
+  const bool worked = client_ != nullptr && client_->progress(now_ns);
+  return (work_ && work_(now_ns)) || worked;
 }
 
 nlohmann::json Connection::counters() const {
   return client_ == nullptr ? nlohmann::json::object() : counters_to_json(*client_);
-}
-
-void Connection::print_statistics(std::FILE* out) const {
-  endpoint_->print_statistics(out);
-  dc_->print_statistics(out);
-  if (client_ != nullptr) print_counters(out, "dag", *client_);
 }
 
 }  // namespace rockhopper::apps::dag_node

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,8 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "apps/common/control_channel.h"
-#include "apps/common/dc_endpoint.h"
-#include "apps/common/endpoint.h"
+#include "apps/common/service_node.h"
 #include "apps/rh_dag/connect_options.h"
 #include "apps/services/dag/client.h"
 
@@ -21,7 +19,7 @@ namespace rockhopper::apps::dag_node {
 
 /// The way to the servers: the endpoint, the client of the library, what connects it, and the turns
 /// of all.
-class Connection final : public Background {
+class Connection final : public ServiceNode {
  public:
   /// `options` and `listener` must outlive it. `operations` is how many the client has at a time.
   [[nodiscard]] static Expected<std::unique_ptr<Connection>> create(
@@ -37,9 +35,6 @@ class Connection final : public Background {
 
   /// What has its turns with the packets'; given the time, true if there was something to do.
   void set_work(std::function<bool(std::uint64_t)> work) { work_ = std::move(work); }
-  bool turn() override;
-  [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
-  [[nodiscard]] std::uint64_t timeout_ns() const;
 
   // After connect().
   [[nodiscard]] dag::Client& client() { return *client_; }
@@ -47,12 +42,11 @@ class Connection final : public Background {
   [[nodiscard]] const roce::AddressVector& path(std::uint16_t server) const {
     return ways_[server].path;
   }
-  [[nodiscard]] roce::Engine& engine() { return endpoint_->engine(); }
-  [[nodiscard]] dc::Endpoint& dc() { return *dc_->get(); }
+  using ServiceNode::dc;
+  using ServiceNode::engine;
   [[nodiscard]] roce::PathMtu path_mtu() const { return static_cast<roce::PathMtu>(path_mtu_); }
 
   [[nodiscard]] nlohmann::json counters() const;
-  void print_statistics(std::FILE* out) const;
 
  private:
   struct Way {
@@ -63,6 +57,7 @@ class Connection final : public Background {
 
   Connection(const ConnectOptions& options, dag::ClientListener& listener, std::uint16_t operations,
              std::unique_ptr<Endpoint> endpoint);
+  [[nodiscard]] bool progress(std::uint64_t now_ns) override;
   [[nodiscard]] Expected<void> connect(std::uint16_t server, dag::Placement& placement);
   [[nodiscard]] Expected<Offer> call(std::uint16_t server);
   [[nodiscard]] Expected<void> choose_path_mtu(const Offer& offer);
@@ -73,15 +68,10 @@ class Connection final : public Background {
   const ConnectOptions& options_;
   dag::ClientListener& listener_;
   std::uint16_t operations_;
-  std::unique_ptr<Endpoint> endpoint_;
-  std::optional<DcEndpoint> dc_;
   std::unique_ptr<dag::Client> client_;
-  std::optional<stack::CounterGroup> counters_;
   std::function<bool(std::uint64_t)> work_;
   std::vector<Way> ways_;  ///< by server
   std::uint16_t path_mtu_ = 0;
-  std::uint64_t turns_ = 0;
-  std::uint64_t now_ns_ = 0;
 };
 
 }  // namespace rockhopper::apps::dag_node

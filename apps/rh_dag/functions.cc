@@ -13,7 +13,7 @@
 #include "apps/services/dag/graph/digest_task.h"
 #include "apps/services/dag/graph/little_endian.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr std::uint64_t kPartNs = 5 * kNsPerMs;
@@ -59,4 +59,4 @@ Expected<dag::FunctionRegistry> make_functions(Wait wait, std::function<bool()> 
   return registry;
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

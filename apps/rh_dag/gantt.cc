@@ -13,7 +13,7 @@
 
 #include "apps/common/svg.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr double kPlotWidth = 1000;
@@ -22,9 +22,9 @@ constexpr double kTop = 58;
 constexpr double kBottom = 48;
 constexpr double kRow = 26;
 constexpr double kBar = 18;
-constexpr double kCharacter = 7;      // of the names of workers, about
-constexpr std::size_t kNameMax = 24;  // characters
-constexpr double kShortest = 0.75;    // pixels: a bar that is told from its neighbours
+constexpr double kCharacter = 7;           // of the names of workers, about
+constexpr std::size_t kShownNameMax = 24;  // characters
+constexpr double kShortest = 0.75;         // pixels: a bar that is told from its neighbours
 
 constexpr const char* kOwn = "#4878a8";
 constexpr const char* kStolen = "#c03028";
@@ -149,9 +149,9 @@ void draw_row(std::string& out, std::vector<const NodeRun*>& runs, const TimeAxi
 }
 
 std::string shortened(std::string_view name) {
-  if (name.size() <= kNameMax) return std::string(name);
+  if (name.size() <= kShownNameMax) return std::string(name);
   // Not within a character of several bytes.
-  std::size_t length = kNameMax;
+  std::size_t length = kShownNameMax;
   while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) --length;
   return std::string(name.substr(0, length)) + "...";
 }
@@ -186,4 +186,4 @@ std::string to_gantt(const RunLog& log, std::span<const std::string> path) {
   return out + kSvgEnd;
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -11,10 +11,37 @@
 #include "apps/services/dag/graph/makespan_bounds.h"
 #include "stack/time_units.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr std::uint32_t kWorkers[] = {1, 2, 4, 8, 16};
+
+/// A count of a summary, as JSON and as people read it.
+struct Count {
+  const char* name;
+  const char* text;
+  std::uint64_t GraphSummary::*value;
+  bool unless_0 = false;  ///< people see it then only
+};
+
+constexpr Count kCounts[] = {
+    {"tasks", "tasks", &GraphSummary::tasks},
+    {"dependencies", "dependencies", &GraphSummary::edges},
+    {"data_dependencies", "  of these, by data", &GraphSummary::data_edges},
+    {"dependencies_by_files", "  of these, told by files only",
+     &GraphSummary::dependencies_by_files, true},
+    {"files", "files", &GraphSummary::files},
+    {"written_bytes", "bytes written by tasks", &GraphSummary::written_bytes},
+    {"external_bytes", "bytes only read", &GraphSummary::external_bytes},
+    {"first_tasks", "first tasks", &GraphSummary::first_tasks},
+    {"last_tasks", "last tasks", &GraphSummary::last_tasks},
+    {"levels", "levels", &GraphSummary::levels},
+    {"width", "tasks of the widest level", &GraphSummary::width},
+    {"most_predecessors", "most dependencies of a task", &GraphSummary::most_predecessors},
+    {"most_successors", "most tasks that wait for one", &GraphSummary::most_successors},
+    {"with_command", "tasks with a command", &GraphSummary::with_command},
+    {"without_runtime", "tasks without a runtime", &GraphSummary::without_runtime, true},
+};
 
 }  // namespace
 
@@ -56,27 +83,11 @@ GraphSummary summarise(const Workflow& workflow, const dag::Graph& graph) {
 }
 
 void print_summary(std::FILE* out, const GraphSummary& summary) {
-  const auto count = [out](const char* name, std::uint64_t value) {
-    fmt::print(out, "  {:<34} {:>16}\n", name, value);
-  };
   fmt::print(out, "{}\n\n", summary.name);
-  count("tasks", summary.tasks);
-  count("dependencies", summary.edges);
-  count("  of these, by data", summary.data_edges);
-  if (summary.dependencies_by_files > 0) {
-    count("  of these, told by files only", summary.dependencies_by_files);
+  for (const Count& count : kCounts) {
+    if (count.unless_0 && summary.*count.value == 0) continue;
+    fmt::print(out, "  {:<34} {:>16}\n", count.text, summary.*count.value);
   }
-  count("files", summary.files);
-  count("bytes written by tasks", summary.written_bytes);
-  count("bytes only read", summary.external_bytes);
-  count("first tasks", summary.first_tasks);
-  count("last tasks", summary.last_tasks);
-  count("levels", summary.levels);
-  count("tasks of the widest level", summary.width);
-  count("most dependencies of a task", summary.most_predecessors);
-  count("most tasks that wait for one", summary.most_successors);
-  count("tasks with a command", summary.with_command);
-  if (summary.without_runtime > 0) count("tasks without a runtime", summary.without_runtime);
   const auto time = [out](const std::string& name, double value) {
     fmt::print(out, "  {:<34} {:>16.3f} s\n", name, value);
   };
@@ -95,26 +106,12 @@ void print_summary(std::FILE* out, const GraphSummary& summary) {
 std::string to_json(const GraphSummary& summary) {
   nlohmann::json object{{"program", "rh-dag"},
                         {"graph", summary.name},
-                        {"tasks", summary.tasks},
-                        {"dependencies", summary.edges},
-                        {"data_dependencies", summary.data_edges},
-                        {"dependencies_by_files", summary.dependencies_by_files},
-                        {"files", summary.files},
-                        {"written_bytes", summary.written_bytes},
-                        {"external_bytes", summary.external_bytes},
-                        {"first_tasks", summary.first_tasks},
-                        {"last_tasks", summary.last_tasks},
-                        {"levels", summary.levels},
-                        {"width", summary.width},
-                        {"most_predecessors", summary.most_predecessors},
-                        {"most_successors", summary.most_successors},
-                        {"with_command", summary.with_command},
-                        {"without_runtime", summary.without_runtime},
                         {"work_s", summary.work_s},
                         {"critical_path_s", summary.critical_path_s},
                         {"critical_path", summary.critical_path}};
+  for (const Count& count : kCounts) object[count.name] = summary.*count.value;
   if (summary.recorded_makespan_s) object["recorded_makespan_s"] = *summary.recorded_makespan_s;
   return object.dump();
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -11,7 +11,7 @@
 #include "apps/rh_dag/workflow.h"
 #include "apps/services/dag/graph/graph.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// What a workflow is made of, and how fast it could be at best.
 struct GraphSummary {
@@ -43,4 +43,4 @@ struct GraphSummary {
 void print_summary(std::FILE* out, const GraphSummary& summary);
 [[nodiscard]] std::string to_json(const GraphSummary& summary);
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -3,13 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "apps/common/fields.h"
 #include "apps/services/dag/grant.h"
 #include "roce/wire/qpn.h"
-#include "stack/error.h"
 #include "stack/ip_address.h"
 
 namespace rockhopper::apps::dag_node {
@@ -24,13 +21,14 @@ namespace rockhopper::apps::dag_node {
 ///
 /// and `error` of either. A client closes the connection when it leaves; a server closes it when it
 /// has fenced the client, which may then come again.
-inline constexpr unsigned kGreetingVersion = 1;
+inline constexpr std::uint64_t kGreetingVersion = 1;
 
 /// The TCP port of servers.
 inline constexpr std::uint16_t kDefaultPort = 18519;
 
 struct Offer {
   std::uint16_t path_mtu = 1024;  ///< for all its clients
+  void describe(Fields& fields);
 };
 
 /// The client's DC target for this server.
@@ -39,19 +37,16 @@ struct Hello {
   stack::IpAddress gid;
   wire::Qpn target;
   std::uint64_t access_key = 0;
+  void describe(Fields& fields);
 };
 
 struct Welcome {
   stack::IpAddress gid;
   dag::Grant grant;
+  void describe(Fields& fields);
 };
 
-[[nodiscard]] nlohmann::json to_json(const Offer& offer);
-[[nodiscard]] nlohmann::json to_json(const Hello& hello);
-[[nodiscard]] nlohmann::json to_json(const Welcome& welcome);
-[[nodiscard]] Expected<Offer> offer_from_json(const nlohmann::json& object);
-/// `offer` is what it answers.
+/// `offer` is what the hello answers.
 [[nodiscard]] Expected<Hello> hello_from_json(const nlohmann::json& object, const Offer& offer);
-[[nodiscard]] Expected<Welcome> welcome_from_json(const nlohmann::json& object);
 
 }  // namespace rockhopper::apps::dag_node

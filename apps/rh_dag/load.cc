@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/rh_dag/load.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -13,16 +11,63 @@
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "apps/rh_dag/board_reader.h"
+#include "apps/rh_dag/commands.h"
+#include "apps/rh_dag/functions.h"
+#include "apps/rh_dag/graph_source.h"
 #include "apps/rh_dag/records.h"
 #include "apps/rh_dag/run_digest.h"
 #include "apps/rh_dag/run_requests.h"
 #include "apps/services/dag/graph/digest_task.h"
+#include "apps/services/dag/schedule/deque.h"
+#include "apps/services/dag/schedule/home_request.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
 
 /// Between looks at the board.
 constexpr std::uint64_t kLoadLookNs = 2 * kNsPerMs;
+
+struct LoadOptions {
+  GraphSource source;
+  std::string name;  ///< of the run; empty: the workflow's
+  std::uint32_t priority = 1;
+  std::uint32_t attempts = 3;
+  bool wait = false;
+  bool drop = false;
+  std::uint16_t window = 64;  ///< outputs that are read at a time
+};
+
+void add_load_options(OptionSet app, LoadOptions& options) {
+  add_workflow_option(app, options.source);
+  const OptionSet graph = app.group("Graph");
+  graph.add_option(
+      "--random SPEC", options.source.random,
+      "instead of a file: a graph made by chance, as nodes=1000,seed=1,edges=2,"
+      "width=0,bytes=32,work=10us; width: predecessors are among so many nodes before");
+  graph.add_option("--digest-seed N", options.source.replay.seed, "of a workflow's digests");
+  add_replay_options(graph, options.source,
+                     "run the recorded commands instead; by workers that allow it");
+  const OptionSet run = app.group("Run");
+  run.add_option("--name RUN", options.name, "of the run. Default: the workflow's");
+  run.add_option("--priority N", options.priority, "class of the run; 0 is the most urgent one")
+      .range(0u, dag::kPriorityClasses - 1);
+  run.add_option("--attempts N", options.attempts,
+                 "of each node, before its run fails; those of lost workers do not count")
+      .range(1u, dag::kAttemptsMax);
+  run.add_flag("--wait", options.wait,
+               "until the run has ended; then read its outputs: the digest");
+  run.add_flag("--drop", options.drop, "with --wait: forget the run then");
+  run.add_option("--window N", options.window, "outputs that are read at a time").range(1, 4096);
+  app.check([&options] {
+    return refuse_if({{options.drop && !options.wait, "--drop needs --wait"}});
+  });
+}
+
+/// The graph that is to be run, and the run's name.
+struct Loaded {
+  dag::Graph graph;
+  std::string run;
+};
 
 class Load {
  public:
@@ -92,11 +137,7 @@ class Load {
       ROCKHOPPER_TRY(look());
       if (!condition(slot_.phase)) return {};
       progress.update(std::min<std::uint64_t>(slot_.completed, slot_.nodes), slot_.nodes);
-      const std::uint64_t next_ns = steady_now_ns() + kLoadLookNs;
-      while (steady_now_ns() < next_ns) {
-        if (stop_requested()) return tl::make_unexpected(interrupted());
-        (void)records_->connection().turn();
-      }
+      ROCKHOPPER_TRY(records_->connection().turn_for(kLoadLookNs));
     }
   }
 
@@ -175,13 +216,41 @@ class Load {
   std::optional<RunDigest> digest_;
 };
 
+class LoadCommand final : public ClientCommand {
+ public:
+  explicit LoadCommand(OptionSet app)
+      : ClientCommand(app, "load", "Has a graph run by the workers of a home.") {
+    add_load_options(options(), load_options_);
+    add_connection(kSmallRecordMax);
+  }
+
+ private:
+  [[nodiscard]] Expected<void> prepare() override {
+    ROCKHOPPER_TRY(const auto functions, make_functions(Wait::sleep, &stop_requested));
+    ROCKHOPPER_TRY(auto loaded, load_graph(load_options_.source, functions));
+    const std::string& name = load_options_.name;
+    loaded_ = Loaded{std::move(loaded.graph), name.empty() ? loaded.workflow.name : name};
+    if (auto good = check_run_name(loaded_->run); !good) {
+      return fail(good.error().code, "{}; give it another --name", good.error().message);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Expected<void> execute(const Site& site) override {
+    Load work(load_options_, *loaded_, site);
+    auto result = work.run();
+    work.close();
+    return result;
+  }
+
+  LoadOptions load_options_;
+  std::optional<Loaded> loaded_;
+};
+
 }  // namespace
 
-Expected<void> load(const LoadOptions& options, const Loaded& loaded, const Site& site) {
-  Load work(options, loaded, site);
-  auto result = work.run();
-  work.close();
-  return result;
+void add_load_command(OptionSet app, Commands& commands) {
+  commands.push_back(std::make_unique<LoadCommand>(app));
 }
 
 }  // namespace rockhopper::apps::dag_node

@@ -12,7 +12,7 @@
 #include "apps/services/dag/graph/critical_path.h"
 #include "apps/services/dag/graph/digest_task.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr const char* kWorker = "local";
@@ -119,4 +119,4 @@ Expected<LocalRun> run_local(const dag::Graph& graph, dag::NodeRunner& runner, R
   return result;
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

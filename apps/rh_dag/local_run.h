@@ -10,7 +10,7 @@
 #include "apps/services/dag/graph/node_runner.h"
 #include "apps/services/dag/graph/sha256.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 struct LocalRun {
   dag::Digest digest{};  ///< dag::GraphDigest
@@ -28,4 +28,4 @@ struct LocalRun {
                                            RunLogWriter* log,
                                            const std::function<void(std::uint64_t)>& on_node);
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -47,7 +47,7 @@ Expected<RandomGraph> parse_random_graph(std::string_view text) {
     if (name == "seed") return take(random.seed, 0, UINT64_MAX);
     if (name == "edges") return take(random.edges, 0, kEdgesMax);
     if (name == "width") return take(random.width, 0, UINT32_MAX);
-    if (name == "bytes") return take(random.bytes, 0, workflow::kOutputBytesMax);
+    if (name == "bytes") return take(random.bytes, 0, kOutputBytesMax);
     if (name == "work") return take(random.work_ns, 0, 3'600'000'000'000);
     return fail(ErrorCode::invalid_argument,
                 "--random: {:?} is none of nodes, seed, edges, width, bytes, work", name);
@@ -68,12 +68,12 @@ Expected<dag::Graph> make_random_graph(const RandomGraph& random,
   dag::GraphBuilder builder;
   const auto arguments =
       dag::DigestArguments{.seed = random.seed, .output_bytes = random.bytes}.emit();
-  const auto wait = workflow::emit_wait(random.work_ns);
+  const auto wait = emit_wait(random.work_ns);
   std::vector<dag::NodeIndex> predecessors;
   for (std::uint32_t i = 0; i < random.nodes; ++i) {
     const auto node =
         builder.add_node({.key = fmt::format("n{:07}", i), .work_ns = random.work_ns});
-    if (random.work_ns > 0) builder.add_function(node, workflow::kWaitFunction, wait);
+    if (random.work_ns > 0) builder.add_function(node, kWaitFunction, wait);
     builder.add_function(node, dag::kDigestFunction, arguments);
     const std::uint32_t before = random.width == 0 ? i : std::min(i, random.width);
     predecessors.clear();

@@ -2,57 +2,19 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_dag/record_task.h"
 
-#include <array>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/common/json_bytes.h"
-#include "apps/common/names.h"
 #include "apps/services/dag/graph/task.h"
 #include "apps/services/dag/record.h"
 
 namespace rockhopper::apps::dag_node {
-namespace {
-
-constexpr std::array<Names, 7> kVerbs{{
-    {"get"},
-    {"create"},
-    {"put"},
-    {"update"},
-    {"delete"},
-    {"resize"},
-    {"add"},
-}};
-
-constexpr std::array<Names, dag::kStatuses> kStatuses{{
-    {"ok"},
-    {"not_found"},
-    {"exists"},
-    {"exhausted"},
-    {"invalid"},
-    {"too_long"},
-    {"version_mismatch"},
-    {"damaged"},
-    {"timed_out"},
-    {"canceled"},
-    {"contended"},
-    {"unreachable"},
-    {"outcome_unknown"},
-}};
-
-}  // namespace
-
-std::string_view to_string(Verb verb) { return names_of(kVerbs, verb).name; }
-
-std::optional<Verb> parse_verb(std::string_view name) { return parse_name<Verb>(kVerbs, name); }
-
-std::string_view name_of(dag::Status status) { return names_of(kStatuses, status).name; }
 
 nlohmann::json to_json(const RecordTask& task, const RecordResult& result) {
   const JsonBytes key = to_json_bytes(std::as_bytes(std::span(task.key)));
   nlohmann::json json{{"program", "rh-dag"},
-                      {"verb", to_string(task.verb)},
+                      {"verb", name_of(task.verb)},
                       {"key", key.value},
                       {"status", name_of(result.status)}};
   if (result.status != dag::Status::ok) return json;
@@ -68,7 +30,7 @@ nlohmann::json to_json(const RecordTask& task, const RecordResult& result) {
 }
 
 std::string to_line(const RecordTask& task, const RecordResult& result) {
-  const std::string begin = fmt::format("{} {}: ", to_string(task.verb), dag::key_text(task.key));
+  const std::string begin = fmt::format("{} {}: ", name_of(task.verb), dag::key_text(task.key));
   if (result.status != dag::Status::ok) {
     return begin + std::string(dag::to_string(result.status));
   }

@@ -2,23 +2,48 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "apps/common/names.h"
 #include "apps/services/dag/result.h"
 #include "stack/error.h"
+
+namespace rockhopper::dag {
+
+// For programs. For people there is to_string().
+constexpr auto names_of(Status) {
+  using apps::Names;
+  return std::array<Names, kStatuses>{{{"ok"},
+                                       {"not_found"},
+                                       {"exists"},
+                                       {"exhausted"},
+                                       {"invalid"},
+                                       {"too_long"},
+                                       {"version_mismatch"},
+                                       {"damaged"},
+                                       {"timed_out"},
+                                       {"canceled"},
+                                       {"contended"},
+                                       {"unreachable"},
+                                       {"outcome_unknown"}}};
+}
+
+}  // namespace rockhopper::dag
 
 namespace rockhopper::apps::dag_node {
 
 enum class Verb : std::uint8_t { get, create, put, update, erase, resize, add };
-[[nodiscard]] std::string_view to_string(Verb verb);
-[[nodiscard]] std::optional<Verb> parse_verb(std::string_view name);
+constexpr auto names_of(Verb) {
+  return std::array{Names{"get"},    Names{"create"}, Names{"put"}, Names{"update"},
+                    Names{"delete"}, Names{"resize"}, Names{"add"}};
+}
 
 /// What is to be done with one record.
 struct RecordTask {
@@ -38,9 +63,6 @@ struct RecordResult {
   std::uint64_t value = 0;        ///< add: what the word held before
   std::vector<std::byte> data{};  ///< get
 };
-
-/// For programs: "not_found". For people, dag::to_string().
-[[nodiscard]] std::string_view name_of(dag::Status status);
 
 [[nodiscard]] nlohmann::json to_json(const RecordTask& task, const RecordResult& result);
 /// One line for people.

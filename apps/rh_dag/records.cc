@@ -63,10 +63,7 @@ Expected<dag::Result> Records::wait(dag::Started started) {
     case dag::Started::yes:
       break;
   }
-  while (!done_) {
-    if (stop_requested()) return tl::make_unexpected(interrupted());
-    (void)connection_->turn();
-  }
+  ROCKHOPPER_TRY(connection_->turn_until([this] { return done_.has_value(); }));
   return *std::exchange(done_, std::nullopt);
 }
 

@@ -21,12 +21,12 @@ bool is_folder(const std::string& path) {
 RunJournal::RunJournal(std::string path, std::string worker)
     : path_(std::move(path)), worker_(std::move(worker)), folder_(is_folder(path_)) {}
 
-workflow::RunLogWriter* RunJournal::log_of(std::string_view run, std::uint64_t nodes) {
+RunLogWriter* RunJournal::log_of(std::string_view run, std::uint64_t nodes) {
   const auto found = logs_.find(run);
   if (found != logs_.end()) return &found->second;
   if (failure_ || (!folder_ && !logs_.empty())) return nullptr;
   const std::string path = folder_ ? fmt::format("{}/{}.{}.log", path_, run, worker_) : path_;
-  auto log = workflow::RunLogWriter::create(path, {.graph = std::string(run), .nodes = nodes});
+  auto log = RunLogWriter::create(path, {.graph = std::string(run), .nodes = nodes});
   if (!log) {
     failure_ = log.error();
     return nullptr;
@@ -35,23 +35,23 @@ workflow::RunLogWriter* RunJournal::log_of(std::string_view run, std::uint64_t n
 }
 
 void RunJournal::add(const dag::NodeReport& report, std::uint64_t nodes) {
-  workflow::RunLogWriter* log = log_of(report.run, nodes);
+  RunLogWriter* log = log_of(report.run, nodes);
   if (log == nullptr) {
     ++left_out_;
     return;
   }
-  log->write(workflow::to_line(workflow::NodeRun{.node = std::string(report.key),
-                                                 .worker = worker_,
-                                                 .start_ns = report.start_ns,
-                                                 .end_ns = report.end_ns,
-                                                 .stolen = report.stolen,
-                                                 .attempts = report.attempts,
-                                                 .committed = report.committed}));
+  log->write(to_line(NodeRun{.node = std::string(report.key),
+                             .worker = worker_,
+                             .start_ns = report.start_ns,
+                             .end_ns = report.end_ns,
+                             .stolen = report.stolen,
+                             .attempts = report.attempts,
+                             .committed = report.committed}));
 }
 
 Expected<void> RunJournal::close(std::uint64_t steals, std::uint64_t successes) {
   for (auto& [run, log] : logs_) {
-    log.write(workflow::to_line(workflow::Steals{
+    log.write(to_line(Steals{
         .worker = worker_, .attempts = std::max(steals, successes), .successes = successes}));
     auto closed = log.close();
     if (!closed && !failure_) failure_ = closed.error();

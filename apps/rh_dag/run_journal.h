@@ -28,12 +28,12 @@ class RunJournal {
   [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:
-  [[nodiscard]] workflow::RunLogWriter* log_of(std::string_view run, std::uint64_t nodes);
+  [[nodiscard]] RunLogWriter* log_of(std::string_view run, std::uint64_t nodes);
 
   std::string path_;
   std::string worker_;
   bool folder_;
-  std::map<std::string, workflow::RunLogWriter, std::less<>> logs_;  ///< by run
+  std::map<std::string, RunLogWriter, std::less<>> logs_;  ///< by run
   std::optional<Error> failure_;
   std::uint64_t left_out_ = 0;
 };

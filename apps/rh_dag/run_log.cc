@@ -8,103 +8,87 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/json_document.h"
-#include "apps/common/json_object.h"
+#include "apps/common/fields.h"
 #include "apps/services/dag/graph/graph_limits.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 constexpr const char* kKind = "rh-dag";
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kLogVersion = 1;
 
-RunHeader take_header(JsonObject& object) {
-  RunHeader header;
-  if (object.text("log") != kKind) object.fail("log", "this is no log of rh-dag");
-  if (object.number("version", 0, UINT64_MAX) != kVersion) {
-    object.fail("version", "is another one than this program's");
-  }
-  header.graph = object.text("graph");
-  header.nodes = object.number("nodes", 1, UINT32_MAX);
-  header.work_ns = object.number("work_ns", 0, dag::kTotalTimeMaxNs, 0);
-  header.critical_path_ns = object.number("critical_path_ns", 0, dag::kTotalTimeMaxNs, 0);
-  return header;
-}
-
-NodeRun take_run(JsonObject& object) {
-  NodeRun run;
-  run.node = object.text("node");
-  run.worker = object.text("worker");
-  run.start_ns = object.number("start_ns", 0, dag::kTotalTimeMaxNs);
-  run.end_ns = object.number("end_ns", 0, dag::kTotalTimeMaxNs);
-  run.stolen = object.flag("stolen", false);
-  run.attempts = object.number("attempts", 1, UINT32_MAX, 1);
-  run.committed = object.flag("committed", true);
-  if (run.end_ns < run.start_ns) object.fail("end_ns", "is before start_ns");
-  return run;
-}
-
-Steals take_steals(JsonObject& object) {
-  Steals steals;
-  steals.worker = object.text("worker");
-  steals.attempts = object.number("attempts", 0, UINT64_MAX);
-  steals.successes = object.number("successes", 0, steals.attempts);
-  return steals;
-}
+struct StealsLine {
+  Steals steals{};
+  void describe(Fields& fields) { fields.object("steals", steals); }
+};
 
 /// What one line says.
 Expected<void> add_line(RunLog& log, bool is_header, bool first, std::string_view line) {
   ROCKHOPPER_TRY(const auto document, parse_json(line));
-  JsonErrors errors;
-  JsonObject object(document, "", errors);
   if (is_header) {
-    RunHeader header = take_header(object);
-    if (!errors.any() && !first && header != log.header) {
+    ROCKHOPPER_TRY(auto header, read_fields<RunHeader>(document));
+    if (!first && header != log.header) {
       return fail(ErrorCode::invalid_argument, "the log is of another run than those before it");
     }
     log.header = std::move(header);
-  } else if (object.has("node")) {
-    log.runs.push_back(take_run(object));
-    const std::uint64_t passed_ns = log.runs.back().end_ns - log.runs.back().start_ns;
-    if (!errors.any() && passed_ns > dag::kTotalTimeMaxNs - log.passed_ns) {
-      object.fail("end_ns", "all runs together take too long");
+  } else if (document.contains("node")) {
+    ROCKHOPPER_TRY(auto run, read_fields<NodeRun>(document));
+    const std::uint64_t passed_ns = run.end_ns - run.start_ns;
+    if (passed_ns > dag::kTotalTimeMaxNs - log.passed_ns) {
+      return fail(ErrorCode::invalid_argument, "end_ns: all runs together take too long");
     }
-    if (!errors.any()) log.passed_ns += passed_ns;
-  } else if (auto steals = object.object("steals")) {
-    log.steals.push_back(take_steals(*steals));
+    log.passed_ns += passed_ns;
+    log.runs.push_back(std::move(run));
+  } else if (document.contains("steals")) {
+    ROCKHOPPER_TRY(auto told, read_fields<StealsLine>(document));
+    log.steals.push_back(std::move(told.steals));
   } else {
-    object.fail("neither a node nor steals");
+    return fail(ErrorCode::invalid_argument, "the document: neither a node nor steals");
   }
-  if (errors.any()) return tl::make_unexpected(errors.first());
   return {};
+}
+
+std::string to_text(const nlohmann::json& line) {
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
 
-std::string to_line(const RunHeader& header) {
-  return nlohmann::json{{"log", kKind},
-                        {"version", kVersion},
-                        {"graph", header.graph},
-                        {"nodes", header.nodes},
-                        {"work_ns", header.work_ns},
-                        {"critical_path_ns", header.critical_path_ns}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+void RunHeader::describe(Fields& fields) {
+  std::string kind = kKind;
+  fields.text("log", kind);
+  fields.require(kind == kKind, "log", "this is no log of rh-dag");
+  fields.constant("version", kLogVersion);
+  fields.text("graph", graph);
+  fields.number("nodes", nodes, 1, UINT32_MAX);
+  if (fields.has("work_ns")) fields.number("work_ns", work_ns, 0, dag::kTotalTimeMaxNs);
+  if (fields.has("critical_path_ns")) {
+    fields.number("critical_path_ns", critical_path_ns, 0, dag::kTotalTimeMaxNs);
+  }
 }
 
-std::string to_line(const NodeRun& run) {
-  return nlohmann::json{{"node", run.node},          {"worker", run.worker},
-                        {"start_ns", run.start_ns},  {"end_ns", run.end_ns},
-                        {"stolen", run.stolen},      {"attempts", run.attempts},
-                        {"committed", run.committed}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+void NodeRun::describe(Fields& fields) {
+  fields.text("node", node);
+  fields.text("worker", worker);
+  fields.number("start_ns", start_ns, 0, dag::kTotalTimeMaxNs);
+  fields.number("end_ns", end_ns, 0, dag::kTotalTimeMaxNs);
+  fields.require(end_ns >= start_ns, "end_ns", "is before start_ns");
+  if (fields.has("stolen")) fields.flag("stolen", stolen);
+  if (fields.has("attempts")) fields.number("attempts", attempts, 1, UINT32_MAX);
+  if (fields.has("committed")) fields.flag("committed", committed);
 }
 
-std::string to_line(const Steals& steals) {
-  return nlohmann::json{
-      {"steals",
-       {{"worker", steals.worker}, {"attempts", steals.attempts}, {"successes", steals.successes}}}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+void Steals::describe(Fields& fields) {
+  fields.text("worker", worker);
+  fields.number("attempts", attempts);
+  fields.number("successes", successes, 0, attempts);
 }
+
+std::string to_line(const RunHeader& header) { return to_text(fields_to_json(header)); }
+
+std::string to_line(const NodeRun& run) { return to_text(fields_to_json(run)); }
+
+std::string to_line(const Steals& steals) { return to_text(fields_to_json(StealsLine{steals})); }
 
 Expected<void> add_log(RunLog& log, bool first, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "the log is empty");
@@ -164,4 +148,4 @@ Expected<void> RunLogWriter::close() {
   return {};
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

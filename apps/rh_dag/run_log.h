@@ -13,6 +13,10 @@
 
 #include "stack/error.h"
 
+namespace rockhopper::apps {
+class Fields;
+}  // namespace rockhopper::apps
+
 /// What workers write down of a run: one JSON object a line, so that a worker that is killed leaves
 /// all lines but its last. Three kinds of lines (docs/programs/rh-dag.md):
 ///
@@ -23,7 +27,7 @@
 ///   {"steals": {"worker": NAME, "attempts": N, "successes": N}}
 ///
 /// The first line of each log is of the first kind. Times are of a clock that all workers share.
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// Of the graph that is run, by its estimates.
 struct RunHeader {
@@ -31,6 +35,7 @@ struct RunHeader {
   std::uint64_t nodes = 0;
   std::uint64_t work_ns = 0;
   std::uint64_t critical_path_ns = 0;
+  void describe(Fields& fields);
   friend bool operator==(const RunHeader&, const RunHeader&) = default;
 };
 
@@ -43,12 +48,14 @@ struct NodeRun {
   bool stolen = false;         ///< the worker took it from another one
   std::uint64_t attempts = 1;  ///< how often it was begun, by anybody, this time included
   bool committed = true;       ///< the result counts: not if the worker had lost the node meanwhile
+  void describe(Fields& fields);
 };
 
 struct Steals {
   std::string worker;
   std::uint64_t attempts = 0;
   std::uint64_t successes = 0;
+  void describe(Fields& fields);
 };
 
 [[nodiscard]] std::string to_line(const RunHeader& header);
@@ -90,4 +97,4 @@ class RunLogWriter {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

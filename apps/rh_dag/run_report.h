@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 #include "apps/services/dag/graph/graph.h"
 #include "apps/services/dag/graph/makespan_bounds.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 struct WorkerReport {
   std::string name;
@@ -46,4 +47,9 @@ struct RunReport {
 /// have been committed once, and none begun before the nodes it depends on had ended.
 [[nodiscard]] RunReport make_report(const RunLog& log, const dag::Graph* graph);
 
-}  // namespace rockhopper::apps::workflow
+/// The report as tables for people.
+void print_report(std::FILE* out, const RunReport& report);
+/// The report as one JSON object.
+[[nodiscard]] std::string to_json(const RunReport& report);
+
+}  // namespace rockhopper::apps::dag_node

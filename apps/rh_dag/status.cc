@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/rh_dag/status.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -11,9 +9,9 @@
 #include <unistd.h>
 
 #include "apps/common/json_bytes.h"
-#include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "apps/rh_dag/board_reader.h"
+#include "apps/rh_dag/commands.h"
 #include "apps/rh_dag/records.h"
 #include "apps/rh_dag/run_requests.h"
 #include "apps/services/dag/graph/task.h"
@@ -69,29 +67,11 @@ Expected<std::unique_ptr<Records>> open_records(const Site& site) {
   return Records::open(site.connect, site.config, site.arguments, std::move(placement));
 }
 
-Expected<void> pause(Connection& connection, std::uint64_t duration_ns) {
-  const std::uint64_t end_ns = steady_now_ns() + duration_ns;
-  while (steady_now_ns() < end_ns) {
-    if (stop_requested()) return tl::make_unexpected(interrupted());
-    (void)connection.turn();
-  }
-  return {};
-}
-
-}  // namespace
-
-void add_status_options(OptionSet app, StatusOptions& options) {
-  app.add_option("--watch", options.watch_s, "again and again, after so many seconds each time")
-      .range(0.01, 86400.0)
-      .type_name("SECONDS");
-  add_connect_options(app, options.connect);
-}
-
-Expected<void> show_status(const StatusOptions& options, const Site& site) {
+Expected<void> show_status(double watch_s, const Site& site) {
   ROCKHOPPER_TRY(auto records, open_records(site));
   Connection& connection = records->connection();
   ROCKHOPPER_TRY(auto reader, BoardReader::create(connection, site.connect.home));
-  const bool clears = options.watch_s > 0 && !site.connect.json && isatty(STDOUT_FILENO) != 0;
+  const bool clears = watch_s > 0 && !site.connect.json && isatty(STDOUT_FILENO) != 0;
   for (;;) {
     ROCKHOPPER_TRY(auto board, reader->read());
     if (site.connect.json) {
@@ -101,41 +81,95 @@ Expected<void> show_status(const StatusOptions& options, const Site& site) {
       fmt::print("{}{}", clears ? "\033[H\033[2J" : "", print(board));
     }
     (void)std::fflush(stdout);
-    if (options.watch_s == 0) break;
+    if (watch_s == 0) break;
     // Watching lasts until a signal, as it should.
-    if (!pause(connection, static_cast<std::uint64_t>(options.watch_s * 1e9))) break;
+    if (!connection.turn_for(static_cast<std::uint64_t>(watch_s * 1e9))) break;
   }
   if (site.connect.endpoint.stats_s > 0) connection.print_statistics(stderr);
   return {};
 }
 
-void add_run_options(OptionSet app, RunOptions& options, RunVerb verb) {
-  app.add_option("run", options.run, "the run's name").required().type_name("RUN");
-  if (verb == RunVerb::cancel) {
-    app.add_flag("--wait", options.wait, "until nobody runs a node of it any more");
+class StatusCommand final : public ClientCommand {
+ public:
+  explicit StatusCommand(OptionSet app)
+      : ClientCommand(app, "status",
+                      "Shows runs and workers of a home, which has no work with it (RDMA READ).") {
+    options()
+        .add_option("--watch SECONDS", watch_s_, "again and again, after so many seconds each time")
+        .range(0.01, 86400.0);
+    add_connection();
   }
-  add_connect_options(app, options.connect);
-}
 
-Expected<void> change_run(const RunOptions& options, RunVerb verb, const Site& site) {
-  ROCKHOPPER_TRY(auto records, open_records(site));
-  RunRequests requests(*records, site.connect.home);
-  if (verb == RunVerb::cancel) {
-    if (auto canceled = requests.cancel(options.run); !canceled || !options.wait) return canceled;
+ private:
+  [[nodiscard]] Expected<void> execute(const Site& site) override {
+    return show_status(watch_s_, site);
   }
-  ROCKHOPPER_TRY(auto reader, BoardReader::create(records->connection(), site.connect.home));
-  if (verb == RunVerb::drop) {
+
+  double watch_s_ = 0;  ///< between tables; 0: one only
+};
+
+/// A command about one run.
+class RunCommand : public ClientCommand {
+ protected:
+  RunCommand(OptionSet app, std::string_view name, std::string_view summary)
+      : ClientCommand(app, name, summary) {
+    options().add_option("run RUN", run_, "the run's name").required();
+  }
+  [[nodiscard]] Expected<void> prepare() override { return check_run_name(run_); }
+  [[nodiscard]] const std::string& run_name() const { return run_; }
+
+ private:
+  std::string run_;
+};
+
+class CancelCommand final : public RunCommand {
+ public:
+  explicit CancelCommand(OptionSet app)
+      : RunCommand(app, "cancel", "Ends a run before it is complete.") {
+    options().add_flag("--wait", wait_, "until nobody runs a node of it any more");
+    add_connection();
+  }
+
+ private:
+  [[nodiscard]] Expected<void> execute(const Site& site) override {
+    ROCKHOPPER_TRY(auto records, open_records(site));
+    RunRequests requests(*records, site.connect.home);
+    if (auto canceled = requests.cancel(run_name()); !canceled || !wait_) return canceled;
+    ROCKHOPPER_TRY(auto reader, BoardReader::create(records->connection(), site.connect.home));
+    for (;;) {
+      ROCKHOPPER_TRY(auto board, reader->read());
+      const dag::RunSlot* run = find_run(board, run_name());
+      if (run == nullptr || has_ended(run->phase)) return {};
+      ROCKHOPPER_TRY(records->connection().turn_for(kLookNs));
+    }
+  }
+
+  bool wait_ = false;
+};
+
+class DropCommand final : public RunCommand {
+ public:
+  explicit DropCommand(OptionSet app) : RunCommand(app, "drop", "Forgets a run that has ended.") {
+    add_connection();
+  }
+
+ private:
+  [[nodiscard]] Expected<void> execute(const Site& site) override {
+    ROCKHOPPER_TRY(auto records, open_records(site));
+    ROCKHOPPER_TRY(auto reader, BoardReader::create(records->connection(), site.connect.home));
     ROCKHOPPER_TRY(auto board, reader->read());
-    const dag::RunSlot* run = find_run(board, options.run);
-    if (run != nullptr) return requests.drop(*run);
+    const dag::RunSlot* run = find_run(board, run_name());
+    if (run != nullptr) return RunRequests(*records, site.connect.home).drop(*run);
     return fail(ErrorCode::not_found, "the run was not dropped: there is no such run");
   }
-  for (;;) {
-    ROCKHOPPER_TRY(auto board, reader->read());
-    const dag::RunSlot* run = find_run(board, options.run);
-    if (run == nullptr || has_ended(run->phase)) return {};
-    ROCKHOPPER_TRY(pause(records->connection(), kLookNs));
-  }
+};
+
+}  // namespace
+
+void add_run_commands(OptionSet app, Commands& commands) {
+  commands.push_back(std::make_unique<StatusCommand>(app));
+  commands.push_back(std::make_unique<CancelCommand>(app));
+  commands.push_back(std::make_unique<DropCommand>(app));
 }
 
 }  // namespace rockhopper::apps::dag_node

@@ -16,8 +16,7 @@
 namespace rockhopper::apps::dag_node {
 namespace {
 
-/// A look at the clock takes longer than a turn without work.
-constexpr std::uint64_t kNodeTurnsPerClock = 16;
+constexpr std::uint64_t kTurnsPerDecision = 16;
 
 /// Above those of a server that was here before, if it has made fewer than 2^18 records a second
 /// since it began; below 2^48 for 34 years. So what still points to its records finds none.
@@ -31,11 +30,8 @@ std::uint64_t first_incarnation() {
 
 }  // namespace
 
-StoreNode::StoreNode(const ServeOptions& options, std::unique_ptr<Endpoint> endpoint)
-    : options_(options), endpoint_(std::move(endpoint)) {}
-
 StoreNode::~StoreNode() {
-  counters_.clear();
+  unpublish();
   // It tells the home of clients that are gone.
   server_.reset();
   parser_.reset();
@@ -52,36 +48,30 @@ Expected<std::unique_ptr<StoreNode>> StoreNode::create(const ServeOptions& optio
 
 Expected<void> StoreNode::set_up() {
   // As many as a window of nodes has under way.
-  ROCKHOPPER_TRY(auto dc, DcEndpoint::create(endpoint_->engine(),
-                                             {.responder_resources = roce::kMaxRdAtomic}));
-  dc_.emplace(std::move(dc));
+  ROCKHOPPER_TRY(open_dc({.responder_resources = roce::kMaxRdAtomic}));
   ROCKHOPPER_TRY(memory_, PageMemory::allocate(options_.memory_bytes));
-  ROCKHOPPER_TRY(store_,
-                 dag::Store::create(memory_.bytes(), {.records = options_.records,
-                                                      .hash_bits = options_.hash_bits,
-                                                      .capacity_max = options_.record_max,
-                                                      .quarantine_ns = options_.quarantine_ns,
-                                                      .first_incarnation = first_incarnation()}));
+  ROCKHOPPER_TRY(
+      store_, dag::Store::create(memory_.bytes(),
+                                 {.records = options_.records,
+                                  .hash_bits = options_.hash_bits,
+                                  .capacity_max = static_cast<std::uint32_t>(options_.record_max),
+                                  .quarantine_ns = options_.quarantine_ns,
+                                  .first_incarnation = first_incarnation()}));
   ROCKHOPPER_TRY(make_home());
   ROCKHOPPER_TRY(server_,
-                 dag::Server::create(endpoint_->engine(), *dc_->get(), *store_, *this,
+                 dag::Server::create(engine(), *dc(), *store_, *this,
                                      {.max_clients = options_.clients_max,
                                       .lease_ns = options_.lease_ns,
                                       .path_mtu = static_cast<roce::PathMtu>(offer().path_mtu),
                                       .timeout = static_cast<std::uint8_t>(options_.ack_timeout),
                                       .application = home_.get(),
                                       .application_memory = board_.bytes()}));
-  const auto publish = [this](const char* name, const auto& owner) -> Expected<void> {
-    ROCKHOPPER_TRY(auto group, stack::add_counter_group(name, owner));
-    counters_.push_back(std::move(group));
-    return {};
-  };
-  ROCKHOPPER_TRY(publish("dag_server", *server_));
-  return publish("dag_home", *home_);
+  ROCKHOPPER_TRY(publish("dag_server", "dag", *server_));
+  return publish("dag_home", "home", *home_);
 }
 
 Expected<void> StoreNode::make_home() {
-  ROCKHOPPER_TRY(functions_, workflow::make_functions(workflow::Wait::sleep, &stop_requested));
+  ROCKHOPPER_TRY(functions_, make_functions(Wait::sleep, &stop_requested));
   const dag::HomeConfig config{.board = {.runs = options_.runs, .workers = options_.workers}};
   ROCKHOPPER_TRY(board_, PageMemory::allocate(config.board.bytes()));
   ROCKHOPPER_TRY(home_, dag::Home::create(*store_, board_.bytes(), *this, config));
@@ -89,26 +79,17 @@ Expected<void> StoreNode::make_home() {
   return {};
 }
 
-Offer StoreNode::offer() const {
-  const std::uint32_t largest = (*dc_)->max_path_mtu();
-  return {
-      .path_mtu = static_cast<std::uint16_t>(
-          options_.path_mtu == 0 ? largest : std::min<std::uint32_t>(largest, options_.path_mtu))};
-}
+Offer StoreNode::offer() const { return {.path_mtu = own_path_mtu(options_.path_mtu)}; }
 
 Expected<Welcome> StoreNode::admit(const Hello& hello) {
-  ROCKHOPPER_TRY(auto own, endpoint_->address_of_family(hello.gid.is_ipv4()));
-  const dc::TargetAddress client{
-      .av = {.source = own,
-             .destination = hello.gid,
-             .traffic_class = static_cast<std::uint8_t>(options_.endpoint.traffic_class)},
-      .number = hello.target,
-      .access_key = hello.access_key};
-  ROCKHOPPER_TRY(auto grant, server_->add_client(client, now_ns()));
+  ROCKHOPPER_TRY(auto own, endpoint().address_of_family(hello.gid.is_ipv4()));
+  const auto client = target_address(
+      own, {.gid = hello.gid, .qpn = hello.target.value, .psn = 0, .access_key = hello.access_key});
+  ROCKHOPPER_TRY(auto grant, server_->add_client(client, update_time()));
   return Welcome{.gid = own, .grant = grant};
 }
 
-void StoreNode::dismiss(dag::ClientId id) { server_->remove_client(id, now_ns()); }
+void StoreNode::dismiss(dag::ClientId id) { server_->remove_client(id, update_time()); }
 
 void StoreNode::on_fenced(dag::ClientId id) {
   if (on_fenced_) on_fenced_(id);
@@ -139,13 +120,11 @@ void StoreNode::print_changed_runs() {
   changed_runs_.clear();
 }
 
-bool StoreNode::turn() {
-  bool worked = endpoint_->turn();
-  if (turns_++ % kNodeTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
-  if (stopped_) return worked;
-  worked = server_->progress(now_ns_) || worked;
-  if (turns_ % kNodeTurnsPerClock == 0) worked = decide_runs() || worked;
-  worked = home_->progress(now_ns_) || worked;
+bool StoreNode::progress(std::uint64_t now_ns) {
+  if (stopped_) return false;
+  bool worked = server_->progress(now_ns);
+  if (++turns_ % kTurnsPerDecision == 0) worked = decide_runs() || worked;
+  worked = home_->progress(now_ns) || worked;
   if (!changed_runs_.empty()) print_changed_runs();
   return worked;
 }
@@ -155,13 +134,6 @@ nlohmann::json StoreNode::report() const {
           {"free_bytes", store_->free_bytes()},
           {"counters", counters_to_json(*server_)},
           {"home", counters_to_json(*home_)}};
-}
-
-void StoreNode::print_statistics(std::FILE* out) const {
-  endpoint_->print_statistics(out);
-  dc_->print_statistics(out);
-  print_counters(out, "dag", *server_);
-  print_counters(out, "home", *home_);
 }
 
 }  // namespace rockhopper::apps::dag_node

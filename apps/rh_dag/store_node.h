@@ -3,29 +3,43 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "apps/common/dc_endpoint.h"
-#include "apps/common/endpoint.h"
 #include "apps/common/page_memory.h"
+#include "apps/common/service_node.h"
 #include "apps/rh_dag/graph_parser.h"
 #include "apps/rh_dag/greeting.h"
-#include "apps/rh_dag/serve_options.h"
 #include "apps/services/dag/graph/function_registry.h"
 #include "apps/services/dag/schedule/home.h"
 #include "apps/services/dag/server.h"
 
 namespace rockhopper::apps::dag_node {
 
+struct ServeOptions {
+  std::uint16_t port = kDefaultPort;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t records = 1u << 18;
+  unsigned hash_bits = 64;
+  std::uint64_t record_max = 0;
+  std::uint64_t quarantine_ns = 0;
+  std::uint64_t lease_ns = 0;
+  std::uint16_t clients_max = 256;
+  std::uint32_t runs = 16;
+  std::uint32_t workers = 64;
+  std::uint16_t path_mtu = 0;  ///< 0: the largest
+  unsigned ack_timeout = 14;
+  bool json = false;
+  EndpointOptions endpoint;
+};
+
 /// A server's end: an endpoint, the store's memory, who serves it, the home of runs, and the turns
 /// of all.
-class StoreNode final : public Background, private dag::ServerListener, private dag::HomeListener {
+class StoreNode final : public ServiceNode, private dag::ServerListener, private dag::HomeListener {
  public:
   using OnFenced = std::function<void(dag::ClientId)>;
 
@@ -45,14 +59,12 @@ class StoreNode final : public Background, private dag::ServerListener, private 
   void set_stopped(bool stopped) { stopped_ = stopped; }
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  bool turn() override;
-  [[nodiscard]] std::uint64_t now_ns() const { return endpoint_->now_ns(); }
-
   [[nodiscard]] nlohmann::json report() const;
-  void print_statistics(std::FILE* out) const;
 
  private:
-  StoreNode(const ServeOptions& options, std::unique_ptr<Endpoint> endpoint);
+  StoreNode(const ServeOptions& options, std::unique_ptr<Endpoint> endpoint)
+      : ServiceNode(std::move(endpoint), options.endpoint), options_(options) {}
+  [[nodiscard]] bool progress(std::uint64_t now_ns) override;
   [[nodiscard]] Expected<void> set_up();
   [[nodiscard]] Expected<void> make_home();
   [[nodiscard]] bool decide_runs();
@@ -63,8 +75,6 @@ class StoreNode final : public Background, private dag::ServerListener, private 
 
   const ServeOptions& options_;
   OnFenced on_fenced_;
-  std::unique_ptr<Endpoint> endpoint_;
-  std::optional<DcEndpoint> dc_;
   PageMemory memory_;
   std::unique_ptr<dag::Store> store_;
   dag::FunctionRegistry functions_;
@@ -73,10 +83,8 @@ class StoreNode final : public Background, private dag::ServerListener, private 
   std::unique_ptr<GraphParser> parser_;
   std::vector<dag::RunId> changed_runs_;
   std::unique_ptr<dag::Server> server_;
-  std::vector<stack::CounterGroup> counters_;
   bool stopped_ = false;
   std::uint64_t turns_ = 0;
-  std::uint64_t now_ns_ = 0;
 };
 
 }  // namespace rockhopper::apps::dag_node

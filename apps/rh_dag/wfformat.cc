@@ -11,13 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/json_document.h"
-#include "apps/common/json_object.h"
+#include "apps/common/json.h"
 #include "apps/common/steady_clock.h"
 #include "apps/services/dag/graph/graph_limits.h"
 #include "apps/services/dag/graph/task.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using dag::key_text;
@@ -299,4 +298,4 @@ Expected<Workflow> read_wfformat(const std::string& path) {
   return workflow;
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

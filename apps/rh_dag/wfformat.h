@@ -8,7 +8,7 @@
 #include "apps/rh_dag/workflow.h"
 #include "stack/error.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// Reads a workflow of WfFormat 1.5 or 1.6 (wfcommons.org). A mistake is one line that begins with
 /// its place, as workflow.specification.tasks[3].parents[0]: what the schema requires and is not
@@ -22,4 +22,4 @@ namespace rockhopper::apps::workflow {
 /// The same of a file, whose path then begins the line.
 [[nodiscard]] Expected<Workflow> read_wfformat(const std::string& path);
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/rh_dag/work.h"
-
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "apps/common/counters.h"
 #include "apps/common/signals.h"
 #include "apps/common/steady_clock.h"
 #include "apps/common/version.h"
-#include "apps/rh_dag/command.h"
+#include "apps/rh_dag/command_runner.h"
+#include "apps/rh_dag/commands.h"
 #include "apps/rh_dag/connection.h"
 #include "apps/rh_dag/ended_runs.h"
 #include "apps/rh_dag/executor.h"
 #include "apps/rh_dag/functions.h"
 #include "apps/rh_dag/run_journal.h"
+#include "apps/services/dag/graph/edge.h"
+#include "apps/services/dag/schedule/node_record.h"
 
 namespace rockhopper::apps::dag_node {
 namespace {
@@ -27,6 +31,76 @@ namespace {
 constexpr std::uint64_t kWorkLookNs = kNsPerMs;
 /// For what is still to be told at the end.
 constexpr std::uint64_t kLeaveNs = kNsPerSecond;
+
+constexpr std::size_t kNameMax = 31;
+
+std::string default_name() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const std::string process = fmt::format("-{}", ::getpid());
+  std::string name = host.data();
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !dag::is_run_name(std::string_view(&c, 1)); },
+      '-');
+  name.resize(std::min(name.size(), kNameMax - process.size()));
+  return name.empty() ? "worker" + process : name + process;
+}
+
+struct WorkOptions {
+  std::string name;  ///< empty: the machine's, and the process's number
+  std::vector<std::uint32_t> labels;
+  unsigned slots = 1;
+  bool runs_inline = false;
+  bool allow_commands = false;
+  bool no_steals = false;
+  std::uint16_t window = 32;
+  Wait wait = Wait::sleep;
+  std::string log;         ///< a file, or a folder
+  std::uint64_t runs = 0;  ///< to end after; 0: no number
+  bool until_idle = false;
+};
+
+Expected<void> settle(WorkOptions& options) {
+  if (options.name.empty()) options.name = default_name();
+  return refuse_if({
+      {!dag::is_run_name(options.name) || options.name.size() > kNameMax,
+       fmt::format("--name {}: 1 to {} letters, digits, '.', '_' and '-' are a name", options.name,
+                   kNameMax)},
+      {options.runs_inline && options.slots > 1, "--inline and --slots exclude each other"},
+  });
+}
+
+void add_work_options(OptionSet app, WorkOptions& options) {
+  const OptionSet tasks = app.group("Tasks");
+  tasks.add_option("--slots N", options.slots, "nodes that are run at a time, a thread each")
+      .range(1, 1024);
+  tasks.add_flag("--inline", options.runs_inline,
+                 "run tasks in the thread that also moves the packets: the fastest way for tasks "
+                 "of microseconds, and none for those that take a part of a lease");
+  tasks.add_flag("--allow-commands", options.allow_commands,
+                 "run programs that graphs name; whoever can load a graph can have any");
+  tasks.add_option("--compute", options.wait,
+                   "how recorded times pass: sleep leaves the CPU to others, spin keeps it busy");
+  const OptionSet worker = app.group("Worker");
+  worker.add_option("--name", options.name,
+                    "for people and logs. Default: the machine's name and the process's number");
+  worker
+      .add_option("--label N", options.labels,
+                  "it runs nodes with an affinity to this number; may be repeated")
+      .range(0u, dag::kSameWorker - 1)
+      .one_value_each();
+  worker.add_option("--window N", options.window, "nodes that it has at a time, at most")
+      .range(1, 1024);
+  worker.add_flag("--no-steals", options.no_steals, "take nothing from other workers");
+  worker.add_option("--log FILE", options.log,
+                    "write down when each node ran, for report; into a folder, a file for each "
+                    "run");
+  worker.add_option("--runs N", options.runs, "end when so many runs at home have ended")
+      .positive();
+  worker.add_flag("--until-idle", options.until_idle,
+                  "end when all runs at home have ended, of one at least");
+  app.check([&options] { return settle(options); });
+}
 
 /// Of the client, at a time: an output and an input of each node, and some requests.
 constexpr std::uint16_t operations_of(std::uint16_t window) {
@@ -81,11 +155,10 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
 
  private:
   [[nodiscard]] Expected<void> open() {
-    const auto wait = options_.compute == "spin" ? workflow::Wait::spin : workflow::Wait::sleep;
-    ROCKHOPPER_TRY(functions_, workflow::make_functions(wait, &ThreadExecutor::is_abandoned));
+    ROCKHOPPER_TRY(functions_, make_functions(options_.wait, &ThreadExecutor::is_abandoned));
     dag::CommandRunner commands;
     if (options_.allow_commands) {
-      commands = workflow::make_command_runner(&ThreadExecutor::is_abandoned);
+      commands = make_command_runner(&ThreadExecutor::is_abandoned);
     }
     if (options_.runs_inline) {
       executor_ = std::make_unique<InlineExecutor>(functions_, std::move(commands));
@@ -105,7 +178,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
     ROCKHOPPER_TRY(auto outputs, site_.connect.make_placement());
     const std::uint16_t home = site_.connect.home;
     ROCKHOPPER_TRY(worker_, dag::Worker::create({.engine = connection_->engine(),
-                                                 .endpoint = connection_->dc(),
+                                                 .endpoint = *connection_->dc(),
                                                  .client = connection_->client(),
                                                  .home = home,
                                                  .home_av = connection_->path(home),
@@ -260,10 +333,27 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   std::uint64_t steals_successful_ = 0;
 };
 
+class WorkCommand final : public ClientCommand {
+ public:
+  explicit WorkCommand(OptionSet app)
+      : ClientCommand(app, "work",
+                      "Runs nodes of the graphs at a home, beside any number of others.") {
+    add_work_options(options(), work_options_);
+    add_connection(kSmallRecordMax);
+  }
+
+ private:
+  [[nodiscard]] Expected<void> execute(const Site& site) override {
+    return Work(work_options_, site).run();
+  }
+
+  WorkOptions work_options_;
+};
+
 }  // namespace
 
-Expected<void> work(const WorkOptions& options, const Site& site) {
-  return Work(options, site).run();
+void add_work_command(OptionSet app, Commands& commands) {
+  commands.push_back(std::make_unique<WorkCommand>(app));
 }
 
 }  // namespace rockhopper::apps::dag_node

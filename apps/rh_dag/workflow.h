@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// A recorded execution of a workflow, as its file has it (wfformat.h): checked, names resolved.
 struct Workflow {
@@ -40,4 +40,4 @@ struct Workflow {
   std::uint64_t dependencies_by_files = 0;
 };
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

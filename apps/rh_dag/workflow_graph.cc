@@ -11,7 +11,7 @@
 #include "apps/services/dag/graph/digest_task.h"
 #include "apps/services/dag/graph/graph_builder.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 std::uint64_t scaled_ns(std::uint64_t value, double scale) {
@@ -72,4 +72,4 @@ Expected<dag::Graph> to_graph(const Workflow& workflow, const Replay& replay,
   return builder.build(registry);
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -7,7 +7,7 @@
 #include "apps/rh_dag/workflow.h"
 #include "apps/services/dag/graph/graph.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// How a recorded workflow is to be run.
 struct Replay {
@@ -27,4 +27,4 @@ inline constexpr std::uint64_t kOutputBytesMax = std::uint64_t{1} << 30;
 [[nodiscard]] Expected<dag::Graph> to_graph(const Workflow& workflow, const Replay& replay,
                                             const dag::FunctionRegistry& registry);
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -3,30 +3,11 @@
 #include "apps/rh_perf/agreement.h"
 
 #include <algorithm>
-#include <array>
 
-#include "apps/common/names.h"
 #include "apps/rh_perf/backend.h"
 #include "apps/rh_perf/options.h"
 
 namespace rockhopper::apps::perf {
-namespace {
-
-constexpr std::array kLockModes = {
-    Names{"none"},
-    Names{"target", "at the target"},
-    Names{"cas", "by compare and swap"},
-};
-
-}  // namespace
-
-std::string_view to_string(LockMode mode) { return names_of(kLockModes, mode).name; }
-
-std::string_view title(LockMode mode) { return names_of(kLockModes, mode).title; }
-
-std::optional<LockMode> parse_lock_mode(std::string_view name) {
-  return parse_name<LockMode>(kLockModes, name);
-}
 
 Agreement propose(const Options& options, const Backend& device) {
   return {

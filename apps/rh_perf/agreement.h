@@ -2,11 +2,15 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
+#include "apps/common/names.h"
 #include "apps/common/transport.h"
+
+namespace rockhopper::apps {
+class Fields;
+}  // namespace rockhopper::apps
 
 namespace rockhopper::apps::perf {
 
@@ -16,11 +20,10 @@ struct Options;
 /// Who takes the lock of Operation::lock; none: there are other operations.
 enum class LockMode : std::uint8_t { none, target, cas };
 
-/// The name that options and messages use.
-[[nodiscard]] std::string_view to_string(LockMode mode);
-[[nodiscard]] std::optional<LockMode> parse_lock_mode(std::string_view name);
-/// The name that titles and reports use.
-[[nodiscard]] std::string_view title(LockMode mode);
+constexpr auto names_of(LockMode) {
+  return std::array{Names{"none"}, Names{"target", "at the target"},
+                    Names{"cas", "by compare and swap"}};
+}
 
 /// What both ends' queue pairs have in common.
 struct Agreement {
@@ -42,6 +45,8 @@ struct Agreement {
   [[nodiscard]] std::uint32_t send_depth() const {
     return lock_mode == LockMode::none ? window : 3 * window;
   }
+
+  void describe(Fields& fields);
 };
 
 /// What the options ask for, within the device's limits; `size_max` is the workload's to set.

@@ -63,6 +63,8 @@ struct QpAddress {
   std::uint32_t qpn = 0;         ///< DC: of a target
   std::uint32_t psn = 0;         ///< RC: the first
   std::uint64_t access_key = 0;  ///< DC: the target's
+
+  void describe(Fields& fields);
 };
 
 /// What the other end must know of this one.
@@ -72,6 +74,8 @@ struct Side {
   std::uint64_t bytes = 0;
   std::uint32_t rkey = 0;
   std::vector<QpAddress> qps;
+
+  void describe(Fields& fields);
 };
 
 /// By name, as in roce/lock/region.h.

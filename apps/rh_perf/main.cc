@@ -7,7 +7,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/endpoint.h"
-#include "apps/common/run_side.h"
+#include "apps/common/measuring.h"
 #include "apps/common/signals.h"
 #include "apps/common/tcp.h"
 #include "apps/rh_perf/client.h"
@@ -75,7 +75,7 @@ Expected<std::unique_ptr<Backend>> open_backend(const Options& options,
   };
   if (options.backend == BackendKind::verbs) {
     return widen(
-        VerbsBackend::open(options.device, options.gid_index,
+        VerbsBackend::open(options.endpoint.device, options.gid_index,
                            static_cast<std::uint32_t>(options.endpoint.connect_timeout_s * 1000)));
   }
   if (options.transport == Transport::dc) return widen(open_dc(options, *config, arguments));
@@ -107,17 +107,15 @@ Expected<void> run(const Options& options, const std::optional<EndpointConfig>& 
 }
 
 /// None for the verbs backend.
-Expected<std::optional<EndpointConfig>> endpoint_config(const Options& options, bool embedded) {
+Expected<std::optional<EndpointConfig>> endpoint_config(const Options& options,
+                                                        const CommandLine& line) {
   if (options.backend == BackendKind::verbs) return std::nullopt;
-  ROCKHOPPER_TRY(auto config, make_endpoint_config(options.endpoint,
-                                                   {.role = options.role(),
-                                                    .use_eal_ports = !embedded,
-                                                    .path_mtu = options.path_mtu.value_or(0)}));
+  ROCKHOPPER_TRY(auto config, line.endpoint_config(options.endpoint, options.role(),
+                                                   options.path_mtu.value_or(0)));
   if (options.gid_index && *options.gid_index >= config.addresses.size()) {
     return fail(ErrorCode::invalid_argument, "--gid-index {}: there are {} own addresses",
                 *options.gid_index, config.addresses.size());
   }
-  ROCKHOPPER_TRY(check_path_mtu(options.path_mtu.value_or(0), config));
   return config;
 }
 
@@ -125,13 +123,11 @@ Expected<std::optional<EndpointConfig>> endpoint_config(const Options& options, 
 
 int main(int argc, char** argv) {
   CommandLine line(argc, argv, kText);
-  RawOptions raw;
-  add_options(line.app(), raw);
+  Options options;
+  add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  auto options = finish_options(raw);
-  if (!options) return line.usage_error(options.error());
-  auto config = endpoint_config(*options, line.arguments().embedded);
-  if (!config) return line.usage_error(config.error());
-  catch_stop_signals();
-  return line.finish(run(*options, *config, line.arguments()), options->json);
+  return line.run(endpoint_config(options, line), options.json,
+                  [&](const auto& config, const stack::Arguments& arguments) {
+                    return run(options, config, arguments);
+                  });
 }

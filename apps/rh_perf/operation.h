@@ -2,9 +2,14 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
-#include <string_view>
+
+#include "apps/common/names.h"
+
+namespace rockhopper::apps {
+class Fields;
+}  // namespace rockhopper::apps
 
 namespace rockhopper::apps::perf {
 
@@ -17,11 +22,15 @@ enum class Operation : std::uint8_t {
   lock,  ///< a scope: a lock word, a FETCH_ADD to the counter behind it, and the word again
 };
 
-/// The name that options and JSON use.
-[[nodiscard]] std::string_view to_string(Operation operation);
-[[nodiscard]] std::optional<Operation> parse_operation(std::string_view name);
-/// The name that perftest uses in its titles.
-[[nodiscard]] std::string_view title(Operation operation);
+/// The titles are perftest's.
+constexpr auto names_of(Operation) {
+  return std::array{Names{"send", "Send"},
+                    Names{"write", "RDMA_Write"},
+                    Names{"read", "RDMA_Read"},
+                    Names{"cas", "Atomic CMP_AND_SWAP"},
+                    Names{"faa", "Atomic FETCH_AND_ADD"},
+                    Names{"lock", "Lock"}};
+}
 
 /// Acts on words of 8 bytes.
 [[nodiscard]] constexpr bool is_atomic(Operation operation) {
@@ -31,8 +40,9 @@ enum class Operation : std::uint8_t {
 /// What a run of one operation and size is for.
 enum class RunKind : std::uint8_t { bandwidth, latency, validation };
 
-[[nodiscard]] std::string_view to_string(RunKind kind);
-[[nodiscard]] std::optional<RunKind> parse_run_kind(std::string_view name);
+constexpr auto names_of(RunKind) {
+  return std::array{Names{"bandwidth"}, Names{"latency"}, Names{"validation"}};
+}
 
 /// One run, as both ends know it.
 struct RunSpec {
@@ -44,6 +54,8 @@ struct RunSpec {
   std::uint64_t warmup = 0;       ///< iterations before it, for each queue pair
   bool bidirectional = false;     ///< the server does the same towards the client
   std::uint64_t seed = 0;         ///< of the test data
+
+  void describe(Fields& fields);
 };
 
 }  // namespace rockhopper::apps::perf

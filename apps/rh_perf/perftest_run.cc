@@ -229,11 +229,11 @@ void PerftestRun::linger() {
 
 void PerftestRun::print() const {
   if (!measurement_) {
-    fmt::print("served {} {}: {} messages of {} bytes\n", title(spec_.operation),
+    fmt::print("served {} {}: {} messages of {} bytes\n", title_of(spec_.operation),
                is_latency() ? "Latency" : "BW", spec_.iterations, spec_.size);
     return;
   }
-  fmt::print(" {} {} Test with perftest {}, path MTU {}, {}\n{}\n{}\n", title(spec_.operation),
+  fmt::print(" {} {} Test with perftest {}, path MTU {}, {}\n{}\n{}\n", title_of(spec_.operation),
              is_latency() ? "Latency" : "BW", peer_version_, agreement_.path_mtu, backend_.name(),
              table_header(spec_.kind, options_.report_gbits),
              table_row({spec_, *measurement_, false}, options_.report_gbits));
@@ -250,7 +250,7 @@ nlohmann::json PerftestRun::report() const {
           {"transport", "RC"},
           {"rdma_cm", rdma_cm_ != nullptr},
           {"path_mtu", agreement_.path_mtu},
-          {"operation", to_string(spec_.operation)},
+          {"operation", name_of(spec_.operation)},
           {"iterations", spec_.iterations},
           {"results", std::move(results)}};
 }

@@ -21,7 +21,7 @@ namespace rockhopper::apps::perf {
 /// pair. Both ends must be told the same operation, mode, size and iterations, as with two of them.
 class PerftestRun {
  public:
-  /// References must outlive it. `options` as finish_options() left them for this peer. `rdma_cm`
+  /// References must outlive it. `options` are those for this peer, checked. `rdma_cm`
   /// is that of the backend with -R, else null.
   PerftestRun(Backend& backend, const Options& options, PerftestRdmaCm* rdma_cm);
 

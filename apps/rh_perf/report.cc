@@ -5,19 +5,19 @@
 #include <fmt/printf.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/common/measuring.h"
 #include "apps/common/sizes.h"
 
 namespace rockhopper::apps::perf {
-namespace {
 
-nlohmann::json latency_json(const LatencySummary& latency) {
-  return {{"min", latency.min_ns * 1e-3},     {"max", latency.max_ns * 1e-3},
-          {"avg", latency.average_ns * 1e-3}, {"stdev", latency.standard_deviation_ns * 1e-3},
-          {"p50", latency.p50_ns * 1e-3},     {"p90", latency.p90_ns * 1e-3},
-          {"p99", latency.p99_ns * 1e-3},     {"p99.9", latency.p999_ns * 1e-3}};
+void add(Measurement& measurement, const Measurement& other) {
+  // The sum of both rates, over the time that the sum of both counts takes at it.
+  const double rate = operations_per_s(measurement) + operations_per_s(other);
+  measurement.operations += other.operations;
+  measurement.seconds = static_cast<double>(measurement.operations) / rate;
+  measurement.peak_operations_per_s += other.peak_operations_per_s;
+  measurement.packets_per_operation = 0;  // whose packets they are nobody knows
 }
-
-}  // namespace
 
 double operations_per_s(const Measurement& measurement) {
   return measurement.seconds > 0 ? static_cast<double>(measurement.operations) / measurement.seconds
@@ -61,7 +61,7 @@ nlohmann::json result_json(const Result& result) {
   const Measurement& measurement = result.measurement;
   const double rate = operations_per_s(measurement);
   nlohmann::json json{
-      {"op", to_string(result.spec.operation)},
+      {"op", name_of(result.spec.operation)},
       {"mode", result.spec.kind == RunKind::latency ? "lat" : "bw"},
       {"size", result.spec.size},
       {"iterations", measurement.operations},

@@ -19,6 +19,9 @@ struct Result {
   LockStatistics locks{};  ///< at the target, of scopes
 };
 
+/// Adds what the other end has measured of a bidirectional run.
+void add(Measurement& measurement, const Measurement& other);
+
 [[nodiscard]] double operations_per_s(const Measurement& measurement);
 [[nodiscard]] double gbit_per_s(const RunSpec& spec, double operations_per_s);
 

@@ -105,7 +105,7 @@ Expected<void> Traffic::take(const Done& done) {
   if (id.qp >= agreement_.qps) return fail(ErrorCode::io, "a completion of no queue pair of ours");
   if (!done.error.empty()) {
     return fail(ErrorCode::io, "{} of {} bytes on queue pair {} failed: {}",
-                id.receive ? "receive" : to_string(spec_.operation), spec_.size, id.qp, done.error);
+                id.receive ? "receive" : name_of(spec_.operation), spec_.size, id.qp, done.error);
   }
   if (id.receive) return take_receive(done, id);
   QueuePairState& state = qps_[id.qp];

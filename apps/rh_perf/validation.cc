@@ -72,7 +72,7 @@ Expected<void> check_atomic(Traffic& traffic, const RunSpec& spec, std::uint16_t
     const std::uint64_t result = load_word(results.subspan(i * kWordBytes));
     if (result == expected) continue;
     return fail(ErrorCode::io, "invalid data: {} {} of queue pair {} returned {:#x}, not {:#x}",
-                to_string(spec.operation), slot, qp, result, expected);
+                name_of(spec.operation), slot, qp, result, expected);
   }
   return {};
 }

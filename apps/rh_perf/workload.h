@@ -17,6 +17,9 @@ struct Measurement {
   double peak_operations_per_s = 0;  ///< bandwidth: of the best tenth of the run
   double packets_per_operation = 0;  ///< bandwidth: both ways at this end; 0: not known
   std::optional<LatencySummary> latency{};
+
+  /// What the server tells of its part of a bidirectional run.
+  void describe(Fields& fields);
 };
 
 /// Keeps each queue pair's window full for the run's warm-up, then for its iterations or time.

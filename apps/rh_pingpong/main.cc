@@ -45,7 +45,7 @@ void report(const Options& options, const Result& result) {
   const double us = result.seconds * 1e6 / static_cast<double>(options.iterations);
   if (options.json) {
     const nlohmann::json object{{"program", "rh-pingpong"},
-                                {"transport", info(options.transport).name},
+                                {"transport", title_of(options.transport)},
                                 {"queue_pairs", options.queue_pairs},
                                 {"role", options.role() == Role::server ? "server" : "client"},
                                 {"size", options.size},
@@ -67,36 +67,16 @@ void report(const Options& options, const Result& result) {
   if (options.check) fmt::print("{} messages checked\n", result.messages_checked);
 }
 
-Expected<void> check(const Options& options, const EndpointConfig& config) {
-  if (options.gid_index && *options.gid_index >= config.addresses.size()) {
-    std::string table;
-    for (const InterfaceAddress& item : config.addresses) {
-      table += (table.empty() ? "" : ", ") + item.address.to_string();
-    }
-    return fail(ErrorCode::invalid_argument, "--gid-idx {}: own addresses are, from 0 on: {}",
-                *options.gid_index, table);
+Expected<EndpointConfig> endpoint_config(const Options& options, const CommandLine& line) {
+  ROCKHOPPER_TRY(auto config,
+                 line.endpoint_config(options.endpoint, options.role(), options.path_mtu));
+  if (!options.gid_index || *options.gid_index < config.addresses.size()) return config;
+  std::string table;
+  for (const InterfaceAddress& item : config.addresses) {
+    table += (table.empty() ? "" : ", ") + item.address.to_string();
   }
-  ROCKHOPPER_TRY(check_path_mtu(options.path_mtu, config));
-  if (!info(options.transport).shares_receives && options.queue_pairs > 1) {
-    return fail(ErrorCode::invalid_argument, "--num-qp {} needs --transport srq or dc",
-                options.queue_pairs);
-  }
-  if (options.transport != Transport::dc && !options.initiator.are_default()) {
-    return fail(ErrorCode::invalid_argument, "--streams and --handshake are for --transport dc");
-  }
-  if (options.initiator.streams > options.queue_pairs) {
-    return fail(ErrorCode::invalid_argument, "--streams {} needs --num-qp of as much or more",
-                options.initiator.streams);
-  }
-  if (options.queue_pairs > options.rx_depth) {
-    return fail(ErrorCode::invalid_argument, "--num-qp {} needs --rx-depth of as much or more",
-                options.queue_pairs);
-  }
-  if (options.transport == Transport::ud && options.size > options.path_mtu) {
-    return fail(ErrorCode::invalid_argument,
-                "a datagram is one packet: --size {} needs --mtu of as much or more", options.size);
-  }
-  return {};
+  return fail(ErrorCode::invalid_argument, "--gid-idx {}: own addresses are, from 0 on: {}",
+              *options.gid_index, table);
 }
 
 Expected<void> run(const Options& options, const EndpointConfig& config,
@@ -121,11 +101,8 @@ int main(int argc, char** argv) {
   Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  auto config = make_endpoint_config(options.endpoint, {.role = options.role(),
-                                                        .use_eal_ports = !line.arguments().embedded,
-                                                        .path_mtu = options.path_mtu});
-  if (!config) return line.usage_error(config.error());
-  if (auto good = check(options, *config); !good) return line.usage_error(good.error());
-  catch_stop_signals();
-  return line.finish(run(options, *config, line.arguments()), options.json);
+  return line.run(endpoint_config(options, line), options.json,
+                  [&](const EndpointConfig& config, const stack::Arguments& arguments) {
+                    return run(options, config, arguments);
+                  });
 }

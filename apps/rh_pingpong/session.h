@@ -97,7 +97,7 @@ class Session final : private roce::CompletionHandler {
 
   Endpoint& endpoint_;
   const Options& options_;
-  const TransportInfo& transport_;
+  const TransportInfo transport_;
   MessageSlots send_slots_;  ///< a client's messages, by lane
   MessageSlots receive_slots_;
   FreeSlots free_slots_;

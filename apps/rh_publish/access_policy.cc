@@ -11,8 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/json_document.h"
-#include "apps/common/json_object.h"
+#include "apps/common/json.h"
 #include "apps/rh_publish/names.h"
 
 namespace rockhopper::apps::publish {

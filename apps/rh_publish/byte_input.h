@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "apps/common/tcp.h"
+#include "apps/common/file_descriptor.h"
 #include "stack/error.h"
 
 namespace rockhopper::apps::publish {
@@ -41,10 +41,6 @@ class ByteInput {
   /// Takes the first `count` of them.
   void take(std::size_t count) { begin_ += count; }
 
-  /// As Source::wait_fd().
-  [[nodiscard]] int wait_fd() const { return regular_ ? -1 : file_.get(); }
-  /// As Source::next_deadline_ns().
-  [[nodiscard]] std::uint64_t next_deadline_ns() const { return next_look_ns_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
   [[nodiscard]] std::uint64_t truncations() const { return truncations_; }

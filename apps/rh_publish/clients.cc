@@ -31,7 +31,7 @@ Expected<GreetedClient> Clients::greet(TcpConnection connection) {
   ROCKHOPPER_TRY(auto nonce, make_nonce());
   GreetedClient client{{.channel = ControlChannel(std::move(connection), node_)},
                        node_.challenge(std::move(nonce))};
-  client.challenge_sent = to_json(client.challenge);
+  client.challenge_sent = fields_to_json(client.challenge);
   client.gone = !client.channel.send("challenge", client.challenge_sent);
   return client;
 }
@@ -57,7 +57,7 @@ Expected<void> Clients::admit(GreetedClient& client, const nlohmann::json& hello
   ROCKHOPPER_TRY(auto access, node_.admit(hello));
   client.access = access;
   client.admitted = true;
-  nlohmann::json welcome = to_json(Welcome{.side = access.side});
+  nlohmann::json welcome = fields_to_json(Welcome{.side = access.side});
   if (client.secret) add_proof(welcome, *client.secret, client.challenge_sent, hello_json);
   auto sent = client.channel.send("welcome", welcome);
   if (sent && ended_) sent = client.channel.send("end", nlohmann::json::object());

@@ -6,11 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "apps/common/queue_address.h"
 #include "apps/common/transport.h"
-#include "stack/error.h"
-#include "stack/ip_address.h"
 
 namespace rockhopper::apps::publish {
 
@@ -25,41 +22,31 @@ namespace rockhopper::apps::publish {
 /// and `error` of either. A subscriber closes the connection when it leaves. Whoever has a name
 /// proves that it knows its secret, and so does the publisher: each by an HMAC over all that both
 /// have said before, so that neither the queue pairs nor the nonces can be another's.
-inline constexpr unsigned kGreetingVersion = 1;
-
-/// Where an end is reached.
-struct Side {
-  stack::IpAddress gid;
-  std::uint32_t qpn = 0;         ///< of the queue pair, or of the target
-  std::uint32_t psn = 0;         ///< RC: the first
-  std::uint64_t access_key = 0;  ///< DC: the target's
-};
+inline constexpr std::uint64_t kGreetingVersion = 1;
 
 struct Challenge {
   std::string nonce;
   Transport transport = Transport::rc;
   std::uint16_t path_mtu = 1024;  ///< the largest
+  void describe(Fields& fields);
 };
 
 struct Hello {
   std::string name;  ///< empty: none
   std::string nonce;
   std::uint16_t path_mtu = 1024;  ///< for both
-  Side side;
+  QueueAddress side;
+  void describe(Fields& fields);
 };
 
 struct Welcome {
-  Side side;
+  QueueAddress side;
+  void describe(Fields& fields);
 };
 
-[[nodiscard]] nlohmann::json to_json(const Challenge& challenge);
-[[nodiscard]] nlohmann::json to_json(const Hello& hello);
-[[nodiscard]] nlohmann::json to_json(const Welcome& welcome);
-[[nodiscard]] Expected<Challenge> challenge_from_json(const nlohmann::json& object);
-/// `challenge` is what it answers.
+/// `challenge` is what the hello answers.
 [[nodiscard]] Expected<Hello> hello_from_json(const nlohmann::json& object,
                                               const Challenge& challenge);
-[[nodiscard]] Expected<Welcome> welcome_from_json(const nlohmann::json& object);
 
 /// Adds the subscriber's proof to a hello.
 void add_proof(nlohmann::json& hello, std::string_view secret, const nlohmann::json& challenge);

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_publish/input.h"
 
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,13 +12,6 @@
 
 namespace rockhopper::apps::publish {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, InputKind>, 4> kKinds{{
-    {"lines", InputKind::lines},
-    {"records", InputKind::records},
-    {"udp", InputKind::udp},
-    {"pcap", InputKind::pcap},
-}};
 
 template <typename T>
 Expected<std::unique_ptr<Source>> as_source(Expected<std::unique_ptr<T>> opened) {
@@ -64,27 +56,22 @@ Expected<InputSpec> parse_input(std::string_view text) {
   const std::size_t colon = rest.find(':');
   const std::string_view name = rest.substr(0, colon);
   if (colon != std::string_view::npos) spec.where = rest.substr(colon + 1);
-  for (const auto& [known, kind] : kKinds) {
-    if (name != known) continue;
-    spec.kind = kind;
-    const bool stream = kind == InputKind::lines || kind == InputKind::records;
-    if (stream && colon == std::string_view::npos) spec.where = "-";
-    if (!spec.where.empty()) return spec;
-    return fail(ErrorCode::invalid_argument, "--input {}: {}: is followed by {}", text, known,
-                kind == InputKind::udp ? "a port" : "a file");
+  const auto kind = parse_name<InputKind>(name);
+  if (!kind) {
+    return fail(ErrorCode::invalid_argument,
+                "--input {}: expected is [STORE=]KIND[:WHERE] with one of the kinds {}", text,
+                all_names<InputKind>());
   }
-  return fail(ErrorCode::invalid_argument,
-              "--input {}: expected is [STORE=]KIND[:WHERE] with one of the kinds lines, records, "
-              "udp, pcap",
-              text);
+  spec.kind = *kind;
+  if (is_stream(*kind) && colon == std::string_view::npos) spec.where = "-";
+  if (!spec.where.empty()) return spec;
+  return fail(ErrorCode::invalid_argument, "--input {}: {}: is followed by {}", text, name,
+              *kind == InputKind::udp ? "a port" : "a file");
 }
 
 std::string to_string(const InputSpec& spec) {
-  std::string_view name;
-  for (const auto& [known, kind] : kKinds) {
-    if (kind == spec.kind) name = known;
-  }
-  return fmt::format("{}{}{}:{}", spec.store, spec.store.empty() ? "" : "=", name, spec.where);
+  return fmt::format("{}{}{}:{}", spec.store, spec.store.empty() ? "" : "=", name_of(spec.kind),
+                     spec.where);
 }
 
 Expected<std::unique_ptr<Input>> Input::open(const InputSpec& spec, const InputSettings& settings,

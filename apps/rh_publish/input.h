@@ -2,17 +2,26 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "apps/common/names.h"
 #include "apps/rh_publish/rate_limiter.h"
 #include "apps/rh_publish/source.h"
 
 namespace rockhopper::apps::publish {
 
 enum class InputKind : std::uint8_t { lines, records, udp, pcap };
+constexpr auto names_of(InputKind) {
+  return std::array{Names{"lines"}, Names{"records"}, Names{"udp"}, Names{"pcap"}};
+}
+/// Whether it is bytes of a file or of standard input.
+[[nodiscard]] constexpr bool is_stream(InputKind kind) {
+  return kind == InputKind::lines || kind == InputKind::records;
+}
 
 /// What --input says: [STORE=]KIND[:WHERE]. WHERE is a file, "-" for standard input (lines and
 /// records have that if nothing is said), or where UDP is listened to.

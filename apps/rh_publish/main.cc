@@ -54,20 +54,13 @@ Expected<void> run(const Options& options, const EndpointConfig& config,
 
 int main(int argc, char** argv) {
   CommandLine line(argc, argv, kText);
-  RawOptions raw;
-  add_options(line.app(), raw);
+  Options options;
+  add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  auto options = finish_options(raw);
-  if (!options) return line.usage_error(options.error());
-  auto config =
-      make_endpoint_config(options->endpoint, {.role = Role::server,
-                                               .use_eal_ports = !line.arguments().embedded,
-                                               .path_mtu = options->path_mtu});
-  if (!config) return line.usage_error(config.error());
-  if (auto passes = check_path_mtu(options->path_mtu, *config); !passes) {
-    return line.usage_error(passes.error());
-  }
-  catch_stop_signals();
   catch_reload_signal();
-  return line.finish(run(*options, *config, line.arguments()), options->json);
+  return line.run(line.endpoint_config(options.endpoint, Role::server, options.path_mtu),
+                  options.json,
+                  [&](const EndpointConfig& config, const stack::Arguments& arguments) {
+                    return run(options, config, arguments);
+                  });
 }

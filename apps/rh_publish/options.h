@@ -24,7 +24,8 @@ struct Options {
   std::uint16_t port = kDefaultPort;
   Transport transport = Transport::rc;
   std::vector<StoreSpec> stores;
-  std::vector<InputSpec> inputs;  ///< each with a store
+  std::vector<std::string> input_texts;  ///< as given
+  std::vector<InputSpec> inputs;         ///< each with a store
   InputSettings input;
   KeyRule key;
   std::uint32_t wait = 0;  ///< subscribers that have to be there before anything is published
@@ -40,19 +41,8 @@ struct Options {
   EndpointOptions endpoint;
 };
 
-/// The options as OptionParser fills them in, before finish_options() makes sense of them.
-struct RawOptions {
-  Options options;
-  std::string transport = "rc";
-  std::vector<std::string> stores;
-  std::vector<std::string> inputs;
-  std::string key = "word";
-  std::string multicast;
-};
-
-void add_options(OptionSet app, RawOptions& raw);
-/// Checks that all fit each other. Without --store there is one of 16 MiB with the name "default",
-/// without --input it has lines from standard input.
-[[nodiscard]] Expected<Options> finish_options(const RawOptions& raw);
+/// Adds them, and what checks that all fit each other. Without --store there is one of 16 MiB with
+/// the name "default", without --input it has lines from standard input.
+void add_options(OptionSet app, Options& options);
 
 }  // namespace rockhopper::apps::publish

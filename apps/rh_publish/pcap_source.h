@@ -24,7 +24,6 @@ class PcapSource final : public Source {
 
   [[nodiscard]] Expected<Next> next(std::uint64_t now_ns,
                                     std::span<const std::byte>& payload) override;
-  [[nodiscard]] std::uint64_t next_deadline_ns() const override { return due_ns_; }
   void visit_counters(const CounterVisit& visit) const override;
 
   /// Packets that the capture has only the beginning of.

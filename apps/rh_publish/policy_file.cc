@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "apps/common/json_document.h"
+#include "apps/common/json.h"
 
 namespace rockhopper::apps::publish {
 

@@ -47,8 +47,8 @@ Expected<std::unique_ptr<ServedStore>> ServedStore::open(const StoreSpec& spec, 
 
 Expected<void> ServedStore::open_log(std::uint16_t id, std::uint64_t epoch) {
   const std::uint64_t bytes = publisher::store_bytes(spec_.bytes);
-  ROCKHOPPER_TRY(memory_, spec_.file.empty() ? StoreMemory::allocate(bytes)
-                                             : StoreMemory::open(spec_.file, bytes));
+  ROCKHOPPER_TRY(memory_, spec_.file.empty() ? PageMemory::allocate(bytes)
+                                             : open_store_file(spec_.file, bytes));
   const publisher::StoreConfig config{.id = id, .epoch = epoch};
   // A file that is new, or whose first publisher ended before it had written anything.
   const auto control = memory_.bytes().first(sizeof(publisher::ControlBlock));
@@ -86,7 +86,7 @@ Expected<void> ServedStore::open_conflated(std::uint16_t id, std::uint64_t epoch
     return fail(ErrorCode::invalid_argument, "{} bytes are too few for {} keys", spec_.bytes,
                 spec_.keys);
   }
-  ROCKHOPPER_TRY(memory_, StoreMemory::allocate(publisher::ConflatedStore::bytes_for(config)));
+  ROCKHOPPER_TRY(memory_, PageMemory::allocate(publisher::ConflatedStore::bytes_for(config)));
   ROCKHOPPER_TRY(conflated_, publisher::ConflatedStore::create(memory_.bytes(), config));
   return {};
 }

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "apps/rh_publish/store_memory.h"
+#include "apps/rh_publish/store_file.h"
 #include "apps/rh_publish/store_spec.h"
 #include "apps/services/publisher/conflated_store.h"
 #include "apps/services/publisher/store.h"
@@ -45,7 +45,7 @@ class ServedStore {
 
   StoreSpec spec_;
   KeyRule key_;
-  StoreMemory memory_;
+  PageMemory memory_;
   std::unique_ptr<publisher::Store> log_;  ///< or
   std::unique_ptr<publisher::ConflatedStore> conflated_;
   bool shown_ = true;  ///< all that has been published

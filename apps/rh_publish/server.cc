@@ -72,7 +72,7 @@ Expected<void> Server::run() {
 Expected<void> Server::turn() {
   (void)node_.turn();
   if (turns_++ % kTurnsPerLook != 0) return {};
-  now_ns_ = node_.now_ns();
+  now_ns_ = node_.update_time();
   reload_policy();
   print_rates();
   return clients_->turn(now_ns_);
@@ -178,7 +178,7 @@ nlohmann::json Server::report() const {
   }
   return {{"program", "rh-publish"},
           {"version", kVersion},
-          {"transport", to_string(options_.transport)},
+          {"transport", name_of(options_.transport)},
           {"stores", std::move(stores)},
           {"inputs", std::move(inputs)},
           {"subscribers", {{"admitted", clients_->admitted()}, {"refused", clients_->refused()}}},

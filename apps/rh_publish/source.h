@@ -31,11 +31,6 @@ class Source {
   /// is one line that names the input; the source is of no use afterwards.
   [[nodiscard]] virtual Expected<Next> next(std::uint64_t now_ns,
                                             std::span<const std::byte>& payload) = 0;
-  /// After Next::nothing: readable (poll(2)) when there may be a message; -1: there is no such
-  /// descriptor.
-  [[nodiscard]] virtual int wait_fd() const { return -1; }
-  /// After Next::nothing without wait_fd(): when to ask again.
-  [[nodiscard]] virtual std::uint64_t next_deadline_ns() const { return UINT64_MAX; }
   virtual void visit_counters(const CounterVisit&) const {}
 };
 

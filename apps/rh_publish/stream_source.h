@@ -22,10 +22,6 @@ class StreamSource final : public Source {
 
   [[nodiscard]] Expected<Next> next(std::uint64_t now_ns,
                                     std::span<const std::byte>& payload) override;
-  [[nodiscard]] int wait_fd() const override { return input_.wait_fd(); }
-  [[nodiscard]] std::uint64_t next_deadline_ns() const override {
-    return wait_fd() >= 0 ? UINT64_MAX : input_.next_deadline_ns();
-  }
   void visit_counters(const CounterVisit& visit) const override;
 
  private:

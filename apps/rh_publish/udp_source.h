@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/common/tcp.h"
+#include "apps/common/file_descriptor.h"
 #include "apps/rh_publish/source.h"
 
 namespace rockhopper::apps::publish {
@@ -22,7 +22,6 @@ class UdpSource final : public Source {
 
   [[nodiscard]] Expected<Next> next(std::uint64_t now_ns,
                                     std::span<const std::byte>& payload) override;
-  [[nodiscard]] int wait_fd() const override { return socket_.get(); }
   void visit_counters(const CounterVisit& visit) const override;
 
   [[nodiscard]] std::uint16_t port() const { return port_; }

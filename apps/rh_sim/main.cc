@@ -40,18 +40,15 @@ struct Options {
 };
 
 void add_options(OptionSet app, Options& options) {
-  app.add_option("scenario", options.scenario, "the scenario file (docs/programs/rh-sim.md)")
-      .required()
-      .type_name("FILE");
-  app.add_option("--seed", options.seed, "instead of the scenario's").type_name("N");
-  app.add_option("--pcap", options.pcap,
+  app.add_option("scenario FILE", options.scenario, "the scenario file (docs/programs/rh-sim.md)")
+      .required();
+  app.add_option("--seed N", options.seed, "instead of the scenario's");
+  app.add_option("--pcap FILE", options.pcap,
                  "capture each host's link to a pcapng file of its own: run.pcapng gives "
-                 "run.HOST.pcapng")
-      .type_name("FILE");
-  app.add_option("--plot", options.plot,
+                 "run.HOST.pcapng");
+  app.add_option("--plot PREFIX", options.plot,
                  "draw the flows' rates and the switches' queues over time: out gives "
-                 "out-rates.svg, out-queues.svg, and the figures as CSV")
-      .type_name("PREFIX");
+                 "out-rates.svg, out-queues.svg, and the figures as CSV");
   app.add_flag("--json", options.json, "print one JSON object instead of tables");
 }
 

@@ -71,17 +71,13 @@ Expected<void> write_plots(const Simulation& simulation, const std::string& pref
                    [](const Curve& a, const Curve& b) { return most(a) > most(b); });
   queues.resize(std::min(queues.size(), kQueuesMax));
   const auto& times = simulation.sample_times();
-  auto written = write_file(prefix + "-rates.csv", to_csv(times, simulation.rates()));
-  if (written) written = write_file(prefix + "-queues.csv", to_csv(times, simulation.queues()));
-  if (written) {
-    written = write_file(prefix + "-rates.svg", to_svg(chart_of(simulation, simulation.rates(), 1,
-                                                                "rate of each flow", "Gbit/s")));
-  }
-  if (written) {
-    written = write_file(prefix + "-queues.svg", to_svg(chart_of(simulation, queues, 1.0 / 1024,
-                                                                 "queues of switch ports", "KiB")));
-  }
-  return written;
+  ROCKHOPPER_TRY(write_file(prefix + "-rates.csv", to_csv(times, simulation.rates())));
+  ROCKHOPPER_TRY(write_file(prefix + "-queues.csv", to_csv(times, simulation.queues())));
+  ROCKHOPPER_TRY(write_file(
+      prefix + "-rates.svg",
+      to_svg(chart_of(simulation, simulation.rates(), 1, "rate of each flow", "Gbit/s"))));
+  return write_file(prefix + "-queues.svg", to_svg(chart_of(simulation, queues, 1.0 / 1024,
+                                                            "queues of switch ports", "KiB")));
 }
 
 }  // namespace rockhopper::apps::sim

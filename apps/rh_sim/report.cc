@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,28 +29,8 @@ Counters host_counters(const Simulation& simulation) {
 }
 
 std::string operation_text(const FlowSpec& flow) {
-  std::string_view operation;
-  switch (flow.operation) {
-    case roce::WrOpcode::rdma_write:
-      operation = "write";
-      break;
-    case roce::WrOpcode::rdma_write_with_imm:
-      operation = "write_imm";
-      break;
-    case roce::WrOpcode::rdma_read:
-      operation = "read";
-      break;
-    case roce::WrOpcode::atomic_cmp_and_swp:
-      operation = "cas";
-      break;
-    case roce::WrOpcode::atomic_fetch_and_add:
-      operation = "faa";
-      break;
-    default:
-      operation = "send";
-      break;
-  }
-  return fmt::format("{} {} {}", to_string(flow.transport), operation, flow.size);
+  return fmt::format("{} {} {}", to_string(flow.transport), operation_name(flow.operation),
+                     flow.size);
 }
 
 double average_us(const FlowResult& result) {

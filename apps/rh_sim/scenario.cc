@@ -9,8 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/json_document.h"
-#include "apps/common/json_object.h"
+#include "apps/common/json.h"
 #include "roce/qp_attributes.h"
 
 namespace rockhopper::apps::sim {
@@ -333,6 +332,12 @@ class Reader {
 };
 
 }  // namespace
+
+std::string_view operation_name(WrOpcode operation) {
+  return std::find_if(kOperations.begin(), kOperations.end(),
+                      [&](const auto& known) { return known.second == operation; })
+      ->first;
+}
 
 Expected<Scenario> parse_scenario(std::string_view json_text) {
   ROCKHOPPER_TRY(auto document, parse_json(json_text));

@@ -77,6 +77,9 @@ struct Scenario {
   std::vector<FlowSpec> flows;
 };
 
+/// As scenarios have it. Requires one that they can have.
+[[nodiscard]] std::string_view operation_name(roce::WrOpcode operation);
+
 /// Errors name the place in the document: "flows[2].size: ...".
 [[nodiscard]] Expected<Scenario> parse_scenario(std::string_view json_text);
 [[nodiscard]] Expected<Scenario> read_scenario(const std::string& path);

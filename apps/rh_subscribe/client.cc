@@ -74,15 +74,10 @@ Expected<void> Client::run(const EndpointConfig& config, const stack::Arguments&
 
 Expected<void> Client::read_directory() {
   ROCKHOPPER_TRY(connection_->subscriber().request_directory());
-  const std::uint64_t deadline_ns = steady_now_ns() + kAnswerNs;
-  while (!directory_read_) {
-    if (stop_requested()) return tl::make_unexpected(interrupted());
-    if (disconnected_ || steady_now_ns() >= deadline_ns) {
-      return fail(ErrorCode::timeout, "the publisher does not answer");
-    }
-    (void)connection_->turn();
-  }
-  return {};
+  ROCKHOPPER_TRY(
+      connection_->turn_until([this] { return directory_read_ || disconnected_; }, kAnswerNs));
+  if (directory_read_) return {};
+  return fail(ErrorCode::timeout, "the publisher does not answer");
 }
 
 Expected<void> Client::subscribe(const std::string& store) {
@@ -187,7 +182,10 @@ Expected<void> Client::reconnect() {
         "the publisher answers by TCP, but not by RDMA; see --ip, --gateway and --link-mtu");
   }
   fmt::print(stderr, "the connection has ended; connecting again\n");
-  if (fruitless_ > 0) pause_for(std::min(kPauseNs << std::min(fruitless_, 8u), kPauseMaxNs));
+  if (fruitless_ > 0) {
+    ROCKHOPPER_TRY(
+        connection_->turn_for(std::min(kPauseNs << std::min(fruitless_, 8u), kPauseMaxNs)));
+  }
   disconnected_ = gone_ = ended_ = false;
   set_watch(options_.reader.watch);
   auto connected = connect_again();
@@ -203,13 +201,8 @@ Expected<void> Client::connect_again() {
     const bool gone = !connected && (connected.error().code == ErrorCode::io ||
                                      connected.error().code == ErrorCode::timeout);
     if (!gone || steady_now_ns() >= deadline_ns) return connected;
-    pause_for(pause_ns);
+    ROCKHOPPER_TRY(connection_->turn_for(pause_ns));
   }
-}
-
-void Client::pause_for(std::uint64_t duration_ns) {
-  const std::uint64_t until_ns = steady_now_ns() + duration_ns;
-  while (!stop_requested() && steady_now_ns() < until_ns) (void)connection_->turn();
 }
 
 Expected<void> Client::drain() {
@@ -339,7 +332,7 @@ nlohmann::json Client::report() const {
   }
   return {{"program", "rh-subscribe"},
           {"version", kVersion},
-          {"transport", to_string(connection_->transport())},
+          {"transport", name_of(connection_->transport())},
           {"stores", std::move(stores)},
           {"counters", connection_->counters()}};
 }

@@ -48,7 +48,6 @@ class Client final : public publisher::SubscriberListener {
   [[nodiscard]] Expected<void> look(std::uint64_t now_ns);
   [[nodiscard]] Expected<void> reconnect();
   [[nodiscard]] Expected<void> connect_again();
-  void pause_for(std::uint64_t duration_ns);
   void set_watch(bool watch);
   /// That have been read, of all stores.
   [[nodiscard]] std::uint64_t rounds() const;

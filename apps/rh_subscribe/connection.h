@@ -7,8 +7,7 @@
 #include <optional>
 
 #include "apps/common/control_channel.h"
-#include "apps/common/dc_endpoint.h"
-#include "apps/common/endpoint.h"
+#include "apps/common/service_node.h"
 #include "apps/common/transport.h"
 #include "apps/rh_publish/greeting.h"
 #include "apps/rh_subscribe/options.h"
@@ -18,7 +17,7 @@ namespace rockhopper::apps::subscribe {
 
 /// The way to a publisher: the endpoint, the subscriber of the library, what connects it, and the
 /// turns of all.
-class Connection final : public Background {
+class Connection final : public ServiceNode {
  public:
   /// `options` and `listener` must outlive it.
   [[nodiscard]] static Expected<std::unique_ptr<Connection>> create(
@@ -35,41 +34,34 @@ class Connection final : public Background {
   /// The publisher has gone: has the subscriber notice it.
   void give_up();
 
-  bool turn() override;
-  [[nodiscard]] bool link_alive() { return endpoint_->link_alive(); }
-  [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
-  /// For a publisher to appear.
-  [[nodiscard]] std::uint64_t timeout_ns() const;
   /// After connect().
   [[nodiscard]] publisher::Subscriber& subscriber() { return *subscriber_; }
   [[nodiscard]] Transport transport() const { return transport_; }
 
   [[nodiscard]] nlohmann::json counters() const;
-  void print_statistics(std::FILE* out) const;
 
  private:
   Connection(const Options& options, publisher::SubscriberListener& listener,
-             std::unique_ptr<Endpoint> endpoint);
+             std::unique_ptr<Endpoint> endpoint)
+      : ServiceNode(std::move(endpoint), options.endpoint),
+        options_(options),
+        listener_(listener) {}
+  [[nodiscard]] bool progress(std::uint64_t now_ns) override;
   [[nodiscard]] Expected<void> make_subscriber(const publish::Challenge& challenge);
   [[nodiscard]] Expected<std::uint16_t> choose_path_mtu(const publish::Challenge& challenge);
-  [[nodiscard]] Expected<publish::Side> make_side();
-  [[nodiscard]] Expected<publish::Welcome> greet(const publish::Side& side,
+  [[nodiscard]] Expected<QueueAddress> make_side();
+  [[nodiscard]] Expected<publish::Welcome> greet(const QueueAddress& side,
                                                  const nlohmann::json& challenge);
-  [[nodiscard]] Expected<void> join(const publish::Side& own, const publish::Side& remote);
+  [[nodiscard]] Expected<void> join(const QueueAddress& own, const QueueAddress& remote);
   void drop_queue_pair();
 
   const Options& options_;
   publisher::SubscriberListener& listener_;
-  std::unique_ptr<Endpoint> endpoint_;
-  std::optional<DcEndpoint> dc_;
   std::unique_ptr<publisher::Subscriber> subscriber_;
-  std::optional<stack::CounterGroup> counters_;
   std::optional<ControlChannel> channel_;
   roce::QueuePair* qp_ = nullptr;
   Transport transport_ = Transport::rc;
   std::uint16_t path_mtu_ = 0;
-  std::uint64_t turns_ = 0;
-  std::uint64_t now_ns_ = 0;
 };
 
 }  // namespace rockhopper::apps::subscribe

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_subscribe/format.h"
 
-#include <array>
 #include <utility>
 
 #include <boost/endian/conversion.hpp>
@@ -25,15 +24,6 @@ void append_json(const Delivery& delivery, std::string& out) {
 }
 
 }  // namespace
-
-std::optional<Format> parse_format(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, Format>, 3> kFormats{
-      {{"lines", Format::lines}, {"records", Format::records}, {"json", Format::json}}};
-  for (const auto& [known, format] : kFormats) {
-    if (name == known) return format;
-  }
-  return std::nullopt;
-}
 
 std::string_view extension(Format format) {
   switch (format) {

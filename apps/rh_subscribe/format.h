@@ -2,11 +2,12 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "apps/common/names.h"
 #include "apps/rh_subscribe/delivery.h"
 
 namespace rockhopper::apps::subscribe {
@@ -18,7 +19,10 @@ enum class Format : std::uint8_t {
   json,     ///< an object a line
 };
 
-[[nodiscard]] std::optional<Format> parse_format(std::string_view name);
+constexpr auto names_of(Format) {
+  return std::array{Names{"lines"}, Names{"records"}, Names{"json"}};
+}
+
 /// Of a file in that format, with its dot.
 [[nodiscard]] std::string_view extension(Format format);
 

@@ -6,99 +6,17 @@
 #include <ctime>
 #include <optional>
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
-#include "apps/common/json_document.h"
+#include "apps/common/json.h"
 #include "apps/rh_publish/names.h"
 #include "stack/quantity.h"
 
 namespace rockhopper::apps::subscribe {
 namespace {
 
-constexpr const char* kPublisher = "Publisher";
-constexpr const char* kReading = "Reading";
-constexpr const char* kOutput = "Output";
 constexpr std::size_t kStoresMax = 64;
-
-void add_publisher_options(OptionSet app, RawOptions& raw) {
-  Options& options = raw.options;
-  app.add_option("host", options.host, "TCP address of rh-publish").required().type_name("SERVER");
-  app.add_option("-p,--port", options.port, "its TCP port").group(kPublisher);
-  app.add_option("--name", options.name, "who we are, as the publisher's policy names us")
-      .group(kPublisher);
-  app.add_option("--secret-file", raw.secret_file,
-                 "file whose first line is the secret of that name")
-      .type_name("FILE")
-      .group(kPublisher);
-  app.add_flag("--list", options.list, "show which stores there are, and end").group(kPublisher);
-  app.add_option("-m,--mtu", options.path_mtu, "path MTU. Default: the largest that both ends can")
-      .one_of({256, 512, 1024, 2048, 4096})
-      .type_name("BYTES")
-      .group(kPublisher);
-  app.add_option("-u,--qp-timeout", options.ack_timeout,
-                 "local ACK timeout code: 4.096 us * 2^code")
-      .range(1, 31)
-      .group(kPublisher);
-}
-
-void add_reading_options(OptionSet app, RawOptions& raw) {
-  Options& options = raw.options;
-  app.add_option("--store", options.stores, "what to read; may be repeated. Default: all stores")
-      .type_name("NAME")
-      .one_value_each()
-      .group(kReading);
-  app.add_option("--from", raw.from,
-                 "where to begin: tail, what comes from now on; oldest, what is still there; a "
-                 "sequence number; or a time: @SECONDS since 1970, UTC as 2026-01-31T12:00:00, "
-                 "or how long ago, as 250ms or 10s")
-      .type_name("WHERE")
-      .group(kReading);
-  app.add_option("-n,--count", options.count, "end after so many messages of all stores")
-      .positive()
-      .type_name("N")
-      .group(kReading);
-  app.add_flag("--strict", options.strict, "fail if a message is lost, at the end").group(kReading);
-  app.add_flag("--no-multicast", options.no_multicast,
-               "READ all messages, even if the publisher sends copies of them to a group")
-      .group(kReading);
-  app.add_option("--batch", options.reader.batch_bytes,
-                 "bytes that are read at a time, at most; the longest message in any case")
-      .range(256u, 64u << 20)
-      .type_name("BYTES")
-      .group(kReading);
-  app.add_option("--poll-min", raw.poll_min_us,
-                 "microseconds until it is looked again after something new")
-      .range(0.0, 1e9)
-      .type_name("US")
-      .group(kReading);
-  app.add_option("--poll-max", raw.poll_max_us,
-                 "how far that is doubled while nothing comes: the latency to expect then")
-      .range(0.0, 1e9)
-      .type_name("US")
-      .group(kReading);
-  app.add_flag("--watch", options.reader.watch,
-               "once all is read, have the publisher tell when there is more, and read nothing "
-               "until then")
-      .group(kReading);
-  app.add_option("--reads-per-second", options.reader.reads_per_second,
-                 "of each store, at most; 0: no limit")
-      .type_name("N")
-      .group(kReading);
-}
-
-void add_output_options(OptionSet app, RawOptions& raw) {
-  app.add_option("-o,--output", raw.output,
-                 "-: standard output; or a folder, for a file for each store")
-      .type_name("FOLDER")
-      .group(kOutput);
-  app.add_option("--format", raw.format,
-                 "lines; records, each behind its length (32 bits, little endian); or json, an "
-                 "object a line")
-      .one_of({"lines", "records", "json"})
-      .group(kOutput);
-  app.add_flag("--json", raw.options.json, "print the result as JSON; needs --output")
-      .group(kOutput);
-}
 
 std::optional<std::uint64_t> parse_utc(const std::string& text) {
   std::tm time{};
@@ -156,32 +74,82 @@ Expected<void> check_stores(const Options& options) {
   return {};
 }
 
-Expected<void> set_identity(const RawOptions& raw, Options& options) {
-  if (options.name.empty() != raw.secret_file.empty()) {
-    return fail(ErrorCode::invalid_argument, "--name and --secret-file go together");
-  }
+Expected<void> set_identity(const std::string& secret_file, Options& options) {
+  ROCKHOPPER_TRY(refuse_if(
+      {{options.name.empty() != secret_file.empty(), "--name and --secret-file go together"}}));
   if (options.name.empty()) return {};
   if (auto valid = publish::check_name(options.name); !valid) {
     return fail(ErrorCode::invalid_argument, "--name: {}", valid.error().message);
   }
-  ROCKHOPPER_TRY(options.secret, read_secret(raw.secret_file));
+  ROCKHOPPER_TRY(options.secret, read_secret(secret_file));
   return {};
 }
 
-Expected<void> set_output(const RawOptions& raw, Options& options) {
-  options.format = *parse_format(raw.format);
-  options.output = raw.output == "-" ? "" : raw.output;
-  if (options.output.empty()) {
-    if (!options.json || options.list) return {};
-    return fail(ErrorCode::invalid_argument,
-                "--json: standard output has the messages; give them a folder with --output");
-  }
+Expected<void> settle_output(Options& options) {
+  if (options.output == "-") options.output.clear();
   struct stat status = {};
-  if (::stat(options.output.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
-    return fail(ErrorCode::invalid_argument, "--output {}: there is no such folder",
-                options.output);
-  }
-  return {};
+  const bool standard = options.output.empty();
+  return refuse_if({
+      {standard && options.json && !options.list,
+       "--json: standard output has the messages; give them a folder with --output"},
+      {!standard && (::stat(options.output.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)),
+       fmt::format("--output {}: there is no such folder", options.output)},
+  });
+}
+
+void add_publisher_options(OptionSet app, Options& options) {
+  app.add_option("-p,--port", options.port, "its TCP port");
+  app.add_option("--name", options.name, "who we are, as the publisher's policy names us");
+  app.add_parsed(
+      "--secret-file FILE", "",
+      [&options](const std::string& file) { return set_identity(file, options); },
+      "file whose first line is the secret of that name");
+  app.add_flag("--list", options.list, "show which stores there are, and end");
+  add_path_mtu_option(app, options.path_mtu, "path MTU. Default: the largest that both ends can");
+  add_ack_timeout_option(app, "-u,--qp-timeout", options.ack_timeout);
+}
+
+void add_reading_options(OptionSet app, Options& options, std::uint64_t wall_now_ns) {
+  app.add_option("--store NAME", options.stores,
+                 "what to read; may be repeated. Default: all stores")
+      .one_value_each();
+  app.add_parsed(
+      "--from WHERE", "tail",
+      [&options, wall_now_ns](const std::string& text) -> Expected<void> {
+        ROCKHOPPER_TRY(options.reader.start, parse_start(text, wall_now_ns));
+        return {};
+      },
+      "where to begin: tail, what comes from now on; oldest, what is still there; a sequence "
+      "number; or a time: @SECONDS since 1970, UTC as 2026-01-31T12:00:00, or how long ago, as "
+      "250ms or 10s");
+  app.add_option("-n,--count N", options.count, "end after so many messages of all stores")
+      .positive();
+  app.add_flag("--strict", options.strict, "fail if a message is lost, at the end");
+  app.add_flag("--no-multicast", options.no_multicast,
+               "READ all messages, even if the publisher sends copies of them to a group");
+  app.add_option("--batch BYTES", options.reader.batch_bytes,
+                 "bytes that are read at a time, at most; the longest message in any case")
+      .range(256u, 64u << 20);
+  app.add_option("--poll-min US", options.poll_min_us,
+                 "microseconds until it is looked again after something new")
+      .range(0.0, 1e9);
+  app.add_option("--poll-max US", options.poll_max_us,
+                 "how far that is doubled while nothing comes: the latency to expect then")
+      .range(0.0, 1e9);
+  app.add_flag("--watch", options.reader.watch,
+               "once all is read, have the publisher tell when there is more, and read nothing "
+               "until then");
+  app.add_option("--reads-per-second N", options.reader.reads_per_second,
+                 "of each store, at most; 0: no limit");
+}
+
+void add_output_options(OptionSet app, Options& options) {
+  app.add_option("-o,--output FOLDER", options.output,
+                 "-: standard output; or a folder, for a file for each store");
+  app.add_option("--format", options.format,
+                 "lines; records, each behind its length (32 bits, little endian); or json, an "
+                 "object a line");
+  app.add_flag("--json", options.json, "print the result as JSON; needs --output");
 }
 
 }  // namespace
@@ -207,25 +175,20 @@ Expected<publisher::Start> parse_start(std::string_view text, std::uint64_t wall
               text);
 }
 
-void add_options(OptionSet app, RawOptions& raw) {
-  add_publisher_options(app, raw);
-  add_reading_options(app, raw);
-  add_output_options(app, raw);
-  add_endpoint_options(app, raw.options.endpoint, "-d,--device");
-}
-
-Expected<Options> finish_options(const RawOptions& raw, std::uint64_t wall_now_ns) {
-  Options options = raw.options;
-  ROCKHOPPER_TRY(options.reader.start, parse_start(raw.from, wall_now_ns));
-  if (raw.poll_min_us > raw.poll_max_us) {
-    return fail(ErrorCode::invalid_argument, "--poll-min is above --poll-max");
-  }
-  options.reader.poll_min_ns = static_cast<std::uint64_t>(raw.poll_min_us * 1e3);
-  options.reader.poll_max_ns = static_cast<std::uint64_t>(raw.poll_max_us * 1e3);
-  ROCKHOPPER_TRY(check_stores(options));
-  ROCKHOPPER_TRY(set_identity(raw, options));
-  ROCKHOPPER_TRY(set_output(raw, options));
-  return options;
+void add_options(OptionSet app, Options& options, std::uint64_t wall_now_ns) {
+  app.add_option("host SERVER", options.host, "TCP address of rh-publish").required();
+  add_publisher_options(app.group("Publisher"), options);
+  add_reading_options(app.group("Reading"), options, wall_now_ns);
+  add_output_options(app.group("Output"), options);
+  add_endpoint_options(app, options.endpoint);
+  app.check([&options]() -> Expected<void> {
+    ROCKHOPPER_TRY(
+        refuse_if({{options.poll_min_us > options.poll_max_us, "--poll-min is above --poll-max"}}));
+    options.reader.poll_min_ns = static_cast<std::uint64_t>(options.poll_min_us * 1e3);
+    options.reader.poll_max_ns = static_cast<std::uint64_t>(options.poll_max_us * 1e3);
+    ROCKHOPPER_TRY(check_stores(options));
+    return settle_output(options);
+  });
 }
 
 }  // namespace rockhopper::apps::subscribe

@@ -24,31 +24,22 @@ struct Options {
   std::vector<std::string> stores;  ///< empty: all that are shown
   bool list = false;                ///< show which stores there are, and end
   publisher::ReaderConfig reader{};
+  double poll_min_us = 0;     ///< of the reader, as given
+  double poll_max_us = 1000;  ///< likewise
   bool no_multicast = false;  ///< READ all, though the publisher sends copies to a group
   std::uint64_t count = 0;    ///< messages to end after; 0: no number
   bool strict = false;        ///< fail if anything is lost
   Format format = Format::lines;
-  std::string output;          ///< a folder; empty: standard output
+  std::string output = "-";    ///< a folder; empty: standard output
   std::uint16_t path_mtu = 0;  ///< 0: the publisher's
   unsigned ack_timeout = 14;
   bool json = false;
   EndpointOptions endpoint;
 };
 
-/// The options as OptionParser fills them in, before finish_options() makes sense of them.
-struct RawOptions {
-  Options options;
-  std::string from = "tail";
-  std::string format = "lines";
-  std::string output = "-";
-  std::string secret_file;
-  double poll_min_us = 0;
-  double poll_max_us = 1000;
-};
-
-void add_options(OptionSet app, RawOptions& raw);
-/// Checks that all fit each other, and reads the secret. `wall_now_ns`: since 1970.
-[[nodiscard]] Expected<Options> finish_options(const RawOptions& raw, std::uint64_t wall_now_ns);
+/// Adds them, and what checks that all fit each other and reads the secret. `wall_now_ns`: since
+/// 1970.
+void add_options(OptionSet app, Options& options, std::uint64_t wall_now_ns);
 
 /// Reads "tail", "oldest", a sequence number, or a time: @SECONDS since 1970, UTC as
 /// 2026-01-31T12:00:00, or how long ago, as 250ms or 10s.

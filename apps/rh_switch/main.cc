@@ -44,9 +44,8 @@ void run_until_stopped(SwitchProgram& program, double stats_s) {
   }
 }
 
-Expected<void> run(const SwitchOptions& options, const SwitchSettings& settings,
-                   const stack::Arguments& arguments) {
-  ROCKHOPPER_TRY(auto created, SwitchProgram::create(settings, arguments));
+Expected<void> run(const Options& options, const stack::Arguments& arguments) {
+  ROCKHOPPER_TRY(auto created, SwitchProgram::create(options, arguments));
   SwitchProgram& program = *created;
   const std::uint64_t start_ns = steady_now_ns();
   print_ports(stderr, program);
@@ -67,11 +66,9 @@ Expected<void> run(const SwitchOptions& options, const SwitchSettings& settings,
 
 int main(int argc, char** argv) {
   CommandLine line(argc, argv, kText);
-  SwitchOptions options;
+  Options options;
   add_options(line.app(), options);
   if (const auto status = line.parse()) return *status;
-  const auto settings = make_settings(options);
-  if (!settings) return line.usage_error(settings.error());
   catch_stop_signals();
-  return line.finish(run(options, *settings, line.arguments()));
+  return line.finish(run(options, line.arguments()));
 }

@@ -12,6 +12,7 @@
 #include <rte_mbuf.h>
 
 #include "apps/common/endpoint_options.h"
+#include "apps/common/idle.h"
 #include "roce/random.h"
 #include "stack/fault_lane.h"
 #include "stack/port.h"
@@ -21,8 +22,6 @@
 namespace rockhopper::apps::ethernet_switch {
 namespace {
 
-constexpr const char* kNetwork = "Network";
-constexpr const char* kObservation = "Observation and faults";
 /// Rings of a receive and a transmit queue, and what lcore caches and bursts hold.
 constexpr std::uint32_t kMbufsPerPort = 1024 + 1024 + 512;
 /// What the two directions of a FaultInjector hold, if it delays.
@@ -32,9 +31,8 @@ constexpr std::uint64_t kQueueBytesMin = 16384;
 /// A loop that rests comes back after this at latest, or near it.
 constexpr std::uint64_t kCatchUpNs = 2 * kIdleSleepNs;
 
-Expected<std::vector<PortSettings>> make_ports(const SwitchOptions& options) {
-  std::vector<PortSettings> ports;
-  for (const std::string& device : options.ports) ports.push_back({.device = device});
+/// All ports, once those that are named are there.
+Expected<void> add_memif_ports(Options& options) {
   if (options.memif_ports > 0) {
     std::string directory = options.socket_directory;
     if (directory.empty()) {
@@ -44,17 +42,38 @@ Expected<std::vector<PortSettings>> make_ports(const SwitchOptions& options) {
                   directory);
     }
     for (PortNumber i = 0; i < options.memif_ports; ++i) {
-      ports.push_back({.memif_socket = fmt::format("{}/switch{}.sock", directory, ports.size())});
+      options.ports.push_back(
+          {.memif_socket = fmt::format("{}/switch{}.sock", directory, options.ports.size())});
     }
-  } else if (!options.socket_directory.empty()) {
-    return fail(ErrorCode::invalid_argument, "--socket-dir needs --memif");
   }
-  if (ports.size() < 2 || ports.size() > kPortsMax) {
-    return fail(ErrorCode::invalid_argument,
-                "{} ports: a switch needs 2 to {}; give --port for each, or --memif N",
-                ports.size(), kPortsMax);
+  const std::size_t ports = options.ports.size();
+  return refuse_if({
+      {options.memif_ports == 0 && !options.socket_directory.empty(), "--socket-dir needs --memif"},
+      {ports < 2 || ports > kPortsMax,
+       fmt::format("{} ports: a switch needs 2 to {}; give --port for each, or --memif N", ports,
+                   kPortsMax)},
+  });
+}
+
+bool is_memif(const PortSettings& port) {
+  return port.device.empty() || port.device.starts_with("net_memif");
+}
+
+/// What ports have without options of their own.
+Expected<void> set_defaults(Options& options) {
+  if (!options.seed) options.seed = roce::SystemRandom().next();
+  for (std::size_t i = 0; i < options.ports.size(); ++i) {
+    PortSettings& port = options.ports[i];
+    port.output.queue_packets = options.queue_packets;
+    port.output.catch_up_ns = kCatchUpNs;
+    port.output.seed = *options.seed + i;
+    if (!options.pcap.empty()) {
+      port.pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
+    }
   }
-  return ports;
+  const bool all_memif = std::all_of(options.ports.begin(), options.ports.end(), is_memif);
+  if (options.mtu == 0) options.mtu = all_memif ? kMemifMtu : std::uint16_t{1500};
+  return {};
 }
 
 /// "2:loss=1%" is for port 2, "loss=1%" for all: the ports [first, last) and the rest of the text.
@@ -80,195 +99,122 @@ Expected<ForPorts> for_ports(const char* option, const std::string& text, std::s
   return result;
 }
 
-Expected<void> add_faults(const std::string& text, const SwitchSettings& settings,
-                          std::vector<PortSettings>& ports) {
-  ROCKHOPPER_TRY(const auto chosen, for_ports("--faults", text, ports.size()));
-  auto faults = stack::parse_faults(chosen.value);
-  if (!faults) {
-    return fail(ErrorCode::invalid_argument, "--faults {}: {}", text, faults.error().message);
-  }
-  for (std::size_t port = chosen.first; port < chosen.last; ++port) {
-    ports[port].faults = *faults;
-    // A seed inside of the specification wins. Else each port has another sequence.
-    if (chosen.value.find("seed=") == std::string_view::npos) {
-      ports[port].faults->seed = settings.seed + port;
-    }
-  }
-  return {};
-}
-
-/// Gives what `apply` makes of each text to the ports that it is for. `apply` returns an error's
-/// text, or an empty one.
+/// Adds an option whose values are for one port or for all. `apply` gives a value to a port, and
+/// fails with what is wrong about it.
 template <typename Apply>
-Expected<void> set_ports(const char* option, const std::vector<std::string>& texts,
-                         std::vector<PortSettings>& ports, Apply&& apply) {
-  for (const std::string& text : texts) {
-    ROCKHOPPER_TRY(const auto chosen, for_ports(option, text, ports.size()));
+void add_port_option(OptionSet app, const std::string& names, Options& options, Apply apply,
+                     std::string_view help) {
+  const std::string name = names.substr(0, names.find(' '));
+  const auto take = [name, &options, apply](const std::string& text) -> Expected<void> {
+    ROCKHOPPER_TRY(const auto chosen, for_ports(name.c_str(), text, options.ports.size()));
     for (std::size_t port = chosen.first; port < chosen.last; ++port) {
-      if (const std::string problem = apply(chosen.value, ports[port]); !problem.empty()) {
-        return fail(ErrorCode::invalid_argument, "{} {}: {}", option, text, problem);
+      if (auto good = apply(chosen.value, options.ports[port]); !good) {
+        return fail(ErrorCode::invalid_argument, "{} {}: {}", name, text, good.error().message);
       }
     }
-  }
-  return {};
+    return {};
+  };
+  app.add_parsed_list(names, take, help);
 }
 
-Expected<void> add_outputs(const SwitchOptions& options, const SwitchSettings& settings,
-                           std::vector<PortSettings>& ports) {
-  for (std::size_t port = 0; port < ports.size(); ++port) {
-    ports[port].output.queue_packets = options.queue_packets;
-    ports[port].output.catch_up_ns = kCatchUpNs;
-    ports[port].output.seed = settings.seed + port;
-  }
-  ROCKHOPPER_TRY(
-      set_ports("--rate", options.rates, ports, [](std::string_view text, PortSettings& to) {
-        return stack::parse_rate(text, to.output.rate_bits_per_s) ? ""
-                                                                  : "a rate is 100Mbit or 2.5Gbit";
-      }));
-  ROCKHOPPER_TRY(set_ports(
-      "--queue-bytes", options.queue_bytes, ports, [](std::string_view text, PortSettings& to) {
-        return stack::parse_bytes(text, to.output.queue_bytes) &&
-                       to.output.queue_bytes >= kQueueBytesMin
-                   ? std::string()
-                   : fmt::format("a queue has {} bytes or more, as 200KiB", kQueueBytesMin);
-      }));
-  return set_ports("--ecn", options.ecn, ports,
-                   [](std::string_view text, PortSettings& to) -> std::string {
-                     const auto marking = stack::net::parse_ecn_marking(text);
-                     if (!marking) return marking.error().message;
-                     to.output.ecn = *marking;
-                     return {};
-                   });
+void add_port_options(OptionSet app, Options& options) {
+  app.add_parsed_list(
+      "--port DEVARGS|ID",
+      [&options](const std::string& device) -> Expected<void> {
+        options.ports.push_back({.device = device});
+        return {};
+      },
+      "a DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device that the "
+      "EAL has found, or a port number; once for each port");
+  app.add_option("--memif N", options.memif_ports,
+                 "so many memif servers besides, for programs on this machine")
+      .range(1, static_cast<int>(kPortsMax));
+  app.add_option("--socket-dir DIR", options.socket_directory,
+                 "where their sockets switchPORT.sock are. Default: the user's runtime directory");
+  app.check([&options] { return add_memif_ports(options); });
+  app.check([&options] { return set_defaults(options); });
+  app.add_option("--link-mtu BYTES", options.mtu,
+                 "largest IP packet in bytes. Default: 4300 if all ports are memif, else 1500")
+      .range(576, static_cast<int>(stack::kMtuMax));
+  app.add_option("--mac-ageing SECONDS", options.mac_ageing_s,
+                 "forget stations not heard for so long")
+      .range(0.001, 1e6);
+  app.add_option("--mac-table N", options.mac_table_size,
+                 "stations remembered at most; frames to others are flooded")
+      .range(1, 1 << 20);
+  app.add_option("--queue N", options.queue_packets, "packets that wait for a port at most")
+      .range(1, 1 << 16);
 }
 
-Expected<void> add_priorities(const SwitchOptions& options, std::vector<PortSettings>& ports) {
-  ROCKHOPPER_TRY(set_ports("--trust", options.trust, ports,
-                           [](std::string_view text, PortSettings& to) -> std::string {
-                             const auto trust = stack::parse_trust(text);
-                             if (!trust) return trust.error().message;
-                             to.priorities.trust = *trust;
-                             return {};
-                           }));
-  return set_ports("--dscp-priority", options.dscp_priorities, ports,
-                   [](std::string_view text, PortSettings& to) -> std::string {
-                     const auto parsed = stack::parse_dscp_priorities(text, to.priorities.of_dscp);
-                     return parsed ? std::string() : parsed.error().message;
-                   });
-}
-
-bool is_memif(const PortSettings& port) {
-  return port.device.empty() || port.device.starts_with("net_memif");
+void add_output_options(OptionSet app, Options& options) {
+  add_port_option(
+      app, "--queue-bytes [PORT:]BYTES", options,
+      [](std::string_view text, PortSettings& to) -> Expected<void> {
+        std::uint64_t& bytes = to.output.queue_bytes;
+        if (stack::parse_bytes(text, bytes) && bytes >= kQueueBytesMin) return {};
+        return fail(ErrorCode::invalid_argument, "a queue has {} bytes or more, as 200KiB",
+                    kQueueBytesMin);
+      },
+      "bytes that wait for a port at most (200KiB); as --rate");
+  add_port_option(
+      app, "--rate [PORT:]RATE", options,
+      [](std::string_view text, PortSettings& to) -> Expected<void> {
+        if (stack::parse_rate(text, to.output.rate_bits_per_s)) return {};
+        return fail(ErrorCode::invalid_argument, "a rate is 100Mbit or 2.5Gbit");
+      },
+      "how fast a port sends, or all ports without \"PORT:\" (1Gbit); may be repeated, and the "
+      "last one for a port counts");
+  add_port_option(
+      app, "--ecn [PORT:]KMIN,KMAX,PMAX", options,
+      [](std::string_view text, PortSettings& to) -> Expected<void> {
+        ROCKHOPPER_TRY(to.output.ecn, stack::net::parse_ecn_marking(text));
+        return {};
+      },
+      "mark ECN-capable packets when a port's queue is longer than KMIN, with a probability that "
+      "rises to PMAX at KMAX, and all above it (5KiB,200KiB,1%); as --rate");
+  add_port_option(
+      app, "--trust [PORT:]pcp|dscp", options,
+      [](std::string_view text, PortSettings& to) -> Expected<void> {
+        ROCKHOPPER_TRY(to.priorities.trust, stack::parse_trust(text));
+        return {};
+      },
+      "where a frame that comes in has its priority: pcp, the VLAN tag (of untagged ones the "
+      "DSCP), or dscp; as --rate");
+  add_port_option(
+      app, "--dscp-priority [PORT:]MAP", options,
+      [](std::string_view text, PortSettings& to) {
+        return stack::parse_dscp_priorities(text, to.priorities.of_dscp);
+      },
+      "priorities of DSCPs that come in at a port (26=3,46=5,8-15=1). Default: the DSCP's upper "
+      "three bits; as --rate");
+  add_idle_option(app, options.idle);
 }
 
 }  // namespace
 
-void add_options(OptionSet app, SwitchOptions& options) {
-  app.add_option("--port", options.ports,
-                 "a DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
-                 "that the EAL has found, or a port number; once for each port")
-      .type_name("DEVARGS|ID")
-      .one_value_each()
-      .group(kNetwork);
-  app.add_option("--memif", options.memif_ports,
-                 "so many memif servers besides, for programs on this machine")
-      .range(1, static_cast<int>(kPortsMax))
-      .type_name("N")
-      .group(kNetwork);
-  app.add_option("--socket-dir", options.socket_directory,
-                 "where their sockets switchPORT.sock are. Default: the user's runtime directory")
-      .type_name("DIR")
-      .group(kNetwork);
-  app.add_option("--link-mtu", options.link_mtu,
-                 "largest IP packet in bytes. Default: 4300 if all ports are memif, else 1500")
-      .range(576, static_cast<int>(stack::kMtuMax))
-      .type_name("BYTES")
-      .group(kNetwork);
-  app.add_option("--mac-ageing", options.mac_ageing_s, "forget stations not heard for so long")
-      .range(0.001, 1e6)
-      .type_name("SECONDS")
-      .group(kNetwork);
-  app.add_option("--mac-table", options.mac_table_size,
-                 "stations remembered at most; frames to others are flooded")
-      .range(1, 1 << 20)
-      .type_name("N")
-      .group(kNetwork);
-  app.add_option("--queue", options.queue_packets, "packets that wait for a port at most")
-      .range(1, 1 << 16)
-      .type_name("N")
-      .group(kNetwork);
-  app.add_option("--queue-bytes", options.queue_bytes,
-                 "bytes that wait for a port at most (200KiB); as --rate")
-      .type_name("[PORT:]BYTES")
-      .one_value_each()
-      .group(kNetwork);
-  app.add_option("--rate", options.rates,
-                 "how fast a port sends, or all ports without \"PORT:\" (1Gbit); may be repeated, "
-                 "and the last one for a port counts")
-      .type_name("[PORT:]RATE")
-      .one_value_each()
-      .group(kNetwork);
-  app.add_option("--ecn", options.ecn,
-                 "mark ECN-capable packets when a port's queue is longer than KMIN, with a "
-                 "probability that rises to PMAX at KMAX, and all above it "
-                 "(5KiB,200KiB,1%); as --rate")
-      .type_name("[PORT:]KMIN,KMAX,PMAX")
-      .one_value_each()
-      .group(kNetwork);
-  app.add_option("--trust", options.trust,
-                 "where a frame that comes in has its priority: pcp, the VLAN tag (of untagged "
-                 "ones the DSCP), or dscp; as --rate")
-      .type_name("[PORT:]pcp|dscp")
-      .one_value_each()
-      .group(kNetwork);
-  app.add_option("--dscp-priority", options.dscp_priorities,
-                 "priorities of DSCPs that come in at a port (26=3,46=5,8-15=1). Default: the "
-                 "DSCP's upper three bits; as --rate")
-      .type_name("[PORT:]MAP")
-      .one_value_each()
-      .group(kNetwork);
-  add_idle_option(app, options.idle).group(kNetwork);
-  app.add_option("--faults", options.faults,
-                 "impair a port, or all ports without \"PORT:\"; may be repeated, and the last one "
-                 "for a port counts. rx. is what the port receives: loss=1%,dup=1%,"
-                 "reorder=5%:2ms,corrupt=0.1%,delay=1ms,tx.rate=1Gbit or profile=P2")
-      .type_name("[PORT:]SPEC")
-      .one_value_each()
-      .group(kObservation);
-  app.add_option("--seed", options.seed, "of the faults. Default: random, printed")
-      .type_name("N")
-      .group(kObservation);
-  app.add_option("--pcap", options.pcap,
-                 "capture each port's wire to a pcapng file of its own: run.pcapng gives "
-                 "run.0.pcapng, run.1.pcapng ...")
-      .type_name("FILE")
-      .group(kObservation);
-  app.add_option("--stats", options.stats_s, "print packet rates every so many seconds (stderr)")
-      .range(0.1, 86400.0)
-      .type_name("SECONDS")
-      .group(kObservation);
-  app.add_flag("--json", options.json, "print the counters at the end as one JSON object")
-      .group(kObservation);
-}
-
-Expected<SwitchSettings> make_settings(const SwitchOptions& options) {
-  SwitchSettings settings;
-  ROCKHOPPER_TRY(auto ports, make_ports(options));
-  settings.seed = options.seed ? *options.seed : roce::SystemRandom().next();
-  for (const std::string& text : options.faults) ROCKHOPPER_TRY(add_faults(text, settings, ports));
-  ROCKHOPPER_TRY(add_outputs(options, settings, ports));
-  ROCKHOPPER_TRY(add_priorities(options, ports));
-  if (!options.pcap.empty()) {
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      ports[i].pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
-    }
-  }
-  const bool all_memif = std::all_of(ports.begin(), ports.end(), is_memif);
-  settings.mtu = options.link_mtu.value_or(all_memif ? kMemifMtu : std::uint16_t{1500});
-  settings.ports = std::move(ports);
-  settings.mac_ageing_ns = static_cast<std::uint64_t>(options.mac_ageing_s * 1e9);
-  settings.mac_table_size = options.mac_table_size;
-  settings.idle = parse_idle(options.idle);
-  return settings;
+void add_options(OptionSet app, Options& options) {
+  const OptionSet network = app.group("Network");
+  add_port_options(network, options);
+  add_output_options(network, options);
+  const OptionSet observation = app.group("Observation and faults");
+  add_port_option(
+      observation, "--faults [PORT:]SPEC", options,
+      [](std::string_view text, PortSettings& to) -> Expected<void> {
+        ROCKHOPPER_TRY(to.faults, stack::parse_faults(text));
+        // A seed inside of the specification wins. Else each port has another sequence.
+        if (text.find("seed=") == std::string_view::npos) to.faults->seed = to.output.seed;
+        return {};
+      },
+      "impair a port, or all ports without \"PORT:\"; may be repeated, and the last one for a "
+      "port counts. rx. is what the port receives: loss=1%,dup=1%,reorder=5%:2ms,corrupt=0.1%,"
+      "delay=1ms,tx.rate=1Gbit or profile=P2");
+  observation.add_option("--seed N", options.seed, "of the faults. Default: random, printed");
+  observation.add_option("--pcap FILE", options.pcap,
+                         "capture each port's wire to a pcapng file of its own: run.pcapng gives "
+                         "run.0.pcapng, run.1.pcapng ...");
+  add_seconds_option(observation, "--stats", options.stats_s,
+                     "print packet rates every so many seconds (stderr)");
+  observation.add_flag("--json", options.json, "print the counters at the end as one JSON object");
 }
 
 std::string capture_file(const std::string& path, PortNumber port) {
@@ -279,25 +225,25 @@ std::string capture_file(const std::string& path, PortNumber port) {
   return file.parent_path() / name;
 }
 
-std::uint32_t pool_size(const SwitchSettings& settings) {
+std::uint32_t pool_size(const Options& options) {
   std::uint32_t size = 0;
-  for (const PortSettings& port : settings.ports) {
+  for (const PortSettings& port : options.ports) {
     size += kMbufsPerPort + static_cast<std::uint32_t>(port.output.queue_packets);
     if (port.faults) size += kMbufsPerFaults;
   }
   return size;
 }
 
-std::uint16_t data_room(const SwitchSettings& settings) {
-  const std::uint32_t frame = settings.mtu + stack::kFrameOverhead;
+std::uint16_t data_room(const Options& options) {
+  const std::uint32_t frame = options.mtu + stack::kFrameOverhead;
   return static_cast<std::uint16_t>(
       std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, RTE_ALIGN_CEIL(frame, 1024u)));
 }
 
-unsigned embedded_memory_mb(const SwitchSettings& settings) {
+unsigned embedded_memory_mb(const Options& options) {
   constexpr std::uint64_t kMbufOverhead = sizeof(rte_mbuf) + RTE_PKTMBUF_HEADROOM + 64;
   const std::uint64_t pool_bytes =
-      std::uint64_t{pool_size(settings)} * (data_room(settings) + kMbufOverhead);
+      std::uint64_t{pool_size(options)} * (data_room(options) + kMbufOverhead);
   // A quarter more for the holes that plain pages leave, and the EAL's own.
   return static_cast<unsigned>(pool_bytes * 5 / 4 >> 20) + 64;
 }

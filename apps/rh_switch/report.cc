@@ -32,7 +32,7 @@ void print_counter(void* out, const char* name, std::uint64_t value) {
 void print_ports(std::FILE* out, const SwitchProgram& program) {
   for (std::size_t i = 0; i < program.ports().size(); ++i) {
     const stack::Port& port = *program.ports()[i].port;
-    const PortSettings& settings = program.settings().ports[i];
+    const PortSettings& settings = program.options().ports[i];
     fmt::print(out, "port {}: {} ({}), MTU {}", i, port.name(), port.driver(), port.mtu());
     if (settings.faults) fmt::print(out, ", faults with seed={}", settings.faults->seed);
     fmt::print(out, "\n");
@@ -49,7 +49,7 @@ std::string json_report(const SwitchProgram& program, double seconds) {
   nlohmann::json ports = nlohmann::json::array();
   for (std::size_t i = 0; i < program.ports().size(); ++i) {
     const SwitchPort& port = program.ports()[i];
-    const PortSettings& settings = program.settings().ports[i];
+    const PortSettings& settings = program.options().ports[i];
     nlohmann::json counters = nlohmann::json::object();
     program.visit_port_counters(static_cast<PortNumber>(i), &add_to_json, &counters);
     nlohmann::json object{{"port", i},
@@ -74,7 +74,7 @@ std::string json_report(const SwitchProgram& program, double seconds) {
   }
   const nlohmann::json report{{"program", "rh-switch"},
                               {"seconds", seconds},
-                              {"mtu", program.settings().mtu},
+                              {"mtu", program.options().mtu},
                               {"mac_table", macs},
                               {"ports", ports}};
   return report.dump();
@@ -92,7 +92,7 @@ void print_report(std::FILE* out, const SwitchProgram& program, double seconds) 
       port.faults->visit_counters(&print_counter, out);
     }
     if (port.pcap) {
-      fmt::print(out, "port {}: capture {}\n", i, program.settings().ports[i].pcap);
+      fmt::print(out, "port {}: capture {}\n", i, program.options().ports[i].pcap);
       print_counter(out, "packets", port.pcap->counters().packets.value());
       print_counter(out, "lost", port.pcap->counters().lost.value());
     }

@@ -25,11 +25,11 @@ Expected<stack::PortConfig> port_config(const PortSettings& port, PortNumber num
 
 }  // namespace
 
-Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const SwitchSettings& settings,
+Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const Options& options,
                                                                const stack::Arguments& arguments) {
-  std::unique_ptr<SwitchProgram> program(new SwitchProgram(settings));
+  std::unique_ptr<SwitchProgram> program(new SwitchProgram(options));
   ROCKHOPPER_TRY(program->eal_,
-                 stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(settings)}));
+                 stack::Eal::start(arguments, {.memory_mb = embedded_memory_mb(options)}));
   ROCKHOPPER_TRY(program->build());
   return program;
 }
@@ -37,23 +37,23 @@ Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const SwitchSetti
 Expected<void> SwitchProgram::build() {
   clock_ = std::make_unique<stack::TscClock>();
   ROCKHOPPER_TRY(pool_, stack::MbufPool::create(
-                            {.size = pool_size(settings_), .data_room = data_room(settings_)}));
+                            {.size = pool_size(options_), .data_room = data_room(options_)}));
 
   std::vector<stack::net::OutputPortConfig> outputs;
   std::vector<stack::PriorityMap> priorities;
-  for (const PortSettings& port : settings_.ports) {
+  for (const PortSettings& port : options_.ports) {
     outputs.push_back(port.output);
     priorities.push_back(port.priorities);
   }
-  switch_ = std::make_unique<stack::net::LearningSwitch>(
-      stack::net::LearningSwitchConfig{.ports = static_cast<PortNumber>(settings_.ports.size()),
-                                       .mac_table_size = settings_.mac_table_size,
-                                       .mac_ageing_ns = settings_.mac_ageing_ns,
-                                       .outputs = std::move(outputs),
-                                       .priorities = std::move(priorities),
-                                       .seed = settings_.seed});
+  switch_ = std::make_unique<stack::net::LearningSwitch>(stack::net::LearningSwitchConfig{
+      .ports = static_cast<PortNumber>(options_.ports.size()),
+      .mac_table_size = options_.mac_table_size,
+      .mac_ageing_ns = static_cast<std::uint64_t>(options_.mac_ageing_s * 1e9),
+      .outputs = std::move(outputs),
+      .priorities = std::move(priorities),
+      .seed = *options_.seed});
   std::vector<stack::net::ForwarderPort> links;
-  for (std::size_t i = 0; i < settings_.ports.size(); ++i) {
+  for (std::size_t i = 0; i < options_.ports.size(); ++i) {
     ROCKHOPPER_TRY(open_port(static_cast<PortNumber>(i)));
     const SwitchPort& port = ports_.back();
     links.push_back({port.link, [device = port.port.get()] { return device->link_up(); }});
@@ -63,9 +63,9 @@ Expected<void> SwitchProgram::build() {
 }
 
 Expected<void> SwitchProgram::open_port(PortNumber number) {
-  const PortSettings& settings = settings_.ports[number];
+  const PortSettings& settings = options_.ports[number];
   ROCKHOPPER_TRY(auto config, port_config(settings, number));
-  config.mtu = settings_.mtu;
+  config.mtu = options_.mtu;
   config.shared_pool = pool_.get();
   ROCKHOPPER_TRY(auto device, stack::Port::open(config));
 

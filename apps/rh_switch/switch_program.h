@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/idle.h"
 #include "apps/rh_switch/options.h"
 #include "stack/clock.h"
 #include "stack/eal.h"
@@ -33,9 +34,9 @@ struct SwitchPort {
 /// process.
 class SwitchProgram {
  public:
-  /// Starts the EAL, the ports, the telemetry.
+  /// Starts the EAL, the ports, the telemetry. `options` must outlive it.
   [[nodiscard]] static Expected<std::unique_ptr<SwitchProgram>> create(
-      const SwitchSettings& settings, const stack::Arguments& arguments);
+      const Options& options, const stack::Arguments& arguments);
   SwitchProgram(const SwitchProgram&) = delete;
   SwitchProgram& operator=(const SwitchProgram&) = delete;
 
@@ -44,7 +45,7 @@ class SwitchProgram {
   /// Completes the captures after the last turn; fails if one of them is not complete.
   [[nodiscard]] Expected<void> finish();
 
-  [[nodiscard]] const SwitchSettings& settings() const { return settings_; }
+  [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const std::vector<SwitchPort>& ports() const { return ports_; }
   [[nodiscard]] const stack::net::LearningSwitch& learning_switch() const { return *switch_; }
   /// The device's counters and the switch's.
@@ -52,13 +53,13 @@ class SwitchProgram {
   static void describe_port_counters(stack::CounterTextVisitor visit, void* context);
 
  private:
-  explicit SwitchProgram(const SwitchSettings& settings)
-      : settings_(settings), idler_(settings.idle) {}
+  explicit SwitchProgram(const Options& options)
+      : options_(options), idler_(parse_idle(options.idle)) {}
   [[nodiscard]] Expected<void> build();
   [[nodiscard]] Expected<void> open_port(PortNumber number);
   [[nodiscard]] Expected<void> publish_counters();
 
-  SwitchSettings settings_;
+  const Options& options_;
   Idler idler_;
   // In order of construction; destroyed from the end on, so that nobody reads or moves packets
   // while their owners go.

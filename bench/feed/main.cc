@@ -46,41 +46,33 @@ void add_options(apps::OptionSet app, Options& options) {
   app.add_option("host", options.subscriber.host, "of the publisher");
   app.add_option("-p,--port", options.port, "TCP port of the publisher");
   app.add_option("--seconds", options.seconds, "of each measurement").range(0.01, 3600.0);
-  constexpr const char* kPublisher = "publish";
-  app.add_option("--bytes", options.publisher.writer.bytes, "of a message")
-      .range(sizeof(bench::Stamp), std::size_t{1} << 20)
-      .group(kPublisher);
-  app.add_option("--burst", options.publisher.writer.burst, "messages shown at once")
-      .range(1, 65536)
-      .group(kPublisher);
-  app.add_option("--rate", options.publisher.writer.rate_per_s, "messages a second; 0: all it can")
-      .range(0.0, 1e9)
-      .group(kPublisher);
-  app.add_option("--writer-cpu", options.publisher.writer.cpu,
-                 "the writer is a thread on this processor, not a part of the engine's")
-      .group(kPublisher);
-  app.add_option("--rounds", options.publisher.rounds, "processes of subscribers, in turn")
-      .range(1, 1000)
-      .group(kPublisher);
-  app.add_flag("--alone", options.publisher.alone, "measure before each of them, too")
-      .group(kPublisher);
-  app.add_option("--ring", options.publisher.ring_bytes, "bytes of the store, a power of two")
-      .group(kPublisher);
-  constexpr const char* kSubscriber = "subscribe";
-  app.add_option("--subscribers", options.subscriber.subscribers, "connections of this process")
-      .range(1, 1024)
-      .group(kSubscriber);
-  app.add_flag("--latency", options.subscriber.latency, "from publishing to delivery")
-      .group(kSubscriber);
-  app.add_flag("--stop", options.subscriber.stop, "stop the process once all of them read")
-      .group(kSubscriber);
-  app.add_option("--batch", options.subscriber.reader.batch_bytes, "bytes of a READ")
-      .range(4096, 1 << 26)
-      .group(kSubscriber);
-  app.add_option("--poll-max", options.poll_max_us, "longest pause between READs, microseconds")
-      .range(0.0, 1e6)
-      .group(kSubscriber);
-  apps::add_endpoint_options(app, options.endpoint, "-d,--device");
+  const apps::OptionSet publisher = app.group("publish");
+  publisher.add_option("--bytes", options.publisher.writer.bytes, "of a message")
+      .range(sizeof(bench::Stamp), std::size_t{1} << 20);
+  publisher.add_option("--burst", options.publisher.writer.burst, "messages shown at once")
+      .range(1, 65536);
+  publisher
+      .add_option("--rate", options.publisher.writer.rate_per_s, "messages a second; 0: all it can")
+      .range(0.0, 1e9);
+  publisher.add_option("--writer-cpu", options.publisher.writer.cpu,
+                       "the writer is a thread on this processor, not a part of the engine's");
+  publisher.add_option("--rounds", options.publisher.rounds, "processes of subscribers, in turn")
+      .range(1, 1000);
+  publisher.add_flag("--alone", options.publisher.alone, "measure before each of them, too");
+  publisher.add_option("--ring", options.publisher.ring_bytes,
+                       "bytes of the store, a power of two");
+  const apps::OptionSet subscriber = app.group("subscribe");
+  subscriber
+      .add_option("--subscribers", options.subscriber.subscribers, "connections of this process")
+      .range(1, 1024);
+  subscriber.add_flag("--latency", options.subscriber.latency, "from publishing to delivery");
+  subscriber.add_flag("--stop", options.subscriber.stop, "stop the process once all of them read");
+  subscriber.add_option("--batch", options.subscriber.reader.batch_bytes, "bytes of a READ")
+      .range(4096, 1 << 26);
+  subscriber
+      .add_option("--poll-max", options.poll_max_us, "longest pause between READs, microseconds")
+      .range(0.0, 1e6);
+  apps::add_endpoint_options(app, options.endpoint);
 }
 
 Expected<apps::EndpointConfig> endpoint_config(const Options& options, bool embedded) {

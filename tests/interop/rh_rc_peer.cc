@@ -28,7 +28,8 @@ struct Options {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  apps::add_endpoint_options(apps::OptionSet(app), options.endpoint, "-d,--device");
+  apps::OptionSet::Checks none;  // make_endpoint_config() has them all
+  apps::add_endpoint_options(apps::OptionSet(app, none), options.endpoint);
   app.remove_option(app.get_option("--seed"));  // the script has one
   app.add_option("--faults-seed", options.endpoint.seed, "What the faults are drawn from");
   app.add_flag("--ipv6", options.ipv6, "Connect with the first IPv6 address (the first IPv4 one)");

@@ -265,7 +265,8 @@ class Project(unittest.TestCase):
                                    (ROOT / 'apps/meson.build').read_text()))
         documented = set(re.findall(r"(?m)^  '(rh-[a-z-]+)': \[",
                                     (ROOT / 'docs/meson.build').read_text()))
-        self.assertEqual(installed | {'rh-check'}, documented)
+        scripts = {'rh-check', 'rh-stats'}
+        self.assertEqual(installed | scripts, documented)
 
     def test_version(self):
         version = re.search(r"(?m)^  version: '(.*)'", (ROOT / 'meson.build').read_text())[1]

@@ -10,7 +10,7 @@ namespace rockhopper::apps::dag_node {
 namespace {
 
 TEST(RandomGraph, IsTheSameForTheSameNumbers) {
-  const auto registry = workflow::make_functions(workflow::Wait::sleep, [] { return false; });
+  const auto registry = make_functions(Wait::sleep, [] { return false; });
   ASSERT_TRUE(registry);
   const auto image_of = [&](const char* text) {
     const auto random = parse_random_graph(text);
@@ -25,7 +25,7 @@ TEST(RandomGraph, IsTheSameForTheSameNumbers) {
 }
 
 TEST(RandomGraph, HasTheShapeThatIsAskedFor) {
-  const auto registry = workflow::make_functions(workflow::Wait::sleep, [] { return false; });
+  const auto registry = make_functions(Wait::sleep, [] { return false; });
   ASSERT_TRUE(registry);
   const auto random = parse_random_graph("nodes=400,seed=3,edges=3,width=10,bytes=64");
   ASSERT_TRUE(random);

@@ -33,14 +33,14 @@ TEST(Wrap, ALongWordStandsAlone) {
 
 // Manual pages are made of it.
 TEST(HelpFormatter, ShowsWhatAUserTypes) {
-  const OptionParser parser({.name = "program", .summary = "text", .version = "1", .footer = ""});
+  OptionParser parser({.name = "program", .summary = "text", .version = "1", .footer = ""});
   const OptionSet app = parser.options();
   bool checked = true;
   app.add_flag("--check,!--no-check", checked, "look at it");
   std::vector<std::string> faults;
   app.add_option("--faults", faults, "impair it").type_name("[PORT:]SPEC").one_value_each();
   InitiatorOptions initiator;
-  add_initiator_options(app, initiator, "");
+  add_initiator_options(app, initiator);
   const std::string help = parser.help();
   EXPECT_NE(help.find("\n  --check, --no-check\n      look at it"), std::string::npos) << help;
   EXPECT_NE(help.find("\n  --faults [PORT:]SPEC\n      impair it\n"), std::string::npos) << help;

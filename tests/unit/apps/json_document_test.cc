@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/common/json_document.h"
-
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/common/json.h"
 
 namespace rockhopper::apps {
 namespace {

@@ -2,7 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/common/option_set.h"
 
-#include <map>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,9 +77,8 @@ TEST_F(OptionSetTest, AValueIsOneOfThoseThereAre) {
   std::string name;
   options.add_option("--kind", kind).one_of({"a", "b"});
   options.add_option("--size", size).one_of({256, 512});
-  const std::map<std::string, int> names = {{"x", 1}, {"y", 2}};
   const auto take_name = [&](const std::string& value) { name = value; };
-  options.add_option_function("--name", take_name, "").one_of_keys(names);
+  options.add_option_function("--name", take_name, "").one_of({"x", "y"});
   EXPECT_EQ(problem({"--kind", "b", "--size", "512", "--name", "y"}), "");
   EXPECT_EQ(kind + name, "by");
   EXPECT_EQ(size, 512);
@@ -102,19 +101,65 @@ TEST_F(OptionSetTest, OptionsDependOnOthers) {
   EXPECT_NE(problem({}), "");
 }
 
-TEST_F(OptionSetTest, WhatWasGivenIsKnownOnCompletion) {
+enum class Shape : std::uint8_t { round, flat };
+constexpr auto names_of(Shape) { return std::array{Names{"round"}, Names{"flat"}}; }
+
+TEST_F(OptionSetTest, AValueIsAnEnumeratorsName) {
+  Shape shape = Shape::flat;
+  options.add_option("--shape", shape, "of it");
+  EXPECT_EQ(problem({"--shape", "round"}), "");
+  EXPECT_EQ(shape, Shape::round);
+  EXPECT_EQ(problem({"--shape", "oval"}), "--shape: oval not in {round,flat}");
+  EXPECT_NE(parser.help().find("of it ({round,flat}; default flat)"), std::string::npos);
+}
+
+TEST_F(OptionSetTest, QuantitiesHaveUnitsAndRanges) {
+  std::uint64_t bytes = 0;
+  std::uint64_t ns = 0;
+  std::uint64_t room = 7;
+  options.add_bytes("-m,--memory BYTES", bytes, "4KiB", {.least = 4096, .most = 1 << 20}, "");
+  options.add_time("--lease TIME", ns, "1s", {.least = 1'000'000, .most = 2'000'000'000}, "");
+  options.add_bytes("--room BYTES", room, "", {}, "");
+  EXPECT_EQ(problem({}), "");
+  EXPECT_EQ(bytes, 4096u);
+  EXPECT_EQ(ns, 1'000'000'000u);
+  EXPECT_EQ(room, 7u) << "without a default the target stays";
+  EXPECT_EQ(problem({"-m", "1MiB", "--lease", "5ms", "--room", "8"}), "");
+  EXPECT_EQ(bytes, std::uint64_t{1} << 20);
+  EXPECT_EQ(ns, 5'000'000u);
+  EXPECT_EQ(room, 8u);
+  EXPECT_EQ(problem({"-m", "2MiB"}),
+            "--memory 2MiB: expected are bytes, as 64KiB or 4MB, 4096 to 1048576 of them");
+  EXPECT_EQ(problem({"-m", "4KiB", "--lease", "1us"}),
+            "--lease 1us: expected is a time, as 500ms or 2s, from 0.001 to 2 s");
+}
+
+TEST_F(OptionSetTest, ChecksComeOnceAllIsRead) {
+  std::vector<std::string> read;
   std::uint32_t size = 1;
   std::uint32_t depth = 1;
+  const auto take = [&](const std::string& text) -> Expected<void> {
+    read.push_back(text);
+    if (text == "bad") return fail(ErrorCode::invalid_argument, "{} is bad", text);
+    return {};
+  };
+  options.add_parsed("--first X", "preset", take, "");
+  options.add_parsed_list("--more X", take, "");
   const Option given = options.add_option("--size", size);
   const Option missing = options.add_option("--depth", depth);
   options.add_ignored_option("--ignored", "nothing");
-  options.on_complete([&] {
+  options.check([&] {
     if (!missing.given()) depth = 2 * size;
+    return refuse_if({{size > 50, "too large"}, {size > 40, "large"}});
   });
-  EXPECT_EQ(problem({"--size", "21", "--ignored", "anything"}), "");
+  EXPECT_EQ(problem({"--size", "21", "--more", "a", "--ignored", "anything", "--more", "b"}), "");
+  EXPECT_EQ(read, (std::vector<std::string>{"preset", "a", "b"}));
   EXPECT_TRUE(given.given());
   EXPECT_FALSE(missing.given());
   EXPECT_EQ(depth, 42u);
+  EXPECT_EQ(problem({"--size", "60"}), "too large");
+  EXPECT_EQ(problem({"--size", "45"}), "large");
+  EXPECT_EQ(problem({"--first", "bad", "--size", "60"}), "bad is bad");
 }
 
 TEST_F(OptionSetTest, ACommandHasOptionsOfItsOwn) {
@@ -129,12 +174,15 @@ TEST_F(OptionSetTest, ACommandHasOptionsOfItsOwn) {
   EXPECT_EQ(key, "k");
   EXPECT_TRUE(get.given());
   EXPECT_FALSE(put.given());
+  put.check([] { return refuse_if({{true, "never put"}}); });
+  EXPECT_EQ(problem({"get", "k"}), "") << "another command's check";
+  EXPECT_EQ(problem({"put"}), "never put");
 }
 
 TEST_F(OptionSetTest, HelpHasWhatWasSaid) {
   std::string file;
   unsigned code = 14;
-  options.add_option("--file", file, "where to").type_name("FILE").group("Output");
+  options.group("Output").add_option("--file FILE", file, "where to");
   options.add_option("--code", code, "how long").range(1, 31);
   std::string kind;
   options.add_option("--kind", kind, "what").default_text("all");

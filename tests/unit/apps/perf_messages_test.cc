@@ -22,9 +22,17 @@ Side make_side() {
   Side side;
   side.gid = *stack::IpAddress::parse("fd42::1");
   side.address = 0xfedcba9876543210;
-  side.bytes = 1 << 20;
+  side.bytes = Layout::make(make_agreement())->bytes();
   side.rkey = 0xffffffff;
   side.qps = {{0x000001, 0xffffff, 0}, {0xabcdef, 0, UINT64_MAX}};
+  return side;
+}
+
+/// A peer's end that has been checked against the agreement.
+Expected<Side> side_from_json(const json& message) {
+  ROCKHOPPER_TRY(auto side, fields_from_json<Side>(message));
+  const Agreement agreement = make_agreement();
+  ROCKHOPPER_TRY(check_side(side, agreement, Layout::make(agreement).value()));
   return side;
 }
 
@@ -37,7 +45,7 @@ TEST(PerfMessages, AgreementsComeBack) {
   agreement.path_mtu = 2048;
   agreement.window = 7;
   agreement.ack_timeout = 31;
-  const auto back = agreement_from_json(sent(to_json(agreement)));
+  const auto back = fields_from_json<Agreement>(sent(fields_to_json(agreement)));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->transport, agreement.transport);
   EXPECT_EQ(back->qps, agreement.qps);
@@ -51,7 +59,7 @@ TEST(PerfMessages, AgreementsComeBack) {
 
 TEST(PerfMessages, SidesComeBack) {
   const Side side = make_side();
-  const auto back = side_from_json(sent(to_json(side)), make_agreement());
+  const auto back = side_from_json(sent(fields_to_json(side)));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->gid, side.gid);
   EXPECT_EQ(back->address, side.address);
@@ -70,7 +78,7 @@ TEST(PerfMessages, RunsComeBack) {
   spec.size = 8;
   spec.iterations = 1;
   spec.seed = UINT64_MAX;
-  const auto back = run_spec_from_json(sent(to_json(spec)), make_agreement());
+  const auto back = run_spec_from_json(sent(fields_to_json(spec)), make_agreement());
   ASSERT_TRUE(back);
   EXPECT_EQ(back->operation, spec.operation);
   EXPECT_EQ(back->kind, spec.kind);
@@ -99,21 +107,20 @@ void expect_every_member_checked(const json& good, Parse&& parse) {
 }
 
 TEST(PerfMessages, NothingOfAPeerIsTakenOnTrust) {
-  expect_every_member_checked(to_json(make_agreement()),
-                              [](const json& value) { return agreement_from_json(value); });
-  expect_every_member_checked(to_json(make_side()), [](const json& value) {
-    return side_from_json(value, make_agreement());
-  });
-  expect_every_member_checked(to_json(RunSpec{}), [](const json& value) {
+  expect_every_member_checked(fields_to_json(make_agreement()),
+                              [](const json& value) { return fields_from_json<Agreement>(value); });
+  expect_every_member_checked(fields_to_json(make_side()),
+                              [](const json& value) { return side_from_json(value); });
+  expect_every_member_checked(fields_to_json(RunSpec{}), [](const json& value) {
     return run_spec_from_json(value, make_agreement());
   });
 }
 
 TEST(PerfMessages, RangesAreChecked) {
   const auto refused = [](const char* name, const json& value) {
-    json message = to_json(make_agreement());
+    json message = fields_to_json(make_agreement());
     message[name] = value;
-    return !agreement_from_json(message);
+    return !fields_from_json<Agreement>(message);
   };
   EXPECT_TRUE(refused("qps", 0));
   EXPECT_TRUE(refused("qps", kQpsMax + 1));
@@ -127,41 +134,41 @@ TEST(PerfMessages, RangesAreChecked) {
 TEST(PerfMessages, ARunMustFitTheAgreement) {
   RunSpec spec;
   spec.size = 4097;
-  EXPECT_FALSE(run_spec_from_json(to_json(spec), make_agreement()));
+  EXPECT_FALSE(run_spec_from_json(fields_to_json(spec), make_agreement()));
   spec.operation = Operation::cas;
   spec.size = 16;
-  EXPECT_FALSE(run_spec_from_json(to_json(spec), make_agreement()));
+  EXPECT_FALSE(run_spec_from_json(fields_to_json(spec), make_agreement()));
   spec.operation = Operation::write;
   spec.kind = RunKind::latency;
   spec.size = 0;
-  EXPECT_FALSE(run_spec_from_json(to_json(spec), make_agreement()));
+  EXPECT_FALSE(run_spec_from_json(fields_to_json(spec), make_agreement()));
 }
 
 TEST(PerfMessages, LocksAreAgreedOn) {
   Agreement agreement = make_agreement();
   agreement.lock_mode = LockMode::target;
-  const auto back = agreement_from_json(sent(to_json(agreement)));
+  const auto back = fields_from_json<Agreement>(sent(fields_to_json(agreement)));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->lock_mode, LockMode::target);
-  json message = to_json(agreement);
+  json message = fields_to_json(agreement);
   message["lock_mode"] = "gate";
-  EXPECT_FALSE(agreement_from_json(message));
+  EXPECT_FALSE(fields_from_json<Agreement>(message));
 
   RunSpec spec;
   spec.size = 8;
-  EXPECT_FALSE(run_spec_from_json(to_json(spec), agreement)) << "another operation";
+  EXPECT_FALSE(run_spec_from_json(fields_to_json(spec), agreement)) << "another operation";
   spec.operation = Operation::lock;
-  EXPECT_TRUE(run_spec_from_json(to_json(spec), agreement));
-  EXPECT_FALSE(run_spec_from_json(to_json(spec), make_agreement())) << "without locks";
+  EXPECT_TRUE(run_spec_from_json(fields_to_json(spec), agreement));
+  EXPECT_FALSE(run_spec_from_json(fields_to_json(spec), make_agreement())) << "without locks";
 
   agreement.lock_mode = LockMode::cas;
   agreement.window = 1;
-  EXPECT_TRUE(agreement_from_json(to_json(agreement)));
+  EXPECT_TRUE(fields_from_json<Agreement>(fields_to_json(agreement)));
   agreement.window = 2;
-  EXPECT_FALSE(agreement_from_json(to_json(agreement)));
+  EXPECT_FALSE(fields_from_json<Agreement>(fields_to_json(agreement)));
   agreement.window = 1;
   agreement.transport = Transport::dc;
-  EXPECT_FALSE(agreement_from_json(to_json(agreement)));
+  EXPECT_FALSE(fields_from_json<Agreement>(fields_to_json(agreement)));
 }
 
 TEST(PerfMessages, WordsAndStatisticsOfLocks) {

@@ -1,37 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "apps/rh_perf/options.h"
 #include "dc/dci.h"
+#include "tests/support/options.h"
 
 namespace rockhopper::apps::perf {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using Arguments = std::vector<std::string>;
+
+Expected<Options> read(const Arguments& arguments) {
+  return options_of<Options>(add_options, arguments);
+}
+
+/// What is bad about the arguments; empty: nothing.
+std::string problem(const Arguments& arguments) {
+  const auto options = read(arguments);
+  return options ? "" : options.error().message;
+}
 
 TEST(PerfOptions, ListsOfOperationsAndSizes) {
-  RawOptions raw;
-  raw.operations = "read,faa";
-  raw.sizes = "1,2k";
-  const auto options = finish_options(raw);
+  const auto options = read({"--op", "read,faa", "-s", "1,2k"});
   ASSERT_TRUE(options);
   EXPECT_THAT(options->operations, ElementsAre(Operation::read, Operation::faa));
   EXPECT_THAT(options->sizes, ElementsAre(1u, 2048u));
-  raw.operations = "read,fly";
-  EXPECT_THAT(finish_options(raw).error().message, HasSubstr("fly"));
-  raw.operations = "all";
-  EXPECT_EQ(finish_options(raw)->operations.size(), 5u);
+  EXPECT_THAT(problem({"--op", "read,fly"}),
+              HasSubstr("--op fly: there are send, write, read, cas, faa, lock and all"));
+  EXPECT_EQ(read({"--op", "all"})->operations.size(), 5u);
 }
 
 TEST(PerfOptions, TheSweepGoesFrom2BytesTo8Mib) {
-  RawOptions raw;
-  raw.all_sizes = true;
-  const auto options = finish_options(raw);
+  const auto options = read({"--all"});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->sizes.front(), 2u);
   EXPECT_EQ(options->sizes.back(), 8u << 20);
@@ -39,18 +47,14 @@ TEST(PerfOptions, TheSweepGoesFrom2BytesTo8Mib) {
 }
 
 TEST(PerfOptions, LatencyNeedsSomethingThatArrivesOnOneQueuePair) {
-  RawOptions raw;
-  raw.mode = "lat";
-  raw.operations = "write";
-  raw.sizes = "0";
-  EXPECT_FALSE(finish_options(raw));
-  raw.sizes = "1";
-  EXPECT_TRUE(finish_options(raw));
-  raw.options.qps = 2;
-  EXPECT_FALSE(finish_options(raw));
-  raw.options.qps = 1;
-  raw.options.bidirectional = true;
-  EXPECT_FALSE(finish_options(raw));
+  const auto latency = [](Arguments arguments) {
+    arguments.insert(arguments.end(), {"--mode", "lat", "--op", "write"});
+    return read(arguments).has_value();
+  };
+  EXPECT_FALSE(latency({"-s", "0"}));
+  EXPECT_TRUE(latency({"-s", "1"}));
+  EXPECT_FALSE(latency({"-s", "1", "-q", "2"}));
+  EXPECT_FALSE(latency({"-s", "1", "-b"}));
 }
 
 TEST(PerfPlan, AtomicsRunOnceWith8Bytes) {
@@ -78,72 +82,47 @@ TEST(PerfPlan, DefaultsArePerftests) {
 }
 
 TEST(PerfOptions, TheConnectionManagerIsForPerftestOverRockhopper) {
-  RawOptions raw;
-  raw.options.rdma_cm = true;
-  EXPECT_THAT(finish_options(raw).error().message, HasSubstr("--peer perftest"));
-  raw.peer = "perftest";
-  EXPECT_TRUE(finish_options(raw));
-  raw.options.host = "localhost";
-  EXPECT_THAT(finish_options(raw).error().message, HasSubstr("RoCE address"));
-  raw.options.host = "fd42::1";
-  EXPECT_TRUE(finish_options(raw));
-  raw.options.port = 0;
-  EXPECT_FALSE(finish_options(raw));
-  raw.options.port = 18515;
-  raw.backend = "verbs";
-  EXPECT_FALSE(finish_options(raw));
+  EXPECT_THAT(problem({"-R"}), HasSubstr("--peer perftest"));
+  const auto with_peer = [](Arguments arguments) {
+    arguments.insert(arguments.end(), {"-R", "--peer", "perftest"});
+    return problem(arguments);
+  };
+  EXPECT_EQ(with_peer({}), "");
+  EXPECT_THAT(with_peer({"localhost"}), HasSubstr("RoCE address"));
+  EXPECT_EQ(with_peer({"fd42::1"}), "");
+  EXPECT_THAT(with_peer({"fd42::1", "-p", "0"}), HasSubstr("--port 0"));
+  EXPECT_THAT(with_peer({"fd42::1", "--backend", "verbs"}), HasSubstr("--backend rockhopper"));
 }
 
 TEST(PerfOptions, LocksHaveAWindowOf1UnlessAskedFor) {
-  RawOptions raw;
-  EXPECT_EQ(finish_options(raw)->window, 128u);
-  EXPECT_EQ(finish_options(raw)->lock_mode, LockMode::none);
-  raw.operations = "lock";
-  EXPECT_EQ(finish_options(raw)->window, 1u);
-  EXPECT_EQ(finish_options(raw)->lock_mode, LockMode::target);
-  raw.window = 5;
-  EXPECT_EQ(finish_options(raw)->window, 5u);
-  raw.transport = "dc";
-  EXPECT_TRUE(finish_options(raw));
+  EXPECT_EQ(read({})->window, 128u);
+  EXPECT_EQ(read({})->lock_mode, LockMode::none);
+  EXPECT_EQ(read({"--op", "lock"})->window, 1u);
+  EXPECT_EQ(read({"--op", "lock"})->lock_mode, LockMode::target);
+  EXPECT_EQ(read({"--op", "lock", "-t", "5"})->window, 5u);
+  EXPECT_EQ(problem({"--op", "lock", "-t", "5", "--transport", "dc"}), "");
 }
 
 TEST(PerfOptions, LocksAreRefusedWhatTheyDoNotHave) {
-  const auto refused = [](const auto& change, const char* why) {
-    RawOptions raw;
-    raw.operations = "lock";
-    change(raw);
-    const auto result = finish_options(raw);
-    ASSERT_FALSE(result) << why;
-    EXPECT_THAT(result.error().message, HasSubstr(why));
-  };
-  refused([](RawOptions& r) { r.operations = "lock,write"; }, "other operations");
-  refused([](RawOptions& r) { r.backend = "verbs"; }, "--backend verbs");
-  refused([](RawOptions& r) { r.peer = "perftest"; }, "--peer perftest");
-  refused(
-      [](RawOptions& r) {
-        r.lock_mode = "cas";
-        r.transport = "dc";
-      },
-      "--transport dc");
-  refused(
-      [](RawOptions& r) {
-        r.lock_mode = "cas";
-        r.window = 2;
-      },
-      "--window");
-  refused(
-      [](RawOptions& r) {
-        r.operations = "write";
-        r.lock_mode = "target";
-      },
-      "--op lock");
+  for (const auto& [arguments, why] : std::vector<std::pair<Arguments, const char*>>{
+           {{"--op", "lock,write"}, "other operations"},
+           {{"--op", "lock", "--backend", "verbs"}, "--backend verbs"},
+           {{"--op", "lock", "--peer", "perftest"}, "--peer perftest"},
+           {{"--op", "lock", "--lock-mode", "cas", "--transport", "dc"}, "--transport dc"},
+           {{"--op", "lock", "--lock-mode", "cas", "-t", "2"}, "--window"},
+           {{"--op", "write", "--lock-mode", "target"}, "--op lock"}}) {
+    EXPECT_THAT(problem(arguments), HasSubstr(why));
+  }
 }
 
 TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
-  RawOptions raw;
-  raw.transport = "dc";
-  raw.options.initiator = {.streams = 4, .handshake = "full"};
-  const auto options = finish_options(raw);
+  const Arguments initiator{"--streams", "4", "--handshake", "full"};
+  const auto with_dc = [&](Arguments arguments) {
+    arguments.insert(arguments.end(), initiator.begin(), initiator.end());
+    arguments.insert(arguments.end(), {"--transport", "dc"});
+    return arguments;
+  };
+  const auto options = read(with_dc({}));
   ASSERT_TRUE(options);
   EXPECT_EQ(options->transport, Transport::dc);
   for (const auto& [name, handshake, with_data] :
@@ -157,18 +136,11 @@ TEST(PerfOptions, DcIsRefusedWhatItDoesNotHave) {
     EXPECT_EQ(init.handshake, handshake) << name;
     EXPECT_EQ(init.connect_with_data, with_data) << name;
   }
-  const auto refused = [&raw](const auto& change, const char* why) {
-    RawOptions changed = raw;
-    change(changed);
-    const auto result = finish_options(changed);
-    ASSERT_FALSE(result) << why;
-    EXPECT_THAT(result.error().message, HasSubstr(why));
-  };
-  refused([](RawOptions& r) { r.backend = "verbs"; }, "--backend verbs");
-  refused([](RawOptions& r) { r.peer = "perftest"; }, "--peer perftest");
-  refused([](RawOptions& r) { r.recovery = "selective"; }, "--recovery selective");
-  refused([](RawOptions& r) { r.options.adaptive_timeout = true; }, "--adaptive-timeout");
-  refused([](RawOptions& r) { r.transport = "rc"; }, "--streams");
+  EXPECT_THAT(problem(with_dc({"--backend", "verbs"})), HasSubstr("--backend verbs"));
+  EXPECT_THAT(problem(with_dc({"--peer", "perftest"})), HasSubstr("--peer perftest"));
+  EXPECT_THAT(problem(with_dc({"--recovery", "selective"})), HasSubstr("--recovery selective"));
+  EXPECT_THAT(problem(with_dc({"--adaptive-timeout"})), HasSubstr("--adaptive-timeout"));
+  EXPECT_THAT(problem(initiator), HasSubstr("--streams"));
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ TEST_P(Workload, AFailedCompletionEndsTheRun) {
 INSTANTIATE_TEST_SUITE_P(Operations, Workload,
                          ::testing::Values(Operation::send, Operation::write, Operation::read,
                                            Operation::cas, Operation::faa, Operation::lock),
-                         [](const auto& item) { return std::string(to_string(item.param)); });
+                         [](const auto& item) { return std::string(name_of(item.param)); });
 
 TEST(WorkloadAtomics, OneExecutedTwiceIsFound) {
   for (const Operation operation : {Operation::cas, Operation::faa, Operation::lock}) {

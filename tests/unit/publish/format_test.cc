@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_subscribe/format.h"
 
+#include <optional>
+
 #include <boost/beast/core/detail/base64.hpp>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -100,10 +102,10 @@ TEST(Format, ALossIsAnObjectInJsonAndNothingElsewhere) {
 }
 
 TEST(Format, HasNames) {
-  EXPECT_EQ(parse_format("lines"), Format::lines);
-  EXPECT_EQ(parse_format("records"), Format::records);
-  EXPECT_EQ(parse_format("json"), Format::json);
-  EXPECT_EQ(parse_format("xml"), std::nullopt);
+  EXPECT_EQ(parse_name<Format>("lines"), Format::lines);
+  EXPECT_EQ(parse_name<Format>("records"), Format::records);
+  EXPECT_EQ(parse_name<Format>("json"), Format::json);
+  EXPECT_EQ(parse_name<Format>("xml"), std::nullopt);
 }
 
 }  // namespace

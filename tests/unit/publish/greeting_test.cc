@@ -33,14 +33,14 @@ Hello a_hello() {
 
 TEST(Greeting, ComesOutAsItWentIn) {
   const Challenge challenge = a_challenge();
-  const auto same_challenge = challenge_from_json(received(to_json(challenge)));
+  const auto same_challenge = fields_from_json<Challenge>(received(fields_to_json(challenge)));
   ASSERT_TRUE(same_challenge);
   EXPECT_EQ(same_challenge->nonce, challenge.nonce);
   EXPECT_EQ(same_challenge->transport, challenge.transport);
   EXPECT_EQ(same_challenge->path_mtu, challenge.path_mtu);
 
   const Hello hello = a_hello();
-  const auto same_hello = hello_from_json(received(to_json(hello)), challenge);
+  const auto same_hello = hello_from_json(received(fields_to_json(hello)), challenge);
   ASSERT_TRUE(same_hello) << same_hello.error().message;
   EXPECT_EQ(same_hello->name, hello.name);
   EXPECT_EQ(same_hello->nonce, hello.nonce);
@@ -50,7 +50,8 @@ TEST(Greeting, ComesOutAsItWentIn) {
   EXPECT_EQ(same_hello->side.psn, hello.side.psn);
   EXPECT_EQ(same_hello->side.access_key, hello.side.access_key);
 
-  const auto welcome = welcome_from_json(received(to_json(Welcome{.side = hello.side})));
+  const auto welcome =
+      fields_from_json<Welcome>(received(fields_to_json(Welcome{.side = hello.side})));
   ASSERT_TRUE(welcome);
   EXPECT_EQ(welcome->side.qpn, hello.side.qpn);
 }
@@ -67,9 +68,9 @@ json with(json object, const std::string& path, const json& value) {
 }
 
 TEST(Greeting, EveryMemberIsChecked) {
-  ASSERT_TRUE(hello_from_json(received(to_json(a_hello())), a_challenge()));
+  ASSERT_TRUE(hello_from_json(received(fields_to_json(a_hello())), a_challenge()));
   const Challenge challenge = a_challenge();
-  const json good_challenge = to_json(challenge);
+  const json good_challenge = fields_to_json(challenge);
   for (const auto& [path, value] :
        std::initializer_list<std::pair<const char*, json>>{{"version", kGreetingVersion + 1},
                                                            {"nonce", "short"},
@@ -78,9 +79,9 @@ TEST(Greeting, EveryMemberIsChecked) {
                                                            {"path_mtu", 8192},
                                                            {"path_mtu", 1000},
                                                            {"path_mtu", -1}}) {
-    EXPECT_FALSE(challenge_from_json(with(good_challenge, path, value))) << path << value;
+    EXPECT_FALSE(fields_from_json<Challenge>(with(good_challenge, path, value))) << path << value;
   }
-  const json good = to_json(a_hello());
+  const json good = fields_to_json(a_hello());
   for (const auto& [path, value] :
        std::initializer_list<std::pair<const char*, json>>{{"name", "../x"},
                                                            {"name", nullptr},
@@ -97,9 +98,9 @@ TEST(Greeting, EveryMemberIsChecked) {
     EXPECT_FALSE(hello_from_json(with(good, path, value), challenge)) << path << value;
   }
   for (const json& object : {json(), json::array(), json("x"), json::object()}) {
-    EXPECT_FALSE(challenge_from_json(object));
+    EXPECT_FALSE(fields_from_json<Challenge>(object));
     EXPECT_FALSE(hello_from_json(object, challenge));
-    EXPECT_FALSE(welcome_from_json(object));
+    EXPECT_FALSE(fields_from_json<Welcome>(object));
     EXPECT_FALSE(has_proof(object, kSecret, object));
     EXPECT_FALSE(has_proof(object, kSecret, object, object));
   }
@@ -107,14 +108,14 @@ TEST(Greeting, EveryMemberIsChecked) {
 
 // PB-9, PB-26: nobody can take another's proof for his own queue pair, or show it again.
 TEST(Greeting, ASubscribersProofIsForThisChallengeAndThisHelloOnly) {
-  const json challenge = to_json(a_challenge());
-  json hello = to_json(a_hello());
+  const json challenge = fields_to_json(a_challenge());
+  json hello = fields_to_json(a_hello());
   EXPECT_FALSE(has_proof(hello, kSecret, challenge));
   add_proof(hello, kSecret, challenge);
   EXPECT_TRUE(has_proof(hello, kSecret, challenge));
   EXPECT_TRUE(has_proof(json::parse(hello.dump()), kSecret, json::parse(challenge.dump())));
   EXPECT_FALSE(has_proof(hello, "another secret, as long", challenge));
-  EXPECT_FALSE(has_proof(hello, kSecret, to_json(a_challenge())));
+  EXPECT_FALSE(has_proof(hello, kSecret, fields_to_json(a_challenge())));
   for (const auto& [path, value] :
        std::initializer_list<std::pair<const char*, json>>{{"name", "ben"},
                                                            {"nonce", make_nonce().value()},
@@ -131,15 +132,15 @@ TEST(Greeting, ASubscribersProofIsForThisChallengeAndThisHelloOnly) {
 }
 
 TEST(Greeting, APublishersProofIsForThisGreetingOnly) {
-  const json challenge = to_json(a_challenge());
-  json hello = to_json(a_hello());
+  const json challenge = fields_to_json(a_challenge());
+  json hello = fields_to_json(a_hello());
   add_proof(hello, kSecret, challenge);
-  json welcome = to_json(Welcome{.side = a_hello().side});
+  json welcome = fields_to_json(Welcome{.side = a_hello().side});
   add_proof(welcome, kSecret, challenge, hello);
   EXPECT_TRUE(has_proof(welcome, kSecret, challenge, hello));
   EXPECT_FALSE(has_proof(welcome, "another secret, as long", challenge, hello));
-  EXPECT_FALSE(has_proof(welcome, kSecret, to_json(a_challenge()), hello));
-  EXPECT_FALSE(has_proof(welcome, kSecret, challenge, to_json(a_hello())));
+  EXPECT_FALSE(has_proof(welcome, kSecret, fields_to_json(a_challenge()), hello));
+  EXPECT_FALSE(has_proof(welcome, kSecret, challenge, fields_to_json(a_hello())));
   EXPECT_FALSE(has_proof(with(welcome, "side.qpn", 1), kSecret, challenge, hello));
   // A subscriber's own proof sent back is none of a publisher.
   EXPECT_FALSE(has_proof(with(welcome, "proof", hello["proof"]), kSecret, challenge, hello));

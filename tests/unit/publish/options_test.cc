@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "apps/rh_subscribe/options.h"
+#include "tests/support/options.h"
 #include "tests/unit/publish/temporary_folder.h"
 
 namespace rockhopper::apps {
@@ -15,8 +16,21 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kNow = 1'700'000'000'000'000'000;
 
+Expected<publish::Options> publish_options(const std::vector<std::string>& arguments) {
+  return options_of<publish::Options>(publish::add_options, arguments);
+}
+
+Expected<subscribe::Options> subscribe_options(std::vector<std::string> arguments) {
+  arguments.emplace_back("host");
+  return options_of<subscribe::Options>(
+      [](OptionSet app, subscribe::Options& options) {
+        subscribe::add_options(app, options, kNow);
+      },
+      arguments);
+}
+
 TEST(PublishOptions, WithoutAnyThereIsAStoreForStandardInput) {
-  const auto options = publish::finish_options({});
+  const auto options = publish_options({});
   ASSERT_TRUE(options);
   ASSERT_EQ(options->stores.size(), 1u);
   EXPECT_EQ(options->stores[0].name, "default");
@@ -26,10 +40,12 @@ TEST(PublishOptions, WithoutAnyThereIsAStoreForStandardInput) {
 }
 
 TEST(PublishOptions, AnInputMayLeaveOutTheOnlyStore) {
-  const auto one = publish::finish_options({.stores = {"a=64KiB"}, .inputs = {"udp:5"}});
+  // Also if it stands in front of it.
+  const auto one = publish_options({"--input", "udp:5", "--store", "a=64KiB"});
   ASSERT_TRUE(one);
   EXPECT_EQ(one->inputs[0].store, "a");
-  const auto two = publish::finish_options({.stores = {"a=64KiB", "b=64KiB"}, .inputs = {"udp:5"}});
+  const auto two =
+      publish_options({"--store", "a=64KiB", "--store", "b=64KiB", "--input", "udp:5"});
   ASSERT_FALSE(two);
   EXPECT_THAT(two.error().message, HasSubstr("a=udp:5"));
 }
@@ -68,16 +84,16 @@ TEST(StartOption, IsATailANumberOrATime) {
 
 TEST(SubscribeOptions, ASecretIsTheFirstLineOfItsFile) {
   const publish::TemporaryFolder folder;
-  subscribe::RawOptions raw;
-  raw.options.name = "ann";
+  const auto with_secret = [&](const char* content) {
+    return subscribe_options({"--name", "ann", "--secret-file", folder.write("key", content)});
+  };
   for (const char* content : {"the secret\nmore\n", "the secret\r\n", "the secret"}) {
-    raw.secret_file = folder.write("key", content);
-    const auto options = subscribe::finish_options(raw, kNow);
+    const auto options = with_secret(content);
     ASSERT_TRUE(options) << options.error().message;
     EXPECT_EQ(options->secret, "the secret");
   }
-  raw.secret_file = folder.write("key", "\nthe secret");
-  EXPECT_THAT(subscribe::finish_options(raw, kNow).error().message, HasSubstr("empty"));
+  EXPECT_THAT(with_secret("\nthe secret").error().message, HasSubstr("empty"));
+  EXPECT_THAT(subscribe_options({"--name", "ann"}).error().message, HasSubstr("--secret-file"));
 }
 
 }  // namespace

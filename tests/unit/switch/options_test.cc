@@ -8,22 +8,27 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/options.h"
+
 namespace rockhopper::apps::ethernet_switch {
 namespace {
 
-SwitchOptions two_ports() {
-  SwitchOptions options;
-  options.ports = {"net_null0", "net_null1"};
-  options.seed = 7;
-  return options;
+using Arguments = std::vector<std::string>;
+
+Expected<Options> read(const Arguments& arguments) {
+  return options_of<Options>(add_options, arguments);
+}
+
+Expected<Options> with_two_ports(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--port", "net_null0", "--port", "net_null1", "--seed", "7"});
+  return read(arguments);
 }
 
 TEST(SwitchOptions, FaultsAreForOnePortOrForAllAndTheLastCounts) {
-  SwitchOptions options = two_ports();
-  options.faults = {"loss=1%,reorder=5%:2ms", "1:dup=2%:3ms,seed=99"};
-  const auto settings = make_settings(options);
-  ASSERT_TRUE(settings.has_value()) << settings.error().message;
-  const auto& faults = settings->ports;
+  const auto options =
+      with_two_ports({"--faults", "loss=1%,reorder=5%:2ms", "--faults", "1:dup=2%:3ms,seed=99"});
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  const auto& faults = options->ports;
   ASSERT_TRUE(faults[0].faults && faults[1].faults);
   EXPECT_DOUBLE_EQ(faults[0].faults->rx.loss, 0.01);
   EXPECT_EQ(faults[0].faults->tx.reorder_max_ns, 2'000'000u);
@@ -34,43 +39,32 @@ TEST(SwitchOptions, FaultsAreForOnePortOrForAllAndTheLastCounts) {
 }
 
 TEST(SwitchOptions, PortsWithoutSeedsOfTheirOwnHaveDifferentOnes) {
-  SwitchOptions options = two_ports();
-  options.faults = {"loss=1%"};
-  const auto settings = make_settings(options);
-  ASSERT_TRUE(settings.has_value());
-  EXPECT_NE(settings->ports[0].faults->seed, settings->ports[1].faults->seed);
+  const auto options = with_two_ports({"--faults", "loss=1%"});
+  ASSERT_TRUE(options.has_value());
+  EXPECT_NE(options->ports[0].faults->seed, options->ports[1].faults->seed);
 }
 
 TEST(SwitchOptions, RefusesWhatCannotBe) {
   for (const char* faults : {"2:loss=1%", "0:loss=200%", "nonsense", "99999999999999999999:"}) {
-    SwitchOptions options = two_ports();
-    options.faults = {faults};
-    const auto settings = make_settings(options);
-    ASSERT_FALSE(settings.has_value()) << faults;
-    EXPECT_EQ(settings.error().code, ErrorCode::invalid_argument);
-    EXPECT_NE(settings.error().message.find("--faults"), std::string::npos);
+    const auto options = with_two_ports({"--faults", faults});
+    ASSERT_FALSE(options.has_value()) << faults;
+    EXPECT_EQ(options.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(options.error().message.find("--faults"), std::string::npos);
   }
-  SwitchOptions one;
-  one.ports = {"net_null0"};
-  EXPECT_FALSE(make_settings(one).has_value());
-  SwitchOptions directory = two_ports();
-  directory.socket_directory = std::filesystem::temp_directory_path();
-  EXPECT_FALSE(make_settings(directory).has_value()) << "--socket-dir without --memif";
-  directory.memif_ports = 1;
-  directory.socket_directory += "/no/such/directory";
-  EXPECT_FALSE(make_settings(directory).has_value());
+  EXPECT_FALSE(read({"--port", "net_null0"}).has_value());
+  const std::string directory = std::filesystem::temp_directory_path();
+  EXPECT_FALSE(with_two_ports({"--socket-dir", directory}).has_value()) << "without --memif";
+  EXPECT_FALSE(with_two_ports({"--memif", "1", "--socket-dir", directory + "/no/such/directory"})
+                   .has_value());
 }
 
 TEST(SwitchOptions, OutputsAreForOnePortOrForAllAndTheLastCounts) {
-  SwitchOptions options = two_ports();
-  options.rates = {"1Gbit", "1:2.5Gbit"};
-  options.queue_bytes = {"0:64KiB"};
-  options.ecn = {"5KiB,200KiB,1%", "0:1KiB,1KiB,1"};
-  options.queue_packets = 77;
-  const auto settings = make_settings(options);
-  ASSERT_TRUE(settings.has_value()) << settings.error().message;
-  const auto& first = settings->ports[0].output;
-  const auto& second = settings->ports[1].output;
+  const auto options =
+      with_two_ports({"--rate", "1Gbit", "--rate", "1:2.5Gbit", "--queue-bytes", "0:64KiB", "--ecn",
+                      "5KiB,200KiB,1%", "--ecn", "0:1KiB,1KiB,1", "--queue", "77"});
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  const auto& first = options->ports[0].output;
+  const auto& second = options->ports[1].output;
   EXPECT_EQ(first.rate_bits_per_s, 1'000'000'000u);
   EXPECT_EQ(second.rate_bits_per_s, 2'500'000'000u);
   EXPECT_EQ(first.queue_bytes, 65'536u);
@@ -79,26 +73,22 @@ TEST(SwitchOptions, OutputsAreForOnePortOrForAllAndTheLastCounts) {
   EXPECT_EQ(second.ecn.kmax_bytes, 204'800u);
   EXPECT_EQ(first.queue_packets, 77u);
   EXPECT_NE(first.seed, second.seed);
-  for (auto member : {&SwitchOptions::rates, &SwitchOptions::queue_bytes, &SwitchOptions::ecn}) {
+  for (const char* option : {"--rate", "--queue-bytes", "--ecn"}) {
     for (const char* text : {"", "2:1Gbit", "0:", "fast", "100"}) {
-      SwitchOptions bad = two_ports();
-      bad.*member = {text};
-      EXPECT_FALSE(make_settings(bad).has_value()) << text;
+      EXPECT_FALSE(with_two_ports({option, text}).has_value()) << option << ' ' << text;
     }
   }
 }
 
 TEST(SwitchOptions, MemifPortsFollowTheOthers) {
-  SwitchOptions options = two_ports();
-  options.memif_ports = 2;
-  options.socket_directory = std::filesystem::temp_directory_path();
-  const auto settings = make_settings(options);
-  ASSERT_TRUE(settings.has_value()) << settings.error().message;
-  ASSERT_EQ(settings->ports.size(), 4u);
-  EXPECT_EQ(settings->ports[1].device, "net_null1");
-  EXPECT_EQ(settings->ports[3].device, "");
-  EXPECT_EQ(settings->ports[3].memif_socket, options.socket_directory + "/switch3.sock");
-  EXPECT_EQ(settings->mtu, 1500) << "not all ports are memif";
+  const std::string directory = std::filesystem::temp_directory_path();
+  const auto options = with_two_ports({"--memif", "2", "--socket-dir", directory});
+  ASSERT_TRUE(options.has_value()) << options.error().message;
+  ASSERT_EQ(options->ports.size(), 4u);
+  EXPECT_EQ(options->ports[1].device, "net_null1");
+  EXPECT_EQ(options->ports[3].device, "");
+  EXPECT_EQ(options->ports[3].memif_socket, directory + "/switch3.sock");
+  EXPECT_EQ(options->mtu, 1500) << "not all ports are memif";
 }
 
 TEST(SwitchOptions, EachPortHasACaptureOfItsOwn) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/rh_dag/command.h"
-
 #include <csignal>
 #include <string>
 #include <vector>
@@ -9,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace rockhopper::apps::workflow {
+#include "apps/rh_dag/command_runner.h"
+
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST(Command, HasSigpipe) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

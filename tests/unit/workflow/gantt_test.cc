@@ -10,7 +10,7 @@
 
 #include "tests/support/seed.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(Gantt, OfNothingIsAChart) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

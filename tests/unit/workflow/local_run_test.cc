@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "apps/rh_dag/command.h"
+#include "apps/rh_dag/command_runner.h"
 #include "apps/rh_dag/run_report.h"
 #include "apps/rh_dag/workflow_graph.h"
 #include "apps/services/dag/graph/digest_task.h"
@@ -17,7 +17,7 @@
 #include "tests/unit/publish/temporary_folder.h"
 #include "tests/unit/workflow/workflow_file.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(LocalRun, EndsWithTheFirstTaskThatFails) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -8,11 +8,10 @@
 
 #include <gmock/gmock.h>
 
-#include "apps/rh_dag/report_text.h"
 #include "apps/rh_dag/workflow_graph.h"
 #include "tests/unit/workflow/workflow_file.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +135,4 @@ TEST(RunReport, AsJson) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

@@ -14,7 +14,7 @@
 #include "tests/support/seed.h"
 #include "tests/unit/workflow/workflow_file.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using nlohmann::json;
@@ -251,4 +251,4 @@ TEST(WfFormat, ReadsLargeWorkflows) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

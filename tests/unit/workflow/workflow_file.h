@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/common/json_document.h"
+#include "apps/common/json.h"
 #include "apps/rh_dag/functions.h"
 #include "apps/rh_dag/wfformat.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 
 /// A workflow of five tasks: split_1 is followed by count_1, count_2 and, in order only, notify_1;
 /// merge_1 reads both counts.
@@ -27,4 +27,4 @@ inline dag::FunctionRegistry functions() {
   return make_functions(Wait::sleep, [] { return false; }).value();
 }
 
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

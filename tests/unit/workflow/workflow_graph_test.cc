@@ -9,7 +9,7 @@
 #include "apps/services/dag/graph/digest_task.h"
 #include "tests/unit/workflow/workflow_file.h"
 
-namespace rockhopper::apps::workflow {
+namespace rockhopper::apps::dag_node {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(WorkflowGraph, Summary) {
 }
 
 }  // namespace
-}  // namespace rockhopper::apps::workflow
+}  // namespace rockhopper::apps::dag_node

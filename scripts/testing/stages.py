@@ -455,9 +455,9 @@ STAGES = {
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),
     'alone': Stage('Sources that are compiled together compile each by itself too. A tenth of them, '
                    'another one for each commit.', None, alone, True),
-    # The last one, when nothing runs beside it: its programs poll, and have time limits.
+    # Its programs poll, and have time limits.
     'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '
-                   'finds.', None, bench, True),
+                   'finds.', bench, None, True),
 }
 # What scripts/test --quick runs: the loop of work.
 QUICK_SUITES = ('unit', 'wire', 'sim', 'conformance', 'layers')

@@ -3,6 +3,7 @@
 #include "tests/sim/node_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "tests/sim/sim_network.h"
@@ -51,11 +52,13 @@ void NodeMemory::accept(std::uint32_t offset, std::uint32_t length) {
 }
 
 std::optional<std::uint32_t> NodeMemory::first_difference() const {
-  const auto [actual, expected] =
-      std::mismatch(actual_.begin(), actual_.begin() + used_ + kGap, expected_.begin());
-  if (actual == actual_.begin() + used_ + kGap) {
+  const std::size_t end = used_ + kGap;
+  // There is none, nearly always, and memcmp() sees that several times faster.
+  if (std::memcmp(actual_.data(), expected_.data(), end) == 0) {
     return std::nullopt;
   }
+  const auto [actual, expected] =
+      std::mismatch(actual_.begin(), actual_.begin() + end, expected_.begin());
   return static_cast<std::uint32_t>(actual - actual_.begin());
 }
 

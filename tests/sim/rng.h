@@ -2,8 +2,10 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <span>
 
@@ -32,12 +34,9 @@ class Rng {
     return choices.begin()[source_.below(choices.size())];
   }
   void fill(std::span<std::uint8_t> bytes) {
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      if (i % 8 == 0) {
-        word = next();
-      }
-      bytes[i] = static_cast<std::uint8_t>(word >> (i % 8 * 8));
+    for (std::size_t i = 0; i < bytes.size(); i += sizeof(std::uint64_t)) {
+      const std::uint64_t word = next();
+      std::memcpy(&bytes[i], &word, std::min(sizeof word, bytes.size() - i));
     }
   }
 

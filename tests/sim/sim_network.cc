@@ -33,7 +33,7 @@ PoolSet::PoolSet(std::uint32_t mbufs, std::uint16_t data_room, std::uint32_t arr
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     const bool arriving = i == pools_.size() - 1;
     pools_[i] = must(stack::MbufPool::create(
-        {.size = arriving ? arriving_mbufs : mbufs, .cache = 0, .data_room = data_room}));
+        {.size = arriving ? arriving_mbufs : mbufs, .data_room = data_room}));
   }
 }
 

@@ -37,7 +37,9 @@ void idle_fifos(benchmark::State& state) {
     if (!fifos.back()->inject({}, {}, {.function = &count, .context = &calls})) std::abort();
   }
   for (auto _ : state) {
-    for (const auto& fifo : fifos) benchmark::DoNotOptimize(fifo->advance());
+    for (const auto& fifo : fifos) {
+      benchmark::DoNotOptimize(fifo->advance());
+    }
   }
   if (calls > 0) state.SkipWithError("it was not idle");
 }
@@ -53,7 +55,9 @@ void idle_contexts(benchmark::State& state) {
     contexts.push_back(std::make_unique<ami::Context>(*lanes.back(), 0));
   }
   for (auto _ : state) {
-    for (const auto& context : contexts) benchmark::DoNotOptimize(context->advance());
+    for (const auto& context : contexts) {
+      benchmark::DoNotOptimize(context->advance());
+    }
   }
 }
 BENCHMARK(idle_contexts)->Name("ami/idle_64_contexts")->ArgName("counter")->Arg(0)->Arg(1);
@@ -66,9 +70,9 @@ void one_bit(benchmark::State& state) {
   std::uint64_t rounds = 0;
   for (auto _ : state) {
     if (!fifo.inject({}, {}, {.function = &count, .context = &calls})) std::abort();
-    static_cast<void>(fifo.front());
+    (void)fifo.front();
     fifo.pop();
-    static_cast<void>(fifo.front());
+    (void)fifo.front();
     const std::uint64_t place = fifo.front_place();
     fifo.pop();
     fifo.complete(place, ami::Status::ok);

@@ -45,7 +45,9 @@ class Nodes {
     }
   }
   ~Nodes() {
-    for (Node& node : nodes_) node.context.reset();
+    for (Node& node : nodes_) {
+      node.context.reset();
+    }
   }
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
@@ -68,11 +70,17 @@ class Nodes {
         }
         sent_ += callback ? 1 : 0;
       }
-      for (std::uint32_t i = 0; i < 2 * kWindow / 16; ++i) (void)sender.adapter->progress(now_ns_);
+      for (std::uint32_t i = 0; i < 2 * kWindow / 16; ++i) {
+        (void)sender.adapter->progress(now_ns_);
+      }
     });
-    for (std::uint32_t i = 0; i < kWindow / 32; ++i) pair_.exchange();
+    for (std::uint32_t i = 0; i < kWindow / 32; ++i) {
+      pair_.exchange();
+    }
     timed(receiver, [&] {
-      for (std::uint32_t i = 0; i < kWindow / 32; ++i) (void)receiver.adapter->progress(now_ns_);
+      for (std::uint32_t i = 0; i < kWindow / 32; ++i) {
+        (void)receiver.adapter->progress(now_ns_);
+      }
       receiver.context->advance();
       (void)receiver.adapter->progress(now_ns_);
     });

@@ -51,13 +51,17 @@ class Turns {
     dct.srq = srq_;
     dct.recv_cq = &pair_.cq(EnginePair::responder);
     dct.access_flags = roce::kAccessRemoteWrite;
-    while (dcts_.size() < targets) dcts_.push_back(must(target_->create_dct(dct)));
+    while (dcts_.size() < targets) {
+      dcts_.push_back(must(target_->create_dct(dct)));
+    }
   }
 
   [[nodiscard]] EnginePair& pair() { return pair_; }
 
   void fill() {
-    while (dci_->send_queue_depth() < kOutstanding) post();
+    while (dci_->send_queue_depth() < kOutstanding) {
+      post();
+    }
   }
 
   /// Moves one burst each way and replaces what has ended; returns how many operations that were.
@@ -144,7 +148,9 @@ double bytes_per_target() {
   Turns turns(kTargets);
   turns.fill();
   const double before = bytes_used();
-  for (std::uint64_t done = 0; done < kTargets && !turns.failed();) done += turns.turn();
+  for (std::uint64_t done = 0; done < kTargets && !turns.failed();) {
+    done += turns.turn();
+  }
   return (bytes_used() - before) / kTargets;
 }
 
@@ -160,7 +166,9 @@ double bytes_per(const dc::EndpointConfig& less, const dc::EndpointConfig& more,
 }
 
 void dc_state_target_served(benchmark::State& state) {
-  for (auto _ : state) state.counters["bytes"] = bytes_per_target();
+  for (auto _ : state) {
+    state.counters["bytes"] = bytes_per_target();
+  }
 }
 void dc_state_session(benchmark::State& state) {
   constexpr std::uint32_t kMore = 4096;

@@ -98,7 +98,9 @@ class Siege {
 
   /// Begins to keep the session busy.
   void start() {
-    for (std::uint32_t i = 0; i < kOutstanding; ++i) post();
+    for (std::uint32_t i = 0; i < kOutstanding; ++i) {
+      post();
+    }
   }
 
   /// A burst each way, with `forged` packets in front of what comes to the target. The requests
@@ -106,7 +108,9 @@ class Siege {
   std::uint64_t turn(std::uint16_t forged) {
     now_ns_ += kTurnNs;
     std::array<rte_mbuf*, std::size_t{2} * kBurst> packets;
-    for (std::uint16_t i = 0; i < forged; ++i) packets[i] = next_forged();
+    for (std::uint16_t i = 0; i < forged; ++i) {
+      packets[i] = next_forged();
+    }
     const auto count = static_cast<std::uint16_t>(
         forged + initiator_.host().transmit(&packets[forged], kBurst, now_ns_));
     const std::uint64_t start = rte_rdtsc();
@@ -221,7 +225,7 @@ template <Kind kKind>
 void refusal(benchmark::State& state) {
   Siege siege(kKind);
   for (auto _ : state) {
-    static_cast<void>(siege.turn(kBurst));
+    (void)siege.turn(kBurst);
     state.SetIterationTime(siege.take_seconds());
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBurst);

@@ -99,12 +99,18 @@ void operation(benchmark::State& state) {
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"bytes", "qps"})->UseManualTime();
-  for (const int bytes : {8, 4096, 65536}) benchmark->Args({bytes, 1});
-  for (const int qps : {16, 1000, 20'000}) benchmark->Args({8, qps});
+  for (const int bytes : {8, 4096, 65536}) {
+    benchmark->Args({bytes, 1});
+  }
+  for (const int qps : {16, 1000, 20'000}) {
+    benchmark->Args({8, qps});
+  }
 }
 void word(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"bytes", "qps"})->UseManualTime();
-  for (const int qps : {1, 16, 1000, 20'000}) benchmark->Args({8, qps});
+  for (const int qps : {1, 16, 1000, 20'000}) {
+    benchmark->Args({8, qps});
+  }
 }
 
 #define ROCKHOPPER_BENCHMARK(opcode, arguments)                 \

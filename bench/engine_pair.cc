@@ -31,9 +31,11 @@ EnginePair::EnginePair(const EnginePairConfig& config)
     : ends_{make_end(config, requester), make_end(config, responder)}, turn_ns_(config.turn_ns) {
   connect_side(config, requester);
   connect_side(config, responder);
-  for (int i = 0; i < 4; ++i) exchange();  // what hosts announce of themselves
-  static_cast<void>(take_cycles(requester));
-  static_cast<void>(take_cycles(responder));
+  for (int i = 0; i < 4; ++i) {
+    exchange();  // what hosts announce of themselves
+  }
+  (void)take_cycles(requester);
+  (void)take_cycles(responder);
 }
 
 EnginePair::End EnginePair::make_end(const EnginePairConfig& config, Side side) {

@@ -46,7 +46,9 @@ void echo(stack::PortQueue& queue) {
   std::array<rte_mbuf*, kBurst> packets;
   while (!apps::stop_requested()) {
     const std::uint16_t count = queue.rx_burst(packets.data(), kBurst, 0);
-    for (std::uint16_t i = 0; i < count; ++i) transmit(queue, packets[i]);
+    for (std::uint16_t i = 0; i < count; ++i) {
+      transmit(queue, packets[i]);
+    }
   }
 }
 

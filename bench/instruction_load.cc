@@ -189,7 +189,9 @@ void run(bool idle) {
     return;
   }
   for (const std::uint32_t qps : {1u, 1000u}) {
-    for (const Kind& kind : kKinds) count(kind, qps);
+    for (const Kind& kind : kKinds) {
+      count(kind, qps);
+    }
   }
 }
 

@@ -86,7 +86,9 @@ void scope(benchmark::State& state) {
   const std::uint32_t window = qps == 1 ? 16 : 1;
   Scopes scopes({.qps = qps, .outstanding = kScopeRequests * window, .locks = true});
   const auto post = [&](std::uint32_t qp) { scopes.post_scope(qp); };
-  for (std::uint32_t i = 0; i < qps * window; ++i) post(i % qps);
+  for (std::uint32_t i = 0; i < qps * window; ++i) {
+    post(i % qps);
+  }
   std::uint64_t done = 0;
   for (auto _ : state) {
     done += scopes.turn(post);
@@ -120,15 +122,23 @@ void beside_waiting(benchmark::State& state) {
   const roce::MemoryRegion& memory = pair.region(EnginePair::responder);
   roce::lock::LocalLock held(pair.locks(), reinterpret_cast<std::uint64_t*>(memory.base), 1);
   if (!held.try_lock()) state.SkipWithError("the lock is not to be had");
-  for (std::uint32_t qp = kOthers; qp < kOthers + waiting; ++qp) scopes.post_scope(qp);
+  for (std::uint32_t qp = kOthers; qp < kOthers + waiting; ++qp) {
+    scopes.post_scope(qp);
+  }
   const auto waits = [&] { return pair.locks().statistics().waits.load(); };
   const auto post = [&](std::uint32_t qp) { scopes.post_write(qp); };
-  for (std::uint32_t turn = 0; turn < 10'000 && waits() < waiting; ++turn) scopes.turn(post);
+  for (std::uint32_t turn = 0; turn < 10'000 && waits() < waiting; ++turn) {
+    scopes.turn(post);
+  }
   if (waits() < waiting) state.SkipWithError("not all wait");
 
-  for (std::uint32_t i = 0; i < kOthers * kWindow; ++i) post(i % kOthers);
-  for (int turn = 0; turn < 1000; ++turn) scopes.turn(post);
-  static_cast<void>(pair.take_cycles(EnginePair::responder));
+  for (std::uint32_t i = 0; i < kOthers * kWindow; ++i) {
+    post(i % kOthers);
+  }
+  for (int turn = 0; turn < 1000; ++turn) {
+    scopes.turn(post);
+  }
+  (void)pair.take_cycles(EnginePair::responder);
   std::vector<std::uint64_t> turns;
   std::uint64_t done = 0;
   for (auto _ : state) {

@@ -114,7 +114,9 @@ void read_store(benchmark::State& state) {
   };
   for (auto _ : state) {
     state.PauseTiming();
-    for (std::uint64_t i = 0; i < batch; ++i) (void)store->append(payload, 0, now_ns);
+    for (std::uint64_t i = 0; i < batch; ++i) {
+      (void)store->append(payload, 0, now_ns);
+    }
     store->commit();
     // The round that only finds out that there is something.
     read();

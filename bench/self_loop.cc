@@ -84,7 +84,9 @@ class Loop final : public stack::Application {
     const bench::ConnectionConfig connection{.path_mtu = roce::PathMtu::mtu_1024};
     bench::connect(*requester_, connection, node.address(), node.address(), responder->number());
     bench::connect(*responder, connection, node.address(), node.address(), requester_->number());
-    for (std::uint32_t i = 0; i < kOutstanding; ++i) post();
+    for (std::uint32_t i = 0; i < kOutstanding; ++i) {
+      post();
+    }
   }
 
   void launch(unsigned lcore) { must(node_.launch(shard_, lcore, this)); }
@@ -188,7 +190,9 @@ std::vector<double> measure(Bench& bench, double seconds) {
   wait_ns(0.1e9);  // until all run
   const stack::TscClock clock;
   std::vector<std::uint64_t> before;
-  for (const auto& loop : bench.loops) before.push_back(loop->done());
+  for (const auto& loop : bench.loops) {
+    before.push_back(loop->done());
+  }
   const std::uint64_t start_ns = clock.now_ns();
   wait_ns(seconds * 1e9);
   std::vector<double> mops;
@@ -196,7 +200,9 @@ std::vector<double> measure(Bench& bench, double seconds) {
     mops.push_back(static_cast<double>(bench.loops[i]->done() - before[i]) * 1e3 /
                    static_cast<double>(clock.now_ns() - start_ns));
   }
-  for (const auto& node : bench.nodes) node->stop();
+  for (const auto& node : bench.nodes) {
+    node->stop();
+  }
   for (const auto& loop : bench.loops) {
     if (loop->failed()) throw std::runtime_error("an operation failed");
   }
@@ -210,7 +216,9 @@ void run(unsigned engines, double seconds, SteeringMode mode) {
   Bench bench = set_up(static_cast<std::uint16_t>(engines), mode);
   const std::vector<double> mops = measure(bench, seconds);
   std::uint64_t taken_over = 0;
-  for (const auto& loop : bench.loops) taken_over += loop->taken_over();
+  for (const auto& loop : bench.loops) {
+    taken_over += loop->taken_over();
+  }
   fmt::print(R"({{"engines": {}, "mops": [{:.4f}], "taken_over": {}}})"
              "\n",
              engines, fmt::join(mops, ", "), taken_over);

@@ -88,9 +88,13 @@ void receive(benchmark::State& state) {
     sender->encapsulate(flow, packet, 1024);
     (void)rte_pktmbuf_append(packet, 1024);
   }
-  for (auto _ : state) receiver->receive(burst.data(), kBurst, 0);
+  for (auto _ : state) {
+    receiver->receive(burst.data(), kBurst, 0);
+  }
   state.SetItemsProcessed(state.iterations() * kBurst);
-  for (rte_mbuf* packet : burst) rte_pktmbuf_free(packet);
+  for (rte_mbuf* packet : burst) {
+    rte_pktmbuf_free(packet);
+  }
 }
 BENCHMARK(receive)->Arg(0)->Arg(1);
 
@@ -98,8 +102,9 @@ BENCHMARK(receive)->Arg(0)->Arg(1);
 void rearm_timer(benchmark::State& state) {
   TimingWheel wheel(4096);
   std::vector<std::unique_ptr<Timer>> timers;
-  for (int i = 0; i < state.range(0); ++i)
+  for (int i = 0; i < state.range(0); ++i) {
     timers.push_back(std::make_unique<Timer>([](void*, std::uint64_t) {}, nullptr));
+  }
   std::uint64_t now_ns = 0;
   std::size_t next = 0;
   for (auto _ : state) {

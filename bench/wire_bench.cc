@@ -54,7 +54,9 @@ void icrc(benchmark::State& state) {
   std::array<std::uint8_t, 20 + 8 + 12> head{0x45};
   std::vector<std::uint8_t> payload(static_cast<std::size_t>(state.range(0)));
   std::iota(payload.begin(), payload.end(), std::uint8_t{0});
-  for (auto _ : state) benchmark::DoNotOptimize(icrc_over(head, payload));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(icrc_over(head, payload));
+  }
   state.SetItemsProcessed(state.iterations());
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }

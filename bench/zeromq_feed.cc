@@ -34,9 +34,9 @@ using namespace rockhopper;
 using apps::steady_now_ns;
 using bench::Stamp;
 
-constexpr std::uint64_t kPatience_ns = 30 * kNsPerSecond;
-constexpr std::uint64_t kWarmUp_ns = 50'000'000;
-constexpr int kPause_ms = 100;  ///< of a call that waits
+constexpr std::uint64_t kPatienceNs = 30 * kNsPerSecond;
+constexpr std::uint64_t kWarmUpNs = 50'000'000;
+constexpr int kPauseMs = 100;  ///< of a call that waits
 
 struct Options {
   std::string side;
@@ -140,17 +140,17 @@ class Publisher {
     socket_.set(ZMQ_XPUB_VERBOSER, 1);
     socket_.set(ZMQ_XPUB_NODROP, options_.drop ? 0 : 1);
     socket_.set(ZMQ_SNDHWM, options_.high_water_mark);
-    socket_.set(ZMQ_SNDTIMEO, kPause_ms);
+    socket_.set(ZMQ_SNDTIMEO, kPauseMs);
     check(zmq_bind(socket_.get(), options_.endpoint.c_str()) == 0, options_.endpoint.c_str());
   }
 
   void run() {
-    const std::uint64_t deadline_ns = steady_now_ns() + kPatience_ns;
+    const std::uint64_t deadline_ns = steady_now_ns() + kPatienceNs;
     while (subscribed_ < options_.subscribers) {
-      note_subscriptions(kPause_ms);
+      note_subscriptions(kPauseMs);
       if (steady_now_ns() >= deadline_ns) throw std::runtime_error("not all have subscribed");
     }
-    publish_for(kWarmUp_ns, false);
+    publish_for(kWarmUpNs, false);
     const std::uint64_t start_ns = steady_now_ns();
     const std::uint64_t sequence = sequence_;
     const double process_s = cpu_seconds(RUSAGE_SELF);
@@ -167,7 +167,7 @@ class Publisher {
     fmt::print("{}\n", report.dump());
     (void)std::fflush(stdout);
     // The subscribers' window has begun later than ours.
-    while (subscribed_ > 0 && steady_now_ns() < deadline_ns + kPatience_ns) {
+    while (subscribed_ > 0 && steady_now_ns() < deadline_ns + kPatienceNs) {
       publish_for(1'000'000, true);
       note_subscriptions(0);
     }
@@ -191,7 +191,9 @@ class Publisher {
         pause_until(std::min(end_ns, limiter_.next_deadline_ns()));
         continue;
       }
-      for (std::uint32_t i = 0; i < options_.burst; ++i) send(now_ns, measured);
+      for (std::uint32_t i = 0; i < options_.burst; ++i) {
+        send(now_ns, measured);
+      }
     }
   }
 
@@ -231,9 +233,9 @@ void subscribe(const Options& options) {
   }
   std::vector<std::byte> payload(std::size_t{1} << 20);
   const std::uint64_t deadline_ns =
-      steady_now_ns() + kPatience_ns + static_cast<std::uint64_t>(options.seconds * kNsPerSecond);
+      steady_now_ns() + kPatienceNs + static_cast<std::uint64_t>(options.seconds * kNsPerSecond);
   while (!arrivals.over()) {
-    check(zmq_poll(items.data(), static_cast<int>(items.size()), kPause_ms) >= 0, "poll");
+    check(zmq_poll(items.data(), static_cast<int>(items.size()), kPauseMs) >= 0, "poll");
     for (std::size_t i = 0; i < items.size(); ++i) {
       if ((items[i].revents & ZMQ_POLLIN) == 0) continue;
       // A batch of each in turn.
@@ -245,8 +247,9 @@ void subscribe(const Options& options) {
     }
     const std::uint64_t now_ns = steady_now_ns();
     arrivals.tick(now_ns);
-    if (now_ns >= deadline_ns)
+    if (now_ns >= deadline_ns) {
       throw std::runtime_error("nothing of the feed came, or no end of it");
+    }
   }
   fmt::print("{}\n", arrivals.report().dump());
 }

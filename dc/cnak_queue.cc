@@ -74,17 +74,13 @@ rte_mbuf* CnakQueue::build(const Entry& entry, roce::TransmitResult& result) con
   stack::Flow flow;
   flow.config =
       roce::flow_config(entry.av, std::uint64_t{entry.source.value} << 24 | entry.initiator.value);
-  if (!config.host->resolve_back(flow, entry.station)) {
-    return nullptr;
-  }
+  if (!config.host->resolve_back(flow, entry.station)) return nullptr;
   rte_mbuf* packet =
       build_message(entry.cnak, entry.initiator, [&](wire::Headers& headers, std::uint32_t length) {
         headers.bth.pkey = entry.pkey;
         return roce::PacketBuilder(config.packet_pool, *config.host, flow, headers, length);
       });
-  if (packet != nullptr) {
-    result.bytes += packet->pkt_len - flow.header_length;
-  }
+  if (packet != nullptr) result.bytes += packet->pkt_len - flow.header_length;
   return packet;
 }
 

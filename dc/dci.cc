@@ -72,9 +72,7 @@ bool Dci::is_addressed(const roce::SendWr& wr) const {
 }
 
 roce::PostResult Dci::post_send(const roce::SendWr& wr, std::uint8_t stream) {
-  if (stream >= streams_.size() || !is_addressed(wr)) {
-    return roce::PostResult::invalid_request;
-  }
+  if (stream >= streams_.size() || !is_addressed(wr)) return roce::PostResult::invalid_request;
   const Stream& chosen = streams_[stream];
   const roce::PostResult result = chosen.qp->post_send(wr);
   if (result == roce::PostResult::ok) {
@@ -119,26 +117,22 @@ Expected<void> Dci::reset(std::uint8_t stream) {
 void Dci::reset_all() {
   failed_ = false;
   for (const Stream& stream : streams_) {
-    if (stream.qp->state() == roce::QpState::err) {
-      restart(*stream.qp);
-    }
+    if (stream.qp->state() == roce::QpState::err) restart(*stream.qp);
   }
 }
 
 void Dci::restart(roce::ExtensionQp& qp) const {
-  static_cast<void>(qp.modify({.qp_state = roce::QpState::reset}, roce::kQpState));
+  (void)qp.modify({.qp_state = roce::QpState::reset}, roce::kQpState);
   start(qp);
 }
 
 void Dci::note_error() {
   const auto errored = std::ranges::count_if(
       streams_, [](const Stream& stream) { return stream.qp->state() == roce::QpState::err; });
-  if (init_.max_errored == 0 || errored < init_.max_errored || failed_) {
-    return;
-  }
+  if (init_.max_errored == 0 || errored < init_.max_errored || failed_) return;
   failed_ = true;
   for (const Stream& stream : streams_) {
-    static_cast<void>(stream.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState));
+    (void)stream.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState);
   }
 }
 

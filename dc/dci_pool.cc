@@ -33,9 +33,7 @@ Expected<std::unique_ptr<DciPool>> DciPool::create(Endpoint& endpoint, const Dci
     return fail(ErrorCode::invalid_argument, "a pool has 1 to {} initiators, not {}", kDcisMax,
                 config.dcis);
   }
-  if (config.quota == 0) {
-    return fail(ErrorCode::invalid_argument, "a pool's quota is 1 or more");
-  }
+  if (config.quota == 0) return fail(ErrorCode::invalid_argument, "a pool's quota is 1 or more");
   std::unique_ptr<DciPool> pool(new DciPool(endpoint, config, std::move(on_turn)));
   for (std::uint16_t i = 0; i < config.dcis; ++i) {
     ROCKHOPPER_TRY(auto dci, endpoint.create_dci(init));
@@ -72,9 +70,7 @@ const DciPool::Channel* DciPool::take_channel(PoolTarget& target) {
     }
   }
   if (target.service().channel == nullptr || must_give_way(target)) {
-    if (!target.waits()) {
-      waiting_.push_back(target);
-    }
+    if (!target.waits()) waiting_.push_back(target);
     return nullptr;
   }
   if (target.service().channel->dci->state(target.service().channel->stream) ==
@@ -86,26 +82,20 @@ const DciPool::Channel* DciPool::take_channel(PoolTarget& target) {
 
 std::optional<roce::PostResult> DciPool::prepare(PoolTarget& target) {
   const Channel* channel = take_channel(target);
-  if (channel == nullptr) {
-    return std::nullopt;
-  }
+  if (channel == nullptr) return std::nullopt;
   return channel->dci->send_queue_full(channel->stream) ? roce::PostResult::queue_full
                                                         : roce::PostResult::ok;
 }
 
 std::optional<roce::PostResult> DciPool::post_send(PoolTarget& target, const roce::SendWr& wr) {
   const Channel* channel = take_channel(target);
-  if (channel == nullptr) {
-    return std::nullopt;
-  }
+  if (channel == nullptr) return std::nullopt;
   roce::SendWr addressed = wr;
   addressed.ah = &target.ah();
   addressed.remote_qpn = target.number();
   addressed.dc_access_key = target.access_key();
   const roce::PostResult result = channel->dci->post_send(addressed, channel->stream);
-  if (result == roce::PostResult::ok) {
-    ++target.service().used;
-  }
+  if (result == roce::PostResult::ok) ++target.service().used;
   return result;
 }
 
@@ -114,7 +104,7 @@ void DciPool::revive(const Channel& channel) {
   if (channel.dci->failed()) {
     channel.dci->reset_all();
   } else {
-    static_cast<void>(channel.dci->reset(channel.stream));
+    (void)channel.dci->reset(channel.stream);
   }
 }
 

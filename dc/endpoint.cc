@@ -129,9 +129,7 @@ roce::TransmitResult Endpoint::transmit(rte_mbuf** packets, std::uint16_t count,
 
 std::optional<DropReason> Endpoint::accept(const stack::UdpDatagram& datagram,
                                            const roce::RxPacket& packet, std::uint64_t now_ns) {
-  if (datagram.destination.is_multicast()) {
-    return DropReason::bad_address;
-  }
+  if (datagram.destination.is_multicast()) return DropReason::bad_address;
   if (packet.headers.opcode->has(wire::Header::dcch)) {
     return accept_connect_data(datagram, packet, now_ns);
   }
@@ -155,45 +153,31 @@ std::optional<DropReason> Endpoint::accept_cnp(const stack::UdpDatagram& datagra
   const wire::Qpn to = packet.headers.bth.destination;
   const Dci* dci = context_->numbers.find_dci(to);
   if (dci == nullptr) {
-    if (context_->numbers.find_dct(to) == nullptr) {
-      return DropReason::unknown_qp;
-    }
+    if (context_->numbers.find_dct(to) == nullptr) return DropReason::unknown_qp;
     context_->extension.count_cnp(false);
     return std::nullopt;
   }
   std::optional<DropReason> refusal = DropReason::dc_unknown_session;
   bool obeyed = false;
   for (const Dci::Stream& stream : dci->streams()) {
-    if (!stream.requester->has_target() || !stream.qp->accepts(datagram)) {
-      continue;
-    }
-    if (!context_->extension.admits(*stream.qp, packet)) {
-      return DropReason::bad_pkey;
-    }
+    if (!stream.requester->has_target() || !stream.qp->accepts(datagram)) continue;
+    if (!context_->extension.admits(*stream.qp, packet)) return DropReason::bad_pkey;
     refusal.reset();
     obeyed |= context_->extension.obey_cnp(*stream.qp, now_ns);
   }
-  if (!refusal) {
-    context_->extension.count_cnp(obeyed);
-  }
+  if (!refusal) context_->extension.count_cnp(obeyed);
   return refusal;
 }
 
 std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& datagram,
                                                    const roce::RxPacket& packet,
                                                    std::uint64_t now_ns) {
-  if (!context_->engine.find_pkey(packet.headers.bth.pkey)) {
-    return DropReason::bad_pkey;
-  }
-  if (packet.payload.length > kMessageMax) {
-    return DropReason::dc_bad_control;
-  }
+  if (!context_->engine.find_pkey(packet.headers.bth.pkey)) return DropReason::bad_pkey;
+  if (packet.payload.length > kMessageMax) return DropReason::dc_bad_control;
   std::array<std::uint8_t, kMessageMax> bytes;
   copy_from_mbuf(packet.payload, reinterpret_cast<std::byte*>(bytes.data()));
   const auto message = parse_message({bytes.data(), packet.payload.length});
-  if (!message) {
-    return DropReason::dc_bad_control;
-  }
+  if (!message) return DropReason::dc_bad_control;
   const wire::Qpn to = packet.headers.bth.destination;
   if (const auto* connect = std::get_if<Connect>(&*message)) {
     return context_->targets->on_connect(*connect, context_->numbers.find_dct(to), datagram, packet,
@@ -208,17 +192,13 @@ std::optional<DropReason> Endpoint::accept_control(const stack::UdpDatagram& dat
   }
   if (const auto* accepted = std::get_if<Accept>(&*message)) {
     Requester* stream = find_stream(to, accepted->nonce, 0, datagram);
-    if (stream == nullptr) {
-      return DropReason::dc_unknown_session;
-    }
+    if (stream == nullptr) return DropReason::dc_unknown_session;
     stream->on_accept(*accepted, now_ns);
     return std::nullopt;
   }
   const Cnak& cnak = std::get<Cnak>(*message);
   Requester* stream = find_stream(to, cnak.nonce, cnak.session_id, datagram);
-  if (stream == nullptr) {
-    return DropReason::dc_unknown_session;
-  }
+  if (stream == nullptr) return DropReason::dc_unknown_session;
   stream->on_cnak(cnak, now_ns);
   return std::nullopt;
 }
@@ -242,9 +222,7 @@ std::optional<DropReason> Endpoint::accept_connect_data(const stack::UdpDatagram
 Requester* Endpoint::find_stream(wire::Qpn initiator, std::uint32_t nonce, std::uint64_t session_id,
                                  const stack::UdpDatagram& datagram) const {
   const Dci* dci = context_->numbers.find_dci(initiator);
-  if (dci == nullptr) {
-    return nullptr;
-  }
+  if (dci == nullptr) return nullptr;
   for (const Dci::Stream& stream : dci->streams()) {
     if (stream.requester->is_about(nonce, session_id) && stream.qp->accepts(datagram)) {
       return stream.requester;
@@ -258,9 +236,7 @@ std::optional<DropReason> Endpoint::accept_response(const stack::UdpDatagram& da
                                                     std::uint64_t now_ns) {
   const wire::Dcsh& dcsh = packet.headers.dcsh;
   const Dci* dci = context_->numbers.find_dci(packet.headers.bth.destination);
-  if (dci == nullptr) {
-    return DropReason::unknown_qp;
-  }
+  if (dci == nullptr) return DropReason::unknown_qp;
   if (dcsh.stream >= dci->streams().size() || !dcsh.has_session() ||
       !dci->streams()[dcsh.stream].requester->has_session(dcsh.value)) {
     context_->counters.ghost_responses.add();

@@ -62,9 +62,7 @@ std::optional<Message> parse_accept(const std::uint8_t* p) {
                        .expected_psn = wire::Psn{load_be24(p + 21)},
                        .lease_us = load_be32(p + 24),
                        .responder_resources = p[28]};
-  if (wire::cm::mtu_bytes(message.mtu_code) == 0) {
-    return std::nullopt;
-  }
+  if (wire::cm::mtu_bytes(message.mtu_code) == 0) return std::nullopt;
   return message;
 }
 
@@ -75,9 +73,7 @@ std::optional<Message> parse_cnak(const std::uint8_t* p) {
                      .session_id = load_be64(p + 12),
                      .expected_psn = wire::Psn{load_be24(p + 21)},
                      .backoff_us = load_be32(p + 24)};
-  if (p[kValueAt] < 1 || p[kValueAt] > kCnakReasons) {
-    return std::nullopt;
-  }
+  if (p[kValueAt] < 1 || p[kValueAt] > kCnakReasons) return std::nullopt;
   return message;
 }
 

@@ -77,18 +77,12 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
     // A request keeps the session too, and where a rate lets one packet go it comes first: at a low
     // rate there would be a keep-alive each time.
     transmit_data(packets, count, now_ns, result);
-    if (result.count > 0 && owed_ == Owed::keepalive) {
-      owed_ = Owed::nothing;
-    }
-    if (result.count > 0 || result.out_of_mbufs) {
-      return result;
-    }
+    if (result.count > 0 && owed_ == Owed::keepalive) owed_ = Owed::nothing;
+    if (result.count > 0 || result.out_of_mbufs) return result;
   }
   if (owed_ == Owed::connect && can_carry()) {
     transmit_connect_data(packets, now_ns, result);
-    if (result.out_of_mbufs || state_ != State::connecting) {
-      return result;
-    }
+    if (result.out_of_mbufs || state_ != State::connecting) return result;
   }
   if (owed_ != Owed::nothing) {
     rte_mbuf* packet = build_owed();
@@ -111,9 +105,7 @@ roce::TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count
 /// a connect is owed: nothing is acknowledged yet, and what had been sent is to be sent again.
 bool Requester::can_carry() const {
   const DciInit& init = dci_.init();
-  if (handshake_.full || !init.connect_with_data) {
-    return false;
-  }
+  if (handshake_.full || !init.connect_with_data) return false;
   const roce::SendWqe& first = queue().front();
   return kCarried.has(first.opcode) && first.length <= carried_max(bytes(init.path_mtu));
 }
@@ -123,7 +115,7 @@ bool Requester::can_carry() const {
 void Requester::transmit_connect_data(rte_mbuf** packets, std::uint64_t now_ns,
                                       roce::TransmitResult& result) {
   wire::Dcch dcch;
-  static_cast<void>(emit_message(connect(), dcch.bytes));
+  (void)emit_message(connect(), dcch.bytes);
   prefix_.set_connect(&dcch);
   result.add(inner_.transmit(packets, 1, now_ns));
   prefix_.set_connect(nullptr);
@@ -135,14 +127,10 @@ void Requester::transmit_connect_data(rte_mbuf** packets, std::uint64_t now_ns,
 
 void Requester::transmit_data(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns,
                               roce::TransmitResult& result) {
-  if (!may_send_data()) {
-    return;
-  }
+  if (!may_send_data()) return;
   const std::uint16_t before = result.count;
   result.add(inner_.transmit(packets + before, static_cast<std::uint16_t>(count - before), now_ns));
-  if (state_ == State::active && result.count > before) {
-    arm_lease(now_ns);
-  }
+  if (state_ == State::active && result.count > before) arm_lease(now_ns);
   on_progress();
 }
 
@@ -161,9 +149,7 @@ Requester::Target& Requester::target_of(std::uint64_t sequence) {
 
 void Requester::on_posted(const Target& target) {
   target_of(queue().tail() - 1) = target;
-  if (qp_.state() != roce::QpState::rts) {
-    return;
-  }
+  if (qp_.state() != roce::QpState::rts) return;
   switch (state_) {
     case State::idle:
       begin(std::nullopt);
@@ -189,9 +175,7 @@ void Requester::begin(std::optional<wire::Psn> executed) {
   session_ = 0;
   first_psn_ = endpoint_.engine.random_psn();
   inner_.restart(first_psn_, executed);
-  if (queue().empty()) {
-    return;
-  }
+  if (queue().empty()) return;
   target_ = target_of(queue().head());
   const roce::AddressHandle* ah = endpoint_.extension.find_ah(target_.ah_id);
   if (ah == nullptr) {
@@ -226,9 +210,7 @@ void Requester::extend_limit() {
 
 /// All that is for this target is complete: makes way for what is for another one (DC-10).
 void Requester::on_progress() {
-  if (state_ == State::active && queue().head() == limit_ && queue().tail() != limit_) {
-    close();
-  }
+  if (state_ == State::active && queue().head() == limit_ && queue().tail() != limit_) close();
 }
 
 void Requester::owe(Owed message) {
@@ -277,17 +259,13 @@ void Requester::on_owed_sent(std::uint64_t now_ns) {
   switch (std::exchange(owed_, Owed::nothing)) {
     case Owed::connect:
       counters.tx_connect.add();
-      if (!std::exchange(handshake_.repeated, true)) {
-        handshake_.began_ns = now_ns;
-      }
+      if (!std::exchange(handshake_.repeated, true)) handshake_.began_ns = now_ns;
       endpoint_.extension.timers().arm(timer_,
                                        now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
       break;
     case Owed::disconnect:
       counters.tx_disconnect.add();
-      if (state_ == State::closing) {
-        begin(std::nullopt);
-      }
+      if (state_ == State::closing) begin(std::nullopt);
       break;
     case Owed::keepalive:
       counters.tx_keepalive.add();
@@ -334,9 +312,7 @@ void Requester::on_cnak(const Cnak& message, std::uint64_t now_ns) {
   switch (message.reason) {
     case CnakReason::no_context:
     case CnakReason::quota:
-      if (connecting) {
-        back_off(message.backoff_us, now_ns);
-      }
+      if (connecting) back_off(message.backoff_us, now_ns);
       return;
     case CnakReason::no_such_dct:
     case CnakReason::draining:
@@ -421,15 +397,11 @@ void Requester::connect_afresh() {
   const std::uint8_t left = handshake_.connects_left;
   endpoint_.counters.restarts.add();
   begin(std::nullopt);
-  if (state_ == State::connecting && target_ == target) {
-    handshake_.connects_left = left;
-  }
+  if (state_ == State::connecting && target_ == target) handshake_.connects_left = left;
 }
 
 void Requester::fail(roce::WcStatus status) {
-  if (!queue().empty()) {
-    inner_.fail(status);
-  }
+  if (!queue().empty()) inner_.fail(status);
 }
 
 void Requester::arm_lease(std::uint64_t now_ns) {

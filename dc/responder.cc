@@ -61,9 +61,7 @@ rte_mbuf* Responder::build_owed() {
                                 .expected_psn = inner_.expected_psn(),
                                 .lease_us = endpoint_.config.lease_us,
                                 .responder_resources = endpoint_.config.responder_resources});
-  if (packet != nullptr) {
-    endpoint_.counters.tx_accept.add();
-  }
+  if (packet != nullptr) endpoint_.counters.tx_accept.add();
   return packet;
 }
 

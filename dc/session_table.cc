@@ -74,9 +74,7 @@ Session* SessionTable::find(std::uint64_t id) const {
 }
 
 bool SessionTable::is_over_quota(const Peer& peer) const {
-  if (config_.per_host == 0) {
-    return false;
-  }
+  if (config_.per_host == 0) return false;
   const auto host = host_set_.find(peer.address, hash_, Equal{});
   return host != host_set_.end() && host->sessions >= config_.per_host;
 }

@@ -131,9 +131,7 @@ std::optional<DropReason> Targets::on_connect_data(const Connect& message, Dct* 
                                                    const stack::UdpDatagram& datagram,
                                                    const roce::RxPacket& packet,
                                                    std::uint64_t now_ns) {
-  if (const auto refusal = on_connect(message, dct, datagram, packet, now_ns)) {
-    return refusal;
-  }
+  if (const auto refusal = on_connect(message, dct, datagram, packet, now_ns)) return refusal;
   endpoint_.counters.rx_connect_data.add();
   Session* session = find_open(datagram, half_dcsh(message), packet.headers.bth.destination);
   if (session == nullptr) {
@@ -150,9 +148,7 @@ void Targets::evict_one(std::uint64_t now_ns) {
       context(*evicted).responder->has_replies()) {
     evicted = table_.find_next_held_too_long(
         now_ns, [this](const Session& session) { return context(session).responder->quiet(); });
-    if (evicted == nullptr) {
-      return;
-    }
+    if (evicted == nullptr) return;
     evicted->held_since_ns = 0;
   }
   endpoint_.counters.sessions_evicted.add();
@@ -169,9 +165,7 @@ bool Targets::make_room(const Peer& peer, const Connect& message,
     return false;
   }
   table_.forget(now_ns);
-  if (!table_.has_room(peer)) {
-    evict_one(now_ns);
-  }
+  if (!table_.has_room(peer)) evict_one(now_ns);
   if (!table_.has_room(peer)) {
     refuse(CnakReason::no_context, message, datagram, packet, now_ns);
     return false;
@@ -215,8 +209,8 @@ void Targets::close(Session& session, std::uint64_t now_ns) {
   }
   closed.responder->serve(nullptr);
   // Through ERR: the receive request of a message that is not whole completes.
-  static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState));
-  static_cast<void>(closed.qp->modify({.qp_state = roce::QpState::reset}, roce::kQpState));
+  (void)closed.qp->modify({.qp_state = roce::QpState::err}, roce::kQpState);
+  (void)closed.qp->modify({.qp_state = roce::QpState::reset}, roce::kQpState);
   closed.qp->assign({}, {}, nullptr, nullptr);
   table_.close(session, next_psn, now_ns);
   endpoint_.counters.sessions_closed.add();
@@ -226,9 +220,7 @@ void Targets::on_failed(Session& session) { close(session, endpoint_.extension.n
 
 void Targets::close_all(const Dct& dct) {
   table_.for_each_open([&](Session& session) {
-    if (session.target == dct.number()) {
-      close(session, endpoint_.extension.now_ns());
-    }
+    if (session.target == dct.number()) close(session, endpoint_.extension.now_ns());
   });
 }
 

@@ -70,8 +70,8 @@ int main() {
     std::array<std::uint64_t, 3> numbers{};
     std::memcpy(numbers.data(), message.payload.data(), sizeof numbers);
     const std::uint64_t sum = numbers[0] + numbers[1] + numbers[2];
-    static_cast<void>(adder.context.send(message.source, kSum, message.header,
-                                         std::as_bytes(std::span(&sum, 1))));
+    (void)adder.context.send(message.source, kSum, message.header,
+                             std::as_bytes(std::span(&sum, 1)));
   });
   unsigned right = 0;
   asker.context.set_handler(kSum, [&](const ami::Message& message) {
@@ -87,8 +87,9 @@ int main() {
   unsigned handled = 0;
   const ami::Callback on_handled{.function =
                                      [](void* count, std::uint64_t /*cookie*/, ami::Status status) {
-                                       if (status == ami::Status::ok)
+                                       if (status == ami::Status::ok) {
                                          ++*static_cast<unsigned*>(count);
+                                       }
                                      },
                                  .context = &handled};
   unsigned asked = 0;

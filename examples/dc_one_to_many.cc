@@ -107,7 +107,9 @@ int main() {
   bool good = true;
   while (done < posted) {
     initiator->turn();
-    for (const auto& target : targets) target->node->turn();
+    for (const auto& target : targets) {
+      target->node->turn();
+    }
     roce::Completion completion;
     while (completions->poll({&completion, 1}) == 1) {
       good = good && completion.status == roce::WcStatus::success;

@@ -92,7 +92,9 @@ struct Client {
 
 int main() {
   alignas(64) Table table{};
-  for (Account& account : table.accounts) account.balance = kEach;
+  for (Account& account : table.accounts) {
+    account.balance = kEach;
+  }
   roce::lock::Region locks(&table, sizeof table, {});
   const auto none = must(roce::CompletionQueue::create(1));
   // Clients outlive the nodes, which use their completion queues.
@@ -121,7 +123,9 @@ int main() {
     good = good && (who == 2 ? clients[2]->count()
                              : clients[who]->transfer(from, (from + 1 + who) % kAccounts, 7));
   };
-  for (unsigned who = 0; who < clients.size(); ++who) begin(who);
+  for (unsigned who = 0; who < clients.size(); ++who) {
+    begin(who);
+  }
   while (good && (ended[0] < kRounds || ended[1] < kRounds || ended[2] < kRounds)) {
     nodes.turn();
     for (unsigned who = 0; who < clients.size(); ++who) {
@@ -130,7 +134,9 @@ int main() {
       ++ended[who];
       good = good && clients[who]->result.status == roce::WcStatus::success;
       std::int64_t sum = 0;
-      for (const Account& account : clients[who]->found) sum += account.balance;
+      for (const Account& account : clients[who]->found) {
+        sum += account.balance;
+      }
       if (who == 2) good = good && sum == kEach * kAccounts;
       if (begun[who] < kRounds) begin(who);
     }

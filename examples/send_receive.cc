@@ -85,7 +85,9 @@ int main() {
     if (count == kMessages) break;
     // This thread moves the packets as well, so it looks at the descriptor between turns. Another
     // thread could sleep there while an lcore serves the node (Node::launch).
-    while (poll(&wait, 1, 0) == 0) nodes.turn();
+    while (poll(&wait, 1, 0) == 0) {
+      nodes.turn();
+    }
     bell->take();
     example::verify(channel.get_event() == received.get(), "the event names the queue");
     ++wakes;

@@ -80,7 +80,9 @@ Outcome transfer(std::uint64_t seed) {
   const auto far = std::make_unique<End>(network, second, pool.get(), "10.0.0.2/24", 2 * seed + 1);
   example::connect(*near->qp, *near->node, *far->node, *far->qp);
   example::connect(*far->qp, *far->node, *near->node, *near->qp);
-  for (std::size_t i = 0; i < kBytes; ++i) near->memory[i] = static_cast<std::uint8_t>(i % 251);
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    near->memory[i] = static_cast<std::uint8_t>(i % 251);
+  }
 
   const roce::Sge source{near->region.iova, kBytes, near->region.key};
   const roce::PostResult posted = near->qp->post_send({.sg_list = {&source, 1},

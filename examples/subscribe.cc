@@ -84,7 +84,7 @@ int main() {
     must(subscriber->connect(example::address_of(*publisher->target(id), *nodes.far, *nodes.near)));
     const publisher::Subscriber::Options options{
         .reader = {.start = {.at = publisher::Start::At::oldest}}, .credentials = {}};
-    static_cast<void>(must(subscriber->subscribe("prices", options, reader)));
+    (void)must(subscriber->subscribe("prices", options, reader));
     return subscriber;
   };
   const auto subscriber = join("alice", alice);
@@ -101,7 +101,7 @@ int main() {
     intruder->progress(now_ns);
     if (published == kMessages) continue;
     const std::string text = "price " + std::to_string(published++);
-    static_cast<void>(store->publish(std::as_bytes(std::span(text)), 0, now_ns));
+    (void)store->publish(std::as_bytes(std::span(text)), 0, now_ns);
   }
   example::verify(alice.messages == kMessages, "the subscriber has read every message");
   example::verify(alice.in_order && alice.lost == 0, "in order, and none was overwritten before");

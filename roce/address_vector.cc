@@ -18,9 +18,7 @@ std::uint16_t source_port(std::uint32_t flow_label, std::uint64_t entropy) {
   constexpr std::uint32_t kFirst = 0xc000;
   constexpr std::uint32_t kMask = 0x3fff;
   std::uint32_t label = flow_label;
-  if (label == 0) {
-    label = static_cast<std::uint32_t>(entropy * 0x9e3779b97f4a7c15 >> 44);
-  }
+  if (label == 0) label = static_cast<std::uint32_t>(entropy * 0x9e3779b97f4a7c15 >> 44);
   return static_cast<std::uint16_t>(kFirst | ((label ^ label >> 14) & kMask));
 }
 

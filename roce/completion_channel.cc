@@ -5,9 +5,7 @@
 namespace rockhopper::roce {
 
 CompletionQueue* CompletionChannel::get_event() {
-  if (raised_.empty()) {
-    return nullptr;
-  }
+  if (raised_.empty()) return nullptr;
   CompletionQueue& oldest = raised_.front();
   raised_.pop_front();
   return &oldest;
@@ -19,9 +17,7 @@ void CompletionChannel::on_completion_event(CompletionQueue& cq) {
   }
   const bool first = raised_.empty();
   raised_.push_back(cq);
-  if (first && notifier_ != nullptr) {
-    notifier_->notify();
-  }
+  if (first && notifier_ != nullptr) notifier_->notify();
 }
 
 }  // namespace rockhopper::roce

@@ -63,9 +63,7 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
                 1u << 16, config.max_unacked_packets);
   }
   auto pkeys = PkeyTable::create(config.pkeys);
-  if (!pkeys) {
-    return tl::make_unexpected(pkeys.error());
-  }
+  if (!pkeys) return tl::make_unexpected(pkeys.error());
   return std::unique_ptr<Engine>(new Engine(config, *pkeys));
 }
 
@@ -103,9 +101,7 @@ bool Engine::has_pd(ProtectionDomain pd) const {
 
 Expected<void> Engine::deallocate_pd(ProtectionDomain pd) {
   const auto found = std::find(pds_.begin(), pds_.end(), pd);
-  if (found == pds_.end()) {
-    return fail(ErrorCode::not_found, "no such protection domain");
-  }
+  if (found == pds_.end()) return fail(ErrorCode::not_found, "no such protection domain");
   const auto used_by = [pd](const auto& objects) {
     return std::any_of(objects.begin(), objects.end(), [pd](const auto& object) {
       return object != nullptr && object->pd() == pd;
@@ -131,9 +127,7 @@ Expected<MemoryRegion> Engine::register_memory(ProtectionDomain pd, void* base,
 Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* base,
                                                     std::uint64_t length, std::uint32_t access,
                                                     std::uint64_t iova) {
-  if (!has_pd(pd)) {
-    return fail(ErrorCode::not_found, "no such protection domain");
-  }
+  if (!has_pd(pd)) return fail(ErrorCode::not_found, "no such protection domain");
   if ((access & kAccessFlushPersistent) != 0 && config_.persistence == nullptr) {
     return fail(ErrorCode::unsupported, "the engine knows no way to make memory persistent");
   }
@@ -143,16 +137,12 @@ Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* b
 Expected<void> Engine::deregister_memory(MemoryKey key) { return memory_.deregister(key); }
 
 Expected<MemoryRegion> Engine::allocate_fast_memory(ProtectionDomain pd, std::uint64_t max_length) {
-  if (!has_pd(pd)) {
-    return fail(ErrorCode::not_found, "no such protection domain");
-  }
+  if (!has_pd(pd)) return fail(ErrorCode::not_found, "no such protection domain");
   return memory_.allocate_fast_region(pd, max_length);
 }
 
 Expected<MemoryWindow> Engine::allocate_window(ProtectionDomain pd, MemoryKind type) {
-  if (!has_pd(pd)) {
-    return fail(ErrorCode::not_found, "no such protection domain");
-  }
+  if (!has_pd(pd)) return fail(ErrorCode::not_found, "no such protection domain");
   return memory_.allocate_window(pd, type);
 }
 
@@ -166,15 +156,11 @@ Expected<void> Engine::check_qp_init(const QpInit& init) const {
     return fail(ErrorCode::unsupported, "no queue pairs of type {}",
                 static_cast<unsigned>(init.qp_type));
   }
-  if (auto checked = check_xrc(init); !checked) {
-    return checked;
-  }
+  if (auto checked = check_xrc(init); !checked) return checked;
   if (!is_xrc(init.qp_type) && (init.send_cq == nullptr || init.recv_cq == nullptr)) {
     return fail(ErrorCode::invalid_argument, "a queue pair needs two completion queues");
   }
-  if (auto checked = check_sizes(init); !checked) {
-    return checked;
-  }
+  if (auto checked = check_sizes(init); !checked) return checked;
   if (auto checked = check_receive_side(init); !checked) {
     return tl::make_unexpected(checked.error());
   }
@@ -201,16 +187,12 @@ Expected<void> Engine::check_sizes(const QpInit& init) {
 }
 
 Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
-  if (auto checked = check_qp_init(init); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
+  if (auto checked = check_qp_init(init); !checked) return tl::make_unexpected(checked.error());
   return add_qp(choose_qpn(), init);
 }
 
 Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
-  if (auto checked = check_qp_init(init); !checked) {
-    return tl::make_unexpected(checked.error());
-  }
+  if (auto checked = check_qp_init(init); !checked) return tl::make_unexpected(checked.error());
   if (init.qp_type != QpType::ud) {
     return fail(ErrorCode::invalid_argument, "queue pair 1 is one of UD, not of {}",
                 to_string(init.qp_type));
@@ -227,9 +209,7 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
 }
 
 QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
-  if (init.lock_execution) {
-    need_locks();
-  }
+  if (init.lock_execution) need_locks();
   auto& slot = qps_[index_of(number.value)];
   slot.reset(new QueuePair(*this, number, init, [type = init.qp_type](QueuePair& qp) {
     return make_transport(type, qp);
@@ -242,13 +222,9 @@ QueuePair* Engine::add_qp(wire::Qpn number, const QpInit& init) {
 /// Counts the users of the objects that a queue pair uses.
 void Engine::count_users(const QpInit& init, int change) {
   for (CompletionQueue* cq : {init.send_cq, init.recv_cq}) {
-    if (cq != nullptr) {
-      cq->count_users(change);
-    }
+    if (cq != nullptr) cq->count_users(change);
   }
-  if (init.srq != nullptr) {
-    init.srq->count_users(change);
-  }
+  if (init.srq != nullptr) init.srq->count_users(change);
 }
 
 void Engine::grow_qp_table(std::size_t used) {
@@ -276,9 +252,7 @@ wire::Qpn Engine::choose_qpn() {
     const auto high = static_cast<std::uint32_t>(1 + config_.random->below(0xfe));
     const wire::Qpn number{high << kIndexBits | static_cast<std::uint32_t>(index << shard_bits_) |
                            config_.shard};
-    if (!is_extension_qpn(number)) {
-      return number;
-    }
+    if (!is_extension_qpn(number)) return number;
   }
 }
 
@@ -294,9 +268,7 @@ void Engine::destroy_qp(QueuePair* qp) {
 }
 
 Expected<AddressHandle*> Engine::create_ah(ProtectionDomain pd, const AddressVector& av) {
-  if (!has_pd(pd)) {
-    return fail(ErrorCode::not_found, "no such protection domain");
-  }
+  if (!has_pd(pd)) return fail(ErrorCode::not_found, "no such protection domain");
   if (auto checked = check_datagram_vector(av); !checked) {
     return tl::make_unexpected(checked.error());
   }
@@ -316,7 +288,7 @@ Expected<AddressHandle*> Engine::create_ah(ProtectionDomain pd, const AddressVec
   auto& slot = ahs_[place];
   slot.reset(new AddressHandle(pd, av, ++ahs_made_ << kIndexBits | place));
   // Look for the next hop now, so that the first request need not wait.
-  static_cast<void>(config_.host->resolve(slot->flow(), now_ns_));
+  (void)config_.host->resolve(slot->flow(), now_ns_);
   return slot.get();
 }
 
@@ -353,9 +325,7 @@ std::uint32_t Engine::max_path_mtu(std::uint32_t more) const {
 
 void Engine::begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  if (qp_count_ >= kManyQps) {
-    prefetch_receivers(packets);
-  }
+  if (qp_count_ >= kManyQps) prefetch_receivers(packets);
 }
 
 void Engine::end_receive() {
@@ -392,9 +362,7 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
     QueuePair& qp = ready_.front();
     ready_.pop_front();
     prefetch_senders();
-    if (qp.is_connected() && !resolve(qp)) {
-      continue;
-    }
+    if (qp.is_connected() && !resolve(qp)) continue;
     const auto room = std::min<std::uint16_t>(kBurst, static_cast<std::uint16_t>(count - sent));
     const TransmitResult result = qp.pacer_ == nullptr ? transmit_from(qp, packets + sent, room)
                                                        : transmit_paced(qp, packets + sent, room);
@@ -430,14 +398,10 @@ std::uint16_t Engine::transmit(rte_mbuf** packets, std::uint16_t count, std::uin
 /// Before a queue pair sends: loads the state of those behind it, a step for each. What a step
 /// reads is what the one before has loaded.
 void Engine::prefetch_senders() const {
-  if (qp_count_ < kManyQps || ready_.empty()) {
-    return;
-  }
+  if (qp_count_ < kManyQps || ready_.empty()) return;
   const QueuePair& next = ready_.front();
   next.prefetch_transport();
-  if (&next != &ready_.back()) {
-    std::next(ready_.begin())->prefetch();
-  }
+  if (&next != &ready_.back()) std::next(ready_.begin())->prefetch();
 }
 
 /// Returns false if the queue pair cannot send now; it then stands where it will be found again if
@@ -509,13 +473,9 @@ TransmitResult Engine::transmit_paced(QueuePair& qp, rte_mbuf** packets, std::ui
     const TransmitResult sent =
         transmit_from(qp, packets + result.count, room, allowed == 1 && pacer.take_turn());
     result.add(sent);
-    if (sent.count > 0) {
-      pacer.on_sent(sent.bytes + std::uint64_t{sent.count} * overhead, now_ns_);
-    }
+    if (sent.count > 0) pacer.on_sent(sent.bytes + std::uint64_t{sent.count} * overhead, now_ns_);
     // In line again: it begins something new, which is that turn's.
-    if (sent.count < room || qp.is_linked()) {
-      break;
-    }
+    if (sent.count < room || qp.is_linked()) break;
   }
   return result;
 }
@@ -535,22 +495,16 @@ std::uint64_t Engine::next_deadline_ns() const {
 }
 
 void Engine::schedule(QueuePair& qp) {
-  if (!qp.is_linked()) {
-    ready_.push_back(qp);
-  }
+  if (!qp.is_linked()) ready_.push_back(qp);
 }
 
 void Engine::unschedule(QueuePair& qp) {
-  if (qp.is_linked()) {
-    qp.unlink();
-  }
+  if (qp.is_linked()) qp.unlink();
 }
 
 void Engine::count_drop(DropReason reason, const rte_mbuf* packet) {
   counters_.drops[static_cast<std::size_t>(reason)].add();
-  if (config_.drop_observer != nullptr) {
-    config_.drop_observer->on_drop(packet, to_string(reason));
-  }
+  if (config_.drop_observer != nullptr) config_.drop_observer->on_drop(packet, to_string(reason));
 }
 
 /// Its queue pairs fail once the call that is under way has left them alone.

@@ -30,9 +30,7 @@ class Engine::ExtensionServices final : public ExtensionContext {
       return fail(ErrorCode::not_found, "no such protection domain");
     }
     ROCKHOPPER_TRY(check_sizes(init));
-    if (init.lock_execution) {
-      engine_.need_locks();
-    }
+    if (init.lock_execution) engine_.need_locks();
     auto& qps = engine_.extension_qps_;
     qps.push_back(std::make_unique<ExtensionQp>(engine_, number, init, make_transport));
     count_users(init, 1);
@@ -67,9 +65,7 @@ class Engine::ExtensionServices final : public ExtensionContext {
   [[nodiscard]] Expected<void> check_receive_side(ProtectionDomain pd,
                                                   const SharedReceiveQueue* srq,
                                                   const CompletionQueue* cq) const override {
-    if (!engine_.has_pd(pd)) {
-      return fail(ErrorCode::not_found, "no such protection domain");
-    }
+    if (!engine_.has_pd(pd)) return fail(ErrorCode::not_found, "no such protection domain");
     if (srq == nullptr || cq == nullptr || engine_.find_srq(srq->number()) != srq) {
       return fail(ErrorCode::invalid_argument,
                   "a shared receive queue of the engine and a completion queue are needed");

@@ -16,30 +16,22 @@ Expected<void> Engine::attach_multicast(QueuePair& qp, const stack::IpAddress& g
     return fail(ErrorCode::invalid_argument, "{} is no multicast group", group.to_string());
   }
   const auto attached = multicast_.attach(qp, group);
-  if (!attached) {
-    return tl::make_unexpected(attached.error());
-  }
-  if (*attached != MulticastTable::Attached::first) {
-    return {};
-  }
+  if (!attached) return tl::make_unexpected(attached.error());
+  if (*attached != MulticastTable::Attached::first) return {};
   auto joined = config_.host->join(group);
-  if (!joined) {
-    static_cast<void>(multicast_.detach(qp, group));
-  }
+  if (!joined) (void)multicast_.detach(qp, group);
   return joined;
 }
 
 Expected<void> Engine::detach_multicast(QueuePair& qp, const stack::IpAddress& group) {
   const auto last = multicast_.detach(qp, group);
-  if (!last) {
-    return tl::make_unexpected(last.error());
-  }
+  if (!last) return tl::make_unexpected(last.error());
   return *last ? config_.host->leave(group) : Expected<void>();
 }
 
 void Engine::detach_from_all(QueuePair& qp) {
   for (const stack::IpAddress& group : multicast_.groups_of(qp)) {
-    static_cast<void>(detach_multicast(qp, group));
+    (void)detach_multicast(qp, group);
   }
 }
 
@@ -47,17 +39,13 @@ void Engine::detach_from_all(QueuePair& qp) {
 /// itself, and what one refuses is counted without touching the others.
 std::optional<DropReason> Engine::accept_multicast(const stack::UdpDatagram& datagram,
                                                    const RxPacket& packet, std::uint64_t now_ns) {
-  if (!datagram.destination.is_multicast()) {
-    return DropReason::bad_address;
-  }
+  if (!datagram.destination.is_multicast()) return DropReason::bad_address;
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
   if (opcode.service != wire::ServiceClass::ud || !opcode.is_request) {
     return DropReason::bad_service;
   }
   const auto members = multicast_.find(datagram.destination);
-  if (members.empty()) {
-    return DropReason::no_group_member;
-  }
+  if (members.empty()) return DropReason::no_group_member;
   counters_.rcvd_multicast_pkts.add();
   for (QueuePair* qp : members) {
     if (!admits(*qp, packet.headers.bth.pkey)) {

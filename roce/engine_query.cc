@@ -62,9 +62,7 @@ Expected<void> Engine::set_pkey(std::uint16_t index, std::uint16_t pkey) {
   if (const auto old = pkeys_.at(index); old && *old == pkey) return {};
   if (auto set = pkeys_.set(index, pkey); !set) return set;
   const auto follow = [index, pkey](const auto& qp) {
-    if (qp != nullptr && qp->attributes_.pkey_index == index) {
-      qp->pkey_ = pkey;
-    }
+    if (qp != nullptr && qp->attributes_.pkey_index == index) qp->pkey_ = pkey;
   };
   std::ranges::for_each(qps_, follow);
   std::ranges::for_each(extension_qps_, follow);
@@ -91,9 +89,7 @@ void Engine::on_packet_too_big(const stack::IpAddress& destination, std::uint32_
 }
 
 void Engine::set_port_state(PortState state) {
-  if (state == port_state_) {
-    return;
-  }
+  if (state == port_state_) return;
   port_state_ = state;
   raise({.type =
              state == PortState::active ? AsyncEventType::port_active : AsyncEventType::port_err});
@@ -111,9 +107,7 @@ void Engine::raise(const AsyncEvent& event) {
 }
 
 std::optional<AsyncEvent> Engine::poll_async_event() {
-  if (async_events_.empty()) {
-    return std::nullopt;
-  }
+  if (async_events_.empty()) return std::nullopt;
   const AsyncEvent event = async_events_.front();
   async_events_.pop_front();
   return event;

@@ -23,9 +23,7 @@ bool takes_responses(QpState state) { return state == QpState::rts || state == Q
 void Engine::on_udp(const stack::UdpDatagram& datagram, std::uint64_t now_ns) {
   counters_.rcvd_pkts.add();
   counters_.rcvd_bytes.add(datagram.payload_length);
-  if (const auto reason = accept(datagram, now_ns)) {
-    count_drop(*reason, datagram.packet);
-  }
+  if (const auto reason = accept(datagram, now_ns)) count_drop(*reason, datagram.packet);
   rte_pktmbuf_free(datagram.packet);
 }
 
@@ -43,9 +41,7 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
     constexpr std::size_t kIpv6 = 14 + 40 + 8 + 6;
     const std::uint32_t length = packet->data_len;
     const std::size_t offset = length > 12 && frame[12] == 0x08 ? kIpv4 : kIpv6;
-    if (length < offset + 2) {
-      continue;
-    }
+    if (length < offset + 2) continue;
     const std::size_t index = index_of(std::uint32_t{frame[offset]} << 8 | frame[offset + 1]);
     const QueuePair* qp = index < qps_.size() ? qps_[index].get() : nullptr;
     if (qp != nullptr && (found == 0 || qps[found - 1] != qp)) {
@@ -64,9 +60,7 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
     QueuePair& qp, const stack::UdpDatagram& datagram, const RxPacket& packet,
     std::uint64_t now_ns) {
   const wire::Headers& headers = packet.headers;
-  if (!admits(qp, headers.bth.pkey)) {
-    return DropReason::bad_pkey;
-  }
+  if (!admits(qp, headers.bth.pkey)) return DropReason::bad_pkey;
   if (!qp.serves(*headers.opcode)) [[unlikely]] {
     // A congestion notification is of no service.
     return headers.opcode->operation == wire::Operation::cnp ? accept_cnp(datagram, qp, now_ns)
@@ -76,9 +70,7 @@ void Engine::prefetch_receivers(std::span<rte_mbuf* const> packets) const {
   if (!(request ? takes_requests(qp.state()) : takes_responses(qp.state()))) {
     return DropReason::bad_qp_state;
   }
-  if (!qp.accepts(datagram)) {
-    return DropReason::bad_address;
-  }
+  if (!qp.accepts(datagram)) return DropReason::bad_address;
   if ((datagram.traffic_class & stack::kEcnMask) == stack::kEcnCe) [[unlikely]] {
     on_marked(qp, *headers.opcode, now_ns);
   }
@@ -100,9 +92,7 @@ std::optional<DropReason> Engine::accept(const stack::UdpDatagram& datagram, std
       std::min<std::uint32_t>(l3_length + wire::kHeadersMax, l3_length + datagram.payload_length);
   const auto* head = static_cast<const std::uint8_t*>(
       rte_pktmbuf_read(packet, datagram.l3_offset, head_length, copy.data()));
-  if (head == nullptr) {
-    return DropReason::malformed;
-  }
+  if (head == nullptr) return DropReason::malformed;
   wire::Headers headers;
   const std::span transport{head + l3_length, head_length - l3_length};
   auto parsed = wire::parse_headers(transport, datagram.payload_length, headers);
@@ -159,31 +149,21 @@ bool Engine::has_pkey(std::uint16_t pkey) const { return pkeys_.find(pkey).has_v
 void Engine::on_marked(QueuePair& qp, const wire::OpcodeInfo& opcode, std::uint64_t now_ns) {
   counters_.np_ecn_marked_roce_packets.add();
   const bool data = opcode.is_request || opcode.has_payload;
-  if (data && qp.is_connected()) {
-    notifications_->on_marked(qp, now_ns);
-  }
+  if (data && qp.is_connected()) notifications_->on_marked(qp, now_ns);
 }
 
 /// A congestion notification is for the queue pair that it names, if it comes from its peer.
 std::optional<DropReason> Engine::accept_cnp(const stack::UdpDatagram& datagram, QueuePair& qp,
                                              std::uint64_t now_ns) {
-  if (!qp.is_connected()) {
-    return DropReason::bad_service;
-  }
-  if (!takes_requests(qp.state())) {
-    return DropReason::bad_qp_state;
-  }
-  if (!qp.accepts(datagram)) {
-    return DropReason::bad_address;
-  }
+  if (!qp.is_connected()) return DropReason::bad_service;
+  if (!takes_requests(qp.state())) return DropReason::bad_qp_state;
+  if (!qp.accepts(datagram)) return DropReason::bad_address;
   count_cnp(obey_cnp(qp, now_ns));
   return std::nullopt;
 }
 
 bool Engine::obey_cnp(QueuePair& qp, std::uint64_t now_ns) {
-  if (qp.pacer_ == nullptr || !qp.pacer_->control().uses_ecn()) {
-    return false;
-  }
+  if (qp.pacer_ == nullptr || !qp.pacer_->control().uses_ecn()) return false;
   qp.pacer_->control().on_cnp(now_ns);
   return true;
 }

@@ -16,9 +16,7 @@ static_assert(kMaxSrq == 1u << kSrqIndexBits);
 }  // namespace
 
 Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
-  if (!has_pd(init.pd)) {
-    return fail(ErrorCode::not_found, "no such protection domain");
-  }
+  if (!has_pd(init.pd)) return fail(ErrorCode::not_found, "no such protection domain");
   const SrqAttributes& attributes = init.attributes;
   if (attributes.max_wr == 0 || attributes.max_wr > kMaxSrqWr || attributes.max_sge == 0 ||
       attributes.max_sge > kMaxSge) {
@@ -45,21 +43,15 @@ Expected<SharedReceiveQueue*> Engine::create_srq(const SrqInit& init) {
   const std::uint32_t number = high << kSrqIndexBits | static_cast<std::uint32_t>(index);
   srqs_[index].reset(new SharedReceiveQueue(*this, number, init));
   ++srq_count_;
-  if (xrc) {
-    init.cq->count_users(1);
-  }
+  if (xrc) init.cq->count_users(1);
   return srqs_[index].get();
 }
 
 Expected<void> Engine::destroy_srq(SharedReceiveQueue* srq) {
   assert(srq != nullptr && find_srq(srq->number()) == srq);
-  if (srq->users() > 0) {
-    return fail(ErrorCode::busy, "{} queue pairs use the SRQ", srq->users());
-  }
+  if (srq->users() > 0) return fail(ErrorCode::busy, "{} queue pairs use the SRQ", srq->users());
   for (const auto& qp : qps_) {
-    if (qp != nullptr) {
-      qp->forget_srq(*srq);
-    }
+    if (qp != nullptr) qp->forget_srq(*srq);
   }
   if (srq->cq() != nullptr) {
     srq->cq()->count_users(-1);
@@ -72,9 +64,7 @@ Expected<void> Engine::destroy_srq(SharedReceiveQueue* srq) {
 }
 
 Expected<void> Engine::check_receive_side(const QpInit& init) const {
-  if (init.srq == nullptr) {
-    return {};
-  }
+  if (init.srq == nullptr) return {};
   if (init.qp_type == QpType::uc) {
     return fail(ErrorCode::unsupported, "a queue pair of UC cannot use an SRQ");
   }

@@ -13,9 +13,7 @@ XrcDomain Engine::open_xrcd() {
 }
 
 Expected<void> Engine::close_xrcd(XrcDomain xrcd) {
-  if (!has_xrcd(xrcd)) {
-    return fail(ErrorCode::not_found, "no such XRC domain");
-  }
+  if (!has_xrcd(xrcd)) return fail(ErrorCode::not_found, "no such XRC domain");
   const auto used_by = [xrcd](const auto& objects) {
     return std::any_of(objects.begin(), objects.end(), [xrcd](const auto& object) {
       return object != nullptr && object->xrcd() == xrcd;

@@ -22,15 +22,11 @@ void ExtensionQp::start(const QpAttributes& attributes) {
                              : kQpPkeyIndex | kQpPathMtu | kQpTimeout | kQpRetryCnt | kQpRnrRetry |
                                    kQpMaxQpRdAtomic);
   enter_state(QpState::rtr);
-  if (!responds) {
-    enter_state(QpState::rts);
-  }
+  if (!responds) enter_state(QpState::rts);
 }
 
 void ExtensionQp::redirect(const AddressVector& av, wire::Qpn destination, PathMtu mtu) {
-  if (av != attributes().ah_attr) {
-    forget_path();
-  }
+  if (av != attributes().ah_attr) forget_path();
   QpAttributes changed;
   changed.ah_attr = av;
   changed.dest_qp_num = destination;

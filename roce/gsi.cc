@@ -60,8 +60,8 @@ Gsi::~Gsi() {
   for (AddressHandle* ah : posted_ahs_) {
     if (ah != nullptr) engine_.destroy_ah(ah);
   }
-  if (region_.base != nullptr) static_cast<void>(engine_.deregister_memory(region_.key));
-  static_cast<void>(engine_.deallocate_pd(pd_));
+  if (region_.base != nullptr) (void)engine_.deregister_memory(region_.key);
+  (void)engine_.deallocate_pd(pd_);
 }
 
 std::byte* Gsi::receive_buffer(std::uint64_t index) {

@@ -25,9 +25,7 @@ bool same_but_for_generation(MemoryKey a, MemoryKey b) {
 
 inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, std::uint64_t length,
                                        std::uint32_t needed_access) {
-  if ((entry.access & needed_access) != needed_access) {
-    return {MemoryStatus::no_access, nullptr};
-  }
+  if ((entry.access & needed_access) != needed_access) return {MemoryStatus::no_access, nullptr};
   const std::uint64_t offset = addr - entry.iova;
   // Written so that no sum can wrap.
   if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
@@ -43,9 +41,7 @@ Expected<MemoryTable::Entry*> MemoryTable::add(ProtectionDomain pd, MemoryKind k
     return fail(ErrorCode::exhausted, "{} memory regions and windows exist already", used_);
   }
   // At most half full, so that random probing ends soon; the largest table may fill up.
-  if (used_ * 2 >= slots_.size() && slots_.size() < kMaxRegions) {
-    slots_.resize(slots_.size() * 2);
-  }
+  if (used_ * 2 >= slots_.size() && slots_.size() < kMaxRegions) slots_.resize(slots_.size() * 2);
   std::size_t index = random_.below(slots_.size());
   while (slots_[index].kind != MemoryKind::none) {
     index = (index + 1) % slots_.size();
@@ -174,9 +170,7 @@ MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, s
   if (entry == nullptr) [[unlikely]] {
     return {why_not_found(key), nullptr};
   }
-  if (entry->pd != user.pd || !entry->valid) {
-    return {MemoryStatus::invalid_key, nullptr};
-  }
+  if (entry->pd != user.pd || !entry->valid) return {MemoryStatus::invalid_key, nullptr};
   if (entry->kind == MemoryKind::window_type_2 && entry->qp != user.qp) {
     return {MemoryStatus::invalid_key, nullptr};
   }

@@ -27,9 +27,7 @@ bool MemoryTable::bind(MemoryKey rkey, const MwBindInfo& info, const MemoryUser&
   const bool changes = (info.access & (kAccessRemoteWrite | kAccessRemoteAtomic)) != 0;
   const std::uint32_t needed = kAccessMwBind | (changes ? std::uint32_t{kAccessLocalWrite} : 0u);
   const MemoryAccess place = access(info.mr, user.pd, info.addr, info.length, needed);
-  if (place.status != MemoryStatus::ok || info.length == 0) {
-    return false;
-  }
+  if (place.status != MemoryStatus::ok || info.length == 0) return false;
   Entry* region = find(info.mr);
   unbind(*window);
   window->base = place.data;
@@ -71,9 +69,7 @@ bool MemoryTable::register_fast(const MemoryRegion& region, const MemoryUser& us
 
 bool MemoryTable::invalidate(MemoryKey key, const MemoryUser& user) {
   Entry* entry = find(key);
-  if (entry == nullptr || !entry->valid || entry->pd != user.pd) {
-    return false;
-  }
+  if (entry == nullptr || !entry->valid || entry->pd != user.pd) return false;
   if (entry->kind == MemoryKind::window_type_2 && entry->qp == user.qp) {
     unbind(*entry);
     return true;
@@ -87,9 +83,7 @@ bool MemoryTable::invalidate(MemoryKey key, const MemoryUser& user) {
 
 bool MemoryTable::remote_invalidate(MemoryKey key, const MemoryUser& user) {
   Entry* entry = find(key);
-  if (entry == nullptr || entry->kind != MemoryKind::region) {
-    return invalidate(key, user);
-  }
+  if (entry == nullptr || entry->kind != MemoryKind::region) return invalidate(key, user);
   if (entry->pd != user.pd || !entry->valid || entry->windows > 0 ||
       (entry->access & kAccessRemoteInvalidate) == 0) {
     return false;

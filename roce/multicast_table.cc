@@ -36,9 +36,7 @@ Expected<bool> MulticastTable::detach(const QueuePair& qp, const stack::IpAddres
     return fail(ErrorCode::not_found, "the queue pair is not attached to {}", group.to_string());
   }
   --attachments_;
-  if (!found->second.empty()) {
-    return false;
-  }
+  if (!found->second.empty()) return false;
   groups_.erase(found);
   return true;
 }
@@ -46,9 +44,7 @@ Expected<bool> MulticastTable::detach(const QueuePair& qp, const stack::IpAddres
 std::vector<stack::IpAddress> MulticastTable::groups_of(const QueuePair& qp) const {
   std::vector<stack::IpAddress> all;
   for (const auto& [group, members] : groups_) {
-    if (std::find(members.begin(), members.end(), &qp) != members.end()) {
-      all.push_back(group);
-    }
+    if (std::find(members.begin(), members.end(), &qp) != members.end()) all.push_back(group);
   }
   return all;
 }

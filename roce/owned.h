@@ -19,7 +19,7 @@ class Ender {
   void operator()(AddressHandle* ah) const { engine_->destroy_ah(ah); }
   void operator()(QueuePair* qp) const { engine_->destroy_qp(qp); }
   /// No queue pair uses it any more.
-  void operator()(SharedReceiveQueue* srq) const { static_cast<void>(engine_->destroy_srq(srq)); }
+  void operator()(SharedReceiveQueue* srq) const { (void)engine_->destroy_srq(srq); }
 
  private:
   Engine* engine_ = nullptr;
@@ -42,7 +42,7 @@ class OwnedPd {
   explicit OwnedPd(Engine& engine) : engine_(engine), pd_(engine.allocate_pd()) {}
   OwnedPd(const OwnedPd&) = delete;
   OwnedPd& operator=(const OwnedPd&) = delete;
-  ~OwnedPd() { static_cast<void>(engine_.deallocate_pd(pd_)); }
+  ~OwnedPd() { (void)engine_.deallocate_pd(pd_); }
 
   [[nodiscard]] ProtectionDomain get() const { return pd_; }
 
@@ -65,15 +65,13 @@ class OwnedRegion {
   }
   OwnedRegion(const OwnedRegion&) = delete;
   OwnedRegion& operator=(const OwnedRegion&) = delete;
-  ~OwnedRegion() { static_cast<void>(end()); }
+  ~OwnedRegion() { (void)end(); }
 
   /// lkey and rkey; MemoryKey{} if there is none.
   [[nodiscard]] MemoryKey key() const { return key_; }
   /// Ends it now. Fails, and it stays, if windows are bound to it.
   [[nodiscard]] Expected<void> end() {
-    if (key_ != MemoryKey{}) {
-      ROCKHOPPER_TRY(engine_->deregister_memory(key_));
-    }
+    if (key_ != MemoryKey{}) ROCKHOPPER_TRY(engine_->deregister_memory(key_));
     key_ = {};
     return {};
   }

@@ -22,9 +22,7 @@ PacketBuilder::PacketBuilder(rte_mempool* pool, const stack::Host& host, const s
       l3_offset_(flow.l3_offset),
       l3_length_(static_cast<std::uint8_t>(flow.header_length - flow.l3_offset + wire::Bth::kSize)),
       pad_(wire::pad_count(payload_length)) {
-  if (packet_ == nullptr) {
-    return;
-  }
+  if (packet_ == nullptr) return;
   headers.bth.pad_count = pad_;
   const wire::OpcodeInfo& opcode = wire::info(headers);
   const std::uint32_t header_bytes = wire::Bth::kSize + opcode.header_bytes;

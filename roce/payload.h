@@ -45,9 +45,7 @@ template <typename Visit>
                                           std::uint32_t length, std::uint32_t access,
                                           Visit&& visit) {
   for (const Sge& sge : list) {
-    if (length == 0) {
-      break;
-    }
+    if (length == 0) break;
     if (offset >= sge.length) {
       offset -= sge.length;
       continue;
@@ -55,12 +53,8 @@ template <typename Visit>
     const auto piece =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(length, sge.length - offset));
     const MemoryAccess found = memory.access(sge.lkey, pd, sge.addr + offset, piece, access);
-    if (found.status != MemoryStatus::ok) {
-      return found.status;
-    }
-    if (!visit(found.data, piece)) {
-      break;
-    }
+    if (found.status != MemoryStatus::ok) return found.status;
+    if (!visit(found.data, piece)) break;
     length -= piece;
     offset = 0;
   }

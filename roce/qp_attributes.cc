@@ -154,9 +154,7 @@ Expected<void> check_values(const QpAttributes& a, std::uint32_t mask) {
       (given(kQpDestQpn) && a.dest_qp_num.value > wire::kMask24)) {
     return fail(ErrorCode::invalid_argument, "PSNs and QPNs have 24 bits");
   }
-  if (given(kQpAv)) {
-    return check_address_vector(a.ah_attr);
-  }
+  if (given(kQpAv)) return check_address_vector(a.ah_attr);
   return {};
 }
 

@@ -104,12 +104,8 @@ std::uint32_t extra_bytes_of(const QpInit& init) {
 
 /// As ibv_query_qp tells it: with an SRQ there are no receives of its own.
 QpInit without_unused(QpInit init) {
-  if (init.srq != nullptr || is_half(init.qp_type)) {
-    init.max_recv_wr = init.max_recv_sge = 0;
-  }
-  if (only_responds(init.qp_type)) {
-    init.max_send_wr = init.max_send_sge = init.max_inline_data = 0;
-  }
+  if (init.srq != nullptr || is_half(init.qp_type)) init.max_recv_wr = init.max_recv_sge = 0;
+  if (only_responds(init.qp_type)) init.max_send_wr = init.max_send_sge = init.max_inline_data = 0;
   return init;
 }
 
@@ -118,9 +114,7 @@ RecvQueue make_recv_queue(const QpInit& init) {
   if (only_responds(init.qp_type)) {
     return {1, kMaxSge, 0};  // of any SRQ
   }
-  if (init.srq != nullptr) {
-    return {1, init.srq->query().max_sge, 0};
-  }
+  if (init.srq != nullptr) return {1, init.srq->query().max_sge, 0};
   return {is_half(init.qp_type) ? 0 : init.max_recv_wr, init.max_recv_sge, 0};
 }
 
@@ -176,22 +170,16 @@ Expected<void> QueuePair::modify(const QpAttributes& attributes, std::uint32_t m
     return fail(ErrorCode::invalid_state, "the send queue is not drained yet");
   }
   apply(attributes, mask);
-  if (next != current || next == QpState::reset) {
-    enter_state(next);
-  }
+  if (next != current || next == QpState::reset) enter_state(next);
   return {};
 }
 
 Expected<void> QueuePair::bring_up(QpAttributes attributes, QpState target) {
   for (const QpState next : {QpState::init, QpState::rtr, QpState::rts}) {
-    if (next <= state() || next > target) {
-      continue;
-    }
+    if (next <= state() || next > target) continue;
     attributes.qp_state = next;
     const std::uint32_t required = required_attributes(init_.qp_type, state(), next);
-    if (auto moved = modify(attributes, kQpState | required); !moved) {
-      return moved;
-    }
+    if (auto moved = modify(attributes, kQpState | required); !moved) return moved;
   }
   if (state() != target) {
     return fail(ErrorCode::invalid_state, "a queue pair in {} is not brought up to {}",
@@ -202,9 +190,7 @@ Expected<void> QueuePair::bring_up(QpAttributes attributes, QpState target) {
 
 void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
   const auto take = [&](std::uint32_t bit, auto member) {
-    if ((mask & bit) != 0) {
-      attributes_.*member = attributes.*member;
-    }
+    if ((mask & bit) != 0) attributes_.*member = attributes.*member;
   };
   take(kQpAccessFlags, &QpAttributes::qp_access_flags);
   take(kQpPkeyIndex, &QpAttributes::pkey_index);
@@ -221,15 +207,9 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
   take(kQpSqPsn, &QpAttributes::sq_psn);
   take(kQpMaxDestRdAtomic, &QpAttributes::max_dest_rd_atomic);
   take(kQpDestQpn, &QpAttributes::dest_qp_num);
-  if ((mask & kQpPkeyIndex) != 0) {
-    pkey_ = *engine_.query_pkey(attributes.pkey_index);
-  }
-  if ((mask & kQpEnSqdAsyncNotify) != 0) {
-    sqd_notify_ = true;
-  }
-  if ((mask & (kQpAv | kQpDestQpn)) != 0) {
-    configure_flow();
-  }
+  if ((mask & kQpPkeyIndex) != 0) pkey_ = *engine_.query_pkey(attributes.pkey_index);
+  if ((mask & kQpEnSqdAsyncNotify) != 0) sqd_notify_ = true;
+  if ((mask & (kQpAv | kQpDestQpn)) != 0) configure_flow();
   if ((mask & kQpMaxDestRdAtomic) != 0) {
     transport_.responder->set_resources(attributes_.max_dest_rd_atomic);
   }
@@ -245,9 +225,7 @@ void QueuePair::assign(wire::Qpn number, ProtectionDomain pd, SharedReceiveQueue
 }
 
 void QueuePair::forget_path() {
-  if (pacer_ != nullptr) {
-    pacer_->reset();
-  }
+  if (pacer_ != nullptr) pacer_->reset();
 }
 
 void QueuePair::configure_flow() {
@@ -260,7 +238,7 @@ void QueuePair::configure_flow() {
     flow_.config.traffic_class |= stack::kEcnEct0;
   }
   // Look for the next hop now, so that the first request need not wait.
-  static_cast<void>(engine_.config_.host->resolve(flow_, engine_.now_ns_));
+  (void)engine_.config_.host->resolve(flow_, engine_.now_ns_);
 }
 
 void QueuePair::enter_state(QpState next) {
@@ -281,27 +259,19 @@ void QueuePair::enter_state(QpState next) {
       next_cnp_ns_ = 0;
       Engine::NotificationPoint::forget(*this);
       forget_path();
-      if (selective_repeat_ != nullptr) {
-        selective_repeat_->reset();
-      }
-      if (adaptive_timeout_ != nullptr) {
-        adaptive_timeout_->reset();
-      }
+      if (selective_repeat_ != nullptr) selective_repeat_->reset();
+      if (adaptive_timeout_ != nullptr) adaptive_timeout_->reset();
       engine_.unschedule(*this);
       break;
     case QpState::rtr:
       transport_.responder->reset(attributes_.rq_psn);
       break;
     case QpState::rts:
-      if (previous == QpState::rtr) {
-        transport_.requester->reset(attributes_.sq_psn);
-      }
+      if (previous == QpState::rtr) transport_.requester->reset(attributes_.sq_psn);
       engine_.schedule(*this);
       break;
     case QpState::sqd:
-      if (transport_.requester->drained()) {
-        on_drained();
-      }
+      if (transport_.requester->drained()) on_drained();
       break;
     case QpState::err:
       transport_.requester->stop();
@@ -323,9 +293,7 @@ void QueuePair::enter_state(QpState next) {
 }
 
 Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config) {
-  if (auto checked = check_congestion_config(config); !checked) {
-    return checked;
-  }
+  if (auto checked = check_congestion_config(config); !checked) return checked;
   auto control = make_congestion_control(config);
   if (control == nullptr && config.algorithm != CongestionAlgorithm::none) {
     return fail(ErrorCode::invalid_argument, "no congestion control was made");
@@ -342,9 +310,7 @@ Expected<void> QueuePair::set_congestion_control(const CongestionConfig& config)
     pacer_ = std::make_unique<Pacer>(*this, config, std::move(control),
                                      engine_.config_.max_unacked_packets);
   }
-  if (is_connected() && state() != QpState::reset && state() != QpState::init) {
-    configure_flow();
-  }
+  if (is_connected() && state() != QpState::reset && state() != QpState::init) configure_flow();
   schedule();
   return {};
 }
@@ -358,9 +324,7 @@ std::uint64_t QueuePair::congestion_rate(std::uint64_t now_ns) const {
 }
 
 Expected<void> QueuePair::set_loss_recovery(const RecoveryConfig& config) {
-  if (auto checked = check_recovery_config(config); !checked) {
-    return checked;
-  }
+  if (auto checked = check_recovery_config(config); !checked) return checked;
   if (state() != QpState::reset && state() != QpState::init) {
     return fail(ErrorCode::invalid_state, "loss recovery is chosen in RESET or INIT, not in {}",
                 to_string(state()));
@@ -412,17 +376,13 @@ Expected<void> QueuePair::drain(std::uint64_t send_wr_id, std::uint64_t recv_wr_
   if (state() == QpState::reset) {
     return fail(ErrorCode::invalid_state, "a queue pair in RESET has nothing to drain");
   }
-  if (state() != QpState::err) {
-    enter_state(QpState::err);
-  }
+  if (state() != QpState::err) enter_state(QpState::err);
   if (init_.send_cq != nullptr) {
     SendWqe marker{};
     marker.wr_id = send_wr_id;
     complete_send(marker, WcStatus::wr_flush_err);
   }
-  if (init_.srq == nullptr && init_.recv_cq != nullptr) {
-    complete_flushed_recv(recv_wr_id);
-  }
+  if (init_.srq == nullptr && init_.recv_cq != nullptr) complete_flushed_recv(recv_wr_id);
   return {};
 }
 
@@ -430,31 +390,17 @@ PostResult QueuePair::check_send(const SendWr& wr, std::uint64_t length) const {
   if (state() == QpState::reset || state() == QpState::init || state() == QpState::rtr) {
     return PostResult::invalid_state;
   }
-  if (!send_opcodes_.has(wr.opcode)) {
-    return PostResult::invalid_request;
-  }
-  if (!plain_ && !says_where(wr)) {
-    return PostResult::invalid_request;
-  }
-  if (send_queue_.full()) {
-    return PostResult::queue_full;
-  }
-  if (wr.sg_list.size() > send_queue_.max_sge()) {
-    return PostResult::too_many_sges;
-  }
+  if (!send_opcodes_.has(wr.opcode)) return PostResult::invalid_request;
+  if (!plain_ && !says_where(wr)) return PostResult::invalid_request;
+  if (send_queue_.full()) return PostResult::queue_full;
+  if (wr.sg_list.size() > send_queue_.max_sge()) return PostResult::too_many_sges;
   // A SEND or WRITE if it is 0.
   const std::uint32_t kind = SendWqe::flags_of(wr.opcode);
   if ((wr.send_flags & kSendInline) != 0) {
-    if (kind != 0 && wr.opcode != WrOpcode::atomic_write) {
-      return PostResult::invalid_request;
-    }
-    if (length > init_.max_inline_data) {
-      return PostResult::inline_too_long;
-    }
+    if (kind != 0 && wr.opcode != WrOpcode::atomic_write) return PostResult::invalid_request;
+    if (length > init_.max_inline_data) return PostResult::inline_too_long;
   }
-  if (length > kMaxMessageBytes) {
-    return PostResult::message_too_long;
-  }
+  if (length > kMaxMessageBytes) return PostResult::message_too_long;
   if (init_.lock_execution && !check_lock_order(wr)) [[unlikely]] {
     return PostResult::invalid_request;
   }
@@ -500,15 +446,11 @@ PostResult QueuePair::post_send(const SendWr& wr) {
 
 PostResult QueuePair::enqueue(const SendWr& wr) {
   const std::uint64_t length = total_length(wr.sg_list);
-  if (const PostResult result = check_send(wr, length); result != PostResult::ok) {
-    return result;
-  }
+  if (const PostResult result = check_send(wr, length); result != PostResult::ok) return result;
   SendWqe& wqe = send_queue_.next();
   wqe.begin(wr, is_connected() ? kind_of(wr.opcode) : RequestKind::datagram,
             static_cast<std::uint32_t>(length));
-  if (!plain_) {
-    fill_special(wr, wqe);
-  }
+  if (!plain_) fill_special(wr, wqe);
   const std::uint64_t sequence = send_queue_.tail();
   if ((wr.send_flags & kSendInline) != 0) {
     std::byte* to = send_queue_.extra(sequence).data();
@@ -538,22 +480,14 @@ void QueuePair::fill_special(const SendWr& wr, SendWqe& wqe) {
     masks.compare_mask = swap ? wr.compare_add_mask : 0;
     masks.mask = swap ? wr.swap_mask : wr.compare_add_mask;
   }
-  if (wqe.is_lock()) {
-    wqe.length = fill_lock(wr, lock_wqe(send_queue_.tail()));
-  }
-  if (init_.lock_execution) {
-    note_lock_order(wr, wqe);
-  }
-  if (init_.qp_type == QpType::xrc_send) {
-    extension(send_queue_.tail()).remote_srqn = wr.remote_srqn;
-  }
+  if (wqe.is_lock()) wqe.length = fill_lock(wr, lock_wqe(send_queue_.tail()));
+  if (init_.lock_execution) note_lock_order(wr, wqe);
+  if (init_.qp_type == QpType::xrc_send) extension(send_queue_.tail()).remote_srqn = wr.remote_srqn;
 }
 
 /// Packets of services of which this is one half; else those of ours that both ends have agreed on.
 bool QueuePair::serves_special(const wire::OpcodeInfo& opcode) const {
-  if (half_ && opcode.service == service_) {
-    return opcode.is_request == only_responds(init_.qp_type);
-  }
+  if (half_ && opcode.service == service_) return opcode.is_request == only_responds(init_.qp_type);
   switch (opcode.operation) {
     case wire::Operation::extended_atomic:
       return init_.extended_atomics;
@@ -568,12 +502,8 @@ bool QueuePair::serves_special(const wire::OpcodeInfo& opcode) const {
 }
 
 PostResult QueuePair::post_recv(const RecvWr& wr) {
-  if (state() == QpState::reset) {
-    return PostResult::invalid_state;
-  }
-  if (init_.srq != nullptr || is_half(init_.qp_type)) {
-    return PostResult::invalid_request;
-  }
+  if (state() == QpState::reset) return PostResult::invalid_state;
+  if (init_.srq != nullptr || is_half(init_.qp_type)) return PostResult::invalid_request;
   if (const PostResult result = post_receive(recv_queue_, wr); result != PostResult::ok) {
     return result;
   }
@@ -587,20 +517,14 @@ PostResult QueuePair::post_recv(const RecvWr& wr) {
 
 bool QueuePair::select_srq(std::uint32_t number, bool starts) {
   SharedReceiveQueue* srq = engine_.find_srq(number);
-  if (srq != nullptr && srq->xrcd() != init_.xrcd) {
-    srq = nullptr;
-  }
-  if (srq == nullptr || (!starts && srq != srq_)) {
-    return false;
-  }
+  if (srq != nullptr && srq->xrcd() != init_.xrcd) srq = nullptr;
+  if (srq == nullptr || (!starts && srq != srq_)) return false;
   srq_ = srq;
   return true;
 }
 
 void QueuePair::forget_srq(const SharedReceiveQueue& srq) {
-  if (srq_ != &srq) {
-    return;
-  }
+  if (srq_ != &srq) return;
   if (!recv_queue_.empty()) {
     enter_error();  // a message for it is half way here
   }
@@ -620,9 +544,7 @@ PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payl
 }
 
 void QueuePair::enter_error() {
-  if (state() == QpState::err) {
-    return;
-  }
+  if (state() == QpState::err) return;
   engine_.raise({.type = AsyncEventType::qp_fatal, .qp_num = number_});
   enter_state(QpState::err);
 }
@@ -635,9 +557,7 @@ void QueuePair::fail_send(WcStatus status) {
 }
 
 void QueuePair::flush_send_queue() {
-  if (init_.lock_execution) {
-    flush_scopes();
-  }
+  if (init_.lock_execution) flush_scopes();
   while (!send_queue_.empty()) {
     const SendWqe wqe = send_queue_.front();
     send_queue_.pop();
@@ -681,16 +601,12 @@ void QueuePair::complete_send(const SendWqe& wqe, WcStatus status) {
       .opcode = wc_opcode(wqe.opcode),
       .byte_len = wqe.has_response() && (wqe.is_read() || wqe.is_atomic()) ? wqe.length : 0,
       .qp_num = number_};
-  if (!init_.send_cq->push(completion, false)) {
-    engine_.on_cq_overrun(*init_.send_cq);
-  }
+  if (!init_.send_cq->push(completion, false)) engine_.on_cq_overrun(*init_.send_cq);
 }
 
 void QueuePair::complete_recv(const Completion& completion, bool solicited) {
   CompletionQueue& cq = *recv_cq();
-  if (!cq.push(completion, solicited)) {
-    engine_.on_cq_overrun(cq);
-  }
+  if (!cq.push(completion, solicited)) engine_.on_cq_overrun(cq);
 }
 
 MemoryStatus QueuePair::scatter_to_receive(std::uint64_t offset, const MbufBytes& payload) {
@@ -741,12 +657,12 @@ MemoryStatus QueuePair::append_payload(PacketBuilder& builder, std::uint64_t seq
                                        std::uint64_t offset, std::uint32_t length) {
   const SendWqe& wqe = send_queue_.at(sequence);
   if ((wqe.flags & kSendInline) != 0) {
-    static_cast<void>(builder.append(send_queue_.extra(sequence).data() + offset, length));
+    (void)builder.append(send_queue_.extra(sequence).data() + offset, length);
     return MemoryStatus::ok;
   }
   if (wqe.is_lock()) [[unlikely]] {
-    static_cast<void>(
-        builder.append(reinterpret_cast<const std::byte*>(lock_wqe(sequence).body.data()), length));
+    (void)builder.append(reinterpret_cast<const std::byte*>(lock_wqe(sequence).body.data()),
+                         length);
     return MemoryStatus::ok;
   }
   return for_each_piece(engine_.memory_, init_.pd, send_queue_.sges(sequence).first(wqe.num_sge),

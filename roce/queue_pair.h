@@ -240,9 +240,7 @@ class QueuePair : public QpListHook {
   void complete_recv(const Completion& completion, bool solicited);
   /// The receive request that the next message gets; null if there is none.
   [[nodiscard]] const RecvWqe* next_receive() const {
-    if (!recv_queue_.empty()) {
-      return &recv_queue_.front();
-    }
+    if (!recv_queue_.empty()) return &recv_queue_.front();
     return srq_ != nullptr ? srq_->front() : nullptr;
   }
   /// Makes it the front of recv_queue_; false if there is none.

@@ -59,9 +59,7 @@ void QueuePair::flush_scopes() {
 }
 
 void QueuePair::note_lock_order(const SendWr& wr, SendWqe& wqe) {
-  if (posted_lock_ == PostedLock::scope) {
-    wqe.flags |= SendWqe::kInScope;
-  }
+  if (posted_lock_ == PostedLock::scope) wqe.flags |= SendWqe::kInScope;
   if (wr.opcode == WrOpcode::lock_acquire) {
     posted_lock_ = wr.lock->scope_psns != 0 ? PostedLock::scope : PostedLock::plain;
   } else if (wr.opcode == WrOpcode::lock_release) {

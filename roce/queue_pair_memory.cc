@@ -14,9 +14,7 @@ PostResult QueuePair::bind_mw(MemoryKey& rkey, const SendWr& wr) {
   request.opcode = WrOpcode::bind_mw;
   request.rkey = next_generation(rkey);
   const PostResult result = enqueue(request);
-  if (result == PostResult::ok) {
-    rkey = request.rkey;
-  }
+  if (result == PostResult::ok) rkey = request.rkey;
   return result;
 }
 

@@ -21,9 +21,7 @@ std::uint64_t Random::below(std::uint64_t bound) {
 std::uint64_t SystemRandom::next() {
   std::uint64_t value = 0;
   // Up to 256 bytes are never cut short; only a kernel without the call can fail here.
-  if (getrandom(&value, sizeof value, 0) != sizeof value) {
-    std::abort();
-  }
+  if (getrandom(&value, sizeof value, 0) != sizeof value) std::abort();
   return value;
 }
 

@@ -15,19 +15,21 @@ Expected<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::create(Engine& engine,
                                                      kAccessLocalWrite));
   made->key_ = region.key;
   ROCKHOPPER_TRY(made->srq_, engine.create_srq({.pd = pd, .attributes = {.max_wr = count}}));
-  for (std::uint32_t i = 0; i < count; ++i) made->post(i);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    made->post(i);
+  }
   return made;
 }
 
 ReceiveBuffers::~ReceiveBuffers() {
-  if (srq_ != nullptr) static_cast<void>(engine_.destroy_srq(srq_));
-  if (key_ != MemoryKey{}) static_cast<void>(engine_.deregister_memory(key_));
+  if (srq_ != nullptr) (void)engine_.destroy_srq(srq_);
+  if (key_ != MemoryKey{}) (void)engine_.deregister_memory(key_);
 }
 
 void ReceiveBuffers::post(std::uint32_t buffer) {
   const Sge to{reinterpret_cast<std::uintptr_t>(bytes_of(buffer)), buffer_bytes_, key_};
   // It has room for all of them.
-  static_cast<void>(srq_->post_recv({.wr_id = buffer, .sg_list = {&to, 1}}));
+  (void)srq_->post_recv({.wr_id = buffer, .sg_list = {&to, 1}});
 }
 
 }  // namespace rockhopper::roce

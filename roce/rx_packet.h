@@ -18,9 +18,7 @@ struct RxPacket {
   /// The payload's length fits the packet's place in its message: full but for the last packet,
   /// which is not empty behind others (IBTA vol. 1, 9.7.4.1.6 and 9.8.2.2).
   [[nodiscard]] bool length_fits(std::uint32_t mtu) const {
-    if (!headers.opcode->ends()) {
-      return payload.length == mtu;
-    }
+    if (!headers.opcode->ends()) return payload.length == mtu;
     return payload.length <= mtu && (payload.length > 0 || headers.opcode->starts());
   }
 };

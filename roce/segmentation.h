@@ -82,12 +82,8 @@ struct OpcodeSet {
 [[nodiscard]] constexpr wire::Opcode opcode_of(WrOpcode opcode, std::uint32_t packet,
                                                std::uint32_t count) {
   const detail::OpcodeSet set = detail::opcodes_of(opcode);
-  if (count == 1) {
-    return set.only;
-  }
-  if (packet == 0) {
-    return set.first;
-  }
+  if (count == 1) return set.only;
+  if (packet == 0) return set.first;
   return packet + 1 == count ? set.last : set.middle;
 }
 

@@ -31,9 +31,7 @@ Expected<void> SharedReceiveQueue::modify(const SrqAttributes& attributes, std::
     return fail(ErrorCode::invalid_argument, "a limit of {} for an SRQ of {} requests", limit,
                 max_wr);
   }
-  if (max_wr != queue_.capacity()) {
-    queue_.resize(max_wr);
-  }
+  if (max_wr != queue_.capacity()) queue_.resize(max_wr);
   limit_ = limit;
   check_limit();
   return {};
@@ -46,9 +44,7 @@ SrqAttributes SharedReceiveQueue::query() const {
 PostResult SharedReceiveQueue::post_recv(const RecvWr& wr) { return post_receive(queue_, wr); }
 
 bool SharedReceiveQueue::take(RecvQueue& to) {
-  if (queue_.empty()) {
-    return false;
-  }
+  if (queue_.empty()) return false;
   move_receive(queue_, to);
   check_limit();
   return true;

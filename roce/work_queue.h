@@ -52,9 +52,7 @@ class WorkQueue {
         extra_bytes_(extra_bytes),
         slots_(std::bit_ceil(capacity)) {
     static_assert(sizeof(Wqe) % alignof(Sge) == 0 && alignof(Wqe) <= alignof(std::max_align_t));
-    if (capacity == 0) {
-      return;
-    }
+    if (capacity == 0) return;
     const std::size_t sges = std::size_t{slots_} * max_sge;
     const std::size_t lists = slots_ * sizeof(Wqe);
     const std::size_t extras = lists + sges * sizeof(Sge);
@@ -124,9 +122,7 @@ class WorkQueue {
     const std::size_t index = slot(sequence);
     prefetch_bytes(&wqes()[index], kBytes);
     prefetch_bytes(&sges_[index * max_sge_], kBytes);
-    if (extra_ != nullptr) {
-      prefetch_bytes(&extra_[index * extra_bytes_], kBytes);
-    }
+    if (extra_ != nullptr) prefetch_bytes(&extra_[index * extra_bytes_], kBytes);
   }
 
  private:
@@ -151,12 +147,8 @@ using RecvQueue = WorkQueue<RecvWqe>;
 
 /// Puts a receive request behind the others.
 [[nodiscard]] inline PostResult post_receive(RecvQueue& queue, const RecvWr& wr) {
-  if (queue.full()) {
-    return PostResult::queue_full;
-  }
-  if (wr.sg_list.size() > queue.max_sge()) {
-    return PostResult::too_many_sges;
-  }
+  if (queue.full()) return PostResult::queue_full;
+  if (wr.sg_list.size() > queue.max_sge()) return PostResult::too_many_sges;
   queue.next() = RecvWqe{.wr_id = wr.wr_id,
                          .length = total_length(wr.sg_list),
                          .num_sge = static_cast<std::uint16_t>(wr.sg_list.size())};

@@ -9,17 +9,17 @@ namespace {
 
 // RFC 5227, section 1.1, has all of them; RFC 4861, section 10, and RFC 4862, section 5.1, those
 // that IPv6 has too, with the same times.
-constexpr std::uint64_t kProbeWait_ns = 1'000'000'000;
+constexpr std::uint64_t kProbeWaitNs = 1'000'000'000;
 constexpr std::uint8_t kIpv4Probes = 3;
 constexpr std::uint8_t kIpv6Probes = 1;
-constexpr std::uint64_t kProbeMin_ns = 1'000'000'000;
-constexpr std::uint64_t kProbeMax_ns = 2'000'000'000;
-constexpr std::uint64_t kAnnounceWait_ns = 2'000'000'000;
+constexpr std::uint64_t kProbeMinNs = 1'000'000'000;
+constexpr std::uint64_t kProbeMaxNs = 2'000'000'000;
+constexpr std::uint64_t kAnnounceWaitNs = 2'000'000'000;
 constexpr std::uint8_t kAnnouncements = 2;
-constexpr std::uint64_t kAnnounceInterval_ns = 2'000'000'000;
+constexpr std::uint64_t kAnnounceIntervalNs = 2'000'000'000;
 constexpr std::uint8_t kMaxConflicts = 10;
-constexpr std::uint64_t kRateLimitInterval_ns = 60'000'000'000;
-constexpr std::uint64_t kDefendInterval_ns = 10'000'000'000;
+constexpr std::uint64_t kRateLimitIntervalNs = 60'000'000'000;
+constexpr std::uint64_t kDefendIntervalNs = 10'000'000'000;
 
 std::uint8_t probes_of(const IpAddress& address) {
   return address.is_ipv4() ? kIpv4Probes : kIpv6Probes;
@@ -78,7 +78,7 @@ void AddressConflictDetection::probe_due(std::uint64_t now_ns) {
 /// 5.4.2, where a second without an answer is enough.
 void AddressConflictDetection::probe(AddressTable::Entry& entry, std::uint64_t now_ns) {
   if (entry.next_probe_ns == 0) {
-    entry.next_probe_ns = now_ns + jitter_.below(kProbeWait_ns) + 1;
+    entry.next_probe_ns = now_ns + jitter_.below(kProbeWaitNs) + 1;
     return;
   }
   if (entry.probes == 0) return start_using(entry);
@@ -89,14 +89,14 @@ void AddressConflictDetection::probe(AddressTable::Entry& entry, std::uint64_t n
   }
   // One that was not sent is made up for.
   if (sender_.probe(entry.address)) {
-    if (begins) next_attempt_ns_ = now_ns + kRateLimitInterval_ns;
+    if (begins) next_attempt_ns_ = now_ns + kRateLimitIntervalNs;
     host_.counters.add(HostEvent::address_probes_sent);
     --entry.probes;
   }
-  std::uint64_t wait_ns = kProbeMin_ns;
+  std::uint64_t wait_ns = kProbeMinNs;
   if (entry.address.is_ipv4()) {
     wait_ns =
-        entry.probes == 0 ? kAnnounceWait_ns : wait_ns + jitter_.below(kProbeMax_ns - kProbeMin_ns);
+        entry.probes == 0 ? kAnnounceWaitNs : wait_ns + jitter_.below(kProbeMaxNs - kProbeMinNs);
   }
   entry.next_probe_ns = now_ns + wait_ns;
 }
@@ -116,7 +116,7 @@ bool AddressConflictDetection::on_claim(const IpAddress& address) {
 void AddressConflictDetection::defend(const IpAddress& address, std::uint64_t now_ns) {
   AddressTable::Entry& entry = *host_.addresses.find(address);
   if (now_ns < entry.next_defence_ns) return;
-  entry.next_defence_ns = now_ns + kDefendInterval_ns;
+  entry.next_defence_ns = now_ns + kDefendIntervalNs;
   if (!host_.config.silent) host_.counters.add(HostEvent::addresses_defended);
   sender_.announce(address);
   if (host_.observer != nullptr) host_.observer->on_duplicate_address(address);
@@ -128,7 +128,7 @@ void AddressConflictDetection::announce_due(std::uint64_t now_ns) {
     if (entry.announcements == 0) continue;
     if (now_ns >= entry.next_announcement_ns) {
       --entry.announcements;
-      entry.next_announcement_ns = now_ns + kAnnounceInterval_ns;
+      entry.next_announcement_ns = now_ns + kAnnounceIntervalNs;
       sender_.announce(entry.address);
     }
     if (entry.announcements > 0) next_ns = std::min(next_ns, entry.next_announcement_ns);

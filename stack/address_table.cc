@@ -16,8 +16,9 @@ bool is_unicast(const IpAddress& address) {
 bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length) {
   const std::size_t whole = length / 8;
   if (!std::equal(a.bytes.begin(), a.bytes.begin() + static_cast<std::ptrdiff_t>(whole),
-                  b.bytes.begin()))
+                  b.bytes.begin())) {
     return false;
+  }
   const unsigned rest = length % 8;
   return rest == 0 || (a.bytes[whole] ^ b.bytes[whole]) >> (8 - rest) == 0;
 }
@@ -26,18 +27,24 @@ bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length) {
 
 Expected<void> AddressTable::add(const IpAddress& address, std::uint8_t prefix_length) {
   const std::uint8_t bits = address.is_ipv4() ? kIpv4Bits : kIpv6Bits;
-  if (!is_unicast(address))
+  if (!is_unicast(address)) {
     return fail(ErrorCode::invalid_argument, "{} is not a unicast address", address.to_string());
-  if (prefix_length > bits)
+  }
+  if (prefix_length > bits) {
     return fail(ErrorCode::invalid_argument, "prefix length {} of {} is above {}", prefix_length,
                 address.to_string(), bits);
-  if (find(address) != nullptr)
+  }
+  if (find(address) != nullptr) {
     return fail(ErrorCode::invalid_argument, "{} is already there", address.to_string());
-  if (entries_.size() >= kLimit)
+  }
+  if (entries_.size() >= kLimit) {
     return fail(ErrorCode::exhausted, "no more than {} addresses", kLimit);
+  }
   const auto mapped = static_cast<std::uint8_t>(prefix_length + (kIpv6Bits - bits));
   std::uint16_t index = 0;
-  while (at(index) != nullptr) ++index;
+  while (at(index) != nullptr) {
+    ++index;
+  }
   entries_.push_back({address, mapped, index});
   return {};
 }
@@ -50,9 +57,10 @@ Expected<void> AddressTable::remove(const IpAddress& address) {
 }
 
 Expected<void> AddressTable::set_gateway(const IpAddress& gateway) {
-  if (!is_unicast(gateway) || owns(gateway) || !on_link(gateway))
+  if (!is_unicast(gateway) || owns(gateway) || !on_link(gateway)) {
     return fail(ErrorCode::invalid_argument, "{} is no neighbour on this link",
                 gateway.to_string());
+  }
   (gateway.is_ipv4() ? ipv4_gateway_ : ipv6_gateway_) = gateway;
   return {};
 }

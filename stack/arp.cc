@@ -14,11 +14,13 @@ HostDrop ArpMessage::parse(std::span<const std::uint8_t> bytes, ArpMessage& mess
   std::memcpy(&arp, bytes.data(), sizeof arp);
   if (arp.arp_hardware != rte_cpu_to_be_16(RTE_ARP_HRD_ETHER) ||
       arp.arp_protocol != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ||
-      arp.arp_hlen != RTE_ETHER_ADDR_LEN || arp.arp_plen != sizeof arp.arp_data.arp_sip)
+      arp.arp_hlen != RTE_ETHER_ADDR_LEN || arp.arp_plen != sizeof arp.arp_data.arp_sip) {
     return HostDrop::arp_unsupported;
+  }
   const std::uint16_t operation = rte_be_to_cpu_16(arp.arp_opcode);
-  if (operation != RTE_ARP_OP_REQUEST && operation != RTE_ARP_OP_REPLY)
+  if (operation != RTE_ARP_OP_REQUEST && operation != RTE_ARP_OP_REPLY) {
     return HostDrop::arp_unsupported;
+  }
   message.is_request = operation == RTE_ARP_OP_REQUEST;
   message.sender_mac = arp.arp_data.arp_sha;
   message.sender_ip = IpAddress::from_ipv4(rte_be_to_cpu_32(arp.arp_data.arp_sip));

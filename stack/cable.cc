@@ -60,7 +60,7 @@ class Cable::End final : public Link {
       rte_mbuf* copy = rte_pktmbuf_copy(packets[sent], wires_.pool.get(), 0, UINT32_MAX);
       if (copy == nullptr) break;
       copy->ol_flags = 0;  // what the sender asks of a device
-      static_cast<void>(rte_ring_sp_enqueue(ring, copy));
+      (void)rte_ring_sp_enqueue(ring, copy);
     }
     rte_pktmbuf_free_bulk(packets, sent);
     return sent;

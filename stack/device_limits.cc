@@ -40,7 +40,9 @@ constexpr std::array kTraits = {
 const Traits* find_traits(std::string_view driver) {
   if (driver.starts_with("eth_")) driver.remove_prefix(4);
   if (driver.starts_with("net_")) driver.remove_prefix(4);
-  while (!driver.empty() && driver.back() >= '0' && driver.back() <= '9') driver.remove_suffix(1);
+  while (!driver.empty() && driver.back() >= '0' && driver.back() <= '9') {
+    driver.remove_suffix(1);
+  }
   for (const Traits& traits : kTraits) {
     if (traits.driver.substr(4) == driver) return &traits;
   }

@@ -59,7 +59,9 @@ class LogCapture {
   void add_error(std::string_view text) {
     constexpr std::string_view kPrefix = "EAL: ";
     if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
-    while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+    while (!text.empty() && text.back() == '\n') {
+      text.remove_suffix(1);
+    }
     if (text.empty() || errors_.find(text) != std::string::npos) return;
     if (!errors_.empty()) errors_ += "; ";
     errors_ += text;
@@ -159,7 +161,9 @@ Expected<std::unique_ptr<Eal>> Eal::start(const Arguments& arguments,
   // rte_eal_init() reorders its vector, so it gets one of its own.
   std::vector<char*> argv;
   argv.reserve(strings.size() + 1);
-  for (std::string& string : strings) argv.push_back(string.data());
+  for (std::string& string : strings) {
+    argv.push_back(string.data());
+  }
   argv.push_back(nullptr);
 
   std::string messages;

@@ -51,8 +51,9 @@ std::uint8_t emit_ethernet(std::uint8_t* out, const rte_ether_addr& destination,
 rte_ether_addr multicast_mac(const IpAddress& group) {
   assert(group.is_multicast());
   const auto& b = group.bytes;
-  if (group.is_ipv4())
+  if (group.is_ipv4()) {
     return {{0x01, 0x00, 0x5e, static_cast<std::uint8_t>(b[13] & 0x7f), b[14], b[15]}};
+  }
   return {{0x33, 0x33, b[12], b[13], b[14], b[15]}};
 }
 

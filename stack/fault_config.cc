@@ -170,7 +170,9 @@ Expected<void> apply(std::string_view entry, FaultConfig& config, bool& needs_op
       std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& k) { return k.name == name; });
   if (key == kKeys.end()) {
     std::string names = "seed";
-    for (const Key& known : kKeys) names.append(" ").append(known.name);
+    for (const Key& known : kKeys) {
+      names.append(" ").append(known.name);
+    }
     return fail(ErrorCode::invalid_argument, "fault \"{}\" is none of: {}", entry, names);
   }
   if ((!tx_only && !key->parse(value, config.rx)) || (!rx_only && !key->parse(value, config.tx))) {

@@ -83,7 +83,9 @@ std::uint16_t FaultInjector::rx_burst(rte_mbuf** packets, std::uint16_t count,
   const auto wanted =
       static_cast<std::uint16_t>(std::min<std::uint32_t>({count, kBurst, rx_->room()}));
   const std::uint16_t received = inner_.rx_burst(arrived.data(), wanted, now_ns);
-  for (std::uint16_t i = 0; i < received; ++i) rx_->offer(arrived[i], now_ns);
+  for (std::uint16_t i = 0; i < received; ++i) {
+    rx_->offer(arrived[i], now_ns);
+  }
   return rx_->take_due(packets, count, now_ns);
 }
 
@@ -92,7 +94,9 @@ std::uint16_t FaultInjector::tx_burst(rte_mbuf** packets, std::uint16_t count,
   begin(now_ns);
   drain_tx(now_ns);
   const auto taken = static_cast<std::uint16_t>(std::min<std::uint32_t>(count, tx_->room()));
-  for (std::uint16_t i = 0; i < taken; ++i) tx_->offer(packets[i], now_ns);
+  for (std::uint16_t i = 0; i < taken; ++i) {
+    tx_->offer(packets[i], now_ns);
+  }
   drain_tx(now_ns);
   return taken;
 }

@@ -59,7 +59,9 @@ FaultLane::FaultLane(const FaultRates& rates, std::uint64_t seed, std::uint64_t 
 }
 
 FaultLane::~FaultLane() {
-  for (const Waiting& waiting : waiting_) rte_pktmbuf_free(waiting.packet);
+  for (const Waiting& waiting : waiting_) {
+    rte_pktmbuf_free(waiting.packet);
+  }
 }
 
 void FaultLane::begin(std::uint64_t now_ns) {
@@ -81,7 +83,9 @@ bool FaultLane::in_black_hole(std::uint64_t now_ns) {
     return true;
   }
   if (hole.interval_ns == 0) return false;
-  while (now_ns >= hole_end_ns_) schedule_black_hole(hole_end_ns_);
+  while (now_ns >= hole_end_ns_) {
+    schedule_black_hole(hole_end_ns_);
+  }
   return now_ns >= hole_begin_ns_;
 }
 
@@ -124,7 +128,9 @@ rte_mbuf* FaultLane::corrupt(rte_mbuf* packet) {
   const std::uint64_t bit = corruption_.below(std::uint64_t{copy->pkt_len} * 8);
   auto byte = static_cast<std::uint32_t>(bit / 8);
   rte_mbuf* part = copy;
-  for (; byte >= part->data_len; part = part->next) byte -= part->data_len;
+  for (; byte >= part->data_len; part = part->next) {
+    byte -= part->data_len;
+  }
   *rte_pktmbuf_mtod_offset(part, std::uint8_t*, byte) ^= static_cast<std::uint8_t>(1u << (bit % 8));
   rte_pktmbuf_free(packet);
   counters_.corrupted.add();

@@ -26,28 +26,35 @@ constexpr std::uint8_t kPriorityMax = 7;
 /// and 2.7).
 bool is_bad_source(const IpAddress& address) {
   if (address.is_unspecified() || address.is_multicast()) return true;
-  if (address.is_ipv4())
+  if (address.is_ipv4()) {
     return address.ipv4() == INADDR_BROADCAST || address.ipv4() >> 24 == kIpv4Loopback;
+  }
   return address == IpAddress{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 }
 
 }  // namespace
 
 Expected<std::unique_ptr<Host>> Host::create(const HostConfig& config) {
-  if (rte_is_valid_assigned_ether_addr(&config.mac) == 0)
+  if (rte_is_valid_assigned_ether_addr(&config.mac) == 0) {
     return fail(ErrorCode::invalid_argument, "the host's MAC is not a station address");
-  if (config.packet_pool == nullptr)
+  }
+  if (config.packet_pool == nullptr) {
     return fail(ErrorCode::invalid_argument, "the host has no packet pool");
-  if (rte_pktmbuf_data_room_size(config.packet_pool) < kDataRoomMin)
+  }
+  if (rte_pktmbuf_data_room_size(config.packet_pool) < kDataRoomMin) {
     return fail(ErrorCode::invalid_argument, "the packet pool's data room is below {} bytes",
                 kDataRoomMin);
-  if (config.mtu < kMtuMin)
+  }
+  if (config.mtu < kMtuMin) {
     return fail(ErrorCode::invalid_argument, "MTU {} is below {}", config.mtu, kMtuMin);
-  if (config.vlan_id && (*config.vlan_id == 0 || *config.vlan_id > kVlanIdMax))
+  }
+  if (config.vlan_id && (*config.vlan_id == 0 || *config.vlan_id > kVlanIdMax)) {
     return fail(ErrorCode::invalid_argument, "VLAN id {} is not in 1 to {}", *config.vlan_id,
                 kVlanIdMax);
-  if (config.neighbour_limit == 0)
+  }
+  if (config.neighbour_limit == 0) {
     return fail(ErrorCode::invalid_argument, "the neighbour limit is 0");
+  }
   return std::unique_ptr<Host>(new Host(config));
 }
 
@@ -119,11 +126,13 @@ Expected<void> Host::set_gateway(const IpAddress& gateway) {
 }
 
 Expected<void> Host::add_static_neighbour(const IpAddress& address, const rte_ether_addr& mac) {
-  if (address.is_unspecified() || address.is_multicast() || owns(address))
+  if (address.is_unspecified() || address.is_multicast() || owns(address)) {
     return fail(ErrorCode::invalid_argument, "{} cannot be a neighbour", address.to_string());
-  if (rte_is_valid_assigned_ether_addr(&mac) == 0)
+  }
+  if (rte_is_valid_assigned_ether_addr(&mac) == 0) {
     return fail(ErrorCode::invalid_argument, "the MAC of {} is not a station address",
                 address.to_string());
+  }
   return neighbours_.add_permanent(address, mac);
 }
 
@@ -138,7 +147,9 @@ std::uint16_t Host::transmit(rte_mbuf** packets, std::uint16_t count, std::uint6
   now_ns_ = now_ns;
   context_.timers.advance(now_ns);
   std::uint16_t taken = 0;
-  while (taken < count && !context_.sender.empty()) packets[taken++] = context_.sender.pop();
+  while (taken < count && !context_.sender.empty()) {
+    packets[taken++] = context_.sender.pop();
+  }
   const auto room = static_cast<std::uint16_t>(count - taken);
   return static_cast<std::uint16_t>(taken +
                                     context_.bindings.transmit(packets + taken, room, now_ns));
@@ -164,8 +175,9 @@ Resolution Host::resolve_anew(Flow& flow, std::uint64_t now_ns) {
 
 Resolution Host::find_mac(const FlowConfig& flow, std::uint64_t now_ns, rte_ether_addr& mac) {
   const IpAddress& destination = flow.destination;
-  if (flow.source.is_ipv4() != destination.is_ipv4() || destination.is_unspecified())
+  if (flow.source.is_ipv4() != destination.is_ipv4() || destination.is_unspecified()) {
     return Resolution::unreachable;
+  }
   if (!owns(flow.source)) return Resolution::unreachable;
   if (destination.is_multicast()) {
     mac = multicast_mac(destination);
@@ -176,8 +188,9 @@ Resolution Host::find_mac(const FlowConfig& flow, std::uint64_t now_ns, rte_ethe
     return Resolution::ready;
   }
   std::optional<IpAddress> next_hop = context_.addresses.next_hop(destination);
-  if (!next_hop && neighbours_.state(destination) == NeighbourTable::State::permanent)
+  if (!next_hop && neighbours_.state(destination) == NeighbourTable::State::permanent) {
     next_hop = destination;
+  }
   if (!next_hop) return Resolution::unreachable;
   return neighbours_.use(*next_hop, now_ns, mac);
 }
@@ -255,15 +268,17 @@ void Host::receive_packet(rte_mbuf* packet, std::uint64_t now_ns) {
   const HostDrop reason = receive_ethernet(frame, now_ns);
   if (reason != HostDrop::none) {
     context_.counters.add(reason);
-    if (context_.config.drop_observer != nullptr)
+    if (context_.config.drop_observer != nullptr) {
       context_.config.drop_observer->on_drop(packet, to_string(reason));
+    }
   }
   rte_pktmbuf_free(frame.packet);
 }
 
 HostDrop Host::receive_ethernet(HostFrame& frame, std::uint64_t now_ns) {
-  if (!parse_ethernet(frame.headers, frame.packet, frame.ethernet))
+  if (!parse_ethernet(frame.headers, frame.packet, frame.ethernet)) {
     return HostDrop::ethernet_truncated;
+  }
   if (const HostDrop reason = check_stations(frame); reason != HostDrop::none) return reason;
   HostDrop reason = HostDrop::ethernet_unknown_type;
   switch (frame.ethernet.ether_type) {
@@ -286,10 +301,12 @@ HostDrop Host::check_stations(const HostFrame& frame) const {
   if (rte_is_valid_assigned_ether_addr(&ethernet.source) == 0) return HostDrop::ethernet_bad_source;
   const bool to_us = rte_is_same_ether_addr(&ethernet.destination, &context_.config.mac) != 0;
   // Group addresses are told apart by their IP address or ARP message.
-  if (!to_us && rte_is_unicast_ether_addr(&ethernet.destination) != 0)
+  if (!to_us && rte_is_unicast_ether_addr(&ethernet.destination) != 0) {
     return HostDrop::ethernet_not_ours;
-  if (!to_us && rte_is_same_ether_addr(&ethernet.source, &context_.config.mac) != 0)
+  }
+  if (!to_us && rte_is_same_ether_addr(&ethernet.source, &context_.config.mac) != 0) {
     return HostDrop::ethernet_own_source;
+  }
   // A tag with VLAN id 0 gives a priority only (IEEE 802.1Q, section 9.6).
   const std::uint16_t vlan_id = ethernet.tagged ? ethernet.vlan_tci & kVlanIdMask : 0;
   if (vlan_id != context_.config.vlan_id.value_or(0)) return HostDrop::ethernet_wrong_vlan;

@@ -127,8 +127,9 @@ class Host final : public Protocol {
   /// a source that is not ours, a destination outside every prefix if there is no gateway. A
   /// destination of our own is ready and has our MAC: hand such packets to receive().
   [[nodiscard]] Resolution resolve(Flow& flow, std::uint64_t now_ns) {
-    if (flow.neighbour_generation == neighbours_.generation()) [[likely]]
+    if (flow.neighbour_generation == neighbours_.generation()) [[likely]] {
       return Resolution::ready;
+    }
     return resolve_anew(flow, now_ns);
   }
 

@@ -18,12 +18,12 @@ namespace rockhopper::stack {
 /// What the protocols of a host have in common. The host owns it and outlives them.
 struct HostContext {
   explicit HostContext(const HostConfig& host_config)
-      : config(host_config), timers(kTick_ns), sender(config, counters) {}
+      : config(host_config), timers(kTickNs), sender(config, counters) {}
   HostContext(const HostContext&) = delete;
   HostContext& operator=(const HostContext&) = delete;
   ~HostContext() = default;
 
-  static constexpr std::uint64_t kTick_ns = 1 << 20;  ///< about a millisecond
+  static constexpr std::uint64_t kTickNs = 1 << 20;  ///< about a millisecond
 
   const HostConfig config;
   HostCounters counters;

@@ -16,10 +16,12 @@ const char* to_string(HostDrop reason) { return kDropNames[static_cast<std::size
 
 void HostCounters::visit(void (*visitor)(void* context, const char* name, std::uint64_t value),
                          void* context) const {
-  for (std::size_t i = 0; i < events_.size(); ++i)
+  for (std::size_t i = 0; i < events_.size(); ++i) {
     visitor(context, kEventNames[i], events_[i].value());
-  for (std::size_t i = 0; i < drops_.size(); ++i)
+  }
+  for (std::size_t i = 0; i < drops_.size(); ++i) {
     visitor(context, kDropNames[i], drops_[i].value());
+  }
 }
 
 void HostCounters::describe(void (*visitor)(void* context, const char* name, const char* text),

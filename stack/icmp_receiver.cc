@@ -28,9 +28,9 @@ constexpr std::uint8_t kIcmpUnreachable = 3;
 constexpr std::uint8_t kIcmpFragmentationNeeded = 4;
 constexpr std::uint8_t kIcmpv6PacketTooBig = 2;
 
-constexpr std::uint64_t kEchoReplyInterval_ns = 1'000'000;
+constexpr std::uint64_t kEchoReplyIntervalNs = 1'000'000;
 constexpr std::uint64_t kEchoReplyBurst = 64;
-constexpr std::uint64_t kTooBigInterval_ns = 1'000'000'000;  // anybody can cause events
+constexpr std::uint64_t kTooBigIntervalNs = 1'000'000'000;  // anybody can cause events
 
 struct IcmpStart {
   std::uint8_t type;
@@ -52,17 +52,19 @@ IcmpReceiver::IcmpReceiver(HostContext& host, NeighbourReceiver& neighbours,
     : host_(host),
       neighbours_(neighbours),
       groups_(groups),
-      echo_replies_(kEchoReplyInterval_ns, kEchoReplyBurst),
-      too_big_(kTooBigInterval_ns, 1) {}
+      echo_replies_(kEchoReplyIntervalNs, kEchoReplyBurst),
+      too_big_(kTooBigIntervalNs, 1) {}
 
 HostDrop IcmpReceiver::receive_icmp(const HostFrame& frame, std::uint64_t now_ns) {
   const std::uint16_t length = frame.ip.payload_length;
   if (length < kIcmpStartSize) return HostDrop::icmp_truncated;
-  if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff)
+  if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff) {
     return HostDrop::icmp_bad_checksum;
+  }
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
-  if (start.type == kIcmpUnreachable && start.code == kIcmpFragmentationNeeded)
+  if (start.type == kIcmpUnreachable && start.code == kIcmpFragmentationNeeded) {
     return receive_too_big(frame, now_ns);
+  }
   if (start.type != kIcmpEchoRequest) return HostDrop::icmp_unsupported;
   if (start.code != 0) return HostDrop::icmp_bad_code;
   // RFC 1122, section 3.2.2.6, leaves it to us.
@@ -80,8 +82,9 @@ HostDrop IcmpReceiver::receive_icmpv6(const HostFrame& frame, std::uint64_t now_
   if (sum != 0xffff) return HostDrop::icmp_bad_checksum;
   const IcmpStart start = read_start(frame.packet, frame.l4_offset());
   if (!ip.router_alert &&
-      (start.type == kNeighbourSolicitation || start.type == kNeighbourAdvertisement))
+      (start.type == kNeighbourSolicitation || start.type == kNeighbourAdvertisement)) {
     return neighbours_.receive_message(frame, now_ns);
+  }
   if (is_mld(start.type)) return groups_.receive_mld(frame, now_ns);
   if (ip.router_alert) return HostDrop::ipv6_extension_header;
   // Only a solicitation may come from nowhere.
@@ -106,11 +109,13 @@ HostDrop IcmpReceiver::receive_too_big(const HostFrame& frame, std::uint64_t now
   if (reason != HostDrop::none) return reason;
   const bool bound = host_.bindings.find(message.destination_port) != nullptr;
   if (!host_.addresses.owns(message.source) || message.source != frame.ip.destination || !bound ||
-      message.length > host_.config.mtu)
+      message.length > host_.config.mtu) {
     return HostDrop::icmp_quote_not_ours;
+  }
   host_.counters.add(HostEvent::packets_too_big);
-  if (host_.observer != nullptr && too_big_.take(now_ns))
+  if (host_.observer != nullptr && too_big_.take(now_ns)) {
     host_.observer->on_packet_too_big(message.destination, message.mtu);
+  }
   return HostDrop::none;
 }
 
@@ -141,13 +146,15 @@ HostDrop IcmpReceiver::reply_to_echo(const HostFrame& frame, std::uint8_t reply_
   ip.protocol = frame.ip.protocol;
   ip.traffic_class = frame.ip.traffic_class & kDscpMask;
   std::uint16_t sum = raw_checksum(reply, 0, frame.ip.payload_length);
-  if (!ip.source.is_ipv4())
+  if (!ip.source.is_ipv4()) {
     sum = add_checksums(sum, pseudo_header_checksum(ip.source, ip.destination, ip.protocol,
                                                     frame.ip.payload_length));
+  }
   sum = static_cast<std::uint16_t>(~sum);
   std::memcpy(&message[kIcmpChecksumOffset], &sum, sizeof sum);
-  if (host_.sender.send_ip(reply, ip, frame.ethernet.source))
+  if (host_.sender.send_ip(reply, ip, frame.ethernet.source)) {
     host_.counters.add(HostEvent::echo_replies_sent);
+  }
   return HostDrop::none;
 }
 

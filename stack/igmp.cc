@@ -25,9 +25,9 @@ constexpr std::size_t kIgmpChecksumOffset = 2;
 constexpr std::size_t kIgmpGroupOffset = 4;
 constexpr std::size_t kIgmpSourceSize = 4;
 
-constexpr std::uint64_t kTenth_ns = 100'000'000;
+constexpr std::uint64_t kTenthNs = 100'000'000;
 /// RFC 3376, section 7.2.1: what version 1, which has no such field, means.
-constexpr std::uint64_t kMaxResponseV1_ns = 10 * kNsPerSecond;
+constexpr std::uint64_t kMaxResponseV1Ns = 10 * kNsPerSecond;
 
 constexpr IpAddress kAllIgmpRouters{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 2}};
 constexpr IpAddress kAllIgmpReportRouters{
@@ -45,22 +45,24 @@ HostDrop parse_igmp_query(std::span<const std::uint8_t> bytes, const IpAddress& 
   const std::uint8_t code = bytes[kIgmpCodeOffset];
   query.group = load_group(&bytes[kIgmpGroupOffset]);
   if (bytes.size() >= kIgmpHeaderSize + kQueryTailSize) {
-    if (!parse_query_tail(bytes.subspan(kIgmpHeaderSize), kIgmpSourceSize, query))
+    if (!parse_query_tail(bytes.subspan(kIgmpHeaderSize), kIgmpSourceSize, query)) {
       return HostDrop::igmp_bad_length;
-    query.max_response_ns = decode_membership_time(code, 8) * kTenth_ns;
+    }
+    query.max_response_ns = decode_membership_time(code, 8) * kTenthNs;
   } else if (bytes.size() != kIgmpHeaderSize) {
     return HostDrop::igmp_bad_length;
   } else {
     query.version = code == 0 ? 1 : 2;
-    query.max_response_ns = code == 0 ? kMaxResponseV1_ns : code * kTenth_ns;
+    query.max_response_ns = code == 0 ? kMaxResponseV1Ns : code * kTenthNs;
   }
   // RFC 3376, section 9.1: what a router on this link has sent carries the option.
   if (query.version > 1 && !router_alert) return HostDrop::igmp_no_router_alert;
   const bool general = query.group.is_unspecified();
   if (!general && !query.group.is_multicast()) return HostDrop::igmp_bad_group;
   // Version 3 may ask one host alone, for debugging (RFC 3376, section 4.1.12).
-  if (destination.is_multicast() && destination != (general ? kAllSystemsGroup : query.group))
+  if (destination.is_multicast() && destination != (general ? kAllSystemsGroup : query.group)) {
     return HostDrop::igmp_bad_destination;
+  }
   return HostDrop::none;
 }
 

@@ -63,10 +63,12 @@ HostDrop parse_ipv4(std::span<const std::uint8_t> bytes, std::uint32_t frame_len
     header_length += sizeof kIpv4RouterAlert;
   }
   const std::uint16_t total_length = rte_be_to_cpu_16(ip.total_length);
-  if (total_length < header_length || total_length > frame_length)
+  if (total_length < header_length || total_length > frame_length) {
     return HostDrop::ipv4_bad_total_length;
-  if (!checksum_is_good && rte_raw_cksum(bytes.data(), header_length) != 0xffff)
+  }
+  if (!checksum_is_good && rte_raw_cksum(bytes.data(), header_length) != 0xffff) {
     return HostDrop::ipv4_bad_checksum;
+  }
   constexpr std::uint16_t kFragmentMask = RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK;
   if ((ip.fragment_offset & rte_cpu_to_be_16(kFragmentMask)) != 0) return HostDrop::ipv4_fragment;
 
@@ -95,8 +97,9 @@ HostDrop parse_ipv6(std::span<const std::uint8_t> bytes, std::uint32_t frame_len
     case IPPROTO_FRAGMENT:
       return HostDrop::ipv6_fragment;
     case IPPROTO_HOPOPTS:
-      if (payload_length < kHopByHopSize || !alerts_for_mld(bytes.subspan(sizeof ip)))
+      if (payload_length < kHopByHopSize || !alerts_for_mld(bytes.subspan(sizeof ip))) {
         return HostDrop::ipv6_extension_header;
+      }
       header.router_alert = true;
       break;
     case IPPROTO_ROUTING:
@@ -135,8 +138,9 @@ std::uint8_t emit_ip(const IpHeader& header, std::uint8_t* out) {
     ip.src_addr = rte_cpu_to_be_32(header.source.ipv4());
     ip.dst_addr = rte_cpu_to_be_32(header.destination.ipv4());
     std::memcpy(out, &ip, sizeof ip);
-    if (header.router_alert)
+    if (header.router_alert) {
       std::memcpy(out + sizeof ip, kIpv4RouterAlert, sizeof kIpv4RouterAlert);
+    }
     const auto checksum = static_cast<std::uint16_t>(~rte_raw_cksum(out, length));
     std::memcpy(out + offsetof(rte_ipv4_hdr, hdr_checksum), &checksum, sizeof checksum);
     return static_cast<std::uint8_t>(length);

@@ -217,11 +217,17 @@ void MemifGuard::Thread::run() {
     (void)wake_->take();
     const std::uint64_t now = now_ns();
     // Old ones first, so that the end of a peer is known before its successor asks.
-    for (const auto& session : servers_) session->step(now);
-    for (const auto& session : clients_) session->step(now);
+    for (const auto& session : servers_) {
+      session->step(now);
+    }
+    for (const auto& session : clients_) {
+      session->step(now);
+    }
     servers_.remove_if([](const auto& session) { return session->over(); });
     clients_.remove_if([](const auto& session) { return session->over(); });
-    for (const auto& [address, socket] : sockets) accept(socket.served, now);
+    for (const auto& [address, socket] : sockets) {
+      accept(socket.served, now);
+    }
     changed_.notify_all();
   }
 }
@@ -244,8 +250,12 @@ int MemifGuard::Thread::wait(std::vector<pollfd>& polled) const {
     polled.push_back({session.inner(), POLLIN, 0});
     next = std::min(next, session.next_deadline_ns());
   };
-  for (const auto& session : servers_) add(*session);
-  for (const auto& session : clients_) add(*session);
+  for (const auto& session : servers_) {
+    add(*session);
+  }
+  for (const auto& session : clients_) {
+    add(*session);
+  }
   if (next == UINT64_MAX) return -1;
   return next <= now ? 0 : static_cast<int>((next - now) / kNsPerMs + 1);
 }

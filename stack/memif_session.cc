@@ -207,9 +207,7 @@ void ServerSession::enter() {
   spare_.reset();
   if (::connect(new_inner_.fd(), generic, sizeof(address)) != 0) {
     // The driver's queue of connections is short.
-    if (errno == EAGAIN || errno == EINTR) {
-      return keep_spare();
-    }
+    if (errno == EAGAIN || errno == EINTR) return keep_spare();
     return refuse("Device error", served_->counters.refused);
   }
   inner_ = std::move(new_inner_);

@@ -31,8 +31,9 @@ HostDrop parse_mld_query(std::span<const std::uint8_t> bytes, const IpAddress& d
   const std::uint32_t code = load_be16(&bytes[kMldMaxResponseOffset]);
   query.group = IpAddress::from_bytes(&bytes[kMldGroupOffset]);
   if (bytes.size() >= kMldV1Size + kQueryTailSize) {
-    if (!parse_query_tail(bytes.subspan(kMldV1Size), kMldSourceSize, query))
+    if (!parse_query_tail(bytes.subspan(kMldV1Size), kMldSourceSize, query)) {
       return HostDrop::mld_bad_length;
+    }
     query.max_response_ns = decode_membership_time(code, 16) * kNsPerMs;
   } else if (bytes.size() != kMldV1Size) {
     return HostDrop::mld_bad_length;
@@ -41,10 +42,12 @@ HostDrop parse_mld_query(std::span<const std::uint8_t> bytes, const IpAddress& d
     query.max_response_ns = code * kNsPerMs;
   }
   const bool general = query.group.is_unspecified();
-  if (!general && (query.group.is_ipv4() || !query.group.is_multicast()))
+  if (!general && (query.group.is_ipv4() || !query.group.is_multicast())) {
     return HostDrop::mld_bad_group;
-  if (destination.is_multicast() && destination != (general ? kAllNodesGroup : query.group))
+  }
+  if (destination.is_multicast() && destination != (general ? kAllNodesGroup : query.group)) {
     return HostDrop::mld_bad_destination;
+  }
   return HostDrop::none;
 }
 

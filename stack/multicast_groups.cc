@@ -72,8 +72,9 @@ bool MulticastGroups::takes(const IpHeader& ip) const {
 HostDrop MulticastGroups::receive_igmp(const HostFrame& frame, std::uint64_t now_ns) {
   const std::uint16_t length = frame.ip.payload_length;
   if (length > kMessageMax) return HostDrop::igmp_bad_length;
-  if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff)
+  if (raw_checksum(frame.packet, frame.l4_offset(), length) != 0xffff) {
     return HostDrop::igmp_bad_checksum;
+  }
   std::uint8_t copy[kMessageMax];
   const auto* bytes = static_cast<const std::uint8_t*>(
       rte_pktmbuf_read(frame.packet, frame.l4_offset(), length, copy));
@@ -142,8 +143,10 @@ void MulticastGroups::send_report(std::uint8_t version, std::span<const Membersh
     ip.destination = mld_destination(version, records.front());
     ip.protocol = IPPROTO_ICMPV6;
   }
-  if (host_.sender.send_message(std::span(bytes).first(length), ip, multicast_mac(ip.destination)))
+  if (host_.sender.send_message(std::span(bytes).first(length), ip,
+                                multicast_mac(ip.destination))) {
     host_.counters.add(HostEvent::membership_reports_sent);
+  }
 }
 
 }  // namespace rockhopper::stack

@@ -16,9 +16,9 @@ namespace {
 
 // RFC 3376, section 8; RFC 3810, section 9.
 constexpr std::uint8_t kRobustness = 2;
-constexpr std::uint64_t kQueryInterval_ns = 125 * kNsPerSecond;
-constexpr std::uint64_t kUnsolicitedInterval_ns = 1 * kNsPerSecond;
-constexpr std::uint64_t kUnsolicitedIntervalOlder_ns = 10 * kNsPerSecond;
+constexpr std::uint64_t kQueryIntervalNs = 125 * kNsPerSecond;
+constexpr std::uint64_t kUnsolicitedIntervalNs = 1 * kNsPerSecond;
+constexpr std::uint64_t kUnsolicitedIntervalOlderNs = 10 * kNsPerSecond;
 
 constexpr std::uint8_t kScopeMask = 0x0f;
 constexpr std::uint8_t kScopeInterface = 1;
@@ -52,7 +52,7 @@ MulticastMembership::MulticastMembership(std::uint64_t seed, TimingWheel& timers
       timers_(timers),
       reporter_(reporter),
       robustness_(kRobustness),
-      query_interval_ns_(kQueryInterval_ns),
+      query_interval_ns_(kQueryIntervalNs),
       general_timer_(
           [](void* context, std::uint64_t now_ns) {
             static_cast<MulticastMembership*>(context)->report_all(now_ns);
@@ -60,10 +60,12 @@ MulticastMembership::MulticastMembership(std::uint64_t seed, TimingWheel& timers
           this) {}
 
 Expected<void> MulticastMembership::join(const IpAddress& group) {
-  if (!group.is_multicast())
+  if (!group.is_multicast()) {
     return fail(ErrorCode::invalid_argument, "{} is no multicast group", group.to_string());
-  if (groups_.size() == kGroupsMax && groups_.find(group) == groups_.end())
+  }
+  if (groups_.size() == kGroupsMax && groups_.find(group) == groups_.end()) {
     return fail(ErrorCode::exhausted, "no more than {} multicast groups", kGroupsMax);
+  }
   Group& entry = groups_
                      .emplace(std::piecewise_construct, std::forward_as_tuple(group),
                               std::forward_as_tuple(*this, group))
@@ -74,8 +76,9 @@ Expected<void> MulticastMembership::join(const IpAddress& group) {
 
 Expected<void> MulticastMembership::leave(const IpAddress& group) {
   const auto found = groups_.find(group);
-  if (found == groups_.end() || found->second.members == 0)
+  if (found == groups_.end() || found->second.members == 0) {
     return fail(ErrorCode::not_found, "{} has not been joined", group.to_string());
+  }
   if (--found->second.members == 0) {
     timers_.cancel(found->second.response_timer);
     begin_change(found->second);
@@ -110,14 +113,14 @@ void MulticastMembership::report_change(Group& group, std::uint64_t now_ns) {
   const bool member = group.members > 0;
   const std::uint8_t spoken = version(now_ns);
   const bool older = spoken < kMembershipVersion;
-  if (!is_unreported_group(group.address) && (member || spoken > kMembershipVersionMin))
+  if (!is_unreported_group(group.address) && (member || spoken > kMembershipVersionMin)) {
     report_one(group, member ? MembershipState::joined : MembershipState::left, now_ns);
+  }
   assert(group.changes_left > 0);
   --group.changes_left;
   if (older && !member) group.changes_left = 0;
   if (group.changes_left > 0) {
-    const std::uint64_t interval_ns =
-        older ? kUnsolicitedIntervalOlder_ns : kUnsolicitedInterval_ns;
+    const std::uint64_t interval_ns = older ? kUnsolicitedIntervalOlderNs : kUnsolicitedIntervalNs;
     timers_.arm(group.change_timer, now_ns + 1 + random_.below(interval_ns));
   } else if (!member) {
     const IpAddress address = group.address;
@@ -156,29 +159,32 @@ void MulticastMembership::on_query(const MembershipQuery& query, std::uint64_t n
         now_ns + robustness_ * query_interval_ns_ + query.max_response_ns;
   } else {
     robustness_ = query.robustness == 0 ? kRobustness : query.robustness;
-    query_interval_ns_ = query.query_interval_ns == 0 ? kQueryInterval_ns : query.query_interval_ns;
+    query_interval_ns_ = query.query_interval_ns == 0 ? kQueryIntervalNs : query.query_interval_ns;
   }
   const std::uint8_t spoken = version(now_ns);
   if (spoken != before) cancel_answers();
   const auto deadline_ns = [&] { return now_ns + random_.below(query.max_response_ns + 1); };
   if (!query.group.is_unspecified()) {
     const auto found = groups_.find(query.group);
-    if (found != groups_.end() && found->second.members > 0 && !is_unreported_group(query.group))
+    if (found != groups_.end() && found->second.members > 0 && !is_unreported_group(query.group)) {
       answer_by(found->second.response_timer, deadline_ns());
+    }
   } else if (spoken == kMembershipVersion) {
     answer_by(general_timer_, deadline_ns());
   } else {
     for (auto& [address, group] : groups_) {
-      if (group.members > 0 && !is_unreported_group(address))
+      if (group.members > 0 && !is_unreported_group(address)) {
         answer_by(group.response_timer, deadline_ns());
+      }
     }
   }
 }
 
 void MulticastMembership::on_report(const IpAddress& group, std::uint64_t now_ns) {
   const auto found = groups_.find(group);
-  if (found != groups_.end() && version(now_ns) < kMembershipVersion)
+  if (found != groups_.end() && version(now_ns) < kMembershipVersion) {
     timers_.cancel(found->second.response_timer);
+  }
 }
 
 void MulticastMembership::answer_by(Timer& timer, std::uint64_t deadline_ns) {
@@ -190,7 +196,9 @@ void MulticastMembership::answer_by(Timer& timer, std::uint64_t deadline_ns) {
 
 void MulticastMembership::cancel_answers() {
   timers_.cancel(general_timer_);
-  for (auto& [address, group] : groups_) timers_.cancel(group.response_timer);
+  for (auto& [address, group] : groups_) {
+    timers_.cancel(group.response_timer);
+  }
 }
 
 }  // namespace rockhopper::stack

@@ -54,11 +54,13 @@ HostDrop NeighbourMessage::parse(std::span<const std::uint8_t> bytes, const IpAd
   if (bytes[1] != 0) return HostDrop::nd_bad_code;
   message.target = IpAddress::from_bytes(&bytes[kTargetOffset]);
   const IpAddress& target = message.target;
-  if (target.is_multicast() || target.is_unspecified() || target.is_ipv4())
+  if (target.is_multicast() || target.is_unspecified() || target.is_ipv4()) {
     return HostDrop::nd_bad_target;
+  }
   const std::uint8_t wanted = message.is_solicitation ? kSourceLinkAddress : kTargetLinkAddress;
-  if (!parse_options(bytes.subspan(kFixedSize), wanted, message.link_address))
+  if (!parse_options(bytes.subspan(kFixedSize), wanted, message.link_address)) {
     return HostDrop::nd_bad_option;
+  }
   if (message.is_solicitation) {
     if (!source.is_unspecified()) return HostDrop::none;
     if (!is_solicited_node_group(destination)) return HostDrop::nd_bad_destination;
@@ -74,9 +76,10 @@ HostDrop NeighbourMessage::parse(std::span<const std::uint8_t> bytes, const IpAd
 std::size_t NeighbourMessage::emit(std::span<std::uint8_t, kSizeMax> out) const {
   std::fill(out.begin(), out.end(), std::uint8_t{0});
   out[0] = is_solicitation ? kNeighbourSolicitation : kNeighbourAdvertisement;
-  if (!is_solicitation)
+  if (!is_solicitation) {
     out[kFlagsOffset] = static_cast<std::uint8_t>((solicited ? kSolicitedFlag : 0) |
                                                   (override_mac ? kOverrideFlag : 0));
+  }
   std::copy(target.bytes.begin(), target.bytes.end(), &out[kTargetOffset]);
   if (!link_address) return kFixedSize;
   out[kFixedSize] = is_solicitation ? kSourceLinkAddress : kTargetLinkAddress;

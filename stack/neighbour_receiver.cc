@@ -18,13 +18,15 @@ HostDrop NeighbourReceiver::receive_arp(const HostFrame& frame, std::uint64_t no
   ArpMessage message;
   const HostDrop reason = ArpMessage::parse(frame.l3_bytes(), message);
   if (reason != HostDrop::none) return reason;
-  if (rte_is_same_ether_addr(&message.sender_mac, &host_.config.mac) != 0)
+  if (rte_is_same_ether_addr(&message.sender_mac, &host_.config.mac) != 0) {
     return HostDrop::ethernet_own_source;
+  }
   // RFC 5227, section 1.1: a probe has no sender's address and teaches none.
   const bool is_probe = message.sender_ip.is_unspecified();
   // RFC 5227, section 2.1.1: somebody has the address, or would like to have it too.
-  if (conflicts_.on_claim(is_probe ? message.target_ip : message.sender_ip))
+  if (conflicts_.on_claim(is_probe ? message.target_ip : message.sender_ip)) {
     return HostDrop::duplicate_address;
+  }
   if (addresses.owns(message.sender_ip)) {
     conflicts_.defend(message.sender_ip, now_ns);
     return HostDrop::duplicate_address;
@@ -55,8 +57,9 @@ HostDrop NeighbourReceiver::receive_message(const HostFrame& frame, std::uint64_
   if (reason != HostDrop::none) return reason;
   const bool from_nowhere = ip.source.is_unspecified();
   // RFC 4862, sections 5.4.3 and 5.4.4: the same.
-  if ((!message.is_solicitation || from_nowhere) && conflicts_.on_claim(message.target))
+  if ((!message.is_solicitation || from_nowhere) && conflicts_.on_claim(message.target)) {
     return HostDrop::duplicate_address;
+  }
   if (!message.is_solicitation) return on_advertisement(message, now_ns);
   if (!host_.addresses.owns(message.target)) return HostDrop::nd_not_ours;
   if (!from_nowhere && message.link_address) {

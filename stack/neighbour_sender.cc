@@ -23,8 +23,9 @@ void NeighbourSender::solicit(const IpAddress& target, const rte_ether_addr* pro
   const rte_ether_addr& own_mac = host_.config.mac;
   if (target.is_ipv4()) {
     const ArpMessage request{true, own_mac, *source, {}, target};
-    if (send_arp(request, probed != nullptr ? *probed : kBroadcastMac))
+    if (send_arp(request, probed != nullptr ? *probed : kBroadcastMac)) {
       host_.counters.add(HostEvent::arp_requests_sent);
+    }
     return;
   }
   NeighbourMessage message;
@@ -33,8 +34,9 @@ void NeighbourSender::solicit(const IpAddress& target, const rte_ether_addr* pro
   message.link_address = own_mac;
   const IpAddress destination = probed != nullptr ? target : solicited_node_group(target);
   const rte_ether_addr mac = probed != nullptr ? *probed : multicast_mac(destination);
-  if (send_message(message, *source, destination, mac))
+  if (send_message(message, *source, destination, mac)) {
     host_.counters.add(HostEvent::neighbour_solicitations_sent);
+  }
 }
 
 void NeighbourSender::announce(const IpAddress& address) {
@@ -45,8 +47,9 @@ void NeighbourSender::announce(const IpAddress& address) {
 }
 
 bool NeighbourSender::probe(const IpAddress& address) {
-  if (address.is_ipv4())
+  if (address.is_ipv4()) {
     return send_arp({true, host_.config.mac, IpAddress::from_ipv4(0), {}, address}, kBroadcastMac);
+  }
   NeighbourMessage message;
   message.is_solicitation = true;
   message.target = address;

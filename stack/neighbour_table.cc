@@ -80,19 +80,19 @@ void NeighbourTable::enter(Neighbour& neighbour, State state, std::uint64_t dead
 
 void NeighbourTable::enter_reachable(Neighbour& neighbour, std::uint64_t now_ns) {
   // RFC 4861, section 6.3.2: uniformly distributed between 0.5 and 1.5 times the base.
-  enter(neighbour, State::reachable, now_ns + kReachable_ns / 2 + random_.below(kReachable_ns));
+  enter(neighbour, State::reachable, now_ns + kReachableNs / 2 + random_.below(kReachableNs));
 }
 
 void NeighbourTable::enter_stale(Neighbour& neighbour, std::uint64_t now_ns, Eviction eviction) {
   // The next use must be noticed, because it starts the way to a probe.
   ++generation_;
-  enter(neighbour, State::stale, now_ns + kStale_ns, eviction);
+  enter(neighbour, State::stale, now_ns + kStaleNs, eviction);
 }
 
 void NeighbourTable::solicit(Neighbour& neighbour, State state, std::uint64_t now_ns) {
   if (neighbour.state != state) neighbour.solicitations = 0;
   ++neighbour.solicitations;
-  enter(neighbour, state, now_ns + kRetransmit_ns + random_.below(kRetransmit_ns / 4));
+  enter(neighbour, state, now_ns + kRetransmitNs + random_.below(kRetransmitNs / 4));
   solicitor_.solicit(neighbour.address, state == State::probe ? &neighbour.mac : nullptr);
 }
 
@@ -118,7 +118,7 @@ Resolution NeighbourTable::use(const IpAddress& address, std::uint64_t now_ns,
     case State::failed:
       return Resolution::unreachable;
     case State::stale:
-      enter(*neighbour, State::delay, now_ns + kDelayFirstProbe_ns);
+      enter(*neighbour, State::delay, now_ns + kDelayFirstProbeNs);
       break;
     case State::reachable:
     case State::delay:
@@ -133,8 +133,9 @@ Resolution NeighbourTable::use(const IpAddress& address, std::uint64_t now_ns,
 Expected<void> NeighbourTable::add_permanent(const IpAddress& address, const rte_ether_addr& mac) {
   Neighbour* neighbour = find(address);
   if (neighbour == nullptr) neighbour = create(address);
-  if (neighbour == nullptr)
+  if (neighbour == nullptr) {
     return fail(ErrorCode::exhausted, "no room for another neighbour (limit {})", limit_);
+  }
   enter(*neighbour, State::permanent, kNever);
   neighbour->mac = mac;
   ++generation_;
@@ -185,18 +186,20 @@ void NeighbourTable::advertise(const IpAddress& address, const std::optional<rte
 void NeighbourTable::on_timer(Neighbour& neighbour, std::uint64_t now_ns) {
   switch (neighbour.state) {
     case State::incomplete:
-      if (neighbour.solicitations < kMaxSolicitations)
+      if (neighbour.solicitations < kMaxSolicitations) {
         return solicit(neighbour, State::incomplete, now_ns);
+      }
       counters_.add(HostEvent::neighbours_failed);
       ++generation_;
-      return enter(neighbour, State::failed, now_ns + kHoldDown_ns, Eviction::last);
+      return enter(neighbour, State::failed, now_ns + kHoldDownNs, Eviction::last);
     case State::reachable:
       return enter_stale(neighbour, now_ns, Eviction::last);
     case State::delay:
       return solicit(neighbour, State::probe, now_ns);
     case State::probe:
-      if (neighbour.solicitations < kMaxSolicitations)
+      if (neighbour.solicitations < kMaxSolicitations) {
         return solicit(neighbour, State::probe, now_ns);
+      }
       // It may have come back with another MAC: ask everyone.
       ++generation_;
       return solicit(neighbour, State::incomplete, now_ns);

@@ -48,11 +48,11 @@ class NeighbourTable {
     permanent,
   };
 
-  static constexpr std::uint64_t kRetransmit_ns = 1'000'000'000;
-  static constexpr std::uint64_t kReachable_ns = 30'000'000'000;
-  static constexpr std::uint64_t kDelayFirstProbe_ns = 5'000'000'000;
-  static constexpr std::uint64_t kHoldDown_ns = 3'000'000'000;
-  static constexpr std::uint64_t kStale_ns = 600'000'000'000;
+  static constexpr std::uint64_t kRetransmitNs = 1'000'000'000;
+  static constexpr std::uint64_t kReachableNs = 30'000'000'000;
+  static constexpr std::uint64_t kDelayFirstProbeNs = 5'000'000'000;
+  static constexpr std::uint64_t kHoldDownNs = 3'000'000'000;
+  static constexpr std::uint64_t kStaleNs = 600'000'000'000;
   static constexpr unsigned kMaxSolicitations =
       3;  ///< multicast or broadcast, then as many unicast
 

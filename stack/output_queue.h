@@ -17,7 +17,9 @@ class OutputQueue {
 
   OutputQueue() = default;
   ~OutputQueue() {
-    while (!empty()) rte_pktmbuf_free(pop());
+    while (!empty()) {
+      rte_pktmbuf_free(pop());
+    }
   }
   OutputQueue(const OutputQueue&) = delete;
   OutputQueue& operator=(const OutputQueue&) = delete;

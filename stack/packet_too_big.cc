@@ -61,8 +61,9 @@ HostDrop parse_packet_too_big(std::span<const std::uint8_t> bytes, bool ipv4,
   message.mtu = rte_be_to_cpu_32(mtu) & (ipv4 ? kIpv4MtuMask : UINT32_MAX);
   const bool not_told = ipv4 && message.mtu == 0;
   if (!not_told &&
-      (message.mtu < (ipv4 ? kIpv4MtuMin : kIpv6MtuMin) || message.mtu >= message.length))
+      (message.mtu < (ipv4 ? kIpv4MtuMin : kIpv6MtuMin) || message.mtu >= message.length)) {
     return HostDrop::icmp_bad_mtu;
+  }
   return HostDrop::none;
 }
 

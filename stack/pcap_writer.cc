@@ -106,9 +106,7 @@ Expected<std::unique_ptr<PcapWriter>> PcapWriter::open(Link& inner, const PcapCo
   std::unique_ptr<PcapWriter> writer(new PcapWriter(inner, config, file));
   writer->write_headers();
   writer->write_out();
-  if (writer->failed_) {
-    return fail(ErrorCode::io, "cannot write the capture {}", config.path);
-  }
+  if (writer->failed_) return fail(ErrorCode::io, "cannot write the capture {}", config.path);
   return writer;
 }
 
@@ -242,7 +240,9 @@ std::uint16_t PcapWriter::rx_burst(rte_mbuf** packets, std::uint16_t count, std:
   }
   const auto room = static_cast<std::uint16_t>(std::min<std::size_t>(count, kRecordsMax));
   const std::uint16_t received = inner_.rx_burst(packets, room, now_ns);
-  for (std::uint16_t i = 0; i < received; ++i) stage(packets[i], Direction::inbound, now_ns);
+  for (std::uint16_t i = 0; i < received; ++i) {
+    stage(packets[i], Direction::inbound, now_ns);
+  }
   return received;
 }
 
@@ -252,7 +252,9 @@ std::uint16_t PcapWriter::tx_burst(rte_mbuf** packets, std::uint16_t count, std:
   // Before they are sent, as afterwards they belong to the link; those it leaves are forgotten
   // again.
   const std::size_t first = records_.size();
-  for (std::uint16_t i = 0; i < room; ++i) stage(packets[i], Direction::outbound, now_ns);
+  for (std::uint16_t i = 0; i < room; ++i) {
+    stage(packets[i], Direction::outbound, now_ns);
+  }
   const std::uint16_t sent = inner_.tx_burst(packets, room, now_ns);
   if (sent < room) {
     staged_.resize(records_[first + sent].offset);

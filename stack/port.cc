@@ -254,9 +254,7 @@ Expected<void> Port::set_up_queues(const PortConfig& config, std::uint16_t data_
 }
 
 Expected<void> Port::start(const PortConfig& config) {
-  if (driver_ == "net_memif" && devargs_value(devargs_, "role") != "server") {
-    reconnection_.enable();
-  }
+  if (driver_ == "net_memif" && devargs_value(devargs_, "role") != "server") reconnection_.enable();
   if (driver_ == "net_memif") {
     ROCKHOPPER_TRY(gate_, InterruptGate::get());
   }
@@ -431,7 +429,9 @@ void Port::visit_counters(CounterVisitor visit, void* context) const {
   }
   const auto sum = [this](auto counter) {
     std::uint64_t total = 0;
-    for (const auto& queue : queues_) total += (queue->counters().*counter).value();
+    for (const auto& queue : queues_) {
+      total += (queue->counters().*counter).value();
+    }
     return total;
   };
   visit(context, "tx_backpressure", sum(&PortQueueCounters::tx_backpressure));

@@ -9,7 +9,9 @@ namespace {
 
 std::uint64_t total_bytes(rte_mbuf* const* packets, std::uint16_t count) {
   std::uint64_t bytes = 0;
-  for (std::uint16_t i = 0; i < count; ++i) bytes += packets[i]->pkt_len;
+  for (std::uint16_t i = 0; i < count; ++i) {
+    bytes += packets[i]->pkt_len;
+  }
   return bytes;
 }
 
@@ -80,7 +82,9 @@ std::uint16_t PortQueue::tx_burst(rte_mbuf** packets, std::uint16_t count,
   while (started && done < count) {
     Fit next = Fit::ok;
     std::uint16_t end = done;
-    while (end < count && (next = fit(packets[end])) == Fit::ok) ++end;
+    while (end < count && (next = fit(packets[end])) == Fit::ok) {
+      ++end;
+    }
     if (port_.ipv4_checksum_offload_) {
       const std::uint16_t prepared = rte_eth_tx_prepare(port_.port_id_, index_, packets + done,
                                                         static_cast<std::uint16_t>(end - done));

@@ -26,9 +26,7 @@ std::optional<std::uint32_t> udp_behind_ipv4(const rte_mbuf* frame, std::uint32_
   if (!ip || ip->next_proto_id != IPPROTO_UDP || rte_ipv4_hdr_len(&*ip) < sizeof(rte_ipv4_hdr)) {
     return std::nullopt;
   }
-  if ((ip->fragment_offset & rte_cpu_to_be_16(RTE_IPV4_HDR_OFFSET_MASK)) != 0) {
-    return std::nullopt;
-  }
+  if ((ip->fragment_offset & rte_cpu_to_be_16(RTE_IPV4_HDR_OFFSET_MASK)) != 0) return std::nullopt;
   return l3 + rte_ipv4_hdr_len(&*ip);
 }
 

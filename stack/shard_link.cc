@@ -47,7 +47,9 @@ Expected<std::unique_ptr<ShardRings>> ShardRings::create(std::uint16_t shards,
 ShardRings::~ShardRings() {
   for (rte_ring* ring : rings_) {
     void* packet = nullptr;
-    while (rte_ring_dequeue(ring, &packet) == 0) rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
+    while (rte_ring_dequeue(ring, &packet) == 0) {
+      rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
+    }
     rte_ring_free(ring);
   }
 }
@@ -84,7 +86,9 @@ std::uint16_t ShardLink::sort(rte_mbuf** packets, std::uint16_t count) {
     }
   }
   if (kept < count) {
-    for (std::uint16_t shard = 0; shard < rings_.shards(); ++shard) flush(shard);
+    for (std::uint16_t shard = 0; shard < rings_.shards(); ++shard) {
+      flush(shard);
+    }
   }
   return kept;
 }

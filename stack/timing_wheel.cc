@@ -20,8 +20,9 @@ TimingWheel::TimingWheel(std::uint64_t tick_ns)
 }
 
 TimingWheel::~TimingWheel() {
-  for (TimerList& list : slots_)
+  for (TimerList& list : slots_) {
     list.clear_and_dispose([](Timer* timer) { timer->wheel_ = nullptr; });
+  }
 }
 
 void TimingWheel::rearm(Timer& timer, std::uint64_t deadline_ns) {
@@ -43,8 +44,9 @@ void TimingWheel::cancel(Timer& timer) {
   assert(timer.wheel_ == this);
   TimerList& list = slots_[timer.slot_];
   list.erase(TimerList::s_iterator_to(timer));
-  if (timer.slot_ < kOverflowSlot && list.empty())
+  if (timer.slot_ < kOverflowSlot && list.empty()) {
     occupied_[timer.slot_ / kSlots] &= ~(std::uint64_t{1} << timer.slot_ % kSlots);
+  }
   timer.wheel_ = nullptr;
   --armed_count_;
 }

@@ -163,7 +163,9 @@ std::uint16_t Tracer::tx_burst(rte_mbuf** packets, std::uint16_t count, std::uin
     lines.emplace_back(packets[i]->pkt_len, summarize(packets[i]));
   }
   const std::uint16_t sent = inner_.tx_burst(packets, count, now_ns);
-  for (std::uint16_t i = 0; i < sent; ++i) trace("tx", lines[i].first, lines[i].second, now_ns);
+  for (std::uint16_t i = 0; i < sent; ++i) {
+    trace("tx", lines[i].first, lines[i].second, now_ns);
+  }
   return sent;
 }
 

@@ -33,10 +33,14 @@ class UdpBindings {
   }
 
   void begin_receive(std::span<rte_mbuf* const> packets, std::uint64_t now_ns) {
-    for (const Binding& binding : bindings_) binding.client->begin_receive(packets, now_ns);
+    for (const Binding& binding : bindings_) {
+      binding.client->begin_receive(packets, now_ns);
+    }
   }
   void end_receive() {
-    for (const Binding& binding : bindings_) binding.client->end_receive();
+    for (const Binding& binding : bindings_) {
+      binding.client->end_receive();
+    }
   }
   /// Each client is asked, with what room the ones before have left, which may be none.
   [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,

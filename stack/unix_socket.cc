@@ -40,8 +40,9 @@ bool is_known_to_kernel(const std::string& path) {
 void remove_dead_socket(const std::string& path, int type) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path) || !is_socket(path) || is_known_to_kernel(path))
+  if (path.size() >= sizeof(address.sun_path) || !is_socket(path) || is_known_to_kernel(path)) {
     return;
+  }
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;

@@ -75,7 +75,9 @@ Expected<Event> CmNode::wait_event(std::string_view what, bool forever) {
 
 void CmNode::linger(double seconds) {
   const std::uint64_t end_ns = steady_now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
-  while (steady_now_ns() < end_ns && !stop_requested() && endpoint_.link_alive()) serve();
+  while (steady_now_ns() < end_ns && !stop_requested() && endpoint_.link_alive()) {
+    serve();
+  }
 }
 
 Expected<void> CmNode::listen(std::uint64_t service_id, std::uint32_t backlog,

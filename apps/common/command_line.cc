@@ -15,7 +15,9 @@ namespace {
 
 /// Messages of libraries may have several lines; a user gets one.
 std::string one_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
+  while (!text.empty() && text.back() == '\n') {
+    text.pop_back();
+  }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }

@@ -236,9 +236,7 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
   config.host.seed = config.seed;
   if (!options.faults.empty()) {
     auto faults = stack::parse_faults(options.faults);
-    if (!faults) {
-      return fail(ErrorCode::invalid_argument, "--faults: {}", faults.error().message);
-    }
+    if (!faults) return fail(ErrorCode::invalid_argument, "--faults: {}", faults.error().message);
     // A seed inside of the specification wins.
     if (options.faults.find("seed=") == std::string::npos) faults->seed = config.seed;
     config.faults = *faults;

@@ -144,7 +144,9 @@ template <typename T>
 void Fields::list(const char* name, std::vector<T>& values) {
   if (to_ != nullptr) {
     put(name, nlohmann::json::array());
-    for (const T& value : values) (*to_)[name].push_back(fields_to_json(value));
+    for (const T& value : values) {
+      (*to_)[name].push_back(fields_to_json(value));
+    }
     return;
   }
   values.clear();

@@ -83,7 +83,9 @@ std::string HelpFormatter::make_description(const CLI::App* app) const {
 std::string HelpFormatter::make_group(std::string group, bool positional,
                                       std::vector<const CLI::Option*> options) const {
   std::string text = '\n' + group + '\n';
-  for (const CLI::Option* option : options) text += make_option(option, positional);
+  for (const CLI::Option* option : options) {
+    text += make_option(option, positional);
+  }
   return text;
 }
 

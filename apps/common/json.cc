@@ -257,7 +257,9 @@ void JsonObject::finish() {
   for (const auto& [key, value] : value_.items()) {
     if (known_.contains(key)) continue;
     std::string names;
-    for (const std::string& name : known_) names += (names.empty() ? "" : ", ") + name;
+    for (const std::string& name : known_) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
     fail(key.c_str(), "is not known here; known are: " + names);
   }
 }

@@ -130,7 +130,9 @@ class MeasuringClient : public MeasuringEnd<Run> {
   /// The largest message of all runs.
   [[nodiscard]] std::uint32_t size_max() const {
     std::uint32_t largest = 0;
-    for (const Run& run : runs_) largest = std::max(largest, run.size);
+    for (const Run& run : runs_) {
+      largest = std::max(largest, run.size);
+    }
     return largest;
   }
   /// Has the server make ready for a run.

@@ -125,7 +125,9 @@ Option OptionSet::add_parsed_list(std::string_view names, Parse parse,
                                   std::string_view help) const {
   const auto texts = std::make_shared<std::vector<std::string>>();
   check([texts, parse = std::move(parse)]() -> Expected<void> {
-    for (const std::string& text : *texts) ROCKHOPPER_TRY(parse(text));
+    for (const std::string& text : *texts) {
+      ROCKHOPPER_TRY(parse(text));
+    }
     return {};
   });
   return add_option(names, *texts, help).one_value_each();

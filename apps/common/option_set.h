@@ -117,7 +117,9 @@ class OptionSet {
   Option add_option(std::string_view names, Enum& target, std::string_view help = {}) const {
     const auto take = [&target](const std::string& name) { target = *parse_name<Enum>(name); };
     std::vector<std::string> all;
-    for (const Names& value : names_of(Enum{})) all.emplace_back(value.name);
+    for (const Names& value : names_of(Enum{})) {
+      all.emplace_back(value.name);
+    }
     return add_option_function(names, take, help)
         .one_of(std::move(all))
         .default_text(name_of(target));
@@ -127,7 +129,9 @@ class OptionSet {
   Option add_option(std::string_view names, Enum& target, std::initializer_list<Enum> values,
                     std::string_view help) const {
     std::vector<std::string> all;
-    for (const Enum value : values) all.emplace_back(to_string(value));
+    for (const Enum value : values) {
+      all.emplace_back(to_string(value));
+    }
     const auto take = [&target, all, values = std::vector<Enum>(values)](const std::string& name) {
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (all[i] == name) target = values[i];

@@ -75,7 +75,9 @@ roce::QpAttributes ServiceNode::rc_attributes(const QueueAddress& own, const Que
 void ServiceNode::print_statistics(std::FILE* out) const {
   endpoint_->print_statistics(out);
   if (dc_) dc_->print_statistics(out);
-  for (const auto& print : prints_) print(out);
+  for (const auto& print : prints_) {
+    print(out);
+  }
 }
 
 }  // namespace rockhopper::apps

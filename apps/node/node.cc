@@ -205,16 +205,14 @@ void Node::stop() {
 Expected<void> Node::wait_for_link() {
   const std::uint64_t deadline_ns = now_ns() + config_.connect_timeout_ms * kNsPerMs;
   while (!links_->up()) {
-    if (config_.keep_waiting) {
-      ROCKHOPPER_TRY(config_.keep_waiting());
-    }
+    if (config_.keep_waiting) ROCKHOPPER_TRY(config_.keep_waiting());
     if (now_ns() >= deadline_ns) {
       const bool memif = std::holds_alternative<MemifPort>(config_.port);
       return fail(ErrorCode::timeout, "{}: no link after {} s; is the other end running{}",
                   links_->ports().front()->name(), config_.connect_timeout_ms / 1000.0,
                   memif ? ", on the same memif socket and in the other role?" : "?");
     }
-    static_cast<void>(poll());
+    (void)poll();
     pause_ms(1);
   }
   was_up_ = link_alive_ = true;
@@ -247,9 +245,7 @@ Expected<void> Node::open_dc(const dc::EndpointConfig& config) {
   const bool published = !groups_.empty();
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     ROCKHOPPER_TRY(shards_[i]->open_dc(config));
-    if (published) {
-      ROCKHOPPER_TRY(publish(dc_counters(i)));
-    }
+    if (published) ROCKHOPPER_TRY(publish(dc_counters(i)));
   }
   return {};
 }

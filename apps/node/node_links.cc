@@ -36,9 +36,7 @@ Expected<std::unique_ptr<stack::Port>> open_memif_client(const stack::PortConfig
       auto port = stack::Port::open(port_config);
       if (port || port.error().code != ErrorCode::io) return port;
     }
-    if (config.keep_waiting) {
-      ROCKHOPPER_TRY(config.keep_waiting());
-    }
+    if (config.keep_waiting) ROCKHOPPER_TRY(config.keep_waiting());
     if (clock.now_ns() >= deadline_ns) {
       return fail(ErrorCode::timeout, "no memif server at {}; start the other end first", socket);
     }
@@ -77,9 +75,7 @@ Expected<std::unique_ptr<NodeLinks>> NodeLinks::open(const NodeConfig& config, c
   ROCKHOPPER_TRY(check(config));
   std::unique_ptr<NodeLinks> links(new NodeLinks);
   ROCKHOPPER_TRY(links->open_ports(config, *place.clock));
-  if (config.shards > 1 && links->any()) {
-    ROCKHOPPER_TRY(links->steer(config.shards));
-  }
+  if (config.shards > 1 && links->any()) ROCKHOPPER_TRY(links->steer(config.shards));
   ROCKHOPPER_TRY(links->wrap(config, place));
   return links;
 }
@@ -211,11 +207,15 @@ bool NodeLinks::up() const {
 }
 
 void NodeLinks::receive_groups(std::span<const rte_ether_addr> macs) {
-  for (const auto& port : ports_) static_cast<void>(port->set_multicast_macs(macs));
+  for (const auto& port : ports_) {
+    (void)port->set_multicast_macs(macs);
+  }
 }
 
 void NodeLinks::receive_all_groups() {
-  for (const auto& port : ports_) port->receive_all_multicast();
+  for (const auto& port : ports_) {
+    port->receive_all_multicast();
+  }
 }
 
 bool NodeLinks::ipv4_checksum_offload() const {

@@ -8,9 +8,7 @@ Expected<std::unique_ptr<Shard>> Shard::create(const NodeConfig& config, const P
   std::unique_ptr<Shard> shard(new Shard);
   ROCKHOPPER_TRY(shard->make_host(config, place));
   ROCKHOPPER_TRY(shard->make_engine(config, place));
-  if (config.dc) {
-    ROCKHOPPER_TRY(shard->open_dc(*config.dc));
-  }
+  if (config.dc) ROCKHOPPER_TRY(shard->open_dc(*config.dc));
   if (place.link != nullptr) {
     shard->worker_ = std::make_unique<stack::Worker>(*place.link, *shard->host_, *place.clock,
                                                      stack::WorkerConfig{.idle = config.idle});

@@ -5,7 +5,9 @@
 namespace rockhopper::apps::messages {
 
 Application::Application(bool own_thread, IdlePolicy idle) : idle_(idle) {
-  if (own_thread) thread_ = std::thread([this] { run(); });
+  if (own_thread) {
+    thread_ = std::thread([this] { run(); });
+  }
 }
 
 Application::~Application() {
@@ -19,7 +21,9 @@ void Application::set(Work* work, Background& adapter) {
     running_.store(work, std::memory_order_relaxed);
     return;
   }
-  while (running_.load(std::memory_order_acquire) != work) (void)adapter.turn();
+  while (running_.load(std::memory_order_acquire) != work) {
+    (void)adapter.turn();
+  }
 }
 
 bool Application::turn() {

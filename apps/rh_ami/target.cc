@@ -72,9 +72,7 @@ void Target::check(const ami::Message& message) {
     std::memcpy(&number, message.header.data(), sizeof number);
   }
   if (message.header.size() != sizeof number || number != expected) {
-    if (fault_.empty()) {
-      fault_ = fmt::format("message {} came where {} was due", number, expected);
-    }
+    if (fault_.empty()) fault_ = fmt::format("message {} came where {} was due", number, expected);
   } else if (message.payload.size() != spec_.size ||
              find_pattern_mismatch(message.payload, spec_.seed, number)) {
     if (fault_.empty()) fault_ = fmt::format("the content of message {} is wrong", number);

@@ -16,7 +16,9 @@ namespace {
 constexpr std::uint32_t kConnectionBacklog = 128;
 
 Expected<void> post_receives(CmChannel& channel, std::uint64_t count) {
-  for (std::uint64_t index = 0; index < count; ++index) ROCKHOPPER_TRY(channel.post_receive(index));
+  for (std::uint64_t index = 0; index < count; ++index) {
+    ROCKHOPPER_TRY(channel.post_receive(index));
+  }
   return {};
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMckeySeed = 0x6d63;
 /// Until the last datagrams have left the port.
-constexpr double kLinger_s = 0.2;
+constexpr double kLingerS = 0.2;
 
 Expected<std::unique_ptr<CmChannel>> make_channel(Node& node) {
   const Options& options = node.options();
@@ -44,7 +44,7 @@ Expected<Result> send_all(Node& node) {
   for (std::uint64_t index = 0; index < count; ++index) {
     ROCKHOPPER_TRY(channel->wait_completion(channel->send_cq(), "our datagrams to go"));
   }
-  node.linger(kLinger_s);
+  node.linger(kLingerS);
   node.engine().destroy_ah(ah);
   return Result{.connections = 1,
                 .seconds = static_cast<double>(steady_now_ns() - start_ns) * 1e-9};
@@ -93,7 +93,7 @@ Expected<Result> receive_all(Node& node) {
   for (const auto& channel : channels) {
     ROCKHOPPER_TRY(node.engine().detach_multicast(channel->qp(), group));
   }
-  node.linger(kLinger_s);  // so that the routers hear of it
+  node.linger(kLingerS);  // so that the routers hear of it
   return result;
 }
 

@@ -83,8 +83,8 @@ BoardReader::~BoardReader() {
   target_.reset();
   pool_.reset();
   if (ah_ != nullptr) engine.destroy_ah(ah_);
-  if (key_ != roce::MemoryKey{}) static_cast<void>(engine.deregister_memory(key_));
-  static_cast<void>(engine.deallocate_pd(pd_));
+  if (key_ != roce::MemoryKey{}) (void)engine.deregister_memory(key_);
+  (void)engine.deallocate_pd(pd_);
 }
 
 Expected<void> BoardReader::read(std::uint64_t offset, std::uint64_t bytes) {

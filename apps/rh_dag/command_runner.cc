@@ -58,8 +58,9 @@ bool write_all(int file, std::span<const std::byte> bytes) {
 bool write_inputs(int file, const dag::TaskCall& call) {
   bool written = write_all(file, call.previous);
   if (call.previous.empty()) {
-    for (const dag::TaskInput& input : call.inputs)
+    for (const dag::TaskInput& input : call.inputs) {
       written = written && write_all(file, input.bytes);
+    }
   }
   return written && ::lseek(file, 0, SEEK_SET) == 0;
 }
@@ -109,7 +110,9 @@ class SpawnPlan {
                                       std::string_view key) const {
     // Views of words that each have a zero byte behind them.
     std::vector<char*> arguments;
-    for (const std::string_view word : words) arguments.push_back(const_cast<char*>(word.data()));
+    for (const std::string_view word : words) {
+      arguments.push_back(const_cast<char*>(word.data()));
+    }
     arguments.push_back(nullptr);
     std::string node = "RH_DAG_NODE=" + std::string(key);
     std::vector<char*> environment{node.data()};

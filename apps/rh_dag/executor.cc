@@ -92,7 +92,9 @@ void ThreadExecutor::abandon(std::uint64_t ticket) {
 }
 
 void ThreadExecutor::abandon_all() {
-  for (const auto& lane : lanes_) lane->abandoned.store(true);
+  for (const auto& lane : lanes_) {
+    lane->abandoned.store(true);
+  }
 }
 
 bool ThreadExecutor::deliver() {

@@ -152,7 +152,9 @@ std::string shortened(std::string_view name) {
   if (name.size() <= kShownNameMax) return std::string(name);
   // Not within a character of several bytes.
   std::size_t length = kShownNameMax;
-  while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) --length;
+  while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) {
+    --length;
+  }
   return std::string(name.substr(0, length)) + "...";
 }
 
@@ -160,10 +162,16 @@ std::string shortened(std::string_view name) {
 
 std::string to_gantt(const RunLog& log, std::span<const std::string> path) {
   Rows rows;
-  for (const NodeRun& run : log.runs) rows[run.worker].push_back(&run);
-  for (const Steals& steals : log.steals) rows[steals.worker];
+  for (const NodeRun& run : log.runs) {
+    rows[run.worker].push_back(&run);
+  }
+  for (const Steals& steals : log.steals) {
+    rows[steals.worker];
+  }
   std::size_t longest = 0;
-  for (const auto& [name, runs] : rows) longest = std::max(longest, shortened(name).size());
+  for (const auto& [name, runs] : rows) {
+    longest = std::max(longest, shortened(name).size());
+  }
   const TimeAxis axis(log, 24 + kCharacter * static_cast<double>(longest));
   const double bottom = kTop + kRow * static_cast<double>(rows.size());
   const std::unordered_set<std::string_view> on_path(path.begin(), path.end());

@@ -74,10 +74,14 @@ GraphSummary summarise(const Workflow& workflow, const dag::Graph& graph) {
   summary.levels = widths.size();
   summary.width = *std::max_element(widths.begin(), widths.end());
   const auto work = dag::work_of(graph);
-  for (const std::uint64_t ns : work) summary.work_s += in_seconds(ns);
+  for (const std::uint64_t ns : work) {
+    summary.work_s += in_seconds(ns);
+  }
   const auto path = dag::critical_path(graph, work);
   summary.critical_path_s = in_seconds(path.length_ns);
-  for (const dag::NodeIndex node : path.nodes) summary.critical_path.emplace_back(graph.key(node));
+  for (const dag::NodeIndex node : path.nodes) {
+    summary.critical_path.emplace_back(graph.key(node));
+  }
   if (workflow.makespan_ns) summary.recorded_makespan_s = in_seconds(*workflow.makespan_ns);
   return summary;
 }
@@ -109,7 +113,9 @@ std::string to_json(const GraphSummary& summary) {
                         {"work_s", summary.work_s},
                         {"critical_path_s", summary.critical_path_s},
                         {"critical_path", summary.critical_path}};
-  for (const Count& count : kCounts) object[count.name] = summary.*count.value;
+  for (const Count& count : kCounts) {
+    object[count.name] = summary.*count.value;
+  }
   if (summary.recorded_makespan_s) object["recorded_makespan_s"] = *summary.recorded_makespan_s;
   return object.dump();
 }

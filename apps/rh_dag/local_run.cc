@@ -78,7 +78,9 @@ Expected<void> wait_until(std::uint64_t time_ns) {
 RunHeader header_of(const dag::Graph& graph, std::string name) {
   const auto work = dag::work_of(graph);
   RunHeader header{.graph = std::move(name), .nodes = graph.size()};
-  for (const std::uint64_t ns : work) header.work_ns += ns;
+  for (const std::uint64_t ns : work) {
+    header.work_ns += ns;
+  }
   header.critical_path_ns = dag::critical_path(graph, work).length_ns;
   return header;
 }
@@ -114,7 +116,9 @@ Expected<LocalRun> run_local(const dag::Graph& graph, dag::NodeRunner& runner, R
   }
   result.passed_ns = steady_now_ns() - begin_ns;
   dag::GraphDigest digest;
-  for (const dag::NodeIndex node : graph.by_key()) digest.add(graph.key(node), digests[node]);
+  for (const dag::NodeIndex node : graph.by_key()) {
+    digest.add(graph.key(node), digests[node]);
+  }
   result.digest = digest.finish();
   return result;
 }

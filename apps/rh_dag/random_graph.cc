@@ -82,7 +82,9 @@ Expected<dag::Graph> make_random_graph(const RandomGraph& random,
     }
     std::sort(predecessors.begin(), predecessors.end());
     predecessors.erase(std::unique(predecessors.begin(), predecessors.end()), predecessors.end());
-    for (const dag::NodeIndex from : predecessors) builder.add_edge(from, node);
+    for (const dag::NodeIndex from : predecessors) {
+      builder.add_edge(from, node);
+    }
   }
   return builder.build(registry);
 }

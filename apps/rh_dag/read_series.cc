@@ -25,7 +25,9 @@ ReadSeries::ReadSeries(dag::Client& client, std::span<const std::string> keys, s
       slots_(window),
       seen_(keys.size()),
       start_ns_(steady_now_ns()) {
-  for (std::uint32_t slot = 0; slot < window; ++slot) free_.push_back(slot);
+  for (std::uint32_t slot = 0; slot < window; ++slot) {
+    free_.push_back(slot);
+  }
 }
 
 void ReadSeries::start() {
@@ -90,8 +92,9 @@ nlohmann::json ReadSeries::to_json() const {
   const LatencySummary latency = latency_->summary(kPerUs);
   nlohmann::json failed = nlohmann::json::object();
   for (std::size_t i = 1; i < by_status_.size(); ++i) {
-    if (by_status_[i] > 0)
+    if (by_status_[i] > 0) {
       failed[std::string(name_of(static_cast<dag::Status>(i)))] = by_status_[i];
+    }
   }
   return {{"program", "rh-dag"},
           {"reads", by_status_[0]},

@@ -31,9 +31,7 @@ nlohmann::json to_json(const RecordTask& task, const RecordResult& result) {
 
 std::string to_line(const RecordTask& task, const RecordResult& result) {
   const std::string begin = fmt::format("{} {}: ", name_of(task.verb), dag::key_text(task.key));
-  if (result.status != dag::Status::ok) {
-    return begin + std::string(dag::to_string(result.status));
-  }
+  if (result.status != dag::Status::ok) return begin + std::string(dag::to_string(result.status));
   switch (task.verb) {
     case Verb::get:
       return begin + fmt::format("version {}, {} bytes: {:?}", result.version.version,

@@ -87,7 +87,9 @@ Expected<void> Records::reconnect(std::optional<std::uint16_t> server) {
 
 void Records::close() {
   const std::uint64_t deadline_ns = steady_now_ns() + kCloseNs;
-  while (client().in_use() > 0 && steady_now_ns() < deadline_ns) (void)connection_->turn();
+  while (client().in_use() > 0 && steady_now_ns() < deadline_ns) {
+    (void)connection_->turn();
+  }
 }
 
 Expected<RecordResult> Records::run(const RecordTask& task) {

@@ -67,7 +67,9 @@ class Reading {
   [[nodiscard]] Expected<RunDigest> finish() const {
     if (failure_) return tl::make_unexpected(*failure_);
     dag::GraphDigest digest;
-    for (const dag::NodeIndex node : graph_.by_key()) digest.add(graph_.key(node), digests_[node]);
+    for (const dag::NodeIndex node : graph_.by_key()) {
+      digest.add(graph_.key(node), digests_[node]);
+    }
     return RunDigest{.digest = digest.finish(), .output_bytes = output_bytes_};
   }
 

@@ -59,7 +59,9 @@ void count_workers(const RunLog& log, RunReport& report) {
     report.work_s += in_seconds(run.end_ns - run.start_ns);
   }
   // Who got nothing to do is a worker all the same.
-  for (const Steals& steals : log.steals) workers[steals.worker].steal_attempts += steals.attempts;
+  for (const Steals& steals : log.steals) {
+    workers[steals.worker].steal_attempts += steals.attempts;
+  }
   for (auto& [name, worker] : workers) {
     worker.name = name;
     report.committed += worker.nodes;
@@ -72,7 +74,9 @@ void count_workers(const RunLog& log, RunReport& report) {
 
 double variation_of(const std::vector<WorkerReport>& workers) {
   double sum = 0;
-  for (const WorkerReport& worker : workers) sum += in_seconds(worker.busy_ns);
+  for (const WorkerReport& worker : workers) {
+    sum += in_seconds(worker.busy_ns);
+  }
   if (sum == 0) return 0;
   const double mean = sum / static_cast<double>(workers.size());
   double squares = 0;
@@ -127,11 +131,15 @@ void follow_graph(const dag::Graph& graph, const CommittedRuns& runs, RunReport&
       }
     }
   }
-  for (const ProblemCount* problem : {&unknown, &missing, &early}) problem->tell(report.problems);
+  for (const ProblemCount* problem : {&unknown, &missing, &early}) {
+    problem->tell(report.problems);
+  }
   const dag::CriticalPath path = dag::critical_path(graph, work);
   report.path_is_measured = true;
   report.critical_path_s = in_seconds(path.length_ns);
-  for (const dag::NodeIndex node : path.nodes) report.path.emplace_back(graph.key(node));
+  for (const dag::NodeIndex node : path.nodes) {
+    report.path.emplace_back(graph.key(node));
+  }
 }
 
 double share(std::uint64_t part, std::uint64_t whole) {
@@ -154,7 +162,9 @@ void print_path(std::FILE* out, const RunReport& report) {
   if (!report.path_is_measured) return;
   fmt::print(out, "\nthe critical path's {} nodes\n", report.path.size());
   const std::size_t shown = std::min(report.path.size(), kPathInTable);
-  for (std::size_t i = 0; i < shown; ++i) fmt::print(out, "  {}\n", report.path[i]);
+  for (std::size_t i = 0; i < shown; ++i) {
+    fmt::print(out, "  {}\n", report.path[i]);
+  }
   if (shown < report.path.size()) {
     fmt::print(out, "  ... and {} more, all in --json\n", report.path.size() - shown);
   }

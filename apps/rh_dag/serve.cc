@@ -71,7 +71,9 @@ class Clients final : public ControlServer<GreetedClient> {
   }
   ~Clients() override {
     node_.set_on_fenced({});
-    for (GreetedClient& client : clients()) dismiss(client);
+    for (GreetedClient& client : clients()) {
+      dismiss(client);
+    }
   }
 
   [[nodiscard]] std::uint64_t fenced() const { return fenced_; }

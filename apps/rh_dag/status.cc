@@ -48,9 +48,7 @@ std::string print(const Board& board) {
     out += fmt::format("{:<24} {:<9} {:>5} {:>10} {:>10} {:>6} {:>6}\n", dag::text_of(run.name),
                        dag::to_string(run.phase), run.priority, run.nodes,
                        std::min<std::uint64_t>(run.completed, run.nodes), run.lost, run.retried);
-    if (const auto text = dag::text_of(run.text); !text.empty()) {
-      out += fmt::format("  {}\n", text);
-    }
+    if (const auto text = dag::text_of(run.text); !text.empty()) out += fmt::format("  {}\n", text);
   }
   out += fmt::format("{} workers", board.workers.size());
   const char* between = ": ";

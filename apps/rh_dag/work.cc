@@ -157,9 +157,7 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   [[nodiscard]] Expected<void> open() {
     ROCKHOPPER_TRY(functions_, make_functions(options_.wait, &ThreadExecutor::is_abandoned));
     dag::CommandRunner commands;
-    if (options_.allow_commands) {
-      commands = make_command_runner(&ThreadExecutor::is_abandoned);
-    }
+    if (options_.allow_commands) commands = make_command_runner(&ThreadExecutor::is_abandoned);
     if (options_.runs_inline) {
       executor_ = std::make_unique<InlineExecutor>(functions_, std::move(commands));
     } else {
@@ -263,7 +261,9 @@ class Work final : public dag::ClientListener, public dag::WorkerListener {
   [[nodiscard]] Expected<void> forget_worker() {
     executor_->set_worker(nullptr);
     executor_->abandon_all();
-    while (!executor_->idle()) (void)connection_->turn();
+    while (!executor_->idle()) {
+      (void)connection_->turn();
+    }
     steals_ += worker_->counters().steals.value();
     steals_successful_ += worker_->counters().steals_successful.value();
     counters_.reset();

@@ -82,7 +82,9 @@ class Generator {
   [[nodiscard]] Expected<void> finish() {
     for (std::uint16_t qp = 0; qp < traffic_.agreement().qps; ++qp) {
       if (unsignaled_[qp] == 0) continue;
-      while (traffic_.room(qp) == 0) ROCKHOPPER_TRY(traffic_.poll());
+      while (traffic_.room(qp) == 0) {
+        ROCKHOPPER_TRY(traffic_.poll());
+      }
       const SendRequest last = request(qp, traffic_.posted(qp), true);
       ROCKHOPPER_TRY(traffic_.post(qp, {&last, 1}));
     }

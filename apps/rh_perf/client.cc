@@ -48,9 +48,7 @@ Expected<void> Client::greet() {
   ROCKHOPPER_TRY(auto remote, agree());
   ROCKHOPPER_TRY(backend_.connect(agreement_, remote));
   set_watch([this]() -> Expected<void> {
-    if (!backend_.link_alive()) {
-      return fail(ErrorCode::io, "the link went down: the peer has gone");
-    }
+    if (!backend_.link_alive()) return fail(ErrorCode::io, "the link went down: the peer has gone");
     return channel_->check();
   });
   traffic_ = std::make_unique<Traffic>(backend_, agreement_, *layout_, remote, *watch_);
@@ -89,7 +87,9 @@ Expected<void> Client::check_words(const RunSpec& spec, const nlohmann::json& st
   ROCKHOPPER_TRY(auto words, words_from_json(stopped, agreement_));
   if (spec.operation == Operation::lock) {
     std::uint64_t scopes = 0;
-    for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) scopes += traffic_->posted(qp);
+    for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {
+      scopes += traffic_->posted(qp);
+    }
     return check_lock_words(words, scopes);
   }
   for (std::uint16_t qp = 0; qp < agreement_.qps; ++qp) {

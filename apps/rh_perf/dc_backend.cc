@@ -34,7 +34,9 @@ Expected<void> DcBackend::create_queues(const Agreement& agreement) {
   lock_mode_ = agreement.lock_mode;
   // Whether there are locks is known only now, and the path MTU had to be known before.
   if (lock_mode_ == LockMode::target) ROCKHOPPER_TRY(create_endpoint({.lock_execution = true}));
-  for (std::uint16_t i = 0; i < agreement.qps; ++i) ROCKHOPPER_TRY(create_target(agreement));
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
+    ROCKHOPPER_TRY(create_target(agreement));
+  }
   return {};
 }
 

@@ -24,7 +24,9 @@ std::byte landed(Traffic& traffic, std::uint32_t size) {
 
 Expected<void> post_one(Traffic& traffic, const RunSpec& spec, std::uint16_t qp,
                         std::uint64_t message) {
-  while (traffic.room(qp) == 0) ROCKHOPPER_TRY(traffic.poll());
+  while (traffic.room(qp) == 0) {
+    ROCKHOPPER_TRY(traffic.poll());
+  }
   if (spec.operation == Operation::write) {
     traffic.local(qp, message, spec.size).back() = mark_of(message);
   }
@@ -103,7 +105,9 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool pe
   const std::uint64_t total = spec.warmup + spec.iterations;
   // The number of the peer's message that answers ours.
   const std::uint64_t ahead = peer_begins ? 1 : 0;
-  while (peer_begins && !answered(traffic, spec, 0)) ROCKHOPPER_TRY(traffic.poll());
+  while (peer_begins && !answered(traffic, spec, 0)) {
+    ROCKHOPPER_TRY(traffic.poll());
+  }
   std::uint64_t start_ns = steady_now_ns();
   for (std::uint64_t message = 0; spec.duration_ns > 0 || message < total; ++message) {
     if (message == spec.warmup) start_ns = steady_now_ns();
@@ -113,7 +117,9 @@ Expected<Measurement> run_latency(Traffic& traffic, const RunSpec& spec, bool pe
     }
     ROCKHOPPER_TRY(post_one(traffic, spec, 0, message));
     if (peer_begins && message + 1 == total) break;
-    while (!answered(traffic, spec, message + ahead)) ROCKHOPPER_TRY(traffic.poll());
+    while (!answered(traffic, spec, message + ahead)) {
+      ROCKHOPPER_TRY(traffic.poll());
+    }
     if (message >= spec.warmup) histogram->add(steady_now_ns() - sent_ns);
     if (message % 64 == 0) progress.update(message, spec.duration_ns > 0 ? 0 : total);
   }

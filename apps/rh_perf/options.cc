@@ -20,7 +20,9 @@ constexpr std::uint32_t kSweepMax = 8u << 20;
 
 std::vector<std::uint32_t> sweep() {
   std::vector<std::uint32_t> sizes;
-  for (std::uint32_t size = 2; size <= kSweepMax; size *= 2) sizes.push_back(size);
+  for (std::uint32_t size = 2; size <= kSweepMax; size *= 2) {
+    sizes.push_back(size);
+  }
   return sizes;
 }
 

@@ -34,7 +34,9 @@ constexpr std::size_t kBinaryBytes = 56;
 std::string to_text(const PerftestDestination& own) {
   std::string text = fmt::format("{:04x}:{:04x}:{:06x}:{:06x}:{:08x}:{:016x}:", 0,
                                  own.outstanding_reads, own.qpn, own.psn, own.rkey, own.address);
-  for (const std::uint8_t byte : own.gid.bytes) text += fmt::format("{:02x}:", byte);
+  for (const std::uint8_t byte : own.gid.bytes) {
+    text += fmt::format("{:02x}:", byte);
+  }
   text += fmt::format("{:08x}:", 0);  // no SRQ
   text.resize(kTextBytes, '\0');
   return text;
@@ -73,7 +75,9 @@ std::optional<PerftestDestination> parse_text(std::string_view text) {
   bool good = take(lid, kLidMax) && take(peer.outstanding_reads, kReadsMax) &&
               take(peer.qpn, kNumberMax) && take(peer.psn, kNumberMax) &&
               take(peer.rkey, UINT32_MAX) && take(peer.address, UINT64_MAX);
-  for (std::size_t i = 0; good && i < kGidBytes; ++i) good = take(peer.gid.bytes[i], 0xff);
+  for (std::size_t i = 0; good && i < kGidBytes; ++i) {
+    good = take(peer.gid.bytes[i], 0xff);
+  }
   if (!good) return std::nullopt;
   return peer;
 }

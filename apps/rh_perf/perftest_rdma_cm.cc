@@ -27,7 +27,7 @@ constexpr std::uint32_t kDepth = 4;
 /// The largest message, that about a queue pair.
 constexpr std::uint32_t kMessageBytes = 56;
 constexpr std::uint32_t kExchangeMtu = 1024;  ///< enough for that
-constexpr double kRetryAfter_s = 0.1;
+constexpr double kRetryAfterS = 0.1;
 /// For how long a connection that is abandoned gets its messages sent.
 constexpr std::uint64_t kAbandonNs = 200 * kNsPerMs;
 
@@ -105,7 +105,9 @@ Expected<void> PerftestRdmaCm::open_channel() {
   ROCKHOPPER_TRY(channel_, CmChannel::create(*node_, {.depth = kDepth,
                                                       .receive_bytes = kMessageBytes,
                                                       .send_bytes = kMessageBytes}));
-  for (std::uint32_t slot = 0; slot < kDepth; ++slot) ROCKHOPPER_TRY(channel_->post_receive(slot));
+  for (std::uint32_t slot = 0; slot < kDepth; ++slot) {
+    ROCKHOPPER_TRY(channel_->post_receive(slot));
+  }
   return {};
 }
 
@@ -200,7 +202,7 @@ Expected<void> PerftestRdmaCm::connect(CmConnection& to, roce::QueuePair& qp,
     if (!refused && end.type != EventType::unreachable) return tl::make_unexpected(describe(end));
     heard = heard || refused;
     if (late()) return give_up();
-    node_->linger(kRetryAfter_s);
+    node_->linger(kRetryAfterS);
     if (stop_requested()) return tl::make_unexpected(interrupted());
   }
 }
@@ -294,7 +296,9 @@ bool PerftestRdmaCm::is_over() const {
 
 void PerftestRdmaCm::leave() {
   // A server's last message may still have to be repeated.
-  if (!is_client()) (void)wait([&] { return exchange_.end && measured_.end; }, "the client's end");
+  if (!is_client()) {
+    (void)wait([&] { return exchange_.end && measured_.end; }, "the client's end");
+  }
   disconnect();
   (void)wait([&] { return is_over(); }, "the end of TIMEWAIT");
 }

@@ -5,11 +5,15 @@
 namespace rockhopper::apps::perf {
 
 RcBackend::~RcBackend() {
-  for (roce::QueuePair* qp : qps_) engine().destroy_qp(qp);
+  for (roce::QueuePair* qp : qps_) {
+    engine().destroy_qp(qp);
+  }
 }
 
 Expected<void> RcBackend::create_queues(const Agreement& agreement) {
-  for (std::uint16_t i = 0; i < agreement.qps; ++i) ROCKHOPPER_TRY(create_queue_pair(agreement));
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
+    ROCKHOPPER_TRY(create_queue_pair(agreement));
+  }
   lock_mode_ = agreement.lock_mode;
   if (lock_mode_ == LockMode::cas) {
     ROCKHOPPER_TRY(cas_locks_, CasLocks::create(engine(), pd(), qps_));
@@ -42,9 +46,7 @@ Expected<void> RcBackend::connect(const Agreement& agreement, const Side& remote
   for (std::size_t i = 0; i < qps_.size(); ++i) {
     if (qps_[i]->state() == roce::QpState::rts) continue;
     roce::RecoveryConfig recovery = qps_[i]->loss_recovery();
-    if (agreement.selective_repeat) {
-      recovery.algorithm = roce::RecoveryAlgorithm::selective_repeat;
-    }
+    if (agreement.selective_repeat) recovery.algorithm = roce::RecoveryAlgorithm::selective_repeat;
     ROCKHOPPER_TRY(qps_[i]->set_loss_recovery(recovery));
     roce::QpAttributes attributes;
     attributes.path_mtu = static_cast<roce::PathMtu>(agreement.path_mtu);

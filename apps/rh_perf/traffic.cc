@@ -43,7 +43,9 @@ Expected<void> Traffic::start(const RunSpec& spec) {
       miss_receives(qp, agreement_.receive_depth);
     }
     if (spec.kind == RunKind::validation) {
-      for (std::uint32_t slot = 0; slot < layout_.slots(); ++slot) prepare_validation(qp, slot);
+      for (std::uint32_t slot = 0; slot < layout_.slots(); ++slot) {
+        prepare_validation(qp, slot);
+      }
     } else if (spec.operation != Operation::send) {
       const auto area = target(qp, 0, spec.size);
       std::memset(area.data(), 0, area.size());
@@ -95,7 +97,9 @@ Expected<bool> Traffic::poll() {
 
 Expected<bool> Traffic::poll_unwatched() {
   const std::size_t count = backend_.poll(done_);
-  for (std::size_t i = 0; i < count; ++i) ROCKHOPPER_TRY(take(done_[i]));
+  for (std::size_t i = 0; i < count; ++i) {
+    ROCKHOPPER_TRY(take(done_[i]));
+  }
   if (!receives_missing_.empty()) ROCKHOPPER_TRY(post_missing_receives());
   return count > 0;
 }
@@ -119,7 +123,9 @@ Expected<void> Traffic::take(const Done& done) {
 void Traffic::take_freed(std::vector<std::uint16_t>& out) {
   out.clear();
   std::swap(out, freed_);
-  for (const std::uint16_t qp : out) qps_[qp].freed = false;
+  for (const std::uint16_t qp : out) {
+    qps_[qp].freed = false;
+  }
 }
 
 Expected<void> Traffic::take_receive(const Done& done, const WorkId& id) {
@@ -168,7 +174,9 @@ Expected<void> Traffic::post_missing_receives() {
 }
 
 Expected<void> Traffic::drain() {
-  while (outstanding_ > 0) ROCKHOPPER_TRY(poll());
+  while (outstanding_ > 0) {
+    ROCKHOPPER_TRY(poll());
+  }
   return {};
 }
 

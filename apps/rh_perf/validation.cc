@@ -11,7 +11,9 @@ namespace {
 
 /// Posts one request when there is room.
 Expected<void> post_when_possible(Traffic& traffic, std::uint16_t qp, const SendRequest& request) {
-  while (traffic.room(qp) == 0) ROCKHOPPER_TRY(traffic.poll());
+  while (traffic.room(qp) == 0) {
+    ROCKHOPPER_TRY(traffic.poll());
+  }
   return traffic.post(qp, {&request, 1});
 }
 

@@ -70,9 +70,7 @@ Expected<ibv_context*> open_device(const std::string& name) {
     context = ibv_open_device(list[i]);
   }
   ibv_free_device_list(list);
-  if (!found) {
-    return fail(ErrorCode::not_found, "no RDMA device {}; there are: {}", name, names);
-  }
+  if (!found) return fail(ErrorCode::not_found, "no RDMA device {}; there are: {}", name, names);
   if (context == nullptr) {
     return fail(ErrorCode::io, "RDMA device {} does not open: {}", name, std::strerror(errno));
   }
@@ -182,7 +180,9 @@ Expected<Side> VerbsBackend::prepare(const Agreement& agreement, std::size_t byt
                 depth, std::strerror(errno));
   }
   inline_bytes_ = agreement.inline_bytes;
-  for (std::uint16_t i = 0; i < agreement.qps; ++i) ROCKHOPPER_TRY(create_queue_pair(agreement));
+  for (std::uint16_t i = 0; i < agreement.qps; ++i) {
+    ROCKHOPPER_TRY(create_queue_pair(agreement));
+  }
   return side_;
 }
 

@@ -19,7 +19,9 @@ Expected<std::unique_ptr<DcLanes>> DcLanes::create(roce::Engine& engine, const O
 
 DcLanes::~DcLanes() {
   if (initiator_ != nullptr) endpoint_->destroy_dci(initiator_);
-  for (dc::Dct* target : targets_) endpoint_->destroy_dct(target);
+  for (dc::Dct* target : targets_) {
+    endpoint_->destroy_dct(target);
+  }
 }
 
 Expected<void> DcLanes::create_initiator(const Options& options, roce::ProtectionDomain pd,

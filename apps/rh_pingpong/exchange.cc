@@ -103,7 +103,9 @@ std::array<char, kMessageBytes> encode(const Destination& destination) {
   std::array<char, kMessageBytes> message{};
   auto out = fmt::format_to(message.begin(), "{:04x}:{:06x}:{:06x}:", destination.lid,
                             destination.qpn.value, destination.psn.value);
-  for (const std::uint8_t byte : destination.gid.bytes) out = fmt::format_to(out, "{:02x}", byte);
+  for (const std::uint8_t byte : destination.gid.bytes) {
+    out = fmt::format_to(out, "{:02x}", byte);
+  }
   return message;
 }
 

@@ -74,9 +74,7 @@ void add_options(OptionSet app, Options& options) {
     if (transport == Transport::srq && !queue_pairs.given()) {
       options.queue_pairs = kDefaultQueuePairs;
     }
-    if (transport == Transport::dc && !rx_depth.given()) {
-      options.rx_depth = 4 * options.queue_pairs;
-    }
+    if (transport == Transport::dc && !rx_depth.given()) options.rx_depth = 4 * options.queue_pairs;
     return check(options);
   });
 }

@@ -116,7 +116,9 @@ Expected<void> Session::create_objects() {
                    .attributes = {.max_wr = options_.rx_depth, .max_sge = 1, .srq_limit = 0}}));
   }
   if (is_dc()) ROCKHOPPER_TRY(create_dc_lanes());
-  while (lanes_.size() < options_.queue_pairs) ROCKHOPPER_TRY(create_queue_pair());
+  while (lanes_.size() < options_.queue_pairs) {
+    ROCKHOPPER_TRY(create_queue_pair());
+  }
   return post_receives();
 }
 
@@ -160,7 +162,9 @@ Expected<stack::IpAddress> Session::choose_gid(const Destination* remote) const 
 }
 
 void Session::set_local_gid(const stack::IpAddress& gid) {
-  for (Destination& local : result_.local) local.gid = gid;
+  for (Destination& local : result_.local) {
+    local.gid = gid;
+  }
   print("local", result_.local);
 }
 
@@ -292,13 +296,17 @@ Expected<void> Session::send_message(std::size_t index) {
 
 Expected<void> Session::exchange_messages() {
   Progress progress("exchanges");
-  for (std::size_t i = 0; is_client() && i < lanes_.size(); ++i) ROCKHOPPER_TRY(send_message(i));
+  for (std::size_t i = 0; is_client() && i < lanes_.size(); ++i) {
+    ROCKHOPPER_TRY(send_message(i));
+  }
   std::array<roce::Completion, 16> completions;
   std::uint32_t turns = 0;
   while (!finished()) {
     (void)endpoint_.turn();
     const std::size_t count = cq_->poll(completions);
-    for (std::size_t i = 0; i < count; ++i) ROCKHOPPER_TRY(handle(completions[i]));
+    for (std::size_t i = 0; i < count; ++i) {
+      ROCKHOPPER_TRY(handle(completions[i]));
+    }
     if (count > 0) {
       last_progress_ns_ = 0;  // dated at the next check
       progress.update(received_, options_.iterations);

@@ -25,7 +25,9 @@ class PolicyReader {
     constexpr std::array kDirectory{std::pair<std::string_view, bool>{"all", true},
                                     std::pair<std::string_view, bool>{"own", false}};
     JsonObject object(document, "", errors_);
-    for (JsonObject& subscriber : object.objects("subscribers")) read_subscriber(subscriber);
+    for (JsonObject& subscriber : object.objects("subscribers")) {
+      read_subscriber(subscriber);
+    }
     policy_.everyone_ = read_stores(object, "everyone");
     policy_.all_see_all_ = object.choice<bool>("directory", kDirectory, std::optional<bool>(true));
     object.finish();

@@ -20,7 +20,9 @@ std::string_view called(const std::string& name) {
 }  // namespace
 
 Clients::~Clients() {
-  for (GreetedClient& client : clients()) dismiss(client);
+  for (GreetedClient& client : clients()) {
+    dismiss(client);
+  }
 }
 
 const AccessPolicy& Clients::policy() const {

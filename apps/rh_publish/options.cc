@@ -56,7 +56,9 @@ Expected<void> add_input(const std::string& text, Options& options) {
 
 Expected<void> add_defaults(Options& options) {
   if (options.stores.empty()) ROCKHOPPER_TRY(add_store(kDefaultStore, options));
-  for (const std::string& text : options.input_texts) ROCKHOPPER_TRY(add_input(text, options));
+  for (const std::string& text : options.input_texts) {
+    ROCKHOPPER_TRY(add_input(text, options));
+  }
   return options.inputs.empty() ? add_input(kDefaultInput, options) : Expected<void>();
 }
 

@@ -34,9 +34,7 @@ Expected<void> PolicyFile::read() {
   version_ = look();
   ROCKHOPPER_TRY(auto text, read_text_file(path_));
   auto policy = AccessPolicy::parse(text, stores_);
-  if (!policy) {
-    return fail(ErrorCode::invalid_argument, "{}: {}", path_, policy.error().message);
-  }
+  if (!policy) return fail(ErrorCode::invalid_argument, "{}: {}", path_, policy.error().message);
   policy_ = std::move(*policy);
   return {};
 }

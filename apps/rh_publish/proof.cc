@@ -15,7 +15,9 @@ namespace {
 
 std::string to_hex(std::span<const unsigned char> bytes) {
   std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  for (const unsigned char byte : bytes) {
+    text += fmt::format("{:02x}", byte);
+  }
   return text;
 }
 

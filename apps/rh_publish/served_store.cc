@@ -16,7 +16,9 @@ namespace {
 /// Never the same again, and with low bits that are not 0.
 std::uint64_t new_epoch(roce::Random& random) {
   std::uint64_t epoch = 0;
-  while (static_cast<std::uint32_t>(epoch) == 0) epoch = random.next();
+  while (static_cast<std::uint32_t>(epoch) == 0) {
+    epoch = random.next();
+  }
   return epoch;
 }
 
@@ -81,7 +83,9 @@ Expected<void> ServedStore::open_conflated(std::uint16_t id, std::uint64_t epoch
            spec_.bytes + sizeof(publisher::ControlBlock);
   };
   config.message_max = static_cast<std::uint32_t>(slot);
-  while (config.message_max > 0 && too_much()) --config.message_max;
+  while (config.message_max > 0 && too_much()) {
+    --config.message_max;
+  }
   if (config.message_max == 0) {
     return fail(ErrorCode::invalid_argument, "{} bytes are too few for {} keys", spec_.bytes,
                 spec_.keys);

@@ -38,7 +38,9 @@ Server::~Server() = default;
 Expected<void> Server::open() {
   if (!options_.policy.empty()) {
     std::vector<std::string> names;
-    for (const StoreSpec& store : options_.stores) names.push_back(store.name);
+    for (const StoreSpec& store : options_.stores) {
+      names.push_back(store.name);
+    }
     ROCKHOPPER_TRY(auto file, PolicyFile::open(options_.policy, std::move(names)));
     policy_file_.emplace(std::move(file));
     if (options_.multicast) {
@@ -167,7 +169,9 @@ bool Server::all_ended() const {
 
 nlohmann::json Server::report() const {
   nlohmann::json stores = nlohmann::json::object();
-  for (const auto& store : node_.stores()) stores[store->spec().name] = store->report();
+  for (const auto& store : node_.stores()) {
+    stores[store->spec().name] = store->report();
+  }
   nlohmann::json inputs = nlohmann::json::array();
   for (const Feed& feed : feeds_) {
     nlohmann::json input{{"input", to_string(feed.input->spec())},

@@ -55,7 +55,9 @@ void add_options(OptionSet app, Options& options) {
 /// What is real about a run goes to standard error, as it is never the same.
 void print_speed(const Simulation& simulation, std::uint64_t real_ns) {
   std::uint64_t messages = 0;
-  for (const auto& flow : simulation.flows()) messages += flow->result().completed;
+  for (const auto& flow : simulation.flows()) {
+    messages += flow->result().completed;
+  }
   const double seconds = static_cast<double>(real_ns) * 1e-9;
   fmt::print(stderr, "rh-sim: {} messages in {:.2f} s of real time, {:.0f} a second\n", messages,
              seconds, static_cast<double>(messages) / seconds);

@@ -30,7 +30,9 @@ Expected<void> write_file(const std::string& path, const std::string& text) {
 
 std::string to_csv(const std::vector<double>& times, const std::vector<Curve>& curves) {
   std::string out = "seconds";
-  for (const Curve& curve : curves) out += "," + curve.name;
+  for (const Curve& curve : curves) {
+    out += "," + curve.name;
+  }
   out += "\n";
   for (std::size_t i = 0; i < times.size(); ++i) {
     fmt::format_to(std::back_inserter(out), "{:.9f}", times[i]);
@@ -50,10 +52,14 @@ SvgChart chart_of(const Simulation& simulation, const std::vector<Curve>& curves
                  .y_label = y_label,
                  .x = simulation.sample_times(),
                  .lines = {}};
-  for (double& x : chart.x) x *= 1e3;
+  for (double& x : chart.x) {
+    x *= 1e3;
+  }
   for (const Curve& curve : curves) {
     chart.lines.push_back({curve.name, curve.values});
-    for (double& value : chart.lines.back().values) value *= scale;
+    for (double& value : chart.lines.back().values) {
+      value *= scale;
+    }
   }
   return chart;
 }

@@ -47,10 +47,18 @@ class Reader {
   Expected<Scenario> read(const nlohmann::json& document) {
     JsonObject root(document, "", errors_);
     read_head(root);
-    for (JsonObject& host : root.objects("hosts")) add_nodes(host, true);
-    for (JsonObject& fabric : root.objects("switches")) add_nodes(fabric, false);
-    for (JsonObject& link : root.objects("links")) add_links(link);
-    for (JsonObject& flow : root.objects("flows")) add_flows(flow);
+    for (JsonObject& host : root.objects("hosts")) {
+      add_nodes(host, true);
+    }
+    for (JsonObject& fabric : root.objects("switches")) {
+      add_nodes(fabric, false);
+    }
+    for (JsonObject& link : root.objects("links")) {
+      add_links(link);
+    }
+    for (JsonObject& flow : root.objects("flows")) {
+      add_flows(flow);
+    }
     root.finish();
     if (scenario_.flows.empty()) root.fail("flows", "there is none");
     if (errors_.any()) return tl::make_unexpected(errors_.first());
@@ -347,9 +355,7 @@ Expected<Scenario> parse_scenario(std::string_view json_text) {
 Expected<Scenario> read_scenario(const std::string& path) {
   ROCKHOPPER_TRY(auto text, read_text_file(path));
   auto scenario = parse_scenario(text);
-  if (!scenario) {
-    return fail(ErrorCode::invalid_argument, "{}: {}", path, scenario.error().message);
-  }
+  if (!scenario) return fail(ErrorCode::invalid_argument, "{}: {}", path, scenario.error().message);
   return scenario;
 }
 

@@ -134,14 +134,16 @@ Expected<void> SimHost::join(Flow& flow, SimHost& from, SimHost& to) {
                ah, ends[1].qp->number(), kQkey);
   from.flows_.push_back(&flow);
   if (takes_receive(spec)) {
-    for (std::uint32_t i = 0; i < 2 * spec.window; ++i) to.post_receive(*ends[1].qp, flow);
+    for (std::uint32_t i = 0; i < 2 * spec.window; ++i) {
+      to.post_receive(*ends[1].qp, flow);
+    }
   }
   return {};
 }
 
 void SimHost::post_receive(roce::QueuePair& qp, Flow& flow) {
   const roce::Sge sge{region_.iova, static_cast<std::uint32_t>(region_.length), region_.key};
-  static_cast<void>(qp.post_recv({.wr_id = flow.id(), .sg_list = {&sge, 1}}));
+  (void)qp.post_recv({.wr_id = flow.id(), .sg_list = {&sge, 1}});
 }
 
 std::uint64_t SimHost::turn(std::uint64_t now_ns) {

@@ -19,7 +19,9 @@ constexpr std::size_t kEventsPerCheck = 100'000;  // some ten milliseconds of re
 
 std::uint32_t largest_mtu(const Scenario& scenario) {
   std::uint32_t mtu = 256;
-  for (const FlowSpec& flow : scenario.flows) mtu = std::max(mtu, roce::bytes(flow.path_mtu));
+  for (const FlowSpec& flow : scenario.flows) {
+    mtu = std::max(mtu, roce::bytes(flow.path_mtu));
+  }
   return mtu;
 }
 
@@ -45,7 +47,9 @@ std::uint16_t data_room(const Scenario& scenario) {
 
 std::uint64_t shared_bytes(const Scenario& scenario) {
   std::uint64_t most = 64;
-  for (const FlowSpec& flow : scenario.flows) most = std::max<std::uint64_t>(most, flow.size);
+  for (const FlowSpec& flow : scenario.flows) {
+    most = std::max<std::uint64_t>(most, flow.size);
+  }
   return most + roce::kGrhBytes;
 }
 
@@ -153,7 +157,9 @@ Expected<void> Simulation::build(const std::string& capture) {
     rates_.push_back({spec.name, {}});
     ROCKHOPPER_TRY(SimHost::join(*flows_.back(), *hosts_[spec.from], *hosts_[spec.to]));
   }
-  for (const SwitchPort& port : ports_) queues_.push_back({port.name, {}});
+  for (const SwitchPort& port : ports_) {
+    queues_.push_back({port.name, {}});
+  }
   return {};
 }
 

@@ -60,10 +60,14 @@ Expected<void> Client::run(const EndpointConfig& config, const stack::Arguments&
   }
   std::vector<std::string> stores = options_.stores;
   if (stores.empty()) {
-    for (const publisher::StoreInfo& store : directory_) stores.push_back(store.name);
+    for (const publisher::StoreInfo& store : directory_) {
+      stores.push_back(store.name);
+    }
   }
   if (stores.empty()) return fail(ErrorCode::not_found, "the publisher shows no store");
-  for (const std::string& store : stores) ROCKHOPPER_TRY(subscribe(store));
+  for (const std::string& store : stores) {
+    ROCKHOPPER_TRY(subscribe(store));
+  }
   auto result = receive();
   // What has been received is written, whatever has ended it.
   auto drained = drain();

@@ -50,9 +50,7 @@ std::optional<std::uint64_t> parse_unix_seconds(std::string_view text) {
 
 Expected<std::string> read_secret(const std::string& path) {
   auto text = read_text_file(path);
-  if (!text) {
-    return fail(ErrorCode::invalid_argument, "--secret-file: {}", text.error().message);
-  }
+  if (!text) return fail(ErrorCode::invalid_argument, "--secret-file: {}", text.error().message);
   std::string secret = text->substr(0, text->find('\n'));
   if (!secret.empty() && secret.back() == '\r') secret.pop_back();
   if (!secret.empty()) return secret;

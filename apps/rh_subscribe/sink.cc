@@ -47,7 +47,9 @@ bool Sink::is_empty() const {
 }
 
 Expected<void> Sink::flush() {
-  for (auto& [name, stream] : streams_) ROCKHOPPER_TRY(stream.flush());
+  for (auto& [name, stream] : streams_) {
+    ROCKHOPPER_TRY(stream.flush());
+  }
   return {};
 }
 

@@ -67,9 +67,7 @@ Expected<void> set_defaults(Options& options) {
     port.output.queue_packets = options.queue_packets;
     port.output.catch_up_ns = kCatchUpNs;
     port.output.seed = *options.seed + i;
-    if (!options.pcap.empty()) {
-      port.pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
-    }
+    if (!options.pcap.empty()) port.pcap = capture_file(options.pcap, static_cast<PortNumber>(i));
   }
   const bool all_memif = std::all_of(options.ports.begin(), options.ports.end(), is_memif);
   if (options.mtu == 0) options.mtu = all_memif ? kMemifMtu : std::uint16_t{1500};

@@ -18,8 +18,8 @@ namespace {
 
 /// A look at the clock takes longer than a turn without work.
 constexpr std::uint64_t kTurnsPerClock = 16;
-constexpr std::uint64_t kLook_ns = 1'000'000;
-constexpr std::uint64_t kWarmUp_ns = 50'000'000;
+constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr std::uint64_t kWarmUpNs = 50'000'000;
 constexpr std::uint16_t kSubscribersMax = 1024;
 
 }  // namespace
@@ -66,13 +66,15 @@ void PublisherSide::turn_for(std::uint64_t duration_ns) {
   const std::uint64_t end_ns = apps::steady_now_ns() + duration_ns;
   while (apps::steady_now_ns() < end_ns) {
     if (apps::stop_requested()) throw std::runtime_error(apps::interrupted().message);
-    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) (void)turn();
+    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) {
+      (void)turn();
+    }
   }
 }
 
 void PublisherSide::measure() {
   writer_->set_mode(Writer::Mode::warm_up);
-  turn_for(kWarmUp_ns);
+  turn_for(kWarmUpNs);
   writer_->set_mode(Writer::Mode::measured);
   const Writer::Work before = writer_->work();
   const std::uint64_t busy = busy_cycles_;
@@ -124,14 +126,18 @@ void PublisherSide::round(apps::TcpListener& listener) {
   admit(channel);
   measure();
   // The subscribers' window has begun later than ours.
-  while (channel.check()) turn_for(kLook_ns);
+  while (channel.check()) {
+    turn_for(kLookNs);
+  }
   writer_->set_mode(Writer::Mode::idle);
   dismiss();
 }
 
 void PublisherSide::run() {
   auto listener = must(apps::TcpListener::open(config_.port));
-  for (std::uint32_t i = 0; i < config_.rounds; ++i) round(listener);
+  for (std::uint32_t i = 0; i < config_.rounds; ++i) {
+    round(listener);
+  }
 }
 
 }  // namespace rockhopper::bench

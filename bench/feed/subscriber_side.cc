@@ -18,7 +18,7 @@ namespace {
 
 /// A look at the clock takes longer than a turn without work.
 constexpr std::uint64_t kTurnsPerClock = 4;
-constexpr std::uint64_t kPatience_ns = 30 * kNsPerSecond;
+constexpr std::uint64_t kPatienceNs = 30 * kNsPerSecond;
 
 }  // namespace
 
@@ -84,26 +84,32 @@ SubscriberSide::~SubscriberSide() = default;
 bool SubscriberSide::turn() {
   bool worked = endpoint_->turn();
   if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
-  for (const auto& feed : feeds_) worked = feed->progress(now_ns_) || worked;
+  for (const auto& feed : feeds_) {
+    worked = feed->progress(now_ns_) || worked;
+  }
   return worked;
 }
 
 template <typename Condition>
 void SubscriberSide::await(const char* what, const Condition& condition) {
-  const std::uint64_t deadline_ns = apps::steady_now_ns() + kPatience_ns;
+  const std::uint64_t deadline_ns = apps::steady_now_ns() + kPatienceNs;
   while (!condition()) {
     if (apps::stop_requested()) throw std::runtime_error(apps::interrupted().message);
     if (apps::steady_now_ns() >= deadline_ns) {
-      throw std::runtime_error(fmt::format("{} within {} s", what, kPatience_ns / 1'000'000'000));
+      throw std::runtime_error(fmt::format("{} within {} s", what, kPatienceNs / 1'000'000'000));
     }
-    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) (void)turn();
+    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) {
+      (void)turn();
+    }
   }
 }
 
 void SubscriberSide::join(apps::ControlChannel& channel) {
   const auto own = endpoint_->addresses().front().address;
   FeedEnd ours{.gid = own.to_string(), .path_mtu = config_.path_mtu, .connections = {}};
-  for (const auto& feed : feeds_) ours.connections.push_back(feed->queue_pair().described());
+  for (const auto& feed : feeds_) {
+    ours.connections.push_back(feed->queue_pair().described());
+  }
   must(channel.send("join", to_json(ours)));
   const FeedEnd theirs = feed_end_from_json(must(channel.receive("joined")));
   if (theirs.connections.size() != feeds_.size()) {
@@ -133,11 +139,13 @@ void SubscriberSide::run() {
     return arrivals_.begun();
   });
   const std::uint64_t patience_ns =
-      kPatience_ns + static_cast<std::uint64_t>(config_.seconds * kNsPerSecond);
+      kPatienceNs + static_cast<std::uint64_t>(config_.seconds * kNsPerSecond);
   const std::uint64_t deadline_ns = apps::steady_now_ns() + patience_ns;
   while (!arrivals_.over()) {
     if (apps::stop_requested()) throw std::runtime_error(apps::interrupted().message);
-    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) (void)turn();
+    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) {
+      (void)turn();
+    }
     const std::uint64_t now_ns = apps::steady_now_ns();
     arrivals_.tick(now_ns);
     if (now_ns >= deadline_ns) throw std::runtime_error("the window did not end");

@@ -362,7 +362,9 @@ Expected<void> Client::work() {
 }
 
 Expected<void> Client::disconnect() {
-  for (Teller& teller : tellers_) ROCKHOPPER_TRY(teller.disconnect());
+  for (Teller& teller : tellers_) {
+    ROCKHOPPER_TRY(teller.disconnect());
+  }
   return node_.wait(
       [&] {
         return std::ranges::all_of(tellers_, [](const Teller& one) { return one.is_over(); });

@@ -87,7 +87,9 @@ Server::~Server() {
 Expected<void> Server::open() {
   const std::size_t bytes = sizeof(TableHeader) + options_.accounts * sizeof(Account);
   ROCKHOPPER_TRY(memory_, PageMemory::allocate(bytes));
-  for (Account& account : accounts()) account.balance = options_.initial;
+  for (Account& account : accounts()) {
+    account.balance = options_.initial;
+  }
   pd_ = node_.engine().allocate_pd();
   ROCKHOPPER_TRY(registered_,
                  node_.engine().register_memory(pd_, memory_.data(), bytes, roce::kAccessAll));
@@ -155,9 +157,15 @@ void Server::transfer_locally(std::uint16_t owner, std::uint64_t seed) {
     LocalLock table(*region_, &header().word, owner);
     LocalLock first(*region_, &accounts()[std::min(a, b)].word, owner);
     LocalLock second(*region_, &accounts()[std::max(a, b)].word, owner);
-    while (!table.try_lock_shared()) std::this_thread::yield();
-    while (!first.try_lock()) std::this_thread::yield();
-    while (!second.try_lock()) std::this_thread::yield();
+    while (!table.try_lock_shared()) {
+      std::this_thread::yield();
+    }
+    while (!first.try_lock()) {
+      std::this_thread::yield();
+    }
+    while (!second.try_lock()) {
+      std::this_thread::yield();
+    }
     const auto amount = static_cast<std::int64_t>(1 + random.below(100));
     accounts()[a].balance -= amount;
     ++accounts()[a].transfers;
@@ -184,7 +192,9 @@ Expected<void> Server::run() {
   }
   while (!stop_requested() && (options_.clients == 0 || served_ < options_.clients)) {
     node_.serve();
-    while (const auto event = node_.manager().poll_event()) ROCKHOPPER_TRY(handle(*event));
+    while (const auto event = node_.manager().poll_event()) {
+      ROCKHOPPER_TRY(handle(*event));
+    }
   }
   stop_threads();
   return {};

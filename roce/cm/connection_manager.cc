@@ -100,9 +100,7 @@ std::optional<Event> ConnectionManager::poll_event() {
 
 Expected<void> ConnectionManager::listen(std::uint64_t service_id, std::uint32_t backlog,
                                          Capabilities offer) {
-  if (backlog == 0) {
-    return fail(ErrorCode::invalid_argument, "a backlog of 0 refuses everybody");
-  }
+  if (backlog == 0) return fail(ErrorCode::invalid_argument, "a backlog of 0 refuses everybody");
   if (!parts_->listeners.add(service_id, backlog, offer)) {
     return fail(ErrorCode::busy, "service ID {:#x} has a listener already", service_id);
   }

@@ -41,7 +41,9 @@ class ConnectionTable {
   [[nodiscard]] const Connection* find_by_local_qpn(wire::Qpn qpn) const;
   template <typename Visit>
   void for_each(const Visit& visit) const {
-    for (const auto& [id, connection] : connections_) visit(*connection);
+    for (const auto& [id, connection] : connections_) {
+      visit(*connection);
+    }
   }
 
   /// Requires that there is room, and none with its local ID.

@@ -93,7 +93,7 @@ QueuePair* Connections::own_qp(const ManagedConnection& connection) const {
 void Connections::fail_qp(const ManagedConnection& connection) const {
   QueuePair* qp = own_qp(connection);
   if (qp != nullptr && qp->state() != QpState::reset) {
-    static_cast<void>(qp->modify({.qp_state = QpState::err}, kQpState));
+    (void)qp->modify({.qp_state = QpState::err}, kQpState);
   }
 }
 
@@ -181,7 +181,7 @@ void Connections::end_stale(ManagedConnection& connection) {
   switch (connection.state_) {
     case State::established:
     case State::rep_sent:
-      static_cast<void>(disconnect(connection));
+      (void)disconnect(connection);
       return;
     case State::req_rcvd:
       parts_.listeners.leave(connection.place, connection.service_id_);

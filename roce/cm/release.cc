@@ -117,7 +117,7 @@ void Release::release(ManagedConnection& connection) {
   connection.is_released = true;
   switch (connection.state_) {
     case State::req_rcvd:
-      static_cast<void>(passive_.reject(connection, {}, RejectReason::consumer));
+      (void)passive_.reject(connection, {}, RejectReason::consumer);
       return;
     case State::req_sent:
       // Spares the peer's application the work. A late REP will be rejected.
@@ -128,7 +128,7 @@ void Release::release(ManagedConnection& connection) {
       return connections_.close(connection);
     case State::established:
     case State::rep_sent:
-      static_cast<void>(connections_.disconnect(connection));
+      (void)connections_.disconnect(connection);
       return;
     case State::closed:
       return connections_.forget(connection);

@@ -150,7 +150,7 @@ void Resolver::release(Lookup& released) {
   auto& lookup = static_cast<ManagedLookup&>(released);
   std::erase_if(parts_.events, [&](const Event& event) { return event.lookup == &lookup; });
   if (!lookup.ours_ && !lookup.is_done) {
-    static_cast<void>(refuse(lookup, SidrStatus::rejected, {}));
+    (void)refuse(lookup, SidrStatus::rejected, {});
   } else if (lookup.ours_) {
     forget(lookup);
   }

@@ -7,20 +7,14 @@
 namespace rockhopper::roce {
 
 void Engine::NotificationPoint::on_marked(QueuePair& qp, std::uint64_t now_ns) {
-  if (!engine_.config_.send_cnps || qp.cnp_hook_.is_linked()) {
-    return;
-  }
-  if (now_ns < qp.next_cnp_ns_) {
-    return;
-  }
+  if (!engine_.config_.send_cnps || qp.cnp_hook_.is_linked()) return;
+  if (now_ns < qp.next_cnp_ns_) return;
   qp.next_cnp_ns_ = now_ns + engine_.config_.min_time_between_cnps_ns;
   waiting_.push_back(qp);
 }
 
 void Engine::NotificationPoint::forget(QueuePair& qp) {
-  if (qp.cnp_hook_.is_linked()) {
-    qp.cnp_hook_.unlink();
-  }
+  if (qp.cnp_hook_.is_linked()) qp.cnp_hook_.unlink();
 }
 
 TransmitResult Engine::NotificationPoint::transmit(rte_mbuf** packets, std::uint16_t count,
@@ -44,9 +38,7 @@ rte_mbuf* Engine::NotificationPoint::build(QueuePair& qp, std::uint64_t now_ns,
   stack::Flow flow;
   flow.config = qp.flow_.config;
   flow.config.traffic_class = static_cast<std::uint8_t>(engine_.config_.cnp_dscp << 2);
-  if (engine_.config_.host->resolve(flow, now_ns) != stack::Resolution::ready) {
-    return nullptr;
-  }
+  if (engine_.config_.host->resolve(flow, now_ns) != stack::Resolution::ready) return nullptr;
   wire::Headers headers;
   headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::cnp);
   headers.bth.becn = true;

@@ -13,7 +13,7 @@ namespace {
 
 // Several engines may serve a word: after so many looks of one, the others have so much time.
 constexpr std::uint64_t kLooksInARow = 8;
-constexpr std::uint64_t kOthersFirst_ns = 5'000;
+constexpr std::uint64_t kOthersFirstNs = 5'000;
 
 std::uint64_t load(std::uint64_t* word) {
   return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
@@ -38,7 +38,7 @@ bool Waiter::take_all() {
     if (claims_[i].take()) continue;
     line_.blocked_at = i;
     while (i-- > 0) {
-      static_cast<void>(claims_[i].undo());
+      (void)(claims_[i].undo());
       claims_[i].previous = claims_[i].before;  // as others left it
     }
     return false;
@@ -185,8 +185,9 @@ void LockTable::join(Waiter& waiter) {
     }
   }
   auto place = waited->waiters.end();
-  while (place != waited->waiters.begin() && std::prev(place)->line().order > waiter.line().order)
+  while (place != waited->waiters.begin() && std::prev(place)->line().order > waiter.line().order) {
     --place;
+  }
   waited->waiters.insert(place, waiter);
   waiter.line().reader = claim.mode == Mode::shared;
   waited->writers += waiter.line().reader ? 0 : 1;
@@ -340,7 +341,7 @@ void LockTable::note_change(const Claim& claim) {
   if (waited == nullptr) return;
   if (told && waited->looks % kLooksInARow == 0) {
     waited->dirty_hook.unlink();
-    timers_.arm(waited->timer, now_ns_ + kOthersFirst_ns);
+    timers_.arm(waited->timer, now_ns_ + kOthersFirstNs);
     return;
   }
   set_dirty(*waited);

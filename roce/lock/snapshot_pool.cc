@@ -47,7 +47,9 @@ bool SnapshotPool::holds(Handle handle) const {
 const std::byte* SnapshotPool::at(Handle handle, std::uint32_t offset) const {
   if (!holds(handle)) return nullptr;
   std::uint32_t index = handle.index;
-  for (std::uint32_t i = offset / kChunkBytes; i > 0; --i) index = chunks_[index].next;
+  for (std::uint32_t i = offset / kChunkBytes; i > 0; --i) {
+    index = chunks_[index].next;
+  }
   return &memory_[std::size_t{index} * kChunkBytes + offset % kChunkBytes];
 }
 

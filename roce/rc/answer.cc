@@ -125,9 +125,7 @@ void Requester::Answer::on_rnr_nak() {
   EngineCounters& counters = qp_.engine().counters();
   Retry& retry = requester_.retry_;
   counters.rcvd_rnr_err.add();
-  if (retry.is_rnr_wait()) {
-    return;
-  }
+  if (retry.is_rnr_wait()) return;
   if (!retry.use_rnr_retry(qp_.attributes().rnr_retry)) {
     counters.retry_rnr_exceeded_err.add();
     requester_.fail(WcStatus::rnr_retry_exc_err);
@@ -140,9 +138,7 @@ void Requester::Answer::on_rnr_nak() {
 }
 
 void Requester::Answer::take_credits() {
-  if (requester_.credits_.take(aeth())) {
-    qp_.schedule();
-  }
+  if (requester_.credits_.take(aeth())) qp_.schedule();
 }
 
 /// Something is missing at the peer, which holds what has come behind it (docs/loss-recovery.md).
@@ -164,9 +160,7 @@ void Requester::Answer::on_selective_acknowledge() {
   qp_.engine().counters().rcvd_selective_ack.add();
   take_credits();
   note_received(psn());
-  if (requester_.acknowledge(distance, now_ns_) > 0) {
-    requester_.on_implied_nak(ahead(), now_ns_);
-  }
+  if (requester_.acknowledge(distance, now_ns_) > 0) requester_.on_implied_nak(ahead(), now_ns_);
   if (qp_.send_queue().empty() || window.sent_ahead() == 0) {
     return;  // that failed the queue pair
   }
@@ -199,9 +193,7 @@ SendWqe* Requester::Answer::await_response() {
   }
   if (requester_.acknowledge(distance, now_ns_) > 0) {
     const bool held = hold();
-    if (!held) {
-      drop(DropReason::out_of_order_response);
-    }
+    if (!held) drop(DropReason::out_of_order_response);
     requester_.on_implied_nak(ahead(), now_ns_, held);
     return nullptr;
   }
@@ -213,9 +205,7 @@ SendWqe* Requester::Answer::await_response() {
 
 /// It is a response behind a missing one. Returns false if it cannot be held until its turn.
 bool Requester::Answer::hold() {
-  if (!qp_.repeats_selectively()) {
-    return false;
-  }
+  if (!qp_.repeats_selectively()) return false;
   switch (qp_.selective_repeat()->responses().hold(packet_, ahead())) {
     case HeldPackets::Result::held:
       qp_.engine().counters().held_responses.add();
@@ -232,17 +222,13 @@ bool Requester::Answer::hold() {
 
 inline void Requester::Answer::on_read_response() {
   SendWqe* request = await_response();
-  if (request == nullptr) {
-    return;
-  }
+  if (request == nullptr) return;
   const std::uint32_t mtu = bytes(qp_.attributes().path_mtu);
   const std::uint32_t index = requester_.window_.acknowledged_of(*request);
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   const bool last = index + 1 == request->psn_count;
   std::uint64_t expected_length = last ? request->length - offset : mtu;
-  if (request->is_placement()) {
-    expected_length = 0;
-  }
+  if (request->is_placement()) expected_length = 0;
   // Whether a response is a first or a middle one depends on where the last retry started.
   if (!(request->is_read() || request->is_placement()) || packet_.headers.opcode->ends() != last ||
       packet_.payload.length != expected_length) {
@@ -254,20 +240,14 @@ inline void Requester::Answer::on_read_response() {
     requester_.fail(WcStatus::loc_prot_err);
     return;
   }
-  if (packet_.headers.opcode->has(wire::Header::aeth)) {
-    take_credits();
-  }
+  if (packet_.headers.opcode->has(wire::Header::aeth)) take_credits();
   requester_.acknowledge_front(1, now_ns_);
-  if (last) {
-    requester_.complete_front(WcStatus::success);
-  }
+  if (last) requester_.complete_front(WcStatus::success);
 }
 
 inline void Requester::Answer::on_atomic_acknowledge() {
   SendWqe* request = await_response();
-  if (request == nullptr) {
-    return;
-  }
+  if (request == nullptr) return;
   if (!request->is_atomic()) {
     refuse();
     return;
@@ -298,9 +278,7 @@ void Requester::Answer::on_lock_response() {
     return;
   }
   const SendWqe* request = await_response();
-  if (request == nullptr) {
-    return;
-  }
+  if (request == nullptr) return;
   if (!fits(*request, answer.status) || requester_.window_.acknowledged_of(*request) != 0) {
     refuse();
     return;
@@ -341,9 +319,7 @@ void Requester::Answer::on_sign_of_life() {
     requester_.on_implied_nak(ahead(), now_ns_);
     return;
   }
-  if (qp_.send_queue().empty() || qp_.send_queue().front().opcode != WrOpcode::lock_acquire) {
-    return;
-  }
+  if (qp_.send_queue().empty() || qp_.send_queue().front().opcode != WrOpcode::lock_acquire) return;
   requester_.retry_.on_sign_of_life(qp_.attributes().retry_cnt);
   const std::uint64_t wait_ns = wire::local_ack_timeout_ns(qp_.attributes().timeout);
   if (wait_ns != 0 && !requester_.retry_.is_rnr_wait()) {

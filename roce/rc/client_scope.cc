@@ -39,22 +39,14 @@ WcStatus ClientScope::complete(const SendWqe& request, lock::ScopeResult* result
       *this = {};
       result_ = result;
       failed_ = true;
-      if (result_ != nullptr) {
-        result_->status = status;
-      }
+      if (result_ != nullptr) result_->status = status;
     }
   } else if (request.opcode == WrOpcode::lock_release) {
-    if (failed_ && status != WcStatus::outcome_unknown) {
-      status = WcStatus::lock_failed;
-    }
-    if (result_ != nullptr) {
-      result_->status = status;
-    }
+    if (failed_ && status != WcStatus::outcome_unknown) status = WcStatus::lock_failed;
+    if (result_ != nullptr) result_->status = status;
     *this = {};
   } else if (request.in_scope()) {
-    if (failed_ && status == WcStatus::success) {
-      status = WcStatus::lock_flushed;
-    }
+    if (failed_ && status == WcStatus::success) status = WcStatus::lock_flushed;
     failed_ = failed_ || status == WcStatus::lock_flushed;
     if (result_ != nullptr && accesses_ < result_->accesses.size()) {
       result_->accesses[accesses_] = status;
@@ -65,9 +57,7 @@ WcStatus ClientScope::complete(const SendWqe& request, lock::ScopeResult* result
 }
 
 void ClientScope::fail(lock::ScopeResult* result, WcStatus status) {
-  if (result != nullptr) {
-    result->status = status;
-  }
+  if (result != nullptr) result->status = status;
 }
 
 }  // namespace rockhopper::roce::rc

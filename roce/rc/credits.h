@@ -29,9 +29,7 @@ class Credits {
   /// up.
   [[nodiscard]] bool allows(const SendWqe& request, std::uint32_t packet,
                             std::uint32_t in_flight) const {
-    if (!is_limited(request)) {
-      return true;
-    }
+    if (!is_limited(request)) return true;
     return packet == 0 ? in_flight == 0 : !probing_;
   }
 
@@ -47,9 +45,7 @@ class Credits {
   bool take(const wire::Aeth& aeth) {
     const auto credits = wire::credit_count(aeth.credit());
     known_ = credits.has_value();
-    if (known_) {
-      limit_ssn_ = (aeth.msn + *credits) & wire::kMask24;
-    }
+    if (known_) limit_ssn_ = (aeth.msn + *credits) & wire::kMask24;
     assert(limit_ssn_ <= wire::kMask24);
     return known_;
   }

@@ -156,14 +156,12 @@ inline void Responder::Execution::write() {
     copy_from_mbuf(packet_.payload, target.data);
     responder_.note_write(target.data, packet_.payload.length);
   }
-  if (starts) {
-    message.begin_write(reth);
-  }
+  if (starts) message.begin_write(reth);
   message.receive(packet_.payload.length);
   if (opcode.ends()) {
     qp_.engine().counters().rx_write_requests.add();
     if (opcode.has_immediate) {
-      static_cast<void>(qp_.take_receive());  // seen above
+      (void)qp_.take_receive();  // seen above
       qp_.finish_receive(packet_, WcOpcode::recv_rdma_with_imm, reth.length);
     }
   }

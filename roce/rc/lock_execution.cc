@@ -126,9 +126,7 @@ std::optional<NakCode> Responder::LockExecution::add_claim(lock::Claim claim, st
   }
   claim.word = reinterpret_cast<std::uint64_t*>(word);
   claim.region = qp_.engine().locks()->table.find(claim.word);
-  if (claim.region == nullptr) {
-    return NakCode::remote_access_error;
-  }
+  if (claim.region == nullptr) return NakCode::remote_access_error;
   return scope().add(claim) ? std::nullopt : std::optional(NakCode::invalid_request);
 }
 
@@ -153,9 +151,7 @@ void Responder::LockExecution::cancel(const RxPacket& packet) {
 void Responder::LockExecution::flush(const RxPacket& packet) {
   const Operation operation = packet.headers.opcode->operation;
   if (operation == Operation::rdma_write) {
-    if (packet.headers.opcode->starts()) {
-      responder_.message_.begin_write(packet.headers.reth);
-    }
+    if (packet.headers.opcode->starts()) responder_.message_.begin_write(packet.headers.reth);
     responder_.finish_packet(packet);
     return;
   }
@@ -199,12 +195,8 @@ void Responder::LockExecution::park(const RxPacket& packet) {
 }
 
 void Responder::LockExecution::look_when_gathered() {
-  if (!scope().is_gathered()) {
-    return;
-  }
-  if (const auto cause = scope().end_gathering()) {
-    decide(*cause);
-  }
+  if (!scope().is_gathered()) return;
+  if (const auto cause = scope().end_gathering()) decide(*cause);
   schedule_sign();
 }
 
@@ -219,17 +211,13 @@ void Responder::LockExecution::on_parked_again(const RxPacket& packet) {
 }
 
 void Responder::LockExecution::schedule_sign() {
-  if (scope().owes_sign()) {
-    qp_.schedule();
-  }
+  if (scope().owes_sign()) qp_.schedule();
 }
 
 /// Executes what was parked, up to the next acquire that waits.
 void Responder::LockExecution::resume() {
   ParkedRequests& parked = scope().parked();
-  if (parked.is_resuming()) {
-    return;
-  }
+  if (parked.is_resuming()) return;
   parked.begin_resuming();
   while (!scope().stalls() && parked.psns() > 0) {
     const wire::Psn turn = responder_.expected_psn_;
@@ -240,9 +228,7 @@ void Responder::LockExecution::resume() {
     }
   }
   parked.end_resuming();
-  if (scope().stalls()) {
-    return;
-  }
+  if (scope().stalls()) return;
   parked.drop();
   const bool dropped = parked.has_dropped();
   parked.forget_dropped();
@@ -252,9 +238,7 @@ void Responder::LockExecution::resume() {
 }
 
 void Responder::LockExecution::on_timer(std::uint64_t now_ns) {
-  if (const auto cause = scope().on_timer(now_ns)) {
-    decide(*cause);
-  }
+  if (const auto cause = scope().on_timer(now_ns)) decide(*cause);
   schedule_sign();
 }
 

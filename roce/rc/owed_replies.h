@@ -109,9 +109,7 @@ class OwedReplies {
   }
   /// An answer that has left acknowledges everything up to `psn`.
   void on_acknowledged(wire::Psn psn) {
-    if (wire::distance(replied_psn_, psn) > 0) {
-      replied_psn_ = psn;
-    }
+    if (wire::distance(replied_psn_, psn) > 0) replied_psn_ = psn;
   }
   /// The ACK that has left says that there are receive requests, or none.
   void on_credits_told(bool none) { out_of_credits_ = none; }

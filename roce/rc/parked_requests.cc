@@ -15,12 +15,8 @@ std::uint32_t psns_of(const wire::Headers& headers, std::uint32_t mtu) {
 }
 
 bool ParkedRequests::begin() {
-  if (place_ == nullptr) {
-    place_ = service_.take_place();
-  }
-  if (place_ == nullptr) {
-    return false;
-  }
+  if (place_ == nullptr) place_ = service_.take_place();
+  if (place_ == nullptr) return false;
   ++psns_;
   return true;
 }
@@ -42,9 +38,7 @@ bool ParkedRequests::hold(const RxPacket& packet, std::uint32_t mtu) {
 
 void ParkedRequests::drop() {
   psns_ = 0;
-  if (place_ != nullptr) {
-    service_.give_back(std::exchange(place_, nullptr));
-  }
+  if (place_ != nullptr) service_.give_back(std::exchange(place_, nullptr));
 }
 
 }  // namespace rockhopper::roce::rc

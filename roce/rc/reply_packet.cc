@@ -11,9 +11,7 @@ using wire::Opcode;
 /// Credits count from the MSN on, so a SEND in progress still counts its receive request. Nobody
 /// can promise receive requests that others may take.
 std::uint8_t Responder::ReplyPacket::ack_syndrome() const {
-  if (qp_.shares_receives()) {
-    return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
-  }
+  if (qp_.shares_receives()) return wire::Aeth::ack(wire::kCreditCodeUnlimited, 0).syndrome;
   const auto receives = static_cast<std::uint32_t>(qp_.recv_queue().size());
   return wire::Aeth::ack(wire::credit_code(receives), 0).syndrome;
 }
@@ -59,9 +57,7 @@ rte_mbuf* Responder::ReplyPacket::read_response(const Resource& owing, const std
   wire::Headers headers = headers_of(opcode, owing.first_psn + index);
   headers.aeth = {.syndrome = ack_syndrome(), .msn = owing.msn};
   PacketBuilder builder = qp_.start_packet(headers, length);
-  if (!builder.ok() || (length > 0 && !builder.append(data, length))) {
-    return nullptr;
-  }
+  if (!builder.ok() || (length > 0 && !builder.append(data, length))) return nullptr;
   return builder.finish();
 }
 

@@ -30,12 +30,8 @@ inline rte_mbuf* Responder::ReplySender::send_next() {
   while (resources.owes() && is_stale_repetition(resources.owing())) {
     resources.skip();
   }
-  if (resources.owes()) {
-    return send_response();
-  }
-  if (responder_.scope_ != nullptr && responder_.scope_->owes_sign()) {
-    return send_sign_of_life();
-  }
+  if (resources.owes()) return send_response();
+  if (responder_.scope_ != nullptr && responder_.scope_->owes_sign()) return send_sign_of_life();
   return responder_.owed_.owes_nak() ? send_nak() : send_ack();
 }
 
@@ -56,9 +52,7 @@ inline rte_mbuf* Responder::ReplySender::send_response() {
 
 rte_mbuf* Responder::ReplySender::send_sign_of_life() {
   rte_mbuf* packet = ReplyPacket(responder_).sign_of_life(responder_.scope_->sign());
-  if (packet != nullptr) {
-    responder_.scope_->on_sign_sent();
-  }
+  if (packet != nullptr) responder_.scope_->on_sign_sent();
   return packet;
 }
 
@@ -67,21 +61,15 @@ rte_mbuf* Responder::ReplySender::send_nak() {
   rte_mbuf* packet = ReplyPacket(responder_)
                          .acknowledge(responder_.received_psn(),
                                       {.syndrome = owed.nak_syndrome(), .msn = responder_.msn_});
-  if (packet != nullptr) {
-    owed.on_sent(responder_.is_holding());
-  }
+  if (packet != nullptr) owed.on_sent(responder_.is_holding());
   return packet;
 }
 
 inline rte_mbuf* Responder::ReplySender::send_ack() {
   OwedReplies& owed = responder_.owed_;
   const wire::Psn acknowledged = acknowledged_psn();
-  if (owed.is_needless(acknowledged)) {
-    owed.drop_ack();
-  }
-  if (owed.empty()) {
-    return nullptr;
-  }
+  if (owed.is_needless(acknowledged)) owed.drop_ack();
+  if (owed.empty()) return nullptr;
   const ReplyPacket reply(responder_);
   const wire::Aeth aeth{.syndrome = reply.ack_syndrome(), .msn = responder_.msn_};
   const bool selective = responder_.is_holding();
@@ -108,9 +96,7 @@ inline wire::Psn Responder::ReplySender::acknowledged_psn() const {
 /// It is a late copy of a READ that was answered when its region still existed. The requester has
 /// its data and the application may have gone on: this is no access error.
 bool Responder::ReplySender::is_stale_repetition(const Resource& owing) const {
-  if (owing.kind != Kind::read || owing.length == 0 || owing.next >= owing.sent) {
-    return false;
-  }
+  if (owing.kind != Kind::read || owing.length == 0 || owing.next >= owing.sent) return false;
   if (owing.snapshot.exists()) {
     return qp_.engine().locks()->snapshots.at(owing.snapshot, 0) == nullptr;
   }
@@ -144,9 +130,7 @@ inline rte_mbuf* Responder::ReplySender::build_read_response(const Resource& owi
     source = qp_.remote_access(owing.pd, MemoryKey{owing.rkey}, owing.va + offset, length,
                                kAccessRemoteRead);
   }
-  if (source.status != MemoryStatus::ok) {
-    return refuse_read(owing);
-  }
+  if (source.status != MemoryStatus::ok) return refuse_read(owing);
   return ReplyPacket(responder_).read_response(owing, source.data, length);
 }
 

@@ -16,9 +16,7 @@ void Requester::RequestPacket::add_rare_headers(const wire::OpcodeInfo& info,
                     .selectivity_level = flush.selectivity_level,
                     .placement_type = flush.placement_type};
   }
-  if (info.has(wire::Header::xaeth)) {
-    headers.xaeth = masked_atomic_header();
-  }
+  if (info.has(wire::Header::xaeth)) headers.xaeth = masked_atomic_header();
   if (info.has(wire::Header::lketh)) {
     headers.lketh = qp_.lock_wqe(sequence_).header;
     headers.lketh.timeout = qp_.attributes().timeout;

@@ -92,9 +92,7 @@ inline rte_mbuf* Requester::RequestPacket::build(bool ask_for_acknowledgement) {
           ? static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, request_.length - offset))
           : 0;
   PacketBuilder builder = qp_.start_packet(headers, length);
-  if (!builder.ok()) {
-    return nullptr;
-  }
+  if (!builder.ok()) return nullptr;
   if (qp_.append_payload(builder, sequence_, offset, length) != MemoryStatus::ok) {
     request_.failure = WcStatus::loc_prot_err;
     return nullptr;

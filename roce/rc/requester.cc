@@ -27,9 +27,7 @@ void Requester::reset(wire::Psn first_psn) {
 }
 
 void Requester::stop() {
-  if (qp_.repeats_selectively()) {
-    qp_.selective_repeat()->responses().clear();
-  }
+  if (qp_.repeats_selectively()) qp_.selective_repeat()->responses().clear();
   retry_.stop(qp_.engine().timers());
   window_.stop(qp_.send_queue());
   responses_.forget();
@@ -44,18 +42,14 @@ void Requester::restart(wire::Psn first_psn, std::optional<wire::Psn> executed) 
 }
 
 void Requester::pause() {
-  if (!drained()) {
-    go_back();
-  }
+  if (!drained()) go_back();
   retry_.pause(qp_.engine().timers(), qp_.attributes().retry_cnt);
 }
 
 TransmitResult Requester::transmit(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
   retry_.on_reachable();
   const TransmitResult result = Sender(*this).run(packets, count);
-  if (window_.sent_ahead() > 0 && retry_.is_idle()) {
-    restart_ack_timer(now_ns);
-  }
+  if (window_.sent_ahead() > 0 && retry_.is_idle()) restart_ack_timer(now_ns);
   return result;
 }
 
@@ -76,12 +70,8 @@ void Requester::on_unreachable(std::uint64_t now_ns) {
 /// how many are left then.
 std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) {
   SendQueue& queue = qp_.send_queue();
-  if (count == 0 || queue.empty()) {
-    return 0;
-  }
-  if (queue.front().has_response()) {
-    return count;
-  }
+  if (count == 0 || queue.empty()) return 0;
+  if (queue.front().has_response()) return count;
   note_progress();
   while (count > 0 && !queue.empty() && !queue.front().has_response()) {
     const SendWqe& front = queue.front();
@@ -89,9 +79,7 @@ std::uint32_t Requester::acknowledge(std::uint32_t count, std::uint64_t now_ns) 
     const std::uint32_t step = std::min(count, left);
     move_unacked(step, now_ns);
     count -= step;
-    if (step == left) {
-      complete_front(WcStatus::success);
-    }
+    if (step == left) complete_front(WcStatus::success);
   }
   if (qp_.state() != QpState::err) {  // else completing failed the queue pair: nothing is awaited
     restart_ack_timer(now_ns);
@@ -126,18 +114,14 @@ inline void Requester::move_unacked(std::uint32_t count, std::uint64_t now_ns) {
 
 /// Tells those who measure round trips.
 void Requester::note_acknowledged(std::uint32_t count, std::uint64_t now_ns) {
-  if (count == 0) {
-    return;
-  }
+  if (count == 0) return;
   const wire::Psn last = window_.unacked_psn() + (count - 1);
   if (qp_.pacer() != nullptr) {
     Pacer& pacer = *qp_.pacer();
     const std::uint64_t rtt_ns = pacer.rtt().on_acknowledged(last, now_ns);
     pacer.control().on_ack(count, rtt_ns, now_ns);
   }
-  if (qp_.adaptive_timeout() != nullptr) {
-    qp_.adaptive_timeout()->on_acknowledged(last, now_ns);
-  }
+  if (qp_.adaptive_timeout() != nullptr) qp_.adaptive_timeout()->on_acknowledged(last, now_ns);
 }
 
 /// Completes the front request, and what has been executed behind it and waited for it.
@@ -163,9 +147,7 @@ void Requester::retire_front(WcStatus status) {
   window_.on_retired(queue);
   qp_.complete_send(front, status);
   settle_front_failure();
-  if (qp_.state() == QpState::sqd && drained()) {
-    qp_.on_drained();
-  }
+  if (qp_.state() == QpState::sqd && drained()) qp_.on_drained();
 }
 
 /// Completes the oldest requests that no packet carries, as far as they have been executed.
@@ -247,9 +229,7 @@ void Requester::on_implied_nak(std::uint32_t distance, std::uint64_t now_ns, boo
   qp_.engine().counters().implied_nak_seq_err.add();
   const bool sent_again = distance < window_.cursor_ahead();
   const bool selective = held && qp_.repeats_selectively();
-  if (selective && !qp_.selective_repeat()->on_response_skipped(window_.unacked_psn())) {
-    return;
-  }
+  if (selective && !qp_.selective_repeat()->on_response_skipped(window_.unacked_psn())) return;
   if (sent_again && !retry_.is_implied_nak_done() && !retry_.is_rnr_wait() && use_retry()) {
     retry_.note_implied_nak();
     note_loss(false, now_ns);
@@ -310,19 +290,13 @@ void Requester::on_timer(std::uint64_t now_ns) {
 /// No answer has come in time, or if the next hop is `unreachable`, no address of it.
 void Requester::on_ack_timeout(bool unreachable, std::uint64_t now_ns) {
   qp_.engine().counters().local_ack_timeout_err.add();
-  if (qp_.send_queue().empty()) {
-    return;
-  }
+  if (qp_.send_queue().empty()) return;
   qp_.trace(TraceEvent::ack_timeout, window_.unacked_psn().value, retry_.retries_left());
   const bool is_retry = note_expiry();
-  if (is_retry && !use_retry()) {
-    return;
-  }
+  if (is_retry && !use_retry()) return;
   retry_.forget_implied_nak();
   note_loss(true, now_ns);
-  if (window_.sent_ahead() > 0) {
-    go_back_for_responses();
-  }
+  if (window_.sent_ahead() > 0) go_back_for_responses();
   if (unreachable) {
     on_unreachable(now_ns);
   } else {
@@ -332,9 +306,7 @@ void Requester::on_ack_timeout(bool unreachable, std::uint64_t now_ns) {
 }
 
 void Requester::note_loss(bool by_timeout, std::uint64_t now_ns) {
-  if (qp_.pacer() != nullptr) {
-    qp_.pacer()->control().on_loss(by_timeout, now_ns);
-  }
+  if (qp_.pacer() != nullptr) qp_.pacer()->control().on_loss(by_timeout, now_ns);
 }
 
 }  // namespace rockhopper::roce::rc

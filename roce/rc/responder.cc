@@ -14,9 +14,7 @@ namespace rockhopper::roce::rc {
 using wire::NakCode;
 
 Responder::Responder(const TransportContext& qp) : qp_(qp) {
-  if (qp_.executes_locks()) {
-    scope_ = make_scope();
-  }
+  if (qp_.executes_locks()) scope_ = make_scope();
 }
 
 Responder::~Responder() { forget(); }
@@ -42,9 +40,7 @@ void Responder::reset(wire::Psn first_psn) {
 }
 
 void Responder::stop() {
-  if (HeldPackets* held = held_requests(); held != nullptr) {
-    held->clear();
-  }
+  if (HeldPackets* held = held_requests(); held != nullptr) held->clear();
   abort_scope();
 }
 
@@ -57,9 +53,7 @@ void Responder::forget() {
 }
 
 void Responder::abort_scope() {
-  if (scope_ != nullptr) {
-    scope_->abort();
-  }
+  if (scope_ != nullptr) scope_->abort();
 }
 
 void Responder::set_resources(std::uint8_t max_dest_rd_atomic) {
@@ -106,9 +100,7 @@ inline void Responder::take(const RxPacket& packet) {
 
 /// The packet is `distance` PSNs ahead of the expected one.
 void Responder::on_early(const RxPacket& packet, std::uint32_t distance) {
-  if (qp_.repeats_selectively() && hold(packet, distance)) {
-    return;
-  }
+  if (qp_.repeats_selectively() && hold(packet, distance)) return;
   if (owed_.is_rnr_outstanding()) {
     drop(DropReason::rnr_dropped_request, packet);
     return;
@@ -116,9 +108,7 @@ void Responder::on_early(const RxPacket& packet, std::uint32_t distance) {
   drop(DropReason::out_of_seq_request, packet);
   qp_.engine().counters().out_of_seq_request.add();
   owed_.on_dropped(packet.headers.bth.psn);
-  if (!owed_.is_nak_outstanding()) {
-    ask_for_missing();
-  }
+  if (!owed_.is_nak_outstanding()) ask_for_missing();
 }
 
 HeldPackets* Responder::held_requests() const {
@@ -164,9 +154,7 @@ void Responder::take_held(wire::Psn turn) {
       held->discard_before(received_psn());  // a READ has taken more than one
     }
     turn = received_psn();
-    if (!held->deliver(received_psn(), [this](const RxPacket& packet) { take(packet); })) {
-      return;
-    }
+    if (!held->deliver(received_psn(), [this](const RxPacket& packet) { take(packet); })) return;
   }
 }
 
@@ -174,9 +162,7 @@ void Responder::take_held(wire::Psn turn) {
 /// the oldest one when there is no other. Requires resources_.has_place().
 void Responder::finish_with(const Resource& resource) {
   assert(resource.first_psn == expected_psn_ && resource.msn == next_msn());
-  if (resources_.is_full()) {
-    drop_oldest_resource();
-  }
+  if (resources_.is_full()) drop_oldest_resource();
   resources_.put(resource);
   if (owed_.reply() == Reply::ack) {
     owed_.drop_ack();
@@ -189,9 +175,7 @@ void Responder::finish_with(const Resource& resource) {
 
 /// Somebody may wait for a lock word in [data, data + length), which has been written.
 void Responder::note_write(const std::byte* data, std::uint64_t length) const {
-  if (qp_.engine().locks() != nullptr) {
-    qp_.engine().locks()->table.note_write(data, length);
-  }
+  if (qp_.engine().locks() != nullptr) qp_.engine().locks()->table.note_write(data, length);
 }
 
 /// A NAK that ends the connection: the queue pair goes to ERR, the NAK still leaves.
@@ -222,9 +206,7 @@ void Responder::drop(DropReason reason, const RxPacket& packet) const {
 
 /// The ACK leaves with the next burst; one covers all that is executed by then.
 void Responder::acknowledge(Reply kind) {
-  if (owed_.owes_ack()) {
-    qp_.engine().counters().ack_deferred.add();
-  }
+  if (owed_.owes_ack()) qp_.engine().counters().ack_deferred.add();
   owed_.acknowledge(kind);
   qp_.schedule();
 }

@@ -121,13 +121,9 @@ class Responder final : public roce::Responder {
 inline std::optional<wire::NakCode> Responder::find_word(MemoryKey key, std::uint64_t va,
                                                          std::uint32_t right,
                                                          std::byte*& word) const {
-  if (va % sizeof(std::uint64_t) != 0) {
-    return wire::NakCode::invalid_request;
-  }
+  if (va % sizeof(std::uint64_t) != 0) return wire::NakCode::invalid_request;
   const MemoryAccess target = qp_.remote_access(key, va, sizeof(std::uint64_t), right);
-  if (target.status != MemoryStatus::ok) {
-    return wire::NakCode::remote_access_error;
-  }
+  if (target.status != MemoryStatus::ok) return wire::NakCode::remote_access_error;
   // An iova can be aligned where the memory is not.
   if (reinterpret_cast<std::uintptr_t>(target.data) % sizeof(std::uint64_t) != 0) {
     return wire::NakCode::invalid_request;
@@ -144,9 +140,7 @@ inline void Responder::finish_packet(const RxPacket& packet) {
     message_.end();
     msn_ = next_msn();
   }
-  if (packet.headers.bth.ack_request) {
-    acknowledge();
-  }
+  if (packet.headers.bth.ack_request) acknowledge();
 }
 
 }  // namespace rockhopper::roce::rc

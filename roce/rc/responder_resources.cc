@@ -48,17 +48,13 @@ void ResponderResources::skip() {
 /// The ring is walked: repetitions are rare, and the ring is short.
 ResponderResource* ResponderResources::find(wire::Psn psn) {
   for (std::uint64_t sequence = head_; sequence < tail_; ++sequence) {
-    if (at(sequence).contains(psn)) {
-      return &at(sequence);
-    }
+    if (at(sequence).contains(psn)) return &at(sequence);
   }
   return nullptr;
 }
 
 void ResponderResources::repeat(Resource& resource, std::uint32_t index) {
-  if (index < resource.next) {
-    resource.next = resource.start = index;
-  }
+  if (index < resource.next) resource.next = resource.start = index;
   assert(resource.owes());
   for (std::uint64_t sequence = head_; sequence < pending_; ++sequence) {
     if (&at(sequence) == &resource) {
@@ -83,9 +79,7 @@ void ResponderResources::forgive() {
 wire::Psn ResponderResources::before_responses(wire::Psn psn) const {
   for (std::uint64_t sequence = tail_; sequence > head_; --sequence) {
     const Resource& resource = at(sequence - 1);
-    if (!(resource.first_psn + (resource.psn_count - 1) == psn)) {
-      break;
-    }
+    if (!(resource.first_psn + (resource.psn_count - 1) == psn)) break;
     psn = resource.first_psn - 1;
   }
   return psn;

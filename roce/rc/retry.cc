@@ -59,20 +59,14 @@ void Retry::on_received(std::uint32_t distance, std::uint8_t retry_cnt) {
 }
 
 bool Retry::use_retry() {
-  if (retries_left_ == 0) {
-    return false;
-  }
+  if (retries_left_ == 0) return false;
   --retries_left_;
   return true;
 }
 
 bool Retry::use_rnr_retry(std::uint8_t rnr_retry) {
-  if (rnr_retry == kWithoutLimit) {
-    return true;
-  }
-  if (rnr_retries_left_ == 0) {
-    return false;
-  }
+  if (rnr_retry == kWithoutLimit) return true;
+  if (rnr_retries_left_ == 0) return false;
   --rnr_retries_left_;
   return true;
 }

@@ -104,9 +104,7 @@ class Retry {
 inline void Retry::await_answer(stack::TimingWheel& timers, std::uint64_t deadline_ns) {
   assert(state_ != State::rnr_wait);
   timers.arm(timer_, deadline_ns);
-  if (state_ == State::idle) {
-    state_ = State::awaiting_ack;
-  }
+  if (state_ == State::idle) state_ = State::awaiting_ack;
   check();
 }
 

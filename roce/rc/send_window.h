@@ -142,9 +142,7 @@ inline void SendWindow::advance(const SendWqe& request, std::uint32_t psns) {
   cursor_ahead_ += psns;
   sent_ahead_ = std::max(sent_ahead_, cursor_ahead_);
   assert(sent_ahead_ <= numbered_ahead_);
-  if (cursor_psn() - request.psn_count == request.first_psn) {
-    ++cursor_;
-  }
+  if (cursor_psn() - request.psn_count == request.first_psn) ++cursor_;
 }
 
 inline void SendWindow::acknowledge(std::uint32_t count) {

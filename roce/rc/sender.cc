@@ -26,9 +26,7 @@ void Requester::Sender::tell_sent(const SendWqe& request, bool again) {
   if (qp_.pacer() != nullptr && !request.has_response()) {
     qp_.pacer()->rtt().on_sent(psn, again, qp_.engine().now_ns());
   }
-  if (qp_.repeats_selectively()) {
-    qp_.selective_repeat()->on_sent(psn, again);
-  }
+  if (qp_.repeats_selectively()) qp_.selective_repeat()->on_sent(psn, again);
   // How long a lock is waited for says nothing of the path.
   if (qp_.adaptive_timeout() != nullptr && !request.of_lock()) {
     qp_.adaptive_timeout()->on_sent(psn, again, qp_.engine().now_ns());
@@ -64,9 +62,7 @@ bool Requester::Sender::run_local_requests() {
   while (!is_at_end() && queue.at(window().cursor()).needs_no_packet()) {
     SendWqe& request = queue.at(window().cursor());
     if (window().is_at_new()) {
-      if (request.is_local() && !execute(request)) {
-        return false;
-      }
+      if (request.is_local() && !execute(request)) return false;
       requester_.window_.number_local(queue, request);
     }
     requester_.window_.skip_local(queue);
@@ -77,9 +73,7 @@ bool Requester::Sender::run_local_requests() {
 
 /// Returns false if `request` has to wait, or has failed.
 bool Requester::Sender::execute(SendWqe& request) {
-  if (request.failure != WcStatus::success || !may_execute(request)) {
-    return false;
-  }
+  if (request.failure != WcStatus::success || !may_execute(request)) return false;
   if (!qp_.execute_local(request)) {
     request.failure = WcStatus::mw_bind_err;
     requester_.settle_front_failure();

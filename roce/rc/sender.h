@@ -68,12 +68,8 @@ inline bool Requester::Sender::is_fenced(const SendWqe& request) const {
 }
 
 inline bool Requester::Sender::may_start(const SendWqe& request, std::uint32_t psns) const {
-  if (is_fenced(request)) {
-    return false;
-  }
-  if (!request.has_response()) {
-    return true;
-  }
+  if (is_fenced(request)) return false;
+  if (!request.has_response()) return true;
   // No scope is stopped half-way by what may be outstanding after a loss.
   const bool goes_on = request.in_scope() || request.opcode == WrOpcode::lock_cancel;
   return requester_.responses_.has_room(qp_.attributes().max_rd_atomic, !goes_on) &&
@@ -120,12 +116,8 @@ inline bool Requester::Sender::may_send(const SendWqe& request, std::uint32_t in
   if (window().is_at_new() && (qp_.state() == QpState::sqd || !window().has_room(psns))) {
     return false;
   }
-  if (request.has_response()) {
-    return may_start(request, psns);
-  }
-  if (index == 0 && !may_start(request, psns)) {
-    return false;
-  }
+  if (request.has_response()) return may_start(request, psns);
+  if (index == 0 && !may_start(request, psns)) return false;
   // What belongs to a scope whose acquire has left must follow: the target may wait for it.
   return packets_in_flight() < packets_allowed() || request.in_scope();
 }
@@ -134,9 +126,7 @@ inline bool Requester::Sender::may_send(const SendWqe& request, std::uint32_t in
 inline SendWqe* Requester::Sender::come_to_packet() {
   if (qp_.repeats_selectively()) [[unlikely]] {
     other().pass_over_arrived();
-    if (is_at_end()) {
-      return nullptr;
-    }
+    if (is_at_end()) return nullptr;
   }
   SendWqe* request = &qp_.send_queue().at(window().cursor());
   if (request->needs_no_packet()) [[unlikely]] {
@@ -150,9 +140,7 @@ inline SendWqe* Requester::Sender::come_to_packet() {
 inline void Requester::Sender::advance(const SendWqe& request, std::uint32_t index,
                                        std::uint32_t psns) {
   requester_.credits_.on_sent(request, index);
-  if (request.has_response()) {
-    requester_.responses_.on_sent(psns);
-  }
+  if (request.has_response()) requester_.responses_.on_sent(psns);
   requester_.window_.advance(request, psns);
 }
 
@@ -160,9 +148,7 @@ inline void Requester::Sender::advance(const SendWqe& request, std::uint32_t ind
 inline void Requester::Sender::note_sent(const SendWqe& request, std::uint32_t index) {
   const std::uint32_t psns = request.has_response() ? request.psn_count - index : 1;
   const bool again = window().were_sent(psns);
-  if (again) {
-    qp_.engine().counters().retransmitted_pkts.add();
-  }
+  if (again) qp_.engine().counters().retransmitted_pkts.add();
   if (qp_.pacer() != nullptr || qp_.repeats_selectively() || qp_.adaptive_timeout() != nullptr)
       [[unlikely]] {
     other().tell_sent(request, again);
@@ -174,23 +160,17 @@ inline TransmitResult Requester::Sender::run(rte_mbuf** packets, std::uint16_t c
   TransmitResult result;
   while (result.count < count && may_go_on()) {
     SendWqe* const at_cursor = come_to_packet();
-    if (at_cursor == nullptr) {
-      break;
-    }
+    if (at_cursor == nullptr) break;
     SendWqe& request = *at_cursor;
     const bool is_new = window().is_at_new();
     const std::uint32_t index = is_new ? 0 : window().packet_of(request);
     const std::uint32_t psns = is_new ? psns_of(request) : request.psn_count - index;
-    if (!may_send(request, index, psns)) {
-      break;
-    }
+    if (!may_send(request, index, psns)) break;
     if (is_new) {
       requester_.window_.number(qp_.send_queue(), request, psns);
       requester_.credits_.number(request);
     }
-    if (!requester_.credits_.allows(request, index, packets_in_flight())) {
-      break;
-    }
+    if (!requester_.credits_.allows(request, index, packets_in_flight())) break;
     RequestPacket next(qp_, window().cursor(), request, index, window().cursor_psn());
     rte_mbuf* packet =
         next.build(next.is_last() || other().asks_for_acknowledgement(request, index));

@@ -18,9 +18,7 @@ void Settlement::settle() {
   settle_scopes();
   for (std::uint64_t sequence = queue_.head(); sequence < window_.numbered(); ++sequence) {
     SendWqe& request = queue_.at(sequence);
-    if (is_sent(request) && !request.needs_no_packet()) {
-      settle_sent(request);
-    }
+    if (is_sent(request) && !request.needs_no_packet()) settle_sent(request);
     request.psn_count = 0;
   }
 }
@@ -60,9 +58,7 @@ void Settlement::settle_sent(SendWqe& request) const {
   }
   const WcStatus status =
       executed_ && !request.has_response() ? WcStatus::success : WcStatus::outcome_unknown;
-  if (repeatable && status != WcStatus::success) {
-    return;
-  }
+  if (repeatable && status != WcStatus::success) return;
   request.flags |= SendWqe::kSettled;
   request.failure = status;
 }

@@ -82,9 +82,7 @@ bool TargetScope::is_consistent() const {
 
 bool TargetScope::admits(const wire::Headers& headers, wire::Psn psn, std::uint32_t mtu) const {
   const bool lock_request = headers.opcode->operation == wire::Operation::lock_request;
-  if (!has_scope()) {
-    return !lock_request || !headers.lketh.is_acquire();
-  }
+  if (!has_scope()) return !lock_request || !headers.lketh.is_acquire();
   const std::int32_t left = wire::distance(psn, last_);
   if (lock_request) {
     return left == 0 && headers.lketh.is_release() && headers.lketh.scope_id == request_.scope_id;
@@ -146,15 +144,13 @@ std::optional<LockCause> TargetScope::end_gathering() {
   deadline_ns_ = deadline_of(request_, service_.now_ns());
   const auto cause = look(false);
   if (!cause) {
-    static_cast<void>(wait());  // it has room
+    (void)wait();  // it has room
   }
   return cause;
 }
 
 bool TargetScope::wait() {
-  if (!stall(Event::wait, deadline_ns_)) {
-    return false;
-  }
+  if (!stall(Event::wait, deadline_ns_)) return false;
   service_.table.wait(waiter_);
   owe_sign();
   arm_timer();
@@ -164,9 +160,7 @@ bool TargetScope::wait() {
 
 /// From the acquire on, requests are parked.
 bool TargetScope::stall(Event event, std::uint64_t deadline_ns) {
-  if (!stalls() && !parked_.begin()) {
-    return false;
-  }
+  if (!stalls() && !parked_.begin()) return false;
   asked_again_ = false;
   move(event);
   deadline_ns_ = deadline_ns;
@@ -195,9 +189,7 @@ void TargetScope::cancel() {
 TargetScope::Answer TargetScope::decide(LockCause cause) {
   assert(!waiter_.waits());
   lock::Region& region = *waiter_.first().region;
-  if (stalls()) {
-    parked_.end();
-  }
+  if (stalls()) parked_.end();
   asked_again_ = sign_owed_ = false;
   service_.timers().cancel(timer_);
   Answer answer{.status = LockStatus::granted,

@@ -19,9 +19,7 @@ void RetransmissionTimeout::reset() {
 }
 
 void RetransmissionTimeout::on_sent(wire::Psn psn, bool again, std::uint64_t now_ns) {
-  if (again && timing_ && psn == timed_) {
-    timing_ = false;
-  }
+  if (again && timing_ && psn == timed_) timing_ = false;
   if (!again && !timing_) {
     timing_ = true;
     timed_ = psn;

@@ -89,14 +89,10 @@ rte_mbuf* Requester::build_packet(const SendWqe& wqe, WcStatus& failure) {
                     .rkey = static_cast<std::uint32_t>(wqe.rdma().remote.rkey),
                     .length = wqe.length};
   }
-  if (info.has_immediate) {
-    headers.imm_dt.data = wqe.imm_data();
-  }
+  if (info.has_immediate) headers.imm_dt.data = wqe.imm_data();
 
   PacketBuilder builder = qp_.start_packet(headers, length);
-  if (!builder.ok()) {
-    return nullptr;
-  }
+  if (!builder.ok()) return nullptr;
   if (qp_.append_payload(builder, qp_.send_queue().head(), offset, length) != MemoryStatus::ok) {
     failure = WcStatus::loc_prot_err;
     return nullptr;
@@ -121,15 +117,11 @@ void Requester::advance(std::uint32_t packets) {
   next_psn_ = next_psn_ + packets;
   packet_ += packets;
   const SendWqe wqe = qp_.send_queue().front();
-  if (packet_ < wqe.psn_count) {
-    return;
-  }
+  if (packet_ < wqe.psn_count) return;
   packet_ = 0;
   qp_.send_queue().pop();
   qp_.complete_send(wqe, WcStatus::success);
-  if (qp_.state() == QpState::sqd) {
-    qp_.on_drained();
-  }
+  if (qp_.state() == QpState::sqd) qp_.on_drained();
 }
 
 }  // namespace rockhopper::roce::uc

@@ -12,9 +12,7 @@ void Responder::reset(wire::Psn first_psn) {
 }
 
 void Responder::on_request(const RxPacket& packet) {
-  if (!admit(packet)) {
-    return;
-  }
+  if (!admit(packet)) return;
   expected_psn_ = packet.headers.bth.psn + 1;
   if (!packet.length_fits(bytes(qp_.attributes().path_mtu))) {
     drop(DropReason::bad_length, packet);
@@ -43,17 +41,11 @@ bool Responder::admit(const RxPacket& packet) {
     return true;
   }
   const bool in_order = ahead == 0;
-  if (in_order && message_.admits(opcode)) {
-    return true;
-  }
+  if (in_order && message_.admits(opcode)) return true;
   DropReason reason = in_order ? DropReason::bad_sequence : DropReason::out_of_seq_request;
-  if (message_.kind() == MessageProgress::Kind::dropped) {
-    reason = DropReason::dropped_message;
-  }
+  if (message_.kind() == MessageProgress::Kind::dropped) reason = DropReason::dropped_message;
   abandon();
-  if (ahead == 0) {
-    expected_psn_ = expected_psn_ + 1;
-  }
+  if (ahead == 0) expected_psn_ = expected_psn_ + 1;
   drop(reason, packet);
   return false;
 }
@@ -61,9 +53,7 @@ bool Responder::admit(const RxPacket& packet) {
 /// Expects nothing more of the message in progress, if there is one. Its receive request is still
 /// the front one.
 void Responder::abandon() {
-  if (message_.is_under_way()) {
-    qp_.engine().counters().abandoned_messages.add();
-  }
+  if (message_.is_under_way()) qp_.engine().counters().abandoned_messages.add();
   message_.end();
 }
 
@@ -105,17 +95,13 @@ bool Responder::begin_write(const RxPacket& packet) {
                        (write.length == 0 || qp_.remote_access(MemoryKey{write.rkey}, write.va,
                                                                write.length, kAccessRemoteWrite)
                                                      .status == MemoryStatus::ok);
-  if (!allowed) {
-    drop(DropReason::access_denied, packet);
-  }
+  if (!allowed) drop(DropReason::access_denied, packet);
   return allowed;
 }
 
 void Responder::execute_write(const RxPacket& packet) {
   const wire::OpcodeInfo& opcode = *packet.headers.opcode;
-  if (opcode.starts() && !begin_write(packet)) {
-    return;
-  }
+  if (opcode.starts() && !begin_write(packet)) return;
   const wire::Reth& write = message_.write();
   const std::uint64_t end = message_.received() + packet.payload.length;
   if (opcode.ends() ? end != write.length : end >= write.length) {
@@ -155,9 +141,7 @@ void Responder::fail_receive(WcStatus status, DropReason reason, const RxPacket&
 }
 
 void Responder::finish_packet(const RxPacket& packet) {
-  if (packet.headers.opcode->ends()) {
-    message_.end();
-  }
+  if (packet.headers.opcode->ends()) message_.end();
 }
 
 /// With the packet goes the rest of its message.

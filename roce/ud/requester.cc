@@ -81,9 +81,7 @@ rte_mbuf* Requester::build_packet(const SendWqe& wqe, const stack::Flow& flow, W
 
   PacketBuilder builder(qp_.engine().config().packet_pool, *qp_.engine().config().host, flow,
                         headers, wqe.length);
-  if (!builder.ok()) {
-    return nullptr;
-  }
+  if (!builder.ok()) return nullptr;
   if (qp_.append_payload(builder, qp_.send_queue().head(), 0, wqe.length) != MemoryStatus::ok) {
     failure = WcStatus::loc_prot_err;
     return nullptr;

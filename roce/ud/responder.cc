@@ -34,7 +34,7 @@ void Responder::on_request(const RxPacket& packet) {
     engine.count_drop(*reason, packet.payload.packet);
     return;
   }
-  static_cast<void>(qp_.take_receive());  // check() has seen it
+  (void)qp_.take_receive();  // check() has seen it
   if (deliver(packet) != MemoryStatus::ok) {
     engine.count_drop(DropReason::bad_receive, packet.payload.packet);
     qp_.fail_receive(WcStatus::loc_prot_err);
@@ -45,20 +45,12 @@ void Responder::on_request(const RxPacket& packet) {
 }
 
 std::optional<DropReason> Responder::check(const RxPacket& packet) const {
-  if (packet.headers.deth.qkey != qp_.attributes().qkey) {
-    return DropReason::bad_qkey;
-  }
-  if (!packet.length_fits(qp_.engine().max_path_mtu())) {
-    return DropReason::bad_length;
-  }
+  if (packet.headers.deth.qkey != qp_.attributes().qkey) return DropReason::bad_qkey;
+  if (!packet.length_fits(qp_.engine().max_path_mtu())) return DropReason::bad_length;
   const RecvWqe* next = qp_.next_receive();
-  if (next == nullptr) {
-    return DropReason::no_receive;
-  }
+  if (next == nullptr) return DropReason::no_receive;
   // The receive request waits for a datagram that fits.
-  if (kGrhBytes + packet.payload.length > next->length) {
-    return DropReason::short_receive;
-  }
+  if (kGrhBytes + packet.payload.length > next->length) return DropReason::short_receive;
   return std::nullopt;
 }
 
@@ -74,9 +66,7 @@ MemoryStatus Responder::deliver(const RxPacket& packet) {
                        from += length;
                        return true;
                      });
-  if (status != MemoryStatus::ok) {
-    return status;
-  }
+  if (status != MemoryStatus::ok) return status;
   return qp_.scatter_to_receive(kGrhBytes, packet.payload);
 }
 

@@ -79,21 +79,15 @@ struct Aeth {
 /// Receive credits that credit code 0 to 30 stands for (IBTA vol. 1, 9.7.7.2); nothing for 31
 /// and above: no limit.
 [[nodiscard]] constexpr std::optional<std::uint32_t> credit_count(std::uint8_t code) {
-  if (code >= kCreditCodeUnlimited) {
-    return std::nullopt;
-  }
-  if (code < 2) {
-    return code;
-  }
+  if (code >= kCreditCodeUnlimited) return std::nullopt;
+  if (code < 2) return code;
   // Two codes an octave: 2^(n/2) and 1.5 * 2^(n/2); 2, 3, 4, 6, 8, 12, ... 32768.
   return (code % 2 == 0 ? 2u : 3u) << (code / 2 - 1);
 }
 
 /// The largest code, 0 to 30, whose count does not exceed `count`.
 [[nodiscard]] constexpr std::uint8_t credit_code(std::uint32_t count) {
-  if (count < 2) {
-    return static_cast<std::uint8_t>(count);
-  }
+  if (count < 2) return static_cast<std::uint8_t>(count);
   // The octave, and whether it is its upper half.
   const auto octave = static_cast<std::uint32_t>(std::bit_width(count)) - 1;
   const std::uint32_t code = 2 * octave + (count >> (octave - 1) & 1);

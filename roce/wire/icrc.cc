@@ -24,9 +24,7 @@ static_assert(kCopiedMax >= Icrc::kL3Max);
 /// Puts ones in the place of the variant fields (IBTA vol. 1, annex A17.3.3). False, with nothing
 /// changed, when `l3` is not IP header, UDP header and BTH.
 constexpr bool mask_variant_fields(std::span<std::uint8_t> l3) {
-  if (l3.size() < kIpv4HeaderMin + kUdpBth) {
-    return false;
-  }
+  if (l3.size() < kIpv4HeaderMin + kUdpBth) return false;
   const unsigned version = l3[0] >> 4;
   const std::size_t ip_header = l3.size() - kUdpBth;
   if (version == 4 && ip_header == std::size_t{l3[0] & 0xfu} * 4) {

@@ -336,8 +336,12 @@ using OpcodeNames = std::array<std::array<char, 40>, 256>;
     for (const OperationRow& operation : kOperations) {
       auto& name = names[static_cast<std::size_t>(service.service) << 5 | operation.code];
       std::size_t length = 0;
-      for (const char* p = service.prefix; *p != 0; ++p) name[length++] = *p;
-      for (const char* p = operation.name; *p != 0; ++p) name[length++] = *p;
+      for (const char* p = service.prefix; *p != 0; ++p) {
+        name[length++] = *p;
+      }
+      for (const char* p = operation.name; *p != 0; ++p) {
+        name[length++] = *p;
+      }
     }
   }
   return names;
@@ -529,9 +533,7 @@ inline constexpr OpcodeInfo kReservedOfXrc{.name = "RESERVED",
 /// whose responders are silent, and for opcodes that are defined.
 [[nodiscard]] constexpr const OpcodeInfo* reserved_request(std::uint8_t opcode) {
   const OpcodeInfo& known = info(opcode);
-  if (known.defined) {
-    return nullptr;
-  }
+  if (known.defined) return nullptr;
   switch (known.service) {
     case ServiceClass::rc:
       return &detail::kReservedOfRc;

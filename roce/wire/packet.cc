@@ -119,8 +119,10 @@ const char* to_string(ParseResult result) {
 
 ParseResult parse_headers(std::span<const std::uint8_t> first_bytes, std::size_t transport_length,
                           Headers& out) {
-  if (const auto result = parse_bth(first_bytes, transport_length, out); result != ParseResult::ok)
+  if (const auto result = parse_bth(first_bytes, transport_length, out);
+      result != ParseResult::ok) {
     return result;
+  }
   const OpcodeInfo& opcode = info_to(out.bth.opcode, out.bth.destination);
   if (!opcode.defined) return ParseResult::unknown_opcode;
   if (opcode.operation == Operation::dc_connect_data) [[unlikely]] {
@@ -131,8 +133,10 @@ ParseResult parse_headers(std::span<const std::uint8_t> first_bytes, std::size_t
 
 ParseResult parse_reserved_request(std::span<const std::uint8_t> first_bytes,
                                    std::size_t transport_length, Headers& out) {
-  if (const auto result = parse_bth(first_bytes, transport_length, out); result != ParseResult::ok)
+  if (const auto result = parse_bth(first_bytes, transport_length, out);
+      result != ParseResult::ok) {
     return result;
+  }
   const OpcodeInfo* opcode = reserved_request(out.bth.opcode);
   if (opcode == nullptr) return ParseResult::unknown_opcode;
   return parse_rest(first_bytes, transport_length, *opcode, out);

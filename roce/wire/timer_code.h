@@ -16,9 +16,9 @@ namespace rockhopper::wire {
       65535, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
       48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-  constexpr std::uint64_t kUnit_ns = 10'000;
+  constexpr std::uint64_t kUnitNs = 10'000;
   code &= 0x1f;
-  return code == 0 ? 65536 * kUnit_ns : kTenMicroseconds[code] * kUnit_ns;
+  return code == 0 ? 65536 * kUnitNs : kTenMicroseconds[code] * kUnitNs;
 }
 
 /// Local ACK timeout field of a queue pair (IBTA vol. 1, 9.7.6.1.3): 4.096 us * 2^code, where 0

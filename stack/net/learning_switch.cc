@@ -83,7 +83,9 @@ void LearningSwitch::receive(PortNumber ingress, rte_mbuf** packets, std::uint16
   mac_counters_.aged.add(macs_.expire(now_ns));
   // What a port is heard on is up, whether it has been noticed already or not.
   if (count > 0) ports_[ingress]->up = true;
-  for (std::uint16_t i = 0; i < count; ++i) receive_one(ingress, packets[i], now_ns);
+  for (std::uint16_t i = 0; i < count; ++i) {
+    receive_one(ingress, packets[i], now_ns);
+  }
 }
 
 void LearningSwitch::receive_one(PortNumber ingress, rte_mbuf* packet, std::uint64_t now_ns) {
@@ -107,9 +109,7 @@ void LearningSwitch::receive_one(PortNumber ingress, rte_mbuf* packet, std::uint
   if (rte_is_multicast_ether_addr(&destination) != 0) return flood(ingress, packet);
   const auto egress = macs_.find(destination);
   if (!egress) return flood(ingress, packet);
-  if (*egress == ingress) {
-    return drop(from, packet, &SwitchPortCounters::rx_dropped_same_port);
-  }
+  if (*egress == ingress) return drop(from, packet, &SwitchPortCounters::rx_dropped_same_port);
   from.counters.rx_forwarded.add();
   Port& to = *ports_[*egress];
   if (!to.queue.has_room(packet->pkt_len)) {
@@ -208,7 +208,9 @@ void LearningSwitch::visit_port_counters(PortNumber port, CounterVisitor visit,
 }
 
 void LearningSwitch::describe_port_counters(CounterTextVisitor visit, void* context) {
-  for (const NamedPortCounter& named : kPortCounters) visit(context, named.name, named.text);
+  for (const NamedPortCounter& named : kPortCounters) {
+    visit(context, named.name, named.text);
+  }
   visit(context, "tx_ecn_marked",
         "packets that got an ECN mark here, or came with it and would have");
   visit(context, "tx_ecn_not_marked", "packets to be marked, but not ECN-capable or not writable");

@@ -12,7 +12,9 @@ namespace {
 
 std::uint64_t key_of(const rte_ether_addr& address) {
   std::uint64_t key = 0;
-  for (const std::uint8_t byte : address.addr_bytes) key = key << 8 | byte;
+  for (const std::uint8_t byte : address.addr_bytes) {
+    key = key << 8 | byte;
+  }
   return key;
 }
 
@@ -27,7 +29,9 @@ MacTable::MacTable(std::size_t capacity, std::uint64_t ageing_ns, std::uint64_t 
       entries_(std::max<std::size_t>(capacity, 1)),
       buckets_(std::bit_ceil(2 * entries_.size())),
       addresses_(Set::bucket_traits(buckets_.data(), buckets_.size()), Hash{seed}) {
-  for (Entry& entry : entries_) free_.push_back(entry);
+  for (Entry& entry : entries_) {
+    free_.push_back(entry);
+  }
 }
 
 MacTable::~MacTable() {

@@ -115,7 +115,9 @@ std::uint16_t OutputPort::front(rte_mbuf** packets, std::uint16_t count,
 
 std::uint64_t OutputPort::sent(std::uint16_t count, std::uint64_t now_ns) {
   std::uint64_t bytes = 0;
-  for (std::uint16_t i = 0; i < count; ++i) bytes += next(now_ns).bytes;
+  for (std::uint16_t i = 0; i < count; ++i) {
+    bytes += next(now_ns).bytes;
+  }
   return bytes;
 }
 
@@ -137,7 +139,9 @@ void OutputPort::pause(std::uint8_t priority, std::uint64_t until_ns, std::uint6
 std::size_t OutputPort::clear() {
   std::size_t count = 0;
   for (Queue& queue : queues_) {
-    for (; !queue.packets.empty(); ++count) rte_pktmbuf_free(queue.packets.pop().packet);
+    for (; !queue.packets.empty(); ++count) {
+      rte_pktmbuf_free(queue.packets.pop().packet);
+    }
     queue.bytes = 0;
   }
   occupied_ = 0;

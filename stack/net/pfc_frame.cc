@@ -36,7 +36,9 @@ std::optional<PfcFrame> parse_group_pfc(const rte_mbuf* packet) {
   }
   PfcFrame frame;
   frame.priorities = bytes[kEnable + 1];
-  for (unsigned i = 0; i < kPriorities; ++i) frame.quanta[i] = load_be16(bytes + kTimes + 2 * i);
+  for (unsigned i = 0; i < kPriorities; ++i) {
+    frame.quanta[i] = load_be16(bytes + kTimes + 2 * i);
+  }
   return frame;
 }
 
@@ -54,7 +56,9 @@ rte_mbuf* make_pfc(const PfcFrame& frame, const rte_ether_addr& source, rte_memp
   store_be16(bytes + kType, kMacControl);
   store_be16(bytes + kOpcode, kPfcOpcode);
   store_be16(bytes + kEnable, frame.priorities);
-  for (unsigned i = 0; i < kPriorities; ++i) store_be16(bytes + kTimes + 2 * i, frame.quanta[i]);
+  for (unsigned i = 0; i < kPriorities; ++i) {
+    store_be16(bytes + kTimes + 2 * i, frame.quanta[i]);
+  }
   return packet;
 }
 

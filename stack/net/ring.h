@@ -42,7 +42,9 @@ class Ring {
  private:
   void grow() {
     std::vector<T> larger(values_.empty() ? 16 : 2 * values_.size());
-    for (std::size_t i = 0; i < size_; ++i) larger[i] = at(i);
+    for (std::size_t i = 0; i < size_; ++i) {
+      larger[i] = at(i);
+    }
     values_ = std::move(larger);
     head_ = 0;
   }

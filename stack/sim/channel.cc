@@ -24,7 +24,9 @@ Channel::Channel(EventQueue& events, const ChannelConfig& config)
 }
 
 Channel::~Channel() {
-  while (!in_flight_.empty()) rte_pktmbuf_free(in_flight_.pop().packet);
+  while (!in_flight_.empty()) {
+    rte_pktmbuf_free(in_flight_.pop().packet);
+  }
 }
 
 void Channel::send(rte_mbuf* packet, std::uint8_t priority, std::uint64_t now_ns) {

@@ -19,7 +19,9 @@ Event::~Event() {
 }
 
 EventQueue::~EventQueue() {
-  for (const Entry& entry : heap_) entry.event->queue_ = nullptr;
+  for (const Entry& entry : heap_) {
+    entry.event->queue_ = nullptr;
+  }
 }
 
 void EventQueue::place(std::size_t place, const Entry& entry) {

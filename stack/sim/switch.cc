@@ -84,7 +84,9 @@ void Switch::receive(Port& port, std::uint64_t now_ns) {
   std::array<rte_mbuf*, kBurst> packets;
   for (std::uint16_t count = kBurst; count == kBurst;) {
     count = port.incoming.receive(packets.data(), kBurst, now_ns);
-    for (std::uint16_t i = 0; i < count; ++i) forward(port, packets[i], now_ns);
+    for (std::uint16_t i = 0; i < count; ++i) {
+      forward(port, packets[i], now_ns);
+    }
   }
 }
 
@@ -136,7 +138,9 @@ void Switch::flood(const Port& ingress, rte_mbuf* packet, std::uint64_t now_ns) 
   counters_.flooded.add();
   // A reference for each target, before the first of them can give its own back.
   rte_pktmbuf_refcnt_update(packet, static_cast<std::int16_t>(targets.size() - 1));
-  for (Port* target : targets) enqueue(*target, packet, now_ns);
+  for (Port* target : targets) {
+    enqueue(*target, packet, now_ns);
+  }
 }
 
 void Switch::enqueue(Port& egress, rte_mbuf* packet, std::uint64_t now_ns) {

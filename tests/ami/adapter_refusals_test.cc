@@ -77,7 +77,7 @@ class AdapterRefusals : public testing::Test {
     }
     for (std::uint32_t i = 0; i < 64; ++i) {
       const roce::Sge to{region_.iova + kMemory / 2 + i * kReceive, kReceive, region_.key};
-      static_cast<void>(qp_->post_recv({.wr_id = i, .sg_list = {&to, 1}}));
+      (void)qp_->post_recv({.wr_id = i, .sg_list = {&to, 1}});
     }
     must(adapter_->open(*lane_));
   }
@@ -86,7 +86,7 @@ class AdapterRefusals : public testing::Test {
     for (unsigned i = 0; i < 200; ++i) {
       const bool moved = network_.poll();
       const bool worked = adapter_->progress(network_.now_ns());
-      if (advances) static_cast<void>(context_->advance());
+      if (advances) (void)context_->advance();
       if (!moved && !worked && !network_.advance(network_.now_ns() + 10'000)) {
         network_.advance_to(network_.now_ns() + 10'000);
       }
@@ -208,7 +208,9 @@ TEST_F(AdapterRefusals, ASendIsTakenWholeOrNotAtAll) {
 /// AM-28: the replies that are owed are bounded, however messages come.
 TEST_F(AdapterRefusals, ASendWithMoreMessagesThanAPeerMayHave) {
   Batch batch;
-  while (batch.count() < kMaxUnanswered / 2) batch.add(eager(0, true), {});
+  while (batch.count() < kMaxUnanswered / 2) {
+    batch.add(eager(0, true), {});
+  }
   std::memcpy(memory_.data(), batch.bytes().data(), batch.bytes().size());
   for (const unsigned refused : {0u, 0u, 1u}) {
     send_bytes(batch.bytes().size(), false);
@@ -229,7 +231,9 @@ TEST_F(AdapterRefusals, AMessageLongerThanABuffer) {
 /// The buffer's content is of an earlier message, and shorter than what the completion says.
 TEST_F(AdapterRefusals, AWriteWithImmediateIsNoMessage) {
   const MessageHeader claims = eager(3000);
-  for (unsigned i = 0; i < kBuffers; ++i) send(claims, 0);
+  for (unsigned i = 0; i < kBuffers; ++i) {
+    send(claims, 0);
+  }
   EXPECT_EQ(counters().rx_malformed.value(), kBuffers);
   roce::SendWr wr;
   wr.opcode = roce::WrOpcode::rdma_write_with_imm;
@@ -349,7 +353,9 @@ TEST_F(AdapterRefusals, APayloadUnderAWrongKey) {
 }
 
 TEST_F(AdapterRefusals, MoreMessagesThanAPeerMayHave) {
-  for (std::size_t i = 0; i <= kMaxAnnounced + 1; ++i) send(announced(1000), 0, false);
+  for (std::size_t i = 0; i <= kMaxAnnounced + 1; ++i) {
+    send(announced(1000), 0, false);
+  }
   // One is being read, so many wait.
   EXPECT_EQ(counters().rx_over_limit.value(), 1u);
   EXPECT_EQ(handled_, 0u);

@@ -28,9 +28,9 @@ constexpr std::size_t kRunPlaces = 32;  ///< of a lane at a peer, each for one i
 constexpr std::uint32_t kPlaceBytes = 6000;
 constexpr std::uint16_t kRunHandler = 3;
 constexpr std::uint16_t kNoHandler = 7;
-constexpr std::uint64_t kTimeLimit_ns = 120'000'000'000;
+constexpr std::uint64_t kTimeLimitNs = 120'000'000'000;
 /// Nothing is on its way any more, nor waits to be sent again.
-constexpr std::uint64_t kRest_ns = 1'000'000'000;
+constexpr std::uint64_t kRestNs = 1'000'000'000;
 constexpr std::uint32_t kMaxSteps = 3'000'000;
 /// Rises with everything that happens: says what was before what, whoever did it.
 using Stamp = std::uint64_t;
@@ -77,7 +77,9 @@ struct Application {
 
 void fill(std::span<std::byte> bytes, std::uint64_t value) {
   Rng rng(value);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.next());
+  for (std::byte& byte : bytes) {
+    byte = static_cast<std::byte>(rng.next());
+  }
 }
 
 bool holds(std::span<const std::byte> bytes, std::uint64_t value) {
@@ -406,7 +408,7 @@ void AmiRun::drive(Application& application) {
     inject(application);
   }
   if (application.context->queued() > 0) ++counted_.queued;
-  static_cast<void>(application.context->advance());
+  (void)application.context->advance();
 }
 
 bool AmiRun::finished() const {
@@ -424,7 +426,7 @@ std::string AmiRun::run(AmiTotals& totals) {
   const std::uint64_t began_ns = network_.now_ns();
   std::uint64_t rest_since_ns = 0;
   while (error_.empty()) {
-    if (++steps > kMaxSteps || network_.now_ns() > began_ns + kTimeLimit_ns) {
+    if (++steps > kMaxSteps || network_.now_ns() > began_ns + kTimeLimitNs) {
       fail(fmt::format("not finished after {} ms, {} steps", network_.now_ns() / 1'000'000, steps));
       break;
     }
@@ -432,18 +434,23 @@ std::string AmiRun::run(AmiTotals& totals) {
       network_.cut(true);
       cut_ = true;
     }
-    for (const auto& application : applications_) drive(*application);
+    for (const auto& application : applications_) {
+      drive(*application);
+    }
     bool moved = network_.poll();
-    for (const auto& adapter : adapters_) moved = adapter->progress(network_.now_ns()) || moved;
+    for (const auto& adapter : adapters_) {
+      moved = adapter->progress(network_.now_ns()) || moved;
+    }
     if (moved) {
       rest_since_ns = network_.now_ns();
       continue;
     }
     const bool at_rest = finished();
-    if (at_rest && network_.now_ns() > rest_since_ns + kRest_ns) break;
-    std::uint64_t limit_ns = network_.now_ns() + (at_rest ? kRest_ns / 4 : 100'000);
-    for (const auto& adapter : adapters_)
+    if (at_rest && network_.now_ns() > rest_since_ns + kRestNs) break;
+    std::uint64_t limit_ns = network_.now_ns() + (at_rest ? kRestNs / 4 : 100'000);
+    for (const auto& adapter : adapters_) {
       limit_ns = std::min(limit_ns, adapter->next_deadline_ns());
+    }
     limit_ns = std::max(limit_ns, network_.now_ns() + 1'000);
     if (!network_.advance(limit_ns)) network_.advance_to(limit_ns);
   }
@@ -457,10 +464,12 @@ std::string AmiRun::run(AmiTotals& totals) {
   totals.unknown_handlers += counted_.unknown_handlers;
   totals.again += counted_.again;
   totals.queued += counted_.queued;
-  for (const auto& adapter : adapters_)
+  for (const auto& adapter : adapters_) {
     totals.waited += adapter->counters().transfers_waited.value();
-  for (unsigned i = 0; i < 2; ++i)
+  }
+  for (unsigned i = 0; i < 2; ++i) {
     totals.lost += network_.node(i).faults().tx_counters().lost.value();
+  }
   return error_;
 }
 

@@ -43,13 +43,12 @@ TEST(AmiSimulation, DynamicConnections) {
 }
 
 TEST(AmiSimulation, Counter) {
-  static_cast<void>(
-      run_profile({.name = "counter", .completion = ami::CompletionMode::counter}, 100));
-  static_cast<void>(run_profile({.name = "counter, dynamic connections",
-                                 .dynamic_connections = true,
-                                 .completion = ami::CompletionMode::counter,
-                                 .lanes = 2},
-                                100));
+  (void)run_profile({.name = "counter", .completion = ami::CompletionMode::counter}, 100);
+  (void)run_profile({.name = "counter, dynamic connections",
+                     .dynamic_connections = true,
+                     .completion = ami::CompletionMode::counter,
+                     .lanes = 2},
+                    100);
 }
 
 TEST(AmiSimulation, SmallLimits) {

@@ -96,7 +96,9 @@ OrderRun::OrderRun(std::uint64_t seed, Totals& totals) : rng_(seed), totals_(tot
   ami::CommunicatorConfig config;
   config.window = window;
   config.vector_bytes = kVectorBytes;
-  for (unsigned i = 0; i < ranks; ++i) config.members.push_back(static_cast<EndpointId>(i));
+  for (unsigned i = 0; i < ranks; ++i) {
+    config.members.push_back(static_cast<EndpointId>(i));
+  }
   contexts_.reserve(ranks);
   for (unsigned i = 0; i < ranks; ++i) {
     ami::LaneConfig lane;
@@ -229,9 +231,11 @@ std::string OrderRun::run() {
       }
       nodes_[message.from]->lane.fifo.complete(message.place, status);
     }
-    static_cast<void>(node.context.advance());
+    (void)node.context.advance();
     ami::Handled handled;
-    while (node.lane.handled.pop(handled)) node.arrived.pop_front();
+    while (node.lane.handled.pop(handled)) {
+      node.arrived.pop_front();
+    }
   }
   for (const auto& node : nodes_) {
     const ami::CollectiveCounters& counters = node->communicator->counters();
@@ -250,7 +254,7 @@ TEST(CollectiveOrder, AnyOrderAndMessagesThatComeAgain) {
   run_seeds("any order", seeds_or(1'000), 200, [&](std::uint64_t seed) {
     auto run = std::make_unique<OrderRun>(seed, totals);
     std::string error = run->run();
-    if (!error.empty()) static_cast<void>(run.release());
+    if (!error.empty()) (void)run.release();
     return error;
   });
   expect_met(totals.resent);
@@ -273,7 +277,9 @@ class CollectiveRefusals : public testing::Test {
   ~CollectiveRefusals() override {
     // As when the adapter closes the lane.
     node_->communicator->cancel();
-    while (!node_->communicator->idle()) advance();
+    while (!node_->communicator->idle()) {
+      advance();
+    }
   }
 
   /// A message of rank `source`.
@@ -295,14 +301,14 @@ class CollectiveRefusals : public testing::Test {
     advance();
   }
   void advance() {
-    static_cast<void>(node_->context.advance());
+    (void)node_->context.advance();
     ami::InjectionFifo<>& fifo = node_->lane.fifo;
     for (; fifo.front() != nullptr; fifo.pop()) {
       if (fifo.front()->type == ami::Descriptor::Type::completion) {
         fifo.complete(fifo.front_place(), Status::ok);
       }
     }
-    static_cast<void>(node_->context.advance());
+    (void)node_->context.advance();
     ami::Handled handled;
     while (node_->lane.handled.pop(handled)) {
     }

@@ -28,7 +28,9 @@ class Words {
     }
     for (bool moved = true; moved;) {
       moved = false;
-      for (Rank rank = 0; rank < ranks; ++rank) moved = turn(rank) || moved;
+      for (Rank rank = 0; rank < ranks; ++rank) {
+        moved = turn(rank) || moved;
+      }
     }
   }
 
@@ -94,7 +96,9 @@ TEST(CollectivePlans, AfterABarrierEachRankHasHeardOfAll) {
   for (Rank ranks = 1; ranks <= kMostRanks; ++ranks) {
     const Words words({.type = CollectiveType::barrier}, ranks);
     EXPECT_TRUE(words.finished()) << ranks;
-    for (Rank rank = 0; rank < ranks; ++rank) EXPECT_EQ(words.heard(rank).size(), ranks);
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(words.heard(rank).size(), ranks);
+    }
   }
 }
 
@@ -136,7 +140,9 @@ TEST(CollectivePlans, AnAllReduceIsTheSameExpressionAtEachRank) {
 TEST(CollectivePlans, WhoeverWaitsIsANeighbour) {
   for (Rank ranks = 1; ranks <= kMostRanks; ++ranks) {
     std::vector<std::vector<Rank>> neighbours;
-    for (Rank rank = 0; rank < ranks; ++rank) neighbours.push_back(neighbours_of(rank, ranks));
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      neighbours.push_back(neighbours_of(rank, ranks));
+    }
     for (const auto type :
          {CollectiveType::barrier, CollectiveType::long_broadcast, CollectiveType::all_reduce}) {
       for (Rank rank = 0; rank < ranks; ++rank) {
@@ -161,7 +167,9 @@ TEST(CollectivePlans, TheMostRanksFitAPlan) {
     for (const Rank rank : {Rank{0}, Rank{1}, Rank{2}, Rank{0x7fff}, Rank{kMost - 1}}) {
       const Plan plan = Plan::make({.type = type}, rank, kMost);
       EXPECT_LE(plan.steps().size(), Plan::kMaxSteps);
-      for (const Step& step : plan.steps()) EXPECT_LT(step.round, rounds_of(kMost));
+      for (const Step& step : plan.steps()) {
+        EXPECT_LT(step.round, rounds_of(kMost));
+      }
     }
   }
 }

@@ -33,9 +33,9 @@ constexpr std::uint32_t kLongBytes = 6000;
 constexpr std::uint32_t kEagerBytes = 1024;
 constexpr std::size_t kGap = 8;
 constexpr std::byte kCanary{0xc5};
-constexpr std::uint64_t kIdlePoll_ns = 50'000;
-constexpr std::uint64_t kTimeLimit_ns = 60'000'000'000;
-constexpr std::uint64_t kStep_ns = 1'000'000;
+constexpr std::uint64_t kIdlePollNs = 50'000;
+constexpr std::uint64_t kTimeLimitNs = 60'000'000'000;
+constexpr std::uint64_t kStepNs = 1'000'000;
 
 /// Ranks that have a communicator together, and what they start.
 struct Group {
@@ -153,9 +153,7 @@ Rank::Rank(World& world, unsigned index, unsigned ranks, stack::sim::Network& ne
         {address_of(other, ipv6),
          stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))});
   }
-  if (world.profile.dynamic_connections) {
-    node.dc.emplace().sessions.contexts = 64;
-  }
+  if (world.profile.dynamic_connections) node.dc.emplace().sessions.contexts = 64;
   node_ = must(Node::open(std::move(node)));
   ami::AdapterConfig config;
   config.transfers = 256;
@@ -225,7 +223,9 @@ void Rank::join(Group& group, unsigned rank, std::uint8_t id) {
   member->most_in_flight = world_.rng.between32(1, group.window + 1u);
   ami::CommunicatorConfig config;
   config.id = id;
-  for (const unsigned host : group.hosts) config.members.push_back(static_cast<EndpointId>(host));
+  for (const unsigned host : group.hosts) {
+    config.members.push_back(static_cast<EndpointId>(host));
+  }
   config.rank = static_cast<ami::Rank>(rank);
   config.window = group.window;
   config.vector_bytes = kVectorBytes;
@@ -267,7 +267,7 @@ std::uint64_t Rank::turn(std::uint64_t now_ns) {
     worked = adapter_->progress(now_ns) || worked;
   }
   if (worked) return now_ns + 200;
-  return std::max(now_ns + 200, std::min(adapter_->next_deadline_ns(), now_ns + kIdlePoll_ns));
+  return std::max(now_ns + 200, std::min(adapter_->next_deadline_ns(), now_ns + kIdlePollNs));
 }
 
 bool Rank::start(Member& member) {
@@ -462,7 +462,9 @@ CollectiveRun::CollectiveRun(std::uint64_t seed, const CollectiveProfile& profil
     ranks_.back()->add_lane(count);
   }
   for (unsigned a = 0; a < count; ++a) {
-    for (unsigned b = a + 1; b < count; ++b) Rank::connect(*ranks_[a], *ranks_[b]);
+    for (unsigned b = a + 1; b < count; ++b) {
+      Rank::connect(*ranks_[a], *ranks_[b]);
+    }
   }
   std::vector<unsigned> hosts(count);
   std::iota(hosts.begin(), hosts.end(), 0u);
@@ -474,7 +476,9 @@ CollectiveRun::CollectiveRun(std::uint64_t seed, const CollectiveProfile& profil
     hosts.resize(rng.between(1, hosts.size()));
     add_group(hosts);
   }
-  for (const auto& rank : ranks_) rank->open();
+  for (const auto& rank : ranks_) {
+    rank->open();
+  }
   if (profile.deaths || profile.cancels) {
     upset_at_ns_ = network_.now_ns() + rng.between(0, 1'500'000);
   }
@@ -514,12 +518,14 @@ void CollectiveRun::upset() {
 }
 
 std::string CollectiveRun::run(CollectiveTotals& totals) {
-  const std::uint64_t limit_ns = network_.now_ns() + kTimeLimit_ns;
+  const std::uint64_t limit_ns = network_.now_ns() + kTimeLimitNs;
   const auto finished = [](const auto& rank) { return rank->finished(); };
   while (world_.error.empty() && !std::all_of(ranks_.begin(), ranks_.end(), finished)) {
     if (network_.now_ns() > limit_ns) {
       std::string text = "not finished:";
-      for (const auto& rank : ranks_) text += rank->what_is_left();
+      for (const auto& rank : ranks_) {
+        text += rank->what_is_left();
+      }
       world_.fail(text);
       break;
     }
@@ -527,11 +533,13 @@ std::string CollectiveRun::run(CollectiveTotals& totals) {
       upset_at_ns_ = UINT64_MAX;
       upset();
     }
-    static_cast<void>(network_.run_until(
-        std::min(network_.now_ns() + kStep_ns, std::max(upset_at_ns_, network_.now_ns() + 1))));
+    (void)network_.run_until(
+        std::min(network_.now_ns() + kStepNs, std::max(upset_at_ns_, network_.now_ns() + 1)));
   }
   if (world_.error.empty()) {
-    for (const auto& rank : ranks_) rank->count();
+    for (const auto& rank : ranks_) {
+      rank->count();
+    }
   }
   world_.totals.lost = 0;
   for (std::size_t link = 0; link < network_.link_count(); ++link) {
@@ -568,7 +576,7 @@ std::string run_collectives(std::uint64_t seed, const CollectiveProfile& profile
   std::string error = run->run(totals);
   // What is under way cannot be taken down.
   if (!error.empty()) {
-    static_cast<void>(run.release());
+    (void)run.release();
     return error;
   }
   run.reset();

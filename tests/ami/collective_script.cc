@@ -51,7 +51,9 @@ T apply(Reduction reduction, T a, T b) {
 template <typename T>
 T tree(Reduction reduction, std::vector<T> blocks) {
   std::size_t p = 1;
-  while (p * 2 <= blocks.size()) p *= 2;
+  while (p * 2 <= blocks.size()) {
+    p *= 2;
+  }
   for (std::size_t pair = 0; blocks.size() > p; ++pair) {
     blocks[pair] = apply(reduction, blocks[pair], blocks[pair + 1]);
     blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(pair) + 1);

@@ -51,7 +51,7 @@ TEST(CollectiveSimulation, DynamicConnections) {
 }
 
 TEST(CollectiveSimulation, ManyRanks) {
-  static_cast<void>(run_profile({.name = "many ranks", .min_ranks = 15, .collectives = 15}, 10));
+  (void)run_profile({.name = "many ranks", .min_ranks = 15, .collectives = 15}, 10);
 }
 
 TEST(CollectiveSimulation, SmallLimits) {

@@ -36,7 +36,7 @@ const stack::FaultRates kP2{.loss = 0.01,
                             .duplicate_max_ns = 1'000'000,
                             .reorder = 0.05,
                             .reorder_max_ns = 2'000'000};
-constexpr std::uint64_t kLimit_ns = 3'600'000'000'000;
+constexpr std::uint64_t kLimitNs = 3'600'000'000'000;
 
 class Delivery : public ::testing::TestWithParam<Case> {
  protected:
@@ -109,11 +109,11 @@ TEST_P(Delivery, AFloodKeepsOrderAndMemory) {
   };
   star.open();
   // The first thousand may find queues that have never been so long.
-  ASSERT_TRUE(star.run_until([&] { return next[0] >= 1000 && next[1] >= 1000; }, kLimit_ns));
+  ASSERT_TRUE(star.run_until([&] { return next[0] >= 1000 && next[1] >= 1000; }, kLimitNs));
   const std::uint64_t allocations = forbidden_allocations();
   ASSERT_TRUE(
-      star.run_until([&] { return next[0] == kMessages && next[1] == kMessages; }, kLimit_ns));
-  EXPECT_TRUE(star.run_until([&] { return flood.context->pending() == 0; }, kLimit_ns));
+      star.run_until([&] { return next[0] == kMessages && next[1] == kMessages; }, kLimitNs));
+  EXPECT_TRUE(star.run_until([&] { return flood.context->pending() == 0; }, kLimitNs));
   std::printf("again %" PRIu64 ", at most %" PRIu64 " queued\n", flood.again, flood.most_queued);
   EXPECT_EQ(out_of_order, 0u);
   EXPECT_GT(flood.again, 0u);
@@ -195,7 +195,7 @@ TEST_P(Delivery, AValueNeverComesBeforeItsData) {
     }
   };
   star.open();
-  ASSERT_TRUE(star.run_until([&] { return ended == kPuts; }, kLimit_ns));
+  ASSERT_TRUE(star.run_until([&] { return ended == kPuts; }, kLimitNs));
   EXPECT_EQ(early, 0u);
   EXPECT_EQ(unseen, 0u) << "a callback before the value was there";
   EXPECT_EQ(seen_first, kPuts);
@@ -223,7 +223,9 @@ TEST_P(Delivery, HandledIsNeverToldBeforeTheHandlersLog) {
   std::uint64_t wrong = 0;
   std::vector<std::byte> ours(8192);
   Rng rng(26);
-  for (std::byte& byte : ours) byte = static_cast<std::byte>(rng.next());
+  for (std::byte& byte : ours) {
+    byte = static_cast<std::byte>(rng.next());
+  }
   const roce::MemoryKey lkey = star.expose(0, ours);
   peer.context->set_handler(kHandler, [&](const ami::Message& message) {
     std::uint64_t number = 0;
@@ -274,7 +276,7 @@ TEST_P(Delivery, HandledIsNeverToldBeforeTheHandlersLog) {
         }
         return log.all == kMessages;
       },
-      kLimit_ns));
+      kLimitNs));
   ASSERT_TRUE(star.run_until(
       [&] {
         for (std::size_t i = 0; i < kMessages; ++i) {
@@ -282,7 +284,7 @@ TEST_P(Delivery, HandledIsNeverToldBeforeTheHandlersLog) {
         }
         return true;
       },
-      kLimit_ns));
+      kLimitNs));
   std::uint64_t handled = 0;
   std::uint64_t before_handler = 0;
   std::uint64_t unknown = 0;
@@ -352,7 +354,7 @@ TEST_P(Delivery, SmallMessagesShareSends) {
   };
   star.open();
   ASSERT_TRUE(
-      star.run_until([&] { return next == kMessages && called == with_callback; }, kLimit_ns));
+      star.run_until([&] { return next == kMessages && called == with_callback; }, kLimitNs));
   EXPECT_EQ(wrong, 0u);
   const ami::Counters& counters = star.adapter(0).counters();
   EXPECT_EQ(counters.tx_eager.value(), kMessages);
@@ -404,7 +406,9 @@ TEST_P(Delivery, ASmallBufferMayBeOverwrittenAtOnce) {
       const std::uint64_t number = injected;
       const std::size_t place = number % kPlaces;
       const std::size_t length = number % 5 == 0 ? kBytes : number % kBytes;
-      for (std::size_t i = 0; i < length; ++i) buffer[i] = State::at(number, i);
+      for (std::size_t i = 0; i < length; ++i) {
+        buffer[i] = State::at(number, i);
+      }
       Injected done = Injected::again;
       const bool is_put = number % 2 == 0;
       if (is_put) {

@@ -28,7 +28,9 @@ std::uint64_t mix(std::uint64_t digest, const Clock& clock) {
 }
 
 void join(Clock& clock, const Clock& other) {
-  for (std::size_t i = 0; i < kMaxThreads; ++i) clock[i] = std::max(clock[i], other[i]);
+  for (std::size_t i = 0; i < kMaxThreads; ++i) {
+    clock[i] = std::max(clock[i], other[i]);
+  }
 }
 
 bool acquires(std::memory_order order) {
@@ -109,7 +111,9 @@ Report Explorer::explore(std::uint64_t max_runs) {
     ++report_.runs;
     run_once();
     // The last choice that has another way.
-    while (!path_.empty() && path_.back().taken + 1 == path_.back().among) path_.pop_back();
+    while (!path_.empty() && path_.back().taken + 1 == path_.back().among) {
+      path_.pop_back();
+    }
     if (!path_.empty()) ++path_.back().taken;
   } while (!path_.empty() && report_.error.empty());
   explorer = nullptr;
@@ -182,7 +186,9 @@ bool Explorer::choose(std::span<Fiber* const> ready, Fiber*& next) {
 
 std::uint64_t Explorer::state() const {
   std::uint64_t digest = 0;
-  for (const Object* object : objects_) digest = mix(digest, object->digest());
+  for (const Object* object : objects_) {
+    digest = mix(digest, object->digest());
+  }
   for (const Fiber& fiber : fibers_) {
     digest = mix(mix(digest, fiber.history), fiber.clock);
     digest = mix(digest, (fiber.ended ? 4u : 0u) + (fiber.waiting ? 2u : 0u) +

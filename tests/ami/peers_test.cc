@@ -65,12 +65,12 @@ struct Calls {
 
 /// AM-12, AM-21, AM-32.
 TEST_P(Peers, ASlowOneHoldsUpNobodyWithTheMaskAndAllWithTheCounter) {
-  constexpr std::uint64_t kDelay_ns = 100'000'000;
+  constexpr std::uint64_t kDelayNs = 100'000'000;
   constexpr std::size_t kEach = 50;
   Star star({.nodes = 3,
              .dynamic_connections = GetParam().dynamic_connections,
              .timeout = 18,  // a second: nothing is sent again
-             .delay_of_1_ns = kDelay_ns / 2});
+             .delay_of_1_ns = kDelayNs / 2});
   ami::LaneConfig config;
   config.fifo.completion = GetParam().mode;
   StarLane& sender = star.add_lane(0, config);
@@ -93,9 +93,11 @@ TEST_P(Peers, ASlowOneHoldsUpNobodyWithTheMaskAndAllWithTheCounter) {
                                calls.completion(cookie));
   };
   // Both have been spoken with: what follows is no matter of first connections.
-  for (unsigned peer : {0u, 1u}) ASSERT_EQ(put(peer, 0, 2 * kEach + peer), Injected::yes);
+  for (unsigned peer : {0u, 1u}) {
+    ASSERT_EQ(put(peer, 0, 2 * kEach + peer), Injected::yes);
+  }
   star.wake();
-  ASSERT_TRUE(star.run_until([&] { return calls.all == 2; }, 10 * kDelay_ns));
+  ASSERT_TRUE(star.run_until([&] { return calls.all == 2; }, 10 * kDelayNs));
 
   const std::uint64_t began_ns = star.now_ns();
   for (unsigned peer : {0u, 1u}) {  // the slow one's first
@@ -104,14 +106,16 @@ TEST_P(Peers, ASlowOneHoldsUpNobodyWithTheMaskAndAllWithTheCounter) {
     }
   }
   star.wake();
-  ASSERT_TRUE(star.run_until([&] { return calls.all == 2 * kEach + 2; }, 10 * kDelay_ns));
+  ASSERT_TRUE(star.run_until([&] { return calls.all == 2 * kEach + 2; }, 10 * kDelayNs));
   std::array<std::pair<std::uint64_t, std::uint64_t>, 2> span_ns;
   for (unsigned peer : {0u, 1u}) {
     const auto [first, last] = std::minmax_element(
         calls.times_ns.begin() + static_cast<std::ptrdiff_t>(peer * kEach),
         calls.times_ns.begin() + static_cast<std::ptrdiff_t>((peer + 1) * kEach));
     span_ns[peer] = {*first - began_ns, *last - began_ns};
-    for (std::size_t i = 0; i < kEach; ++i) EXPECT_EQ(memory[peer][i], peer * kEach + i);
+    for (std::size_t i = 0; i < kEach; ++i) {
+      EXPECT_EQ(memory[peer][i], peer * kEach + i);
+    }
   }
   std::printf(
       "%s, %s: callbacks of the slow peer after %.3f to %.3f ms, of the other, injected "
@@ -120,13 +124,17 @@ TEST_P(Peers, ASlowOneHoldsUpNobodyWithTheMaskAndAllWithTheCounter) {
       GetParam().mode == CompletionMode::mask ? "mask" : "counter",
       static_cast<double>(span_ns[0].first) * 1e-6, static_cast<double>(span_ns[0].second) * 1e-6,
       static_cast<double>(span_ns[1].first) * 1e-6, static_cast<double>(span_ns[1].second) * 1e-6);
-  for (const unsigned count : calls.count) EXPECT_EQ(count, 1u);
-  for (const Status status : calls.statuses) EXPECT_EQ(status, Status::ok);
-  EXPECT_GE(span_ns[0].first, kDelay_ns);
+  for (const unsigned count : calls.count) {
+    EXPECT_EQ(count, 1u);
+  }
+  for (const Status status : calls.statuses) {
+    EXPECT_EQ(status, Status::ok);
+  }
+  EXPECT_GE(span_ns[0].first, kDelayNs);
   if (GetParam().mode == CompletionMode::mask) {
     EXPECT_LT(span_ns[1].second, 1'000'000u);
   } else {
-    EXPECT_GE(span_ns[1].first, kDelay_ns);
+    EXPECT_GE(span_ns[1].first, kDelayNs);
     EXPECT_TRUE(std::is_sorted(calls.times_ns.begin(), calls.times_ns.end() - 2));
   }
 }
@@ -137,11 +145,11 @@ TEST_P(Peers, AKilledOneEndsEachCallbackOnceWithAnError) {
   constexpr std::uint32_t kOutstanding = 10'000;
   // The first may be complete by then: a connection's opening brings the first request along.
   constexpr std::uint32_t kInjected = kOutstanding + 100;
-  constexpr std::uint64_t kDelay_ns = 1'000'000;
+  constexpr std::uint64_t kDelayNs = 1'000'000;
   Star star({.nodes = 3,
              .dynamic_connections = GetParam().dynamic_connections,
              .timeout = 12,  // 17 ms
-             .delay_ns = kDelay_ns,
+             .delay_ns = kDelayNs,
              .adapter = {.transfers = 65'536}});
   ami::LaneConfig config;
   config.fifo.completion = GetParam().mode;
@@ -173,7 +181,7 @@ TEST_P(Peers, AKilledOneEndsEachCallbackOnceWithAnError) {
               Injected::yes);
   }
   star.wake();
-  ASSERT_TRUE(star.run_until([&] { return calls.all == 2; }, 100 * kDelay_ns));
+  ASSERT_TRUE(star.run_until([&] { return calls.all == 2; }, 100 * kDelayNs));
 
   // It ends while it has requests in its hands that it has not answered.
   const std::uint64_t handled_before = handled;
@@ -217,7 +225,7 @@ TEST_P(Peers, AKilledOneEndsEachCallbackOnceWithAnError) {
   }
   EXPECT_EQ(context.pending(), kInjected);
   star.wake();
-  ASSERT_TRUE(star.run_until([&] { return killed; }, 100 * kDelay_ns));
+  ASSERT_TRUE(star.run_until([&] { return killed; }, 100 * kDelayNs));
   const std::uint64_t began_ns = star.now_ns();
   EXPECT_TRUE(star.run_until([&] { return calls.all == kInjected + 2; }, 60'000'000'000));
   const std::uint64_t last_ns = *std::max_element(calls.times_ns.begin(), calls.times_ns.end());
@@ -254,12 +262,12 @@ TEST_P(Peers, AKilledOneEndsEachCallbackOnceWithAnError) {
 /// AM-27, AM-30: who floods a peer with puts reads that peer's long messages all the same, and
 /// those of others at once, though the way to the first is full.
 TEST_P(Peers, PayloadsAreReadBesideAFlood) {
-  constexpr std::uint64_t kDelay_ns = 20'000'000;
+  constexpr std::uint64_t kDelayNs = 20'000'000;
   constexpr std::uint32_t kMessages = 20;
   Star star({.nodes = 3,
              .dynamic_connections = GetParam().dynamic_connections,
              .timeout = 18,
-             .delay_of_1_ns = kDelay_ns / 2});
+             .delay_of_1_ns = kDelayNs / 2});
   ami::LaneConfig config;
   config.fifo.completion = GetParam().mode;
   StarLane& busy = star.add_lane(0, config);
@@ -294,19 +302,23 @@ TEST_P(Peers, PayloadsAreReadBesideAFlood) {
         ami::Local{reinterpret_cast<std::uintptr_t>(payload.data()), 8192, keys[i]});
   };
   star.open();
-  ASSERT_TRUE(star.run_until([&] { return puts > 0; }, 10 * kDelay_ns)) << "the flood has begun";
-  for (std::uint32_t i = 0; i < kMessages; ++i) ASSERT_EQ(send(0), Injected::yes);
+  ASSERT_TRUE(star.run_until([&] { return puts > 0; }, 10 * kDelayNs)) << "the flood has begun";
+  for (std::uint32_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(send(0), Injected::yes);
+  }
   star.wake();
-  EXPECT_FALSE(star.run_until([] { return false; }, kDelay_ns)) << "they have been announced";
-  for (std::uint32_t i = 0; i < kMessages; ++i) ASSERT_EQ(send(1), Injected::yes);
+  EXPECT_FALSE(star.run_until([] { return false; }, kDelayNs)) << "they have been announced";
+  for (std::uint32_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(send(1), Injected::yes);
+  }
   star.wake();
-  EXPECT_TRUE(star.run_until([&] { return handled[1] == kMessages; }, kDelay_ns / 4))
+  EXPECT_TRUE(star.run_until([&] { return handled[1] == kMessages; }, kDelayNs / 4))
       << "the near one's: " << handled[1];
   // Each time 8 can be on their way: 3 times there and back, and some for the flood before them.
-  EXPECT_TRUE(star.run_until([&] { return handled[0] == kMessages; }, 20 * kDelay_ns))
+  EXPECT_TRUE(star.run_until([&] { return handled[0] == kMessages; }, 20 * kDelayNs))
       << "the busy one's: " << handled[0];
   floods = false;
-  EXPECT_TRUE(star.run_until([&] { return busy.context->pending() == 0; }, 100 * kDelay_ns));
+  EXPECT_TRUE(star.run_until([&] { return busy.context->pending() == 0; }, 100 * kDelayNs));
 }
 
 /// AM-22: a rank that only waits for a message, and so has nothing at the transport.

@@ -182,7 +182,9 @@ class Scale : public ::testing::TestWithParam<Case> {
 
   bool turn() {
     bool moved = network_->poll();
-    for (const auto& adapter : adapters_) moved = adapter->progress(network_->now_ns()) || moved;
+    for (const auto& adapter : adapters_) {
+      moved = adapter->progress(network_->now_ns()) || moved;
+    }
     return context_->advance() > 0 || moved;
   }
 
@@ -240,13 +242,15 @@ TEST_P(Scale, EveryDescriptorIsInItsSlotAndEveryCallbackIsCalledOnce) {
   EXPECT_EQ(context_->pending(), 0u);
   EXPECT_EQ(lanes_[0]->fifo.front(), nullptr);
   EXPECT_EQ(tap_->words().empty(), GetParam().mode == CompletionMode::counter);
-  for (const std::atomic<std::uint64_t>* word : tap_->words()) EXPECT_EQ(word->load(), 0u);
-  std::uint64_t least = UINT64_MAX;
-  for (const std::uint64_t uses : tap_->uses()) least = std::min(least, uses);
-  EXPECT_GE(least, descriptors_ / GetParam().slots) << "slots are used in turn";
-  if (count >= 100'000'000) {
-    EXPECT_GT(least, 100'000u);
+  for (const std::atomic<std::uint64_t>* word : tap_->words()) {
+    EXPECT_EQ(word->load(), 0u);
   }
+  std::uint64_t least = UINT64_MAX;
+  for (const std::uint64_t uses : tap_->uses()) {
+    least = std::min(least, uses);
+  }
+  EXPECT_GE(least, descriptors_ / GetParam().slots) << "slots are used in turn";
+  if (count >= 100'000'000) EXPECT_GT(least, 100'000u);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   std::printf("%llu instructions, %llu with a callback, in %.1f s; each slot used %llu times\n",

@@ -30,9 +30,7 @@ struct Star::Node final : stack::Application {
           {stack::IpAddress::from_ipv4(0x0a000001 + other),
            stack::sim::Network::mac_of(static_cast<stack::sim::NodeIndex>(other + 1))});
     }
-    if (star.config_.dynamic_connections) {
-      node_config.dc.emplace().sessions.contexts = 256;
-    }
+    if (star.config_.dynamic_connections) node_config.dc.emplace().sessions.contexts = 256;
     endpoint = must(rockhopper::Node::open(std::move(node_config)));
     ami::AdapterConfig config = star.config_.adapter;
     config.timeout = star.config_.timeout;
@@ -81,7 +79,9 @@ Star::Star(const StarConfig& config) : config_(config) {
          .copy_pool = pools().arriving()});
   }
   must(network_.build());
-  for (unsigned i = 0; i < config.nodes; ++i) nodes_.push_back(std::make_unique<Node>(*this, i));
+  for (unsigned i = 0; i < config.nodes; ++i) {
+    nodes_.push_back(std::make_unique<Node>(*this, i));
+  }
 }
 
 Star::~Star() = default;
@@ -133,7 +133,9 @@ void Star::connect(StarLane& a, StarLane& b) {
 }
 
 void Star::open() {
-  for (const auto& lane : lanes_) must(nodes_[lane->node]->adapter->open(*lane->lane));
+  for (const auto& lane : lanes_) {
+    must(nodes_[lane->node]->adapter->open(*lane->lane));
+  }
   wake();
 }
 
@@ -147,7 +149,9 @@ roce::MemoryKey Star::expose(unsigned node, void* memory, std::size_t bytes) {
 void Star::kill(unsigned node) { nodes_.at(node)->kill(); }
 
 void Star::wake() {
-  for (const auto& node : nodes_) node->wake();
+  for (const auto& node : nodes_) {
+    node->wake();
+  }
 }
 
 bool Star::run_until(const std::function<bool()>& done, std::uint64_t limit_ns) {

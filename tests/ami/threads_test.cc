@@ -139,7 +139,9 @@ TEST_P(Threads, EachCallbackOnceAndAfterItsData) {
     while (!stop.load(std::memory_order_relaxed) ||
            !std::all_of(adapters.begin(), adapters.end(), idle)) {
       bool moved = network.poll();
-      for (const auto& one : adapters) moved = one->progress(network.now_ns()) || moved;
+      for (const auto& one : adapters) {
+        moved = one->progress(network.now_ns()) || moved;
+      }
       if (!moved) {
         const std::uint64_t limit_ns = network.now_ns() + 10'000;
         if (!network.advance(limit_ns)) network.advance_to(limit_ns);
@@ -151,7 +153,9 @@ TEST_P(Threads, EachCallbackOnceAndAfterItsData) {
   for (unsigned i = 0; i < 2; ++i) {
     applications[i] = std::thread([&, i] { ends[i].run(instructions(), seed + i); });
   }
-  for (std::thread& application : applications) application.join();
+  for (std::thread& application : applications) {
+    application.join();
+  }
   stop.store(true, std::memory_order_relaxed);
   adapter.join();
   for (const End& end : ends) {

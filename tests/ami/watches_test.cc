@@ -21,7 +21,7 @@ using sim::must;
 
 constexpr EndpointId kPeer = 1;
 constexpr EndpointId kNobody = 2;
-constexpr std::uint64_t kProbe_ns = 1'000'000;
+constexpr std::uint64_t kProbeNs = 1'000'000;
 
 class Watcher final : public Context::Service {
  public:
@@ -40,7 +40,7 @@ class WatchedPeers : public testing::Test {
     for (unsigned i = 0; i < 2; ++i) {
       roce::Engine& engine = network_.node(i).engine();
       AdapterConfig config;
-      config.probe_ns = kProbe_ns;
+      config.probe_ns = kProbeNs;
       adapters_[i] = must(Adapter::create(engine, nullptr, config));
       LaneConfig lane;
       lane.self = static_cast<EndpointId>(i);
@@ -64,8 +64,10 @@ class WatchedPeers : public testing::Test {
     const std::uint64_t limit_ns = network_.now_ns() + time_ns;
     while (network_.now_ns() < limit_ns) {
       bool moved = network_.poll();
-      for (const auto& adapter : adapters_) moved = adapter->progress(network_.now_ns()) || moved;
-      static_cast<void>(context_->advance());
+      for (const auto& adapter : adapters_) {
+        moved = adapter->progress(network_.now_ns()) || moved;
+      }
+      (void)context_->advance();
       if (moved) continue;
       const std::uint64_t next_ns = std::min(limit_ns, adapters_[0]->next_deadline_ns());
       const std::uint64_t until_ns = std::max(next_ns, network_.now_ns() + 1'000);
@@ -82,20 +84,20 @@ class WatchedPeers : public testing::Test {
 };
 
 TEST_F(WatchedPeers, AreAskedWhileTheyAreSilentAndWatched) {
-  pass(20 * kProbe_ns);
+  pass(20 * kProbeNs);
   EXPECT_EQ(probes(), 0u);
   context_->watch(kPeer);
   context_->watch(kPeer);
-  pass(20 * kProbe_ns);
+  pass(20 * kProbeNs);
   EXPECT_GT(probes(), 10u);
   EXPECT_LE(probes(), 20u);
   context_->unwatch(kPeer);
   const std::uint64_t before = probes();
-  pass(5 * kProbe_ns);
+  pass(5 * kProbeNs);
   EXPECT_GT(probes(), before) << "somebody else watches it";
   context_->unwatch(kPeer);
   const std::uint64_t last = probes();
-  pass(20 * kProbe_ns);
+  pass(20 * kProbeNs);
   EXPECT_EQ(probes(), last);
   EXPECT_TRUE(watcher_.failed.empty());
   EXPECT_EQ(adapters_[0]->next_deadline_ns(), UINT64_MAX);
@@ -104,7 +106,7 @@ TEST_F(WatchedPeers, AreAskedWhileTheyAreSilentAndWatched) {
 TEST_F(WatchedPeers, OneThatIsGoneIsToldOnce) {
   context_->watch(kPeer);
   network_.node(1).cut(true);
-  pass(100 * kProbe_ns);
+  pass(100 * kProbeNs);
   EXPECT_EQ(watcher_.failed, std::vector<EndpointId>{kPeer});
   EXPECT_TRUE(context_->failed(kPeer));
   EXPECT_EQ(context_->counters().peers_failed.value(), 1u);
@@ -112,7 +114,7 @@ TEST_F(WatchedPeers, OneThatIsGoneIsToldOnce) {
 
 TEST_F(WatchedPeers, OneThatThereIsNotIsToldOnce) {
   context_->watch(kNobody);
-  pass(20 * kProbe_ns);
+  pass(20 * kProbeNs);
   EXPECT_EQ(watcher_.failed, std::vector<EndpointId>{kNobody});
   EXPECT_FALSE(context_->failed(kPeer));
 }
@@ -125,9 +127,9 @@ TEST_F(WatchedPeers, OneThatThereIsNotIsToldAmidTraffic) {
   for (unsigned i = 0; i < 40; ++i) {
     ASSERT_EQ(context_->send(kPeer, 1, {}, std::span<const std::byte>{}, {.level = Level::handled}),
               Injected::yes);
-    pass(kProbe_ns / 4);
-    static_cast<void>(peer.advance());
-    pass(kProbe_ns / 4);
+    pass(kProbeNs / 4);
+    (void)peer.advance();
+    pass(kProbeNs / 4);
   }
   EXPECT_EQ(adapters_[0]->counters().rx_replies.value(), 40u);
   EXPECT_EQ(watcher_.failed, std::vector<EndpointId>{kNobody});
@@ -136,7 +138,7 @@ TEST_F(WatchedPeers, OneThatThereIsNotIsToldAmidTraffic) {
 TEST_F(WatchedPeers, AClosedLaneIsToldOnce) {
   adapters_[0]->close(*lanes_[0]);
   adapters_[0]->close(*lanes_[0]);
-  pass(kProbe_ns);
+  pass(kProbeNs);
   EXPECT_EQ(watcher_.closed, 1u);
 }
 

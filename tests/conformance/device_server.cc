@@ -98,15 +98,9 @@ json to_json(const Completed& completed) {
               {"status", completed.status},
               {"opcode", completed.opcode},
               {"length", completed.byte_len}};
-  if (completed.imm_data) {
-    object["imm"] = *completed.imm_data;
-  }
-  if (completed.invalidated_rkey) {
-    object["inv"] = *completed.invalidated_rkey;
-  }
-  if (completed.src_qp) {
-    object["sqpn"] = *completed.src_qp;
-  }
+  if (completed.imm_data) object["imm"] = *completed.imm_data;
+  if (completed.invalidated_rkey) object["inv"] = *completed.invalidated_rkey;
+  if (completed.src_qp) object["sqpn"] = *completed.src_qp;
   return object;
 }
 
@@ -141,9 +135,7 @@ json poll(Device& device) {
 unsigned digit(char character) {
   const std::string_view digits = "0123456789abcdef";
   const std::size_t place = digits.find(character);
-  if (place == std::string_view::npos) {
-    throw Failure("not a hexadecimal digit");
-  }
+  if (place == std::string_view::npos) throw Failure("not a hexadecimal digit");
   return static_cast<unsigned>(place);
 }
 
@@ -196,9 +188,7 @@ std::string DeviceServer::answer(const std::string& line) {
   try {
     const json command = json::parse(line);
     const auto found = commands_.find(command.at("do"));
-    if (found == commands_.end()) {
-      throw Failure("no such command");
-    }
+    if (found == commands_.end()) throw Failure("no such command");
     return found->second(command).dump();
   } catch (const Failure& failure) {
     return json{{"error", failure.what()}}.dump();
@@ -215,9 +205,7 @@ std::optional<std::string> LineReader::next(int timeout_ms) {
       return line;
     }
     pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (ended_ || ::poll(&input, 1, timeout_ms) <= 0) {
-      return std::nullopt;
-    }
+    if (ended_ || ::poll(&input, 1, timeout_ms) <= 0) return std::nullopt;
     std::array<char, 65536> chunk;
     const ssize_t count = ::read(STDIN_FILENO, chunk.data(), chunk.size());
     if (count <= 0) {
@@ -232,9 +220,7 @@ std::optional<std::string> LineReader::next(int timeout_ms) {
 void serve(DeviceServer& server, const std::function<void()>& turn) {
   LineReader reader;
   while (!reader.ended()) {
-    if (turn) {
-      turn();
-    }
+    if (turn) turn();
     if (const auto line = reader.next(turn ? 0 : -1)) {
       if (turn) {
         turn();  // what was sent before the line was written comes before it
@@ -257,9 +243,7 @@ std::string to_hex(const std::vector<std::uint8_t>& bytes) {
 }
 
 std::vector<std::uint8_t> from_hex(const std::string& text) {
-  if (text.size() % 2 != 0) {
-    throw Failure("half a byte");
-  }
+  if (text.size() % 2 != 0) throw Failure("half a byte");
   std::vector<std::uint8_t> bytes(text.size() / 2);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));

@@ -20,27 +20,15 @@ constexpr std::uint32_t kElementsMax = 4;
 
 template <typename T>
 T need(Expected<T> result) {
-  if (!result) {
-    throw Failure(result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
+  if (!result) throw Failure(result.error().message);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 roce::QpType type_of(const std::string& name, bool initiator) {
-  if (name == "rc") {
-    return roce::QpType::rc;
-  }
-  if (name == "uc") {
-    return roce::QpType::uc;
-  }
-  if (name == "ud") {
-    return roce::QpType::ud;
-  }
-  if (name == "xrc") {
-    return initiator ? roce::QpType::xrc_send : roce::QpType::xrc_recv;
-  }
+  if (name == "rc") return roce::QpType::rc;
+  if (name == "uc") return roce::QpType::uc;
+  if (name == "ud") return roce::QpType::ud;
+  if (name == "xrc") return initiator ? roce::QpType::xrc_send : roce::QpType::xrc_recv;
   throw Failure("no such service: " + name);
 }
 
@@ -55,9 +43,7 @@ constexpr std::array<std::pair<const char*, roce::QpState>, 7> kStates = {
 
 roce::QpState state_of(const std::string& name) {
   for (const auto& [text, state] : kStates) {
-    if (name == text) {
-      return state;
-    }
+    if (name == text) return state;
   }
   throw Failure("no such state: " + name);
 }
@@ -146,9 +132,7 @@ Opened EngineDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>
 
 void EngineDevice::close() {
   for (roce::QueuePair** qp : {&qp_, &other_qp_}) {
-    if (*qp != nullptr) {
-      config_.engine->destroy_qp(std::exchange(*qp, nullptr));
-    }
+    if (*qp != nullptr) config_.engine->destroy_qp(std::exchange(*qp, nullptr));
   }
   for (const auto& [name, srq] : srqs_) {
     need(config_.engine->destroy_srq(srq));
@@ -162,19 +146,13 @@ void EngineDevice::close() {
     need(config_.engine->deallocate_window(window.rkey));
   }
   windows_.clear();
-  if (ah_ != nullptr) {
-    config_.engine->destroy_ah(std::exchange(ah_, nullptr));
-  }
-  if (group_ah_ != nullptr) {
-    config_.engine->destroy_ah(std::exchange(group_ah_, nullptr));
-  }
+  if (ah_ != nullptr) config_.engine->destroy_ah(std::exchange(ah_, nullptr));
+  if (group_ah_ != nullptr) config_.engine->destroy_ah(std::exchange(group_ah_, nullptr));
   for (const Region& region : regions_) {
-    if (region.registered) {
-      need(config_.engine->deregister_memory(region.registration.key));
-    }
+    if (region.registered) need(config_.engine->deregister_memory(region.registration.key));
   }
   regions_.clear();
-  static_cast<void>(events());
+  (void)events();
 }
 
 void EngineDevice::add_region(const RegionSpec& spec) {
@@ -186,9 +164,7 @@ void EngineDevice::add_region(const RegionSpec& spec) {
 
 roce::AddressVector EngineDevice::address_vector(const QueuePairSpec& spec) {
   const auto peer = stack::IpAddress::parse(spec.peer_address);
-  if (!peer) {
-    throw Failure(spec.peer_address + " is no address");
-  }
+  if (!peer) throw Failure(spec.peer_address + " is no address");
   if (peer_address_ != spec.peer_address) {
     rte_ether_addr mac{};
     if (rte_ether_unformat_addr(spec.peer_mac.c_str(), &mac) != 0) {
@@ -265,13 +241,9 @@ void EngineDevice::create_queue_pair(const QueuePairSpec& spec) {
 }
 
 void EngineDevice::join_group(const QueuePairSpec& spec, roce::AddressVector av) {
-  if (spec.group.empty()) {
-    return;
-  }
+  if (spec.group.empty()) return;
   const auto group = stack::IpAddress::parse(spec.group);
-  if (!group) {
-    throw Failure(spec.group + " is no address");
-  }
+  if (!group) throw Failure(spec.group + " is no address");
   av.destination = *group;
   group_ah_ = need(config_.engine->create_ah(pd_, av));
   need(config_.engine->attach_multicast(*qp_, *group));
@@ -313,9 +285,7 @@ Posted EngineDevice::post_bind(const SendSpec& spec, roce::SendWr wr) {
   const auto found = std::find_if(windows_.begin(), windows_.end(), [&](const auto& window) {
     return window.first == spec.bind.window;
   });
-  if (found == windows_.end()) {
-    throw Failure("no window " + spec.bind.window);
-  }
+  if (found == windows_.end()) throw Failure("no window " + spec.bind.window);
   const Region& region = find_region(regions_, spec.bind.region);
   roce::MemoryWindow& window = found->second;
   roce::QueuePair& qp = spec.other_qp ? *other_qp_ : *qp_;
@@ -363,9 +333,7 @@ bool EngineDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& el
                              const std::string& srq) {
   const std::vector<roce::Sge> list = sges(elements);
   const roce::RecvWr wr{.wr_id = wr_id, .sg_list = list};
-  if (srqs_.empty()) {
-    return qp_->post_recv(wr) == roce::PostResult::ok;
-  }
+  if (srqs_.empty()) return qp_->post_recv(wr) == roce::PostResult::ok;
   const auto named =
       std::find_if(srqs_.begin(), srqs_.end(), [&](const auto& one) { return one.first == srq; });
   roce::SharedReceiveQueue& queue = *(named == srqs_.end() ? srqs_[0] : *named).second;
@@ -391,15 +359,11 @@ void EngineDevice::take(roce::CompletionQueue& cq, bool receive, std::vector<Com
                           .src_qp = {}};
       if (one.status == roce::WcStatus::success) {
         completed.opcode = opcode_name(one.opcode);
-        if ((one.wc_flags & roce::kWcWithImm) != 0) {
-          completed.imm_data = one.imm_data;
-        }
+        if ((one.wc_flags & roce::kWcWithImm) != 0) completed.imm_data = one.imm_data;
         if ((one.wc_flags & roce::kWcWithInv) != 0) {
           completed.invalidated_rkey = static_cast<std::uint32_t>(one.invalidated_rkey);
         }
-        if ((one.wc_flags & roce::kWcGrh) != 0) {
-          completed.src_qp = one.src_qp.value;
-        }
+        if ((one.wc_flags & roce::kWcGrh) != 0) completed.src_qp = one.src_qp.value;
       }
       out.push_back(std::move(completed));
     }
@@ -425,9 +389,7 @@ void EngineDevice::modify_state(const std::string& state) {
   roce::QpAttributes attributes;
   attributes.qp_state = state_of(state);
   std::uint32_t mask = roce::kQpState;
-  if (attributes.qp_state == roce::QpState::sqd) {
-    mask |= roce::kQpEnSqdAsyncNotify;
-  }
+  if (attributes.qp_state == roce::QpState::sqd) mask |= roce::kQpEnSqdAsyncNotify;
   need(qp_->modify(attributes, mask));
 }
 
@@ -452,9 +414,7 @@ std::vector<std::pair<std::string, std::uint64_t>> EngineDevice::counters() {
   std::vector<std::pair<std::string, std::uint64_t>> values;
   config_.engine->visit_counters(
       [](void* context, const char* name, std::uint64_t value) {
-        if (value != 0) {
-          static_cast<decltype(values)*>(context)->emplace_back(name, value);
-        }
+        if (value != 0) static_cast<decltype(values)*>(context)->emplace_back(name, value);
       },
       &values);
   return values;

@@ -21,13 +21,9 @@ Expected<void> run(const apps::EndpointOptions& options, const stack::Arguments&
   auto config = apps::make_endpoint_config(
       options,
       {.role = apps::Role::server, .use_eal_ports = !arguments.embedded, .path_mtu = 4096});
-  if (!config) {
-    return tl::make_unexpected(config.error());
-  }
+  if (!config) return tl::make_unexpected(config.error());
   auto endpoint = apps::Endpoint::create(*config, arguments);
-  if (!endpoint) {
-    return tl::make_unexpected(endpoint.error());
-  }
+  if (!endpoint) return tl::make_unexpected(endpoint.error());
   apps::Endpoint& port = **endpoint;
   EngineDevice::Config device_config{
       .engine = &port.engine(), .host = &port.host(), .mac = {}, .addresses = {}};
@@ -56,8 +52,6 @@ int main(int argc, char** argv) {
                                   .examples = ""});
   apps::EndpointOptions options;
   apps::add_endpoint_options(command_line.app(), options, "--device");
-  if (const auto status = command_line.parse()) {
-    return static_cast<int>(*status);
-  }
+  if (const auto status = command_line.parse()) return static_cast<int>(*status);
   return static_cast<int>(command_line.finish(conformance::run(options, command_line.arguments())));
 }

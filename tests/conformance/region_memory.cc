@@ -17,9 +17,7 @@ void RegionMemory::FreeAligned::operator()(std::byte* memory) const { std::free(
 RegionMemory::RegionMemory(const RegionSpec& spec) : name(spec.name), length(spec.content.size()) {
   const std::size_t room = (length + kAlignment - 1) / kAlignment * kAlignment;
   bytes.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, room)));
-  if (!bytes) {
-    throw Failure("out of memory");
-  }
+  if (!bytes) throw Failure("out of memory");
   std::memcpy(bytes.get(), spec.content.data(), length);
 }
 

@@ -33,9 +33,7 @@ template <typename Region>
 [[nodiscard]] Region& find_region(std::vector<Region>& regions, const std::string& name) {
   const auto found = std::find_if(regions.begin(), regions.end(),
                                   [&](const Region& region) { return region.name == name; });
-  if (found == regions.end()) {
-    throw Failure("no region " + name);
-  }
+  if (found == regions.end()) throw Failure("no region " + name);
   return *found;
 }
 

@@ -35,9 +35,7 @@ T must(Expected<T> result) {
     std::fprintf(stderr, "conformance-sim: %s\n", result.error().message.c_str());
     std::exit(1);
   }
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 class Simulation {
@@ -53,7 +51,9 @@ class Simulation {
 
   [[nodiscard]] EngineDevice::Config device_config() {
     EngineDevice::Config config{.engine = &node_->engine(), .host = &node_->host(), .mac = kMac};
-    for (const InterfaceAddress& own : node_->addresses()) config.addresses.push_back(own.address);
+    for (const InterfaceAddress& own : node_->addresses()) {
+      config.addresses.push_back(own.address);
+    }
     return config;
   }
 
@@ -66,9 +66,7 @@ class Simulation {
     rte_mbuf* packet = nullptr;
     std::size_t begin = 0;
     for (const std::size_t end : command.at("segments_end")) {
-      if (end <= begin || end > bytes.size()) {
-        throw Failure("segments do not follow each other");
-      }
+      if (end <= begin || end > bytes.size()) throw Failure("segments do not follow each other");
       rte_mbuf* segment = segment_of(std::span(bytes).subspan(begin, end - begin));
       if (packet == nullptr) {
         packet = segment;
@@ -100,9 +98,7 @@ class Simulation {
     rte_mbuf* segment = rte_pktmbuf_alloc(pool_.get());
     const auto length = static_cast<std::uint16_t>(std::min<std::size_t>(bytes.size(), UINT16_MAX));
     char* data = segment == nullptr ? nullptr : rte_pktmbuf_append(segment, length);
-    if (data == nullptr) {
-      throw Failure("the frame does not fit a buffer");
-    }
+    if (data == nullptr) throw Failure("the frame does not fit a buffer");
     std::memcpy(data, bytes.data(), bytes.size());
     return segment;
   }
@@ -120,21 +116,15 @@ class Simulation {
         frames.push_back(frame_of(packets[i]));
         rte_pktmbuf_free(packets[i]);
       }
-      if (count == 0 && node_->host().next_deadline_ns() > now_ns_) {
-        return frames;
-      }
-      if (turn == kTurnsMax) {
-        throw Failure("the engine does not come to rest");
-      }
+      if (count == 0 && node_->host().next_deadline_ns() > now_ns_) return frames;
+      if (turn == kTurnsMax) throw Failure("the engine does not come to rest");
     }
   }
 
   [[nodiscard]] static std::string frame_of(const rte_mbuf* packet) {
     std::vector<std::uint8_t> bytes(packet->pkt_len);
     const void* data = rte_pktmbuf_read(packet, 0, packet->pkt_len, bytes.data());
-    if (data != bytes.data()) {
-      std::memcpy(bytes.data(), data, bytes.size());
-    }
+    if (data != bytes.data()) std::memcpy(bytes.data(), data, bytes.size());
     return to_hex(bytes);
   }
 

@@ -34,18 +34,14 @@ constexpr std::array<std::string_view, 7> kStates = {"reset", "init", "rtr", "rt
 
 ibv_qp_state state_of(const std::string& name) {
   const auto found = std::find(kStates.begin(), kStates.end(), name);
-  if (found == kStates.end()) {
-    throw Failure("no such state: " + name);
-  }
+  if (found == kStates.end()) throw Failure("no such state: " + name);
   return static_cast<ibv_qp_state>(found - kStates.begin());
 }
 
 ibv_qp_type type_of(const std::string& name) {
   for (const auto& [text, type] :
        {std::pair{"rc", IBV_QPT_RC}, std::pair{"uc", IBV_QPT_UC}, std::pair{"ud", IBV_QPT_UD}}) {
-    if (name == text) {
-      return type;
-    }
+    if (name == text) return type;
   }
   throw Failure("no such service: " + name);
 }
@@ -97,13 +93,9 @@ VerbsDevice::VerbsDevice(const std::string& name, std::vector<std::string> addre
   open_device(name);
   pd_.reset(ibv_alloc_pd(context_.get()));
   other_pd_.reset(ibv_alloc_pd(context_.get()));
-  if (!pd_ || !other_pd_) {
-    fail("no protection domain");
-  }
+  if (!pd_ || !other_pd_) fail("no protection domain");
   const int events = context_->async_fd;
-  if (fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK) != 0) {
-    fail("fcntl");
-  }
+  if (fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK) != 0) fail("fcntl");
 }
 
 VerbsDevice::~VerbsDevice() { close(); }
@@ -112,16 +104,10 @@ void VerbsDevice::open_device(const std::string& name) {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   for (int i = 0; list != nullptr && i < count; ++i) {
-    if (name == ibv_get_device_name(list[i])) {
-      context_.reset(ibv_open_device(list[i]));
-    }
+    if (name == ibv_get_device_name(list[i])) context_.reset(ibv_open_device(list[i]));
   }
-  if (list != nullptr) {
-    ibv_free_device_list(list);
-  }
-  if (!context_) {
-    throw Failure("cannot open the RDMA device " + name);
-  }
+  if (list != nullptr) ibv_free_device_list(list);
+  if (!context_) throw Failure("cannot open the RDMA device " + name);
 }
 
 std::uint8_t VerbsDevice::gid_index(const ibv_gid& gid) const {
@@ -141,9 +127,7 @@ ibv_ah_attr VerbsDevice::address_vector(const std::string& peer) const {
   const auto own =
       std::find_if(addresses_.begin(), addresses_.end(),
                    [&](const std::string& address) { return is_v6(address) == is_v6(peer); });
-  if (own == addresses_.end()) {
-    throw Failure("the device has no address of the peer's family");
-  }
+  if (own == addresses_.end()) throw Failure("the device has no address of the peer's family");
   ibv_ah_attr attributes{};
   attributes.is_global = 1;
   attributes.port_num = kPort;
@@ -156,9 +140,7 @@ ibv_ah_attr VerbsDevice::address_vector(const std::string& peer) const {
 Opened VerbsDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions,
                          const std::vector<WindowSpec>& windows) {
   close();
-  if (!windows.empty()) {
-    throw Failure("memory windows of verbs devices are not scripted");
-  }
+  if (!windows.empty()) throw Failure("memory windows of verbs devices are not scripted");
   for (const RegionSpec& region : regions) {
     add_region(region);
   }
@@ -179,7 +161,7 @@ void VerbsDevice::close() {
   send_cq_.reset();
   recv_cq_.reset();
   regions_.clear();
-  static_cast<void>(events());
+  (void)events();
 }
 
 void VerbsDevice::add_region(const RegionSpec& spec) {
@@ -187,9 +169,7 @@ void VerbsDevice::add_region(const RegionSpec& spec) {
   region.registration.reset(ibv_reg_mr(spec.other_pd ? other_pd_.get() : pd_.get(),
                                        region.bytes.get(), region.length,
                                        static_cast<int>(spec.access & ~kRemoteInvalidate)));
-  if (!region.registration) {
-    fail("cannot register memory");
-  }
+  if (!region.registration) fail("cannot register memory");
   region.lkey = region.registration->lkey;
   region.rkey = region.registration->rkey;
   regions_.push_back(std::move(region));
@@ -199,17 +179,13 @@ void VerbsDevice::create_queue_pair(const QueuePairSpec& spec) {
   const int depth = 2 * static_cast<int>(kQueueDepth);
   send_cq_.reset(ibv_create_cq(context_.get(), depth, nullptr, nullptr, 0));
   recv_cq_.reset(ibv_create_cq(context_.get(), depth, nullptr, nullptr, 0));
-  if (!send_cq_ || !recv_cq_) {
-    fail("no completion queue");
-  }
+  if (!send_cq_ || !recv_cq_) fail("no completion queue");
   if (spec.srq) {
     ibv_srq_init_attr srq_init{};
     srq_init.attr.max_wr = kQueueDepth;
     srq_init.attr.max_sge = kElementsMax;
     srq_.reset(ibv_create_srq(pd_.get(), &srq_init));
-    if (!srq_) {
-      fail("no shared receive queue");
-    }
+    if (!srq_) fail("no shared receive queue");
   }
   srq_limit_ = spec.srq_limit;
   srq_receives_ = 0;
@@ -224,9 +200,7 @@ void VerbsDevice::create_queue_pair(const QueuePairSpec& spec) {
               .max_inline_data = kInlineMax};
   init.qp_type = type_of(spec.type);
   qp_.reset(ibv_create_qp(pd_.get(), &init));
-  if (!qp_) {
-    fail("no queue pair");
-  }
+  if (!qp_) fail("no queue pair");
   peer_qpn_ = spec.peer_qpn;
   if (!spec.group.empty()) {
     throw Failure("groups are joined by the kernel's connection manager here");
@@ -234,9 +208,7 @@ void VerbsDevice::create_queue_pair(const QueuePairSpec& spec) {
   if (init.qp_type == IBV_QPT_UD) {
     ibv_ah_attr attributes = address_vector(spec.peer_address);
     ah_.reset(ibv_create_ah(pd_.get(), &attributes));
-    if (!ah_) {
-      fail("no address handle");
-    }
+    if (!ah_) fail("no address handle");
   }
   bring_up(spec);
 }
@@ -259,9 +231,7 @@ void VerbsDevice::bring_up(const QueuePairSpec& spec) {
   attributes.timeout = spec.timeout;
   attributes.retry_cnt = spec.retry_cnt;
   attributes.rnr_retry = spec.rnr_retry;
-  if (!ud) {
-    attributes.ah_attr = address_vector(spec.peer_address);
-  }
+  if (!ud) attributes.ah_attr = address_vector(spec.peer_address);
   const int connect = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   const int responder = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   const int requester =
@@ -331,9 +301,7 @@ bool VerbsDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& ele
                  .sg_list = list.data(),
                  .num_sge = static_cast<int>(list.size())};
   ibv_recv_wr* bad = nullptr;
-  if (!srq_) {
-    return ibv_post_recv(qp_.get(), &wr, &bad) == 0;
-  }
+  if (!srq_) return ibv_post_recv(qp_.get(), &wr, &bad) == 0;
   const bool posted = ibv_post_srq_recv(srq_.get(), &wr, &bad) == 0;
   if (posted && srq_limit_ != 0 && ++srq_receives_ >= srq_limit_) {
     // Armed once there are that many: before, it would be reached at once.
@@ -359,15 +327,9 @@ void VerbsDevice::take(ibv_cq* cq, bool receive, std::vector<Completed>& out) {
                         .src_qp = {}};
     if (wc.status == IBV_WC_SUCCESS) {
       completed.opcode = opcode_name(wc.opcode);
-      if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0) {
-        completed.imm_data = ntohl(wc.imm_data);
-      }
-      if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) {
-        completed.invalidated_rkey = wc.invalidated_rkey;
-      }
-      if (receive && ah_) {
-        completed.src_qp = wc.src_qp;
-      }
+      if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0) completed.imm_data = ntohl(wc.imm_data);
+      if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) completed.invalidated_rkey = wc.invalidated_rkey;
+      if (receive && ah_) completed.src_qp = wc.src_qp;
     }
     out.push_back(std::move(completed));
   }

@@ -43,7 +43,7 @@ class VerbsDevice final : public Device {
   struct Destroy {
     template <typename T>
     void operator()(T* object) const {
-      static_cast<void>(kDestroy(object));
+      (void)kDestroy(object);
     }
   };
   struct Region : RegionMemory {

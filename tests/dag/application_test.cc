@@ -30,7 +30,7 @@ namespace {
 using dag::Client;
 using dag::Status;
 
-constexpr std::uint64_t kLease_ns = 20'000'000;
+constexpr std::uint64_t kLeaseNs = 20'000'000;
 constexpr std::uint64_t kMemory = 1 << 16;
 
 std::string text_of(std::span<const std::byte> bytes) {
@@ -87,7 +87,7 @@ class RawSender {
     target_.reset();
     pool_.reset();
     engine_.destroy_ah(ah_);
-    static_cast<void>(engine_.deallocate_pd(pd_));
+    (void)engine_.deallocate_pd(pd_);
   }
   void send(std::span<const std::byte> bytes) {
     const roce::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()),
@@ -121,7 +121,7 @@ class Applications : public ::testing::Test {
     config.network.pools = &pools();
     config.memory_bytes = kMemory;
     config.store.quarantine_ns = 0;
-    config.server.lease_ns = kLease_ns;
+    config.server.lease_ns = kLeaseNs;
     config.server.application = &desk;
     config.server.application_memory = shown();
     world = std::make_unique<DagWorld>(config);
@@ -216,7 +216,9 @@ TEST_F(Applications, AreAskedOnce) {
   };
   const auto& counters = server().server->counters();
   const std::uint64_t id = 5 * dag::kRequestWords + 3;
-  for (int i = 0; i < 3; ++i) send(id, 1);
+  for (int i = 0; i < 3; ++i) {
+    send(id, 1);
+  }
   ASSERT_TRUE(world->run_until([&] { return counters.tx_responses.value() == 3; }));
   EXPECT_EQ(counters.rx_repeated.value(), 2u);
   send(id + dag::kRequestWords, 2);
@@ -317,7 +319,7 @@ TEST_F(Applications, AGroupOutlivesItsClients) {
   });
   ASSERT_EQ(written.result.status, Status::ok);
   server().server->remove_client(a->ids[0], world->network.now_ns());
-  world->run_for(3 * kLease_ns);
+  world->run_for(3 * kLeaseNs);
   const auto read = [&] {
     return world->run(*b, [&](Client& c) { return c.read(c.own(written.result.pointer), 0); });
   };
@@ -361,7 +363,9 @@ TEST_F(Applications, AnImageComesInPieces) {
   const dag::Entry& entry = arena.result.pointer.entry;
   Rng rng(test::seed());
   std::vector<std::byte> image(kBytes);
-  for (std::byte& byte : image) byte = static_cast<std::byte>(rng.next());
+  for (std::byte& byte : image) {
+    byte = static_cast<std::byte>(rng.next());
+  }
   const std::vector<std::byte> before(server().store->memory().begin(),
                                       server().store->memory().end());
   for (std::uint64_t at = 0; at < kBytes;) {

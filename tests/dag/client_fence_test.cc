@@ -17,7 +17,7 @@ namespace {
 using dag::Client;
 using dag::Status;
 
-constexpr std::uint64_t kLease_ns = 20'000'000;
+constexpr std::uint64_t kLeaseNs = 20'000'000;
 
 class Fences : public ::testing::Test {
  protected:
@@ -27,15 +27,15 @@ class Fences : public ::testing::Test {
     config.clients = 2;
     config.memory_bytes = 4096;
     config.store.quarantine_ns = 0;
-    config.server.lease_ns = kLease_ns;
-    config.client.update_timeout_ns = 10 * kLease_ns;
+    config.server.lease_ns = kLeaseNs;
+    config.client.update_timeout_ns = 10 * kLeaseNs;
     return config;
   }
   void SetUp() override {
-    static_cast<void>(world.run(a, [](Client& c) {
+    (void)world.run(a, [](Client& c) {
       return c.create(bytes_of("k"), bytes_of("old"), {.capacity = 500}, 0);
-    }));
-    static_cast<void>(world.run(b, [](Client& c) { return c.read(bytes_of("k"), 0); }));
+    });
+    (void)world.run(b, [](Client& c) { return c.read(bytes_of("k"), 0); });
   }
   [[nodiscard]] dag::RecordHeader header() {
     const auto found = server.store->lookup(bytes_of("k"));
@@ -66,7 +66,7 @@ TEST_F(Fences, ADeadWritersLockIsReleased) {
   const auto updated =
       world.run(b, [](Client& c) { return c.update(bytes_of("k"), bytes_of("new"), 2); });
   EXPECT_EQ(updated.result.status, Status::ok);
-  EXPECT_GE(world.network.now_ns() - begun_ns, kLease_ns / 2);
+  EXPECT_GE(world.network.now_ns() - begun_ns, kLeaseNs / 2);
   EXPECT_EQ(updated.result.version.version, 2u);
   EXPECT_EQ(server.fenced.size(), 1u);
   EXPECT_EQ(server.server->counters().locks_released.value(), 1u);
@@ -88,7 +88,7 @@ TEST_F(Fences, MemoryRestsWhileAWriterMayWrite) {
   die_with_lock();
   EXPECT_EQ(world.run(b, [](Client& c) { return c.erase(bytes_of("k"), 2); }).result.status,
             Status::ok);
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   EXPECT_TRUE(server.fenced.empty());
   EXPECT_LT(server.store->free_bytes(), world.config.memory_bytes);
   ASSERT_TRUE(
@@ -112,7 +112,7 @@ TEST_F(Fences, RenewalsWaitForWhatWasBegun) {
   ASSERT_TRUE(world.run_until([&] { return header().lock != 0; }));
   const std::uint64_t renewals = a.client->counters().renewals.value();
   world.network.node(0).cut(true);
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   EXPECT_LE(a.client->counters().renewals.value(), renewals + 1);
   EXPECT_GT(a.client->counters().renewals_held_up.value(), 0u);
   world.network.node(0).cut(false);
@@ -125,14 +125,14 @@ TEST_F(Fences, RenewalsWaitForWhatWasBegun) {
 TEST_F(Fences, AHeldLeaseIsRenewedOnceMore) {
   Client& client = *a.client;
   const auto posted = [&] { return client.counters().renewals.value(); };
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   const std::uint64_t since = client.lease(0).renewals();
   const std::uint64_t before = posted();
   ASSERT_TRUE(client.lease(0).hold(since));
   ASSERT_TRUE(client.lease(0).hold(since));
   ASSERT_EQ(world.run(b, [](Client& c) { return c.erase(bytes_of("k"), 2); }).result.status,
             Status::ok);
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   EXPECT_EQ(posted(), before + 1);
   EXPECT_LT(server.store->free_bytes(), world.config.memory_bytes);
   // Who holds what is older holds up nothing for longer.
@@ -141,14 +141,14 @@ TEST_F(Fences, AHeldLeaseIsRenewedOnceMore) {
   EXPECT_EQ(later, since + 1);
   ASSERT_TRUE(client.lease(0).hold(later));
   client.lease(0).unhold(since);
-  world.run_for(kLease_ns / 4);
+  world.run_for(kLeaseNs / 4);
   EXPECT_EQ(posted(), before + 1);
   client.lease(0).unhold(since);
   EXPECT_LE(client.next_deadline_ns(), world.network.now_ns());
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   EXPECT_EQ(posted(), before + 2);
   client.lease(0).unhold(later);
-  world.run_for(kLease_ns);
+  world.run_for(kLeaseNs);
   EXPECT_GT(posted(), before + 3);
   EXPECT_EQ(server.store->free_bytes(), world.config.memory_bytes);
   EXPECT_TRUE(server.fenced.empty());
@@ -159,12 +159,12 @@ TEST_F(Fences, AHeldLeaseIsRenewedOnceMore) {
 // DG-30: what counts is what the server has seen: another connection may be ahead of a renewal that
 // is still on its way.
 TEST_F(Fences, ARenewalCountsWhenItIsComplete) {
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   const std::uint64_t complete = a.client->lease(0).renewals();
   const std::uint64_t posted = a.client->counters().renewals.value();
   // From now on no answer arrives.
   world.network.node(0).cut(true);
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   EXPECT_GE(a.client->counters().renewals.value(), posted + 2);
   EXPECT_EQ(a.client->lease(0).renewals(), complete);
   EXPECT_FALSE(a.client->lease(0).hold(complete));
@@ -180,14 +180,14 @@ TEST_F(Fences, ALeaseEndsForTheClientFirst) {
   patient.client.timeout = 16;
   DagWorld other(patient);
   DagClient& client = *other.clients[0];
-  other.run_for(3 * kLease_ns);
+  other.run_for(3 * kLeaseNs);
   EXPECT_TRUE(client.lost.empty());
   other.network.node(1).cut(true);
   ASSERT_TRUE(other.run_until([&] { return !client.lost.empty(); }));
   EXPECT_TRUE(other.servers[0]->fenced.empty());
   EXPECT_EQ(client.client->counters().leases_ended.value(), 1u);
   EXPECT_FALSE(client.client->connected(0));
-  ASSERT_TRUE(other.run_until([&] { return other.servers[0]->fenced.size() == 2; }, kLease_ns));
+  ASSERT_TRUE(other.run_until([&] { return other.servers[0]->fenced.size() == 2; }, kLeaseNs));
 }
 
 // A hold ends with its connection.
@@ -205,22 +205,22 @@ TEST_F(Fences, NothingIsHeldOfAnEarlierConnection) {
   a.client->lease(0).unhold(since);
   a.client->lease(0).unhold(now - 1);
   const std::uint64_t posted = a.client->counters().renewals.value();
-  world.run_for(kLease_ns / 2);
+  world.run_for(kLeaseNs / 2);
   EXPECT_EQ(a.client->counters().renewals.value(), posted + 1);
   a.client->lease(0).unhold(now);
-  world.run_for(3 * kLease_ns);
+  world.run_for(3 * kLeaseNs);
   EXPECT_GT(a.client->counters().renewals.value(), posted + 8);
   EXPECT_TRUE(server.fenced.empty());
 }
 
 // Clients that do nothing keep their leases, and a server that has stood still takes none away.
 TEST_F(Fences, LeasesAreKept) {
-  world.run_for(5 * kLease_ns);
+  world.run_for(5 * kLeaseNs);
   EXPECT_TRUE(server.fenced.empty());
   server.stopped = true;
-  world.run_for(5 * kLease_ns);
+  world.run_for(5 * kLeaseNs);
   server.stopped = false;
-  world.run_for(5 * kLease_ns);
+  world.run_for(5 * kLeaseNs);
   EXPECT_TRUE(server.fenced.empty());
   EXPECT_EQ(server.server->counters().leases_extended.value(), 1u);
   EXPECT_TRUE(a.lost.empty());

@@ -241,8 +241,12 @@ std::string RecordRun::check_sum(const DagServer& server, std::uint64_t key) {
 }
 
 std::string RecordRun::check_end() {
-  for (const auto& server : world_.servers) server->stopped = false;
-  for (const auto& client : world_.clients) client->stopped = false;
+  for (const auto& server : world_.servers) {
+    server->stopped = false;
+  }
+  for (const auto& client : world_.clients) {
+    client->stopped = false;
+  }
   if (!world_.run_until([&] { return doing_.empty(); }, 60'000'000'000)) {
     return fmt::format("{} operations did not end", doing_.size());
   }
@@ -259,7 +263,7 @@ std::string RecordRun::check_end() {
     }
     // All memory is where it belongs once it has rested.
     for (std::uint64_t key = 0; key < profile_.keys; ++key) {
-      static_cast<void>(server->store->erase(bytes_of(name_of(key)), world_.network.now_ns()));
+      (void)server->store->erase(bytes_of(name_of(key)), world_.network.now_ns());
     }
     if (server->store->size() != 0) return "the map has entries that no key leads to";
     const auto whole = [&] { return server->store->free_bytes() == profile_.memory_bytes; };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 1'000;
 /// Beyond what repeating lost packets takes.
-constexpr std::uint64_t kLongLease_ns = 40'000'000;
+constexpr std::uint64_t kLongLeaseNs = 40'000'000;
 
 RecordTotals run_profile(const RecordProfile& profile, std::uint64_t share) {
   RecordTotals t;
@@ -52,7 +52,7 @@ TEST(RecordSimulation, ReadersRaceWithAWriter) {
                                            .keys = 2,
                                            .operations = 2500,
                                            .memory_bytes = 512 << 10,
-                                           .lease_ns = kLongLease_ns,
+                                           .lease_ns = kLongLeaseNs,
                                            .length_max = 7000,
                                            .readers_only = true},
                                           5);
@@ -62,7 +62,7 @@ TEST(RecordSimulation, ReadersRaceWithAWriter) {
 // DG-19, DG-30, DG-32.
 TEST(RecordSimulation, BadPath) {
   const RecordTotals totals = run_profile(
-      {.name = "bad path", .faults = kBadPath, .memory_bytes = 1 << 20, .lease_ns = kLongLease_ns},
+      {.name = "bad path", .faults = kBadPath, .memory_bytes = 1 << 20, .lease_ns = kLongLeaseNs},
       20);
   expect_met(totals.stale);
 }
@@ -88,7 +88,7 @@ TEST(RecordSimulation, SmallMaps) {
 
 // DG-14: several servers, reached by one pool of fewer initiators.
 TEST(RecordSimulation, Servers) {
-  static_cast<void>(run_profile({.name = "servers", .servers = 4, .dcis = 2}, 5));
+  (void)run_profile({.name = "servers", .servers = 4, .dcis = 2}, 5);
 }
 
 // DG-19, DG-32: connections that end in the middle of updates.
@@ -99,7 +99,7 @@ TEST(RecordSimulation, LostConnections) {
                                            .contexts = 8,
                                            .dcis = 4,
                                            .memory_bytes = 1 << 20,
-                                           .lease_ns = kLongLease_ns},
+                                           .lease_ns = kLongLeaseNs},
                                           10);
   expect_met(totals.stale);
 }
@@ -109,7 +109,7 @@ TEST(RecordSimulation, Stops) {
   const RecordTotals totals = run_profile({.name = "stops",
                                            .faults = kBadPath,
                                            .memory_bytes = 1 << 20,
-                                           .lease_ns = kLongLease_ns,
+                                           .lease_ns = kLongLeaseNs,
                                            .stops = true},
                                           10);
   expect_met(totals.timeouts);

@@ -70,9 +70,9 @@ TEST(StoreAccess, UpdatesDeletesAndMovesAreSeenByOthers) {
   const auto read = [&](DagClient& client) {
     return world.run(client, [](Client& c) { return c.read(bytes_of("k"), 9); });
   };
-  static_cast<void>(world.run(a, [](Client& client) {
+  (void)world.run(a, [](Client& client) {
     return client.create(bytes_of("k"), bytes_of("one"), {.capacity = 10}, 1);
-  }));
+  });
   EXPECT_EQ(text_of(read(b)), "one");
   const std::uint64_t requests = a.client->counters().requests.value();
   for (int i = 0; i < 5; ++i) {
@@ -173,9 +173,9 @@ TEST(StoreAccess, ReadsNeedNoServer) {
     DagClient& client = *world.clients[0];
     for (unsigned i = 0; i < kKeys; ++i) {
       const std::string key = "key " + std::to_string(i);
-      static_cast<void>(world.run(client, [&](Client& c) {
+      (void)world.run(client, [&](Client& c) {
         return c.create(bytes_of(key), bytes_of("value of " + key), {}, i);
-      }));
+      });
     }
     world.run_for(1'000'000);
     messages = client.client->counters().requests.value() +
@@ -207,9 +207,9 @@ TEST(StoreAccess, UpdatesNeedNoServer) {
     config.server.lease_ns = 3'600'000'000'000;
     DagWorld world(config);
     DagClient& client = *world.clients[0];
-    static_cast<void>(world.run(client, [&](Client& c) {
+    (void)world.run(client, [&](Client& c) {
       return c.create(bytes_of("k"), bytes_of("first"), {.capacity = 100}, 0);
-    }));
+    });
     world.run_for(1'000'000);
     messages = client.client->counters().requests.value() +
                client.client->counters().renewals.value() +
@@ -241,8 +241,8 @@ TEST(StoreAccess, RequestsTimeOutForGood) {
   config.server.lease_ns = 1'000'000'000;
   DagWorld world(config);
   DagClient& client = *world.clients[0];
-  static_cast<void>(world.run(
-      client, [](Client& c) { return c.create(bytes_of("there"), bytes_of("value"), {}, 0); }));
+  (void)world.run(client,
+                  [](Client& c) { return c.create(bytes_of("there"), bytes_of("value"), {}, 0); });
   world.servers[0]->stopped = true;
   for (unsigned i = 0; i < 100; ++i) {
     const std::string key = "new " + std::to_string(i);
@@ -280,8 +280,8 @@ TEST(StoreAccess, ALateAnswerIsAwaited) {
   config.client.request_timeout_ns = 1'000'000;
   DagWorld world(config);
   DagClient& client = *world.clients[0];
-  static_cast<void>(world.run(
-      client, [](Client& c) { return c.create(bytes_of("first"), bytes_of("value"), {}, 0); }));
+  (void)world.run(client,
+                  [](Client& c) { return c.create(bytes_of("first"), bytes_of("value"), {}, 0); });
   // What the server sends is lost for a while.
   world.network.node(0).cut(true);
   ASSERT_EQ(client.client->create(bytes_of("k"), bytes_of("value"), {}, 1), dag::Started::yes);
@@ -310,9 +310,7 @@ TEST(StoreAccess, PoisonedEntriesAreRejected) {
     }
     const auto read = world.run(b, [&](Client& c) { return c.read(bytes_of(key), 0); });
     EXPECT_EQ(read.result.status, key[0] == 'x' ? Status::ok : Status::not_found);
-    if (key[0] == 'x') {
-      EXPECT_EQ(text_of(read), "x");
-    }
+    if (key[0] == 'x') EXPECT_EQ(text_of(read), "x");
   }
   EXPECT_EQ(b.client->counters().false_candidates.value(), 6u);
   // Beyond the memory, or of nobody's key: not even asked for.
@@ -332,10 +330,10 @@ TEST(StoreAccess, AStalePointerTouchesNothing) {
   DagWorld world(config);
   DagClient& a = *world.clients[0];
   DagClient& b = *world.clients[1];
-  static_cast<void>(
-      world.run(a, [](Client& c) { return c.create(bytes_of("old"), {}, {.capacity = 1000}, 0); }));
+  (void)world.run(a,
+                  [](Client& c) { return c.create(bytes_of("old"), {}, {.capacity = 1000}, 0); });
   const auto old = world.run(b, [](Client& c) { return c.read(bytes_of("old"), 0); });
-  static_cast<void>(world.run(a, [](Client& c) { return c.erase(bytes_of("old"), 0); }));
+  (void)world.run(a, [](Client& c) { return c.erase(bytes_of("old"), 0); });
   ASSERT_TRUE(world.run_until(
       [&] { return world.servers[0]->store->free_bytes() == config.memory_bytes; }));
   // Zeros all over the place, where an atomic would be seen.
@@ -407,9 +405,9 @@ TEST(StoreAccess, AScribbledHeaderLeadsNoUpdateAstray) {
   DagWorld world(quiet(1));
   DagClient& client = *world.clients[0];
   for (const char* key : {"k", "neighbour"}) {
-    static_cast<void>(world.run(client, [&](Client& c) {
+    (void)world.run(client, [&](Client& c) {
       return c.create(bytes_of(key), bytes_of("value"), {.capacity = 100}, 0);
-    }));
+    });
   }
   const dag::Store& store = *world.servers[0]->store;
   const auto place = store.lookup(bytes_of("k")).place;
@@ -449,8 +447,8 @@ TEST(StoreAccess, UpdatesOfAnExpectedVersion) {
 TEST(StoreAccess, AFixedRecordIsNotUpdated) {
   DagWorld world(quiet(1));
   DagClient& a = *world.clients[0];
-  static_cast<void>(world.run(
-      a, [](Client& c) { return c.create(bytes_of("k"), bytes_of("1"), {.fixed = true}, 0); }));
+  (void)world.run(
+      a, [](Client& c) { return c.create(bytes_of("k"), bytes_of("1"), {.fixed = true}, 0); });
   EXPECT_EQ(world.run(a, [](Client& c) { return c.update(bytes_of("k"), bytes_of("2"), 0); })
                 .result.status,
             Status::invalid);
@@ -460,9 +458,9 @@ TEST(StoreAccess, AFixedRecordIsNotUpdated) {
 // What clients agree on: each addition once, each swap by one.
 TEST(StoreAccess, ControlWords) {
   DagWorld world(quiet(4));
-  static_cast<void>(world.run(*world.clients[0], [](Client& c) {
+  (void)world.run(*world.clients[0], [](Client& c) {
     return c.create(bytes_of("k"), {}, {.control = {0, 100, 0, 0}}, 0);
-  }));
+  });
   std::vector<dag::Pointer> pointers;
   for (const auto& client : world.clients) {
     pointers.push_back(
@@ -485,7 +483,9 @@ TEST(StoreAccess, ControlWords) {
   std::size_t ended = 0;
   ASSERT_TRUE(world.run_until([&] {
     ended = 0;
-    for (const auto& client : world.clients) ended += client->client->in_use();
+    for (const auto& client : world.clients) {
+      ended += client->client->in_use();
+    }
     return ended == 0;
   }));
   for (const auto& client : world.clients) {
@@ -601,15 +601,14 @@ TEST(StoreAccess, EntriesComeWithOwnOperationsOnly) {
   constexpr unsigned kKeys = 100;
   for (unsigned i = 0; i < kKeys; ++i) {
     const std::string key = std::to_string(i);
-    static_cast<void>(
-        world.run(a, [&](Client& c) { return c.create(bytes_of(key), bytes_of(key), {}, 0); }));
+    (void)world.run(a, [&](Client& c) { return c.create(bytes_of(key), bytes_of(key), {}, 0); });
   }
   EXPECT_EQ(b.client->counters().entries.value(), 0u);
   EXPECT_EQ(b.client->directory().size(), 0u);
   for (unsigned round = 0; round < 3; ++round) {
     for (unsigned i = 0; i < 4; ++i) {
       const std::string key = std::to_string(i);
-      static_cast<void>(world.run(b, [&](Client& c) { return c.read(bytes_of(key), 0); }));
+      (void)world.run(b, [&](Client& c) { return c.read(bytes_of(key), 0); });
     }
   }
   EXPECT_EQ(b.client->counters().requests.value(), 4u);
@@ -629,9 +628,9 @@ TEST(StoreAccess, EntriesComeWithOwnOperationsOnly) {
 TEST(StoreAccess, ReadsAndUpdatesAllocateNothing) {
   DagWorld world(quiet(1));
   DagClient& client = *world.clients[0];
-  static_cast<void>(world.run(client, [](Client& c) {
+  (void)world.run(client, [](Client& c) {
     return c.create(bytes_of("k"), bytes_of("v"), {.capacity = 500}, 0);
-  }));
+  });
   std::uint64_t results = 0;
   client.handler = [&](const dag::Result& result) { results += result.status == Status::ok; };
   const std::vector<std::byte> value(400, std::byte{7});
@@ -639,9 +638,9 @@ TEST(StoreAccess, ReadsAndUpdatesAllocateNothing) {
   for (unsigned i = 0; i < 200; ++i) {
     {
       const AllocationsForbidden forbidden;
-      static_cast<void>(client.client->read(bytes_of("k"), i));
-      static_cast<void>(client.client->update(bytes_of("k"), value, i));
-      static_cast<void>(client.client->fetch_add(bytes_of("k"), 0, 1, i));
+      (void)client.client->read(bytes_of("k"), i);
+      (void)client.client->update(bytes_of("k"), value, i);
+      (void)client.client->fetch_add(bytes_of("k"), 0, 1, i);
     }
     while (client.client->in_use() > 0) {
       {
@@ -649,7 +648,7 @@ TEST(StoreAccess, ReadsAndUpdatesAllocateNothing) {
         client.client->progress(world.network.now_ns());
       }
       if (!world.network.poll()) world.pass_time(world.network.now_ns() + 1000);
-      static_cast<void>(world.servers[0]->server->progress(world.network.now_ns()));
+      (void)(world.servers[0]->server->progress(world.network.now_ns()));
     }
   }
   EXPECT_EQ(results, 600u);

@@ -30,14 +30,18 @@ DagWorld::DagWorld(const DagWorldConfig& world_config)
                                     config.rules)),
         *client, config.client));
     client->ids.resize(config.servers);
-    for (std::uint16_t server = 0; server < config.servers; ++server) connect(*client, server);
+    for (std::uint16_t server = 0; server < config.servers; ++server) {
+      connect(*client, server);
+    }
     clients.push_back(std::move(client));
   }
 }
 
 DagWorld::~DagWorld() {
   clients.clear();
-  for (const auto& server : servers) server->server.reset();
+  for (const auto& server : servers) {
+    server->server.reset();
+  }
 }
 
 void DagWorld::connect(DagClient& client, std::uint16_t server,

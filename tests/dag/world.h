@@ -91,7 +91,7 @@ class DagWorld {
   }
   void pass_time(std::uint64_t limit_ns);
   void run_for(std::uint64_t duration_ns) {
-    static_cast<void>(run_until([] { return false; }, duration_ns));
+    (void)run_until([] { return false; }, duration_ns);
   }
   /// Runs an operation of a client to its end. Aborts if it does not begin or end.
   [[nodiscard]] DagClient::Kept run(DagClient& client,

@@ -70,7 +70,9 @@ GraphPlan random_plan(const RandomPlan& config) {
 Expected<Graph> build(const GraphPlan& plan, const FunctionRegistry& registry) {
   std::vector<const std::pair<const std::string, NodePlan>*> nodes;
   nodes.reserve(plan.nodes.size());
-  for (const auto& node : plan.nodes) nodes.push_back(&node);
+  for (const auto& node : plan.nodes) {
+    nodes.push_back(&node);
+  }
   Generator generator(plan.seed);
   std::shuffle(nodes.begin(), nodes.end(), generator);
   GraphBuilder builder;

@@ -13,7 +13,9 @@ namespace rockhopper::dag::test {
 namespace {
 
 void append_number(std::string& text, std::uint64_t number) {
-  for (int i = 0; i < 8; ++i) text += static_cast<char>(number >> (8 * i) & 0xff);
+  for (int i = 0; i < 8; ++i) {
+    text += static_cast<char>(number >> (8 * i) & 0xff);
+  }
 }
 
 void append_text(std::string& text, const std::string& other) {
@@ -35,7 +37,9 @@ std::string expanded(const std::string& digest, std::uint64_t bytes) {
                      reinterpret_cast<const unsigned char*>(digest.data()), nullptr);
   for (std::uint64_t block = 0; output.size() < bytes; ++block) {
     unsigned char counter[16] = {};
-    for (int i = 0; i < 8; ++i) counter[15 - i] = static_cast<unsigned char>(block >> (8 * i));
+    for (int i = 0; i < 8; ++i) {
+      counter[15 - i] = static_cast<unsigned char>(block >> (8 * i));
+    }
     unsigned char stream[32];
     int length = 0;
     EVP_EncryptUpdate(context, stream, &length, counter, sizeof counter);

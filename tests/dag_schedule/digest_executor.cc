@@ -55,7 +55,9 @@ bool DigestExecutor::progress(std::uint64_t now_ns) {
 
 std::uint64_t DigestExecutor::next_deadline_ns() const {
   std::uint64_t next_ns = UINT64_MAX;
-  for (const Running& running : jobs_) next_ns = std::min(next_ns, running.end_ns);
+  for (const Running& running : jobs_) {
+    next_ns = std::min(next_ns, running.end_ns);
+  }
   return next_ns;
 }
 

@@ -23,7 +23,7 @@ using dag::RunPhase;
 using dag::test::GraphPlan;
 using dag::test::RandomPlan;
 
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 /// What is wrong with a run that should be complete; empty: nothing.
 std::string judge(ScheduleWorld& world, const std::string& name, const GraphPlan& plan) {
@@ -57,9 +57,11 @@ std::string run_once(const ScheduleConfig& config, const GraphPlan& plan, std::u
     return fmt::format("the run has not ended: {}", world.describe());
   }
   // The workers have to hear of it too.
-  static_cast<void>(world.run_until([&] { return world.commits("a").size() == plan.nodes.size(); },
-                                    kSecond_ns / 5));
-  for (const auto& [name, value] : world.counters()) totals[name] += value;
+  (void)world.run_until([&] { return world.commits("a").size() == plan.nodes.size(); },
+                        kSecondNs / 5);
+  for (const auto& [name, value] : world.counters()) {
+    totals[name] += value;
+  }
   if (auto wrong = judge(world, "a", plan); !wrong.empty()) return wrong;
   if (auto wrong = world.check_times("a"); !wrong.empty()) return wrong;
   return judge_commits(world, "a", plan);
@@ -78,7 +80,7 @@ TEST(ScheduleSimulation, OneWorker) {
   run_seeds("one worker", seeds_or(10'000), 10, [&](std::uint64_t seed) {
     const GraphPlan plan =
         dag::test::random_plan({.seed = seed, .nodes = 200, .constraints = false});
-    return run_once({.seed = seed, .workers = 1}, plan, 10 * kSecond_ns, totals);
+    return run_once({.seed = seed, .workers = 1}, plan, 10 * kSecondNs, totals);
   });
   print(totals);
   expect_met(totals["nodes"]);
@@ -111,10 +113,12 @@ TEST(ScheduleSimulation, SeveralWorkers) {
   std::map<std::string, std::uint64_t> totals;
   run_seeds("several workers", seeds_or(10'000), 10, [&](std::uint64_t seed) {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300});
-    for (auto& [key, node] : plan.nodes) node.work_ns *= 20;
+    for (auto& [key, node] : plan.nodes) {
+      node.work_ns *= 20;
+    }
     return run_once(
         {.seed = seed, .servers = 2, .workers = 5, .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}},
-        plan, 10 * kSecond_ns, totals);
+        plan, 10 * kSecondNs, totals);
   });
   print(totals);
   expect_met(totals["steals_successful"]);
@@ -129,13 +133,15 @@ TEST(ScheduleSimulation, BadPath) {
   std::map<std::string, std::uint64_t> totals;
   run_seeds("bad path", seeds_or(10'000), 5, [&](std::uint64_t seed) {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 200});
-    for (auto& [key, node] : plan.nodes) node.work_ns *= 20;
+    for (auto& [key, node] : plan.nodes) {
+      node.work_ns *= 20;
+    }
     return run_once({.seed = seed,
                      .servers = 2,
                      .workers = 4,
                      .faults = {.loss = 0.01, .duplicate = 0.01, .reorder = 0.01},
                      .labels = {{0, 1, 2, 3}, {0}, {1}, {2}}},
-                    plan, 100 * kSecond_ns, totals);
+                    plan, 100 * kSecondNs, totals);
   });
   print(totals);
   expect_met(totals["steals_successful"]);
@@ -146,20 +152,24 @@ TEST(ScheduleSimulation, KilledWorkers) {
   std::map<std::string, std::uint64_t> totals;
   run_seeds("killed workers", seeds_or(10'000), 10, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300});
-    for (auto& [key, node] : plan.nodes) node.work_ns *= 100;
+    for (auto& [key, node] : plan.nodes) {
+      node.work_ns *= 100;
+    }
     ScheduleWorld world(
         {.seed = seed, .servers = 2, .workers = 5, .labels = {{0, 1, 2, 3}, {0}, {1}, {2}, {3}}});
     world.submit("a", plan);
     std::mt19937_64 random(seed);
     for (unsigned worker = 1; worker < 4; ++worker) {
       const std::uint64_t after_ns = random() % 800'000;
-      static_cast<void>(world.run_until([&] { return world.has_ended("a"); }, after_ns));
+      (void)world.run_until([&] { return world.has_ended("a"); }, after_ns);
       world.kill(worker);
     }
-    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecond_ns)) {
+    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecondNs)) {
       return fmt::format("the run has not ended: {}", world.describe());
     }
-    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    for (const auto& [name, value] : world.counters()) {
+      totals[name] += value;
+    }
     world.home().visit_counters(
         [](void* to, const char* name, std::uint64_t value) {
           (*static_cast<std::map<std::string, std::uint64_t>*>(to))[name] += value;
@@ -178,28 +188,33 @@ TEST(ScheduleSimulation, FencedWorkersJoinAgain) {
   std::uint64_t losses = 0;
   run_seeds("fenced workers", seeds_or(10'000), 5, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300, .constraints = false});
-    for (auto& [key, node] : plan.nodes) node.work_ns *= 1000;
+    for (auto& [key, node] : plan.nodes) {
+      node.work_ns *= 1000;
+    }
     ScheduleWorld world({.seed = seed, .workers = 4});
     world.submit("a", plan);
     std::mt19937_64 random(seed);
     for (unsigned i = 0; i < 3; ++i) {
       const unsigned worker = random() % 4;
-      static_cast<void>(
-          world.run_until([&] { return world.has_ended("a"); }, random() % 10'000'000));
+      (void)world.run_until([&] { return world.has_ended("a"); }, random() % 10'000'000);
       world.pause(worker, true);
       // Longer than its lease, by far.
-      static_cast<void>(world.run_until([] { return false; }, 100'000'000));
+      (void)world.run_until([] { return false; }, 100'000'000);
       world.pause(worker, false);
     }
     const auto joined = [&] { return world.home().worker_count() == world.workers(); };
-    if (!world.run_until(joined, 10 * kSecond_ns)) {
+    if (!world.run_until(joined, 10 * kSecondNs)) {
       return fmt::format("{} workers are there", world.home().worker_count());
     }
-    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecond_ns)) {
+    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecondNs)) {
       return fmt::format("the run has not ended: {}", world.describe());
     }
-    for (const auto& [name, value] : world.counters()) totals[name] += value;
-    for (unsigned i = 0; i < world.workers(); ++i) losses += world.worker(i).losses;
+    for (const auto& [name, value] : world.counters()) {
+      totals[name] += value;
+    }
+    for (unsigned i = 0; i < world.workers(); ++i) {
+      losses += world.worker(i).losses;
+    }
     return judge(world, "a", plan);
   });
   print(totals);
@@ -211,7 +226,9 @@ TEST(ScheduleSimulation, FailedTasksAreTriedAgain) {
   std::map<std::string, std::uint64_t> totals;
   run_seeds("failures", seeds_or(10'000), 5, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 100, .constraints = false});
-    for (auto& [key, node] : plan.nodes) node.work_ns *= 20;
+    for (auto& [key, node] : plan.nodes) {
+      node.work_ns *= 20;
+    }
     ScheduleWorld world({.seed = seed, .workers = 3});
     std::map<std::string, unsigned> failures;
     for (unsigned i = 0; i < 3; ++i) {
@@ -221,10 +238,12 @@ TEST(ScheduleSimulation, FailedTasksAreTriedAgain) {
       };
     }
     world.submit("a", plan);
-    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecond_ns)) {
+    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecondNs)) {
       return fmt::format("the run has not ended: {}", world.describe());
     }
-    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    for (const auto& [name, value] : world.counters()) {
+      totals[name] += value;
+    }
     return judge(world, "a", plan);
   });
   print(totals);
@@ -257,10 +276,12 @@ TEST(ScheduleSimulation, SameWorker) {
     const auto done = [&] {
       return world.has_ended("a") && world.commits("a").size() == plan.nodes.size();
     };
-    if (!world.run_until(done, 10 * kSecond_ns)) {
+    if (!world.run_until(done, 10 * kSecondNs)) {
       return fmt::format("the run has not ended: {}", world.describe());
     }
-    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    for (const auto& [name, value] : world.counters()) {
+      totals[name] += value;
+    }
     for (const auto& [key, before] : follows) {
       for (unsigned i = 0; i < world.workers(); ++i) {
         const auto& commits = world.worker(i).commits;
@@ -285,10 +306,12 @@ TEST(ScheduleSimulation, Cancel) {
     std::mt19937_64 random(seed);
     for (const char* name : {"a", "b", "c"}) {
       plans[name] = dag::test::random_plan({.seed = random(), .nodes = 200, .constraints = false});
-      for (auto& [key, node] : plans[name].nodes) node.work_ns *= 100;
+      for (auto& [key, node] : plans[name].nodes) {
+        node.work_ns *= 100;
+      }
       world.submit(name, plans[name], static_cast<std::uint32_t>(random() % dag::kPriorityClasses));
     }
-    static_cast<void>(world.run_until([] { return false; }, 500'000 + random() % 1'000'000));
+    (void)world.run_until([] { return false; }, 500'000 + random() % 1'000'000);
     if (world.has_ended("b")) return {};
     world.cancel("b");
     // What runs, and a look at the board.
@@ -297,14 +320,16 @@ TEST(ScheduleSimulation, Cancel) {
     }
     if (world.phase("b") != RunPhase::canceled) return "the run was not canceled";
     // Workers hear a little later of what they have committed.
-    static_cast<void>(world.run_until([] { return false; }, 100'000));
+    (void)world.run_until([] { return false; }, 100'000);
     const std::size_t count = world.commits("b").size();
     if (!world.run_until([&] { return world.has_ended("a") && world.has_ended("c"); },
-                         10 * kSecond_ns)) {
+                         10 * kSecondNs)) {
       return fmt::format("the runs have not ended: {}", world.describe());
     }
     if (world.commits("b").size() != count) return "the canceled run went on";
-    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    for (const auto& [name, value] : world.counters()) {
+      totals[name] += value;
+    }
     for (const char* name : {"a", "c"}) {
       if (auto wrong = judge(world, name, plans[name]); !wrong.empty()) return wrong;
     }
@@ -322,7 +347,7 @@ TEST(ScheduleSimulation, EmptyTasks) {
         {.seed = 1, .workers = 1, .executor_slots = 0, .worker = {.window = window}});
     const std::uint64_t begin_ns = world.now_ns();
     world.submit("a", plan);
-    ASSERT_TRUE(world.run_until([&] { return world.has_ended("a"); }, 10 * kSecond_ns))
+    ASSERT_TRUE(world.run_until([&] { return world.has_ended("a"); }, 10 * kSecondNs))
         << world.describe();
     EXPECT_EQ(judge(world, "a", plan), "");
     std::printf("window %u: %" PRIu64 " ns a node\n", window,
@@ -336,30 +361,34 @@ TEST(ScheduleSimulation, WorkersLeave) {
   std::map<std::string, std::uint64_t> totals;
   run_seeds("leaving", seeds_or(10'000), 2, [&](std::uint64_t seed) -> std::string {
     GraphPlan plan = dag::test::random_plan({.seed = seed, .nodes = 300, .constraints = false});
-    for (auto& [key, node] : plan.nodes) node.work_ns *= 50;
+    for (auto& [key, node] : plan.nodes) {
+      node.work_ns *= 50;
+    }
     ScheduleWorld world({.seed = seed, .workers = 4});
     world.submit("a", plan);
     std::mt19937_64 random(seed);
-    static_cast<void>(world.run_until([] { return false; }, 100'000 + random() % 500'000));
+    (void)world.run_until([] { return false; }, 100'000 + random() % 500'000);
     dag::Worker& draining = *world.worker(0).worker;
     dag::Worker& leaving = *world.worker(1).worker;
     draining.drain();
     leaving.leave();
     world.wake();
-    if (!world.run_until([&] { return draining.idle() && leaving.idle(); }, kSecond_ns)) {
+    if (!world.run_until([&] { return draining.idle() && leaving.idle(); }, kSecondNs)) {
       return fmt::format("workers are not idle: {}", world.describe());
     }
     const auto commits = world.worker(0).commits.size();
     draining.leave();
     world.wake();
-    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecond_ns)) {
+    if (!world.run_until([&] { return world.has_ended("a"); }, 10 * kSecondNs)) {
       return fmt::format("the run has not ended: {}", world.describe());
     }
     if (world.worker(0).commits.size() != commits) return "a worker that has drained ran a node";
-    if (!world.run_until([&] { return world.home().worker_count() == 2; }, kSecond_ns)) {
+    if (!world.run_until([&] { return world.home().worker_count() == 2; }, kSecondNs)) {
       return fmt::format("{} workers are there", world.home().worker_count());
     }
-    for (const auto& [name, value] : world.counters()) totals[name] += value;
+    for (const auto& [name, value] : world.counters()) {
+      totals[name] += value;
+    }
     return judge(world, "a", plan);
   });
   print(totals);
@@ -387,7 +416,7 @@ TEST(ScheduleSimulation, StealingDistributesEvenly) {
     ScheduleWorld world({.seed = 1, .workers = kWorkers});
     const std::uint64_t begin_ns = world.now_ns();
     world.submit("a", plan);
-    ASSERT_TRUE(world.run_until([&] { return world.has_ended("a"); }, 100 * kSecond_ns))
+    ASSERT_TRUE(world.run_until([&] { return world.has_ended("a"); }, 100 * kSecondNs))
         << world.describe();
     const auto makespan_ns = static_cast<double>(world.now_ns() - begin_ns);
     EXPECT_EQ(judge(world, "a", plan), "");

@@ -180,9 +180,7 @@ std::uint64_t ScheduleWorld::WorkerNode::turn(std::uint64_t now_ns) {
 }
 
 void ScheduleWorld::WorkerNode::on_result(const dag::Result& result) {
-  if (worker != nullptr && (result.context & dag::Worker::kContext) != 0) {
-    worker->on_result(result);
-  }
+  if (worker != nullptr && (result.context & dag::Worker::kContext) != 0) worker->on_result(result);
 }
 
 void ScheduleWorld::WorkerNode::on_server_lost(std::uint16_t server) {
@@ -232,8 +230,12 @@ ScheduleWorld::~ScheduleWorld() {
 dag::Home& ScheduleWorld::home() { return *servers_[0]->home; }
 
 void ScheduleWorld::wake() {
-  for (const auto& server : servers_) server->wake();
-  for (const auto& worker : workers_) worker->wake();
+  for (const auto& server : servers_) {
+    server->wake();
+  }
+  for (const auto& worker : workers_) {
+    worker->wake();
+  }
 }
 
 bool ScheduleWorld::run_until(const std::function<bool()>& done, std::uint64_t limit_ns) {
@@ -248,8 +250,7 @@ bool ScheduleWorld::run_until(const std::function<bool()>& done, std::uint64_t l
 void ScheduleWorld::submit(const std::string& name, const dag::test::GraphPlan& plan,
                            std::uint32_t priority, std::uint32_t attempts) {
   plans_.emplace(name, plan);
-  static_cast<void>(
-      must(home().submit(name, must(dag::test::build(plan, registry_)), priority, attempts)));
+  (void)must(home().submit(name, must(dag::test::build(plan, registry_)), priority, attempts));
   wake();
 }
 
@@ -312,7 +313,9 @@ std::string ScheduleWorld::digest(const std::string& name) const {
 
 std::string ScheduleWorld::check_times(const std::string& name) const {
   std::map<std::string, WorkerNode::Times> all;
-  for (const auto& worker : workers_) all.insert(worker->times.begin(), worker->times.end());
+  for (const auto& worker : workers_) {
+    all.insert(worker->times.begin(), worker->times.end());
+  }
   for (const auto& [key, node] : plans_.at(name).nodes) {
     const auto own = all.find(fmt::format("{}/{}", name, key));
     if (own == all.end()) continue;
@@ -331,10 +334,10 @@ std::string ScheduleWorld::check_times(const std::string& name) const {
 }
 
 void ScheduleWorld::cancel(const std::string& name) {
-  static_cast<void>(home().on_request(dag::ClientId{0},
-                                      {.code = static_cast<std::uint8_t>(dag::HomeRequest::cancel),
-                                       .name = std::as_bytes(std::span(name))},
-                                      now_ns()));
+  (void)home().on_request(dag::ClientId{0},
+                          {.code = static_cast<std::uint8_t>(dag::HomeRequest::cancel),
+                           .name = std::as_bytes(std::span(name))},
+                          now_ns());
   wake();
 }
 
@@ -364,7 +367,9 @@ void ScheduleWorld::pause(unsigned index, bool paused) {
 std::map<std::string, std::uint64_t> ScheduleWorld::counters() const {
   std::map<std::string, std::uint64_t> all;
   for (const auto& worker : workers_) {
-    for (const auto& [name, value] : worker->counters) all[name] += value;
+    for (const auto& [name, value] : worker->counters) {
+      all[name] += value;
+    }
     if (worker->worker != nullptr) worker->worker->visit_counters(add_counter, &all);
   }
   return all;

@@ -33,7 +33,7 @@ using sim::must;
 using test::Bytes;
 
 constexpr std::size_t kMaxActions = 120;
-constexpr std::uint64_t kRestLimit_ns = 20'000'000'000;
+constexpr std::uint64_t kRestLimitNs = 20'000'000'000;
 constexpr std::uint16_t kHandler = 1;
 constexpr ami::EndpointId kPeers = 2;  ///< ids 0 and 1, both the hostile node; we are rank 2
 constexpr std::uint32_t kEagerBytes = 512;
@@ -133,9 +133,10 @@ AmiRun::AmiRun(std::span<const std::uint8_t> input)
       *context_, {.members = {0, 1, kPeers}, .rank = kPeers, .window = 4, .vector_bytes = 32}));
   exposed_region_ = must(
       engine.register_memory(adapter_->pd(), exposed_.data(), exposed_.size(), roce::kAccessAll));
-  static_cast<void>(
-      must(engine.register_memory(adapter_->pd(), canary_.data(), canary_.size(), 0)));
-  for (ami::EndpointId id = 0; id < kPeers; ++id) connect(id);
+  (void)must(engine.register_memory(adapter_->pd(), canary_.data(), canary_.size(), 0));
+  for (ami::EndpointId id = 0; id < kPeers; ++id) {
+    connect(id);
+  }
   must(adapter_->open(*lane_));
 }
 
@@ -165,12 +166,14 @@ void AmiRun::connect(ami::EndpointId id) {
   must(adapter_->add_peer(*lane_, id, *qp));
   for (std::uint32_t i = 0; id == 0 && i < kReceives; ++i) {
     const roce::Sge to{hostile_region_.iova + kHostile + i * 1024, 1024, hostile_region_.key};
-    static_cast<void>(hostile_qps_[id]->post_recv({.wr_id = i, .sg_list = {&to, 1}}));
+    (void)(hostile_qps_[id]->post_recv({.wr_id = i, .sg_list = {&to, 1}}));
   }
 }
 
 void AmiRun::run() {
-  for (std::size_t i = 0; i < kMaxActions && !input_.empty(); ++i) act(input_.u8());
+  for (std::size_t i = 0; i < kMaxActions && !input_.empty(); ++i) {
+    act(input_.u8());
+  }
   end();
 }
 
@@ -202,7 +205,7 @@ void AmiRun::act(std::uint8_t action) {
       if (input_.u8() == 0) communicator_->cancel();
       return;
     default:
-      static_cast<void>(context_->advance());
+      (void)context_->advance();
       return turn();
   }
 }
@@ -360,18 +363,18 @@ void AmiRun::start_collective() {
   auto& vector = vectors_[which];
   switch (choice >> 2 & 3) {
     case 0:
-      static_cast<void>(communicator_->barrier(request));
+      (void)communicator_->barrier(request);
       return;
     case 1:
-      static_cast<void>(communicator_->all_reduce(std::span(vector), ami::Reduction::sum, request));
+      (void)communicator_->all_reduce(std::span(vector), ami::Reduction::sum, request);
       return;
     default: {
       const bool is_long = (choice & 16) != 0;
       const ami::Local memory{
           is_long ? exposed_region_.iova + 2048 : reinterpret_cast<std::uintptr_t>(vector.data()),
           is_long ? 40u + choice / 32 * 8 : 8u * (choice >> 5 & 3), exposed_region_.key};
-      static_cast<void>(communicator_->broadcast(
-          memory, static_cast<ami::Rank>((choice & 64) != 0 ? kPeers : 0), request));
+      (void)communicator_->broadcast(
+          memory, static_cast<ami::Rank>((choice & 64) != 0 ? kPeers : 0), request);
     }
   }
 }
@@ -379,8 +382,12 @@ void AmiRun::start_collective() {
 void AmiRun::on_message(const ami::Message& message) {
   check(message.source < kPeers && message.header.size() <= ami::kMaxHeaderBytes);
   check(message.payload.size() <= kMaxMessage);
-  for (const std::byte byte : message.header) sum_ += static_cast<std::uint8_t>(byte);
-  for (const std::byte byte : message.payload) sum_ += static_cast<std::uint8_t>(byte);
+  for (const std::byte byte : message.header) {
+    sum_ += static_cast<std::uint8_t>(byte);
+  }
+  for (const std::byte byte : message.payload) {
+    sum_ += static_cast<std::uint8_t>(byte);
+  }
 }
 
 /// What the hostile node's receives tell it.
@@ -388,15 +395,17 @@ void AmiRun::learn() {
   std::array<roce::Completion, 16> some;
   while (const std::size_t count = hostile_recv_cq_->poll(some)) {
     for (std::size_t i = 0; i < count; ++i) {
-      if (some[i].status != roce::WcStatus::success || some[i].qp_num != hostile_qps_[0]->number())
+      if (some[i].status != roce::WcStatus::success ||
+          some[i].qp_num != hostile_qps_[0]->number()) {
         continue;
+      }
       const std::byte* bytes = hostile_.data() + kHostile + some[i].wr_id * 1024;
       const auto header = MessageHeader::parse({bytes, some[i].byte_len});
       check(header.has_value());
       if (header->type != MessageHeader::Type::reply) tags_.push_back(header->tag);
       const roce::Sge to{hostile_region_.iova + kHostile + some[i].wr_id * 1024, 1024,
                          hostile_region_.key};
-      static_cast<void>(hostile_qps_[0]->post_recv({.wr_id = some[i].wr_id, .sg_list = {&to, 1}}));
+      (void)(hostile_qps_[0]->post_recv({.wr_id = some[i].wr_id, .sg_list = {&to, 1}}));
     }
   }
   while (hostile_cq_->poll(some) > 0) {
@@ -417,7 +426,7 @@ void AmiRun::pass(std::uint64_t time_ns) {
   turn();
   while (network_.advance(limit_ns)) {
     turn();
-    static_cast<void>(context_->advance());
+    (void)context_->advance();
   }
   if (network_.now_ns() < limit_ns) network_.advance_to(limit_ns);
 }
@@ -427,7 +436,7 @@ void AmiRun::end() {
   adapter_->close(*lane_);
   const auto called = [](unsigned calls) { return calls == 1; };
   const auto done = [](const ami::Request& request) { return request.done(); };
-  const std::uint64_t limit_ns = network_.now_ns() + kRestLimit_ns;
+  const std::uint64_t limit_ns = network_.now_ns() + kRestLimitNs;
   network_.node(1).cut(true);
   while (!std::all_of(calls_.begin(), calls_.end(), called) ||
          !std::all_of(requests_.begin(), requests_.end(), done) || !communicator_->idle() ||
@@ -435,7 +444,7 @@ void AmiRun::end() {
     check(network_.now_ns() < limit_ns);
     check(std::all_of(calls_.begin(), calls_.end(), [](unsigned calls) { return calls <= 1; }));
     turn();
-    static_cast<void>(context_->advance());
+    (void)context_->advance();
     if (!network_.advance(network_.now_ns() + 1'000'000)) {
       network_.advance_to(network_.now_ns() + 1'000'000);
     }
@@ -448,7 +457,9 @@ void AmiRun::end() {
 
 /// Each receive that was used up has one reason, as each message that came to the context.
 void AmiRun::check_counters() {
-  while (context_->advance() > 0) turn();
+  while (context_->advance() > 0) {
+    turn();
+  }
   const ami::Counters& counters = adapter_->counters();
   const std::uint64_t received = counters.rx_eager.value() - counters.rx_shared.value() +
                                  counters.rx_rendezvous.value() +

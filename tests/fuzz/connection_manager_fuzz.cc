@@ -27,7 +27,7 @@ constexpr std::uint32_t kPeerId = 0x11223344;
 constexpr std::uint32_t kPeerQpn = 0x2222;
 constexpr std::size_t kMaxActions = 200;
 constexpr std::size_t kMaxQps = 40;
-constexpr std::uint64_t kRestLimit_ns = 100'000'000'000'000;
+constexpr std::uint64_t kRestLimitNs = 100'000'000'000'000;
 
 sim::PoolSet& pools() {
   static sim::PoolSet* const set = [] {
@@ -95,13 +95,11 @@ void ManagerRun::act(std::uint8_t action) {
     case 1:
       return accept();
     case 2:
-      if (!connections_.empty()) {
-        static_cast<void>(manager().reject(*connections_[choose(connections_.size())]));
-      }
+      if (!connections_.empty()) (void)manager().reject(*connections_[choose(connections_.size())]);
       return;
     case 3:
       if (!connections_.empty()) {
-        static_cast<void>(manager().disconnect(*connections_[choose(connections_.size())]));
+        (void)manager().disconnect(*connections_[choose(connections_.size())]);
       }
       return;
     case 4:
@@ -248,9 +246,15 @@ void ManagerRun::learn() {
 }
 
 void ManagerRun::end() {
-  for (Connection* connection : std::exchange(connections_, {})) manager().release(*connection);
-  for (Lookup* lookup : std::exchange(lookups_, {})) manager().release(*lookup);
-  for (Lookup* lookup : std::exchange(requests_, {})) manager().release(*lookup);
+  for (Connection* connection : std::exchange(connections_, {})) {
+    manager().release(*connection);
+  }
+  for (Lookup* lookup : std::exchange(lookups_, {})) {
+    manager().release(*lookup);
+  }
+  for (Lookup* lookup : std::exchange(requests_, {})) {
+    manager().release(*lookup);
+  }
   // What had not been taken from the queue pair yet may still ask.
   net_.on_event = [this](unsigned, const Event& event) {
     if (event.type == EventType::connect_request) {
@@ -260,7 +264,7 @@ void ManagerRun::end() {
       manager().release(*event.lookup);
     }
   };
-  check(net_.run_to_rest(net_.now_ns() + kRestLimit_ns));
+  check(net_.run_to_rest(net_.now_ns() + kRestLimitNs));
   check(manager().connection_count() == 0);
   check(net_.busy_deadlines() == 0);
 }

@@ -85,13 +85,13 @@ void check_store(Input& input) {
     const std::array<std::byte, 2> key{std::byte{'k'}, static_cast<std::byte>(input.u8() % 4)};
     switch (input.u8() % 10) {
       case 0:
-        static_cast<void>(store->create({.key = key, .capacity = input.u16(), .slots = 2}));
+        (void)store->create({.key = key, .capacity = input.u16(), .slots = 2});
         break;
       case 1:
-        static_cast<void>(store->erase(key, now_ns));
+        (void)store->erase(key, now_ns);
         break;
       case 2:
-        static_cast<void>(store->resize(key, input.u16(), now_ns));
+        (void)store->resize(key, input.u16(), now_ns);
         break;
       case 3: {
         const auto group = std::span(key).first(input.u8() % 3u);
@@ -100,8 +100,7 @@ void check_store(Input& input) {
         break;
       }
       case 4:
-        static_cast<void>(
-            store->release_arena(kOwner, arenas[input.u8() % arenas.size()].address, now_ns));
+        (void)store->release_arena(kOwner, arenas[input.u8() % arenas.size()].address, now_ns);
         break;
       case 5: {
         MapPlace place = arenas[input.u8() % arenas.size()];
@@ -112,7 +111,7 @@ void check_store(Input& input) {
           compose_record({.key = key, .incarnation = place.incarnation, .capacity = 32},
                          memory.subspan(place.address, 512));
         }
-        static_cast<void>(store->adopt(kOwner, key, place));
+        (void)store->adopt(kOwner, key, place);
         break;
       }
       case 6: {
@@ -121,11 +120,11 @@ void check_store(Input& input) {
         break;
       }
       case 7:
-        static_cast<void>(store->release_locks(kOwner));
+        (void)store->release_locks(kOwner);
         if (input.u8() % 4 == 0) store->release_arenas(kOwner, now_ns);
         break;
       case 8: {
-        static_cast<void>(store->release_group(std::span(key).first(input.u8() % 3u), now_ns));
+        (void)store->release_group(std::span(key).first(input.u8() % 3u), now_ns);
         const auto found = store->arena_bytes(kOwner, arenas[input.u8() % arenas.size()].address);
         check(!found || (found->data() >= memory.data() &&
                          found->data() + found->size() <= memory.data() + memory.size()));

@@ -56,7 +56,9 @@ void check_graph(const Graph& graph) {
       check(task.kind == TaskKind::command ? parse_command(task.arguments).has_value()
                                            : registry().find(task.function) != nullptr);
     }
-    for (const Edge& edge : graph.edges_of(node)) check(problem_of(edge.constraints).empty());
+    for (const Edge& edge : graph.edges_of(node)) {
+      check(problem_of(edge.constraints).empty());
+    }
     edges += static_cast<std::uint32_t>(graph.edges_of(node).size());
   }
   check(edges == graph.edges());

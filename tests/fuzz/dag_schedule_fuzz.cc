@@ -48,7 +48,7 @@ Graph small_graph(Input& input) {
   const NodeIndex nodes = 1 + input.u8() % 8u;
   for (NodeIndex node = 0; node < nodes; ++node) {
     const std::string key(1, static_cast<char>('a' + node));
-    static_cast<void>(builder.add_node({.key = key, .work_ns = input.u8()}));
+    (void)builder.add_node({.key = key, .work_ns = input.u8()});
     builder.add_function(node, kDigestFunction, DigestArguments{}.emit());
     if (node > 0) builder.add_edge(node - 1, node, {.set = kData});
   }
@@ -136,7 +136,7 @@ void check_home(Input& input) {
     const std::string& name = names[input.u8() % names.size()];
     switch (input.u8() % 7) {
       case 0:
-        static_cast<void>(home->submit(name, small_graph(input), input.u8() % 5u, input.u8() % 4u));
+        (void)home->submit(name, small_graph(input), input.u8() % 5u, input.u8() % 4u);
         break;
       case 1: {
         const auto image = to_image(small_graph(input));
@@ -148,13 +148,13 @@ void check_home(Input& input) {
             static_cast<std::byte>(input.u8());
         const auto data = emit(SubmitRequest{.image_bytes = image.size() - input.u8() % 2u,
                                              .incarnation = arena.place.incarnation});
-        static_cast<void>(home->on_request(client,
-                                           {.code = 1,
-                                            .value = arena.place.address,
-                                            .name = std::as_bytes(std::span(name)),
-                                            .data = data},
-                                           now_ns));
-        static_cast<void>(store->release_arena(owner, arena.place.address, now_ns));
+        (void)home->on_request(client,
+                               {.code = 1,
+                                .value = arena.place.address,
+                                .name = std::as_bytes(std::span(name)),
+                                .data = data},
+                               now_ns);
+        (void)store->release_arena(owner, arena.place.address, now_ns);
         break;
       }
       case 2: {
@@ -165,7 +165,7 @@ void check_home(Input& input) {
         const auto noise = std::as_bytes(input.take(input.u8()));
         const bool joins = code == static_cast<std::uint8_t>(HomeRequest::join);
         const bool leaves = code == static_cast<std::uint8_t>(HomeRequest::leave);
-        static_cast<void>(home->on_request(
+        (void)home->on_request(
             client,
             {.code = code,
              .value = value,
@@ -173,7 +173,7 @@ void check_home(Input& input) {
              .data = joins    ? std::span<const std::byte>(join)
                      : leaves ? std::span<const std::byte>()
                               : noise},
-            now_ns));
+            now_ns);
         break;
       }
       case 3:
@@ -192,7 +192,7 @@ void check_home(Input& input) {
         break;
       default:
         for (unsigned turns = input.u8() % 16; turns > 0; --turns) {
-          static_cast<void>(home->progress(now_ns));
+          (void)home->progress(now_ns);
         }
         if (store->quarantine().in_grace()) {
           store->quarantine().end_grace();

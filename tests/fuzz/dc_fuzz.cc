@@ -158,7 +158,7 @@ void DcRun::act(std::uint8_t action) {
       return post();
     case 11: {
       const roce::Sge sge{.addr = region_.iova, .length = 600, .lkey = region_.key};
-      static_cast<void>(srq_->post_recv({.wr_id = 1, .sg_list = {&sge, 1}}));
+      (void)srq_->post_recv({.wr_id = 1, .sg_list = {&sge, 1}});
       return;
     }
     case 12:
@@ -166,8 +166,8 @@ void DcRun::act(std::uint8_t action) {
       return transmit();
     case 13:
       if (dci_->state(input_.u8() % 2) == roce::QpState::err) {
-        static_cast<void>(dci_->reset(0));
-        static_cast<void>(dci_->reset(1));
+        (void)dci_->reset(0);
+        (void)dci_->reset(1);
       }
       return;
     default:
@@ -220,7 +220,7 @@ void DcRun::connect_data() {
   const std::size_t length = (rest & 1) != 0 ? dc::carried_max(kMtu) + (rest >> 6) : rest % 64u;
   wire::Headers headers;
   headers.dcch.bytes = {};
-  static_cast<void>(dc::emit_message(message, headers.dcch.bytes));
+  (void)dc::emit_message(message, headers.dcch.bytes);
   headers.dcch.set_operation(static_cast<std::uint8_t>(kOperations[choice % kOperations.size()]));
   headers.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_connect_data);
   headers.bth.pkey = wire::kDefaultPkey;
@@ -256,9 +256,7 @@ void DcRun::request() {
   const std::uint8_t flags = input_.u8();
   headers.bth.opcode = static_cast<std::uint8_t>(0xc0 | input_.u8() % 0x1e);
   const wire::OpcodeInfo& info = wire::info(headers.bth.opcode);
-  if (!info.has(wire::Header::dcsh)) {
-    return;
-  }
+  if (!info.has(wire::Header::dcsh)) return;
   headers.bth.pkey = wire::kDefaultPkey;
   headers.bth.destination = choose_destination();
   headers.bth.ack_request = (flags & 1) != 0;
@@ -280,9 +278,7 @@ void DcRun::request() {
   headers.feth = {.reserved26 = 0, .selectivity_level = 0, .placement_type = 1};
   headers.aeth = {.syndrome = input_.u8(), .msn = 0};
   headers.atomic_ack_eth.original = 1;
-  if ((flags & 128) == 0) {
-    expected_psn_ = expected_psn_ + 1;
-  }
+  if ((flags & 128) == 0) expected_psn_ = expected_psn_ + 1;
   inject(headers, Bytes(length, 0x77));
 }
 
@@ -363,9 +359,7 @@ void DcRun::post() {
   wr.ah = ah_;
   wr.remote_qpn = wire::Qpn{0xd00200u + (choice >> 6)};
   wr.dc_access_key = choice >> 7;
-  if (dci_->post_send(wr, (choice >> 2) & 1) == roce::PostResult::ok) {
-    ++outstanding_;
-  }
+  if (dci_->post_send(wr, (choice >> 2) & 1) == roce::PostResult::ok) ++outstanding_;
 }
 
 void DcRun::inject(wire::Headers& headers, std::span<const std::uint8_t> payload) {
@@ -394,13 +388,9 @@ void DcRun::transmit() {
         node_->host().transmit(burst.data(), static_cast<std::uint16_t>(burst.size()), now_ns_);
     for (std::uint16_t i = 0; i < count; ++i) {
       const Bytes frame = take_packet(burst[i]);
-      if (const auto transport = transport_of(frame); !transport.empty()) {
-        learn(transport);
-      }
+      if (const auto transport = transport_of(frame); !transport.empty()) learn(transport);
     }
-    if (count == 0) {
-      return;
-    }
+    if (count == 0) return;
   }
   check(false);  // it goes on sending although nothing happens
 }
@@ -422,9 +412,7 @@ void DcRun::learn(std::span<const std::uint8_t> transport) {
   }
   if (headers.opcode->operation != wire::Operation::dc_control) {
     check(headers.opcode->has(wire::Header::dcsh));
-    if (headers.opcode->is_request) {
-      own_psn_ = headers.bth.psn;
-    }
+    if (headers.opcode->is_request) own_psn_ = headers.bth.psn;
     return;
   }
   const auto message =

@@ -156,9 +156,7 @@ EngineRun::EngineRun(std::span<const std::uint8_t> input)
                                  .selective_repeat = {.window = 16, .reordering = 1}}));
   }
   bring_up();
-  if (type_ == roce::QpType::ud) {
-    ah_ = must(node_->engine().create_ah(pd_, address_vector()));
-  }
+  if (type_ == roce::QpType::ud) ah_ = must(node_->engine().create_ah(pd_, address_vector()));
 }
 
 EngineRun::~EngineRun() {
@@ -233,9 +231,7 @@ void EngineRun::receive_raw() {
   const auto taken = input_.take(std::min<std::size_t>(input_.u16(), 1400));
   Bytes transport(taken.begin(), taken.end());
   if (transport.size() >= wire::Bth::kSize) {
-    if ((how & 1) != 0) {
-      wire::store_be24(&transport[5], qp_->number().value);
-    }
+    if ((how & 1) != 0) wire::store_be24(&transport[5], qp_->number().value);
     if ((how & 2) != 0) {
       const bool response = !wire::info(transport[0]).is_request;
       const wire::Psn psn = response ? qp_->query().sq_psn - 1 : qp_->query().rq_psn;
@@ -301,9 +297,7 @@ void EngineRun::receive_built() {
   const std::size_t rest = length + headers.bth.pad_count;
   Bytes transport(wire::kHeadersMax + rest, 0x77);
   const std::size_t header_bytes = wire::emit_headers(headers, transport);
-  if (header_bytes == 0) {
-    return;
-  }
+  if (header_bytes == 0) return;
   std::copy(payload.begin(), payload.end(), transport.begin() + header_bytes);
   transport.resize(header_bytes + rest);
   receive_transport(transport);
@@ -316,9 +310,7 @@ void EngineRun::fill_headers(wire::Headers& headers) {
   headers.bth.becn = (flags & 4) != 0;
   headers.bth.pkey = (flags & 0xf0) == 0xf0 ? 0x7ffe : wire::kDefaultPkey;
   headers.reth = {.va = choose_address(), .rkey = choose_key(), .length = input_.u16()};
-  if ((flags & 8) != 0) {
-    headers.reth.length = input_.u32();
-  }
+  if ((flags & 8) != 0) headers.reth.length = input_.u32();
   headers.atomic_eth = {.va = headers.reth.va,
                         .rkey = headers.reth.rkey,
                         .swap_add = headers.reth.length,
@@ -387,9 +379,7 @@ Bytes EngineRun::fill_lock_request(wire::Headers& headers) {
     payload.resize(wire::LockOperation::kSize);
     operation.emit(std::span<std::uint8_t, wire::LockOperation::kSize>(payload));
   }
-  if (input_.u8() >= 250) {
-    payload.resize(input_.u8(), 0x77);
-  }
+  if (input_.u8() >= 250) payload.resize(input_.u8(), 0x77);
   return payload;
 }
 
@@ -420,9 +410,7 @@ roce::lock::Request EngineRun::choose_lock() {
 std::uint64_t EngineRun::choose_address() {
   const std::uint8_t kind = input_.u8();
   const std::uint16_t offset = input_.u16();
-  if (kind >= 240) {
-    return input_.u64();
-  }
+  if (kind >= 240) return input_.u64();
   const roce::MemoryRegion& region = regions_[kind % regions_.size()];
   return region.iova + offset % (region.length + 64) - (kind >= 192 ? 8 : 0);
 }
@@ -480,9 +468,7 @@ void EngineRun::post_send() {
     wr.remote_addr *= 2;  // words are aligned
     wr.sg_list = {};
   }
-  if (qp_->post_send(wr) == roce::PostResult::ok) {
-    ++sends_posted_;
-  }
+  if (qp_->post_send(wr) == roce::PostResult::ok) ++sends_posted_;
 }
 
 void EngineRun::post_receive() {
@@ -506,17 +492,13 @@ void EngineRun::transmit() {
     for (std::uint16_t i = 0; i < count; ++i) {
       const Bytes frame = take_packet(burst[i]);
       const auto transport = transport_of(frame);
-      if (transport.empty()) {
-        continue;
-      }
+      if (transport.empty()) continue;
       wire::Headers headers;
       check(wire::parse_headers(transport, transport.size(), headers) == wire::ParseResult::ok);
       check(headers.payload_length <= (ah_ == nullptr ? kMtu : kLinkMtu));
       check(headers.bth.destination.value == kPeerQpn);
     }
-    if (count == 0) {
-      return;
-    }
+    if (count == 0) return;
   }
   check(false);  // it goes on sending although nothing happens
 }
@@ -534,25 +516,23 @@ void EngineRun::change_state() {
   switch (input_.u8() % 8) {
     case 0:
       a.qp_state = QpState::err;
-      static_cast<void>(qp_->modify(a, roce::kQpState));
+      (void)qp_->modify(a, roce::kQpState);
       break;
     case 1:
     case 2:
     case 3:
       a.qp_state = QpState::reset;
       must(qp_->modify(a, roce::kQpState));
-      if (!send_cq_->overrun() && !recv_cq_->overrun()) {
-        bring_up();
-      }
+      if (!send_cq_->overrun() && !recv_cq_->overrun()) bring_up();
       break;
     case 4:
     case 5:
       a.qp_state = QpState::sqd;
-      static_cast<void>(qp_->modify(a, roce::kQpState));
+      (void)qp_->modify(a, roce::kQpState);
       break;
     default:
       a.qp_state = QpState::rts;
-      static_cast<void>(qp_->modify(a, roce::kQpState));
+      (void)qp_->modify(a, roce::kQpState);
       break;
   }
 }

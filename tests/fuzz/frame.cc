@@ -92,17 +92,13 @@ rte_mbuf* make_packet(const Bytes& frame, std::size_t first) {
 Bytes take_packet(rte_mbuf* packet) {
   Bytes frame(packet->pkt_len);
   const void* whole = rte_pktmbuf_read(packet, 0, packet->pkt_len, frame.data());
-  if (whole != frame.data()) {
-    std::memcpy(frame.data(), whole, frame.size());
-  }
+  if (whole != frame.data()) std::memcpy(frame.data(), whole, frame.size());
   rte_pktmbuf_free(packet);
   return frame;
 }
 
 std::span<const std::uint8_t> transport_of(const Bytes& frame) {
-  if (frame.size() < kHead || wire::load_be16(&frame[12]) != RTE_ETHER_TYPE_IPV4) {
-    return {};
-  }
+  if (frame.size() < kHead || wire::load_be16(&frame[12]) != RTE_ETHER_TYPE_IPV4) return {};
   return std::span(frame).subspan(kHead);
 }
 

@@ -38,9 +38,7 @@ inline constexpr rte_ether_addr kPeerMac{{2, 0, 0, 0, 0, 2}};
 template <typename T>
 T must(Expected<T> result) {
   check(result.has_value());
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 }  // namespace rockhopper::fuzz

@@ -59,9 +59,12 @@ rte_mempool* pool() {
 }
 
 std::uint16_t ones_complement_sum(std::span<const std::uint8_t> bytes, std::uint32_t sum) {
-  for (std::size_t i = 0; i < bytes.size(); ++i)
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
     sum += static_cast<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8 : 0);
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  }
+  while (sum > 0xffff) {
+    sum = (sum & 0xffff) + (sum >> 16);
+  }
   return static_cast<std::uint16_t>(sum);
 }
 
@@ -71,12 +74,14 @@ void store_be16(std::uint8_t* at, std::uint16_t value) {
 }
 
 void repair_ipv6(Bytes& frame, std::uint8_t repairs) {
-  if ((repairs & kAddress) != 0)
+  if ((repairs & kAddress) != 0) {
     std::copy(kIpv6Address.bytes.begin(), kIpv6Address.bytes.end(), &frame[kL3 + 24]);
+  }
   const std::size_t length = static_cast<std::size_t>(frame[kL3 + 4]) << 8 | frame[kL3 + 5];
   if ((repairs & kIcmpv6Checksum) == 0 || frame[kL3 + 6] != kIcmpv6 || length < 4 ||
-      length > frame.size() - kIpv6Payload)
+      length > frame.size() - kIpv6Payload) {
     return;
+  }
   store_be16(&frame[kIpv6Payload + 2], 0);
   const auto addresses = std::span(frame).subspan(kL3 + 8, 32);
   const std::uint32_t sum =
@@ -90,8 +95,9 @@ void repair(Bytes& frame, std::uint8_t repairs) {
   if (frame.size() < kL3) return;
   if ((repairs & kStation) != 0) std::copy(kMac.begin(), kMac.end(), frame.begin());
   if (frame[12] == 0x08 && frame[13] == 0x00 && frame.size() >= kL3 + 20) {
-    if ((repairs & kAddress) != 0)
+    if ((repairs & kAddress) != 0) {
       std::copy_n(kIpv4Address.bytes.begin() + 12, 4, &frame[kL3 + 16]);
+    }
     if ((repairs & kIpv4Checksum) == 0) return;
     store_be16(&frame[kL3 + 10], 0);
     const std::uint16_t sum = ones_complement_sum(std::span(frame).subspan(kL3, 20), 0);
@@ -166,8 +172,9 @@ class Session {
     Bytes frame(input.begin() + 4, input.begin() + 4 + static_cast<std::ptrdiff_t>(length));
     repair(frame, repairs);
     std::vector<std::size_t> lengths;
-    for (std::size_t left = length; left > 0; left -= lengths.back())
+    for (std::size_t left = length; left > 0; left -= lengths.back()) {
       lengths.push_back(lengths.size() < 30 ? std::min(segment, left) : left);
+    }
     if (lengths.empty()) lengths.push_back(0);
     rte_mbuf* packet = test::make_exact_packet(pool(), frame, lengths);
     check(packet != nullptr);
@@ -255,7 +262,9 @@ Bytes make_input(const test::RocePacket& packet) {
     Bytes frame = from;
     frame.push_back(static_cast<std::uint8_t>(type >> 8));
     frame.push_back(static_cast<std::uint8_t>(type));
-    for (const Bytes& part : parts) frame.insert(frame.end(), part.begin(), part.end());
+    for (const Bytes& part : parts) {
+      frame.insert(frame.end(), part.begin(), part.end());
+    }
     return frame;
   };
   const auto arp = [&](std::uint8_t operation, std::uint8_t sender = 2) {

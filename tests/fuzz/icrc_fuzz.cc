@@ -19,10 +19,14 @@ void mask(std::span<std::uint8_t> l3) {
   const std::size_t bth = l3.size() - 12;
   const std::size_t ipv4_header = (l3[0] & 0xfu) * 4;
   if (l3[0] >> 4 == 4 && ipv4_header + kUdpAndBth == l3.size()) {
-    for (const std::size_t at : {1, 8, 10, 11}) l3[at] = 0xff;
+    for (const std::size_t at : {1, 8, 10, 11}) {
+      l3[at] = 0xff;
+    }
   } else if (l3[0] >> 4 == 6 && l3.size() >= 40 + kUdpAndBth) {
     l3[0] |= 0x0f;
-    for (const std::size_t at : {1, 2, 3, 7}) l3[at] = 0xff;
+    for (const std::size_t at : {1, 2, 3, 7}) {
+      l3[at] = 0xff;
+    }
   } else {
     return;
   }

@@ -28,7 +28,9 @@ class Input {
     return result;
   }
   void read(std::span<std::uint8_t> to) {
-    for (std::uint8_t& byte : to) byte = u8();
+    for (std::uint8_t& byte : to) {
+      byte = u8();
+    }
   }
 
  private:

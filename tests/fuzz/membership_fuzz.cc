@@ -22,7 +22,7 @@ using stack::MembershipState;
 
 enum Action : std::uint8_t { kIgmp, kMld, kJoin, kLeave, kPassTime, kActions };
 
-constexpr std::uint64_t kTick_ns = 1 << 20;
+constexpr std::uint64_t kTickNs = 1 << 20;
 constexpr IpAddress kRouter{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
 
 IpAddress ipv4_group(std::uint8_t last) { return IpAddress::from_ipv4(0xe0000000u + last % 8); }
@@ -47,7 +47,7 @@ class Reporter final : public stack::MembershipReporter {
 };
 
 void run(std::span<const std::uint8_t> input) {
-  stack::TimingWheel timers(kTick_ns);
+  stack::TimingWheel timers(kTickNs);
   Reporter reporter;
   stack::MulticastMembership groups(1, timers, reporter);
   std::uint64_t now_ns = 1'000'000'000;

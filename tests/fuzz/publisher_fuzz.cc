@@ -39,7 +39,9 @@ void check_message(std::span<const std::byte> bytes) {
 void check_body(Input& input) {
   std::vector<std::byte> bytes{std::byte{0x50}, std::byte{0x53}, std::byte{1},
                                static_cast<std::byte>(1 + input.u8() % 11)};
-  while (!input.empty()) bytes.push_back(static_cast<std::byte>(input.u8()));
+  while (!input.empty()) {
+    bytes.push_back(static_cast<std::byte>(input.u8()));
+  }
   check_message(bytes);
 }
 
@@ -114,10 +116,10 @@ void check_reader(Input& input, Memory& memory, StoreReader& reader, const Publi
 void check_log(Input& input) {
   Memory memory(store_bytes(kRing));
   auto store = *Store::create(memory.bytes(), {.epoch = 1});
-  const auto publish = [&] {
-    static_cast<void>(store->publish(content(store->next_sequence()), 0, 0));
-  };
-  for (unsigned count = input.u8(); count > 0; --count) publish();
+  const auto publish = [&] { (void)store->publish(content(store->next_sequence()), 0, 0); };
+  for (unsigned count = input.u8(); count > 0; --count) {
+    publish();
+  }
   const StoreInfo info{.name = "a", .ring_bytes = kRing, .message_max = store->message_max()};
   const std::uint8_t start = input.u8();
   const ReaderConfig config{.start = {.at = static_cast<Start::At>(start % 4)},
@@ -134,9 +136,11 @@ void check_conflated(Input& input) {
   Memory memory(ConflatedStore::bytes_for(kConflatedConfig));
   auto store = *ConflatedStore::create(memory.bytes(), kConflatedConfig);
   const auto publish = [&] {
-    static_cast<void>(store->publish(input.u8() % 9, content(store->next_sequence()), 0, 0));
+    (void)store->publish(input.u8() % 9, content(store->next_sequence()), 0, 0);
   };
-  for (unsigned count = input.u8() % 16; count > 0; --count) publish();
+  for (unsigned count = input.u8() % 16; count > 0; --count) {
+    publish();
+  }
   const StoreInfo info{.layout = layout_of(StoreKind::conflated),
                        .name = "a",
                        .ring_bytes = memory.bytes().size() - sizeof(ControlBlock),
@@ -158,10 +162,12 @@ void check_recovery(Input& input) {
   {
     auto store = *Store::create(memory.bytes(), {.epoch = 1});
     for (unsigned count = input.u8(); count > 0; --count) {
-      static_cast<void>(store->publish(content(store->next_sequence()), 0, 0));
+      (void)store->publish(content(store->next_sequence()), 0, 0);
     }
   }
-  while (!input.empty()) memory.change(input);
+  while (!input.empty()) {
+    memory.change(input);
+  }
   auto recovered = Store::recover(memory.bytes(), {.epoch = 2});
   if (!recovered) return;
   check(recovered->messages <= kRing / Record::kSizeMin);

@@ -96,9 +96,7 @@ void complete(Arguments& arguments) {
       arguments.wait_for_fence == "server" || arguments.wait_for_fence == "both";
   for (const std::string& name : arguments.kinds) {
     const std::optional<OperationKind> kind = operation_kind(name);
-    if (!kind) {
-      throw Failure("--kinds: no operation '" + name + "'; see --help");
-    }
+    if (!kind) throw Failure("--kinds: no operation '" + name + "'; see --help");
     options.script.kinds.push_back(*kind);
   }
   if (arguments.kinds.empty()) {
@@ -107,12 +105,8 @@ void complete(Arguments& arguments) {
     }
   }
   options.script.path_mtu = arguments.max_path_mtu;
-  if (const std::string wrong = check(options.script); !wrong.empty()) {
-    throw Failure(wrong);
-  }
-  if (!arguments.first_psn) {
-    arguments.first_psn = std::random_device()() & 0xffffff;
-  }
+  if (const std::string wrong = check(options.script); !wrong.empty()) throw Failure(wrong);
+  if (!arguments.first_psn) arguments.first_psn = std::random_device()() & 0xffffff;
 }
 
 int fail(const char* program, const char* what, int status) {

@@ -209,15 +209,13 @@ class NegativeRun {
     const auto rd_atomic = std::min(options_.max_rd_atomic, endpoint_.limits().max_rd_atomic);
     endpoint_.connect(address(peer), path_mtu_, rd_atomic);
     exchange_.send({{"connected", true}});
-    static_cast<void>(line("connected"));
+    (void)line("connected");
     return peer;
   }
 
   Json line(const char* name) {
     Json received = receive_line(endpoint_, exchange_, kTimeoutS);
-    if (!received.contains(name)) {
-      throw Failure("unexpected line of the peer: " + received.dump());
-    }
+    if (!received.contains(name)) throw Failure("unexpected line of the peer: " + received.dump());
     return received;
   }
 
@@ -255,9 +253,7 @@ class NegativeRun {
 
   Json respond(const Case& test) {
     Json go = {{"go", true}};
-    if (test.key == Key::invalidated) {
-      go["key"] = endpoint_.renew_keys(1).at(0);
-    }
+    if (test.key == Key::invalidated) go["key"] = endpoint_.renew_keys(1).at(0);
     std::vector<Receive> receives(test.receives);
     for (std::size_t i = 0; i < receives.size(); ++i) {
       receives[i].id = i;
@@ -266,11 +262,9 @@ class NegativeRun {
       receives[i].bad_lkey = test.bad_receive_key;
     }
     endpoint_.post(receives);
-    if (test.peer == Peer::gone) {
-      endpoint_.destroy_queue_pair();
-    }
+    if (test.peer == Peer::gone) endpoint_.destroy_queue_pair();
     exchange_.send(go);
-    static_cast<void>(line("result"));
+    (void)line("result");
     const Json completions = test.peer == Peer::gone
                                  ? Json::array()
                                  : collect(endpoint_, exchange_, receives.size(), kSettle);
@@ -310,9 +304,7 @@ Json run_negative(Endpoint& endpoint, Exchange& exchange, Role role, const RunOp
       results.push_back(run.execute(test));
     }
   }
-  if (results.empty()) {
-    throw Failure("no such negative case: " + options.negative);
-  }
+  if (results.empty()) throw Failure("no such negative case: " + options.negative);
   return {{"ok", true}, {"path_mtu", path_mtu}, {"cases", results}};
 }
 

@@ -50,33 +50,25 @@ bool RequesterHalf::begin_phase() {
 }
 
 void RequesterHalf::start(const RemoteRegion& region, std::vector<std::uint32_t> keys) {
-  if (keys.size() < phase_.keys) {
-    throw Failure("the peer gave too few keys");
-  }
+  if (keys.size() < phase_.keys) throw Failure("the peer gave too few keys");
   region_ = region;
   keys_ = std::move(keys);
   started_ = true;
 }
 
 bool RequesterHalf::post() {
-  if (!started_) {
-    return false;
-  }
+  if (!started_) return false;
   batch_.clear();
   while (batch_.size() < kBatch && may_post()) {
     batch_.push_back(to_request(phase_.operations[posted_++]));
   }
-  if (batch_.empty()) {
-    return false;
-  }
+  if (batch_.empty()) return false;
   endpoint_.post(batch_);
   return true;
 }
 
 bool RequesterHalf::may_post() const {
-  if (posted_ == phase_.operations.size() || posted_ - completed_ >= window_) {
-    return false;
-  }
+  if (posted_ == phase_.operations.size() || posted_ - completed_ >= window_) return false;
   return !wait_for_fence_ || !phase_.operations[posted_].fenced || completed_ == posted_;
 }
 
@@ -94,7 +86,7 @@ Request RequesterHalf::to_request(const Operation& operation) const {
   request.swap_or_add = operation.swap_or_add;
   request.flush_length = operation.length;
   request.pieces = operation.sges;
-  static_cast<void>(split(operation.local_offset, operation.length, operation.sges, request.piece));
+  (void)split(operation.local_offset, operation.length, operation.sges, request.piece);
   return request;
 }
 
@@ -110,9 +102,7 @@ void RequesterHalf::on_completion(const Completed& completed) {
                     ", expected " + name(operation));
     }
     check_result(operation);
-    if (operation.signalled) {
-      return;
-    }
+    if (operation.signalled) return;
   }
   throw Failure("a completion too many: " + std::to_string(completed.id));
 }
@@ -168,9 +158,7 @@ nlohmann::json RequesterHalf::progress() const {
                            {"posted", posted_},
                            {"completed", completed_},
                            {"peer_ready", started_}};
-  if (completed_ < posted_) {
-    result["oldest"] = name(phase_.operations[completed_]);
-  }
+  if (completed_ < posted_) result["oldest"] = name(phase_.operations[completed_]);
   return result;
 }
 

@@ -34,26 +34,18 @@ bool ResponderHalf::begin_phase() {
   posted_ = received_ = 0;
   expected_.clear();
   keys_.clear();
-  if (!script_.next(phase_)) {
-    return false;
-  }
+  if (!script_.next(phase_)) return false;
   for (const Operation& operation : phase_.operations) {
-    if (consumes_receive(operation.kind)) {
-      expected_.push_back(&operation);
-    }
+    if (consumes_receive(operation.kind)) expected_.push_back(&operation);
   }
   std::fill_n(endpoint_.receive().begin(), phase_.receive_bytes, kUnreceived);
   keys_ = endpoint_.renew_keys(phase_.keys);
-  if (late_receives_ == 0) {
-    post(expected_.size());
-  }
+  if (late_receives_ == 0) post(expected_.size());
   return true;
 }
 
 bool ResponderHalf::post_late() {
-  if (posted_ > received_ || posted_ == expected_.size()) {
-    return false;
-  }
+  if (posted_ > received_ || posted_ == expected_.size()) return false;
   post(std::min<std::size_t>(late_receives_, expected_.size() - posted_));
   return true;
 }
@@ -66,8 +58,7 @@ void ResponderHalf::post(std::size_t count) {
     receive.id = operation.index;
     receive.pieces = std::min(1 + static_cast<std::uint32_t>(operation.index % kMaxSges),
                               operation.receive_length);
-    static_cast<void>(
-        split(operation.receive_offset, operation.receive_length, receive.pieces, receive.piece));
+    (void)split(operation.receive_offset, operation.receive_length, receive.pieces, receive.piece);
     receives.push_back(receive);
   }
   endpoint_.post(receives);
@@ -78,17 +69,13 @@ void ResponderHalf::on_completion(const Completed& completed) {
     throw Failure("receive " + std::to_string(completed.id) + " completed with " +
                   completed.status);
   }
-  if (received_ == posted_) {
-    throw Failure("a receive completion too many");
-  }
+  if (received_ == posted_) throw Failure("a receive completion too many");
   const Operation& operation = *expected_[received_++];
   if (completed.id != operation.index) {
     refuse(operation, "receives out of order: got " + std::to_string(completed.id));
   }
   check_receive(operation, completed);
-  if (completed.has_invalidated) {
-    endpoint_.on_invalidated(completed.invalidated);
-  }
+  if (completed.has_invalidated) endpoint_.on_invalidated(completed.invalidated);
   ++messages_;
   bytes_ += operation.length;
 }
@@ -117,9 +104,7 @@ void ResponderHalf::check_receive(const Operation& operation, const Completed& c
   const std::span<const std::byte> buffer =
       endpoint_.receive().subspan(operation.receive_offset, operation.receive_length + kGuardBytes);
   const std::size_t at = pattern_check(script_.pattern(operation), buffer.first(written));
-  if (at != written) {
-    refuse(operation, "wrong byte at " + std::to_string(at));
-  }
+  if (at != written) refuse(operation, "wrong byte at " + std::to_string(at));
   const auto rest = buffer.subspan(written);
   if (!std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == kUnreceived; })) {
     refuse(operation, "wrote beyond the message");
@@ -145,9 +130,7 @@ nlohmann::json ResponderHalf::progress() const {
                            {"receives", expected_.size()},
                            {"posted", posted_},
                            {"received", received_}};
-  if (received_ < expected_.size()) {
-    result["next"] = peer_operation(*expected_[received_]);
-  }
+  if (received_ < expected_.size()) result["next"] = peer_operation(*expected_[received_]);
   return result;
 }
 

@@ -94,9 +94,7 @@ Agreement agree(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions op
   }
   const Address own = endpoint.open(connection_config(options, first_psn));
   Json line = hello(own, endpoint, options, path_mtu);
-  if (role == Role::client) {
-    line["options"] = to_json(options);
-  }
+  if (role == Role::client) line["options"] = to_json(options);
   exchange.send(line);
   if (role == Role::client) {
     peer = receive_line(endpoint, exchange, options.stall_timeout_s);
@@ -107,9 +105,7 @@ Agreement agree(Endpoint& endpoint, Exchange& exchange, Role role, RunOptions op
     std::erase(options.script.kinds, OperationKind::send_inv);
   }
   options.script.path_mtu = path_mtu;
-  if (const std::string wrong = check(options.script); !wrong.empty()) {
-    throw Failure(wrong);
-  }
+  if (const std::string wrong = check(options.script); !wrong.empty()) throw Failure(wrong);
   const auto peer_holds = field<std::uint8_t>(peer, "max_dest_rd_atomic");
   return {address(peer), remote_region(field<Json>(peer, "region")), path_mtu,
           std::min({options.max_rd_atomic, endpoint.limits().max_rd_atomic, peer_holds}),
@@ -164,9 +160,7 @@ class Run {
   bool phase() {
     const bool requests = requester_ && requester_->begin_phase();
     const bool responds = responder_ && responder_->begin_phase();
-    if (!requests && !responds) {
-      return false;
-    }
+    if (!requests && !responds) return false;
     peer_ready_ = peer_done_ = own_done_ = false;
     exchange_.send({{"ready", phase_}, {"keys", responds ? responder_->keys() : kNoKeys}});
     last_progress_ = Clock::now();
@@ -186,9 +180,7 @@ class Run {
         endpoint_.wait(exchange_.descriptor(), kWaitMs);
       }
     }
-    if (responds) {
-      responder_->check_region();
-    }
+    if (responds) responder_->check_region();
     ++phase_;
     report();
     return true;
@@ -214,9 +206,7 @@ class Run {
     // Lines of the next phase stay in the exchange until this one is over.
     while (!(peer_ready_ && peer_done_)) {
       const std::optional<Json> line = exchange_.poll();
-      if (!line) {
-        break;
-      }
+      if (!line) break;
       any = true;
       if (line->contains("ready") && field<std::uint64_t>(*line, "ready") == phase_) {
         peer_ready_ = true;
@@ -235,9 +225,7 @@ class Run {
 
   void check_stall() const {
     const int limit_s = agreement_.options.stall_timeout_s;
-    if (Clock::now() - last_progress_ < std::chrono::seconds(limit_s)) {
-      return;
-    }
+    if (Clock::now() - last_progress_ < std::chrono::seconds(limit_s)) return;
     const Json state = {{"requester", requester_ ? requester_->progress() : Json()},
                         {"responder", responder_ ? responder_->progress() : Json()},
                         {"queue_pair", endpoint_.state()},
@@ -305,9 +293,7 @@ RunOptions run_options(const Json& line) {
   options.script.operations = field<std::uint64_t>(line, "operations");
   for (const auto& name : field<std::vector<std::string>>(line, "kinds")) {
     const std::optional<OperationKind> kind = operation_kind(name);
-    if (!kind) {
-      throw Failure("the peer asks for an unknown operation '" + name + "'");
-    }
+    if (!kind) throw Failure("the peer asks for an unknown operation '" + name + "'");
     options.script.kinds.push_back(*kind);
   }
   options.script.window = field<std::uint32_t>(line, "window");
@@ -355,9 +341,7 @@ RemoteRegion remote_region(const Json& line) {
 Json receive_line(Endpoint& endpoint, Exchange& exchange, int timeout_s) {
   const auto deadline = Clock::now() + std::chrono::seconds(timeout_s);
   while (Clock::now() < deadline) {
-    if (std::optional<Json> line = exchange.poll()) {
-      return *std::move(line);
-    }
+    if (std::optional<Json> line = exchange.poll()) return *std::move(line);
     endpoint.wait(exchange.descriptor(), kWaitMs);
   }
   throw Failure("the peer said nothing for " + std::to_string(timeout_s) + " s");

@@ -53,16 +53,12 @@ std::string_view to_string(OperationKind kind) { return kNames[static_cast<std::
 
 std::optional<OperationKind> operation_kind(std::string_view name) {
   const auto* found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) {
-    return std::nullopt;
-  }
+  if (found == kNames.end()) return std::nullopt;
   return static_cast<OperationKind>(found - kNames.begin());
 }
 
 std::string check(const ScriptOptions& options) {
-  if (options.window < 1 || options.window > 4096) {
-    return "window must be 1 to 4096";
-  }
+  if (options.window < 1 || options.window > 4096) return "window must be 1 to 4096";
   if (options.phase_operations < 1 || options.phase_operations > 4096) {
     return "phase operations must be 1 to 4096";
   }
@@ -79,9 +75,7 @@ std::string check(const ScriptOptions& options) {
   if (options.max_sges < 1 || options.max_sges > kMaxSges) {
     return "elements of a list must be 1 to " + std::to_string(kMaxSges);
   }
-  if (options.kinds.empty()) {
-    return "no kind of operation";
-  }
+  if (options.kinds.empty()) return "no kind of operation";
   return {};
 }
 
@@ -110,20 +104,14 @@ bool Script::next(Phase& phase) {
   unsignalled_ = 0;
   while (phase.operations.size() < options_.phase_operations) {
     if (!pending_) {
-      if (remaining_total_ == 0) {
-        break;
-      }
+      if (remaining_total_ == 0) break;
       pending_ = draw();
     }
-    if (!fits(phase, *pending_)) {
-      break;
-    }
+    if (!fits(phase, *pending_)) break;
     append(phase, *pending_);
     pending_.reset();
   }
-  if (phase.operations.empty()) {
-    return false;
-  }
+  if (phase.operations.empty()) return false;
   phase.operations.back().signalled = true;
   ++next_phase_;
   return true;
@@ -175,9 +163,7 @@ std::uint32_t Script::draw_length() {
 }
 
 bool Script::fits(const Phase& phase, const Drawn& drawn) const {
-  if (drawn.kind == OperationKind::send_inv && keys_invalidated_ == kMaxKeys) {
-    return false;
-  }
+  if (drawn.kind == OperationKind::send_inv && keys_invalidated_ == kMaxKeys) return false;
   const std::uint32_t room = drawn.length + 4 * kGuardBytes;
   return phase.local_bytes + room <= kArenaBytes && phase.receive_bytes + room <= kArenaBytes;
 }
@@ -227,9 +213,7 @@ void Script::append(Phase& phase, const Drawn& drawn) {
     unsignalled_ = 0;
   }
   operation.signalled = one_in(2) || ++unsignalled_ >= std::max(1u, options_.window / 2);
-  if (operation.signalled) {
-    unsignalled_ = 0;
-  }
+  if (operation.signalled) unsignalled_ = 0;
   phase.operations.push_back(operation);
 }
 
@@ -269,9 +253,7 @@ void Script::place_atomic(Operation& operation) {
   }
   const bool hit = !one_in(4);
   operation.compare = hit ? operation.expected : operation.expected ^ (1 + random_below(255));
-  if (hit) {
-    store_cell(region_, operation.remote_offset, operation.swap_or_add);
-  }
+  if (hit) store_cell(region_, operation.remote_offset, operation.swap_or_add);
 }
 
 void Script::place_placement(Operation& operation) {
@@ -298,9 +280,7 @@ void Script::decide_fence(Operation& operation) {
            (operation.kind == OperationKind::send_inv && operation.key == read.key);
   };
   operation.fenced = std::any_of(reads_.begin(), reads_.end(), conflicts) || one_in(64);
-  if (operation.fenced) {
-    reads_.clear();
-  }
+  if (operation.fenced) reads_.clear();
   if (operation.kind == OperationKind::read) {
     reads_.push_back({operation.index, begin, end, operation.key});
   }

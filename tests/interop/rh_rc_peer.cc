@@ -40,13 +40,9 @@ std::unique_ptr<Endpoint> make_endpoint(const Options& options, const stack::Arg
   const auto config = apps::make_endpoint_config(
       options.endpoint,
       {.role = apps::Role::server, .use_eal_ports = !arguments.embedded, .path_mtu = 0});
-  if (!config) {
-    throw Failure(config.error().message);
-  }
+  if (!config) throw Failure(config.error().message);
   auto packets = apps::Endpoint::create(*config, arguments);
-  if (!packets) {
-    throw Failure(packets.error().message);
-  }
+  if (!packets) throw Failure(packets.error().message);
   return std::make_unique<RockhopperEndpoint>(std::move(*packets), !options.ipv6,
                                               options.statistics);
 }

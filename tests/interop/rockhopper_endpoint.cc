@@ -21,12 +21,8 @@ namespace {
 /// The value, or a Failure with the error's text.
 template <typename T>
 T need(Expected<T> result) {
-  if (!result) {
-    throw Failure(result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
+  if (!result) throw Failure(result.error().message);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 std::uint32_t access_flags(const Rights& rights) {
@@ -77,9 +73,7 @@ RockhopperEndpoint::RockhopperEndpoint(std::unique_ptr<apps::Endpoint> endpoint,
 
 RockhopperEndpoint::~RockhopperEndpoint() {
   release();
-  if (statistics_) {
-    endpoint_->print_statistics(stderr);
-  }
+  if (statistics_) endpoint_->print_statistics(stderr);
 }
 
 Limits RockhopperEndpoint::limits() const {
@@ -89,12 +83,12 @@ Limits RockhopperEndpoint::limits() const {
 void RockhopperEndpoint::release() {
   destroy_queue_pair();
   for (const Key& key : keys_) {
-    static_cast<void>(engine_.deregister_memory(key.key));
+    (void)engine_.deregister_memory(key.key);
   }
   keys_.clear();
   for (Arena* arena : {&region_, &local_, &receive_}) {
     if (arena->memory.data() != nullptr) {
-      static_cast<void>(engine_.deregister_memory(arena->registration.key));
+      (void)engine_.deregister_memory(arena->registration.key);
       *arena = Arena{};
     }
   }
@@ -139,9 +133,7 @@ Address RockhopperEndpoint::open(const ConnectionConfig& config) {
 void RockhopperEndpoint::connect(const Address& peer, std::uint32_t path_mtu,
                                  std::uint8_t max_rd_atomic) {
   const auto destination = stack::IpAddress::parse(peer.gid);
-  if (!destination) {
-    throw Failure("the peer's address '" + peer.gid + "' is none");
-  }
+  if (!destination) throw Failure("the peer's address '" + peer.gid + "' is none");
   roce::QpAttributes attributes;
   attributes.ah_attr = {.source = address_, .destination = *destination};
   attributes.path_mtu = static_cast<roce::PathMtu>(path_mtu);
@@ -218,7 +210,7 @@ void RockhopperEndpoint::post(std::span<const Receive> receives) {
 }
 
 std::size_t RockhopperEndpoint::poll(std::span<Completed> out) {
-  static_cast<void>(endpoint_->turn());
+  (void)endpoint_->turn();
   std::array<roce::Completion, 64> completions;
   const std::size_t count =
       cq_->poll(std::span(completions).first(std::min(out.size(), completions.size())));
@@ -245,7 +237,7 @@ void RockhopperEndpoint::wait(int descriptor, int /*timeout_ms*/) {
   // rests as the endpoint's idle policy says.
   if (!endpoint_->turn()) {
     pollfd waited{.fd = descriptor, .events = POLLIN, .revents = 0};
-    static_cast<void>(::poll(&waited, 1, 0));
+    (void)::poll(&waited, 1, 0);
   }
 }
 
@@ -271,9 +263,7 @@ std::vector<std::uint32_t> RockhopperEndpoint::renew_keys(std::uint32_t count) {
 
 void RockhopperEndpoint::on_invalidated(std::uint32_t rkey) {
   for (Key& key : keys_) {
-    if (static_cast<std::uint32_t>(key.key) == rkey) {
-      key.invalidated = true;
-    }
+    if (static_cast<std::uint32_t>(key.key) == rkey) key.invalidated = true;
   }
 }
 

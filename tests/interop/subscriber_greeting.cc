@@ -39,7 +39,9 @@ std::string nonce() {
 /// HMAC-SHA-256 over the texts, each behind its length in decimal digits and a colon.
 std::string proof(const std::string& secret, std::initializer_list<std::string> texts) {
   std::string all;
-  for (const std::string& text : texts) all += std::to_string(text.size()) + ":" + text;
+  for (const std::string& text : texts) {
+    all += std::to_string(text.size()) + ":" + text;
+  }
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned length = 0;
   HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),

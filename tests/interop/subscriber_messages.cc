@@ -18,10 +18,14 @@ constexpr std::uint8_t kLeave = 7;
 /// Puts big endian numbers behind each other.
 struct Writer {
   void number(std::uint64_t value, unsigned size) {
-    while (size-- > 0) bytes.push_back(static_cast<std::byte>(value >> (8 * size)));
+    while (size-- > 0) {
+      bytes.push_back(static_cast<std::byte>(value >> (8 * size)));
+    }
   }
   void text(const std::string& value) {
-    for (const char character : value) bytes.push_back(static_cast<std::byte>(character));
+    for (const char character : value) {
+      bytes.push_back(static_cast<std::byte>(character));
+    }
   }
   std::vector<std::byte> bytes;
 };
@@ -91,7 +95,7 @@ PublisherMessage parse_message(std::span<const std::byte> bytes) {
       parsed.store.message_max = reader.number<std::uint32_t>();
       parsed.store.epoch = reader.number<std::uint64_t>();
       parsed.store.ring_bytes = reader.number<std::uint64_t>();
-      static_cast<void>(reader.number<std::uint64_t>());  // the interval of heart-beats
+      (void)(reader.number<std::uint64_t>());  // the interval of heart-beats
       parsed.name = reader.text(reader.number<std::uint8_t>());
       return parsed;
     case kRefused:

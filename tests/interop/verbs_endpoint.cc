@@ -83,9 +83,7 @@ ibv_mtu mtu_code(std::uint32_t bytes) {
 ibv_gid parse_gid(const std::string& text) {
   ibv_gid gid{};
   const std::string v6 = text.find(':') == std::string::npos ? "::ffff:" + text : text;
-  if (inet_pton(AF_INET6, v6.c_str(), &gid) != 1) {
-    throw Failure("not an address: " + text);
-  }
+  if (inet_pton(AF_INET6, v6.c_str(), &gid) != 1) throw Failure("not an address: " + text);
   return gid;
 }
 
@@ -94,20 +92,16 @@ ibv_gid parse_gid(const std::string& text) {
 void VerbsEndpoint::Memory::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 void VerbsEndpoint::Window::Free::operator()(ibv_mw* memory_window) const {
-  static_cast<void>(ibv_dealloc_mw(memory_window));
+  (void)ibv_dealloc_mw(memory_window);
 }
 
 VerbsEndpoint::Memory::Memory(ibv_pd* pd, std::size_t length, int access)
     : data_(static_cast<std::byte*>(std::aligned_alloc(4096, (length + 4095) / 4096 * 4096))),
       length_(length) {
-  if (!data_) {
-    throw Failure("out of memory");
-  }
+  if (!data_) throw Failure("out of memory");
   std::memset(data_.get(), 0, length);
   registration_.reset(ibv_reg_mr(pd, data_.get(), length, access));
-  if (!registration_) {
-    fail("cannot register memory");
-  }
+  if (!registration_) fail("cannot register memory");
 }
 
 VerbsEndpoint::VerbsEndpoint(const Device& device) : port_(device.port) {
@@ -119,20 +113,14 @@ VerbsEndpoint::VerbsEndpoint(const Device& device) : port_(device.port) {
   choose_gid(device);
   pd_.reset(ibv_alloc_pd(context_.get()));
   channel_.reset(ibv_create_comp_channel(context_.get()));
-  if (!pd_ || !channel_) {
-    fail("cannot set the device up");
-  }
+  if (!pd_ || !channel_) fail("cannot set the device up");
   for (const int descriptor : {channel_->fd, context_->async_fd}) {
-    if (fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) != 0) {
-      fail("fcntl");
-    }
+    if (fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) != 0) fail("fcntl");
   }
 }
 
 VerbsEndpoint::~VerbsEndpoint() {
-  if (cq_ && unacknowledged_events_ > 0) {
-    ibv_ack_cq_events(cq_.get(), unacknowledged_events_);
-  }
+  if (cq_ && unacknowledged_events_ > 0) ibv_ack_cq_events(cq_.get(), unacknowledged_events_);
   windows_.clear();
   queue_pair_.reset();
 }
@@ -144,9 +132,7 @@ void VerbsEndpoint::open_device(const Device& device) {
   for (int i = 0; list && i < count; ++i) {
     if (device.name.empty() || device.name == ibv_get_device_name(list.get()[i])) {
       context_.reset(ibv_open_device(list.get()[i]));
-      if (!context_) {
-        fail(std::string("cannot open ") + ibv_get_device_name(list.get()[i]));
-      }
+      if (!context_) fail(std::string("cannot open ") + ibv_get_device_name(list.get()[i]));
       return;
     }
   }
@@ -188,14 +174,12 @@ Limits VerbsEndpoint::limits() const {
 Address VerbsEndpoint::open(const ConnectionConfig& config) {
   windows_.clear();
   queue_pair_.reset();
-  if (cq_ && unacknowledged_events_ > 0) {
-    ibv_ack_cq_events(cq_.get(), unacknowledged_events_);
-  }
+  if (cq_ && unacknowledged_events_ > 0) ibv_ack_cq_events(cq_.get(), unacknowledged_events_);
   unacknowledged_events_ = 0;
   armed_ = false;
   cq_.reset();
   config_ = config;
-  static_cast<void>(events());
+  (void)events();
 
   const unsigned int binding = flag_if(config.keys > 0, IBV_ACCESS_MW_BIND);
   region_ = Memory(pd_.get(), config.region_bytes,
@@ -207,9 +191,7 @@ Address VerbsEndpoint::open(const ConnectionConfig& config) {
     for (std::uint32_t i = 0; i < config.keys; ++i) {
       Window window;
       window.window.reset(ibv_alloc_mw(pd_.get(), IBV_MW_TYPE_2));
-      if (!window.window) {
-        fail("cannot make a memory window");
-      }
+      if (!window.window) fail("cannot make a memory window");
       window.rkey = window.window->rkey;
       windows_.push_back(std::move(window));
     }
@@ -222,9 +204,7 @@ Address VerbsEndpoint::open(const ConnectionConfig& config) {
 void VerbsEndpoint::create_queue_pair() {
   const std::uint32_t depth = config_.send_depth + config_.receive_depth;
   cq_.reset(ibv_create_cq(context_.get(), static_cast<int>(depth), nullptr, channel_.get(), 0));
-  if (!cq_) {
-    fail("cannot make a completion queue");
-  }
+  if (!cq_) fail("cannot make a completion queue");
   ibv_qp_init_attr_ex init{};
   init.send_cq = cq_.get();
   init.recv_cq = cq_.get();
@@ -245,9 +225,7 @@ void VerbsEndpoint::create_queue_pair() {
                           IBV_QP_EX_WITH_BIND_MW | kPlacements;
   }
   queue_pair_.reset(ibv_create_qp_ex(context_.get(), &init));
-  if (!queue_pair_) {
-    fail("cannot make a queue pair");
-  }
+  if (!queue_pair_) fail("cannot make a queue pair");
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = port_;
@@ -388,9 +366,7 @@ void VerbsEndpoint::post_usual(std::span<const Request> requests) {
 }
 
 void VerbsEndpoint::post(std::span<const Receive> receives) {
-  if (receives.empty()) {
-    return;
-  }
+  if (receives.empty()) return;
   recv_wrs_.assign(receives.size(), ibv_recv_wr{});
   sges_.clear();
   sges_.reserve(receives.size() * kMaxSges);
@@ -413,9 +389,7 @@ std::size_t VerbsEndpoint::poll(std::span<Completed> out) {
   std::array<ibv_wc, 64> completions;
   const int wanted = static_cast<int>(std::min(out.size(), completions.size()));
   const int count = ibv_poll_cq(cq_.get(), wanted, completions.data());
-  if (count < 0) {
-    throw Failure("cannot poll the completion queue");
-  }
+  if (count < 0) throw Failure("cannot poll the completion queue");
   for (int i = 0; i < count; ++i) {
     const ibv_wc& wc = completions[static_cast<std::size_t>(i)];
     Completed& completed = out[static_cast<std::size_t>(i)];
@@ -446,20 +420,16 @@ std::size_t VerbsEndpoint::poll(std::span<Completed> out) {
 void VerbsEndpoint::wait(int descriptor, int timeout_ms) {
   if (!cq_) {
     pollfd waited{descriptor, POLLIN, 0};
-    static_cast<void>(::poll(&waited, 1, timeout_ms));
+    (void)::poll(&waited, 1, timeout_ms);
     return;
   }
   if (!armed_) {
-    if (ibv_req_notify_cq(cq_.get(), 0) != 0) {
-      fail("cannot ask for completion events");
-    }
+    if (ibv_req_notify_cq(cq_.get(), 0) != 0) fail("cannot ask for completion events");
     armed_ = true;
     return;  // what came before the request raises no event: the caller polls once more
   }
   std::array<pollfd, 2> waited{{{channel_->fd, POLLIN, 0}, {descriptor, POLLIN, 0}}};
-  if (::poll(waited.data(), waited.size(), timeout_ms) < 0 && errno != EINTR) {
-    fail("poll");
-  }
+  if (::poll(waited.data(), waited.size(), timeout_ms) < 0 && errno != EINTR) fail("poll");
   ibv_cq* cq = nullptr;
   void* unused = nullptr;
   while (ibv_get_cq_event(channel_.get(), &cq, &unused) == 0) {
@@ -474,9 +444,7 @@ void VerbsEndpoint::wait(int descriptor, int timeout_ms) {
 std::vector<std::uint32_t> VerbsEndpoint::renew_keys(std::uint32_t count) {
   std::vector<Window*> unbound;
   for (Window& window : std::span(windows_).first(std::min<std::size_t>(count, windows_.size()))) {
-    if (!window.bound) {
-      unbound.push_back(&window);
-    }
+    if (!window.bound) unbound.push_back(&window);
   }
   bind(unbound);
   std::vector<std::uint32_t> keys;
@@ -515,17 +483,13 @@ void VerbsEndpoint::bind(std::span<Window*> windows) {
       }
     }
     done += count;
-    if (count == 0) {
-      wait(channel_->fd, 1000);
-    }
+    if (count == 0) wait(channel_->fd, 1000);
   }
 }
 
 void VerbsEndpoint::on_invalidated(std::uint32_t rkey) {
   for (Window& window : windows_) {
-    if (window.rkey == rkey) {
-      window.bound = false;
-    }
+    if (window.rkey == rkey) window.bound = false;
   }
 }
 

@@ -47,7 +47,7 @@ class VerbsEndpoint final : public Endpoint {
   struct Deleter {
     template <typename T>
     void operator()(T* object) const {
-      static_cast<void>(Destroy(object));
+      (void)Destroy(object);
     }
   };
   using Context = std::unique_ptr<ibv_context, Deleter<ibv_close_device>>;

@@ -53,7 +53,9 @@ class Digest {
   void add(std::span<const std::byte> payload) {
     const auto length = static_cast<std::uint32_t>(payload.size());
     std::array<std::byte, 4> bytes;
-    for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>(length >> (8 * i));
+    for (unsigned i = 0; i < 4; ++i) {
+      bytes[i] = static_cast<std::byte>(length >> (8 * i));
+    }
     EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
     EVP_DigestUpdate(context_.get(), payload.data(), payload.size());
   }
@@ -222,7 +224,9 @@ void Subscriber::poll_publisher() {
 void Subscriber::rest(int milliseconds) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
-  while (Clock::now() < end) endpoint_.wait(exchange_.descriptor(), 1);
+  while (Clock::now() < end) {
+    endpoint_.wait(exchange_.descriptor(), 1);
+  }
 }
 
 Json Subscriber::run() {

@@ -30,8 +30,8 @@ namespace {
 
 using namespace rockhopper;
 
-constexpr std::uint64_t kLimit_ns = 60'000'000'000;
-constexpr std::uint64_t kAfter_ns = 1'000'000'000;
+constexpr std::uint64_t kLimitNs = 60'000'000'000;
+constexpr std::uint64_t kAfterNs = 1'000'000'000;
 constexpr std::uint32_t kTurnsPerLook = 256;
 constexpr std::size_t kMemoryBytes = 16'384;
 constexpr std::uint16_t kHandler = 1;
@@ -153,7 +153,7 @@ class AmiNode {
       peer = nlohmann::json::parse(line, nullptr, false);
       return peer.is_object();
     };
-    if (!turn_until(read, kLimit_ns)) return fail(ErrorCode::timeout, "no peer");
+    if (!turn_until(read, kLimitNs)) return fail(ErrorCode::timeout, "no peer");
     const auto address = stack::IpAddress::parse(peer["address"].get<std::string>());
     if (!address) return fail(ErrorCode::invalid_argument, "no address");
     remote_ = {.endpoint = other(),
@@ -185,9 +185,9 @@ class AmiNode {
   }
 
   void turn() {
-    static_cast<void>(endpoint_.turn());
-    static_cast<void>(adapter_->progress(endpoint_.now_ns()));
-    static_cast<void>(context_->advance());
+    (void)endpoint_.turn();
+    (void)adapter_->progress(endpoint_.now_ns());
+    (void)context_->advance();
   }
   /// False: it was not to be in that time.
   [[nodiscard]] bool turn_until(const std::function<bool()>& done, std::uint64_t limit_ns) {
@@ -202,7 +202,9 @@ class AmiNode {
   }
 
   [[nodiscard]] Expected<void> serve() {
-    while (!apps::stop_requested()) turn();
+    while (!apps::stop_requested()) {
+      turn();
+    }
     return {};
   }
 
@@ -238,7 +240,7 @@ class AmiNode {
     for (std::uint32_t i = 0; i < 6; ++i) {
       if (inject(i) != ami::Injected::yes) return fail(ErrorCode::invalid_state, "no room");
     }
-    if (!turn_until(none_pends, kLimit_ns)) return fail(ErrorCode::timeout, "no answer");
+    if (!turn_until(none_pends, kLimitNs)) return fail(ErrorCode::timeout, "no answer");
     if (outcomes_.statuses != std::map<std::string, std::uint64_t>{{"ok", 6}}) {
       return fail(ErrorCode::io, "the peer is there, and something failed");
     }
@@ -248,18 +250,22 @@ class AmiNode {
       struct stat status = {};
       return stat(options_.go.c_str(), &status) == 0;
     };
-    if (!turn_until(may_go, kLimit_ns)) return fail(ErrorCode::timeout, "nobody says go");
+    if (!turn_until(may_go, kLimitNs)) return fail(ErrorCode::timeout, "nobody says go");
     const std::uint64_t began_ns = apps::steady_now_ns();
     for (std::uint32_t i = 0; i < count; ++i) {
       if (inject(i) != ami::Injected::yes) return fail(ErrorCode::invalid_state, "no room");
     }
-    for (std::uint32_t i = 0; i < kTurnsPerLook; ++i) turn();  // some are on their way
+    for (std::uint32_t i = 0; i < kTurnsPerLook; ++i) {
+      turn();  // some are on their way
+    }
     print({{"outstanding", context_->pending()}});
-    const bool ended = turn_until(none_pends, kLimit_ns);
+    const bool ended = turn_until(none_pends, kLimitNs);
     const double seconds = static_cast<double>(apps::steady_now_ns() - began_ns) * 1e-9;
-    static_cast<void>(turn_until([] { return false; }, kAfter_ns));  // none is called again
+    (void)turn_until([] { return false; }, kAfterNs);  // none is called again
     std::uint64_t once = 0;
-    for (const unsigned calls : outcomes_.calls) once += calls == 1 ? 1 : 0;
+    for (const unsigned calls : outcomes_.calls) {
+      once += calls == 1 ? 1 : 0;
+    }
     print({{"ended", ended},
            {"once", once},
            {"statuses", outcomes_.statuses},

@@ -72,7 +72,9 @@ class Initiator {
         bytes_(fetches_ ? kWordBytes : options.size),
         outcomes_(peer_.targets.size()) {}
   ~Initiator() {
-    for (dc::Dci* dci : initiators_) dc_->destroy_dci(dci);
+    for (dc::Dci* dci : initiators_) {
+      dc_->destroy_dci(dci);
+    }
     if (ah_ != nullptr) endpoint_.engine().destroy_ah(ah_);
   }
   Initiator(const Initiator&) = delete;
@@ -130,7 +132,9 @@ Expected<void> Initiator::make() {
   auto memory = apps::PageMemory::allocate(slots_.size() * 2 * bytes_);
   if (!memory) return tl::make_unexpected(memory.error());
   memory_ = std::move(*memory);
-  for (std::byte& byte : memory_.bytes()) byte = static_cast<std::byte>(random_.next());
+  for (std::byte& byte : memory_.bytes()) {
+    byte = static_cast<std::byte>(random_.next());
+  }
   const roce::ProtectionDomain pd = engine.allocate_pd();
   auto region = engine.register_memory(pd, memory_.data(), memory_.size(), roce::kAccessLocalWrite);
   if (!region) return tl::make_unexpected(region.error());

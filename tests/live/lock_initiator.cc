@@ -31,8 +31,8 @@ using roce::cm::EventType;
 using roce::lock::ScopeBuilder;
 
 constexpr std::uint32_t kPathMtu = 1024;  // a scope has several packets
-constexpr std::uint32_t kIdle_us = 50;
-constexpr double kAnswer_s = 60;        // a busy machine
+constexpr std::uint32_t kIdleUs = 50;
+constexpr double kAnswerS = 60;         // a busy machine
 constexpr std::uint32_t kRequests = 8;  // more than a scope has
 
 /// What a target has said of itself.
@@ -68,7 +68,9 @@ class LockInitiator final : public LockNode {
   LockInitiator(const LockOptions& options, std::uint64_t seed)
       : options_(options), seed_(seed), random_(seed) {}
   ~LockInitiator() override {
-    for (Slot& slot : slots_) slot.~Slot();
+    for (Slot& slot : slots_) {
+      slot.~Slot();
+    }
   }
 
   [[nodiscard]] Expected<void> share() override;
@@ -127,7 +129,9 @@ Expected<void> LockInitiator::share() {
   if (!memory) return tl::make_unexpected(memory.error());
   memory_ = std::move(*memory);
   slots_ = {reinterpret_cast<Slot*>(memory_.data()), options_.slots};
-  for (Slot& slot : slots_) new (&slot) Slot;
+  for (Slot& slot : slots_) {
+    new (&slot) Slot;
+  }
   auto journal = SharedMemory::allocate(sizeof(Journal), options_.journal);
   if (!journal) return tl::make_unexpected(journal.error());
   journal_memory_ = std::move(*journal);
@@ -189,7 +193,9 @@ void LockInitiator::run_application(pid_t engine) {
     return !apps::stop_requested() && (options_.scopes == 0 || begun_ < options_.scopes) &&
            begun_ < Journal::kEntries;
   };
-  for (std::size_t i = 0; i < slots_.size() && more(); ++i) fill(i);
+  for (std::size_t i = 0; i < slots_.size() && more(); ++i) {
+    fill(i);
+  }
   if (options_.stop) (void)std::raise(SIGSTOP);
   std::uint64_t noted = 0;
   while (is_running(engine) && (more() || noted < begun_)) {
@@ -201,8 +207,8 @@ void LockInitiator::run_application(pid_t engine) {
       if (more()) fill(i);
       idle = false;
     }
-    if (idle || options_.pause_us > kIdle_us) {
-      std::this_thread::sleep_for(std::chrono::microseconds(std::max(options_.pause_us, kIdle_us)));
+    if (idle || options_.pause_us > kIdleUs) {
+      std::this_thread::sleep_for(std::chrono::microseconds(std::max(options_.pause_us, kIdleUs)));
     }
   }
 }
@@ -325,7 +331,7 @@ void LockInitiator::leave(apps::CmNode& node, const Peer& peer) {
 }
 
 Expected<void> LockInitiator::run_connections(apps::Endpoint& endpoint) {
-  auto made = apps::CmNode::create(endpoint, {.timeout_s = kAnswer_s});
+  auto made = apps::CmNode::create(endpoint, {.timeout_s = kAnswerS});
   if (!made) return tl::make_unexpected(made.error());
   apps::CmNode& node = **made;
   auto done = connect(node);
@@ -334,7 +340,9 @@ Expected<void> LockInitiator::run_connections(apps::Endpoint& endpoint) {
         [&] { node.serve(); },
         [&](std::size_t i) { return slots_[i].scope->post(*peers_[i].qp, i, &slots_[i].result); });
   }
-  for (const Peer& peer : peers_) leave(node, peer);
+  for (const Peer& peer : peers_) {
+    leave(node, peer);
+  }
   return done;
 }
 
@@ -373,7 +381,9 @@ Expected<void> LockInitiator::run_dynamic_connections(apps::Endpoint& endpoint) 
                                                     .max_sge = init.max_send_sge},
                                                    i, &slots_[i].result);
                     });
-  for (dc::Dci* dci : initiators) (*dc)->destroy_dci(dci);
+  for (dc::Dci* dci : initiators) {
+    (*dc)->destroy_dci(dci);
+  }
   engine.destroy_ah(*ah);
   return done;
 }

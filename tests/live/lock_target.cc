@@ -150,7 +150,9 @@ Expected<void> LockTarget::serve_connections(apps::Endpoint& endpoint) {
       }
     }
   }
-  for (const Peer& peer : peers_) leave(node, peer);
+  for (const Peer& peer : peers_) {
+    leave(node, peer);
+  }
   return {};
 }
 
@@ -205,7 +207,9 @@ Expected<void> LockTarget::serve_dynamic_connections(apps::Endpoint& endpoint) {
   mailbox().number = (*dct)->number();
   mailbox().access_key = (*dct)->access_key();
   mailbox().ready.store(true);
-  while (!apps::stop_requested()) (void)endpoint.turn();
+  while (!apps::stop_requested()) {
+    (void)endpoint.turn();
+  }
   counters_["dc"] = to_json(*dc);
   (*dc)->destroy_dct(*dct);
   return engine.destroy_srq(*srq);

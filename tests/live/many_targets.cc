@@ -90,7 +90,9 @@ class Process {
   }
 
   void serve_until_stopped() {
-    while (!apps::stop_requested()) (void)endpoint_->turn();
+    while (!apps::stop_requested()) {
+      (void)endpoint_->turn();
+    }
   }
 
  private:

@@ -163,7 +163,9 @@ Blast::Frame Blast::make_frame(std::size_t index) {
     bth.ack_request = random_.chance(0.5);
     bth.psn = wire::Psn{static_cast<std::uint32_t>(random_.below(1 << 24))};
     std::array<std::uint8_t, kPayload> payload;
-    for (std::uint8_t& byte : payload) byte = static_cast<std::uint8_t>(random_.next());
+    for (std::uint8_t& byte : payload) {
+      byte = static_cast<std::uint8_t>(random_.next());
+    }
     return frame_of(bth, std::span(payload).first(4 * random_.below(kPayload / 4 + 1)));
   }
   bth.opcode = static_cast<std::uint8_t>(wire::Opcode::dc_control);
@@ -224,7 +226,9 @@ bool Blast::send_some(std::uint64_t most) {
 void Blast::receive() {
   std::array<rte_mbuf*, kBurst> packets;
   const std::uint16_t count = port_.queue(0).rx_burst(packets.data(), kBurst, 0);
-  for (std::uint16_t i = 0; i < count; ++i) answer(packets[i]);
+  for (std::uint16_t i = 0; i < count; ++i) {
+    answer(packets[i]);
+  }
   rte_pktmbuf_free_bulk(packets.data(), count);
 }
 
@@ -261,7 +265,9 @@ void Blast::answer(const rte_mbuf* packet) {
 
 Expected<void> Blast::run() {
   if (auto read = read_addresses(); !read) return read;
-  for (std::size_t i = 0; i < kFrames; ++i) frames_.push_back(make_frame(i));
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    frames_.push_back(make_frame(i));
+  }
   if (!port_.wait_for_link(kLinkTimeoutMs)) return fail(ErrorCode::timeout, "no link");
   fmt::print(stderr, "packet-blast: begins\n");
   const std::uint64_t began_ns = apps::steady_now_ns();

@@ -61,7 +61,9 @@ class Target {
   }
 
   ~Target() {
-    for (dc::Dct* dct : targets_) dc_->destroy_dct(dct);
+    for (dc::Dct* dct : targets_) {
+      dc_->destroy_dct(dct);
+    }
     if (srq_ != nullptr) (void)endpoint_.engine().destroy_srq(srq_);
   }
   Target(const Target&) = delete;
@@ -128,7 +130,9 @@ Expected<void> run_target(apps::Endpoint& endpoint, const TargetOptions& options
   if (auto made = target.make(); !made) return made;
   if (auto up = endpoint.wait_for_link(); !up) return up;
   target.introduce();
-  while (!apps::stop_requested()) (void)endpoint.turn();
+  while (!apps::stop_requested()) {
+    (void)endpoint.turn();
+  }
   target.report();
   return {};
 }

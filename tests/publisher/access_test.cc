@@ -47,7 +47,9 @@ struct TwoStores : World {
   }
   void publish(std::uint64_t count) {
     for (; count > 0; --count) {
-      for (TestStore* store : {&a, &b}) publish(*store);
+      for (TestStore* store : {&a, &b}) {
+        publish(*store);
+      }
     }
   }
   void publish(TestStore& store) {
@@ -189,7 +191,7 @@ TEST_P(OverBoth, GuessedKeysAreRefused) {
   Client& three = world.add_client("three");
   world.connect(three);
   Judge judge = world.judge();
-  static_cast<void>(must(three.subscriber->subscribe("a", {}, judge)));
+  (void)must(three.subscriber->subscribe("a", {}, judge));
   auto one = std::make_unique<RawSubscriber>(world, "one");
   auto two = std::make_unique<RawSubscriber>(world, "two");
   const MemoryKey theirs = two->subscribe("b");
@@ -305,9 +307,9 @@ TEST(Access, RevocationMayFollowTheGrantAtOnce) {
   world.connect(one);
   std::array<Judge, 2> judges{world.judge(), world.judge()};
   const publisher::Subscriber::Options options{.reader = {.start = {.at = Start::At::oldest}}};
-  static_cast<void>(must(one.subscriber->subscribe("b", options, judges[1])));
+  (void)must(one.subscriber->subscribe("b", options, judges[1]));
   ASSERT_TRUE(world.run_until([&] { return judges[1].next == world.b.store->next_sequence(); }));
-  static_cast<void>(must(one.subscriber->subscribe("a", options, judges[0])));
+  (void)must(one.subscriber->subscribe("a", options, judges[0]));
   ASSERT_TRUE(world.run_until([&] { return world.publisher->grant_count() == 2; }));
   ASSERT_TRUE(world.publisher->revoke(one.id, world.a.store->id()));
   ASSERT_TRUE(world.run_until([&] { return one.revoked == 1 || one.disconnected > 0; }));
@@ -335,18 +337,22 @@ TEST_P(OverBoth, RemovedStoreIsGone) {
 // gives no access.
 TEST(Access, DirectoryShowsStores) {
   World world(config_of());
-  for (int i = 0; i < 20; ++i) world.add_store("store " + std::to_string(i), 4096, 1);
+  for (int i = 0; i < 20; ++i) {
+    world.add_store("store " + std::to_string(i), 4096, 1);
+  }
   world.policy.hidden = {"store 3"};
   Client& client = world.add_client("one");
   world.connect(client);
   ASSERT_TRUE(client.subscriber->request_directory().has_value());
   ASSERT_TRUE(world.run_until([&] { return client.directories > 0; }));
   EXPECT_EQ(client.directory.size(), 19u);
-  for (const auto& info : client.directory) EXPECT_NE(info.name, "store 3");
+  for (const auto& info : client.directory) {
+    EXPECT_NE(info.name, "store 3");
+  }
   EXPECT_EQ(world.publisher->grant_count(), 0u);
   Judge judge(1, 1);
-  static_cast<void>(must(client.subscriber->subscribe("store 3", {}, judge)));
-  static_cast<void>(must(client.subscriber->subscribe("store 4", {}, judge)));
+  (void)must(client.subscriber->subscribe("store 3", {}, judge));
+  (void)must(client.subscriber->subscribe("store 4", {}, judge));
   ASSERT_TRUE(world.run_until([&] { return client.refused.size() == 2; }));
   EXPECT_EQ(client.refused[0], "store store 3: there is no such store");
   EXPECT_EQ(client.refused[1], "store store 4: not authorised");
@@ -392,8 +398,7 @@ TEST_P(OverBoth, RevokedSubscriberStopsAndTheOtherGoesOn) {
   const publisher::Subscriber::Options options{.reader = {.start = {.at = Start::At::oldest}}};
   for (Client* client : {&one, &two}) {
     world.connect(*client);
-    static_cast<void>(
-        must(client->subscriber->subscribe("a", options, judges[client == &one ? 0 : 1])));
+    (void)must(client->subscriber->subscribe("a", options, judges[client == &one ? 0 : 1]));
   }
   const auto both_read = [&] {
     return judges[0].next == world.a.store->next_sequence() && judges[1].next == judges[0].next;
@@ -414,10 +419,10 @@ TEST_P(OverBoth, RevokedSubscriberStopsAndTheOtherGoesOn) {
 // PB-25: from the moment of the revocation on no READ response leaves for the one who has lost the
 // access, though its READs are on their way and half answered; the other's stream has no gap.
 TEST(Access, RevocationStopsResponsesAtOnce) {
-  constexpr std::uint64_t kDelay_ns = 1'000'000;
+  constexpr std::uint64_t kDelayNs = 1'000'000;
   const test::CaptureFile capture;
   WorldConfig config = config_of(false, capture.path());
-  config.network.delay_ns = kDelay_ns;
+  config.network.delay_ns = kDelayNs;
   config.timeout = 14;
   auto world = std::make_unique<World>(config);
   world->policy.allow_all = true;
@@ -429,8 +434,8 @@ TEST(Access, RevocationStopsResponsesAtOnce) {
     Client& client = world->add_client(i == 0 ? "one" : "two");
     world->connect(client);
     numbers[i] = client.qps[1]->number().value;
-    static_cast<void>(must(client.subscriber->subscribe(
-        "a", {.reader = {.start = {.at = Start::At::oldest}, .poll_max_ns = 0}}, judges[i])));
+    (void)must(client.subscriber->subscribe(
+        "a", {.reader = {.start = {.at = Start::At::oldest}, .poll_max_ns = 0}}, judges[i]));
   }
   const auto publish_for = [&](std::uint64_t duration_ns) {
     const std::uint64_t end_ns = world->network.now_ns() + duration_ns;
@@ -445,7 +450,7 @@ TEST(Access, RevocationStopsResponsesAtOnce) {
       if (!world->turn()) world->pass_time(std::min(next_ns, end_ns));
     }
   };
-  publish_for(50 * kDelay_ns);
+  publish_for(50 * kDelayNs);
   // In the midst of an answer.
   const auto& sent = world->network.node(0).engine().counters().sent_pkts;
   const std::uint64_t before = sent.value();
@@ -453,7 +458,7 @@ TEST(Access, RevocationStopsResponsesAtOnce) {
   ASSERT_TRUE(world->publisher->revoke(world->clients[0]->id, store.store->id()));
   const std::uint64_t revoked_ns = world->network.now_ns();
   const std::uint64_t messages = judges[0].messages;
-  publish_for(50 * kDelay_ns);
+  publish_for(50 * kDelayNs);
   ASSERT_TRUE(world->run_until([&] { return judges[1].next == store.store->next_sequence(); }));
   EXPECT_GT(messages, 0u);
   EXPECT_TRUE(judges[1].good());

@@ -24,8 +24,8 @@ using test::content;
 
 constexpr std::uint32_t kLongest = 900;
 constexpr std::uint64_t kRing = 1 << 22;
-constexpr std::uint64_t kDelay_ns = 20'000;
-constexpr std::uint64_t kRoundTrip_ns = 2 * kDelay_ns;
+constexpr std::uint64_t kDelayNs = 20'000;
+constexpr std::uint64_t kRoundTripNs = 2 * kDelayNs;
 
 /// A queue pair at node 1 that is a member of the group and keeps all that comes, with the time.
 class Tap {
@@ -56,7 +56,9 @@ class Tap {
     roce::QpAttributes attributes;
     attributes.qkey = group.qkey;
     must(qp_->bring_up(attributes, roce::QpState::rtr));
-    for (std::uint32_t i = 0; i < kBuffers; ++i) post(i);
+    for (std::uint32_t i = 0; i < kBuffers; ++i) {
+      post(i);
+    }
     must(engine_.attach_multicast(*qp_, group.group));
   }
   ~Tap() {
@@ -124,7 +126,7 @@ class Times final : public publisher::Listener {
 
 WorldConfig world_config(std::uint64_t seed, const NetworkFaults& faults = {}) {
   WorldConfig config{.network = {.seed = seed, .pools = &pools(), .faults = faults}};
-  config.network.delay_ns = kDelay_ns;
+  config.network.delay_ns = kDelayNs;
   config.multicast = true;
   config.publisher.heartbeat_ns = 5'000'000;
   return config;
@@ -141,7 +143,7 @@ TEST(PublisherMulticast, CopiesAreWhatTheLogHas) {
   for (std::uint64_t i = 0; i < kMessages; ++i) {
     ASSERT_EQ(store.store->publish(content(seed, i, kLongest), 0, i), publisher::Published::yes);
     if (i % 10 == 0) {
-      static_cast<void>(world.run_until([&] { return tap.poll(), tap.datagrams.size() > i; }));
+      (void)world.run_until([&] { return tap.poll(), tap.datagrams.size() > i; });
     }
   }
   ASSERT_TRUE(world.run_until([&] { return tap.poll(), tap.datagrams.size() >= kMessages; }));
@@ -179,15 +181,17 @@ TEST(PublisherMulticast, EachLossIsRepairedWithinTwoRoundTrips) {
   world.run_for(1'000'000);
   Tap tap(world);
   constexpr std::uint64_t kMessages = 3000;
-  constexpr std::uint64_t kInterval_ns = 3'000;
+  constexpr std::uint64_t kIntervalNs = 3'000;
   const auto enough = [&] { return tap.poll(), times.delivered_ns.size() >= kMessages; };
   for (std::uint64_t i = 0; i < kMessages; ++i) {
     ASSERT_EQ(store.store->publish(content(seed, i, kLongest), 0, i), publisher::Published::yes);
-    static_cast<void>(world.run_until(enough, kInterval_ns));
+    (void)world.run_until(enough, kIntervalNs);
   }
   ASSERT_TRUE(world.run_until(enough));
   std::map<std::uint64_t, std::uint64_t> arrived_ns;
-  for (const Tap::Datagram& copy : tap.datagrams) arrived_ns[copy.sequence()] = copy.time_ns;
+  for (const Tap::Datagram& copy : tap.datagrams) {
+    arrived_ns[copy.sequence()] = copy.time_ns;
+  }
   std::uint64_t repaired = 0;
   std::uint64_t during = 0;
   for (std::uint64_t i = 0; i < kMessages; ++i) {
@@ -196,7 +200,7 @@ TEST(PublisherMulticast, EachLossIsRepairedWithinTwoRoundTrips) {
     if (noticed == arrived_ns.end()) continue;  // the last ones, found by looking
     ++repaired;
     // Turns of the simulation take some of the time.
-    EXPECT_LE(times.delivered_ns[i], noticed->second + 2 * kRoundTrip_ns + kInterval_ns) << i;
+    EXPECT_LE(times.delivered_ns[i], noticed->second + 2 * kRoundTripNs + kIntervalNs) << i;
     during += static_cast<std::uint64_t>(
         std::count_if(std::next(noticed), arrived_ns.end(), [&](const auto& copy) {
           return copy.second > noticed->second && copy.second < times.delivered_ns[i];

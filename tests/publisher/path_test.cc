@@ -51,9 +51,9 @@ INSTANTIATE_TEST_SUITE_P(Transports, Path, ::testing::Values(false, true),
 // at most two and the one that validates them, while the publisher goes on; and a pause of any
 // length is made up for in two, of which the first one says what there is.
 TEST_P(Path, GapTakesOneRoundTrip) {
-  constexpr std::uint64_t kDelay_ns = 10'000'000;
-  constexpr std::uint64_t kRoundTrip_ns = 2 * kDelay_ns;
-  WorldConfig config{.network = {.seed = 1, .pools = &pools(), .delay_ns = kDelay_ns}};
+  constexpr std::uint64_t kDelayNs = 10'000'000;
+  constexpr std::uint64_t kRoundTripNs = 2 * kDelayNs;
+  WorldConfig config{.network = {.seed = 1, .pools = &pools(), .delay_ns = kDelayNs}};
   config.dynamic_connections = GetParam();
   config.timeout = 16;  // 268 ms
   const std::uint64_t seed = test::seed();
@@ -91,16 +91,16 @@ TEST_P(Path, GapTakesOneRoundTrip) {
   for (int gap = 0; gap < 30; ++gap) {
     const std::uint64_t interval_ns = rng.between(40'000, 200'000);
     client.subscriber->pause(id, true);
-    run_until(world.network.now_ns() + rng.between(0, 10 * kRoundTrip_ns), interval_ns);
+    run_until(world.network.now_ns() + rng.between(0, 10 * kRoundTripNs), interval_ns);
     const std::uint64_t missing = store.store->next_sequence();
     // The round that was on its way when the pause began ends first.
-    run_until(world.network.now_ns() + kRoundTrip_ns * 11 / 10, interval_ns);
+    run_until(world.network.now_ns() + kRoundTripNs * 11 / 10, interval_ns);
     client.subscriber->pause(id, false);
-    run_until(world.network.now_ns() + kRoundTrip_ns * 24 / 10, interval_ns);
+    run_until(world.network.now_ns() + kRoundTripNs * 24 / 10, interval_ns);
     EXPECT_GE(listener.judge.next.value_or(0), missing);
   }
-  EXPECT_GE(listener.fastest_ns, kRoundTrip_ns);
-  EXPECT_LE(listener.slowest_ns, kRoundTrip_ns * 12 / 10);
+  EXPECT_GE(listener.fastest_ns, kRoundTripNs);
+  EXPECT_LE(listener.slowest_ns, kRoundTripNs * 12 / 10);
   EXPECT_EQ(most_reads, 3u) << "no gap went around the end of the ring";
   EXPECT_GT(counters.lapped.value(), 0u);
   EXPECT_TRUE(listener.judge.good());
@@ -109,25 +109,25 @@ TEST_P(Path, GapTakesOneRoundTrip) {
 
 // PB-19: an hour on a path that loses one packet in a hundred: nobody is dead.
 TEST_P(Path, NobodyIsTakenForDead) {
-  constexpr std::uint64_t kHour_ns = 3'600'000'000'000;
+  constexpr std::uint64_t kHourNs = 3'600'000'000'000;
   WorldConfig config{.network = {.seed = test::seed(), .pools = &pools()}};
   config.network.faults.rates.loss = 0.01;
   config.dynamic_connections = GetParam();
   config.publisher.heartbeat_ns = 100'000'000;
   World world(config);
   world.policy.allow_all = true;
-  static_cast<void>(world.add_store("a", kRing, kEpoch, kLongest));
+  (void)world.add_store("a", kRing, kEpoch, kLongest);
   Client& client = world.add_client("one");
   world.connect(client);
   Judge judge(1, kLongest);
   const auto id =
       must(client.subscriber->subscribe("a", {.reader = {.poll_max_ns = 20'000'000}}, judge));
-  world.run_for(kHour_ns);
+  world.run_for(kHourNs);
   const auto* reader = client.subscriber->reader(id);
   ASSERT_NE(reader, nullptr);
   EXPECT_EQ(reader->state(), publisher::ReaderState::live);
   EXPECT_EQ(reader->counters().deaths.value(), 0u);
-  EXPECT_GT(reader->counters().rounds.value(), kHour_ns / 100'000'000);
+  EXPECT_GT(reader->counters().rounds.value(), kHourNs / 100'000'000);
   EXPECT_EQ(client.disconnected, 0u);
   EXPECT_GT(world.network.node(0).faults().tx_counters().lost.value(), 1000u);
 }

@@ -81,8 +81,8 @@ void RawSubscriber::disconnect() {
     if (qps_[i] != nullptr) world_.network.node(i).engine().destroy_qp(qps_[i]);
   }
   std::array<roce::Completion, 64> left;
-  static_cast<void>(send_cq_->poll(left));
-  static_cast<void>(receives_->poll([](const roce::Completion&, std::span<const std::byte>) {}));
+  (void)send_cq_->poll(left);
+  (void)receives_->poll([](const roce::Completion&, std::span<const std::byte>) {});
 }
 
 void RawSubscriber::recover() {
@@ -103,9 +103,9 @@ std::optional<roce::Completion> RawSubscriber::completion() {
 void RawSubscriber::send(std::span<const std::byte> bytes) {
   const roce::Sge sge{
       reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), {}};
-  static_cast<void>(route_->post(
-      {.sg_list = {&sge, 1}, .opcode = roce::WrOpcode::send, .send_flags = roce::kSendInline}));
-  static_cast<void>(completion());
+  (void)route_->post(
+      {.sg_list = {&sge, 1}, .opcode = roce::WrOpcode::send, .send_flags = roce::kSendInline});
+  (void)completion();
 }
 
 std::optional<ControlMessage> RawSubscriber::ask(const ControlMessage& message) {
@@ -119,7 +119,7 @@ std::optional<ControlMessage> RawSubscriber::receive() {
   const auto take = [&](const roce::Completion& done, std::span<const std::byte> bytes) {
     if (done.status == roce::WcStatus::success) message = publisher::parse_control(bytes);
   };
-  static_cast<void>(world_.run_until([&] { return receives_->poll(take); }, 1'000'000'000));
+  (void)world_.run_until([&] { return receives_->poll(take); }, 1'000'000'000);
   return message;
 }
 
@@ -137,10 +137,8 @@ RawSubscriber::Read RawSubscriber::read(roce::MemoryKey key, std::uint64_t addr,
   const auto memory = std::span(memory_).first(length);
   std::fill(memory.begin(), memory.end(), kUntouched);
   const roce::Sge to{reinterpret_cast<std::uintptr_t>(memory.data()), length, key_};
-  static_cast<void>(route_->post({.sg_list = {&to, 1},
-                                  .opcode = roce::WrOpcode::rdma_read,
-                                  .remote_addr = addr,
-                                  .rkey = key}));
+  (void)route_->post(
+      {.sg_list = {&to, 1}, .opcode = roce::WrOpcode::rdma_read, .remote_addr = addr, .rkey = key});
   const auto done = completion();
   Read result;
   if (!done) return result;

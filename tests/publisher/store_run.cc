@@ -19,7 +19,7 @@ using publisher::Start;
 using test::content;
 using test::Judge;
 
-constexpr std::uint64_t kTimeLimit_ns = 120'000'000'000;
+constexpr std::uint64_t kTimeLimitNs = 120'000'000'000;
 constexpr std::uint32_t kMaxTurns = 2'000'000;
 
 /// A client's view of a store.
@@ -98,7 +98,9 @@ void StoreRun::set_up() {
           {.client = client.get(), .store = world_.stores[i].get(), .store_seed = seed_ * 100 + i});
     }
   }
-  for (View& view : views_) subscribe(view, {.at = Start::At::sequence, .value = 0});
+  for (View& view : views_) {
+    subscribe(view, {.at = Start::At::sequence, .value = 0});
+  }
 }
 
 void StoreRun::subscribe(View& view, Start start) {
@@ -131,7 +133,9 @@ void StoreRun::publish() {
     if (rng_.chance(70)) store.commit();
   }
   if (!publishing_) {
-    for (const auto& store : world_.stores) store->store->commit();
+    for (const auto& store : world_.stores) {
+      store->store->commit();
+    }
   }
 }
 
@@ -189,13 +193,15 @@ std::string StoreRun::run(StoreTotals& totals) {
   const std::uint64_t began_ns = world_.network.now_ns();
   std::uint32_t turns = 0;
   while (error_.empty() && (publishing_ || !all_read())) {
-    if (++turns > kMaxTurns || world_.network.now_ns() > began_ns + kTimeLimit_ns) {
+    if (++turns > kMaxTurns || world_.network.now_ns() > began_ns + kTimeLimitNs) {
       fail(fmt::format("not finished after {} ms, {} turns: {}",
                        (world_.network.now_ns() - began_ns) / 1'000'000, turns, unfinished()));
       break;
     }
     publish();
-    for (View& view : views_) pause(view);
+    for (View& view : views_) {
+      pause(view);
+    }
     if (publishing_) disturb();
     if (!world_.turn()) world_.pass_time(world_.network.now_ns() + 10'000);
     for (const auto& client : world_.clients) {
@@ -238,7 +244,9 @@ void StoreRun::check(StoreTotals& totals) {
 void StoreRun::add_up(const View& view, StoreTotals& totals) {
   totals.delivered += view.judge->messages;
   totals.restarts += view.judge->restarts;
-  for (const auto& [first, last] : view.judge->lost) totals.lost += last - first + 1;
+  for (const auto& [first, last] : view.judge->lost) {
+    totals.lost += last - first + 1;
+  }
   const publisher::StoreReader* reader = view.client->subscriber->reader(view.id);
   if (reader == nullptr) return;
   const publisher::ReaderCounters& counters = reader->counters();

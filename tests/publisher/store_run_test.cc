@@ -89,11 +89,11 @@ TEST(StoreSimulation, SelectiveRepeat) {
 // PB-9, PB-32: subscriptions that come and go beside others.
 TEST(StoreSimulation, Leaves) {
   for (const bool dc : {false, true}) {
-    static_cast<void>(run_profile({.name = dc ? "leaves, dc" : "leaves",
-                                   .dynamic_connections = dc,
-                                   .subscribers = 4,
-                                   .leaves = true},
-                                  10));
+    (void)run_profile({.name = dc ? "leaves, dc" : "leaves",
+                       .dynamic_connections = dc,
+                       .subscribers = 4,
+                       .leaves = true},
+                      10);
   }
 }
 
@@ -212,7 +212,7 @@ TEST(StoreSimulation, MulticastRestarts) {
 
 // PB-3, PB-10, PB-11: many subscribers of the same stores.
 TEST(StoreSimulation, Crowd) {
-  static_cast<void>(run_profile({.name = "crowd", .subscribers = 64, .pace = 2}, 1));
+  (void)run_profile({.name = "crowd", .subscribers = 64, .pace = 2}, 1);
 }
 
 }  // namespace

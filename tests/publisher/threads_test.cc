@@ -125,10 +125,14 @@ class Subscriber {
     if (round.empty()) return;
     const std::size_t records = round.size() - 1;
     if (network_ == Network::in_order) {
-      for (const ReadRequest& request : round) copy(request);
+      for (const ReadRequest& request : round) {
+        copy(request);
+      }
     } else {
       copy(round[records]);
-      for (const ReadRequest& request : round.first(records)) copy(request);
+      for (const ReadRequest& request : round.first(records)) {
+        copy(request);
+      }
       for (int again = 0; records > 0 && again < kAgain; ++again) {
         copy_again(round[rng_.between(0, records - 1)]);
       }
@@ -178,7 +182,9 @@ void write(Written& written, std::uint64_t messages, const std::atomic<std::uint
     if (in_step > 0 && --in_step % 16 == 0) {
       written.store->commit();
       const std::uint64_t now = turns.load(std::memory_order_relaxed);
-      while (turns.load(std::memory_order_relaxed) == now && !refused) std::this_thread::yield();
+      while (turns.load(std::memory_order_relaxed) == now && !refused) {
+        std::this_thread::yield();
+      }
     }
   }
   written.store->commit();
@@ -194,7 +200,9 @@ TEST(StoreThreads, WriterAtFullSpeedCorruptsNothing) {
   std::atomic<std::uint64_t> turns = 1;
   std::atomic<bool> refused = false;
   std::thread writer([&] { write(written, messages, turns, refused); });
-  while (subscriber.observer().next < messages && !refused) subscriber.turn(turns++);
+  while (subscriber.observer().next < messages && !refused) {
+    subscriber.turn(turns++);
+  }
   writer.join();
   EXPECT_FALSE(refused);
   EXPECT_EQ(subscriber.observer().next, messages);
@@ -239,14 +247,22 @@ TEST(StoreThreads, PacesFromAllToAThousandth) {
                        [&](const auto& one) { return one->observer().next == share; });
   };
   while (writing > 0) {
-    for (const auto& subscriber : subscribers) subscriber->turn(turns);
+    for (const auto& subscriber : subscribers) {
+      subscriber->turn(turns);
+    }
     ++turns;
   }
-  for (auto& writer : writers) writer.join();
+  for (auto& writer : writers) {
+    writer.join();
+  }
   // Each reads what is left, the slow ones too.
-  for (const auto& subscriber : subscribers) subscriber->hurry();
+  for (const auto& subscriber : subscribers) {
+    subscriber->hurry();
+  }
   for (int round = 0; round < 10'000 && !finished(); ++round) {
-    for (const auto& subscriber : subscribers) subscriber->turn(turns);
+    for (const auto& subscriber : subscribers) {
+      subscriber->turn(turns);
+    }
     ++turns;
   }
   EXPECT_FALSE(refused);
@@ -264,7 +280,9 @@ TEST(StoreThreads, PacesFromAllToAThousandth) {
     torn += counters.invalid_position.value() + counters.invalid_sequence.value() +
             counters.invalid_trailer.value() + counters.invalid_checksum.value();
   }
-  for (const auto& store : stores) EXPECT_TRUE(store->memory.intact());
+  for (const auto& store : stores) {
+    EXPECT_TRUE(store->memory.intact());
+  }
   EXPECT_GT(delivered, 0u);
   EXPECT_GT(lost, 0u);
   EXPECT_GT(torn, 0u);

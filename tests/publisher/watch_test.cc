@@ -32,17 +32,17 @@ using test::Judge;
 
 constexpr std::uint64_t kRing = 16384;
 constexpr std::uint32_t kLongest = 1000;
-constexpr std::uint64_t kHeartbeat_ns = 10'000'000;
-constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+constexpr std::uint64_t kHeartbeatNs = 10'000'000;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
 /// What the ends may take besides the way.
-constexpr std::uint64_t kProcessing_ns = 50'000;
+constexpr std::uint64_t kProcessingNs = 50'000;
 
 WorldConfig config_of(bool dynamic_connections, std::uint64_t delay_ns = 1000) {
   WorldConfig config{.network = {.seed = 1, .pools = &pools()}};
   config.network.delay_ns = delay_ns;
   config.dynamic_connections = dynamic_connections;
   config.publisher.timeout = 12;
-  config.publisher.heartbeat_ns = kHeartbeat_ns;
+  config.publisher.heartbeat_ns = kHeartbeatNs;
   return config;
 }
 
@@ -70,7 +70,7 @@ struct Watched : World {
     log_id = must(client.subscriber->subscribe("log", options, judge));
     latest_id = must(client.subscriber->subscribe("latest", options, latest));
   }
-  ~Watched() override { static_cast<void>(publisher->remove_store(kConflated.id)); }
+  ~Watched() override { (void)publisher->remove_store(kConflated.id); }
 
   void publish(std::uint64_t count = 1) {
     for (; count > 0; --count) {
@@ -125,12 +125,12 @@ TEST_P(Watching, NothingIsReadWhileNothingComes) {
   ASSERT_TRUE(world.rests());
   const std::uint64_t reads = world.reads();
   const std::uint64_t answers = world.publisher->counters().watch_answers.value();
-  world.run_for(10 * kSecond_ns);
+  world.run_for(10 * kSecondNs);
   EXPECT_EQ(world.reads(), reads);
   EXPECT_EQ(world.reader().state(), ReaderState::live);
   EXPECT_EQ(world.reader().counters().deaths.value(), 0u);
   // One answer a heart-beat for each store, as a sign of life.
-  const std::uint64_t beats = 10 * kSecond_ns / kHeartbeat_ns;
+  const std::uint64_t beats = 10 * kSecondNs / kHeartbeatNs;
   const std::uint64_t signs = world.publisher->counters().watch_answers.value() - answers;
   EXPECT_GE(signs, 2 * (beats - 2));
   EXPECT_LE(signs, 2 * (beats + 2));
@@ -144,17 +144,17 @@ TEST_P(Watching, WakesUpWithinARoundTrip) {
     world.publish();
     world.change();
     for (int i = 0; i < 50; ++i) {
-      world.run_for(world.rng.between(0, 2 * kHeartbeat_ns));
+      world.run_for(world.rng.between(0, 2 * kHeartbeatNs));
       ASSERT_TRUE(world.rests());
       const std::uint64_t woken = world.reader().counters().wake_ups.value();
       const std::uint64_t began_ns = world.network.now_ns();
       world.publish(world.rng.between(1, 3));
       ASSERT_TRUE(
           world.run_until([&] { return world.reader().counters().wake_ups.value() > woken; },
-                          2 * delay_ns + kProcessing_ns));
+                          2 * delay_ns + kProcessingNs));
       ASSERT_TRUE(
           world.run_until([&] { return world.all_read(); },
-                          began_ns + 4 * delay_ns + 2 * kProcessing_ns - world.network.now_ns()));
+                          began_ns + 4 * delay_ns + 2 * kProcessingNs - world.network.now_ns()));
     }
   }
 }
@@ -162,20 +162,19 @@ TEST_P(Watching, WakesUpWithinARoundTrip) {
 // PB-29: no change is missed, whatever is on its way when it happens: else it would be noticed with
 // the next heart-beat only.
 TEST_P(Watching, NoChangeIsMissed) {
-  constexpr std::uint64_t kDelay_ns = 20'000;
-  Watched world(GetParam(), kDelay_ns);
+  constexpr std::uint64_t kDelayNs = 20'000;
+  Watched world(GetParam(), kDelayNs);
   world.publish();
   world.change();
   ASSERT_TRUE(world.rests());
   for (int i = 0; i < 400; ++i) {
-    world.run_for(world.rng.between(0, 8 * kDelay_ns));
+    world.run_for(world.rng.between(0, 8 * kDelayNs));
     if (world.rng.chance(50)) {
       world.publish();
     } else {
       world.change();
     }
-    ASSERT_TRUE(
-        world.run_until([&] { return world.all_read(); }, 8 * kDelay_ns + 2 * kProcessing_ns))
+    ASSERT_TRUE(world.run_until([&] { return world.all_read(); }, 8 * kDelayNs + 2 * kProcessingNs))
         << "change " << i;
   }
   EXPECT_TRUE(world.judge.good());
@@ -190,21 +189,19 @@ TEST_P(Watching, PublisherThatStandsStillIsDead) {
     world.publish();
     world.change();
     ASSERT_TRUE(world.run_until([&] { return world.all_read(); }));
-    world.run_for(world.rng.between(kHeartbeat_ns, 3 * kHeartbeat_ns));
+    world.run_for(world.rng.between(kHeartbeatNs, 3 * kHeartbeatNs));
     world.publisher_stopped = true;
     const std::uint64_t began_ns = world.network.now_ns();
     const auto dead = [&] { return world.reader().state() == ReaderState::publisher_dead; };
-    ASSERT_TRUE(world.run_until(dead, 4 * kHeartbeat_ns));
-    EXPECT_GE(world.network.now_ns() - began_ns, 2 * kHeartbeat_ns);
+    ASSERT_TRUE(world.run_until(dead, 4 * kHeartbeatNs));
+    EXPECT_GE(world.network.now_ns() - began_ns, 2 * kHeartbeatNs);
     EXPECT_EQ(world.client.disconnected, 0u);
     world.publisher_stopped = false;
     world.publish();
-    ASSERT_TRUE(world.run_until([&] { return world.all_read() && !dead(); }, 3 * kHeartbeat_ns));
+    ASSERT_TRUE(world.run_until([&] { return world.all_read() && !dead(); }, 3 * kHeartbeatNs));
     EXPECT_EQ(world.reader().counters().revivals.value(), 1u);
     EXPECT_TRUE(world.judge.good() && world.judge.lost.empty());
-    if (watch) {
-      EXPECT_TRUE(world.rests());
-    }
+    if (watch) EXPECT_TRUE(world.rests());
   }
 }
 
@@ -216,7 +213,7 @@ TEST_P(Watching, VanishedPublisherIsNoticed) {
   world.change();
   ASSERT_TRUE(world.rests());
   // Nothing that it has sent waits for its acknowledgement.
-  world.run_for(kHeartbeat_ns / 10);
+  world.run_for(kHeartbeatNs / 10);
   ASSERT_EQ(world.publisher->watch_count(), 2u);
   world.network.cut(true);
   ASSERT_TRUE(world.run_until([&] { return world.client.disconnected > 0; }));
@@ -233,23 +230,23 @@ TEST_P(Watching, EndsWithItsGrant) {
   ASSERT_TRUE(world.run_until([&] { return world.client.revoked == 1; }));
   const std::uint64_t had = world.judge.messages;
   world.publish();
-  world.run_for(3 * kHeartbeat_ns);
+  world.run_for(3 * kHeartbeatNs);
   EXPECT_EQ(world.judge.messages, had);
   world.client.subscriber->leave(world.latest_id);
   ASSERT_TRUE(world.run_until([&] { return world.publisher->grant_count() == 0; }));
   EXPECT_EQ(world.publisher->watch_count(), 0u);
   world.change();
-  world.run_for(3 * kHeartbeat_ns);
+  world.run_for(3 * kHeartbeatNs);
   EXPECT_EQ(world.client.disconnected, 0u);
 
   // The same subscriber, of the same store.
   Judge again(world.seed, kLongest);
-  static_cast<void>(must(world.client.subscriber->subscribe("log", world.options, again)));
+  (void)must(world.client.subscriber->subscribe("log", world.options, again));
   ASSERT_TRUE(world.run_until([&] { return world.publisher->watch_count() == 1; }));
   EXPECT_EQ(again.next, world.log.store->next_sequence());
   must(world.publisher->remove_store(world.log.store->id()));
   EXPECT_EQ(world.publisher->watch_count(), 0u);
-  world.run_for(3 * kHeartbeat_ns);
+  world.run_for(3 * kHeartbeatNs);
 }
 
 // PB-29: who comes back watches again, and has missed nothing.
@@ -301,7 +298,7 @@ TEST_P(Watching, PauseIsKept) {
     world.client.subscriber->pause(world.log_id, true);
     const bool comes = world.rng.chance(50);
     if (comes) world.publish();
-    world.run_for(world.rng.between(0, 8 * kHeartbeat_ns));
+    world.run_for(world.rng.between(0, 8 * kHeartbeatNs));
     EXPECT_EQ(world.all_read(), !comes);
     world.client.subscriber->pause(world.log_id, false);
   }
@@ -320,7 +317,7 @@ TEST_P(Watching, CanBeSwitched) {
     world.client.subscriber->set_watch(world.log_id, false);
     const std::uint64_t reads = world.reads();
     world.publish();
-    world.run_for(3 * kHeartbeat_ns);
+    world.run_for(3 * kHeartbeatNs);
     EXPECT_TRUE(world.all_read());
     EXPECT_GT(world.reads(), reads + 5) << "it polls";
     world.client.subscriber->set_watch(world.log_id, true);
@@ -343,10 +340,10 @@ TEST_P(Watching, VanishedSubscriberIsForgotten) {
   Client& other = world.add_client("other");
   world.connect(other);
   Judge judge(world.seed, kLongest);
-  static_cast<void>(must(other.subscriber->subscribe("log", world.options, judge)));
+  (void)must(other.subscriber->subscribe("log", world.options, judge));
   ASSERT_TRUE(world.run_until([&] { return world.publisher->watch_count() == 3; }));
   vanish(world, other);
-  ASSERT_TRUE(world.run_until([&] { return world.gone.count(other.id) == 1; }, 60 * kSecond_ns));
+  ASSERT_TRUE(world.run_until([&] { return world.gone.count(other.id) == 1; }, 60 * kSecondNs));
   EXPECT_EQ(world.publisher->grant_count(), 2u);
   world.publish();
   EXPECT_TRUE(world.rests()) << "the others notice nothing";
@@ -356,7 +353,7 @@ TEST_P(Watching, VanishedSubscriberIsForgotten) {
 // them by their engine alone.
 TEST_P(Watching, VanishedSubscriberIsFoundByProbes) {
   WorldConfig config = config_of(GetParam());
-  config.publisher.probe_ns = 20 * kHeartbeat_ns;
+  config.publisher.probe_ns = 20 * kHeartbeatNs;
   World world(config);
   world.policy.allow_all = true;
   const std::uint64_t seed = test::seed();
@@ -366,18 +363,18 @@ TEST_P(Watching, VanishedSubscriberIsFoundByProbes) {
     Client& client = world.add_client(name);
     world.connect(client);
     judges.push_back(std::make_unique<Judge>(seed, kLongest));
-    static_cast<void>(must(client.subscriber->subscribe("log", {}, *judges.back())));
+    (void)must(client.subscriber->subscribe("log", {}, *judges.back()));
   }
   ASSERT_TRUE(world.run_until([&] { return world.publisher->grant_count() == 3; }));
-  world.run_for(kSecond_ns);
+  world.run_for(kSecondNs);
   EXPECT_TRUE(world.gone.empty());
   EXPECT_GE(world.clients[0]->subscriber->counters().probes.value(), 3u);
   world.clients[1]->stopped = true;
   const publisher::SubscriberId id = world.clients[2]->id;
   vanish(world, *world.clients[2]);
-  ASSERT_TRUE(world.run_until([&] { return world.gone.count(id) == 1; }, 60 * kSecond_ns));
+  ASSERT_TRUE(world.run_until([&] { return world.gone.count(id) == 1; }, 60 * kSecondNs));
   EXPECT_EQ(world.publisher->grant_count(), 2u);
-  world.run_for(kSecond_ns);
+  world.run_for(kSecondNs);
   EXPECT_EQ(world.gone.size(), 1u);
 }
 
@@ -442,7 +439,7 @@ TEST(Watches, SlowSubscriberHoldsUpNobody) {
     raw.send(std::span(bytes).first(
         emit_control(Watch{.store_id = world.log.store->id(), .known = {}}, bytes)));
     world.publish();
-    ASSERT_TRUE(world.run_until([&] { return world.all_read(); }, 8'000 + 2 * kProcessing_ns));
+    ASSERT_TRUE(world.run_until([&] { return world.all_read(); }, 8'000 + 2 * kProcessingNs));
   }
   const std::uint64_t sent = world.publisher->counters().watch_answers.value() - answers;
   const std::uint64_t taken = world.client.subscriber->counters().watch_answers.value() - others;

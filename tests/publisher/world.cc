@@ -69,7 +69,9 @@ std::array<roce::QueuePair*, 2> World::connect(const roce::QpInit& publisher_end
   const std::array<roce::QueuePair*, 2> qps{
       must(network.node(0).engine().create_qp(publisher_end)),
       must(network.node(1).engine().create_qp(subscriber_end))};
-  for (roce::QueuePair* qp : qps) must(qp->set_loss_recovery(config.recovery));
+  for (roce::QueuePair* qp : qps) {
+    must(qp->set_loss_recovery(config.recovery));
+  }
   roce::QpAttributes attributes;
   attributes.path_mtu = config.path_mtu;
   attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 16;
@@ -107,13 +109,17 @@ void World::disconnect(Client& client) {
   if (client.qps[0] == nullptr) return;
   network.node(0).engine().destroy_qp(client.qps[0]);
   must(client.qps[1]->modify({.qp_state = roce::QpState::err}, roce::kQpState));
-  while (client.subscriber->connected()) client.subscriber->progress(network.now_ns());
+  while (client.subscriber->connected()) {
+    client.subscriber->progress(network.now_ns());
+  }
   network.node(1).engine().destroy_qp(client.qps[1]);
   client.qps = {};
 }
 
 void World::restart(bool recover, std::uint64_t epoch) {
-  for (const auto& client : clients) disconnect(*client);
+  for (const auto& client : clients) {
+    disconnect(*client);
+  }
   publisher = nullptr;
   publisher = must(publisher::Publisher::create(network.node(0).engine(), endpoints[0].get(),
                                                 policy, *this, config.publisher));
@@ -124,7 +130,9 @@ void World::restart(bool recover, std::uint64_t epoch) {
                            : must(publisher::Store::create(store->memory.bytes(), fresh));
     must(publisher->add_store(store->name, *store->store));
   }
-  for (const auto& client : clients) connect(*client);
+  for (const auto& client : clients) {
+    connect(*client);
+  }
 }
 
 bool World::turn() {

@@ -123,7 +123,7 @@ class World : private publisher::PublisherListener {
   /// To the next deadline of anybody.
   void pass_time(std::uint64_t limit_ns);
   void run_for(std::uint64_t duration_ns) {
-    static_cast<void>(run_until([] { return false; }, duration_ns));
+    (void)run_until([] { return false; }, duration_ns);
   }
 
   WorldConfig config;

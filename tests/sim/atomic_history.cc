@@ -21,9 +21,7 @@ std::optional<std::string> AtomicHistory::check_increments(std::uint64_t final) 
     if (position >= seen.size()) {
       return fmt::format("increment returned {} of {}", position, seen.size());
     }
-    if (seen[position]) {
-      return fmt::format("two increments returned {}", position);
-    }
+    if (seen[position]) return fmt::format("two increments returned {}", position);
     seen[position] = true;
     const auto [entry, first] = last.try_emplace(increment.actor, position);
     if (!first && entry->second > position) {
@@ -64,9 +62,7 @@ std::optional<std::string> AtomicHistory::check_swaps(std::uint64_t final) const
       return fmt::format("a swap returned {:#x}, which nobody wrote", swap.before);
     }
     std::size_t& earliest = last[swap.actor];
-    if (at->second < earliest) {
-      return fmt::format("swaps of actor {} are out of order", swap.actor);
-    }
+    if (at->second < earliest) return fmt::format("swaps of actor {} are out of order", swap.actor);
     earliest = swap.before == swap.compare ? at->second + 1 : at->second;
   }
   return std::nullopt;

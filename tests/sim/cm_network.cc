@@ -10,7 +10,7 @@ namespace rockhopper::sim {
 namespace {
 
 constexpr std::uint32_t kQueueDepth = 16;
-constexpr std::uint64_t kBusyStep_ns = 1'000;
+constexpr std::uint64_t kBusyStepNs = 1'000;
 /// So often what moves may be but completions, or packets that a link has held back.
 constexpr std::uint32_t kIdleTurns = 100;
 
@@ -132,7 +132,7 @@ bool CmNetwork::advance(std::uint64_t limit_ns) {
   std::uint64_t next_ns = next_deadline_ns();
   if (next_ns <= now_ns()) {
     ++busy_deadlines_;
-    next_ns = now_ns() + kBusyStep_ns;
+    next_ns = now_ns() + kBusyStepNs;
   }
   if (network_.advance(std::min(limit_ns, next_ns))) return true;
   if (next_ns > limit_ns || next_ns == stack::kNever) return false;
@@ -158,7 +158,7 @@ bool CmNetwork::run_to_rest(std::uint64_t limit_ns) {
 
 void CmNetwork::run_for(std::uint64_t duration_ns) {
   const std::uint64_t end_ns = now_ns() + duration_ns;
-  static_cast<void>(run_until([] { return false; }, end_ns));
+  (void)run_until([] { return false; }, end_ns);
   network_.advance_to(end_ns);
   settle();
 }

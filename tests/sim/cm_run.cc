@@ -26,7 +26,7 @@ using wire::cm::SidrStatus;
 
 constexpr std::uint64_t kService = 0x0000000001061234;
 constexpr std::uint64_t kNobodysService = kService + 1;
-constexpr std::uint64_t kRestLimit_ns = 100'000'000'000'000;
+constexpr std::uint64_t kRestLimitNs = 100'000'000'000'000;
 constexpr unsigned kMaxConnects = 12;  ///< of a node: an engine has 64 queue pairs
 constexpr std::uint32_t kQkey = 0x5a5a0000;
 
@@ -202,9 +202,7 @@ void CmRun::disconnect_some(unsigned node) {
     const bool possible =
         state != State::req_sent && state != State::req_rcvd && state != State::closed;
     const auto result = net_.manager(node).disconnect(*end.connection);
-    if (result.has_value() != possible) {
-      fail(fmt::format("disconnect() in {}", to_string(state)));
-    }
+    if (result.has_value() != possible) fail(fmt::format("disconnect() in {}", to_string(state)));
   }
 }
 
@@ -407,7 +405,7 @@ void CmRun::finish() {
     pass(1'000'000'000);
   }
   if (!error_.empty()) return;
-  if (!net_.run_to_rest(net_.now_ns() + kRestLimit_ns)) return fail("it does not come to rest");
+  if (!net_.run_to_rest(net_.now_ns() + kRestLimitNs)) return fail("it does not come to rest");
   check_ends();
   if (profile_.exact && sum("timeouts") > 0 && sum("refused_backlog") == 0) {
     fail("somebody gave up, and nothing was lost");
@@ -478,7 +476,7 @@ void CmRun::release_all() {
       net_.manager(question.node).release(*std::exchange(question.lookup, nullptr));
     }
   }
-  if (!net_.run_to_rest(net_.now_ns() + kRestLimit_ns)) return fail("it does not end");
+  if (!net_.run_to_rest(net_.now_ns() + kRestLimitNs)) return fail("it does not end");
   for (unsigned node = 0; node < 2; ++node) {
     if (net_.manager(node).connection_count() != 0) fail("connections are left over");
     if (net_.engine(node).qp_count() != 1) fail("queue pairs are left over");

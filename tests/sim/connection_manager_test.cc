@@ -42,8 +42,7 @@ TEST(CmSimulation, CleanNetwork) {
 }
 
 TEST(CmSimulation, NextHopsMustBeFound) {
-  static_cast<void>(
-      run_profile({.name = "resolution", .exact = true, .resolve_neighbours = true}, 100));
+  (void)run_profile({.name = "resolution", .exact = true, .resolve_neighbours = true}, 100);
 }
 
 TEST(CmSimulation, P1Loss) {

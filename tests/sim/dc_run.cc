@@ -21,7 +21,7 @@ namespace {
 using roce::WcStatus;
 using roce::WrOpcode;
 
-constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
+constexpr std::uint64_t kRestLimitNs = 60'000'000'000;
 constexpr std::uint32_t kMaxSteps = 2'000'000;
 constexpr std::uint32_t kIdBytes = 4;
 constexpr std::uint32_t kWordBytes = 8;
@@ -97,9 +97,7 @@ class DcRun {
     return value;
   }
   void fail(std::string text) {
-    if (error_.empty()) {
-      error_ = std::move(text);
-    }
+    if (error_.empty()) error_ = std::move(text);
   }
   template <typename Bytes>
   [[nodiscard]] roce::MemoryKey add_memory(unsigned node, Bytes& bytes) {
@@ -241,9 +239,7 @@ void DcRun::write_script() {
     const bool faithful = rng_.chance(30);  // mostly the same target
     for (std::uint32_t i = 0; i < count; ++i) {
       Message message = draw_message(stream);
-      if (faithful && i > 0 && rng_.chance(80)) {
-        message.target = messages_.back().target;
-      }
+      if (faithful && i > 0 && rng_.chance(80)) message.target = messages_.back().target;
       message.place = place;
       place += (message.length + 7) & ~7u;
       streams_[stream].script.push_back(static_cast<std::uint32_t>(messages_.size()));
@@ -277,9 +273,7 @@ void DcRun::make_memory() {
 
 bool DcRun::post_next(unsigned index) {
   Stream& stream = streams_[index];
-  if (stream.posted == stream.script.size()) {
-    return false;
-  }
+  if (stream.posted == stream.script.size()) return false;
   const std::uint32_t id = stream.script[stream.posted];
   const Message& message = messages_[id];
   const Target& target = targets_[message.target];
@@ -316,9 +310,7 @@ bool DcRun::post_next(unsigned index) {
 }
 
 bool DcRun::post_receive() {
-  if (free_receives_.empty()) {
-    return false;
-  }
+  if (free_receives_.empty()) return false;
   const std::uint32_t buffer = free_receives_.back();
   const roce::Sge sge{.addr = address(receives_, std::size_t{buffer} * max_message_),
                       .length = max_message_,
@@ -439,21 +431,15 @@ void DcRun::check_end() {
       fail(fmt::format("{} FETCH_ADDs succeeded and {} may have, but {} were executed",
                        target.added, target.unknown, counter_of(i)));
     }
-    if (target.dct->sessions() != 0) {
-      fail("a session outlives its lease");
-    }
+    if (target.dct->sessions() != 0) fail("a session outlives its lease");
   }
   for (const Message& message : messages_) {
     if (message.done && message.takes_receive() && message.deliveries != 1) {
       fail("a message that completed did not arrive");
     }
-    if (message.done && message.is_write()) {
-      check_write(message);
-    }
+    if (message.done && message.is_write()) check_write(message);
   }
-  if (endpoints_[1]->session_count() != 0) {
-    fail("contexts are in use at the end");
-  }
+  if (endpoints_[1]->session_count() != 0) fail("contexts are in use at the end");
 }
 
 void DcRun::add_counters(DcTotals& totals) {
@@ -479,18 +465,12 @@ std::string DcRun::run(DcTotals& totals) {
   for (; error_.empty() && !finished() && step < kMaxSteps; ++step) {
     const bool did = drive();
     const bool moved = network_.poll();
-    if (!did && !moved) {
-      static_cast<void>(network_.advance(stack::kNever - 1));
-    }
+    if (!did && !moved) (void)network_.advance(stack::kNever - 1);
   }
-  if (error_.empty() && !finished()) {
-    fail("not all requests completed");
-  }
-  static_cast<void>(network_.run_to_rest(network_.now_ns() + kRestLimit_ns));
-  static_cast<void>(poll_completions());
-  if (error_.empty()) {
-    check_end();
-  }
+  if (error_.empty() && !finished()) fail("not all requests completed");
+  (void)network_.run_to_rest(network_.now_ns() + kRestLimitNs);
+  (void)poll_completions();
+  if (error_.empty()) check_end();
   ++totals.runs;
   totals.messages += messages_.size();
   for (const Message& message : messages_) {
@@ -506,9 +486,7 @@ std::string DcRun::run(DcTotals& totals) {
 
 std::string run_dc(std::uint64_t seed, const DcProfile& profile, PoolSet& pools, DcTotals& totals) {
   std::string error = DcRun(seed, profile, pools).run(totals);
-  if (error.empty() && pools.in_use() != 0) {
-    error = fmt::format("{} mbufs leaked", pools.in_use());
-  }
+  if (error.empty() && pools.in_use() != 0) error = fmt::format("{} mbufs leaked", pools.in_use());
   return error;
 }
 

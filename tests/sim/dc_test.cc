@@ -60,8 +60,7 @@ TEST(DcSimulation, FullHandshake) {
 }
 
 TEST(DcSimulation, CleanNetworkThatMustBeResolved) {
-  static_cast<void>(
-      run_profile({.name = "resolution", .no_unknown = true, .resolve_neighbours = true}, 50));
+  (void)run_profile({.name = "resolution", .no_unknown = true, .resolve_neighbours = true}, 50);
 }
 
 TEST(DcSimulation, Loss) {
@@ -135,11 +134,11 @@ TEST(DcSimulation, MarkedPacketsWithFewMbufs) {
 
 /// Round trips are measured across connections.
 TEST(DcSimulation, Swift) {
-  static_cast<void>(run_profile({.name = "swift",
-                                 .faults{.rates{.loss = 0.02}},
-                                 .no_unknown = true,
-                                 .congestion{.algorithm = roce::CongestionAlgorithm::swift}},
-                                50));
+  (void)run_profile({.name = "swift",
+                     .faults{.rates{.loss = 0.02}},
+                     .no_unknown = true,
+                     .congestion{.algorithm = roce::CongestionAlgorithm::swift}},
+                    50);
 }
 
 /// What comes up to five seconds late must do nothing (DC-26).

@@ -17,8 +17,8 @@ namespace rockhopper::sim {
 namespace {
 
 constexpr std::size_t kQueuePairs = 64;  ///< the first is the one that waits
-constexpr std::uint64_t kDuration_ns = 20'000'000;
-constexpr std::uint64_t kMaxPause_ns = 50'000;
+constexpr std::uint64_t kDurationNs = 20'000'000;
+constexpr std::uint64_t kMaxPauseNs = 50'000;
 constexpr std::uint32_t kBytes = 64;
 
 struct Outcome {
@@ -65,7 +65,9 @@ Outcome run(bool held) {
       pds[1], cells.data(), cells.size() * sizeof cells[0], roce::kAccessAll));
   network.node(1).engine().attach_locks(region);
   std::vector<roce::QueuePair*> qps;
-  for (std::size_t i = 0; i < kQueuePairs; ++i) qps.push_back(&connect(network, pds, *cq));
+  for (std::size_t i = 0; i < kQueuePairs; ++i) {
+    qps.push_back(&connect(network, pds, *cq));
+  }
 
   const roce::Sge sge{reinterpret_cast<std::uintptr_t>(source.data()), kBytes, local.key};
   const auto address = [&cells](std::size_t cell) {
@@ -79,10 +81,12 @@ Outcome run(bool held) {
   EXPECT_EQ(scope.post(*qps[0], 0, &result), roce::PostResult::ok);
   outcome.waited = true;
 
-  const std::uint64_t end_ns = network.now_ns() + kDuration_ns;
+  const std::uint64_t end_ns = network.now_ns() + kDurationNs;
   std::vector<std::uint64_t> posted_ns(kQueuePairs);  // 0: nothing under way
   std::vector<std::uint64_t> next_ns(kQueuePairs);
-  for (std::uint64_t& next : next_ns) next = network.now_ns() + rng.between(0, kMaxPause_ns);
+  for (std::uint64_t& next : next_ns) {
+    next = network.now_ns() + rng.between(0, kMaxPauseNs);
+  }
   while (network.now_ns() < end_ns) {
     std::uint64_t soonest_ns = end_ns;
     for (std::size_t i = 1; i < kQueuePairs; ++i) {
@@ -111,15 +115,14 @@ Outcome run(bool held) {
         }
         outcome.latencies_ns.push_back(network.now_ns() - posted_ns[i]);
         posted_ns[i] = 0;
-        next_ns[i] = network.now_ns() + rng.between(0, kMaxPause_ns);
+        next_ns[i] = network.now_ns() + rng.between(0, kMaxPauseNs);
         soonest_ns = std::min(soonest_ns, next_ns[i]);
       }
     }
     if (!network.advance(soonest_ns)) network.advance_to(std::max(soonest_ns, network.now_ns()));
   }
   if (held) lock.unlock();
-  static_cast<void>(
-      network.run_to_rest(end_ns + kDuration_ns));  // its hosts have timers of their own
+  (void)network.run_to_rest(end_ns + kDurationNs);  // its hosts have timers of their own
   outcome.scope = result.status;
   outcome.requests_again = network.node(1).engine().counters().duplicate_request.value();
   std::ranges::sort(outcome.latencies_ns);

@@ -27,10 +27,10 @@ using roce::lock::LockWord;
 using roce::lock::ScopeBuilder;
 using roce::lock::ScopeResult;
 
-constexpr std::uint64_t kDelay_ns = 10'000'000;
-constexpr std::uint64_t kRoundTrip_ns = 2 * kDelay_ns;
-constexpr std::uint64_t kLimit_ns = 60'000'000'000;
-constexpr std::uint32_t kRetry_us = 50;
+constexpr std::uint64_t kDelayNs = 10'000'000;
+constexpr std::uint64_t kRoundTripNs = 2 * kDelayNs;
+constexpr std::uint64_t kLimitNs = 60'000'000'000;
+constexpr std::uint32_t kRetryUs = 50;
 
 enum class Transport { rc, dc };
 
@@ -38,7 +38,7 @@ enum class Transport { rc, dc };
 class Path {
  public:
   explicit Path(Transport transport)
-      : network_({.pools = &pools(), .delay_ns = kDelay_ns}),
+      : network_({.pools = &pools(), .delay_ns = kDelayNs}),
         cq_(must(roce::CompletionQueue::create(64))) {
     for (unsigned node = 0; node < 2; ++node) {
       pds_[node] = engine(node).allocate_pd();
@@ -79,7 +79,9 @@ class Path {
     EXPECT_TRUE(run_until([&] {
       std::array<roce::Completion, 4> done;
       const std::size_t count = cq_->poll(done);
-      for (std::size_t i = 0; i < count; ++i) (void)fallback.take(done[i], network_.now_ns());
+      for (std::size_t i = 0; i < count; ++i) {
+        (void)fallback.take(done[i], network_.now_ns());
+      }
       return !fallback.busy();
     }));
     EXPECT_EQ(result.status, WcStatus::success);
@@ -105,7 +107,7 @@ class Path {
 
   /// False: not before the limit.
   template <typename Done>
-  [[nodiscard]] bool run_until(Done&& done, std::uint64_t limit_ns = kLimit_ns) {
+  [[nodiscard]] bool run_until(Done&& done, std::uint64_t limit_ns = kLimitNs) {
     while (true) {
       while (network_.poll()) {
       }
@@ -135,7 +137,7 @@ class Path {
 
   [[nodiscard]] roce::Engine& engine(unsigned node) { return network_.node(node).engine(); }
   [[nodiscard]] double since(std::uint64_t begin_ns) const {
-    return static_cast<double>(network_.now_ns() - begin_ns) / static_cast<double>(kRoundTrip_ns);
+    return static_cast<double>(network_.now_ns() - begin_ns) / static_cast<double>(kRoundTripNs);
   }
   [[nodiscard]] bool take_completion() {
     std::array<roce::Completion, 4> done;
@@ -179,7 +181,7 @@ class Path {
   }
 
   std::array<Memory, 2> memory_;  ///< of node 0: what the WRITE brings
-  roce::lock::Region region_{&memory_[1], sizeof(Memory), {.retry_us = kRetry_us}};
+  roce::lock::Region region_{&memory_[1], sizeof(Memory), {.retry_us = kRetryUs}};
   SimNetwork network_;
   std::unique_ptr<roce::CompletionQueue> cq_;
   std::array<roce::ProtectionDomain, 2> pds_;
@@ -234,7 +236,7 @@ TEST_P(LockPath, ALocalReleaseIsNoticedInTheNextTurn) {
   ScopeBuilder scope = path.scope();
   ScopeResult result;
   ASSERT_EQ(path.post(scope, result), PostResult::ok);
-  const std::uint64_t released_ns = path.network().now_ns() + 5 * kDelay_ns;
+  const std::uint64_t released_ns = path.network().now_ns() + 5 * kDelayNs;
   path.run_to(released_ns);
   EXPECT_FALSE(path.is_written());
   ASSERT_TRUE(holder.unlock());
@@ -242,7 +244,7 @@ TEST_P(LockPath, ALocalReleaseIsNoticedInTheNextTurn) {
   EXPECT_TRUE(path.is_written());
   EXPECT_EQ(path.network().now_ns(), released_ns);
   EXPECT_TRUE(path.run_until([&] { return result.status == WcStatus::success; }));
-  EXPECT_EQ(path.network().now_ns(), released_ns + kDelay_ns);
+  EXPECT_EQ(path.network().now_ns(), released_ns + kDelayNs);
 }
 
 /// LK-27: somebody frees the word and tells nobody, as a store of another process does. It is seen
@@ -254,14 +256,14 @@ TEST_P(LockPath, AReleaseThatNobodyTellsOfIsSeenWithinTwoRetries) {
   ScopeBuilder scope = path.scope();
   ScopeResult result;
   ASSERT_EQ(path.post(scope, result), PostResult::ok);
-  const std::uint64_t released_ns = path.network().now_ns() + 5 * kDelay_ns;
+  const std::uint64_t released_ns = path.network().now_ns() + 5 * kDelayNs;
   path.run_to(released_ns);
   const std::atomic_ref word(path.word());
   word.store(freed(LockWord::from(word.load())).value());
   (void)path.network().node(1).node().turn();
   EXPECT_FALSE(path.is_written());
   EXPECT_TRUE(path.run_until([&] { return path.is_written(); }));
-  EXPECT_LE(path.network().now_ns(), released_ns + std::uint64_t{2} * kRetry_us * 1000);
+  EXPECT_LE(path.network().now_ns(), released_ns + std::uint64_t{2} * kRetryUs * 1000);
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ constexpr std::size_t kAdds = 4;
 constexpr std::uint64_t kBalance = 1'000'000;
 constexpr std::uint32_t kMaxSteps = 2'000'000;
 /// More than any packet needs for its way.
-constexpr std::uint64_t kUnderWay_ns = 2'000'000;
-constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
+constexpr std::uint64_t kUnderWayNs = 2'000'000;
+constexpr std::uint64_t kRestLimitNs = 60'000'000'000;
 /// The application's own bits of the foreign word, which no lock may disturb (LK-14).
 constexpr std::uint64_t kFlags = 0xffffffff00000000;
 /// Of a record, for scopes of any READs and WRITEs.
@@ -260,7 +260,9 @@ void LockRun::set_up() {
   threads_ = std::vector<Thread>(profile_.threads);
   initiators_.resize(profile_.initiators);
   cq_ = must(roce::CompletionQueue::create(4096));
-  for (unsigned node = 0; node < 2; ++node) pds_[node] = network_.node(node).engine().allocate_pd();
+  for (unsigned node = 0; node < 2; ++node) {
+    pds_[node] = network_.node(node).engine().allocate_pd();
+  }
   initiator_key_ = must(network_.node(0).engine().register_memory(
                             pds_[0], initiators_.data(), initiators_.size() * sizeof(Initiator),
                             roce::kAccessAll))
@@ -619,7 +621,9 @@ void LockRun::give_back(Thread& thread) {
   Record& record = records_[thread.record];
   if (thread.writes) {
     std::fill(record.values.begin() + kValues / 2, record.values.end(), thread.value);
-    for (std::uint64_t& count : thread.counts) ++count;
+    for (std::uint64_t& count : thread.counts) {
+      ++count;
+    }
     record.counts = thread.counts;
     ++counts_[thread.record];
   } else if (std::ranges::count(record.values, record.values[0]) != kValues ||
@@ -648,7 +652,9 @@ bool LockRun::drive(Thread& thread) {
 
 bool LockRun::drive() {
   bool did = false;
-  for (Thread& thread : threads_) did = drive(thread) || did;
+  for (Thread& thread : threads_) {
+    did = drive(thread) || did;
+  }
   for (Initiator& initiator : initiators_) {
     if (initiator.phase == Phase::idle && initiator.left > 0 && rng_.chance(50)) {
       begin(initiator);
@@ -690,7 +696,7 @@ void LockRun::watch(std::size_t record) {
   if (now.generation != before.generation || now.state != before.state) {
     words_[record].since_ns = network_.now_ns();
     // When all that was under way has arrived, only the end of a lease frees it.
-    if (leased && vanished_ns_ != 0 && network_.now_ns() > vanished_ns_ + kUnderWay_ns &&
+    if (leased && vanished_ns_ != 0 && network_.now_ns() > vanished_ns_ + kUnderWayNs &&
         held_ns < lease_ns() - lease_ns() / 10) {
       fail(fmt::format("a lock was taken back after {} ns of {}", held_ns, lease_ns()));
     }
@@ -880,7 +886,7 @@ void LockRun::note_mixed(Initiator& initiator) {
 
 void LockRun::check_failed(const Initiator& initiator, WcStatus status) {
   const ScopeResult& result = initiator.result;
-  static_cast<void>(status);
+  (void)status;
   switch (result.cause) {
     case LockCause::tries:
       ++counted_.tries;
@@ -891,8 +897,9 @@ void LockRun::check_failed(const Initiator& initiator, WcStatus status) {
     case LockCause::wait:
       ++counted_.wait;
       // A target does not wait for the rest of a scope longer than for its end either.
-      if (initiator.waits_for_ever && !leases_are_short())
+      if (initiator.waits_for_ever && !leases_are_short()) {
         fail("waited too long, but there is no limit");
+      }
       break;
     case LockCause::canceled:
       ++counted_.canceled;
@@ -985,7 +992,9 @@ std::string LockRun::run(LockTotals& totals) {
   for (; error_.empty() && !finished() && step < kMaxSteps; ++step) {
     const bool did = drive();
     const bool moved = network_.poll();
-    for (std::size_t i = 0; i < records_.size(); ++i) watch(i);
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      watch(i);
+    }
     if (vanished_ns_ == 0 && network_.node(0).offered() > cut_at_) on_vanished();
     if (did || moved) continue;
     const std::uint64_t next_ns = next_event_ns();
@@ -998,7 +1007,7 @@ std::string LockRun::run(LockTotals& totals) {
     if (error_.empty() && thread.lock) give_back(thread);
   }
   if (error_.empty()) {
-    static_cast<void>(network_.run_to_rest(network_.now_ns() + kRestLimit_ns));
+    (void)network_.run_to_rest(network_.now_ns() + kRestLimitNs);
     check_end(totals);
   }
   ++totals.runs;
@@ -1023,9 +1032,7 @@ std::string LockRun::run(LockTotals& totals) {
 std::string run_locks(std::uint64_t seed, const LockProfile& profile, PoolSet& pools,
                       LockTotals& totals) {
   std::string error = LockRun(seed, profile, pools).run(totals);
-  if (error.empty() && pools.in_use() != 0) {
-    error = fmt::format("{} mbufs leaked", pools.in_use());
-  }
+  if (error.empty() && pools.in_use() != 0) error = fmt::format("{} mbufs leaked", pools.in_use());
   return error;
 }
 

@@ -67,11 +67,11 @@ TEST(LockSimulation, LostAnswers) {
 }
 
 TEST(LockSimulation, SelectiveRepeat) {
-  static_cast<void>(run_profile({.name = "selective repeat",
-                                 .faults = kBadPath,
-                                 .short_limits = true,
-                                 .selective_repeat = true},
-                                100));
+  (void)run_profile({.name = "selective repeat",
+                     .faults = kBadPath,
+                     .short_limits = true,
+                     .selective_repeat = true},
+                    100);
 }
 
 TEST(LockSimulation, DynamicConnections) {
@@ -95,9 +95,9 @@ TEST(LockSimulation, ManyInitiators) {
 
 /// LK-12: 1 to 32 READs and WRITEs of 1 byte to 64 KiB, as if one scope came behind the other.
 TEST(LockSimulation, MixedScopes) {
-  static_cast<void>(run_profile({.name = "mixed", .mixed = true, .scopes = 6}, 20));
-  static_cast<void>(run_profile(
-      {.name = "mixed, loss", .faults{.rates{.loss = 0.005}}, .mixed = true, .scopes = 6}, 20));
+  (void)run_profile({.name = "mixed", .mixed = true, .scopes = 6}, 20);
+  (void)run_profile(
+      {.name = "mixed, loss", .faults{.rates{.loss = 0.005}}, .mixed = true, .scopes = 6}, 20);
 }
 
 /// LK-29, LK-30: initiators that are gone for ever, at any packet. Those that store and forward

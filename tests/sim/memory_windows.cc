@@ -36,9 +36,7 @@ std::optional<MemoryWindows::Place> MemoryWindows::place(std::uint32_t length, s
     return (w.access & right) != 0 && w.length >= length + alignment - 1 &&
            (w.address - w.target) % alignment == 0;
   });
-  if (window == nullptr) {
-    return std::nullopt;
-  }
+  if (window == nullptr) return std::nullopt;
   const std::uint32_t first = (window->target + alignment - 1) / alignment * alignment;
   const std::uint32_t room = window->target + window->length - length - first;
   const std::uint32_t target = first + rng_.between32(0, room / alignment) * alignment;
@@ -128,9 +126,7 @@ std::string MemoryWindows::tear_down(bool settled) {
     return fmt::format("a region was deregistered with {} windows bound to it", bound);
   }
   for (Window& window : windows_) {
-    if (window.handle.kind != MemoryKind::none) {
-      deallocate(window);
-    }
+    if (window.handle.kind != MemoryKind::none) deallocate(window);
   }
   const auto gone = engine_.deregister_memory(parent_.key);
   return gone ? std::string() : gone.error().message;

@@ -55,9 +55,7 @@ class MemoryWindows {
     const std::size_t first = rng_.between(0, windows_.size() - 1);
     for (std::size_t i = 0; i < windows_.size(); ++i) {
       Window& window = windows_[(first + i) % windows_.size()];
-      if (window.state == state && fits(window)) {
-        return &window;
-      }
+      if (window.state == state && fits(window)) return &window;
     }
     return nullptr;
   }

@@ -190,7 +190,9 @@ class Host final : public stack::Application {
     const bool good = !rng_.chance(5);
     const std::uint32_t length = rng_.between32(sizeof label, kLengthMax);
     std::memcpy(memory_.data(), &label, sizeof label);
-    for (std::size_t at = sizeof label; at < length; ++at) memory_[at] = filler(label, at);
+    for (std::size_t at = sizeof label; at < length; ++at) {
+      memory_[at] = filler(label, at);
+    }
     const roce::Sge sge{.addr = address(0), .length = length, .lkey = region_.key};
     if (sender_->post_send({.sg_list = {&sge, 1},
                             .ah = ahs_[label.group],
@@ -286,8 +288,10 @@ std::string run(std::uint64_t seed, const Profile& profile, Totals& totals) {
       hosts.push_back(std::make_unique<Host>(i, rng, profile, network, pools().node(1), ipv6));
     }
     // Faults make up to two more of each on its way over two links.
-    for (const auto& host : hosts) host->set_up(messages, count * messages * 4);
-    static_cast<void>(network.run_until(network.now_ns() + 60'000'000'000));
+    for (const auto& host : hosts) {
+      host->set_up(messages, count * messages * 4);
+    }
+    (void)network.run_until(network.now_ns() + 60'000'000'000);
     for (const auto& host : hosts) {
       if (error.empty()) error = host->check(hosts, totals);
     }
@@ -325,9 +329,7 @@ TEST_F(MulticastSimulation, EveryMemberGetsEverythingOnce) {
 
 TEST_F(MulticastSimulation, LossLeavesASubsequence) {
   const Totals t = run_seeds({.name = "loss 5 %", .rates{.loss = 0.05}}, 300);
-  if (!single_seed()) {
-    EXPECT_GT(t.missed, 0u);
-  }
+  if (!single_seed()) EXPECT_GT(t.missed, 0u);
 }
 
 TEST_F(MulticastSimulation, EverythingAtOnce) {
@@ -340,9 +342,7 @@ TEST_F(MulticastSimulation, EverythingAtOnce) {
                                      .reorder_max_ns = 100'000},
                               .duplicates = true},
                              300);
-  if (!single_seed()) {
-    EXPECT_GT(t.twice, 0u);
-  }
+  if (!single_seed()) EXPECT_GT(t.twice, 0u);
 }
 
 }  // namespace

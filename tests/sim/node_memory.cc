@@ -21,9 +21,7 @@ Area NodeMemory::make_area(roce::Engine& engine, roce::ProtectionDomain pd, std:
                            std::uint32_t access, Rng& rng) {
   Area area{.offset = (used_ + kGap + 7) / 8 * 8, .size = size, .region = {}};
   used_ = area.offset + size;
-  if (used_ + kGap > actual_.size()) {
-    die("node memory is too small");
-  }
+  if (used_ + kGap > actual_.size()) die("node memory is too small");
   void* base = actual_.data() + area.offset;
   if (rng.chance(50)) {
     area.region = must(engine.register_memory(pd, base, size, access));
@@ -54,9 +52,7 @@ void NodeMemory::accept(std::uint32_t offset, std::uint32_t length) {
 std::optional<std::uint32_t> NodeMemory::first_difference() const {
   const std::size_t end = used_ + kGap;
   // There is none, nearly always, and memcmp() sees that several times faster.
-  if (std::memcmp(actual_.data(), expected_.data(), end) == 0) {
-    return std::nullopt;
-  }
+  if (std::memcmp(actual_.data(), expected_.data(), end) == 0) return std::nullopt;
   const auto [actual, expected] =
       std::mismatch(actual_.begin(), actual_.begin() + end, expected_.begin());
   return static_cast<std::uint32_t>(actual - actual_.begin());
@@ -66,14 +62,10 @@ std::optional<std::uint32_t> RangeAllocator::allocate(std::uint32_t length) {
   length = std::max(length, 1u);
   std::uint32_t start = 0;
   for (const auto& [used_start, used_end] : used_) {
-    if (used_start - start >= length) {
-      break;
-    }
+    if (used_start - start >= length) break;
     start = used_end;
   }
-  if (size_ - start < length) {
-    return std::nullopt;
-  }
+  if (size_ - start < length) return std::nullopt;
   used_[start] = start + length;
   return start;
 }
@@ -119,9 +111,7 @@ std::optional<ScatterBuffer> make_scatter_buffer(const Area& area, RangeAllocato
     at += buffer.sges[piece].length + rng.between32(0, kMaxGap);
   }
   const auto start = ranges.allocate(at);
-  if (!start) {
-    return std::nullopt;
-  }
+  if (!start) return std::nullopt;
   buffer.area_offset = *start;
   buffer.offset = area.offset + *start;
   buffer.span = at;

@@ -52,9 +52,7 @@ WcOpcode completion_opcode(WrOpcode opcode) {
 }  // namespace
 
 void RcChannel::fail(std::string text) {
-  if (error_.empty()) {
-    error_ = fmt::format("channel {}: {}", id_, text);
-  }
+  if (error_.empty()) error_ = fmt::format("channel {}: {}", id_, text);
 }
 
 std::string RcChannel::describe() const {
@@ -94,9 +92,7 @@ const RcChannel::Destination* RcChannel::find_destination(
                           ? completion.wr_id >> 32 == 2ull * id_ + 1
                           : destination.receives->owns(completion.wr_id) &&
                                 completion.qp_num == responder_.qp->number();
-    if (here) {
-      return &destination;
-    }
+    if (here) return &destination;
   }
   return nullptr;
 }
@@ -106,9 +102,7 @@ void RcChannel::on_send_completion(const roce::Completion& completion) {
     return fail(fmt::format("completion of request {:#x} names QP {:#x}", completion.wr_id,
                             completion.qp_num.value));
   }
-  if (completion.status != WcStatus::success) {
-    return on_failed(completion);
-  }
+  if (completion.status != WcStatus::success) return on_failed(completion);
   while (!requests_.empty()) {
     Request request = std::move(requests_.front());
     requests_.pop_front();
@@ -116,9 +110,7 @@ void RcChannel::on_send_completion(const roce::Completion& completion) {
       return fail(fmt::format("request {} succeeded, which it must not", request.number));
     }
     retire(request);
-    if (request.wr_id == completion.wr_id) {
-      return check_completion(request, completion);
-    }
+    if (request.wr_id == completion.wr_id) return check_completion(request, completion);
     if (request.signalled) {
       return fail(fmt::format("completion {:#x} overtook that of request {}", completion.wr_id,
                               request.number));
@@ -153,12 +145,8 @@ void RcChannel::retire(Request& request) {
     check_target(request.number, request.target, request.length);
   }
   check_result(request);
-  if (request.landing && !request.landing_lent) {
-    release(*request.landing);
-  }
-  if (request.window != nullptr) {
-    on_window_done(request);
-  }
+  if (request.landing && !request.landing_lent) release(*request.landing);
+  if (request.window != nullptr) on_window_done(request);
 }
 
 /// Of a request through a window, or of one that changes a window.
@@ -268,9 +256,7 @@ void RcChannel::on_recv_completion(const roce::Completion& completion) {
   Destination& destination =
       destinations_[static_cast<std::size_t>(find_destination(completion) - destinations_.data())];
   const std::optional<Receive> receive = take_receive(destination, completion.wr_id);
-  if (!receive) {
-    return fail(fmt::format("receive completion {:#x} out of turn", completion.wr_id));
-  }
+  if (!receive) return fail(fmt::format("receive completion {:#x} out of turn", completion.wr_id));
   const std::uint32_t number = destination.received;
   if (completion.status != WcStatus::success) {
     // One that is to invalidate what it must not fails as well.
@@ -292,12 +278,8 @@ void RcChannel::on_recv_completion(const roce::Completion& completion) {
 
 /// Of its own queue pair: the oldest. Of an SRQ any: others may have overtaken it.
 std::optional<Receive> RcChannel::take_receive(Destination& from, std::uint64_t wr_id) {
-  if (from.receives != nullptr) {
-    return from.receives->take(wr_id);
-  }
-  if (receives_.empty() || receives_.front().wr_id != wr_id) {
-    return std::nullopt;
-  }
+  if (from.receives != nullptr) return from.receives->take(wr_id);
+  if (receives_.empty() || receives_.front().wr_id != wr_id) return std::nullopt;
   Receive receive = std::move(receives_.front());
   receives_.pop_front();
   return receive;
@@ -330,9 +312,7 @@ void RcChannel::check_received(const Destination& destination, const Receive& re
   if (has_imm && completion.imm_data != expected.imm) {
     fail(fmt::format("receive {} got other immediate data", number));
   }
-  if (has_inv) {
-    check_invalidated(expected, completion);
-  }
+  if (has_inv) check_invalidated(expected, completion);
   if (completion.byte_len != expected.length) {
     fail(fmt::format("receive {} of {} bytes completed with byte_len {}", number, expected.length,
                      completion.byte_len));
@@ -354,23 +334,17 @@ void RcChannel::check_invalidated(const Expected& expected, const roce::Completi
   } else {
     done = done && responder_.engine->deregister_memory(expected.invalidated).has_value();
   }
-  if (!done) {
-    fail(fmt::format("request {} invalidated another key", expected.request));
-  }
+  if (!done) fail(fmt::format("request {} invalidated another key", expected.request));
 }
 
 void RcChannel::accept_unknown() {
-  if (!broken_ && !receive_broken_) {
-    return;
-  }
+  if (!broken_ && !receive_broken_) return;
   requester_.memory->accept(landing_.offset, landing_.size);
   responder_.memory->accept(receive_.offset, receive_.size);
   for (SharedReceives* receives : responder_.receives) {
     receives->accept_unknown();
   }
-  if (!fatal_) {
-    responder_.memory->accept(target_.offset, target_.size);
-  }
+  if (!fatal_) responder_.memory->accept(target_.offset, target_.size);
 }
 
 }  // namespace rockhopper::sim

@@ -46,9 +46,7 @@ void RcChannel::post_fatal(MemoryWindows* others) {
   const bool spoilt = (xrc && rng_.chance(70) && spoil_xrc(request, wr)) ||
                       (windows && rng_.chance(20) && spoil_bind(request, wr)) ||
                       (windows && rng_.chance(80) && spoil_window(request, wr, others));
-  if (!spoilt) {
-    spoil(request, wr);
-  }
+  if (!spoilt) spoil(request, wr);
   submit(std::move(request), wr);
   for (std::uint32_t i = rng_.between32(0, 3); i > 0; --i) {
     Request behind = next_request();
@@ -96,9 +94,7 @@ bool RcChannel::spoil_xrc(Request& request, roce::SendWr& wr) {
     return true;
   }
   request.must_fail = WcStatus::rem_inv_req_err;
-  if (rng_.chance(50)) {
-    request.opcode = WrOpcode::send;
-  }
+  if (rng_.chance(50)) request.opcode = WrOpcode::send;
   if (responder_.unreachable.empty() || rng_.chance(30)) {
     wr.remote_srqn = foreign_srq_number(destinations_[0].receives->srq()->number());
     return true;
@@ -135,9 +131,7 @@ bool RcChannel::spoil_window(Request& request, roce::SendWr& wr, MemoryWindows* 
   } else if (kind == 4 && destinations_[0].claimed < settings_.ops) {
     window = own.find(State::bound, [](const auto& w) { return !w.is_type_2(); });
   }
-  if (window == nullptr) {
-    return false;
-  }
+  if (window == nullptr) return false;
   wr.rkey = window->handle.rkey;
   wr.remote_addr = window->address;
   if (kind == 1) {
@@ -148,9 +142,7 @@ bool RcChannel::spoil_window(Request& request, roce::SendWr& wr, MemoryWindows* 
   sges_.clear();
   wr.send_flags = 0;
   gather(request, wr);
-  if (kind == 5) {
-    wr.rkey = older_generation(wr.rkey);
-  }
+  if (kind == 5) wr.rkey = older_generation(wr.rkey);
   if (kind == 4) {
     request.opcode = WrOpcode::send_with_inv;
     wr.invalidate_rkey = window->handle.rkey;
@@ -160,14 +152,10 @@ bool RcChannel::spoil_window(Request& request, roce::SendWr& wr, MemoryWindows* 
 
 /// Binds that a queue pair must not do.
 bool RcChannel::spoil_bind(Request& request, roce::SendWr& wr) {
-  if (requester_.windows == nullptr) {
-    return false;
-  }
+  if (requester_.windows == nullptr) return false;
   MemoryWindows::Window* window =
       requester_.windows->find(State::unbound, [](const auto&) { return true; });
-  if (window == nullptr) {
-    return false;
-  }
+  if (window == nullptr) return false;
   request.opcode = WrOpcode::bind_mw;
   request.must_fail = WcStatus::mw_bind_err;
   request.window = window;
@@ -222,9 +210,7 @@ void RcChannel::post_revocable(MemoryWindows::Window& window) {
       request.opcode = WrOpcode::rdma_read;
       request.landing = make_scatter_buffer(landing_, landing_ranges_, request.length,
                                             settings_.max_send_sge, rng_);
-      if (!request.landing) {
-        return;
-      }
+      if (!request.landing) return;
       sges_ = request.landing->sges;
       const auto from =
           responder_.memory->expected(target_).subspan(request.target, request.length);

@@ -56,9 +56,7 @@ RcChannel::RcChannel(const RcSettings& settings, std::uint32_t id, const Endpoin
 }
 
 void RcChannel::make_destinations() {
-  if (responder_.windows != nullptr) {
-    responder_.windows->cover(*responder_.memory, target_);
-  }
+  if (responder_.windows != nullptr) responder_.windows->cover(*responder_.memory, target_);
   const auto& receives = responder_.receives;
   if (responder_.qp->init().qp_type != roce::QpType::xrc_recv) {
     destinations_.push_back(
@@ -90,9 +88,7 @@ std::uint32_t RcChannel::draw_length(std::uint32_t limit) {
 }
 
 bool RcChannel::post_request() {
-  if (all_posted() || broken_ || requests_.size() >= settings_.send_depth) {
-    return false;
-  }
+  if (all_posted() || broken_ || requests_.size() >= settings_.send_depth) return false;
   Request request = next_request();
   roce::SendWr wr{.wr_id = request.wr_id};
   data_.clear();
@@ -102,9 +98,7 @@ bool RcChannel::post_request() {
   }
   if (!build(request, wr)) {
     // The landing is full. Without a completion to come it would stay so.
-    if (unsignalled_run_ == 0) {
-      return false;
-    }
+    if (unsignalled_run_ == 0) return false;
     request.opcode = WrOpcode::rdma_write;
     request.signalled = true;
     wr.rkey = destinations_[request.destination].target.key;
@@ -112,9 +106,7 @@ bool RcChannel::post_request() {
   }
   request.signalled = request.signalled || rng_.chance(settings_.signal_percent) ||
                       posted_ + 1 == settings_.ops || unsignalled_run_ + 1 >= settings_.send_depth;
-  if (rng_.chance(5)) {
-    wr.send_flags |= roce::kSendFence;
-  }
+  if (rng_.chance(5)) wr.send_flags |= roce::kSendFence;
   submit(std::move(request), wr);
   return true;
 }
@@ -125,19 +117,13 @@ bool RcChannel::build(Request& request, roce::SendWr& wr) {
     return true;
   }
   const std::uint32_t kind = rng_.between32(0, 99);
-  if (kind < settings_.read_percent) {
-    return build_read(request, wr);
-  }
-  if (kind < settings_.read_percent + settings_.atomic_percent) {
-    return build_atomic(request, wr);
-  }
+  if (kind < settings_.read_percent) return build_read(request, wr);
+  if (kind < settings_.read_percent + settings_.atomic_percent) return build_atomic(request, wr);
   if (rng_.chance(settings_.local_percent)) {
     build_local(request, wr);
     return true;
   }
-  if (rng_.chance(settings_.placement_percent)) {
-    return build_placement(request, wr);
-  }
+  if (rng_.chance(settings_.placement_percent)) return build_placement(request, wr);
   return rng_.chance(50) ? build_send(request, wr) : build_write(request, wr);
 }
 
@@ -153,12 +139,8 @@ bool RcChannel::build_send(Request& request, roce::SendWr& wr) {
   request.opcode = rng_.pick({WrOpcode::send, WrOpcode::send_with_imm, WrOpcode::send,
                               WrOpcode::send_with_imm, WrOpcode::send_with_inv});
   request.length = draw_length(limit);
-  if (!borrow_landing(request, wr)) {
-    gather(request, wr);
-  }
-  if (request.opcode == WrOpcode::send_with_inv) {
-    set_invalidated_key(request, wr);
-  }
+  if (!borrow_landing(request, wr)) gather(request, wr);
+  if (request.opcode == WrOpcode::send_with_inv) set_invalidated_key(request, wr);
   expect_receive(request, wr);
   destinations_[request.destination].expected.back().data = data_;
   ++totals_.sends;
@@ -210,15 +192,11 @@ void RcChannel::aim(Request& request, roce::SendWr& wr, std::uint32_t right,
 bool RcChannel::build_write(Request& request, roce::SendWr& wr) {
   request.opcode = rng_.pick({WrOpcode::rdma_write, WrOpcode::rdma_write_with_imm});
   request.length = draw_length(settings_.target_size);
-  if (!borrow_landing(request, wr)) {
-    gather(request, wr);
-  }
+  if (!borrow_landing(request, wr)) gather(request, wr);
   aim(request, wr, roce::kAccessRemoteWrite, 1);
   fence_if_needed(request, wr);
   write_model(request, data_);
-  if (request.opcode == WrOpcode::rdma_write_with_imm) {
-    expect_receive(request, wr);
-  }
+  if (request.opcode == WrOpcode::rdma_write_with_imm) expect_receive(request, wr);
   ++totals_.writes;
   return true;
 }
@@ -261,9 +239,7 @@ void RcChannel::build_local(Request& request, roce::SendWr& wr) {
 /// Changes a window of its own side. False: none may change now.
 bool RcChannel::build_window(Request& request, roce::SendWr& wr) {
   request.window = requester_.windows->find_to_change();
-  if (request.window == nullptr) {
-    return false;
-  }
+  if (request.window == nullptr) return false;
   requester_.windows->request_change(*request.window, wr);
   request.opcode = wr.opcode;
   ++totals_.local;
@@ -275,9 +251,7 @@ bool RcChannel::build_read(Request& request, roce::SendWr& wr) {
   request.length = draw_length(settings_.target_size);
   request.landing =
       make_scatter_buffer(landing_, landing_ranges_, request.length, settings_.max_send_sge, rng_);
-  if (!request.landing) {
-    return false;
-  }
+  if (!request.landing) return false;
   sges_ = request.landing->sges;
   aim(request, wr, roce::kAccessRemoteRead, 1);
   const auto from = responder_.memory->expected(target_).subspan(request.target, request.length);
@@ -294,9 +268,7 @@ bool RcChannel::build_atomic(Request& request, roce::SendWr& wr) {
   }
   request.length = 8;
   request.landing = make_scatter_buffer(landing_, landing_ranges_, 8, 1, rng_);
-  if (!request.landing) {
-    return false;
-  }
+  if (!request.landing) return false;
   sges_ = request.landing->sges;
   if (!roce::kMaskedAtomics.has(request.opcode) && !shared_.words.empty() &&
       destinations_[request.destination].target.pd == responder_.pd &&
@@ -400,9 +372,7 @@ bool RcChannel::borrow_landing(Request& request, roce::SendWr& wr) {
   const auto read = std::find_if(requests_.begin(), requests_.end(), [](const Request& r) {
     return r.opcode == WrOpcode::rdma_read && !r.landing_lent && !r.result.empty();
   });
-  if (read == requests_.end() || !rng_.chance(30)) {
-    return false;
-  }
+  if (read == requests_.end() || !rng_.chance(30)) return false;
   const Receive* receive = next_receive();
   const bool claims = request.opcode != WrOpcode::rdma_write;
   if (claims && request.opcode != WrOpcode::rdma_write_with_imm && receive != nullptr &&
@@ -422,9 +392,7 @@ void RcChannel::expect_receive(Request& request, roce::SendWr& wr) {
   Destination& destination = destinations_[request.destination];
   request.receive = destination.claimed++;
   wr.imm_data = static_cast<std::uint32_t>(rng_.next());
-  if (rng_.chance(30)) {
-    wr.send_flags |= roce::kSendSolicited;
-  }
+  if (rng_.chance(30)) wr.send_flags |= roce::kSendSolicited;
   const bool ends_window = request.opcode == WrOpcode::send_with_inv;
   destination.expected.push_back({.opcode = request.opcode,
                                   .request = request.number,
@@ -461,9 +429,7 @@ void RcChannel::submit(Request&& request, roce::SendWr& wr) {
       receives != nullptr && wr.remote_srqn == 0) {
     wr.remote_srqn = receives->srq()->number();
   }
-  if (request.signalled) {
-    wr.send_flags |= roce::kSendSignaled;
-  }
+  if (request.signalled) wr.send_flags |= roce::kSendSignaled;
   request.signalled = request.signalled || settings_.sq_sig_all;
   const roce::PostResult result = request.window != nullptr
                                       ? MemoryWindows::post(*requester_.qp, *request.window, wr)
@@ -493,9 +459,7 @@ bool RcChannel::post_receive() {
   const std::uint32_t capacity = rng_.chance(50) ? least : std::max(least, draw_length(UINT32_MAX));
   auto buffer =
       make_scatter_buffer(receive_, receive_ranges_, capacity, settings_.max_recv_sge, rng_);
-  if (!buffer) {
-    return false;
-  }
+  if (!buffer) return false;
   Receive receive{.wr_id = (2ull * id_ + 1) << 32 | receives_posted_,
                   .capacity = capacity,
                   .buffer = std::move(*buffer)};

@@ -13,8 +13,8 @@ namespace {
 
 using roce::QpState;
 
-constexpr std::uint64_t kRunLimit_ns = 120'000'000'000;
-constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
+constexpr std::uint64_t kRunLimitNs = 120'000'000'000;
+constexpr std::uint64_t kRestLimitNs = 60'000'000'000;
 constexpr std::uint32_t kMaxSteps = 3'000'000;
 
 class RcRun final : private RcWorld {
@@ -64,9 +64,7 @@ class RcRun final : private RcWorld {
 };
 
 void RcRun::post_receives(RcChannel& channel, bool eagerly, bool& did) {
-  if (!eagerly && rng_.chance(settings_.late_receive_percent)) {
-    return;
-  }
+  if (!eagerly && rng_.chance(settings_.late_receive_percent)) return;
   const std::uint32_t most = settings_.late_receive_percent > 10 ? 1 : settings_.recv_depth;
   for (std::uint32_t i = 0; i < most && channel.post_receive(); ++i) {
     did = true;
@@ -76,9 +74,7 @@ void RcRun::post_receives(RcChannel& channel, bool eagerly, bool& did) {
 void RcRun::post_shared_receives(bool eagerly, bool& did) {
   for (const auto& srqs : receives_) {
     for (const auto& receives : srqs) {
-      if (!eagerly && rng_.chance(settings_.late_receive_percent)) {
-        continue;
-      }
+      if (!eagerly && rng_.chance(settings_.late_receive_percent)) continue;
       receives->modify();
       const std::uint32_t most = settings_.late_receive_percent > 10 ? 1 : settings_.recv_depth;
       for (std::uint32_t i = 0; i < most && receives->post(settings_.max_message); ++i) {
@@ -114,21 +110,13 @@ bool RcRun::drive(bool eagerly) {
       }
     }
   });
-  if (settings_.fatal_request) {
-    post_fatal(did);
-  }
-  if (profile_.ending == Ending::revoke) {
-    revoke_window(eagerly, did);
-  }
-  if (eagerly || rng_.chance(70)) {
-    did = poll_completions() || did;
-  }
+  if (settings_.fatal_request) post_fatal(did);
+  if (profile_.ending == Ending::revoke) revoke_window(eagerly, did);
+  if (eagerly || rng_.chance(70)) did = poll_completions() || did;
   take_events();
   local_atomics();
   break_network();
-  if (settings_.drain) {
-    drain_and_resume(eagerly);
-  }
+  if (settings_.drain) drain_and_resume(eagerly);
   return did;
 }
 
@@ -139,9 +127,7 @@ RcChannel& RcRun::first_channel() const {
 
 void RcRun::post_fatal(bool& did) {
   RcChannel& first = first_channel();
-  if (fatal_posted_ || !first.all_posted() || !first.idle() || settings_.send_depth < 4) {
-    return;
-  }
+  if (fatal_posted_ || !first.all_posted() || !first.idle() || settings_.send_depth < 4) return;
   const unsigned responder = first.responder().memory == memories_[0].get() ? 0 : 1;
   first.post_fatal(connections_.back() == connections_.front()
                        ? nullptr
@@ -162,9 +148,7 @@ void RcRun::revoke_window(bool eagerly, bool& did) {
       return (window.access & (roce::kAccessRemoteWrite | roce::kAccessRemoteRead)) != 0;
     });
     revocation_ = revoked_ != nullptr ? Revocation::in_use : Revocation::no_window;
-    if (revoked_ != nullptr) {
-      user.post_revocable(*revoked_);
-    }
+    if (revoked_ != nullptr) user.post_revocable(*revoked_);
     did = true;
   } else if (revocation_ == Revocation::in_use && (eagerly || rng_.chance(30))) {
     revocation_ = Revocation::done;
@@ -181,9 +165,7 @@ void RcRun::revoke_window(bool eagerly, bool& did) {
 bool RcRun::poll_completions() {
   std::vector<roce::Completion> found;
   for (const auto& cq : cqs_) {
-    if (!cq->due()) {
-      continue;
-    }
+    if (!cq->due()) continue;
     std::array<roce::Completion, 16> some;
     for (bool again = true; again;) {
       const std::size_t count = cq->queue->poll(some);
@@ -215,9 +197,7 @@ void RcRun::dispatch(const roce::Completion& completion) {
 void RcRun::local_atomics() {
   constexpr std::uint32_t kLocalActor = 1000;
   for (SharedWords& shared : shared_) {
-    if (shared.words.empty() || !rng_.chance(10)) {
-      continue;
-    }
+    if (shared.words.empty() || !rng_.chance(10)) continue;
     SharedWord& word = shared.words[rng_.between(0, shared.words.size() - 1)];
     std::atomic_ref<std::uint64_t> value(*word.word);
     if (word.swaps) {
@@ -242,9 +222,7 @@ void RcRun::break_network() {
 /// Takes queue pairs to SQD at random, and back once they are drained.
 void RcRun::drain_and_resume(bool resume_all) {
   for_each_end([&](const Endpoint& end) {
-    if (end.qp->init().qp_type == roce::QpType::xrc_recv) {
-      return;
-    }
+    if (end.qp->init().qp_type == roce::QpType::xrc_recv) return;
     roce::QpAttributes a;
     if (end.qp->state() == QpState::rts && !resume_all && rng_.chance(1)) {
       a.qp_state = QpState::sqd;
@@ -273,9 +251,7 @@ bool RcRun::finished() const {
     done = done && channel.all_posted() && channel.idle();
     broken = broken || channel.broken();
   });
-  if (!may_fail_) {
-    return done;
-  }
+  if (!may_fail_) return done;
   switch (profile_.ending) {
     case Ending::fatal:
       return first_channel().broken() || (done && settings_.send_depth < 4);
@@ -302,19 +278,13 @@ std::string RcRun::progress() const {
 }
 
 std::string RcRun::work() {
-  const std::uint64_t limit_ns = network_.now_ns() + kRunLimit_ns;
+  const std::uint64_t limit_ns = network_.now_ns() + kRunLimitNs;
   for (std::uint32_t step = 0; step < kMaxSteps; ++step) {
     const bool did = drive(false);
     const bool moved = network_.poll();
-    if (std::string error = first_error(); !error.empty()) {
-      return error;
-    }
-    if (finished()) {
-      return {};
-    }
-    if (did || moved || network_.advance(limit_ns)) {
-      continue;
-    }
+    if (std::string error = first_error(); !error.empty()) return error;
+    if (finished()) return {};
+    if (did || moved || network_.advance(limit_ns)) continue;
     // All wait: only what the applications have put off can help. Requests that no packet carries
     // complete without anything moving.
     if (!drive(true) && !network_.poll() && !drive(true) && first_error().empty()) {
@@ -331,32 +301,24 @@ void RcRun::end_failed_run() {
   for_each_end([&](const Endpoint& end) { must(end.qp->modify(error, roce::kQpState)); });
   for (int i = 0; i < 3; ++i) {
     network_.poll();
-    static_cast<void>(drive(true));
+    (void)drive(true);
   }
 }
 
 /// A host that knows its neighbours by resolution goes on checking them: it never rests.
 bool RcRun::come_to_rest() {
-  constexpr std::uint64_t kNeighbourCheck_ns = 1'000'000'000;
-  const std::uint64_t limit_ns = profile_.resolve_neighbours ? kNeighbourCheck_ns : kRestLimit_ns;
+  constexpr std::uint64_t kNeighbourCheckNs = 1'000'000'000;
+  const std::uint64_t limit_ns = profile_.resolve_neighbours ? kNeighbourCheckNs : kRestLimitNs;
   return network_.run_to_rest(network_.now_ns() + limit_ns) || profile_.resolve_neighbours;
 }
 
 std::string RcRun::check_end() {
   drain_and_resume(true);
-  if (may_fail_) {
-    end_failed_run();
-  }
-  if (!come_to_rest()) {
-    return "the network does not come to rest";
-  }
+  if (may_fail_) end_failed_run();
+  if (!come_to_rest()) return "the network does not come to rest";
   for_each_channel([](RcChannel& channel) { channel.accept_unknown(); });
-  if (poll_completions() && !may_fail_) {
-    return "completions after the last one";
-  }
-  if (std::string error = first_error(); !error.empty()) {
-    return error;
-  }
+  if (poll_completions() && !may_fail_) return "completions after the last one";
+  if (std::string error = first_error(); !error.empty()) return error;
   std::string error;
   for_each_channel([&](const RcChannel& channel) {
     const roce::QueuePair& qp = *channel.requester().qp;
@@ -375,9 +337,7 @@ std::string RcRun::check_memory() {
   take_events();
   for (const auto& srqs : receives_) {
     for (const auto& receives : srqs) {
-      if (std::string text = receives->contradiction(); !text.empty()) {
-        return text;
-      }
+      if (std::string text = receives->contradiction(); !text.empty()) return text;
     }
   }
   for (unsigned node = 0; node < 2; ++node) {
@@ -424,9 +384,7 @@ std::string RcRun::check_counters() {
     const roce::EngineCounters& peer = network_.node(1 - node).engine().counters();
     ChannelTotals asked;
     for (const auto& connection : connections_) {
-      if (connection->channels[node] == nullptr) {
-        continue;
-      }
+      if (connection->channels[node] == nullptr) continue;
       const ChannelTotals& some = connection->channels[node]->totals();
       asked.writes += some.writes;
       asked.reads += some.reads;
@@ -458,9 +416,7 @@ std::string RcRun::check_counters() {
       return fmt::format("asked for {} reads, executed {}", asked.reads,
                          peer.rx_read_requests.value());
     }
-    if (!profile_.lossless) {
-      continue;
-    }
+    if (!profile_.lossless) continue;
     if (self.sent_pkts.value() != peer.rcvd_pkts.value() ||
         self.sent_bytes.value() != peer.rcvd_bytes.value()) {
       return fmt::format("sent {} packets of {} bytes, the peer counts {} of {}",
@@ -489,18 +445,14 @@ std::string RcRun::tear_down() {
   for (const auto& connection : connections_) {
     for (const auto& windows : connection->windows) {
       std::string error = windows != nullptr ? windows->tear_down(!may_fail_) : std::string();
-      if (!error.empty()) {
-        return error;
-      }
+      if (!error.empty()) return error;
     }
   }
   for (unsigned node = 0; node < 2; ++node) {
     for (const auto& receives : receives_[node]) {
       must(network_.node(node).engine().destroy_srq(receives->srq()));
     }
-    if (network_.node(node).engine().qp_count() != 0) {
-      return "queue pairs are left";
-    }
+    if (network_.node(node).engine().qp_count() != 0) return "queue pairs are left";
   }
   return come_to_rest() ? std::string() : "deadlines are left behind queue pairs";
 }
@@ -553,21 +505,15 @@ std::string RcRun::run(RcTotals& totals) {
     break_at_ns_ = network_.now_ns() + rng_.between(0, 300'000);
   }
   std::string error = work();
-  if (error.empty()) {
-    error = check_end();
-  }
+  if (error.empty()) error = check_end();
   if (error.empty() && profile_.ending == Ending::reconnect) {
     reconnect();
     error = work();
     error = error.empty() ? check_end() : error;
   }
-  if (error.empty() && profile_.ending == Ending::complete) {
-    error = check_counters();
-  }
+  if (error.empty() && profile_.ending == Ending::complete) error = check_counters();
   add_totals(totals);
-  if (error.empty()) {
-    error = tear_down();
-  }
+  if (error.empty()) error = tear_down();
   return error;
 }
 

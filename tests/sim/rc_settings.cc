@@ -21,9 +21,7 @@ RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile) {
   const std::uint32_t mtu = roce::bytes(s.path_mtu);
   s.max_message = mtu * rng.between32(1, 6) + rng.between32(0, mtu);
   s.ops = rng.between32(1, 40);
-  if (profile.short_script) {
-    s.ops = rng.between32(1, 5);
-  }
+  if (profile.short_script) s.ops = rng.between32(1, 5);
   if (profile.long_messages) {
     s.max_message = 65536 + rng.between32(0, 40000);
     s.ops = rng.between32(1, 12);
@@ -46,12 +44,8 @@ RcSettings draw_rc_settings(Rng& rng, const RcProfile& profile) {
   s.max_dest_rd_atomic = pick8(rng, s.max_rd_atomic, 16);
   s.timeout = pick8(rng, profile.timeout_min, profile.timeout_min + 3u);
   s.min_rnr_timer = pick8(rng, 1, 14);
-  if (profile.lossless && !profile.late_receives) {
-    s.retry_cnt = pick8(rng, 0, 7);
-  }
-  if (profile.windows) {
-    s.window_percent = rng.pick<unsigned>({10, 30, 60});
-  }
+  if (profile.lossless && !profile.late_receives) s.retry_cnt = pick8(rng, 0, 7);
+  if (profile.windows) s.window_percent = rng.pick<unsigned>({10, 30, 60});
   s.extended_atomics = s.extended_atomics && !profile.xrc;
   s.recovery.algorithm = profile.recovery;
   s.recovery.adaptive_timeout = profile.adaptive_timeout;
@@ -75,9 +69,7 @@ NetworkConfig draw_network_config(std::uint64_t seed, Rng& rng, const RcProfile&
   config.wire_packets = rng.pick<std::uint32_t>({8, 64, 4096});
   config.max_held_packets = profile.max_held_packets;
   config.max_unacked_packets = rng.pick<std::uint32_t>({1, 2, 7, 32, 128});
-  if (const char* path = std::getenv("ROCKHOPPER_PCAP"); path != nullptr) {
-    config.capture = path;
-  }
+  if (const char* path = std::getenv("ROCKHOPPER_PCAP"); path != nullptr) config.capture = path;
   return config;
 }
 

@@ -76,9 +76,7 @@ void RcWorld::make_xrc_receives(unsigned node, std::uint32_t connections) {
   const std::uint32_t count = rng_.between32(2, kMaxReceivers);
   SimCq* cq = nullptr;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (cq == nullptr || rng_.chance(70)) {
-      cq = &make_cq(capacity * count);
-    }
+    if (cq == nullptr || rng_.chance(70)) cq = &make_cq(capacity * count);
     receives_[node].push_back(std::make_unique<SharedReceives>(
         kSharedReceiveIds - 2 * next_receives_++, engine,
         roce::SrqInit{
@@ -100,15 +98,9 @@ void RcWorld::make_memory(unsigned node, std::uint32_t connections) {
   memories_[node] = std::make_unique<NodeMemory>(channel_bytes * connections * 2 * phases +
                                                  srq_bytes * srqs + 4096);
   pds_[node] = network_.node(node).engine().allocate_pd();
-  if (srq) {
-    make_shared_receives(node);
-  }
-  if (profile_.xrc) {
-    make_xrc_receives(node, connections);
-  }
-  if (!may_fail_) {
-    make_shared_words(node);
-  }
+  if (srq) make_shared_receives(node);
+  if (profile_.xrc) make_xrc_receives(node, connections);
+  if (!may_fail_) make_shared_words(node);
 }
 
 void RcWorld::set_up() {
@@ -141,9 +133,7 @@ void RcWorld::make_queue_pairs(std::uint32_t count) {
       SimCq& recv_cq = share_cqs ? *common[node] : make_cq(capacity);
       roce::Engine& engine = network_.node(node).engine();
       Endpoint& end = connections_.back()->ends[node];
-      if (!receives_[node].empty()) {
-        end.receives = {receives_[node][0].get()};
-      }
+      if (!receives_[node].empty()) end.receives = {receives_[node][0].get()};
       end.engine = &engine;
       end.pd = pds_[node];
       end.memory = memories_[node].get();
@@ -160,9 +150,7 @@ void RcWorld::make_queue_pairs(std::uint32_t count) {
                                  .sq_sig_all = settings_.sq_sig_all,
                                  .extended_atomics = settings_.extended_atomics}));
     }
-    if (profile_.windows) {
-      make_windows(*connections_.back());
-    }
+    if (profile_.windows) make_windows(*connections_.back());
   }
 }
 
@@ -219,15 +207,11 @@ void RcWorld::connect_all() {
 
 void RcWorld::connect(Connection& connection) {
   for (unsigned node = 0; node < 2; ++node) {
-    if (connection.ends[node].qp->init().qp_type == QpType::xrc_recv) {
-      continue;
-    }
+    if (connection.ends[node].qp->init().qp_type == QpType::xrc_recv) continue;
     connection.channels[node] =
         std::make_unique<RcChannel>(settings_, next_channel_++, connection.ends[node],
                                     connection.ends[1 - node], shared_[1 - node], rng_);
-    if (may_fail_) {
-      connection.channels[node]->allow_failure();
-    }
+    if (may_fail_) connection.channels[node]->allow_failure();
   }
   connection.pkey_index = kPartitions[rng_.chance(30) ? 1 : 0];
   std::array<wire::Psn, 2> psn;

@@ -55,9 +55,7 @@ class RcWorld {
   void for_each_channel(Action action) const {
     for (const auto& connection : connections_) {
       for (const auto& channel : connection->channels) {
-        if (channel != nullptr) {
-          action(*channel);
-        }
+        if (channel != nullptr) action(*channel);
       }
     }
   }

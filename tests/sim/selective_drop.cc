@@ -17,7 +17,7 @@ std::uint16_t SelectiveDrop::tx_burst(rte_mbuf** packets, std::uint16_t count,
                       (bth && (numbers_.contains(offered_) ||
                                (opcodes_.contains(bth->opcode) && rng_.chance(percent_))));
     if (marked_percent_ > 0 && rng_.chance(marked_percent_)) {
-      static_cast<void>(stack::net::mark_congestion_experienced(packets[i]));
+      (void)stack::net::mark_congestion_experienced(packets[i]);
     }
     if (lost) {
       rte_pktmbuf_free(packets[i]);

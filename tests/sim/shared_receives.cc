@@ -30,13 +30,9 @@ SharedReceives::SharedReceives(std::uint32_t wr_id_high, roce::Engine& engine,
 }
 
 bool SharedReceives::post(std::uint32_t capacity) {
-  if (srq_->depth() >= srq_->query().max_wr) {
-    return false;
-  }
+  if (srq_->depth() >= srq_->query().max_wr) return false;
   auto buffer = make_scatter_buffer(area_, ranges_, capacity, max_sge_, rng_);
-  if (!buffer) {
-    return false;
-  }
+  if (!buffer) return false;
   Receive receive{
       .wr_id = wr_id_high_ << 32 | next_++, .capacity = capacity, .buffer = std::move(*buffer)};
   const roce::PostResult result =
@@ -60,17 +56,13 @@ void SharedReceives::modify() {
 }
 
 void SharedReceives::on_limit_reached() {
-  if (armed_ == 0) {
-    error_ = "a limit event of an SRQ whose limit is not armed";
-  }
+  if (armed_ == 0) error_ = "a limit event of an SRQ whose limit is not armed";
   armed_ = 0;
 }
 
 std::optional<Receive> SharedReceives::take(std::uint64_t wr_id) {
   auto node = posted_.extract(wr_id);
-  if (node.empty()) {
-    return std::nullopt;
-  }
+  if (node.empty()) return std::nullopt;
   return std::move(node.mapped());
 }
 

@@ -11,12 +11,10 @@
 namespace rockhopper::sim {
 namespace {
 
-constexpr std::uint64_t kBusyStep_ns = 1'000;
+constexpr std::uint64_t kBusyStepNs = 1'000;
 
 stack::IpAddress address_of(unsigned index, bool ipv6) {
-  if (!ipv6) {
-    return stack::IpAddress::from_ipv4(0x0a000001 + index);
-  }
+  if (!ipv6) return stack::IpAddress::from_ipv4(0x0a000001 + index);
   stack::IpAddress address{{0xfd, 0x52, 0x6f}};
   address.bytes[15] = static_cast<std::uint8_t>(1 + index);
   return address;
@@ -53,9 +51,7 @@ SimNode::SimNode(const NetworkConfig& config, unsigned index, stack::sim::Networ
   faults_ = std::make_unique<stack::FaultInjector>(*link, pool, faults);
   std::set<std::uint64_t> numbers;
   for (const auto& [node, number] : config.faults.dropped_packets) {
-    if (node == index) {
-      numbers.insert(number);
-    }
+    if (node == index) numbers.insert(number);
   }
   selective_ = std::make_unique<SelectiveDrop>(
       *faults_, config.seed * 2 + index, config.faults.dropped_opcodes,
@@ -115,13 +111,11 @@ std::uint64_t SimNetwork::next_deadline_ns() const {
 
 bool SimNetwork::advance(std::uint64_t limit_ns) {
   std::uint64_t next_ns = next_deadline_ns();
-  if (next_ns > limit_ns) {
-    return false;
-  }
+  if (next_ns > limit_ns) return false;
   if (next_ns <= now_ns()) {
     // Allowed while packets or mbufs are short; the run's owner looks at the count.
     ++busy_deadlines_;
-    next_ns = now_ns() + kBusyStep_ns;
+    next_ns = now_ns() + kBusyStepNs;
   }
   network_.advance_to(next_ns);
   return true;
@@ -151,12 +145,8 @@ bool SimNetwork::run_to_rest(std::uint64_t limit_ns) {
   for (;;) {
     while (poll()) {
     }
-    if (next_deadline_ns() == stack::kNever) {
-      return true;
-    }
-    if (!advance(limit_ns)) {
-      return false;
-    }
+    if (next_deadline_ns() == stack::kNever) return true;
+    if (!advance(limit_ns)) return false;
   }
 }
 

@@ -142,12 +142,8 @@ T must(Expected<T> result);
 
 template <typename T>
 T must(Expected<T> result) {
-  if (!result) {
-    die(result.error().message);
-  }
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
+  if (!result) die(result.error().message);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 }  // namespace rockhopper::sim

@@ -21,7 +21,7 @@ using roce::QpState;
 using roce::QpType;
 using roce::WrOpcode;
 
-constexpr std::uint64_t kRestLimit_ns = 60'000'000'000;
+constexpr std::uint64_t kRestLimitNs = 60'000'000'000;
 constexpr std::uint32_t kMaxSteps = 1'000'000;
 constexpr std::uint32_t kGrhBytes = 40;
 constexpr std::uint32_t kIdBytes = 4;
@@ -124,9 +124,7 @@ class UnreliableRun {
   void check_write(const Message& message, UnreliableTotals& totals);
   void add_counters(UnreliableTotals& totals);
   void fail(std::string text) {
-    if (error_.empty()) {
-      error_ = std::move(text);
-    }
+    if (error_.empty()) error_ = std::move(text);
   }
   [[nodiscard]] bool is_ud() const { return profile_.type == QpType::ud; }
   [[nodiscard]] std::uint32_t grh_bytes() const { return is_ud() ? kGrhBytes : 0; }
@@ -323,9 +321,7 @@ std::vector<roce::Sge> UnreliableRun::cut(const Memory& memory, std::uint32_t pl
 }
 
 bool UnreliableRun::post_send(SimQp& sender) {
-  if (sender.posted == sender.script.size()) {
-    return false;
-  }
+  if (sender.posted == sender.script.size()) return false;
   const std::uint32_t id = sender.script[sender.posted];
   const Message& message = messages_[id];
   const auto list = cut(source_[sender.node], message.place, message.length);
@@ -340,9 +336,7 @@ bool UnreliableRun::post_send(SimQp& sender) {
                   .ah = sender.ah,
                   .remote_qpn = qps_[message.receiver].qp->number(),
                   .remote_qkey = kQkey ^ (message.wrong_qkey ? 1u : 0u)};
-  if (message.length <= 64 && rng_.chance(30)) {
-    wr.send_flags |= roce::kSendInline;
-  }
+  if (message.length <= 64 && rng_.chance(30)) wr.send_flags |= roce::kSendInline;
   switch (sender.qp->post_send(wr)) {
     case roce::PostResult::ok:
       ++sender.posted;
@@ -356,9 +350,7 @@ bool UnreliableRun::post_send(SimQp& sender) {
 }
 
 bool UnreliableRun::post_receive(unsigned node, Receives& receives) {
-  if (receives.free.empty()) {
-    return false;
-  }
+  if (receives.free.empty()) return false;
   const Buffer buffer = receives.free.front();
   const std::uint32_t length = max_message_ + grh_bytes();
   Memory& memory = receive_[node];
@@ -379,9 +371,7 @@ bool UnreliableRun::post_receive(unsigned node, Receives& receives) {
 /// Sets the SRQ's limit, whose event must come when fewer receives wait, and only then.
 void UnreliableRun::arm_limit(unsigned node) {
   Receives& receives = receives_[node][0];
-  if (receives.srq == nullptr || limit_armed_[node] || receives.waiting.empty()) {
-    return;
-  }
+  if (receives.srq == nullptr || limit_armed_[node] || receives.waiting.empty()) return;
   const auto most = static_cast<std::uint32_t>(receives.waiting.size());
   must(receives.srq->modify({.srq_limit = rng_.between32(1, most)}, roce::kSrqLimit));
   limit_armed_[node] = true;
@@ -390,9 +380,7 @@ void UnreliableRun::arm_limit(unsigned node) {
 void UnreliableRun::take_events() {
   for (unsigned node = 0; node < 2; ++node) {
     while (const auto event = network_.node(node).engine().poll_async_event()) {
-      if (event->type != roce::AsyncEventType::srq_limit_reached) {
-        continue;
-      }
+      if (event->type != roce::AsyncEventType::srq_limit_reached) continue;
       if (!limit_armed_[node] || event->srq != receives_[node][0].srq) {
         fail("a limit event of an SRQ whose limit is not armed");
       }
@@ -401,9 +389,7 @@ void UnreliableRun::take_events() {
     }
     const roce::SharedReceiveQueue* srq = receives_[node][0].srq;
     const bool due = srq != nullptr && limit_armed_[node] && srq->depth() < srq->query().srq_limit;
-    if (due) {
-      fail("the limit of an SRQ was reached without an event");
-    }
+    if (due) fail("the limit of an SRQ was reached without an event");
   }
 }
 
@@ -418,9 +404,7 @@ bool UnreliableRun::drive() {
         }
       }
     }
-    if (profile_.srq && rng_.chance(20)) {
-      arm_limit(node);
-    }
+    if (profile_.srq && rng_.chance(20)) arm_limit(node);
   }
   for (SimQp& qp : qps_) {
     if (rng_.chance(60)) {
@@ -516,9 +500,7 @@ void UnreliableRun::check_message(const SimQp& receiver, const Buffer& buffer,
   } else if (!std::equal(got.begin(), got.end(), expected.begin(), expected.end())) {
     fail(fmt::format("message {} of {} bytes was received with other bytes", id, length));
   } else {
-    if (is_ud()) {
-      check_grh(receiver, buffer);
-    }
+    if (is_ud()) check_grh(receiver, buffer);
     note_delivery(qps_[message.receiver], id);
   }
 }
@@ -568,16 +550,12 @@ void UnreliableRun::check_write(const Message& message, UnreliableTotals& totals
     }
   }
   totals.partial += there > 0 && there < packets ? 1 : 0;
-  if (profile_.exact && there < packets) {
-    fail("a WRITE did not arrive");
-  }
+  if (profile_.exact && there < packets) fail("a WRITE did not arrive");
 }
 
 void UnreliableRun::check_end(UnreliableTotals& totals) {
   for (const Message& message : messages_) {
-    if (message.is_write()) {
-      check_write(message, totals);
-    }
+    if (message.is_write()) check_write(message, totals);
     totals.delivered += message.deliveries;
     totals.twice += message.deliveries > 1 ? 1 : 0;
     if (profile_.exact && message.takes_receive() && !message.wrong_qkey &&
@@ -618,18 +596,12 @@ std::string UnreliableRun::run(UnreliableTotals& totals) {
   for (; error_.empty() && !finished() && step < kMaxSteps; ++step) {
     const bool did = drive();
     const bool moved = network_.poll();
-    if (!did && !moved) {
-      static_cast<void>(network_.advance(stack::kNever - 1));
-    }
+    if (!did && !moved) (void)network_.advance(stack::kNever - 1);
   }
-  if (error_.empty() && !finished()) {
-    fail("not all requests completed");
-  }
-  static_cast<void>(network_.run_to_rest(network_.now_ns() + kRestLimit_ns));
-  static_cast<void>(poll_completions());
-  if (error_.empty()) {
-    check_end(totals);
-  }
+  if (error_.empty() && !finished()) fail("not all requests completed");
+  (void)network_.run_to_rest(network_.now_ns() + kRestLimitNs);
+  (void)poll_completions();
+  if (error_.empty()) check_end(totals);
   ++totals.runs;
   totals.messages += messages_.size();
   totals.limit_events += limit_events_;

@@ -43,14 +43,12 @@ TEST_P(UnreliableSimulation, CleanNetworkDeliversEverything) {
   const auto totals = run_seeds({.name = "clean", .exact = true, .in_order = true}, 150);
   EXPECT_EQ(totals.abandoned, 0u);
   EXPECT_EQ(totals.out_of_sequence, 0u);
-  if (!is_uc()) {
-    expect_met(totals.bad_qkey);
-  }
+  if (!is_uc()) expect_met(totals.bad_qkey);
 }
 
 TEST_P(UnreliableSimulation, CleanNetworkThatMustBeResolved) {
-  static_cast<void>(run_seeds(
-      {.name = "resolution", .exact = true, .in_order = true, .resolve_neighbours = true}, 50));
+  (void)run_seeds(
+      {.name = "resolution", .exact = true, .in_order = true, .resolve_neighbours = true}, 50);
 }
 
 TEST_P(UnreliableSimulation, LossDeliversASubsequence) {
@@ -79,9 +77,7 @@ TEST_P(UnreliableSimulation, DuplicationMixesNothing) {
 TEST_P(UnreliableSimulation, ReorderingMixesNothing) {
   const auto totals = run_seeds(
       {.name = "reordering 20 %", .faults{.rates{.reorder = 0.2, .reorder_max_ns = 100'000}}}, 150);
-  if (is_uc()) {
-    expect_met(totals.out_of_sequence);
-  }
+  if (is_uc()) expect_met(totals.out_of_sequence);
 }
 
 TEST_P(UnreliableSimulation, EverythingAtOnce) {
@@ -103,19 +99,16 @@ TEST_P(UnreliableSimulation, ScarceReceivesLoseWholeMessages) {
 }
 
 TEST_P(UnreliableSimulation, SmallMbufs) {
-  static_cast<void>(run_seeds(
-      {.name = "small mbufs", .faults{.rates{.loss = 0.01}}, .in_order = true}, 50, small_pools()));
+  (void)run_seeds({.name = "small mbufs", .faults{.rates{.loss = 0.01}}, .in_order = true}, 50,
+                  small_pools());
 }
 
 TEST_P(UnreliableSimulation, ScarceMbufs) {
-  static_cast<void>(
-      run_seeds({.name = "scarce mbufs", .exact = true, .in_order = true}, 50, scarce_pools()));
+  (void)run_seeds({.name = "scarce mbufs", .exact = true, .in_order = true}, 50, scarce_pools());
 }
 
 TEST_P(UnreliableSimulation, SharedReceiveQueues) {
-  if (is_uc()) {
-    GTEST_SKIP() << "UC has no SRQ";
-  }
+  if (is_uc()) GTEST_SKIP() << "UC has no SRQ";
   const auto exact =
       run_seeds({.name = "SRQ, clean", .exact = true, .in_order = true, .srq = true}, 100);
   expect_met(exact.limit_events);

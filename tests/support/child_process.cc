@@ -39,7 +39,9 @@ ChildProcess::ChildProcess(std::vector<std::string> arguments) {
     return;
   }
   std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
+  for (std::string& argument : arguments) {
+    argv.push_back(argument.data());
+  }
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

@@ -51,7 +51,9 @@ Bytes bytes_of(const rte_mbuf* packet) {
 
 Bytes random_bytes(stack::Random& random, std::size_t size) {
   Bytes bytes(size);
-  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+  for (auto& byte : bytes) {
+    byte = static_cast<std::uint8_t>(random.next());
+  }
   return bytes;
 }
 

@@ -70,7 +70,9 @@ Expected<void> Adapter::set_up() {
 
 Adapter::~Adapter() {
   sender_.reset();
-  for (const auto& port : parts_->ports) port->reading.clear();
+  for (const auto& port : parts_->ports) {
+    port->reading.clear();
+  }
   parts_->peers.clear();  // before the pool that their targets are of
   pool_.reset();
 }
@@ -174,11 +176,17 @@ bool Adapter::progress(std::uint64_t now_ns) {
   const auto& ports = parts_->ports;
   parts_->now_ns = now_ns;
   bool worked = poll_sends();
-  for (const auto& port : ports) worked = receiver_->poll(*port) || worked;
-  for (const auto& port : ports) worked = receiver_->take_handled(*port) || worked;
+  for (const auto& port : ports) {
+    worked = receiver_->poll(*port) || worked;
+  }
+  for (const auto& port : ports) {
+    worked = receiver_->take_handled(*port) || worked;
+  }
   if (pool_ != nullptr) pool_->progress();
   // Before what waits in front of it: a flood of puts would leave no room ever.
-  for (const auto& port : ports) receiver_->read_payloads(*port);
+  for (const auto& port : ports) {
+    receiver_->read_payloads(*port);
+  }
   for (std::size_t i = 0; i < ports.size(); ++i) {
     worked = sender_->take_descriptors(*ports[(first_port_ + i) % ports.size()]) || worked;
   }
@@ -191,7 +199,9 @@ bool Adapter::progress(std::uint64_t now_ns) {
 bool Adapter::poll_sends() {
   std::array<roce::Completion, 32> completions;
   const std::size_t count = send_cq_->poll(completions);
-  for (std::size_t i = 0; i < count; ++i) on_sent(completions[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    on_sent(completions[i]);
+  }
   return count > 0;
 }
 

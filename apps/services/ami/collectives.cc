@@ -102,7 +102,9 @@ Communicator::Communicator(Context& context, const CommunicatorConfig& config)
 Communicator::~Communicator() {
   assert(outstanding_ == 0 && "messages of a communicator are on their way");
   if (status_ == Status::ok) {
-    for (Slot& slot : slots_) unwatch(slot);
+    for (Slot& slot : slots_) {
+      unwatch(slot);
+    }
   }
   context_.set_handler(handler_, {});
   context_.detach(*this);
@@ -191,9 +193,7 @@ Injected Communicator::start(const CollectiveCall& call, const Local& memory, bo
   // The other ranks will wait in vain for what is not started here.
   if (!valid) break_up(Status::invalid);
   Slot& slot = slots_[slot_of(epochs_.next(), config_.window, false)];
-  if (status_ == Status::ok && slot.phase != Slot::Phase::unknown && slot.call != call) {
-    disagree();
-  }
+  if (status_ == Status::ok && slot.phase != Slot::Phase::unknown && slot.call != call) disagree();
   if (status_ != Status::ok) {
     Slot none;
     none.request = &request;
@@ -320,9 +320,7 @@ bool Communicator::send(Slot& slot, std::size_t index, bool again) {
     injected = context_.send(to, handler_, header, slot.memory, completion);
   } else {
     std::span<const std::byte> vector;
-    if (carries_vector(slot.call.type)) {
-      vector = {buffer(slot, slot.sent[index]), slot.call.length};
-    }
+    if (carries_vector(slot.call.type)) vector = {buffer(slot, slot.sent[index]), slot.call.length};
     injected = context_.send(to, handler_, header, vector, completion);
   }
   if (injected == Injected::again) {
@@ -422,9 +420,7 @@ void Communicator::on_message(const Message& from) {
       return counters_.rx_unexpected.add();
     }
   }
-  if (slot->call != message->call) {
-    return disagree();
-  }
+  if (slot->call != message->call) return disagree();
   store(*slot, *message, from, source);
 }
 
@@ -512,7 +508,9 @@ void Communicator::on_peer_failed(EndpointId id) {
 
 std::size_t Communicator::advance() {
   if (std::exchange(stalled_, false)) {
-    for (Slot& slot : slots_) progress(slot);
+    for (Slot& slot : slots_) {
+      progress(slot);
+    }
   }
   if (tells_) tell_neighbours();
   // A callback may start what ends at once: that is for the next turn.

@@ -178,7 +178,9 @@ std::size_t Context::advance() {
   const std::size_t callbacks = lane_.fifo.advance();
   if (callbacks > 0) counters_.callbacks.add(callbacks);
   std::size_t called = callbacks + handle_arrivals();
-  for (Service* service : services_) called += service->advance();
+  for (Service* service : services_) {
+    called += service->advance();
+  }
   replenish();
   advancing_ = false;
   return called;
@@ -237,7 +239,7 @@ std::size_t Context::handle_arrivals() {
     }
     const bool pushed = lane_.handled.push(handled);
     assert(pushed);
-    static_cast<void>(pushed);
+    (void)pushed;
   }
   return count;
 }

@@ -34,7 +34,9 @@ class Epochs {
     ++retired_in_[sequence / length() % 2];
     while (retired_in_[retired_ % 2] == length()) {
       retired_in_[retired_ % 2] = 0;
-      for (std::uint32_t i = 0; i < length(); ++i) free(first() + i);
+      for (std::uint32_t i = 0; i < length(); ++i) {
+        free(first() + i);
+      }
       ++retired_;
     }
   }

@@ -172,7 +172,9 @@ class InjectionFifo {
     // Without a callback, the place in the list may be that of an earlier transfer.
     if (transfers_[slot].callback) statuses_[slot].write(status);
     transfers_[slot].complete = true;
-    while (transfers_[slot_of(counted_)].complete) transfers_[slot_of(counted_++)].complete = false;
+    while (transfers_[slot_of(counted_)].complete) {
+      transfers_[slot_of(counted_++)].complete = false;
+    }
     counter_.store(counted_, std::memory_order_release);
   }
 

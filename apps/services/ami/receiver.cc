@@ -53,14 +53,16 @@ Expected<void> Receiver::set_up(LanePort& port, roce::Engine& engine, dc::Endpoi
 }
 
 void Receiver::open(LanePort& port) {
-  for (std::uint32_t i = 0; i < port.lane.config.receive_buffers; ++i) post_receive(port, i);
+  for (std::uint32_t i = 0; i < port.lane.config.receive_buffers; ++i) {
+    post_receive(port, i);
+  }
 }
 
 void Receiver::post_receive(LanePort& port, std::uint32_t buffer) {
   const roce::Sge to{reinterpret_cast<std::uintptr_t>(port.buffer(buffer)), port.buffer_bytes,
                      port.buffers.region.key()};
   // It has room for all of them.
-  static_cast<void>(port.srq->post_recv({.wr_id = buffer, .sg_list = {&to, 1}}));
+  (void)port.srq->post_recv({.wr_id = buffer, .sg_list = {&to, 1}});
 }
 
 // Messages.

@@ -167,7 +167,7 @@ Posted Sender::start_untracked(Peer& peer, const Instruction& instruction) {
   }
   if (!batched) {
     const Posted posted = post_part(peer, instruction, 0, port.lane.fifo.immediate(), nullptr);
-    static_cast<void>(takes(peer, posted));
+    (void)takes(peer, posted);
     return posted;
   }
   if (batch_.empty()) {
@@ -403,7 +403,9 @@ void Sender::on_sent(std::uint32_t tag, roce::WcStatus status) {
   // They stay until all their parts are complete.
   Transfer* transfer = transfers_.find(tag);
   const Status result = status_of(status, *transfer->peer);
-  while (transfer != nullptr) on_part(*std::exchange(transfer, transfer->behind), result);
+  while (transfer != nullptr) {
+    on_part(*std::exchange(transfer, transfer->behind), result);
+  }
 }
 
 void Sender::on_part(Transfer& transfer, Status status) {
@@ -447,9 +449,7 @@ void Sender::fail(Peer& peer) {
   parts_.counters.peers_failed.add();
   peer.replies.forsake();
   peer.to_read.clear();
-  if (peer.reading_hook.is_linked()) {
-    peer.port.reading.erase(peer.port.reading.iterator_to(peer));
-  }
+  if (peer.reading_hook.is_linked()) peer.port.reading.erase(peer.port.reading.iterator_to(peer));
   if (peer.drain_hook.is_linked()) to_drain_.erase(to_drain_.iterator_to(peer));
   end_all(peer, Status::unreachable);
   peer.port.tell_failed(peer.id);

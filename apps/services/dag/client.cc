@@ -83,7 +83,9 @@ Expected<void> Client::set_up() {
 }
 
 Client::~Client() {
-  for (const auto& link : parts_->links) link->shut();
+  for (const auto& link : parts_->links) {
+    link->shut();
+  }
   parts_->pool.reset();  // before the addresses that its requests name
 }
 
@@ -334,18 +336,26 @@ bool Client::poll_sends() {
       parts_->operations.at(wr_id >> 8).on_completion(wr_id & 0xff, completions[i].status);
     }
   }
-  for (const auto& link : parts_->links) link->end_if_lost();
+  for (const auto& link : parts_->links) {
+    link->end_if_lost();
+  }
   return count > 0;
 }
 
 bool Client::progress(std::uint64_t now_ns) {
   parts_->now_ns = now_ns;
   bool worked = poll_sends();
-  for (const auto& link : parts_->links) worked = link->poll_receives() || worked;
+  for (const auto& link : parts_->links) {
+    worked = link->poll_receives() || worked;
+  }
   worked = parts_->operations.run_timers(now_ns, config_.request_timeout_ns) || worked;
-  for (const auto& link : parts_->links) worked = link->renew() || worked;
+  for (const auto& link : parts_->links) {
+    worked = link->renew() || worked;
+  }
   parts_->pool->progress();
-  for (const auto& link : parts_->links) link->drain();
+  for (const auto& link : parts_->links) {
+    link->drain();
+  }
   return worked;
 }
 

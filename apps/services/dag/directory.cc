@@ -9,11 +9,15 @@ namespace rockhopper::dag {
 
 Directory::Directory(std::uint32_t entries)
     : nodes_(std::max(entries, 1u)), buckets_(std::bit_ceil(std::size_t{nodes_.size()})) {
-  for (Node& node : nodes_) free_.push_back(node);
+  for (Node& node : nodes_) {
+    free_.push_back(node);
+  }
 }
 
 Directory::~Directory() {
-  for (Bucket& bucket : buckets_) bucket.clear();
+  for (Bucket& bucket : buckets_) {
+    bucket.clear();
+  }
   used_.clear();
   free_.clear();
 }

@@ -51,7 +51,9 @@ class Map {
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (const Bucket& bucket : buckets_) {
-      for (unsigned i = 0; i < bucket.count; ++i) visit(place_of(bucket.slots[i]));
+      for (unsigned i = 0; i < bucket.count; ++i) {
+        visit(place_of(bucket.slots[i]));
+      }
     }
   }
 

@@ -31,7 +31,9 @@ Placement::Placement(PlacementPolicy policy, std::uint16_t servers,
                      std::vector<PlacementRule> rules)
     : policy_(policy), servers_(servers), rules_(std::move(rules)) {
   std::sort(rules_.begin(), rules_.end(), before);
-  for (const PlacementRule& rule : rules_) longest_ = std::max(longest_, rule.prefix.size());
+  for (const PlacementRule& rule : rules_) {
+    longest_ = std::max(longest_, rule.prefix.size());
+  }
 }
 
 Expected<Placement> Placement::create(PlacementPolicy policy, std::uint16_t servers,

@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint16_t kClientsMax = 4096;
 constexpr std::uint16_t kServerDcis = 8;
 constexpr std::uint32_t kServerDciWr = 64;
-constexpr std::uint64_t kLeaseMin_ns = 1'000'000;
-constexpr std::uint64_t kLeaseMax_ns = 3'600'000'000'000;
+constexpr std::uint64_t kLeaseMinNs = 1'000'000;
+constexpr std::uint64_t kLeaseMaxNs = 3'600'000'000'000;
 /// How often in a lease leases are looked at.
 constexpr std::uint64_t kChecks = 16;
 constexpr std::uint32_t kRecordAccess = roce::kAccessLocalWrite | roce::kAccessRemote;
@@ -70,8 +70,8 @@ Expected<std::unique_ptr<Server>> Server::create(roce::Engine& engine, dc::Endpo
   if (config.max_clients == 0 || config.max_clients > kClientsMax) {
     return fail(ErrorCode::invalid_argument, "a server has 1 to {} clients", kClientsMax);
   }
-  if (config.lease_ns < kLeaseMin_ns || config.lease_ns > kLeaseMax_ns) {
-    return fail(ErrorCode::invalid_argument, "a lease is {} to {} ns", kLeaseMin_ns, kLeaseMax_ns);
+  if (config.lease_ns < kLeaseMinNs || config.lease_ns > kLeaseMaxNs) {
+    return fail(ErrorCode::invalid_argument, "a lease is {} to {} ns", kLeaseMinNs, kLeaseMaxNs);
   }
   if (reinterpret_cast<std::uintptr_t>(config.application_memory.data()) % kRecordAlignment != 0) {
     return fail(ErrorCode::invalid_argument, "an application's memory begins at a multiple of {}",
@@ -98,7 +98,9 @@ Expected<void> Server::set_up() {
 }
 
 Server::~Server() {
-  for (const auto& [id, client] : clients_) tear_down(*client, last_check_ns_);
+  for (const auto& [id, client] : clients_) {
+    tear_down(*client, last_check_ns_);
+  }
 }
 
 Server::Client* Server::find(ClientId id) const {
@@ -183,7 +185,9 @@ void Server::remove_client(ClientId id, std::uint64_t now_ns) {
 
 bool Server::progress(std::uint64_t now_ns) {
   bool worked = poll_sends();
-  for (const auto& [id, client] : clients_) worked = poll_receives(*client, now_ns) || worked;
+  for (const auto& [id, client] : clients_) {
+    worked = poll_receives(*client, now_ns) || worked;
+  }
   for (const auto& [id, client] : clients_) {
     if (!client->outbox.empty()) worked = send_responses(*client) || worked;
   }
@@ -440,7 +444,9 @@ void Server::check_quarantine(std::uint64_t now_ns) {
     if (over) {
       quarantine.end_grace();
       counters_.grace_periods.add();
-      for (const auto& [id, client] : clients_) client->grace_until.reset();
+      for (const auto& [id, client] : clients_) {
+        client->grace_until.reset();
+      }
     }
   }
   if (quarantine.wants_grace()) {

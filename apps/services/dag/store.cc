@@ -85,7 +85,7 @@ Store::Outcome Store::create(const CreateInit& init) {
                  bytes_of(place));
   const bool inserted = map_.insert(hash, place);
   assert(inserted);
-  static_cast<void>(inserted);
+  (void)inserted;
   return {.status = Status::ok, .hash = hash, .place = place};
 }
 
@@ -143,7 +143,7 @@ Store::Outcome Store::resize(std::span<const std::byte> key, std::uint32_t capac
   retire(found.hash, found.place, now_ns);
   const bool inserted = map_.insert(found.hash, place);
   assert(inserted);
-  static_cast<void>(inserted);
+  (void)inserted;
   return {.status = Status::ok, .hash = found.hash, .place = place};
 }
 
@@ -250,12 +250,12 @@ std::size_t Store::release_if(const Which& which, std::uint64_t now_ns) {
 }
 
 void Store::release_arenas(std::uint32_t owner, std::uint64_t now_ns) {
-  static_cast<void>(release_if(
+  (void)release_if(
       [owner](const Arena& arena) {
         if (!arena.group.empty()) return false;
         return arena.owner == owner;
       },
-      now_ns));
+      now_ns);
 }
 
 std::size_t Store::release_group(std::span<const std::byte> group, std::uint64_t now_ns) {

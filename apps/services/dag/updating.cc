@@ -151,9 +151,7 @@ void Operation::Updating::on_overtaken() {
 void Operation::Updating::try_later() {
   Update& update = operation_.update_;
   client_.counters.lock_conflicts.add();
-  if (update.give_up_ns == 0) {
-    update.give_up_ns = client_.now_ns + client_.config.update_timeout_ns;
-  }
+  if (update.give_up_ns == 0) update.give_up_ns = client_.now_ns + client_.config.update_timeout_ns;
   if (client_.now_ns >= update.give_up_ns) return operation_.finish(Status::contended);
   update.backoff = std::min(update.backoff + 1, kBackoffMax);
   operation_.search_.repeat();

@@ -63,7 +63,9 @@ Expected<std::unique_ptr<ConflatedStore>> ConflatedStore::create(std::span<std::
 /// The place of the key in the table, or where it is to be.
 ConflatedStore::Place& ConflatedStore::place_of(std::uint64_t key) {
   std::size_t at = mix(key) & (table_.size() - 1);
-  while (table_[at].used && table_[at].key != key) at = (at + 1) & (table_.size() - 1);
+  while (table_[at].used && table_[at].key != key) {
+    at = (at + 1) & (table_.size() - 1);
+  }
   return table_[at];
 }
 

@@ -133,7 +133,9 @@ void CopyTracker::for_each_gap(std::uint64_t position, const Read& read,
 
 inline void CopyTracker::on_read(const Record& record) {
   if (!do_come_ || record.is_padding()) return;
-  while (!held_.empty() && held_.front().position < record.position) held_.pop_front();
+  while (!held_.empty() && held_.front().position < record.position) {
+    held_.pop_front();
+  }
   if (held_.empty() || held_.front().position != record.position) counters_.repaired.add();
 }
 

@@ -24,7 +24,7 @@ bool GrantKeys::give(ServedSubscriber& subscriber, StoreGrant& grant) {
     binding_.emplace(rkey, Binding{.subscriber = subscriber.id});
     return true;
   }
-  static_cast<void>(engine_.deallocate_window(grant.rkey));
+  (void)engine_.deallocate_window(grant.rkey);
   return false;
 }
 
@@ -45,12 +45,12 @@ void GrantKeys::take(const ServedSubscriber& subscriber, const StoreGrant& grant
     binding->second.ended = true;
     return;
   }
-  static_cast<void>(subscriber.way != nullptr ? engine_.deregister_memory(grant.rkey)
-                                              : engine_.deallocate_window(grant.rkey));
+  (void)(subscriber.way != nullptr ? engine_.deregister_memory(grant.rkey)
+                                   : engine_.deallocate_window(grant.rkey));
 }
 
 void GrantKeys::end(std::uint32_t rkey, const Binding& binding) {
-  if (binding.ended) static_cast<void>(engine_.deallocate_window(roce::MemoryKey{rkey}));
+  if (binding.ended) (void)engine_.deallocate_window(roce::MemoryKey{rkey});
 }
 
 void GrantKeys::forget(SubscriberId subscriber) {

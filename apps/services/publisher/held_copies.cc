@@ -13,7 +13,9 @@ void HeldCopies::resize(std::uint32_t count, std::uint32_t bytes) {
   slot_bytes_ = bytes;
   bytes_.assign(std::size_t{count} * bytes, std::byte{0});
   free_.resize(count);
-  for (std::uint32_t i = 0; i < count; ++i) free_[i] = i;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    free_[i] = i;
+  }
 }
 
 HeldCopies::Held HeldCopies::hold(const Record& record, std::span<const std::byte> bytes,
@@ -43,12 +45,16 @@ void HeldCopies::pop_front() {
 }
 
 void HeldCopies::clear() {
-  while (!empty()) pop_front();
+  while (!empty()) {
+    pop_front();
+  }
 }
 
 std::uint64_t HeldCopies::last_hole() const {
   auto at = copies_.end() - 1;
-  while (at != copies_.begin() && (at - 1)->record.sequence + 1 == at->record.sequence) --at;
+  while (at != copies_.begin() && (at - 1)->record.sequence + 1 == at->record.sequence) {
+    --at;
+  }
   return at->record.position;
 }
 

@@ -123,7 +123,9 @@ void put(Output& out, const Directory& message) {
   out.u16(message.first);
   out.u16(message.total);
   out.u16(static_cast<std::uint16_t>(message.stores.size()));
-  for (const StoreInfo& store : message.stores) put(out, store);
+  for (const StoreInfo& store : message.stores) {
+    put(out, store);
+  }
 }
 void take(Input& in, Directory& message) {
   message.first = in.u16();

@@ -35,7 +35,9 @@ Expected<void> MulticastReceiver::set_up(roce::ProtectionDomain pd, const Config
   attributes.pkey_index = config.pkey_index;
   attributes.qkey = group_.qkey;
   ROCKHOPPER_TRY(qp_->bring_up(attributes, roce::QpState::rtr));
-  for (std::uint32_t i = 0; i < buffers; ++i) post(i);
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    post(i);
+  }
   return engine_.attach_multicast(*qp_, group_.group);
 }
 
@@ -66,7 +68,7 @@ void MulticastReceiver::post(std::uint32_t buffer) {
   const roce::Sge to{reinterpret_cast<std::uintptr_t>(bytes_.data() + buffer * buffer_bytes()),
                      static_cast<std::uint32_t>(buffer_bytes()), region_.key()};
   // It has room for all of them.
-  static_cast<void>(qp_->post_recv({.wr_id = buffer, .sg_list = {&to, 1}}));
+  (void)qp_->post_recv({.wr_id = buffer, .sg_list = {&to, 1}});
 }
 
 }  // namespace rockhopper::publisher

@@ -85,7 +85,9 @@ bool MulticastSender::has(std::uint16_t store_id) const {
 
 bool MulticastSender::progress() {
   bool worked = poll_sends();
-  for (LogFollower& follower : followers_) worked = send_from(follower) || worked;
+  for (LogFollower& follower : followers_) {
+    worked = send_from(follower) || worked;
+  }
   return worked;
 }
 
@@ -98,7 +100,7 @@ bool MulticastSender::poll_sends() {
   }
   // What has failed was one datagram, and nobody waits for it.
   if (sending_ == 0 && qp_->state() == roce::QpState::sqe) {
-    static_cast<void>(qp_->modify({.qp_state = roce::QpState::rts}, roce::kQpState));
+    (void)qp_->modify({.qp_state = roce::QpState::rts}, roce::kQpState);
   }
   return count > 0;
 }

@@ -11,7 +11,7 @@ namespace rockhopper::publisher {
 namespace {
 
 /// From which the interval is doubled.
-constexpr std::uint64_t kPollFirst_ns = 50;
+constexpr std::uint64_t kPollFirstNs = 50;
 /// READs of a round at most.
 constexpr std::uint64_t kRoundReads = 3;
 
@@ -35,7 +35,7 @@ void Pacing::on_reads(std::uint64_t count, std::uint64_t now_ns) {
 
 void Pacing::plan(bool news, bool more, std::uint64_t now_ns) {
   poll_ns_ = news ? config_.poll_min_ns
-                  : std::min(std::max(poll_ns_, kPollFirst_ns) * 2, config_.poll_max_ns);
+                  : std::min(std::max(poll_ns_, kPollFirstNs) * 2, config_.poll_max_ns);
   std::uint64_t wait_ns = more ? 0 : poll_ns_;
   if (heartbeat_ns_ != 0) wait_ns = std::min(wait_ns, heartbeat_ns_);
   round_ns_ = saturating_add(now_ns, wait_ns);

@@ -81,7 +81,9 @@ Expected<void> Publisher::set_up() {
 }
 
 Publisher::~Publisher() {
-  while (!subscribers_.empty()) remove_subscriber(subscribers_.begin()->first);
+  while (!subscribers_.empty()) {
+    remove_subscriber(subscribers_.begin()->first);
+  }
 }
 
 // Stores.
@@ -111,7 +113,9 @@ Expected<void> Publisher::add_store(std::string_view name, AnyStore& store) {
 Expected<void> Publisher::remove_store(std::uint16_t id) {
   const auto found = stores_.find(id);
   if (found == stores_.end()) return fail(ErrorCode::not_found, "there is no store {}", id);
-  for (const auto& [subscriber_id, subscriber] : subscribers_) revoke(subscriber_id, id);
+  for (const auto& [subscriber_id, subscriber] : subscribers_) {
+    revoke(subscriber_id, id);
+  }
   // A window whose binding is on its way is of the region still.
   ROCKHOPPER_TRY(found->second->region.end());
   if (multicast_ != nullptr) multicast_->remove(id);
@@ -212,7 +216,9 @@ std::size_t Publisher::watch_count() const { return watches_->count(); }
 
 std::size_t Publisher::grant_count() const {
   std::size_t count = 0;
-  for (const auto& [id, subscriber] : subscribers_) count += subscriber->grants.size();
+  for (const auto& [id, subscriber] : subscribers_) {
+    count += subscriber->grants.size();
+  }
   return count;
 }
 
@@ -225,7 +231,9 @@ void Publisher::end_grant(ServedSubscriber& subscriber, StoreGrant& grant) {
 }
 
 void Publisher::end_grants(ServedSubscriber& subscriber) {
-  while (!subscriber.grants.empty()) end_grant(subscriber, subscriber.grants.back());
+  while (!subscriber.grants.empty()) {
+    end_grant(subscriber, subscriber.grants.back());
+  }
 }
 
 bool Publisher::revoke(SubscriberId id, std::uint16_t store_id) {
@@ -311,7 +319,9 @@ bool Publisher::progress(std::uint64_t now_ns) {
 
 void Publisher::beat(std::uint64_t now_ns) {
   next_heartbeat_ns_ = now_ns + config_.heartbeat_ns;
-  for (const auto& [id, store] : stores_) store->store->heartbeat(now_ns);
+  for (const auto& [id, store] : stores_) {
+    store->store->heartbeat(now_ns);
+  }
   counters_.heartbeats.add(stores_.size());
   watches_->answer_all();
   for (const auto& [id, subscriber] : subscribers_) {

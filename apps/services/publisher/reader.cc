@@ -125,9 +125,7 @@ void Reader::request_range(std::uint64_t begin, std::uint64_t end) {
   if (range.bytes == 0) return;
   const std::uint64_t first = std::min(range.bytes, cursor_.to_ring_end(begin));
   request(sizeof(ControlBlock) + ring_bytes - cursor_.to_ring_end(begin), room.first(first));
-  if (range.bytes > first) {
-    request(sizeof(ControlBlock), room.subspan(first, range.bytes - first));
-  }
+  if (range.bytes > first) request(sizeof(ControlBlock), room.subspan(first, range.bytes - first));
 }
 
 std::optional<ControlBlock> Reader::take_control() {

@@ -230,7 +230,9 @@ void Store::prefetch_behind(std::uint64_t position) {
   constexpr std::uint64_t kLineBytes = 64;
   const std::uint64_t until = position + kAheadBytes;
   std::uint64_t line = std::max(prefetched_, position);
-  for (; line < until; line += kLineBytes) prefetch_to_write(at(line));
+  for (; line < until; line += kLineBytes) {
+    prefetch_to_write(at(line));
+  }
   prefetched_ = line;
 }
 

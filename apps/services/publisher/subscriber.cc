@@ -146,7 +146,9 @@ void Subscriber::disconnect() {
   if (route_ == nullptr) return;
   route_.reset();
   counters_.connections_lost.add();
-  for (const auto& subscription : subscriptions_) subscription->on_disconnected();
+  for (const auto& subscription : subscriptions_) {
+    subscription->on_disconnected();
+  }
   listener_.on_disconnected();
 }
 
@@ -280,7 +282,9 @@ bool Subscriber::watch(Subscription& subscription) {
 bool Subscriber::poll_sends(std::uint64_t now_ns) {
   std::array<roce::Completion, 32> completions;
   const std::size_t count = send_cq_->poll(completions);
-  for (std::size_t i = 0; i < count; ++i) on_completion(completions[i], now_ns);
+  for (std::size_t i = 0; i < count; ++i) {
+    on_completion(completions[i], now_ns);
+  }
   return count > 0;
 }
 
@@ -314,7 +318,9 @@ void Subscriber::on_failed(Subscription* subscription, roce::WcStatus status) {
   // All that was on its way has failed with it: it is asked for anew.
   ++connection_;
   directory_->restart();
-  for (const auto& other : subscriptions_) other->on_flushed();
+  for (const auto& other : subscriptions_) {
+    other->on_flushed();
+  }
   if (refused && subscription != nullptr) subscription->on_key_refused();
 }
 

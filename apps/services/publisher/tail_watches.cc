@@ -45,7 +45,9 @@ void TailWatches::answer(OfferedStore& store) {
 }
 
 void TailWatches::answer_all() {
-  while (!watched_.empty()) answer(*watched_.back());
+  while (!watched_.empty()) {
+    answer(*watched_.back());
+  }
 }
 
 bool TailWatches::look() {
@@ -62,7 +64,9 @@ bool TailWatches::look() {
 
 std::size_t TailWatches::count() const {
   std::size_t count = 0;
-  for (const OfferedStore* store : watched_) count += store->watchers.size();
+  for (const OfferedStore* store : watched_) {
+    count += store->watchers.size();
+  }
   return count;
 }
 

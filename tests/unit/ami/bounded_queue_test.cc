@@ -38,16 +38,22 @@ TEST(BoundedQueue, GoesRoundWithoutLosingOrder) {
     queue.pop(taken);
     model.erase(model.begin(), model.begin() + static_cast<std::ptrdiff_t>(taken));
     ASSERT_EQ(queue.size(), model.size());
-    for (std::size_t i = 0; i < model.size(); ++i) ASSERT_EQ(queue.at(i), model[i]);
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      ASSERT_EQ(queue.at(i), model[i]);
+    }
   }
 }
 
 TEST(BoundedQueue, IsOfUseAgainOnceCleared) {
   BoundedQueue<int> queue(3);
-  for (const int value : {1, 2, 3}) queue.push(value);
+  for (const int value : {1, 2, 3}) {
+    queue.push(value);
+  }
   queue.clear();
   EXPECT_TRUE(queue.empty());
-  for (const int value : {4, 5, 6}) queue.push(value);
+  for (const int value : {4, 5, 6}) {
+    queue.push(value);
+  }
   EXPECT_EQ(queue.front(), 4);
   EXPECT_EQ(queue.at(2), 6);
 }

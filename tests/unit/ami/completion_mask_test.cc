@@ -55,8 +55,12 @@ TEST_P(CompletionMaskTest, HasABitForEachSlot) {
     EXPECT_TRUE(taken(mask).empty()) << "each bit once";
   }
   std::vector<std::uint32_t> all;
-  for (std::uint32_t slot = 0; slot < slots; ++slot) all.push_back(slot);
-  for (std::uint32_t slot = slots; slot-- > 0;) mask.set(slot);
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    all.push_back(slot);
+  }
+  for (std::uint32_t slot = slots; slot-- > 0;) {
+    mask.set(slot);
+  }
   EXPECT_EQ(taken(mask), all);
   EXPECT_FALSE(mask.any());
 }
@@ -68,7 +72,9 @@ INSTANTIATE_TEST_SUITE_P(Slots, CompletionMaskTest,
 TEST(CompletionMask, BitsSetWhileOthersAreTakenAreTakenOnce) {
   CompletionMask<> mask(4096);
   std::multiset<std::uint32_t> seen;
-  for (const std::uint32_t slot : {0u, 70u, 4095u}) mask.set(slot);
+  for (const std::uint32_t slot : {0u, 70u, 4095u}) {
+    mask.set(slot);
+  }
   const auto take = [&] {
     mask.take([&](std::uint32_t slot) {
       if (seen.insert(slot); seen.size() <= 3) {
@@ -78,7 +84,9 @@ TEST(CompletionMask, BitsSetWhileOthersAreTakenAreTakenOnce) {
     });
   };
   take();
-  while (mask.any()) take();
+  while (mask.any()) {
+    take();
+  }
   EXPECT_EQ(seen, (std::multiset<std::uint32_t>{0, 0, 1, 7, 70, 70, 4095, 4095}));
 }
 

@@ -92,7 +92,9 @@ INSTANTIATE_TEST_SUITE_P(Modes, ContextTest,
 /// bytes, and who injects it never waits.
 TEST_P(ContextTest, ABurstWaitsInOrder) {
   std::uint64_t injected = 0;
-  while (put(injected, injected % 2 == 0) == Injected::yes) ++injected;
+  while (put(injected, injected % 2 == 0) == Injected::yes) {
+    ++injected;
+  }
   EXPECT_GE(injected, kQueue);
   EXPECT_LE(injected, kQueue + kSlots) << "then it says again, at the limit";
   EXPECT_EQ(context_.queued(), kQueue);
@@ -102,7 +104,7 @@ TEST_P(ContextTest, ABurstWaitsInOrder) {
   std::size_t turns = 0;
   while (context_.pending() > 0 || context_.queued() > 0) {
     adapter(3);
-    static_cast<void>(context_.advance());
+    (void)context_.advance();
     ASSERT_LT(++turns, 10 * injected);
   }
   adapter();
@@ -117,12 +119,18 @@ TEST_P(ContextTest, ABurstWaitsInOrder) {
 /// AM-28: what comes later does not pass what waits, even if it alone would have room.
 TEST_P(ContextTest, NothingPassesWhatWaits) {
   std::uint64_t injected = 0;
-  while (context_.queued() == 0) ASSERT_EQ(put(injected++, true), Injected::yes);
+  while (context_.queued() == 0) {
+    ASSERT_EQ(put(injected++, true), Injected::yes);
+  }
   adapter();  // there is room now, but nobody has advanced
   ASSERT_EQ(put(injected++, false), Injected::yes);
-  while (context_.advance() > 0) adapter();
+  while (context_.advance() > 0) {
+    adapter();
+  }
   adapter();
-  for (std::size_t i = 0; i < taken_.size(); ++i) EXPECT_EQ(taken_[i].remote_addr, i);
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    EXPECT_EQ(taken_[i].remote_addr, i);
+  }
   EXPECT_EQ(taken_.size(), injected);
 }
 
@@ -131,7 +139,9 @@ TEST_P(ContextTest, WithoutAQueueAFullFifoSaysAgain) {
   Lane lane(config());
   Context context(lane, 0);
   std::uint32_t injected = 0;
-  while (context.put(std::span<const std::byte>{}, {.endpoint = 1}) == Injected::yes) ++injected;
+  while (context.put(std::span<const std::byte>{}, {.endpoint = 1}) == Injected::yes) {
+    ++injected;
+  }
   EXPECT_EQ(injected, kSlots);
   EXPECT_EQ(context.queued(), 0u);
 }
@@ -156,7 +166,7 @@ TEST_P(ContextTest, ACallbackIsNeverBlocked) {
   std::size_t turns = 0;
   while (context_.pending() > 0) {
     adapter();
-    static_cast<void>(context_.advance());
+    (void)context_.advance();
     ASSERT_LT(++turns, 10'000u);
   }
   EXPECT_EQ(within, 0u);
@@ -166,13 +176,17 @@ TEST_P(ContextTest, ACallbackIsNeverBlocked) {
 
 /// AM-22: an error is a callback like others.
 TEST_P(ContextTest, ErrorsAreToldOnceEach) {
-  for (std::uint64_t i = 0; i < 20; ++i) ASSERT_EQ(put(i, true), Injected::yes);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(put(i, true), Injected::yes);
+  }
   for (int i = 0; i < 100; ++i) {
     adapter(SIZE_MAX, Status::unreachable);
-    static_cast<void>(context_.advance());
+    (void)context_.advance();
   }
   ASSERT_EQ(called_.size(), 20u);
-  for (const Call& call : called_) EXPECT_EQ(call.status, Status::unreachable);
+  for (const Call& call : called_) {
+    EXPECT_EQ(call.status, Status::unreachable);
+  }
 }
 
 /// AM-26: the level is the instruction's.
@@ -309,8 +323,9 @@ TEST_P(ContextTest, MessagesOfASendAreHandledInOrder) {
     context_.set_handler(id, [&](const Message& message) { ran.push_back(message.handler); });
   }
   Batch batch;
-  for (const std::uint16_t handler : std::array<std::uint16_t, 5>{2, 3, 1, 2, 4})
+  for (const std::uint16_t handler : std::array<std::uint16_t, 5>{2, 3, 1, 2, 4}) {
     batch.add(to_handler(handler), {});
+  }
   ASSERT_TRUE(lane_.arrivals.push(arrival(batch)));
   EXPECT_EQ(context_.advance(), 5u);
   EXPECT_EQ(ran, (std::vector<std::uint16_t>{2, 1, 2}));

@@ -86,7 +86,9 @@ TEST(InjectionFifo, ACompletionDescriptorIsInTheVeryNextSlot) {
 /// AM-20: slot M-1, then 0; and half a pair is never there.
 TEST(InjectionFifo, APairGoesRoundTheEndAndNeverInHalf) {
   Fifo fifo(4);
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(fifo.inject(i, false));
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(fifo.inject(i, false));
+  }
   EXPECT_FALSE(fifo.inject(3, true)) << "one slot is free, two are wanted";
   EXPECT_EQ(fifo.fifo().pending(), 0u);
   EXPECT_EQ(fifo.take().size(), 3u) << "what had no room left no trace";
@@ -101,7 +103,9 @@ TEST(InjectionFifo, APairGoesRoundTheEndAndNeverInHalf) {
 /// AM-6, AM-8: who is called is who is complete, and nobody else.
 TEST(InjectionFifo, CallsThoseWhoseBitIsSet) {
   Fifo fifo(16);
-  for (std::uint64_t i = 0; i < 5; ++i) ASSERT_TRUE(fifo.inject(100 + i, true));
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    ASSERT_TRUE(fifo.inject(100 + i, true));
+  }
   fifo.take();
   EXPECT_EQ(fifo.advance(), 0u);
   // AM-21: in any order.
@@ -219,7 +223,9 @@ TEST_P(BothModes, ACallbackMayInjectAndAdvance) {
   EXPECT_EQ(injected_within, 1000u) << "M = 2: without its own place it has none";
   EXPECT_EQ(called_within, 0u);
   ASSERT_EQ(fifo.called.size(), 1001u);
-  for (std::uint64_t i = 0; i <= 1000; ++i) EXPECT_EQ(fifo.called[i].first, i);
+  for (std::uint64_t i = 0; i <= 1000; ++i) {
+    EXPECT_EQ(fifo.called[i].first, i);
+  }
 }
 
 /// AM-31: what is with the slot is the application's bytes as they were.
@@ -246,7 +252,9 @@ TEST(InjectionFifo, ACounterTakesNoMoreThanItRemembers) {
   std::uint64_t next = 0;
   std::size_t taken = 0;
   for (int round = 0; round < 3; ++round) {
-    while (fifo.inject(next, false)) ++next;
+    while (fifo.inject(next, false)) {
+      ++next;
+    }
     taken += fifo.take().size();
   }
   EXPECT_EQ(taken, 4u) << "none of them is complete";
@@ -261,8 +269,8 @@ TEST(InjectionFifoDeathTest, ASecondProducerIsFoundOut) {
   EXPECT_DEATH(
       {
         Fifo fifo(8);
-        static_cast<void>(fifo.inject(0, false));
-        std::thread([&] { static_cast<void>(fifo.inject(1, false)); }).join();
+        (void)fifo.inject(0, false);
+        std::thread([&] { (void)fifo.inject(1, false); }).join();
       },
       "one producer");
 }

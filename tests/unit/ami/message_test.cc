@@ -18,7 +18,9 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes(std::initializer_list<unsigned> values) {
   Bytes made;
-  for (const unsigned value : values) made.push_back(static_cast<std::byte>(value));
+  for (const unsigned value : values) {
+    made.push_back(static_cast<std::byte>(value));
+  }
   return made;
 }
 
@@ -108,7 +110,9 @@ TEST(MessageHeader, WhatIsNoneIsRefused) {
 /// Lengths that do not add up in 32 bits must not look as if they did.
 TEST(MessageHeader, LengthsDoNotWrap) {
   Bytes message = eager();
-  for (std::size_t i = 16; i < 20; ++i) message[i] = std::byte{0xff};
+  for (std::size_t i = 16; i < 20; ++i) {
+    message[i] = std::byte{0xff};
+  }
   EXPECT_FALSE(MessageHeader::parse(message));
   message[3] = std::byte{3};
   message[16] = std::byte{0x20};  // 2^29 entries of 8 bytes are 2^32
@@ -237,7 +241,9 @@ TEST(Batch, HasTheRoomOfAReceiver) {
   EXPECT_TRUE(batch.has_room(32, 72)) << "the next one begins at 40";
   EXPECT_FALSE(batch.has_room(33, 72));
   std::size_t count = 1;
-  for (; batch.has_room(33, Batch::kMaxBytes); ++count) batch.add(header, {&byte, 1});
+  for (; batch.has_room(33, Batch::kMaxBytes); ++count) {
+    batch.add(header, {&byte, 1});
+  }
   EXPECT_EQ(batch.count(), count);
   EXPECT_LE(batch.bytes().size(), Batch::kMaxBytes);
   EXPECT_GT(batch.bytes().size(), Batch::kMaxBytes - 40);

@@ -50,16 +50,16 @@ class SenderTest : public ::testing::Test {
   }
   /// A turn of the adapter and one of the application.
   void turn() {
-    static_cast<void>(sender_.take_descriptors(port()));
+    (void)sender_.take_descriptors(port());
     sender_.drain_all();
-    static_cast<void>(port().lane.fifo.advance());
+    (void)port().lane.fifo.advance();
   }
   /// The request with that number is complete.
   void complete(std::size_t number, roce::WcStatus status = roce::WcStatus::success) {
     const CompletionId id = CompletionId::from(requests().at(number).wr.wr_id);
     ASSERT_EQ(id.kind, CompletionId::transfer);
     sender_.on_sent(id.value, status);
-    static_cast<void>(port().lane.fifo.advance());
+    (void)port().lane.fifo.advance();
   }
   static void on_complete(void* self, std::uint64_t, Status status) {
     static_cast<SenderTest*>(self)->told_.push_back(status);
@@ -102,38 +102,52 @@ TEST_F(SenderTest, AFailureIsTold) {
 }
 
 TEST_F(SenderTest, ShortMessagesShareASend) {
-  for (int i = 0; i < 3; ++i) inject(message(Level::local));
+  for (int i = 0; i < 3; ++i) {
+    inject(message(Level::local));
+  }
   inject(put());
   turn();
   ASSERT_EQ(requests().size(), 2u);
   Messages messages(requests()[0].bytes);
   int count = 0;
-  while (messages.next()) ++count;
+  while (messages.next()) {
+    ++count;
+  }
   EXPECT_EQ(count, 3);
   EXPECT_EQ(requests()[1].wr.opcode, roce::WrOpcode::rdma_write) << "behind them, as injected";
 }
 
 TEST_F(SenderTest, WhatHasNoRoomWaitsInOrder) {
   route().takes = 1;
-  for (std::uint64_t i = 1; i <= 4; ++i) inject(put(i));
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    inject(put(i));
+  }
   turn();
   EXPECT_EQ(requests().size(), 1u);
   route().says = Posted::yes;
   turn();
   ASSERT_EQ(requests().size(), 4u);
-  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(requests()[i].wr.remote_addr, i + 1);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(requests()[i].wr.remote_addr, i + 1);
+  }
   EXPECT_GT(parts_.counters.transfers_waited.value(), 0u);
 }
 
 TEST_F(SenderTest, WhatCannotBeRememberedStaysInTheFifo) {
   route().says = Posted::full;
-  for (std::uint64_t i = 0; i < 20; ++i) inject(put(i));
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    inject(put(i));
+  }
   turn();
   EXPECT_NE(port().lane.fifo.front(), nullptr);
   route().says = Posted::yes;
-  for (int i = 0; i < 20; ++i) turn();
+  for (int i = 0; i < 20; ++i) {
+    turn();
+  }
   ASSERT_EQ(requests().size(), 20u);
-  for (std::uint64_t i = 0; i < 20; ++i) EXPECT_EQ(requests()[i].wr.remote_addr, i);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(requests()[i].wr.remote_addr, i);
+  }
 }
 
 TEST_F(SenderTest, AReplyEndsWhatWantsOne) {
@@ -146,7 +160,7 @@ TEST_F(SenderTest, AReplyEndsWhatWantsOne) {
   ASSERT_TRUE(sent);
   EXPECT_TRUE(sent->wants_reply);
   EXPECT_TRUE(sender_.on_reply(peer(), {.tag = sent->tag, .status = Status::unknown_handler}));
-  static_cast<void>(port().lane.fifo.advance());
+  (void)port().lane.fifo.advance();
   EXPECT_EQ(told_, Told{Status::unknown_handler});
   EXPECT_FALSE(sender_.on_reply(peer(), {.tag = sent->tag})) << "there is one reply";
 }
@@ -202,7 +216,9 @@ TEST_F(SenderTest, OwedRepliesGoFirst) {
 }
 
 TEST_F(SenderTest, NoMoreMessagesThanMayBeUnanswered) {
-  for (std::size_t i = 0; i < kMaxUnanswered; ++i) peer().unanswered.on_posted(false);
+  for (std::size_t i = 0; i < kMaxUnanswered; ++i) {
+    peer().unanswered.on_posted(false);
+  }
   inject(message(Level::handled), true);
   turn();
   EXPECT_TRUE(requests().empty());
@@ -217,7 +233,7 @@ TEST_F(SenderTest, WhatIsClosedIsCanceled) {
   inject(put(), true);
   turn();
   sender_.end_all(peer(), Status::canceled);
-  static_cast<void>(port().lane.fifo.advance());
+  (void)port().lane.fifo.advance();
   EXPECT_EQ(told_, Told{Status::canceled});
   EXPECT_FALSE(peer().failed);
 }

@@ -82,8 +82,8 @@ TEST_F(SignsOfLifeTest, WhoIsWatchedIsAskedWithoutOwingAnything) {
 
 TEST_F(SignsOfLifeTest, WhoIsWatchedAndIsNotThereHasFailed) {
   port().lane.watches.add(3);
-  static_cast<void>(asked_at(kStart));
-  static_cast<void>(asked_at(kStart + kProbeNs));
+  (void)asked_at(kStart);
+  (void)asked_at(kStart + kProbeNs);
   Arrival arrival;
   ASSERT_TRUE(port().lane.arrivals.pop(arrival));
   EXPECT_EQ(arrival.kind, Arrival::Kind::peer_failed);
@@ -96,7 +96,7 @@ TEST_F(SignsOfLifeTest, WhoCannotBeAskedHasFailed) {
   signs_.watch(peer(1));
   route(0).says = Posted::broken;
   route(1).says = Posted::full;
-  static_cast<void>(asked_at(kStart + kProbeNs));
+  (void)asked_at(kStart + kProbeNs);
   EXPECT_EQ(failed_, std::vector<EndpointId>{0}) << "another time may do for the other one";
   signs_.forget(peer(0));
   signs_.forget(peer(1));

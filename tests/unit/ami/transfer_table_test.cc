@@ -106,7 +106,9 @@ TEST(BoundedQueueTest, KeepsTheOrderOverItsEnd) {
   int in = 0;
   int out = 0;
   for (int i = 0; i < 20; ++i) {
-    while (!queue.full()) queue.push(in++);
+    while (!queue.full()) {
+      queue.push(in++);
+    }
     EXPECT_EQ(queue.size(), 3u);
     EXPECT_EQ(queue.at(2), out + 2);
     EXPECT_EQ(queue.front(), out++);

@@ -54,7 +54,9 @@ TEST(OwedReplies, AcceptAsManyMessagesAsAPeerMaySend) {
 TEST(OwedReplies, GoInOrder) {
   OwedReplies replies;
   replies.accept(3);
-  for (std::uint32_t tag = 1; tag <= 3; ++tag) replies.push({.tag = tag});
+  for (std::uint32_t tag = 1; tag <= 3; ++tag) {
+    replies.push({.tag = tag});
+  }
   ASSERT_EQ(replies.size(), 3u);
   EXPECT_EQ(replies.at(0).tag, 1u);
   EXPECT_EQ(replies.at(2).tag, 3u);

@@ -19,14 +19,18 @@ Content make_content() { return Content(wire::Psn{11}, wire::Psn{22}, kPage); }
 /// What ibv_rc_pingpong sends, with -c if `marked`.
 std::vector<std::byte> stock_message(std::size_t size, bool marked) {
   std::vector<std::byte> message(size, std::byte{0x7b});
-  for (std::size_t at = 0; marked && at < size; at += kPage) message[at] = std::byte{0};
+  for (std::size_t at = 0; marked && at < size; at += kPage) {
+    message[at] = std::byte{0};
+  }
   return message;
 }
 
 TEST(Content, TheStockServersCheckAcceptsOurs) {
   std::vector<std::byte> message(3 * kPage + 5);
   make_content().fill(message, 9);
-  for (std::size_t at = 0; at < message.size(); at += kPage) EXPECT_EQ(message[at], std::byte{0});
+  for (std::size_t at = 0; at < message.size(); at += kPage) {
+    EXPECT_EQ(message[at], std::byte{0});
+  }
 }
 
 TEST(Content, AcceptsARunOfEachKind) {

@@ -39,10 +39,14 @@ TEST(LatencyHistogram, AgreesWithSortedSamples) {
     EXPECT_NEAR(histogram->percentile_ns(fraction), exact, exact * 0.001 + 0.5) << fraction;
   }
   double sum = 0;
-  for (const double sample : samples) sum += sample;
+  for (const double sample : samples) {
+    sum += sample;
+  }
   const double mean = sum / static_cast<double>(samples.size());
   double squares = 0;
-  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  for (const double sample : samples) {
+    squares += (sample - mean) * (sample - mean);
+  }
   const LatencySummary summary = histogram->summary(0.5);
   EXPECT_EQ(summary.count, samples.size());
   EXPECT_EQ(summary.min_ns, samples.front() / 2);

@@ -84,7 +84,9 @@ class Server final : public MeasuringServer<Run> {
     return {};
   }
   [[nodiscard]] Expected<json> serve(const Run& run) override {
-    while (!stop()) ROCKHOPPER_TRY(watch_->turn(false));
+    while (!stop()) {
+      ROCKHOPPER_TRY(watch_->turn(false));
+    }
     return json{{"run", fields_to_json(run)}, {"stop", *stop()}};
   }
   [[nodiscard]] std::string served(const Run&) const override { return {}; }

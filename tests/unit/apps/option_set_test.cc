@@ -56,7 +56,9 @@ TEST_F(OptionSetTest, ValuesAreStored) {
 TEST_F(OptionSetTest, ARangeHasItsEnds) {
   unsigned code = 14;
   options.add_option("--code", code).range(1, 31);
-  for (const char* good : {"1", "31"}) EXPECT_EQ(problem({"--code", good}), "");
+  for (const char* good : {"1", "31"}) {
+    EXPECT_EQ(problem({"--code", good}), "");
+  }
   EXPECT_EQ(code, 31u);
   EXPECT_EQ(problem({"--code", "0"}), "--code: Value 0 not in range 1 to 31");
   EXPECT_NE(problem({"--code", "32"}), "");

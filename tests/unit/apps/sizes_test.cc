@@ -23,8 +23,9 @@ TEST(Sizes, HaveBinaryUnits) {
 TEST(Sizes, ListsHaveALimitForEach) {
   EXPECT_THAT(parse_sizes("1,2k,16M", 16u << 20).value(),
               testing::ElementsAre(1u, 2048u, 16u << 20));
-  for (const char* list : {"1,,2", "17M", "1,x", ""})
+  for (const char* list : {"1,,2", "17M", "1,x", ""}) {
     EXPECT_FALSE(parse_sizes(list, 16u << 20)) << list;
+  }
 }
 
 }  // namespace

@@ -249,11 +249,15 @@ TEST(WorkloadWatch, SilenceIsAFailureOnlyWhileWaiting) {
       },
       1'000'000);
   watch.set_impatient(false);
-  for (int i = 0; i < 2000; ++i) ASSERT_TRUE(watch.turn(false));
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(watch.turn(false));
+  }
   EXPECT_GT(checks, 0);
   watch.set_impatient(true);
   Expected<void> turned;
-  while (turned) turned = watch.turn(false);
+  while (turned) {
+    turned = watch.turn(false);
+  }
   EXPECT_EQ(turned.error().code, ErrorCode::timeout);
 }
 

@@ -57,8 +57,9 @@ TEST_P(CmOffers, AreAgreedOnByBothEndsOrNone) {
   const std::size_t room_back = block_back ? 188 : 196;
   Pair pair{.active_qp = &net().make_qp(0), .passive_qp = &net().make_qp(1)};
   // As an earlier connection may have left them.
-  for (QueuePair* qp : {pair.active_qp, pair.passive_qp})
+  for (QueuePair* qp : {pair.active_qp, pair.passive_qp}) {
     must(qp->set_loss_recovery({.algorithm = RecoveryAlgorithm::selective_repeat}));
+  }
   ConnectParameters parameters = to_peer();
   parameters.offer = offers.active;
   parameters.private_data = std::span(data).first(room_out + 1);

@@ -37,11 +37,9 @@ void CmTest::TearDown() {
       manager(node).release(*connection);
     }
   }
-  EXPECT_TRUE(net_->run_to_rest(net_->now_ns() + kLong_ns));
+  EXPECT_TRUE(net_->run_to_rest(net_->now_ns() + kLongNs));
   EXPECT_EQ(manager(0).connection_count(), 0u);
-  if (!bare_peer_) {
-    EXPECT_EQ(manager(1).connection_count(), 0u);
-  }
+  if (!bare_peer_) EXPECT_EQ(manager(1).connection_count(), 0u);
   EXPECT_EQ(net_->busy_deadlines(), 0u);
   net_.reset();
   EXPECT_EQ(pools_in_use(), mbufs_before_);
@@ -65,10 +63,12 @@ std::size_t CmTest::count(unsigned node, EventType type) const {
 Event CmTest::await(unsigned node, EventType type) {
   std::size_t& next = awaited_[node];
   const auto found = [&] {
-    while (next < events_[node].size() && events_[node][next].type != type) ++next;
+    while (next < events_[node].size() && events_[node][next].type != type) {
+      ++next;
+    }
     return next < events_[node].size();
   };
-  if (!net_->run_until(found, net_->now_ns() + kLong_ns)) {
+  if (!net_->run_until(found, net_->now_ns() + kLongNs)) {
     throw std::runtime_error("node " + std::to_string(node) + " waits for " +
                              std::string(to_string(type)) + " and got " +
                              ::testing::PrintToString(types(node)));

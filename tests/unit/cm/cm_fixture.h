@@ -21,9 +21,9 @@ void PrintTo(State state, std::ostream* out);
 void PrintTo(EventType type, std::ostream* out);
 
 inline constexpr std::uint64_t kService = 0x0000000001061234;
-inline constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+inline constexpr std::uint64_t kSecondNs = 1'000'000'000;
 /// Longer than all that these tests let a connection manager wait for.
-inline constexpr std::uint64_t kLong_ns = 1'000 * kSecond_ns;
+inline constexpr std::uint64_t kLongNs = 1'000 * kSecondNs;
 
 /// Node 0 connects, node 1 listens. At the end everything is released and must be gone.
 class CmTest : public ::testing::Test {

@@ -149,7 +149,7 @@ TEST_F(CmTest, StaleConnectionIsEnded) {
   // As if node 0 had started anew: its manager knows nothing more of the connection.
   net().network().cut(true);
   release(0, pair.active);
-  net().run_for(60 * kSecond_ns);
+  net().run_for(60 * kSecondNs);
   EXPECT_EQ(manager(0).connection_count(), 0u);
   net().network().cut(false);
   EXPECT_EQ(pair.passive->state(), State::established);
@@ -195,7 +195,7 @@ TEST_F(CmTest, ClosedConnectionIsNoStaleOne) {
   must(pair.active_qp->modify({.qp_state = QpState::reset}, kQpState));
   connect(*pair.active_qp);
   EXPECT_TRUE(net().run_until([&] { return count(1, EventType::connect_request) == 2; },
-                              net().now_ns() + kLong_ns));
+                              net().now_ns() + kLongNs));
   EXPECT_EQ(counter(1, "stale_connections"), 0u);
 }
 
@@ -253,7 +253,7 @@ TEST_P(CmDisconnect, ByReleaseInEstablished) {
   EXPECT_EQ(manager(node).connection_count(), 1u);  // until TIMEWAIT is over
   await(1 - node, EventType::disconnected);
   await(1 - node, EventType::timewait_exit);
-  EXPECT_TRUE(net().run_to_rest(net().now_ns() + kLong_ns));
+  EXPECT_TRUE(net().run_to_rest(net().now_ns() + kLongNs));
   EXPECT_EQ(manager(node).connection_count(), 0u);
   EXPECT_THAT(types(node), IsEmpty());
 }
@@ -306,7 +306,7 @@ TEST_F(CmTest, ReleaseTakesItsEventsAlong) {
     manager(1).poll(net().now_ns());
     while (net().network().poll()) {
     }
-    static_cast<void>(net().network().advance(net().now_ns() + 10'000));
+    (void)net().network().advance(net().now_ns() + 10'000);
   }
   EXPECT_EQ(pair.active->state(), State::timewait);
   release(0, pair.active);
@@ -322,7 +322,7 @@ TEST_F(CmTest, ManagerEndsWithConnectionsInEveryState) {
   must(manager(1).accept(*waiting.passive, *waiting.passive_qp, {}));
   const Pair ending = establish();
   must(manager(0).disconnect(*ending.active));
-  static_cast<void>(must(manager(0).resolve({.path = net().path(0), .service_id = kService})));
+  (void)must(manager(0).resolve({.path = net().path(0), .service_id = kService}));
   net().settle();
   connect(net().make_qp(0));
   net_.reset();  // TearDown() counts the mbufs

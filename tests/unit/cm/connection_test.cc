@@ -124,7 +124,7 @@ TEST_P(CmConnection, DataFlowsBothWays) {
     ASSERT_EQ(qp.post_send({.wr_id = 2, .sg_list = {&send, 1}}), PostResult::ok);
   }
   EXPECT_TRUE(net().run_until([&] { return net().cq(0).size() == 2 && net().cq(1).size() == 2; },
-                              net().now_ns() + kLong_ns));
+                              net().now_ns() + kLongNs));
   for (unsigned node = 0; node < 2; ++node) {
     EXPECT_EQ(std::memcmp(net().memory(node).data() + 2048, net().memory(1 - node).data(), kBytes),
               0);
@@ -134,7 +134,9 @@ TEST_P(CmConnection, DataFlowsBothWays) {
 TEST_P(CmConnection, ThePartitionIsTheOneThatTheRequestNames) {
   start({.network = {.ipv6 = ipv6()}});
   // Neither messages nor data can go by the default partition.
-  for (unsigned node = 0; node < 2; ++node) must(engine(node).set_pkey(0, 0));
+  for (unsigned node = 0; node < 2; ++node) {
+    must(engine(node).set_pkey(0, 0));
+  }
   Pair pair{.active_qp = &net().make_qp(0, type()), .passive_qp = &net().make_qp(1, type())};
   ConnectParameters parameters = to_peer();
   EXPECT_FALSE(manager(0).connect(*pair.active_qp, parameters)) << "an empty entry";
@@ -345,7 +347,7 @@ TEST_F(CmTest, RequestsBeyondTheBacklogAreRefused) {
   must(manager(1).accept(*events(1)[1].connection, net().make_qp(1), {}));
   connect(net().make_qp(0));
   EXPECT_TRUE(net().run_until([&] { return count(1, EventType::connect_request) == 4; },
-                              net().now_ns() + kLong_ns));
+                              net().now_ns() + kLongNs));
   EXPECT_EQ(counter(1, "refused_backlog"), 1u);
 }
 
@@ -429,7 +431,7 @@ TEST_F(CmTest, ApplicationThatNeverAnswers) {
   const Pair pair = request();
   await(0, EventType::unreachable);
   EXPECT_NE(pair.active_qp->state(), QpState::rts);
-  net().run_for(60 * kSecond_ns);
+  net().run_for(60 * kSecondNs);
   EXPECT_THAT(types(0), ElementsAre(EventType::unreachable));
   ASSERT_EQ(types(1).size(), 2u);
   EXPECT_EQ(events(1)[1].connection, pair.passive);
@@ -443,10 +445,10 @@ TEST_F(CmTest, ApplicationAnswersAtTheLastMoment) {
   start(config);
   const Pair pair = request();
   // Just before the active side would give up.
-  for (std::uint64_t now_ns = 0; types(0).empty() && now_ns < 100 * kSecond_ns;
-       now_ns += kSecond_ns / 4) {
+  for (std::uint64_t now_ns = 0; types(0).empty() && now_ns < 100 * kSecondNs;
+       now_ns += kSecondNs / 4) {
     EXPECT_EQ(pair.passive->state(), State::req_rcvd);
-    net().run_for(kSecond_ns / 4);
+    net().run_for(kSecondNs / 4);
   }
   EXPECT_THAT(types(0), ElementsAre(EventType::unreachable));
 }
@@ -539,7 +541,7 @@ TEST_F(CmTest, ManyAtOnce) {
         return count(0, EventType::established) == kPairs &&
                count(1, EventType::established) == kPairs;
       },
-      net().now_ns() + kLong_ns));
+      net().now_ns() + kLongNs));
   EXPECT_EQ(counter(0, "repeated_messages"), 0u);
 }
 

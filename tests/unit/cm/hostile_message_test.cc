@@ -149,7 +149,7 @@ TEST_F(CmHostile, FloodOfRequestsStopsAtTheBacklog) {
   EXPECT_EQ(counter(0, "refused_backlog"), kFlood - kBacklog);
   EXPECT_EQ(net().peer().take().size(), kFlood - kBacklog);
   // They go when the peer would have given up.
-  net().run_for(60 * kSecond_ns);
+  net().run_for(60 * kSecondNs);
   EXPECT_EQ(counter(0, "timeouts"), kBacklog);
   exchange(peer_req());
   EXPECT_EQ(events(0).back().type, EventType::connect_request);
@@ -454,7 +454,7 @@ TEST_F(CmHostile, TimeoutsOfNothing) {
   req.remote_cm_response_timeout = 0;
   req.max_cm_retries = 0;
   exchange(req);
-  net().run_for(kSecond_ns);
+  net().run_for(kSecondNs);
   EXPECT_THAT(types(0), ElementsAre(EventType::connect_request, EventType::unreachable));
   forget_events();
   req.local_communication_id = kPeerId + 1;
@@ -463,7 +463,7 @@ TEST_F(CmHostile, TimeoutsOfNothing) {
   req.max_cm_retries = 15;
   exchange(req);
   accept(*events(0).back().connection);
-  net().run_for(kSecond_ns);
+  net().run_for(kSecondNs);
   EXPECT_EQ(counter(0, "repeated_messages"), 15u);
   EXPECT_EQ(events(0).back().type, EventType::timewait_exit);
 }

@@ -64,7 +64,7 @@ class PeerTest : public CmTest {
     return exchange_mad(net().path(1), mad);
   }
   std::vector<Received> exchange_mad(const AddressVector& path, const sim::MadPeer::Mad& mad) {
-    static_cast<void>(net().peer().take());
+    (void)net().peer().take();
     net().peer().send(path, mad);
     net().run_for(10'000);
     return net().peer().take();

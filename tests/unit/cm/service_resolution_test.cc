@@ -50,7 +50,9 @@ TEST_F(CmResolution, OverIpv6WithNextHopsToBeFound) {
 
 TEST_F(CmResolution, ThePartitionIsTheOneThatTheRequestNames) {
   start();
-  for (unsigned node = 0; node < 2; ++node) must(engine(node).set_pkey(0, 0));
+  for (unsigned node = 0; node < 2; ++node) {
+    must(engine(node).set_pkey(0, 0));
+  }
   EXPECT_FALSE(manager(0).resolve({.path = net().path(0), .service_id = kService}));
   Lookup* lookup = must(manager(0).resolve(
       {.path = net().path(0), .pkey_index = sim::kPartitions[1][0], .service_id = kService}));
@@ -146,7 +148,7 @@ TEST_F(CmResolution, ReleaseBeforeTheAnswer) {
   const Event request = await(1, EventType::lookup_request);
   manager(0).release(*lookup);
   must(manager(1).answer(*request.lookup, kQpn, kQkey));
-  EXPECT_TRUE(net().run_to_rest(net().now_ns() + kLong_ns));
+  EXPECT_TRUE(net().run_to_rest(net().now_ns() + kLongNs));
   EXPECT_THAT(types(0), IsEmpty());
   EXPECT_EQ(counter(0, "unknown_connection"), 1u);
 }
@@ -158,8 +160,8 @@ TEST_F(CmResolution, BacklogPutsOff) {
   Lookup* first = resolve();
   Lookup* second = resolve();
   const Event request = await(1, EventType::lookup_request);
-  EXPECT_TRUE(net().run_until([&] { return counter(1, "refused_backlog") > 0; },
-                              net().now_ns() + kLong_ns));
+  EXPECT_TRUE(
+      net().run_until([&] { return counter(1, "refused_backlog") > 0; }, net().now_ns() + kLongNs));
   must(manager(1).answer(*request.lookup, kQpn, kQkey));
   must(manager(1).answer(*await(1, EventType::lookup_request).lookup, kQpn, kQkey));
   await(0, EventType::resolved);
@@ -181,7 +183,7 @@ TEST_F(CmResolution, LookupsAreLimited) {
   ASSERT_FALSE(fourth);
   EXPECT_EQ(fourth.error().code, ErrorCode::exhausted);
   EXPECT_TRUE(
-      net().run_until([&] { return counter(1, "refused_limit") > 0; }, net().now_ns() + kLong_ns));
+      net().run_until([&] { return counter(1, "refused_limit") > 0; }, net().now_ns() + kLongNs));
   EXPECT_EQ(count(1, EventType::lookup_request), 2u);
   for (Lookup* lookup : lookups) {
     manager(0).release(*lookup);

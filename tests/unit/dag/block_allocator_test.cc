@@ -32,9 +32,7 @@ TEST(BlockAllocator, BlocksAreApart) {
       EXPECT_EQ(*address % kRecordAlignment, 0u);
       EXPECT_LE(*address + bytes, kBytes);
       const auto next = blocks.lower_bound(*address);
-      if (next != blocks.end()) {
-        EXPECT_LE(*address + bytes, next->first);
-      }
+      if (next != blocks.end()) EXPECT_LE(*address + bytes, next->first);
       if (next != blocks.begin()) {
         EXPECT_LE(std::prev(next)->first + std::prev(next)->second, *address);
       }
@@ -47,7 +45,9 @@ TEST(BlockAllocator, BlocksAreApart) {
     }
   }
   EXPECT_GT(refused, 0u);
-  for (const auto& [address, bytes] : blocks) allocator.release(address, bytes);
+  for (const auto& [address, bytes] : blocks) {
+    allocator.release(address, bytes);
+  }
   EXPECT_EQ(allocator.free_bytes(), kBytes);
   EXPECT_EQ(allocator.allocate(kBytes), 0u);
 }

@@ -58,7 +58,9 @@ TEST_F(LeaseTest, ARenewalCountsWhenItIsComplete) {
 
 TEST_F(LeaseTest, NumbersAreToldByTheirLowerBits) {
   const std::uint64_t before = lease_.renewals();
-  for (std::uint64_t i = 1; i <= Lease::kNumberMask + 3; ++i) renew(kStart + i);
+  for (std::uint64_t i = 1; i <= Lease::kNumberMask + 3; ++i) {
+    renew(kStart + i);
+  }
   EXPECT_EQ(lease_.renewals(), before + Lease::kNumberMask + 3);
   EXPECT_TRUE(lease_.has_ended(kStart + Lease::kNumberMask + 3 + kLease));
   EXPECT_FALSE(lease_.has_ended(kStart + Lease::kNumberMask + 2 + kLease));

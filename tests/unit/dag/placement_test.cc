@@ -28,7 +28,9 @@ TEST(Placement, HashesSpreadKeys) {
     for (unsigned i = 0; i < 10'000; ++i) {
       ++count.at(server_of(placement, std::to_string(rng.next())));
     }
-    for (const unsigned share : count) EXPECT_NEAR(share, 10'000.0 / servers, 0.1 * 10'000);
+    for (const unsigned share : count) {
+      EXPECT_NEAR(share, 10'000.0 / servers, 0.1 * 10'000);
+    }
   }
 }
 

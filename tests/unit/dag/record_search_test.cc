@@ -94,7 +94,7 @@ TEST_F(RecordSearchTest, AHitIsCountedOnce) {
 
 TEST_F(RecordSearchTest, ATornRecordIsReadAgain) {
   look_up({entry_of(1), entry_of(2), entry_of(3)});
-  static_cast<void>(next());
+  (void)next();
   search_.set_torn(entry_of(2));
   EXPECT_EQ(search_.on_torn(), 1);
   const Reads reads = next();
@@ -106,8 +106,8 @@ TEST_F(RecordSearchTest, ATornRecordIsReadAgain) {
 
 TEST_F(RecordSearchTest, TheNextOperationBeginsAnew) {
   look_up({entry_of(1)});
-  static_cast<void>(next());
-  static_cast<void>(search_.on_torn());
+  (void)next();
+  (void)search_.on_torn();
   search_.reset();
   search_.set_only(entry_of(5));
   EXPECT_EQ(next().size(), 1u);

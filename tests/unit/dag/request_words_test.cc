@@ -22,7 +22,9 @@ class RequestWordsTest : public ::testing::Test {
     return id.value_or(0);
   }
   void take_all() {
-    for (std::size_t i = 0; i < kRequestWords; ++i) static_cast<void>(take());
+    for (std::size_t i = 0; i < kRequestWords; ++i) {
+      (void)take();
+    }
   }
 
   RequestWords words_;
@@ -30,7 +32,9 @@ class RequestWordsTest : public ::testing::Test {
 
 TEST_F(RequestWordsTest, EachRequestHasAWord) {
   std::set<std::size_t> words;
-  for (std::size_t i = 0; i < kRequestWords; ++i) words.insert(word_of(take()));
+  for (std::size_t i = 0; i < kRequestWords; ++i) {
+    words.insert(word_of(take()));
+  }
   EXPECT_EQ(words.size(), kRequestWords);
   EXPECT_FALSE(words_.take(kOperation)) << "as many as there are words";
 }
@@ -60,11 +64,11 @@ TEST_F(RequestWordsTest, AnAnswerIsForTheOperationThatWaits) {
 TEST_F(RequestWordsTest, AnAnswerTellsWhatTheWordHas) {
   const std::uint64_t first = take();
   EXPECT_EQ(words_.known(first), 0u);
-  static_cast<void>(words_.on_answer(first, false));
+  (void)words_.on_answer(first, false);
   const std::uint64_t second = take();
   ASSERT_EQ(word_of(first), word_of(second));
   EXPECT_EQ(words_.known(second), RequestWord{.id = first}.bits());
-  static_cast<void>(words_.on_answer(second, true));
+  (void)words_.on_answer(second, true);
   EXPECT_EQ(words_.known(take()), (RequestWord{.id = second, .canceled = true}.bits()));
 }
 

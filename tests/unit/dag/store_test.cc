@@ -99,15 +99,15 @@ TEST_F(StoreTest, HasWhatWasCreated) {
           break;
         }
         default:
-          if (known != model.end()) {
-            ASSERT_EQ(read(key), known->second);
-          }
+          if (known != model.end()) ASSERT_EQ(read(key), known->second);
           break;
       }
       if (rng.chance(20)) pass_grace(now_ns);
       ASSERT_EQ(store->size(), model.size());
     }
-    for (const auto& [key, value] : model) EXPECT_EQ(read(key), value);
+    for (const auto& [key, value] : model) {
+      EXPECT_EQ(read(key), value);
+    }
     for (const auto& [key, value] : model) {
       EXPECT_EQ(store->erase(bytes_of(key), now_ns).status, Status::ok);
     }
@@ -296,13 +296,13 @@ TEST_F(StoreTest, ScribbledRecordsDoNoHarm) {
     const std::string key = "key " + std::to_string(rng.between(0, 60));
     switch (rng.between(0, 4)) {
       case 0:
-        static_cast<void>(store->create({.key = bytes_of(key), .capacity = 300}));
+        (void)store->create({.key = bytes_of(key), .capacity = 300});
         break;
       case 1:
-        static_cast<void>(store->erase(bytes_of(key), 1));
+        (void)store->erase(bytes_of(key), 1);
         break;
       case 2:
-        static_cast<void>(store->resize(bytes_of(key), rng.between32(0, 500), 1));
+        (void)store->resize(bytes_of(key), rng.between32(0, 500), 1);
         break;
       case 3: {
         const auto found = store->lookup(bytes_of(key));
@@ -313,7 +313,7 @@ TEST_F(StoreTest, ScribbledRecordsDoNoHarm) {
         break;
       }
       default:
-        static_cast<void>(store->release_locks(static_cast<std::uint32_t>(rng.between(0, 5))));
+        (void)store->release_locks(static_cast<std::uint32_t>(rng.between(0, 5)));
         pass_grace(1);
         break;
     }

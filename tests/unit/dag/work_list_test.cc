@@ -17,7 +17,9 @@ class WorkListTest : public ::testing::Test {
  protected:
   void add(std::uint64_t remote) { list_.add({.remote = remote}); }
   void post_all() {
-    while (!list_.is_posted()) list_.on_posted();
+    while (!list_.is_posted()) {
+      list_.on_posted();
+    }
   }
 
   WorkList list_;
@@ -82,9 +84,13 @@ TEST_F(WorkListTest, HasRoomForOneMoreWhenItIsFull) {
   add(0);
   list_.make_room();
   EXPECT_EQ(list_.size(), 1u) << "there is room";
-  for (std::uint64_t i = 1; i < WorkList::kMax; ++i) add(i);
+  for (std::uint64_t i = 1; i < WorkList::kMax; ++i) {
+    add(i);
+  }
   post_all();
-  for (std::size_t i = 0; i < WorkList::kMax; ++i) list_.on_complete(i, WcStatus::success);
+  for (std::size_t i = 0; i < WorkList::kMax; ++i) {
+    list_.on_complete(i, WcStatus::success);
+  }
   list_.make_room();
   EXPECT_TRUE(list_.is_posted());
   add(99);

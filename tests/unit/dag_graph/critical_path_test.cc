@@ -96,7 +96,9 @@ TEST(CriticalPath, IsTheLongestOfAllWays) {
         walk(from, length + constraints.not_before_ns);
       }
     };
-    for (const auto& [key, node] : plan.nodes) walk(key, 0);
+    for (const auto& [key, node] : plan.nodes) {
+      walk(key, 0);
+    }
     const CriticalPath path = critical_path(*graph, work_of(*graph));
     EXPECT_EQ(path.length_ns, longest);
     EXPECT_EQ(path.length_ns, *std::max_element(lengths.begin(), lengths.end()));

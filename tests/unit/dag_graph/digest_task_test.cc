@@ -48,10 +48,14 @@ TEST(DigestTask, EachInputCounts) {
                             {"key", {}, first, inputs}, {"key", {}, {}, swapped},
                             {"key", {}, {}, joined},    {"key", {}, {}, {}}};
   std::vector<Digest> digests;
-  for (const TaskCall& call : calls) digests.push_back(digest_of(sha256, call, 1));
+  for (const TaskCall& call : calls) {
+    digests.push_back(digest_of(sha256, call, 1));
+  }
   digests.push_back(digest_of(sha256, calls[0], 2));
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(digests[i], digests[k]) << i << " and " << k;
+    for (std::size_t k = 0; k < i; ++k) {
+      EXPECT_NE(digests[i], digests[k]) << i << " and " << k;
+    }
   }
   EXPECT_EQ(digest_of(sha256, calls[0], 1), digests[0]);
 }

@@ -20,7 +20,9 @@ inline GraphBuilder simple_builder(
   for (const std::string_view key : keys) {
     builder.add_function(builder.add_node({.key = key}), kDigestFunction, DigestArguments{}.emit());
   }
-  for (const auto& [from, to] : edges) builder.add_edge(from, to);
+  for (const auto& [from, to] : edges) {
+    builder.add_edge(from, to);
+  }
   return builder;
 }
 

@@ -27,7 +27,9 @@ void append(Bytes& bytes, std::uint64_t number, int length) {
 }
 
 void append(Bytes& bytes, std::string_view text) {
-  for (const char c : text) bytes.push_back(static_cast<std::byte>(c));
+  for (const char c : text) {
+    bytes.push_back(static_cast<std::byte>(c));
+  }
 }
 
 /// 'ab' and 'c', which runs /x 2 ns after 'ab' has ended, where there is label 9.

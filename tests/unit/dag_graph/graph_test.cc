@@ -44,7 +44,9 @@ TEST(Graph, HasWhatWasAdded) {
   ASSERT_EQ(graph->edges_of(c).size(), 2u);
   EXPECT_EQ(graph->edges_of(c)[0].constraints.not_before_ns, 7u);
   std::vector<std::string_view> order;
-  for (const NodeIndex node : graph->topological_order()) order.push_back(graph->key(node));
+  for (const NodeIndex node : graph->topological_order()) {
+    order.push_back(graph->key(node));
+  }
   EXPECT_THAT(order, ElementsAre("c", "a", "b"));
 }
 
@@ -100,7 +102,9 @@ TEST(Graph, RefusesACycleInALargeGraph) {
   // From one that depends on another, back to the other.
   NodeIndex to = right->topological_order().front();
   NodeIndex from = to;
-  while (!right->edges_of(from).empty()) from = right->edges_of(from).back().to;
+  while (!right->edges_of(from).empty()) {
+    from = right->edges_of(from).back().to;
+  }
   if (from == to) GTEST_SKIP() << "the first node has no successor";
   plan.nodes.at(std::string(right->key(to)))
       .predecessors.emplace(right->key(from), EdgeConstraints{});

@@ -68,7 +68,9 @@ TEST(MakespanBounds, HoldForAnyGreedySchedule) {
     const auto work = work_of(*graph);
     const auto path = static_cast<double>(critical_path(*graph, work).length_ns);
     double sum = 0;
-    for (const std::uint64_t ns : work) sum += static_cast<double>(ns);
+    for (const std::uint64_t ns : work) {
+      sum += static_cast<double>(ns);
+    }
     for (const std::uint32_t workers : {1u, 2u, 3u, 8u, 64u}) {
       const MakespanBounds bounds = makespan_bounds(sum, path, workers);
       const auto makespan = static_cast<double>(greedy_makespan(*graph, workers, random));

@@ -18,7 +18,9 @@ constexpr std::uint32_t kOther = 9;
 
 std::vector<WorkerSlot> board(std::initializer_list<std::uint32_t> clients) {
   std::vector<WorkerSlot> workers(1);  // an empty slot
-  for (const std::uint32_t client : clients) workers.emplace_back().client = client;
+  for (const std::uint32_t client : clients) {
+    workers.emplace_back().client = client;
+  }
   return workers;
 }
 

@@ -61,7 +61,9 @@ TEST(Deques, OwnerAndOldest) {
   Memory memory({.capacity = 16});
   Deques deques(memory.bytes, memory.layout);
   EXPECT_TRUE(deques.empty());
-  for (NodeIndex node = 0; node < 16; ++node) EXPECT_TRUE(deques.push(1, entry_of(node)));
+  for (NodeIndex node = 0; node < 16; ++node) {
+    EXPECT_TRUE(deques.push(1, entry_of(node)));
+  }
   EXPECT_FALSE(deques.push(1, entry_of(16)));
   EXPECT_TRUE(deques.push(2, entry_of(17)));
   EXPECT_EQ(deques.size(1), 16u);
@@ -100,9 +102,13 @@ TEST(Deques, OldestEntries) {
 TEST(Deques, TopPassesTheBottom) {
   Memory memory({.capacity = 16});
   Deques deques(memory.bytes, memory.layout);
-  for (NodeIndex node = 0; node < 4; ++node) ASSERT_TRUE(deques.push(0, entry_of(node)));
+  for (NodeIndex node = 0; node < 4; ++node) {
+    ASSERT_TRUE(deques.push(0, entry_of(node)));
+  }
   const DequeEnds seen = memory.ends(0);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(deques.pop(0));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(deques.pop(0));
+  }
   ASSERT_TRUE(memory.compare_swap(0, seen.top, seen.top + half_of(seen.size())));
   EXPECT_EQ(deques.size(0), 0u);
   EXPECT_FALSE(deques.pop(0));
@@ -116,10 +122,14 @@ TEST(Deques, ForeignTopsAreNotBelieved) {
   for (const std::uint64_t top : {~std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{5}}) {
     Memory memory({.capacity = 16});
     Deques deques(memory.bytes, memory.layout);
-    for (NodeIndex node = 0; node < 4; ++node) ASSERT_TRUE(deques.push(0, entry_of(node)));
+    for (NodeIndex node = 0; node < 4; ++node) {
+      ASSERT_TRUE(deques.push(0, entry_of(node)));
+    }
     std::memcpy(memory.bytes.data(), &top, sizeof top);
     EXPECT_EQ(deques.size(0), 4u) << top;
-    for (NodeIndex node = 4; node-- > 0;) EXPECT_EQ(deques.pop(0)->node, node);
+    for (NodeIndex node = 4; node-- > 0;) {
+      EXPECT_EQ(deques.pop(0)->node, node);
+    }
     EXPECT_TRUE(deques.empty());
   }
 }
@@ -136,7 +146,9 @@ TEST(Deques, RemoveRun) {
   EXPECT_FALSE(memory.compare_swap(0, seen.top, seen.top + 1));
   std::set<NodeIndex> left;
   for (unsigned priority = 0; priority < 2; ++priority) {
-    while (const auto entry = deques.pop(priority)) left.insert(entry->node);
+    while (const auto entry = deques.pop(priority)) {
+      left.insert(entry->node);
+    }
   }
   EXPECT_EQ(left, (std::set<NodeIndex>{0, 2, 3, 5, 6, 8, 9}));
 }

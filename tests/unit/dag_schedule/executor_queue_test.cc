@@ -24,13 +24,15 @@ class ExecutorQueueTest : public ::testing::Test {
   /// One job has begun and ended, in so much time.
   void run_job(std::uint64_t took_ns) {
     push(0);
-    static_cast<void>(queue_.start(now_ns_));
+    (void)queue_.start(now_ns_);
     now_ns_ += took_ns;
     queue_.on_job_ended(took_ns, now_ns_);
   }
   std::vector<std::uint32_t> start_all() {
     std::vector<std::uint32_t> started;
-    while (!queue_.empty()) started.push_back(queue_.start(now_ns_));
+    while (!queue_.empty()) {
+      started.push_back(queue_.start(now_ns_));
+    }
     return started;
   }
 
@@ -59,7 +61,9 @@ TEST_F(ExecutorQueueTest, TheMostUrgentNodeIsNotTakenBack) {
 }
 
 TEST_F(ExecutorQueueTest, WhatIsUnwantedIsForgotten) {
-  for (std::uint32_t i = 0; i < 6; ++i) push(i, 1, i);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    push(i, 1, i);
+  }
   queue_.remove_if([](std::uint32_t which) { return which % 2 == 1; });
   EXPECT_EQ(start_all(), (Started{4, 2, 0}));
 }
@@ -79,7 +83,7 @@ TEST_F(ExecutorQueueTest, SeveralJobsAtATimeWantMore) {
   run_job(kPrepareNs);
   push(0);
   push(1);
-  static_cast<void>(start_all());
+  (void)start_all();
   EXPECT_EQ(queue_.wanted(0, now_ns_), 2 + 3 * 2 / 2u);
 }
 
@@ -101,7 +105,7 @@ TEST_F(ExecutorQueueTest, ThatIsADeadlineIfSomethingWaits) {
   run_job(kPrepareNs);
   push(1);
   EXPECT_EQ(queue_.next_ns(), now_ns_ + kPatienceNs + 1);
-  static_cast<void>(queue_.take_back());
+  (void)queue_.take_back();
   EXPECT_EQ(queue_.next_ns(), UINT64_MAX);
 }
 

@@ -428,7 +428,9 @@ TEST(Home, ThePoolOverflows) {
     world.turn(taken % 7);
   }
   std::vector<NodeIndex> expected;  // the longest one first, by how the graph was made
-  for (NodeIndex node = kNodes; node-- > 0;) expected.push_back(node);
+  for (NodeIndex node = kNodes; node-- > 0;) {
+    expected.push_back(node);
+  }
   EXPECT_EQ(order, expected);
   world.turn();
   EXPECT_THAT(world.take_all(), IsEmpty());
@@ -442,12 +444,16 @@ TEST(Home, RunsShareThePool) {
   ASSERT_TRUE(world.home->submit("z", heap(5), 0, 1));
   world.turn(1);
   std::map<unsigned, unsigned> count;
-  while (const auto entry = world.take(1)) ++count[entry->run];
+  while (const auto entry = world.take(1)) {
+    ++count[entry->run];
+  }
   EXPECT_EQ(count.size(), 2u);
   world.turn();
   EXPECT_EQ(world.take_all(0).size(), 5u);
   for (int i = 0; i < 4; ++i) {
-    while (const auto entry = world.take(1)) ++count[entry->run];
+    while (const auto entry = world.take(1)) {
+      ++count[entry->run];
+    }
     world.turn(1);
   }
   const auto [least, most] = std::minmax_element(
@@ -490,9 +496,7 @@ TEST(Home, EntriesOfDirectedNodes) {
     auto entry = world.take(1);
     ASSERT_TRUE(entry);
     EXPECT_NE(entry->label, 0u) << "somebody has to look at it";
-    if (label == 5) {
-      EXPECT_EQ(entry->label, 5u);
-    }
+    if (label == 5) EXPECT_EQ(entry->label, 5u);
     if (label == kSameWorker) {
       EXPECT_EQ(entry->label, kWorkerLabel | static_cast<std::uint32_t>(kWorker));
     }

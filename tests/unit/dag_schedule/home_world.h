@@ -90,15 +90,14 @@ class HomeWorld : public HomeListener {
                                                .priority = priority,
                                                .attempts = attempts}),
                             arena.place.address);
-    static_cast<void>(
-        store->release_arena(static_cast<std::uint32_t>(client), arena.place.address, now_ns));
+    (void)store->release_arena(static_cast<std::uint32_t>(client), arena.place.address, now_ns);
     return answer;
   }
   /// So many turns that all has been done which needs no worker.
   void turn(unsigned count = 300) {
     for (unsigned i = 0; i < count; ++i) {
       now_ns += 1000;
-      static_cast<void>(home->progress(now_ns));
+      (void)home->progress(now_ns);
     }
   }
   /// As if all clients had finished what they had begun, and freed memory had rested.
@@ -161,7 +160,9 @@ class HomeWorld : public HomeListener {
   }
   [[nodiscard]] std::vector<NodeIndex> take_all(unsigned priority = 1) {
     std::vector<NodeIndex> nodes;
-    while (const auto entry = take(priority)) nodes.push_back(entry->node);
+    while (const auto entry = take(priority)) {
+      nodes.push_back(entry->node);
+    }
     return nodes;
   }
 

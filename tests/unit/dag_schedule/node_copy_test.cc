@@ -48,7 +48,7 @@ class NodeCopyTest : public ::testing::Test {
   /// The record of that node is what `entry` leads to.
   [[nodiscard]] bool parses(NodeIndex node, const DequeEntry& entry) {
     WorkerRuns runs(kStoreBytes);
-    static_cast<void>(runs.follow({run_}));
+    (void)runs.follow({run_});
     return copy_.parse(std::span(memory_).subspan(entries_[node].address, entries_[node].length),
                        entry, runs);
   }

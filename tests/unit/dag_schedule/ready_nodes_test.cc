@@ -32,7 +32,9 @@ class ReadyNodesTest : public ::testing::Test {
   /// All that the owner gets, in that order.
   std::vector<NodeIndex> pop_all() {
     std::vector<NodeIndex> popped;
-    while (const auto ready = nodes_.pop()) popped.push_back(ready->entry.node);
+    while (const auto ready = nodes_.pop()) {
+      popped.push_back(ready->entry.node);
+    }
     return popped;
   }
   /// A thief takes the oldest entry of a class.
@@ -100,7 +102,9 @@ TEST_F(ReadyNodesTest, ClassesAreSetAsideByThemselves) {
 }
 
 TEST_F(ReadyNodesTest, WhatHasNoRoomWaits) {
-  for (NodeIndex node = 0; node < kLayout.capacity + 2; ++node) push(node);
+  for (NodeIndex node = 0; node < kLayout.capacity + 2; ++node) {
+    push(node);
+  }
   EXPECT_EQ(counters_.overflowed.value(), 2u);
   EXPECT_EQ(pop_all().size(), kLayout.capacity);
   EXPECT_FALSE(nodes_.is_exhausted()) << "two wait";
@@ -110,7 +114,9 @@ TEST_F(ReadyNodesTest, WhatHasNoRoomWaits) {
 }
 
 TEST_F(ReadyNodesTest, ARefillEndsWhenTheDequeIsFull) {
-  for (NodeIndex node = 0; node < kLayout.capacity + 3; ++node) push(node);
+  for (NodeIndex node = 0; node < kLayout.capacity + 3; ++node) {
+    push(node);
+  }
   ASSERT_TRUE(nodes_.pop());
   nodes_.refill();
   EXPECT_EQ(pop_all().size(), kLayout.capacity);
@@ -122,7 +128,9 @@ TEST_F(ReadyNodesTest, ARunThatHasEndedIsForgotten) {
   push(1, 0, 5);
   push(2, 0, 6);
   push(3, 2, 5);
-  for (NodeIndex node = 10; node < 10 + kLayout.capacity; ++node) push(node, 1, 6);
+  for (NodeIndex node = 10; node < 10 + kLayout.capacity; ++node) {
+    push(node, 1, 6);
+  }
   push(4, 1, 5);
   push(5, 1, 6);
   nodes_.remove_run(5);

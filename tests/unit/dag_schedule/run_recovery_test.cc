@@ -155,7 +155,9 @@ Graph graph_of(const Case& wanted) {
     builder.add_function(builder.add_node({.key = row.key}), kDigestFunction,
                          DigestArguments{}.emit());
   }
-  for (const auto& [from, to] : wanted.edges) builder.add_edge(from, to);
+  for (const auto& [from, to] : wanted.edges) {
+    builder.add_edge(from, to);
+  }
   return *builder.build(digest_registry());
 }
 
@@ -169,7 +171,7 @@ TEST(RunRecovery, EachState) {
     ASSERT_EQ(world.join(kLost).status, Status::ok);
     ASSERT_EQ(world.join(kAlive).status, Status::ok);
     world.turn();
-    static_cast<void>(world.take_all());
+    (void)world.take_all();
     for (const Row& row : wanted.rows) {
       const std::string key = "r/" + std::string(row.key);
       world.set_state(key, row.before);
@@ -201,7 +203,7 @@ TEST(RunRecovery, WaitsForALivingWorker) {
     ASSERT_EQ(world.join(kLost).status, Status::ok);
     ASSERT_EQ(world.join(kAlive).status, Status::ok);
     world.turn();
-    static_cast<void>(world.take_all());
+    (void)world.take_all();
     world.set_state("r/a", done(lost));
     world.set_state("r/b", done(alive));
     world.home->on_client_gone(kLost, world.now_ns);
@@ -232,7 +234,7 @@ TEST(RunRecovery, WaitsAgainForATimeToPass) {
   ASSERT_TRUE(world.home->submit("r", *builder.build(digest_registry()), 1, 1));
   ASSERT_EQ(world.join(kLost).status, Status::ok);
   world.turn();
-  static_cast<void>(world.take_all());
+  (void)world.take_all();
   world.set_state("r/a", done(lost));
   world.home->on_client_gone(kLost, world.now_ns);
   world.turn();
@@ -252,7 +254,7 @@ TEST(RunRecovery, AWorkerThatLeaves) {
       "r", *simple_builder({"a", "b"}, {{"a", "b"}}).build(digest_registry()), 1, 1));
   ASSERT_EQ(world.join(kLost).status, Status::ok);
   world.turn();
-  static_cast<void>(world.take_all());
+  (void)world.take_all();
   world.set_state("r/a", running(lost));
   ASSERT_EQ(world.ask(kLost, HomeRequest::leave).status, Status::ok);
   world.turn();
@@ -278,7 +280,9 @@ class ModelWorkers {
         successors_[from].emplace_back(*graph.find(key), constraints);
       }
     }
-    for (int i = 0; i < 3; ++i) add();
+    for (int i = 0; i < 3; ++i) {
+      add();
+    }
   }
 
   void step() {
@@ -433,27 +437,33 @@ TEST(RunRecovery, WorkersLostAtAnyMoment) {
     sim::Rng rng(seed);
     GraphPlan plan = random_plan({.seed = seed, .nodes = 150, .edges_per_node = 1 + i % 4});
     for (auto& [key, node] : plan.nodes) {
-      for (auto& [from, constraints] : node.predecessors) constraints.not_before_ns *= 100;
+      for (auto& [from, constraints] : node.predecessors) {
+        constraints.not_before_ns *= 100;
+      }
     }
     const auto graph = build(plan, digest_registry());
     ASSERT_TRUE(graph);
     const std::uint32_t slice = rng.between32(1, 40);
     HomeWorld world({.slice = slice});
     ASSERT_TRUE(world.home->submit("r", *build(plan, digest_registry()), 1, 1));
-    while (world.run_named("r").phase != RunPhase::running) world.turn(1);
+    while (world.run_named("r").phase != RunPhase::running) {
+      world.turn(1);
+    }
     ModelWorkers workers(world, plan, *graph, rng);
     const std::uint64_t lose_every = rng.between(50, 2000);
     std::uint64_t steps = 0;
     for (; world.run_named("r").phase == RunPhase::running && steps < 2'000'000; ++steps) {
       world.now_ns += rng.between(1, 200);
       workers.step();
-      if (rng.chance(30)) static_cast<void>(world.home->progress(world.now_ns));
+      if (rng.chance(30)) (void)world.home->progress(world.now_ns);
       if (rng.between(0, lose_every) == 0) workers.lose();
       if (HasFatalFailure()) return;
     }
     EXPECT_EQ(world.run_named("r").phase, RunPhase::complete) << "after " << steps << " steps";
     EXPECT_EQ(workers.ends().size(), plan.nodes.size());
-    for (const auto& [key, count] : workers.ends()) EXPECT_EQ(count, 1u) << key;
+    for (const auto& [key, count] : workers.ends()) {
+      EXPECT_EQ(count, 1u) << key;
+    }
     EXPECT_EQ(world.home->counters().bad_states.value(), 0u);
     EXPECT_EQ(world.home->counters().bad_dependencies.value(), 0u);
     EXPECT_EQ(world.run_named("r").completed, plan.nodes.size());
@@ -482,10 +492,10 @@ TEST(RunRecovery, ScribbledWords) {
       world.word(key, kStateWord) = rng.chance(20) ? rng.next() : state.bits();
       if (rng.chance(30)) world.word(key, kDependenciesWord) = rng.next();
       if (rng.chance(5)) {
-        static_cast<void>(world.join(kLost));
+        (void)world.join(kLost);
         world.home->on_client_gone(kLost, world.now_ns);
       }
-      if (rng.chance(50)) static_cast<void>(world.take_all());
+      if (rng.chance(50)) (void)world.take_all();
       world.turn(1);
     }
     ASSERT_EQ(world.ask(kAlive, HomeRequest::cancel, "r").status, Status::ok);

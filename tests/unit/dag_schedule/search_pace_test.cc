@@ -40,7 +40,9 @@ TEST(SearchPace, WithoutOthersEachLookIsARound) {
 
 TEST(SearchPace, IsFastAgainOnceSomethingWasFound) {
   SearchPace pace(100, 800);
-  for (int i = 0; i < 10; ++i) pace.on_look(0, kNow);
+  for (int i = 0; i < 10; ++i) {
+    pace.on_look(0, kNow);
+  }
   EXPECT_EQ(pace.next_ns(), kNow + 800);
   pace.on_found(kNow + 5);
   EXPECT_TRUE(pace.is_due(kNow + 5));

@@ -53,7 +53,9 @@ TEST_F(SuccessorReleasesTest, NobodyHasToBeTold) {
 
 // The last predecessor finds 1.
 TEST_F(SuccessorReleasesTest, WhoFindsOneDependencyLeftHasMadeItReady) {
-  for (const NodeIndex node : {4, 5, 6}) add(node);
+  for (const NodeIndex node : {4, 5, 6}) {
+    add(node);
+  }
   begin();
   EXPECT_FALSE(releases_.is_idle());
   EXPECT_EQ(next(), (Nodes{4, 5, 6}));
@@ -63,7 +65,9 @@ TEST_F(SuccessorReleasesTest, WhoFindsOneDependencyLeftHasMadeItReady) {
 
 TEST_F(SuccessorReleasesTest, ManyAreToldInBatches) {
   constexpr NodeIndex kCount = SuccessorReleases::kBatch + 10;
-  for (NodeIndex node = 0; node < kCount; ++node) add(node);
+  for (NodeIndex node = 0; node < kCount; ++node) {
+    add(node);
+  }
   begin();
   EXPECT_EQ(next().size(), SuccessorReleases::kBatch);
   EXPECT_EQ(tell(std::vector<std::uint64_t>(SuccessorReleases::kBatch, 1)).size(),
@@ -113,7 +117,7 @@ TEST_F(SuccessorReleasesTest, TheNextNodeBeginsAnew) {
   add(4, 100);
   add(5, 0, true);
   begin();
-  static_cast<void>(tell({1}));
+  (void)tell({1});
   links_ = {{.node = 8}};
   begin();
   EXPECT_EQ(next(), Nodes{8});

@@ -17,7 +17,9 @@ class TheftsTest : public ::testing::Test {
   /// All `entries` are claimed, with that fate each, in that order.
   Thefts::Settled settle(std::initializer_list<Fate> fates) {
     thefts_.begin(0, fates.size());
-    for (std::size_t i = 0; i < fates.size(); ++i) thefts_.on_claim(0);
+    for (std::size_t i = 0; i < fates.size(); ++i) {
+      thefts_.on_claim(0);
+    }
     EXPECT_FALSE(thefts_.on_all_claimed(0));
     std::optional<Thefts::Settled> settled;
     unsigned number = 0;

@@ -25,7 +25,7 @@ BoardView::Run run_of(std::uint64_t id, RunPhase phase = RunPhase::running) {
 
 class WorkerRunsTest : public ::testing::Test {
  protected:
-  WorkerRunsTest() { static_cast<void>(follow({run_of(1), run_of(2)})); }
+  WorkerRunsTest() { (void)follow({run_of(1), run_of(2)}); }
 
   std::vector<WorkerRuns::Change> follow(const std::vector<BoardView::Run>& seen) {
     return runs_.follow(seen);
@@ -65,20 +65,20 @@ TEST_F(WorkerRunsTest, FindsNoneForAnEntryThatCannotBeOfIt) {
 TEST_F(WorkerRunsTest, WithoutATellingBoardTheStoreIsTheLimit) {
   BoardView::Run run = run_of(1);
   run.records_address = run.records_bytes = 0;
-  static_cast<void>(follow({run}));
+  (void)follow({run});
   EXPECT_TRUE(finds({.address = kStoreBytes - 128, .length = 128, .node = 3}));
   EXPECT_FALSE(finds({.address = kStoreBytes - 64, .length = 128, .node = 3}));
 }
 
 TEST_F(WorkerRunsTest, ARunThatDoesNotGoOnIsNotFound) {
   for (const RunPhase phase : {RunPhase::checking, RunPhase::complete, RunPhase::ending}) {
-    static_cast<void>(follow({run_of(1), run_of(2, phase)}));
+    (void)follow({run_of(1), run_of(2, phase)});
     EXPECT_FALSE(finds(entry()));
     EXPECT_FALSE(runs_.is_going_on(1, 2));
     EXPECT_EQ(runs_.has_ended(entry()), phase != RunPhase::checking)
         << "what is being checked may go on";
   }
-  static_cast<void>(follow({run_of(1), {}}));
+  (void)follow({run_of(1), {}});
   EXPECT_FALSE(runs_.has_ended(entry())) << "the board may have to be READ again";
   EXPECT_TRUE(runs_.has_ended({.run = 2}));
 }
@@ -120,7 +120,7 @@ TEST_F(WorkerRunsTest, TellsWhatHasChanged) {
 }
 
 TEST_F(WorkerRunsTest, NothingHasEndedInASlotThatWasEmpty) {
-  static_cast<void>(follow({run_of(1), {}}));
+  (void)follow({run_of(1), {}});
   const auto changes = follow({run_of(1), run_of(5)});
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_TRUE(changes[0].is_another);
@@ -145,7 +145,7 @@ TEST_F(WorkerRunsTest, AnotherRunCountsFromZero) {
   runs_.on_released(1);
   ASSERT_EQ(runs_.take_released(1), 1u);
   runs_.on_released(1);
-  static_cast<void>(follow({run_of(1), run_of(9)}));
+  (void)follow({run_of(1), run_of(9)});
   EXPECT_FALSE(runs_.has_released());
   runs_.on_released(1);
   EXPECT_EQ(runs_.take_released(1), 0u);

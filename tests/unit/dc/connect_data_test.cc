@@ -117,7 +117,9 @@ TEST(DcConnectData, OthersFollow) {
   dc::Dci& dci = pair.make_dci();
   const dc::Dct& dct = pair.make_dct();
   const std::uint64_t start_ns = pair.now_ns();
-  for (unsigned i = 0; i < 3; ++i) pair.write(dci, dct, 8 * i);
+  for (unsigned i = 0; i < 3; ++i) {
+    pair.write(dci, dct, 8 * i);
+  }
   ASSERT_TRUE(pair.run_until([&] { return arrived(pair, 24); }));
   EXPECT_NEAR(static_cast<double>(pair.now_ns() - start_ns), kDelayNs, 100'000);
   EXPECT_THAT(pair.statuses(3), Each(WcStatus::success));
@@ -131,7 +133,9 @@ TEST(DcConnectData, EachChangeOfTarget) {
   dc::Dci& dci = pair.make_dci();
   const dc::Dct& a = pair.make_dct();
   const dc::Dct& b = pair.make_dct();
-  for (unsigned i = 0; i < 10; ++i) pair.write(dci, i % 2 == 0 ? a : b, 8 * i);
+  for (unsigned i = 0; i < 10; ++i) {
+    pair.write(dci, i % 2 == 0 ? a : b, 8 * i);
+  }
   EXPECT_THAT(pair.statuses(10), Each(WcStatus::success));
   EXPECT_TRUE(arrived(pair, 80));
   EXPECT_EQ(pair.sent().tx_connect_data.value(), 10u);
@@ -259,7 +263,7 @@ class DcConnectDataPacket : public ::testing::Test {
 
   void inject(Opcode operation = Opcode::dc_send_only, std::size_t length = 8) {
     headers_.dcch.bytes = {};
-    static_cast<void>(dc::emit_message(connect_, headers_.dcch.bytes));
+    (void)dc::emit_message(connect_, headers_.dcch.bytes);
     headers_.dcch.set_operation(static_cast<std::uint8_t>(operation));
     inject_bytes(length);
   }
@@ -406,7 +410,7 @@ TEST_F(DcConnectDataPacket, MalformedOnes) {
   refused("no stream");
   connect_ = good;
   for (const std::size_t byte : {0u, 4u, 5u}) {  // magic number, version, subtype
-    static_cast<void>(dc::emit_message(connect_, headers_.dcch.bytes));
+    (void)dc::emit_message(connect_, headers_.dcch.bytes);
     headers_.dcch.set_operation(static_cast<std::uint8_t>(Opcode::dc_send_only));
     headers_.dcch.bytes[byte] ^= 2;
     inject_bytes();

@@ -51,17 +51,13 @@ dc::DctInit DcPair::dct_init() const {
 
 dc::Dci& DcPair::make_dci(const std::function<void(dc::DciInit&)>& change) {
   dc::DciInit init = dci_init();
-  if (change) {
-    change(init);
-  }
+  if (change) change(init);
   return *must(endpoints_[0]->create_dci(init));
 }
 
 dc::Dct& DcPair::make_dct(const std::function<void(dc::DctInit&)>& change) {
   dc::DctInit init = dct_init();
-  if (change) {
-    change(init);
-  }
+  if (change) change(init);
   return *must(endpoints_[1]->create_dct(init));
 }
 
@@ -92,9 +88,7 @@ roce::PostResult DcPair::post(dc::Dci& dci, const dc::Dct& dct, roce::WrOpcode o
   wr.ah = ah_;
   wr.remote_qpn = dct.number();
   wr.dc_access_key = dct.access_key();
-  if (change) {
-    change(wr);
-  }
+  if (change) change(wr);
   return dci.post_send(wr, stream);
 }
 
@@ -117,12 +111,8 @@ bool DcPair::run_until(const std::function<bool()>& done) {
   for (;;) {
     while (!done() && network_.poll()) {
     }
-    if (done()) {
-      return true;
-    }
-    if (!network_.advance(limit_ns)) {
-      return false;
-    }
+    if (done()) return true;
+    if (!network_.advance(limit_ns)) return false;
   }
 }
 

@@ -30,9 +30,7 @@ class DciPoolTest : public ::testing::Test {
     init.max_rd_atomic = 1;  // READs take a round trip each
     auto pool = dc::DciPool::create(pair_.endpoint(0), init, config, [this](PoolTarget& target) {
       turns_.push_back(index_of(target));
-      if (posts_in_turn_) {
-        EXPECT_EQ(write(index_of(target)), PostResult::ok);
-      }
+      if (posts_in_turn_) EXPECT_EQ(write(index_of(target)), PostResult::ok);
     });
     ASSERT_TRUE(pool);
     pool_ = std::move(*pool);
@@ -71,7 +69,9 @@ class DciPoolTest : public ::testing::Test {
 
   std::size_t index_of(const PoolTarget& target) const {
     std::size_t i = 0;
-    while (&targets_[i] != &target) ++i;
+    while (&targets_[i] != &target) {
+      ++i;
+    }
     return i;
   }
 
@@ -119,14 +119,18 @@ TEST_F(DciPoolTest, StreamsAreInitiatorsToo) {
 
 TEST_F(DciPoolTest, WithoutAQuotaATargetKeepsItsOwn) {
   make({.policy = PoolPolicy::dcs, .dcis = 1, .quota = 4}, 2);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(write(0), PostResult::ok);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(write(0), PostResult::ok);
+  }
   EXPECT_EQ(write(1), std::nullopt);
   EXPECT_EQ(write(0), PostResult::ok);
 }
 
 TEST_F(DciPoolTest, WithAQuotaItGivesWayToThoseThatWait) {
   make({.policy = PoolPolicy::dcs_quota, .dcis = 1, .quota = 4}, 2);
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(write(0), PostResult::ok) << "nobody waits";
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(write(0), PostResult::ok) << "nobody waits";
+  }
   EXPECT_EQ(write(1), std::nullopt);
   EXPECT_EQ(write(0), std::nullopt);
   EXPECT_THAT(run(8), ElementsAre(0, 0, 0, 0, 0, 0, 1, 0));
@@ -137,7 +141,9 @@ TEST_F(DciPoolTest, WhoGivesWayDoesNotPassHimself) {
   make({.policy = PoolPolicy::dcs_quota, .dcis = 3, .quota = 4}, 4);
   constexpr std::uint64_t kMany = 20;
   opcode_ = roce::WrOpcode::rdma_read;
-  for (std::uint64_t i = 0; i < kMany; ++i) EXPECT_EQ(write(0, 100 + i), PostResult::ok) << i;
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    EXPECT_EQ(write(0, 100 + i), PostResult::ok) << i;
+  }
   opcode_ = roce::WrOpcode::rdma_write;
   EXPECT_EQ(write(1), PostResult::ok);
   EXPECT_EQ(write(2), PostResult::ok);
@@ -172,7 +178,9 @@ TEST_F(DciPoolTest, SharedInitiatorsLetNobodyWait) {
     make({.policy = policy, .dcis = 4}, 32);
     const std::uint64_t before = pair_.sent().tx_connect.value();
     for (int round = 0; round < 2; ++round) {
-      for (std::size_t i = 0; i < 32; ++i) EXPECT_EQ(write(i), PostResult::ok) << i;
+      for (std::size_t i = 0; i < 32; ++i) {
+        EXPECT_EQ(write(i), PostResult::ok) << i;
+      }
     }
     EXPECT_EQ(run(64).size(), 64u);
     EXPECT_GE(pair_.sent().tx_connect.value() - before, 32u);

@@ -101,9 +101,10 @@ TEST(DcError, SoManyStreamsInErrorThatAllAre) {
   }
   EXPECT_FALSE(dci.reset(0));
   dci.reset_all();
-  static_cast<void>(pair.send_completions());
-  for (std::uint8_t stream = 0; stream < 4; ++stream)
+  (void)pair.send_completions();
+  for (std::uint8_t stream = 0; stream < 4; ++stream) {
     pair.write(dci, dct, 40u + 8u * stream, stream);
+  }
   EXPECT_THAT(pair.statuses(4), testing::Each(WcStatus::success));
 }
 

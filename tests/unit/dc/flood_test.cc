@@ -164,9 +164,7 @@ TEST_F(DcFlood, CostsNoMemoryAndNobodyAnything) {
     }
     write();
     pair_.run_for(kNsPerMs);
-    if (round == kRounds / 2) {
-      allocated = mallinfo2().uordblks;
-    }
+    if (round == kRounds / 2) allocated = mallinfo2().uordblks;
   }
   EXPECT_EQ(mallinfo2().uordblks, allocated);
   EXPECT_EQ(pair_.endpoint(1).session_count(), 1u);

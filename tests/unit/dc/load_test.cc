@@ -42,16 +42,14 @@ class Loop {
     while (pair_.now_ns() < end_ns) {
       while (pair_.network().poll()) {
       }
-      if (!take() && !pair_.network().advance(end_ns)) {
-        pair_.network().advance_to(end_ns);
-      }
+      if (!take() && !pair_.network().advance(end_ns)) pair_.network().advance_to(end_ns);
     }
   }
   /// Nothing new from now on; what is outstanding completes. False: it does not.
   [[nodiscard]] bool finish() {
     stopped_ = true;
     return pair_.run_until([this] {
-      static_cast<void>(take());
+      (void)take();
       return std::ranges::all_of(writers_, [](const Writer& writer) { return !writer.busy; });
     });
   }
@@ -97,9 +95,7 @@ class Loop {
       } else {
         ++failed_[completion.status];
       }
-      if (!stopped_ && writers_[i].dci->state(writers_[i].stream) == roce::QpState::rts) {
-        post(i);
-      }
+      if (!stopped_ && writers_[i].dci->state(writers_[i].stream) == roce::QpState::rts) post(i);
     }
     return !completions.empty();
   }
@@ -310,16 +306,16 @@ std::vector<std::uint64_t> share_a_pool(dc::PoolPolicy policy) {
       wr.opcode = roce::WrOpcode::rdma_write;
       wr.remote_addr = pair.va(1, 8 * i);
       wr.rkey = pair.key(1);
-      if (pool->post_send(targets[i], wr) != roce::PostResult::ok) {
-        return;
-      }
+      if (pool->post_send(targets[i], wr) != roce::PostResult::ok) return;
       ++outstanding[i];
     }
   };
   auto made = dc::DciPool::create(pair.endpoint(0), pair.dci_init(), {.policy = policy, .dcis = 4},
                                   [&](dc::PoolTarget& turn) {
                                     std::size_t i = 0;
-                                    while (&targets[i] != &turn) ++i;
+                                    while (&targets[i] != &turn) {
+                                      ++i;
+                                    }
                                     fill(i);
                                   });
   EXPECT_TRUE(made);

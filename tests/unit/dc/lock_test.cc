@@ -28,7 +28,7 @@ class DcLocks : public ::testing::Test {
       : pair_({.sessions = {.contexts = 1}, .lock_execution = true}, faults) {
     pair_.engine(1).attach_locks(region_);
   }
-  ~DcLocks() override { static_cast<void>(pair_.engine(1).detach_locks(region_)); }
+  ~DcLocks() override { (void)pair_.engine(1).detach_locks(region_); }
 
   [[nodiscard]] dc::Dci& make_dci() {
     return pair_.make_dci([](dc::DciInit& init) {

@@ -72,7 +72,9 @@ TEST_F(NumberTableTest, RemovedAndFree) {
 
 TEST_F(NumberTableTest, AllOfAShardCanBeInUse) {
   constexpr std::size_t kMost = (1u << 16) / kShards;
-  for (std::size_t i = 0; i < kMost; ++i) add();
+  for (std::size_t i = 0; i < kMost; ++i) {
+    add();
+  }
   const auto more = table_.choose();
   ASSERT_FALSE(more.has_value());
   EXPECT_EQ(more.error().code, ErrorCode::exhausted);

@@ -52,9 +52,7 @@ class DcPackets : public ::testing::Test {
     for (std::uint16_t i = 0; i < count; ++i) {
       Bytes frame = bytes_of(packets[i]);
       rte_pktmbuf_free(packets[i]);
-      if (frame[12] == 0x08 && frame[13] == 0x00) {
-        frames.push_back(std::move(frame));
-      }
+      if (frame[12] == 0x08 && frame[13] == 0x00) frames.push_back(std::move(frame));
     }
     return frames;
   }

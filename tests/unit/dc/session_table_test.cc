@@ -82,7 +82,7 @@ TEST_F(SessionTableTest, TombstoneKeepsWhatWasExecutedUntilItsTimeIsOver) {
 TEST_F(SessionTableTest, RefusesWithoutContextsAndOpensAgainWhenOneIsFree) {
   Session& first = open(peer(1));
   for (std::uint32_t host = 2; host <= 4; ++host) {
-    static_cast<void>(open(peer(host)));
+    (void)open(peer(host));
   }
   EXPECT_EQ(table_.open_count(), 4u);
   EXPECT_FALSE(has_room(peer(5)));
@@ -102,8 +102,8 @@ TEST_F(SessionTableTest, RefusesWhenTooMuchIsToBeRemembered) {
 
 TEST_F(SessionTableTest, QuotaIsOfAHost) {
   Session& first = open(peer(1, 0xd00100));
-  static_cast<void>(open(peer(1, 0xd00101)));
-  static_cast<void>(open(peer(1, 0xd00101, 1)));
+  (void)open(peer(1, 0xd00101));
+  (void)open(peer(1, 0xd00101, 1));
   EXPECT_TRUE(table_.is_over_quota(peer(1, 0xd00102)));
   EXPECT_FALSE(table_.is_over_quota(peer(2)));
   table_.close(first, {}, 0);
@@ -138,7 +138,7 @@ TEST_F(SessionTableTest, ManySessionsLeaveThePoolFull) {
   table_.forget(now_ns + 1000);
   EXPECT_EQ(table_.tombstone_count(), 0u);
   for (std::uint32_t host = 1; host <= 4; ++host) {
-    static_cast<void>(open(peer(host), now_ns + 1000));
+    (void)open(peer(host), now_ns + 1000);
   }
 }
 

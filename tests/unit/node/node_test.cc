@@ -214,7 +214,9 @@ std::map<std::string, std::uint64_t> run_under_loss(std::uint64_t seed) {
   begin(*ends[0], *ends[1]);
   while (ends[0]->cq->size() == 0 && network.now_ns() < 100'000'000'000) {
     bool moved = false;
-    for (const auto& end : ends) moved = end->node->turn() || moved;
+    for (const auto& end : ends) {
+      moved = end->node->turn() || moved;
+    }
     if (!moved) {
       network.advance_to(
           std::max(network.now_ns() + 1,
@@ -227,7 +229,9 @@ std::map<std::string, std::uint64_t> run_under_loss(std::uint64_t seed) {
   EXPECT_EQ(ends[0]->memory, ends[1]->memory);
   auto counters = ends[0]->counters();
   counters["time"] = network.now_ns();
-  for (auto& end : ends) end.reset();
+  for (auto& end : ends) {
+    end.reset();
+  }
   return counters;
 }
 

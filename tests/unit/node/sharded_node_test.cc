@@ -164,7 +164,9 @@ TEST(ShardedNode, EachQueuePairIsServedByItsOwnShardWhateverQueueItsPacketsCameO
     count += one.cq(0).poll(std::span(done).subspan(count));
   }
   ASSERT_EQ(count, done.size());
-  for (const auto& completion : done) EXPECT_EQ(completion.status, roce::WcStatus::success);
+  for (const auto& completion : done) {
+    EXPECT_EQ(completion.status, roce::WcStatus::success);
+  }
   for (std::size_t i = 0; i < 16u * kShards; ++i) {
     EXPECT_EQ(many.memory[i], static_cast<std::uint8_t>(i + 1));
     EXPECT_EQ(one.memory[128 + i], static_cast<std::uint8_t>(i + 1));
@@ -190,7 +192,9 @@ class Writer final : public stack::Application {
  public:
   Writer(Endpoint& near, std::uint16_t shard, roce::QueuePair& qp, const roce::MemoryRegion& far)
       : near_(near), shard_(shard), qp_(qp), far_(far) {
-    for (int i = 0; i < 8; ++i) write();
+    for (int i = 0; i < 8; ++i) {
+      write();
+    }
   }
   std::uint64_t turn(std::uint64_t /*now_ns*/) override {
     lcore = rte_lcore_id();

@@ -77,7 +77,9 @@ TEST(AccessPolicy, WithoutAFileEverybodyMayReadEverything) {
 TEST(AccessPolicy, AnEmptyPolicyLetsNobodyReadAnything) {
   const auto policy = parse("{}");
   ASSERT_TRUE(policy);
-  for (const char* who : {"", "ann"}) EXPECT_FALSE(policy->may_read(who, "prices"));
+  for (const char* who : {"", "ann"}) {
+    EXPECT_FALSE(policy->may_read(who, "prices"));
+  }
 }
 
 TEST(AccessPolicy, EachMistakeIsOneLineThatBeginsWithItsPlace) {

@@ -53,13 +53,19 @@ TEST(ByteInput, TheFileBehindAFollowedNameMayBeAwayForAWhile) {
   const auto look = [&] { return input->read(now_ns += ByteInput::kFollowNs).value(); };
   EXPECT_EQ(look(), ByteInput::Read::bytes);
   std::filesystem::remove(folder.path("in"));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(look(), ByteInput::Read::nothing);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(look(), ByteInput::Read::nothing);
+  }
   // Neither a folder nor a FIFO is a file that could take its place.
   std::filesystem::create_directory(folder.path("in"));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(look(), ByteInput::Read::nothing);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(look(), ByteInput::Read::nothing);
+  }
   std::filesystem::remove(folder.path("in"));
   ASSERT_EQ(::mkfifo(folder.path("in").c_str(), 0600), 0);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(look(), ByteInput::Read::nothing);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(look(), ByteInput::Read::nothing);
+  }
   std::filesystem::remove(folder.path("in"));
   folder.write("in", "y");
   // Of two looks the first may have been at what was there before.

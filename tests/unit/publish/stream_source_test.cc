@@ -44,7 +44,9 @@ TEST(LineSource, GivesEachLineOfAFile) {
   roce::SeededRandom random(test::seed());
   const auto messages = random_messages(random, false);
   std::string text;
-  for (const std::string& message : messages) text += message + "\n";
+  for (const std::string& message : messages) {
+    text += message + "\n";
+  }
   const Taken taken = take_all(*open(folder.write("in", text), Framing::lines));
   EXPECT_EQ(taken.messages, messages);
   EXPECT_TRUE(taken.ended);
@@ -104,7 +106,9 @@ TEST(RecordSource, GivesEachRecordOfAFile) {
   roce::SeededRandom random(test::seed());
   const auto messages = random_messages(random, true);
   std::string bytes;
-  for (const std::string& message : messages) bytes += record_of(message);
+  for (const std::string& message : messages) {
+    bytes += record_of(message);
+  }
   const Taken taken = take_all(*open(folder.write("in", bytes), Framing::records));
   EXPECT_EQ(taken.messages, messages);
   EXPECT_TRUE(taken.ended);
@@ -146,13 +150,17 @@ TEST(RecordSource, APipeMayBringThemInPieces) {
   const auto source = open("-", Framing::records);
   const auto messages = random_messages(random, true);
   std::string bytes;
-  for (const std::string& message : messages) bytes += record_of(message);
+  for (const std::string& message : messages) {
+    bytes += record_of(message);
+  }
   std::vector<std::string> taken;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t piece = std::min<std::size_t>(1 + random.below(4000), bytes.size() - at);
     pipe.write(std::string_view(bytes).substr(at, piece));
     at += piece;
-    for (std::string& message : take_all(*source).messages) taken.push_back(std::move(message));
+    for (std::string& message : take_all(*source).messages) {
+      taken.push_back(std::move(message));
+    }
   }
   EXPECT_EQ(taken, messages);
   pipe.close_writing();

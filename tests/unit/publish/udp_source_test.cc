@@ -45,7 +45,9 @@ TEST(UdpSource, EachDatagramIsAMessage) {
 TEST(UdpSource, WhatIsTooLongIsCountedAndTheRestGoesOn) {
   auto source = UdpSource::open("127.0.0.1:0", 4);
   ASSERT_TRUE(source);
-  for (const char* datagram : {"1234", "12345", "6"}) send_to((*source)->port(), datagram);
+  for (const char* datagram : {"1234", "12345", "6"}) {
+    send_to((*source)->port(), datagram);
+  }
   EXPECT_THAT(take_all(**source).messages, ElementsAre("1234", "6"));
   EXPECT_EQ((*source)->too_long(), 1u);
   EXPECT_EQ(counters_of(**source)["too_long"], 1u);

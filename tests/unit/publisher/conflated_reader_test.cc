@@ -24,7 +24,7 @@ using test::GuardedMemory;
 
 constexpr std::uint32_t kLongest = 500;
 constexpr std::uint32_t kKeys = 30;
-constexpr std::uint64_t kHeartbeat_ns = 1'000'000;
+constexpr std::uint64_t kHeartbeatNs = 1'000'000;
 /// READs see so many bytes as they are at one moment.
 constexpr std::size_t kPiece = 32;
 
@@ -38,7 +38,7 @@ struct Rig final : Listener {
             .epoch = 7,
             .ring_bytes = memory.bytes().size() - sizeof(ControlBlock),
             .message_max = kLongest,
-            .heartbeat_ns = kHeartbeat_ns};
+            .heartbeat_ns = kHeartbeatNs};
     buffer.resize(ConflatedReader::buffer_bytes(info, config));
     reader.set_buffer(buffer);
     const auto opened = reader.open(info, now_ns);
@@ -139,7 +139,9 @@ TEST(ConflatedReaders, LatestOfEachKeyIsDelivered) {
 
 TEST(ConflatedReaders, NothingIsDeliveredTwice) {
   Rig rig(kOldest);
-  for (std::uint64_t key = 0; key < kKeys; ++key) rig.publish(key);
+  for (std::uint64_t key = 0; key < kKeys; ++key) {
+    rig.publish(key);
+  }
   rig.rounds(20);
   EXPECT_EQ(rig.messages, kKeys);
   rig.publish(3);
@@ -168,7 +170,9 @@ TEST(ConflatedReaders, EpochsAreNeverMixed) {
 TEST(ConflatedReaders, BeginsWhereItIsTold) {
   const auto delivered = [](const Start& start) {
     Rig rig({.start = start});
-    for (std::uint64_t key = 0; key < 10; ++key) rig.publish(key);
+    for (std::uint64_t key = 0; key < 10; ++key) {
+      rig.publish(key);
+    }
     rig.rounds(10);
     rig.publish(20);
     rig.rounds(10);
@@ -197,7 +201,9 @@ TEST(ConflatedReaders, MissingHeartbeatsAreADeath) {
 // (PB-28).
 TEST(ConflatedReaders, HalfWrittenSlotIsNoFlood) {
   Rig rig({.start = {.at = Start::At::oldest}, .poll_max_ns = 100'000});
-  for (std::uint64_t key = 0; key < 10; ++key) rig.publish(key);
+  for (std::uint64_t key = 0; key < 10; ++key) {
+    rig.publish(key);
+  }
   rig.memory.bytes()[sizeof(ControlBlock) + 2 * Slot::size_of(kLongest)] ^= std::byte{1};
   rig.rounds(100);
   EXPECT_EQ(rig.messages, 9u);
@@ -259,7 +265,9 @@ TEST(ConflatedReaders, AnyMemoryIsTaken) {
   sim::Rng rng(test::seed());
   for (int run = 0; run < 100; ++run) {
     Rig rig(kOldest);
-    for (std::uint64_t key = 0; key < kKeys; ++key) rig.publish(key);
+    for (std::uint64_t key = 0; key < kKeys; ++key) {
+      rig.publish(key);
+    }
     rig.meanwhile = [&] {
       if (rng.chance(70)) return;
       auto bytes = rig.memory.bytes();

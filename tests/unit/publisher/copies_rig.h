@@ -26,8 +26,8 @@ namespace rockhopper::test {
 class CopiesRig {
  public:
   using Bytes = std::vector<std::byte>;
-  static constexpr std::uint64_t kHeartbeat_ns = 1'000'000;
-  static constexpr std::uint64_t kPoll_ns = 10'000;
+  static constexpr std::uint64_t kHeartbeatNs = 1'000'000;
+  static constexpr std::uint64_t kPollNs = 10'000;
 
   struct Options {
     publisher::Start start{};
@@ -42,14 +42,14 @@ class CopiesRig {
         copy_max(options.copy_max),
         memory(publisher::store_bytes(options.ring)),
         judge(seed, longest),
-        reader({.start = options.start, .poll_max_ns = kPoll_ns}, judge) {
+        reader({.start = options.start, .poll_max_ns = kPollNs}, judge) {
     start_store(7);
     const publisher::StoreInfo info{.id = 1,
                                     .name = "a",
                                     .epoch = 7,
                                     .ring_bytes = options.ring,
                                     .message_max = longest,
-                                    .heartbeat_ns = kHeartbeat_ns};
+                                    .heartbeat_ns = kHeartbeatNs};
     buffer.resize(publisher::Reader::buffer_bytes(info, {}));
     reader.set_buffer(buffer);
     const auto opened = reader.open(info, now_ns);
@@ -82,7 +82,9 @@ class CopiesRig {
     if (!copies.at(sequence).empty()) reader.on_copy(copies[sequence], now_ns);
   }
   void hand_on(std::uint64_t first, std::uint64_t last) {
-    for (; first <= last; ++first) hand_on(first);
+    for (; first <= last; ++first) {
+      hand_on(first);
+    }
   }
 
   /// False: no round is to begin now.

@@ -77,7 +77,7 @@ TEST_F(CopyTrackerTest, HoldsWhatComesBeforeItsTurn) {
 }
 
 TEST_F(CopyTrackerTest, WhatHasBeenReadIsPassedOver) {
-  static_cast<void>(hold(12));
+  (void)hold(12);
   stand_at(14);
   EXPECT_EQ(take_next(), Numbers{});
   EXPECT_TRUE(tracker_.empty());
@@ -85,7 +85,7 @@ TEST_F(CopyTrackerTest, WhatHasBeenReadIsPassedOver) {
 
 // PB-14: a copy that contradicts what was READ meanwhile was forged.
 TEST_F(CopyTrackerTest, WhatCannotBeAnyMoreIsDropped) {
-  static_cast<void>(hold(12));
+  (void)hold(12);
   cursor_.advance({.position = 64 * 10, .sequence = 10, .size = 128});
   EXPECT_EQ(take_next(), Numbers{}) << "11 is where 12 was said to be";
   EXPECT_TRUE(tracker_.empty());
@@ -93,11 +93,13 @@ TEST_F(CopyTrackerTest, WhatCannotBeAnyMoreIsDropped) {
 }
 
 TEST_F(CopyTrackerTest, WhatHasNoRoomIsToBeRead) {
-  for (std::uint64_t sequence = 12; sequence < 20; ++sequence) static_cast<void>(hold(sequence));
+  for (std::uint64_t sequence = 12; sequence < 20; ++sequence) {
+    (void)hold(sequence);
+  }
   EXPECT_TRUE(hold(20));
   EXPECT_EQ(tracker_.counters().dropped.value(), 1u);
   stand_at(20);
-  static_cast<void>(take_next());
+  (void)take_next();
   EXPECT_TRUE(tracker_.is_gap(cursor_.position())) << "how far is not known";
   tracker_.begin_round(cursor_.position());
   EXPECT_FALSE(tracker_.is_gap(cursor_.position()));
@@ -107,26 +109,28 @@ TEST_F(CopyTrackerTest, WhatHasNoRoomIsToBeRead) {
 }
 
 TEST_F(CopyTrackerTest, GapsNearEachOtherAreReadInOnePiece) {
-  static_cast<void>(hold(12));
-  static_cast<void>(hold(14));
+  (void)hold(12);
+  (void)hold(14);
   EXPECT_EQ(gaps(), (Ranges{{10, 14}}));
-  static_cast<void>(hold(64));
+  (void)hold(64);
   EXPECT_EQ(gaps(), (Ranges{{10, 64}})) << "what is held between is short";
 }
 
 TEST_F(CopyTrackerTest, GapsFarFromEachOtherAreReadAlone) {
   tracker_.expect(64, 64);
-  static_cast<void>(hold(12));
-  for (std::uint64_t sequence = 13; sequence < 40; ++sequence) static_cast<void>(hold(sequence));
-  static_cast<void>(hold(42));
+  (void)hold(12);
+  for (std::uint64_t sequence = 13; sequence < 40; ++sequence) {
+    (void)hold(sequence);
+  }
+  (void)hold(42);
   EXPECT_EQ(gaps(), (Ranges{{10, 12}, {40, 42}}));
   EXPECT_EQ(gaps(1), (Ranges{{10, 42}})) << "what is too many is one piece";
 }
 
 TEST_F(CopyTrackerTest, WhatCannotBeReadAnyMoreIsTakenAsItIs) {
-  static_cast<void>(hold(12));
-  static_cast<void>(hold(14));
-  static_cast<void>(hold(20));
+  (void)hold(12);
+  (void)hold(14);
+  (void)hold(20);
   Numbers taken;
   tracker_.take_before(64 * 15, cursor_, [&](const Record& copy) {
     taken.push_back(copy.sequence);
@@ -138,10 +142,10 @@ TEST_F(CopyTrackerTest, WhatCannotBeReadAnyMoreIsTakenAsItIs) {
 
 // PB-16: nobody can publish what the publisher has not.
 TEST_F(CopyTrackerTest, CopiesBeyondTheTailAreDropped) {
-  static_cast<void>(hold(12));
-  static_cast<void>(hold(30));
+  (void)hold(12);
+  (void)hold(30);
   tracker_.begin_round(cursor_.position());
-  static_cast<void>(hold(31));
+  (void)hold(31);
   tracker_.end_round(64 * 20, true);
   EXPECT_EQ(tracker_.counters().beyond_tail.value(), 1u);
   EXPECT_EQ(tracker_.last_hole(), 64u * 31) << "that one came since the round began";
@@ -165,14 +169,14 @@ TEST_F(CopyTrackerTest, CopiesComeAsLongAsTheyBringWhatIsNew) {
 
 TEST_F(CopyTrackerTest, ARoundForWhatIsMissingSaysNothingOfThat) {
   tracker_.on_good();
-  static_cast<void>(hold(12));
+  (void)hold(12);
   tracker_.begin_round(cursor_.position());
   tracker_.end_round(64 * 20, true);
   EXPECT_TRUE(tracker_.do_come());
 }
 
 TEST_F(CopyTrackerTest, AMessageThatHadNoCopyIsRepaired) {
-  static_cast<void>(hold(12));
+  (void)hold(12);
   tracker_.on_read({.position = 64 * 10, .sequence = 10});
   EXPECT_EQ(tracker_.counters().repaired.value(), 0u) << "no copies come";
   tracker_.on_good();
@@ -183,7 +187,7 @@ TEST_F(CopyTrackerTest, AMessageThatHadNoCopyIsRepaired) {
 }
 
 TEST_F(CopyTrackerTest, NothingIsExpectedAnyMore) {
-  static_cast<void>(hold(12));
+  (void)hold(12);
   tracker_.on_good();
   tracker_.await(true);
   tracker_.expect(0, 0);

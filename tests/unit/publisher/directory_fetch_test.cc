@@ -52,16 +52,16 @@ TEST_F(DirectoryFetchTest, AsksForTheRest) {
 // Stores may have gone meanwhile.
 TEST_F(DirectoryFetchTest, IsCompleteWhenNothingMoreComes) {
   fetch_.want();
-  static_cast<void>(send());
+  (void)send();
   ASSERT_TRUE(fetch_.take(part(0, 8, 6)));
-  static_cast<void>(send());
+  (void)send();
   ASSERT_TRUE(fetch_.take(part(6, 8, 0)));
   EXPECT_EQ(fetch_.take_all()->size(), 6u);
 }
 
 TEST_F(DirectoryFetchTest, TakesNoPartThatItHasNotAskedFor) {
   fetch_.want();
-  static_cast<void>(send());
+  (void)send();
   EXPECT_FALSE(fetch_.take(part(6, 8, 2)));
   EXPECT_TRUE(fetch_.take(part(0, 2, 2)));
   EXPECT_FALSE(fetch_.take(part(2, 2, 0)));
@@ -69,9 +69,9 @@ TEST_F(DirectoryFetchTest, TakesNoPartThatItHasNotAskedFor) {
 
 TEST_F(DirectoryFetchTest, BeginsAnewWithAnotherConnection) {
   fetch_.want();
-  static_cast<void>(send());
+  (void)send();
   ASSERT_TRUE(fetch_.take(part(0, 8, 6)));
-  static_cast<void>(send());
+  (void)send();
   fetch_.restart();
   EXPECT_EQ(send(), 0u);
 }

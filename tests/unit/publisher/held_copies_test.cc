@@ -67,7 +67,9 @@ TEST(HeldCopiesTest, AreInOrderOnceAndWithinTheirRoom) {
     ASSERT_EQ(copies.front().sequence, model.begin()->first);
     ASSERT_EQ(copies.back().sequence, model.rbegin()->first);
     std::uint64_t hole = model.rbegin()->first;
-    while (hole > 0 && model.count(hole - 1) != 0) --hole;
+    while (hole > 0 && model.count(hole - 1) != 0) {
+      --hole;
+    }
     ASSERT_EQ(copies.last_hole(), hole * 64);
   }
 }

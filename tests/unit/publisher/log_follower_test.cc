@@ -110,7 +110,9 @@ TEST(LogFollowerTest, WhatIsAnnouncedIsNotCopied) {
   Rig rig;
   const std::vector<std::byte> payload(400);
   // The ring is full and nothing has been copied.
-  for (int i = 0; i < 8; ++i) ASSERT_EQ(rig.store->publish(payload, 0, 0), Published::yes);
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(rig.store->publish(payload, 0, 0), Published::yes);
+  }
   LogFollower follower = *rig.follower;
   ASSERT_EQ(follower.next(rig.room), Step::record);
   ASSERT_EQ(load_le<std::uint64_t>(rig.room.data() + 8), 0u);

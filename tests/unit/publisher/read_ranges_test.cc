@@ -57,7 +57,7 @@ TEST_F(ReadRangesTest, AreSoMany) {
 }
 
 TEST_F(ReadRangesTest, TheNextRoundBeginsAnew) {
-  static_cast<void>(ranges_.add(0, 900, kAny));
+  (void)ranges_.add(0, 900, kAny);
   ranges_.clear();
   EXPECT_TRUE(ranges_.empty());
   EXPECT_EQ(ranges_.bytes(), 0u);

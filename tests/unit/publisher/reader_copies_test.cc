@@ -29,14 +29,14 @@ struct Copies : ::testing::Test {
 TEST_F(Copies, InOrderNothingIsRead) {
   rig.publish();
   rig.hand_on(0);
-  rig.run_for(CopiesRig::kHeartbeat_ns);
+  rig.run_for(CopiesRig::kHeartbeatNs);
   const std::uint64_t before = rig.reader.counters().read_bytes.value();
   const std::uint64_t rounds = rig.rounds;
   for (std::uint64_t i = 1; i <= 1000; ++i) {
     rig.publish();
     rig.hand_on(i);
     ASSERT_EQ(rig.judge.messages, i + 1);
-    rig.run_for(CopiesRig::kHeartbeat_ns / 100);
+    rig.run_for(CopiesRig::kHeartbeatNs / 100);
   }
   EXPECT_GT(rig.store->counters().evicted.value(), 0u) << "the ring has not been around";
   EXPECT_EQ(rig.reader.counters().read_bytes.value(), before);
@@ -104,7 +104,9 @@ TEST_F(Copies, NewerOnesComeDuringRepair) {
 // PB-14, PB-23: several gaps are repaired by one round, as losses may be many in a round trip.
 TEST_F(Copies, ManyGapsTakeOneRound) {
   rig.publish(40);
-  for (std::uint64_t i = 0; i < 40; i += 3) rig.hand_on(i);
+  for (std::uint64_t i = 0; i < 40; i += 3) {
+    rig.hand_on(i);
+  }
   ASSERT_TRUE(rig.round());
   EXPECT_EQ(rig.judge.messages, 40u);
   EXPECT_EQ(counters().repaired.value(), 26u);
@@ -196,7 +198,9 @@ TEST_F(Copies, WithoutRoomTheNewestAreRead) {
   small.hand_on(1, 29);
   EXPECT_EQ(small.reader.copy_counters().dropped.value(), 25u);
   const std::uint64_t began_ns = small.now_ns;
-  for (int i = 0; i < 5; ++i) small.round();
+  for (int i = 0; i < 5; ++i) {
+    small.round();
+  }
   EXPECT_EQ(small.now_ns, began_ns);
   EXPECT_EQ(small.judge.messages, 30u);
   small.expect_good();
@@ -206,7 +210,7 @@ TEST_F(Copies, WithoutRoomTheNewestAreRead) {
 TEST_F(Copies, TheLastOnesAreFoundByLooking) {
   rig.publish(3);
   rig.hand_on(0);
-  rig.run_for(2 * CopiesRig::kHeartbeat_ns);
+  rig.run_for(2 * CopiesRig::kHeartbeatNs);
   EXPECT_EQ(rig.judge.messages, 3u);
 }
 
@@ -214,10 +218,10 @@ TEST_F(Copies, TheLastOnesAreFoundByLooking) {
 TEST_F(Copies, WithoutCopiesItPolls) {
   rig.publish(2);
   rig.hand_on(0);
-  rig.run_for(2 * CopiesRig::kHeartbeat_ns);
+  rig.run_for(2 * CopiesRig::kHeartbeatNs);
   for (std::uint64_t i = 3; i < 20; ++i) {
     rig.publish();
-    rig.run_for(3 * CopiesRig::kPoll_ns);
+    rig.run_for(3 * CopiesRig::kPollNs);
     ASSERT_EQ(rig.judge.messages, i);
   }
 }
@@ -231,7 +235,7 @@ TEST_F(Copies, LongMessagesAreRead) {
     mixed.hand_on(i);
     if (i % 7 == 0) mixed.round();
   }
-  mixed.run_for(2 * CopiesRig::kHeartbeat_ns);
+  mixed.run_for(2 * CopiesRig::kHeartbeatNs);
   const auto empty = std::count_if(mixed.copies.begin(), mixed.copies.end(),
                                    [](const Bytes& copy) { return copy.empty(); });
   ASSERT_GT(empty, 0);
@@ -250,8 +254,10 @@ TEST_F(Copies, OvertakenDuringRepair) {
   rig.publish(500);
   const std::uint64_t oldest = rig.store->oldest_sequence();
   ASSERT_GT(oldest, 20u);
-  for (int i = 0; i < 4; ++i) rig.round();
-  rig.run_for(2 * CopiesRig::kHeartbeat_ns);
+  for (int i = 0; i < 4; ++i) {
+    rig.round();
+  }
+  rig.run_for(2 * CopiesRig::kHeartbeatNs);
   ASSERT_TRUE(rig.all_told());
   using Interval = std::pair<std::uint64_t, std::uint64_t>;
   EXPECT_EQ(rig.judge.lost, (std::vector<Interval>{{2, 3}, {6, 7}, {9, oldest - 1}}));
@@ -337,11 +343,13 @@ TEST_F(Copies, ForgedOnesThatCannotBeAreRefused) {
 // A forged copy may begin in the middle of a record: what is missing is READ all the same.
 TEST_F(Copies, ForgedOnesInTheMiddleOfARecord) {
   std::uint64_t longer = 0;
-  for (rig.publish(); rig.copies[longer].size() < 256; rig.publish()) rig.hand_on(longer++);
+  for (rig.publish(); rig.copies[longer].size() < 256; rig.publish()) {
+    rig.hand_on(longer++);
+  }
   rig.publish(2);
   rig.reader.on_copy(forge(begin_of(rig.copies[longer]) + 96, longer + 1, 7), rig.now_ns);
   EXPECT_EQ(counters().held.value(), 1u);
-  rig.run_for(CopiesRig::kHeartbeat_ns);
+  rig.run_for(CopiesRig::kHeartbeatNs);
   EXPECT_EQ(rig.judge.messages, longer + 3);
   EXPECT_TRUE(rig.judge.lost.empty());
 }
@@ -357,10 +365,12 @@ TEST_F(Copies, EpochsAreNotMixed) {
   rig.publish(3);
   rig.hand_on(0, 1);
   EXPECT_EQ(counters().invalid_epoch.value(), 2u);
-  rig.run_for(2 * CopiesRig::kHeartbeat_ns);
+  rig.run_for(2 * CopiesRig::kHeartbeatNs);
   EXPECT_EQ(rig.judge.restarts, 1u);
   EXPECT_EQ(rig.judge.messages, 6u);
-  for (const Bytes& copy : old) rig.reader.on_copy(copy, rig.now_ns);
+  for (const Bytes& copy : old) {
+    rig.reader.on_copy(copy, rig.now_ns);
+  }
   rig.publish();
   rig.hand_on(3);
   EXPECT_EQ(rig.judge.messages, 7u);
@@ -374,7 +384,9 @@ TEST_F(Copies, EarlyOnesAreRead) {
   begins.hand_on(0, 1);
   begins.end();
   const std::uint64_t began_ns = begins.now_ns;
-  for (int i = 0; i < 3; ++i) begins.round();
+  for (int i = 0; i < 3; ++i) {
+    begins.round();
+  }
   EXPECT_EQ(begins.now_ns, began_ns);
   EXPECT_EQ(begins.judge.messages, 2u);
   begins.publish(3);
@@ -382,7 +394,9 @@ TEST_F(Copies, EarlyOnesAreRead) {
   begins.hand_on(2, 3);
   EXPECT_EQ(begins.judge.messages, 2u);
   begins.reader.pause(false);
-  for (int i = 0; i < 3; ++i) begins.round();
+  for (int i = 0; i < 3; ++i) {
+    begins.round();
+  }
   EXPECT_EQ(begins.judge.messages, 5u);
   EXPECT_EQ(begins.reader.copy_counters().early.value(), 4u);
   begins.expect_good();
@@ -431,10 +445,10 @@ TEST(CopiesAtRandom, DeliveredAndLostTileExactly) {
         on_its_way = false;
       }
       if (!on_its_way) on_its_way = rig.begin();
-      rig.now_ns += rng.between(1, 2 * CopiesRig::kPoll_ns);
+      rig.now_ns += rng.between(1, 2 * CopiesRig::kPollNs);
     }
     if (on_its_way) rig.end();
-    rig.run_for(40 * CopiesRig::kHeartbeat_ns);
+    rig.run_for(40 * CopiesRig::kHeartbeatNs);
     ASSERT_TRUE(rig.all_told()) << "run " << run << ": next " << rig.judge.next.value_or(0)
                                 << " of " << rig.store->next_sequence();
     EXPECT_EQ(rig.judge.first, 0u);

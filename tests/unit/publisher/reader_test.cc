@@ -25,7 +25,7 @@ using test::GuardedMemory;
 using test::Judge;
 
 constexpr std::uint64_t kRing = 16384;
-constexpr std::uint64_t kHeartbeat_ns = 1'000'000;
+constexpr std::uint64_t kHeartbeatNs = 1'000'000;
 
 struct Rig {
   explicit Rig(const ReaderConfig& config = {}, std::uint32_t longest_message = 600,
@@ -40,7 +40,7 @@ struct Rig {
             .epoch = 7,
             .ring_bytes = ring,
             .message_max = longest,
-            .heartbeat_ns = kHeartbeat_ns};
+            .heartbeat_ns = kHeartbeatNs};
     buffer.resize(Reader::buffer_bytes(info, config));
     reader.set_buffer(buffer);
     const auto opened = reader.open(info, now_ns);
@@ -171,7 +171,9 @@ TEST(Readers, TwoReadsAroundTheEnd) {
       EXPECT_EQ(requests[1].offset, sizeof(ControlBlock));
       EXPECT_EQ(requests[0].to.data() + requests[0].to.size(), requests[1].to.data());
     }
-    for (const ReadRequest& request : requests) rig.copy(request);
+    for (const ReadRequest& request : requests) {
+      rig.copy(request);
+    }
     rig.reader.on_round(rig.now_ns);
   }
   EXPECT_TRUE(wrapped);
@@ -380,25 +382,25 @@ TEST(Readers, SameEpochGoesOn) {
 
 // PB-19: dead after three heart-beats, give or take one; alive again with the next; never wrongly.
 TEST(Readers, ThreeMissingHeartbeatsAreADeath) {
-  Rig rig({.start = {.at = Start::At::oldest}, .poll_max_ns = 50 * kHeartbeat_ns});
+  Rig rig({.start = {.at = Start::At::oldest}, .poll_max_ns = 50 * kHeartbeatNs});
   rig.beats = false;
   for (int beat = 0; beat < 200; ++beat) {
     rig.store->heartbeat(rig.now_ns);
-    rig.run_until(rig.now_ns + kHeartbeat_ns);
+    rig.run_until(rig.now_ns + kHeartbeatNs);
     ASSERT_NE(rig.reader.state(), ReaderState::publisher_dead);
   }
-  const std::uint64_t stopped_ns = rig.now_ns - kHeartbeat_ns;
+  const std::uint64_t stopped_ns = rig.now_ns - kHeartbeatNs;
   while (rig.reader.state() != ReaderState::publisher_dead) {
-    ASSERT_LT(rig.now_ns, stopped_ns + 10 * kHeartbeat_ns);
-    rig.run_until(rig.now_ns + kHeartbeat_ns / 10);
+    ASSERT_LT(rig.now_ns, stopped_ns + 10 * kHeartbeatNs);
+    rig.run_until(rig.now_ns + kHeartbeatNs / 10);
   }
-  EXPECT_GE(rig.now_ns, stopped_ns + 2 * kHeartbeat_ns);
-  EXPECT_LE(rig.now_ns, stopped_ns + 4 * kHeartbeat_ns + kHeartbeat_ns / 10);
-  rig.run_until(rig.now_ns + 20 * kHeartbeat_ns);
+  EXPECT_GE(rig.now_ns, stopped_ns + 2 * kHeartbeatNs);
+  EXPECT_LE(rig.now_ns, stopped_ns + 4 * kHeartbeatNs + kHeartbeatNs / 10);
+  rig.run_until(rig.now_ns + 20 * kHeartbeatNs);
   EXPECT_EQ(rig.reader.state(), ReaderState::publisher_dead);
   EXPECT_EQ(rig.reader.counters().deaths.value(), 1u) << "once";
   rig.store->heartbeat(rig.now_ns);
-  rig.run_until(rig.now_ns + 2 * kHeartbeat_ns);
+  rig.run_until(rig.now_ns + 2 * kHeartbeatNs);
   EXPECT_EQ(rig.reader.state(), ReaderState::live);
   EXPECT_EQ(rig.reader.counters().revivals.value(), 1u);
 }
@@ -409,7 +411,7 @@ TEST(Readers, UnansweredRoundsAreADeath) {
   rig.catch_up();
   rig.now_ns = rig.reader.next_deadline_ns();
   ASSERT_FALSE(rig.reader.next_round(rig.now_ns).empty());
-  EXPECT_LE(rig.reader.next_deadline_ns(), rig.now_ns + 3 * kHeartbeat_ns + 1);
+  EXPECT_LE(rig.reader.next_deadline_ns(), rig.now_ns + 3 * kHeartbeatNs + 1);
   rig.now_ns = rig.reader.next_deadline_ns();
   rig.reader.tick(rig.now_ns);
   EXPECT_EQ(rig.reader.state(), ReaderState::publisher_dead);
@@ -422,7 +424,7 @@ TEST(Readers, PauseIsNoDeath) {
   rig.reader.pause(true);
   EXPECT_EQ(rig.reader.next_deadline_ns(), stack::kNever);
   EXPECT_TRUE(rig.reader.next_round(rig.now_ns).empty());
-  rig.now_ns += 100 * kHeartbeat_ns;
+  rig.now_ns += 100 * kHeartbeatNs;
   rig.publish(500);
   rig.reader.pause(false);
   rig.reader.tick(rig.now_ns);
@@ -537,16 +539,22 @@ TEST(Readers, BatchesGrowWithMessagesOnly) {
         bytes += request.to.size();
       }
       longest = std::max(longest, bytes);
-      for (const ReadRequest& request : requests) rig.copy(request);
+      for (const ReadRequest& request : requests) {
+        rig.copy(request);
+      }
       rig.reader.on_round(rig.now_ns);
     }
     return longest;
   };
-  for (int i = 0; i < 50; ++i) publish(100);
+  for (int i = 0; i < 50; ++i) {
+    publish(100);
+  }
   EXPECT_EQ(longest_read(), kBatch);
   EXPECT_EQ(rig.reader.counters().messages.value(), 50u);
   publish(2000);
-  for (int i = 0; i < 50; ++i) publish(100);
+  for (int i = 0; i < 50; ++i) {
+    publish(100);
+  }
   EXPECT_EQ(longest_read(), Record::size_of(2000));
   const ReaderCounters& counters = rig.reader.counters();
   EXPECT_EQ(counters.messages.value(), 101u);

@@ -25,7 +25,9 @@ std::uint32_t slow_crc32c(std::span<const std::byte> bytes) {
   std::uint32_t crc = 0xffffffff;
   for (const std::byte byte : bytes) {
     crc ^= static_cast<std::uint32_t>(byte);
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78 : 0);
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78 : 0);
+    }
   }
   return ~crc;
 }
@@ -73,7 +75,9 @@ TEST(Records, LayoutIsAsWritten) {
   summed.insert(summed.end(), payload.begin(), payload.end());
   EXPECT_EQ(load_le<std::uint32_t>(bytes.data() + 36), slow_crc32c(summed));
   EXPECT_TRUE(std::equal(payload.begin(), payload.end(), bytes.begin() + 40));
-  for (std::size_t i = 61; i < 88; ++i) EXPECT_EQ(bytes[i], std::byte{0});
+  for (std::size_t i = 61; i < 88; ++i) {
+    EXPECT_EQ(bytes[i], std::byte{0});
+  }
   EXPECT_EQ(load_le<std::uint64_t>(bytes.data() + 88), ~kHeader.sequence);
 }
 

@@ -29,7 +29,9 @@ class StoreAreas : public ::testing::Test {
 
 // PB-1, PB-2: pieces are apart, inside, aligned and zeroed, whatever came and went.
 TEST_F(StoreAreas, PiecesAreApart) {
-  for (Page& page : pages_) std::fill(std::begin(page.bytes), std::end(page.bytes), kCanary);
+  for (Page& page : pages_) {
+    std::fill(std::begin(page.bytes), std::end(page.bytes), kCanary);
+  }
   sim::Rng rng(test::seed());
   auto area = *StoreArea::create(memory_);
   std::vector<std::span<std::byte>> pieces;
@@ -61,11 +63,15 @@ TEST_F(StoreAreas, PiecesAreApart) {
     pieces.push_back(*piece);
   }
   EXPECT_TRUE(exhausted);
-  for (const auto& piece : pieces) ASSERT_TRUE(area.release(piece).has_value());
+  for (const auto& piece : pieces) {
+    ASSERT_TRUE(area.release(piece).has_value());
+  }
   EXPECT_EQ(area.used(), 0u);
   EXPECT_TRUE(area.allocate(memory_.size()).has_value()) << "all of it is free again";
   for (const Page* page : {&pages_.front(), &pages_.back()}) {
-    for (const std::byte byte : page->bytes) ASSERT_EQ(byte, kCanary);
+    for (const std::byte byte : page->bytes) {
+      ASSERT_EQ(byte, kCanary);
+    }
   }
 }
 

@@ -102,7 +102,7 @@ TEST(Admission, ResponsesNeedTheSameChecks) {
                                Damage{.pkey = std::uint16_t{0x8001}}}) {
     Rig rig;
     rig.post_send(1, roce::WrOpcode::rdma_write, 8);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     rig.inject(ack(0x001000), damage);
     EXPECT_THAT(rig.send_completions(), IsEmpty());
   }
@@ -110,9 +110,7 @@ TEST(Admission, ResponsesNeedTheSameChecks) {
 
 TEST(Admission, TruncatedAndLengthenedPackets) {
   for (std::int32_t change = -44; change <= 12; ++change) {
-    if (change == 0) {
-      continue;
-    }
+    if (change == 0) continue;
     Rig rig;
     rig.inject(good_write(rig), {.extra_bytes = change});
     EXPECT_THAT(rig.sent(), IsEmpty()) << change;
@@ -149,9 +147,7 @@ TEST(Admission, CountersAreAllVisited) {
       [](void* opaque, const char* name, std::uint64_t value) {
         auto* c = static_cast<Context*>(opaque);
         EXPECT_TRUE(c->names->insert(name).second) << name;
-        if (std::string(name) == "drop_bad_icrc") {
-          c->bad_icrc = value;
-        }
+        if (std::string(name) == "drop_bad_icrc") c->bad_icrc = value;
       },
       &context);
   EXPECT_GT(names.size(), static_cast<std::size_t>(DropReason::count));
@@ -188,7 +184,7 @@ TEST(Numbers, QpnsKeysAndPsnsFollowTheGeneratorOnly) {
 TEST(Numbers, LimitOfQueuePairs) {
   Rig rig;
   for (int i = 1; i < 1024; ++i) {
-    static_cast<void>(rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0}));
+    (void)rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0});
   }
   const auto beyond = rig.engine().create_qp(
       {.pd = rig.pd(), .send_cq = &rig.send_cq(), .recv_cq = &rig.recv_cq()});
@@ -200,7 +196,7 @@ TEST(Numbers, LimitOfQueuePairs) {
 TEST(Admission, AmongManyQueuePairsNoPacketIsTooShort) {
   Rig rig;
   for (int i = 0; i < 300; ++i) {
-    static_cast<void>(rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0}));
+    (void)rig.make_qp({.max_send_wr = 1, .max_recv_wr = 0});
   }
   for (const bool as_ipv6 : {false, true}) {
     for (std::uint16_t length = 0; length < 80; ++length) {

@@ -75,7 +75,7 @@ TEST(Attack, InjectedRequestsNeedThePsn) {
     const auto psn = static_cast<std::uint32_t>(random() & wire::kMask24);
     if (psn == kPsn) continue;
     rig.inject(write_to(rig, psn, rig.rkey(), 1));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
   }
   EXPECT_TRUE(rig.untouched_outside(0, 0));
   expect_served(rig, kPsn);
@@ -89,7 +89,7 @@ TEST(Attack, FatalRequestsNeedThePsn) {
     const auto psn = static_cast<std::uint32_t>(random() & wire::kMask24);
     if (psn == kPsn) continue;
     rig.inject(write_to(rig, psn, wrong_key(rig), 1));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
   }
   expect_served(rig, kPsn);
 }
@@ -98,7 +98,7 @@ TEST(Attack, FatalRequestsNeedThePsn) {
 TEST(Attack, StrangersAreNotHeard) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_write, kWriteBytes);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const std::uint64_t before = rig.drops(DropReason::bad_address);
   const Damage stranger{.source_address = true};
   rig.inject(write_to(rig, kPsn, rig.rkey(), 1), stranger);
@@ -118,7 +118,7 @@ TEST(Attack, StrangersAreNotHeard) {
 TEST(Attack, InjectedResponsesNeedAnOutstandingPsn) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_read, kWriteBytes, 0);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   std::mt19937_64 random(seed());
   for (int i = 0; i < 3000; ++i) {
     const auto psn = static_cast<std::uint32_t>(random() & wire::kMask24);
@@ -200,8 +200,9 @@ class Flood {
                           .rkey = key,
                           .length = static_cast<std::uint32_t>(random_() % 4096)};
     Packet any = packet_of_kind(random_() % 7, psn, reth);
-    if (chance(3))
+    if (chance(3)) {
       any.headers.bth.destination = wire::Qpn::make(static_cast<std::uint32_t>(random_()));
+    }
     return any;
   }
 
@@ -239,13 +240,13 @@ TEST(Attack, GoodPeerIsServedThroughAFlood) {
   for (std::uint64_t i = 0; i < packets; ++i) {
     flood.inject_one(psn);
     if (i % kPacketsAGood != 0) continue;
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     const auto content = static_cast<std::uint8_t>(i / kPacketsAGood);
     rig.inject(write_to(rig, psn, rig.rkey(), content));
     ASSERT_EQ(rig.memory_at(0, kWriteBytes), pattern(kWriteBytes, content)) << i;
     psn = wire::Psn::make(psn + 1).value;
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   EXPECT_TRUE(rig.untouched_outside(0, kWriteBytes));
   EXPECT_EQ(rig.qp().state(), QpState::rts);
   EXPECT_EQ(rig.counters().rx_write_requests.value(), psn - kPsn) << "those of the peer, no other";

@@ -19,7 +19,7 @@ using wire::Opcode;
 
 constexpr std::uint32_t kPsn = 0x020000;
 /// The queue pairs of an overrun queue fail at the next tick of the timers.
-constexpr std::uint64_t kTick_ns = 1024;
+constexpr std::uint64_t kTickNs = 1024;
 
 class CountingHandler final : public roce::CompletionHandler {
  public:
@@ -46,7 +46,7 @@ TEST(CompletionQueues, PollTakesTheOldestFirstInAnyPortion) {
   for (std::uint64_t i = 0; i < 5; ++i) {
     rig.post_send(i, WrOpcode::rdma_write, 8);
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(ack(0x001004));
   std::array<roce::Completion, 2> two;
   std::vector<std::uint64_t> order;
@@ -138,7 +138,7 @@ TEST(CompletionQueues, SendCompletionsAreNotSolicited) {
   CountingHandler handler;
   rig.send_cq().request_notify(Notify::solicited_only, &handler);
   rig.post_send(1, WrOpcode::send, 8, 0, roce::kSendSolicited);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(ack(0x001000));
   EXPECT_EQ(rig.send_completions().size(), 1u);
   EXPECT_EQ(handler.count, 0);
@@ -160,9 +160,7 @@ class PostingHandler final : public roce::CompletionHandler {
   explicit PostingHandler(Rig& rig) : rig_(rig) {}
   void on_completion_event(CompletionQueue& cq) override {
     taken += rig_.completions(cq).size();
-    if (posted < 5) {
-      rig_.post_send(++posted, WrOpcode::rdma_write, 8);
-    }
+    if (posted < 5) rig_.post_send(++posted, WrOpcode::rdma_write, 8);
     cq.request_notify(Notify::next, this);
   }
   std::uint64_t posted = 0;
@@ -190,11 +188,11 @@ TEST(CompletionQueues, Clause10_10_OverrunFailsTheQueuePairs) {
   for (std::uint64_t i = 0; i < 4; ++i) {
     rig.post_send(i, WrOpcode::rdma_write, 8);
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(ack(0x001003));
   EXPECT_TRUE(rig.send_cq().overrun());
-  rig.advance(kTick_ns);
-  static_cast<void>(rig.sent());
+  rig.advance(kTickNs);
+  (void)rig.sent();
   EXPECT_EQ(rig.qp().state(), QpState::err);
   EXPECT_GE(rig.counters().cq_overrun.value(), 1u);
   const auto events = rig.async_events();
@@ -217,7 +215,7 @@ TEST(CompletionQueues, OverrunWhileFlushing) {
   roce::QpAttributes error;
   error.qp_state = QpState::err;
   ASSERT_TRUE(rig.qp().modify(error, roce::kQpState).has_value());
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   EXPECT_TRUE(rig.send_cq().overrun());
   EXPECT_TRUE(rig.recv_cq().overrun());
   EXPECT_EQ(rig.qp().recv_queue_depth(), 0u);
@@ -230,8 +228,8 @@ TEST(CompletionQueues, OverrunOfAReceiveQueueStopsExecution) {
   }
   for (std::uint32_t i = 0; i < 3; ++i) {
     receive_send(rig, kPsn + i, false);
-    rig.advance(kTick_ns);
-    static_cast<void>(rig.sent());
+    rig.advance(kTickNs);
+    (void)rig.sent();
   }
   EXPECT_EQ(rig.qp().state(), QpState::err);
   EXPECT_EQ(rig.recv_cq().size(), 1u);

@@ -111,7 +111,9 @@ TEST(Dcqcn, ACnpBeginsRecoveryAnew) {
 
 TEST(Dcqcn, StaysBetweenItsLimitsAndIsReleasedAtTheLine) {
   Dcqcn dcqcn({.rpg_min_rate = 1'000'000'000, .rpg_ai_rate = 10'000'000'000});
-  for (std::uint64_t i = 0; i < 100; ++i) dcqcn.on_cnp(i * 10 * kUs);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    dcqcn.on_cnp(i * 10 * kUs);
+  }
   EXPECT_EQ(dcqcn.rate(990 * kUs), 1'000'000'000u);
   EXPECT_EQ(dcqcn.rate(1'000'000 * kUs), kUnlimited);
   dcqcn.on_cnp(1'000'001 * kUs);
@@ -133,7 +135,9 @@ TEST(Swift, TheTargetGrowsAsTheWindowShrinks) {
        {std::pair{100.0, 25'000.0}, {0.1, 75'000.0}, {1.0, 39'694.9}, {25.0, 26'632.8}}) {
     Swift swift({.min_cwnd = cwnd, .max_cwnd = std::max(cwnd, 1.0)});
     if (cwnd < 1) {
-      for (std::uint64_t i = 1; i < 20; ++i) swift.on_loss(false, i * 1000 * kUs);
+      for (std::uint64_t i = 1; i < 20; ++i) {
+        swift.on_loss(false, i * 1000 * kUs);
+      }
     }
     ASSERT_DOUBLE_EQ(swift.cwnd(), cwnd);
     EXPECT_NEAR(swift.target_delay_ns(), target_ns, 0.1);
@@ -164,7 +168,9 @@ TEST(Swift, BelowOnePacketItPaces) {
   Swift swift({.min_cwnd = 0.25, .max_cwnd = 4});
   swift.on_sent(1000, 0);
   swift.on_ack(1, 100 * kUs, 1000 * kUs);
-  for (std::uint64_t i = 2; i < 10; ++i) swift.on_loss(false, i * 1000 * kUs);
+  for (std::uint64_t i = 2; i < 10; ++i) {
+    swift.on_loss(false, i * 1000 * kUs);
+  }
   ASSERT_DOUBLE_EQ(swift.cwnd(), 0.25);
   EXPECT_EQ(swift.window_packets(), 1u);
   // 1000 bytes each 100 us / 0.25.

@@ -215,7 +215,9 @@ TEST(Congestion, RequestsFollowTheRateOfTheWire) {
                        .rpg_time_reset_ns = 1'000'000 * kUs}));
   rig.inject(cnp(rig));
   EXPECT_EQ(rig.qp().congestion_rate(rig.now_ns()), 500'000'000u);
-  for (std::uint64_t i = 0; i < 4; ++i) rig.post_send(i, roce::WrOpcode::rdma_write, 32768);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    rig.post_send(i, roce::WrOpcode::rdma_write, 32768);
+  }
   EXPECT_LE(rig.sent().size(), 1u);
   EXPECT_NEAR(static_cast<double>(packets_in(rig, 1000 * kUs)), 184.9, 2);
   EXPECT_NEAR(static_cast<double>(packets_in(rig, 500 * kUs)), 92.4, 2) << "no saving up";
@@ -226,7 +228,9 @@ TEST(Congestion, PacketsShorterThanTheMtuNeedNoMoreToGoOn) {
   set(rig.qp(), dcqcn({.rpg_max_rate = 10'000'000'000, .rpg_time_reset_ns = 1'000'000 * kUs}));
   rig.inject(cnp(rig));
   rig.advance(100 * kUs);
-  for (std::uint64_t i = 0; i < 16; ++i) rig.post_send(i, roce::WrOpcode::rdma_write, 8);
+  for (std::uint64_t i = 0; i < 16; ++i) {
+    rig.post_send(i, roce::WrOpcode::rdma_write, 8);
+  }
   // 106 bytes each at 5 Gbit/s: 2.7 us.
   EXPECT_EQ(rig.sent().size() + packets_in(rig, 10 * kUs), 16u);
 }
@@ -246,7 +250,9 @@ TEST(Congestion, ReadResponsesFollowTheRateAndAcknowledgementsDoNotWait) {
   EXPECT_NEAR(static_cast<double>(in_half), 100, 2);
   EXPECT_EQ(at_once + in_half + packets_in(rig, 700 * kUs), 200u);
   // What was sent last has used up the time until now; an acknowledgement goes all the same.
-  for (int i = 0; i < 4; ++i) rig.post_send(1, roce::WrOpcode::rdma_write, 8192);
+  for (int i = 0; i < 4; ++i) {
+    rig.post_send(1, roce::WrOpcode::rdma_write, 8192);
+  }
   while (!rig.sent().empty()) {
   }
   rig.inject(write_only(rig, options.rq_psn + 200));
@@ -317,7 +323,9 @@ TEST(Congestion, SwiftKeepsItsWindowAndMeasuresRoundTrips) {
   rig.post_send(1, roce::WrOpcode::rdma_write, 16384);
   std::vector<Packet> sent = rig.sent();
   ASSERT_THAT(sent, SizeIs(8));
-  for (const Packet& packet : sent) EXPECT_TRUE(packet.headers.bth.ack_request);
+  for (const Packet& packet : sent) {
+    EXPECT_TRUE(packet.headers.bth.ack_request);
+  }
   // 60 us: 1 - 0.8 (60 - 30) / 60 = 0.6 of 8 packets.
   rig.advance(60 * kUs);
   rig.inject(ack(options.sq_psn));

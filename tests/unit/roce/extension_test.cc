@@ -183,7 +183,7 @@ TEST_F(ExtensionTest, QueuePairsHaveThePrefixInTheirPackets) {
 TEST_F(ExtensionTest, QueuePairsGetWhatIsDelivered) {
   extension_.make_initiator();
   ASSERT_EQ(send(), PostResult::ok);
-  static_cast<void>(rig_.sent());
+  (void)rig_.sent();
   Packet answer = to_extension(Opcode::dc_acknowledge);
   answer.headers.aeth = wire::Aeth::ack(wire::kCreditCodeUnlimited, 1);
   rig_.inject(answer, {.source_address = true});

@@ -90,12 +90,12 @@ TEST(FastRegions, EachGenerationHasItsKey) {
   for (int i = 0; i < 300; ++i) {
     rig.region.key = roce::next_generation(rig.region.key);
     rig.register_it(1);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     rig.inject(rig.write(psn));
     ASSERT_THAT(rig.sent(), ElementsAre(IsAck(psn, static_cast<std::uint32_t>(i + 1))));
     ++psn;
     rig.invalidate(2);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     ASSERT_THAT(rig.send_completions(),
                 ElementsAre(Completed(1u, WcStatus::success), Completed(2u, WcStatus::success)));
   }
@@ -106,12 +106,12 @@ TEST(FastRegions, EachGenerationHasItsKey) {
 TEST(FastRegions, OldGenerationIsRefusedAndCounted) {
   FastRig rig;
   rig.register_it(1);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const Packet late = rig.write(kPsn);
   rig.invalidate(2);
   rig.region.key = roce::next_generation(rig.region.key);
   rig.register_it(3);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(late);
   EXPECT_THAT(rig.sent(), ElementsAre(IsNak(kPsn, NakCode::remote_access_error)));
   EXPECT_EQ(rig.counters().stale_keys.value(), 1u);
@@ -133,8 +133,8 @@ TEST(FastRegions, BadRegistrationsFailTheQueuePair) {
   };
   const auto valid = [](FastRig& rig) {
     rig.register_it(1);
-    static_cast<void>(rig.sent());
-    static_cast<void>(rig.send_completions());
+    (void)rig.sent();
+    (void)rig.send_completions();
   };
   const std::array<std::function<void(FastRig&)>, 10> changes{
       other_base,   too_long,     empty,     wraps,        unknown_right,
@@ -144,7 +144,7 @@ TEST(FastRegions, BadRegistrationsFailTheQueuePair) {
     FastRig rig;
     changes[i](rig);
     rig.register_it(5);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(5u, WcStatus::mw_bind_err)));
     EXPECT_EQ(rig.qp().state(), QpState::err);
   }
@@ -153,7 +153,7 @@ TEST(FastRegions, BadRegistrationsFailTheQueuePair) {
 TEST(FastRegions, CanBeInvalidatedByThePeer) {
   FastRig rig;
   rig.register_it(1);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.post_recv(1, 64, 0);
   Packet send = packet(Opcode::rc_send_only_with_invalidate, kPsn, pattern(8));
   send.headers.ieth.rkey = number(rig.region.key);
@@ -166,7 +166,7 @@ TEST(FastRegions, CanBeInvalidatedByThePeer) {
 TEST(FastRegions, AreDeregisteredByAnyGenerationOfTheKey) {
   FastRig rig;
   rig.register_it(1);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   EXPECT_TRUE(rig.engine().deregister_memory(roce::next_generation(rig.region.key)));
   rig.inject(rig.write(kPsn));
   EXPECT_THAT(rig.sent(), ElementsAre(IsNak(kPsn, NakCode::remote_access_error)));
@@ -198,7 +198,7 @@ TEST(LocalInvalidate, OfWhatCannotBeIsAnError) {
     FastRig rig;
     rig.region.key = known ? rig.key() : rig.invalid_key();
     rig.invalidate(1);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::mw_bind_err)));
     EXPECT_EQ(rig.counters().memory_request_errors.value(), 1u);
   }
@@ -225,7 +225,7 @@ TEST(LocalRequests, AreExecutedOnceHoweverOftenOthersAreSent) {
   rig.post_send(1, WrOpcode::rdma_write, 8);
   rig.register_it(2);
   rig.post_send(3, WrOpcode::rdma_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   for (int i = 0; i < 2; ++i) {
     rig.inject(nak(kSendPsn, NakCode::psn_sequence_error));
     EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_rdma_write_only, kSendPsn),
@@ -262,10 +262,10 @@ TEST(LocalRequests, FenceWaitsForResponses) {
     FastRig rig;
     rig.post_send(1, WrOpcode::rdma_read, 8);
     rig.register_it(2, fenced ? std::uint32_t{roce::kSendFence} : 0u);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     EXPECT_EQ(rig.counters().fast_registrations.value(), fenced ? 0u : 1u);
     rig.inject(read_response(Opcode::rc_rdma_read_response_only, kSendPsn, pattern(8)));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     EXPECT_EQ(rig.counters().fast_registrations.value(), 1u);
     EXPECT_THAT(rig.send_completions(),
                 ElementsAre(Completed(1u, WcStatus::success), Completed(2u, WcStatus::success)));
@@ -295,7 +295,7 @@ TEST(LocalRequests, WaitInSqd) {
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_EQ(rig.counters().fast_registrations.value(), 0u);
   ASSERT_TRUE(rig.qp().modify({.qp_state = QpState::rts}, roce::kQpState));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::success)));
 }
 
@@ -308,7 +308,7 @@ TEST(LocalRequests, ManyInARowComplete) {
       rig.invalidate(i);
     }
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const auto done = rig.send_completions();
   ASSERT_EQ(done.size(), 4096u);
   for (std::size_t i = 0; i < done.size(); ++i) {

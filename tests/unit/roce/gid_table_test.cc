@@ -46,11 +46,13 @@ void receive(Rig& rig, std::uint16_t ether_type, const frames::Bytes& bytes) {
 TEST(GidTable, Clause11_6_3_TheGidTableChangesWithTheAddresses) {
   Rig rig;
   const auto added = stack::IpAddress::from_ipv4(0x0a000063);
-  static_cast<void>(rig.async_events());
+  (void)rig.async_events();
   ASSERT_TRUE(rig.host().add_address(added, 24));
   EXPECT_THAT(rig.async_events(), ElementsAre(IsEvent(AsyncEventType::gid_change)));
   std::uint16_t index = 0;
-  while (rig.engine().query_gid(index).value() != added) ++index;
+  while (rig.engine().query_gid(index).value() != added) {
+    ++index;
+  }
   ASSERT_TRUE(rig.host().remove_address(added));
   EXPECT_THAT(rig.async_events(), ElementsAre(IsEvent(AsyncEventType::gid_change)));
   EXPECT_TRUE(rig.engine().query_gid(index).value().is_unspecified());
@@ -103,9 +105,7 @@ TEST(GidTable, AQueuePairWithoutItsAddressIsCutOff) {
     ASSERT_TRUE(rig.host().remove_address(own));
     rig.post_send(1, WrOpcode::send, 8);
     EXPECT_THAT(rig.sent(), IsEmpty());
-    if (comes_back) {
-      ASSERT_TRUE(rig.host().add_address(own, 24));
-    }
+    if (comes_back) ASSERT_TRUE(rig.host().add_address(own, 24));
     bool sent = false;
     for (int i = 0; i < 100 && !sent; ++i) {
       rig.advance(5'000'000);
@@ -126,7 +126,7 @@ TEST(GidTable, AnotherStationWithOurAddressIsAnEvent) {
   Rig rig;
   const stack::IpAddress own = rig.qp().query().ah_attr.source;
   constexpr std::uint16_t kReply = 2;
-  static_cast<void>(rig.async_events());
+  (void)rig.async_events();
   for (int i = 0; i < 3; ++i) {
     receive(rig, RTE_ETHER_TYPE_ARP,
             frames::arp(kReply, frames::kOtherMac, own.to_string(), {}, "0.0.0.0"));
@@ -145,7 +145,7 @@ TEST(GidTable, Rfc1191_ARoutersComplaintIsAnEventAndChangesNothing) {
                                           frames::udp(0xc000, 4791, frames::Bytes(4120)));
   quote.resize(28);
   const frames::Bytes mtu{0, 0, kMtu >> 8, kMtu & 0xff};
-  static_cast<void>(rig.async_events());
+  (void)rig.async_events();
   for (int i = 0; i < 3; ++i) {
     receive(rig, RTE_ETHER_TYPE_IPV4,
             frames::ip_packet(kRouter, own.to_string(), IPPROTO_ICMP,

@@ -20,7 +20,7 @@ using wire::LockStatus;
 using wire::Opcode;
 
 constexpr std::uint32_t kPsn = 0x100;  ///< first of a connection
-constexpr std::uint64_t kRetry_ns = 50'000;
+constexpr std::uint64_t kRetryNs = 50'000;
 
 /// LK-25: queue pairs come and go, and what they leave is used again.
 TEST(LockCrowd, QueuePairsThatAreGoneLeaveNothing) {
@@ -28,15 +28,21 @@ TEST(LockCrowd, QueuePairsThatAreGoneLeaveNothing) {
   const ConnectionOptions options = LockRig::with_locks();
   const auto churn = [&](std::size_t at_a_time) {
     std::vector<roce::QueuePair*> made;
-    for (std::size_t i = 0; i < at_a_time; ++i) made.push_back(&rig.make_qp(options));
-    for (roce::QueuePair* qp : made) rig.engine().destroy_qp(qp);
+    for (std::size_t i = 0; i < at_a_time; ++i) {
+      made.push_back(&rig.make_qp(options));
+    }
+    for (roce::QueuePair* qp : made) {
+      rig.engine().destroy_qp(qp);
+    }
   };
   churn(16);
   const std::size_t words = rig.engine().lock_service()->table.words();
   const std::size_t places = rig.engine().lock_service()->places();
   EXPECT_GE(words, 16u) << "each may wait for a word of its own";
   EXPECT_GE(places, 16u);
-  for (int i = 0; i < 10'000 / 16; ++i) churn(16);
+  for (int i = 0; i < 10'000 / 16; ++i) {
+    churn(16);
+  }
   EXPECT_EQ(rig.engine().lock_service()->table.words(), words);
   EXPECT_EQ(rig.engine().lock_service()->places(), places);
 }
@@ -70,14 +76,18 @@ TEST(LockCrowd, TenThousandScopesWait) {
   rig.hold_elsewhere();
   std::vector<roce::QueuePair*> qps;
   const auto psn_of = [](std::uint32_t scope) { return (scope + 1) * kSpacing; };
-  for (std::uint32_t i = 0; i < kScopes; ++i) qps.push_back(&rig.connect(psn_of(i)));
+  for (std::uint32_t i = 0; i < kScopes; ++i) {
+    qps.push_back(&rig.connect(psn_of(i)));
+  }
   const auto send = [&](std::uint32_t scope, bool acquire) {
     const std::uint32_t psn = psn_of(scope);
     if (acquire) rig.to(*qps[scope], rig.acquire(psn, {.psns = 2}));
     rig.to(*qps[scope], rig.add(psn + 1, kCounter, 1));
     rig.to(*qps[scope], rig.release(psn + 2));
   };
-  for (std::uint32_t i = 0; i < kScopes; ++i) send(i, true);
+  for (std::uint32_t i = 0; i < kScopes; ++i) {
+    send(i, true);
+  }
   std::vector<std::uint32_t> refused;
   for (const Packet& packet : rig.sent()) {
     if (testing::Matches(IsRnrNak(packet.psn(), 12))(packet)) {
@@ -93,10 +103,10 @@ TEST(LockCrowd, TenThousandScopesWait) {
   rig.inject(rig.acquire(LockRig::kPsn, {.word = 8}));
   EXPECT_THAT(rig.sent(), testing::ElementsAre(IsGranted(LockRig::kPsn))) << "another word";
   rig.inject(rig.release(LockRig::kPsn + 1));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
 
   rig.poke(0, 0);
-  rig.advance(2 * kRetry_ns);
+  rig.advance(2 * kRetryNs);
   std::uint32_t released = 0;
   for (bool moved = true; moved;) {
     moved = false;
@@ -111,7 +121,9 @@ TEST(LockCrowd, TenThousandScopesWait) {
       }
     }
     if (!moved && !refused.empty()) {
-      for (const std::uint32_t scope : refused) send(scope, true);
+      for (const std::uint32_t scope : refused) {
+        send(scope, true);
+      }
       refused.clear();
       moved = true;
     }

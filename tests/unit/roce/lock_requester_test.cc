@@ -29,7 +29,7 @@ using wire::NakCode;
 using wire::Opcode;
 
 constexpr std::uint32_t kPsn = 0x001000;
-constexpr std::uint64_t kTick_ns = 1024;
+constexpr std::uint64_t kTickNs = 1024;
 constexpr std::uint64_t kWordAt = 0x7000;
 constexpr roce::MemoryKey kFarKey{0x77};
 
@@ -191,7 +191,7 @@ TEST(LockRequester, AResultThatIsNotAskedFor) {
     std::array<WcStatus, 3> accesses{WcStatus::fatal_err, WcStatus::fatal_err, WcStatus::fatal_err};
     scope.result.accesses = std::span(accesses).first(1);
     ASSERT_EQ(scope.builder.post(rig.qp(), 42, none ? nullptr : &scope.result), PostResult::ok);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     rig.inject(lock_answer(kPsn, LockStatus::granted));
     answer_read(rig);
     rig.inject(lock_answer(kPsn + 7, LockStatus::failed, LockCause::not_owner));
@@ -210,12 +210,12 @@ TEST(LockRequester, SignsOfLifeRestartTheTimer) {
   post_and_send(rig, scope);
   const std::uint64_t timeout_ns = wire::local_ack_timeout_ns(10);
   for (int i = 0; i < 20; ++i) {
-    rig.advance(timeout_ns - 2 * kTick_ns);
+    rig.advance(timeout_ns - 2 * kTickNs);
     rig.inject(lock_answer(kPsn, LockStatus::waiting));
     ASSERT_THAT(rig.sent(), IsEmpty());
   }
   for (int i = 0; i < 3; ++i) {
-    rig.advance(timeout_ns + kTick_ns);
+    rig.advance(timeout_ns + kTickNs);
     ASSERT_THAT(rig.sent(), all_of_it(kPsn)) << "without them";
     rig.inject(lock_answer(kPsn, LockStatus::waiting));  // gives the retry back
   }
@@ -248,7 +248,7 @@ TEST(LockRequester, ALostAnswerIsAskedForWithAllOfTheScope) {
     ASSERT_EQ(scope.builder.post(rig.qp(), 42, &scope.result), PostResult::ok);
     ASSERT_THAT(rig.sent_in_turn(), all_of_it(kPsn));
     if (by_timeout) {
-      rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+      rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
     } else {
       rig.inject(lock_answer(kPsn + 7, LockStatus::released, LockCause::none, 77));
     }
@@ -283,7 +283,7 @@ TEST(LockRequester, AnRnrNakIsWaitedForAndAllOfItIsSentAgain) {
     rig.inject(rnr_nak(kPsn, 14));
     rig.advance(wire::rnr_timer_ns(14) - 1);
     ASSERT_THAT(rig.sent(), IsEmpty());
-    rig.advance(1 + kTick_ns);
+    rig.advance(1 + kTickNs);
     ASSERT_THAT(rig.sent(), all_of_it(kPsn));
   }
 }
@@ -337,7 +337,7 @@ TEST(LockRequester, AnAnswerThatDoesNotFitFailsTheQueuePair) {
 TEST(LockRequester, OnlyWhatBelongsToAScopeIsFlushed) {
   Rig rig(with_locks());
   rig.post_send(1, WrOpcode::rdma_read, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(lock_answer(kPsn, LockStatus::flushed));
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::bad_resp_err)));
 }
@@ -404,7 +404,7 @@ TEST(LockRequester, ACancelInTime) {
   Plain plain(rig);
   ASSERT_EQ(plain.post(WrOpcode::lock_acquire), PostResult::ok);
   ASSERT_EQ(plain.post(WrOpcode::lock_cancel), PostResult::ok);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(lock_answer(kPsn, LockStatus::failed, LockCause::canceled));
   rig.inject(lock_answer(kPsn + 1, LockStatus::canceled));
   EXPECT_THAT(rig.send_completions(),
@@ -418,8 +418,8 @@ TEST(LockRequester, ACancelLeavesWhileTheAcquireWaits) {
   Rig rig(with_locks());
   Plain plain(rig);
   ASSERT_EQ(plain.post(WrOpcode::lock_acquire), PostResult::ok);
-  static_cast<void>(rig.sent());
-  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  (void)rig.sent();
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   EXPECT_EQ(rig.sent().size(), 1u);
   rig.inject(lock_answer(kPsn, LockStatus::waiting));
   ASSERT_EQ(plain.post(WrOpcode::lock_cancel), PostResult::ok);
@@ -507,7 +507,7 @@ TEST(LockPosting, AfterAnAcquireThatHasFailed) {
   ASSERT_EQ(plain.post(WrOpcode::lock_acquire), PostResult::ok);
   ASSERT_EQ(plain.post(WrOpcode::lock_release), PostResult::ok);
   ASSERT_EQ(plain.post(WrOpcode::lock_acquire), PostResult::ok);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(lock_answer(kPsn, LockStatus::failed, LockCause::tries));
   EXPECT_EQ(plain.post(WrOpcode::lock_acquire), PostResult::invalid_request);
   rig.inject(lock_answer(kPsn + 1, LockStatus::failed, LockCause::not_owner));
@@ -583,8 +583,10 @@ TEST(ScopeBuilder, SaysForeignOperations) {
 TEST(ScopeBuilder, AllOfItOrNothing) {
   for (std::uint32_t room = 0; room <= 16; ++room) {
     Rig rig(with_locks());
-    for (std::uint32_t i = room; i < 16; ++i) rig.post_send(1, WrOpcode::rdma_write, 8);
-    static_cast<void>(rig.sent());
+    for (std::uint32_t i = room; i < 16; ++i) {
+      rig.post_send(1, WrOpcode::rdma_write, 8);
+    }
+    (void)rig.sent();
     const std::size_t depth = rig.qp().send_queue_depth();
     Scope scope(rig);
     const PostResult posted = scope.builder.post(rig.qp(), 42, &scope.result);

@@ -22,12 +22,12 @@ constexpr std::uint32_t kPsn = LockRig::kPsn;
 constexpr std::uint32_t kOther = 0x600000;  ///< first PSN of another connection
 constexpr std::uint32_t kThird = 0xa00000;
 constexpr std::size_t kRecord = 4096;
-constexpr std::uint64_t kTick_ns = 1024;
-constexpr std::uint64_t kRetry_ns = 50'000;
+constexpr std::uint64_t kTickNs = 1024;
+constexpr std::uint64_t kRetryNs = 50'000;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint8_t kStoreForward = Lketh::kStoreForward | Lketh::kFifo;
 
-void next_retry(LockRig& rig) { rig.advance(kRetry_ns + 2 * kTick_ns); }
+void next_retry(LockRig& rig) { rig.advance(kRetryNs + 2 * kTickNs); }
 
 /// LK-29: at the end of the lease the lock is free with a new generation, and who waits has it.
 TEST(LockLease, EndsAndFreesTheLock) {
@@ -35,10 +35,10 @@ TEST(LockLease, EndsAndFreesTheLock) {
   auto& other = rig.connect(kOther);
   rig.inject(rig.acquire(kPsn, {.lease_us = 2000}));
   rig.to(other, rig.acquire(kOther, {.owner = 0x52}));
-  static_cast<void>(rig.sent());
-  rig.advance(2 * kMs - 2 * kTick_ns);
+  (void)rig.sent();
+  rig.advance(2 * kMs - 2 * kTickNs);
   EXPECT_THAT(rig.sent(), IsEmpty());
-  rig.advance(4 * kTick_ns);
+  rig.advance(4 * kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsGranted(kOther)));
   EXPECT_EQ(rig.word(), (LockWord{1, LockWord::State::exclusive, LockWord::kLeased, 0x52, 0}));
   EXPECT_EQ(rig.statistics().lease_expiries.load(), 1u);
@@ -55,7 +55,7 @@ TEST(LockLease, EndsAndFreesTheLock) {
 TEST(LockLease, AReleaseInTimeEndsIt) {
   LockRig rig;
   rig.inject(rig.acquire(kPsn, {.lease_us = 2000}));
-  rig.advance(2 * kMs - 2 * kTick_ns);
+  rig.advance(2 * kMs - 2 * kTickNs);
   rig.inject(rig.release(kPsn + 1));
   rig.advance(10 * kMs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsGranted(kPsn), IsReleased(kPsn + 1)));
@@ -73,12 +73,12 @@ TEST(LockLease, IsTheRegionsOrAsAskedForUpToItsMost) {
        {Case{0, 3 * kMs}, Case{1000, kMs}, Case{4000, 4 * kMs}, Case{UINT32_MAX, 5 * kMs}}) {
     LockRig rig(LockRig::with_locks(), {.lease_us = 3000, .max_lease_us = 5000});
     rig.inject(rig.acquire(kPsn, {.lease_us = one.asked_us}));
-    static_cast<void>(rig.sent());
-    rig.advance(one.given_ns - 2 * kTick_ns);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
+    rig.advance(one.given_ns - 2 * kTickNs);
+    (void)rig.sent();
     EXPECT_FALSE(rig.word().is_free()) << one.asked_us;
-    rig.advance(4 * kTick_ns);
-    static_cast<void>(rig.sent());
+    rig.advance(4 * kTickNs);
+    (void)rig.sent();
     EXPECT_TRUE(rig.word().is_free()) << one.asked_us;
   }
 }
@@ -90,8 +90,8 @@ TEST(LockLease, TheRestOfTheScopeIsNotExecuted) {
                   write_packet(Opcode::rc_rdma_write_first, kPsn + 1, rig.reth_of(kRecord, 300),
                                pattern(256))});
   EXPECT_THAT(rig.sent(), Contains(IsGranted(kPsn)));
-  rig.advance(kMs + 2 * kTick_ns);
-  static_cast<void>(rig.sent());
+  rig.advance(kMs + 2 * kTickNs);
+  (void)rig.sent();
   EXPECT_TRUE(rig.word().is_free());
   const Payload after = rig.data(0, 8192);
   rig.inject_all({packet(Opcode::rc_rdma_write_last, kPsn + 2, pattern(44)),
@@ -118,7 +118,7 @@ TEST(LockLease, OfAForeignWord) {
     rig.inject(request);
     EXPECT_EQ(rig.cell(0), 0xaa03u);
     rig.poke(0, 0xbb03);
-    rig.advance(kMs + 2 * kTick_ns);
+    rig.advance(kMs + 2 * kTickNs);
     EXPECT_THAT(rig.sent(), ElementsAre(IsGranted(kPsn)));
     EXPECT_EQ(rig.cell(0), 0xbb00u);
   }
@@ -158,7 +158,7 @@ TEST(LockAbort, TheEndOfAConnectionThatWaits) {
     rig.to(other, rig.write(kOther + 1, kRecord, {1}));
     rig.to(other, rig.release(kOther + 2));
     rig.to(third, rig.acquire(kThird, {.subtype = Lketh::kAcquireShared}));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     roce::QpAttributes a;
     a.qp_state = end == End::error ? QpState::err : QpState::reset;
     if (end == End::destroy) {
@@ -192,7 +192,7 @@ TEST(LockAbort, ARefusedRequestBehindAnAcquireThatWaited) {
   rig.inject_all({rig.acquire(kPsn, {.psns = 3}),
                   read_request(kPsn + 1, {.va = rig.lock_va(), .rkey = 0x123, .length = 8}),
                   rig.write(kPsn + 2, kRecord, {1}), rig.release(kPsn + 3)});
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.poke(0, 0);
   next_retry(rig);
   EXPECT_THAT(rig.sent(), Contains(IsNak(kPsn + 1, NakCode::remote_access_error)));
@@ -381,8 +381,10 @@ TEST(LockRoom, AScopeThatIsTooLongToStore) {
 TEST(LockRoom, TheReleaseOfAScopeThatIsTooLongToStore) {
   LockRig rig;
   rig.inject(rig.acquire(kPsn, {.psns = 256, .flags = kStoreForward}));
-  for (std::uint32_t i = 1; i < 256; ++i) rig.inject(rig.write(kPsn + i, kRecord, {1}));
-  static_cast<void>(rig.sent());
+  for (std::uint32_t i = 1; i < 256; ++i) {
+    rig.inject(rig.write(kPsn + i, kRecord, {1}));
+  }
+  (void)rig.sent();
   rig.inject(rig.release(kPsn + 256));
   EXPECT_THAT(rig.sent(), ElementsAre(IsFlushed(kPsn + 256)));
 }
@@ -462,7 +464,7 @@ TEST(LockRoom, TheRnrNakOfAnAcquireThatWasKeptIsNotReplaced) {
                   rig.acquire(kPsn + 2, {.id = 8, .flags = Lketh::kResend, .word = 8}),
                   rig.write(kPsn + 3, kRecord, {1})});
   EXPECT_EQ(rig.drops(DropReason::lock_no_room), 1u);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.poke(0, 0);
   next_retry(rig);
   EXPECT_THAT(rig.sent(),
@@ -480,7 +482,7 @@ TEST(LockGaps, WhatIsMissingBehindAnAcquireThatWaits) {
     EXPECT_THAT(rig.sent(), Contains(IsNak(kPsn + 3, NakCode::psn_sequence_error)))
         << "the READ has two PSNs";
     rig.inject_all({rig.write(kPsn + 3, kRecord, {9}), last});
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     EXPECT_EQ(rig.data(kRecord, 1), Payload{0});
     rig.poke(0, 0);
     next_retry(rig);
@@ -544,7 +546,7 @@ TEST(LockGaps, AReadOfTooManyPsnsBehindAnAcquireThatWaits) {
   rig.inject_all({rig.acquire(kPsn, {.psns = 4, .flags = kStoreForward}),
                   rig.read(kPsn + 1, kRecord, UINT32_MAX), rig.write(kPsn + 2, kRecord, {1}),
                   rig.release(kPsn + 4)});
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.poke(0, 0);
   next_retry(rig);
   EXPECT_THAT(rig.sent(), Contains(IsNak(kPsn + 1, NakCode::invalid_request)));

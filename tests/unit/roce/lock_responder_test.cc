@@ -24,13 +24,15 @@ using wire::Opcode;
 constexpr std::uint32_t kPsn = LockRig::kPsn;
 constexpr std::uint32_t kOther = 0x600000;  ///< first PSN of another connection
 constexpr std::size_t kRecord = 4096;
-constexpr std::uint64_t kTick_ns = 1024;
-constexpr std::uint64_t kRetry_ns = 50'000;
+constexpr std::uint64_t kTickNs = 1024;
+constexpr std::uint64_t kRetryNs = 50'000;
 constexpr std::uint8_t kStoreForward = Lketh::kStoreForward | Lketh::kFifo;
 
 Payload little_endian(std::uint64_t value) {
   Payload bytes;
-  for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+  for (unsigned i = 0; i < 8; ++i) {
+    bytes.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+  }
   return bytes;
 }
 
@@ -123,7 +125,7 @@ TEST(LockResponder, StoreAndForwardGivesUpWhenTheRestDoesNotCome) {
   LockRig rig(LockRig::with_locks(), {.max_lease_us = 1000});
   const auto packets = scope(rig, kPsn, kStoreForward);
   rig.inject_all({packets[0], packets[1]});
-  rig.advance(1'000'000 + kTick_ns);
+  rig.advance(1'000'000 + kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsFailed(kPsn, LockCause::wait), IsAck(kPsn + 1, 2u)));
   EXPECT_EQ(rig.data(kRecord, 40), Payload(40));
   EXPECT_EQ(rig.cell(0), 0u);
@@ -180,12 +182,12 @@ TEST(LockResponder, SeveralScopesWaitBehindEachOther) {
                   rig.write(kPsn + 7, kRecord + 3, {4})});
   EXPECT_THAT(rig.sent(), ElementsAre(IsSignOfLife(kPsn)));
   rig.poke(0, 0);
-  rig.advance(kRetry_ns + 2 * kTick_ns);
+  rig.advance(kRetryNs + 2 * kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsGranted(kPsn), IsReleased(kPsn + 2), IsSignOfLife(kPsn + 4),
                                       IsAck(kPsn + 3, 4u)));
   EXPECT_EQ(rig.data(kRecord, 4), (Payload{1, 2, 0, 0}));
   rig.poke(8, 0);
-  rig.advance(kRetry_ns + 2 * kTick_ns);
+  rig.advance(kRetryNs + 2 * kTickNs);
   EXPECT_THAT(rig.sent(),
               ElementsAre(IsGranted(kPsn + 4), IsReleased(kPsn + 6), IsAck(kPsn + 7, 8u)));
   EXPECT_EQ(rig.data(kRecord, 4), (Payload{1, 2, 3, 4}));
@@ -199,9 +201,9 @@ TEST(LockResponder, SignsOfLife) {
   EXPECT_THAT(rig.sent(), ElementsAre(IsSignOfLife(kPsn)));
   const std::uint64_t half_ns = wire::local_ack_timeout_ns(10) / 2;
   for (int i = 0; i < 4; ++i) {
-    rig.advance(half_ns - 3 * kTick_ns);
+    rig.advance(half_ns - 3 * kTickNs);
     EXPECT_THAT(rig.sent(), IsEmpty());
-    rig.advance(4 * kTick_ns);
+    rig.advance(4 * kTickNs);
     EXPECT_THAT(rig.sent(), ElementsAre(IsSignOfLife(kPsn)));
   }
 }
@@ -219,7 +221,7 @@ TEST(LockResponder, TriesAreExact) {
       for (Packet& one : rig.sent()) {
         if (one.headers.lkaeth.status != LockStatus::waiting) answers.push_back(std::move(one));
       }
-      rig.advance(kRetry_ns + 2 * kTick_ns);
+      rig.advance(kRetryNs + 2 * kTickNs);
     }
     ASSERT_THAT(answers, ElementsAre(IsFailed(kPsn, LockCause::tries), IsFlushed(kPsn + 2)));
     EXPECT_EQ(answers[0].headers.lkaeth.value, tries);
@@ -241,12 +243,12 @@ TEST(LockResponder, WaitsAsLongAsItMay) {
     const std::uint64_t begin_ns = rig.now_ns();
     rig.inject(rig.acquire(kPsn, {.wait_us = wait_us}));
     while (rig.statistics().failures.load() == 0 && rig.now_ns() < begin_ns + 1'000'000'000) {
-      rig.advance(2 * kTick_ns);
-      static_cast<void>(rig.sent());
+      rig.advance(2 * kTickNs);
+      (void)rig.sent();
     }
     const std::uint64_t waited_ns = rig.now_ns() - begin_ns;
     EXPECT_GE(waited_ns, wait_us * std::uint64_t{1000} * (wait_us != 0 ? 1 : 0));
-    EXPECT_LE(waited_ns, wait_us * std::uint64_t{1000} + 4 * kTick_ns);
+    EXPECT_LE(waited_ns, wait_us * std::uint64_t{1000} + 4 * kTickNs);
     EXPECT_EQ(rig.cell(0), held);
     rig.inject(rig.acquire(kPsn));
     EXPECT_THAT(rig.sent(), testing::Contains(IsFailed(kPsn, LockCause::wait)));
@@ -330,7 +332,7 @@ TEST(LockResponder, AForeignReleaseChangesNothing) {
   LockRig rig;
   auto& other = rig.connect(kOther);
   rig.inject(rig.acquire(kPsn));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const std::uint64_t held = rig.cell(0);
   for (std::uint32_t i = 0; i < 3; ++i) {
     rig.to(other, rig.release(kOther + i));  // the same id and owner
@@ -356,7 +358,7 @@ TEST(LockResponder, AForeignReleaseChangesNothing) {
 TEST(LockResponder, AWordThatHasChangedHandsIsNotReleased) {
   LockRig rig;
   rig.inject(rig.acquire(kPsn));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   // The same name, a later generation.
   rig.poke(0, (LockWord{1, LockWord::State::exclusive, LockWord::kLeased, 0x51, 0}).value());
   const std::uint64_t held = rig.cell(0);
@@ -450,7 +452,7 @@ TEST(LockResponder, DuplicatesOfWhatWaitsDrawASignOfLife) {
   EXPECT_THAT(rig.sent(), ElementsAre(IsSignOfLife(kPsn)));
   EXPECT_EQ(rig.statistics().waits.load(), 1u);
   rig.poke(0, 0);
-  rig.advance(kRetry_ns + 2 * kTick_ns);
+  rig.advance(kRetryNs + 2 * kTickNs);
   EXPECT_EQ(rig.sent().size(), 5u);
   EXPECT_EQ(rig.cell(kRecord + 64), 3u) << "the atomic was executed once";
 }
@@ -540,7 +542,7 @@ TEST(LockResponder, CancelInTime) {
     EXPECT_EQ(rig.statistics().failures.load(), 1u);
     EXPECT_EQ(rig.data(kRecord, 1), Payload{0});
     rig.poke(0, rig.cell(0) & roce::lock::kWaitersBit);
-    rig.advance(kRetry_ns + 2 * kTick_ns);
+    rig.advance(kRetryNs + 2 * kTickNs);
     EXPECT_THAT(rig.sent(), ElementsAre(IsGranted(kOther)));
   }
 }
@@ -566,7 +568,7 @@ TEST(LockResponder, CancelOfAnotherIdWaitsForItsTurn) {
   rig.inject_all({rig.acquire(kPsn), rig.cancel(kPsn + 1, 6)});
   EXPECT_THAT(rig.sent(), ElementsAre(IsSignOfLife(kPsn)));
   rig.poke(0, 0);
-  rig.advance(kRetry_ns + 2 * kTick_ns);
+  rig.advance(kRetryNs + 2 * kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsGranted(kPsn), IsFailed(kPsn + 1, LockCause::too_late)));
 }
 
@@ -583,14 +585,16 @@ TEST(LockResponder, SeveralWords) {
   EXPECT_TRUE(rig.word(64).is_free());
   EXPECT_TRUE(rig.word(128).is_free());
   rig.poke(0, 0);
-  rig.advance(kRetry_ns + 2 * kTick_ns);
+  rig.advance(kRetryNs + 2 * kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsGranted(kPsn)));
   EXPECT_EQ(rig.word(0).state, LockWord::State::exclusive);
   EXPECT_EQ(rig.word(64).state, LockWord::State::exclusive);
   EXPECT_EQ(rig.word(128).readers, 1);
   rig.inject(rig.release(kPsn + 1));
   EXPECT_THAT(rig.sent(), ElementsAre(IsReleased(kPsn + 1)));
-  for (const std::size_t i : {0u, 64u, 128u}) EXPECT_TRUE(rig.word(i).is_free());
+  for (const std::size_t i : {0u, 64u, 128u}) {
+    EXPECT_TRUE(rig.word(i).is_free());
+  }
 }
 
 /// LK-27: a WRITE or an atomic by another connection that frees the word is seen at once.
@@ -673,15 +677,15 @@ TEST(LockResponder, Statistics) {
   auto& other = rig.connect(kOther);
   rig.inject(rig.acquire(kPsn));                     // granted at once
   rig.to(other, rig.acquire(kOther, {.tries = 3}));  // waits, fails by tries
-  rig.advance(kRetry_ns + 2 * kTick_ns);
-  static_cast<void>(rig.sent());
-  rig.advance(kRetry_ns + 2 * kTick_ns);
+  rig.advance(kRetryNs + 2 * kTickNs);
+  (void)rig.sent();
+  rig.advance(kRetryNs + 2 * kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsFailed(kOther, LockCause::tries)));
   rig.to(other, rig.acquire(kOther + 1));  // waits, granted
   rig.advance(20'000);
   rig.inject(rig.release(kPsn + 1));
   rig.to(other, rig.release(kOther + 2));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const auto& s = rig.statistics();
   EXPECT_EQ(s.grants.load(), 2u);
   EXPECT_EQ(s.immediate_grants.load(), 1u);

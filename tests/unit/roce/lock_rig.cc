@@ -39,7 +39,9 @@ void LockRig::to(roce::QueuePair& qp, Packet packet) {
 }
 
 void LockRig::inject_all(const std::vector<Packet>& packets) {
-  for (const Packet& packet : packets) inject(packet);
+  for (const Packet& packet : packets) {
+    inject(packet);
+  }
 }
 
 std::uint64_t LockRig::lock_va(std::size_t offset) const {

@@ -48,8 +48,9 @@ class Shard {
   /// nobody has anything under way.
   bool turn(bool goes_on) {
     rig_.advance(2'000);
-    for (const Packet& packet : rig_.sent())
+    for (const Packet& packet : rig_.sent()) {
       on_answer(peers_[(packet.psn() >> kPsnBits) - 1], packet);
+    }
     bool busy = false;
     for (Peer& peer : peers_) {
       if (!peer.busy && goes_on) {
@@ -137,7 +138,9 @@ TEST(LockShards, EnginesAndThreadsExcludeEachOther) {
   constexpr std::uint64_t kEach = 2'000;
   LockMemory memory({.first_token = 1, .max_lease_us = 10'000'000});
   std::array<std::unique_ptr<Shard>, 2> shards;
-  for (auto& shard : shards) shard = std::make_unique<Shard>(memory);
+  for (auto& shard : shards) {
+    shard = std::make_unique<Shard>(memory);
+  }
   std::atomic<std::uint64_t> additions{0};
   const auto serve = [&](Shard& shard) {
     while (shard.turn(shard.done() < kEach)) {
@@ -147,17 +150,25 @@ TEST(LockShards, EnginesAndThreadsExcludeEachOther) {
   const auto take_locally = [&] {
     for (std::uint64_t i = 0; i < kEach; ++i) {
       roce::lock::LocalLock lock(memory.region, &memory.cells[kWord], 9);
-      while (!lock.try_lock()) std::this_thread::yield();
+      while (!lock.try_lock()) {
+        std::this_thread::yield();
+      }
       ++memory.cells[kCounter];
       lock.unlock();
       ++additions;
     }
   };
   std::vector<std::thread> threads;
-  for (auto& shard : shards) threads.emplace_back(serve, std::ref(*shard));
+  for (auto& shard : shards) {
+    threads.emplace_back(serve, std::ref(*shard));
+  }
   threads.emplace_back(take_locally);
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& shard : shards) EXPECT_GE(shard->done(), kEach);
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (const auto& shard : shards) {
+    EXPECT_GE(shard->done(), kEach);
+  }
   EXPECT_EQ(memory.cells[kCounter], additions);
   EXPECT_TRUE(roce::lock::LockWord::from(memory.cells[kWord]).is_free());
   EXPECT_EQ(memory.region.statistics().grants, additions);
@@ -169,16 +180,24 @@ TEST(LockShards, EnginesAndThreadsExcludeEachOther) {
 TEST(LockShards, BothEnginesGetTheirShare) {
   LockMemory memory({.first_token = 1, .max_lease_us = 10'000'000});
   std::array<std::unique_ptr<Shard>, 2> shards;
-  for (auto& shard : shards) shard = std::make_unique<Shard>(memory);
+  for (auto& shard : shards) {
+    shard = std::make_unique<Shard>(memory);
+  }
   for (int turn = 0; turn < 20'000; ++turn) {
-    for (const auto& shard : shards) ASSERT_TRUE(shard->turn(true));
+    for (const auto& shard : shards) {
+      ASSERT_TRUE(shard->turn(true));
+    }
   }
   const std::uint64_t all = shards[0]->done() + shards[1]->done();
   EXPECT_EQ(memory.region.statistics().lease_expiries, 0u);
-  for (const auto& shard : shards) EXPECT_GE(shard->done(), all / 10) << "of " << all;
+  for (const auto& shard : shards) {
+    EXPECT_GE(shard->done(), all / 10) << "of " << all;
+  }
   for (bool busy = true; busy;) {
     busy = false;
-    for (const auto& shard : shards) busy = shard->turn(false) || busy;
+    for (const auto& shard : shards) {
+      busy = shard->turn(false) || busy;
+    }
   }
   EXPECT_EQ(memory.cells[kCounter], shards[0]->done() + shards[1]->done());
 }

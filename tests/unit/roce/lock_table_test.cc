@@ -32,8 +32,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using wire::LockCause;
 
-constexpr std::uint64_t kTick_ns = 1024;
-constexpr std::uint64_t kRetry_ns = 50'000;
+constexpr std::uint64_t kTickNs = 1024;
+constexpr std::uint64_t kRetryNs = 50'000;
 constexpr std::uint16_t kUnlimited = wire::Lketh::kTriesUnlimited;
 
 /// Held by somebody who is not in the table.
@@ -65,7 +65,9 @@ struct Table {
     table.attach(region);
   }
   ~Table() {
-    for (auto& party : parties) table.leave(party->waiter);
+    for (auto& party : parties) {
+      table.leave(party->waiter);
+    }
   }
 
   Party& party() {
@@ -76,7 +78,9 @@ struct Table {
   }
   std::vector<Party*> several(int count) {
     std::vector<Party*> result;
-    for (int i = 0; i < count; ++i) result.push_back(&party());
+    for (int i = 0; i < count; ++i) {
+      result.push_back(&party());
+    }
     return result;
   }
   Claim claim(std::size_t index, Mode mode = Mode::exclusive, std::uint16_t owner = 1) {
@@ -86,7 +90,9 @@ struct Table {
   /// Granted or failed at once, or it waits from now on.
   void ask(Party& party, const std::vector<Claim>& claims, const Waiter::Limits& limits = {}) {
     party.waiter.reset(limits);
-    for (const Claim& one : claims) ASSERT_TRUE(party.waiter.add(one));
+    for (const Claim& one : claims) {
+      ASSERT_TRUE(party.waiter.add(one));
+    }
     if (const auto cause = table.begin(party.waiter)) {
       party.decide(*cause);
     } else {
@@ -102,7 +108,7 @@ struct Table {
   }
   /// Until the next look that a timer causes.
   void one_retry() {
-    now_ns += kRetry_ns + kTick_ns;
+    now_ns += kRetryNs + kTickNs;
     timers.advance(now_ns);
   }
   /// Without telling anybody, as a CPU would.
@@ -113,7 +119,7 @@ struct Table {
   std::uint64_t now_ns = 1'000'000;
   std::array<std::uint64_t, 64> words{};
   Region region;
-  stack::TimingWheel timers{kTick_ns};
+  stack::TimingWheel timers{kTickNs};
   LockTable table{timers, now_ns};
   std::vector<std::unique_ptr<Party>> parties;
   std::string grants;  ///< names, in the order of grants
@@ -151,7 +157,9 @@ TEST(LockTable, AFreeWordIsGrantedAtOnceAndCostsNothing) {
 TEST(LockTable, WritersGetItInTheOrderOfArrival) {
   Table t;
   const auto parties = t.several(6);
-  for (Party* one : parties) t.ask_exclusive(*one, 0);
+  for (Party* one : parties) {
+    t.ask_exclusive(*one, 0);
+  }
   std::uint64_t token = 0;
   for (std::size_t i = 0; i < parties.size(); ++i) {
     ASSERT_EQ(t.grants, std::string("abcdef").substr(0, i + 1));
@@ -264,7 +272,9 @@ TEST(LockTable, ItIsGrantedAtTheLastTryAndNotBehindIt) {
     t.store(0, kHeldElsewhere);
     Party& a = t.party();
     t.ask(a, {t.claim(0)}, {.tries = 5});
-    for (int i = 0; i < 3; ++i) t.one_retry();
+    for (int i = 0; i < 3; ++i) {
+      t.one_retry();
+    }
     if (!in_time) t.one_retry();
     t.store(0, 0);
     t.one_retry();
@@ -278,7 +288,9 @@ TEST(LockTable, TriesOfSeveralWaiters) {
   t.store(0, kHeldElsewhere);
   const auto p = t.several(4);
   const std::array<std::uint16_t, 4> tries = {7, 3, kUnlimited, 4};
-  for (std::size_t i = 0; i < 3; ++i) t.ask(*p[i], {t.claim(0)}, {.tries = tries[i]});
+  for (std::size_t i = 0; i < 3; ++i) {
+    t.ask(*p[i], {t.claim(0)}, {.tries = tries[i]});
+  }
   for (int look = 2; look <= 9; ++look) {
     t.one_retry();
     if (look == 4) t.ask(*p[3], {t.claim(0)}, {.tries = tries[3]});
@@ -321,11 +333,11 @@ TEST(LockTable, AReleaseThatNobodyTellsOfIsSeenWithinTheRetryTime) {
   EXPECT_THAT(a.decisions, IsEmpty());
   const std::uint64_t asked_ns = t.now_ns;
   while (a.decisions.empty()) {
-    t.now_ns += kTick_ns;
+    t.now_ns += kTickNs;
     t.timers.advance(t.now_ns);
-    ASSERT_LE(t.now_ns, asked_ns + 2 * kRetry_ns);
+    ASSERT_LE(t.now_ns, asked_ns + 2 * kRetryNs);
   }
-  EXPECT_LE(t.now_ns, asked_ns + kRetry_ns + 2 * kTick_ns);
+  EXPECT_LE(t.now_ns, asked_ns + kRetryNs + 2 * kTickNs);
 }
 
 /// LK-27: at once, by what is written through the engine to any of its bytes, and to no others.
@@ -387,7 +399,7 @@ TEST(LockTable, ANotedReleaseIsSeenAtOnce) {
 /// Engines that serve a region together tell each other of releases of words with waiters.
 TEST(LockTable, EnginesOfOneRegionTellEachOther) {
   Table t;
-  stack::TimingWheel timers{kTick_ns};
+  stack::TimingWheel timers{kTickNs};
   LockTable other(timers, t.now_ns);
   other.attach(t.region);
   const auto p = t.several(2);
@@ -429,7 +441,9 @@ TEST(LockTable, SeveralWordsAreTakenTogether) {
   EXPECT_EQ(t.word(5).readers, 1);
   EXPECT_TRUE(t.word(9).held_by(1, t.word(9).generation));
   t.give_back(*p[0]);
-  for (const std::size_t i : {2u, 5u, 9u}) EXPECT_TRUE(t.word(i).is_free());
+  for (const std::size_t i : {2u, 5u, 9u}) {
+    EXPECT_TRUE(t.word(i).is_free());
+  }
 }
 
 /// LK-32: by opposite orders of the same words nobody waits for ever, and no word twice.
@@ -437,10 +451,14 @@ TEST(LockTable, WordsAreTakenInTheOrderOfAddresses) {
   Table t;
   Party& a = t.party();
   a.waiter.reset({});
-  for (const std::size_t i : {7u, 1u, 4u, 0u}) ASSERT_TRUE(a.waiter.add(t.claim(i)));
+  for (const std::size_t i : {7u, 1u, 4u, 0u}) {
+    ASSERT_TRUE(a.waiter.add(t.claim(i)));
+  }
   EXPECT_FALSE(a.waiter.add(t.claim(4)));
   EXPECT_FALSE(a.waiter.add(t.claim(7, Mode::shared)));
-  for (const std::size_t i : {20u, 21u, 22u, 23u}) ASSERT_TRUE(a.waiter.add(t.claim(i)));
+  for (const std::size_t i : {20u, 21u, 22u, 23u}) {
+    ASSERT_TRUE(a.waiter.add(t.claim(i)));
+  }
   EXPECT_FALSE(a.waiter.add(t.claim(30))) << "kMaxClaims";
   EXPECT_TRUE(std::ranges::is_sorted(a.waiter.claims(), {}, &Claim::word));
   EXPECT_EQ(a.waiter.claims().size(), roce::lock::kMaxClaims);
@@ -450,7 +468,9 @@ TEST(LockTable, WordsAreTakenInTheOrderOfAddresses) {
 TEST(LockTable, MovingOnToAnotherWordNeedsNoRoomOfOthers) {
   Table t;
   const auto p = t.several(3);
-  for (const std::size_t i : {0u, 1u, 2u, 3u}) t.store(i, kHeldElsewhere);
+  for (const std::size_t i : {0u, 1u, 2u, 3u}) {
+    t.store(i, kHeldElsewhere);
+  }
   t.ask(*p[0], {t.claim(0), t.claim(3)});
   t.ask_exclusive(*p[1], 1);
   t.ask_exclusive(*p[2], 2);
@@ -516,7 +536,9 @@ TEST(LockTable, ADecisionMayBeginTheNextRequest) {
     };
   }
   t.store(0, kHeldElsewhere);
-  for (Party* one : p) t.ask_exclusive(*one, 0);
+  for (Party* one : p) {
+    t.ask_exclusive(*one, 0);
+  }
   t.store(0, t.words[0] & kWaitersBit);
   t.region.note_release();
   t.table.run();
@@ -561,7 +583,9 @@ TEST(LockTable, RetiresWordsThatNobodyWaitsFor) {
     EXPECT_TRUE(t.table.idle());
   }
   const std::uint64_t looks = t.iterations();
-  for (int i = 0; i < 10; ++i) t.one_retry();
+  for (int i = 0; i < 10; ++i) {
+    t.one_retry();
+  }
   EXPECT_EQ(t.iterations(), looks) << "no timer is left";
 }
 

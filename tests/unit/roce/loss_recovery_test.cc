@@ -28,7 +28,7 @@ using wire::Psn;
 
 constexpr std::uint32_t kMtu = 256;
 constexpr std::uint64_t kUs = 1000;
-constexpr std::uint64_t kTick_ns = 1024;
+constexpr std::uint64_t kTickNs = 1024;
 constexpr auto kWrite = Opcode::rc_rdma_write_only;
 const RecoveryConfig kSelective{.algorithm = RecoveryAlgorithm::selective_repeat};
 
@@ -225,7 +225,7 @@ TEST(SelectiveResponder, RnrNakAndWhatIsHeldBehindIt) {
   RecoveryRig rig(kSelective);
   const std::uint32_t psn = ConnectionOptions{}.rq_psn;
   rig.inject(write_only(rig, psn + 1));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(packet(Opcode::rc_send_only, psn, pattern(4)));
   EXPECT_THAT(rig.sent(), ElementsAre(IsRnrNak(psn, 12), IsSelectiveAck(psn, Psns{psn + 1})));
   rig.post_recv(1, 4, 128);
@@ -239,7 +239,7 @@ TEST(SelectiveResponder, AHeldMessageWithoutAReceiveDrawsAnRnrNakInItsTurn) {
   const std::uint32_t psn = ConnectionOptions{}.rq_psn;
   rig.inject(packet(Opcode::rc_send_only, psn + 1, pattern(4)));
   rig.inject(write_only(rig, psn + 2, 8));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(write_only(rig, psn));
   EXPECT_THAT(rig.sent(),
               ElementsAre(IsRnrNak(psn + 1, 12), IsSelectiveAck(psn + 1, Psns{psn + 2})));
@@ -249,7 +249,7 @@ TEST(SelectiveResponder, AReadBetweenHeldPackets) {
   RecoveryRig rig(kSelective);
   const std::uint32_t psn = ConnectionOptions{}.rq_psn;
   rig.inject(write_only(rig, psn + 3, 8));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_request(psn, {.va = rig.va(1024), .rkey = rig.rkey(), .length = 3 * kMtu}));
   const auto sent = rig.sent();
   ASSERT_THAT(sent, SizeIs(4));
@@ -264,7 +264,7 @@ TEST(SelectiveResponder, AHeldPacketWithAPsnThatAReadTakesIsForgotten) {
   const std::uint32_t psn = ConnectionOptions{}.rq_psn;
   rig.inject(write_only(rig, psn + 1, 8));
   rig.inject(read_request(psn, {.va = rig.va(1024), .rkey = rig.rkey(), .length = 3 * kMtu}));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(write_only(rig, psn + 3, 16));
   EXPECT_THAT(rig.sent(), ElementsAre(IsAck(psn + 3, 2u)));
   EXPECT_TRUE(rig.untouched_outside(16, 4));
@@ -370,7 +370,7 @@ TEST(SelectiveRequester, TheTimerSendsAgainWhatIsNotHeld) {
   post_writes(rig, 4);
   rig.inject(selective_ack(psn, {psn + 2}));
   EXPECT_THAT(rig.sent(), IsEmpty());
-  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(kWrite, psn), IsPacket(kWrite, psn + 1),
                                       IsPacket(kWrite, psn + 3)));
   EXPECT_EQ(rig.counters().local_ack_timeout_err.value(), 1u);
@@ -392,7 +392,7 @@ TEST(SelectiveRequester, AnRnrNakForAHeldPacketSendsItAgain) {
   rig.inject(selective_ack(psn, {psn + 1, psn + 2}));
   rig.inject(rnr_nak(psn + 1, 12));
   EXPECT_THAT(rig.sent(), IsEmpty());
-  rig.advance(wire::rnr_timer_ns(12) + kTick_ns);
+  rig.advance(wire::rnr_timer_ns(12) + kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(kWrite, psn + 1)));
 }
 
@@ -402,8 +402,8 @@ TEST(SelectiveRequester, TheRetryCountIsUsedUpAsEver) {
   post_writes(rig, 4);
   for (int i = 0; i < 3; ++i) {
     rig.inject(selective_ack(psn, {psn + 1, psn + 2, psn + 3}));
-    rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
-    static_cast<void>(rig.sent());
+    rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
+    (void)rig.sent();
   }
   EXPECT_EQ(rig.qp().state(), QpState::err);
   const auto completions = rig.send_completions();
@@ -486,7 +486,7 @@ TEST(SelectiveRequester, ResetForgetsWhatIsHeld) {
   RecoveryRig rig(kSelective);
   const ConnectionOptions options;
   rig.inject(write_only(rig, options.rq_psn + 1));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   roce::QpAttributes reset;
   reset.qp_state = QpState::reset;
   ASSERT_TRUE(rig.qp().modify(reset, roce::kQpState).has_value());
@@ -517,7 +517,9 @@ TEST(RetransmissionTimeoutRfc6298, FollowsRoundTripsWithinItsLimits) {
   EXPECT_EQ(timeout.smoothed_rtt_ns(), 110 * kUs);
   EXPECT_EQ(timeout.rtt_variation_ns(), 57'500u);
   EXPECT_EQ(timeout.value_ns(200 * kUs), 200 * kUs) << "the queue pair's own";
-  for (std::uint32_t i = 3; i < 100; ++i) sample(i, 5 * kUs);
+  for (std::uint32_t i = 3; i < 100; ++i) {
+    sample(i, 5 * kUs);
+  }
   EXPECT_EQ(timeout.value_ns(kLimit), 50 * kUs) << "the least";
 }
 
@@ -544,7 +546,7 @@ TEST(RetransmissionTimeoutRfc6298, ALongerRoundTripIsLearned) {
       expired = 0;
       while (now_ns + timeout.value_ns(kLimit) < answered_ns) {
         now_ns += timeout.value_ns(kLimit);
-        static_cast<void>(timeout.on_expired(kLimit));
+        (void)timeout.on_expired(kLimit);
         timeout.on_sent(Psn{psn}, true, now_ns);
         ++expired;
       }
@@ -568,11 +570,11 @@ TEST(AdaptiveTimeout, ExpiresEarlyBacksOffAndCountsRetriesAtTheLimit) {
   for (const std::uint64_t wait_ns : {600 * kUs, 1200 * kUs, 2400 * kUs, limit_ns}) {
     rig.advance(wait_ns - 1);
     EXPECT_THAT(rig.sent(), IsEmpty()) << wait_ns;
-    rig.advance(1 + kTick_ns);
+    rig.advance(1 + kTickNs);
     EXPECT_THAT(rig.sent(), SizeIs(1)) << wait_ns;
   }
   EXPECT_EQ(rig.qp().state(), QpState::rts) << "one retry has been used";
-  rig.advance(limit_ns + kTick_ns);
+  rig.advance(limit_ns + kTickNs);
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_EQ(rig.qp().state(), QpState::err);
 }

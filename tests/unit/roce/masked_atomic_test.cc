@@ -151,7 +151,7 @@ TEST(MaskedAtomicResponder, BadOnesAreRefused) {
 }
 
 roce::SendWr masked(Rig& rig, WrOpcode opcode, std::span<const roce::Sge> list) {
-  static_cast<void>(rig);
+  (void)rig;
   return {.wr_id = 6,
           .sg_list = list,
           .opcode = opcode,

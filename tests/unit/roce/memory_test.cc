@@ -56,9 +56,7 @@ TEST_F(MemoryTables, EveryRangeIsDecidedAsWithWideIntegers) {
         const auto found = table_.access(region->key, kPd, addr, length, 0);
         EXPECT_EQ(found.status == MemoryStatus::ok, inside)
             << "iova " << iova << " addr " << addr << " length " << length;
-        if (inside) {
-          EXPECT_EQ(found.data, bytes_.data() + (addr - iova));
-        }
+        if (inside) EXPECT_EQ(found.data, bytes_.data() + (addr - iova));
       }
     }
     ASSERT_TRUE(table_.deregister(region->key).has_value());
@@ -72,9 +70,7 @@ TEST_F(MemoryTables, EachRightIsNeeded) {
         (access & (roce::kAccessRemoteWrite | roce::kAccessRemoteAtomic)) == 0 ||
         (access & roce::kAccessLocalWrite) != 0;
     ASSERT_EQ(region.has_value(), consistent) << access;
-    if (!region) {
-      continue;
-    }
+    if (!region) continue;
     for (std::uint32_t needed = 0; needed <= roce::kAccessAll; ++needed) {
       const auto status = table_.access(region->key, kPd, 0, 8, needed).status;
       EXPECT_EQ(status, (needed & ~access) == 0 ? MemoryStatus::ok : MemoryStatus::no_access);

@@ -103,7 +103,7 @@ TEST_P(MemoryWindows, BindCompletesAsItself) {
     wr.rkey = rig.window.rkey;
     ASSERT_EQ(rig.post(wr), PostResult::ok);
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const auto done = rig.send_completions();
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].wr_id, 7u);
@@ -149,7 +149,7 @@ TEST_P(MemoryWindows, KeyOfAWindowIsNoLocalKey) {
   const std::array<roce::Sge, 1> list{
       {{.addr = rig.va(kAt), .length = 8, .lkey = rig.window.rkey}}};
   ASSERT_EQ(rig.post({.wr_id = 1, .sg_list = list}), PostResult::ok);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::loc_prot_err)));
 }
 

@@ -114,7 +114,7 @@ TEST_F(MessageProgressDeathTest, WriteIsNoLongerThanItSaid) {
 
 TEST_F(MessageProgressDeathTest, SendNamesNoMemory) {
   message_.begin_send();
-  EXPECT_DEATH(static_cast<void>(message_.write()), "write");
+  EXPECT_DEATH((void)message_.write(), "write");
 }
 #endif
 

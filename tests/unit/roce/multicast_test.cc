@@ -87,8 +87,9 @@ TEST_F(Multicast, Clause9_6_EachCopyIsCheckedForItself) {
   roce::QueuePair& without_receive = add_qp(rig, ud());
   roce::QueuePair& not_ready = rig.make_qp(ud());
   roce::QueuePair& last = add_qp(rig, ud());
-  for (roce::QueuePair* qp : {&other_qkey, &without_receive, &not_ready, &last, &rig.qp()})
+  for (roce::QueuePair* qp : {&other_qkey, &without_receive, &not_ready, &last, &rig.qp()}) {
     attach(*qp);
+  }
   post_recv(rig, other_qkey, 2, 1000);
   const Payload untouched = rig.memory_at(1000, 256);
   post_recv(rig, last, 3, 2000);
@@ -124,8 +125,9 @@ TEST_F(Multicast, DetachedAndDestroyedQueuePairsGetNothing) {
   rig.inject(group_datagram(), {.destination = kGroup});
   EXPECT_THAT(rig.recv_completions(), ElementsAre(Received(2u, kGrh + 8)));
   rig.engine().destroy_qp(&second);
-  for (const stack::IpAddress& group : {kGroup, kOtherGroup})
+  for (const stack::IpAddress& group : {kGroup, kOtherGroup}) {
     rig.inject(group_datagram(), {.destination = group});
+  }
   EXPECT_THAT(rig.recv_completions(), IsEmpty());
   EXPECT_EQ(rig.counters().rcvd_pkts.value(), 1u) << "the host has left both groups";
 }
@@ -190,8 +192,9 @@ TEST_F(Multicast, AGroupNeedsNoNeighbourAndItsOwnMac) {
 }
 
 TEST_F(Multicast, WhatIsNoGroupCannotBeAttachedTo) {
-  for (const char* bad : {"10.0.0.2", "0.0.0.0", "::", "2001:db8::1"})
+  for (const char* bad : {"10.0.0.2", "0.0.0.0", "::", "2001:db8::1"}) {
     EXPECT_FALSE(rig.engine().attach_multicast(rig.qp(), address(bad)).has_value()) << bad;
+  }
   roce::QueuePair* gsi = rig.engine()
                              .create_gsi_qp({.qp_type = QpType::ud,
                                              .pd = rig.pd(),
@@ -204,13 +207,15 @@ TEST_F(Multicast, WhatIsNoGroupCannotBeAttachedTo) {
 TEST_F(Multicast, LimitsAreThoseOfTheDevice) {
   const roce::DeviceAttributes device = rig.engine().query_device();
   ASSERT_GT(device.max_mcast_grp, 0u);
-  for (std::uint32_t i = 0; i < device.max_mcast_grp; ++i)
+  for (std::uint32_t i = 0; i < device.max_mcast_grp; ++i) {
     attach(rig.qp(), stack::IpAddress::from_ipv4(0xe1000000 + i));
+  }
   const auto refused = rig.engine().attach_multicast(rig.qp(), kGroup);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::exhausted);
-  for (std::uint32_t i = 1; i < device.max_mcast_qp_attach; ++i)
+  for (std::uint32_t i = 1; i < device.max_mcast_qp_attach; ++i) {
     attach(rig.make_qp(ud()), stack::IpAddress::from_ipv4(0xe1000000));
+  }
   EXPECT_FALSE(rig.engine()
                    .attach_multicast(rig.make_qp(ud()), stack::IpAddress::from_ipv4(0xe1000000))
                    .has_value());

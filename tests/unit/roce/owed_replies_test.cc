@@ -235,7 +235,7 @@ TEST_F(OwedRepliesDeathTest, NothingIsAskedForDuringAnRnrWait) {
 }
 
 TEST_F(OwedRepliesDeathTest, NoNakHasNoSyndrome) {
-  EXPECT_DEATH(static_cast<void>(owed_.nak_syndrome()), "owes_nak");
+  EXPECT_DEATH((void)owed_.nak_syndrome(), "owes_nak");
 }
 
 TEST_F(OwedRepliesDeathTest, AckWaitsOnlyOnce) {

@@ -144,7 +144,9 @@ TEST_F(ParkedRequestsTest, WithoutAPlaceNothingWaits) {
 TEST_F(ParkedRequestsTest, WithoutRoomAPacketIsDropped) {
   ASSERT_TRUE(parked_.begin());
   std::uint32_t held = 0;
-  while (hold(kAcquire + held + 1)) ++held;
+  while (hold(kAcquire + held + 1)) {
+    ++held;
+  }
   EXPECT_GT(held, 0u);
   EXPECT_LT(held, budget_.limit);
   EXPECT_EQ(parked_.psns(), held + 1);
@@ -167,7 +169,7 @@ TEST_F(ParkedRequestsTest, DropLetsGoOfEverything) {
 using ParkedRequestsDeathTest = ParkedRequestsTest;
 
 TEST_F(ParkedRequestsDeathTest, NothingIsParkedWhereNothingWaits) {
-  EXPECT_DEATH(static_cast<void>(hold(kAcquire + 1)), "psns_");
+  EXPECT_DEATH((void)hold(kAcquire + 1), "psns_");
 }
 
 TEST_F(ParkedRequestsDeathTest, NoAcquireEndsTwice) {

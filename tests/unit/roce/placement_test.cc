@@ -77,7 +77,7 @@ TEST(AtomicWriteResponder, A19_DuplicateIsConfirmedAndNotExecutedAgain) {
   Rig rig;
   const auto request = atomic_write(kPsn, {.va = rig.va(64), .rkey = rig.rkey(), .length = 8});
   rig.inject(request);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   std::memset(rig.memory() + 64, 0x55, 8);
   rig.inject(request);
   EXPECT_THAT(rig.sent(), ElementsAre(IsConfirmation(kPsn)));
@@ -148,7 +148,7 @@ TEST(AtomicWriteRequester, A19_IsOnePacketAndEndsWithItsResponse) {
 TEST(AtomicWriteRequester, A19_ResponseWithPayloadIsBad) {
   Rig rig;
   rig.post_send(1, WrOpcode::atomic_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_response(Opcode::rc_rdma_read_response_only, kSendPsn, pattern(8)));
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::bad_resp_err)));
 }
@@ -192,7 +192,7 @@ TEST(FlushResponder, A19_DuplicateIsConfirmedOnly) {
   FlushRig rig(&persistence, roce::kAccessQp, kFlushRights);
   const auto request = flush(kPsn, rig.reth(), Feth::kPersistence);
   rig.inject(request);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(request);
   EXPECT_THAT(rig.sent(), ElementsAre(IsConfirmation(kPsn)));
   EXPECT_EQ(persistence.calls, 1);

@@ -161,7 +161,7 @@ TEST(QpStates, Clause10_3_1_ErrorFlushesBothQueuesInOrder) {
     rig.post_send(i, WrOpcode::send, 8);
     rig.post_recv(10 + i, 8);
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(ack(0x001000));
   roce::QpAttributes error;
   error.qp_state = QpState::err;
@@ -204,7 +204,7 @@ TEST(QpStates, ResetForgetsWithoutCompletions) {
   rig.post_send(1, WrOpcode::send, 8);
   rig.post_send(2, WrOpcode::rdma_read, 8);
   rig.post_recv(3, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   roce::QpAttributes reset;
   reset.qp_state = QpState::reset;
   ASSERT_TRUE(rig.qp().modify(reset, roce::kQpState).has_value());

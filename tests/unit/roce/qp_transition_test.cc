@@ -100,9 +100,7 @@ class QpTransitionTable : public ::testing::TestWithParam<QpType> {
   [[nodiscard]] static std::vector<QpState> states() {
     std::vector<QpState> all = {QpState::reset, QpState::init, QpState::rtr,
                                 QpState::rts,   QpState::sqd,  QpState::err};
-    if (GetParam() != QpType::rc) {
-      all.push_back(QpState::sqe);
-    }
+    if (GetParam() != QpType::rc) all.push_back(QpState::sqe);
     return all;
   }
 };
@@ -131,9 +129,7 @@ TEST_P(QpTransitionTable, Clause10_3_1_OnlyTheTablesTransitionsArePossible) {
 TEST_P(QpTransitionTable, Clause11_2_5_EachRequiredAttributeIsRequired) {
   for (const auto& [key, row] : table()) {
     for (std::uint32_t bit = 1; bit < kAllMasks; bit <<= 1) {
-      if ((row.required & bit) == 0) {
-        continue;
-      }
+      if ((row.required & bit) == 0) continue;
       Rig rig(in_state(key.first));
       roce::QpAttributes a = rig.attributes({});
       a.qp_state = key.second;
@@ -147,9 +143,7 @@ TEST_P(QpTransitionTable, Clause11_2_5_EachRequiredAttributeIsRequired) {
 TEST_P(QpTransitionTable, Clause11_2_5_OnlyListedAttributesAreAccepted) {
   for (const auto& [key, row] : table()) {
     for (std::uint32_t bit = 1; bit < kAllMasks; bit <<= 1) {
-      if (bit == roce::kQpState || (row.required & bit) != 0) {
-        continue;
-      }
+      if (bit == roce::kQpState || (row.required & bit) != 0) continue;
       Rig rig(in_state(key.first));
       roce::QpAttributes a = rig.attributes({});
       a.qp_state = key.second;

@@ -24,9 +24,7 @@ TEST(Query, DeviceTellsTheLimitsThatCreationKeepsTo) {
     roce::QpInit init{.pd = rig.pd(), .send_cq = &rig.send_cq(), .recv_cq = &rig.recv_cq()};
     change(init);
     const auto qp = rig.engine().create_qp(init);
-    if (qp) {
-      rig.engine().destroy_qp(*qp);
-    }
+    if (qp) rig.engine().destroy_qp(*qp);
     return qp.has_value();
   };
   for (const std::uint32_t more : {0u, 1u}) {
@@ -144,7 +142,7 @@ TEST(Query, QueuePairOfAnSrqHasNoReceivesOfItsOwn) {
 TEST(Query, QueuePairTellsHowDrainingGoes) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   ASSERT_TRUE(
       rig.qp().modify({.qp_state = QpState::sqd}, roce::kQpState | roce::kQpEnSqdAsyncNotify));
   EXPECT_TRUE(rig.qp().query().sq_draining);
@@ -162,7 +160,7 @@ TEST(Drain, MarksComeBehindEverything) {
     if (sends) {
       rig.post_send(1, WrOpcode::rdma_write, 8);
       rig.post_send(2, WrOpcode::rdma_write, 8);
-      static_cast<void>(rig.sent());
+      (void)rig.sent();
     }
     rig.post_recv(3, 8);
     ASSERT_TRUE(rig.qp().drain(100, 200));

@@ -29,7 +29,7 @@ void post_and_send(Rig& rig, WrOpcode opcode, std::uint32_t count, std::uint32_t
   for (std::uint32_t i = 0; i < count; ++i) {
     rig.post_send(i + 1, opcode, length, i * length);
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
 }
 
 TEST(RequesterAck, Clause9_7_6_AckCompletesAllThatItCovers) {
@@ -121,7 +121,7 @@ TEST_P(FatalNak, Clause9_9_2_NakFailsTheRequestAndFlushesTheRest) {
     rig.post_send(3, opcode, 8);
     rig.post_send(4, WrOpcode::send, 8);
     rig.post_recv(20, 8);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     rig.inject(nak(kPsn + 2, GetParam().code));
     EXPECT_THAT(
         rig.send_completions(),
@@ -150,7 +150,7 @@ TEST(RequesterRead, Clause9_7_6_ResponsesAreScatteredAndCompleteTheRead) {
                                        {.addr = rig.va(3000), .length = 260, .lkey = rig.key()}}};
   ASSERT_EQ(rig.post({.wr_id = 5, .sg_list = list, .opcode = WrOpcode::rdma_read}),
             roce::PostResult::ok);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const Payload all = pattern(561);
   const auto part = [&](std::size_t from, std::size_t to) {
     return Payload(all.begin() + static_cast<std::ptrdiff_t>(from),
@@ -175,7 +175,7 @@ TEST(RequesterRead, Clause9_7_6_ResponseAcknowledgesEarlierRequests) {
   Rig rig;
   post_and_send(rig, WrOpcode::rdma_write, 2);
   rig.post_send(3, WrOpcode::rdma_read, 8, 512);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_response(kOnly, kPsn + 2, pattern(8)));
   EXPECT_THAT(rig.send_completions(),
               ElementsAre(Completed(1u, WcStatus::success), Completed(2u, WcStatus::success),
@@ -220,7 +220,7 @@ TEST(RequesterRead, Clause9_7_6_AckBeyondAReadIsAnImpliedNak) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_read, 2 * kMtu);
   rig.post_send(2, WrOpcode::rdma_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(ack(kPsn + 2));
   EXPECT_THAT(rig.send_completions(), IsEmpty());
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn),
@@ -232,7 +232,7 @@ TEST(RequesterRead, Clause9_7_6_SkippedAtomicIsAskedForAgainWithItsPsn) {
   Rig rig;
   rig.post_send(1, WrOpcode::atomic_fetch_and_add, 8);
   rig.post_send(2, WrOpcode::rdma_read, 8, 512);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_response(kOnly, kPsn + 1, pattern(8)));
   EXPECT_THAT(rig.send_completions(), IsEmpty());
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_fetch_add, kPsn)));
@@ -302,7 +302,7 @@ TEST(RequesterRead, Clause9_9_2_ReadResponseForAnotherRequestIsABadResponse) {
 TEST(RequesterAtomic, Clause9_7_6_OriginalValueLandsInHostOrder) {
   Rig rig;
   rig.post_send(1, WrOpcode::atomic_fetch_and_add, 8, 64);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(atomic_response(kPsn, 0x0102030405060708));
   const auto done = rig.send_completions();
   ASSERT_EQ(done.size(), 1u);
@@ -334,7 +334,7 @@ TEST(RequesterRead, DeregistrationStopsAReadInProgress) {
   const std::array<roce::Sge, 1> list{{{.addr = rig.va(), .length = 2 * kMtu, .lkey = region.key}}};
   ASSERT_EQ(rig.post({.wr_id = 1, .sg_list = list, .opcode = WrOpcode::rdma_read}),
             roce::PostResult::ok);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_response(kFirst, kPsn, pattern(kMtu)));
   ASSERT_TRUE(rig.engine().deregister_memory(region.key).has_value());
   rig.inject(read_response(kLast, kPsn + 1, pattern(kMtu)));
@@ -347,7 +347,7 @@ TEST(RequesterRead, DeregistrationStopsAReadInProgress) {
 TEST(RequesterCredits, Clause9_7_7_2_WithoutCreditsOnePacketGoesAndAsksForAnAck) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(acknowledge(kPsn, wire::Aeth::ack(0, 1)));
   rig.post_send(2, WrOpcode::send, 3 * kMtu);
   const auto probe = rig.sent();
@@ -373,7 +373,7 @@ TEST(RequesterCredits, Clause9_7_7_2_MessageThatHasBegunGoesOnWhenCreditsEnd) {
 TEST(RequesterCredits, Clause9_7_7_2_CreditsLimitSendsButNotWrites) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(acknowledge(kPsn, wire::Aeth::ack(wire::credit_code(2), 1)));
   for (std::uint64_t i = 2; i < 7; ++i) {
     rig.post_send(i, WrOpcode::send, 8);
@@ -386,7 +386,7 @@ TEST(RequesterCredits, Clause9_7_7_2_CreditsLimitSendsButNotWrites) {
   EXPECT_EQ(rig.sent().size(), 1u);
   Rig other;
   other.post_send(1, WrOpcode::rdma_write, 8);
-  static_cast<void>(other.sent());
+  (void)other.sent();
   other.inject(acknowledge(kPsn, wire::Aeth::ack(0, 1)));
   for (std::uint64_t i = 2; i < 7; ++i) {
     other.post_send(i, WrOpcode::rdma_write, 8);

@@ -20,13 +20,13 @@ constexpr std::uint32_t kPsn = 0x001000;
 constexpr std::uint32_t kMtu = 256;
 constexpr auto kWrite = Opcode::rc_rdma_write_only;
 /// Timers fire up to one tick of the wheel late.
-constexpr std::uint64_t kTick_ns = 1024;
+constexpr std::uint64_t kTickNs = 1024;
 
 void post_and_send(Rig& rig, std::uint32_t count, WrOpcode opcode = WrOpcode::rdma_write) {
   for (std::uint32_t i = 0; i < count; ++i) {
     rig.post_send(i + 1, opcode, 8);
   }
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
 }
 
 TEST(RequesterTimeout, Clause9_7_6_UnansweredRequestIsSentAgainAfterTheTimeout) {
@@ -37,7 +37,7 @@ TEST(RequesterTimeout, Clause9_7_6_UnansweredRequestIsSentAgainAfterTheTimeout) 
     rig.advance(timeout_ns - 1);
     EXPECT_THAT(rig.sent(), IsEmpty()) << unsigned{code};
     // IBTA allows up to four times the value.
-    rig.advance(1 + kTick_ns);
+    rig.advance(1 + kTickNs);
     EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(kWrite, kPsn), IsPacket(kWrite, kPsn + 1)));
     EXPECT_EQ(rig.counters().local_ack_timeout_err.value(), 1u);
     EXPECT_EQ(rig.counters().retransmitted_pkts.value(), 2u);
@@ -60,17 +60,16 @@ TEST(RequesterTimeout, Clause9_7_6_ProgressRestartsTheTimer) {
   rig.inject(ack(kPsn));
   rig.advance(timeout_ns - 1000);
   EXPECT_THAT(rig.sent(), IsEmpty());
-  rig.advance(1000 + kTick_ns);
+  rig.advance(1000 + kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(kWrite, kPsn + 1)));
 }
 
 TEST(RequesterTimeout, IdleQueuePairHasNoTimer) {
   Rig rig;
   post_and_send(rig, 1);
-  EXPECT_LE(rig.host().next_deadline_ns(),
-            rig.now_ns() + wire::local_ack_timeout_ns(10) + kTick_ns);
+  EXPECT_LE(rig.host().next_deadline_ns(), rig.now_ns() + wire::local_ack_timeout_ns(10) + kTickNs);
   rig.inject(ack(kPsn));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.advance(10'000'000'000);
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_EQ(rig.counters().local_ack_timeout_err.value(), 0u);
@@ -82,11 +81,11 @@ TEST(RequesterTimeout, Clause9_9_2_RetryCountIsUsedUp) {
     post_and_send(rig, 2);
     rig.post_recv(30, 8);
     for (unsigned i = 0; i < retries; ++i) {
-      rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+      rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
       EXPECT_EQ(rig.sent().size(), 2u);
       EXPECT_THAT(rig.send_completions(), IsEmpty());
     }
-    rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+    rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
     EXPECT_THAT(rig.sent(), IsEmpty());
     EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::retry_exc_err),
                                                     Completed(2u, WcStatus::wr_flush_err)));
@@ -101,7 +100,7 @@ TEST(RequesterTimeout, Clause9_7_6_ProgressRestoresTheRetryCount) {
   Rig rig({.retry_cnt = 1});
   post_and_send(rig, 5);
   for (std::uint32_t i = 0; i < 4; ++i) {
-    rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+    rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
     EXPECT_EQ(rig.sent().size(), 5 - i);
     rig.inject(ack(kPsn + i));
   }
@@ -111,9 +110,9 @@ TEST(RequesterTimeout, Clause9_7_6_ProgressRestoresTheRetryCount) {
 TEST(RequesterTimeout, LongMessageIsSentAgainFromTheOldestUnacknowledgedPacket) {
   Rig rig;
   rig.post_send(1, WrOpcode::send, 4 * kMtu);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(ack(kPsn + 1));
-  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_send_middle, kPsn + 2),
                                       IsPacket(Opcode::rc_send_last, kPsn + 3)));
 }
@@ -122,7 +121,7 @@ TEST(RequesterTimeout, AckDuringTheRetransmissionMovesItOn) {
   Rig rig({}, 2);
   rig.post_send(1, WrOpcode::send, 6 * kMtu);
   EXPECT_EQ(rig.sent().size(), 2u);
-  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   EXPECT_EQ(rig.sent().size(), 2u);
   rig.inject(ack(kPsn + 1));
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_send_middle, kPsn + 2),
@@ -156,7 +155,7 @@ TEST(RequesterSequenceNak, SkippingAReadIsAnImpliedNakFirst) {
   rig.post_send(1, WrOpcode::rdma_read, 8);
   rig.post_send(2, WrOpcode::rdma_write, 8);
   rig.post_send(3, WrOpcode::rdma_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(nak(kPsn + 2, NakCode::psn_sequence_error));
   EXPECT_THAT(rig.send_completions(), IsEmpty());
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn),
@@ -171,7 +170,7 @@ TEST(RequesterRnr, Clause9_7_5_WaitsAtLeastTheTimeOfTheNak) {
     EXPECT_THAT(rig.sent(), IsEmpty());
     rig.advance(wire::rnr_timer_ns(code) - 1);
     EXPECT_THAT(rig.sent(), IsEmpty()) << unsigned{code};
-    rig.advance(1 + kTick_ns);
+    rig.advance(1 + kTickNs);
     EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_send_only, kPsn),
                                         IsPacket(Opcode::rc_send_only, kPsn + 1)));
     EXPECT_EQ(rig.counters().rcvd_rnr_err.value(), 1u);
@@ -184,7 +183,7 @@ TEST(RequesterRnr, Clause9_7_5_AcknowledgesWhatCameBefore) {
   post_and_send(rig, 3, WrOpcode::send);
   rig.inject(rnr_nak(kPsn + 2, 12));
   EXPECT_EQ(rig.send_completions().size(), 2u);
-  rig.advance(wire::rnr_timer_ns(12) + kTick_ns);
+  rig.advance(wire::rnr_timer_ns(12) + kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_send_only, kPsn + 2)));
 }
 
@@ -197,7 +196,7 @@ TEST(RequesterRnr, NothingNewIsSentDuringTheWait) {
   // Other responders NAK the packets behind; that must not shorten the wait.
   rig.inject(nak(kPsn, NakCode::psn_sequence_error));
   EXPECT_THAT(rig.sent(), IsEmpty());
-  rig.advance(wire::rnr_timer_ns(12) + kTick_ns);
+  rig.advance(wire::rnr_timer_ns(12) + kTickNs);
   EXPECT_EQ(rig.sent().size(), 2u);
 }
 
@@ -207,7 +206,7 @@ TEST(RequesterRnr, Clause9_9_2_RnrRetryIsUsedUp) {
     post_and_send(rig, 2, WrOpcode::send);
     for (unsigned i = 0; i < retries; ++i) {
       rig.inject(rnr_nak(kPsn, 1));
-      rig.advance(wire::rnr_timer_ns(1) + kTick_ns);
+      rig.advance(wire::rnr_timer_ns(1) + kTickNs);
       EXPECT_EQ(rig.sent().size(), 2u);
     }
     rig.inject(rnr_nak(kPsn, 1));
@@ -223,7 +222,7 @@ TEST(RequesterRnr, Clause9_9_2_RnrRetrySevenNeverEnds) {
   post_and_send(rig, 1, WrOpcode::send);
   for (unsigned i = 0; i < 1000; ++i) {
     rig.inject(rnr_nak(kPsn, 1));
-    rig.advance(wire::rnr_timer_ns(1) + kTick_ns);
+    rig.advance(wire::rnr_timer_ns(1) + kTickNs);
     ASSERT_EQ(rig.sent().size(), 1u);
   }
   rig.inject(ack(kPsn));
@@ -235,7 +234,7 @@ TEST(RequesterRnr, RnrDoesNotUseUpRetries) {
   post_and_send(rig, 1, WrOpcode::send);
   for (unsigned i = 0; i < 3; ++i) {
     rig.inject(rnr_nak(kPsn, 1));
-    rig.advance(wire::rnr_timer_ns(1) + kTick_ns);
+    rig.advance(wire::rnr_timer_ns(1) + kTickNs);
     EXPECT_EQ(rig.sent().size(), 1u);
   }
   EXPECT_EQ(rig.qp().state(), QpState::rts);
@@ -244,10 +243,10 @@ TEST(RequesterRnr, RnrDoesNotUseUpRetries) {
 TEST(RequesterRetry, ReadIsRepeatedFromWhereItStopped) {
   Rig rig;
   rig.post_send(1, WrOpcode::rdma_read, 4 * kMtu);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_response(Opcode::rc_rdma_read_response_first, kPsn, pattern(kMtu)));
   rig.inject(read_response(Opcode::rc_rdma_read_response_middle, kPsn + 1, pattern(kMtu)));
-  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   const auto sent = rig.sent();
   ASSERT_THAT(sent, ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn + 2)));
   EXPECT_EQ(sent[0].headers.reth.va, 0x100000 + 2 * kMtu);
@@ -260,7 +259,9 @@ TEST(RequesterRetry, ReadIsRepeatedFromWhereItStopped) {
 // A slow peer works on all that it was ever asked: asking for all of it again would bury it.
 TEST(RequesterRetry, AfterATimeoutReadsAreAskedForOneThenTwoThenAll) {
   Rig rig({.max_rd_atomic = 6, .timeout = 10});
-  for (std::uint8_t i = 0; i < 6; ++i) rig.post_send(i, WrOpcode::rdma_read, 8);
+  for (std::uint8_t i = 0; i < 6; ++i) {
+    rig.post_send(i, WrOpcode::rdma_read, 8);
+  }
   const auto read = [](std::uint32_t n) {
     return IsPacket(Opcode::rc_rdma_read_request, kPsn + n);
   };
@@ -268,17 +269,21 @@ TEST(RequesterRetry, AfterATimeoutReadsAreAskedForOneThenTwoThenAll) {
     rig.inject(read_response(Opcode::rc_rdma_read_response_only, kPsn + n, pattern(8)));
   };
   EXPECT_THAT(rig.sent(), SizeIs(6));
-  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   EXPECT_THAT(rig.sent(), ElementsAre(read(0)));
   // Late answers to what was asked for before: neither a loss nor a retry.
-  for (std::uint32_t n = 1; n < 6; ++n) answer(n);
+  for (std::uint32_t n = 1; n < 6; ++n) {
+    answer(n);
+  }
   EXPECT_THAT(rig.sent(), IsEmpty());
   answer(0);
   EXPECT_THAT(rig.sent(), ElementsAre(read(1), read(2)));
   answer(1);
   answer(2);
   EXPECT_THAT(rig.sent(), ElementsAre(read(3), read(4), read(5)));
-  for (std::uint32_t n = 3; n < 6; ++n) answer(n);
+  for (std::uint32_t n = 3; n < 6; ++n) {
+    answer(n);
+  }
   EXPECT_THAT(rig.send_completions(), SizeIs(6));
   EXPECT_EQ(rig.counters().retransmitted_pkts.value(), 6u);
 }
@@ -290,7 +295,7 @@ TEST(RequesterRetry, RetransmissionKeepsToMaxRdAtomicAndFences) {
   rig.post_send(3, WrOpcode::send, 8, 0, roce::kSendFence);
   EXPECT_EQ(rig.sent().size(), 1u);
   for (int i = 0; i < 2; ++i) {
-    rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+    rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
     EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_rdma_read_request, kPsn)));
   }
   rig.inject(read_response(Opcode::rc_rdma_read_response_only, kPsn, pattern(8)));
@@ -308,7 +313,7 @@ TEST(RequesterRetry, RetransmissionFromADeregisteredRegionFails) {
             roce::PostResult::ok);
   EXPECT_EQ(rig.sent().size(), 1u);
   ASSERT_TRUE(rig.engine().deregister_memory(region.key).has_value());
-  rig.advance(wire::local_ack_timeout_ns(10) + kTick_ns);
+  rig.advance(wire::local_ack_timeout_ns(10) + kTickNs);
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::loc_prot_err)));
 }

@@ -51,9 +51,7 @@ TEST_P(Segments, Clause9_7_3_MessageIsCutIntoPathMtuPackets) {
         EXPECT_EQ(sent[i].headers.reth,
                   (wire::Reth{.va = 0x100000, .rkey = 0xabcdef01, .length = length}));
       }
-      if (info.has(wire::Header::imm_dt)) {
-        EXPECT_EQ(sent[i].headers.imm_dt.data, 0x01020304u);
-      }
+      if (info.has(wire::Header::imm_dt)) EXPECT_EQ(sent[i].headers.imm_dt.data, 0x01020304u);
       all.insert(all.end(), sent[i].payload.begin(), sent[i].payload.end());
     }
     EXPECT_EQ(all, rig.memory_at(100, length));
@@ -244,16 +242,14 @@ TEST(RequesterSend, Clause9_9_2_UnusableLocalMemoryFailsInItsTurn) {
     const std::array<roce::Sge, 1> list{{{.addr = rig.va(kind == 1 ? 60 : 0),
                                           .length = 8,
                                           .lkey = kind == 0 ? roce::MemoryKey{0x99} : region.key}}};
-    if (kind == 2) {
-      ASSERT_TRUE(rig.engine().deregister_memory(region.key).has_value());
-    }
+    if (kind == 2) ASSERT_TRUE(rig.engine().deregister_memory(region.key).has_value());
     ASSERT_EQ(rig.post({.wr_id = 2, .sg_list = list, .opcode = WrOpcode::send}),
               roce::PostResult::ok);
     rig.post_send(3, WrOpcode::rdma_write, 8);
     EXPECT_THAT(rig.sent(), ElementsAre(IsPacket(Opcode::rc_rdma_write_only, kPsn)));
     EXPECT_THAT(rig.send_completions(), IsEmpty()) << "the request before it is still under way";
     rig.inject(ack(kPsn));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     EXPECT_THAT(rig.send_completions(),
                 ElementsAre(Completed(1u, WcStatus::success), Completed(2u, WcStatus::loc_prot_err),
                             Completed(3u, WcStatus::wr_flush_err)));
@@ -267,9 +263,9 @@ TEST(RequesterSend, Clause9_9_2_ReadIntoMemoryWithoutLocalWriteFails) {
   const std::array<roce::Sge, 1> list{{{.addr = rig.va(4096), .length = 8, .lkey = region.key}}};
   ASSERT_EQ(rig.post({.wr_id = 1, .sg_list = list, .opcode = WrOpcode::rdma_read}),
             roce::PostResult::ok);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_response(Opcode::rc_rdma_read_response_only, kPsn, pattern(8)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::loc_prot_err)));
   EXPECT_TRUE(rig.untouched_outside(0, 0));
 }
@@ -282,7 +278,7 @@ TEST(RequesterSend, UnsignalledRequestsFreeTheQueueWithoutCompletions) {
     }
     const std::array<roce::Sge, 0> none{};
     EXPECT_EQ(rig.post({.wr_id = 9, .sg_list = none}), roce::PostResult::queue_full);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     rig.inject(ack(kPsn + round * 4 + 3));
     EXPECT_EQ(rig.qp().send_queue_depth(), 0u);
   }
@@ -294,7 +290,7 @@ TEST(RequesterSend, ErrorsOfUnsignalledRequestsAreReported) {
   rig.post_send(1, WrOpcode::rdma_write, 8);
   rig.post_send(2, WrOpcode::rdma_write, 8);
   rig.post_send(3, WrOpcode::rdma_write, 8);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(nak(kPsn + 1, wire::NakCode::remote_access_error));
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(2u, WcStatus::rem_access_err),
                                                   Completed(3u, WcStatus::wr_flush_err)));

@@ -128,9 +128,7 @@ TEST_P(MemoryRequest, Clause9_7_4_OutOfBounds) {
     const auto region = rig.add_region(kStart, kLength, roce::kAccessAll);
     const bool atomic = right_of(GetParam()) == roce::kAccessRemoteAtomic;
     const bool crosses_by_length = place.offset == kLength - 8;
-    if (atomic && (crosses_by_length || place.length == 16)) {
-      continue;
-    }
+    if (atomic && (crosses_by_length || place.length == 16)) continue;
     const auto va =
         static_cast<std::uint64_t>(static_cast<std::int64_t>(rig.va(kStart)) + place.offset);
     expect_refused(rig,
@@ -150,15 +148,13 @@ TEST_P(MemoryRequest, WholeRegionIsInBounds) {
   constexpr std::size_t kStart = 4096;
   const bool first = GetParam() == Kind::write_first;
   for (const std::uint32_t length : {8u, kMtu}) {
-    if (length != 8 && right_of(GetParam()) == roce::kAccessRemoteAtomic) {
-      continue;
-    }
+    if (length != 8 && right_of(GetParam()) == roce::kAccessRemoteAtomic) continue;
     Rig rig;
     rig.post_recv(1, 8, 60000);
     const auto region = rig.add_region(kStart, length + (first ? kMtu : 0), roce::kAccessAll);
     rig.inject(request(GetParam(), rig.va(kStart), static_cast<std::uint32_t>(region.key), length));
     EXPECT_EQ(rig.qp().state(), QpState::rts);
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
   }
 }
 
@@ -175,18 +171,14 @@ TEST_P(MemoryRequest, IovaAtTheEndOfTheAddressSpace) {
   EXPECT_EQ(rig.qp().state(), QpState::rts);
   Packet beyond = request(GetParam(), kIova + 4096, key, 8);
   beyond.headers.bth.psn = wire::Psn{kPsn + 1};
-  if (GetParam() == Kind::write_first) {
-    return;
-  }
+  if (GetParam() == Kind::write_first) return;
   rig.inject(beyond);
   EXPECT_EQ(rig.qp().state(), QpState::err);
 }
 
 /// Without bytes no key is looked at (IBTA vol. 1, 9.7.4).
 TEST_P(MemoryRequest, Clause9_7_4_ZeroLengthNeedsNoKey) {
-  if (right_of(GetParam()) == roce::kAccessRemoteAtomic || GetParam() == Kind::write_first) {
-    return;
-  }
+  if (right_of(GetParam()) == roce::kAccessRemoteAtomic || GetParam() == Kind::write_first) return;
   Rig rig;
   rig.post_recv(1, 8, 60000);
   rig.inject(request(GetParam(), 12345, 0xffffffff, 0));

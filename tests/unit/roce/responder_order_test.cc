@@ -122,7 +122,7 @@ TEST(ResponderOrder, Clause9_7_5_DuplicateSendTakesNoSecondReceive) {
 TEST(ResponderOrder, Clause9_7_5_DuplicatesAreNotCheckedForRights) {
   Rig rig;
   rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn, reth(rig, 0, 8), pattern(8)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn, {.va = 0, .rkey = 0xdead, .length = 8},
                           pattern(8)));
   EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
@@ -198,7 +198,7 @@ TEST_P(OpcodeOrder, Clause9_7_4_WrongFollowUpDrawsInvalidRequest) {
     for (const Opcode earlier : row.before) {
       rig.inject(request(rig, earlier, psn++));
     }
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     rig.inject(request(rig, opcode, psn));
     const bool allowed =
         std::find(row.allowed.begin(), row.allowed.end(), opcode) != row.allowed.end();
@@ -240,15 +240,13 @@ TEST(ResponderOrder, Clause9_7_4_OnlyItsOwnPacketsFollowAWriteFirst) {
   for (unsigned code = 0; code < 0x15; ++code) {
     const auto opcode = static_cast<Opcode>(code);
     const wire::OpcodeInfo& info = wire::info(opcode);
-    if (!info.is_request) {
-      continue;
-    }
+    if (!info.is_request) continue;
     Rig rig;
     rig.post_recv(1, 4096, 8192);
     const bool middle = opcode == Opcode::rc_rdma_write_middle;
     const std::uint32_t total = middle ? 1024 : 256 + 8;
     rig.inject(write_packet(Opcode::rc_rdma_write_first, kPsn, reth(rig, 0, total), pattern(256)));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     Packet next = request(rig, opcode, kPsn + 1);
     rig.inject(next);
     const bool allowed = middle || opcode == Opcode::rc_rdma_write_last ||
@@ -257,7 +255,7 @@ TEST(ResponderOrder, Clause9_7_4_OnlyItsOwnPacketsFollowAWriteFirst) {
     if (!allowed) {
       EXPECT_THAT(rig.sent(), ElementsAre(IsNak(kPsn + 1, NakCode::invalid_request))) << info.name;
     } else {
-      static_cast<void>(rig.sent());
+      (void)rig.sent();
     }
   }
 }

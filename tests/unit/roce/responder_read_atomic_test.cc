@@ -82,7 +82,7 @@ TEST(ResponderRead, Clause9_7_5_DuplicateReadIsExecutedAgain) {
   Rig rig;
   const auto read = read_request(kPsn, reth(rig, 0, 2 * kMtu));
   rig.inject(read);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const Payload fresh = pattern(2 * kMtu, 3);
   std::memcpy(rig.memory(), fresh.data(), fresh.size());
   rig.inject(read);
@@ -95,7 +95,7 @@ TEST(ResponderRead, Clause9_7_5_DuplicateReadIsExecutedAgain) {
 TEST(ResponderRead, Clause9_7_5_DuplicateReadMayAskForTheRestOnly) {
   Rig rig;
   rig.inject(read_request(kPsn, reth(rig, 0, 4 * kMtu)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_request(kPsn + 2, reth(rig, 2 * kMtu, 2 * kMtu)));
   EXPECT_THAT(rig.sent(), ElementsAre(IsResponse(kFirst, kPsn + 2, rig.memory_at(2 * kMtu, kMtu)),
                                       IsResponse(kLast, kPsn + 3, rig.memory_at(3 * kMtu, kMtu))));
@@ -107,7 +107,7 @@ TEST(ResponderRead, DuplicateReadOutsideTheOriginalIsDropped) {
   for (const int kind : {0, 1, 2, 3}) {
     Rig rig;
     rig.inject(read_request(kPsn, reth(rig, 1024, 2 * kMtu)));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
     wire::Reth other = reth(rig, 1024, 2 * kMtu);
     std::uint32_t psn = kPsn;
     switch (kind) {
@@ -149,7 +149,7 @@ TEST(ResponderRead, DuplicateReadInTheMiddleOfTheAnswerStartsItAnew) {
 TEST(ResponderRead, AnswerThatARepetitionInterruptsStartsAnew) {
   Rig rig;
   rig.inject(read_request(kPsn, reth(rig, 0, 8)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_request(kPsn + 1, reth(rig, 0, 40 * kMtu)));
   std::array<rte_mbuf*, 8> burst{};
   const std::uint16_t count = rig.host().transmit(burst.data(), 8, rig.now_ns());
@@ -167,7 +167,7 @@ TEST(ResponderRead, RepeatedAnswersStillComeBeforeLaterOnes) {
   Rig rig;
   rig.inject(read_request(kPsn, reth(rig, 0, 8)));
   rig.inject(read_request(kPsn + 1, reth(rig, 8, 8)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_request(kPsn + 2, reth(rig, 16, 8)));
   rig.inject(read_request(kPsn + 1, reth(rig, 8, 8)));
   rig.inject(read_request(kPsn, reth(rig, 0, 8)));
@@ -204,7 +204,7 @@ TEST(ResponderAtomic, Clause9_7_5_DuplicateIsAnsweredFromTheResourceNotExecuted)
   set_word(rig, 0, 10);
   const auto add = fetch_add(kPsn, rig.va(), rig.rkey(), 1);
   rig.inject(add);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   set_word(rig, 0, 500);
   for (int i = 0; i < 3; ++i) {
     rig.inject(add);
@@ -220,7 +220,7 @@ TEST(ResponderAtomic, Clause9_7_5_LastResourcesAreKept) {
   set_word(rig, 0, 0);
   for (std::uint32_t i = 0; i < 20; ++i) {
     rig.inject(fetch_add(kPsn + i, rig.va(), rig.rkey(), 1));
-    static_cast<void>(rig.sent());
+    (void)rig.sent();
   }
   for (std::uint32_t i = 20 - kResources; i < 20; ++i) {
     rig.inject(fetch_add(kPsn + i, rig.va(), rig.rkey(), 1));
@@ -237,7 +237,7 @@ TEST(ResponderAtomic, DuplicateOfAnotherKindIsDropped) {
   Rig rig;
   rig.inject(fetch_add(kPsn, rig.va(), rig.rkey(), 1));
   rig.inject(read_request(kPsn + 1, reth(rig, 0, 8)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(read_request(kPsn, reth(rig, 0, 8)));
   rig.inject(fetch_add(kPsn + 1, rig.va(), rig.rkey(), 1));
   rig.inject(fetch_add(kPsn, rig.va(8), rig.rkey(), 1));
@@ -302,9 +302,7 @@ TEST_P(Resources, Clause9_7_4_MoreThanMaxDestRdAtomicIsInvalid) {
 
 TEST_P(Resources, AnsweredOnesMakeRoom) {
   Rig rig({.max_dest_rd_atomic = GetParam()});
-  if (GetParam() == 0) {
-    return;
-  }
+  if (GetParam() == 0) return;
   for (std::uint32_t i = 0; i < 3u * GetParam(); ++i) {
     rig.inject(read_request(kPsn + i, reth(rig, 0, 8)));
     EXPECT_EQ(rig.sent().size(), 1u);

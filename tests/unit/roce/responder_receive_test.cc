@@ -152,9 +152,9 @@ TEST(ResponderReceive, Clause9_7_5_RetryAfterAnRnrNakIsExecutedOnce) {
   rig.inject(send);
   rig.inject(send);
   EXPECT_EQ(rig.counters().send_rnr_err.value(), 2u);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.post_recv(1, 64, 0);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(send);
   EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn, 1u)));
   EXPECT_THAT(rig.recv_completions(), ElementsAre(Completed(1u, WcStatus::success)));
@@ -164,13 +164,13 @@ TEST(ResponderReceive, Clause9_7_5_WriteWithImmediateWithoutReceiveWritesItsLast
   Rig rig;
   const wire::Reth reth{.va = rig.va(), .rkey = rig.rkey(), .length = kMtu + 8};
   rig.inject(write_packet(Opcode::rc_rdma_write_first, kPsn, reth, pattern(kMtu)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   const auto last = packet(Opcode::rc_rdma_write_last_with_immediate, kPsn + 1, pattern(8, 9));
   rig.inject(last);
   EXPECT_THAT(rig.sent(), ElementsAre(IsRnrNak(kPsn + 1, 12)));
   EXPECT_TRUE(rig.untouched_outside(0, kMtu));
   rig.post_recv(1, 0, 0);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(last);
   EXPECT_THAT(rig.sent(), ElementsAre(IsAck(kPsn + 1, 1u)));
   EXPECT_EQ(rig.memory_at(kMtu, 8), pattern(8, 9));
@@ -211,7 +211,7 @@ TEST(ResponderReceive, Clause9_7_7_2_NewReceiveIsAnnouncedToAPeerWithoutCredits)
   Rig rig;
   rig.inject(write_packet(Opcode::rc_rdma_write_only, kPsn,
                           {.va = rig.va(), .rkey = rig.rkey(), .length = 8}, pattern(8)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.post_recv(1, 8, 0);
   const auto announcement = rig.sent();
   ASSERT_THAT(announcement, ElementsAre(IsAck(kPsn, 1u)));

@@ -31,7 +31,7 @@ class ResponderResourcesTest : public ::testing::Test {
   }
   void answer(std::uint32_t packets) {
     for (std::uint32_t i = 0; i < packets; ++i) {
-      static_cast<void>(ring_.on_sent());
+      (void)ring_.on_sent();
     }
   }
 
@@ -93,7 +93,7 @@ TEST_F(ResponderResourcesTest, RepetitionOfTheOldestGoesWithIt) {
   answer(4);
   ring_.repeat(*ring_.find(kFirst), 0);
   EXPECT_TRUE(ring_.has_place()) << "nobody waits for it";
-  static_cast<void>(ring_.drop_oldest());
+  (void)ring_.drop_oldest();
   EXPECT_FALSE(ring_.owes());
 }
 
@@ -170,7 +170,7 @@ TEST_F(ResponderResourcesTest, StaysConsistentWhateverComesInWhateverOrder) {
     switch (random() % 4) {
       case 0:
         if (ring_.has_place()) {
-          if (ring_.is_full()) static_cast<void>(ring_.drop_oldest());
+          if (ring_.is_full()) (void)ring_.drop_oldest();
           put(1 + static_cast<std::uint32_t>(random() % 4),
               random() % 4 == 0 ? Kind::lock : Kind::read);
         }
@@ -202,9 +202,7 @@ TEST_F(ResponderResourcesDeathTest, NoMoreThanTheLimit) {
   EXPECT_DEATH(put(1), "is_full");
 }
 
-TEST_F(ResponderResourcesDeathTest, NothingIsOwed) {
-  EXPECT_DEATH(static_cast<void>(ring_.on_sent()), "owes");
-}
+TEST_F(ResponderResourcesDeathTest, NothingIsOwed) { EXPECT_DEATH((void)ring_.on_sent(), "owes"); }
 #endif
 
 }  // namespace

@@ -200,7 +200,7 @@ TEST_F(RetryTest, ImpliedNakCountsOnceUntilItIsForgotten) {
 
 TEST_F(RetryTest, ReceptionIsProgressOnlyWhereItIsMoreThanBefore) {
   const auto retries_after = [&](std::uint32_t distance) {
-    static_cast<void>(retry_.use_retry());
+    (void)retry_.use_retry();
     retry_.note_implied_nak();
     retry_.on_received(distance, kRetries);
     EXPECT_EQ(retry_.is_implied_nak_done(), retry_.retries_left() != kRetries);

@@ -45,9 +45,7 @@ T must(Expected<T> result) {
     ADD_FAILURE() << result.error().message;
     std::abort();
   }
-  if constexpr (!std::is_void_v<T>) {
-    return std::move(*result);
-  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 void append(Payload& to, const void* from, std::size_t length) {
@@ -148,20 +146,18 @@ Rig::Rig(const ConnectionOptions& options, std::uint32_t max_unacked_packets)
   region_ = must(engine_->register_memory(pd_, memory_.data(), memory_.size(), roce::kAccessAll));
   host_->receive(nullptr, 0, now_ns_);
   // What the host announces of itself is of no interest here.
-  static_cast<void>(sent());
+  (void)sent();
   if (options.srq_max_wr > 0) {
     srq_ = must(engine_->create_srq(
         {.pd = pd_, .attributes = {.max_wr = options.srq_max_wr, .max_sge = options.max_sge}}));
   }
   qp_ = &make_qp(options);
-  if (options.qp_type == roce::QpType::ud) {
-    ah_ = &make_ah(address_vector(options.peer));
-  }
+  if (options.qp_type == roce::QpType::ud) ah_ = &make_ah(address_vector(options.peer));
   bring_up(*qp_, options);
 }
 
 Rig::~Rig() {
-  static_cast<void>(sent());
+  (void)sent();
   engine_.reset();
   host_.reset();
   EXPECT_EQ(pool().in_use(), 0u) << "mbufs have not come back";
@@ -257,19 +253,13 @@ void Rig::bring_up(roce::QueuePair& qp, const ConnectionOptions& options) {
   const StepMasks masks = step_masks(options.qp_type);
   roce::QpAttributes a = attributes(options);
   const auto reached = [&](QpState state) { return options.state == state; };
-  if (reached(QpState::reset)) {
-    return;
-  }
+  if (reached(QpState::reset)) return;
   a.qp_state = QpState::init;
   must(qp.modify(a, masks.init));
-  if (reached(QpState::init)) {
-    return;
-  }
+  if (reached(QpState::init)) return;
   a.qp_state = QpState::rtr;
   must(qp.modify(a, masks.rtr));
-  if (reached(QpState::rtr)) {
-    return;
-  }
+  if (reached(QpState::rtr)) return;
   a.qp_state = QpState::rts;
   must(qp.modify(a, masks.rts));
   if (reached(QpState::sqe)) {
@@ -300,9 +290,7 @@ Payload Rig::memory_at(std::size_t offset, std::size_t length) const {
 
 bool Rig::untouched_outside(std::size_t offset, std::size_t length) const {
   for (std::size_t i = 0; i < memory_.size(); ++i) {
-    if ((i < offset || i >= offset + length) && memory_[i] != original_[i]) {
-      return false;
-    }
+    if ((i < offset || i >= offset + length) && memory_[i] != original_[i]) return false;
   }
   return true;
 }
@@ -371,9 +359,7 @@ std::vector<Packet> Rig::sent_in_turn() {
     const rte_mbuf* mbuf = burst[i];
     Payload frame(mbuf->pkt_len);
     const void* whole = rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, frame.data());
-    if (whole != frame.data()) {
-      std::memcpy(frame.data(), whole, frame.size());
-    }
+    if (whole != frame.data()) std::memcpy(frame.data(), whole, frame.size());
     rte_pktmbuf_free(burst[i]);
     const std::size_t ip_length = udp_ip_length(frame);
     if (ip_length == 0) {

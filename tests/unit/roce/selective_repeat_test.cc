@@ -53,7 +53,7 @@ TEST_F(SelectiveRepeatTest, PacketIsLostOnceOneHasArrivedThatWasSentThreeLater) 
 
 TEST_F(SelectiveRepeatTest, AllThatIsNotHeldIsRepeatedWhenEverythingIs) {
   send(0, 8);
-  static_cast<void>(acknowledge(0, {2, 3}));
+  (void)acknowledge(0, {2, 3});
   repeat_.on_going_back(Reason::everything, kFirst);
   EXPECT_TRUE(repeat_.repeats_everything());
   for (std::uint32_t packet = 0; packet < 8; ++packet) {

@@ -214,16 +214,16 @@ TEST(SendWqe, DatagramSaysWhereItGoes) {
 TEST(SendWqeDeathTest, FieldsOfOtherKindsAreOutOfReach) {
   const SendWqe send = begun(WrOpcode::send);
   const SendWqe write = begun(WrOpcode::rdma_write);
-  EXPECT_DEATH(static_cast<void>(send.datagram()), "RequestKind::datagram");
-  EXPECT_DEATH(static_cast<void>(send.rdma()), "RequestKind::rdma");
-  EXPECT_DEATH(static_cast<void>(send.remote()), "RequestKind::rdma");
-  EXPECT_DEATH(static_cast<void>(write.send()), "RequestKind::send");
-  EXPECT_DEATH(static_cast<void>(write.atomic()), "RequestKind::atomic");
-  EXPECT_DEATH(static_cast<void>(write.flush()), "RequestKind::flush");
-  EXPECT_DEATH(static_cast<void>(write.local_inv()), "RequestKind::local_inv");
-  EXPECT_DEATH(static_cast<void>(write.bind_mw()), "RequestKind::bind_mw");
-  EXPECT_DEATH(static_cast<void>(write.reg_mr()), "RequestKind::reg_mr");
-  EXPECT_DEATH(static_cast<void>(write.lock()), "RequestKind::lock");
+  EXPECT_DEATH((void)send.datagram(), "RequestKind::datagram");
+  EXPECT_DEATH((void)send.rdma(), "RequestKind::rdma");
+  EXPECT_DEATH((void)send.remote(), "RequestKind::rdma");
+  EXPECT_DEATH((void)write.send(), "RequestKind::send");
+  EXPECT_DEATH((void)write.atomic(), "RequestKind::atomic");
+  EXPECT_DEATH((void)write.flush(), "RequestKind::flush");
+  EXPECT_DEATH((void)write.local_inv(), "RequestKind::local_inv");
+  EXPECT_DEATH((void)write.bind_mw(), "RequestKind::bind_mw");
+  EXPECT_DEATH((void)write.reg_mr(), "RequestKind::reg_mr");
+  EXPECT_DEATH((void)write.lock(), "RequestKind::lock");
 }
 
 TEST(SendWqeDeathTest, OnlySendsCanBeDatagrams) {

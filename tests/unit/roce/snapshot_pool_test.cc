@@ -75,9 +75,13 @@ TEST(SnapshotPool, WhatIsNotAnsweredDoesNotMakeWay) {
 TEST(SnapshotPool, TheOldestAnswerMakesWay) {
   SnapshotPool pool(4 * kChunk);
   std::vector<Handle> handles;
-  for (unsigned i = 0; i < 4; ++i) handles.push_back(take(pool, bytes(kChunk, i)));
+  for (unsigned i = 0; i < 4; ++i) {
+    handles.push_back(take(pool, bytes(kChunk, i)));
+  }
   // In the order of the answers, not of the READs; answered twice is as once.
-  for (const unsigned i : {2u, 0u, 3u, 2u}) pool.set_answered(handles[i]);
+  for (const unsigned i : {2u, 0u, 3u, 2u}) {
+    pool.set_answered(handles[i]);
+  }
   const Bytes large = bytes(2 * kChunk, 77);
   const Handle next = take(pool, large);
   EXPECT_TRUE(holds(pool, next, large));
@@ -134,7 +138,9 @@ TEST(SnapshotPool, RandomUseAgainstAModel) {
       case 1: {
         Kept next{{}, bytes(1 + random() % (8 * kChunk), step)};
         next.handle = take(pool, next.data);
-        while (free < next.chunks() && !answered.empty()) forget(answered.front());
+        while (free < next.chunks() && !answered.empty()) {
+          forget(answered.front());
+        }
         ASSERT_EQ(next.handle.exists(), free >= next.chunks());
         if (!next.handle.exists()) break;
         free -= next.chunks();
@@ -153,7 +159,9 @@ TEST(SnapshotPool, RandomUseAgainstAModel) {
     }
     ASSERT_EQ(pool.free_chunks(), free);
     if (step % 50 == 0) {
-      for (const auto& [name, one] : kept) ASSERT_TRUE(holds(pool, one.handle, one.data)) << name;
+      for (const auto& [name, one] : kept) {
+        ASSERT_TRUE(holds(pool, one.handle, one.data)) << name;
+      }
     }
   }
 }

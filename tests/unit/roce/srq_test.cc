@@ -194,7 +194,7 @@ TEST(SharedReceive, WriteWithImmediateTakesOneAtItsEnd) {
   const wire::Reth reth{.va = rig.va(512), .rkey = rig.rkey(), .length = kMtu + 8};
   rig.inject(write_packet(Opcode::rc_rdma_write_first, kPsn, reth, pattern(kMtu)));
   const auto last = packet(Opcode::rc_rdma_write_last_with_immediate, kPsn + 1, pattern(8, 9));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.inject(last);
   EXPECT_THAT(rig.sent(), ElementsAre(IsRnrNak(kPsn + 1, 12)));
   rig.post_recv(1, 0, 0);
@@ -345,7 +345,7 @@ TEST(SharedReceive, ResetForgetsTheRequestInProgress) {
   rig.post_recv(1, 2 * kMtu, 0);
   rig.post_recv(2, 2 * kMtu, 1024);
   rig.inject(packet(Opcode::rc_send_first, kPsn, pattern(kMtu)));
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   ASSERT_TRUE(rig.qp().modify({.qp_state = QpState::reset}, roce::kQpState));
   EXPECT_THAT(rig.recv_completions(), IsEmpty());
   rig.bring_up(rig.qp(), kWithSrq);

@@ -53,7 +53,9 @@ constexpr Psn kAcquire{0xfffffe};  // so that PSNs wrap
 struct Target {
   Target() { service.table.attach(region); }
   ~Target() {
-    for (auto& party : parties) party->scope.abort();
+    for (auto& party : parties) {
+      party->scope.abort();
+    }
     EXPECT_TRUE(service.table.detach(region));
   }
 
@@ -373,7 +375,7 @@ TEST_F(TargetScopeTest, StoredScopeWaitsForALockThatIsNotFree) {
   EXPECT_EQ(scope_.end_gathering(), std::nullopt);
   EXPECT_EQ(scope_.state(), State::waiting);
   EXPECT_EQ(scope_.parked().psns(), 2u) << "the acquire counts once";
-  static_cast<void>(release(other));
+  (void)release(other);
   target_.service.table.run();
   EXPECT_THAT(own_.answers, ElementsAre(IsAnswer(LockStatus::granted)));
 }
@@ -420,7 +422,7 @@ TEST_F(TargetScopeTest, CancelEndsTheWait) {
   scope_.cancel();
   EXPECT_THAT(scope_.decide(LockCause::canceled), IsFailure(LockCause::canceled));
   EXPECT_EQ(scope_.answer_to_cancel(7).status, LockStatus::canceled);
-  static_cast<void>(release(other));
+  (void)release(other);
   target_.service.table.run();
   EXPECT_TRUE(target_.is_free()) << "nobody waits any more";
 }
@@ -524,7 +526,7 @@ TEST_F(TargetScopeTest, AbortLeavesTheLine) {
   EXPECT_FALSE(scope_.owes_sign());
   EXPECT_EQ(target_.budget.used, 0u);
   EXPECT_EQ(scope_.parked().psns(), 0u);
-  static_cast<void>(release(other));
+  (void)release(other);
   target_.service.table.run();
   EXPECT_TRUE(target_.is_free());
   EXPECT_THAT(own_.answers, IsEmpty());
@@ -556,16 +558,16 @@ TEST_F(TargetScopeTest, StaysConsistentWhateverComesInWhateverOrder) {
         }
         break;
       case 1:
-        static_cast<void>(release(party, static_cast<std::uint16_t>(7 + random() % 4 / 3)));
+        (void)release(party, static_cast<std::uint16_t>(7 + random() % 4 / 3));
         break;
       case 2:
         if (scope.stalls() && random() % 2 == 0) {
           scope.cancel();
-          static_cast<void>(scope.decide(LockCause::canceled));
+          (void)scope.decide(LockCause::canceled);
         }
         break;
       case 3:
-        if (scope.state() == State::failed) static_cast<void>(scope.finish());
+        if (scope.state() == State::failed) (void)scope.finish();
         break;
       case 4:
         if (random() % 8 == 0) scope.abort();
@@ -575,9 +577,13 @@ TEST_F(TargetScopeTest, StaysConsistentWhateverComesInWhateverOrder) {
         target_.pass(random() % (kLeaseUs * kUs));
         break;
     }
-    for (const auto& one : target_.parties) ASSERT_TRUE(one->scope.is_consistent()) << step;
+    for (const auto& one : target_.parties) {
+      ASSERT_TRUE(one->scope.is_consistent()) << step;
+    }
   }
-  for (const auto& one : target_.parties) one->scope.abort();
+  for (const auto& one : target_.parties) {
+    one->scope.abort();
+  }
   EXPECT_TRUE(target_.is_free(0));
   EXPECT_TRUE(target_.is_free(1));
 }
@@ -592,7 +598,7 @@ TEST_F(TargetScopeDeathTest, OneLockAtATime) {
 
 TEST_F(TargetScopeDeathTest, NothingIsFinishedThatHasNotFailed) {
   ask(acquire(3));
-  EXPECT_DEATH(static_cast<void>(scope_.finish()), "has_value");
+  EXPECT_DEATH((void)scope_.finish(), "has_value");
 }
 
 TEST_F(TargetScopeDeathTest, SignsOfLifeAreOfWhatWaits) {

@@ -169,7 +169,7 @@ TEST(UdRequester, RequestToADestroyedAddressHandleFails) {
   roce::AddressHandle& gone = rig.make_ah(rig.ah()->address_vector());
   ASSERT_EQ(rig.post(to(&gone, 1)), PostResult::ok);
   rig.engine().destroy_ah(&gone);
-  static_cast<void>(rig.make_ah(rig.address_vector(kUnknown)));
+  (void)rig.make_ah(rig.address_vector(kUnknown));
   EXPECT_THAT(rig.sent(), IsEmpty());
   EXPECT_THAT(rig.send_completions(), ElementsAre(Completed(1u, WcStatus::loc_qp_op_err)));
   EXPECT_EQ(rig.qp().state(), QpState::sqe);

@@ -198,7 +198,7 @@ TEST(UdResponder, Clause10_3_1_StatesThatReceive) {
         std::pair{QpState::err, false}}) {
     Rig rig({.qp_type = QpType::ud, .state = state});
     rig.post_recv(1, 1024);
-    static_cast<void>(rig.recv_completions());
+    (void)rig.recv_completions();
     rig.inject(datagram(Opcode::ud_send_only, pattern(8)));
     EXPECT_EQ(rig.recv_completions().size(), receives ? 1u : 0u) << to_string(state);
     EXPECT_EQ(rig.drops(DropReason::bad_qp_state), receives ? 0u : 1u) << to_string(state);

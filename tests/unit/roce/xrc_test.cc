@@ -167,7 +167,7 @@ TEST(XrcTarget, SrqThatGoesTakesAMessageHalfWayHereAlong) {
       rig.inject_to(*rig.first, packet(Opcode::rc_send_first, kPsn, pattern(kMtu), false));
     } else {
       rig.inject_to(*rig.first, packet(Opcode::rc_send_only, kPsn, pattern(8), false));
-      static_cast<void>(rig.recv_completions());
+      (void)rig.recv_completions();
     }
     const std::uint32_t number = rig.first->number();
     ASSERT_TRUE(rig.engine().destroy_srq(rig.first));
@@ -249,7 +249,7 @@ TEST(XrcInitiator, CompletesByXrcResponses) {
   InitiatorRig rig;
   rig.post(1, WrOpcode::send, 8, 1);
   rig.post(2, WrOpcode::rdma_read, 8, 1);
-  static_cast<void>(rig.sent());
+  (void)rig.sent();
   rig.answer(ack(kSendPsn));
   rig.answer(read_response(Opcode::rc_rdma_read_response_only, kSendPsn + 1, pattern(8)));
   EXPECT_THAT(rig.send_completions(),

@@ -32,10 +32,13 @@ TEST(Checksum, Rfc1071SumsAnyPartOfAnyChain) {
   for (int round = 0; round < 2000; ++round) {
     // Large bytes, so that the sums carry.
     test::Bytes bytes = test::random_bytes(random, 1 + random.below(3000));
-    for (auto& byte : bytes) byte |= 0xc0;
+    for (auto& byte : bytes) {
+      byte |= 0xc0;
+    }
     std::vector<std::size_t> lengths;
-    for (std::size_t left = bytes.size(); left > 0; left -= lengths.back())
+    for (std::size_t left = bytes.size(); left > 0; left -= lengths.back()) {
       lengths.push_back(std::min<std::size_t>(left, random.below(1500)));
+    }
     rte_mbuf* packet = test::make_exact_packet(pool->get(), bytes, lengths);
     const auto offset = static_cast<std::uint32_t>(random.below(bytes.size()));
     const auto length = static_cast<std::uint32_t>(random.below(bytes.size() - offset + 1));

@@ -59,10 +59,11 @@ Expected<int> act(Source& source) {
 }
 
 Expected<int> act_if(Source& source, bool first) {
-  if (first)
+  if (first) {
     ROCKHOPPER_TRY(source.act());
-  else
+  } else {
     ROCKHOPPER_TRY(source.give(1));
+  }
   return 3;
 }
 

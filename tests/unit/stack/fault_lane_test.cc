@@ -59,14 +59,18 @@ TEST(FaultLane, CopiesAgainLaterAndTakesNoRoomForIt) {
   rte_mbuf* packet = nullptr;
   for (std::uint32_t i = 0; i < kPackets; ++i) {
     lane.offer(test::make_packet(pool->get(), frame_of(0x0800)), 0);
-    for (; lane.take_due(&packet, 1, 0) == 1; ++at_once) rte_pktmbuf_free(packet);
+    for (; lane.take_due(&packet, 1, 0) == 1; ++at_once) {
+      rte_pktmbuf_free(packet);
+    }
   }
   EXPECT_GE(at_once, kPackets);
   EXPECT_EQ(lane.room(), room);
   EXPECT_EQ(lane.counters().late.value() + lane.counters().late_left_out.value(), kPackets);
   EXPECT_GE(lane.counters().late_left_out.value(), 1u);
   std::uint32_t later = 0;
-  for (; lane.take_due(&packet, 1, kMostNs) == 1; ++later) rte_pktmbuf_free(packet);
+  for (; lane.take_due(&packet, 1, kMostNs) == 1; ++later) {
+    rte_pktmbuf_free(packet);
+  }
   EXPECT_GT(later, FaultLane::kLateCapacity / 2);
   EXPECT_EQ(at_once + later, kPackets + lane.counters().late.value());
   EXPECT_EQ(lane.room(), room);

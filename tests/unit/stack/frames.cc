@@ -25,22 +25,28 @@ Bytes pseudo_header(const std::string& source, const std::string& destination,
 
 Bytes join(std::initializer_list<Bytes> parts) {
   Bytes all;
-  for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());
+  for (const Bytes& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
   return all;
 }
 
 Bytes ip(const std::string& text) {
   Bytes bytes(text.find(':') == std::string::npos ? 4 : 16);
-  if (inet_pton(bytes.size() == 4 ? AF_INET : AF_INET6, text.c_str(), bytes.data()) != 1)
+  if (inet_pton(bytes.size() == 4 ? AF_INET : AF_INET6, text.c_str(), bytes.data()) != 1) {
     throw std::invalid_argument(text);
+  }
   return bytes;
 }
 
 Bytes checksum(const Bytes& bytes) {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
     sum += static_cast<std::uint64_t>(bytes[i]) << (i % 2 == 0 ? 8 : 0);
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  }
+  while (sum > 0xffff) {
+    sum = (sum & 0xffff) + (sum >> 16);
+  }
   return u16(~sum & 0xffff);
 }
 

@@ -56,7 +56,7 @@ TEST_F(HostAddressChange, AtOnceIsUsedAnnouncedAndTold) {
   EXPECT_THAT(told_.take(), ElementsAre("change"));
   EXPECT_EQ(state(kNew4), AddressState::preferred);
   EXPECT_TRUE(host_->owns(address(kNew4)));
-  EXPECT_EQ(run_until(now_ns_ + 5 * kSecond_ns).size(), 2u) << "announcements";
+  EXPECT_EQ(run_until(now_ns_ + 5 * kSecondNs).size(), 2u) << "announcements";
   ASSERT_TRUE(host_->remove_address(address(kNew4)));
   EXPECT_THAT(told_.take(), ElementsAre("change"));
   EXPECT_EQ(state(kNew4), std::nullopt);
@@ -66,16 +66,19 @@ TEST_F(HostAddressChange, AtOnceIsUsedAnnouncedAndTold) {
 
 TEST_F(HostAddressChange, Rfc5227_1_1_AnnouncementsOfEachAreTwoSecondsApart) {
   ASSERT_TRUE(host_->add_address(address(kNew4), 24));
-  auto out = run_until(now_ns_ + kSecond_ns / 20);
+  auto out = run_until(now_ns_ + kSecondNs / 20);
   ASSERT_TRUE(host_->add_address(address("192.0.2.78"), 24));
-  for (auto& each : run_until(now_ns_ + 5 * kSecond_ns)) out.push_back(std::move(each));
+  for (auto& each : run_until(now_ns_ + 5 * kSecondNs)) {
+    out.push_back(std::move(each));
+  }
   std::map<Bytes, std::vector<std::uint64_t>> times;  // by the address
-  for (const auto& [time_ns, frame] : out)
+  for (const auto& [time_ns, frame] : out) {
     times[Bytes(frame.begin() + 28, frame.begin() + 32)].push_back(time_ns);
+  }
   ASSERT_EQ(times.size(), 2u);
   for (const auto& [announced, at_ns] : times) {
     ASSERT_EQ(at_ns.size(), 2u);
-    EXPECT_GE(at_ns[1] - at_ns[0], 2 * kSecond_ns);
+    EXPECT_GE(at_ns[1] - at_ns[0], 2 * kSecondNs);
   }
 }
 
@@ -85,15 +88,15 @@ TEST_F(HostAddressChange, Rfc5227_ProbesComeFirst) {
   EXPECT_FALSE(host_->owns(address(kNew4)));
   EXPECT_THAT(told_.take(), IsEmpty());
   const std::uint64_t start_ns = now_ns_;
-  const auto out = run_until(now_ns_ + 12 * kSecond_ns);
+  const auto out = run_until(now_ns_ + 12 * kSecondNs);
   ASSERT_EQ(out.size(), 5u) << "three probes, two announcements";
   EXPECT_EQ(counter("address_probes_sent"), 3u);
-  EXPECT_LE(out[0].first - start_ns, kSecond_ns);
+  EXPECT_LE(out[0].first - start_ns, kSecondNs);
   for (std::size_t i : {1u, 2u}) {
-    EXPECT_GE(out[i].first - out[i - 1].first, kSecond_ns);
-    EXPECT_LE(out[i].first - out[i - 1].first, 2 * kSecond_ns + kSecond_ns / 100);
+    EXPECT_GE(out[i].first - out[i - 1].first, kSecondNs);
+    EXPECT_LE(out[i].first - out[i - 1].first, 2 * kSecondNs + kSecondNs / 100);
   }
-  EXPECT_GE(out[3].first - out[2].first, 2 * kSecond_ns) << "ANNOUNCE_WAIT";
+  EXPECT_GE(out[3].first - out[2].first, 2 * kSecondNs) << "ANNOUNCE_WAIT";
   const Bytes sender(out[0].second.begin() + 28, out[0].second.begin() + 32);
   EXPECT_EQ(sender, Bytes(4, 0)) << "a probe does not claim the address";
   EXPECT_EQ(state(kNew4), AddressState::preferred);
@@ -102,12 +105,12 @@ TEST_F(HostAddressChange, Rfc5227_ProbesComeFirst) {
 
 TEST_F(HostAddressChange, Rfc4862_OneSolicitationAndASecond) {
   probe(kNew6);
-  auto out = run_until(now_ns_ + 8 * kSecond_ns);
+  auto out = run_until(now_ns_ + 8 * kSecondNs);
   EXPECT_EQ(counter("address_probes_sent"), 1u);
   // MLD's reports have an extension header.
   std::erase_if(out, [](const auto& each) { return each.second.at(20) != IPPROTO_ICMPV6; });
   ASSERT_EQ(out.size(), 3u);
-  EXPECT_GE(out[1].first - out[0].first, kSecond_ns);
+  EXPECT_GE(out[1].first - out[0].first, kSecondNs);
   const Bytes source(out[0].second.begin() + 22, out[0].second.begin() + 38);
   EXPECT_EQ(source, Bytes(16, 0)) << "from the unspecified address";
   EXPECT_THAT(told_.take(), ElementsAre("change"));
@@ -119,7 +122,7 @@ TEST_F(HostAddressChange, Rfc5227_ADuplicateIsNeverUsed) {
     create(default_config());
     host_->set_observer(&told_);
     probe(kNew4);
-    static_cast<void>(run_until(now_ns_ + kSecond_ns));
+    (void)run_until(now_ns_ + kSecondNs);
     expect_drop(
         also_probes
             ? ethernet(kBroadcast, kPeerMac, 0x0806, arp(1, kPeerMac, "0.0.0.0", Mac{}, kNew4))
@@ -127,7 +130,7 @@ TEST_F(HostAddressChange, Rfc5227_ADuplicateIsNeverUsed) {
         "duplicate_address");
     EXPECT_EQ(state(kNew4), AddressState::duplicate);
     EXPECT_THAT(told_.take(), ElementsAre(std::string("duplicate ") + kNew4));
-    EXPECT_THAT(run_until(now_ns_ + 20 * kSecond_ns), IsEmpty());
+    EXPECT_THAT(run_until(now_ns_ + 20 * kSecondNs), IsEmpty());
     EXPECT_FALSE(host_->owns(address(kNew4)));
     EXPECT_FALSE(host_->add_address(address(kNew4), 24)) << "it is there, as a duplicate";
     // Its owner is a neighbour like any other.
@@ -135,7 +138,7 @@ TEST_F(HostAddressChange, Rfc5227_ADuplicateIsNeverUsed) {
     EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
     receive(ethernet(kOurMac, kPeerMac, 0x0806, arp(2, kPeerMac, kNew4, kOurMac, "192.0.2.1")));
     EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
-    static_cast<void>(sent());
+    (void)sent();
     receive(ethernet(kBroadcast, kPeerMac, 0x0806, arp(1, kPeerMac, kNew4, Mac{}, "192.0.2.1")));
     EXPECT_EQ(sent().size(), 1u) << "an answer";
     ASSERT_TRUE(host_->remove_address(address(kNew4)));
@@ -147,9 +150,13 @@ TEST_F(HostAddressChange, IndexesStay) {
   ASSERT_TRUE(host_->add_address(address(kNew4), 24));
   const IpAddress old = address("192.0.2.1");
   std::uint16_t index = 0;
-  while (host_->address_at(index) != old) ++index;
+  while (host_->address_at(index) != old) {
+    ++index;
+  }
   std::uint16_t index_of_new = 0;
-  while (host_->address_at(index_of_new) != address(kNew4)) ++index_of_new;
+  while (host_->address_at(index_of_new) != address(kNew4)) {
+    ++index_of_new;
+  }
   ASSERT_TRUE(host_->remove_address(old));
   EXPECT_EQ(host_->address_at(index), std::nullopt);
   EXPECT_EQ(host_->address_at(index_of_new), address(kNew4));
@@ -161,7 +168,7 @@ TEST_F(HostAddressChange, Rfc4862_ADuplicateIsNeverUsed) {
   constexpr const char* kAllNodes = "ff02::1";
   const Mac all_nodes{0x33, 0x33, 0, 0, 0, 1};
   probe(kNew6);
-  static_cast<void>(run_until(now_ns_ + kSecond_ns));
+  (void)run_until(now_ns_ + kSecondNs);
   expect_drop(ethernet(all_nodes, kPeerMac, 0x86dd,
                        ip_packet(kNew6, kAllNodes, IPPROTO_ICMPV6,
                                  icmpv6(kNew6, kAllNodes, 136, 0,
@@ -170,7 +177,7 @@ TEST_F(HostAddressChange, Rfc4862_ADuplicateIsNeverUsed) {
               "duplicate_address");
   EXPECT_EQ(state(kNew6), AddressState::duplicate);
   EXPECT_THAT(told_.take(), ElementsAre(std::string("duplicate ") + kNew6));
-  EXPECT_THAT(run_until(now_ns_ + 20 * kSecond_ns), IsEmpty());
+  EXPECT_THAT(run_until(now_ns_ + 20 * kSecondNs), IsEmpty());
 }
 
 TEST_F(HostAddressChange, AGatewayNeedsAnAddressOnItsLink) {
@@ -185,17 +192,17 @@ TEST_F(HostAddressChange, AGatewayNeedsAnAddressOnItsLink) {
 TEST_F(HostAddressChange, RemovedWhileItIsProbedItIsForgotten) {
   for (const char* text : {kNew4, kNew6}) {
     probe(text);
-    static_cast<void>(run_until(now_ns_ + kSecond_ns));
+    (void)run_until(now_ns_ + kSecondNs);
     ASSERT_TRUE(host_->remove_address(address(text)));
     EXPECT_EQ(state(text), std::nullopt);
     const std::uint64_t probes = counter("address_probes_sent");
-    static_cast<void>(run_until(now_ns_ + 20 * kSecond_ns));
+    (void)run_until(now_ns_ + 20 * kSecondNs);
     EXPECT_EQ(counter("address_probes_sent"), probes);
     EXPECT_THAT(told_.take(), IsEmpty());
     EXPECT_FALSE(host_->is_member(solicited_node_group(address(kNew6))));
     // Anew: all of it again.
     probe(text);
-    static_cast<void>(run_until(now_ns_ + 8 * kSecond_ns));
+    (void)run_until(now_ns_ + 8 * kSecondNs);
     EXPECT_EQ(counter("address_probes_sent"), probes + (text == std::string(kNew4) ? 3 : 1));
     EXPECT_EQ(state(text), AddressState::preferred);
     EXPECT_THAT(told_.take(), ElementsAre("change"));
@@ -205,9 +212,9 @@ TEST_F(HostAddressChange, RemovedWhileItIsProbedItIsForgotten) {
 TEST_F(HostAddressChange, OneGoesTheOtherIsProbedOn) {
   probe(kNew4);
   probe(kNew6);
-  static_cast<void>(run_until(now_ns_ + kSecond_ns / 2));
+  (void)run_until(now_ns_ + kSecondNs / 2);
   ASSERT_TRUE(host_->remove_address(address(kNew6)));
-  static_cast<void>(run_until(now_ns_ + 8 * kSecond_ns));
+  (void)run_until(now_ns_ + 8 * kSecondNs);
   EXPECT_EQ(state(kNew4), AddressState::preferred);
   EXPECT_THAT(told_.take(), ElementsAre("change"));
 }
@@ -224,7 +231,7 @@ TEST_F(HostAddressChange, AddressesAreLimited) {
   EXPECT_EQ(added, AddressTable::kLimit - 3);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::exhausted);
-  static_cast<void>(run_until(now_ns_ + 8 * kSecond_ns));
+  (void)run_until(now_ns_ + 8 * kSecondNs);
   EXPECT_EQ(counter("address_probes_sent"), 3 * added);
   EXPECT_EQ(told_.take().size(), added);
   EXPECT_EQ(counter("tx_queue_full"), 0u);
@@ -233,7 +240,7 @@ TEST_F(HostAddressChange, AddressesAreLimited) {
 TEST_F(HostAddressChange, Rfc5227_2_1_1_AfterTenConflictsOneProbingAMinute) {
   for (int i = 0; i < 10; ++i) {
     probe(kNew4);
-    static_cast<void>(run_until(now_ns_ + kSecond_ns + kSecond_ns / 2));
+    (void)run_until(now_ns_ + kSecondNs + kSecondNs / 2);
     receive(ethernet(kOurMac, kPeerMac, 0x0806, arp(2, kPeerMac, kNew4, kOurMac, "0.0.0.0")));
     ASSERT_EQ(state(kNew4), AddressState::duplicate);
     ASSERT_TRUE(host_->remove_address(address(kNew4)));
@@ -241,25 +248,27 @@ TEST_F(HostAddressChange, Rfc5227_2_1_1_AfterTenConflictsOneProbingAMinute) {
   EXPECT_EQ(counter("addresses_given_up"), 10u);
   const std::uint64_t probes = counter("address_probes_sent");
   probe(kNew4);
-  static_cast<void>(run_until(now_ns_ + 30 * kSecond_ns));
+  (void)run_until(now_ns_ + 30 * kSecondNs);
   // What has not begun costs the next one no time.
   ASSERT_TRUE(host_->remove_address(address(kNew4)));
   probe(kNew4);
-  static_cast<void>(run_until(now_ns_ + 27 * kSecond_ns));
+  (void)run_until(now_ns_ + 27 * kSecondNs);
   EXPECT_EQ(counter("address_probes_sent"), probes);
-  static_cast<void>(run_until(now_ns_ + 10 * kSecond_ns));
+  (void)run_until(now_ns_ + 10 * kSecondNs);
   EXPECT_EQ(counter("address_probes_sent"), probes + 3);
   EXPECT_EQ(state(kNew4), AddressState::preferred);
 }
 
 TEST_F(HostAddressChange, Rfc5227_2_4_AnAddressInUseIsKeptAndDefendedOnceInTenSeconds) {
   ASSERT_TRUE(host_->add_address(address(kNew4), 24));
-  static_cast<void>(run_until(now_ns_ + 5 * kSecond_ns));
-  static_cast<void>(told_.take());
+  (void)run_until(now_ns_ + 5 * kSecondNs);
+  (void)told_.take();
   const auto claim = [&](const char* text) {
     receive(ethernet(kBroadcast, kPeerMac, 0x0806, arp(1, kPeerMac, text, Mac{}, text)));
   };
-  for (int i = 0; i < 100; ++i) claim(kNew4);
+  for (int i = 0; i < 100; ++i) {
+    claim(kNew4);
+  }
   claim("192.0.2.1");
   EXPECT_THAT(told_.take(), ElementsAre(std::string("duplicate ") + kNew4, "duplicate 192.0.2.1"))
       << "each address has its own time";
@@ -293,7 +302,7 @@ TEST_F(HostAddressChange, AnIpv6AddressInUseIsDefendedToo) {
 
 TEST_F(HostAddressChange, WhatComesBackOfOursIsNoConflict) {
   probe(kNew4);
-  static_cast<void>(run_until(now_ns_ + kSecond_ns));
+  (void)run_until(now_ns_ + kSecondNs);
   expect_drop(ethernet(kOurMac, kPeerMac, 0x0806, arp(1, kOurMac, "0.0.0.0", Mac{}, kNew4)),
               "ethernet_own_source");
   EXPECT_EQ(state(kNew4), AddressState::tentative);
@@ -335,10 +344,10 @@ struct TooBig {
 TEST_F(HostAddressChange, RoutersSayThatADatagramIsTooBig) {
   receive(TooBig{}.frame4());
   EXPECT_THAT(told_.take(), ElementsAre("too big 198.51.100.9 1400"));
-  now_ns_ += 2 * kSecond_ns;
+  now_ns_ += 2 * kSecondNs;
   receive(TooBig{.source = "2001:db8::1", .mtu = 1280}.frame6());
   EXPECT_THAT(told_.take(), ElementsAre("too big 2001:db8:5::9 1280"));
-  now_ns_ += 2 * kSecond_ns;
+  now_ns_ += 2 * kSecondNs;
   receive(TooBig{.mtu = 0}.frame4());
   EXPECT_THAT(told_.take(), ElementsAre("too big 198.51.100.9 0")) << "a router before RFC 1191";
   EXPECT_EQ(counter("packets_too_big"), 3u);
@@ -346,7 +355,9 @@ TEST_F(HostAddressChange, RoutersSayThatADatagramIsTooBig) {
 }
 
 TEST_F(HostAddressChange, TheyAreCountedAndToldOnceASecond) {
-  for (int i = 0; i < 1000; ++i) receive(TooBig{}.frame4());
+  for (int i = 0; i < 1000; ++i) {
+    receive(TooBig{}.frame4());
+  }
   EXPECT_EQ(counter("packets_too_big"), 1000u);
   EXPECT_EQ(told_.take().size(), 1u);
   EXPECT_THAT(sent(), IsEmpty());
@@ -366,7 +377,7 @@ TEST_F(HostAddressChange, Rfc5927_OnlyComplaintsOfOurDatagramsAreHeard) {
               "icmp_quote_not_ours");
   // Of another of our addresses than it is sent to.
   ASSERT_TRUE(host_->add_address(address(kNew4), 24));
-  static_cast<void>(run_until(now_ns_ + 5 * kSecond_ns));
+  (void)run_until(now_ns_ + 5 * kSecondNs);
   expect_drop(TooBig{.source = kNew4}.frame4(), "icmp_quote_not_ours");
   EXPECT_EQ(counter("packets_too_big"), 0u);
   EXPECT_THAT(told_.take(), ElementsAre("change"));
@@ -376,27 +387,33 @@ TEST_F(HostAddressChange, Rfc5927_QuotesThatAreNoDatagramsOfOursAreRefused) {
   // Version, options, a length that is not UDP's, no DF, more fragments, an offset, TCP.
   const std::pair<std::size_t, std::uint8_t> changes[] = {{0, 0x65}, {0, 0x46}, {3, 1}, {6, 0},
                                                           {6, 0x60}, {7, 1},    {9, 6}};
-  for (const auto& [offset, value] : changes)
+  for (const auto& [offset, value] : changes) {
     expect_drop(TooBig{.changed = offset, .value = value}.frame4(), "icmp_bad_quote");
+  }
   // Version, a length that is not UDP's, TCP, a fragment.
   const std::pair<std::size_t, std::uint8_t> changes6[] = {{0, 0x45}, {5, 1}, {6, 6}, {6, 44}};
-  for (const auto& [offset, value] : changes6)
+  for (const auto& [offset, value] : changes6) {
     expect_drop(TooBig{.source = "2001:db8::1", .changed = offset, .value = value}.frame6(),
                 "icmp_bad_quote");
-  for (std::size_t quoted = 0; quoted < 28; ++quoted)
+  }
+  for (std::size_t quoted = 0; quoted < 28; ++quoted) {
     expect_drop(TooBig{.quoted = quoted}.frame4(), "icmp_truncated");
-  for (std::size_t quoted = 0; quoted < 28; ++quoted)
+  }
+  for (std::size_t quoted = 0; quoted < 28; ++quoted) {
     expect_drop(TooBig{.source = "2001:db8::1", .quoted = quoted}.frame6(), "icmp_truncated");
+  }
   EXPECT_EQ(counter("packets_too_big"), 0u);
   EXPECT_THAT(told_.take(), IsEmpty());
 }
 
 TEST_F(HostAddressChange, Rfc8201_AnMtuThatCannotBeIsRefused) {
   const std::uint32_t length = 20 + 8 + 1440;
-  for (const std::uint32_t mtu : {1u, 67u, length, 9000u})
+  for (const std::uint32_t mtu : {1u, 67u, length, 9000u}) {
     expect_drop(TooBig{.mtu = mtu}.frame4(), "icmp_bad_mtu");
-  for (const std::uint32_t mtu : {0u, 68u, 1279u, length + 20, UINT32_MAX})
+  }
+  for (const std::uint32_t mtu : {0u, 68u, 1279u, length + 20, UINT32_MAX}) {
     expect_drop(TooBig{.source = "2001:db8::1", .mtu = mtu}.frame6(), "icmp_bad_mtu");
+  }
   EXPECT_THAT(told_.take(), IsEmpty());
 }
 

@@ -38,7 +38,7 @@ constexpr const char* kLinux4 = "192.0.2.2";
 constexpr const char* kLinux6 = "2001:db8::2";
 constexpr std::uint16_t kLinuxPort = 5000;
 constexpr int kMtu = 9000;
-constexpr std::uint64_t kPatience_ns = 30'000'000'000;
+constexpr std::uint64_t kPatienceNs = 30'000'000'000;
 
 /// A descriptor that closes itself.
 class Descriptor {
@@ -95,11 +95,13 @@ class HostAgainstLinux : public HostFixture {
 
   /// Carries packets both ways until `done`, or fails.
   void pump_until(const std::function<bool()>& done) {
-    const std::uint64_t give_up_ns = clock_ns() + kPatience_ns;
+    const std::uint64_t give_up_ns = clock_ns() + kPatienceNs;
     while (!done()) {
       now_ns_ = clock_ns();
       ASSERT_LT(now_ns_, give_up_ns) << "nothing came";
-      for (const Bytes& frame : sent()) send_to_linux(frame);
+      for (const Bytes& frame : sent()) {
+        send_to_linux(frame);
+      }
       pollfd readable{tap_, POLLIN, 0};
       if (poll(&readable, 1, 1) != 1) continue;
       Bytes frame(kMtu + 18);

@@ -56,13 +56,13 @@ TEST_F(HostArp, AnswersARequestByteForByte) {
 TEST_F(HostArp, ASilentHostLearnsAndAsksButAnswersNothing) {
   HostConfig config = default_config();
   config.silent = true;
-  now_ns_ += 1000 * kSecond_ns;
+  now_ns_ += 1000 * kSecondNs;
   auto host = Host::create(config);
   ASSERT_TRUE(host.has_value());
   host_ = std::move(*host);
   ASSERT_TRUE(host_->add_address(address("192.0.2.1"), 24).has_value());
   ASSERT_TRUE(host_->add_address(address("2001:db8::1"), 64).has_value());
-  EXPECT_TRUE(run_until(now_ns_ + 10 * kSecond_ns).empty()) << "it announces nothing";
+  EXPECT_TRUE(run_until(now_ns_ + 10 * kSecondNs).empty()) << "it announces nothing";
   receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, kPeer, {}, kUs)));
   receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kReply, kPeerMac, kUs, kOurMac, kUs)));
   const std::string group = "ff02::1:ff00:1";
@@ -75,7 +75,7 @@ TEST_F(HostArp, ASilentHostLearnsAndAsksButAnswersNothing) {
           {.hop_limit = 255})));
   receive(ethernet(kOurMac, kPeerMac, 0x0800,
                    frames::ip_packet(kPeer, kUs, 1, frames::icmp(8, 0, Bytes(8)))));
-  EXPECT_TRUE(run_until(now_ns_ + kSecond_ns).empty()) << "no reply, no defence, no echo";
+  EXPECT_TRUE(run_until(now_ns_ + kSecondNs).empty()) << "no reply, no defence, no echo";
   for (const char* peer : {kPeer, "2001:db8::2"}) {
     Flow flow = flow_to(peer);
     EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready) << peer;
@@ -119,18 +119,20 @@ TEST_F(HostArp, AsksThriceAtLeastASecondApartThenHoldsDown) {
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
   const auto frames = run_until(start_ns + 3'900'000'000);
   ASSERT_EQ(frames.size(), 3u);
-  for (const auto& [when_ns, frame] : frames) EXPECT_EQ(frame, request_for(kPeer));
+  for (const auto& [when_ns, frame] : frames) {
+    EXPECT_EQ(frame, request_for(kPeer));
+  }
   EXPECT_EQ(frames[0].first, start_ns);
   for (std::size_t i = 1; i < frames.size(); ++i) {
-    EXPECT_GE(frames[i].first - frames[i - 1].first, kSecond_ns);
-    EXPECT_LE(frames[i].first - frames[i - 1].first, kSecond_ns * 13 / 10);
+    EXPECT_GE(frames[i].first - frames[i - 1].first, kSecondNs);
+    EXPECT_LE(frames[i].first - frames[i - 1].first, kSecondNs * 13 / 10);
   }
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::unreachable);
   EXPECT_EQ(counter("neighbours_failed"), 1u);
-  EXPECT_TRUE(run_until(now_ns_ + kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + kSecondNs).empty());
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::unreachable);
   // After the hold-down a new attempt starts.
-  EXPECT_TRUE(run_until(now_ns_ + 4 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 4 * kSecondNs).empty());
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
   EXPECT_EQ(sent(), std::vector<Bytes>{request_for(kPeer)});
 }
@@ -138,7 +140,7 @@ TEST_F(HostArp, AsksThriceAtLeastASecondApartThenHoldsDown) {
 TEST_F(HostArp, ALateAnswerEndsTheHoldDown) {
   Flow flow = flow_to(kPeer);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
-  (void)run_until(now_ns_ + 5 * kSecond_ns);
+  (void)run_until(now_ns_ + 5 * kSecondNs);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::unreachable);
   receive_reply(kPeerMac, kPeer);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
@@ -151,7 +153,7 @@ TEST_F(HostArp, Rfc4861Section73AUsedNeighbourIsProbedAndASilentOneLost) {
   receive_reply(kPeerMac, kPeer);
   ASSERT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
   // Reachable for at most 45 seconds; then the next use is noticed and a unicast question follows.
-  EXPECT_TRUE(run_until(now_ns_ + 46 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 46 * kSecondNs).empty());
   ASSERT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
   const Bytes probe = ethernet(kPeerMac, kOurMac, kArp, arp(kRequest, kOurMac, kUs, {}, kPeer));
   auto frames = run_until(now_ns_ + 5'100'000'000);
@@ -159,20 +161,21 @@ TEST_F(HostArp, Rfc4861Section73AUsedNeighbourIsProbedAndASilentOneLost) {
   EXPECT_EQ(frames[0].second, probe);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
   receive_reply(kPeerMac, kPeer);
-  EXPECT_TRUE(run_until(now_ns_ + 46 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 46 * kSecondNs).empty());
   // Not answered: three unicast questions, three broadcasts, then it is unreachable.
   ASSERT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
-  frames = run_until(now_ns_ + 14 * kSecond_ns);
+  frames = run_until(now_ns_ + 14 * kSecondNs);
   ASSERT_EQ(frames.size(), 6u);
-  for (std::size_t i = 0; i < 6; ++i)
+  for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(frames[i].second, i < 3 ? probe : request_for(kPeer)) << i;
+  }
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::unreachable);
 }
 
 TEST_F(HostArp, AnUnusedNeighbourIsForgottenWithoutQuestions) {
   receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, kPeer, {}, kUs)));
   (void)sent();
-  EXPECT_TRUE(run_until(now_ns_ + 700 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 700 * kSecondNs).empty());
   Flow flow = flow_to(kPeer);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
 }
@@ -202,27 +205,29 @@ TEST_F(HostArp, AClaimToOurAddressIsRefusedAndAnsweredOnceInTenSeconds) {
   receive(claim);
   EXPECT_EQ(counter("duplicate_address"), 2u);
   EXPECT_EQ(sent(), std::vector<Bytes>{defence});
-  now_ns_ += 9 * kSecond_ns;
+  now_ns_ += 9 * kSecondNs;
   receive(claim);
   EXPECT_TRUE(sent().empty());
-  now_ns_ += 2 * kSecond_ns;
+  now_ns_ += 2 * kSecondNs;
   receive(claim);
   EXPECT_EQ(sent(), std::vector<Bytes>{defence});
 }
 
 TEST_F(HostArp, RefusesMalformedMessages) {
   const Bytes good = ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, kPeer, {}, kUs));
-  for (std::size_t size = 14; size < good.size(); ++size)
+  for (std::size_t size = 14; size < good.size(); ++size) {
     expect_drop(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)),
                 "arp_truncated");
+  }
   for (const std::size_t at : {15u, 17u, 18u, 19u, 21u}) {
     Bytes bad = good;
     bad[at] = 9;
     expect_drop(bad, "arp_unsupported");
   }
-  for (const Mac& sender : {Mac{}, kBroadcast, Mac{0x01, 0, 0x5e, 0, 0, 1}})
+  for (const Mac& sender : {Mac{}, kBroadcast, Mac{0x01, 0, 0x5e, 0, 0, 1}}) {
     expect_drop(ethernet(kOurMac, kPeerMac, kArp, arp(kReply, sender, kPeer, kOurMac, kUs)),
                 "arp_bad_sender");
+  }
 }
 
 TEST_F(HostArp, DoesNotLearnAddressesThatAreNotOnTheLink) {
@@ -252,7 +257,7 @@ TEST_F(HostArp, AStaticNeighbourIsNeverAskedNorMoved) {
   receive_reply(kPeerMac, kPeer);
   receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, kPeer, {}, kUs)));
   (void)sent();
-  EXPECT_TRUE(run_until(now_ns_ + 1000 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 1000 * kSecondNs).empty());
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
   EXPECT_EQ(next_mac(flow), kOtherMac);
 }
@@ -265,7 +270,7 @@ TEST_F(HostArp, AFloodOfRequestsDisplacesItselfAndNotTheNeighboursInUse) {
   ASSERT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
   receive_reply(kPeerMac, kPeer);
   ASSERT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
-  (void)run_until(now_ns_ + 46 * kSecond_ns);
+  (void)run_until(now_ns_ + 46 * kSecondNs);
   for (int i = 0; i < 250; ++i) {
     const std::string sender = "192.0.2." + std::to_string(i < 200 ? 3 + i : 3);
     receive(ethernet(kBroadcast, kOtherMac, kArp, arp(kRequest, kOtherMac, sender, {}, kUs)));
@@ -290,7 +295,7 @@ TEST_F(HostArp, AFullTableRefusesNewNeighbours) {
   EXPECT_EQ(counter("neighbour_table_full"), 1u);
   EXPECT_FALSE(host_->add_static_neighbour(address("192.0.2.13"), mac(kPeerMac)));
   // The failed ones make room.
-  (void)run_until(now_ns_ + 5 * kSecond_ns);
+  (void)run_until(now_ns_ + 5 * kSecondNs);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
 }
 
@@ -298,33 +303,36 @@ TEST_F(HostArp, AnnouncesANewAddressTwice) {
   ASSERT_TRUE(host_->add_address(address("198.51.100.7"), 24));
   EXPECT_LE(host_->next_deadline_ns(), now_ns_);
   const std::uint64_t start_ns = now_ns_;
-  const auto frames = run_until(now_ns_ + 20 * kSecond_ns);
+  const auto frames = run_until(now_ns_ + 20 * kSecondNs);
   const Bytes expected = ethernet(kBroadcast, kOurMac, kArp,
                                   arp(kRequest, kOurMac, "198.51.100.7", {}, "198.51.100.7"));
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(frames[0].second, expected);
   EXPECT_EQ(frames[1].second, expected);
   EXPECT_EQ(frames[0].first, start_ns);
-  EXPECT_GE(frames[1].first, start_ns + 2 * kSecond_ns);
+  EXPECT_GE(frames[1].first, start_ns + 2 * kSecondNs);
 }
 
 TEST_F(HostArp, RepliesThatNobodyFetchesAreBounded) {
-  for (int i = 0; i < 300; ++i)
+  for (int i = 0; i < 300; ++i) {
     receive(ethernet(kBroadcast, kPeerMac, kArp, arp(kRequest, kPeerMac, kPeer, {}, kUs)));
+  }
   EXPECT_EQ(counter("tx_queue_full"), 300u - 256u);
   EXPECT_EQ(sent().size(), 256u);
 }
 
 TEST_F(HostArp, AnEmptyPoolIsCountedAndSurvived) {
   std::vector<rte_mbuf*> hoard;
-  while (rte_mbuf* packet = rte_pktmbuf_alloc(pool_.get())) hoard.push_back(packet);
+  while (rte_mbuf* packet = rte_pktmbuf_alloc(pool_.get())) {
+    hoard.push_back(packet);
+  }
   Flow flow = flow_to(kPeer);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
   EXPECT_TRUE(sent().empty());
   EXPECT_EQ(counter("tx_no_buffer"), 1u);
   rte_pktmbuf_free_bulk(hoard.data(), static_cast<unsigned>(hoard.size()));
   // The retry gets through.
-  EXPECT_FALSE(run_until(now_ns_ + 2 * kSecond_ns).empty());
+  EXPECT_FALSE(run_until(now_ns_ + 2 * kSecondNs).empty());
 }
 
 }  // namespace

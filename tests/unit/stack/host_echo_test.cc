@@ -59,7 +59,7 @@ class HostEcho : public HostFixture {};
 
 TEST_F(HostEcho, AnswersRequestsOfEverySize) {
   for (const std::size_t size : {0u, 1u, 17u, 56u, 1400u, 1900u, 2048u, 5001u, 8950u}) {
-    now_ns_ += kSecond_ns;
+    now_ns_ += kSecondNs;
     receive(request4(size));
     EXPECT_EQ(sent(), std::vector<Bytes>{reply4(size)}) << size;
     receive(request6(size));
@@ -139,21 +139,25 @@ TEST_F(HostEcho, RefusesFragmentsGroupsAndOtherMessages) {
                ip_packet("::", kUs6, IPPROTO_ICMPV6, icmpv6("::", kUs6, 128, 0, echo_body(1)))),
       "ip_bad_source");
   // Replies, unreachable, redirects; ICMPv6 router advertisement, redirect.
-  for (const std::uint8_t type : Bytes{0, 3, 5})
+  for (const std::uint8_t type : Bytes{0, 3, 5}) {
     expect_drop(ethernet(kOurMac, kPeerMac, kIpv4, packet4(type, echo_body(40))),
                 "icmp_unsupported");
-  for (const std::uint8_t type : Bytes{129, 134, 137})
+  }
+  for (const std::uint8_t type : Bytes{129, 134, 137}) {
     expect_drop(ethernet(kOurMac, kPeerMac, kIpv6, packet6(type, echo_body(40))),
                 "icmp_unsupported");
+  }
 }
 
 TEST_F(HostEcho, LimitsItsAnswersToAThousandASecond) {
-  for (int i = 0; i < 100; ++i) receive(request4(1));
+  for (int i = 0; i < 100; ++i) {
+    receive(request4(1));
+  }
   EXPECT_EQ(sent().size(), 64u);
   EXPECT_EQ(counter("icmp_rate_limited"), 36u);
   std::size_t answers = 0;
   for (int i = 0; i < 10'000; ++i) {
-    now_ns_ += kSecond_ns / 10'000;
+    now_ns_ += kSecondNs / 10'000;
     receive(request4(1));
     answers += sent().size();
   }
@@ -167,7 +171,9 @@ TEST_F(HostEcho, AnEmptyPoolMakesNoAnswer) {
   std::copy(frame.begin(), frame.end(),
             rte_pktmbuf_append(packet, static_cast<std::uint16_t>(frame.size())));
   std::vector<rte_mbuf*> hoard;
-  while (rte_mbuf* other = rte_pktmbuf_alloc(pool_.get())) hoard.push_back(other);
+  while (rte_mbuf* other = rte_pktmbuf_alloc(pool_.get())) {
+    hoard.push_back(other);
+  }
   host_->receive(&packet, 1, now_ns_);
   EXPECT_TRUE(sent().empty());
   EXPECT_EQ(counter("tx_no_buffer"), 1u);

@@ -34,7 +34,7 @@ void HostFixture::create(HostConfig config) {
   ASSERT_TRUE(host_->add_address(address("192.0.2.1"), 24).has_value());
   ASSERT_TRUE(host_->add_address(address("2001:db8::1"), 64).has_value());
   host_->bind_udp(kPort, this);
-  (void)run_until(now_ns_ + 10 * kSecond_ns);
+  (void)run_until(now_ns_ + 10 * kSecondNs);
 }
 
 void HostFixture::receive(const Bytes& frame, const std::vector<std::size_t>& lengths,
@@ -59,7 +59,9 @@ std::vector<Bytes> HostFixture::sent() {
 std::vector<std::pair<std::uint64_t, Bytes>> HostFixture::run_until(std::uint64_t until_ns) {
   std::vector<std::pair<std::uint64_t, Bytes>> all;
   while (true) {
-    for (Bytes& frame : sent()) all.emplace_back(now_ns_, std::move(frame));
+    for (Bytes& frame : sent()) {
+      all.emplace_back(now_ns_, std::move(frame));
+    }
     const std::uint64_t next_ns = host_->next_deadline_ns();
     if (next_ns > until_ns) break;
     // A deadline that has passed although transmit() ran would never end.
@@ -70,7 +72,9 @@ std::vector<std::pair<std::uint64_t, Bytes>> HostFixture::run_until(std::uint64_
     now_ns_ = next_ns;
   }
   now_ns_ = until_ns;
-  for (Bytes& frame : sent()) all.emplace_back(now_ns_, std::move(frame));
+  for (Bytes& frame : sent()) {
+    all.emplace_back(now_ns_, std::move(frame));
+  }
   return all;
 }
 

@@ -37,7 +37,7 @@ struct ReceivedDatagram {
 class HostFixture : public ::testing::Test, public UdpClient, public DropObserver {
  protected:
   static constexpr std::uint16_t kPort = 4791;
-  static constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+  static constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
   void SetUp() override;
   void TearDown() override;

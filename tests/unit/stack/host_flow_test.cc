@@ -220,7 +220,7 @@ TEST_F(HostFlow, TheLongestPrefixChoosesTheAddressToAskWith) {
   ASSERT_TRUE(host_->add_address(address("10.0.0.1"), 8));
   ASSERT_TRUE(host_->add_address(address("10.1.2.1"), 24));
   ASSERT_TRUE(host_->add_address(address("10.1.0.1"), 16));
-  (void)run_until(now_ns_ + 10 * kSecond_ns);
+  (void)run_until(now_ns_ + 10 * kSecondNs);
   for (const auto& [peer, source] : {std::pair{"10.1.2.9", "10.1.2.1"},
                                      {"10.1.3.9", "10.1.0.1"},
                                      {"10.2.0.9", "10.0.0.1"},
@@ -233,15 +233,17 @@ TEST_F(HostFlow, TheLongestPrefixChoosesTheAddressToAskWith) {
 }
 
 TEST_F(HostFlow, RefusesBadAddresses) {
-  for (const char* bad : {"0.0.0.0", "::", "224.0.0.1", "ff02::5", "255.255.255.255"})
+  for (const char* bad : {"0.0.0.0", "::", "224.0.0.1", "ff02::5", "255.255.255.255"}) {
     EXPECT_FALSE(host_->add_address(address(bad), 8)) << bad;
+  }
   EXPECT_FALSE(host_->add_address(address("10.0.0.1"), 33));
   EXPECT_FALSE(host_->add_address(address("2001:db8::9"), 129));
   EXPECT_FALSE(host_->add_address(address(kUs4), 24)) << "twice";
-  for (std::uint32_t i = 0; i < 100; ++i)
+  for (std::uint32_t i = 0; i < 100; ++i) {
     (void)host_->add_address(IpAddress::from_ipv4(0x0a000001 + i), 8);
+  }
   EXPECT_FALSE(host_->add_address(address("10.9.9.9"), 8)) << "too many";
-  (void)run_until(now_ns_ + 10 * kSecond_ns);
+  (void)run_until(now_ns_ + 10 * kSecondNs);
 }
 
 TEST_F(HostFlow, RefusesBadNeighbours) {

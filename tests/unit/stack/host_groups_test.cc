@@ -88,11 +88,11 @@ class HostGroups : public HostFixture {
   }
   void join4(const char* group = kGroup4) {
     ASSERT_TRUE(host_->join(address(group)).has_value());
-    static_cast<void>(run_until(now_ns_ + 30 * kSecond_ns));
+    (void)run_until(now_ns_ + 30 * kSecondNs);
   }
   void join6() {
     ASSERT_TRUE(host_->join(address(kGroup6)).has_value());
-    static_cast<void>(run_until(now_ns_ + 30 * kSecond_ns));
+    (void)run_until(now_ns_ + 30 * kSecondNs);
   }
 };
 
@@ -103,14 +103,16 @@ TEST_F(HostGroups, DatagramsToAGroupAreTakenWhileItIsJoined) {
   expect_drop(to_group6(), "ip_group_not_joined");
   join4();
   join6();
-  for (int i = 0; i < 3; ++i) receive(to_group4());
+  for (int i = 0; i < 3; ++i) {
+    receive(to_group4());
+  }
   receive(to_group6());
   ASSERT_EQ(datagrams_.size(), 4u);
   EXPECT_EQ(datagrams_[2].destination, address(kGroup4));
   EXPECT_EQ(datagrams_[3].destination, address(kGroup6));
   ASSERT_TRUE(host_->leave(address(kGroup4)).has_value());
   ASSERT_TRUE(host_->leave(address(kGroup6)).has_value());
-  static_cast<void>(run_until(now_ns_ + 30 * kSecond_ns));
+  (void)run_until(now_ns_ + 30 * kSecondNs);
   expect_drop(to_group4(), "ip_group_not_joined");
   expect_drop(to_group6(), "ip_group_not_joined");
 }
@@ -136,10 +138,12 @@ TEST_F(HostGroups, OtherGroupsOfTheSameMacAreNotTaken) {
 }
 
 TEST_F(HostGroups, OnlyGroupsAndNotTooMany) {
-  for (const char* bad : {"192.0.2.1", "0.0.0.0", "2001:db8::1", "255.255.255.255"})
+  for (const char* bad : {"192.0.2.1", "0.0.0.0", "2001:db8::1", "255.255.255.255"}) {
     EXPECT_FALSE(host_->join(address(bad)).has_value()) << bad;
-  for (std::uint32_t i = 0; i < MulticastMembership::kGroupsMax; ++i)
+  }
+  for (std::uint32_t i = 0; i < MulticastMembership::kGroupsMax; ++i) {
     ASSERT_TRUE(host_->join(IpAddress::from_ipv4(0xe1000000 + i)).has_value());
+  }
   EXPECT_FALSE(host_->join(address(kGroup4)).has_value());
   EXPECT_TRUE(host_->join(IpAddress::from_ipv4(0xe1000000)).has_value()) << "is there already";
   EXPECT_TRUE(host_->join(address(kGroup6)).has_value()) << "the other family's";
@@ -152,13 +156,13 @@ TEST_F(HostGroups, AJoinAndALeaveAreReportedTwice) {
       const std::uint64_t start_ns = now_ns_;
       ASSERT_TRUE(
           (joined ? host_->join(address(group)) : host_->leave(address(group))).has_value());
-      const auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+      const auto frames = run_until(now_ns_ + 30 * kSecondNs);
       const auto type = static_cast<std::uint8_t>(expected);
       const Bytes report = group == kGroup4 ? report4(type) : report6(type);
       ASSERT_EQ(frames.size(), 2u) << group;
       EXPECT_EQ(frames[0], std::pair(start_ns, report)) << group;
       EXPECT_EQ(frames[1].second, report) << group;
-      EXPECT_LE(frames[1].first - frames[0].first, kSecond_ns + (1u << 21));
+      EXPECT_LE(frames[1].first - frames[0].first, kSecondNs + (1u << 21));
     }
   }
   EXPECT_EQ(counter("membership_reports_sent"), 8u + 4u) << "and the solicited-node groups'";
@@ -166,7 +170,7 @@ TEST_F(HostGroups, AJoinAndALeaveAreReportedTwice) {
 
 TEST_F(HostGroups, AnAddressBringsItsSolicitedNodeGroup) {
   ASSERT_TRUE(host_->add_address(address("2001:db8:1::7"), 64).has_value());
-  auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+  auto frames = run_until(now_ns_ + 30 * kSecondNs);
   EXPECT_EQ(std::count_if(frames.begin(), frames.end(),
                           [](const auto& f) { return f.second == report6(4, "ff02::1:ff00:7"); }),
             2);
@@ -175,9 +179,10 @@ TEST_F(HostGroups, AnAddressBringsItsSolicitedNodeGroup) {
 }
 
 TEST_F(HostGroups, GroupsOfAllStationsAreNotReported) {
-  for (const char* group : {"224.0.0.1", "ff02::1", "ff01::5"})
+  for (const char* group : {"224.0.0.1", "ff02::1", "ff01::5"}) {
     ASSERT_TRUE(host_->join(address(group)).has_value());
-  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecond_ns).empty());
+  }
+  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecondNs).empty());
 }
 
 TEST_F(HostGroups, Rfc3376GeneralQueriesAreAnsweredInTheTimeGiven) {
@@ -187,11 +192,11 @@ TEST_F(HostGroups, Rfc3376GeneralQueriesAreAnsweredInTheTimeGiven) {
     const std::uint64_t start_ns = now_ns_;
     receive(query4(10, "0.0.0.0", kQueryV3));
     receive(query4(10, "0.0.0.0", kQueryV3));
-    const auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+    const auto frames = run_until(now_ns_ + 30 * kSecondNs);
     ASSERT_EQ(frames.size(), 1u) << "one answer for both";
     EXPECT_EQ(frames[0].second, report4(2));
-    EXPECT_LE(frames[0].first - start_ns, kSecond_ns + (1u << 21));
-    late = late || frames[0].first - start_ns > kSecond_ns / 4;
+    EXPECT_LE(frames[0].first - start_ns, kSecondNs + (1u << 21));
+    late = late || frames[0].first - start_ns > kSecondNs / 4;
   }
   EXPECT_TRUE(late) << "not all at once";
   EXPECT_EQ(counter("membership_queries_received"), 40u);
@@ -201,12 +206,12 @@ TEST_F(HostGroups, Rfc3376GroupQueriesAreAnsweredForTheGroupOnly) {
   join4();
   join4("239.129.2.4");
   receive(query4(10, kGroup4, kQueryV3));
-  auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+  auto frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second, report4(2));
   // For certain sources: of which we take all.
   receive(query4(10, kGroup4, {2, 125, 0, 1, 192, 0, 2, 9}));
-  frames = run_until(now_ns_ + 30 * kSecond_ns);
+  frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second, report4(2));
 }
@@ -214,11 +219,11 @@ TEST_F(HostGroups, Rfc3376GroupQueriesAreAnsweredForTheGroupOnly) {
 TEST_F(HostGroups, Rfc3810QueriesAreAnswered) {
   join6();
   receive(query6(1000, kGroup6, kQueryV3));
-  auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+  auto frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second, report6(2));
   receive(query6(1000, "::", kQueryV3));
-  frames = run_until(now_ns_ + 30 * kSecond_ns);
+  frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   // With the solicited-node groups of the two addresses.
   const Bytes& report = frames[0].second;
@@ -228,13 +233,16 @@ TEST_F(HostGroups, Rfc3810QueriesAreAnswered) {
 }
 
 TEST_F(HostGroups, ManyGroupsAreToldInAsManyReportsAsItTakes) {
-  for (std::uint32_t i = 0; i < 70; ++i)
+  for (std::uint32_t i = 0; i < 70; ++i) {
     ASSERT_TRUE(host_->join(IpAddress::from_ipv4(0xe1000000 + i)).has_value());
-  static_cast<void>(run_until(now_ns_ + 30 * kSecond_ns));
+  }
+  (void)run_until(now_ns_ + 30 * kSecondNs);
   receive(query4(10, "0.0.0.0", kQueryV3));
-  const auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+  const auto frames = run_until(now_ns_ + 30 * kSecondNs);
   std::size_t records = 0;
-  for (const auto& [at_ns, frame] : frames) records += frame.at(14 + 24 + 7);
+  for (const auto& [at_ns, frame] : frames) {
+    records += frame.at(14 + 24 + 7);
+  }
   EXPECT_EQ(frames.size(), 3u);
   EXPECT_EQ(records, 70u);
 }
@@ -244,17 +252,17 @@ TEST_F(HostGroups, ManyGroupsAreToldInAsManyReportsAsItTakes) {
 TEST_F(HostGroups, Rfc3376AnOldQuerierIsSpokenToInItsVersion) {
   join4();
   receive(query4(100));
-  auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+  auto frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   const auto version2 = [](std::uint8_t type, const Mac& mac, const char* to) {
     return ethernet(mac, kOurMac, kIpv4, alerting4(kUs4, to, igmp(type, 0, ip(kGroup4))));
   };
   EXPECT_EQ(frames[0].second, version2(0x16, kGroupMac4, kGroup4));
   ASSERT_TRUE(host_->leave(address(kGroup4)).has_value());
-  frames = run_until(now_ns_ + 30 * kSecond_ns);
+  frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second, version2(0x17, {0x01, 0, 0x5e, 0, 0, 2}, "224.0.0.2"));
-  now_ns_ += 260 * kSecond_ns;
+  now_ns_ += 260 * kSecondNs;
   ASSERT_TRUE(host_->join(address(kGroup4)).has_value());
   EXPECT_EQ(sent(), std::vector<Bytes>{report4(4)});
 }
@@ -263,18 +271,18 @@ TEST_F(HostGroups, Rfc3376Version1HasNoLeave) {
   join4();
   receive(ethernet(kAllSystemsMac, kPeerMac, kIpv4,
                    ip_packet(kPeer4, "224.0.0.1", IPPROTO_IGMP, igmp(0x11, 0, ip("0.0.0.0")))));
-  const auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+  const auto frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second, ethernet(kGroupMac4, kOurMac, kIpv4,
                                        alerting4(kUs4, kGroup4, igmp(0x12, 0, ip(kGroup4)))));
   ASSERT_TRUE(host_->leave(address(kGroup4)).has_value());
-  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecondNs).empty());
 }
 
 TEST_F(HostGroups, Rfc3810Version1OfMldIsSpoken) {
   join6();
   receive(query6(1000, kGroup6));
-  auto frames = run_until(now_ns_ + 30 * kSecond_ns);
+  auto frames = run_until(now_ns_ + 30 * kSecondNs);
   const auto version1 = [](std::uint8_t type, const Mac& mac, const char* to) {
     return ethernet(mac, kOurMac, kIpv6,
                     mld(kUsLinkLocal, to, type, join({{0, 0, 0, 0}, ip(kGroup6)})));
@@ -282,7 +290,7 @@ TEST_F(HostGroups, Rfc3810Version1OfMldIsSpoken) {
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second, version1(131, kGroupMac6, kGroup6));
   ASSERT_TRUE(host_->leave(address(kGroup6)).has_value());
-  frames = run_until(now_ns_ + 30 * kSecond_ns);
+  frames = run_until(now_ns_ + 30 * kSecondNs);
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second, version1(132, {0x33, 0x33, 0, 0, 0, 2}, "ff02::2"));
 }
@@ -293,7 +301,7 @@ TEST_F(HostGroups, AnotherMembersReportSparesOurs) {
   receive(query4(100));
   receive(ethernet(kGroupMac4, kPeerMac, kIpv4,
                    alerting4(kPeer4, kGroup4, igmp(0x16, 0, ip(kGroup4)))));
-  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecondNs).empty());
 }
 
 TEST_F(HostGroups, MalformedAndForgedQueriesAreDropped) {
@@ -334,7 +342,7 @@ TEST_F(HostGroups, MalformedAndForgedQueriesAreDropped) {
   Bytes far = mld(kRouter6, "ff02::1", 130, general);
   far[7] = 2;
   mld_drop(far, "mld_bad_hop_limit");
-  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecond_ns).empty()) << "no answer to any of them";
+  EXPECT_TRUE(run_until(now_ns_ + 30 * kSecondNs).empty()) << "no answer to any of them";
 }
 
 TEST_F(HostGroups, ARouterAlertOpensNoOtherDoor) {

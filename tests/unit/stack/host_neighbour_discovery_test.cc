@@ -175,13 +175,13 @@ TEST_F(HostNeighbourDiscovery, ALinkLocalNeighbourIsAskedFromOurLinkLocalAddress
 TEST_F(HostNeighbourDiscovery, RetriesFailAndAreHeldDown) {
   Flow flow = flow_to(kPeer);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::pending);
-  EXPECT_EQ(run_until(now_ns_ + 4 * kSecond_ns).size(), 3u);
+  EXPECT_EQ(run_until(now_ns_ + 4 * kSecondNs).size(), 3u);
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::unreachable);
 }
 
 TEST_F(HostNeighbourDiscovery, AUsedNeighbourIsProbedByUnicast) {
   Flow flow = resolved_flow();
-  EXPECT_TRUE(run_until(now_ns_ + 46 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 46 * kSecondNs).empty());
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
   const auto frames = run_until(now_ns_ + 5'100'000'000);
   ASSERT_EQ(frames.size(), 1u);
@@ -190,7 +190,7 @@ TEST_F(HostNeighbourDiscovery, AUsedNeighbourIsProbedByUnicast) {
   Message confirmation = answer(kPeerMac, kSolicitedFlag);
   confirmation.options = {};
   receive(confirmation.frame());
-  EXPECT_TRUE(run_until(now_ns_ + 10 * kSecond_ns).empty());
+  EXPECT_TRUE(run_until(now_ns_ + 10 * kSecondNs).empty());
   EXPECT_EQ(host_->resolve(flow, now_ns_), Resolution::ready);
 }
 
@@ -277,8 +277,9 @@ TEST_F(HostNeighbourDiscovery, RefusesMalformedOptionsAndSkipsUnknownOnes) {
       join({link_option(1, kPeerMac), {14, 0}}),
       join({{14, 1, 0, 0, 0, 0, 0, 0}, {1, 255, 0, 0, 0, 0, 0, 0}}),
   };
-  for (const Bytes& options : bad_options)
+  for (const Bytes& options : bad_options) {
     expect_drop(Message{.options = options}.frame(), "nd_bad_option");
+  }
   // A nonce (RFC 3971) before the address.
   receive(Message{.options = join({{14, 1, 1, 2, 3, 4, 5, 6}, link_option(1, kOtherMac)})}.frame());
   EXPECT_EQ(sent().size(), 1u);
@@ -310,7 +311,7 @@ TEST_F(HostNeighbourDiscovery, RefusesOtherGroups) {
 
 TEST_F(HostNeighbourDiscovery, AnnouncesANewAddressToAllNodes) {
   ASSERT_TRUE(host_->add_address(address("2001:db8:1::7"), 64));
-  auto frames = run_until(now_ns_ + 20 * kSecond_ns);
+  auto frames = run_until(now_ns_ + 20 * kSecondNs);
   // Beside them are the reports of its group.
   std::erase_if(frames, [](const auto& frame) { return frame.second[54] == 58; });
   ASSERT_EQ(frames.size(), 2u);

@@ -103,8 +103,9 @@ TEST_F(HostReceive, DropsWhatIsForOtherStations) {
               "ethernet_own_source");
   expect_drop(ethernet(kOurMac, kPeerMac, 0x88cc, payload()), "ethernet_unknown_type");
   expect_drop(ethernet(kOurMac, kPeerMac, 60, payload(60)), "ethernet_unknown_type");
-  for (std::size_t size = 0; size < 14; ++size)
+  for (std::size_t size = 0; size < 14; ++size) {
     expect_drop(cut(good4(), size), "ethernet_truncated");
+  }
 }
 
 TEST_F(HostReceive, Rfc1122Section336UnicastPacketsInGroupFramesAreDropped) {
@@ -163,9 +164,12 @@ TEST_F(HostReceive, ChecksTheIpv4Header) {
   expect_drop(udp4(udp(1, kPort, payload()), {.fragment = 0x0001}), "ipv4_fragment");
   expect_drop(with_ipv4_checksum(with(good4(), 23, IPPROTO_TCP)), "ip_unknown_protocol");
   expect_drop(with_ipv4_checksum(with(good4(), 23, IPPROTO_ICMPV6)), "ip_unknown_protocol");
-  for (std::size_t size = 14; size < 34; ++size) expect_drop(cut(good4(), size), "ipv4_truncated");
-  for (std::size_t size = 34; size < good4().size(); ++size)
+  for (std::size_t size = 14; size < 34; ++size) {
+    expect_drop(cut(good4(), size), "ipv4_truncated");
+  }
+  for (std::size_t size = 34; size < good4().size(); ++size) {
     expect_drop(cut(good4(), size), "ipv4_bad_total_length");
+  }
 }
 
 TEST_F(HostReceive, AChecksumThatTheDriverVerifiedIsNotComputedAgain) {
@@ -186,8 +190,9 @@ TEST_F(HostReceive, ChecksTheIpv6Header) {
   expect_drop(with(good6(), 14, 0x40), "ipv6_bad_version");
   expect_drop(with(good6(), 19, 29), "ipv6_bad_payload_length");
   expect_drop(with(good6(), 20, IPPROTO_FRAGMENT), "ipv6_fragment");
-  for (const std::uint8_t header : {IPPROTO_HOPOPTS, IPPROTO_ROUTING, IPPROTO_DSTOPTS})
+  for (const std::uint8_t header : {IPPROTO_HOPOPTS, IPPROTO_ROUTING, IPPROTO_DSTOPTS}) {
     expect_drop(with(good6(), 20, header), "ipv6_extension_header");
+  }
   expect_drop(with(good6(), 20, IPPROTO_TCP), "ip_unknown_protocol");
   expect_drop(with(good6(), 20, IPPROTO_ICMP), "ip_unknown_protocol");
   expect_drop(ethernet(kOurMac, kPeerMac, kIpv6,
@@ -197,37 +202,45 @@ TEST_F(HostReceive, ChecksTheIpv6Header) {
       ethernet(kOurMac, kPeerMac, kIpv6,
                ip_packet(kPeer6, "::ffff:192.0.2.1", IPPROTO_UDP, udp(1, kPort, payload()))),
       "ipv6_mapped_address");
-  for (std::size_t size = 14; size < 54; ++size) expect_drop(cut(good6(), size), "ipv6_truncated");
-  for (std::size_t size = 54; size < good6().size(); ++size)
+  for (std::size_t size = 14; size < 54; ++size) {
+    expect_drop(cut(good6(), size), "ipv6_truncated");
+  }
+  for (std::size_t size = 54; size < good6().size(); ++size) {
     expect_drop(cut(good6(), size), "ipv6_bad_payload_length");
+  }
 }
 
 TEST_F(HostReceive, DropsWhatIsForOtherHosts) {
   const Bytes datagram = udp(1, kPort, payload());
-  for (const char* destination : {"192.0.2.3", "192.0.2.255", "255.255.255.255"})
+  for (const char* destination : {"192.0.2.3", "192.0.2.255", "255.255.255.255"}) {
     expect_drop(
         ethernet(kOurMac, kPeerMac, kIpv4, ip_packet(kPeer4, destination, IPPROTO_UDP, datagram)),
         "ip_not_ours");
-  for (const char* destination : {"2001:db8::3", "::1"})
+  }
+  for (const char* destination : {"2001:db8::3", "::1"}) {
     expect_drop(
         ethernet(kOurMac, kPeerMac, kIpv6, ip_packet(kPeer6, destination, IPPROTO_UDP, datagram)),
         "ip_not_ours");
+  }
   expect_drop(
       ethernet(kOurMac, kPeerMac, kIpv4, ip_packet(kPeer4, "224.0.0.1", IPPROTO_UDP, datagram)),
       "ip_group_not_joined");
-  for (const char* group : {"ff02::1", "ff02::1:ff00:1", "ff0e::1"})
+  for (const char* group : {"ff02::1", "ff02::1:ff00:1", "ff0e::1"}) {
     expect_drop(ethernet(kOurMac, kPeerMac, kIpv6, ip_packet(kPeer6, group, IPPROTO_UDP, datagram)),
                 "ip_group_not_joined");
+  }
 }
 
 TEST_F(HostReceive, DropsImpossibleSources) {
   const Bytes datagram = udp(1, kPort, payload());
-  for (const char* source : {"0.0.0.0", "224.0.0.1", "255.255.255.255", "127.0.0.1"})
+  for (const char* source : {"0.0.0.0", "224.0.0.1", "255.255.255.255", "127.0.0.1"}) {
     expect_drop(ethernet(kOurMac, kPeerMac, kIpv4, ip_packet(source, kUs4, IPPROTO_UDP, datagram)),
                 "ip_bad_source");
-  for (const char* source : {"::", "ff02::1", "::1"})
+  }
+  for (const char* source : {"::", "ff02::1", "::1"}) {
     expect_drop(ethernet(kOurMac, kPeerMac, kIpv6, ip_packet(source, kUs6, IPPROTO_UDP, datagram)),
                 "ip_bad_source");
+  }
   expect_drop(ethernet(kOurMac, kPeerMac, kIpv4, ip_packet(kUs4, kUs4, IPPROTO_UDP, datagram)),
               "ip_own_source");
   expect_drop(ethernet(kOurMac, kPeerMac, kIpv6, ip_packet(kUs6, kUs6, IPPROTO_UDP, datagram)),
@@ -291,7 +304,9 @@ TEST_F(HostReceive, ABurstIsTakenInOrder) {
   }
   host_->receive(burst.data(), burst.size(), now_ns_);
   ASSERT_EQ(datagrams_.size(), burst.size());
-  for (std::uint8_t i = 0; i < burst.size(); ++i) EXPECT_EQ(datagrams_[i].payload, Bytes{i});
+  for (std::uint8_t i = 0; i < burst.size(); ++i) {
+    EXPECT_EQ(datagrams_[i].payload, Bytes{i});
+  }
 }
 
 }  // namespace

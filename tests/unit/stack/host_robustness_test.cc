@@ -132,9 +132,10 @@ TEST_F(HostRobustness, DamagedFramesInChainsAreHandledLikeContiguousOnes) {
   Random random(test::seed());
   for (int round = 0; round < 300; ++round) {
     for (Bytes frame : good_frames(random)) {
-      for (std::uint64_t i = random.below(4); i < 4; ++i)
+      for (std::uint64_t i = random.below(4); i < 4; ++i) {
         frame[random.below(std::min<std::size_t>(frame.size(), 80))] ^=
             static_cast<std::uint8_t>(1u << random.below(8));
+      }
       frame.resize(frame.size() - random.below(random.below(2) == 0 ? 1 : frame.size()));
       const auto lengths = random_cuts(random, frame.size());
       const Outcome contiguous = outcome(frame, {});
@@ -151,9 +152,10 @@ TEST_F(HostRobustness, AKnownStationsDatagramsPassIfAndOnlyIfAStrangersWould) {
   for (int round = 0; round < 1000; ++round) {
     for (const Bytes& good : good_frames(random)) {
       Bytes frame = good;
-      for (std::uint64_t i = random.below(3); i < 3; ++i)
+      for (std::uint64_t i = random.below(3); i < 3; ++i) {
         frame[random.below(std::min<std::size_t>(frame.size(), 70))] ^=
             static_cast<std::uint8_t>(1u << random.below(8));
+      }
       frame.resize(frame.size() - random.below(random.below(4) == 0 ? frame.size() : 1));
       if (random.below(8) == 0) frame.push_back(0);  // padding of the link
       const auto lengths =
@@ -172,19 +174,25 @@ TEST_F(HostRobustness, AKnownStationsDatagramsPassIfAndOnlyIfAStrangersWould) {
 TEST_F(HostRobustness, AddressesAndBindingsThatWentAreNotKnownAnyMore) {
   const Bytes frame = ethernet(kOurMac, kPeerMac, kIpv4,
                                ip_packet(kPeer4, kUs4, IPPROTO_UDP, udp(9, 4791, Bytes(8))));
-  for (int i = 0; i < 2; ++i) receive(frame);
+  for (int i = 0; i < 2; ++i) {
+    receive(frame);
+  }
   EXPECT_EQ(datagrams_.size(), 2u);
   host_->bind_udp(4791, nullptr);
   receive(frame);
   EXPECT_EQ(drops_.back(), "udp_no_listener");
   host_->bind_udp(4791, this);
-  for (int i = 0; i < 2; ++i) receive(frame);
+  for (int i = 0; i < 2; ++i) {
+    receive(frame);
+  }
   EXPECT_EQ(datagrams_.size(), 4u);
   ASSERT_TRUE(host_->remove_address(address(kUs4)).has_value());
   receive(frame);
   EXPECT_EQ(drops_.back(), "ip_not_ours");
   ASSERT_TRUE(host_->add_address(address(kUs4), 24).has_value());
-  for (int i = 0; i < 2; ++i) receive(frame);
+  for (int i = 0; i < 2; ++i) {
+    receive(frame);
+  }
   ASSERT_TRUE(host_->add_address(address(kPeer4), 24).has_value());
   receive(frame);
   EXPECT_EQ(drops_.back(), "ip_own_source") << "the peer's address became ours";

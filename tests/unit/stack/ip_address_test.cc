@@ -35,8 +35,9 @@ TEST(IpAddress, Ipv6) {
 TEST(IpAddress, RefusesWhatIsNoAddress) {
   for (const auto text :
        {""sv, "10.0.0"sv, "10.0.0.256"sv, "010.0.0.1.2"sv, "10.0.0.1/24"sv, "fe80::1%eth0"sv,
-        "::g"sv, "host"sv, " 10.0.0.1"sv, "10.0.0.1 "sv, "10.0.0.1\0x"sv, "1:2:3:4:5:6:7:8:9"sv})
+        "::g"sv, "host"sv, " 10.0.0.1"sv, "10.0.0.1 "sv, "10.0.0.1\0x"sv, "1:2:3:4:5:6:7:8:9"sv}) {
     EXPECT_FALSE(IpAddress::parse(text).has_value()) << text;
+  }
 }
 
 TEST(IpAddress, Classes) {

@@ -156,8 +156,9 @@ TEST(MemifMessage, SurplusDescriptorsAreClosed) {
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(count * sizeof(int));
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < count; ++i) {
       reinterpret_cast<int*>(CMSG_DATA(rights))[i] = event.fd();
+    }
     ASSERT_EQ(sendmsg(sender.fd(), &header, 0), ssize_t{sizeof(message)});
     {
       const Received received = receive(receiver.fd());

@@ -19,7 +19,7 @@ namespace {
 
 using State = NeighbourTable::State;
 
-constexpr std::uint64_t kOneSecond_ns = 1'000'000'000;
+constexpr std::uint64_t kOneSecondNs = 1'000'000'000;
 
 rte_ether_addr mac_of(std::uint8_t last) { return {{2, 0, 0, 0, 0, last}}; }
 IpAddress peer(std::uint32_t number) { return IpAddress::from_ipv4(0x0a000000 + number); }
@@ -75,11 +75,11 @@ class NeighbourTableTest : public ::testing::Test, public NeighbourSolicitor {
         break;
       case State::probe:
         enter(State::delay);
-        pass(NeighbourTable::kDelayFirstProbe_ns + kOneSecond_ns / 100);
+        pass(NeighbourTable::kDelayFirstProbeNs + kOneSecondNs / 100);
         break;
       case State::failed:
         (void)use();
-        pass(4 * kOneSecond_ns);
+        pass(4 * kOneSecondNs);
         break;
       case State::permanent:
         ASSERT_TRUE(table_.add_permanent(kPeer, mac_of(1)));
@@ -94,7 +94,7 @@ class NeighbourTableTest : public ::testing::Test, public NeighbourSolicitor {
   HostCounters counters_;
   NeighbourTable table_{8, test::seed(), timers_, *this, counters_};
   std::vector<Question> questions_;
-  std::uint64_t now_ns_ = 5 * kOneSecond_ns;
+  std::uint64_t now_ns_ = 5 * kOneSecondNs;
   std::uint8_t last_byte_ = 0;
 };
 
@@ -171,27 +171,27 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(NeighbourTableTest, TimersLeadFromStateToState) {
   enter(State::reachable);
-  pass(NeighbourTable::kReachable_ns / 2 - 1);
+  pass(NeighbourTable::kReachableNs / 2 - 1);
   EXPECT_EQ(table_.state(kPeer), State::reachable);
-  pass(NeighbourTable::kReachable_ns + kOneSecond_ns / 100);
+  pass(NeighbourTable::kReachableNs + kOneSecondNs / 100);
   EXPECT_EQ(table_.state(kPeer), State::stale);
   EXPECT_EQ(use(), Resolution::ready);
   EXPECT_EQ(table_.state(kPeer), State::delay);
-  pass(NeighbourTable::kDelayFirstProbe_ns - 1);
+  pass(NeighbourTable::kDelayFirstProbeNs - 1);
   EXPECT_TRUE(questions_.empty());
-  pass(kOneSecond_ns / 100);
+  pass(kOneSecondNs / 100);
   EXPECT_EQ(table_.state(kPeer), State::probe);
   ASSERT_EQ(questions_.size(), 1u);
   EXPECT_TRUE(questions_[0].unicast);
-  pass(4 * kOneSecond_ns);
+  pass(4 * kOneSecondNs);
   EXPECT_EQ(table_.state(kPeer), State::incomplete);
   ASSERT_EQ(questions_.size(), 4u);
   EXPECT_FALSE(questions_[3].unicast);
   EXPECT_EQ(use(), Resolution::pending);
-  pass(4 * kOneSecond_ns);
+  pass(4 * kOneSecondNs);
   EXPECT_EQ(table_.state(kPeer), State::failed);
   EXPECT_EQ(questions_.size(), 6u);
-  pass(NeighbourTable::kHoldDown_ns);
+  pass(NeighbourTable::kHoldDownNs);
   EXPECT_EQ(table_.state(kPeer), std::nullopt);
   EXPECT_TRUE(timers_.empty());
 }
@@ -215,7 +215,9 @@ TEST_F(NeighbourTableTest, JitterComesFromTheSeed) {
 }
 
 TEST_F(NeighbourTableTest, APermanentNeighbourCannotBeEvicted) {
-  for (std::uint32_t i = 0; i < 8; ++i) ASSERT_TRUE(table_.add_permanent(peer(i), mac_of(3)));
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    ASSERT_TRUE(table_.add_permanent(peer(i), mac_of(3)));
+  }
   EXPECT_FALSE(table_.add_permanent(peer(9), mac_of(3)));
   table_.learn(peer(10), mac_of(4), true, now_ns_);
   rte_ether_addr mac{};

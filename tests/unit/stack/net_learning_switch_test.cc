@@ -63,7 +63,9 @@ class LearningSwitchTest : public ::testing::Test {
 
   void make_switch(LearningSwitchConfig config, bool up = true) {
     switch_ = std::make_unique<LearningSwitch>(config);
-    for (PortNumber port = 0; port < config.ports; ++port) switch_->set_link(port, up);
+    for (PortNumber port = 0; port < config.ports; ++port) {
+      switch_->set_link(port, up);
+    }
   }
   void receive(PortNumber port, const Bytes& bytes, std::uint64_t now_ns = 0,
                std::size_t segment = 0) {
@@ -171,7 +173,9 @@ TEST_F(LearningSwitchTest, PortsThatAreDownGetNothingAndLoseTheirStations) {
   make_switch({.ports = 3});
   receive(0, frame(kBroadcast, 1));
   receive(1, frame(kBroadcast, 2));
-  for (PortNumber port = 0; port < 3; ++port) (void)take(port);
+  for (PortNumber port = 0; port < 3; ++port) {
+    (void)take(port);
+  }
   receive(0, frame(2, 1));
   switch_->set_link(1, false);
   EXPECT_TRUE(take(1).empty());
@@ -216,7 +220,9 @@ TEST_F(LearningSwitchTest, PortsHaveTheirOwnRateQueueAndMarking) {
     payload[3] = 2;
     return payload;
   }();
-  for (int i = 0; i < 3; ++i) receive(0, frame(kBroadcast, 1, capable));
+  for (int i = 0; i < 3; ++i) {
+    receive(0, frame(kBroadcast, 1, capable));
+  }
   EXPECT_EQ(counters(1)["tx_dropped_queue_full"], 0u);
   EXPECT_EQ(counters(2)["tx_dropped_queue_full"], 1u);
   EXPECT_EQ(counters(2)["tx_ecn_not_marked"], 1u) << "others hold it too";
@@ -238,7 +244,9 @@ TEST_F(LearningSwitchTest, AFullMacTableFloods) {
   make_switch({.ports = 3, .mac_table_size = 1});
   receive(0, frame(kBroadcast, 1));
   receive(1, frame(kBroadcast, 2));
-  for (PortNumber port = 0; port < 3; ++port) (void)take(port);
+  for (PortNumber port = 0; port < 3; ++port) {
+    (void)take(port);
+  }
   EXPECT_EQ(switch_->mac_counters().full.value(), 1u);
   receive(0, frame(2, 1));
   EXPECT_EQ(take(1).size(), 1u);
@@ -248,7 +256,9 @@ TEST_F(LearningSwitchTest, AFullMacTableFloods) {
 TEST_F(LearningSwitchTest, StationsAgeOut) {
   make_switch({.ports = 3, .mac_ageing_ns = 1000});
   receive(1, frame(kBroadcast, 2), 5);
-  for (PortNumber port = 0; port < 3; ++port) (void)take(port);
+  for (PortNumber port = 0; port < 3; ++port) {
+    (void)take(port);
+  }
   receive(0, frame(2, 1), 1004);
   EXPECT_TRUE(take(2).empty());
   receive(0, frame(2, 1), 1005);
@@ -272,7 +282,9 @@ TEST_F(LearningSwitchTest, TellsTheObserverOfDrops) {
 class TestLink final : public Link {
  public:
   ~TestLink() override {
-    for (rte_mbuf* packet : arriving) rte_pktmbuf_free(packet);
+    for (rte_mbuf* packet : arriving) {
+      rte_pktmbuf_free(packet);
+    }
   }
   std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t) override {
     std::uint16_t taken = 0;

@@ -95,17 +95,25 @@ TEST_F(OutputPortTest, TheRateCountsWhatTheWireAdds) {
 
 TEST_F(OutputPortTest, FractionsOfANanosecondAddUp) {
   make({.rate_bits_per_s = 100'000'000'000, .queue_packets = 2000});
-  for (int i = 0; i < 1000; ++i) push(Bytes(60, 1));
+  for (int i = 0; i < 1000; ++i) {
+    push(Bytes(60, 1));
+  }
   std::uint64_t now_ns = 0;
-  for (; port_->queued_packets() > 0; now_ns = port_->free_ns()) ASSERT_FALSE(take(now_ns).empty());
+  for (; port_->queued_packets() > 0; now_ns = port_->free_ns()) {
+    ASSERT_FALSE(take(now_ns).empty());
+  }
   EXPECT_EQ(now_ns, 6720u) << "1000 frames of 84 bytes: 6.72 ns each";
 }
 
 TEST_F(OutputPortTest, MakesUpForLatePollsWithinBounds) {
   make({.rate_bits_per_s = 1'000'000'000, .catch_up_ns = 3000});
-  for (int i = 0; i < 10; ++i) push(Bytes(101, 1));  // 1000 ns each
+  for (int i = 0; i < 10; ++i) {
+    push(Bytes(101, 1));  // 1000 ns each
+  }
   int sent = 0;
-  while (!take(100'000).empty()) ++sent;
+  while (!take(100'000).empty()) {
+    ++sent;
+  }
   EXPECT_EQ(sent, 4) << "three of the time made up for, and one of now";
 }
 
@@ -166,7 +174,9 @@ TEST_F(OutputPortTest, ThePortsTrustChoosesTheQueue) {
   EXPECT_EQ(priority_of(tagged, map), 1);
   EXPECT_EQ(priority_of(untagged, map), 1);
   EXPECT_EQ(priority_of(no_ip, map), 0);
-  for (rte_mbuf* made : {tagged, untagged, no_ip}) rte_pktmbuf_free(made);
+  for (rte_mbuf* made : {tagged, untagged, no_ip}) {
+    rte_pktmbuf_free(made);
+  }
 }
 
 TEST_F(OutputPortTest, PausesHoldTheirPriorityOnly) {
@@ -220,7 +230,9 @@ TEST_F(OutputPortTest, MarksCapablePacketsOfLongQueuesAndTheChecksumStaysRight) 
   for (const bool ipv6 : {false, true}) {
     make({.ecn = {.kmin_bytes = 150, .kmax_bytes = 150, .pmax = 1}});
     const std::uint8_t traffic_class = 26 << 2 | kEcnEct0;
-    for (int i = 0; i < 3; ++i) push(ip_frame(100, traffic_class, ipv6));
+    for (int i = 0; i < 3; ++i) {
+      push(ip_frame(100, traffic_class, ipv6));
+    }
     push(ip_frame(100, 26 << 2, ipv6));  // not capable
     for (int i = 0; i < 4; ++i) {
       const Bytes bytes = take(0);
@@ -231,9 +243,7 @@ TEST_F(OutputPortTest, MarksCapablePacketsOfLongQueuesAndTheChecksumStaysRight) 
       // The queue had 0, 100, 200 and 300 bytes before them.
       const int expected = i < 2 ? traffic_class : i == 2 ? traffic_class | kEcnCe : 26 << 2;
       EXPECT_EQ(ip.traffic_class, expected) << i;
-      if (ipv6) {
-        EXPECT_EQ(ip.flow_label, 0xabcdeu);
-      }
+      if (ipv6) EXPECT_EQ(ip.flow_label, 0xabcdeu);
     }
     EXPECT_EQ(port_->counters().ecn_marked.value(), 1u);
     EXPECT_EQ(port_->counters().ecn_not_marked.value(), 1u);
@@ -245,7 +255,9 @@ TEST_F(OutputPortTest, MarksAsOftenAsTheProbabilitySays) {
         .ecn = {.kmin_bytes = 0, .kmax_bytes = 1'000, .pmax = 0.5},
         .seed = test::seed()});
   // Half of kmax waits, always: a quarter gets the mark.
-  for (int i = 0; i < 5; ++i) push(ip_frame(100, 0));
+  for (int i = 0; i < 5; ++i) {
+    push(ip_frame(100, 0));
+  }
   constexpr int kPackets = 10'000;
   for (int i = 0; i < kPackets; ++i) {
     push(ip_frame(100, kEcnEct0));

@@ -247,7 +247,9 @@ TEST(EalStart, FailureEndsWithOneLineThatSaysWhy) {
                         "-m", "16", "--no-pci", "--no-shconf", "--no-telemetry",
                         "--file-prefix=rockhopper-test-eal", "-l", "1000"});
   std::string last;
-  for (std::string line; !(line = process.read_line()).empty();) last = line;
+  for (std::string line; !(line = process.read_line()).empty();) {
+    last = line;
+  }
   EXPECT_THAT(last, HasSubstr("port-peer: DPDK does not start: lcore 1000 >= "));
   EXPECT_EQ(process.wait(), 1);
 }

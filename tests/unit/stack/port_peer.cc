@@ -118,7 +118,9 @@ void mirror(stack::Link& link, const stack::Clock& clock) {
       }
       for (rte_mbuf* part = packets[i]; part != nullptr; part = part->next) {
         auto* data = rte_pktmbuf_mtod(part, std::uint8_t*);
-        for (std::size_t at = skip; at < part->data_len; ++at) data[at] ^= 0xff;
+        for (std::size_t at = skip; at < part->data_len; ++at) {
+          data[at] ^= 0xff;
+        }
         skip -= std::min<std::size_t>(skip, part->data_len);
       }
       send(link, packets[i], clock);
@@ -128,7 +130,9 @@ void mirror(stack::Link& link, const stack::Clock& clock) {
 
 Bytes make_frame(const rte_ether_addr& source, std::size_t size, stack::Random& random) {
   Bytes frame(size);
-  for (auto& byte : frame) byte = static_cast<std::uint8_t>(random.next());
+  for (auto& byte : frame) {
+    byte = static_cast<std::uint8_t>(random.next());
+  }
   std::memset(frame.data(), 0xff, RTE_ETHER_ADDR_LEN);
   std::memcpy(frame.data() + RTE_ETHER_ADDR_LEN, source.addr_bytes, RTE_ETHER_ADDR_LEN);
   frame[12] = kTestEtherType >> 8;
@@ -238,7 +242,9 @@ void probe(stack::Port& port, const stack::Clock& clock, std::uint64_t seed) {
     expected.push_back(std::move(frame));
     if (expected.size() >= kWindow) expect_answer(link, clock, expected);
   }
-  while (!expected.empty()) expect_answer(link, clock, expected);
+  while (!expected.empty()) {
+    expect_answer(link, clock, expected);
+  }
   const auto& counters = link.counters();
   if (counters.tx_packets.value() != number || counters.rx_packets.value() < number) {
     die("the counters do not agree");
@@ -284,7 +290,9 @@ void survive(stack::Port& port, const stack::Clock& clock) {
   const Bytes frame = make_frame(port.mac(), port.mtu() + kHeader, random);
   std::array<rte_mbuf*, kBurst> packets;
   for (unsigned returned = 0;;) {
-    for (auto& packet : packets) packet = make_packet(port.pool(), frame, SIZE_MAX);
+    for (auto& packet : packets) {
+      packet = make_packet(port.pool(), frame, SIZE_MAX);
+    }
     free_from(packets, link.tx_burst(packets.data(), kBurst, clock.now_ns()), kBurst);
     const std::uint16_t count = link.rx_burst(packets.data(), kBurst, clock.now_ns());
     for (std::uint16_t i = 0; i < count && returned < kOwnFrames; ++i) {

@@ -41,7 +41,9 @@ class ByFirstByte final : public Steering {
 class FedQueue final : public Link {
  public:
   ~FedQueue() override {
-    for (rte_mbuf* packet : arrived) rte_pktmbuf_free(packet);
+    for (rte_mbuf* packet : arrived) {
+      rte_pktmbuf_free(packet);
+    }
   }
   std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t) override {
     std::uint16_t taken = 0;
@@ -107,7 +109,9 @@ class ShardLinkTest : public ::testing::Test {
 
 TEST_F(ShardLinkTest, KeepsItsOwnAndHandsTheOthersOverInOrder) {
   make(4);
-  for (std::uint8_t tag = 0; tag < 12; ++tag) arrive(1, tag % 4, tag);
+  for (std::uint8_t tag = 0; tag < 12; ++tag) {
+    arrive(1, tag % 4, tag);
+  }
   EXPECT_THAT(burst(1), ElementsAre(1, 5, 9));
   EXPECT_THAT(burst(0), ElementsAre(0, 4, 8));
   EXPECT_THAT(burst(2), ElementsAre(2, 6, 10));
@@ -119,21 +123,29 @@ TEST_F(ShardLinkTest, KeepsItsOwnAndHandsTheOthersOverInOrder) {
 
 TEST_F(ShardLinkTest, HandsOverMoreThanABatchAtOnce) {
   make(2, 128);
-  for (std::uint8_t tag = 0; tag < 100; ++tag) arrive(0, 1, tag);
+  for (std::uint8_t tag = 0; tag < 100; ++tag) {
+    arrive(0, 1, tag);
+  }
   EXPECT_THAT(burst(0, 100), IsEmpty());
   std::vector<int> all;
   for (auto part = burst(1); !part.empty(); part = burst(1)) {
     all.insert(all.end(), part.begin(), part.end());
   }
   ASSERT_EQ(all.size(), 100u);
-  for (int tag = 0; tag < 100; ++tag) EXPECT_EQ(all[static_cast<std::size_t>(tag)], tag);
+  for (int tag = 0; tag < 100; ++tag) {
+    EXPECT_EQ(all[static_cast<std::size_t>(tag)], tag);
+  }
 }
 
 TEST_F(ShardLinkTest, ABusyRingLeavesHalfTheBurstToTheQueue) {
   make(2);
-  for (std::uint8_t tag = 0; tag < 8; ++tag) arrive(0, 1, tag);
+  for (std::uint8_t tag = 0; tag < 8; ++tag) {
+    arrive(0, 1, tag);
+  }
   (void)burst(0);
-  for (std::uint8_t tag = 100; tag < 108; ++tag) arrive(1, 1, tag);
+  for (std::uint8_t tag = 100; tag < 108; ++tag) {
+    arrive(1, 1, tag);
+  }
   EXPECT_THAT(burst(1, 8), ElementsAre(0, 1, 2, 3, 100, 101, 102, 103));
   EXPECT_THAT(burst(1, 1), ElementsAre(4)) << "a burst of one takes from the ring";
 }
@@ -152,25 +164,33 @@ TEST_F(ShardLinkTest, WhatIsForEveryShardIsCopiedWhole) {
 
 TEST_F(ShardLinkTest, ALackOfMbufsCostsTheCopiesOnly) {
   make(3, 64, 7);
-  for (int i = 0; i < 7; ++i) arrive(0, kAll, static_cast<std::uint8_t>(i));
+  for (int i = 0; i < 7; ++i) {
+    arrive(0, kAll, static_cast<std::uint8_t>(i));
+  }
   EXPECT_EQ(burst(0).size(), 7u);
   EXPECT_EQ(links_[0]->counters().no_mbuf.value(), 14u);
 }
 
 TEST_F(ShardLinkTest, AFullRingLosesTheNewestAndCountsThem) {
   make(2, 10);
-  for (std::uint8_t tag = 0; tag < 14; ++tag) arrive(0, 1, tag);
+  for (std::uint8_t tag = 0; tag < 14; ++tag) {
+    arrive(0, 1, tag);
+  }
   arrive(0, 0, 99);
   EXPECT_THAT(burst(0), ElementsAre(99)) << "the slow shard holds up no other";
   EXPECT_EQ(links_[0]->counters().hand_over_full.value(), 4u);
   std::vector<int> expected(10);
-  for (int tag = 0; tag < 10; ++tag) expected[static_cast<std::size_t>(tag)] = tag;
+  for (int tag = 0; tag < 10; ++tag) {
+    expected[static_cast<std::size_t>(tag)] = tag;
+  }
   EXPECT_EQ(burst(1), expected);
 }
 
 TEST_F(ShardLinkTest, RingsFreeWhatIsLeftInThem) {
   make(2);
-  for (std::uint8_t tag = 0; tag < 5; ++tag) arrive(0, 1, tag);
+  for (std::uint8_t tag = 0; tag < 5; ++tag) {
+    arrive(0, 1, tag);
+  }
   (void)burst(0);
   EXPECT_EQ(pool_.in_use(), 5u);
 }  // TearDown checks
@@ -248,9 +268,15 @@ TEST(ShardLinkThreads, NothingIsLostOrOvertakenBetweenThreads) {
     }
   };
   std::vector<std::thread> threads;
-  for (std::uint16_t shard = 0; shard < kShards; ++shard) threads.emplace_back(serve, shard);
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& reason : wrong) EXPECT_EQ(reason, "");
+  for (std::uint16_t shard = 0; shard < kShards; ++shard) {
+    threads.emplace_back(serve, shard);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (const std::string& reason : wrong) {
+    EXPECT_EQ(reason, "");
+  }
   queues.clear();
   rings->reset();
   EXPECT_EQ(pool->in_use(), 0u);

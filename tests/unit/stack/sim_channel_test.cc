@@ -70,7 +70,9 @@ TEST_F(LinkTest, DeliversInOrderAfterTheDelay) {
 TEST_F(LinkTest, PushesBackWhenFullAndLosesNothing) {
   join({.delay_ns = 10, .in_flight_packets = 4});
   std::array<rte_mbuf*, 6> offered;
-  for (auto& packet : offered) packet = make_packet(pool_.get(), {1, 2, 3});
+  for (auto& packet : offered) {
+    packet = make_packet(pool_.get(), {1, 2, 3});
+  }
   EXPECT_EQ(end(1).tx_burst(offered.data(), 6, 0), 4);
   EXPECT_EQ(end(1).counters().backpressure.value(), 2u);
   EXPECT_EQ(end(1).tx_burst(offered.data() + 4, 2, 5), 0);
@@ -107,7 +109,9 @@ TEST_F(LinkTest, KeepsAnArrivalForWhichThereIsNoMbuf) {
   ASSERT_TRUE(small.has_value());
   join({.delay_ns = 0, .copy_pool = small->get()});
   std::array<rte_mbuf*, 2> offered;
-  for (auto& packet : offered) packet = make_packet(pool_.get(), {1, 2, 3});
+  for (auto& packet : offered) {
+    packet = make_packet(pool_.get(), {1, 2, 3});
+  }
   ASSERT_EQ(end(0).tx_burst(offered.data(), 2, 0), 2);
   ASSERT_EQ(end(1).rx_burst(packets_.data(), 2, 0), 1);
   EXPECT_EQ(end(1).incoming().counters().no_mbuf.value(), 1u);

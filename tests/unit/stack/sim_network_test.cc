@@ -44,7 +44,9 @@ TEST(EventQueue, RunsInTheOrderOfTimesThenOfScheduling) {
     queue.schedule(gone, 1);
   }
   EXPECT_EQ(queue.next_ns(), 20u);
-  while (queue.next_ns() != kNever) queue.run_next();
+  while (queue.next_ns() != kNever) {
+    queue.run_next();
+  }
   EXPECT_EQ(notes, (std::vector<int>{1, 3, 4}));
   EXPECT_FALSE(a.scheduled());
 }
@@ -55,7 +57,9 @@ TEST(EventQueue, AgreesWithASortedModel) {
   std::vector<int> notes;
   std::vector<std::unique_ptr<Note>> events;
   std::map<int, std::pair<std::uint64_t, std::uint64_t>> model;  // number: time, order
-  for (int i = 0; i < 60; ++i) events.push_back(std::make_unique<Note>(notes, i));
+  for (int i = 0; i < 60; ++i) {
+    events.push_back(std::make_unique<Note>(notes, i));
+  }
   std::uint64_t order = 0;
   for (int step = 0; step < 20'000; ++step) {
     const int number = static_cast<int>(random.below(events.size()));
@@ -82,7 +86,9 @@ struct Sink final : NicListener {
   explicit Sink(Nic& at) : nic(at) { nic.set_listener(this); }
   ~Sink() override {
     nic.set_listener(nullptr);
-    for (rte_mbuf* packet : packets) rte_pktmbuf_free(packet);
+    for (rte_mbuf* packet : packets) {
+      rte_pktmbuf_free(packet);
+    }
   }
   void on_packets(std::uint64_t now_ns) override {
     std::array<rte_mbuf*, 32> some;
@@ -171,7 +177,9 @@ TEST_F(NetworkTest, AFullQueueDropsTheTail) {
                      {.rate_bits_per_s = 1'000'000'000, .switch_output = {.queue_bytes = 3000}});
   start();
   Sink& at = sink(b);
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(send(a, frame(a, b, 1000)), 1);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(send(a, frame(a, b, 1000)), 1);
+  }
   network_->run_until(kNever);
   // Ten times as fast as they leave: beside the three that wait, two or three have left.
   EXPECT_GE(at.packets.size(), 4u);
@@ -241,7 +249,9 @@ TEST_F(NetworkTest, PausesAreProlongedWhileTheQueueStands) {
   network_->add_link(s, b, {.rate_bits_per_s = 1'000'000});
   start();
   Sink& at = sink(b);
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(send(a, frame(a, b, 1000)), 1);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(send(a, frame(a, b, 1000)), 1);
+  }
   network_->run_until(kNever);
   // Two wait for 8.2 ms each; a pause lasts 335 us and is prolonged when half of it is over.
   EXPECT_EQ(at.packets.size(), 3u);
@@ -286,14 +296,20 @@ TEST_F(NetworkTest, FlowsSpreadOverEqualPathsAndStayInOrder) {
 TEST_F(NetworkTest, GroupsReachEachHostOnce) {
   std::vector<NodeIndex> hosts;
   std::vector<NodeIndex> switches;
-  for (int i = 0; i < 3; ++i) switches.push_back(network_->add_switch({}));
+  for (int i = 0; i < 3; ++i) {
+    switches.push_back(network_->add_switch({}));
+  }
   for (int i = 0; i < 6; ++i) {
     hosts.push_back(network_->add_host());
     network_->add_link(hosts.back(), switches[static_cast<std::size_t>(i) % 3], {});
   }
-  for (std::size_t i = 0; i < 3; ++i) network_->add_link(switches[i], switches[(i + 1) % 3], {});
+  for (std::size_t i = 0; i < 3; ++i) {
+    network_->add_link(switches[i], switches[(i + 1) % 3], {});
+  }
   start();
-  for (const NodeIndex host : hosts) sink(host);
+  for (const NodeIndex host : hosts) {
+    sink(host);
+  }
   rte_mbuf* packet = frame(hosts[0], hosts[1], 100);
   std::fill_n(rte_pktmbuf_mtod(packet, std::uint8_t*), 6, std::uint8_t{0xff});
   ASSERT_EQ(send(hosts[0], packet), 1);
@@ -314,8 +330,8 @@ TEST_F(NetworkTest, RefusesHostsThatCannotBe) {
   network_->add_link(c, d, {});
   network_->add_link(d, e, {});
   EXPECT_FALSE(network_->build().has_value()) << "a host with two links";
-  static_cast<void>(a);
-  static_cast<void>(b);
+  (void)a;
+  (void)b;
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ class Wire final : public Link {
  public:
   explicit Wire(std::uint8_t station) : station_(station) {}
   ~Wire() override {
-    for (rte_mbuf* packet : arriving) rte_pktmbuf_free(packet);
+    for (rte_mbuf* packet : arriving) {
+      rte_pktmbuf_free(packet);
+    }
   }
   std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t) override {
     std::uint16_t taken = 0;
@@ -87,7 +89,9 @@ class SwitchedLinkTest : public ::testing::Test {
     ASSERT_TRUE(pool.has_value()) << pool.error().message;
     pool_ = std::move(*pool);
     SwitchedLink::Config config{.ports = {}, .pool = pool_.get(), .seed = test::seed()};
-    for (Wire& wire : wires_) config.ports.push_back({&wire, [&wire] { return wire.up; }});
+    for (Wire& wire : wires_) {
+      config.ports.push_back({&wire, [&wire] { return wire.up; }});
+    }
     link_ = std::make_unique<SwitchedLink>(config);
     // Everybody has been heard.
     send(frame(kEverybody, kOwn, 0));
@@ -95,12 +99,16 @@ class SwitchedLinkTest : public ::testing::Test {
       arrive(station, frame(kOwn, station, 0));
     }
     EXPECT_EQ(receive().size(), 3u);
-    for (Wire& wire : wires_) wire.sent.clear();
+    for (Wire& wire : wires_) {
+      wire.sent.clear();
+    }
   }
   void TearDown() override {
     link_.reset();
     for (Wire& wire : wires_) {
-      for (rte_mbuf* packet : wire.arriving) rte_pktmbuf_free(packet);
+      for (rte_mbuf* packet : wire.arriving) {
+        rte_pktmbuf_free(packet);
+      }
       wire.arriving.clear();
     }
     EXPECT_EQ(pool_.in_use(), 0u) << "mbufs have leaked";
@@ -142,12 +150,16 @@ TEST_F(SwitchedLinkTest, IsThePlaceOfItsLinks) {
   wire(2).deadline_ns = 7;
   EXPECT_EQ(link_->next_deadline_ns(), 7u);
   EXPECT_TRUE(link_->any_up());
-  for (Wire& wire : wires_) wire.up = false;
+  for (Wire& wire : wires_) {
+    wire.up = false;
+  }
   EXPECT_FALSE(link_->any_up());
 }
 
 TEST_F(SwitchedLinkTest, EachStationGetsItsOwn) {
-  for (std::uint8_t station = 1; station <= 3; ++station) send(frame(station, kOwn, station));
+  for (std::uint8_t station = 1; station <= 3; ++station) {
+    send(frame(station, kOwn, station));
+  }
   for (std::uint8_t station = 1; station <= 3; ++station) {
     EXPECT_THAT(wire(station).sent, ElementsAre(frame(station, kOwn, station)));
   }

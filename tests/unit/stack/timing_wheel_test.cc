@@ -17,7 +17,7 @@
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint64_t kTick_ns = 4096;
+constexpr std::uint64_t kTickNs = 4096;
 
 /// A timer that notes when it fired and then does what it is told.
 struct Probe {
@@ -38,7 +38,7 @@ TEST(TimingWheel, RoundsItsTickDownToAPowerOfTwo) {
 }
 
 TEST(TimingWheel, FiresOnceNotEarlyAndLessThanATickLate) {
-  TimingWheel wheel(kTick_ns);
+  TimingWheel wheel(kTickNs);
   Probe probe;
   EXPECT_EQ(wheel.next_deadline_ns(), kNever);
   wheel.arm(probe.timer, 10'000);
@@ -46,8 +46,8 @@ TEST(TimingWheel, FiresOnceNotEarlyAndLessThanATickLate) {
   EXPECT_EQ(probe.timer.deadline_ns(), 10'000u);
   wheel.advance(9'999);
   EXPECT_TRUE(probe.fired.empty());
-  wheel.advance(10'000 + kTick_ns);
-  EXPECT_EQ(probe.fired, std::vector<std::uint64_t>{10'000 + kTick_ns});
+  wheel.advance(10'000 + kTickNs);
+  EXPECT_EQ(probe.fired, std::vector<std::uint64_t>{10'000 + kTickNs});
   EXPECT_FALSE(probe.timer.armed());
   EXPECT_TRUE(wheel.empty());
   wheel.advance(1'000'000);
@@ -55,7 +55,7 @@ TEST(TimingWheel, FiresOnceNotEarlyAndLessThanATickLate) {
 }
 
 TEST(TimingWheel, FiresAtOnceWhatIsPastAndNeverWhatIsNever) {
-  TimingWheel wheel(kTick_ns);
+  TimingWheel wheel(kTickNs);
   wheel.advance(1'000'000'000);
   Probe past;
   Probe never;
@@ -72,31 +72,31 @@ TEST(TimingWheel, FiresAtOnceWhatIsPastAndNeverWhatIsNever) {
 }
 
 TEST(TimingWheel, RearmingMovesTheDeadlineBothWays) {
-  TimingWheel wheel(kTick_ns);
+  TimingWheel wheel(kTickNs);
   Probe probe;
-  wheel.arm(probe.timer, 100 * kTick_ns);
-  wheel.arm(probe.timer, 500 * kTick_ns);
-  EXPECT_EQ(probe.timer.deadline_ns(), 500 * kTick_ns);
-  wheel.advance(499 * kTick_ns);
+  wheel.arm(probe.timer, 100 * kTickNs);
+  wheel.arm(probe.timer, 500 * kTickNs);
+  EXPECT_EQ(probe.timer.deadline_ns(), 500 * kTickNs);
+  wheel.advance(499 * kTickNs);
   EXPECT_TRUE(probe.fired.empty());
-  wheel.arm(probe.timer, 1000 * kTick_ns);
-  wheel.arm(probe.timer, 501 * kTick_ns);
-  wheel.advance(501 * kTick_ns);
+  wheel.arm(probe.timer, 1000 * kTickNs);
+  wheel.arm(probe.timer, 501 * kTickNs);
+  wheel.advance(501 * kTickNs);
   EXPECT_EQ(probe.fired.size(), 1u);
 }
 
 TEST(TimingWheel, CancelledTimersDoNotFire) {
-  TimingWheel wheel(kTick_ns);
+  TimingWheel wheel(kTickNs);
   Probe probe;
   wheel.cancel(probe.timer);
   for (const std::uint64_t tick : {0ull, 3ull, 70ull, 5000ull, 1ull << 40}) {
-    wheel.arm(probe.timer, tick * kTick_ns);
+    wheel.arm(probe.timer, tick * kTickNs);
     wheel.cancel(probe.timer);
     EXPECT_EQ(wheel.next_deadline_ns(), kNever);
   }
   {  // Destruction disarms.
     Probe short_lived;
-    wheel.arm(short_lived.timer, 7 * kTick_ns);
+    wheel.arm(short_lived.timer, 7 * kTickNs);
   }
   EXPECT_TRUE(wheel.empty());
   wheel.advance(1ull << 60);
@@ -106,42 +106,42 @@ TEST(TimingWheel, CancelledTimersDoNotFire) {
 TEST(TimingWheel, DisarmsItsTimersWhenItEnds) {
   Probe probe;
   {
-    TimingWheel wheel(kTick_ns);
+    TimingWheel wheel(kTickNs);
     wheel.arm(probe.timer, 1);
   }
   EXPECT_FALSE(probe.timer.armed());
 }
 
 TEST(TimingWheel, ATimerMovesFromOneWheelToAnother) {
-  TimingWheel first(kTick_ns);
-  TimingWheel second(kTick_ns);
+  TimingWheel first(kTickNs);
+  TimingWheel second(kTickNs);
   Probe probe;
-  first.arm(probe.timer, 10 * kTick_ns);
-  second.arm(probe.timer, 20 * kTick_ns);
+  first.arm(probe.timer, 10 * kTickNs);
+  second.arm(probe.timer, 20 * kTickNs);
   EXPECT_TRUE(first.empty());
-  first.advance(100 * kTick_ns);
+  first.advance(100 * kTickNs);
   EXPECT_TRUE(probe.fired.empty());
-  second.advance(100 * kTick_ns);
+  second.advance(100 * kTickNs);
   EXPECT_EQ(probe.fired.size(), 1u);
 }
 
 TEST(TimingWheel, ACallbackMayRearmItselfAndIsNotCalledTwiceInOneAdvance) {
   // Whether the new deadline is before the tick being worked off, or after it but not after now.
-  for (const std::uint64_t again_ns : {std::uint64_t{0}, 50 * kTick_ns, 100 * kTick_ns}) {
-    TimingWheel wheel(kTick_ns);
+  for (const std::uint64_t again_ns : {std::uint64_t{0}, 50 * kTickNs, 100 * kTickNs}) {
+    TimingWheel wheel(kTickNs);
     Probe probe;
     probe.then = [&](std::uint64_t) { wheel.arm(probe.timer, again_ns); };
-    wheel.arm(probe.timer, kTick_ns);
-    wheel.advance(100 * kTick_ns);
+    wheel.arm(probe.timer, kTickNs);
+    wheel.advance(100 * kTickNs);
     EXPECT_EQ(probe.fired.size(), 1u);
-    EXPECT_LE(wheel.next_deadline_ns(), 100 * kTick_ns);
-    wheel.advance(100 * kTick_ns);
+    EXPECT_LE(wheel.next_deadline_ns(), 100 * kTickNs);
+    wheel.advance(100 * kTickNs);
     EXPECT_EQ(probe.fired.size(), 2u);
   }
 }
 
 TEST(TimingWheel, ACallbackMayDestroyTimersOfTheSameSlotAndItself) {
-  TimingWheel wheel(kTick_ns);
+  TimingWheel wheel(kTickNs);
   std::vector<std::unique_ptr<Probe>> probes;
   int fired = 0;
   for (int i = 0; i < 8; ++i) {
@@ -152,24 +152,24 @@ TEST(TimingWheel, ACallbackMayDestroyTimersOfTheSameSlotAndItself) {
       auto* all = &probes;
       all->clear();
     };
-    wheel.arm(probes.back()->timer, 5 * kTick_ns);
+    wheel.arm(probes.back()->timer, 5 * kTickNs);
   }
-  wheel.advance(5 * kTick_ns);
+  wheel.advance(5 * kTickNs);
   EXPECT_EQ(fired, 1);
   EXPECT_TRUE(wheel.empty());
 }
 
 TEST(TimingWheel, FollowingNextDeadlineReachesTheFarthestTimerInAFewSteps) {
   for (const unsigned bits : {0u, 5u, 6u, 11u, 12u, 31u, 35u, 36u, 37u, 40u, 50u}) {
-    TimingWheel wheel(kTick_ns);
+    TimingWheel wheel(kTickNs);
     Probe probe;
-    const std::uint64_t deadline_ns = (std::uint64_t{1} << bits) * kTick_ns + 17;
+    const std::uint64_t deadline_ns = (std::uint64_t{1} << bits) * kTickNs + 17;
     wheel.arm(probe.timer, deadline_ns);
     int steps = 0;
     std::uint64_t now_ns = 0;
     while (probe.fired.empty()) {
       const std::uint64_t next_ns = wheel.next_deadline_ns();
-      ASSERT_LE(next_ns, deadline_ns + kTick_ns);
+      ASSERT_LE(next_ns, deadline_ns + kTickNs);
       // Beyond 2^36 ticks (78 hours) the wheel looks at a timer once each such time.
       const auto allowed = 8 + static_cast<int>(bits > 36 ? 1u << (bits - 36) : 0u);
       ASSERT_LE(++steps, allowed) << bits;
@@ -177,7 +177,7 @@ TEST(TimingWheel, FollowingNextDeadlineReachesTheFarthestTimerInAFewSteps) {
       wheel.advance(now_ns);
     }
     EXPECT_GE(now_ns, deadline_ns);
-    EXPECT_LT(now_ns, deadline_ns + kTick_ns);
+    EXPECT_LT(now_ns, deadline_ns + kTickNs);
   }
 }
 
@@ -248,8 +248,9 @@ class TimingWheelModel : public ::testing::TestWithParam<std::uint64_t> {
 };
 
 TEST_P(TimingWheelModel, AgreesUnderRandomOperations) {
-  for (std::size_t i = 0; i < kTimers; ++i)
+  for (std::size_t i = 0; i < kTimers; ++i) {
     probes_[i].then = [this, i](std::uint64_t now_ns) { on_fire(i, now_ns); };
+  }
   std::uint64_t now_ns = random_.below(2) == 0 ? 0 : random_.next() >> 8;
   for (int step = 0; step < 3000; ++step) {
     const std::size_t index = random_.below(kTimers);
@@ -270,8 +271,9 @@ TEST_P(TimingWheelModel, AgreesUnderRandomOperations) {
         break;
       default:
         // The virtual clock's way: straight to the next deadline, if it is not too far.
-        if (wheel_.next_deadline_ns() < std::uint64_t{1} << 62)
+        if (wheel_.next_deadline_ns() < std::uint64_t{1} << 62) {
           now_ns = std::max(now_ns, wheel_.next_deadline_ns());
+        }
         advance(now_ns);
     }
     if (HasFatalFailure()) return;
@@ -286,16 +288,17 @@ INSTANTIATE_TEST_SUITE_P(Seeds, TimingWheelModel,
 TEST(TimingWheel, FiresInTheOrderOfTicks) {
   Random random(test::seed());
   for (int round = 0; round < 200; ++round) {
-    TimingWheel wheel(kTick_ns);
+    TimingWheel wheel(kTickNs);
     std::vector<Probe> probes(100);
     std::vector<std::uint64_t> order;
     for (Probe& probe : probes) {
       // Re-arming for later keeps the slot: the order must hold nevertheless.
       wheel.arm(probe.timer, 1 + (random.next() >> (20 + random.below(40))));
-      if (random.below(2) == 0)
+      if (random.below(2) == 0) {
         wheel.arm(probe.timer,
                   probe.timer.deadline_ns() + (random.next() >> (20 + random.below(40))));
-      const std::uint64_t tick = (probe.timer.deadline_ns() + kTick_ns - 1) / kTick_ns;
+      }
+      const std::uint64_t tick = (probe.timer.deadline_ns() + kTickNs - 1) / kTickNs;
       probe.then = [&order, tick](std::uint64_t) { order.push_back(tick); };
     }
     wheel.advance(std::uint64_t{1} << 50);

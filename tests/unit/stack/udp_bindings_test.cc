@@ -33,7 +33,9 @@ class Client final : public UdpClient {
                                        std::uint64_t now_ns) override {
     note("room " + std::to_string(count) + " at " + std::to_string(now_ns));
     std::uint16_t taken = 0;
-    for (; taken < count && taken < packets_; ++taken) packets[taken] = packet();
+    for (; taken < count && taken < packets_; ++taken) {
+      packets[taken] = packet();
+    }
     return taken;
   }
   [[nodiscard]] std::uint64_t next_deadline_ns() const override { return deadline_ns; }

@@ -20,7 +20,9 @@ namespace {
 class Sink final : public Link {
  public:
   ~Sink() override {
-    for (rte_mbuf* packet : taken) rte_pktmbuf_free(packet);
+    for (rte_mbuf* packet : taken) {
+      rte_pktmbuf_free(packet);
+    }
   }
   [[nodiscard]] std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t) override {
@@ -34,7 +36,9 @@ class Sink final : public Link {
   [[nodiscard]] std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t) override {
     std::uint16_t sent = 0;
-    for (; sent < count && room > 0; ++sent, --room) taken.push_back(packets[sent]);
+    for (; sent < count && room > 0; ++sent, --room) {
+      taken.push_back(packets[sent]);
+    }
     return sent;
   }
   [[nodiscard]] rte_ether_addr mac() const override { return {{2, 0, 0, 0, 0, 1}}; }
@@ -124,7 +128,9 @@ TEST_F(WorkerTest, WhatTheLinkRefusesIsOfferedAgainFirst) {
   }
   EXPECT_FALSE(worker.backlogged());
   ASSERT_EQ(sink_.taken.size(), Worker::kBurst + 8u);
-  for (unsigned i = 0; i < sink_.taken.size(); ++i) EXPECT_EQ(sink_.taken[i]->hash.usr, i);
+  for (unsigned i = 0; i < sink_.taken.size(); ++i) {
+    EXPECT_EQ(sink_.taken[i]->hash.usr, i);
+  }
   EXPECT_EQ(worker.counters().tx_backpressure.value(), 2u);
 }
 

@@ -49,7 +49,9 @@ TEST(Dcsh, Golden) {
 /// Ours: a CONNECT as bytes, with the opcode of what it carries in byte 44.
 TEST(Dcch, Golden) {
   std::array<std::uint8_t, 48> bytes;
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 5 + 1);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::uint8_t>(i * 5 + 1);
+  }
   Dcch header = Dcch::parse(bytes);
   EXPECT_EQ(header.operation(), bytes[44]);
   expect_golden(header, bytes);
@@ -170,7 +172,9 @@ TEST(Lkaeth, AnMsnWiderThanItsPlaceDoesNotSpill) {
 
 TEST(Saeth, Golden) {
   Saeth saeth{};
-  for (const std::uint32_t bit : {0u, 9u, 63u, 64u, 255u}) saeth.set(bit);
+  for (const std::uint32_t bit : {0u, 9u, 63u, 64u, 255u}) {
+    saeth.set(bit);
+  }
   BytesOf<Saeth> golden{};
   golden[0] = 0x01;
   golden[1] = 0x02;
@@ -300,7 +304,9 @@ TYPED_TEST(AnyHeader, KeepsEveryBit) {
   std::mt19937_64 random(test::seed());
   for (int i = 0; i < 10'000; ++i) {
     BytesOf<TypeParam> bytes;
-    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    for (auto& byte : bytes) {
+      byte = static_cast<std::uint8_t>(random());
+    }
     ASSERT_EQ(emitted(TypeParam::parse(bytes)), bytes);
   }
 }

@@ -67,7 +67,9 @@ TEST(Icrc_A17_3_3, TravelsLeastSignificantByteFirst) {
 
 Bytes random_bytes(std::mt19937_64& random, std::size_t size) {
   Bytes bytes(size);
-  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  for (auto& byte : bytes) {
+    byte = static_cast<std::uint8_t>(random());
+  }
   return bytes;
 }
 
@@ -88,7 +90,9 @@ const L3Case kL3Cases[] = {{"IPv4", 20, 0x45, {1, 8, 10, 11}},
 
 Bytes masked(const L3Case& l3_case, Bytes l3) {
   if (l3_case.first_byte >> 4 == 6) l3[0] |= 0x0f;
-  for (const std::size_t offset : l3_case.ip_masked) l3[offset] = 0xff;
+  for (const std::size_t offset : l3_case.ip_masked) {
+    l3[offset] = 0xff;
+  }
   l3[l3_case.ip_header + 6] = 0xff;
   l3[l3_case.ip_header + 7] = 0xff;
   l3[l3_case.ip_header + 8 + 4] = 0xff;

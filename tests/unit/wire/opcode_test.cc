@@ -358,8 +358,9 @@ ServiceClass service_of(std::string_view name) {
   if (name.starts_with("RD_")) return ServiceClass::rd;
   if (name.starts_with("UD_")) return ServiceClass::ud;
   if (name.starts_with("DC_")) return ServiceClass::manufacturer_6;
-  if (name == "EXTENDED_ATOMIC" || name == "SELECTIVE_ACKNOWLEDGE" || name.starts_with("LOCK_"))
+  if (name == "EXTENDED_ATOMIC" || name == "SELECTIVE_ACKNOWLEDGE" || name.starts_with("LOCK_")) {
     return ServiceClass::manufacturer_6;
+  }
   return name.starts_with("XRC_") ? ServiceClass::xrc : ServiceClass::cnp;
 }
 
@@ -377,7 +378,9 @@ void expect_info(const OpcodeInfo& info, const Expected& want) {
 
 TEST(OpcodeTable_9_2_1, HoldsExactlyTheDefinedOpcodes) {
   std::map<unsigned, Expected> expected;
-  for (const Expected& row : kExpected) expected.emplace(row.opcode, row);
+  for (const Expected& row : kExpected) {
+    expected.emplace(row.opcode, row);
+  }
   ASSERT_EQ(expected.size(), std::size(kExpected));
 
   for (unsigned opcode = 0; opcode < 256; ++opcode) {

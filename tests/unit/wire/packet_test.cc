@@ -54,7 +54,9 @@ struct Kind {
 Bytes make_packet(std::mt19937_64& random, Kind kind, std::size_t payload) {
   const std::size_t pad = (4 - payload % 4) % 4;
   Bytes bytes(Bth::kSize + kind.info().header_bytes + payload + pad + 4);
-  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  for (auto& byte : bytes) {
+    byte = static_cast<std::uint8_t>(random());
+  }
   bytes[0] = kind.opcode;
   if (kind.carried != 0) bytes[kOperationAt] = kind.carried;
   bytes[1] = static_cast<std::uint8_t>((bytes[1] & 0xc0) | pad << 4);
@@ -378,9 +380,7 @@ TEST(Packet, EmissionNeedsRoomForAllHeaders) {
       std::fill_n(exact.get(), room, std::uint8_t{0xee});
       const std::size_t written = emit_headers(headers, {exact.get(), room});
       EXPECT_EQ(written, room < need ? 0 : need) << kind << " room " << room;
-      if (room < need && room > 0) {
-        EXPECT_EQ(exact[0], 0xee);
-      }
+      if (room < need && room > 0) EXPECT_EQ(exact[0], 0xee);
     }
   }
 }

@@ -52,7 +52,9 @@ TEST(Credits_9_7_7_2, CodesStandForTheTabledCounts) {
 TEST(Credits_9_7_7_2, EncodingNeverPromisesMoreThanThereIs) {
   std::uint8_t expected = 0;
   for (std::uint32_t count = 0; count < 40'000; ++count) {
-    while (expected + 1u < kCredits.size() && kCredits[expected + 1] <= count) ++expected;
+    while (expected + 1u < kCredits.size() && kCredits[expected + 1] <= count) {
+      ++expected;
+    }
     ASSERT_EQ(credit_code(count), expected) << count;
   }
   EXPECT_EQ(credit_code(0xffffffff), 30);

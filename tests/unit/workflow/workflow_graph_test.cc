@@ -59,7 +59,9 @@ TEST(WorkflowGraph, RefusesOutputsThatAreTooLarge) {
 
 TEST(WorkflowGraph, RefusesTimesThatAreTooLong) {
   Workflow workflow = letters_workflow();
-  for (Workflow::Task& task : workflow.tasks) task.runtime_ns = 1'000'000'000'000'000'000;
+  for (Workflow::Task& task : workflow.tasks) {
+    task.runtime_ns = 1'000'000'000'000'000'000;
+  }
   EXPECT_THAT(to_graph(workflow, {.scale = 1000}, functions()).error().message,
               StartsWith("all work and times to wait up to node"));
 }

@@ -10,7 +10,9 @@ namespace rockhopper::dag {
 
 std::vector<std::uint64_t> work_of(const Graph& graph) {
   std::vector<std::uint64_t> work(graph.size());
-  for (NodeIndex node = 0; node < graph.size(); ++node) work[node] = graph.work_ns(node);
+  for (NodeIndex node = 0; node < graph.size(); ++node) {
+    work[node] = graph.work_ns(node);
+  }
   return work;
 }
 
@@ -34,7 +36,9 @@ std::vector<std::uint64_t> urgencies(const Graph& graph, std::span<const std::ui
   constexpr std::size_t kRankMax = (std::size_t{1} << (64 - kLengthBits)) - 1;
   constexpr std::uint64_t kLengthMax = (std::uint64_t{1} << kLengthBits) - 1;
   std::set<std::int32_t> priorities;
-  for (NodeIndex node = 0; node < graph.size(); ++node) priorities.insert(graph.priority(node));
+  for (NodeIndex node = 0; node < graph.size(); ++node) {
+    priorities.insert(graph.priority(node));
+  }
   std::map<std::int32_t, std::size_t> ranks;
   for (const std::int32_t priority : priorities) {
     ranks.emplace(priority, std::min(ranks.size(), kRankMax));

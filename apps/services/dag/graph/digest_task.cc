@@ -35,7 +35,9 @@ Digest digest_of(Sha256& sha256, const TaskCall& call, std::uint64_t seed) {
   sha256.add_number(seed);
   sha256.add_with_length(call.previous);
   sha256.add_number(call.inputs.size());
-  for (const TaskInput& input : call.inputs) sha256.add_with_length(input.bytes);
+  for (const TaskInput& input : call.inputs) {
+    sha256.add_with_length(input.bytes);
+  }
   return sha256.finish();
 }
 

@@ -28,8 +28,9 @@ Header header_of(const GraphParts& parts) {
                 .tasks = static_cast<std::uint32_t>(parts.tasks.size()),
                 .edges = static_cast<std::uint32_t>(parts.edges.size()),
                 .strings_bytes = parts.strings.size()};
-  for (const Edge& edge : parts.edges)
+  for (const Edge& edge : parts.edges) {
     header.parameters_bytes += parameters_bytes(edge.constraints);
+  }
   header.bytes = GraphImage::kHeaderBytes + parts.nodes.size() * GraphImage::kNodeBytes +
                  parts.tasks.size() * GraphImage::kTaskBytes +
                  parts.edges.size() * GraphImage::kEdgeBytes + header.parameters_bytes +
@@ -186,7 +187,9 @@ Expected<Graph> parse_image(std::span<const std::byte> bytes, const FunctionRegi
   GraphParts parts;
   LittleEndianReader reader(bytes.subspan(GraphImage::kHeaderBytes));
   parts.nodes.reserve(header.nodes);
-  for (std::uint32_t i = 0; i < header.nodes; ++i) parts.nodes.push_back(take_node(reader));
+  for (std::uint32_t i = 0; i < header.nodes; ++i) {
+    parts.nodes.push_back(take_node(reader));
+  }
   parts.tasks.reserve(header.tasks);
   for (std::uint32_t i = 0; i < header.tasks; ++i) {
     ROCKHOPPER_TRY(const auto task, take_task(reader));

@@ -17,7 +17,9 @@ std::vector<Sum> begins_of(const Items& items, Sum first, Count count) {
   std::vector<Sum> begins;
   begins.reserve(items.size() + 1);
   begins.push_back(first);
-  for (const auto& item : items) begins.push_back(begins.back() + count(item));
+  for (const auto& item : items) {
+    begins.push_back(begins.back() + count(item));
+  }
   return begins;
 }
 
@@ -185,7 +187,9 @@ Expected<void> GraphMaker::check_times() const {
 void GraphMaker::join_predecessors() {
   auto& first = graph_.first_predecessor_;
   first.assign(graph_.size() + 1, 0);
-  for (const Edge& edge : graph_.parts_.edges) ++first[edge.to + 1];
+  for (const Edge& edge : graph_.parts_.edges) {
+    ++first[edge.to + 1];
+  }
   std::partial_sum(first.begin(), first.end(), first.begin());
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   graph_.predecessors_.resize(graph_.parts_.edges.size());
@@ -233,7 +237,9 @@ Expected<void> GraphMaker::sort_topologically() {
   const std::vector<NodeIndex> cycle = find_cycle(left);
   constexpr std::size_t kNamed = 16;
   std::string names;
-  for (std::size_t i = 0; i < std::min(cycle.size(), kNamed); ++i) names += name(cycle[i]) + " -> ";
+  for (std::size_t i = 0; i < std::min(cycle.size(), kNamed); ++i) {
+    names += name(cycle[i]) + " -> ";
+  }
   if (cycle.size() > kNamed) names += fmt::format("... ({} more) -> ", cycle.size() - kNamed);
   return fail(ErrorCode::invalid_argument, "the graph has a cycle: {}{}", names,
               name(cycle.front()));
@@ -242,7 +248,9 @@ Expected<void> GraphMaker::sort_topologically() {
 std::vector<NodeIndex> GraphMaker::find_cycle(const std::vector<std::uint32_t>& left) const {
   // Each node that is left has a predecessor that is left: going back comes round at some time.
   NodeIndex node = 0;
-  while (left[node] == 0) ++node;
+  while (left[node] == 0) {
+    ++node;
+  }
   std::vector<NodeIndex> way;
   std::vector<std::uint32_t> visited(graph_.size(), 0);  // place on the way, from 1 on
   while (visited[node] == 0) {

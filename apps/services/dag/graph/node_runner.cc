@@ -41,7 +41,9 @@ Expected<void> NodeRunner::run(std::string_view key, std::span<const Task> tasks
 Expected<void> NodeRunner::run(const Graph& graph, NodeIndex node,
                                std::span<const TaskInput> inputs, std::vector<std::byte>& output) {
   tasks_.clear();
-  for (std::uint32_t i = 0; i < graph.tasks_of(node); ++i) tasks_.push_back(graph.task(node, i));
+  for (std::uint32_t i = 0; i < graph.tasks_of(node); ++i) {
+    tasks_.push_back(graph.task(node, i));
+  }
   return run(graph.key(node), tasks_, inputs, output);
 }
 

@@ -28,9 +28,7 @@ Expected<std::vector<std::string_view>> parse_command(std::span<const std::byte>
   for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1) {
     words.push_back(text.substr(at, text.find('\0', at) - at));
   }
-  if (words.front().empty()) {
-    return fail(ErrorCode::invalid_argument, "a command has no program");
-  }
+  if (words.front().empty()) return fail(ErrorCode::invalid_argument, "a command has no program");
   return words;
 }
 

@@ -29,7 +29,9 @@ class AttemptTable final : private AttemptKeeper {
   [[nodiscard]] NodeAttempt* find_job(std::uint64_t ticket) const;
   template <typename Visit>
   void for_each(const Visit& visit) const {
-    for (const Entry& entry : entries_) visit(*entry.attempt);
+    for (const Entry& entry : entries_) {
+      visit(*entry.attempt);
+    }
   }
   [[nodiscard]] bool has_job() const;
   [[nodiscard]] bool is_under_way() const;

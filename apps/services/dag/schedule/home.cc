@@ -281,7 +281,7 @@ ApplicationResponse Home::submit(ClientId client, const ApplicationRequest& requ
   if (slot.status == Status::exists) return refuse(counters_.refused_exists, slot.status);
   if (slot.status != Status::ok) return refuse(counters_.refused_runs, slot.status);
   const auto which = static_cast<std::uint32_t>(slot.value);
-  static_cast<void>(add(which, name, wanted->priority, wanted->attempts));
+  (void)add(which, name, wanted->priority, wanted->attempts);
   // The client can write to it still.
   const auto image = arena->first(wanted->image_bytes);
   runs_[which].image.assign(image.begin(), image.end());

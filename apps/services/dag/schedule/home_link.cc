@@ -47,7 +47,7 @@ void HomeLink::post(roce::SendWr wr, bool signaled) {
   wr.dc_access_key = access_key_;
   const roce::PostResult posted = dci_->post_send(wr);
   assert(posted == roce::PostResult::ok || posted == roce::PostResult::invalid_state);
-  static_cast<void>(posted);
+  (void)posted;
 }
 
 void HomeLink::read(std::uint64_t wr_id, roce::MemoryKey rkey, std::uint64_t address,

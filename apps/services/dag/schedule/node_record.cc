@@ -245,7 +245,9 @@ Expected<NodeRecords> NodeRecords::create(const Graph& graph, std::string_view r
                 UINT32_MAX);
   }
   auto work = work_of(graph);
-  for (std::uint64_t& ns : work) ns = std::max<std::uint64_t>(ns, 1);
+  for (std::uint64_t& ns : work) {
+    ns = std::max<std::uint64_t>(ns, 1);
+  }
   records.priority_ = urgencies(graph, work);
   return records;
 }

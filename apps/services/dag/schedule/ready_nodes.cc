@@ -42,7 +42,9 @@ void ReadyNodes::set_aside(const Ready& ready) {
 }
 
 void ReadyNodes::refill() {
-  while (!overflow_.empty() && push_into_deque(overflow_.back())) overflow_.pop_back();
+  while (!overflow_.empty() && push_into_deque(overflow_.back())) {
+    overflow_.pop_back();
+  }
 }
 
 void ReadyNodes::remove_run(std::uint8_t run) {

@@ -199,7 +199,9 @@ std::optional<DequeEntry> Run::first_ready() {
 /// It may be there several times.
 void Run::pop_ready() {
   const Urgency first = ready_.top();
-  while (!ready_.empty() && ready_.top() == first) ready_.pop();
+  while (!ready_.empty() && ready_.top() == first) {
+    ready_.pop();
+  }
 }
 
 /// An affinity to a worker that is gone leaves it to anybody.
@@ -250,7 +252,9 @@ bool Run::is_plausible(NodeIndex node, const NodeState& state) const {
 bool Run::look(std::uint64_t now_ns) {
   RunRecovery::Found found;
   bool worked = recovery_->progress(now_ns, site_.slice, found);
-  for (const NodeIndex node : found.ready) add_ready(node);
+  for (const NodeIndex node : found.ready) {
+    add_ready(node);
+  }
   if (found.released > 0) {
     site_.board.set_completed(init_.slot, site_.board.completed(init_.slot) + found.released);
   }
@@ -332,7 +336,7 @@ void Run::end_with(RunPhase outcome, std::string_view text) {
 bool Run::settle() {
   bool worked = false;
   for (std::uint32_t i = 0; i < site_.slice && swept_ < nodes_; ++i) {
-    static_cast<void>(settle(swept_++));
+    (void)settle(swept_++);
     worked = true;
   }
   if (swept_ < nodes_) return worked;
@@ -388,7 +392,7 @@ bool Run::drop(std::uint64_t now_ns) {
   dropped_ = true;
   enter(has_memory() ? Stage::erasing : Stage::resting);
   // Its outputs at this server.
-  static_cast<void>(site_.store.release_group(RunGroup(name_, init_.id).bytes(), now_ns));
+  (void)site_.store.release_group(RunGroup(name_, init_.id).bytes(), now_ns);
   rested_at_ = site_.store.quarantine().added();
   site_.counters.runs_dropped.add();
   return true;

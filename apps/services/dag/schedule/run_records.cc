@@ -58,12 +58,12 @@ void RunRecords::erase_last(std::uint64_t now_ns) {
   if (store_.erase(bytes_of(key), now_ns).status == Status::ok) return;
   // Somebody has written over it. As the run had it, it can be found.
   compose(count_);
-  static_cast<void>(store_.erase(bytes_of(key), now_ns));
+  (void)store_.erase(bytes_of(key), now_ns);
 }
 
 void RunRecords::release(std::uint64_t now_ns) {
   assert(memory_ && count_ == 0);
-  static_cast<void>(store_.release_arena(Store::kHomeOwner, memory_->address, now_ns));
+  (void)store_.release_arena(Store::kHomeOwner, memory_->address, now_ns);
   memory_.reset();
 }
 

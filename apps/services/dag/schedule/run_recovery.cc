@@ -30,7 +30,9 @@ bool RunRecovery::progress(std::uint64_t now_ns, std::uint32_t slice, Found& fou
   const bool looked = is_looking();
   const std::uint64_t end =
       std::min<std::uint64_t>(std::uint64_t{next_node_} + slice, graph_.size());
-  while (next_node_ < end) look_at(next_node_++, now_ns, found);
+  while (next_node_ < end) {
+    look_at(next_node_++, now_ns, found);
+  }
   // Before all orphans are known there would only be more to wait for.
   if (is_looking()) return true;
   return reckon_all(now_ns, slice, found) || looked;

@@ -72,7 +72,9 @@ class Thefts {
     const Theft& theft = thefts_[attempt];
     if (theft.open > 0 || theft.is_claiming) return std::nullopt;
     std::uint64_t gone = 0;
-    while (gone < theft.entries && (theft.gone >> gone & 1) != 0) ++gone;
+    while (gone < theft.entries && (theft.gone >> gone & 1) != 0) {
+      ++gone;
+    }
     return Settled{.gone = gone, .successful = theft.successful};
   }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kAttemptBytes =
     sizeof(DequeHead) + Thief::kEntriesMax * DequeEntry::kSize + 64;
 constexpr std::size_t kFoundOffset = kAttemptBytes - 64;
-constexpr std::uint64_t kRest_ns = 50'000'000;
+constexpr std::uint64_t kRestNs = 50'000'000;
 constexpr std::uint32_t kThiefSends = 16;
 
 }  // namespace
@@ -60,7 +60,9 @@ Expected<void> Thief::set_up() {
 }
 
 Thief::~Thief() {
-  for (const auto& victim : victims_) victim->target.reset();
+  for (const auto& victim : victims_) {
+    victim->target.reset();
+  }
   pool_.reset();  // before the addresses that its requests name
 }
 
@@ -92,7 +94,9 @@ void Thief::drop_gone() {
 
 void Thief::set_victims(std::span<const WorkerSlot> workers, std::uint32_t own,
                         const roce::AddressVector& av) {
-  for (const auto& victim : victims_) victim->gone = true;
+  for (const auto& victim : victims_) {
+    victim->gone = true;
+  }
   for (const WorkerSlot& slot : workers) {
     if (slot.client == 0 || slot.client == own) continue;
     const auto known =
@@ -193,7 +197,7 @@ void Thief::on_completion(unsigned index, roce::WcStatus status, std::uint64_t n
   const bool good = status == roce::WcStatus::success;
   if (!good && status != roce::WcStatus::outcome_unknown) {
     counters_.steals_failed.add();
-    attempt.victim->rests_until_ns = now_ns + kRest_ns;
+    attempt.victim->rests_until_ns = now_ns + kRestNs;
   }
   switch (attempt.stage) {
     case Stage::ends:

@@ -189,9 +189,7 @@ void Worker::on_result(const Result& result) {
     case AskKind::leave:
       return at_->membership.on_left();
     case AskKind::arena:
-      if (!at_->arenas.on_result(context.which, context.number, result)) {
-        counters_.unexpected.add();
-      }
+      if (!at_->arenas.on_result(context.which, context.number, result)) counters_.unexpected.add();
       return;
     case AskKind::input:
     case AskKind::output:
@@ -370,7 +368,7 @@ void Worker::on_entries(unsigned attempt, unsigned priority, std::span<const Deq
     if (begin(entries[i], priority, attempt, i)) {
       ++begun;
     } else {
-      static_cast<void>(thief_->decide(attempt, i, Fate::left));
+      (void)thief_->decide(attempt, i, Fate::left);
     }
   }
   if (thief_->on_all_claimed(attempt)) at_->search.on_found(at_->now_ns);

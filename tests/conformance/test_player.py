@@ -9,7 +9,12 @@ import sys
 import tempfile
 import unittest
 
+from player import script
+from player.device import Simulated
+from player.play import Mismatch, Player
+
 RUN = pathlib.Path(__file__).resolve().parent / "run.py"
+PROGRAM = pathlib.Path(os.environ.get("ROCKHOPPER_BUILD", ""), "tests/conformance/conformance-sim")
 HEAD = "# clause: 9.7.2\n# rule: A script of this test.\n"
 GOOD = "+0 recv r data[0:10]\n+0 < SEND_ONLY psn=0 payload=x[0:10]\n+0 > ACK psn=0 msn=1\n"
 END = "+0 done r success length=10\n+0 memory data[0:10] x[0:10]\n"
@@ -124,6 +129,59 @@ class Mismatches(Runs):
         result = self.run_script(HEAD + "# skip sim: for a test\n" + GOOD + END)
         self.assertEqual(result.returncode, 0)
         self.assertIn("0 passed, 0 failed, 1 skipped", result.stdout)
+
+
+class Tardy(Simulated):
+    """Nothing that it sends is seen before it has got two packets."""
+
+    linger_ns = 1_000
+    packets_seen = 0
+
+    def __init__(self):
+        self.held = []
+        super().__init__(str(PROGRAM))
+
+    def send(self, frame):
+        self.packets_seen += 1
+        super().send(frame)
+
+    def advance(self, until_ns):
+        self.held += [frame for _, frame in super().advance(until_ns)]
+        if self.packets_seen < 2:
+            return []
+        frames, self.held = self.held, []
+        return [(self.now_ns(), frame) for frame in frames]
+
+
+class LatePackets(unittest.TestCase):
+    """What may come at one step, and comes behind it, as from a guest on a busy machine."""
+
+    PERHAPS = "+0 >? ACK psn=0 msn=1\n"
+    # A receive that is posted later makes the device tell its credits.
+    BEGIN = "+0 recv r data[0:10]\n+0 recv s data[10:20]\n+0 < SEND_ONLY psn=0 payload=x[0:10]\n"
+    END = ("+0 < SEND_ONLY psn=1 payload=x[0:10]\n+0 > ACK psn=1 msn=2\n"
+           "+0 done r success\n+0 done s success\n+0 memory data[0:10] x[0:10]\n"
+           "+0 memory data[10:20] x[0:10]\n")  # fmt: skip
+
+    def play(self, allowed):
+        text = HEAD + self.BEGIN + allowed + self.END
+        device = Tardy()
+        self.addCleanup(device.close)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "one.pkt")
+            path.write_text(text)
+            Player(script.parse(path, path.parent), device, 1, False).play()
+
+    def test_is_still_allowed(self):
+        self.play(self.PERHAPS)
+
+    def test_is_not_another_packet(self):
+        with self.assertRaisesRegex(Mismatch, "expected psn=1, came 0"):
+            self.play(self.PERHAPS.replace("msn=1", "msn=7"))
+
+    def test_is_not_what_no_step_allowed(self):
+        with self.assertRaisesRegex(Mismatch, "expected psn=1, came 0"):
+            self.play("")
 
 
 if __name__ == "__main__":

@@ -226,8 +226,9 @@ class Run(DagTest):
         server, where = self.serve()
         documents = [self.workflow(150, name) for name in ('a', 'b', 'c')]
         names = ('a', 'b', 'c')
-        for name, (_, path) in zip(names, documents):
-            self.run_client('load', 1, where, path, '--name', name, '--scale', 0.01,
+        # The one to be canceled takes ten seconds, so that it is not over before.
+        for name, (_, path), scale in zip(names, documents, (0.01, 1, 0.01)):
+            self.run_client('load', 1, where, path, '--name', name, '--scale', scale,
                             '--priority', self.random.randrange(4))
         workers = [self.work(number, where, '--slots', 2, '--until-idle') for number in range(3)]
         self.run_client('cancel', 1, where, 'b', '--wait')

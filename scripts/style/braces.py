@@ -3,8 +3,8 @@
 """One rule for braces: an `if` without `else` whose one statement fits on its line has none, all
 else has: `if (x) return y;`.
 
-A statement with a block, a declaration, a comment, or behind an attribute as [[likely]] keeps its
-braces, as does whatever this module cannot follow.
+A statement with a block, a declaration, a comment, a macro, or behind an attribute as [[likely]]
+keeps its braces, as does whatever this module cannot follow.
 """
 
 import re
@@ -15,6 +15,8 @@ COLUMNS = 100
 DECLARATION = re.compile(
     r'(?:const|auto|static|using|typename|constexpr|volatile|struct|class)\b'
     r'|(?!return\b|throw\b|delete\b|new\b|co_\w+\b|goto\b)[\w:<>,*&\s]*[\w>*&]\s+[*&]?\w+\s*[=({;\[]')
+# Such as EXPECT_EQ(): an `else` in it would be ambiguous without braces around.
+MACRO = re.compile(r'(?!ROCKHOPPER_TRY\b)[A-Z][A-Z0-9_]*\s*\(')
 TRY_WITH_VARIABLE = re.compile(r'ROCKHOPPER_TRY\((?:[^(),]|\([^()]*\))*,')
 
 
@@ -53,7 +55,7 @@ def is_simple(code, begin, end):
     statement = code[begin:end]
     return (cpp.keyword(code, begin) not in ('if', 'for', 'while', 'do', 'switch', 'else')
             and not re.search(r'\{[^{}]*;', statement) and not DECLARATION.match(statement)
-            and not TRY_WITH_VARIABLE.match(statement))
+            and not MACRO.match(statement) and not TRY_WITH_VARIABLE.match(statement))
 
 
 def column(text, at):

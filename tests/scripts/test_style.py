@@ -53,6 +53,7 @@ class Braces(unittest.TestCase):
         long_name = 'a' * 90
         self.assert_kept(
             f'if (x) {{\n  return {long_name};\n}}\n',
+            'if (x) {\n  EXPECT_EQ(a, b) << "why";\n}\n',
             'if (x) {\n  return y;  // why\n}\n',
             'if (x) {  // why\n  return y;\n}\n',
             'if (x) [[unlikely]] {\n  return y;\n}\n',
@@ -65,6 +66,7 @@ class Braces(unittest.TestCase):
         self.assert_mended('if (x) {\n  ROCKHOPPER_TRY(b(c, d));\n}\n', 'if (x) ROCKHOPPER_TRY(b(c, d));\n')
 
     def test_put_in(self):
+        self.assert_mended('if (x) ASSERT_TRUE(f());\n', 'if (x) {\n  ASSERT_TRUE(f());\n}\n')
         self.assert_mended('for (a : b) c();\n', 'for (a : b) {\nc();\n}\n')
         self.assert_mended('while (x) y();  // why\nz();\n', 'while (x) {\ny();  // why\n}\nz();\n')
         self.assert_mended('if (x) a(); else b();\n', 'if (x) {\na();\n} else {\nb();\n}\n')

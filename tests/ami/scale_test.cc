@@ -250,7 +250,9 @@ TEST_P(Scale, EveryDescriptorIsInItsSlotAndEveryCallbackIsCalledOnce) {
     least = std::min(least, uses);
   }
   EXPECT_GE(least, descriptors_ / GetParam().slots) << "slots are used in turn";
-  if (count >= 100'000'000) EXPECT_GT(least, 100'000u);
+  if (count >= 100'000'000) {
+    EXPECT_GT(least, 100'000u);
+  }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   std::printf("%llu instructions, %llu with a callback, in %.1f s; each slot used %llu times\n",

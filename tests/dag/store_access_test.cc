@@ -310,7 +310,9 @@ TEST(StoreAccess, PoisonedEntriesAreRejected) {
     }
     const auto read = world.run(b, [&](Client& c) { return c.read(bytes_of(key), 0); });
     EXPECT_EQ(read.result.status, key[0] == 'x' ? Status::ok : Status::not_found);
-    if (key[0] == 'x') EXPECT_EQ(text_of(read), "x");
+    if (key[0] == 'x') {
+      EXPECT_EQ(text_of(read), "x");
+    }
   }
   EXPECT_EQ(b.client->counters().false_candidates.value(), 6u);
   // Beyond the memory, or of nobody's key: not even asked for.

@@ -201,7 +201,9 @@ TEST_P(Watching, PublisherThatStandsStillIsDead) {
     ASSERT_TRUE(world.run_until([&] { return world.all_read() && !dead(); }, 3 * kHeartbeatNs));
     EXPECT_EQ(world.reader().counters().revivals.value(), 1u);
     EXPECT_TRUE(world.judge.good() && world.judge.lost.empty());
-    if (watch) EXPECT_TRUE(world.rests());
+    if (watch) {
+      EXPECT_TRUE(world.rests());
+    }
   }
 }
 

@@ -329,7 +329,9 @@ TEST_F(MulticastSimulation, EveryMemberGetsEverythingOnce) {
 
 TEST_F(MulticastSimulation, LossLeavesASubsequence) {
   const Totals t = run_seeds({.name = "loss 5 %", .rates{.loss = 0.05}}, 300);
-  if (!single_seed()) EXPECT_GT(t.missed, 0u);
+  if (!single_seed()) {
+    EXPECT_GT(t.missed, 0u);
+  }
 }
 
 TEST_F(MulticastSimulation, EverythingAtOnce) {
@@ -342,7 +344,9 @@ TEST_F(MulticastSimulation, EverythingAtOnce) {
                                      .reorder_max_ns = 100'000},
                               .duplicates = true},
                              300);
-  if (!single_seed()) EXPECT_GT(t.twice, 0u);
+  if (!single_seed()) {
+    EXPECT_GT(t.twice, 0u);
+  }
 }
 
 }  // namespace

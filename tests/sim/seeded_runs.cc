@@ -48,7 +48,9 @@ std::uint64_t seeds_or(std::uint64_t otherwise) {
 bool single_seed() { return the_seed() != 0; }
 
 void expect_met(std::uint64_t count) {
-  if (!single_seed()) EXPECT_GT(count, 0u);
+  if (!single_seed()) {
+    EXPECT_GT(count, 0u);
+  }
 }
 
 double run_seeds(const char* profile, std::uint64_t seeds, std::uint64_t share,

@@ -108,7 +108,9 @@ TEST_P(UnreliableSimulation, ScarceMbufs) {
 }
 
 TEST_P(UnreliableSimulation, SharedReceiveQueues) {
-  if (is_uc()) GTEST_SKIP() << "UC has no SRQ";
+  if (is_uc()) {
+    GTEST_SKIP() << "UC has no SRQ";
+  }
   const auto exact =
       run_seeds({.name = "SRQ, clean", .exact = true, .in_order = true, .srq = true}, 100);
   expect_met(exact.limit_events);

@@ -39,7 +39,9 @@ void CmTest::TearDown() {
   }
   EXPECT_TRUE(net_->run_to_rest(net_->now_ns() + kLongNs));
   EXPECT_EQ(manager(0).connection_count(), 0u);
-  if (!bare_peer_) EXPECT_EQ(manager(1).connection_count(), 0u);
+  if (!bare_peer_) {
+    EXPECT_EQ(manager(1).connection_count(), 0u);
+  }
   EXPECT_EQ(net_->busy_deadlines(), 0u);
   net_.reset();
   EXPECT_EQ(pools_in_use(), mbufs_before_);

@@ -251,10 +251,16 @@ TEST_P(CmTable, AsWritten) {
     EXPECT_THAT(types(0), ::testing::IsEmpty());
   }
   ASSERT_EQ(answers.size(), row.answer ? 1u : 0u);
-  if (row.answer) EXPECT_EQ(answers[0].attribute(), *row.answer);
+  if (row.answer) {
+    EXPECT_EQ(answers[0].attribute(), *row.answer);
+  }
   EXPECT_EQ(counter(0, row.counter), counted + 1) << row.counter;
-  if (qp_ != nullptr && row.then == State::established) EXPECT_EQ(qp_->state(), QpState::rts);
-  if (qp_ != nullptr && row.then == State::timewait) EXPECT_EQ(qp_->state(), QpState::err);
+  if (qp_ != nullptr && row.then == State::established) {
+    EXPECT_EQ(qp_->state(), QpState::rts);
+  }
+  if (qp_ != nullptr && row.then == State::timewait) {
+    EXPECT_EQ(qp_->state(), QpState::err);
+  }
 }
 
 }  // namespace

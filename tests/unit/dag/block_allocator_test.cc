@@ -32,7 +32,9 @@ TEST(BlockAllocator, BlocksAreApart) {
       EXPECT_EQ(*address % kRecordAlignment, 0u);
       EXPECT_LE(*address + bytes, kBytes);
       const auto next = blocks.lower_bound(*address);
-      if (next != blocks.end()) EXPECT_LE(*address + bytes, next->first);
+      if (next != blocks.end()) {
+        EXPECT_LE(*address + bytes, next->first);
+      }
       if (next != blocks.begin()) {
         EXPECT_LE(std::prev(next)->first + std::prev(next)->second, *address);
       }

@@ -99,7 +99,9 @@ TEST_F(StoreTest, HasWhatWasCreated) {
           break;
         }
         default:
-          if (known != model.end()) ASSERT_EQ(read(key), known->second);
+          if (known != model.end()) {
+            ASSERT_EQ(read(key), known->second);
+          }
           break;
       }
       if (rng.chance(20)) pass_grace(now_ns);

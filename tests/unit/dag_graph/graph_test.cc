@@ -105,7 +105,9 @@ TEST(Graph, RefusesACycleInALargeGraph) {
   while (!right->edges_of(from).empty()) {
     from = right->edges_of(from).back().to;
   }
-  if (from == to) GTEST_SKIP() << "the first node has no successor";
+  if (from == to) {
+    GTEST_SKIP() << "the first node has no successor";
+  }
   plan.nodes.at(std::string(right->key(to)))
       .predecessors.emplace(right->key(from), EdgeConstraints{});
   const auto graph = build(plan, digest_registry());

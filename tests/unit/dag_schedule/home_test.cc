@@ -496,7 +496,9 @@ TEST(Home, EntriesOfDirectedNodes) {
     auto entry = world.take(1);
     ASSERT_TRUE(entry);
     EXPECT_NE(entry->label, 0u) << "somebody has to look at it";
-    if (label == 5) EXPECT_EQ(entry->label, 5u);
+    if (label == 5) {
+      EXPECT_EQ(entry->label, 5u);
+    }
     if (label == kSameWorker) {
       EXPECT_EQ(entry->label, kWorkerLabel | static_cast<std::uint32_t>(kWorker));
     }

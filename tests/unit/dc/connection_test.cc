@@ -75,7 +75,9 @@ TEST(DcConnection, OneConnectForManyRequests) {
   const dc::Dct& dct = pair.make_dct();
   for (unsigned i = 0; i < 100; ++i) {
     pair.write(dci, dct, 8 * i);
-    if (i % 10 == 9) EXPECT_THAT(pair.statuses(10), Each(WcStatus::success));
+    if (i % 10 == 9) {
+      EXPECT_THAT(pair.statuses(10), Each(WcStatus::success));
+    }
   }
   EXPECT_EQ(pair.sent().tx_connect.value(), 1u);
   EXPECT_EQ(pair.received().sessions_opened.value(), 1u);

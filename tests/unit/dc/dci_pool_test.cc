@@ -30,7 +30,9 @@ class DciPoolTest : public ::testing::Test {
     init.max_rd_atomic = 1;  // READs take a round trip each
     auto pool = dc::DciPool::create(pair_.endpoint(0), init, config, [this](PoolTarget& target) {
       turns_.push_back(index_of(target));
-      if (posts_in_turn_) EXPECT_EQ(write(index_of(target)), PostResult::ok);
+      if (posts_in_turn_) {
+        EXPECT_EQ(write(index_of(target)), PostResult::ok);
+      }
     });
     ASSERT_TRUE(pool);
     pool_ = std::move(*pool);

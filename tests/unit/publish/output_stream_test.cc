@@ -71,7 +71,9 @@ TEST(OutputStream, AClosedPipeIsAnErrorThatNamesIt) {
 
 TEST(OutputStream, AFullDiskIsAnErrorThatNamesIt) {
   const FileDescriptor full(::open("/dev/full", O_WRONLY));
-  if (!full.valid()) GTEST_SKIP() << "no /dev/full";
+  if (!full.valid()) {
+    GTEST_SKIP() << "no /dev/full";
+  }
   OutputStream stream(FileDescriptor(::dup(full.get())), "out");
   stream.buffer() += "x";
   const auto flushed = stream.flush();

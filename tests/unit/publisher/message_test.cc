@@ -150,7 +150,9 @@ TEST(ControlMessages, AnyBytesAreTaken) {
     }
     if (rng.chance(20)) bytes.resize(rng.between(0, bytes.size()));
     const auto parsed = parse_control(bytes);
-    if (parsed) EXPECT_EQ(emit(*parsed), bytes);
+    if (parsed) {
+      EXPECT_EQ(emit(*parsed), bytes);
+    }
   }
 }
 

@@ -105,7 +105,9 @@ TEST(GidTable, AQueuePairWithoutItsAddressIsCutOff) {
     ASSERT_TRUE(rig.host().remove_address(own));
     rig.post_send(1, WrOpcode::send, 8);
     EXPECT_THAT(rig.sent(), IsEmpty());
-    if (comes_back) ASSERT_TRUE(rig.host().add_address(own, 24));
+    if (comes_back) {
+      ASSERT_TRUE(rig.host().add_address(own, 24));
+    }
     bool sent = false;
     for (int i = 0; i < 100 && !sent; ++i) {
       rig.advance(5'000'000);

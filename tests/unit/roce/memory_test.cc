@@ -56,7 +56,9 @@ TEST_F(MemoryTables, EveryRangeIsDecidedAsWithWideIntegers) {
         const auto found = table_.access(region->key, kPd, addr, length, 0);
         EXPECT_EQ(found.status == MemoryStatus::ok, inside)
             << "iova " << iova << " addr " << addr << " length " << length;
-        if (inside) EXPECT_EQ(found.data, bytes_.data() + (addr - iova));
+        if (inside) {
+          EXPECT_EQ(found.data, bytes_.data() + (addr - iova));
+        }
       }
     }
     ASSERT_TRUE(table_.deregister(region->key).has_value());

@@ -51,7 +51,9 @@ TEST_P(Segments, Clause9_7_3_MessageIsCutIntoPathMtuPackets) {
         EXPECT_EQ(sent[i].headers.reth,
                   (wire::Reth{.va = 0x100000, .rkey = 0xabcdef01, .length = length}));
       }
-      if (info.has(wire::Header::imm_dt)) EXPECT_EQ(sent[i].headers.imm_dt.data, 0x01020304u);
+      if (info.has(wire::Header::imm_dt)) {
+        EXPECT_EQ(sent[i].headers.imm_dt.data, 0x01020304u);
+      }
       all.insert(all.end(), sent[i].payload.begin(), sent[i].payload.end());
     }
     EXPECT_EQ(all, rig.memory_at(100, length));
@@ -242,7 +244,9 @@ TEST(RequesterSend, Clause9_9_2_UnusableLocalMemoryFailsInItsTurn) {
     const std::array<roce::Sge, 1> list{{{.addr = rig.va(kind == 1 ? 60 : 0),
                                           .length = 8,
                                           .lkey = kind == 0 ? roce::MemoryKey{0x99} : region.key}}};
-    if (kind == 2) ASSERT_TRUE(rig.engine().deregister_memory(region.key).has_value());
+    if (kind == 2) {
+      ASSERT_TRUE(rig.engine().deregister_memory(region.key).has_value());
+    }
     ASSERT_EQ(rig.post({.wr_id = 2, .sg_list = list, .opcode = WrOpcode::send}),
               roce::PostResult::ok);
     rig.post_send(3, WrOpcode::rdma_write, 8);

@@ -55,7 +55,9 @@ TEST_P(UcSegments, Clause9_8_2_MessageIsCutIntoPathMtuPackets) {
         EXPECT_EQ(sent[i].headers.reth,
                   (wire::Reth{.va = 0x100000, .rkey = 0xabcdef01, .length = length}));
       }
-      if (info.has(wire::Header::imm_dt)) EXPECT_EQ(sent[i].headers.imm_dt.data, 0x01020304u);
+      if (info.has(wire::Header::imm_dt)) {
+        EXPECT_EQ(sent[i].headers.imm_dt.data, 0x01020304u);
+      }
       all.insert(all.end(), sent[i].payload.begin(), sent[i].payload.end());
     }
     EXPECT_EQ(all, rig.memory_at(100, length));

@@ -90,7 +90,9 @@ class HostAgainstLinux : public HostFixture {
     }).join();
     if (tap_ >= 0) close(tap_);
     tap_ = -1;
-    if (!reason.empty()) GTEST_SKIP() << reason;
+    if (!reason.empty()) {
+      GTEST_SKIP() << reason;
+    }
   }
 
   /// Carries packets both ways until `done`, or fails.

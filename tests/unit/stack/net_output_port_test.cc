@@ -243,7 +243,9 @@ TEST_F(OutputPortTest, MarksCapablePacketsOfLongQueuesAndTheChecksumStaysRight) 
       // The queue had 0, 100, 200 and 300 bytes before them.
       const int expected = i < 2 ? traffic_class : i == 2 ? traffic_class | kEcnCe : 26 << 2;
       EXPECT_EQ(ip.traffic_class, expected) << i;
-      if (ipv6) EXPECT_EQ(ip.flow_label, 0xabcdeu);
+      if (ipv6) {
+        EXPECT_EQ(ip.flow_label, 0xabcdeu);
+      }
     }
     EXPECT_EQ(port_->counters().ecn_marked.value(), 1u);
     EXPECT_EQ(port_->counters().ecn_not_marked.value(), 1u);

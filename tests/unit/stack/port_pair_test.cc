@@ -147,7 +147,9 @@ TEST(PortPair, SmallReceiveBuffersAreChained) {
 class PortPairAsRoot : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root";
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "needs root";
+    }
   }
 
   /// A probe's or mirror's arguments in a new network namespace in which `setup` has run.
@@ -212,7 +214,9 @@ TEST_F(PortPairOnVeth, AfXdpGetsChainsAsOneBuffer) {
 }
 
 TEST_F(PortPairOnVeth, TapFillsInIpv4Checksums) {
-  if (access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "no /dev/net/tun";
+  if (access("/dev/net/tun", R_OK | W_OK) != 0) {
+    GTEST_SKIP() << "no /dev/net/tun";
+  }
   ChildProcess probe_process(in_new_namespace("true", probe("net_tap0,iface=rhtap", 1500)));
   ASSERT_EQ(probe_process.read_line(), "ready");
   ChildProcess mirror_process(

@@ -107,7 +107,9 @@ TEST(Port, RingCarriesEverySizeUpToMtu9000AsOneBufferAndAsChains) {
     for (const std::size_t segment : {0, 1000, 37}) {
       const auto bytes = random_bytes(random, size);
       rte_mbuf* packet = make_packet(port->pool(), bytes, segment);
-      if (segment == 0) EXPECT_EQ(packet->nb_segs, 1) << "a frame of the MTU fits one mbuf";
+      if (segment == 0) {
+        EXPECT_EQ(packet->nb_segs, 1) << "a frame of the MTU fits one mbuf";
+      }
       ASSERT_EQ(port->queue(0).tx_burst(&packet, 1, 0), 1);
       rte_mbuf* received = receive(port->queue(0));
       ASSERT_NE(received, nullptr);
@@ -231,7 +233,9 @@ TEST(Port, ADeviceThatSendsNoChainsNeedsRoomForAFrame) {
   const auto port =
       Port::open({.devargs = "net_pcap1,tx_pcap=/dev/null", .mtu = 9000, .data_room = 1024});
   EXPECT_EQ(port.has_value(), chains);
-  if (!port) EXPECT_THAT(port.error().message, HasSubstr("data room must be 9018 bytes"));
+  if (!port) {
+    EXPECT_THAT(port.error().message, HasSubstr("data room must be 9018 bytes"));
+  }
 }
 
 TEST(Port, ArgumentsMayBeLong) {

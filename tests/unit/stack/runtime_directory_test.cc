@@ -63,7 +63,9 @@ TEST_F(RuntimeDirectory, RefusesALink) {
 }
 
 TEST_F(RuntimeDirectory, RefusesOneThatAnotherOwns) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to make one";
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "needs root to make one";
+  }
   ASSERT_EQ(mkdir((base_.path() + "/rockhopper").c_str(), 0700), 0);
   ASSERT_EQ(chown((base_.path() + "/rockhopper").c_str(), 65534, 65534), 0);
   EXPECT_THAT(runtime_directory().error().message, HasSubstr("this user alone"));

@@ -380,7 +380,9 @@ TEST(Packet, EmissionNeedsRoomForAllHeaders) {
       std::fill_n(exact.get(), room, std::uint8_t{0xee});
       const std::size_t written = emit_headers(headers, {exact.get(), room});
       EXPECT_EQ(written, room < need ? 0 : need) << kind << " room " << room;
-      if (room < need && room > 0) EXPECT_EQ(exact[0], 0xee);
+      if (room < need && room > 0) {
+        EXPECT_EQ(exact[0], 0xee);
+      }
     }
   }
 }

@@ -90,7 +90,7 @@ class Fields {
 
   /// Whether the object has a member, or shall have it: for members that may be missing.
   [[nodiscard]] bool has(const char* name) const { return to_ != nullptr || from_->has(name); }
-  /// Of what is read: an error of that member unless it is `good`.
+  /// Makes it an error of that member that what is read is not `good`.
   void require(bool good, const char* name, const std::string& what) {
     if (!good && from_) from_->fail(name, what);
   }

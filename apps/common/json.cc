@@ -209,14 +209,17 @@ std::optional<JsonObject> JsonObject::object(const char* key) {
   return JsonObject(*value, path_of(key), errors_);
 }
 
+const nlohmann::json* JsonObject::find_list(const char* key) {
+  const nlohmann::json* value = find(key, false);
+  if (value == nullptr || value->is_array()) return value;
+  fail(key, "a list is expected");
+  return nullptr;
+}
+
 std::vector<JsonObject> JsonObject::objects(const char* key) {
   std::vector<JsonObject> result;
-  const nlohmann::json* value = find(key, false);
+  const nlohmann::json* value = find_list(key);
   if (value == nullptr) return result;
-  if (!value->is_array()) {
-    fail(key, "a list is expected");
-    return result;
-  }
   for (std::size_t i = 0; i < value->size(); ++i) {
     result.emplace_back(value->at(i), fmt::format("{}[{}]", path_of(key), i), errors_);
   }
@@ -226,12 +229,8 @@ std::vector<JsonObject> JsonObject::objects(const char* key) {
 template <typename T, typename IsGood>
 std::vector<T> JsonObject::items(const char* key, const char* expected, IsGood is_good) {
   std::vector<T> result;
-  const nlohmann::json* value = find(key, false);
+  const nlohmann::json* value = find_list(key);
   if (value == nullptr) return result;
-  if (!value->is_array()) {
-    fail(key, "a list is expected");
-    return result;
-  }
   for (std::size_t i = 0; i < value->size(); ++i) {
     if (is_good(value->at(i))) {
       result.push_back(value->at(i).get<T>());

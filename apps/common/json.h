@@ -76,6 +76,8 @@ class JsonObject {
   [[nodiscard]] std::string path_of(const char* key) const;
   /// Null if it is missing.
   [[nodiscard]] const nlohmann::json* find(const char* key, bool required);
+  /// The same of a member that may be missing; null and an error if it is no list.
+  [[nodiscard]] const nlohmann::json* find_list(const char* key);
   /// The items of a list; one that is not `is_good` is an error and left out.
   template <typename T, typename IsGood>
   [[nodiscard]] std::vector<T> items(const char* key, const char* expected, IsGood is_good);

@@ -36,7 +36,7 @@ class ServiceNode : public Background {
   std::uint64_t update_time() { return now_ns_ = endpoint_->now_ns(); }
   /// For the other end to appear.
   [[nodiscard]] std::uint64_t timeout_ns() const;
-  /// Of queue pairs here, or of dynamic connections.
+  /// The largest path MTU that queue pairs can have, or dynamic connections if there are any.
   [[nodiscard]] std::uint32_t path_mtu_max() const;
   /// Turns until `done()`; false if that has not come within the time. Fails when a stop is
   /// requested.

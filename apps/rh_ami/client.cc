@@ -78,7 +78,7 @@ Expected<void> Client::check_peer() {
   // Why the peer has gone is more than that it has.
   ROCKHOPPER_TRY(channel_->check());
   if (!node_.link_alive()) return fail(ErrorCode::io, "the link went down: the peer has gone");
-  // Who has no callback is not told.
+  // A client without a callback is not told.
   if (node_.peer_failed()) return fail(ErrorCode::timeout, "{}", kNoAnswer);
   return {};
 }

@@ -61,8 +61,8 @@ struct GreetedClient : ControlClient {
   std::optional<dag::ClientId> id{};
 };
 
-/// Who has come to a server by TCP. A client whose connection has ended is gone, and fenced at
-/// once.
+/// The clients that have come to a server by TCP. A client whose connection has ended is gone, and
+/// fenced at once.
 class Clients final : public ControlServer<GreetedClient> {
  public:
   /// The node must outlive it, and tells it alone who was fenced.

@@ -16,7 +16,7 @@
 
 namespace rockhopper::apps::perf {
 
-/// Of the messages in apps/common/measuring.h.
+/// The version of the messages in apps/common/measuring.h.
 inline constexpr std::uint64_t kProtocolVersion = 4;
 using PerfGreeting = Greeting<Agreement, Side, kProtocolVersion>;
 

@@ -455,7 +455,7 @@ STAGES = {
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),
     'alone': Stage('Sources that are compiled together compile each by itself too. A tenth of them, '
                    'another one for each commit.', None, alone, True),
-    # Its programs poll, and have time limits.
+    # Its programs poll, and have time limits: in the background they would starve.
     'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '
                    'finds.', bench, None, True),
 }

@@ -14,7 +14,7 @@ namespace rockhopper::dag {
 Expected<void> OperationTable::set_up(roce::Engine& engine, roce::ProtectionDomain pd,
                                       ClientParts& client) {
   assert(operations_.empty());
-  // Of each: a request, results of atomics, and the buffer.
+  // Each operation has a request, results of atomics, and the buffer.
   constexpr std::size_t kRequestRoom = whole_lines(kRequestMax);
   constexpr std::size_t kResultRoom = 64;
   static_assert(Operation::kAtomicResults * sizeof(std::uint64_t) <= kResultRoom);

@@ -245,7 +245,7 @@ void NodeAttempt::write_words(unsigned first, std::span<const std::uint64_t> wor
 
 // How it ends.
 
-/// Who has the node is known now.
+/// It is known now whose the node is.
 void NodeAttempt::decide(Fate fate) {
   if (std::exchange(claim_.is_decided, true)) return;
   if (origin_.theft) {

@@ -20,7 +20,7 @@ namespace rockhopper::dag {
 
 class NodeAttempt;
 
-/// Who keeps attempts, and is told what they wait for besides the transport.
+/// The owner of attempts is told through this what they wait for besides the transport.
 class AttemptKeeper {
  public:
   AttemptKeeper() = default;

@@ -21,6 +21,18 @@ KINDS = {
     "veth": "two rxe devices in this guest, joined by a veth pair",
 }
 MTU_MIN, MTU_MAX = 1280, 9000
+SETTINGS = {  # of each device, below /proc/sys/net
+    # Two ends in one network namespace: packets arrive with a source that is our own.
+    "ipv6/conf/%s/accept_dad": 0,
+    "ipv4/conf/%s/rp_filter": 0,
+    "ipv4/conf/%s/accept_local": 1,
+    # A queue pair becomes ready to receive only when its peer's MAC is known, for which Linux waits
+    # a second. It asks once a second: a question lost while the link comes up would be the only one.
+    "ipv4/neigh/%s/retrans_time_ms": 100,
+    "ipv4/neigh/%s/mcast_solicit": 20,
+    "ipv6/neigh/%s/retrans_time_ms": 100,
+    "ipv6/neigh/%s/mcast_solicit": 20,
+}
 
 
 @dataclasses.dataclass
@@ -139,10 +151,8 @@ class Link:
                         f"|| ip link set ${{d##*/}} name {ends[0]} mtu {self.mtu}; done"]
         half = len(self.addresses) // len(ends)
         for end, device in enumerate(ends):
-            # Two ends in one network namespace: packets arrive with a source that is our own.
-            for setting in ("ipv6/conf/%s/accept_dad", "ipv4/conf/%s/rp_filter"):
-                commands.append(f"echo 0 >/proc/sys/net/{setting % device}")
-            commands.append(f"echo 1 >/proc/sys/net/ipv4/conf/{device}/accept_local")
+            commands += [f"echo {value} >/proc/sys/net/{setting % device}"
+                         for setting, value in SETTINGS.items()]
             for address in self.addresses[end * half:(end + 1) * half]:
                 nodad = " nodad" if address.version == 6 else ""
                 commands.append(f"ip addr add {address} dev {device}{nodad}")

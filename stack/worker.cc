@@ -4,12 +4,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
 namespace rockhopper::stack {
 namespace {
+
+/// A thread that has not polled for so long looks at what has arrived before anything else. Longer
+/// than a turn with full bursts, shorter than a timeout of any use.
+constexpr std::uint64_t kPauseNs = 50'000;
+/// Of a ring that has filled meanwhile, so many bursts at most: a link that always has a full one
+/// must not keep the protocol from sending.
+constexpr unsigned kUnseenBursts = 64;
 
 /// What one thread has done before it calls this is seen by another one that calls it later. The
 /// EAL, which starts and awaits lcores, sees to that too, but ThreadSanitizer cannot look into it.
@@ -62,8 +70,16 @@ bool Worker::poll_once() { return poll(clock_.now_ns()); }
 
 bool Worker::poll(std::uint64_t now_ns) {
   counters_.polls.add();
+  if (now_ns - std::exchange(last_poll_ns_, now_ns) >= kPauseNs) unseen_bursts_ = kUnseenBursts;
+  std::uint16_t received = 0;
+  if (unseen_bursts_ > 0) {
+    // Its timers would take for silence of the peers what was a pause of this thread.
+    received = receive(now_ns);
+    unseen_bursts_ = received == kBurst ? unseen_bursts_ - 1 : 0;
+    if (unseen_bursts_ > 0) return true;
+  }
   const std::uint16_t sent = transmit(now_ns);
-  const std::uint16_t received = receive(now_ns);
+  if (received == 0) received = receive(now_ns);
   const bool worked = received + sent > 0;
   if (!worked) counters_.idle_polls.add();
   return worked;

@@ -48,7 +48,8 @@ class Worker {
   ~Worker();
 
   /// One turn: send, receive, handle. True if any packet moved. What arrived is answered in the
-  /// next turn, together with what the application says to it. For programs with a loop of their
+  /// next turn, together with what the application says to it; but after a pause (the thread was
+  /// asleep, or had no processor) what has arrived comes first. For programs with a loop of their
   /// own, and for virtual time.
   bool poll_once();
 
@@ -89,6 +90,8 @@ class Worker {
   Idler idler_;
   std::array<rte_mbuf*, kBurst> tx_{};
   std::uint16_t tx_count_ = 0;
+  std::uint64_t last_poll_ns_ = 0;
+  unsigned unseen_bursts_ = 0;  ///< after a pause: that may still be received before a timer runs
   unsigned lcore_id_ = UINT32_MAX;
   Application* application_ = nullptr;  ///< of what has been launched
   std::atomic<bool> stop_{false};

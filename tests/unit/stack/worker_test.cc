@@ -59,6 +59,8 @@ class Source final : public Protocol {
   [[nodiscard]] std::uint16_t transmit(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t) override {
     last_room = count;
+    received_before_sending = received;
+    ++sendings;
     std::uint16_t given = 0;
     for (; given < count && !to_send.empty(); ++given) {
       packets[given] = to_send.front();
@@ -71,6 +73,8 @@ class Source final : public Protocol {
   std::deque<rte_mbuf*> to_send;
   std::uint64_t deadline_ns = kNever;
   unsigned received = 0;
+  unsigned received_before_sending = 0;  ///< the last time that it was asked
+  unsigned sendings = 0;
   std::uint16_t last_room = 0;
 };
 
@@ -105,6 +109,11 @@ class WorkerTest : public ::testing::Test {
       source_.to_send.push_back(packet);
     }
   }
+  void arrive(unsigned packets) {
+    for (unsigned i = 0; i < packets; ++i) {
+      sink_.arriving.push_back(rte_pktmbuf_alloc(pool_.get()));
+    }
+  }
   static unsigned worker_lcore() { return rte_get_next_lcore(static_cast<unsigned>(-1), 1, 0); }
 
   MbufPool pool_;
@@ -132,6 +141,42 @@ TEST_F(WorkerTest, WhatTheLinkRefusesIsOfferedAgainFirst) {
     EXPECT_EQ(sink_.taken[i]->hash.usr, i);
   }
   EXPECT_EQ(worker.counters().tx_backpressure.value(), 2u);
+}
+
+TEST_F(WorkerTest, AnswersInTheNextTurn) {
+  VirtualClock clock(1000);
+  Worker worker(sink_, source_, clock);
+  (void)worker.poll_once();
+  arrive(3);
+  EXPECT_TRUE(worker.poll_once());
+  EXPECT_EQ(source_.received, 3u);
+  EXPECT_EQ(source_.received_before_sending, 0u);
+}
+
+/// A timer that runs before would take the pause for silence of a peer that has answered long ago.
+TEST_F(WorkerTest, AfterAPauseLooksFirstAtAllThatHasArrived) {
+  VirtualClock clock(1000);
+  Worker worker(sink_, source_, clock);
+  (void)worker.poll_once();
+  const unsigned sendings = source_.sendings;
+  arrive(2 * Worker::kBurst + 3);
+  clock.advance(500'000'000);
+  EXPECT_TRUE(worker.poll_once());
+  EXPECT_TRUE(worker.poll_once());
+  EXPECT_EQ(source_.sendings, sendings) << "more may have arrived";
+  EXPECT_TRUE(worker.poll_once());
+  EXPECT_EQ(source_.sendings, sendings + 1);
+  EXPECT_EQ(source_.received_before_sending, 2u * Worker::kBurst + 3);
+}
+
+TEST_F(WorkerTest, SendsInTheEndWhenBurstsAreAlwaysFull) {
+  VirtualClock clock(1'000'000'000);
+  Worker worker(sink_, source_, clock);
+  for (int i = 0; i < 1000 && source_.sendings == 0; ++i) {
+    arrive(Worker::kBurst);
+    EXPECT_TRUE(worker.poll_once());
+  }
+  EXPECT_EQ(source_.sendings, 1u);
 }
 
 TEST_F(WorkerTest, FreesWhatIsLeftOver) {

@@ -26,9 +26,10 @@ constexpr std::uint32_t kBufferBytesMax = 64u << 20;
 constexpr std::uint32_t kCacheLineBytes = 64;
 constexpr std::size_t kMtuBytes = 2;
 
-std::string padded(std::string text, std::size_t bytes) {
-  text.resize(bytes, '\0');
-  return text;
+std::string padded(std::string_view text, std::size_t bytes) {
+  std::string result(bytes, '\0');
+  text.copy(result.data(), bytes);
+  return result;
 }
 
 /// A number as the programs send it, most significant byte first.
@@ -60,7 +61,7 @@ Expected<std::string> PerftestExchange::swap(std::string_view own) {
 
 Expected<PerftestExchange::Greeting> PerftestExchange::greet(std::uint32_t path_mtu) {
   Greeting greeting;
-  ROCKHOPPER_TRY(greeting.version, swap(padded(std::string(kPerftestVersion), kVersionBytes)));
+  ROCKHOPPER_TRY(greeting.version, swap(padded(kPerftestVersion, kVersionBytes)));
   greeting.version.resize(std::strlen(greeting.version.c_str()));
   double number = 0;
   const char* last = greeting.version.data() + greeting.version.size();

@@ -383,14 +383,20 @@ std::vector<std::uint8_t> VerbsDevice::memory(const std::string& region) {
 
 std::vector<std::pair<std::string, std::uint64_t>> VerbsDevice::counters() {
   std::vector<std::pair<std::string, std::uint64_t>> values;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           "/sys/class/infiniband/" + name_ + "/ports/1/hw_counters", none)) {
+  const auto add = [&](const std::filesystem::path& file) {
     std::uint64_t value = 0;
-    if (std::ifstream(entry.path()) >> value && value != 0 &&
-        entry.path().filename() != "lifespan") {
-      values.emplace_back(entry.path().filename(), value);
-    }
+    if (std::ifstream(file) >> value && value != 0) values.emplace_back(file.filename(), value);
+  };
+  const std::filesystem::path device = "/sys/class/infiniband/" + name_;
+  std::error_code none;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(device / "ports/1/hw_counters", none)) {
+    if (entry.path().filename() != "lifespan") add(entry.path());
+  }
+  // The frames of the network device below.
+  std::string netdev;
+  if (std::ifstream(device / "ports/1/gid_attrs/ndevs/0") >> netdev) {
+    add(std::filesystem::path("/sys/class/net") / netdev / "statistics/rx_packets");
   }
   return values;
 }

@@ -51,8 +51,9 @@ class KilledInitiators(live.DynamicConnectionsTest):
         self.check(CYCLES // 10, '--faults', '0:profile=P2', '--seed', self.seed)
 
     def check(self, cycles, *faults):
-        # Longer than it takes until an address is asked for again (1 s), for that may get lost too.
-        self.patience = ('--timeout', 16) if faults else ()
+        # With its repetitions longer than it takes until an address is asked for again (1 s), for that
+        # may get lost too, and than a busy machine leaves a target without a processor.
+        self.patience = ('--timeout', 16)
         self.start_switch(2 + len(MORTALS), *faults)
         self.target, _ = self.start_target(
             '--targets', TARGETS, '--words', 2 * TARGETS, '--contexts', CONTEXTS,

@@ -26,7 +26,8 @@ void make_pages([[maybe_unused]] const rte_memzone& zone) {
 #endif
 }
 
-/// As rte_mempool_populate_default(), in one piece of small pages. Returns 0 or a negative errno.
+/// Does what rte_mempool_populate_default() does, in one piece of small pages. Returns 0 or a
+/// negative errno.
 int populate_small_pages(rte_mempool* pool) {
   const auto page = static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE));
   const std::uint32_t object = pool->header_size + pool->elt_size + pool->trailer_size;
@@ -49,12 +50,12 @@ int populate_small_pages(rte_mempool* pool) {
         rte_memzone_free(static_cast<const rte_memzone*>(opaque));
       },
       const_cast<rte_memzone*>(zone));
-  if (objects < 0) rte_memzone_free(zone);
-  if (objects >= 0 && static_cast<std::uint32_t>(objects) < pool->size) return -ENOMEM;
-  return std::min(objects, 0);
+  if (objects <= 0) rte_memzone_free(zone);  // the pool has not taken it
+  if (objects < 0) return objects;
+  return static_cast<std::uint32_t>(objects) == pool->size ? 0 : -ENOMEM;
 }
 
-/// As rte_pktmbuf_pool_create(); null with rte_errno if it fails.
+/// Does what rte_pktmbuf_pool_create() does; null with rte_errno if that fails.
 rte_mempool* make_pool(const std::string& name, unsigned size, unsigned cache,
                        std::uint16_t private_size, std::uint16_t buffer) {
   if (rte_eal_has_hugepages() != 0) {  // which are few

@@ -12,11 +12,11 @@
 namespace rockhopper::stack {
 namespace {
 
-/// A thread that has not polled for so long looks at what has arrived before anything else. Longer
-/// than a turn with full bursts, shorter than a timeout of any use.
+/// A thread that has not polled for so long looks at what has arrived before anything else. It is
+/// longer than a turn with full bursts, and shorter than a timeout of any use.
 constexpr std::uint64_t kPauseNs = 50'000;
-/// Of a ring that has filled meanwhile, so many bursts at most: a link that always has a full one
-/// must not keep the protocol from sending.
+/// The thread receives so many bursts at most before it sends again: a link that always has a full
+/// one must not keep the protocol from sending.
 constexpr unsigned kUnseenBursts = 64;
 
 /// What one thread has done before it calls this is seen by another one that calls it later. The
@@ -73,7 +73,7 @@ bool Worker::poll(std::uint64_t now_ns) {
   if (now_ns - std::exchange(last_poll_ns_, now_ns) >= kPauseNs) unseen_bursts_ = kUnseenBursts;
   std::uint16_t received = 0;
   if (unseen_bursts_ > 0) {
-    // Its timers would take for silence of the peers what was a pause of this thread.
+    // The protocol's timers would take this thread's pause for silence of the peers.
     received = receive(now_ns);
     unseen_bursts_ = received == kBurst ? unseen_bursts_ - 1 : 0;
     if (unseen_bursts_ > 0) return true;

@@ -91,7 +91,7 @@ class Worker {
   std::array<rte_mbuf*, kBurst> tx_{};
   std::uint16_t tx_count_ = 0;
   std::uint64_t last_poll_ns_ = 0;
-  unsigned unseen_bursts_ = 0;  ///< after a pause: that may still be received before a timer runs
+  unsigned unseen_bursts_ = 0;  ///< that it may still receive before a timer runs
   unsigned lcore_id_ = UINT32_MAX;
   Application* application_ = nullptr;  ///< of what has been launched
   std::atomic<bool> stop_{false};

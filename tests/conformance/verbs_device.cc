@@ -393,7 +393,7 @@ std::vector<std::pair<std::string, std::uint64_t>> VerbsDevice::counters() {
        std::filesystem::directory_iterator(device / "ports/1/hw_counters", none)) {
     if (entry.path().filename() != "lifespan") add(entry.path());
   }
-  // The frames of the network device below.
+  // The network device below counts frames before it is known whether they are good.
   std::string netdev;
   if (std::ifstream(device / "ports/1/gid_attrs/ndevs/0") >> netdev) {
     add(std::filesystem::path("/sys/class/net") / netdev / "statistics/rx_packets");

@@ -51,8 +51,8 @@ class KilledInitiators(live.DynamicConnectionsTest):
         self.check(CYCLES // 10, '--faults', '0:profile=P2', '--seed', self.seed)
 
     def check(self, cycles, *faults):
-        # With its repetitions longer than it takes until an address is asked for again (1 s), for that
-        # may get lost too, and than a busy machine leaves a target without a processor.
+        # With its repetitions it is longer than it takes until an address is asked for again (1 s), for
+        # that may get lost too, and than a busy machine leaves a target without a processor.
         self.patience = ('--timeout', 16)
         self.start_switch(2 + len(MORTALS), *faults)
         self.target, _ = self.start_target(

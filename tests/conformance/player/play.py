@@ -60,7 +60,6 @@ class Player:
         self._is_receive: dict[str, bool] = {}
         self._memory: dict[str, bytearray] = {}
         self._state = ""
-        self._injected = False  # the device was sent a packet, and has not been asked anything since
         self._time_ns = 0
         self._may_seem_early_ns = device.early_ns
         self._start_ns = 0
@@ -153,10 +152,9 @@ class Player:
             "modify": self._modify, "deregister": self._deregister, "event": self._event,
             "quiet": self._quiet,
         }[step.action]  # fmt: skip
-        if self._injected and step.action in _COMMANDS:
+        if step.action in _COMMANDS:
             # They go another way than packets, and would overtake them.
             self._catch_up()
-            self._injected = False
         if step.action not in (">", ">?", "done"):
             self._wait_until(self._time_ns + step.least_ns)
             self._time_ns = self._device.now_ns()
@@ -205,7 +203,6 @@ class Player:
         self._values.grh = frame[14:34] if frame[12:14] == b"\x08\x00" else frame[14:54]
         self.dialogue.append((self._time_ns, frame, "<"))
         self._device.send(frame)
-        self._injected = True
 
     def _next_packet(self, latest_ns: int) -> Received | None:
         while not self._inbox and self._device.now_ns() < latest_ns:

@@ -168,7 +168,7 @@ class SoftRoce(_RealTime):
             addresses = " ".join(f"--address {own}" for own, _, _ in _NETWORKS)
             self._command = _GuestLines(
                 self._guest, f"{pathlib.Path(program).name} --device rxe0 {addresses}")
-            self._sent = self._received()
+            self._sent = self._seen = self._received()
         except errors.Skip as reason:
             self.close()
             raise Unavailable(str(reason)) from None
@@ -209,9 +209,9 @@ class SoftRoce(_RealTime):
 
     def catch_up(self) -> None:
         deadline_ns = self.now_ns() + self.late_ns
-        while self._received() < self._sent and self.now_ns() < deadline_ns:
-            time.sleep(0.001)
-        self._sent = min(self._sent, self._received())  # what was lost on the way does not come
+        while self._seen < self._sent and self.now_ns() < deadline_ns:
+            self._seen = self._received()
+        self._sent = self._seen  # what was lost on the way does not come
 
     def close(self) -> None:
         if self._command:

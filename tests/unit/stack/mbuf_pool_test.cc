@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A buffer smaller than a page, about one and several pages long.
+/// Its buffers are smaller than a page, about one, or several pages long.
 class MbufPoolOf : public ::testing::TestWithParam<std::uint16_t> {};
 
 TEST_P(MbufPoolOf, GivesAllItsMbufsAndEachIsWhole) {

@@ -21,6 +21,7 @@ struct Names {
 template <typename Enum>
 concept Named = requires(Enum value) {
   names_of(value)[0].name;
+  names_of(value)[0].title;
 };
 
 /// The name that options and messages use.

@@ -35,6 +35,9 @@ using OptionTarget =
                  std::optional<std::uint16_t>*, std::optional<std::uint32_t>*,
                  std::optional<std::uint64_t>*, std::optional<std::string>*,
                  std::vector<std::uint32_t>*, std::vector<std::string>*>;
+/// What an option can store its value in.
+template <typename Target>
+concept Storable = std::constructible_from<OptionTarget, Target*>;
 
 /// An option that has been added. Its functions say more of it, and return it for a chain of them.
 /// Copies stand for the same option, which its OptionParser owns.
@@ -108,10 +111,10 @@ class OptionSet {
   [[nodiscard]] OptionSet group(std::string_view title) const;
 
   /// Stores the value in `target`, which has the default value.
-  template <typename Target>
-  requires std::constructible_from<OptionTarget, Target*> Option
-  add_option(std::string_view names, Target& target, std::string_view help = {})
-  const { return add_value(names, OptionTarget(&target), help); }
+  template <Storable Target>
+  Option add_option(std::string_view names, Target& target, std::string_view help = {}) const {
+    return add_value(names, OptionTarget(&target), help);
+  }
   /// The value is the name of an enumerator.
   template <Named Enum>
   Option add_option(std::string_view names, Enum& target, std::string_view help = {}) const {

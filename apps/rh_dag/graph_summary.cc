@@ -18,9 +18,10 @@ constexpr std::uint32_t kWorkers[] = {1, 2, 4, 8, 16};
 
 /// A count of a summary, as JSON and as people read it.
 struct Count {
+  using Value = std::uint64_t GraphSummary::*;
   const char* name;
   const char* text;
-  std::uint64_t GraphSummary::*value;
+  Value value;
   bool unless_0 = false;  ///< people see it then only
 };
 

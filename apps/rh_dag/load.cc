@@ -59,7 +59,8 @@ void add_load_options(OptionSet app, LoadOptions& options) {
   run.add_flag("--drop", options.drop, "with --wait: forget the run then");
   run.add_option("--window N", options.window, "outputs that are read at a time").range(1, 4096);
   app.check([&options] {
-    return refuse_if({{options.drop && !options.wait, "--drop needs --wait"}});
+    const bool drops_unread = options.drop && !options.wait;
+    return refuse_if({{drops_unread, "--drop needs --wait"}});
   });
 }
 

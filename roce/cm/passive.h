@@ -30,8 +30,9 @@ class PassiveSide {
  private:
   /// Why a new request cannot become a connection.
   struct Refusal {
+    using Counter = stack::Counter Counters::*;
     wire::cm::RejectReason reason{};
-    stack::Counter Counters::*counter = nullptr;  ///< what counts it besides, if anything
+    Counter counter = nullptr;  ///< what counts it besides, if anything
   };
   [[nodiscard]] MadPath path_of(const ReceivedMad& mad, const wire::cm::Req& req) const;
   [[nodiscard]] std::optional<Refusal> refusal(const ReceivedMad& mad,

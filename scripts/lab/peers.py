@@ -16,11 +16,12 @@ UCX_TRANSPORTS = {
 
 def ucx(lab, transport, test, size, iterations):
     """ucx_perftest's figures over the loopback's TCP or over shared memory: usec (half a round trip
-    in tests of latency), the median of it, gbit_per_s and mops. Its server waits for one client."""
+    in tests of latency), the median of it, gbit_per_s and mops. Its server waits for one client.
+    -P 0 keeps a server that was built with MPI from asking for mpirun."""
     _need('ucx_perftest')
     port = free_port()
     start = ['env', *UCX_TRANSPORTS[transport], 'UCX_WARN_UNUSED_ENV_VARS=n', 'ucx_perftest',
-             '-p', port]
+             '-P', 0, '-p', port]
     server, client = _pair(
         lab, f'ucx-{transport}', start,
         [*start, '127.0.0.1', '-t', test, '-s', size, '-n', iterations, '-f', '-v'], port)

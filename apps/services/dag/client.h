@@ -104,8 +104,8 @@ class Client {
   class Record {
    public:
     // NOLINTBEGIN(google-explicit-constructor): either says which record.
-    template <typename Bytes>
-    requires std::convertible_to<const Bytes&, Key> Record(const Bytes& key) : key_(key) {}
+    template <std::convertible_to<Key> Bytes>
+    Record(const Bytes& key) : key_(key) {}
     Record(const Pointer& pointer) : pointer_(&pointer) {}
     // NOLINTEND(google-explicit-constructor)
 

@@ -209,7 +209,8 @@ TEST_F(ExtensionTest, NoPacketFindsItsQueuePairsByNumber) {
 
 TEST(Extension, WithoutOneItsPacketsAreUnserved) {
   Rig rig;
-  { const TestExtension gone(rig); }
+  std::optional<TestExtension> gone(std::in_place, rig);
+  gone.reset();
   rig.inject(to_extension(Opcode::dc_send_only, pattern(8)));
   rig.inject(cnp_to(kNumber));
   EXPECT_EQ(rig.drops(DropReason::unserved_opcode), 1u);

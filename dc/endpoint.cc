@@ -77,6 +77,7 @@ Expected<Dci*> Endpoint::create_dci(const DciInit& init) {
       for (const Dci::Stream& made : dci->streams()) {
         context_->extension.destroy_qp(made.qp);
       }
+      context_->numbers.give_back(number);
       return tl::make_unexpected(added.error());
     }
   }

@@ -26,7 +26,8 @@ struct EndpointContext {
         extension(its_extension),
         config(its_config),
         incarnation(random().next()),
-        numbers(random(), extension.config().shards, extension.config().shard) {}
+        numbers(random(), extension.config().shards, extension.config().shard,
+                extension.config().qpns) {}
 
   [[nodiscard]] roce::Random& random() const { return *extension.config().random; }
   /// Returns the largest path MTU whose packets, session header included, fit the interface MTU.

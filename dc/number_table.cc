@@ -15,24 +15,45 @@ constexpr std::size_t kFirstPlaces = 1024;
 
 }  // namespace
 
-NumberTable::NumberTable(roce::Random& random, std::uint16_t shards, std::uint16_t shard)
-    : random_(random), shard_bits_(std::countr_zero(shards)), shard_(shard) {
+NumberTable::NumberTable(roce::Random& random, std::uint16_t shards, std::uint16_t shard,
+                         roce::QpnAllocator* qpns)
+    : random_(random), shard_bits_(std::countr_zero(shards)), shard_(shard), qpns_(qpns) {
   assert(std::has_single_bit(shards) && shard < shards);
 }
 
+std::size_t NumberTable::places_max() const {
+  return (std::size_t{1} << kIndexBits) >> shard_bits_;
+}
+
 Expected<wire::Qpn> NumberTable::choose() {
-  const std::size_t most = (std::size_t{1} << kIndexBits) >> shard_bits_;
-  if (taken_ == most) {
-    return fail(ErrorCode::exhausted, "all {} numbers of DC initiators and targets are in use",
-                most);
+  if (taken_ * 2 >= places_.size()) grow();
+  while (true) {
+    const std::size_t size = places_.size();
+    const std::size_t first = random_.below(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t index = (first + i) % size;
+      if (places_[index].taken()) continue;
+      const wire::Qpn number = random_number_at(index);
+      if (qpns_ == nullptr || qpns_->claim(number)) return number;
+    }
+    if (size == places_max()) {
+      return fail(ErrorCode::exhausted, "all {} numbers of DC initiators and targets are in use",
+                  size);
+    }
+    grow();
   }
-  if (taken_ * 2 >= places_.size()) {
-    places_.resize(std::clamp(places_.size() * 2, std::min(kFirstPlaces, most), most));
-  }
-  std::size_t index = random_.below(places_.size());
-  while (places_[index].taken()) {
-    index = (index + 1) % places_.size();
-  }
+}
+
+void NumberTable::give_back(wire::Qpn number) {
+  if (qpns_ != nullptr) qpns_->release(number);
+}
+
+void NumberTable::grow() {
+  const std::size_t most = places_max();
+  places_.resize(std::clamp(places_.size() * 2, std::min(kFirstPlaces, most), most));
+}
+
+wire::Qpn NumberTable::random_number_at(std::size_t index) {
   constexpr std::uint32_t kHighs =
       (wire::kExtensionQpnLast.value - wire::kExtensionQpnFirst.value + 1) >> 16;
   const auto high = static_cast<std::uint32_t>(random_.below(kHighs));
@@ -63,12 +84,14 @@ Dct* NumberTable::add(std::unique_ptr<Dct> dct) {
 void NumberTable::remove(const Dci& dci) {
   assert(find_dci(dci.number()) == &dci);
   --taken_;
+  give_back(dci.number());
   places_[index_of(dci.number())].dci.reset();
 }
 
 void NumberTable::remove(const Dct& dct) {
   assert(find_dct(dct.number()) == &dct);
   --taken_;
+  give_back(dct.number());
   places_[index_of(dct.number())].dct.reset();
 }
 

@@ -9,6 +9,7 @@
 
 #include "dc/dci.h"
 #include "dc/dct.h"
+#include "roce/qpn_allocator.h"
 #include "roce/random.h"
 #include "roce/wire/qpn.h"
 #include "stack/error.h"
@@ -19,11 +20,15 @@ namespace rockhopper::dc {
 /// extensions have (roce::is_extension_qpn). Owns them.
 class NumberTable {
  public:
-  /// `random` outlives it. The low bits of its numbers are `shard`, below `shards`, a power of two.
-  NumberTable(roce::Random& random, std::uint16_t shards, std::uint16_t shard);
+  /// `random` outlives it, and so does `qpns`, which may be null: see roce::EngineConfig. The low
+  /// bits of its numbers are `shard`, below `shards`, a power of two.
+  NumberTable(roce::Random& random, std::uint16_t shards, std::uint16_t shard,
+              roce::QpnAllocator* qpns = nullptr);
 
-  /// Chooses a free number, unpredictable as far as there is choice. It stays free until add().
+  /// Chooses a number that is free here and takes it from the port's, unpredictable as far as there
+  /// is choice. It has to be added or given back.
   [[nodiscard]] Expected<wire::Qpn> choose();
+  void give_back(wire::Qpn number);
   /// Adds what has the number that choose() has just given.
   Dci* add(std::unique_ptr<Dci> dci);
   Dct* add(std::unique_ptr<Dct> dct);
@@ -62,12 +67,16 @@ class NumberTable {
   }
   /// Returns the free place of a number that has been chosen.
   [[nodiscard]] Place& place_for(wire::Qpn number);
+  [[nodiscard]] std::size_t places_max() const;
+  void grow();
+  [[nodiscard]] wire::Qpn random_number_at(std::size_t index);
   /// Returns null where a number leads to no place.
   [[nodiscard]] const Place* place_of(wire::Qpn number) const;
 
   roce::Random& random_;
   int shard_bits_;
   std::uint16_t shard_;
+  roce::QpnAllocator* qpns_;
   std::vector<Place> places_;  ///< by the low 16 bits of the number, without the shard's
   std::size_t taken_ = 0;      ///< of the places
 };

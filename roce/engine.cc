@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint64_t kTimerTickNs = 1024;
-constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 constexpr std::uint64_t kNoMbufRetryNs = 10'000;
 /// Bytes of a packet on the wire beside its payload: preamble, check sequence and gap of Ethernet;
 /// a BTH, a RETH and the ICRC.
@@ -85,6 +84,9 @@ Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
 Engine::~Engine() {
   config_.host->bind_udp(stack::kRoceUdpPort, nullptr);
   config_.host->set_observer(nullptr);
+  for (const auto& qp : qps_) {
+    if (qp != nullptr && config_.qpns != nullptr) config_.qpns->release(qp->number());
+  }
   ready_.clear();
   next_turn_.clear();
   waiting_.clear();
@@ -188,7 +190,8 @@ Expected<void> Engine::check_sizes(const QpInit& init) {
 
 Expected<QueuePair*> Engine::create_qp(const QpInit& init) {
   if (auto checked = check_qp_init(init); !checked) return tl::make_unexpected(checked.error());
-  return add_qp(choose_qpn(), init);
+  ROCKHOPPER_TRY(const wire::Qpn number, choose_qpn());
+  return add_qp(number, init);
 }
 
 Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
@@ -203,6 +206,9 @@ Expected<QueuePair*> Engine::create_gsi_qp(const QpInit& init) {
   }
   if (find_qp(wire::kGsiQpn) != nullptr) {
     return fail(ErrorCode::busy, "queue pair 1 exists already");
+  }
+  if (!claim(wire::kGsiQpn)) {
+    return fail(ErrorCode::busy, "another process of this port has queue pair 1");
   }
   grow_qp_table(index_of(wire::kGsiQpn.value) + 1);
   return add_qp(wire::kGsiQpn, init);
@@ -237,17 +243,31 @@ void Engine::grow_qp_table(std::size_t used) {
   }
 }
 
-/// Low bits: the shard. Then a free place of the table, at random. High bits: random, so that an
-/// old number is not soon a live one again. QPNs 0, 1 and 0xFFFFFF have meanings of their own.
-wire::Qpn Engine::choose_qpn() {
+/// A free place of the table, at random, whose number no other engine of the port has.
+Expected<wire::Qpn> Engine::choose_qpn() {
   grow_qp_table(qp_count_ + 1);
   const auto taken = [this](std::size_t index) {
     return qps_[index] != nullptr || (has_gsi() && index == index_of(wire::kGsiQpn.value));
   };
-  std::uint64_t index = config_.random->below(qps_.size());
-  while (taken(index)) {
-    index = (index + 1) % qps_.size();
+  while (true) {
+    const std::size_t size = qps_.size();
+    const std::size_t first = config_.random->below(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t index = (first + i) % size;
+      if (taken(index)) continue;
+      const wire::Qpn number = random_qpn_at(index);
+      if (claim(number)) return number;
+    }
+    grow_qp_table(size);
+    if (qps_.size() == size) {
+      return fail(ErrorCode::exhausted, "all numbers of queue pairs are in use");
+    }
   }
+}
+
+/// Low bits: the shard. Then the place. High bits: random, so that an old number is not soon a live
+/// one again. QPNs 0, 1 and 0xFFFFFF have meanings of their own.
+wire::Qpn Engine::random_qpn_at(std::size_t index) {
   while (true) {
     const auto high = static_cast<std::uint32_t>(1 + config_.random->below(0xfe));
     const wire::Qpn number{high << kIndexBits | static_cast<std::uint32_t>(index << shard_bits_) |
@@ -264,6 +284,7 @@ void Engine::destroy_qp(QueuePair* qp) {
   std::erase_if(async_events_,
                 [qp](const AsyncEvent& event) { return event.qp_num == qp->number(); });
   --qp_count_;
+  if (config_.qpns != nullptr) config_.qpns->release(qp->number());
   qps_[index_of(qp->number().value)].reset();
 }
 

@@ -22,6 +22,7 @@
 #include "roce/multicast_table.h"
 #include "roce/persistence.h"
 #include "roce/pkey_table.h"
+#include "roce/qpn_allocator.h"
 #include "roce/queue_pair.h"
 #include "roce/random.h"
 #include "roce/recovery/held_packets.h"
@@ -35,6 +36,10 @@
 #include "stack/udp_client.h"
 
 namespace rockhopper::roce {
+
+/// How soon it is asked again whether a next hop is known that is being looked for. ARP itself
+/// repeats far less often.
+inline constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 
 struct EngineConfig {
   stack::Host* host = nullptr;              ///< not owned; addresses and neighbours
@@ -51,6 +56,8 @@ struct EngineConfig {
   /// stack::kShardsMax. The low bits of a QPN are its engine's `shard`, for QpnSteering.
   std::uint16_t shards = 1;
   std::uint16_t shard = 0;  ///< below `shards`
+  /// Not owned; null: no other process has queue pairs at this port. Excludes several shards.
+  QpnAllocator* qpns = nullptr;
   /// The port's P_Key table from index 0 on, at most PkeyTable::kSize entries. Engines that serve
   /// one port are to have the same one.
   std::vector<std::uint16_t> pkeys = {wire::kDefaultPkey};
@@ -273,7 +280,12 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   [[nodiscard]] bool has_xrcd(XrcDomain xrcd) const;
   [[nodiscard]] Expected<void> check_xrc(const QpInit& init) const;
   [[nodiscard]] Expected<void> check_receive_side(const QpInit& init) const;
-  [[nodiscard]] wire::Qpn choose_qpn();
+  /// Takes it from config_.qpns. Errors: `exhausted`.
+  [[nodiscard]] Expected<wire::Qpn> choose_qpn();
+  [[nodiscard]] wire::Qpn random_qpn_at(std::size_t index);
+  [[nodiscard]] bool claim(wire::Qpn number) {
+    return config_.qpns == nullptr || config_.qpns->claim(number);
+  }
   /// Makes room in qps_ for `used` queue pairs, half of the places free if possible.
   void grow_qp_table(std::size_t used);
   [[nodiscard]] QueuePair* add_qp(wire::Qpn number, const QpInit& init);

@@ -15,8 +15,6 @@ constexpr std::uint16_t kSends = 256;
 constexpr std::size_t kReceiveBytes = kGrhBytes + wire::kMadBytes;
 constexpr std::size_t kSendsOffset = kReceives * kReceiveBytes;
 constexpr std::uint64_t kSendBit = std::uint64_t{1} << 32;  ///< of a wr_id
-/// While next hops are looked for. ARP itself repeats far less often.
-constexpr std::uint64_t kUnresolvedRetryNs = 1'000'000;
 
 }  // namespace
 

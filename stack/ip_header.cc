@@ -12,8 +12,6 @@
 namespace rockhopper::stack {
 namespace {
 
-constexpr unsigned kIpv6Version = 6;
-
 /// RFC 2113: to be looked at by every router.
 constexpr std::uint8_t kIpv4RouterAlert[] = {0x94, 4, 0, 0};
 constexpr std::size_t kHopByHopSize = 8;

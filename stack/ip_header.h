@@ -13,6 +13,9 @@ namespace rockhopper::stack {
 
 inline constexpr std::uint8_t kDefaultHopLimit = 64;
 
+/// In the first four bits of an IPv6 header.
+inline constexpr unsigned kIpv6Version = 6;
+
 /// An IPv4 header without options or an IPv6 header without extension headers, of a packet that is
 /// not a fragment. With one exception: IGMP and MLD carry a Router Alert (RFC 2113, RFC 2711).
 struct IpHeader {

@@ -37,7 +37,6 @@ namespace rockhopper::stack {
 namespace {
 
 using memif::ClientSession;
-using memif::Descriptor;
 using memif::Served;
 using memif::ServerSession;
 using memif::SessionCounters;

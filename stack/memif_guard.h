@@ -78,8 +78,8 @@ class MemifGuard {
   std::shared_ptr<memif::Served> served_;             ///< of a server
   std::shared_ptr<memif::SessionCounters> counters_;  ///< of a client
   std::shared_ptr<std::atomic<bool>> joined_;         ///< false: its last session has ended
-  memif::Descriptor dialled_;
-  memif::Descriptor meeting_point_;
+  Descriptor dialled_;
+  Descriptor meeting_point_;
 };
 
 }  // namespace rockhopper::stack

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace rockhopper::stack::memif {
 namespace {
@@ -56,11 +55,6 @@ std::size_t take_descriptors(msghdr& header, Descriptor& attached) {
 }
 
 }  // namespace
-
-void Descriptor::reset() noexcept {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
 
 Message make_message(MessageType type) {
   Message message{};

@@ -5,7 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
-#include <utility>
+
+#include "stack/descriptor.h"
 
 namespace rockhopper::stack::memif {
 
@@ -93,26 +94,6 @@ struct [[gnu::packed]] Message {
 static_assert(sizeof(Message) == 128);
 static_assert(sizeof(Hello) == 43 && sizeof(Init) == 63 && sizeof(AddRegion) == 10 &&
               sizeof(AddRing) == 13 && sizeof(Disconnect) == 100);
-
-/// A file descriptor with one owner.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    other.reset();
-    return *this;
-  }
-  ~Descriptor() { reset(); }
-  [[nodiscard]] int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset() noexcept;
-
- private:
-  int fd_ = -1;
-};
 
 [[nodiscard]] Message make_message(MessageType type);
 [[nodiscard]] Message make_disconnect(std::string_view reason);

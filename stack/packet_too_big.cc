@@ -9,6 +9,8 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "stack/ip_header.h"
+
 namespace rockhopper::stack {
 namespace {
 
@@ -17,7 +19,6 @@ constexpr std::size_t kQuoteOffset = 8;
 constexpr std::uint32_t kIpv4MtuMin = 68;  // RFC 791, section 3.2
 constexpr std::uint32_t kIpv6MtuMin = RTE_IPV6_MIN_MTU;
 constexpr std::uint32_t kIpv4MtuMask = 0xffff;  // RFC 1191, section 4: the rest is unused
-constexpr unsigned kIpv6Version = 6;
 static_assert(kPacketTooBigMax == kQuoteOffset + sizeof(rte_ipv6_hdr) + sizeof(rte_udp_hdr));
 
 /// No options, no fragment, and not to be fragmented.

@@ -11,11 +11,7 @@
 
 namespace rockhopper::stack {
 
-Expected<std::string> runtime_directory() {
-  const char* base = std::getenv("XDG_RUNTIME_DIR");
-  const std::string path = base != nullptr && *base != '\0'
-                               ? std::string(base) + "/rockhopper"
-                               : "/tmp/rockhopper-" + std::to_string(getuid());
+Expected<void> make_private_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(ErrorCode::io, "cannot make the directory {}: {}", path, std::strerror(errno));
   }
@@ -24,9 +20,18 @@ Expected<std::string> runtime_directory() {
     return fail(ErrorCode::io, "cannot look at {}: {}", path, std::strerror(errno));
   }
   if (!S_ISDIR(status.st_mode) || status.st_uid != getuid() || (status.st_mode & 077) != 0) {
-    return fail(ErrorCode::io,
-                "{} is not a directory of this user alone: remove it, or set XDG_RUNTIME_DIR",
-                path);
+    return fail(ErrorCode::io, "{} is not a directory of this user alone", path);
+  }
+  return {};
+}
+
+Expected<std::string> runtime_directory() {
+  const char* base = std::getenv("XDG_RUNTIME_DIR");
+  const std::string path = base != nullptr && *base != '\0'
+                               ? std::string(base) + "/rockhopper"
+                               : "/tmp/rockhopper-" + std::to_string(getuid());
+  if (auto made = make_private_directory(path); !made) {
+    return fail(ErrorCode::io, "{}; $XDG_RUNTIME_DIR chooses another one", made.error().message);
   }
   return path;
 }

@@ -8,9 +8,12 @@
 
 namespace rockhopper::stack {
 
+/// Makes the directory for this user alone, mode 0700, if it is not there yet; its parent is.
+/// Refuses one that is a link, that others own, or that others may enter. Errors: `io`.
+[[nodiscard]] Expected<void> make_private_directory(const std::string& path);
+
 /// A directory of this user alone for sockets: $XDG_RUNTIME_DIR/rockhopper, or /tmp/rockhopper-UID
-/// where that variable is not set; mode 0700. Makes it if need be; refuses one that is a link, that
-/// others own, or that others may enter.
+/// where that variable is not set. Makes and checks it as make_private_directory() does.
 [[nodiscard]] Expected<std::string> runtime_directory();
 
 }  // namespace rockhopper::stack

@@ -69,29 +69,19 @@ void print_counter(std::FILE* out, const char* group, const char* name, std::uin
 void Endpoint::print_rates() {
   const std::uint64_t now_ns = steady_now_ns();
   if (now_ns < next_rates_ns_) return;
-  std::uint64_t sent = 0, received = 0, sent_bytes = 0, received_bytes = 0;
-  for (const auto& port : node_->links().ports()) {
-    const auto& counters = port->queue(0).counters();
-    sent += counters.tx_packets.value();
-    received += counters.rx_packets.value();
-    sent_bytes += counters.tx_bytes.value();
-    received_bytes += counters.rx_bytes.value();
-  }
+  const Traffic all = node_->links().traffic();
   if (last_rates_ns_ != 0) {
     const double seconds = static_cast<double>(now_ns - last_rates_ns_) / 1e9;
     const auto rate = [seconds](std::uint64_t now, std::uint64_t before) {
       return static_cast<double>(now - before) / seconds;
     };
     fmt::print(stderr, "tx {:.0f} packets/s {:.3f} Gbit/s, rx {:.0f} packets/s {:.3f} Gbit/s\n",
-               rate(sent, last_sent_), rate(sent_bytes, last_sent_bytes_) * 8e-9,
-               rate(received, last_received_), rate(received_bytes, last_received_bytes_) * 8e-9);
+               rate(all.tx_packets, last_.tx_packets), rate(all.tx_bytes, last_.tx_bytes) * 8e-9,
+               rate(all.rx_packets, last_.rx_packets), rate(all.rx_bytes, last_.rx_bytes) * 8e-9);
   }
   last_rates_ns_ = now_ns;
   next_rates_ns_ = now_ns + static_cast<std::uint64_t>(config_.stats_s * 1e9);
-  last_sent_ = sent;
-  last_received_ = received;
-  last_sent_bytes_ = sent_bytes;
-  last_received_bytes_ = received_bytes;
+  last_ = all;
 }
 
 }  // namespace rockhopper::apps

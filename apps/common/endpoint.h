@@ -41,9 +41,7 @@ class Endpoint final : public Background {
   /// The time that the engine's calls are given.
   [[nodiscard]] std::uint64_t now_ns() const { return node_->now_ns(); }
   [[nodiscard]] const EndpointConfig& config() const { return config_; }
-  [[nodiscard]] const std::string& port_name() const {
-    return node_->links().ports().front()->name();
-  }
+  [[nodiscard]] std::string port_name() const { return node_->links().name(); }
   [[nodiscard]] rte_ether_addr mac() const { return node_->mac(); }
   /// The GID table: the own addresses in order.
   [[nodiscard]] const std::vector<InterfaceAddress>& addresses() const { return config_.addresses; }
@@ -71,10 +69,7 @@ class Endpoint final : public Background {
   std::uint64_t turns_ = 0;
   std::uint64_t next_rates_ns_ = 0;
   std::uint64_t last_rates_ns_ = 0;
-  std::uint64_t last_sent_ = 0;
-  std::uint64_t last_received_ = 0;
-  std::uint64_t last_sent_bytes_ = 0;
-  std::uint64_t last_received_bytes_ = 0;
+  Traffic last_;  ///< as of last_rates_ns_
 };
 
 /// Unless it is 0. As print_statistics() does it, for a program that has counters of its own.

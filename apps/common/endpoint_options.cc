@@ -19,6 +19,9 @@ namespace {
 /// A switch has one more port, the program's own.
 constexpr int kMemifLinksMax = stack::net::kPortsMax - 1;
 
+/// What --device calls a segment of shared memory.
+constexpr std::string_view kSegment = "segment";
+
 /// IPv4 and IPv6 addresses of the two ends of a link without --ip.
 std::vector<InterfaceAddress> default_addresses(Role role) {
   constexpr std::uint32_t kServer = (10u << 24) + (42u << 16) + 1;
@@ -54,13 +57,13 @@ void add_endpoint_options(OptionSet app, EndpointOptions& options,
   const OptionSet network = app.group("Network");
   network.add_option(device_names + " DEVARGS|ID", options.device,
                      "DPDK port: devargs to plug (net_af_packet0,iface=eth1), the name of a device "
-                     "that the EAL has found, or a port number. Default: a memif link, or port 0 "
-                     "with EAL arguments");
+                     "that the EAL has found, or a port number; or segment: shared memory with all "
+                     "programs of this user. Default: a memif link, or port 0 with EAL arguments");
   network
       .add_option(
           "--ip ADDR/LEN", options.ip,
           "own address, IPv4 or IPv6; may be repeated. Default: 10.42.0.1/24 and fd42::1/64 "
-          "for a server, .2 for a client")
+          "for a server and at a segment, .2 for a client")
       .one_value_each();
   network.add_option("--gateway ADDR", options.gateway, "next hop for other networks");
   network.add_option("--vlan ID", options.vlan, "send and take frames with this VLAN id only")
@@ -207,6 +210,7 @@ Expected<NodePort> make_port(const EndpointOptions& options, const EndpointUse& 
   if (options.memif_links > 1 && (device || memif.role != stack::MemifRole::server)) {
     return fail(ErrorCode::invalid_argument, "--memif-links is for the server of a memif socket");
   }
+  if (options.device == kSegment) return SegmentPort{};
   if (!device) return MemifPort{.memif = memif, .links = options.memif_links};
   return DevicePort{options.device.empty() ? "0" : options.device};
 }
@@ -221,7 +225,10 @@ Expected<EndpointConfig> make_endpoint_config(const EndpointOptions& options,
       std::max(mtu_of(config), static_cast<std::uint16_t>(use.path_mtu + kPathMtuOverhead)));
 
   ROCKHOPPER_TRY(auto addresses, parse_addresses(options.ip));
-  config.addresses = addresses.empty() ? default_addresses(use.role) : std::move(addresses);
+  // All programs at a segment are one port, with its addresses.
+  const bool segment = std::holds_alternative<SegmentPort>(config.port);
+  config.addresses = addresses.empty() ? default_addresses(segment ? Role::server : use.role)
+                                       : std::move(addresses);
   if (!options.gateway.empty()) {
     config.gateway = stack::IpAddress::parse(options.gateway);
     if (!config.gateway) {

@@ -51,8 +51,10 @@ Expected<std::unique_ptr<Node>> Node::open(NodeConfig config) {
                       {.clock = node->clock_,
                        .wall_offset_ns = node->own_clock_ ? node->own_clock_->wall_offset_ns() : 0,
                        .packet_pool = node->config_.packet_pool}));
+  if (node->links_->qpns() != nullptr) node->config_.engine.qpns = node->links_->qpns();
   ROCKHOPPER_TRY(node->make_shards());
-  if (!node->links_->ports().empty() || !node->config_.name.empty()) {
+  const bool at_port = !node->links_->ports().empty() || node->links_->qpns() != nullptr;
+  if (at_port || !node->config_.name.empty()) {
     for (NamedCounters& group : node->counters()) {
       ROCKHOPPER_TRY(node->publish(std::move(group)));
     }
@@ -209,7 +211,7 @@ Expected<void> Node::wait_for_link() {
     if (now_ns() >= deadline_ns) {
       const bool memif = std::holds_alternative<MemifPort>(config_.port);
       return fail(ErrorCode::timeout, "{}: no link after {} s; is the other end running{}",
-                  links_->ports().front()->name(), config_.connect_timeout_ms / 1000.0,
+                  links_->name(), config_.connect_timeout_ms / 1000.0,
                   memif ? ", on the same memif socket and in the other role?" : "?");
     }
     (void)poll();

@@ -35,7 +35,10 @@ Expected<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
 
 std::uint16_t mtu_of(const NodeConfig& config) {
   if (config.mtu != 0) return config.mtu;
-  if (std::holds_alternative<MemifPort>(config.port)) return kMemifMtu;
+  if (std::holds_alternative<MemifPort>(config.port) ||
+      std::holds_alternative<SegmentPort>(config.port)) {
+    return kMemifMtu;
+  }
   if (const auto* port = std::get_if<LinkPort>(&config.port); port != nullptr) {
     return port->links.empty() ? kDeviceMtu : port->links.front()->mtu();
   }

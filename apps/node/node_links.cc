@@ -19,6 +19,8 @@ namespace {
 
 /// In the output queues of the others, and in its ring.
 constexpr std::uint32_t kMbufsPerSwitchedLink = 4096;
+/// Those that an engine may hold, and a burst.
+constexpr std::uint32_t kMbufsOfSegment = 8191;
 constexpr std::uint64_t kFirstWaitMs = 20;
 constexpr std::uint64_t kLongestWaitMs = 500;
 
@@ -49,6 +51,11 @@ stack::PortConfig port_config(const NodeConfig& config) {
   port.mtu = mtu_of(config);
   port.queues = config.shards;
   return port;
+}
+
+std::uint16_t data_room(const NodeConfig& config) {
+  return static_cast<std::uint16_t>(
+      RTE_ALIGN_CEIL(mtu_of(config) + stack::kFrameOverhead, std::uint32_t{1024}));
 }
 
 Expected<void> check(const NodeConfig& config) {
@@ -87,6 +94,9 @@ Expected<void> NodeLinks::open_ports(const NodeConfig& config, const stack::Cloc
   if (const auto* device = std::get_if<DevicePort>(&config.port); device != nullptr) {
     return open_device(config, *device);
   }
+  if (const auto* segment = std::get_if<SegmentPort>(&config.port); segment != nullptr) {
+    return open_segment(config, *segment);
+  }
   if (const auto* links = std::get_if<LinkPort>(&config.port); links != nullptr) {
     return take_links(config, *links);
   }
@@ -103,13 +113,9 @@ Expected<void> NodeLinks::open_memif(const NodeConfig& config, const MemifPort& 
   if (config.shards > 1) {
     return fail(ErrorCode::unsupported, "a node with several memif links has one shard");
   }
-  const std::uint32_t data_room =
-      RTE_ALIGN_CEIL(mtu_of(config) + stack::kFrameOverhead, std::uint32_t{1024});
-  ROCKHOPPER_TRY(switched_pool_,
-                 stack::MbufPool::create({.size = kMbufsPerSwitchedLink * port.links,
-                                          .data_room = static_cast<std::uint16_t>(data_room)}));
-  stack::SwitchedLink::Config joined{.pool = switched_pool_.get(),
-                                     .seed = roce::SystemRandom().next()};
+  ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create({.size = kMbufsPerSwitchedLink * port.links,
+                                                     .data_room = data_room(config)}));
+  stack::SwitchedLink::Config joined{.pool = own_pool_.get(), .seed = roce::SystemRandom().next()};
   for (std::uint16_t link = 0; link < port.links; ++link) {
     ROCKHOPPER_TRY(open_one_memif(config, port, clock));
     stack::Port& opened = *ports_.back();
@@ -127,7 +133,7 @@ Expected<void> NodeLinks::open_one_memif(const NodeConfig& config, const MemifPo
   memif.id += static_cast<std::uint32_t>(ports_.size());
   ROCKHOPPER_TRY(memif.socket, stack::memif_socket(memif));
   stack::PortConfig wanted = port_config(config);
-  wanted.shared_pool = switched_pool_.get();
+  wanted.shared_pool = own_pool_.get();
   ROCKHOPPER_TRY(wanted.devargs, stack::memif_devargs(memif));
   ROCKHOPPER_TRY(auto opened, memif.role == stack::MemifRole::client
                                   ? open_memif_client(wanted, memif.socket, config, clock)
@@ -142,6 +148,17 @@ Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort
   ROCKHOPPER_TRY(auto opened, stack::Port::open(wanted));
   ports_.push_back(std::move(opened));
   use_queues_of(*ports_.back());
+  return {};
+}
+
+Expected<void> NodeLinks::open_segment(const NodeConfig& config, const SegmentPort& port) {
+  if (config.shards > 1) {
+    return fail(ErrorCode::unsupported, "a node at a segment has one shard");
+  }
+  ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create(
+                                {.size = kMbufsOfSegment, .data_room = data_room(config)}));
+  ROCKHOPPER_TRY(segment_, SegmentEnd::open(port.directory, mtu_of(config), own_pool_.get()));
+  links_ = {&segment_->link()};
   return {};
 }
 
@@ -183,8 +200,8 @@ Expected<void> NodeLinks::steer(std::uint16_t shards) {
 Expected<void> NodeLinks::wrap(const NodeConfig& config, const Place& place) {
   if (!config.pcap.path.empty()) {
     stack::PcapConfig pcap = config.pcap;
-    if (pcap.interface_name.empty() && !ports_.empty()) {
-      pcap.interface_name = ports_.front()->name() + " (wire side)";
+    if (pcap.interface_name.empty() && !name().empty()) {
+      pcap.interface_name = name() + " (wire side)";
     }
     if (pcap.time_offset_ns == 0) pcap.time_offset_ns = place.wall_offset_ns;
     ROCKHOPPER_TRY(pcap_, stack::PcapWriter::open(*links_[0], pcap));
@@ -199,6 +216,11 @@ Expected<void> NodeLinks::wrap(const NodeConfig& config, const Place& place) {
     links_[0] = faults_.get();
   }
   return {};
+}
+
+std::string NodeLinks::name() const {
+  if (!ports_.empty()) return ports_.front()->name();
+  return segment_ != nullptr ? "segment" : "";
 }
 
 bool NodeLinks::up() const {
@@ -222,6 +244,23 @@ bool NodeLinks::ipv4_checksum_offload() const {
   return !ports_.empty() && ports_.front()->ipv4_checksum_offload();
 }
 
+Traffic NodeLinks::traffic() const {
+  Traffic all;
+  for (const auto& port : ports_) {
+    const auto& counters = port->queue(0).counters();
+    all.tx_packets += counters.tx_packets.value();
+    all.rx_packets += counters.rx_packets.value();
+    all.tx_bytes += counters.tx_bytes.value();
+    all.rx_bytes += counters.rx_bytes.value();
+  }
+  if (segment_ != nullptr) {
+    const auto& counters = segment_->link().counters();
+    all = {counters.tx_frames.value(), counters.rx_frames.value(), counters.tx_bytes.value(),
+           counters.rx_bytes.value()};
+  }
+  return all;
+}
+
 std::vector<NamedCounters> NodeLinks::counters() const {
   std::vector<NamedCounters> all;
   for (std::size_t number = 0; number < ports_.size(); ++number) {
@@ -239,6 +278,7 @@ std::vector<NamedCounters> NodeLinks::counters() const {
                      &stack::net::LearningSwitch::describe_port_counters});
     }
   }
+  if (segment_ != nullptr) all.push_back(NamedCounters::of("segment", segment_->link()));
   for (std::size_t shard = 0; shard < shard_links_.size(); ++shard) {
     all.push_back(NamedCounters::of(fmt::format("shard{}", shard), *shard_links_[shard]));
   }

@@ -13,6 +13,7 @@
 #include <rte_mempool.h>
 
 #include "apps/node/node_config.h"
+#include "apps/node/segment_end.h"
 #include "roce/qpn_steering.h"
 #include "stack/clock.h"
 #include "stack/error.h"
@@ -47,6 +48,14 @@ struct NamedCounters {
   }
 };
 
+/// What has crossed the way to the outside, since the node was opened.
+struct Traffic {
+  std::uint64_t tx_packets = 0;
+  std::uint64_t rx_packets = 0;
+  std::uint64_t tx_bytes = 0;
+  std::uint64_t rx_bytes = 0;
+};
+
 /// What is between a node's shards and the outside: ports, the switch of several memif links, what
 /// watches and impairs the link, and the rings on which shards hand packets over. Shard 0 of one:
 ///   FaultInjector - Tracer - PcapWriter - Port
@@ -72,7 +81,10 @@ class NodeLinks {
   /// False: the node's packets are moved by its caller.
   [[nodiscard]] bool any() const { return !links_.empty(); }
 
-  /// Links from outside are always up.
+  /// What messages call the way to the outside: the first port's name, or "segment"; of links from
+  /// outside nothing.
+  [[nodiscard]] std::string name() const;
+  /// Links from outside are always up, and so is a segment.
   [[nodiscard]] bool up() const;
   /// Makes the ports receive frames to these groups alone, where they can.
   void receive_groups(std::span<const rte_ether_addr> macs);
@@ -80,12 +92,16 @@ class NodeLinks {
   [[nodiscard]] bool ipv4_checksum_offload() const;
   /// The capture, which notes the reasons of drops; null without one.
   [[nodiscard]] stack::PcapWriter* capture() const { return pcap_.get(); }
-  /// Empty with links from outside.
+  /// What the engine has to ask for the numbers of its queue pairs; null: nothing.
+  [[nodiscard]] roce::QpnAllocator* qpns() const { return segment_.get(); }
+  /// Empty with links from outside, and with a segment.
   [[nodiscard]] std::span<const std::unique_ptr<stack::Port>> ports() const { return ports_; }
   [[nodiscard]] const stack::ShardLink& shard_link(std::uint16_t shard) const {
     return *shard_links_.at(shard);
   }
   [[nodiscard]] std::vector<NamedCounters> counters() const;
+  /// Of the ports' first queues, or of the segment. Any thread.
+  [[nodiscard]] Traffic traffic() const;
 
  private:
   NodeLinks() = default;
@@ -95,16 +111,19 @@ class NodeLinks {
   [[nodiscard]] Expected<void> open_one_memif(const NodeConfig& config, const MemifPort& port,
                                               const stack::Clock& clock);
   [[nodiscard]] Expected<void> open_device(const NodeConfig& config, const DevicePort& port);
+  [[nodiscard]] Expected<void> open_segment(const NodeConfig& config, const SegmentPort& port);
   [[nodiscard]] Expected<void> take_links(const NodeConfig& config, const LinkPort& port);
   void use_queues_of(stack::Port& port);
   [[nodiscard]] Expected<void> steer(std::uint16_t shards);
   [[nodiscard]] Expected<void> wrap(const NodeConfig& config, const Place& place);
 
   // In order of construction; destroyed from the end on.
-  stack::MbufPool switched_pool_;  ///< of several ports, as packets of one are in others' rings
+  stack::MbufPool own_pool_;  ///< of several ports, as packets of one are in others' rings; of a
+                              ///< segment, for what arrives
   std::vector<std::unique_ptr<stack::Port>> ports_;
   std::unique_ptr<stack::SwitchedLink> switch_;  ///< of several ports
-  std::unique_ptr<stack::ShardRings> rings_;     ///< of several shards, as the next two
+  std::unique_ptr<SegmentEnd> segment_;
+  std::unique_ptr<stack::ShardRings> rings_;  ///< of several shards, as the next two
   std::unique_ptr<roce::QpnSteering> steering_;
   std::vector<std::unique_ptr<stack::ShardLink>> shard_links_;
   std::unique_ptr<stack::PcapWriter> pcap_;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/seed.h"
+#include "tests/support/taken_numbers.h"
 
 namespace rockhopper::test::number_table_test {
 namespace {
@@ -100,6 +101,35 @@ TEST_F(NumberTableDeathTest, OneAtANumber) {
   EXPECT_DEATH(table_.add(std::make_unique<Dct>(dct.number(), dc::DctInit{}, 0)), "taken");
 }
 #endif
+
+TEST(NumberTable, NumbersOfOtherProcessesAreLeftOut) {
+  roce::SeededRandom random(seed());
+  TakenNumbers numbers;
+  for (std::uint32_t low = 0; low < 1500; ++low) {
+    numbers.others.insert(low);  // more than the table has places at first
+  }
+  NumberTable table(random, 1, 0, &numbers);
+  const auto number = table.choose();
+  ASSERT_TRUE(number.has_value());
+  EXPECT_GE(number->value & 0xffff, 1500u);
+  EXPECT_EQ(numbers.own.size(), 1u);
+  table.remove(*table.add(std::make_unique<Dct>(*number, dc::DctInit{.pd = {1}}, 0)));
+  EXPECT_TRUE(numbers.own.empty());
+  const auto unused = table.choose();
+  ASSERT_TRUE(unused.has_value());
+  table.give_back(*unused);
+  EXPECT_TRUE(numbers.own.empty());
+}
+
+TEST(NumberTable, OtherProcessesHaveAll) {
+  roce::SeededRandom random(seed());
+  TakenNumbers numbers;
+  for (std::uint32_t low = 0; low < 1u << 16; ++low) {
+    numbers.others.insert(low);
+  }
+  NumberTable table(random, 1, 0, &numbers);
+  EXPECT_EQ(table.choose().error().code, ErrorCode::exhausted);
+}
 
 }  // namespace
 }  // namespace rockhopper::test::number_table_test

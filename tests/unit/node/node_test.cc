@@ -19,6 +19,8 @@
 
 #include "stack/cable.h"
 #include "stack/sim/network.h"
+#include "tests/support/child_process.h"
+#include "tests/support/taken_numbers.h"
 
 namespace rockhopper::test {
 namespace {
@@ -126,6 +128,75 @@ TEST_F(NodesOnACable, AWriteArrivesInRealTime) {
   EXPECT_GE(counters.at("engine rcvd_pkts"), far.memory.size() / 256);
   EXPECT_GT(counters.at("host rx_packets"), counters.at("engine rcvd_pkts")) << "ARP too";
   EXPECT_EQ(counters.count("port rx_packets"), 0u);
+}
+
+TEST(NodesAtASegment, AreOnePortWithQueuePairsOfManyProcesses) {
+  const TemporaryDirectory directory;
+  const auto config = [&](const char* name) {
+    return NodeConfig{.port = SegmentPort{directory.path()},
+                      .addresses = {must(InterfaceAddress::parse(kAddresses[0]))},
+                      .name = name};
+  };
+  End near(config("near"));
+  End far(config("far"));
+  EXPECT_TRUE(near.node->check_link());
+  const rte_ether_addr mac = near.node->mac();
+  const rte_ether_addr far_mac = far.node->mac();
+  EXPECT_EQ(rte_is_same_ether_addr(&mac, &far_mac), 1);
+  begin(near, far);
+  std::optional<roce::Completion> done;
+  const std::uint64_t end_ns = near.node->now_ns() + 10'000'000'000;
+  while (!done && near.node->now_ns() < end_ns) {
+    near.node->turn();
+    far.node->turn();
+    roce::Completion completion;
+    if (near.cq->poll({&completion, 1}) == 1) done = completion;
+  }
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, roce::WcStatus::success);
+  EXPECT_EQ(far.memory, near.memory);
+  EXPECT_EQ(far.counters().at("segment rx_frames"), far.counters().at("engine rcvd_pkts"));
+  EXPECT_EQ(near.counters().at("segment tx_no_owner"), 0u);
+}
+
+TEST(EnginesOfOnePort, LeaveOutTheNumbersOfOthers) {
+  TakenNumbers numbers;
+  for (std::uint32_t low = 0; low < 1500; ++low) {
+    numbers.others.insert(low);  // more than an engine has places at first; QPN 1 among them
+  }
+  const auto cq = must(roce::CompletionQueue::create(64));
+  {
+    const auto node = must(Node::open({.port = NoPort{.mac = {{2, 0, 0, 0, 0, 1}}},
+                                       .engine = {.qpns = &numbers},
+                                       .name = "numbers"}));
+    roce::Engine& engine = node->engine();
+    const roce::QpInit init{.pd = engine.allocate_pd(), .send_cq = cq.get(), .recv_cq = cq.get()};
+    roce::QueuePair* qp = must(engine.create_qp(init));
+    EXPECT_GE(qp->number().value & 0xffff, 1500u);
+    EXPECT_EQ(engine.find_qp(qp->number()), qp);
+    EXPECT_EQ(numbers.own.size(), 1u);
+    engine.destroy_qp(qp);
+    EXPECT_TRUE(numbers.own.empty());
+    roce::QpInit gsi = init;
+    gsi.qp_type = roce::QpType::ud;
+    EXPECT_EQ(engine.create_gsi_qp(gsi).error().code, ErrorCode::busy);
+    numbers.others.erase(1);
+    must(engine.create_gsi_qp(gsi));
+    must(engine.create_qp(init));
+    EXPECT_EQ(numbers.own.size(), 2u);
+    for (std::uint32_t low = 0; low < 1u << 16; ++low) {
+      numbers.others.insert(low);
+    }
+    EXPECT_EQ(engine.create_qp(init).error().code, ErrorCode::exhausted);
+  }
+  EXPECT_TRUE(numbers.own.empty()) << "the engine has given them back";
+}
+
+TEST(NodesAtASegment, HaveOneShard) {
+  const TemporaryDirectory directory;
+  const auto refused = Node::open({.port = SegmentPort{directory.path()}, .shards = 2});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
 }
 
 TEST_F(NodesOnACable, HaveAddressesOfEachFamily) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <rte_ether.h>
+
+namespace rockhopper::stack::segment {
+
+// What the processes of a segment share, byte for byte. Every one of them may write anything at any
+// time: a reader takes each value once, checks it, and uses its copy.
+
+/// Of the table: another one is of another version of this library, or no table at all.
+inline constexpr std::uint64_t kMagic = 0x31746e656d676552;  // "Regment1"
+
+/// Members of a segment.
+inline constexpr std::uint16_t kSlotsMax = 128;
+/// Numbers of queue pairs that members own: the low 16 bits of a QPN.
+inline constexpr std::uint32_t kNumbers = 1u << 16;
+
+/// A member, or a free place for one.
+struct alignas(64) Slot {
+  /// Counts the uses of the slot, and is odd while it is in use.
+  std::atomic<std::uint32_t> generation;
+  /// A futex: another value wakes the member.
+  std::atomic<std::uint32_t> doorbell;
+  /// 1 while the member sleeps, or is about to.
+  std::atomic<std::uint32_t> asleep;
+  /// For people who look at the segment; nothing follows from it.
+  std::atomic<std::uint32_t> process;
+  /// Lanes to the member that are in use: bit i is that of the member in slot i.
+  alignas(64) std::array<std::atomic<std::uint64_t>, kSlotsMax / 64> senders;
+};
+
+/// The segment itself.
+struct Table {
+  std::uint64_t magic;
+  /// The address that all members have, which the first one has made up.
+  rte_ether_addr mac;
+  alignas(64) std::array<Slot, kSlotsMax> slots;
+  /// By the low 16 bits of a QPN: 1 more than the slot that has it; 0 is nobody's.
+  std::array<std::atomic<std::uint8_t>, kNumbers> owners;
+};
+static_assert(kSlotsMax < UINT8_MAX);
+
+/// Frames on their way from one member to another: a ring of bytes. A frame stands in it in one
+/// piece, behind its length, and begins at a multiple of 8.
+struct Lane {
+  static constexpr std::uint32_t kBytes = 1u << 17;
+  /// Bytes that were ever put into the lane, and those that were ever taken out, both modulo 2^32.
+  alignas(64) std::atomic<std::uint32_t> put;
+  alignas(64) std::atomic<std::uint32_t> taken;
+  alignas(64) std::array<std::byte, kBytes> bytes;
+};
+
+/// From one lane to the next in a member's file: whole pages, as each is given memory by itself.
+inline constexpr std::size_t kLaneStride = Lane::kBytes + 4096;
+static_assert(sizeof(Lane) <= kLaneStride);
+/// A member's file has a lane for each slot, of which only those in use have memory.
+inline constexpr std::size_t kLanesBytes = kLaneStride * kSlotsMax;
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+              std::atomic<std::uint32_t>::is_always_lock_free &&
+              std::atomic<std::uint8_t>::is_always_lock_free);
+
+}  // namespace rockhopper::stack::segment

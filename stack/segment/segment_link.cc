@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/segment/segment_link.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <rte_log.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "stack/mbuf_read.h"
+#include "stack/roce_locator.h"
+#include "stack/time_units.h"
+
+namespace rockhopper::stack::segment {
+namespace {
+
+constexpr std::uint32_t kLoopFrames = 256;
+/// So long a sender waits for room in a lane. A receiver that has no processor gets one in less, as
+/// a rule; one that is stopped must not stop others.
+constexpr std::uint64_t kFullNs = kNsPerMs;
+/// A lane that could not be made is tried again after so long.
+constexpr std::uint64_t kRetryNs = 100 * kNsPerMs;
+/// Ethernet header and a VLAN tag.
+constexpr std::uint32_t kFrameOverhead = sizeof(rte_ether_hdr) + 4;
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
+                 nullptr, 0);
+}
+
+}  // namespace
+
+SegmentLink::SegmentLink(const SegmentLinkConfig& config)
+    : membership_(*config.membership),
+      pool_(config.pool),
+      mtu_(config.mtu),
+      peers_(kSlotsMax),
+      looped_(kLoopFrames) {
+  assert(mtu_ + kFrameOverhead <= kFrameMax);
+  touched_.reserve(kSlotsMax);
+  lanes_.reserve(kSlotsMax);
+}
+
+SegmentLink::~SegmentLink() {
+  while (looped_taken_ != looped_put_) {
+    rte_pktmbuf_free(looped_[looped_taken_++ % kLoopFrames]);
+  }
+}
+
+std::uint16_t SegmentLink::tx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  std::uint16_t sent = 0;
+  while (sent < count && send(packets[sent], now_ns) != Sent::refused) {
+    ++sent;
+  }
+  publish();
+  rte_pktmbuf_free_bulk(packets, sent);
+  return sent;
+}
+
+SegmentLink::Sent SegmentLink::send(rte_mbuf* packet, std::uint64_t now_ns) {
+  const auto bth = read_bth(packet);
+  if (!bth) {
+    counters_.tx_not_roce.add();
+    return Sent::dropped;
+  }
+  if (packet->pkt_len > kFrameMax) {
+    counters_.tx_too_long.add();
+    return Sent::dropped;
+  }
+  // A frame with a BTH has an address, perhaps in more than one segment.
+  const auto destination = read_at<rte_ether_addr>(packet, 0);
+  if (destination && rte_is_multicast_ether_addr(&*destination) != 0) {
+    send_to_all(*packet, now_ns);
+    return Sent::yes;
+  }
+  const auto owner = membership_.owner_of(static_cast<std::uint16_t>(bth->destination_qpn));
+  if (!owner) {
+    counters_.tx_no_owner.add();
+    return Sent::dropped;
+  }
+  if (*owner == membership_.slot()) return loop(*packet) ? Sent::yes : Sent::refused;
+  return send_to(*owner, *packet, now_ns, true);
+}
+
+void SegmentLink::send_to_all(const rte_mbuf& packet, std::uint64_t now_ns) {
+  if (!loop(packet)) counters_.tx_lane_full.add();
+  for (std::uint16_t slot = 0; slot < kSlotsMax; ++slot) {
+    const bool used = membership_.slot(slot).generation.load(std::memory_order_relaxed) % 2 != 0;
+    if (used && slot != membership_.slot()) (void)send_to(slot, packet, now_ns, false);
+  }
+}
+
+SegmentLink::Sent SegmentLink::send_to(std::uint16_t slot, const rte_mbuf& packet,
+                                       std::uint64_t now_ns, bool may_wait) {
+  Peer* peer = peer_at(slot, now_ns);
+  if (peer == nullptr) return Sent::dropped;
+  if (peer->writer->put(packet)) {
+    peer->full_since_ns = kNever;
+    counters_.tx_frames.add();
+    counters_.tx_bytes.add(packet.pkt_len);
+    if (std::find(touched_.begin(), touched_.end(), slot) == touched_.end()) {
+      touched_.push_back(slot);
+    }
+    return Sent::yes;
+  }
+  if (peer->full_since_ns == kNever) peer->full_since_ns = now_ns;
+  if (may_wait && now_ns < peer->full_since_ns + kFullNs) return Sent::refused;
+  counters_.tx_lane_full.add();
+  return Sent::dropped;
+}
+
+/// As through a lane: with a copy, so that what is received is nobody else's.
+bool SegmentLink::loop(const rte_mbuf& packet) {
+  if (looped_put_ - looped_taken_ == kLoopFrames) return false;
+  rte_mbuf* copy = rte_pktmbuf_copy(&packet, pool_, 0, UINT32_MAX);
+  if (copy == nullptr) {
+    counters_.rx_no_mbuf.add();
+    return false;
+  }
+  copy->ol_flags = 0;  // what a sender asks of a device
+  looped_[looped_put_++ % kLoopFrames] = copy;
+  counters_.looped.add();
+  return true;
+}
+
+/// Returns null if there is no way to the member; then that has been counted.
+SegmentLink::Peer* SegmentLink::peer_at(std::uint16_t slot, std::uint64_t now_ns) {
+  Peer& peer = peers_[slot];
+  const std::uint32_t generation =
+      membership_.slot(slot).generation.load(std::memory_order_acquire);
+  if (generation != peer.generation) {
+    peer = {};
+    peer.generation = generation;
+  }
+  if (generation % 2 == 0) {
+    counters_.tx_no_owner.add();
+    return nullptr;
+  }
+  if (!peer.writer && now_ns >= peer.retry_ns) open(slot, peer, now_ns);
+  if (peer.writer) return &peer;
+  counters_.tx_no_lane.add();
+  return nullptr;
+}
+
+void SegmentLink::open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns) {
+  auto lane = membership_.open_lane_to(slot, peer.generation);
+  if (!lane && lane.error().code == ErrorCode::exhausted) {
+    membership_.reap();
+    lane = membership_.open_lane_to(slot, peer.generation);
+  }
+  if (!lane) {
+    if (peer.retry_ns == 0 && lane.error().code != ErrorCode::not_found) {
+      rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "segment: %s\n", lane.error().message.c_str());
+    }
+    peer.retry_ns = now_ns + kRetryNs;
+    return;
+  }
+  peer.mapping = std::move(*lane);
+  peer.writer.emplace(peer.mapping.at<Lane>(0));
+  const std::uint16_t own = membership_.slot();
+  membership_.slot(slot).senders[own / 64u].fetch_or(std::uint64_t{1} << own % 64u,
+                                                     std::memory_order_release);
+}
+
+void SegmentLink::publish() {
+  if (touched_.empty()) return;
+  for (const std::uint16_t slot : touched_) {
+    Peer& peer = peers_[slot];
+    // The member may have been replaced within the burst.
+    if (peer.writer) (void)peer.writer->publish();
+  }
+  // Either the receiver sees the frames before it sleeps, or its word is seen here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (const std::uint16_t slot : touched_) {
+    ring(slot);
+  }
+  touched_.clear();
+}
+
+void SegmentLink::ring(std::uint16_t slot) {
+  Slot& record = membership_.slot(slot);
+  if (record.asleep.load(std::memory_order_relaxed) == 0) return;
+  if (record.asleep.exchange(0, std::memory_order_relaxed) == 0) return;
+  record.doorbell.fetch_add(1, std::memory_order_release);
+  (void)futex(record.doorbell, FUTEX_WAKE, INT32_MAX, nullptr);
+  counters_.wake_ups.add();
+}
+
+std::uint16_t SegmentLink::rx_burst(rte_mbuf** packets, std::uint16_t count,
+                                    std::uint64_t /*now_ns*/) {
+  std::uint16_t received = 0;
+  while (received < count && looped_taken_ != looped_put_) {
+    packets[received++] = looped_[looped_taken_++ % kLoopFrames];
+  }
+  find_senders();
+  // Each lane is the first in turn, so that none starves.
+  const std::size_t first = next_lane_;
+  for (std::size_t i = 0; i < lanes_.size() && received < count; ++i) {
+    LaneReader& lane = lanes_[(first + i) % lanes_.size()];
+    received = static_cast<std::uint16_t>(
+        received +
+        receive_from(lane, packets + received, static_cast<std::uint16_t>(count - received)));
+  }
+  if (!lanes_.empty()) next_lane_ = (first + 1) % lanes_.size();
+  return received;
+}
+
+/// A sender says that it has begun to use its lane. Whether there is memory behind that is not
+/// believed.
+void SegmentLink::find_senders() {
+  for (std::size_t word = 0; word < known_senders_.size(); ++word) {
+    const std::uint64_t all = membership_.own_slot().senders[word].load(std::memory_order_acquire);
+    std::uint64_t added = all & ~known_senders_[word];
+    known_senders_[word] |= added;
+    for (; added != 0; added &= added - 1) {
+      const auto sender = static_cast<std::uint16_t>(word * 64 + std::countr_zero(added));
+      if (membership_.back_lane_from(sender)) {
+        lanes_.emplace_back(membership_.lane_from(sender));
+      } else {
+        counters_.rx_no_lane.add();
+      }
+    }
+  }
+}
+
+std::uint16_t SegmentLink::receive_from(LaneReader& lane, rte_mbuf** packets, std::uint16_t count) {
+  std::uint16_t received = 0;
+  std::uint64_t bytes = 0;
+  while (received < count) {
+    const auto frame = lane.front();
+    if (!frame) break;
+    if (frame->empty()) {
+      counters_.rx_damaged.add();
+      break;
+    }
+    if (frame->size() > mtu_ + kFrameOverhead) {
+      counters_.rx_too_long.add();
+      lane.pop();
+      continue;
+    }
+    rte_mbuf* packet = rte_pktmbuf_alloc(pool_);
+    char* data = packet != nullptr
+                     ? rte_pktmbuf_append(packet, static_cast<std::uint16_t>(frame->size()))
+                     : nullptr;
+    if (data == nullptr) {
+      rte_pktmbuf_free(packet);
+      counters_.rx_no_mbuf.add();
+      break;
+    }
+    std::memcpy(data, frame->data(), frame->size());
+    bytes += frame->size();
+    packets[received++] = packet;
+    lane.pop();
+  }
+  lane.release();
+  counters_.rx_frames.add(received);
+  counters_.rx_bytes.add(bytes);
+  return received;
+}
+
+bool SegmentLink::frames_wait() const {
+  if (looped_taken_ != looped_put_) return true;
+  for (std::size_t word = 0; word < known_senders_.size(); ++word) {
+    const std::uint64_t all = membership_.own_slot().senders[word].load(std::memory_order_acquire);
+    if ((all & ~known_senders_[word]) != 0) return true;
+  }
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const LaneReader& lane) { return lane.waits(); });
+}
+
+std::optional<std::uint32_t> SegmentLink::arm() {
+  Slot& own = membership_.own_slot();
+  const std::uint32_t value = own.doorbell.load(std::memory_order_acquire);
+  own.asleep.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!frames_wait()) return value;
+  own.asleep.store(0, std::memory_order_relaxed);
+  return std::nullopt;
+}
+
+void SegmentLink::sleep(std::uint32_t armed, std::uint64_t duration_ns) {
+  Slot& own = membership_.own_slot();
+  const timespec timeout{static_cast<time_t>(duration_ns / kNsPerSecond),
+                         static_cast<long>(duration_ns % kNsPerSecond)};
+  (void)futex(own.doorbell, FUTEX_WAIT, armed, &timeout);
+  own.asleep.store(0, std::memory_order_relaxed);
+}
+
+void SegmentLink::wake() {
+  Slot& own = membership_.own_slot();
+  own.asleep.store(0, std::memory_order_relaxed);
+  own.doorbell.fetch_add(1, std::memory_order_release);
+  (void)futex(own.doorbell, FUTEX_WAKE, INT32_MAX, nullptr);
+}
+
+}  // namespace rockhopper::stack::segment

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <rte_mempool.h>
+
+#include "stack/counter.h"
+#include "stack/error.h"
+#include "stack/link.h"
+#include "stack/segment/lane.h"
+#include "stack/segment/mapping.h"
+#include "stack/segment/membership.h"
+
+namespace rockhopper::stack::segment {
+
+struct SegmentLinkConfig {
+  Membership* membership = nullptr;  ///< not owned
+  rte_mempool* pool = nullptr;  ///< for what arrives, with room for a frame of `mtu`; not owned
+  std::uint16_t mtu = 4300;     ///< largest IP packet in bytes; a path MTU of 4096 fits
+};
+
+#define ROCKHOPPER_SEGMENT_COUNTERS(X)                                                    \
+  X(tx_frames, "frames put into the lanes of others")                                     \
+  X(tx_bytes, "bytes of these, of whole frames")                                          \
+  X(rx_frames, "frames taken out of lanes")                                               \
+  X(rx_bytes, "bytes of these, of whole frames")                                          \
+  X(looped, "frames from this process to itself")                                         \
+  X(wake_ups, "sleeping members that were woken for a frame")                             \
+  X(tx_no_owner, "frames dropped: nobody in the segment has the queue pair")              \
+  X(tx_not_roce, "frames dropped: a segment carries RoCEv2 alone")                        \
+  X(tx_lane_full, "frames dropped: the receiver has not taken any out for a millisecond") \
+  X(tx_no_lane, "frames dropped: no lane to the receiver could be made")                  \
+  X(tx_too_long, "frames dropped: longer than a lane takes")                              \
+  X(rx_damaged, "lanes emptied: what was written into them makes no sense")               \
+  X(rx_no_lane, "lanes not read: there is no memory behind them")                         \
+  X(rx_too_long, "frames dropped: longer than this member's MTU")                         \
+  X(rx_no_mbuf, "bursts that ended early: no mbuf was left")
+
+struct SegmentCounters {
+  ROCKHOPPER_COUNTERS(ROCKHOPPER_SEGMENT_COUNTERS)
+};
+
+/// An Ethernet link between the processes of a machine that have no device: real frames, which each
+/// sender copies into a lane of its own to the receiver, and which the receiver copies out before
+/// anything looks at them, as the sender may still change them. All members have one MAC address
+/// and the same IP addresses; who gets a frame follows from its destination QPN. RoCEv2 frames to
+/// groups go to all members, their sender included.
+///
+/// A member that stands still holds up a sender for a millisecond at most, and one that has died
+/// does so once. One thread, but for those functions that say so.
+class SegmentLink final : public Link {
+ public:
+  explicit SegmentLink(const SegmentLinkConfig& config);
+  ~SegmentLink() override;
+
+  [[nodiscard]] std::uint16_t rx_burst(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
+                                       std::uint64_t now_ns) override;
+  [[nodiscard]] rte_ether_addr mac() const override { return membership_.mac(); }
+  [[nodiscard]] std::uint16_t mtu() const override { return mtu_; }
+
+  /// Before the thread sleeps: from now on a frame, or wake(), wakes it. Returns what to give to
+  /// sleep(); nothing if a frame waits already.
+  [[nodiscard]] std::optional<std::uint32_t> arm();
+  /// Sleeps until then, or `duration_ns` have passed; may return early. Any thread.
+  void sleep(std::uint32_t armed, std::uint64_t duration_ns);
+  /// Any thread.
+  void wake();
+
+  [[nodiscard]] const SegmentCounters& counters() const { return counters_; }
+  /// Any thread.
+  void visit_counters(CounterVisitor visit, void* context) const {
+    counters_.visit(visit, context);
+  }
+  /// Calls `visit` with the name of each counter and what it counts, in one line. Any thread.
+  static void describe_counters(CounterTextVisitor visit, void* context) {
+    SegmentCounters::describe(visit, context);
+  }
+
+ private:
+  /// The way to another member.
+  struct Peer {
+    std::uint32_t generation = 0;  ///< of the slot when the lane was opened, or could not be
+    Mapping mapping;
+    std::optional<LaneWriter> writer;
+    std::uint64_t full_since_ns = kNever;
+    std::uint64_t retry_ns = 0;  ///< when to try again to open the lane
+  };
+  enum class Sent : std::uint8_t { yes, dropped, refused };
+
+  [[nodiscard]] Sent send(rte_mbuf* packet, std::uint64_t now_ns);
+  void send_to_all(const rte_mbuf& packet, std::uint64_t now_ns);
+  [[nodiscard]] Sent send_to(std::uint16_t slot, const rte_mbuf& packet, std::uint64_t now_ns,
+                             bool may_wait);
+  [[nodiscard]] bool loop(const rte_mbuf& packet);
+  [[nodiscard]] Peer* peer_at(std::uint16_t slot, std::uint64_t now_ns);
+  void open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns);
+  void publish();
+  void ring(std::uint16_t slot);
+  void find_senders();
+  [[nodiscard]] std::uint16_t receive_from(LaneReader& lane, rte_mbuf** packets,
+                                           std::uint16_t count);
+  [[nodiscard]] bool frames_wait() const;
+
+  Membership& membership_;
+  rte_mempool* pool_;
+  std::uint16_t mtu_;
+  std::vector<Peer> peers_;             ///< by slot
+  std::vector<std::uint16_t> touched_;  ///< slots whose lanes have unpublished frames
+  std::array<std::uint64_t, kSlotsMax / 64> known_senders_{};
+  std::vector<LaneReader> lanes_;  ///< of the senders known so far
+  std::size_t next_lane_ = 0;      ///< the first to be looked at next time
+  std::vector<rte_mbuf*> looped_;  ///< a ring of kLoopFrames
+  std::uint32_t looped_put_ = 0;
+  std::uint32_t looped_taken_ = 0;
+  SegmentCounters counters_;
+};
+
+}  // namespace rockhopper::stack::segment

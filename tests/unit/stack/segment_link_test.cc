@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "stack/segment/segment_link.h"
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stack/descriptor.h"
+#include "stack/plain_pool.h"
+#include "stack/random.h"
+#include "stack/time_units.h"
+#include "tests/support/child_process.h"
+#include "tests/support/packets.h"
+#include "tests/support/seed.h"
+
+namespace rockhopper::stack::segment {
+namespace {
+
+using test::Bytes;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::size_t kQpnAt =
+    sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr) + 5;
+
+/// A RoCEv2 frame to that queue pair.
+Bytes frame_to(std::uint32_t qpn, const Bytes& payload = Bytes(16)) {
+  Bytes frame = test::roce_frame(4, 0, payload);
+  frame[kQpnAt] = static_cast<std::uint8_t>(qpn >> 16);
+  frame[kQpnAt + 1] = static_cast<std::uint8_t>(qpn >> 8);
+  frame[kQpnAt + 2] = static_cast<std::uint8_t>(qpn);
+  return frame;
+}
+
+Bytes frame_to_group() {
+  Bytes frame = frame_to(0xffffff);
+  frame[0] = 0x01;
+  return frame;
+}
+
+/// A process of the segment, but in this one. Its queue pair has the number 100 + its index.
+class Member {
+ public:
+  Member(const std::string& directory, std::uint32_t index, std::uint32_t mbufs)
+      : pool_(std::move(*PlainPool::create({.size = mbufs, .data_room = 4400}))),
+        membership_(std::move(*Membership::join(directory))),
+        link_({.membership = membership_.get(), .pool = pool_->get()}),
+        number_(100 + index) {
+    EXPECT_TRUE(membership_->claim(static_cast<std::uint16_t>(number_)));
+  }
+
+  /// How many of the frames the link took; the others are freed.
+  std::uint16_t send(const std::vector<Bytes>& frames, std::uint64_t now_ns = 0) {
+    std::vector<rte_mbuf*> packets;
+    for (const Bytes& frame : frames) {
+      packets.push_back(test::make_packet(pool_->get(), frame));
+      packets.back()->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
+    }
+    const auto count = static_cast<std::uint16_t>(packets.size());
+    const std::uint16_t taken = link_.tx_burst(packets.data(), count, now_ns);
+    rte_pktmbuf_free_bulk(packets.data() + taken, count - taken);
+    return taken;
+  }
+  std::vector<Bytes> receive() {
+    std::array<rte_mbuf*, 32> packets{};
+    const std::uint16_t count = link_.rx_burst(packets.data(), packets.size(), 0);
+    std::vector<Bytes> frames;
+    for (std::uint16_t i = 0; i < count; ++i) {
+      EXPECT_EQ(packets[i]->ol_flags, 0u) << "requests to the sender's device";
+      frames.push_back(test::bytes_of(packets[i]));
+      rte_pktmbuf_free(packets[i]);
+    }
+    return frames;
+  }
+
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  [[nodiscard]] PlainPool& pool() { return *pool_; }
+  [[nodiscard]] Membership& membership() { return *membership_; }
+  [[nodiscard]] SegmentLink& link() { return link_; }
+  [[nodiscard]] const SegmentCounters& counters() const { return link_.counters(); }
+
+ private:
+  std::unique_ptr<PlainPool> pool_;
+  std::unique_ptr<Membership> membership_;
+  SegmentLink link_;
+  std::uint32_t number_;
+};
+
+class SegmentLinkTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Member> join(std::uint32_t mbufs = 128) {
+    return std::make_unique<Member>(directory_.path(), members_++, mbufs);
+  }
+
+  test::TemporaryDirectory directory_;
+  std::uint32_t members_ = 0;
+};
+
+TEST_F(SegmentLinkTest, FramesFindTheirQueuePair) {
+  const auto a = join();
+  const auto b = join();
+  const auto c = join();
+  const Bytes to_b = frame_to(b->number(), Bytes(4000, 1));
+  const Bytes to_c = frame_to(c->number() | 0xab0000, Bytes(20, 2));
+  EXPECT_EQ(a->send({to_b, to_c, to_b}), 3);
+  EXPECT_EQ(c->send({frame_to(a->number()), to_b}), 2);
+  EXPECT_THAT(c->receive(), ElementsAre(to_c)) << "the upper bits of a number are the engine's";
+  EXPECT_THAT(b->receive(), SizeIs(3));
+  EXPECT_THAT(a->receive(), ElementsAre(frame_to(a->number())));
+  EXPECT_THAT(b->receive(), IsEmpty());
+  EXPECT_EQ(a->counters().tx_frames.value(), 3u);
+  EXPECT_EQ(b->counters().rx_frames.value(), 3u);
+  EXPECT_EQ(a->pool().in_use(), 0u);
+}
+
+TEST_F(SegmentLinkTest, OwnQueuePairsAreReachedToo) {
+  const auto a = join();
+  const Bytes frame = frame_to(a->number(), Bytes(100, 3));
+  EXPECT_EQ(a->send({frame, frame}), 2);
+  EXPECT_THAT(a->receive(), ElementsAre(frame, frame));
+  EXPECT_EQ(a->counters().looped.value(), 2u);
+  EXPECT_EQ(a->send(std::vector<Bytes>(100, frame)), 28) << "copies, as the pool has 128 mbufs";
+}
+
+TEST_F(SegmentLinkTest, GroupsReachAllMembersAndTheSender) {
+  const auto a = join();
+  const auto b = join();
+  const auto c = join();
+  EXPECT_EQ(a->send({frame_to_group()}), 1);
+  for (Member* member : {a.get(), b.get(), c.get()}) {
+    EXPECT_THAT(member->receive(), ElementsAre(frame_to_group()));
+  }
+}
+
+TEST_F(SegmentLinkTest, WhatIsForNobodyIsDroppedAndCounted) {
+  const auto a = join();
+  Bytes arp(60);
+  arp[0] = 0xff;
+  EXPECT_EQ(a->send({frame_to(9999), arp, frame_to(a->number())}), 3);
+  EXPECT_EQ(a->counters().tx_no_owner.value(), 1u);
+  EXPECT_EQ(a->counters().tx_not_roce.value(), 1u);
+  EXPECT_THAT(a->receive(), SizeIs(1));
+}
+
+TEST_F(SegmentLinkTest, MemberThatStandsStillHoldsUpAMillisecondAtMost) {
+  const auto a = join();
+  const auto still = join();
+  const auto c = join();
+  const Bytes large = frame_to(still->number(), Bytes(4096));
+  constexpr std::uint64_t kBegin = 5 * kNsPerSecond;
+  while (a->send({large}, kBegin) == 1) {
+  }
+  EXPECT_EQ(a->send({large, frame_to(c->number())}, kBegin + kNsPerMs - 1), 0) << "there is hope";
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 0u);
+  EXPECT_EQ(a->send({large, frame_to(c->number()), large}, kBegin + kNsPerMs), 3);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 2u);
+  EXPECT_THAT(c->receive(), SizeIs(1));
+  // Once it takes frames out again, it is waited for again.
+  EXPECT_THAT(still->receive(), ::testing::Not(IsEmpty()));
+  EXPECT_EQ(a->send({large}, kBegin + kNsPerSecond), 1);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 2u);
+  while (a->send({large}, kBegin + kNsPerSecond) == 1) {
+  }
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 2u);
+}
+
+TEST_F(SegmentLinkTest, MemberThatLeftAndOneThatCameInItsPlace) {
+  const auto a = join();
+  auto b = join();
+  const std::uint32_t number = b->number();
+  EXPECT_EQ(a->send({frame_to(number)}), 1);
+  const std::uint16_t slot = b->membership().slot();
+  b.reset();
+  EXPECT_EQ(a->send({frame_to(number)}), 1);
+  EXPECT_EQ(a->counters().tx_no_owner.value(), 1u);
+  const auto next = join();
+  ASSERT_EQ(next->membership().slot(), slot);
+  EXPECT_EQ(a->send({frame_to(next->number(), Bytes(30, 4))}), 1);
+  EXPECT_THAT(next->receive(), ElementsAre(frame_to(next->number(), Bytes(30, 4))))
+      << "and nothing of what was for the other";
+}
+
+TEST_F(SegmentLinkTest, SenderThatCameInAnothersPlaceUsesItsLane) {
+  const auto a = join();
+  for (std::uint8_t i = 0; i < 20; ++i) {
+    const auto sender = join();
+    EXPECT_EQ(sender->send({frame_to(a->number(), Bytes(10, i))}), 1);
+    EXPECT_THAT(a->receive(), ElementsAre(frame_to(a->number(), Bytes(10, i))));
+  }
+}
+
+TEST_F(SegmentLinkTest, LongerThanTheReceiversMtu) {
+  const auto a = join();
+  const auto b = join();
+  EXPECT_EQ(a->send({frame_to(b->number(), Bytes(4300)), frame_to(b->number())}), 2);
+  EXPECT_THAT(b->receive(), SizeIs(1));
+  EXPECT_EQ(b->counters().rx_too_long.value(), 1u);
+}
+
+TEST_F(SegmentLinkTest, FramesWaitWhileThereIsNoMbuf) {
+  const auto a = join();
+  const auto b = join(4);
+  const Bytes frame = frame_to(b->number());
+  std::array<rte_mbuf*, 4> taken{};
+  ASSERT_EQ(rte_pktmbuf_alloc_bulk(b->pool().get(), taken.data(), 4), 0);
+  EXPECT_EQ(a->send({frame, frame}), 2);
+  EXPECT_THAT(b->receive(), IsEmpty());
+  EXPECT_EQ(b->counters().rx_no_mbuf.value(), 1u);
+  rte_pktmbuf_free_bulk(taken.data(), 4);
+  EXPECT_THAT(b->receive(), ElementsAre(frame, frame));
+}
+
+TEST_F(SegmentLinkTest, DamagedLaneIsEmptiedAndCounted) {
+  const auto a = join();
+  const auto b = join();
+  EXPECT_EQ(a->send({frame_to(b->number())}), 1);
+  Lane& lane = b->membership().lane_from(a->membership().slot());
+  lane.put.store(lane.put.load() + 2 * Lane::kBytes);
+  EXPECT_THAT(b->receive(), IsEmpty());
+  EXPECT_EQ(b->counters().rx_damaged.value(), 1u);
+}
+
+TEST_F(SegmentLinkTest, SenderThatOnlySaysItIsOne) {
+  const auto a = join();
+  a->membership().own_slot().senders[0].store(UINT64_MAX);
+  a->membership().own_slot().senders[1].store(UINT64_MAX);
+  EXPECT_THAT(a->receive(), IsEmpty());
+}
+
+TEST_F(SegmentLinkTest, EachSenderHasItsTurn) {
+  const auto a = join(512);
+  std::vector<std::unique_ptr<Member>> senders;
+  for (int i = 0; i < 3; ++i) {
+    senders.push_back(join());
+    EXPECT_EQ(senders.back()->send(std::vector<Bytes>(
+                  64, frame_to(a->number(), Bytes(1, static_cast<std::uint8_t>(i))))),
+              64);
+  }
+  std::array<int, 3> first{};
+  for (int burst = 0; burst < 3; ++burst) {
+    const auto frames = a->receive();
+    ASSERT_THAT(frames, SizeIs(32));
+    ++first.at(frames[0][kQpnAt + 7]);
+  }
+  EXPECT_THAT(first, ElementsAre(1, 1, 1));
+}
+
+TEST_F(SegmentLinkTest, SixteenMembersInSixtyFourMegabytes) {
+  std::vector<std::unique_ptr<Member>> members;
+  for (int i = 0; i < 16; ++i) {
+    members.push_back(join(256));
+  }
+  for (const auto& from : members) {
+    for (const auto& to : members) {
+      EXPECT_EQ(from->send({frame_to(to->number())}), 1);
+    }
+  }
+  std::uintmax_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(directory_.path())) {
+    struct stat status = {};
+    ASSERT_EQ(stat(file.path().c_str(), &status), 0);
+    bytes += static_cast<std::uintmax_t>(status.st_blocks) * 512;
+  }
+  for (const auto& to : members) {
+    EXPECT_THAT(to->receive(), SizeIs(16));
+  }
+  EXPECT_LT(bytes, 40u << 20);
+}
+
+TEST_F(SegmentLinkTest, DoesNotSleepWhileAFrameWaits) {
+  const auto a = join();
+  const auto b = join();
+  EXPECT_TRUE(b->link().arm().has_value());
+  EXPECT_EQ(a->send({frame_to(b->number())}), 1);
+  EXPECT_FALSE(b->link().arm().has_value()) << "from a sender that is not known yet";
+  EXPECT_THAT(b->receive(), SizeIs(1));
+  EXPECT_EQ(a->send({frame_to(b->number())}), 1);
+  EXPECT_FALSE(b->link().arm().has_value()) << "from one that is";
+}
+
+/// Two threads take turns, each asleep until the other has sent.
+TEST_F(SegmentLinkTest, SleepersAreWokenByFrames) {
+  constexpr int kRounds = 20'000;
+  const auto a = join();
+  const auto b = join();
+  const auto play = [](Member& own, Member& other, bool begins) {
+    for (int i = 0; i < kRounds; ++i) {
+      if (begins) (void)own.send({frame_to(other.number())});
+      while (own.receive().empty()) {
+        // A wake-up that gets lost makes the test take forever.
+        if (const auto armed = own.link().arm()) own.link().sleep(*armed, 3600 * kNsPerSecond);
+      }
+      if (!begins) (void)own.send({frame_to(other.number())});
+    }
+  };
+  std::thread thread([&] { play(*b, *a, false); });
+  play(*a, *b, true);
+  thread.join();
+  EXPECT_EQ(a->counters().rx_frames.value(), std::uint64_t{kRounds});
+}
+
+TEST_F(SegmentLinkTest, SleepEndsByItselfAndByWake) {
+  const auto a = join();
+  const auto armed = a->link().arm();
+  ASSERT_TRUE(armed.has_value());
+  a->link().sleep(*armed, kNsPerMs);
+  const auto again = a->link().arm();
+  ASSERT_TRUE(again.has_value());
+  std::thread thread([&] { a->link().wake(); });
+  a->link().sleep(*again, 3600 * kNsPerSecond);
+  thread.join();
+}
+
+TEST_F(SegmentLinkTest, RandomWritesIntoTheTableHarmNobody) {
+  const auto a = join();
+  const auto b = join();
+  const Descriptor file(open((directory_.path() + "/table").c_str(), O_RDWR | O_CLOEXEC));
+  Random random(test::seed());
+  for (int i = 0; i < 20'000; ++i) {
+    // Mostly where something stands that the two use.
+    const std::uint64_t at =
+        random.below(4) == 0 ? random.below(sizeof(Table) - 8) : random.below(3 * sizeof(Slot));
+    const Bytes garbage = test::random_bytes(random, 1 + random.below(8));
+    ASSERT_GT(pwrite(file.fd(), garbage.data(), garbage.size(), static_cast<off_t>(at)), 0);
+    (void)a->send({frame_to(b->number()), frame_to(a->number()), frame_to_group()},
+                  static_cast<std::uint64_t>(i) * kNsPerMs);
+    (void)b->send({frame_to(a->number())}, static_cast<std::uint64_t>(i) * kNsPerMs);
+    (void)a->receive();
+    (void)b->receive();
+  }
+}
+
+}  // namespace
+}  // namespace rockhopper::stack::segment

@@ -152,9 +152,7 @@ Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort
 }
 
 Expected<void> NodeLinks::open_segment(const NodeConfig& config, const SegmentPort& port) {
-  if (config.shards > 1) {
-    return fail(ErrorCode::unsupported, "a node at a segment has one shard");
-  }
+  if (config.shards > 1) return fail(ErrorCode::unsupported, "a node at a segment has one shard");
   ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create(
                                 {.size = kMbufsOfSegment, .data_room = data_room(config)}));
   ROCKHOPPER_TRY(segment_, SegmentEnd::open(port.directory, mtu_of(config), own_pool_.get()));

@@ -20,6 +20,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def listens(port):
+    """Whether a TCP socket of this machine listens on the port; asks nothing of its owner."""
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with open(table, encoding='ascii') as lines:
+            if any(fields[1].endswith(f':{port:04X}') and fields[3] == '0A'
+                   for fields in map(str.split, lines)):
+                return True
+    return False
+
+
 class Pair:
     """How a server and a client of the same program are started, and what they printed."""
 

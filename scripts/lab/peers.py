@@ -5,7 +5,7 @@
 import re
 import shutil
 
-from lab.pairs import free_port
+from lab.pairs import free_port, listens
 from lab.processes import LabError, processors, wait_until
 
 UCX_TRANSPORTS = {
@@ -57,7 +57,7 @@ def _need(program):
 def _pair(lab, name, server_command, client_command, port):
     server_cpu, client_cpu = processors()
     server = lab.start(f'{name}-server', server_command, server_cpu)
-    wait_until(lambda: _listens(port), 20, f'{server.name} does not listen')
+    wait_until(lambda: listens(port), 20, f'{server.name} does not listen')
     client = lab.start(f'{name}-client', client_command, client_cpu)
     try:
         client.expect_success(120)
@@ -65,13 +65,3 @@ def _pair(lab, name, server_command, client_command, port):
         client.end()
         server.end()
     return server, client
-
-
-def _listens(port):
-    """Whether a TCP socket of this machine listens on the port; asks nothing of its owner."""
-    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
-        with open(table, encoding='ascii') as lines:
-            if any(fields[1].endswith(f':{port:04X}') and fields[3] == '0A'
-                   for fields in map(str.split, lines)):
-                return True
-    return False

@@ -14,7 +14,7 @@
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint32_t kSizeMax = 1u << 20;
+constexpr std::uint32_t kMbufsMax = 1u << 20;
 constexpr char kOpsName[] = "rockhopper_plain";
 
 /// The free mbufs: a stack in an array, which lies behind this header.
@@ -74,7 +74,7 @@ constexpr std::size_t aligned(std::size_t bytes) { return RTE_CACHE_LINE_ROUNDUP
 }  // namespace
 
 Expected<std::unique_ptr<PlainPool>> PlainPool::create(const PlainPoolConfig& config) {
-  if (config.size == 0 || config.size > kSizeMax || config.data_room == 0 ||
+  if (config.size == 0 || config.size > kMbufsMax || config.data_room == 0 ||
       config.data_room > UINT16_MAX - RTE_PKTMBUF_HEADROOM) {
     return fail(ErrorCode::invalid_argument, "a pool of {} mbufs with {} bytes each is impossible",
                 config.size, config.data_room);

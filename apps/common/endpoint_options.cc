@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <system_error>
+#include <variant>
 
 #include "apps/common/idle.h"
 #include "roce/pkey_table.h"

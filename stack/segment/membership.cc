@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/segment/membership.h"
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <ctime>

@@ -3,6 +3,7 @@
 #include "stack/segment/segment_link.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cassert>
 #include <cstring>

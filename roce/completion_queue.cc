@@ -35,7 +35,8 @@ Expected<void> CompletionQueue::resize(std::uint32_t capacity) {
   }
   const std::uint64_t mask = std::bit_ceil(capacity) - 1;
   std::unique_ptr<Completion[]> ring(new Completion[mask + 1]);
-  for (std::uint64_t i = head_; i != tail_; ++i) {
+  const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+  for (std::uint64_t i = head_.load(std::memory_order_relaxed); i != tail; ++i) {
     ring[i & mask] = ring_[i & mask_];
   }
   ring_ = std::move(ring);
@@ -44,11 +45,13 @@ Expected<void> CompletionQueue::resize(std::uint32_t capacity) {
 }
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) {
-  const std::size_t count = std::min(out.size(), size());
+  const std::uint64_t head = head_.load(std::memory_order_relaxed);
+  const std::uint64_t waiting = tail_.load(std::memory_order_acquire) - head;
+  const std::size_t count = std::min(out.size(), static_cast<std::size_t>(waiting));
   for (std::size_t i = 0; i < count; ++i) {
-    out[i] = ring_[(head_ + i) & mask_];
+    out[i] = ring_[(head + i) & mask_];
   }
-  head_ += count;
+  head_.store(head + count, std::memory_order_release);
   return count;
 }
 

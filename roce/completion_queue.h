@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -111,9 +112,10 @@ class CompletionHandler {
   virtual void on_completion_event(CompletionQueue& cq) = 0;
 };
 
-/// A bounded queue of completions. Belongs to its engine's thread. A completion that finds the
-/// queue full puts it in error for good: as in verbs, the queue pairs that use it are moved to
-/// ERR and completions from then on are lost.
+/// A bounded queue of completions. Belongs to its engine's thread, but poll() and size() may be
+/// called by one other thread meanwhile, as long as nobody resizes the queue. A completion that
+/// finds the queue full puts it in error for good: as in verbs, the queue pairs that use it are
+/// moved to ERR and completions from then on are lost.
 class CompletionQueue : public CompletionQueueHook {
  public:
   static constexpr std::uint32_t kMaxCapacity = 1u << 22;
@@ -131,17 +133,23 @@ class CompletionQueue : public CompletionQueueHook {
   void request_notify(Notify notify, CompletionHandler* handler);
 
   [[nodiscard]] bool overrun() const { return overrun_; }
-  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(tail_ - head_); }
+  [[nodiscard]] std::size_t size() const {
+    // The head first: it never passes a tail that is read later.
+    const std::uint64_t head = head_.load(std::memory_order_acquire);
+    return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) - head);
+  }
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
 
   // For the engine and its queue pairs.
   /// Puts a completion behind the others. Returns false if the queue is full or was: it is lost.
   [[nodiscard]] bool push(const Completion& completion, bool solicited) {
-    if (overrun_ || size() == capacity()) [[unlikely]] {
+    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+    if (overrun_ || tail - head_.load(std::memory_order_acquire) == capacity()) [[unlikely]] {
       overrun_ = true;
       return false;
     }
-    ring_[tail_++ & mask_] = completion;
+    ring_[tail & mask_] = completion;
+    tail_.store(tail + 1, std::memory_order_release);
     if (notify_ != Notify::none) [[unlikely]] {
       raise(completion, solicited);
     }
@@ -158,8 +166,8 @@ class CompletionQueue : public CompletionQueueHook {
 
   std::unique_ptr<Completion[]> ring_;
   std::uint64_t mask_;
-  std::uint64_t head_ = 0;
-  std::uint64_t tail_ = 0;
+  std::atomic<std::uint64_t> head_{0};  ///< written by who polls
+  std::atomic<std::uint64_t> tail_{0};  ///< written by the engine
   CompletionHandler* handler_ = nullptr;
   Notify notify_ = Notify::none;
   bool overrun_ = false;

@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 // Completion queues: capacity, overrun, events.
 #include <algorithm>
+#include <array>
+#include <thread>
 
 #include "tests/unit/roce/rig.h"
 
@@ -31,6 +33,33 @@ void receive_send(Rig& rig, std::uint32_t psn, bool solicited) {
   Packet send = packet(Opcode::rc_send_only, psn, pattern(8));
   send.headers.bth.solicited = solicited;
   rig.inject(send);
+}
+
+TEST(CompletionQueues, AnotherThreadMayPoll) {
+  constexpr std::uint64_t kCount = 100'000;
+  const auto cq = CompletionQueue::create(64);
+  ASSERT_TRUE(cq.has_value());
+  std::thread engine([&cq] {
+    for (std::uint64_t i = 0; i < kCount;) {
+      if ((*cq)->size() == (*cq)->capacity()) {
+        std::this_thread::yield();
+        continue;
+      }
+      ASSERT_TRUE((*cq)->push({.wr_id = i, .byte_len = static_cast<std::uint32_t>(~i)}, false));
+      ++i;
+    }
+  });
+  std::array<roce::Completion, 16> taken;
+  for (std::uint64_t next = 0; next < kCount;) {
+    const std::size_t count = (*cq)->poll(taken);
+    for (std::size_t i = 0; i < count; ++i, ++next) {
+      ASSERT_EQ(taken[i].wr_id, next);
+      ASSERT_EQ(taken[i].byte_len, static_cast<std::uint32_t>(~next));
+    }
+    if (count == 0) std::this_thread::yield();
+  }
+  engine.join();
+  EXPECT_EQ((*cq)->size(), 0u);
 }
 
 TEST(CompletionQueues, CapacityIsRoundedUp) {

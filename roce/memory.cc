@@ -31,7 +31,9 @@ inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, s
   if (addr < entry.iova || offset > entry.length || length > entry.length - offset) {
     return {MemoryStatus::out_of_bounds, nullptr};
   }
-  return {MemoryStatus::ok, entry.base + offset};
+  // As numbers: the region of all memory has no object that a pointer could move in.
+  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(entry.base) + offset;
+  return {MemoryStatus::ok, reinterpret_cast<std::byte*>(place)};
 }
 
 MemoryTable::MemoryTable(Random& random) : random_(random), slots_(kFirstSlots) {}
@@ -66,9 +68,6 @@ void MemoryTable::remove(Entry& entry) {
 Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* base,
                                                     std::uint64_t length, std::uint32_t access,
                                                     std::uint64_t iova) {
-  if (base == nullptr || length == 0) {
-    return fail(ErrorCode::invalid_argument, "a memory region needs an address and a length");
-  }
   if (iova + length < iova || reinterpret_cast<std::uintptr_t>(base) + length < length) {
     return fail(ErrorCode::invalid_argument, "the memory region wraps around the address space");
   }

@@ -89,7 +89,8 @@ class MemoryTable {
 
   explicit MemoryTable(Random& random);
 
-  /// Registers [base, base + length). Remote write and atomic rights need local write, as in verbs.
+  /// Registers [base, base + length), which may be empty, or begin with the address 0 for all of
+  /// the process's memory. Remote write and atomic rights need local write, as in verbs.
   [[nodiscard]] Expected<MemoryRegion> register_region(ProtectionDomain pd, void* base,
                                                        std::uint64_t length, std::uint32_t access,
                                                        std::uint64_t iova);

@@ -82,12 +82,29 @@ TEST_F(MemoryTables, EachRightIsNeeded) {
 }
 
 TEST_F(MemoryTables, BadRegistrationsAreRefused) {
-  EXPECT_FALSE(table_.register_region(kPd, nullptr, 64, 0, 0).has_value());
-  EXPECT_FALSE(table_.register_region(kPd, bytes_.data(), 0, 0, 0).has_value());
   EXPECT_FALSE(table_.register_region(kPd, bytes_.data(), 64, 1u << 30, 0).has_value());
   EXPECT_FALSE(table_.register_region(kPd, bytes_.data(), 64, 0, UINT64_MAX - 10).has_value());
   EXPECT_FALSE(table_.register_region(kPd, bytes_.data(), UINT64_MAX, 0, 0).has_value());
   EXPECT_EQ(table_.size(), 0u);
+}
+
+TEST_F(MemoryTables, AnEmptyRegionHasNothingButItsAddress) {
+  const auto region = table_.register_region(kPd, bytes_.data(), 0, 0, 4096);
+  ASSERT_TRUE(region.has_value());
+  EXPECT_EQ(table_.access(region->key, kPd, 4096, 0, 0).status, MemoryStatus::ok);
+  EXPECT_EQ(table_.access(region->key, kPd, 4096, 1, 0).status, MemoryStatus::out_of_bounds);
+  EXPECT_EQ(table_.access(region->key, kPd, 4095, 0, 0).status, MemoryStatus::out_of_bounds);
+}
+
+TEST_F(MemoryTables, ARegionMayBeAllOfMemory) {
+  const auto region = table_.register_region(kPd, nullptr, UINT64_MAX, 0, 0);
+  ASSERT_TRUE(region.has_value());
+  const auto addr = reinterpret_cast<std::uint64_t>(bytes_.data());
+  const auto found = table_.access(region->key, kPd, addr, bytes_.size(), 0);
+  EXPECT_EQ(found.status, MemoryStatus::ok);
+  EXPECT_EQ(found.data, bytes_.data());
+  EXPECT_EQ(table_.access(region->key, kPd, UINT64_MAX, 1, 0).status,
+            MemoryStatus::out_of_bounds);
 }
 
 TEST_F(MemoryTables, KeysAreDistinctNeverZeroAndDieWithTheRegion) {

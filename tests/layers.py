@@ -32,7 +32,14 @@ MAY_INCLUDE = {
     'apps/services/dag/schedule': {'apps/services/dag', 'apps/services/dag/graph'} | TRANSPORT,
     'apps/services/publisher': TRANSPORT,
     'apps/node': TRANSPORT,
+    'apps/verbs/abi': set(),  # every program loads it: the C library and nothing else
+    'apps/verbs/shim': {'apps/verbs/abi'},
+    'apps/verbs/node': {'apps/verbs/abi'} | TRANSPORT,
     'apps/common': {'apps/node'} | TRANSPORT,
+    # The verbs front: what stands behind libibverbs.so.1, and the table between the two.
+    'apps/verbs/abi': {'stack'},
+    'apps/verbs/node': TRANSPORT,
+    'apps/verbs/objects': {'apps/verbs/abi', 'apps/verbs/node'} | TRANSPORT,
     'apps': {'stack'},  # the precompiled header
     'examples': INSTALLED,
     'examples/accounts': {'apps/common'} | INSTALLED,  # built with the programs
@@ -40,6 +47,7 @@ MAY_INCLUDE = {
 # A program knows no other program, but for these.
 OTHER_PROGRAMS = {
     'apps/rh_dag': {'apps/rh_publish'},  # reads records as rh-publish does
+    'apps/rh_run': {'apps/verbs/abi', 'apps/verbs/node'},  # shows devices and addresses as these have them
     'apps/rh_subscribe': {'apps/rh_publish'},  # the two ends of one exchange
 }
 for program in sorted(ROOT.glob('apps/rh_*')):

@@ -23,8 +23,9 @@ namespace {
 
 constexpr std::uint32_t kLoopFrames = 256;
 /// So long a sender waits for room in a lane. A receiver that has no processor gets one in less, as
-/// a rule; one that is stopped must not stop others.
-constexpr std::uint64_t kFullNs = kNsPerMs;
+/// a rule, even where several processes share it, and what UC and UD lose nobody sends again; one
+/// that is stopped must not stop others.
+constexpr std::uint64_t kFullNs = 20 * kNsPerMs;
 /// A lane that could not be made is tried again after so long.
 constexpr std::uint64_t kRetryNs = 100 * kNsPerMs;
 /// Ethernet header and a VLAN tag.

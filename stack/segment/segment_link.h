@@ -25,21 +25,21 @@ struct SegmentLinkConfig {
   std::uint16_t mtu = 4300;     ///< largest IP packet in bytes; a path MTU of 4096 fits
 };
 
-#define ROCKHOPPER_SEGMENT_COUNTERS(X)                                                    \
-  X(tx_frames, "frames put into the lanes of others")                                     \
-  X(tx_bytes, "bytes of these, of whole frames")                                          \
-  X(rx_frames, "frames taken out of lanes")                                               \
-  X(rx_bytes, "bytes of these, of whole frames")                                          \
-  X(looped, "frames from this process to itself")                                         \
-  X(wake_ups, "sleeping members that were woken for a frame")                             \
-  X(tx_no_owner, "frames dropped: nobody in the segment has the queue pair")              \
-  X(tx_not_roce, "frames dropped: a segment carries RoCEv2 alone")                        \
-  X(tx_lane_full, "frames dropped: the receiver has not taken any out for a millisecond") \
-  X(tx_no_lane, "frames dropped: no lane to the receiver could be made")                  \
-  X(tx_too_long, "frames dropped: longer than a lane takes")                              \
-  X(rx_damaged, "lanes emptied: what was written into them makes no sense")               \
-  X(rx_no_lane, "lanes not read: there is no memory behind them")                         \
-  X(rx_too_long, "frames dropped: longer than this member's MTU")                         \
+#define ROCKHOPPER_SEGMENT_COUNTERS(X)                                         \
+  X(tx_frames, "frames put into the lanes of others")                          \
+  X(tx_bytes, "bytes of these, of whole frames")                               \
+  X(rx_frames, "frames taken out of lanes")                                    \
+  X(rx_bytes, "bytes of these, of whole frames")                               \
+  X(looped, "frames from this process to itself")                              \
+  X(wake_ups, "sleeping members that were woken for a frame")                  \
+  X(tx_no_owner, "frames dropped: nobody in the segment has the queue pair")   \
+  X(tx_not_roce, "frames dropped: a segment carries RoCEv2 alone")             \
+  X(tx_lane_full, "frames dropped: the receiver has taken none out for 20 ms") \
+  X(tx_no_lane, "frames dropped: no lane to the receiver could be made")       \
+  X(tx_too_long, "frames dropped: longer than a lane takes")                   \
+  X(rx_damaged, "lanes emptied: what was written into them makes no sense")    \
+  X(rx_no_lane, "lanes not read: there is no memory behind them")              \
+  X(rx_too_long, "frames dropped: longer than this member's MTU")              \
   X(rx_no_mbuf, "bursts that ended early: no mbuf was left")
 
 struct SegmentCounters {
@@ -52,8 +52,8 @@ struct SegmentCounters {
 /// and the same IP addresses; who gets a frame follows from its destination QPN. RoCEv2 frames to
 /// groups go to all members, their sender included.
 ///
-/// A member that stands still holds up a sender for a millisecond at most, and one that has died
-/// does so once. One thread, but for those functions that say so.
+/// A member that stands still holds up a sender for 20 ms at most, and one that has died does so
+/// once. One thread, but for those functions that say so.
 class SegmentLink final : public Link {
  public:
   explicit SegmentLink(const SegmentLinkConfig& config);

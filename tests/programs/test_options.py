@@ -17,8 +17,8 @@ import unittest
 
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', 'build/apps'))
 LISTS = pathlib.Path(__file__).with_name('options.txt')
-NAMES = ('rh-accounts', 'rh-ami', 'rh-cm', 'rh-dag', 'rh-perf', 'rh-pingpong', 'rh-publish', 'rh-sim',
-         'rh-stats', 'rh-subscribe', 'rh-switch')
+NAMES = ('rh-accounts', 'rh-ami', 'rh-cm', 'rh-dag', 'rh-perf', 'rh-pingpong', 'rh-publish', 'rh-run',
+         'rh-sim', 'rh-stats', 'rh-subscribe', 'rh-switch')
 # Lines of options.txt with a leading '-' if they are gone, '+' if they are new.
 WANTED = (
     '-rh-accounts: --timeout FLOAT ([0.1 - 86400]; default 10)',

@@ -103,8 +103,7 @@ TEST_F(MemoryTables, ARegionMayBeAllOfMemory) {
   const auto found = table_.access(region->key, kPd, addr, bytes_.size(), 0);
   EXPECT_EQ(found.status, MemoryStatus::ok);
   EXPECT_EQ(found.data, bytes_.data());
-  EXPECT_EQ(table_.access(region->key, kPd, UINT64_MAX, 1, 0).status,
-            MemoryStatus::out_of_bounds);
+  EXPECT_EQ(table_.access(region->key, kPd, UINT64_MAX, 1, 0).status, MemoryStatus::out_of_bounds);
 }
 
 TEST_F(MemoryTables, KeysAreDistinctNeverZeroAndDieWithTheRegion) {

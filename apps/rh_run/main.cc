@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "apps/common/exit_status.h"
+#include "apps/common/option_set.h"
+#include "apps/common/version.h"
+#include "apps/rh_run/check.h"
+#include "apps/rh_run/environment.h"
+#include "apps/rh_run/options.h"
+
+namespace {
+
+using namespace rockhopper;
+using namespace rockhopper::apps;
+using namespace rockhopper::apps::launcher;
+
+// As shells have them, and env(1).
+constexpr int kExitCannotRun = 126;
+constexpr int kExitNotFound = 127;
+
+constexpr char kFooter[] =
+    "EXAMPLES\n"
+    "  rh-run ibv_devinfo                one device, rh0, which all processes of this user share\n"
+    "  rh-run ib_write_bw                on one terminal\n"
+    "  rh-run ib_write_bw localhost      on another\n"
+    "  rh-run --pcap run-%p.pcapng --faults loss=1% ib_send_bw\n"
+    "  rh-run --check ucx_perftest       whether all is there that it needs\n"
+    "  ROCKHOPPER_VERBS=off rh-run ibv_devices    the system's devices, also within rh-run bash\n\n"
+    "EXIT STATUS\n"
+    "  that of the command, which takes this program's place; else\n"
+    "  1    --check found something missing, or the command could not be prepared\n"
+    "  2    bad arguments\n"
+    "  126  the command is there and cannot be run\n"
+    "  127  there is no such command";
+
+int complain(const Error& error, int status) {
+  fmt::print(stderr, "rh-run: {}{}\n", error.message,
+             status == kExitUsage ? " (see rh-run --help)" : "");
+  return status;
+}
+
+int execute(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) {
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  }
+  arguments.push_back(nullptr);
+  execvp(arguments.front(), arguments.data());
+  const int error = errno;
+  fmt::print(stderr, "rh-run: {}: {}\n", command.front(), std::strerror(error));
+  return error == ENOENT ? kExitNotFound : kExitCannotRun;
+}
+
+int run(const Options& options, const std::vector<std::string>& command) {
+  const auto folder = library_folder();
+  if (is_off() && !options.check) {
+    if (folder) clear_environment(*folder);
+    return execute(command);
+  }
+  if (!folder) return complain(folder.error(), kExitFailed);
+  if (auto set = set_environment(options, *folder); !set) return complain(set.error(), kExitFailed);
+  if (!options.check) return execute(command);
+  const auto program = find_program(command.front());
+  if (!program) return complain(program.error(), kExitNotFound);
+  if (auto good = check_program(*program); !good) return complain(good.error(), kExitFailed);
+  return kExitOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Split split = split_command(argc, argv);
+  OptionParser parser({.name = "rh-run",
+                       .summary =
+                           "Runs a program that speaks verbs on Rockhopper's device, without "
+                           "an RNIC, a kernel module or root rights: rh-run [options] [--] "
+                           "COMMAND [arguments]",
+                       .version = fmt::format("rh-run {}", kVersion),
+                       .footer = kFooter});
+  Options options;
+  add_options(parser.options(), options);
+  const auto outcome = parser.parse(split.own);
+  if (!outcome) return complain(outcome.error(), kExitUsage);
+  if (*outcome == OptionParser::Outcome::shown) return kExitOk;
+  if (split.command.empty()) {
+    return complain({ErrorCode::invalid_argument, "no command to run"}, kExitUsage);
+  }
+  return run(options, split.command);
+}

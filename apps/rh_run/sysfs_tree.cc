@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/rh_run/sysfs_tree.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include "apps/verbs/abi/device_files.h"
+#include "apps/verbs/abi/devices.h"
+#include "apps/verbs/node/settings.h"
+#include "stack/runtime_directory.h"
+
+namespace rockhopper::apps::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// {path below the tree: contents}; a path that ends in '/' is a folder.
+using Files = std::map<std::string, std::string>;
+
+std::string guid_text(std::uint64_t guid) {
+  char text[20];
+  verbs::write_guid(guid, text, sizeof text);
+  return text;
+}
+
+std::string gid_text(const stack::IpAddress& address) {
+  const auto& bytes = address.bytes;
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+    text += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", bytes[i], bytes[i + 1]);
+  }
+  return text;
+}
+
+void add_gids(Files& files, const std::string& port, const std::string& device,
+              const std::vector<verbs::DeviceAddress>& addresses) {
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    files[fmt::format("{}gids/{}", port, i)] = gid_text(addresses[i].address);
+    files[fmt::format("{}gid_attrs/types/{}", port, i)] = "RoCE v2";
+    char name[IF_NAMESIZE];
+    if (addresses[i].interface_index == 0 ||
+        if_indextoname(addresses[i].interface_index, name) == nullptr) {
+      continue;
+    }
+    files[fmt::format("{}gid_attrs/ndevs/{}", port, i)] = name;
+    files[fmt::format("{}net/{}/", device, name)];
+  }
+}
+
+/// As many set bits as there are processors, in groups of 32.
+std::string all_processors() {
+  auto count = static_cast<unsigned>(sysconf(_SC_NPROCESSORS_CONF));
+  std::string text;
+  for (; count > 32; count -= 32) {
+    text += ",ffffffff";
+  }
+  return fmt::format("{:08x}{}", UINT32_MAX >> (32 - count), text);
+}
+
+void add_device(Files& files, const verbs::DeviceObject& object,
+                const std::vector<verbs::DeviceAddress>& addresses) {
+  const std::string rdma = fmt::format("sys/class/infiniband/{}/", object.device.name);
+  for (const verbs::DeviceFile& file : verbs::kDeviceFiles) {
+    files[rdma + file.name] = file.text != nullptr ? file.text : guid_text(object.guid);
+  }
+  const std::string port = rdma + "ports/1/";
+  files[port + "state"] = "4: ACTIVE";
+  files[port + "phys_state"] = "5: LinkUp";
+  files[port + "link_layer"] = "Ethernet";
+  files[port + "rate"] = "100 Gb/sec (4X EDR)";
+  files[port + "lid"] = "0x0";
+  files[port + "sm_lid"] = "0x0";
+  files[port + "pkeys/0"] = "0xffff";
+  const std::string device = rdma + "device/";
+  files[device + "numa_node"] = "-1";
+  files[device + "local_cpus"] = all_processors();
+  files[fmt::format("{}infiniband/{}/", device, object.device.name)];
+  add_gids(files, port, device, addresses);
+
+  const std::string verbs_class =
+      fmt::format("sys/class/infiniband_verbs/{}/", object.device.dev_name);
+  files[verbs_class + "ibdev"] = object.device.name;
+  files[verbs_class + "abi_version"] = "1";
+  files["sys/class/infiniband_verbs/abi_version"] = "6";
+}
+
+/// FNV-1a over paths and contents: the folder's name.
+std::uint64_t hash_of(const Files& files) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](const std::string& text) {
+    for (const char c : text) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+    hash *= 0x100000001b3;
+  };
+  for (const auto& [path, contents] : files) {
+    add(path);
+    add(contents);
+  }
+  return hash;
+}
+
+void write_tree(const fs::path& root, const Files& files, const verbs::Devices& devices) {
+  for (const auto& [name, contents] : files) {
+    const fs::path path = root / name;
+    fs::create_directories(path.parent_path());
+    if (name.back() == '/') continue;
+    std::ofstream file(path);
+    file.exceptions(std::ios::failbit | std::ios::badbit);
+    file << contents << '\n';
+    file.close();
+  }
+  // Programs ask whether it is a device that they may read and write; they never open it.
+  const fs::path nodes = root / "dev/infiniband";
+  fs::create_directories(nodes);
+  for (std::size_t i = 0; i < devices.count; ++i) {
+    fs::create_symlink("/dev/null", nodes / devices.objects[i].device.dev_name);
+  }
+}
+
+}  // namespace
+
+Expected<std::string> render_tree() {
+  const verbs::Devices devices = verbs::devices();
+  if (devices.count == 0) return fail(ErrorCode::invalid_argument, "there is no device to show");
+  ROCKHOPPER_TRY(const auto settings, verbs::Settings::read());
+  ROCKHOPPER_TRY(const std::string runtime, stack::runtime_directory());
+  Files files;
+  for (std::size_t i = 0; i < devices.count; ++i) {
+    add_device(files, devices.objects[i], settings.addresses);
+  }
+  const fs::path tree = fmt::format("{}/tree-{:016x}", runtime, hash_of(files));
+  std::error_code error;
+  if (fs::exists(tree, error)) return tree.string();
+  // It appears at once and whole. Another one may have made it meanwhile.
+  const fs::path unfinished = fmt::format("{}.{}", tree.string(), getpid());
+  try {
+    write_tree(unfinished, files, devices);
+    fs::rename(unfinished, tree, error);
+    if (error) fs::remove_all(unfinished);
+    if (error && !fs::exists(tree)) {
+      return fail(ErrorCode::io, "cannot make {}: {}", tree.string(), error.message());
+    }
+  } catch (const std::exception& problem) {
+    fs::remove_all(unfinished, error);
+    return fail(ErrorCode::io, "cannot write {}: {}", unfinished.string(), problem.what());
+  }
+  return tree.string();
+}
+
+}  // namespace rockhopper::apps::launcher

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stack/ip_address.h"
+
+namespace rockhopper::verbs {
+
+/// An address of the device: an entry of its GID table.
+struct DeviceAddress {
+  stack::IpAddress address{};
+  std::uint8_t prefix_length = 0;
+  std::uint32_t interface_index = 0;  ///< of the kernel's interface; 0: there is none
+};
+
+/// The addresses that this network namespace's interfaces have now, those of the loopback device
+/// excepted: IPv4 before IPv6 before link-local ones, and among these the interface of the default
+/// route first. May be empty.
+[[nodiscard]] std::vector<DeviceAddress> kernel_addresses();
+
+/// The kernel's interface that has the address now; 0 if none has.
+[[nodiscard]] std::uint32_t interface_of(const stack::IpAddress& address);
+
+}  // namespace rockhopper::verbs

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/verbs/node/node.h"
+
+#include <utility>
+
+#include <rte_mbuf.h>
+
+namespace rockhopper::verbs {
+namespace {
+
+constexpr std::uint32_t kMbufs = 2048;
+/// Faults hold packets back.
+constexpr std::uint32_t kMbufsWithFaults = 8192;
+constexpr std::uint16_t kEthernetOverhead = 18;
+/// Bursts that settle() sends at most.
+constexpr unsigned kLastBursts = 64;
+/// All of them at once is what some programs try.
+constexpr std::uint32_t kQueuePairsMax = 16'384;
+
+}  // namespace
+
+Node::Node(Settings settings)
+    : settings_(std::move(settings)), progress_(*this, settings_.progress) {}
+
+Expected<std::unique_ptr<Node>> Node::open(Settings settings) {
+  std::unique_ptr<Node> node(new Node(std::move(settings)));
+  ROCKHOPPER_TRY(node->make_link());
+  ROCKHOPPER_TRY(node->make_host());
+  ROCKHOPPER_TRY(node->make_engine());
+  node->worker_ = std::make_unique<stack::Worker>(node->link_->link(), *node->host_, node->clock_);
+  ROCKHOPPER_TRY(node->progress_.start(node->link_->doorbell()));
+  return node;
+}
+
+Node::~Node() { progress_.stop(); }
+
+Expected<void> Node::make_link() {
+  ROCKHOPPER_TRY(pool_,
+                 stack::PlainPool::create({.size = settings_.faults ? kMbufsWithFaults : kMbufs,
+                                           .data_room = kMtu + kEthernetOverhead}));
+  ROCKHOPPER_TRY(link_, NodeLink::open(settings_, pool_->get(), clock_.wall_offset_ns()));
+  mac_ = link_->link().mac();
+  return {};
+}
+
+Expected<void> Node::make_host() {
+  stack::HostConfig config;
+  config.mac = mac_;
+  config.mtu = link_->link().mtu();
+  config.packet_pool = pool_->get();
+  config.seed = random_.next();
+  config.drop_observer = link_->drop_observer();
+  ROCKHOPPER_TRY(host_, stack::Host::create(config));
+  for (const DeviceAddress& own : settings_.addresses) {
+    ROCKHOPPER_TRY(host_->add_address(own.address, own.prefix_length));
+  }
+  return {};
+}
+
+Expected<void> Node::make_engine() {
+  roce::EngineConfig config;
+  config.host = host_.get();
+  config.packet_pool = pool_->get();
+  config.random = &random_;
+  config.max_qp = kQueuePairsMax;
+  config.drop_observer = link_->drop_observer();
+  config.async_notifier = &events_;
+  config.qpns = link_->numbers();
+  ROCKHOPPER_TRY(engine_, roce::Engine::create(config));
+  return {};
+}
+
+void Node::abandon() noexcept {
+  abandoned_.store(true, std::memory_order_relaxed);
+  if (link_ != nullptr) link_->abandon();
+}
+
+void Node::settle() {
+  for (unsigned i = 0; i < kLastBursts && worker_->transmit(clock_.now_ns()) > 0; ++i) {
+  }
+}
+
+void Node::distribute_events() {
+  events_.pending = false;
+  while (const auto event = engine_->poll_async_event()) {
+    for (EventSink* sink : sinks_) {
+      sink->on_async_event(*event);
+    }
+  }
+}
+
+}  // namespace rockhopper::verbs

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <rte_ether.h>
+
+#include "apps/verbs/node/engine_lock.h"
+#include "apps/verbs/node/link.h"
+#include "apps/verbs/node/progress.h"
+#include "apps/verbs/node/settings.h"
+#include "roce/async_event.h"
+#include "roce/engine.h"
+#include "roce/random.h"
+#include "stack/clock.h"
+#include "stack/error.h"
+#include "stack/host.h"
+#include "stack/notifier.h"
+#include "stack/plain_pool.h"
+#include "stack/worker.h"
+
+namespace rockhopper::verbs {
+
+/// Is told of the engine's asynchronous events, in a Section.
+class EventSink {
+ public:
+  EventSink() = default;
+  EventSink(const EventSink&) = delete;
+  EventSink& operator=(const EventSink&) = delete;
+  virtual ~EventSink() = default;
+  virtual void on_async_event(const roce::AsyncEvent& event) = 0;
+};
+
+/// The device as one process has it: engine, host, link and clock, and what moves packets. There is
+/// no EAL. Its parts belong to whoever is in a Section; the thread of Progress is one of these.
+class Node {
+ public:
+  [[nodiscard]] static Expected<std::unique_ptr<Node>> open(Settings settings);
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  /// Not in a Section. Requires that nothing made by the engine is in use.
+  ~Node();
+
+  /// Held by a Section.
+  [[nodiscard]] EngineLock& lock() { return lock_; }
+  [[nodiscard]] Progress& progress() { return progress_; }
+  [[nodiscard]] const stack::TscClock& clock() const { return clock_; }
+  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] const rte_ether_addr& mac() const { return mac_; }
+
+  /// The process is a child of the one that has opened this node: nothing of it may be touched.
+  [[nodiscard]] bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+  /// In the child of fork().
+  void abandon() noexcept;
+
+  // In a Section.
+  [[nodiscard]] roce::Engine& engine() { return *engine_; }
+  [[nodiscard]] stack::Worker& worker() { return *worker_; }
+  void add_sink(EventSink& sink) { sinks_.push_back(&sink); }
+  void remove_sink(EventSink& sink) { std::erase(sinks_, &sink); }
+  /// Sends what waits, acknowledgements above all: what a device would have sent by itself before
+  /// the program ends a queue pair, or itself. Does not wait for answers.
+  void settle();
+  /// Tells the sinks of what has happened. The end of each section does it.
+  void tell_events() {
+    if (events_.pending) [[unlikely]] {
+      distribute_events();
+    }
+  }
+
+ private:
+  /// Notes that the engine has events.
+  struct EventFlag final : stack::Notifier {
+    void notify() noexcept override { pending = true; }
+    bool pending = false;
+  };
+
+  explicit Node(Settings settings);
+  [[nodiscard]] Expected<void> make_link();
+  [[nodiscard]] Expected<void> make_host();
+  [[nodiscard]] Expected<void> make_engine();
+  void distribute_events();
+
+  const Settings settings_;
+  EngineLock lock_;
+  std::atomic<bool> abandoned_{false};
+  stack::TscClock clock_;
+  roce::SystemRandom random_;
+  EventFlag events_;
+  std::vector<EventSink*> sinks_;
+  rte_ether_addr mac_{};
+  // In order of construction: each stands on the ones before.
+  std::unique_ptr<stack::PlainPool> pool_;
+  std::unique_ptr<NodeLink> link_;
+  std::unique_ptr<stack::Host> host_;
+  std::unique_ptr<roce::Engine> engine_;
+  std::unique_ptr<stack::Worker> worker_;
+  Progress progress_;
+};
+
+/// The scope in which the calling thread may use a node's engine and what was made from it. It is
+/// false, and the node not to be touched, in a child of the process that has opened the node.
+class Section {
+ public:
+  explicit Section(Node& node) : node_(node), entered_(!node.abandoned()) {
+    if (entered_) node_.lock().lock();
+  }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  ~Section() {
+    if (!entered_) return;
+    node_.tell_events();
+    node_.lock().unlock();
+  }
+  explicit operator bool() const { return entered_; }
+
+ private:
+  Node& node_;
+  const bool entered_;
+};
+
+}  // namespace rockhopper::verbs

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/verbs/node/progress.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include <rte_pause.h>
+#include <sys/prctl.h>
+
+#include "apps/verbs/node/futex.h"
+#include "apps/verbs/node/node.h"
+#include "stack/time_units.h"
+
+namespace rockhopper::verbs {
+namespace {
+
+constexpr std::uint64_t kFirstLookNs = 50 * kNsPerUs;
+constexpr std::uint64_t kLastLookNs = 400 * kNsPerUs;
+constexpr unsigned kPatienceMin = 8;
+constexpr unsigned kPatienceMax = 1u << 16;
+/// Watching for so long without being missed makes up for one time of being missed.
+constexpr std::uint64_t kForgivenNs = 10 * kNsPerMs;
+/// Posts that wait for a turn at most.
+constexpr unsigned kPostsMax = 32;
+
+}  // namespace
+
+Expected<void> Progress::start(Doorbell& doorbell) {
+  doorbell_ = &doorbell;
+  if (mode_ == ProgressMode::inline_only) return {};
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(&thread_, nullptr, &Progress::enter, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) return fail(ErrorCode::exhausted, "no thread that moves packets can be started");
+  started_ = true;
+  return {};
+}
+
+void Progress::stop() {
+  if (!std::exchange(started_, false)) return;
+  stop_.store(true, std::memory_order_relaxed);
+  wanted_.store(1, std::memory_order_release);
+  wake_futex(wanted_, 1);
+  doorbell_->ring();
+  pthread_join(thread_, nullptr);
+}
+
+bool Progress::turn_of_application() {
+  if (mode_ == ProgressMode::thread || node_.abandoned() || !node_.lock().try_lock()) return false;
+  const bool moved = turn();
+  application_turns_.store(application_turns_.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
+  node_.tell_events();
+  node_.lock().unlock();
+  return moved;
+}
+
+/// The first of several posts goes out at once, as somebody may wait for it; the others go together
+/// in the next turn.
+void Progress::on_posted() {
+  if (mode_ == ProgressMode::thread) {
+    ring_if_asleep(0);
+    return;
+  }
+  if (posts_ == 0 || posts_ == kPostsMax) {
+    (void)node_.worker().transmit(node_.clock().now_ns());
+    posts_ = 0;
+  }
+  ++posts_;
+  on_changed();
+}
+
+void Progress::on_changed() {
+  if (asleep_until_ns_ != 0) ring_if_asleep(node_.worker().next_deadline_ns());
+}
+
+void Progress::on_armed() {
+  if (mode_ != ProgressMode::adaptive || wanted_.load(std::memory_order_relaxed) != 0) return;
+  wanted_.store(1, std::memory_order_release);
+  wake_futex(wanted_, 1);
+}
+
+void Progress::ring_if_asleep(std::uint64_t due_ns) {
+  if (due_ns >= asleep_until_ns_) return;
+  asleep_until_ns_ = 0;  // once is enough
+  doorbell_->ring();
+}
+
+bool Progress::turn() {
+  posts_ = 0;
+  return node_.worker().poll_once();
+}
+
+void* Progress::enter(void* self) {
+  pthread_setname_np(pthread_self(), "rh-progress");
+  // Of this thread alone: its sleeps end when they should.
+  prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
+  static_cast<Progress*>(self)->run();
+  return nullptr;
+}
+
+void Progress::run() {
+  spinning_.begin();
+  patience_ = kPatienceMin;
+  serving_ = true;  // until it is seen that the application does
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (serving_) {
+      serve();
+    } else {
+      watch();
+    }
+  }
+}
+
+void Progress::watch() {
+  const std::uint64_t now_ns = node_.clock().now_ns();
+  wait_on_futex(wanted_, 0, now_ns + look_ns_);
+  const std::uint32_t turns = application_turns_.load(std::memory_order_relaxed);
+  if (wanted_.load(std::memory_order_acquire) == 0 && turns != turns_seen_) {
+    turns_seen_ = turns;
+    look_ns_ = std::min(2 * look_ns_, kLastLookNs);
+    if (now_ns - term_began_ns_ > kForgivenNs && patience_ > kPatienceMin) {
+      patience_ /= 2;
+      term_began_ns_ = now_ns;
+    }
+    return;
+  }
+  serving_ = true;
+  const bool found = take_turns();
+  // Nobody had asked for it, so packets that wait have waited for nobody.
+  if (found && wanted_.load(std::memory_order_relaxed) == 0) {
+    patience_ = std::min(2 * patience_, kPatienceMax);
+  }
+  futile_ = 0;
+  go_to_sleep();
+}
+
+void Progress::serve() {
+  const bool found = take_turns();
+  const std::uint32_t turns = application_turns_.load(std::memory_order_relaxed);
+  const bool others_work = turns != std::exchange(turns_seen_, turns);
+  futile_ = found || !others_work ? 0 : futile_ + 1;
+  if (mode_ == ProgressMode::adaptive && futile_ >= patience_) {
+    wanted_.store(0, std::memory_order_relaxed);
+    serving_ = false;
+    look_ns_ = kFirstLookNs;
+    term_began_ns_ = node_.clock().now_ns();
+    return;
+  }
+  go_to_sleep();
+}
+
+bool Progress::take_turns() {
+  bool found = false;
+  std::uint64_t last_ns = node_.clock().now_ns();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    bool moved = false;
+    {
+      const Section section(node_);
+      moved = turn();
+    }
+    const std::uint64_t now_ns = node_.clock().now_ns();
+    if (moved) {
+      found = true;
+      last_ns = now_ns;
+    } else if (now_ns - last_ns >= spinning_.limit_ns()) {
+      break;
+    }
+    rte_pause();  // others get the lock
+  }
+  return found;
+}
+
+void Progress::go_to_sleep() {
+  spinning_.adapt();
+  std::uint64_t until_ns = 0;
+  {
+    const Section section(node_);
+    // What was posted or came after the last turn is seen here, and what comes later rings.
+    if (turn() || !doorbell_->arm()) return;
+    until_ns = node_.worker().next_deadline_ns();
+    asleep_until_ns_ = until_ns;
+  }
+  if (until_ns > node_.clock().now_ns() && !stop_.load(std::memory_order_relaxed)) {
+    doorbell_->sleep(until_ns);
+  }
+  const Section section(node_);
+  asleep_until_ns_ = 0;
+}
+
+}  // namespace rockhopper::verbs

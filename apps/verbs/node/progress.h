@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <pthread.h>
+
+#include "apps/verbs/node/doorbell.h"
+#include "apps/verbs/node/settings.h"
+#include "apps/verbs/node/spinning.h"
+#include "stack/error.h"
+
+namespace rockhopper::verbs {
+
+class Node;
+
+/// Who moves a node's packets, and when. A turn sends, receives and handles, in a Section.
+///
+/// The application's threads take turns when they poll an empty completion queue, and send at once
+/// what they post. A thread of ours, "rh-progress", which no signal reaches, either *watches*: it
+/// sleeps and looks now and then whether the application still takes turns; or it *serves*: it
+/// takes turns while packets move, then sleeps on the doorbell, which peers ring, until the
+/// engine's next deadline.
+///
+/// It begins to serve when it has looked twice without a turn of the application between, and when
+/// the application is about to sleep. It goes back to watching when it was woken several times for
+/// nothing, as the application's turns had been quicker. How often that takes grows with each time
+/// that it then had to come back for packets that nobody took: an application that waits for bytes
+/// in its memory, between polls, keeps it serving.
+class Progress {
+ public:
+  Progress(Node& node, ProgressMode mode) : node_(node), mode_(mode) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() = default;
+
+  /// Starts the thread, if the mode has one. `doorbell` is not owned. Errors: `exhausted`.
+  [[nodiscard]] Expected<void> start(Doorbell& doorbell);
+  /// Ends the thread and waits for it. Not in a Section.
+  void stop();
+
+  /// A thread of the application has found a completion queue empty. Takes a turn, unless another
+  /// thread has the engine or the mode forbids it; returns true if packets moved. Not in a Section.
+  bool turn_of_application();
+  /// Requests have been posted. In a Section.
+  void on_posted();
+  /// Something else was changed that may be due earlier than all before. In a Section.
+  void on_changed();
+  /// The application is about to sleep until an event. In a Section.
+  void on_armed();
+
+ private:
+  static void* enter(void* self);
+  void run();
+  void watch();
+  void serve();
+  /// Takes turns until nothing moves and it is time to sleep; returns whether any packet moved.
+  bool take_turns();
+  bool turn();
+  void go_to_sleep();
+  void ring_if_asleep(std::uint64_t due_ns);
+
+  Node& node_;
+  const ProgressMode mode_;
+  Doorbell* doorbell_ = nullptr;
+  pthread_t thread_{};
+  bool started_ = false;
+  std::atomic<bool> stop_{false};
+
+  // Changed in a Section.
+  unsigned posts_ = 0;                 ///< since the last turn
+  std::uint64_t asleep_until_ns_ = 0;  ///< 0: the thread does not serve, or is awake
+
+  std::atomic<std::uint32_t> application_turns_{0};
+  std::atomic<std::uint32_t> wanted_{0};  ///< a futex: 1 ends the watching
+
+  // Of the thread.
+  bool serving_ = false;
+  std::uint64_t look_ns_ = 0;        ///< from one look to the next
+  std::uint64_t term_began_ns_ = 0;  ///< of watching or serving
+  std::uint32_t turns_seen_ = 0;     ///< of the application
+  unsigned futile_ = 0;              ///< times in a row that it was woken for nothing
+  unsigned patience_ = 0;            ///< so many of them end the serving
+  Spinning spinning_;
+};
+
+}  // namespace rockhopper::verbs

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/verbs/node/kernel_addresses.h"
+#include "stack/error.h"
+#include "stack/fault_config.h"
+
+namespace rockhopper::verbs {
+
+/// Which threads move packets.
+enum class ProgressMode : std::uint8_t {
+  adaptive,     ///< the application's while it polls, one of ours while it does not
+  thread,       ///< ours alone
+  inline_only,  ///< the application's alone: while it makes no call, peers get no answer
+};
+
+/// Where frames go.
+enum class LinkKind : std::uint8_t {
+  segment,  ///< to the processes of this host
+  loop,     ///< back to this process: for tests
+};
+
+/// What the environment says of the device.
+struct Settings {
+  /// The GID table, from index 0 on; never empty.
+  std::vector<DeviceAddress> addresses{};
+  LinkKind link = LinkKind::segment;
+  std::string pcap{};  ///< path of a capture; empty: none
+  std::optional<stack::FaultConfig> faults{};
+  ProgressMode progress = ProgressMode::adaptive;
+
+  /// Reads ROCKHOPPER_ADDRESSES ("192.0.2.1/24,fd00::1/64"; default: the kernel's, and without
+  /// any 198.18.0.1/15), ROCKHOPPER_PCAP ("%p" in it is the process's number), ROCKHOPPER_FAULTS
+  /// (stack::parse_faults), ROCKHOPPER_PROGRESS (adaptive, thread, inline) and ROCKHOPPER_LINK
+  /// (segment, loop). An error's message names the variable.
+  [[nodiscard]] static Expected<Settings> read();
+};
+
+/// Reads a list of addresses with prefix lengths as Settings::read() does. Not empty.
+[[nodiscard]] Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text);
+
+}  // namespace rockhopper::verbs

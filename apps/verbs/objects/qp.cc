@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/verbs/objects/qp.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/verbs/objects/context.h"
+#include "apps/verbs/objects/convert.h"
+#include "apps/verbs/objects/cq.h"
+#include "apps/verbs/objects/errors.h"
+#include "apps/verbs/objects/qp_init.h"
+#include "apps/verbs/objects/xrcd.h"
+
+namespace rockhopper::verbs {
+
+Qp::Qp(Context& owner, const Init& init)
+    : Object(owner, kKind),
+      shared_(init.shared),
+      xrcd_(init.xrcd),
+      async_events_(qp_base.mutex, qp_base.cond, qp_base.events_completed),
+      user_(init.pd) {
+  qp_base.context = owner.verbs();
+  qp_base.qp_context = init.qp_context;
+  qp_base.pd = init.pd;
+  qp_base.send_cq = init.send_cq;
+  qp_base.recv_cq = init.recv_cq;
+  qp_base.srq = init.srq;
+  qp_base.handle = id();
+  qp_base.qp_num = queue_pair().number().value;
+  qp_base.qp_type = init.type;
+  show_state();
+  pthread_mutex_init(&qp_base.mutex, nullptr);
+  pthread_cond_init(&qp_base.cond, nullptr);
+  if (xrcd_ != nullptr) {
+    xrcd_->count_users(1);
+    xrcd_->targets().push_back(this);
+  }
+  owner.add(*this);
+}
+
+Qp::~Qp() {
+  pthread_cond_destroy(&qp_base.cond);
+  pthread_mutex_destroy(&qp_base.mutex);
+}
+
+void Qp::release() {
+  owner().remove(*this);
+  if (xrcd_ != nullptr) {
+    std::erase(xrcd_->targets(), this);
+    xrcd_->count_users(-1);
+  }
+  shared_.reset();
+  user_.release();
+}
+
+void Qp::make_batch() {
+  const roce::QpInit& has = queue_pair().init();
+  batch_ = std::make_unique<SendBatch>(
+      SendBatch::Limits{.elements = has.max_send_sge, .inline_bytes = has.max_inline_data});
+}
+
+void Qp::show_state() { qp_base.state = static_cast<ibv_qp_state>(queue_pair().state()); }
+
+ibv_qp* open_qp(ibv_context* verbs, ibv_qp_open_attr* attributes) {
+  constexpr std::uint32_t kNeeded =
+      IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+  Context* context = Context::from(verbs);
+  if (context == nullptr || attributes == nullptr || (attributes->comp_mask & kNeeded) != kNeeded ||
+      (attributes->comp_mask & ~(kNeeded | IBV_QP_OPEN_ATTR_CONTEXT)) != 0 ||
+      attributes->qp_type != IBV_QPT_XRC_RECV) {
+    return refuse(EINVAL);
+  }
+  auto* xrcd = object_of<Xrcd>(attributes->xrcd);
+  if (xrcd == nullptr || &xrcd->owner() != context) return refuse(EINVAL);
+  const Section section(context->node());
+  if (!section) return refuse(EIO);
+  const auto& targets = xrcd->targets();
+  const auto found = std::ranges::find_if(
+      targets, [attributes](Qp* target) { return target->verbs()->qp_num == attributes->qp_num; });
+  if (found == targets.end()) return refuse(EINVAL);
+  Qp::Init init{.xrcd = xrcd, .type = IBV_QPT_XRC_RECV, .shared = (*found)->shared()};
+  if ((attributes->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0) {
+    init.qp_context = attributes->qp_context;
+  }
+  return (new Qp(*context, init))->verbs();
+}
+
+ibv_qp_ex* qp_to_qp_ex(ibv_qp* verbs) {
+  auto* qp = object_of<Qp>(verbs);
+  return qp == nullptr || qp->batch() == nullptr ? nullptr : qp;
+}
+
+int destroy_qp(ibv_qp* verbs) {
+  auto* qp = object_of<Qp>(verbs);
+  if (qp == nullptr) return EINVAL;
+  {
+    const Section section(qp->node());
+    if (!section) return 0;
+    qp->node().settle();
+    qp->owner().remove(*qp);
+  }
+  qp->async_events().wait();
+  const Section section(qp->node());
+  if (!section) return 0;
+  qp->abandon();
+  delete qp;
+  return 0;
+}
+
+int attach_mcast(ibv_qp* verbs, const ibv_gid* gid, std::uint16_t /*lid*/) {
+  auto* qp = object_of<Qp>(verbs);
+  if (qp == nullptr || gid == nullptr) return EINVAL;
+  const Section section(qp->node());
+  if (!section) return EIO;
+  const auto attached = qp->owner().engine().attach_multicast(qp->queue_pair(), address_of(*gid));
+  return attached ? 0 : errno_of(attached.error());
+}
+
+int detach_mcast(ibv_qp* verbs, const ibv_gid* gid, std::uint16_t /*lid*/) {
+  auto* qp = object_of<Qp>(verbs);
+  if (qp == nullptr || gid == nullptr) return EINVAL;
+  const Section section(qp->node());
+  if (!section) return EIO;
+  const auto detached = qp->owner().engine().detach_multicast(qp->queue_pair(), address_of(*gid));
+  return detached ? 0 : errno_of(detached.error());
+}
+
+int query_ece(ibv_qp* verbs, ibv_ece* ece) {
+  if (object_of<Qp>(verbs) == nullptr || ece == nullptr) return EINVAL;
+  *ece = {};
+  return 0;
+}
+
+int set_ece(ibv_qp* verbs, ibv_ece* ece) {
+  if (object_of<Qp>(verbs) == nullptr || ece == nullptr) return EINVAL;
+  if (ece->comp_mask != 0) return EINVAL;
+  return ece->vendor_id == 0 ? 0 : EOPNOTSUPP;
+}
+
+}  // namespace rockhopper::verbs

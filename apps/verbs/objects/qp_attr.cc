@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#include "apps/verbs/objects/qp_attr.h"
+
+#include "apps/verbs/objects/context.h"
+#include "apps/verbs/objects/convert.h"
+#include "apps/verbs/objects/errors.h"
+#include "apps/verbs/objects/qp.h"
+#include "apps/verbs/objects/qp_init.h"
+
+namespace rockhopper::verbs {
+namespace {
+
+/// Programs give both ends of an extended connection the attributes of both; those that an end does
+/// not have are left out, as the kernel does.
+unsigned known_attributes(ibv_qp_type type, unsigned mask) {
+  if (type == IBV_QPT_XRC_SEND) return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (type == IBV_QPT_XRC_RECV) {
+    return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+  }
+  return mask;
+}
+
+/// A queue pair in that state sends nothing more.
+bool ends(ibv_qp_state state) { return state == IBV_QPS_RESET || state == IBV_QPS_ERR; }
+
+}  // namespace
+
+int modify_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int mask) {
+  auto* qp = object_of<Qp>(verbs);
+  if (qp == nullptr || attributes == nullptr) return EINVAL;
+  const Section section(qp->node());
+  if (!section) return EIO;
+  const unsigned bits = known_attributes(verbs->qp_type, static_cast<unsigned>(mask));
+  const auto wanted = attributes_of(qp->owner().engine(), *attributes, bits);
+  if (!wanted) return errno_of(wanted.error());
+  if ((bits & IBV_QP_STATE) != 0 && ends(attributes->qp_state)) qp->node().settle();
+  const auto modified = qp->queue_pair().modify(*wanted, bits);
+  qp->show_state();
+  if (!modified) return errno_of(modified.error());
+  qp->node().progress().on_posted();
+  return 0;
+}
+
+int query_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_attr* init) {
+  auto* qp = object_of<Qp>(verbs);
+  if (qp == nullptr || attributes == nullptr || init == nullptr) return EINVAL;
+  const Section section(qp->node());
+  if (!section) return EIO;
+  roce::QueuePair& queue_pair = qp->queue_pair();
+  *attributes = {};
+  convert(qp->owner().engine(), queue_pair.query(), *attributes);
+  attributes->cap = capabilities_of(queue_pair.init());
+  qp->show_state();
+  *init = {};
+  init->qp_context = verbs->qp_context;
+  init->send_cq = verbs->send_cq;
+  init->recv_cq = verbs->recv_cq;
+  init->srq = verbs->srq;
+  init->cap = attributes->cap;
+  init->qp_type = verbs->qp_type;
+  init->sq_sig_all = queue_pair.init().sq_sig_all ? 1 : 0;
+  return 0;
+}
+
+/// Packets are executed in order, but what a processor's copies of a page look like to another one
+/// meanwhile is not promised.
+int query_qp_data_in_order(ibv_qp* /*qp*/, ibv_wr_opcode /*opcode*/, std::uint32_t /*flags*/) {
+  return 0;
+}
+
+}  // namespace rockhopper::verbs

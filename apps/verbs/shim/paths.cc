@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+
+// The C library's functions that take a path, for programs that look for RDMA devices in /sys and
+// /dev themselves. Each calls the one that it stands before, with the path of the rendered tree if
+// the path is one of those; errno and all results are that function's.
+
+// Both forms of a function are made here, so the headers must not give one the name of the other.
+#undef _FILE_OFFSET_BITS
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apps/verbs/shim/rewrite.h"
+
+using rockhopper::verbs::Rewritten;
+
+namespace {
+
+/// The next function of that name behind this library: looked up once, which may be done twice at
+/// the same time without harm.
+template <typename Function>
+Function* next(Function*& known, const char* name) {
+  Function* found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (found == nullptr) {
+    found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+    // A C library without it has no program that calls it.
+    if (found == nullptr) std::abort();
+    __atomic_store_n(&known, found, __ATOMIC_RELAXED);
+  }
+  return found;
+}
+
+bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
+
+}  // namespace
+
+#define ROCKHOPPER_SHOWN extern "C" __attribute__((visibility("default")))
+
+// The functions are declared by other names here, as headers declare some of them with attributes
+// or as macros that differ between versions of the C library.
+#define ROCKHOPPER_PATH(Result, name, parameters, arguments) \
+  ROCKHOPPER_SHOWN Result name parameters {                  \
+    static Result(*known) parameters = nullptr;              \
+    const Rewritten rewritten(path);                         \
+    return next(known, #name) arguments;                     \
+  }
+
+#define ROCKHOPPER_OPEN(name)                                   \
+  ROCKHOPPER_SHOWN int name(const char* path, int flags, ...) { \
+    static int (*known)(const char*, int, ...) = nullptr;       \
+    mode_t mode = 0;                                            \
+    if (has_mode(flags)) {                                      \
+      va_list rest;                                             \
+      va_start(rest, flags);                                    \
+      mode = va_arg(rest, mode_t);                              \
+      va_end(rest);                                             \
+    }                                                           \
+    const Rewritten rewritten(path);                            \
+    return next(known, #name)(rewritten.path(), flags, mode);   \
+  }
+
+#define ROCKHOPPER_OPENAT(name)                                             \
+  ROCKHOPPER_SHOWN int name(int folder, const char* path, int flags, ...) { \
+    static int (*known)(int, const char*, int, ...) = nullptr;              \
+    mode_t mode = 0;                                                        \
+    if (has_mode(flags)) {                                                  \
+      va_list rest;                                                         \
+      va_start(rest, flags);                                                \
+      mode = va_arg(rest, mode_t);                                          \
+      va_end(rest);                                                         \
+    }                                                                       \
+    const Rewritten rewritten(path);                                        \
+    return next(known, #name)(folder, rewritten.path(), flags, mode);       \
+  }
+
+// The parameters that only this file names are those of the C library's headers or of its binary
+// interface: __xstat and the like are what programs of before glibc 2.33 call for stat.
+ROCKHOPPER_OPEN(open)
+ROCKHOPPER_OPEN(open64)
+ROCKHOPPER_OPENAT(openat)
+ROCKHOPPER_OPENAT(openat64)
+ROCKHOPPER_PATH(int, __open_2, (const char* path, int flags), (rewritten.path(), flags))
+ROCKHOPPER_PATH(int, __open64_2, (const char* path, int flags), (rewritten.path(), flags))
+ROCKHOPPER_PATH(int, __openat_2, (int folder, const char* path, int flags),
+                (folder, rewritten.path(), flags))
+ROCKHOPPER_PATH(int, __openat64_2, (int folder, const char* path, int flags),
+                (folder, rewritten.path(), flags))
+
+ROCKHOPPER_PATH(FILE*, fopen, (const char* path, const char* mode), (rewritten.path(), mode))
+ROCKHOPPER_PATH(FILE*, fopen64, (const char* path, const char* mode), (rewritten.path(), mode))
+ROCKHOPPER_PATH(DIR*, opendir, (const char* path), (rewritten.path()))
+ROCKHOPPER_PATH(int, scandir,
+                (const char* path, dirent*** list, int (*filter)(const dirent*),
+                 int (*compare)(const dirent**, const dirent**)),
+                (rewritten.path(), list, filter, compare))
+ROCKHOPPER_PATH(int, scandir64,
+                (const char* path, dirent64*** list, int (*filter)(const dirent64*),
+                 int (*compare)(const dirent64**, const dirent64**)),
+                (rewritten.path(), list, filter, compare))
+
+ROCKHOPPER_PATH(int, stat, (const char* path, struct stat* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(int, stat64, (const char* path, struct stat64* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(int, lstat, (const char* path, struct stat* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(int, lstat64, (const char* path, struct stat64* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(int, fstatat, (int folder, const char* path, struct stat* to, int flags),
+                (folder, rewritten.path(), to, flags))
+ROCKHOPPER_PATH(int, fstatat64, (int folder, const char* path, struct stat64* to, int flags),
+                (folder, rewritten.path(), to, flags))
+ROCKHOPPER_PATH(int, statx,
+                (int folder, const char* path, int flags, unsigned mask, struct statx* to),
+                (folder, rewritten.path(), flags, mask, to))
+ROCKHOPPER_PATH(int, __xstat, (int version, const char* path, struct stat* to),
+                (version, rewritten.path(), to))
+ROCKHOPPER_PATH(int, __xstat64, (int version, const char* path, struct stat64* to),
+                (version, rewritten.path(), to))
+ROCKHOPPER_PATH(int, __lxstat, (int version, const char* path, struct stat* to),
+                (version, rewritten.path(), to))
+ROCKHOPPER_PATH(int, __lxstat64, (int version, const char* path, struct stat64* to),
+                (version, rewritten.path(), to))
+ROCKHOPPER_PATH(int, __fxstatat,
+                (int version, int folder, const char* path, struct stat* to, int flags),
+                (version, folder, rewritten.path(), to, flags))
+ROCKHOPPER_PATH(int, __fxstatat64,
+                (int version, int folder, const char* path, struct stat64* to, int flags),
+                (version, folder, rewritten.path(), to, flags))
+
+ROCKHOPPER_PATH(int, access, (const char* path, int mode), (rewritten.path(), mode))
+ROCKHOPPER_PATH(int, faccessat, (int folder, const char* path, int mode, int flags),
+                (folder, rewritten.path(), mode, flags))
+ROCKHOPPER_PATH(ssize_t, readlink, (const char* path, char* to, std::size_t size),
+                (rewritten.path(), to, size))
+ROCKHOPPER_PATH(ssize_t, readlinkat, (int folder, const char* path, char* to, std::size_t size),
+                (folder, rewritten.path(), to, size))
+ROCKHOPPER_PATH(ssize_t, __readlink_chk,
+                (const char* path, char* to, std::size_t size, std::size_t room),
+                (rewritten.path(), to, size, room))
+ROCKHOPPER_PATH(ssize_t, __readlinkat_chk,
+                (int folder, const char* path, char* to, std::size_t size, std::size_t room),
+                (folder, rewritten.path(), to, size, room))
+ROCKHOPPER_PATH(char*, realpath, (const char* path, char* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(char*, __realpath_chk, (const char* path, char* to, std::size_t room),
+                (rewritten.path(), to, room))
+ROCKHOPPER_PATH(char*, canonicalize_file_name, (const char* path), (rewritten.path()))
+ROCKHOPPER_PATH(int, chdir, (const char* path), (rewritten.path()))

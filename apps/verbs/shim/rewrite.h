@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <climits>
+
+namespace rockhopper::verbs {
+
+/// The path that a program is given in place of `path`: below the rendered tree for the folders of
+/// RDMA devices, else `path` itself. It may be null, as a program's may.
+class Rewritten {
+ public:
+  explicit Rewritten(const char* path);
+  Rewritten(const Rewritten&) = delete;
+  Rewritten& operator=(const Rewritten&) = delete;
+
+  [[nodiscard]] const char* path() const { return path_; }
+
+ private:
+  const char* path_;
+  char buffer_[PATH_MAX];
+};
+
+}  // namespace rockhopper::verbs

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Pairs of stock verbs programs, a server and a client, each in a process of its own under rh-run."""
+
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'programs'))
+
+import support  # noqa: E402 (needs the path above)
+from lab.pairs import free_port, listens  # noqa: E402
+from support import LIMIT_S, wait_until  # noqa: E402
+from verbs_support import ENGINE, RH_RUN, clean_environment  # noqa: E402
+
+
+class PairTest(support.ProgramTest):
+    """Each test has a segment and a runtime directory of its own."""
+
+    def setUp(self):
+        super().setUp()
+        if not ENGINE.exists():
+            self.skipTest('there is no engine library')
+
+    def under_rh_run(self, *command, options=()):
+        """The command line that runs it there."""
+        settings = {name: value for name, value in clean_environment().items()
+                    if name in ('PATH', 'HOME', 'LANG', 'ROCKHOPPER_VERBS_TRACE')}
+        settings |= {'XDG_RUNTIME_DIR': self.lab.folder, 'ROCKHOPPER_SEGMENT': self.segment()}
+        return ['env', '-i', *(f'{name}={value}' for name, value in settings.items()),
+                RH_RUN, *options, '--', *command]
+
+    def segment(self):
+        """In shared memory: frames do not go to a disk."""
+        return pathlib.Path('/dev/shm') / self.lab.folder.name
+
+    def start_verbs(self, name, *command, options=()):
+        folder = self.segment()
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return self.lab.start(name, self.under_rh_run(*command, options=options))
+
+    def start_pair(self, program, *options, server=(), client=(), port_option='-p', runs=((), ())):
+        """A server and a client that connects to it by TCP; `runs` are options of rh-run for each."""
+        port = free_port()
+        common = (program, port_option, port, *options)
+        server_process = self.start_verbs(f'{program}-server', *common, *server, options=runs[0])
+        wait_until(lambda: listens(port) or server_process.has_ended(), LIMIT_S,
+                   f'{server_process.name} listens')
+        client_process = self.start_verbs(f'{program}-client', *common, *client, 'localhost',
+                                          options=runs[1])
+        return server_process, client_process
+
+    def run_pair(self, program, *options, limit_s=LIMIT_S, **more):
+        """Runs both to success; what they printed, the server first."""
+        pair = self.start_pair(program, *options, **more)
+        for process in reversed(pair):
+            self.assertEqual(process.wait(limit_s), 0,
+                             f'{process.name}: {" ".join(process.command)}\n'
+                             f'{process.output()[-2000:]}\n{process.messages()}')
+        return [process.output() for process in pair]

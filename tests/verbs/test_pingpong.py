@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""The ping-pong programs of rdma-core, unmodified, between two processes under rh-run."""
+
+import shutil
+import unittest
+
+from pairs import PairTest
+
+SIZES = (1, 1000, 4096, 65536, 1 << 20)
+ITERATIONS = 100
+
+
+class PingPong(PairTest):
+    def check(self, program, *options, size=4096, iterations=ITERATIONS):
+        if shutil.which(program) is None:
+            self.skipTest(f'{program} is not installed')
+        with self.subTest(program=program, options=options, size=size):
+            outputs = self.run_pair(program, '-g', 0, '-s', size, '-n', iterations, *options)
+            for output in outputs:
+                self.assertRegex(output, rf'{iterations} iters in \d+\.\d+ seconds|\nsuccess\n')
+
+    def test_reliable_connection(self):
+        for size in SIZES:
+            self.check('ibv_rc_pingpong', '-c', size=size)
+            self.check('ibv_rc_pingpong', '-c', '-e', size=size)
+
+    def test_on_demand_paging(self):
+        self.check('ibv_rc_pingpong', '-c', '-o')
+
+    def test_new_interface_of_posting(self):
+        self.check('ibv_rc_pingpong', '-c', '-N')
+
+    def test_time_stamps(self):
+        self.check('ibv_rc_pingpong', '-c', '-t')
+
+    def test_unreliable_connection(self):
+        for size in SIZES:
+            self.check('ibv_uc_pingpong', '-c', size=size)
+            self.check('ibv_uc_pingpong', '-c', '-e', size=size)
+
+    def test_datagrams(self):
+        for size in (1, 1000, 2048):
+            self.check('ibv_ud_pingpong', '-c', size=size)
+            self.check('ibv_ud_pingpong', '-c', '-e', size=size)
+
+    def test_shared_receive_queue(self):
+        for size in SIZES:
+            for events in ((), ('-e',)):
+                self.check('ibv_srq_pingpong', '-c', *events, size=size, iterations=1000)
+
+    def test_extended_reliable_connection(self):
+        for size in SIZES:
+            for events in ((), ('-e',)):
+                self.check('ibv_xsrq_pingpong', *events, size=size)
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Where the libraries and rh-run are, and how a program is run by it."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', 'build/apps')).resolve()
+FOLDER = PROGRAMS / 'verbs'
+THIN = FOLDER / 'libibverbs.so.1'
+PATHS = FOLDER / 'librh-paths.so'
+ENGINE = FOLDER / 'librockhopper-verbs.so'
+RH_RUN = PROGRAMS / 'rh-run'
+LIBRARY_FOLDERS = [folder for folder in pathlib.Path('/usr/lib').glob('*-linux-gnu')]
+
+# Behind a name of nm's there is @ and a node, or @@ if it is what a linker takes.
+SYMBOL = re.compile(r'(\S+?)@(@?)(IBVERBS_\S+)$', re.MULTILINE)
+
+
+def exported(library):
+    """{(name, node): whether it is the default version} of what a library defines."""
+    listing = subprocess.run(['nm', '--dynamic', '--defined-only', '--with-symbol-versions', library],
+                             capture_output=True, text=True, check=True, timeout=60).stdout
+    names = [line.split()[-1] for line in listing.splitlines()]
+    return {(name, node): bool(default) for text in names
+            for name, default, node in SYMBOL.findall(text) if not name.startswith('IBVERBS_')}
+
+
+def clean_environment(**settings):
+    """The environment without what a session around the tests may have set."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith('ROCKHOPPER_') and name not in ('LD_LIBRARY_PATH', 'LD_PRELOAD')}
+    return kept | settings
+
+
+class RunTest(unittest.TestCase):
+    """Runs programs with a runtime directory of the test's own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.runtime = pathlib.Path(folder.name)
+
+    def run_command(self, *command, **settings):
+        return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=120, check=False,
+                              env=clean_environment(XDG_RUNTIME_DIR=str(self.runtime), **settings))
+
+    def rh_run(self, *arguments, **settings):
+        return self.run_command(RH_RUN, *arguments, **settings)
+
+    def assert_good(self, done):
+        self.assertEqual((done.returncode, done.stderr), (0, ''), done.args)
+        return done.stdout
+
+    def assert_one_line(self, done, status, pattern):
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertRegex(done.stderr, pattern)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)

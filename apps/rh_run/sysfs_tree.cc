@@ -3,8 +3,8 @@
 #include "apps/rh_run/sysfs_tree.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <system_error>

@@ -103,21 +103,12 @@ void Cq::arm(bool solicited_only) {
   queue_->request_notify(armed_, this);
 }
 
-bool Cq::has_untold() {
-  // Not waited for: this thread may be the one that polls. A count that is too high then tells once
-  // too often.
-  const bool locked = poll_lock_.try_lock();
-  const std::size_t taken = taken_since_event_.load(std::memory_order_relaxed);
-  const std::size_t told = size_at_event_ > taken ? size_at_event_ - taken : 0;
-  const bool untold = queue_->size() > told;
-  if (locked) poll_lock_.unlock();
-  return untold;
-}
+/// The latest completion is one that no event has told of, and has not been taken.
+bool Cq::has_untold() const { return queue_->pushed() != told_ && queue_->size() > 0; }
 
 void Cq::on_completion_event(roce::CompletionQueue& /*cq*/) {
   armed_ = roce::Notify::none;
-  size_at_event_ = queue_->size();
-  taken_since_event_.store(0, std::memory_order_relaxed);
+  told_ = queue_->pushed();
   if (raised_in_ != nullptr) raised_in_->raise(*this);
 }
 
@@ -126,9 +117,9 @@ void Cq::begin_polling() {
 }
 
 bool Cq::next(bool patient) {
-  if (take_locked({&current_, 1}) == 0) {
+  if (queue_->poll({&current_, 1}) == 0) {
     if (!patient || !node().progress().turn_of_application()) return false;
-    if (take_locked({&current_, 1}) == 0) return false;
+    if (queue_->poll({&current_, 1}) == 0) return false;
   }
   if (wants_times_) taken_ns_ = node().clock().now_ns();
   return true;

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -55,7 +54,7 @@ class Cq final : public ibv_cq_ex,
   /// Takes completions that are there. Not in a Section; any thread.
   [[nodiscard]] std::size_t take(std::span<roce::Completion> out) {
     poll_lock_.lock();
-    const std::size_t count = take_locked(out);
+    const std::size_t count = queue_->poll(out);
     poll_lock_.unlock();
     return count;
   }
@@ -84,13 +83,8 @@ class Cq final : public ibv_cq_ex,
   [[nodiscard]] Acknowledged& async_events() { return async_events_; }
 
  private:
-  [[nodiscard]] std::size_t take_locked(std::span<roce::Completion> out) {
-    const std::size_t count = queue_->poll(out);
-    taken_since_event_.fetch_add(count, std::memory_order_relaxed);
-    return count;
-  }
   /// Completions wait that have come since the last event.
-  [[nodiscard]] bool has_untold();
+  [[nodiscard]] bool has_untold() const;
   void release() override;
   void on_completion_event(roce::CompletionQueue& cq) override;
 
@@ -100,8 +94,7 @@ class Cq final : public ibv_cq_ex,
   bool wants_times_ = false;
   roce::Notify armed_ = roce::Notify::none;
   std::uint32_t waiting_ = 0;  ///< events in the channel that nobody has taken
-  std::size_t size_at_event_ = 0;
-  std::atomic<std::size_t> taken_since_event_{0};
+  std::uint64_t told_ = 0;     ///< completions that had been put in at the last event
   EngineLock poll_lock_;  ///< never waits for a Section while it is held
   roce::Completion current_{};
   std::uint64_t taken_ns_ = 0;

@@ -139,8 +139,6 @@ class CompletionQueue : public CompletionQueueHook {
     return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) - head);
   }
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
-  /// Completions that were ever put in. Any thread.
-  [[nodiscard]] std::uint64_t pushed() const { return tail_.load(std::memory_order_acquire); }
 
   // For the engine and its queue pairs.
   /// Puts a completion behind the others. Returns false if the queue is full or was: it is lost.

@@ -80,6 +80,7 @@ void Progress::on_changed() {
 }
 
 void Progress::on_armed() {
+  sleeps_on_events_ = true;
   if (mode_ != ProgressMode::adaptive || wanted_.load(std::memory_order_relaxed) != 0) return;
   wanted_.store(1, std::memory_order_release);
   wake_futex(wanted_, 1);
@@ -93,7 +94,11 @@ void Progress::ring_if_asleep(std::uint64_t due_ns) {
 
 bool Progress::turn() {
   posts_ = 0;
-  return node_.worker().poll_once();
+  const bool moved = node_.worker().poll_once();
+  // What arrived is acknowledged before the application can answer it: who waits for events of two
+  // queues in one channel takes them in the order in which an RNIC's come.
+  if (moved && sleeps_on_events_) (void)node_.worker().transmit(node_.clock().now_ns());
+  return moved;
 }
 
 void* Progress::enter(void* self) {

@@ -71,6 +71,7 @@ class Progress {
 
   // Changed in a Section.
   unsigned posts_ = 0;                 ///< since the last turn
+  bool sleeps_on_events_ = false;      ///< the application has asked for events
   std::uint64_t asleep_until_ns_ = 0;  ///< 0: the thread does not serve, or is awake
 
   std::atomic<std::uint32_t> application_turns_{0};

@@ -90,25 +90,17 @@ Expected<void> Cq::resize(std::uint32_t capacity) {
   return resized;
 }
 
-/// One that waits for any completion goes on to do so (IBTA vol. 1, 11.4.2.2).
+/// One that waits for any completion goes on to do so (IBTA vol. 1, 11.4.2.2). Those that are there
+/// already raise nothing.
 void Cq::arm(bool solicited_only) {
   if (armed_ != roce::Notify::next) {
     armed_ = solicited_only ? roce::Notify::solicited_only : roce::Notify::next;
   }
-  if (armed_ == roce::Notify::next && raised_in_ != nullptr && has_untold()) {
-    queue_->request_notify(roce::Notify::none, nullptr);
-    on_completion_event(*queue_);
-    return;
-  }
   queue_->request_notify(armed_, this);
 }
 
-/// The latest completion is one that no event has told of, and has not been taken.
-bool Cq::has_untold() const { return queue_->pushed() != told_ && queue_->size() > 0; }
-
 void Cq::on_completion_event(roce::CompletionQueue& /*cq*/) {
   armed_ = roce::Notify::none;
-  told_ = queue_->pushed();
   if (raised_in_ != nullptr) raised_in_->raise(*this);
 }
 

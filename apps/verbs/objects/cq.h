@@ -71,8 +71,6 @@ class Cq final : public ibv_cq_ex,
 
   // In a Section.
   [[nodiscard]] Expected<void> resize(std::uint32_t capacity);
-  /// Raises an event at once if completions wait that no event has told of, as RNICs do: programs
-  /// ask for the next event before they have polled, and then poll once.
   void arm(bool solicited_only);
   void count_waiting(int change) { waiting_ += static_cast<std::uint32_t>(change); }
   [[nodiscard]] std::uint32_t waiting() const { return waiting_; }
@@ -83,8 +81,6 @@ class Cq final : public ibv_cq_ex,
   [[nodiscard]] Acknowledged& async_events() { return async_events_; }
 
  private:
-  /// Completions wait that have come since the last event.
-  [[nodiscard]] bool has_untold() const;
   void release() override;
   void on_completion_event(roce::CompletionQueue& cq) override;
 
@@ -94,8 +90,7 @@ class Cq final : public ibv_cq_ex,
   bool wants_times_ = false;
   roce::Notify armed_ = roce::Notify::none;
   std::uint32_t waiting_ = 0;  ///< events in the channel that nobody has taken
-  std::uint64_t told_ = 0;     ///< completions that had been put in at the last event
-  EngineLock poll_lock_;  ///< never waits for a Section while it is held
+  EngineLock poll_lock_;       ///< never waits for a Section while it is held
   roce::Completion current_{};
   std::uint64_t taken_ns_ = 0;
   Acknowledged completion_events_;

@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -36,9 +36,10 @@ class LaneTest : public ::testing::Test {
   static std::optional<Bytes> take(LaneReader& reader) {
     const auto frame = reader.front();
     if (!frame) return std::nullopt;
+    if (frame->empty()) return Bytes();
     Bytes bytes(frame->size());
     std::memcpy(bytes.data(), frame->data(), frame->size());
-    if (!frame->empty()) reader.pop();
+    reader.pop();
     return bytes;
   }
   /// Writes a length where the reader looks next.

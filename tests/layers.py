@@ -34,12 +34,9 @@ MAY_INCLUDE = {
     'apps/node': TRANSPORT,
     'apps/verbs/abi': set(),  # every program loads it: the C library and nothing else
     'apps/verbs/shim': {'apps/verbs/abi'},
-    'apps/verbs/node': {'apps/verbs/abi'} | TRANSPORT,
-    'apps/common': {'apps/node'} | TRANSPORT,
-    # The verbs front: what stands behind libibverbs.so.1, and the table between the two.
-    'apps/verbs/abi': {'stack'},
-    'apps/verbs/node': TRANSPORT,
+    'apps/verbs/node': {'apps/node'} | TRANSPORT,
     'apps/verbs/objects': {'apps/verbs/abi', 'apps/verbs/node'} | TRANSPORT,
+    'apps/common': {'apps/node'} | TRANSPORT,
     'apps': {'stack'},  # the precompiled header
     'examples': INSTALLED,
     'examples/accounts': {'apps/common'} | INSTALLED,  # built with the programs

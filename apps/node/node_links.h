@@ -100,7 +100,7 @@ class NodeLinks {
     return *shard_links_.at(shard);
   }
   [[nodiscard]] std::vector<NamedCounters> counters() const;
-  /// Of the ports' first queues, or of the segment. Any thread.
+  /// What the ports' first queues count, or the segment. Any thread.
   [[nodiscard]] Traffic traffic() const;
 
  private:

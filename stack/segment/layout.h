@@ -14,7 +14,7 @@ namespace rockhopper::stack::segment {
 // What the processes of a segment share, byte for byte. Every one of them may write anything at any
 // time: a reader takes each value once, checks it, and uses its copy.
 
-/// Of the table: another one is of another version of this library, or no table at all.
+/// A table begins with it: another value is of another version of this library, or no table at all.
 inline constexpr std::uint64_t kMagic = 0x31746e656d676552;  // "Regment1"
 
 /// Members of a segment.

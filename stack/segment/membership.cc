@@ -202,23 +202,18 @@ std::string Membership::lanes_path(std::uint16_t slot, std::uint32_t generation)
 
 // The lock is one of an open file: another thread or object of this process does not have it, and
 // what this process closes elsewhere does not lose it.
-bool Membership::lock(std::uint16_t slot) const {
+bool Membership::set_lock(std::uint16_t slot, short type) const {
   struct flock request = {};
-  request.l_type = F_WRLCK;
+  request.l_type = type;
   request.l_whence = SEEK_SET;
   request.l_start = slot;
   request.l_len = 1;
   return fcntl(locks_.fd(), F_OFD_SETLK, &request) == 0;
 }
 
-void Membership::unlock(std::uint16_t slot) const {
-  struct flock request = {};
-  request.l_type = F_UNLCK;
-  request.l_whence = SEEK_SET;
-  request.l_start = slot;
-  request.l_len = 1;
-  (void)fcntl(locks_.fd(), F_OFD_SETLK, &request);
-}
+bool Membership::lock(std::uint16_t slot) const { return set_lock(slot, F_WRLCK); }
+
+void Membership::unlock(std::uint16_t slot) const { (void)set_lock(slot, F_UNLCK); }
 
 /// Makes the slots, whose locks this process holds, as if they had never been used.
 void Membership::clean(const Slots& slots) const {

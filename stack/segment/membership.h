@@ -77,6 +77,7 @@ class Membership {
   [[nodiscard]] Expected<void> take_slot();
   [[nodiscard]] Expected<void> make_lanes();
   [[nodiscard]] std::string lanes_path(std::uint16_t slot, std::uint32_t generation) const;
+  [[nodiscard]] bool set_lock(std::uint16_t slot, short type) const;
   [[nodiscard]] bool lock(std::uint16_t slot) const;
   void unlock(std::uint16_t slot) const;
   void clean(const Slots& slots) const;

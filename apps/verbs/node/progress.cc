@@ -103,7 +103,7 @@ bool Progress::turn() {
 
 void* Progress::enter(void* self) {
   pthread_setname_np(pthread_self(), "rh-progress");
-  // Of this thread alone: its sleeps end when they should.
+  // The sleeps of this thread, and of no other, end when they should.
   prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
   static_cast<Progress*>(self)->run();
   return nullptr;

@@ -16,7 +16,8 @@ namespace rockhopper::verbs {
 
 class Node;
 
-/// Who moves a node's packets, and when. A turn sends, receives and handles, in a Section.
+/// Decides which thread moves a node's packets, and when. A turn sends, receives and handles, in a
+/// Section.
 ///
 /// The application's threads take turns when they poll an empty completion queue, and send at once
 /// what they post. A thread of ours, "rh-progress", which no signal reaches, either *watches*: it
@@ -77,7 +78,7 @@ class Progress {
   std::atomic<std::uint32_t> application_turns_{0};
   std::atomic<std::uint32_t> wanted_{0};  ///< a futex: 1 ends the watching
 
-  // Of the thread.
+  // What follows is the thread's own.
   bool serving_ = false;
   std::uint64_t look_ns_ = 0;        ///< from one look to the next
   std::uint64_t term_began_ns_ = 0;  ///< of watching or serving

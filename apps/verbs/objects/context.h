@@ -50,7 +50,7 @@ class Context final : public verbs_context, private EventSink {
     }
   }
 
-  // Whose events these are. Several queue pairs may have a number: handles of one that is shared.
+  // The objects that events are of. Several queue pairs may have one number: handles of a shared one.
   void add(Qp& qp);
   void remove(Qp& qp);
   void add(Cq& cq);

@@ -47,7 +47,7 @@ std::uint32_t read_vendor_err(ibv_cq_ex* /*verbs*/) { return 0; }
 unsigned read_wc_flags(ibv_cq_ex* verbs) { return flags_of(current(verbs)); }
 std::uint32_t read_byte_len(ibv_cq_ex* verbs) { return current(verbs).byte_len; }
 
-/// Of a SEND with Invalidate, the key.
+/// The key, where a SEND with Invalidate has arrived.
 __be32 read_imm_data(ibv_cq_ex* verbs) {
   const roce::Completion& completion = current(verbs);
   return (completion.wc_flags & roce::kWcWithInv) != 0

@@ -53,40 +53,28 @@ bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) 
     return next(known, #name) arguments;                     \
   }
 
-#define ROCKHOPPER_OPEN(name)                                   \
-  ROCKHOPPER_SHOWN int name(const char* path, int flags, ...) { \
-    static int (*known)(const char*, int, ...) = nullptr;       \
-    mode_t mode = 0;                                            \
-    if (has_mode(flags)) {                                      \
-      va_list rest;                                             \
-      va_start(rest, flags);                                    \
-      mode = va_arg(rest, mode_t);                              \
-      va_end(rest);                                             \
-    }                                                           \
-    const Rewritten rewritten(path);                            \
-    return next(known, #name)(rewritten.path(), flags, mode);   \
-  }
-
-#define ROCKHOPPER_OPENAT(name)                                             \
-  ROCKHOPPER_SHOWN int name(int folder, const char* path, int flags, ...) { \
-    static int (*known)(int, const char*, int, ...) = nullptr;              \
-    mode_t mode = 0;                                                        \
-    if (has_mode(flags)) {                                                  \
-      va_list rest;                                                         \
-      va_start(rest, flags);                                                \
-      mode = va_arg(rest, mode_t);                                          \
-      va_end(rest);                                                         \
-    }                                                                       \
-    const Rewritten rewritten(path);                                        \
-    return next(known, #name)(folder, rewritten.path(), flags, mode);       \
+#define ROCKHOPPER_OPEN(name, parameters, arguments) \
+  ROCKHOPPER_SHOWN int name parameters {             \
+    static int(*known) parameters = nullptr;         \
+    mode_t mode = 0;                                 \
+    if (has_mode(flags)) {                           \
+      va_list rest;                                  \
+      va_start(rest, flags);                         \
+      mode = va_arg(rest, mode_t);                   \
+      va_end(rest);                                  \
+    }                                                \
+    const Rewritten rewritten(path);                 \
+    return next(known, #name) arguments;             \
   }
 
 // The parameters that only this file names are those of the C library's headers or of its binary
 // interface: __xstat and the like are what programs of before glibc 2.33 call for stat.
-ROCKHOPPER_OPEN(open)
-ROCKHOPPER_OPEN(open64)
-ROCKHOPPER_OPENAT(openat)
-ROCKHOPPER_OPENAT(openat64)
+ROCKHOPPER_OPEN(open, (const char* path, int flags, ...), (rewritten.path(), flags, mode))
+ROCKHOPPER_OPEN(open64, (const char* path, int flags, ...), (rewritten.path(), flags, mode))
+ROCKHOPPER_OPEN(openat, (int folder, const char* path, int flags, ...),
+                (folder, rewritten.path(), flags, mode))
+ROCKHOPPER_OPEN(openat64, (int folder, const char* path, int flags, ...),
+                (folder, rewritten.path(), flags, mode))
 ROCKHOPPER_PATH(int, __open_2, (const char* path, int flags), (rewritten.path(), flags))
 ROCKHOPPER_PATH(int, __open64_2, (const char* path, int flags), (rewritten.path(), flags))
 ROCKHOPPER_PATH(int, __openat_2, (int folder, const char* path, int flags),

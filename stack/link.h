@@ -9,6 +9,9 @@
 
 namespace rockhopper::stack {
 
+/// Bytes of Ethernet header and one VLAN tag around an IP packet; the FCS is the device's.
+inline constexpr std::uint16_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN;
+
 /// THE seam between packets and everything above: a port, a simulated wire, or a wrapper around
 /// another link (FaultInjector, PcapWriter, Tracer). Single-threaded: one lcore owns a link.
 class Link {

@@ -24,8 +24,6 @@
 
 namespace rockhopper::stack {
 
-/// Bytes of Ethernet header and one VLAN tag around an IP packet; the FCS is the device's.
-inline constexpr std::uint16_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN;
 /// Largest MTU that a port takes.
 inline constexpr std::uint16_t kMtuMax = 9000;
 

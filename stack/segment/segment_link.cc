@@ -7,13 +7,10 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
-#include <ctime>
 
-#include <linux/futex.h>
 #include <rte_log.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "stack/futex.h"
 #include "stack/mbuf_read.h"
 #include "stack/roce_locator.h"
 #include "stack/time_units.h"
@@ -28,14 +25,6 @@ constexpr std::uint32_t kLoopFrames = 256;
 constexpr std::uint64_t kFullNs = 20 * kNsPerMs;
 /// A lane that could not be made is tried again after so long.
 constexpr std::uint64_t kRetryNs = 100 * kNsPerMs;
-/// Ethernet header and a VLAN tag.
-constexpr std::uint32_t kFrameOverhead = sizeof(rte_ether_hdr) + 4;
-
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
-                 nullptr, 0);
-}
 
 }  // namespace
 
@@ -45,7 +34,7 @@ SegmentLink::SegmentLink(const SegmentLinkConfig& config)
       mtu_(config.mtu),
       peers_(kSlotsMax),
       looped_(kLoopFrames) {
-  assert(mtu_ + kFrameOverhead <= kFrameMax);
+  assert(std::uint32_t{mtu_} + kFrameOverhead <= kFrameMax);
   touched_.reserve(kSlotsMax);
   lanes_.reserve(kSlotsMax);
 }
@@ -191,7 +180,7 @@ void SegmentLink::ring(std::uint16_t slot) {
   if (record.asleep.load(std::memory_order_relaxed) == 0) return;
   if (record.asleep.exchange(0, std::memory_order_relaxed) == 0) return;
   record.doorbell.fetch_add(1, std::memory_order_release);
-  (void)futex(record.doorbell, FUTEX_WAKE, INT32_MAX, nullptr);
+  wake_futex(record.doorbell, INT32_MAX, FutexScope::shared);
   counters_.wake_ups.add();
 }
 
@@ -242,7 +231,7 @@ std::uint16_t SegmentLink::receive_from(LaneReader& lane, rte_mbuf** packets, st
       counters_.rx_damaged.add();
       break;
     }
-    if (frame->size() > mtu_ + kFrameOverhead) {
+    if (frame->size() > std::uint32_t{mtu_} + kFrameOverhead) {
       counters_.rx_too_long.add();
       lane.pop();
       continue;
@@ -287,11 +276,9 @@ std::optional<std::uint32_t> SegmentLink::arm() {
   return std::nullopt;
 }
 
-void SegmentLink::sleep(std::uint32_t armed, std::uint64_t duration_ns) {
+void SegmentLink::sleep(std::uint32_t armed, std::uint64_t deadline_ns) {
   Slot& own = membership_.own_slot();
-  const timespec timeout{static_cast<time_t>(duration_ns / kNsPerSecond),
-                         static_cast<long>(duration_ns % kNsPerSecond)};
-  (void)futex(own.doorbell, FUTEX_WAIT, armed, &timeout);
+  wait_on_futex(own.doorbell, armed, deadline_ns, FutexScope::shared);
   own.asleep.store(0, std::memory_order_relaxed);
 }
 
@@ -299,7 +286,7 @@ void SegmentLink::wake() {
   Slot& own = membership_.own_slot();
   own.asleep.store(0, std::memory_order_relaxed);
   own.doorbell.fetch_add(1, std::memory_order_release);
-  (void)futex(own.doorbell, FUTEX_WAKE, INT32_MAX, nullptr);
+  wake_futex(own.doorbell, INT32_MAX, FutexScope::shared);
 }
 
 }  // namespace rockhopper::stack::segment

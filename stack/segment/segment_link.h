@@ -63,14 +63,19 @@ class SegmentLink final : public Link {
                                        std::uint64_t now_ns) override;
   [[nodiscard]] std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t now_ns) override;
+  /// Now, while own frames wait.
+  [[nodiscard]] std::uint64_t next_deadline_ns() const override {
+    return looped_taken_ == looped_put_ ? kNever : 0;
+  }
   [[nodiscard]] rte_ether_addr mac() const override { return membership_.mac(); }
   [[nodiscard]] std::uint16_t mtu() const override { return mtu_; }
 
   /// Before the thread sleeps: from now on a frame, or wake(), wakes it. Returns what to give to
   /// sleep(); nothing if a frame waits already.
   [[nodiscard]] std::optional<std::uint32_t> arm();
-  /// Sleeps until then, or `duration_ns` have passed; may return early. Any thread.
-  void sleep(std::uint32_t armed, std::uint64_t duration_ns);
+  /// Sleeps until then, or until CLOCK_MONOTONIC reaches `deadline_ns` (kNever: for ever); may
+  /// return early. Any thread.
+  void sleep(std::uint32_t armed, std::uint64_t deadline_ns);
   /// Any thread.
   void wake();
 

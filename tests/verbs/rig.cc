@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/verbs/abi/device_object.h"
+#include "tests/support/child_process.h"
 
 extern "C" rockhopper::verbs::GetVerbsTable rockhopper_verbs;
 
@@ -39,7 +40,9 @@ ibv_device* device() {
 }
 
 ibv_context* open_device() {
-  setenv("ROCKHOPPER_LINK", "loop", 1);
+  // No other process is at this segment.
+  static const TemporaryDirectory segment;
+  setenv("ROCKHOPPER_SEGMENT", segment.path().c_str(), 1);
   setenv("ROCKHOPPER_ADDRESSES", "192.0.2.1/24,fd00::1/64", 1);
   ibv_context* context = table().open_device(device());
   EXPECT_NE(context, nullptr) << std::strerror(errno);

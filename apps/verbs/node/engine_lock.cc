@@ -4,7 +4,7 @@
 
 #include <rte_pause.h>
 
-#include "apps/verbs/node/futex.h"
+#include "stack/futex.h"
 
 namespace rockhopper::verbs {
 namespace {
@@ -21,10 +21,10 @@ void EngineLock::wait() noexcept {
     if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
   }
   while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree) {
-    wait_on_futex(state_, kAwaited, UINT64_MAX);
+    stack::wait_on_futex(state_, kAwaited, UINT64_MAX);
   }
 }
 
-void EngineLock::wake() noexcept { wake_futex(state_, 1); }
+void EngineLock::wake() noexcept { stack::wake_futex(state_, 1); }
 
 }  // namespace rockhopper::verbs

@@ -6,8 +6,7 @@
 
 #include <rte_mempool.h>
 
-#include "apps/verbs/node/doorbell.h"
-#include "apps/verbs/node/segment_end.h"
+#include "apps/node/segment_end.h"
 #include "apps/verbs/node/settings.h"
 #include "stack/error.h"
 #include "stack/fault_injector.h"
@@ -19,8 +18,8 @@ namespace rockhopper::verbs {
 /// Largest IP packet: a path MTU of 4096 fits.
 inline constexpr std::uint16_t kMtu = 4300;
 
-/// The way of a node's packets: to the processes of this host, or back to itself; with a capture
-/// and faults before it, if they are wanted.
+/// The way of a node's packets to the processes of this host, with a capture and faults before it,
+/// if they are wanted.
 class NodeLink {
  public:
   /// `pool` is not owned. `wall_offset_ns` is that of the clock whose times bursts are given.
@@ -32,30 +31,27 @@ class NodeLink {
 
   /// The outermost link.
   [[nodiscard]] stack::Link& link() { return *outermost_; }
-  [[nodiscard]] Doorbell& doorbell() { return *doorbell_; }
-  /// Who has the numbers of queue pairs; null: this process alone.
-  [[nodiscard]] roce::QpnAllocator* numbers() { return segment_.get(); }
+  /// The innermost one, on which a thread sleeps until a packet comes.
+  [[nodiscard]] stack::segment::SegmentLink& segment() { return segment_->link(); }
+  /// Gives queue pairs the numbers that no other process has.
+  [[nodiscard]] roce::QpnAllocator& numbers() { return *segment_; }
   /// In a child of fork(). Nothing else may be called then.
   void abandon() noexcept {
-    if (segment_ != nullptr) segment_->abandon();
+    if (segment_ != nullptr) segment_->membership().let_go();
   }
   /// Null: there is no capture.
   [[nodiscard]] stack::DropObserver* drop_observer() { return pcap_.get(); }
 
  private:
   NodeLink() = default;
-  [[nodiscard]] Expected<void> open_inner(const Settings& settings, rte_mempool* pool);
   [[nodiscard]] Expected<void> wrap(const Settings& settings, rte_mempool* pool,
                                     std::uint64_t wall_offset_ns);
 
   // In order of construction: each stands on the ones before.
-  std::unique_ptr<SegmentEnd> segment_;  ///< or the next two
-  std::unique_ptr<stack::Link> loop_;
-  std::unique_ptr<Doorbell> own_doorbell_;
+  std::unique_ptr<SegmentEnd> segment_;
   std::unique_ptr<stack::PcapWriter> pcap_;
   std::unique_ptr<stack::FaultInjector> faults_;
   stack::Link* outermost_ = nullptr;
-  Doorbell* doorbell_ = nullptr;
 };
 
 }  // namespace rockhopper::verbs

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint32_t kMbufs = 2048;
 /// Faults hold packets back.
 constexpr std::uint32_t kMbufsWithFaults = 8192;
-constexpr std::uint16_t kEthernetOverhead = 18;
 /// Bursts that settle() sends at most.
 constexpr unsigned kLastBursts = 64;
 /// All of them at once is what some programs try.
@@ -29,7 +28,7 @@ Expected<std::unique_ptr<Node>> Node::open(Settings settings) {
   ROCKHOPPER_TRY(node->make_host());
   ROCKHOPPER_TRY(node->make_engine());
   node->worker_ = std::make_unique<stack::Worker>(node->link_->link(), *node->host_, node->clock_);
-  ROCKHOPPER_TRY(node->progress_.start(node->link_->doorbell()));
+  ROCKHOPPER_TRY(node->progress_.start(node->link_->segment()));
   return node;
 }
 
@@ -38,7 +37,7 @@ Node::~Node() { progress_.stop(); }
 Expected<void> Node::make_link() {
   ROCKHOPPER_TRY(pool_,
                  stack::PlainPool::create({.size = settings_.faults ? kMbufsWithFaults : kMbufs,
-                                           .data_room = kMtu + kEthernetOverhead}));
+                                           .data_room = kMtu + stack::kFrameOverhead}));
   ROCKHOPPER_TRY(link_, NodeLink::open(settings_, pool_->get(), clock_.wall_offset_ns()));
   mac_ = link_->link().mac();
   return {};
@@ -66,7 +65,7 @@ Expected<void> Node::make_engine() {
   config.max_qp = kQueuePairsMax;
   config.drop_observer = link_->drop_observer();
   config.async_notifier = &events_;
-  config.qpns = link_->numbers();
+  config.qpns = &link_->numbers();
   ROCKHOPPER_TRY(engine_, roce::Engine::create(config));
   return {};
 }

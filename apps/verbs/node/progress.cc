@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include <rte_pause.h>
 #include <sys/prctl.h>
 
-#include "apps/verbs/node/futex.h"
 #include "apps/verbs/node/node.h"
+#include "stack/futex.h"
 #include "stack/time_units.h"
 
 namespace rockhopper::verbs {
@@ -27,8 +28,8 @@ constexpr unsigned kPostsMax = 32;
 
 }  // namespace
 
-Expected<void> Progress::start(Doorbell& doorbell) {
-  doorbell_ = &doorbell;
+Expected<void> Progress::start(stack::segment::SegmentLink& link) {
+  link_ = &link;
   if (mode_ == ProgressMode::inline_only) return {};
   sigset_t all;
   sigset_t before;
@@ -45,8 +46,8 @@ void Progress::stop() {
   if (!std::exchange(started_, false)) return;
   stop_.store(true, std::memory_order_relaxed);
   wanted_.store(1, std::memory_order_release);
-  wake_futex(wanted_, 1);
-  doorbell_->ring();
+  stack::wake_futex(wanted_, 1);
+  link_->wake();
   pthread_join(thread_, nullptr);
 }
 
@@ -83,13 +84,13 @@ void Progress::on_armed() {
   sleeps_on_events_ = true;
   if (mode_ != ProgressMode::adaptive || wanted_.load(std::memory_order_relaxed) != 0) return;
   wanted_.store(1, std::memory_order_release);
-  wake_futex(wanted_, 1);
+  stack::wake_futex(wanted_, 1);
 }
 
 void Progress::ring_if_asleep(std::uint64_t due_ns) {
   if (due_ns >= asleep_until_ns_) return;
   asleep_until_ns_ = 0;  // once is enough
-  doorbell_->ring();
+  link_->wake();
 }
 
 bool Progress::turn() {
@@ -124,7 +125,7 @@ void Progress::run() {
 
 void Progress::watch() {
   const std::uint64_t now_ns = node_.clock().now_ns();
-  wait_on_futex(wanted_, 0, now_ns + look_ns_);
+  stack::wait_on_futex(wanted_, 0, now_ns + look_ns_);
   const std::uint32_t turns = application_turns_.load(std::memory_order_relaxed);
   if (wanted_.load(std::memory_order_acquire) == 0 && turns != turns_seen_) {
     turns_seen_ = turns;
@@ -184,15 +185,18 @@ bool Progress::take_turns() {
 void Progress::go_to_sleep() {
   spinning_.adapt();
   std::uint64_t until_ns = 0;
+  std::optional<std::uint32_t> armed;
   {
     const Section section(node_);
     // What was posted or came after the last turn is seen here, and what comes later rings.
-    if (turn() || !doorbell_->arm()) return;
+    if (turn()) return;
+    armed = link_->arm();
+    if (!armed) return;
     until_ns = node_.worker().next_deadline_ns();
     asleep_until_ns_ = until_ns;
   }
   if (until_ns > node_.clock().now_ns() && !stop_.load(std::memory_order_relaxed)) {
-    doorbell_->sleep(until_ns);
+    link_->sleep(*armed, until_ns);
   }
   const Section section(node_);
   asleep_until_ns_ = 0;

@@ -7,10 +7,10 @@
 
 #include <pthread.h>
 
-#include "apps/verbs/node/doorbell.h"
 #include "apps/verbs/node/settings.h"
 #include "apps/verbs/node/spinning.h"
 #include "stack/error.h"
+#include "stack/segment/segment_link.h"
 
 namespace rockhopper::verbs {
 
@@ -22,7 +22,7 @@ class Node;
 /// The application's threads take turns when they poll an empty completion queue, and send at once
 /// what they post. A thread of ours, "rh-progress", which no signal reaches, either *watches*: it
 /// sleeps and looks now and then whether the application still takes turns; or it *serves*: it
-/// takes turns while packets move, then sleeps on the doorbell, which peers ring, until the
+/// takes turns while packets move, then sleeps on the link, where peers wake it, until the
 /// engine's next deadline.
 ///
 /// It begins to serve when it has looked twice without a turn of the application between, and when
@@ -37,8 +37,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress() = default;
 
-  /// Starts the thread, if the mode has one. `doorbell` is not owned. Errors: `exhausted`.
-  [[nodiscard]] Expected<void> start(Doorbell& doorbell);
+  /// Starts the thread, if the mode has one. It sleeps on `link`, which is not owned. Errors:
+  /// `exhausted`.
+  [[nodiscard]] Expected<void> start(stack::segment::SegmentLink& link);
   /// Ends the thread and waits for it. Not in a Section.
   void stop();
 
@@ -65,7 +66,7 @@ class Progress {
 
   Node& node_;
   const ProgressMode mode_;
-  Doorbell* doorbell_ = nullptr;
+  stack::segment::SegmentLink* link_ = nullptr;
   pthread_t thread_{};
   bool started_ = false;
   std::atomic<bool> stop_{false};

@@ -26,8 +26,6 @@ constexpr std::size_t kAddressesMax = stack::AddressTable::kLimit - 1;
 constexpr std::array kModes = {std::pair{std::string_view("adaptive"), ProgressMode::adaptive},
                                std::pair{std::string_view("thread"), ProgressMode::thread},
                                std::pair{std::string_view("inline"), ProgressMode::inline_only}};
-constexpr std::array kLinks = {std::pair{std::string_view("segment"), LinkKind::segment},
-                               std::pair{std::string_view("loop"), LinkKind::loop}};
 
 /// Returns the variable's value; empty if it is not set.
 std::string_view variable(const char* name) {
@@ -112,7 +110,6 @@ Expected<Settings> Settings::read() {
   Settings settings;
   ROCKHOPPER_TRY(settings.addresses, read_addresses());
   ROCKHOPPER_TRY(settings.progress, choose("ROCKHOPPER_PROGRESS", kModes));
-  ROCKHOPPER_TRY(settings.link, choose("ROCKHOPPER_LINK", kLinks));
   settings.pcap = read_path("ROCKHOPPER_PCAP");
   if (const std::string_view faults = variable("ROCKHOPPER_FAULTS"); !faults.empty()) {
     auto parsed = stack::parse_faults(faults);

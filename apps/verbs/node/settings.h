@@ -21,25 +21,18 @@ enum class ProgressMode : std::uint8_t {
   inline_only,  ///< the application's alone: while it makes no call, peers get no answer
 };
 
-/// Where frames go.
-enum class LinkKind : std::uint8_t {
-  segment,  ///< to the processes of this host
-  loop,     ///< back to this process: for tests
-};
-
 /// What the environment says of the device.
 struct Settings {
   /// The GID table, from index 0 on; never empty.
   std::vector<DeviceAddress> addresses{};
-  LinkKind link = LinkKind::segment;
   std::string pcap{};  ///< path of a capture; empty: none
   std::optional<stack::FaultConfig> faults{};
   ProgressMode progress = ProgressMode::adaptive;
 
   /// Reads ROCKHOPPER_ADDRESSES ("192.0.2.1/24,fd00::1/64"; default: the kernel's, and without
   /// any 198.18.0.1/15), ROCKHOPPER_PCAP ("%p" in it is the process's number), ROCKHOPPER_FAULTS
-  /// (stack::parse_faults), ROCKHOPPER_PROGRESS (adaptive, thread, inline) and ROCKHOPPER_LINK
-  /// (segment, loop). An error's message names the variable.
+  /// (stack::parse_faults) and ROCKHOPPER_PROGRESS (adaptive, thread, inline). An error's message
+  /// names the variable.
   [[nodiscard]] static Expected<Settings> read();
 };
 

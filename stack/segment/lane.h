@@ -29,6 +29,8 @@ class LaneWriter {
   [[nodiscard]] bool put(const rte_mbuf& frame);
   /// Returns false if nothing was put since the last time.
   bool publish();
+  /// What the other end says that it has taken out, now: a number that changes with each frame.
+  [[nodiscard]] std::uint32_t taken() const { return lane_->taken.load(std::memory_order_acquire); }
 
  private:
   /// There are so many free bytes, as the other end says.

@@ -19,12 +19,24 @@ namespace rockhopper::stack::segment {
 namespace {
 
 constexpr std::uint32_t kLoopFrames = 256;
-/// So long a sender waits for room in a lane. A receiver that has no processor gets one in less, as
-/// a rule, even where several processes share it, and what UC and UD lose nobody sends again; one
-/// that is stopped must not stop others.
-constexpr std::uint64_t kFullNs = 20 * kNsPerMs;
+/// The first look for room for what is held comes after so long, the others after an eighth of the
+/// time that the receiver has taken nothing: it may want the sender's processor.
+constexpr std::uint64_t kFirstLookNs = 2 * kNsPerUs;
+constexpr std::uint64_t kLastLookNs = kNsPerMs;
+constexpr std::uint64_t kLooks = 8;
+/// So long frames that their service repeats stop others, where no more can be held: those others
+/// may be acknowledgements that somebody waits for.
+constexpr std::uint64_t kRepeatedNs = 100 * kNsPerMs;
 /// A lane that could not be made is tried again after so long.
 constexpr std::uint64_t kRetryNs = 100 * kNsPerMs;
+
+/// Nobody sends the packet again (IBTA vol. 1, table 38).
+bool is_unreliable(std::uint8_t opcode) {
+  constexpr std::uint8_t kUc = 1;
+  constexpr std::uint8_t kUd = 3;
+  const auto service = static_cast<std::uint8_t>(opcode >> 5);
+  return service == kUc || service == kUd;
+}
 
 }  // namespace
 
@@ -36,6 +48,7 @@ SegmentLink::SegmentLink(const SegmentLinkConfig& config)
       looped_(kLoopFrames) {
   assert(std::uint32_t{mtu_} + kFrameOverhead <= kFrameMax);
   touched_.reserve(kSlotsMax);
+  holders_.reserve(kSlotsMax);
   lanes_.reserve(kSlotsMax);
 }
 
@@ -46,12 +59,16 @@ SegmentLink::~SegmentLink() {
 }
 
 std::uint16_t SegmentLink::tx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  if (!holders_.empty()) put_held(now_ns);
   std::uint16_t sent = 0;
-  while (sent < count && send(packets[sent], now_ns) != Sent::refused) {
-    ++sent;
+  std::uint16_t done = 0;
+  for (; sent < count; ++sent) {
+    const Sent result = send(packets[sent], now_ns);
+    if (result == Sent::refused) break;
+    if (result == Sent::done) packets[done++] = packets[sent];
   }
   publish();
-  rte_pktmbuf_free_bulk(packets, sent);
+  rte_pktmbuf_free_bulk(packets, done);
   return sent;
 }
 
@@ -59,52 +76,109 @@ SegmentLink::Sent SegmentLink::send(rte_mbuf* packet, std::uint64_t now_ns) {
   const auto bth = read_bth(packet);
   if (!bth) {
     counters_.tx_not_roce.add();
-    return Sent::dropped;
+    return Sent::done;
   }
   if (packet->pkt_len > kFrameMax) {
     counters_.tx_too_long.add();
-    return Sent::dropped;
+    return Sent::done;
   }
   // A frame with a BTH has an address, perhaps in more than one segment.
   const auto destination = read_at<rte_ether_addr>(packet, 0);
   if (destination && rte_is_multicast_ether_addr(&*destination) != 0) {
-    send_to_all(*packet, now_ns);
-    return Sent::yes;
+    return send_to_all(packet, now_ns);
   }
   const auto owner = membership_.owner_of(static_cast<std::uint16_t>(bth->destination_qpn));
   if (!owner) {
     counters_.tx_no_owner.add();
-    return Sent::dropped;
+    return Sent::done;
   }
-  if (*owner == membership_.slot()) return loop(*packet) ? Sent::yes : Sent::refused;
-  return send_to(*owner, *packet, now_ns, true);
+  if (*owner == membership_.slot()) return loop(*packet) ? Sent::done : Sent::refused;
+  return send_to(*owner, packet, now_ns, is_unreliable(bth->opcode) ? kNever : kRepeatedNs);
 }
 
-void SegmentLink::send_to_all(const rte_mbuf& packet, std::uint64_t now_ns) {
-  if (!loop(packet)) counters_.tx_lane_full.add();
+/// To none as long as one of them has no room at all: they are to get the same frames.
+SegmentLink::Sent SegmentLink::send_to_all(rte_mbuf* packet, std::uint64_t now_ns) {
+  const auto is_other = [this](std::uint16_t slot) {
+    return slot != membership_.slot() &&
+           membership_.slot(slot).generation.load(std::memory_order_relaxed) % 2 != 0;
+  };
   for (std::uint16_t slot = 0; slot < kSlotsMax; ++slot) {
-    const bool used = membership_.slot(slot).generation.load(std::memory_order_relaxed) % 2 != 0;
-    if (used && slot != membership_.slot()) (void)send_to(slot, packet, now_ns, false);
+    const Peer& peer = peers_[slot];
+    if (is_other(slot) && peer.outbox && !peer.outbox->would_take()) return Sent::refused;
   }
+  if (!may_hold()) return Sent::refused;
+  if (!loop(*packet)) return Sent::refused;
+  for (std::uint16_t slot = 0; slot < kSlotsMax; ++slot) {
+    if (!is_other(slot)) continue;
+    // Each outbox that holds the frame has a reference of its own.
+    for (rte_mbuf* part = packet; part != nullptr; part = part->next) {
+      rte_mbuf_refcnt_update(part, 1);
+    }
+    if (send_to(slot, packet, now_ns, 0) != Sent::kept) rte_pktmbuf_free(packet);
+  }
+  return Sent::done;
 }
 
-SegmentLink::Sent SegmentLink::send_to(std::uint16_t slot, const rte_mbuf& packet,
-                                       std::uint64_t now_ns, bool may_wait) {
+SegmentLink::Sent SegmentLink::send_to(std::uint16_t slot, rte_mbuf* packet, std::uint64_t now_ns,
+                                       std::uint64_t patience_ns) {
   Peer* peer = peer_at(slot, now_ns);
-  if (peer == nullptr) return Sent::dropped;
-  if (peer->writer->put(packet)) {
+  if (peer == nullptr) return Sent::done;
+  const std::uint32_t length = packet->pkt_len;
+  const Outbox::Result result = peer->outbox->send(packet, now_ns, may_hold());
+  if (result == Outbox::Result::put || result == Outbox::Result::held) {
     peer->full_since_ns = kNever;
     counters_.tx_frames.add();
-    counters_.tx_bytes.add(packet.pkt_len);
-    if (std::find(touched_.begin(), touched_.end(), slot) == touched_.end()) {
-      touched_.push_back(slot);
+    counters_.tx_bytes.add(length);
+    if (result == Outbox::Result::put) {
+      touch(slot);
+      return Sent::done;
     }
-    return Sent::yes;
+    counters_.tx_held.add();
+    if (holders_.empty()) look_ns_ = now_ns + kFirstLookNs;
+    ++held_;
+    if (peer->outbox->held() == 1) holders_.push_back(slot);
+    return Sent::kept;
   }
-  if (peer->full_since_ns == kNever) peer->full_since_ns = now_ns;
-  if (may_wait && now_ns < peer->full_since_ns + kFullNs) return Sent::refused;
+  if (result == Outbox::Result::no_room) {
+    if (peer->full_since_ns == kNever) peer->full_since_ns = now_ns;
+    if (now_ns - peer->full_since_ns < patience_ns) return Sent::refused;
+  }
   counters_.tx_lane_full.add();
-  return Sent::dropped;
+  return Sent::done;
+}
+
+void SegmentLink::flush(std::uint64_t now_ns) {
+  if (holders_.empty()) [[likely]] {
+    return;
+  }
+  put_held(now_ns);
+  publish();
+}
+
+void SegmentLink::put_held(std::uint64_t now_ns) {
+  std::uint64_t waited_ns = kLastLookNs * kLooks;
+  held_ = 0;
+  std::erase_if(holders_, [&](std::uint16_t slot) {
+    Peer& peer = peers_[slot];
+    const std::uint32_t before = peer.outbox->held();
+    if (membership_.slot(slot).generation.load(std::memory_order_acquire) != peer.generation) {
+      counters_.tx_no_owner.add(before);
+      peer = {};
+      return true;
+    }
+    const std::uint32_t dropped = peer.outbox->flush(now_ns);
+    counters_.tx_lane_full.add(dropped);
+    const std::uint32_t left = peer.outbox->held();
+    if (left + dropped < before) touch(slot);
+    waited_ns = std::min(waited_ns, peer.outbox->waited_ns());
+    held_ += left;
+    return left == 0;
+  });
+  look_ns_ = now_ns + std::max(waited_ns / kLooks, kFirstLookNs);
+}
+
+void SegmentLink::touch(std::uint16_t slot) {
+  if (std::find(touched_.begin(), touched_.end(), slot) == touched_.end()) touched_.push_back(slot);
 }
 
 /// As through a lane: with a copy, so that what is received is nobody else's.
@@ -127,6 +201,7 @@ SegmentLink::Peer* SegmentLink::peer_at(std::uint16_t slot, std::uint64_t now_ns
   const std::uint32_t generation =
       membership_.slot(slot).generation.load(std::memory_order_acquire);
   if (generation != peer.generation) {
+    if (std::erase(holders_, slot) > 0) held_ -= peer.outbox->held();
     peer = {};
     peer.generation = generation;
   }
@@ -134,8 +209,8 @@ SegmentLink::Peer* SegmentLink::peer_at(std::uint16_t slot, std::uint64_t now_ns
     counters_.tx_no_owner.add();
     return nullptr;
   }
-  if (!peer.writer && now_ns >= peer.retry_ns) open(slot, peer, now_ns);
-  if (peer.writer) return &peer;
+  if (!peer.outbox && now_ns >= peer.retry_ns) open(slot, peer, now_ns);
+  if (peer.outbox) return &peer;
   counters_.tx_no_lane.add();
   return nullptr;
 }
@@ -154,7 +229,8 @@ void SegmentLink::open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns) {
     return;
   }
   peer.mapping = std::move(*lane);
-  peer.writer.emplace(peer.mapping.at<Lane>(0));
+  peer.outbox = std::make_unique<Outbox>(peer.mapping.at<Lane>(0),
+                                         std::max(pool_->size / kHeldShare / 2, 1u));
   const std::uint16_t own = membership_.slot();
   membership_.slot(slot).senders[own / 64u].fetch_or(std::uint64_t{1} << own % 64u,
                                                      std::memory_order_release);
@@ -165,7 +241,7 @@ void SegmentLink::publish() {
   for (const std::uint16_t slot : touched_) {
     Peer& peer = peers_[slot];
     // The member may have been replaced within the burst.
-    if (peer.writer) (void)peer.writer->publish();
+    if (peer.outbox) (void)peer.outbox->publish();
   }
   // Either the receiver sees the frames before it sleeps, or its word is seen here.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -184,8 +260,9 @@ void SegmentLink::ring(std::uint16_t slot) {
   counters_.wake_ups.add();
 }
 
-std::uint16_t SegmentLink::rx_burst(rte_mbuf** packets, std::uint16_t count,
-                                    std::uint64_t /*now_ns*/) {
+std::uint16_t SegmentLink::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
+  // Here too, as frames that wait leave though nobody sends any more.
+  flush(now_ns);
   std::uint16_t received = 0;
   while (received < count && looped_taken_ != looped_put_) {
     packets[received++] = looped_[looped_taken_++ % kLoopFrames];

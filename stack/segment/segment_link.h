@@ -16,6 +16,7 @@
 #include "stack/segment/lane.h"
 #include "stack/segment/mapping.h"
 #include "stack/segment/membership.h"
+#include "stack/segment/outbox.h"
 
 namespace rockhopper::stack::segment {
 
@@ -25,21 +26,22 @@ struct SegmentLinkConfig {
   std::uint16_t mtu = 4300;     ///< largest IP packet in bytes; a path MTU of 4096 fits
 };
 
-#define ROCKHOPPER_SEGMENT_COUNTERS(X)                                         \
-  X(tx_frames, "frames put into the lanes of others")                          \
-  X(tx_bytes, "bytes of these, of whole frames")                               \
-  X(rx_frames, "frames taken out of lanes")                                    \
-  X(rx_bytes, "bytes of these, of whole frames")                               \
-  X(looped, "frames from this process to itself")                              \
-  X(wake_ups, "sleeping members that were woken for a frame")                  \
-  X(tx_no_owner, "frames dropped: nobody in the segment has the queue pair")   \
-  X(tx_not_roce, "frames dropped: a segment carries RoCEv2 alone")             \
-  X(tx_lane_full, "frames dropped: the receiver has taken none out for 20 ms") \
-  X(tx_no_lane, "frames dropped: no lane to the receiver could be made")       \
-  X(tx_too_long, "frames dropped: longer than a lane takes")                   \
-  X(rx_damaged, "lanes emptied: what was written into them makes no sense")    \
-  X(rx_no_lane, "lanes not read: there is no memory behind them")              \
-  X(rx_too_long, "frames dropped: longer than this member's MTU")              \
+#define ROCKHOPPER_SEGMENT_COUNTERS(X)                                          \
+  X(tx_frames, "frames put into the lanes of others")                           \
+  X(tx_bytes, "bytes of these, of whole frames")                                \
+  X(rx_frames, "frames taken out of lanes")                                     \
+  X(rx_bytes, "bytes of these, of whole frames")                                \
+  X(looped, "frames from this process to itself")                               \
+  X(wake_ups, "sleeping members that were woken for a frame")                   \
+  X(tx_no_owner, "frames dropped: nobody in the segment has the queue pair")    \
+  X(tx_not_roce, "frames dropped: a segment carries RoCEv2 alone")              \
+  X(tx_held, "frames that waited for room in a lane")                           \
+  X(tx_lane_full, "frames dropped: the receiver takes none out of a full lane") \
+  X(tx_no_lane, "frames dropped: no lane to the receiver could be made")        \
+  X(tx_too_long, "frames dropped: longer than a lane takes")                    \
+  X(rx_damaged, "lanes emptied: what was written into them makes no sense")     \
+  X(rx_no_lane, "lanes not read: there is no memory behind them")               \
+  X(rx_too_long, "frames dropped: longer than this member's MTU")               \
   X(rx_no_mbuf, "bursts that ended early: no mbuf was left")
 
 struct SegmentCounters {
@@ -52,8 +54,10 @@ struct SegmentCounters {
 /// and the same IP addresses; who gets a frame follows from its destination QPN. RoCEv2 frames to
 /// groups go to all members, their sender included.
 ///
-/// A member that stands still holds up a sender for 20 ms at most, and one that has died does so
-/// once. One thread, but for those functions that say so.
+/// Nothing is lost on the way to a member that takes frames out, however slowly. One that stands
+/// still is waited for: kStalledNs once, and then no more until it goes on. Frames to others pass
+/// meanwhile, unless the frames that wait take a quarter of the pool. Those of services that repeat
+/// what is lost are then dropped after 100 ms. One thread, but for those functions that say so.
 class SegmentLink final : public Link {
  public:
   explicit SegmentLink(const SegmentLinkConfig& config);
@@ -63,12 +67,18 @@ class SegmentLink final : public Link {
                                        std::uint64_t now_ns) override;
   [[nodiscard]] std::uint16_t tx_burst(rte_mbuf** packets, std::uint16_t count,
                                        std::uint64_t now_ns) override;
-  /// Now, while own frames wait.
+  /// Now, while own frames wait; soon, while frames wait for room.
   [[nodiscard]] std::uint64_t next_deadline_ns() const override {
-    return looped_taken_ == looped_put_ ? kNever : 0;
+    if (looped_taken_ != looped_put_) return 0;
+    return holders_.empty() ? kNever : look_ns_;
   }
   [[nodiscard]] rte_ether_addr mac() const override { return membership_.mac(); }
   [[nodiscard]] std::uint16_t mtu() const override { return mtu_; }
+
+  /// Frames wait for room in lanes. At most for kStalledNs, while bursts are asked for.
+  [[nodiscard]] bool holds_frames() const { return !holders_.empty(); }
+  /// Puts them into the lanes, as far as there is room. Bursts do so too.
+  void flush(std::uint64_t now_ns);
 
   /// Before the thread sleeps: from now on a frame, or wake(), wakes it. Returns what to give to
   /// sleep(); nothing if a frame waits already.
@@ -90,20 +100,27 @@ class SegmentLink final : public Link {
   }
 
  private:
+  /// All outboxes together hold this part of the pool at most, and each of them a half of that.
+  static constexpr std::uint32_t kHeldShare = 4;
+
   /// The way to another member.
   struct Peer {
     std::uint32_t generation = 0;  ///< of the slot when the lane was opened, or could not be
     Mapping mapping;
-    std::optional<LaneWriter> writer;
-    std::uint64_t full_since_ns = kNever;
-    std::uint64_t retry_ns = 0;  ///< when to try again to open the lane
+    std::unique_ptr<Outbox> outbox;        ///< null: there is no way
+    std::uint64_t full_since_ns = kNever;  ///< no more could be held
+    std::uint64_t retry_ns = 0;            ///< when to try again to open the lane
   };
-  enum class Sent : std::uint8_t { yes, dropped, refused };
+  /// What became of a frame: the link is done with it, has kept it, or leaves it to the caller.
+  enum class Sent : std::uint8_t { done, kept, refused };
 
   [[nodiscard]] Sent send(rte_mbuf* packet, std::uint64_t now_ns);
-  void send_to_all(const rte_mbuf& packet, std::uint64_t now_ns);
-  [[nodiscard]] Sent send_to(std::uint16_t slot, const rte_mbuf& packet, std::uint64_t now_ns,
-                             bool may_wait);
+  [[nodiscard]] Sent send_to_all(rte_mbuf* packet, std::uint64_t now_ns);
+  [[nodiscard]] Sent send_to(std::uint16_t slot, rte_mbuf* packet, std::uint64_t now_ns,
+                             std::uint64_t patience_ns);
+  [[nodiscard]] bool may_hold() const { return held_ < pool_->size / kHeldShare; }
+  void put_held(std::uint64_t now_ns);
+  void touch(std::uint16_t slot);
   [[nodiscard]] bool loop(const rte_mbuf& packet);
   [[nodiscard]] Peer* peer_at(std::uint16_t slot, std::uint64_t now_ns);
   void open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns);
@@ -119,6 +136,9 @@ class SegmentLink final : public Link {
   std::uint16_t mtu_;
   std::vector<Peer> peers_;             ///< by slot
   std::vector<std::uint16_t> touched_;  ///< slots whose lanes have unpublished frames
+  std::vector<std::uint16_t> holders_;  ///< slots whose outboxes hold frames
+  std::uint32_t held_ = 0;              ///< frames in all outboxes
+  std::uint64_t look_ns_ = 0;           ///< when a sleeper looks for room for these
   std::array<std::uint64_t, kSlotsMax / 64> known_senders_{};
   std::vector<LaneReader> lanes_;  ///< of the senders known so far
   std::size_t next_lane_ = 0;      ///< the first to be looked at next time

@@ -2,9 +2,12 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/node/node.h"
 
+#include <ctime>
 #include <utility>
 
 #include <rte_mbuf.h>
+
+#include "stack/time_units.h"
 
 namespace rockhopper::verbs {
 namespace {
@@ -14,6 +17,10 @@ constexpr std::uint32_t kMbufs = 2048;
 constexpr std::uint32_t kMbufsWithFaults = 8192;
 /// Bursts that settle() sends at most.
 constexpr unsigned kLastBursts = 64;
+/// So long settle() waits for room at most, which is longer than a link waits for it, and looks for
+/// it so often.
+constexpr std::uint64_t kRoomNs = 2 * kNsPerSecond;
+constexpr long kRoomLookNs = 50'000;
 /// All of them at once is what some programs try.
 constexpr std::uint32_t kQueuePairsMax = 16'384;
 
@@ -77,6 +84,17 @@ void Node::abandon() noexcept {
 
 void Node::settle() {
   for (unsigned i = 0; i < kLastBursts && worker_->transmit(clock_.now_ns()) > 0; ++i) {
+  }
+  const std::uint64_t begin_ns = clock_.now_ns();
+  while (link_->segment().holds_frames() || worker_->backlogged()) {
+    const timespec pause{0, kRoomLookNs};
+    (void)nanosleep(&pause, nullptr);
+    const std::uint64_t now_ns = clock_.now_ns();
+    if (now_ns - begin_ns > kRoomNs) return;
+    if (worker_->backlogged()) (void)worker_->transmit(now_ns);
+    link_->segment().flush(now_ns);
+    // The peer may be waiting for room too.
+    (void)worker_->receive(now_ns);
   }
 }
 

@@ -63,7 +63,8 @@ class Node {
   void add_sink(EventSink& sink) { sinks_.push_back(&sink); }
   void remove_sink(EventSink& sink) { std::erase(sinks_, &sink); }
   /// Sends what waits, acknowledgements above all: what a device would have sent by itself before
-  /// the program ends a queue pair, or itself. Does not wait for answers.
+  /// the program ends a queue pair, or itself. Waits until peers have room for it, unless they
+  /// stand still, but not for answers.
   void settle();
   /// Tells the sinks of what has happened. The end of each section does it.
   void tell_events() {

@@ -35,8 +35,9 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::size_t kQpnAt =
-    sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr) + 5;
+constexpr std::size_t kOpcodeAt =
+    sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr);
+constexpr std::size_t kQpnAt = kOpcodeAt + 5;
 
 /// A RoCEv2 frame to that queue pair.
 Bytes frame_to(std::uint32_t qpn, const Bytes& payload = Bytes(16)) {
@@ -159,28 +160,161 @@ TEST_F(SegmentLinkTest, WhatIsForNobodyIsDroppedAndCounted) {
   EXPECT_THAT(a->receive(), SizeIs(1));
 }
 
+constexpr std::uint64_t kBegin = 5 * kNsPerSecond;
+constexpr std::uint8_t kUcSendOnly = 0x24;
+constexpr std::uint8_t kRcSendOnly = 0x04;
+
+Bytes large_frame_to(const Member& member, std::uint8_t opcode, std::uint8_t mark = 0) {
+  Bytes frame = frame_to(member.number(), Bytes(4096, mark));
+  frame[kOpcodeAt] = opcode;
+  return frame;
+}
+
+TEST_F(SegmentLinkTest, FullLaneHoldsFramesAndLetsOthersPass) {
+  const auto a = join();
+  const auto slow = join();
+  const auto c = join();
+  std::uint8_t sent = 0;
+  while (a->counters().tx_held.value() < 3) {
+    ASSERT_EQ(a->send({large_frame_to(*slow, kUcSendOnly, sent++)}, kBegin), 1);
+  }
+  EXPECT_EQ(a->pool().in_use(), 3u);
+  EXPECT_EQ(a->send({frame_to(c->number())}, kBegin), 1);
+  EXPECT_THAT(c->receive(), SizeIs(1)) << "what waits for one is not in the way of another";
+  EXPECT_TRUE(a->link().holds_frames());
+  EXPECT_GT(a->link().next_deadline_ns(), kBegin);
+  EXPECT_LE(a->link().next_deadline_ns(), kBegin + kNsPerMs);
+  std::vector<Bytes> received;
+  while (received.size() < sent) {
+    const auto frames = slow->receive();
+    ASSERT_THAT(frames, ::testing::Not(IsEmpty()));
+    received.insert(received.end(), frames.begin(), frames.end());
+    EXPECT_THAT(a->receive(), IsEmpty()) << "which puts what is held";
+  }
+  for (std::uint8_t i = 0; i < sent; ++i) {
+    EXPECT_EQ(received[i], large_frame_to(*slow, kUcSendOnly, i)) << "in order";
+  }
+  EXPECT_FALSE(a->link().holds_frames());
+  EXPECT_EQ(a->link().next_deadline_ns(), kNever);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 0u);
+  EXPECT_EQ(a->pool().in_use(), 0u);
+}
+
+TEST_F(SegmentLinkTest, SlowMemberLosesNothing) {
+  const auto a = join();
+  const auto slow = join();
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  // Full all the time, and emptied rarely enough.
+  for (std::uint64_t now_ns = kBegin; now_ns < kBegin + 20 * kNsPerSecond; now_ns += kLookNs) {
+    while (a->send({large_frame_to(*slow, kUcSendOnly)}, now_ns) == 1) {
+      ++sent;
+    }
+    if (now_ns % (kStalledNs - kLookNs) < kLookNs) received += slow->receive().size();
+  }
+  for (std::size_t more = 1; more > 0; received += more) {
+    (void)a->receive();
+    more = slow->receive().size();
+  }
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 0u);
+}
+
 TEST_F(SegmentLinkTest, MemberThatStandsStillIsWaitedForOnce) {
   const auto a = join();
   const auto still = join();
   const auto c = join();
-  const Bytes large = frame_to(still->number(), Bytes(4096));
-  constexpr std::uint64_t kBegin = 5 * kNsPerSecond;
-  constexpr std::uint64_t kPatienceNs = 20 * kNsPerMs;
+  const Bytes large = large_frame_to(*still, kUcSendOnly);
   while (a->send({large}, kBegin) == 1) {
   }
-  EXPECT_EQ(a->send({large, frame_to(c->number())}, kBegin + kPatienceNs - 1), 0)
-      << "there is hope";
+  EXPECT_EQ(a->pool().in_use(), 16u) << "an eighth of the pool";
+  std::uint64_t now_ns = kBegin;
+  for (; now_ns < kBegin + kStalledNs; now_ns += kLookNs) {
+    EXPECT_EQ(a->send({large, frame_to(c->number())}, now_ns), 0) << "there is hope";
+  }
   EXPECT_EQ(a->counters().tx_lane_full.value(), 0u);
-  EXPECT_EQ(a->send({large, frame_to(c->number()), large}, kBegin + kPatienceNs), 3);
-  EXPECT_EQ(a->counters().tx_lane_full.value(), 2u);
+  EXPECT_EQ(a->send({large, frame_to(c->number()), large}, now_ns), 3);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 18u) << "what was held too";
+  EXPECT_EQ(a->pool().in_use(), 0u);
+  EXPECT_FALSE(a->link().holds_frames());
   EXPECT_THAT(c->receive(), SizeIs(1));
+  EXPECT_EQ(a->send({large}, now_ns + kNsPerSecond), 1);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 19u) << "without waiting again";
   // Once it takes frames out again, it is waited for again.
   EXPECT_THAT(still->receive(), ::testing::Not(IsEmpty()));
-  EXPECT_EQ(a->send({large}, kBegin + kNsPerSecond), 1);
-  EXPECT_EQ(a->counters().tx_lane_full.value(), 2u);
-  while (a->send({large}, kBegin + kNsPerSecond) == 1) {
+  while (a->send({large}, now_ns + 2 * kNsPerSecond) == 1) {
   }
-  EXPECT_EQ(a->counters().tx_lane_full.value(), 2u);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 19u);
+}
+
+TEST_F(SegmentLinkTest, PauseOfTheSenderIsNoFaultOfTheReceiver) {
+  const auto a = join();
+  const auto b = join();
+  const Bytes large = large_frame_to(*b, kUcSendOnly);
+  while (a->send({large}, kBegin) == 1) {
+  }
+  EXPECT_EQ(a->send({large}, kBegin + 10 * kNsPerSecond), 0);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 0u);
+}
+
+TEST_F(SegmentLinkTest, WhatIsRepeatedAnywayStopsOthersForLess) {
+  const auto a = join();
+  const auto still = join();
+  const Bytes large = large_frame_to(*still, kRcSendOnly);
+  while (a->send({large}, kBegin) == 1) {
+  }
+  EXPECT_EQ(a->send({large}, kBegin + 100 * kNsPerMs - 1), 0);
+  EXPECT_EQ(a->send({large}, kBegin + 100 * kNsPerMs), 1);
+  EXPECT_EQ(a->counters().tx_lane_full.value(), 1u);
+  EXPECT_EQ(a->pool().in_use(), 16u) << "what is held stays";
+}
+
+TEST_F(SegmentLinkTest, AllMembersTogetherHoldAQuarterOfThePool) {
+  const auto a = join();
+  std::vector<std::unique_ptr<Member>> still;
+  for (int i = 0; i < 4; ++i) {
+    still.push_back(join());
+    while (a->send({large_frame_to(*still.back(), kUcSendOnly)}, kBegin) == 1) {
+    }
+  }
+  EXPECT_EQ(a->pool().in_use(), 32u);
+}
+
+TEST_F(SegmentLinkTest, GroupsWaitForSlowMembersToo) {
+  const auto a = join();
+  const auto b = join();
+  const auto slow = join();
+  Bytes frame = frame_to(0xffffff, Bytes(4096));
+  frame[0] = 0x01;
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  while (a->send({frame}, kBegin) == 1) {
+    ++sent;
+    EXPECT_THAT(a->receive(), SizeIs(1));
+    received += b->receive().size();
+  }
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(a->pool().in_use(), 16u);
+  std::size_t late = 0;
+  for (std::size_t more = 1; more > 0; late += more) {
+    (void)a->receive();
+    more = slow->receive().size();
+  }
+  EXPECT_EQ(late, sent);
+  EXPECT_EQ(a->pool().in_use(), 0u);
+}
+
+TEST_F(SegmentLinkTest, WhatIsHeldForAMemberThatLeftIsFreed) {
+  const auto a = join();
+  auto b = join();
+  while (a->counters().tx_held.value() == 0) {
+    ASSERT_EQ(a->send({large_frame_to(*b, kUcSendOnly)}, kBegin), 1);
+  }
+  b.reset();
+  EXPECT_THAT(a->receive(), IsEmpty());
+  EXPECT_EQ(a->counters().tx_no_owner.value(), 1u);
+  EXPECT_FALSE(a->link().holds_frames());
+  EXPECT_EQ(a->pool().in_use(), 0u);
 }
 
 TEST_F(SegmentLinkTest, MemberThatLeftAndOneThatCameInItsPlace) {

@@ -54,8 +54,10 @@ ASAN = Build('asan', ('clang', 'clang++'), (
 TSAN = Build('tsan', ('clang', 'clang++'), (
     '-Dcombine=true', '-Db_sanitize=thread', '-Db_lundef=false', '-Doptimization=1',
     '-Dcpp_args=-g1'))
+# The engine behind libibverbs, as its threads share the work in each of the ways.
+VERBS_ENGINE_TESTS = ('verbs-engine-adaptive', 'verbs-engine-thread', 'verbs-engine-inline')
 # The tests that start threads of the library.
-TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed')
+TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_ENGINE_TESTS)
 
 
 # Those of these suites, wherever their files are, that look at the clock: see tests/meson.build.
@@ -308,7 +310,8 @@ def install():
 def sanitizer_env(**seeds):
     """Fewer seeds than the plain build runs, unless the caller chose a number."""
     env = {'UBSAN_OPTIONS': 'print_stacktrace=1',
-           'TSAN_OPTIONS': f'suppressions={ROOT}/tests/thread.supp',
+           # A child of fork() may open a device, which starts a thread.
+           'TSAN_OPTIONS': f'suppressions={ROOT}/tests/thread.supp:die_after_fork=0',
            'LSAN_OPTIONS': f'suppressions={ROOT}/tests/leak.supp:print_suppressions=0'}
     if not SOAK and 'ROCKHOPPER_SEEDS' not in os.environ:
         env.update({key: str(value) for key, value in seeds.items()})
@@ -317,15 +320,19 @@ def sanitizer_env(**seeds):
 
 def asan():
     suites = ('unit', 'wire', 'sim', 'conformance', 'fuzz')
-    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, suites=suites)):
+    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, VERBS_ENGINE_TESTS, suites)):
         return {'asan': build_failure(ASAN, 'build with clang, ASan and UBSan')}
-    return run_suites(ASAN, suites, timeout_factor=6, env=sanitizer_env(ROCKHOPPER_SEEDS='20%'))
+    env = sanitizer_env(ROCKHOPPER_SEEDS='20%')
+    results = run_suites(ASAN, suites, timeout_factor=6, env=env)
+    results.update(run_suites(ASAN, tests=VERBS_ENGINE_TESTS, timeout_factor=6, env=env,
+                              expected=('verbs',), name='asan-verbs'))
+    return results
 
 
 def tsan():
     if not compile_cleanly(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
         return {'tsan': build_failure(TSAN, 'build with clang and TSan')}
-    return run_suites(TSAN, tests=TSAN_TESTS, timeout_factor=10, expected=('unit',),
+    return run_suites(TSAN, tests=TSAN_TESTS, timeout_factor=10, expected=('unit', 'verbs'),
                       env=sanitizer_env(ROCKHOPPER_SEEDS=50))
 
 
@@ -444,12 +451,12 @@ STAGES = {
                   begins_early=True),
     'install': Stage('A program outside the tree builds against an installed prefix, with pkg-config '
                      'alone.', None, install, True),
-    'asan': Stage('Unit, wire, simulator and conformance suites under AddressSanitizer and UBSan, '
-                  'built with clang.', None, asan),
+    'asan': Stage('Unit, wire, simulator and conformance suites and the verbs engine under '
+                  'AddressSanitizer and UBSan, built with clang.', None, asan),
     'fuzz': Stage('Each fuzzer for a short time from a new seed, starting at the captures of real '
                   'traffic.', None, fuzz),
-    'tsan': Stage("The tests of the library's threads (worker, telemetry) under ThreadSanitizer.",
-                  None, tsan),
+    'tsan': Stage("The tests of the library's threads (worker, telemetry, verbs) under "
+                  "ThreadSanitizer.", None, tsan),
     'mutations': Stage('A build that leaves one protection out must fail the test that proves the '
                        'protection. A tenth of them, another one for each commit, unless '
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),

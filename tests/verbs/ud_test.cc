@@ -37,7 +37,7 @@ class UdVerbs : public ::testing::Test {
 };
 
 TEST_F(UdVerbs, ADatagramCanBeAnswered) {
-  for (const std::uint8_t index : {0, 1}) {  // IPv4 and IPv6
+  for (const std::uint8_t index : {std::uint8_t{0}, std::uint8_t{1}}) {  // IPv4 and IPv6
     ibv_ah_attr attributes = own_address(a_.context, index);
     ibv_ah* ah = table().create_ah(a_.pd, &attributes);
     ASSERT_NE(ah, nullptr);

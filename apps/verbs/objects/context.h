@@ -50,7 +50,8 @@ class Context final : public verbs_context, private EventSink {
     }
   }
 
-  // The objects that events are of. Several queue pairs may have one number: handles of a shared one.
+  // The objects that events are of. Several queue pairs may have one number: handles of a shared
+  // one.
   void add(Qp& qp);
   void remove(Qp& qp);
   void add(Cq& cq);

@@ -3,6 +3,7 @@
 #include "apps/verbs/objects/post.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "apps/verbs/objects/ah.h"
 #include "apps/verbs/objects/convert.h"
@@ -30,7 +31,10 @@ bool add_objects(const ibv_send_wr& from, roce::QpType type, roce::SendWr& to) {
 
 int post_one(roce::QueuePair& qp, const ibv_send_wr& from) {
   const auto opcode = opcode_of(from.opcode);
-  if (!opcode || from.num_sge < 0) return EINVAL;
+  // What is behind the queue pair's limit of elements is not looked at: it need not be there.
+  if (!opcode || from.num_sge < 0 || std::cmp_greater(from.num_sge, qp.init().max_send_sge)) {
+    return EINVAL;
+  }
   roce::SendWr wr;
   convert(from, *opcode, wr);
   // Requests that only change keys have no list; programs leave there what they had.

@@ -11,11 +11,7 @@ Outbox::Outbox(Lane& lane, std::uint32_t capacity) : writer_(lane), held_(capaci
 Outbox::Result Outbox::send(rte_mbuf* frame, std::uint64_t now_ns, bool may_hold) {
   if (still_stalled()) return Result::stalled;
   if (held_count_ == 0) {
-    if (writer_.put(*frame)) {
-      full_ = false;
-      waited_ns_ = 0;
-      return Result::put;
-    }
+    if (writer_.put(*frame)) return Result::put;
     look(now_ns);
     if (stalled_) return Result::stalled;
   }
@@ -29,8 +25,6 @@ std::uint32_t Outbox::flush(std::uint64_t now_ns) {
     rte_pktmbuf_free(held_at(0));
     first_ = (first_ + 1) % static_cast<std::uint32_t>(held_.size());
     --held_count_;
-    full_ = false;
-    waited_ns_ = 0;
   }
   if (held_count_ == 0) return 0;
   look(now_ns);
@@ -40,13 +34,12 @@ std::uint32_t Outbox::flush(std::uint64_t now_ns) {
 /// The lane is full: has the receiver taken anything since the last look?
 void Outbox::look(std::uint64_t now_ns) {
   const std::uint32_t taken = writer_.taken();
-  if (full_ && taken == taken_) {
+  if (taken == taken_) {
     waited_ns_ += std::min(now_ns - looked_ns_, kLookNs);
     stalled_ = waited_ns_ >= kStalledNs;
   } else {
     waited_ns_ = 0;
   }
-  full_ = true;
   taken_ = taken;
   looked_ns_ = now_ns;
 }
@@ -55,8 +48,6 @@ bool Outbox::still_stalled() {
   if (!stalled_) return false;
   if (writer_.taken() == taken_) return true;
   stalled_ = false;
-  full_ = false;
-  waited_ns_ = 0;
   return false;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <rte_mbuf.h>
@@ -62,9 +63,8 @@ class Outbox {
   std::vector<rte_mbuf*> held_;  ///< a ring
   std::uint32_t first_ = 0;
   std::uint32_t held_count_ = 0;
-  bool full_ = false;  ///< at the last look
   bool stalled_ = false;
-  std::uint32_t taken_ = 0;  ///< what the receiver had taken at the last look
+  std::optional<std::uint32_t> taken_;  ///< what the receiver had taken at the last look
   std::uint64_t looked_ns_ = 0;
   std::uint64_t waited_ns_ = 0;
 };

@@ -55,6 +55,17 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) {
   return count;
 }
 
+void CompletionQueue::discard(wire::Qpn qp) {
+  const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+  std::uint64_t kept = head_.load(std::memory_order_relaxed);
+  for (std::uint64_t i = kept; i != tail; ++i) {
+    if (ring_[i & mask_].qp_num == qp) continue;
+    if (kept != i) ring_[kept & mask_] = ring_[i & mask_];
+    ++kept;
+  }
+  tail_.store(kept, std::memory_order_release);
+}
+
 void CompletionQueue::request_notify(Notify notify, CompletionHandler* handler) {
   handler_ = handler;
   notify_ = handler == nullptr ? Notify::none : notify;

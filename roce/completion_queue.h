@@ -140,6 +140,10 @@ class CompletionQueue : public CompletionQueueHook {
   }
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
 
+  /// Takes the completions of a queue pair out that nobody has polled; the others keep their order.
+  /// Nobody may poll meanwhile.
+  void discard(wire::Qpn qp);
+
   // For the engine and its queue pairs.
   /// Puts a completion behind the others. Returns false if the queue is full or was: it is lost.
   [[nodiscard]] bool push(const Completion& completion, bool solicited) {

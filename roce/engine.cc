@@ -129,11 +129,23 @@ Expected<MemoryRegion> Engine::register_memory(ProtectionDomain pd, void* base,
 Expected<MemoryRegion> Engine::register_memory_iova(ProtectionDomain pd, void* base,
                                                     std::uint64_t length, std::uint32_t access,
                                                     std::uint64_t iova) {
+  ROCKHOPPER_TRY(check_memory(pd, access));
+  return memory_.register_region(pd, base, length, access, iova);
+}
+
+Expected<void> Engine::check_memory(ProtectionDomain pd, std::uint32_t access) const {
   if (!has_pd(pd)) return fail(ErrorCode::not_found, "no such protection domain");
   if ((access & kAccessFlushPersistent) != 0 && config_.persistence == nullptr) {
     return fail(ErrorCode::unsupported, "the engine knows no way to make memory persistent");
   }
-  return memory_.register_region(pd, base, length, access, iova);
+  return {};
+}
+
+Expected<void> Engine::change_memory(MemoryKey key, ProtectionDomain pd, void* base,
+                                     std::uint64_t length, std::uint32_t access,
+                                     std::uint64_t iova) {
+  ROCKHOPPER_TRY(check_memory(pd, access));
+  return memory_.change_region(key, pd, base, length, access, iova);
 }
 
 Expected<void> Engine::deregister_memory(MemoryKey key) { return memory_.deregister(key); }

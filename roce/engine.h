@@ -97,6 +97,10 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
                                                             std::uint64_t length,
                                                             std::uint32_t access,
                                                             std::uint64_t iova);
+  /// As ibv_rereg_mr: see MemoryTable::change_region.
+  [[nodiscard]] Expected<void> change_memory(MemoryKey key, ProtectionDomain pd, void* base,
+                                             std::uint64_t length, std::uint32_t access,
+                                             std::uint64_t iova);
   /// From the return on, no packet reads or writes the region, not even for requests in flight.
   /// Fails with `busy` while windows are bound to it.
   [[nodiscard]] Expected<void> deregister_memory(MemoryKey key);
@@ -275,6 +279,7 @@ class Engine final : private stack::UdpClient, private stack::HostObserver {
   [[nodiscard]] TransmitResult transmit_paced(QueuePair& qp, rte_mbuf** packets,
                                               std::uint16_t count);
   [[nodiscard]] bool has_pd(ProtectionDomain pd) const;
+  [[nodiscard]] Expected<void> check_memory(ProtectionDomain pd, std::uint32_t access) const;
   [[nodiscard]] Expected<void> check_qp_init(const QpInit& init) const;
   [[nodiscard]] static Expected<void> check_sizes(const QpInit& init);
   [[nodiscard]] bool has_xrcd(XrcDomain xrcd) const;

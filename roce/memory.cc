@@ -65,9 +65,8 @@ void MemoryTable::remove(Entry& entry) {
   --used_;
 }
 
-Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* base,
-                                                    std::uint64_t length, std::uint32_t access,
-                                                    std::uint64_t iova) {
+Expected<void> MemoryTable::check_region(const void* base, std::uint64_t length,
+                                         std::uint32_t access, std::uint64_t iova) {
   if (iova + length < iova || reinterpret_cast<std::uintptr_t>(base) + length < length) {
     return fail(ErrorCode::invalid_argument, "the memory region wraps around the address space");
   }
@@ -78,6 +77,13 @@ Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* b
     return fail(ErrorCode::invalid_argument,
                 "remote write and atomic access need local write access too");
   }
+  return {};
+}
+
+Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* base,
+                                                    std::uint64_t length, std::uint32_t access,
+                                                    std::uint64_t iova) {
+  ROCKHOPPER_TRY(check_region(base, length, access, iova));
   ROCKHOPPER_TRY(auto entry, add(pd, MemoryKind::region));
   Entry& region = *entry;
   region.base = static_cast<std::byte*>(base);
@@ -86,6 +92,26 @@ Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* b
   region.access = access;
   region.valid = true;
   return region;
+}
+
+Expected<void> MemoryTable::change_region(MemoryKey key, ProtectionDomain pd, void* base,
+                                          std::uint64_t length, std::uint32_t access,
+                                          std::uint64_t iova) {
+  ROCKHOPPER_TRY(check_region(base, length, access, iova));
+  Entry* region = find(key);
+  if (region == nullptr || region->kind != MemoryKind::region) {
+    return fail(ErrorCode::not_found, "no memory region has the key {:#010x}", value(key));
+  }
+  if (region->windows > 0) {
+    return fail(ErrorCode::busy, "{} memory windows are bound to the region", region->windows);
+  }
+  region->pd = pd;
+  region->base = static_cast<std::byte*>(base);
+  region->length = length;
+  region->iova = iova;
+  region->access = access;
+  region->valid = true;
+  return {};
 }
 
 Expected<MemoryRegion> MemoryTable::allocate_fast_region(ProtectionDomain pd,

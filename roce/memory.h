@@ -94,6 +94,12 @@ class MemoryTable {
   [[nodiscard]] Expected<MemoryRegion> register_region(ProtectionDomain pd, void* base,
                                                        std::uint64_t length, std::uint32_t access,
                                                        std::uint64_t iova);
+  /// As ibv_rereg_mr: the region with the key is from now on what register_region() would make of
+  /// the arguments, and keeps its key. Fails, and changes nothing, as register_region() does, and
+  /// while windows are bound to it.
+  [[nodiscard]] Expected<void> change_region(MemoryKey key, ProtectionDomain pd, void* base,
+                                             std::uint64_t length, std::uint32_t access,
+                                             std::uint64_t iova);
   /// A region without memory, for register_fast(), of up to `max_length` bytes.
   [[nodiscard]] Expected<MemoryRegion> allocate_fast_region(ProtectionDomain pd,
                                                             std::uint64_t max_length);
@@ -154,6 +160,8 @@ class MemoryTable {
     return static_cast<std::uint32_t>(key) >> kGenerationBits & ((1u << kIndexBits) - 1);
   }
 
+  [[nodiscard]] static Expected<void> check_region(const void* base, std::uint64_t length,
+                                                   std::uint32_t access, std::uint64_t iova);
   [[nodiscard]] Expected<Entry*> add(ProtectionDomain pd, MemoryKind kind);
   void remove(Entry& entry);
   /// Returns null unless the key is that of an entry, generation and all. For the key 0 the result

@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/verbs/rig.h"
 
@@ -17,6 +18,7 @@ TEST(Queries, Device) {
   ibv_device_attr attributes{};
   ASSERT_EQ(table().query_device(end.context, &attributes), 0);
   EXPECT_EQ(be64toh(attributes.node_guid), 0x0200'00ff'fe00'0001u);
+  EXPECT_NE(attributes.vendor_id, 0u);
   EXPECT_EQ(attributes.max_qp, 16'384);
   EXPECT_EQ(attributes.max_sge, 32);
   EXPECT_EQ(attributes.max_qp_rd_atom, 128);
@@ -40,6 +42,13 @@ TEST(Queries, Device) {
                 .query_device_ex(end.context, nullptr, &longer.known, sizeof(ibv_device_attr)),
             0);
   EXPECT_EQ(longer.known.comp_mask, UINT32_MAX);
+}
+
+TEST(Queries, ADescriptorForCommandsCanBeDuplicated) {
+  const End end;
+  const int copy = dup(end.context->cmd_fd);
+  EXPECT_GE(copy, 0);
+  close(copy);
 }
 
 TEST(Queries, Port) {

@@ -173,13 +173,71 @@ TEST_F(RcVerbs, AWrongKeyEndsTheConnectionWithAnError) {
   EXPECT_EQ(next(a_.cq).status, IBV_WC_WR_FLUSH_ERR);
 }
 
+TEST_F(RcVerbs, ARegionThatIsRegisteredAnewKeepsItsKeys) {
+  const std::uint32_t rkey = b_.mr->rkey;
+  ASSERT_EQ(table().rereg_mr(b_.mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, b_.bytes.data() + 64,
+                             64, 0),
+            0);
+  EXPECT_EQ(b_.mr->rkey, rkey);
+  EXPECT_EQ(b_.mr->length, 64u);
+  ASSERT_EQ(post_send(qp_, 1, IBV_WR_RDMA_WRITE, a_.element(64, 64), remote() + 64, rkey), 0);
+  EXPECT_EQ(next(a_.cq).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(b_.bytes[64], a_.bytes[64]);
+  ASSERT_EQ(table().rereg_mr(b_.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
+                             IBV_ACCESS_LOCAL_WRITE),
+            0);
+  ASSERT_EQ(post_send(qp_, 2, IBV_WR_RDMA_WRITE, a_.element(64, 64), remote() + 64, rkey), 0);
+  EXPECT_EQ(next(a_.cq).status, IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST_F(RcVerbs, AResetQueuePairHasNoCompletionsFromBefore) {
+  ibv_qp* other = a_.create_qp(IBV_QPT_RC);
+  ASSERT_EQ(post_recv(qp_, 1, a_.element(0, 8)), 0);
+  bring_up(other, peer_->qp_num);
+  ASSERT_EQ(post_recv(other, 2, a_.element(0, 8)), 0);
+  ASSERT_EQ(modify_state(qp_, IBV_QPS_ERR), 0);
+  ASSERT_EQ(modify_state(other, IBV_QPS_ERR), 0);
+  ASSERT_EQ(modify_state(qp_, IBV_QPS_RESET), 0);
+  const ibv_wc flushed = next(a_.cq);
+  EXPECT_EQ(flushed.wr_id, 2u);
+  EXPECT_EQ(flushed.status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_TRUE(is_empty(a_.cq));
+}
+
+TEST_F(RcVerbs, DeviceMemoryIsWrittenByPeersAndCopiedByTheProgram) {
+  ibv_alloc_dm_attr wanted{.length = 256, .log_align_req = 6, .comp_mask = 0};
+  ibv_dm* dm = extended(b_.context).alloc_dm(b_.context, &wanted);
+  ASSERT_NE(dm, nullptr);
+  const auto reg_dm_mr = extended(b_.context).reg_dm_mr;
+  EXPECT_EQ(reg_dm_mr(b_.pd, dm, 0, 64, End::kAccess), nullptr);  // not zero-based
+  EXPECT_EQ(reg_dm_mr(b_.pd, dm, 200, 57, End::kAccess | IBV_ACCESS_ZERO_BASED), nullptr);
+  ibv_mr* mr = reg_dm_mr(b_.pd, dm, 64, 128, End::kAccess | IBV_ACCESS_ZERO_BASED);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->addr, nullptr);
+  EXPECT_EQ(extended(b_.context).free_dm(dm), EBUSY);
+  ASSERT_EQ(post_send(qp_, 1, IBV_WR_RDMA_WRITE, a_.element(0, 64), 8, mr->rkey), 0);
+  EXPECT_EQ(next(a_.cq).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(dm->memcpy_from_dm(b_.bytes.data(), dm, 72, 64), 0);
+  EXPECT_TRUE(same(64));
+  EXPECT_EQ(dm->memcpy_from_dm(b_.bytes.data(), dm, 73, 4), EINVAL);
+  EXPECT_EQ(dm->memcpy_to_dm(dm, 256, b_.bytes.data(), 4), EINVAL);
+  EXPECT_EQ(dm->memcpy_to_dm(dm, 252, b_.bytes.data(), 4), 0);
+  EXPECT_EQ(table().dereg_mr(mr), 0);
+  EXPECT_EQ(extended(b_.context).free_dm(dm), 0);
+  wanted.length = (1u << 20) + 1;
+  EXPECT_EQ(extended(b_.context).alloc_dm(b_.context, &wanted), nullptr);
+}
+
 TEST_F(RcVerbs, WindowsOfBothTypes) {
   ibv_mw* mw = a_.context->ops.alloc_mw(b_.pd, IBV_MW_TYPE_1);
   ASSERT_NE(mw, nullptr);
   ibv_mw_bind bind{};
   bind.send_flags = IBV_SEND_SIGNALED;
-  bind.bind_info = {
-      .mr = b_.mr, .addr = remote() + 64, .length = 64, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+  // Local write is a right of the region; that programs name it here changes nothing.
+  bind.bind_info = {.mr = b_.mr,
+                    .addr = remote() + 64,
+                    .length = 64,
+                    .mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE};
   ASSERT_EQ(b_.context->ops.bind_mw(peer_, mw, &bind), 0);
   EXPECT_EQ(next(b_.cq).opcode, IBV_WC_BIND_MW);
   ASSERT_EQ(post_send(qp_, 1, IBV_WR_RDMA_WRITE, a_.element(64, 64), remote() + 64, mw->rkey), 0);

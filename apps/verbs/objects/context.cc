@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "apps/verbs/node/nodes.h"
 #include "apps/verbs/objects/context_operations.h"
 #include "apps/verbs/objects/convert.h"
@@ -67,7 +70,8 @@ Expected<Context*> Context::open(ibv_device* device) {
 Context::Context(ibv_device* device, Node& node, std::unique_ptr<EventUnits> units)
     : verbs_context{}, node_(node), magic_(kMagic), units_(std::move(units)) {
   context.device = device;
-  context.cmd_fd = -1;
+  // There is no driver to command, but some programs duplicate what is a descriptor elsewhere.
+  context.cmd_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   context.async_fd = units_->fd();
   context.num_comp_vectors = 1;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -87,6 +91,7 @@ Context::~Context() {
     release_node(node_);
   }
   objects_.clear();
+  if (context.cmd_fd >= 0) close(context.cmd_fd);
   pthread_mutex_destroy(&context.mutex);
 }
 

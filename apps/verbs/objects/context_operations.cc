@@ -5,8 +5,10 @@
 #include "apps/verbs/objects/advise_mr.h"
 #include "apps/verbs/objects/cq.h"
 #include "apps/verbs/objects/device.h"
+#include "apps/verbs/objects/dm.h"
 #include "apps/verbs/objects/domain.h"
 #include "apps/verbs/objects/errors.h"
+#include "apps/verbs/objects/mr.h"
 #include "apps/verbs/objects/mw.h"
 #include "apps/verbs/objects/post.h"
 #include "apps/verbs/objects/qp.h"
@@ -30,6 +32,9 @@ void set_operations(Context& context) {
   context.query_device_ex = kGuarded<&query_device_ex>;
   context.query_rt_values = kGuarded<&query_rt_values>;
   context.advise_mr = kGuarded<&advise_mr>;
+  context.alloc_dm = kGuarded<&alloc_dm>;
+  context.free_dm = kGuarded<&free_dm>;
+  context.reg_dm_mr = kGuarded<&reg_dm_mr>;
   context.create_cq_ex = kGuarded<&create_cq_ex>;
   context.modify_cq = kGuarded<&modify_cq>;
   context.create_srq_ex = kGuarded<&create_srq_ex>;

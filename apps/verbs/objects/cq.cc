@@ -90,6 +90,12 @@ Expected<void> Cq::resize(std::uint32_t capacity) {
   return resized;
 }
 
+void Cq::discard(wire::Qpn qp) {
+  poll_lock_.lock();
+  queue_->discard(qp);
+  poll_lock_.unlock();
+}
+
 /// One that waits for any completion goes on to do so (IBTA vol. 1, 11.4.2.2). Those that are there
 /// already raise nothing.
 void Cq::arm(bool solicited_only) {
@@ -152,6 +158,8 @@ int resize_cq(ibv_cq* verbs, int cqe) {
   if (cq == nullptr || cqe < 1 || cqe > kMaxCqe) return EINVAL;
   const Section section(cq->node());
   if (!section) return EIO;
+  // What has been posted completes first, where that needs no peer: it has to fit, too.
+  cq->node().settle();
   const auto resized = cq->resize(static_cast<std::uint32_t>(cqe));
   return resized ? 0 : errno_of(resized.error());
 }

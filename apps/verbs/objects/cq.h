@@ -71,6 +71,8 @@ class Cq final : public ibv_cq_ex,
 
   // In a Section.
   [[nodiscard]] Expected<void> resize(std::uint32_t capacity);
+  /// Takes out what nobody has polled of a queue pair's completions.
+  void discard(wire::Qpn qp);
   void arm(bool solicited_only);
   void count_waiting(int change) { waiting_ += static_cast<std::uint32_t>(change); }
   [[nodiscard]] std::uint32_t waiting() const { return waiting_; }

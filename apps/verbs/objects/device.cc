@@ -14,6 +14,7 @@
 #include "apps/verbs/abi/device_object.h"
 #include "apps/verbs/objects/context.h"
 #include "apps/verbs/objects/convert.h"
+#include "apps/verbs/objects/dm.h"
 #include "apps/verbs/objects/errors.h"
 #include "stack/address_table.h"
 #include "stack/time_units.h"
@@ -21,6 +22,8 @@
 namespace rockhopper::verbs {
 namespace {
 
+/// Programs take 0 for a device that could not be asked. It has the bit of what is nobody's OUI.
+constexpr std::uint32_t kVendorId = 0x025268;
 constexpr int kMaxPd = 32'768;
 constexpr int kMaxCq = 65'536;
 /// Pages of 4 KiB and all larger powers of two.
@@ -49,6 +52,7 @@ void fill(const Context& context, ibv_device_attr& to) {
   to.node_guid = to.sys_image_guid = htobe64(guid);
   to.max_mr_size = has.max_mr_size;
   to.page_size_cap = kPageSizes;
+  to.vendor_id = kVendorId;
   to.max_qp = as_int(has.max_qp);
   to.max_qp_wr = as_int(has.max_qp_wr);
   to.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
@@ -162,6 +166,7 @@ int query_device_ex(ibv_context* verbs, const ibv_query_device_ex_input* input,
   full.device_cap_flags_ex =
       full.orig_attr.device_cap_flags | kDeviceFlushGlobal | kDeviceAtomicWrite;
   full.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX};
+  full.max_dm_size = kMaxDmBytes;
   full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
   // Programs of another version of the header have a shorter or longer structure.
   std::memset(attributes, 0, size);

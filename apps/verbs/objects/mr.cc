@@ -6,6 +6,7 @@
 
 #include "apps/verbs/objects/context.h"
 #include "apps/verbs/objects/convert.h"
+#include "apps/verbs/objects/dm.h"
 #include "apps/verbs/objects/errors.h"
 #include "apps/verbs/objects/mr_check.h"
 
@@ -27,11 +28,15 @@ int check(const Mr::Registration& wanted) {
   return check_memory(wanted.addr, wanted.length, (*access & roce::kAccessLocalWrite) != 0);
 }
 
+/// The rights as the engine takes them beside an iova.
+std::uint32_t engine_access(const Mr::Registration& wanted) {
+  return *access_of(wanted.access) & ~std::uint32_t{roce::kAccessZeroBased};
+}
+
 /// In a Section. Sets the key; 0, or an errno.
 int enter(Pd& pd, Mr::Registration& wanted) {
-  const std::uint32_t access = *access_of(wanted.access) & ~std::uint32_t{roce::kAccessZeroBased};
-  const auto region = pd.owner().engine().register_memory_iova(pd.engine_pd(), wanted.addr,
-                                                               wanted.length, access, wanted.iova);
+  const auto region = pd.owner().engine().register_memory_iova(
+      pd.engine_pd(), wanted.addr, wanted.length, engine_access(wanted), wanted.iova);
   if (!region) return errno_of(region.error());
   wanted.key = region->key;
   return 0;
@@ -68,12 +73,13 @@ Mr::Mr(Pd& owner, const Registration& registration)
     : ibv_mr{}, Object(owner.owner(), kKind), registration_(registration), user_(&owner) {
   context = Object::owner().verbs();
   handle = id();
+  if (registration_.dm != nullptr) registration_.dm->count_users(1);
   show();
 }
 
 void Mr::show() {
   pd = user_.pd();
-  addr = registration_.addr;
+  addr = registration_.dm != nullptr ? nullptr : registration_.addr;
   length = registration_.length;
   lkey = rkey = static_cast<std::uint32_t>(registration_.key);
 }
@@ -86,6 +92,7 @@ void Mr::change(Pd& owner, const Registration& registration) {
 
 void Mr::release() {
   (void)owner().engine().deregister_memory(registration_.key);
+  if (registration_.dm != nullptr) registration_.dm->count_users(-1);
   user_.release();
 }
 
@@ -113,6 +120,19 @@ ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t /*offset*/, std::size_t /*length
   return refuse(EOPNOTSUPP);
 }
 
+ibv_mr* reg_dm_mr(ibv_pd* verbs, ibv_dm* verbs_dm, std::uint64_t dm_offset, std::size_t length,
+                  unsigned access) {
+  auto* pd = object_of<Pd>(verbs);
+  auto* dm = object_of<Dm>(verbs_dm);
+  if (pd == nullptr || dm == nullptr || &pd->owner() != &dm->owner() ||
+      (access & IBV_ACCESS_ZERO_BASED) == 0 || !dm->has(dm_offset, length)) {
+    return refuse(EINVAL);
+  }
+  return register_memory(
+      verbs,
+      {.addr = dm->bytes() + dm_offset, .length = length, .iova = 0, .access = access, .dm = dm});
+}
+
 int rereg_mr(ibv_mr* verbs, int flags, ibv_pd* verbs_pd, void* addr, std::size_t length,
              int access) {
   auto* mr = object_of<Mr>(verbs);
@@ -126,6 +146,7 @@ int rereg_mr(ibv_mr* verbs, int flags, ibv_pd* verbs_pd, void* addr, std::size_t
   Mr::Registration wanted = mr->registration();
   if (wants(IBV_REREG_MR_CHANGE_ACCESS)) wanted.access = static_cast<unsigned>(access);
   if (wants(IBV_REREG_MR_CHANGE_TRANSLATION)) {
+    if (wanted.dm != nullptr) return failed(IBV_REREG_MR_ERR_INPUT, EINVAL);
     wanted.addr = addr;
     wanted.length = length;
     wanted.iova = first_address(addr, wanted.access);
@@ -133,12 +154,10 @@ int rereg_mr(ibv_mr* verbs, int flags, ibv_pd* verbs_pd, void* addr, std::size_t
   if (const int error = check(wanted); error != 0) return failed(IBV_REREG_MR_ERR_CMD, error);
   const Section section(mr->node());
   if (!section) return failed(IBV_REREG_MR_ERR_CMD, EIO);
-  if (const int error = enter(*pd, wanted); error != 0) return failed(IBV_REREG_MR_ERR_CMD, error);
-  roce::Engine& engine = mr->owner().engine();
-  if (const auto gone = engine.deregister_memory(mr->key()); !gone) {
-    (void)engine.deregister_memory(wanted.key);
-    return failed(IBV_REREG_MR_ERR_CMD, errno_of(gone.error()));
-  }
+  // The key stays: peers that have it go on to use it.
+  const auto changed = mr->owner().engine().change_memory(
+      mr->key(), pd->engine_pd(), wanted.addr, wanted.length, engine_access(wanted), wanted.iova);
+  if (!changed) return failed(IBV_REREG_MR_ERR_CMD, errno_of(changed.error()));
   mr->change(*pd, wanted);
   return 0;
 }

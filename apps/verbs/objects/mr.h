@@ -13,6 +13,8 @@
 
 namespace rockhopper::verbs {
 
+class Dm;
+
 /// A memory region.
 class Mr final : public ibv_mr, public Object {
  public:
@@ -24,6 +26,7 @@ class Mr final : public ibv_mr, public Object {
     std::size_t length = 0;
     std::uint64_t iova = 0;
     unsigned access = 0;  ///< as verbs have it
+    Dm* dm = nullptr;     ///< whose memory it is; null: the program's
     roce::MemoryKey key{};
   };
   /// In a Section.
@@ -32,7 +35,7 @@ class Mr final : public ibv_mr, public Object {
 
   [[nodiscard]] const Registration& registration() const { return registration_; }
   [[nodiscard]] roce::MemoryKey key() const { return registration_.key; }
-  /// In a Section: it is that from now on, in that protection domain. What it was is deregistered.
+  /// In a Section: it is that from now on, in that protection domain.
   void change(Pd& pd, const Registration& registration);
 
  private:
@@ -51,6 +54,9 @@ class Mr final : public ibv_mr, public Object {
                                    unsigned access);
 [[nodiscard]] ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length,
                                     std::uint64_t iova, int fd, int access);
+/// As ibv_reg_dm_mr: addresses begin with 0, which `access` says, too.
+[[nodiscard]] ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t dm_offset, std::size_t length,
+                                unsigned access);
 [[nodiscard]] int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, std::size_t length,
                            int access);
 [[nodiscard]] int dereg_mr(ibv_mr* mr);

@@ -25,7 +25,9 @@ void Mw::release() {
 }
 
 bool convert(const ibv_mw_bind_info& from, roce::MwBindInfo& to) {
-  const auto access = access_of(from.mw_access_flags);
+  // Windows give remote rights only; programs name those of the region too.
+  const auto access =
+      access_of(from.mw_access_flags & ~static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE));
   auto* mr = object_of<Mr>(from.mr);
   if (!access || (mr == nullptr && from.length != 0)) return false;
   if (mr != nullptr) to.mr = mr->key();

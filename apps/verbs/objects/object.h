@@ -19,6 +19,7 @@ enum class Kind : std::uint8_t {
   queue_pair,
   window,
   region,
+  device_memory,
   address_handle,
   shared_receive_queue,
   completion_queue,

@@ -4,6 +4,7 @@
 
 #include "apps/verbs/objects/context.h"
 #include "apps/verbs/objects/convert.h"
+#include "apps/verbs/objects/cq.h"
 #include "apps/verbs/objects/errors.h"
 #include "apps/verbs/objects/qp.h"
 #include "apps/verbs/objects/qp_init.h"
@@ -24,6 +25,15 @@ unsigned known_attributes(ibv_qp_type type, unsigned mask) {
 /// A queue pair in that state sends nothing more.
 bool ends(ibv_qp_state state) { return state == IBV_QPS_RESET || state == IBV_QPS_ERR; }
 
+/// In a Section. A queue pair that is reset has no completions left from before (IBTA vol. 1,
+/// 10.3.1), as a device's driver sees to.
+void forget_completions(const Qp& qp) {
+  const ibv_qp& verbs = qp.qp_base;
+  for (ibv_cq* cq : {verbs.send_cq, verbs.recv_cq}) {
+    if (cq != nullptr) Cq::from(cq)->discard(wire::Qpn{verbs.qp_num});
+  }
+}
+
 }  // namespace
 
 int modify_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int mask) {
@@ -38,6 +48,7 @@ int modify_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int mask) {
   const auto modified = qp->queue_pair().modify(*wanted, bits);
   qp->show_state();
   if (!modified) return errno_of(modified.error());
+  if ((bits & IBV_QP_STATE) != 0 && attributes->qp_state == IBV_QPS_RESET) forget_completions(*qp);
   qp->node().progress().on_posted();
   return 0;
 }

@@ -35,6 +35,25 @@ void receive_send(Rig& rig, std::uint32_t psn, bool solicited) {
   rig.inject(send);
 }
 
+TEST(CompletionQueues, WhatIsDiscardedIsOfOneQueuePair) {
+  const auto cq = CompletionQueue::create(8);
+  ASSERT_TRUE(cq.has_value());
+  std::array<roce::Completion, 8> taken;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    ASSERT_TRUE((*cq)->push({.wr_id = i}, false));
+  }
+  ASSERT_EQ((*cq)->poll(taken), 5u);
+  for (std::uint64_t i = 0; i < 8; ++i) {  // around the ring's end
+    ASSERT_TRUE((*cq)->push({.wr_id = i, .qp_num = wire::Qpn{i % 3 == 0 ? 7u : 8u}}, false));
+  }
+  (*cq)->discard(wire::Qpn{7});
+  ASSERT_EQ((*cq)->poll(taken), 5u);
+  std::array<std::uint64_t, 5> ids;
+  std::ranges::transform(taken.begin(), taken.begin() + 5, ids.begin(), &roce::Completion::wr_id);
+  EXPECT_THAT(ids, ElementsAre(1, 2, 4, 5, 7));
+  EXPECT_EQ((*cq)->size(), 0u);
+}
+
 TEST(CompletionQueues, AnotherThreadMayPoll) {
   constexpr std::uint64_t kCount = 100'000;
   const auto cq = CompletionQueue::create(64);

@@ -106,6 +106,29 @@ TEST_F(MemoryTables, ARegionMayBeAllOfMemory) {
   EXPECT_EQ(table_.access(region->key, kPd, UINT64_MAX, 1, 0).status, MemoryStatus::out_of_bounds);
 }
 
+TEST_F(MemoryTables, AChangedRegionKeepsItsKey) {
+  constexpr ProtectionDomain kOther{2};
+  const auto region =
+      table_.register_region(kPd, bytes_.data(), 1000, roce::kAccessLocalWrite, 100);
+  ASSERT_TRUE(region.has_value());
+  const MemoryKey key = region->key;
+  std::byte* second = bytes_.data() + 1000;
+  ASSERT_TRUE(
+      table_.change_region(key, kOther, second, 2000, roce::kAccessRemoteRead, 5).has_value());
+  EXPECT_EQ(table_.access(key, kPd, 5, 1, 0).status, MemoryStatus::invalid_key);
+  EXPECT_EQ(table_.access(key, kOther, 4, 1, 0).status, MemoryStatus::out_of_bounds);
+  EXPECT_EQ(table_.access(key, kOther, 5, 1, roce::kAccessLocalWrite).status,
+            MemoryStatus::no_access);
+  const auto found = table_.access(key, kOther, 5, 2000, roce::kAccessRemoteRead);
+  EXPECT_EQ(found.status, MemoryStatus::ok);
+  EXPECT_EQ(found.data, second);
+  EXPECT_FALSE(table_.change_region(key, kPd, second, 1, roce::kAccessRemoteWrite, 5).has_value());
+  EXPECT_EQ(table_.access(key, kOther, 5, 2000, 0).status, MemoryStatus::ok);
+  EXPECT_EQ(table_.size(), 1u);
+  ASSERT_TRUE(table_.deregister(key).has_value());
+  EXPECT_FALSE(table_.change_region(key, kPd, second, 1, 0, 5).has_value());
+}
+
 TEST_F(MemoryTables, KeysAreDistinctNeverZeroAndDieWithTheRegion) {
   std::set<std::uint32_t> keys;
   std::vector<MemoryKey> alive;

@@ -68,16 +68,27 @@ std::uint16_t Worker::transmit(std::uint64_t now_ns) {
 
 bool Worker::poll_once() { return poll(clock_.now_ns()); }
 
+bool Worker::send_now() {
+  const std::uint64_t now_ns = clock_.now_ns();
+  const std::uint16_t received = receive_unseen(now_ns);
+  if (unseen_bursts_ > 0) return true;
+  return transmit(now_ns) + received > 0;
+}
+
+/// After a pause a burst of what has arrived: the protocol's timers, which run when it sends, would
+/// take this thread's pause for silence of the peers. More is unseen while unseen_bursts_ says so.
+inline std::uint16_t Worker::receive_unseen(std::uint64_t now_ns) {
+  if (now_ns - std::exchange(last_poll_ns_, now_ns) >= kPauseNs) unseen_bursts_ = kUnseenBursts;
+  if (unseen_bursts_ == 0) return 0;
+  const std::uint16_t received = receive(now_ns);
+  unseen_bursts_ = received == kBurst ? unseen_bursts_ - 1 : 0;
+  return received;
+}
+
 bool Worker::poll(std::uint64_t now_ns) {
   counters_.polls.add();
-  if (now_ns - std::exchange(last_poll_ns_, now_ns) >= kPauseNs) unseen_bursts_ = kUnseenBursts;
-  std::uint16_t received = 0;
-  if (unseen_bursts_ > 0) {
-    // The protocol's timers would take this thread's pause for silence of the peers.
-    received = receive(now_ns);
-    unseen_bursts_ = received == kBurst ? unseen_bursts_ - 1 : 0;
-    if (unseen_bursts_ > 0) return true;
-  }
+  std::uint16_t received = receive_unseen(now_ns);
+  if (unseen_bursts_ > 0) return true;
   const std::uint16_t sent = transmit(now_ns);
   if (received == 0) received = receive(now_ns);
   const bool worked = received + sent > 0;

@@ -52,6 +52,9 @@ class Worker {
   /// asleep, or had no processor) what has arrived comes first. For programs with a loop of their
   /// own, and for virtual time.
   bool poll_once();
+  /// Sends what waits, without waiting for the next turn; what has arrived is left to that, but
+  /// after a pause. True if any packet moved.
+  bool send_now();
 
   /// The halves of a turn, for a caller that has something to do between them. The number of
   /// packets that moved.
@@ -82,6 +85,7 @@ class Worker {
 
  private:
   bool poll(std::uint64_t now_ns);
+  [[nodiscard]] std::uint16_t receive_unseen(std::uint64_t now_ns);
   void discard_leftover();
 
   Link& link_;

@@ -57,6 +57,7 @@ struct Done {
   std::uint64_t id = 0;
   std::uint32_t byte_len = 0;  ///< of receives
   std::string_view error;      ///< the status's name unless it is a success; static
+  bool comes_again = false;    ///< of a receive that failed: its message will be sent anew
 };
 
 struct QpAddress {

@@ -40,6 +40,11 @@ class DcBackend final : public EndpointBackend {
       : EndpointBackend(std::move(endpoint), options), initiator_(initiator) {}
 
   [[nodiscard]] Expected<void> create_queues(const Agreement& agreement) override;
+  /// A session that ends in the middle of a message gives the receive back; the peer, who learns
+  /// that it was not executed, sends the message in its next session.
+  [[nodiscard]] bool comes_again(const roce::Completion& failed) const override {
+    return failed.status == roce::WcStatus::wr_flush_err && failed.opcode == roce::WcOpcode::recv;
+  }
   [[nodiscard]] Expected<void> create_endpoint(const dc::EndpointConfig& config);
   /// Needs what both ends have agreed on, unlike a target.
   [[nodiscard]] Expected<void> create_initiator(const Agreement& agreement);

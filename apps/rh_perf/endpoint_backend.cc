@@ -122,7 +122,8 @@ std::size_t EndpointBackend::poll(std::span<Done> out) {
     const roce::Completion& completion = completions_[i];
     const bool good = completion.status == roce::WcStatus::success;
     out[i] = {completion.wr_id, completion.byte_len,
-              good ? std::string_view() : roce::to_string(completion.status)};
+              good ? std::string_view() : roce::to_string(completion.status),
+              !good && comes_again(completion)};
   }
   return count;
 }

@@ -54,6 +54,8 @@ class EndpointBackend : public Backend {
   /// What carries the requests, and its addresses into side_.qps. Memory and completion queue are
   /// there.
   [[nodiscard]] virtual Expected<void> create_queues(const Agreement& agreement) = 0;
+  /// A receive has failed, and what it was for will be sent anew.
+  [[nodiscard]] virtual bool comes_again(const roce::Completion& /*failed*/) const { return false; }
 
   /// Gives each request to `post(roce::SendWr&)` until it refuses one; how many it took.
   template <typename Post>

@@ -107,6 +107,10 @@ Expected<bool> Traffic::poll_unwatched() {
 Expected<void> Traffic::take(const Done& done) {
   const WorkId id = WorkId::decode(done.id);
   if (id.qp >= agreement_.qps) return fail(ErrorCode::io, "a completion of no queue pair of ours");
+  if (id.receive && done.comes_again) {
+    miss_receives(id.qp, 1);
+    return {};
+  }
   if (!done.error.empty()) {
     return fail(ErrorCode::io, "{} of {} bytes on queue pair {} failed: {}",
                 id.receive ? "receive" : name_of(spec_.operation), spec_.size, id.qp, done.error);

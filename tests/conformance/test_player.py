@@ -2,13 +2,18 @@
 # Copyright (c) The Rockhopper authors
 """What the runner says of scripts that cannot be understood, and of devices that do otherwise."""
 
+import argparse
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+import run
 from player import script
 from player.device import Simulated
 from player.play import Mismatch, Player
@@ -182,6 +187,43 @@ class LatePackets(unittest.TestCase):
     def test_is_not_what_no_step_allowed(self):
         with self.assertRaisesRegex(Mismatch, "expected psn=1, came 0"):
             self.play("")
+
+
+class Dawdling(Simulated):
+    """More time passes than it was told to let pass: the machine is busy."""
+
+    def advance(self, until_ns):
+        return super().advance(until_ns + 10_000_000)
+
+
+class Repetitions(unittest.TestCase):
+    """A failure says nothing where the player's own steps came too late."""
+
+    TEXT = HEAD + "+1ms recv r data[0:10]\n+1ms < SEND_ONLY psn=0 payload=x[0:10]\n"
+    GOOD = "+0..1s > ACK psn=0 msn=1\n+0 done r success\n+0 memory data[0:10] x[0:10]\n"
+
+    def times_played(self, kind, text, word):
+        device = kind(str(PROGRAM))
+        self.addCleanup(device.close)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "one.pkt")
+            path.write_text(self.TEXT + text)
+            parsed = script.parse(path, path.parent)
+        arguments = argparse.Namespace(seed=1, ipv6=False, pcap=None)
+        with mock.patch.object(run, "Player", wraps=Player) as player, \
+                contextlib.redirect_stdout(io.StringIO()):
+            got, story = run.outcome(parsed, device, arguments)
+            self.assertEqual(got, word, story)
+        return player.call_count
+
+    def test_a_failure_in_time_counts(self):
+        self.assertEqual(self.times_played(Simulated, "+5ms quiet\n", "failed"), 1)
+
+    def test_a_late_failure_is_played_again(self):
+        self.assertEqual(self.times_played(Dawdling, "+5ms quiet\n", "failed"), run.ATTEMPTS)
+
+    def test_what_passes_late_has_passed(self):
+        self.assertEqual(self.times_played(Dawdling, self.GOOD, "passed"), 1)
 
 
 if __name__ == "__main__":

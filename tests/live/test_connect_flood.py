@@ -21,7 +21,8 @@ SIZE = 4096  # of the session's WRITEs
 WINDOW = 16
 MEMORY_OF_SESSION = SIZE * WINDOW
 TIMEOUT = 17  # 0.5 s: nobody has a processor of his own
-RSS_SLACK = 256 << 10
+# For stores of limited size that the warm-up has not filled; a leak of 11 bytes a packet is found.
+RSS_SLACK = 1 << 20
 
 
 class ConnectFlood(live.DynamicConnectionsTest):

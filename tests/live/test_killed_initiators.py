@@ -68,8 +68,8 @@ class KilledInitiators(live.DynamicConnectionsTest):
             mortal.child.kill()
         report = self.end(survivor)
         begin = time.monotonic()
-        live.wait_until(lambda: self.counters(self.target)['contexts_in_use'] == 0, 2 * LEASE_S,
-                        'all contexts are free within two leases')
+        live.wait_until(lambda: self.counters(self.target)['contexts_in_use'] == 0, live.LIMIT_S,
+                        'all contexts are free')
         free_s = time.monotonic() - begin
         after = live.resident_bytes(self.target)
         counters = self.counters(self.target)

@@ -46,12 +46,13 @@ class LatePackets(live.DynamicConnectionsTest):
                 for number, report in enumerate(reports)], counters
 
     def check_exact(self, late, late_s):
-        """Nobody is evicted and nothing is lost: each outcome is known."""
+        """Nobody is evicted and nothing is lost: each outcome is known, but for those of initiators
+        that had no processor for so long that they had to connect again."""
         results, counters = self.send(late, late_s, '--lease-ms', 60_000)
         self.assertEqual((counters['sessions_evicted'], counters['sessions_expired']), (0, 0))
         for report, words in results:
-            self.assertEqual(words, report['succeeded'], report)
-            self.assertEqual(sum(report['unknown']), 0)
+            self.assert_words(words, report)
+            self.assertLessEqual(sum(report['unknown']), report['restarts'], report)
         self.assert_refused(counters)
 
     def test_up_to_5_seconds_late(self):

@@ -27,8 +27,8 @@ from lab.processes import Lab, LabError, wait_until  # noqa: E402, F401
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', ROOT / 'build' / 'apps'))
 # A machine that is busy with other things must not fail a test.
 LIMIT_S = 120
-# --qp-timeout: two seconds, all retries together, as a process may be without a core for long.
-PATIENT = ('-u', 16)
+# --qp-timeout: four seconds, all retries together, as a process may be without a core for long.
+PATIENT = ('-u', 17)
 # The link, too, may take its time to come up, where many programs start at once.
 PATIENT_OF_LINK = ('--connect-timeout', LIMIT_S)
 # Tests run beside others: programs that wait leave the processors to them.

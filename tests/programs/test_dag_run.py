@@ -122,7 +122,7 @@ class Run(DagTest):
         from the others through it. One is killed, and another comes by the same link."""
         self.station = self.linked_station
         document, path = self.workflow(300)
-        server, where = self.serve('--lease', '500ms')
+        server, where = self.serve('--lease', '3s')
         workers = [self.work(number, where, '--slots', 2, '--runs', 1) for number in range(3)]
         loader = self.client('load', 1, where, path, '--wait', '--name', 'run', '--json',
                              '--scale', 0.3)
@@ -148,7 +148,7 @@ class Run(DagTest):
         and no output is missing."""
         self.start_switch(6)
         document, path = self.workflow(300)
-        server, where = self.serve('--lease', '500ms')
+        server, where = self.serve('--lease', '3s')
         loader = self.client('load', 1, where, path, '--wait', '--name', 'run', '--json',
                              '--scale', 0.3)
         workers = [self.work(number, where, '--slots', 2, '--runs', 1) for number in range(3)]
@@ -175,7 +175,7 @@ class Run(DagTest):
         again. The loader, which is fenced too, finds its run still there."""
         self.start_switch(5)
         document, path = self.workflow(200)
-        server, where = self.serve('--lease', '500ms')
+        server, where = self.serve('--lease', '3s')
         workers = [self.work(number, where, '--runs', 1) for number in range(2)]
         wait_until(lambda: len(self.status(where)['workers']) == 2, LIMIT_S, 'both have joined')
         loader = self.client('load', 1, where, path, '--wait', '--name', 'run', '--json',

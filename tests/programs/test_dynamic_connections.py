@@ -111,7 +111,7 @@ class DynamicConnections(support.ProgramTest):
         # To Swift, a peer that sleeps is a full queue.
         for algorithm in ('dcqcn', 'swift'):
             self.run_perf('--op', 'all', '-q', 4, '-s', 5000, '-n', 50, '--congestion', algorithm,
-                          common=('--idle', 'yield'))
+                          common=('--idle', 'yield', '--timeout', support.LIMIT_S))
 
     def test_ipv6_and_path_mtu(self):
         report = self.run_perf('--op', 'read', '-m', 1024, '-n', 20, family=6)

@@ -10,7 +10,7 @@ from support import LIMIT_S, pcapng_packets, wait_until
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
 # A second, all retries together: a busy machine may leave a process without a core for long.
-PATIENT = ('-u', '15')
+PATIENT = ('-u', '17')
 
 
 class Perf(support.ProgramTest):
@@ -202,9 +202,9 @@ class Locks(support.ProgramTest):
         for options in (('-t', 3, '-n', 200), ('-t', 128, '-n', 500), ('-b', '-n', 200),
                         ('-o', 1, '-n', 100), ('-D', 0.3), ('-b', '-D', 0.3, '--lock-mode', 'cas')):
             with self.subTest(options=options):
-                _, result = self.run_locks(*options)
+                _, result = self.run_locks(*options, *PATIENT)
                 self.assertGreater(result['iterations'], 0)
-        self.run_locks('-t', 4, '-b', '-n', 100, common=('--transport', 'dc'))
+        self.run_locks('-t', 4, *PATIENT, '-b', '-n', 100, common=('--transport', 'dc'))
 
     def test_loss_duplication_reordering_corruption(self):
         """LK-22: nothing is taken, counted or freed twice."""

@@ -83,7 +83,7 @@ void Node::abandon() noexcept {
 }
 
 void Node::settle() {
-  for (unsigned i = 0; i < kLastBursts && worker_->transmit(clock_.now_ns()) > 0; ++i) {
+  for (unsigned i = 0; i < kLastBursts && worker_->send_now(); ++i) {
   }
   const std::uint64_t begin_ns = clock_.now_ns();
   while (link_->segment().holds_frames() || worker_->backlogged()) {

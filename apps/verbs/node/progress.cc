@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <rte_pause.h>
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include "apps/verbs/node/node.h"
@@ -23,6 +24,9 @@ constexpr unsigned kPatienceMin = 8;
 constexpr unsigned kPatienceMax = 1u << 16;
 /// Watching for so long without being missed makes up for one time of being missed.
 constexpr std::uint64_t kForgivenNs = 10 * kNsPerMs;
+/// Polls in a row that find nothing, about 20 us of them, before each further one gives the
+/// processor to whoever waits for it.
+constexpr unsigned kEmptyPollsMax = 256;
 /// Posts that wait for a turn at most.
 constexpr unsigned kPostsMax = 32;
 
@@ -52,12 +56,18 @@ void Progress::stop() {
 }
 
 bool Progress::turn_of_application() {
-  if (mode_ == ProgressMode::thread || node_.abandoned() || !node_.lock().try_lock()) return false;
-  const bool moved = turn();
-  application_turns_.store(application_turns_.load(std::memory_order_relaxed) + 1,
-                           std::memory_order_relaxed);
-  node_.tell_events();
-  node_.lock().unlock();
+  bool moved = false;
+  if (mode_ != ProgressMode::thread && !node_.abandoned() && node_.lock().try_lock()) {
+    moved = turn();
+    application_turns_.store(application_turns_.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+    node_.tell_events();
+    node_.lock().unlock();
+  }
+  // A peer that waits for a processor is not to wait until this thread has used up its time.
+  const std::uint32_t empty = moved ? 0 : empty_polls_.load(std::memory_order_relaxed) + 1;
+  empty_polls_.store(empty, std::memory_order_relaxed);
+  if (empty >= kEmptyPollsMax) sched_yield();
   return moved;
 }
 
@@ -69,7 +79,7 @@ void Progress::on_posted() {
     return;
   }
   if (posts_ == 0 || posts_ == kPostsMax) {
-    (void)node_.worker().transmit(node_.clock().now_ns());
+    (void)node_.worker().send_now();
     posts_ = 0;
   }
   ++posts_;
@@ -98,7 +108,7 @@ bool Progress::turn() {
   const bool moved = node_.worker().poll_once();
   // What arrived is acknowledged before the application can answer it: who waits for events of two
   // queues in one channel takes them in the order in which an RNIC's come.
-  if (moved && sleeps_on_events_) (void)node_.worker().transmit(node_.clock().now_ns());
+  if (moved && sleeps_on_events_) (void)node_.worker().send_now();
   return moved;
 }
 

@@ -77,7 +77,8 @@ class Progress {
   std::uint64_t asleep_until_ns_ = 0;  ///< 0: the thread does not serve, or is awake
 
   std::atomic<std::uint32_t> application_turns_{0};
-  std::atomic<std::uint32_t> wanted_{0};  ///< a futex: 1 ends the watching
+  std::atomic<std::uint32_t> empty_polls_{0};  ///< of the application, in a row; about right
+  std::atomic<std::uint32_t> wanted_{0};       ///< a futex: 1 ends the watching
 
   // What follows is the thread's own.
   bool serving_ = false;

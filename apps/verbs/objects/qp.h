@@ -28,10 +28,14 @@ class SharedQueuePair {
   SharedQueuePair& operator=(const SharedQueuePair&) = delete;
   ~SharedQueuePair() { engine_.destroy_qp(&queue_pair_); }
   [[nodiscard]] roce::QueuePair& queue_pair() { return queue_pair_; }
+  /// The local ACK timeout that the program has asked for; the engine's is longer.
+  [[nodiscard]] std::uint8_t timeout() const { return timeout_; }
+  void note_timeout(std::uint8_t timeout) { timeout_ = timeout; }
 
  private:
   roce::Engine& engine_;
   roce::QueuePair& queue_pair_;
+  std::uint8_t timeout_ = 0;
 };
 
 /// A handle of a queue pair; those of XRC targets are several when ibv_open_qp made some of them.

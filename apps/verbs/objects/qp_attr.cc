@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/objects/qp_attr.h"
 
+#include <algorithm>
+
 #include "apps/verbs/objects/context.h"
 #include "apps/verbs/objects/convert.h"
 #include "apps/verbs/objects/cq.h"
@@ -20,6 +22,14 @@ unsigned known_attributes(ibv_qp_type type, unsigned mask) {
     return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
   }
   return mask;
+}
+
+/// IBTA lets a missing answer be noticed after one to four times the interval that the attribute
+/// tells (vol. 1, 9.7.6.1.3). It takes four here: peers share processors with all that runs.
+std::uint8_t longest_timeout(std::uint8_t timeout) {
+  constexpr std::uint8_t kLast = 31;
+  if (timeout == 0 || timeout > kLast) return timeout;  // for ever, or to be refused
+  return static_cast<std::uint8_t>(std::min(timeout + 2, int{kLast}));
 }
 
 /// A queue pair in that state sends nothing more.
@@ -42,13 +52,15 @@ int modify_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int mask) {
   const Section section(qp->node());
   if (!section) return EIO;
   const unsigned bits = known_attributes(verbs->qp_type, static_cast<unsigned>(mask));
-  const auto wanted = attributes_of(qp->owner().engine(), *attributes, bits);
+  auto wanted = attributes_of(qp->owner().engine(), *attributes, bits);
   if (!wanted) return errno_of(wanted.error());
+  wanted->timeout = longest_timeout(wanted->timeout);
   if ((bits & IBV_QP_STATE) != 0 && ends(attributes->qp_state)) qp->node().settle();
   const auto modified = qp->queue_pair().modify(*wanted, bits);
   qp->show_state();
   if (!modified) return errno_of(modified.error());
   if ((bits & IBV_QP_STATE) != 0 && attributes->qp_state == IBV_QPS_RESET) forget_completions(*qp);
+  if ((bits & IBV_QP_TIMEOUT) != 0) qp->shared()->note_timeout(attributes->timeout);
   qp->node().progress().on_posted();
   return 0;
 }
@@ -61,6 +73,8 @@ int query_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_a
   roce::QueuePair& queue_pair = qp->queue_pair();
   *attributes = {};
   convert(qp->owner().engine(), queue_pair.query(), *attributes);
+  const std::uint8_t asked = qp->shared()->timeout();
+  if (attributes->timeout == longest_timeout(asked)) attributes->timeout = asked;
   attributes->cap = capabilities_of(queue_pair.init());
   qp->show_state();
   *init = {};

@@ -63,6 +63,7 @@ class Player:
         self._time_ns = 0
         self._may_seem_early_ns = device.early_ns
         self._start_ns = 0
+        self.late_ns = 0  # the most that an own step came behind its time
         hello = device.call("hello")
         ends = [pair for pair in zip(hello["addresses"], device.peer_addresses(hello), strict=True)
                 if (":" in pair[0]) == ipv6]  # fmt: skip
@@ -156,8 +157,10 @@ class Player:
             # They go another way than packets, and would overtake them.
             self._catch_up()
         if step.action not in (">", ">?", "done"):
-            self._wait_until(self._time_ns + step.least_ns)
+            due_ns = self._time_ns + step.least_ns
+            self._wait_until(due_ns)
             self._time_ns = self._device.now_ns()
+            self.late_ns = max(self.late_ns, self._time_ns - due_ns)
             self._may_seem_early_ns = self._device.early_ns
         handler(step)
         self._take_frames(self._device.now_ns())

@@ -64,6 +64,10 @@ bool FakeBackend::execute(std::uint16_t qp, const SendRequest& request) {
     case Operation::send: {
       auto& receives = peer_->qps_[qp].receives;
       if (receives.empty()) return false;
+      if (receives.size() > 1 && interrupts()) {
+        peer_->done_.push_back({receives.front().id, 0, "flushed", true});
+        receives.pop_front();
+      }
       const ReceiveRequest receive = receives.front();
       receives.pop_front();
       std::memcpy(peer_->memory_.data() + receive.local_offset, local, request.length);

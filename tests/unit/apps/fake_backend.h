@@ -20,6 +20,8 @@ class FakeBackend final : public Backend {
   std::function<int(SendRequest& request)> tamper = [](SendRequest&) { return 1; };
   /// Called in each poll: lets the other end work, which has no thread of its own.
   std::function<void()> on_poll = [] {};
+  /// Whether a session ends in the middle of this SEND, which is then sent anew.
+  std::function<bool()> interrupts = [] { return false; };
   /// What the next completion fails with.
   std::string_view next_error;
   /// The largest number of requests that any queue pair has had outstanding.

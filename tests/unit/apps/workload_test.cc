@@ -226,6 +226,15 @@ TEST(WorkloadAtomics, OneExecutedTwiceIsFound) {
   }
 }
 
+TEST(WorkloadSends, AMessageThatIsSentAnewTakesTheNextReceive) {
+  Lab lab(make_agreement(5000, 2));
+  int number = 0;
+  lab.client_device.interrupts = [&number] { return ++number % 5 == 0; };
+  const auto valid = lab.validate(make_spec(Operation::send, RunKind::validation, 5000));
+  EXPECT_TRUE(valid) << valid.error().message;
+  EXPECT_GE(number, 5);
+}
+
 TEST(WorkloadLocks, TheWordIsFreeAndHasCountedTheScopes) {
   const auto good = [](std::uint64_t word, std::uint64_t counter, std::uint64_t scopes) {
     return check_lock_words(std::vector{word, counter}, scopes).has_value();

@@ -169,6 +169,21 @@ TEST_F(WorkerTest, AfterAPauseLooksFirstAtAllThatHasArrived) {
   EXPECT_EQ(source_.received_before_sending, 2u * Worker::kBurst + 3);
 }
 
+TEST_F(WorkerTest, SendingAtOnceLooksAtWhatHasArrivedAfterAPauseAlone) {
+  VirtualClock clock(1000);
+  Worker worker(sink_, source_, clock);
+  (void)worker.poll_once();
+  const unsigned sendings = source_.sendings;
+  arrive(3);
+  EXPECT_FALSE(worker.send_now());
+  EXPECT_EQ(source_.sendings, sendings + 1);
+  EXPECT_EQ(source_.received, 0u);
+  clock.advance(500'000'000);
+  EXPECT_TRUE(worker.send_now());
+  EXPECT_EQ(source_.sendings, sendings + 2);
+  EXPECT_EQ(source_.received_before_sending, 3u);
+}
+
 TEST_F(WorkerTest, SendsInTheEndWhenBurstsAreAlwaysFull) {
   VirtualClock clock(1'000'000'000);
   Worker worker(sink_, source_, clock);

@@ -88,6 +88,7 @@ struct Completion {
   wire::Qpn qp_num{};            ///< the local queue pair
   wire::Qpn src_qp{};            ///< UD receives: the queue pair that sent it
   std::uint16_t pkey_index = 0;  ///< receives of queue pair 1: of the datagram's P_Key
+  bool is_ipv6 = false;          ///< with kWcGrh: it is a header of IPv6, else it ends with IPv4's
 };
 
 /// Which completions raise the next event (IBTA vol. 1, 11.4.2.2).

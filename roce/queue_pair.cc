@@ -615,7 +615,8 @@ MemoryStatus QueuePair::scatter_to_receive(std::uint64_t offset, const MbufBytes
 }
 
 /// What only some messages say.
-void QueuePair::add_details(const wire::Headers& headers, Completion& completion) const {
+void QueuePair::add_details(const RxPacket& packet, Completion& completion) const {
+  const wire::Headers& headers = packet.headers;
   if (headers.opcode->has_immediate) {
     completion.wc_flags |= kWcWithImm;
     completion.imm_data = headers.imm_dt.data;
@@ -626,6 +627,7 @@ void QueuePair::add_details(const wire::Headers& headers, Completion& completion
   }
   if (headers.opcode->has(wire::Header::deth)) {
     completion.wc_flags |= kWcGrh;
+    completion.is_ipv6 = packet.is_ipv6();
     completion.src_qp = headers.deth.source;
     if (number_ == wire::kGsiQpn) {
       completion.pkey_index = engine_.pkeys_.find(headers.bth.pkey).value_or(0);
@@ -638,7 +640,7 @@ void QueuePair::finish_receive(const RxPacket& packet, WcOpcode opcode, std::uin
   Completion completion{
       .wr_id = recv_queue_.front().wr_id, .opcode = opcode, .byte_len = length, .qp_num = number_};
   if (headers.opcode->has(wire::Header::imm_dt | wire::Header::ieth | wire::Header::deth)) {
-    add_details(headers, completion);
+    add_details(packet, completion);
   }
   recv_queue_.pop();
   engine_.counters_.rdma_recvs.add();

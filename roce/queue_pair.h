@@ -253,7 +253,7 @@ class QueuePair : public QpListHook {
   }
   /// Copies a payload to the front receive request, `offset` bytes from its beginning.
   [[nodiscard]] MemoryStatus scatter_to_receive(std::uint64_t offset, const MbufBytes& payload);
-  void add_details(const wire::Headers& headers, Completion& completion) const;
+  void add_details(const RxPacket& packet, Completion& completion) const;
   /// Completes the front receive request with a message's last packet, `length` bytes in all.
   void finish_receive(const RxPacket& packet, WcOpcode opcode, std::uint32_t length);
   /// The front receive request ends with a local error.

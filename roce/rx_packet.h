@@ -21,6 +21,13 @@ struct RxPacket {
     if (!headers.opcode->ends()) return payload.length == mtu;
     return payload.length <= mtu && (payload.length > 0 || headers.opcode->starts());
   }
+
+  /// Whether its IP header is one of IPv6.
+  [[nodiscard]] bool is_ipv6() const {
+    std::byte first{};
+    copy_from_mbuf({payload.packet, l3_offset, 1}, &first);
+    return first >> 4 == std::byte{6};
+  }
 };
 
 }  // namespace rockhopper::roce

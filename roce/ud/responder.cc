@@ -17,10 +17,7 @@ using Grh = std::array<std::byte, kGrhBytes>;
 Grh make_grh(const RxPacket& packet) {
   static_assert(sizeof(rte_ipv6_hdr) == kGrhBytes);
   Grh grh{};
-  std::byte first{};
-  copy_from_mbuf({packet.payload.packet, packet.l3_offset, 1}, &first);
-  const std::uint32_t length =
-      (first >> 4) == std::byte{6} ? sizeof(rte_ipv6_hdr) : sizeof(rte_ipv4_hdr);
+  const std::uint32_t length = packet.is_ipv6() ? sizeof(rte_ipv6_hdr) : sizeof(rte_ipv4_hdr);
   copy_from_mbuf({packet.payload.packet, packet.l3_offset, length},
                  grh.data() + (grh.size() - length));
   return grh;

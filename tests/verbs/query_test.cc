@@ -23,7 +23,7 @@ TEST(Queries, Device) {
   EXPECT_EQ(attributes.max_sge, 32);
   EXPECT_EQ(attributes.max_qp_rd_atom, 128);
   EXPECT_EQ(attributes.phys_port_cnt, 1);
-  EXPECT_EQ(attributes.atomic_cap, IBV_ATOMIC_GLOB);
+  EXPECT_EQ(attributes.atomic_cap, IBV_ATOMIC_HCA);
   EXPECT_NE(attributes.device_cap_flags & IBV_DEVICE_XRC, 0u);
 
   // A program of another header has a shorter structure, or a longer one.
@@ -35,6 +35,7 @@ TEST(Queries, Device) {
   ASSERT_EQ(
       extended(end.context).query_device_ex(end.context, nullptr, &longer.known, sizeof longer), 0);
   EXPECT_EQ(longer.more[63], 0);
+  EXPECT_EQ(longer.known.pci_atomic_caps.fetch_add, IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP);
   EXPECT_EQ(longer.known.odp_caps.general_caps,
             static_cast<std::uint64_t>(IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
   std::memset(&longer, 0xff, sizeof longer);

@@ -121,6 +121,14 @@ class Load(RunTest):
         self.assertEqual(done.returncode, -6)
         self.assertIn('ibv_cmd_alloc_pd is for drivers of rdma-core', done.stderr)
 
+    def test_what_drivers_log_is_not_shown(self):
+        call = f"""
+import ctypes
+library = ctypes.CDLL({str(THIN)!r})
+getattr(library, '__verbs_log')(None, 3, b'not an EFA device')
+"""
+        self.assert_good(self.run_command(sys.executable, '-c', call))
+
     def test_off(self):
         show = 'import os; print([os.environ.get(n) for n in ("LD_LIBRARY_PATH", "LD_PRELOAD")])'
         done = self.rh_run(sys.executable, '-c', show, ROCKHOPPER_VERBS='off')

@@ -49,6 +49,7 @@ TEST_F(UdVerbs, ADatagramCanBeAnswered) {
     EXPECT_EQ(received.byte_len, kGrh + 64);
     EXPECT_EQ(received.src_qp, qp_->qp_num);
     EXPECT_NE(received.wc_flags & IBV_WC_GRH, 0u);
+    EXPECT_EQ(received.sl, index == 0 ? 0xa : 0x9);  // by which UCX knows what the GRH is
 
     ibv_ah* back =
         table().create_ah_from_wc(b_.pd, &received, reinterpret_cast<ibv_grh*>(b_.bytes.data()), 1);

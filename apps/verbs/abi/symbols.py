@@ -10,6 +10,7 @@ import re
 
 SECTION = re.compile(r'\[(.+)\]')
 REGISTER_DRIVER = 'verbs_register_driver_'
+LOG = '__verbs_log'
 QUERY_GID_TYPE = 'ibv_query_gid_type'
 DATA = {'verbs_allow_disassociate_destroy'}
 HEAD = '''// SPDX-License-Identifier: BSD-3-Clause
@@ -79,6 +80,9 @@ def stub(symbol, name, node, is_default):
     elif name.startswith(REGISTER_DRIVER):
         # libmlx5 and libefa announce themselves: there is no device of theirs here.
         code = f'void {symbol}(const void*) {{}}'
+    elif name == LOG:
+        # libefa says so when libfabric asks it whether a device is one of its own.
+        code = f'void {symbol}(const void*, unsigned, const char*, ...) {{}}'
     elif node == 'IBVERBS_1.0' and name == 'ibv_get_device_list':
         code = (f'void* {symbol}(int*) {{\n'
                 f'  rockhopper::verbs::report("this program is built for libibverbs 1.0, of 2006");\n'

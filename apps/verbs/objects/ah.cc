@@ -73,7 +73,6 @@ int init_ah_from_wc(ibv_context* verbs, std::uint8_t port, ibv_wc* completion, i
   if (!index) return EINVAL;
   *attributes = attributes_of(context->engine(), vector);
   attributes->grh.sgid_index = *index;
-  attributes->sl = completion->sl;
   attributes->port_num = port;
   return 0;
 }

@@ -139,6 +139,16 @@ unsigned flags_of(const roce::Completion& completion) {
   return flags;
 }
 
+/// A datagram's completion tells the type of its packet there (IBTA vol. 1, A17.4.5.1), as RNICs of
+/// mlx5 do: programs must know which header is in the GRH's place.
+std::uint8_t service_level_of(const roce::Completion& completion) {
+  constexpr std::uint8_t kRoutable = 0x8;
+  constexpr std::uint8_t kIpv6 = 0x1;
+  constexpr std::uint8_t kIpv4 = 0x2;
+  if ((completion.wc_flags & roce::kWcGrh) == 0) return 0;
+  return kRoutable | (completion.is_ipv6 ? kIpv6 : kIpv4);
+}
+
 void convert(const roce::Completion& from, ibv_wc& to) {
   to.wr_id = from.wr_id;
   to.status = status_of(from.status);
@@ -155,7 +165,7 @@ void convert(const roce::Completion& from, ibv_wc& to) {
   to.wc_flags = flags_of(from);
   to.pkey_index = from.pkey_index;
   to.slid = 0;
-  to.sl = 0;
+  to.sl = service_level_of(from);
   to.dlid_path_bits = 0;
 }
 
@@ -217,7 +227,8 @@ Expected<roce::AddressVector> vector_of(const roce::Engine& engine, const ibv_ah
   // 0 is what programs leave there; such a packet would go no further than its sender.
   if (attributes.grh.hop_limit != 0) vector.hop_limit = attributes.grh.hop_limit;
   vector.flow_label = attributes.grh.flow_label & IB_GRH_FLOWLABEL_MASK;
-  vector.service_level = attributes.sl;
+  // Some programs answer with the completion's, which service_level_of() tells of.
+  vector.service_level = attributes.sl & 7;
   return vector;
 }
 

@@ -52,6 +52,8 @@ void convert(const ibv_send_wr& from, roce::WrOpcode opcode, roce::SendWr& to);
 void convert(const roce::Completion& from, ibv_wc& to);
 [[nodiscard]] ibv_wc_opcode opcode_of(roce::WcOpcode opcode);
 [[nodiscard]] unsigned flags_of(const roce::Completion& completion);
+/// The `sl` of a work completion.
+[[nodiscard]] std::uint8_t service_level_of(const roce::Completion& completion);
 [[nodiscard]] ibv_wc_status status_of(roce::WcStatus status);
 
 /// Nothing: the engine has no queue pairs of that type for programs.

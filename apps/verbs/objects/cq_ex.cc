@@ -58,7 +58,7 @@ __be32 read_imm_data(ibv_cq_ex* verbs) {
 std::uint32_t read_qp_num(ibv_cq_ex* verbs) { return current(verbs).qp_num.value; }
 std::uint32_t read_src_qp(ibv_cq_ex* verbs) { return current(verbs).src_qp.value; }
 std::uint32_t read_slid(ibv_cq_ex* /*verbs*/) { return 0; }
-std::uint8_t read_sl(ibv_cq_ex* /*verbs*/) { return 0; }
+std::uint8_t read_sl(ibv_cq_ex* verbs) { return service_level_of(current(verbs)); }
 std::uint8_t read_dlid_path_bits(ibv_cq_ex* /*verbs*/) { return 0; }
 std::uint64_t read_completion_ts(ibv_cq_ex* verbs) { return Cq::from(verbs)->taken_ns(); }
 std::uint64_t read_completion_wallclock_ns(ibv_cq_ex* verbs) {

@@ -69,7 +69,9 @@ void fill(const Context& context, ibv_device_attr& to) {
   to.max_qp_rd_atom = as_int(has.max_qp_rd_atom);
   to.max_res_rd_atom = as_int(has.max_res_rd_atom);
   to.max_qp_init_rd_atom = as_int(has.max_qp_init_rd_atom);
-  to.atomic_cap = has.atomic_with_cpu ? IBV_ATOMIC_GLOB : IBV_ATOMIC_HCA;
+  // It is so towards the processor too, but UCX 1.13 offers no atomics with IBV_ATOMIC_GLOB; RNICs
+  // say it with pci_atomic_caps.
+  to.atomic_cap = IBV_ATOMIC_HCA;
   to.max_mw = as_int(has.max_mw);
   to.max_mcast_grp = as_int(has.max_mcast_grp);
   to.max_mcast_qp_attach = as_int(has.max_mcast_qp_attach);
@@ -155,12 +157,19 @@ int query_device_ex(ibv_context* verbs, const ibv_query_device_ex_input* input,
     return EINVAL;
   }
   ibv_device_attr_ex full{};
+  bool with_processor = false;
   {
     const Section section(context->node());
     if (!section) return EIO;
     fill(*context, full.orig_attr);
+    with_processor = context->engine().query_device().atomic_with_cpu;
   }
   fill_odp(full);
+  if (with_processor) {
+    full.pci_atomic_caps = {.fetch_add = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP,
+                            .swap = 0,
+                            .compare_swap = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP};
+  }
   full.completion_timestamp_mask = UINT64_MAX;
   full.hca_core_clock = kNsPerSecond / 1000;  // in kHz
   full.device_cap_flags_ex =

@@ -45,6 +45,7 @@ TEST(UdResponder, Clause9_8_3_DatagramLandsBehindTheIpv4Header) {
   ASSERT_THAT(done, ElementsAre(Received(1u, kGrh + 100)));
   EXPECT_EQ(done[0].opcode, WcOpcode::recv);
   EXPECT_EQ(done[0].wc_flags, std::uint32_t{roce::kWcWithImm} | std::uint32_t{roce::kWcGrh});
+  EXPECT_FALSE(done[0].is_ipv6);
   EXPECT_EQ(done[0].imm_data, 0xabcu);
   EXPECT_EQ(done[0].src_qp.value, Rig::kPeerQpn);
   EXPECT_EQ(done[0].qp_num, rig.qp().number());
@@ -65,6 +66,7 @@ TEST(UdResponder, Clause9_8_3_DatagramLandsBehindTheIpv6Header) {
   const auto done = rig.recv_completions();
   ASSERT_THAT(done, ElementsAre(Received(1u, kGrh + 7)));
   EXPECT_EQ(done[0].wc_flags, std::uint32_t{roce::kWcGrh});
+  EXPECT_TRUE(done[0].is_ipv6);
   const Payload ip = rig.memory_at(4096, kGrh);
   EXPECT_EQ(ip[0] >> 4, 6);
   EXPECT_TRUE(std::equal(ip.begin() + 8, ip.begin() + 24, Rig::peer_ipv6().bytes.begin()));

@@ -25,13 +25,11 @@ class Library:
                 ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(self.mpi, 'ompi_mpi_' + name)))
                 for name in ('comm_world', 'byte', 'double', 'op_sum', 'info_null'))
             self.no_status = None
-            self.request = ctypes.c_void_p
             self.window = ctypes.c_void_p
         else:
             self.world, self.byte, self.double, self.sum = (
                 ctypes.c_int(value) for value in (0x44000000, 0x4c00010d, 0x4c00080b, 0x58000003))
             self.no_status = ctypes.c_void_p(1)
-            self.request = ctypes.c_int
             self.window = ctypes.c_int
             self.no_info = ctypes.c_int(0x1c000000)
 

@@ -69,7 +69,7 @@ class Mpi(PairTest):
         if shutil.which(netpipe) is None:
             self.skipTest(f'{netpipe} is not installed')
         process = self.run_mpi(*mpirun, '-np', 2, netpipe, '-i', '-u', 300_000, '-n', 3,
-                                 '-o', self.lab.path('netpipe'))
+                               '-o', self.lab.path('netpipe'))
         results = re.findall(r'bytes +3 times --> +(.*)', process.messages())
         self.assertGreater(len(results), 20)
         self.assertEqual(set(results), {'Integrity check passed'})

@@ -26,7 +26,7 @@ struct RxPacket {
   [[nodiscard]] bool is_ipv6() const {
     std::byte first{};
     copy_from_mbuf({payload.packet, l3_offset, 1}, &first);
-    return first >> 4 == std::byte{6};
+    return (first >> 4) == std::byte{6};
   }
 };
 

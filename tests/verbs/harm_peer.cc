@@ -133,9 +133,9 @@ class Peer {
   void make(Pair& pair) {
     pair.sends.resize(kSends * kMessageBytes / 4);
     pair.receives.resize(kReceives * kMessageBytes / 4);
+    constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;
     for (std::vector<std::uint32_t>* memory : {&pair.sends, &pair.receives}) {
-      regions_.push_back(
-          ibv_reg_mr(pd_, memory->data(), memory->size() * 4, IBV_ACCESS_LOCAL_WRITE));
+      regions_.push_back(ibv_reg_mr(pd_, memory->data(), memory->size() * 4, kAccess));
       if (regions_.back() == nullptr) give_up("ibv_reg_mr");
     }
     ibv_qp_init_attr init{};

@@ -13,8 +13,8 @@
 
 namespace rockhopper::stack::segment {
 
-/// So long a receiver may take nothing out of a full lane. It is alive then, as a rule, and waits
-/// for a processor; what UC and UD lose nobody sends again.
+/// A receiver may take nothing out of a full lane for so long. It is alive then, as a rule, and
+/// waits for a processor; what UC and UD lose nobody sends again.
 inline constexpr std::uint64_t kStalledNs = 500 * kNsPerMs;
 /// A look at a full lane counts as so much waiting at most: in a longer time the sender has had no
 /// processor itself, and perhaps the receiver neither.

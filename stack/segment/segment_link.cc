@@ -24,8 +24,8 @@ constexpr std::uint32_t kLoopFrames = 256;
 constexpr std::uint64_t kFirstLookNs = 2 * kNsPerUs;
 constexpr std::uint64_t kLastLookNs = kNsPerMs;
 constexpr std::uint64_t kLooks = 8;
-/// So long frames that their service repeats stop others, where no more can be held: those others
-/// may be acknowledgements that somebody waits for.
+/// Frames that their service repeats stop others for so long, where no more can be held: those
+/// others may be acknowledgements that somebody waits for.
 constexpr std::uint64_t kRepeatedNs = 100 * kNsPerMs;
 /// A lane that could not be made is tried again after so long.
 constexpr std::uint64_t kRetryNs = 100 * kNsPerMs;

@@ -6,11 +6,9 @@ import json
 import signal
 
 import support
-from support import LIMIT_S, pcapng_packets, wait_until
+from support import LIMIT_S, PATIENT, pcapng_packets, wait_until
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
-# A second, all retries together: a busy machine may leave a process without a core for long.
-PATIENT = ('-u', '17')
 
 
 class Perf(support.ProgramTest):

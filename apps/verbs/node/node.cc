@@ -17,8 +17,8 @@ constexpr std::uint32_t kMbufs = 2048;
 constexpr std::uint32_t kMbufsWithFaults = 8192;
 /// Bursts that settle() sends at most.
 constexpr unsigned kLastBursts = 64;
-/// So long settle() waits for room at most, which is longer than a link waits for it, and looks for
-/// it so often.
+/// settle() waits for room for so long at most, which is longer than a link waits for it, and looks
+/// for it so often.
 constexpr std::uint64_t kRoomNs = 2 * kNsPerSecond;
 constexpr long kRoomLookNs = 50'000;
 /// All of them at once is what some programs try.
@@ -92,8 +92,7 @@ void Node::settle() {
     const std::uint64_t now_ns = clock_.now_ns();
     if (now_ns - begin_ns > kRoomNs) return;
     if (worker_->backlogged()) (void)worker_->transmit(now_ns);
-    link_->segment().flush(now_ns);
-    // The peer may be waiting for room too.
+    // It puts what is held, and the peer may be waiting for room too.
     (void)worker_->receive(now_ns);
   }
 }

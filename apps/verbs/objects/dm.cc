@@ -65,15 +65,6 @@ ibv_dm* alloc_dm(ibv_context* verbs, ibv_alloc_dm_attr* attributes) {
   return new Dm(*context, std::move(bytes), attributes->length);
 }
 
-int free_dm(ibv_dm* verbs) {
-  auto* dm = object_of<Dm>(verbs);
-  if (dm == nullptr) return EINVAL;
-  const Section section(dm->node());
-  if (!section) return 0;
-  if (dm->is_used()) return EBUSY;
-  dm->abandon();
-  delete dm;
-  return 0;
-}
+int free_dm(ibv_dm* verbs) { return end_unused<Dm>(verbs); }
 
 }  // namespace rockhopper::verbs

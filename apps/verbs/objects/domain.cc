@@ -40,16 +40,7 @@ ibv_pd* alloc_pd(ibv_context* verbs) {
   return new Pd(*context);
 }
 
-int dealloc_pd(ibv_pd* verbs) {
-  auto* pd = object_of<Pd>(verbs);
-  if (pd == nullptr) return EINVAL;
-  const Section section(pd->node());
-  if (!section) return 0;
-  if (pd->is_used()) return EBUSY;
-  pd->abandon();
-  delete pd;
-  return 0;
-}
+int dealloc_pd(ibv_pd* verbs) { return end_unused<Pd>(verbs); }
 
 ibv_td* alloc_td(ibv_context* verbs, ibv_td_init_attr* init) {
   Context* context = Context::from(verbs);

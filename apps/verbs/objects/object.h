@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 
 #include <boost/intrusive/list.hpp>
@@ -80,6 +81,20 @@ template <typename T, typename Verbs>
     if (verbs->handle != object->id()) return nullptr;
   }
   return object;
+}
+
+/// Ends an object that other objects may use: EBUSY while one does, EINVAL if it is none. In a
+/// child of fork() nothing is done. Not in a Section.
+template <typename T, typename Verbs>
+[[nodiscard]] int end_unused(Verbs* verbs) {
+  T* object = object_of<T>(verbs);
+  if (object == nullptr) return EINVAL;
+  const Section section(object->node());
+  if (!section) return 0;
+  if (object->is_used()) return EBUSY;
+  object->abandon();
+  delete object;
+  return 0;
 }
 
 }  // namespace rockhopper::verbs

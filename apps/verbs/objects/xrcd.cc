@@ -98,15 +98,6 @@ ibv_xrcd* open_xrcd(ibv_context* verbs, ibv_xrcd_init_attr* init) {
   return new Xrcd(*context, std::move(domain));
 }
 
-int close_xrcd(ibv_xrcd* verbs) {
-  auto* xrcd = object_of<Xrcd>(verbs);
-  if (xrcd == nullptr) return EINVAL;
-  const Section section(xrcd->node());
-  if (!section) return 0;
-  if (xrcd->is_used()) return EBUSY;
-  xrcd->abandon();
-  delete xrcd;
-  return 0;
-}
+int close_xrcd(ibv_xrcd* verbs) { return end_unused<Xrcd>(verbs); }
 
 }  // namespace rockhopper::verbs

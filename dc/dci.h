@@ -47,9 +47,10 @@ struct DciInit {
   roce::PathMtu path_mtu = roce::PathMtu::mtu_1024;
   std::uint16_t pkey_index = 0;     ///< of the partition that its targets are in
   std::uint8_t max_rd_atomic = 16;  ///< READs and atomics outstanding in a stream
-  std::uint8_t timeout = 14;        ///< local ACK timeout code; connects are repeated after it too
-  std::uint8_t retry_cnt = 7;       ///< 0 to 7
-  std::uint8_t rnr_retry = 7;       ///< 0 to 7; 7 = without limit
+  /// Local ACK timeout code. Connects are repeated after it too, or after 125 ms if that is less.
+  std::uint8_t timeout = 14;
+  std::uint8_t retry_cnt = 7;  ///< 0 to 7
+  std::uint8_t rnr_retry = 7;  ///< 0 to 7; 7 = without limit
   /// For which an idle session is kept, the target's lease at most; a quarter less in fact.
   std::uint32_t lease_us = 1'000'000;
   std::uint32_t backoff_us = 100;       ///< the first wait after a CNAK, doubled with each

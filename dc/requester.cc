@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "dc/dci.h"
@@ -20,6 +21,9 @@ namespace {
 
 /// How long a target is sure to remember a session that it has closed: half of what it does.
 constexpr std::uint64_t kRememberedNs = 500'000'000;
+/// A connect is repeated some times within it, however long the local ACK timeout: repeated later
+/// it would be another connection, and nobody could say what has become of the data of the first.
+constexpr std::uint64_t kConnectPeriodMaxNs = kRememberedNs / 4;
 /// A shorter lease would keep the initiator busy with it.
 constexpr std::uint32_t kLeaseMinUs = 100;
 /// Doublings of the back-off.
@@ -186,7 +190,7 @@ void Requester::begin(std::optional<wire::Psn> executed) {
   nonce_ = dci_.draw_nonce();
   handshake_.full = dci_.prefers_full(endpoint_.extension.now_ns());
   handshake_.repeated = false;
-  handshake_.connects_left = init.retry_cnt;
+  handshake_.connects_left = connects();
   qp_.redirect(ah->address_vector(), target_.number, init.path_mtu);
   prefix_.set_session({.form = 0,
                        .stream = stream_,
@@ -260,8 +264,7 @@ void Requester::on_owed_sent(std::uint64_t now_ns) {
     case Owed::connect:
       counters.tx_connect.add();
       if (!std::exchange(handshake_.repeated, true)) handshake_.began_ns = now_ns;
-      endpoint_.extension.timers().arm(timer_,
-                                       now_ns + wire::local_ack_timeout_ns(dci_.init().timeout));
+      endpoint_.extension.timers().arm(timer_, now_ns + connect_period_ns());
       break;
     case Owed::disconnect:
       counters.tx_disconnect.add();
@@ -273,6 +276,18 @@ void Requester::on_owed_sent(std::uint64_t now_ns) {
     case Owed::nothing:
       break;
   }
+}
+
+std::uint64_t Requester::connect_period_ns() const {
+  const std::uint64_t timeout_ns = wire::local_ack_timeout_ns(dci_.init().timeout);
+  return timeout_ns == 0 ? kConnectPeriodMaxNs : std::min(timeout_ns, kConnectPeriodMaxNs);
+}
+
+std::uint32_t Requester::connects() const {
+  const std::uint64_t timeout_ns = wire::local_ack_timeout_ns(dci_.init().timeout);
+  if (timeout_ns == 0) return std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t total_ns = dci_.init().retry_cnt * timeout_ns;
+  return static_cast<std::uint32_t>((total_ns + connect_period_ns() - 1) / connect_period_ns());
 }
 
 bool Requester::is_about(std::uint32_t nonce, std::uint64_t session) const {
@@ -386,7 +401,7 @@ void Requester::connect_anew() {
   inner_.pause();
   state_ = State::connecting;
   handshake_.repeated = false;
-  handshake_.connects_left = dci_.init().retry_cnt;
+  handshake_.connects_left = connects();
   owe(Owed::connect);
 }
 
@@ -394,7 +409,7 @@ void Requester::connect_anew() {
 /// the same connect again would have it executed twice (DC-27).
 void Requester::connect_afresh() {
   const Target target = target_;
-  const std::uint8_t left = handshake_.connects_left;
+  const std::uint32_t left = handshake_.connects_left;
   endpoint_.counters.restarts.add();
   begin(std::nullopt);
   if (state_ == State::connecting && target_ == target) handshake_.connects_left = left;

@@ -72,7 +72,7 @@ class Requester final : public roce::Requester {
   struct Handshake {
     bool full = false;      ///< no data before the ACCEPT
     bool repeated = false;  ///< the connect has been sent
-    std::uint8_t connects_left = 0;
+    std::uint32_t connects_left = 0;
     std::uint64_t began_ns = 0;  ///< when the first connect left
   };
 
@@ -87,6 +87,10 @@ class Requester final : public roce::Requester {
   void transmit_connect_data(rte_mbuf** packets, std::uint64_t now_ns,
                              roce::TransmitResult& result);
   [[nodiscard]] rte_mbuf* build_owed();
+  /// How long a connect waits for its answer; how often it is repeated: both together for as long
+  /// as a request is repeated. A timeout of 0 is none.
+  [[nodiscard]] std::uint64_t connect_period_ns() const;
+  [[nodiscard]] std::uint32_t connects() const;
   void on_owed_sent(std::uint64_t now_ns);
   void back_off(std::uint32_t hint_us, std::uint64_t now_ns);
   void connect_anew();

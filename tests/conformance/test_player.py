@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from unittest import mock
 
@@ -196,8 +197,15 @@ class Dawdling(Simulated):
         return super().advance(until_ns + 10_000_000)
 
 
+class StoodStill(Simulated):
+    """Its machine did not run for a while."""
+
+    def watch(self):
+        return contextlib.nullcontext(types.SimpleNamespace(longest_s=0.01))
+
+
 class Repetitions(unittest.TestCase):
-    """A failure says nothing where the player's own steps came too late."""
+    """A failure says nothing where the player's own steps came too late, or nothing ran."""
 
     TEXT = HEAD + "+1ms recv r data[0:10]\n+1ms < SEND_ONLY psn=0 payload=x[0:10]\n"
     GOOD = "+0..1s > ACK psn=0 msn=1\n+0 done r success\n+0 memory data[0:10] x[0:10]\n"
@@ -221,6 +229,9 @@ class Repetitions(unittest.TestCase):
 
     def test_a_late_failure_is_played_again(self):
         self.assertEqual(self.times_played(Dawdling, "+5ms quiet\n", "failed"), run.ATTEMPTS)
+
+    def test_a_failure_on_a_machine_that_stood_still_is_played_again(self):
+        self.assertEqual(self.times_played(StoodStill, "+5ms quiet\n", "failed"), run.ATTEMPTS)
 
     def test_what_passes_late_has_passed(self):
         self.assertEqual(self.times_played(Dawdling, self.GOOD, "passed"), 1)

@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 UDADDY_PORT = 7174  # it has no option for it
 # Of service IDs: the guest is ours alone, but a failed test may leave a program there.
@@ -36,7 +37,7 @@ def wait_for_guest_member(group):
                      'done; exit 1', what=f'a member of {group}')
 
 
-class Stage(unittest.TestCase):
+class Stage(RepeatedTest):
     """One end of a connection is ours, the other a stock program's."""
 
     maxDiff = None

@@ -21,6 +21,7 @@ from rxe_guest import guest, image, machine
 from rxe_guest.errors import GuestError, Skip, Timeout, UsageError
 from rxe_guest.guest import Guest
 from rxe_guest.links import Link
+from testing.standstill import RepeatedTest
 
 SCRIPT = lab.ROOT / 'scripts/rxe-guest'
 LIMIT_S = 300
@@ -52,7 +53,7 @@ def rxe_guest(*arguments, **options):
                           check=False, timeout=LIMIT_S, **options)
 
 
-class Commands(unittest.TestCase):
+class Commands(RepeatedTest):
     """One guest with a veth pair for all."""
 
     @classmethod
@@ -150,7 +151,7 @@ class Commands(unittest.TestCase):
         self.assertIn('runs already', result.stderr)
 
 
-class Lifetime(unittest.TestCase):
+class Lifetime(RepeatedTest):
     """However a guest ends, nothing is left of it."""
 
     def setUp(self):

@@ -8,6 +8,7 @@ import json
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 QPS = 6
 SCOPES = 200
@@ -23,7 +24,7 @@ def setUpModule():
     _lab = lab.Lab.for_module('apps/rh-perf')
 
 
-class Locks(unittest.TestCase):
+class Locks(RepeatedTest):
     def run_client(self, family, *options):
         """The exit statuses of client and server, the client's process and the guest's server."""
         gid = _lab.guest.gid_index('rxe0', lab.GUEST_ADDRESSES[family])

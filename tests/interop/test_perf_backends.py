@@ -8,6 +8,7 @@ import json
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 # An ACK timeout of a second: a guest on a busy host answers late, and Soft-RoCE's retries can renumber
 # packets (docs/soft-roce.md).
@@ -22,7 +23,7 @@ def setUpModule():
     _lab = lab.Lab.for_module('apps/rh-perf')
 
 
-class PerfBackends(unittest.TestCase):
+class PerfBackends(RepeatedTest):
     maxDiff = None
 
     def we_serve(self, gid, *options):

@@ -12,6 +12,7 @@ import sys
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 _lab = None
 
@@ -37,7 +38,7 @@ def start_with_active_port(stock, wait_for_listener):
     return server
 
 
-class Perftest(unittest.TestCase):
+class Perftest(RepeatedTest):
     maxDiff = None
 
     def cases(self, operation):
@@ -87,7 +88,7 @@ class Perftest(unittest.TestCase):
         return server, _lab.guest.forward(port)
 
 
-class RdmaCm(unittest.TestCase):
+class RdmaCm(RepeatedTest):
     """Both ends with -R: no TCP, two connections of the connection manager."""
 
     maxDiff = None

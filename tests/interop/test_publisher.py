@@ -16,6 +16,7 @@ import struct
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 SEED = int(os.environ.get('ROCKHOPPER_SEED', str(random.SystemRandom().randrange(1 << 32))), 0)
 OTHER_ADDRESSES = ('10.42.0.3', 'fd42::3')
@@ -40,7 +41,7 @@ def digest(messages):
     return hashlib.sha256(as_records(messages)).hexdigest()
 
 
-class VerbsSubscriber(unittest.TestCase):
+class VerbsSubscriber(RepeatedTest):
     maxDiff = None
 
     def setUp(self):

@@ -8,6 +8,7 @@ compared: Soft-RoCE 6.1 raises none."""
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 # Where we follow IBTA vol. 1 and the verbs manual instead: {case: {our role: {role: {id of the work
 # request: status}}}}.
@@ -44,7 +45,7 @@ def with_statuses(report, statuses):
         dict(one, status=statuses.get(one['id'], one['status'])) for one in report['completions']])
 
 
-class Refusals(unittest.TestCase):
+class Refusals(RepeatedTest):
     maxDiff = None
 
     @classmethod

@@ -15,6 +15,7 @@ import sys
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 OPERATIONS = int(os.environ.get('ROCKHOPPER_OPERATIONS', '100000' if lab.SOAK else '300'))
 FAILS_AT_LOST_READS = (6, 4)  # the kernels from this one on; see BadPath
@@ -28,7 +29,7 @@ def setUpModule():
     _lab = lab.Lab.for_module()
 
 
-class Pingpong(unittest.TestCase):
+class Pingpong(RepeatedTest):
     """ibv_rc_pingpong -c in the guest against rh-pingpong."""
 
     maxDiff = None
@@ -119,7 +120,7 @@ def of_requester(client, server):
     return next(found for found in map(lab.summary, (client, server)) if found['requested'])
 
 
-class Script(unittest.TestCase):
+class Script(RepeatedTest):
     """rc_peer in the guest against rh_rc_peer: every operation, both ends requesting at once.
 
     The ACK timeout is longer than a busy host leaves a guest without an answer: a retry of

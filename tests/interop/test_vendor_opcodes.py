@@ -16,6 +16,7 @@ import sys
 import unittest
 
 import lab
+from testing.standstill import RepeatedTest
 
 PACKETS = int(os.environ.get('ROCKHOPPER_HOSTILE_PACKETS', 10**6 if lab.SOAK else 10**5))
 WARM_UP = 2000
@@ -62,7 +63,7 @@ def received():
         'cat /sys/class/net/$(cat /sys/class/infiniband/rxe0/parent)/statistics/rx_packets'))
 
 
-class VendorOpcodes(unittest.TestCase):
+class VendorOpcodes(RepeatedTest):
     def setUp(self):
         self.index = _lab.guest.gid_index('rxe0', lab.GUEST_ADDRESSES[4])
         parent = '$(cat /sys/class/infiniband/rxe0/parent)'

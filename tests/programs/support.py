@@ -22,13 +22,16 @@ from judge import frame  # noqa: E402 (needs the path above)
 from judge.capture import Capture, CaptureError  # noqa: E402
 from judge.opcodes import Opcodes  # noqa: E402
 from lab.processes import Lab, LabError, wait_until  # noqa: E402, F401
+from testing.standstill import RepeatedTest  # noqa: E402
 
 # The build folder's programs, as meson tells.
 PROGRAMS = pathlib.Path(os.environ.get('ROCKHOPPER_PROGRAMS', ROOT / 'build' / 'apps'))
 # A machine that is busy with other things must not fail a test.
-LIMIT_S = 120
+LIMIT_S = 240
 # --qp-timeout: four seconds, all retries together, as a process may be without a core for long.
 PATIENT = ('-u', 17)
+# Where packets are lost each waits for so long: a second, all retries together.
+LOSSY = ('-u', 15)
 # The link, too, may take its time to come up, where many programs start at once.
 PATIENT_OF_LINK = ('--connect-timeout', LIMIT_S)
 # Tests run beside others: programs that wait leave the processors to them.
@@ -38,8 +41,13 @@ POLLING = ('rh-accounts', 'rh-ami', 'rh-cm', 'rh-perf', 'rh-pingpong', 'rh-publi
 ADDRESSES = {4: ('10.42.0.1/24', '10.42.0.2/24'), 6: ('fd42::1/64', 'fd42::2/64')}
 
 
-class ProgramTest(unittest.TestCase):
+class ProgramTest(RepeatedTest):
     """A test with a laboratory: processes and files that are gone at its end."""
+
+    lab = None
+
+    def watched_pids(self):
+        return [process.child.pid for process in self.lab.processes] if self.lab else []
 
     def setUp(self):
         self.lab = Lab()

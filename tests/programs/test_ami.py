@@ -8,7 +8,7 @@ import re
 import signal
 
 import support
-from support import LIMIT_S, PATIENT, wait_until
+from support import LIMIT_S, LOSSY, PATIENT, wait_until
 
 OPERATIONS = ['am_lat', 'am_bw', 'put', 'put_notify', 'get', 'fetch_add']
 MESSAGES = ('am_lat', 'am_bw')
@@ -123,7 +123,7 @@ class Ami(support.ProgramTest):
                 self.run_checked(
                     '--transport', transport, '--faults',
                     'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%',
-                    client=('--op', 'all', '-s', '8,10000', '-n', 200, '--level', 'handled'))
+                    client=('--op', 'all', '-s', '8,10000', '-n', 200, '--level', 'handled', *LOSSY))
 
     def test_figures(self):
         _, client = self.run_pair('rh-ami', client=('--op', 'am_lat,am_bw,get', '-s', '8,5000',

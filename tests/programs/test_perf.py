@@ -6,7 +6,7 @@ import json
 import signal
 
 import support
-from support import LIMIT_S, PATIENT, pcapng_packets, wait_until
+from support import LIMIT_S, LOSSY, PATIENT, pcapng_packets, wait_until
 
 OPERATIONS = ['send', 'write', 'read', 'cas', 'faa']
 
@@ -90,7 +90,7 @@ class Perf(support.ProgramTest):
 
     def test_loss_duplication_reordering_corruption(self):
         results = self.run_perf(
-            '--op', 'all', '-s', 10000, '-n', 200, *PATIENT,
+            '--op', 'all', '-s', 10000, '-n', 200, *LOSSY,
             common=('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%'))
         self.assertEqual([result['op'] for result in results], OPERATIONS)
 
@@ -98,7 +98,7 @@ class Perf(support.ProgramTest):
         faults = ('--faults', 'loss=1%,dup=1%,reorder=5%:1ms')
         asked = ('--recovery', 'selective', '--adaptive-timeout')
         server, client = self.start_pair('rh-perf', '--op', 'all', '-s', 20000, '-n', 300,
-                                         *PATIENT, *faults, '--stats', 1, '--json', client=asked)
+                                         *LOSSY, *faults, '--stats', 1, '--json', client=asked)
         for process in (client, server):
             self.assert_status(process, 0)
         self.assertEqual(json.loads(client.output())['recovery'], 'selective')
@@ -208,7 +208,7 @@ class Locks(support.ProgramTest):
         """LK-22: nothing is taken, counted or freed twice."""
         for common, client in (((), ()), (self.DC, ()), ((), ('--lock-mode', 'cas'))):
             with self.subTest(common=common, client=client):
-                _, result = self.run_locks('-n', 300, '--warmup', 20, *PATIENT, *client,
+                _, result = self.run_locks('-n', 300, '--warmup', 20, *LOSSY, *client,
                                            common=(*common, *self.FAULTS))
                 if not client:
                     self.check_statistics(result['locks'], 320)
@@ -248,7 +248,7 @@ class PerftestRdmaCm(support.ProgramTest):
     def test_loss_duplication_reordering_corruption(self):
         # Until a message of the connection manager is repeated, a second goes by.
         for operation in ('send', 'write'):
-            self.run_ends('--op', operation, '-n', 500, '-s', 3000, *PATIENT,
+            self.run_ends('--op', operation, '-n', 500, '-s', 3000, *LOSSY,
                           '--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.5%')
 
     def test_path_mtu(self):

@@ -15,7 +15,7 @@ import subprocess
 
 import support
 from publish_support import PublishTest
-from support import LIMIT_S, PATIENT, wait_until
+from support import LIMIT_S, LOSSY, wait_until
 
 FAULTS = ('--faults', 'loss=1%,dup=1%,reorder=1%:1ms,corrupt=0.2%')
 SECRETS = {'ann': 'the secret of ann, 1', 'ben': 'the secret of ben, 2', 'cas': 'the secret of cas'}
@@ -87,10 +87,10 @@ class Publish(PublishTest):
         self.start_switch(3, '--faults', '2:loss=1%,dup=1%,reorder=2%:1ms,delay=2ms')
         data = self.lines(1000)
         publisher, port = self.publisher('--store', 'news=4MiB', '--input',
-                                         f'lines:{self.write("in", data)}', '--wait', 2, *PATIENT,
+                                         f'lines:{self.write("in", data)}', '--wait', 2, *LOSSY,
                                          '--rate', 2000)
         captures = [self.lab.path(f'{station}.pcapng') for station in (1, 2)]
-        subscribers = [self.subscriber(station, port, '--from', 'oldest', '--strict', *PATIENT,
+        subscribers = [self.subscriber(station, port, '--from', 'oldest', '--strict', *LOSSY,
                                        '--pcap', capture)
                        for station, capture in enumerate(captures, 1)]
         for subscriber in subscribers:
@@ -112,9 +112,9 @@ class Publish(PublishTest):
                     data += struct.pack('<I', len(payload)) + payload
                 publisher, port = self.publisher(
                     '--store', 'raw=2MiB', '--input', f'records:{self.write("in", data)}',
-                    '--wait', 1, '--transport', transport, *PATIENT)
+                    '--wait', 1, '--transport', transport, *LOSSY)
                 subscriber = self.subscriber(1, port, '--from', 'oldest', '--format', 'records',
-                                             '--strict', *PATIENT, *FAULTS)
+                                             '--strict', *LOSSY, *FAULTS)
                 self.assertEqual(self.output(self.finish(subscriber)), data)
                 self.assertEqual(self.report(publisher)['transport'], transport)
                 self.end_all()

@@ -9,7 +9,7 @@ import struct
 
 import support
 from publish_support import PublishTest
-from support import PATIENT
+from support import LOSSY, PATIENT
 
 GROUP = '239.42.7.9'
 BAD_NETWORK = ('--faults', 'loss=5%,reorder=5%:1ms')
@@ -52,8 +52,8 @@ class Multicast(PublishTest):
         log = self.lab.path('news.store')
         publisher, port = self.publisher(
             '--store', f'news=8MiB:file={log}', '--input', f'lines:{self.write("in", data)}',
-            '--wait', 3, '--rate', 2000, '--pcap', capture, '-m', 1024, *PATIENT)
-        subscribers = [self.subscriber(station, port, '--from', 'oldest', *PATIENT, *BAD_NETWORK)
+            '--wait', 3, '--rate', 2000, '--pcap', capture, '-m', 1024, *LOSSY)
+        subscribers = [self.subscriber(station, port, '--from', 'oldest', *LOSSY, *BAD_NETWORK)
                        for station in (1, 2, 3)]
         for subscriber in subscribers:
             copies = self.check_subscriber(*subscriber, data)

@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
 
 from rxe_guest import errors, links, machine  # noqa: E402 (needs the path above)
 from rxe_guest.guest import Guest  # noqa: E402
+from testing.standstill import Standstill  # noqa: E402
 
 _NETWORKS = (("192.0.2.1", 24, "192.0.2.2"), ("2001:db8::1", 64, "2001:db8::2"))
 _MTU = 4300
@@ -51,6 +52,9 @@ class _RealTime(Device):
 
     def now_ns(self) -> int:
         return time.monotonic_ns()
+
+    def watch(self) -> Standstill:
+        return Standstill()
 
 
 class Live(_RealTime):

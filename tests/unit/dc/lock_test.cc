@@ -2,6 +2,8 @@
 // Copyright (c) The Rockhopper authors
 // Scopes whose session is lost.
 #include <cstdint>
+#include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -85,10 +87,18 @@ TEST_F(DcLocks, AScopeThatTheLostSessionHasNotSeenIsExecutedInTheNext) {
   EXPECT_EQ(region_.statistics().grants.load(), 2u);
 }
 
-/// Nothing of the target's first answers arrives.
+/// Nothing of the target's first answers arrives, for as long as the connect is repeated.
 class DcLocksUnheard : public DcLocks {
  protected:
-  DcLocksUnheard() : DcLocks({.dropped_packets = {{1, 0}, {1, 1}, {1, 2}, {1, 3}}}) {}
+  DcLocksUnheard() : DcLocks({.dropped_packets = first_answers(12)}) {}
+
+  static std::set<std::pair<unsigned, std::uint64_t>> first_answers(std::uint64_t count) {
+    std::set<std::pair<unsigned, std::uint64_t>> all;
+    for (std::uint64_t number = 0; number < count; ++number) {
+      all.emplace(1, number);
+    }
+    return all;
+  }
 };
 
 /// DC-27: it has executed the scope and has then given the session away. The scope is not executed

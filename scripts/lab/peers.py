@@ -2,8 +2,10 @@
 # Copyright (c) The Rockhopper authors
 """What others reach between two processes of this machine: UCX and libfabric."""
 
+import functools
 import re
 import shutil
+import subprocess
 
 from lab.pairs import free_port, listens
 from lab.processes import LabError, processors, wait_until
@@ -16,12 +18,11 @@ UCX_TRANSPORTS = {
 
 def ucx(lab, transport, test, size, iterations):
     """ucx_perftest's figures over the loopback's TCP or over shared memory: usec (half a round trip
-    in tests of latency), the median of it, gbit_per_s and mops. Its server waits for one client.
-    -P 0 keeps a server that was built with MPI from asking for mpirun."""
+    in tests of latency), the median of it, gbit_per_s and mops. Its server waits for one client."""
     _need('ucx_perftest')
     port = free_port()
     start = ['env', *UCX_TRANSPORTS[transport], 'UCX_WARN_UNUSED_ENV_VARS=n', 'ucx_perftest',
-             '-P', 0, '-p', port]
+             *without_mpi(), '-p', port]
     server, client = _pair(
         lab, f'ucx-{transport}', start,
         [*start, '127.0.0.1', '-t', test, '-s', size, '-n', iterations, '-f', '-v'], port)
@@ -32,6 +33,15 @@ def ucx(lab, transport, test, size, iterations):
         raise LabError(f'{client.name} printed no result: {client.output()[-200:]!r}')
     _, median, _, latency, _, mbyte_per_s, _, per_s = map(float, rows[-1])
     return {'usec': latency, 'median_usec': median, 'gbit_per_s': mbyte_per_s * 8 * 2**20 / 1e9, 'mops': per_s / 1e6}
+
+
+@functools.cache
+def without_mpi():
+    """Options that keep an ucx_perftest that was built with MPI from asking for mpirun. One that was
+    not refuses them."""
+    usage = subprocess.run(['ucx_perftest', '-h'], stdin=subprocess.DEVNULL, capture_output=True,
+                           text=True, check=False).stdout
+    return ('-P', 0) if re.search(r'^ +-P ', usage, re.MULTILINE) else ()
 
 
 def libfabric(lab, size, iterations):

@@ -23,6 +23,8 @@ UNITTEST_FAILED_CASE = re.compile(r'^(?:FAIL|ERROR): (.*)$', re.MULTILINE)
 UNITTEST_SKIPPED_CASE = re.compile(r"^(\S+) .*\.\.\. skipped ['\"](.*)['\"]$", re.MULTILINE)
 PLAIN_END = re.compile(r'^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$', re.MULTILINE)
 PLAIN_FAILED_CASE = re.compile(r'^failed (\S+)$', re.MULTILINE)
+# See testing/standstill.py and tests/conformance/run.py.
+REPEATED = re.compile(r'^again (.+)$', re.MULTILINE)
 # Where the output of a test that failed becomes worth reading.
 FAILED_HERE = re.compile(r'^(?:failed |FAIL: |(?:mutation \S+ +)?FAILED: |ERROR: |.*: Failure$|'
                          r'.*ERROR: \w+Sanitizer|Traceback \(most recent)', re.MULTILINE)
@@ -42,6 +44,7 @@ class Counts:
     skips: list = dataclasses.field(default_factory=list)  # of (case, reason)
     excerpts: list = dataclasses.field(default_factory=list)  # of (test, what it printed)
     times: list = dataclasses.field(default_factory=list)  # of (seconds, test)
+    repeats: list = dataclasses.field(default_factory=list)  # what was run again, and why
 
     def add(self, other):
         self.passed += other.passed
@@ -51,6 +54,7 @@ class Counts:
         self.skips += other.skips
         self.excerpts += other.excerpts
         self.times += other.times
+        self.repeats += other.repeats
 
     @property
     def total(self):
@@ -139,6 +143,7 @@ def count_test(test):
         counts.failures.append(f'{name} ({result.lower()})')
     if counts.failed:
         counts.excerpts.append((name, excerpt(output)))
+    counts.repeats = [f'{short_name(test)}: {what}' for what in REPEATED.findall(output)]
     return counts
 
 

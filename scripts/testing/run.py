@@ -63,6 +63,8 @@ def report(total, rows):
         say(f'{stage:<10} {suite:<12} {counts.passed:>8} {counts.failed:>8} {counts.skipped:>8}')
     for case, reason in total.skips:
         say(f'skipped: {case}: {reason}')
+    for case in total.repeats:
+        say(f'run again: {case}')
     for case in total.failures:
         say(f'FAILED: {case}')
     for test, text in total.excerpts:

@@ -127,6 +127,13 @@ class Counting(unittest.TestCase):
         total.add(Counts(failed=1))
         self.assertEqual(str(total), '2 passed, 1 failed, 1 skipped')
 
+    def test_what_was_run_again(self):
+        counts = count_test(record('OK', 'again a.T.test_b: it failed\n', UNITTEST))
+        self.assertEqual(counts.repeats, ['psn: a.T.test_b: it failed'])
+        total = Counts()
+        total.add(counts)
+        self.assertEqual(total.repeats, counts.repeats)
+
     def test_times(self):
         with tempfile.TemporaryDirectory(prefix='rockhopper-') as folder:
             log = pathlib.Path(folder, 'testlog.json')
@@ -180,12 +187,14 @@ class WhatFailedTestsPrinted(unittest.TestCase):
 
     def test_report(self):
         total = failure('unit: Psn', 'the reason')
+        total.repeats = ['psn: test_b: it failed']
         total.times = [(seconds, f'main: t{seconds}') for seconds in range(7)]
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             report(total, [('main', 'unit', total)])
         said = out.getvalue().splitlines()
         self.assertIn('FAILED: unit: Psn', said)
+        self.assertIn('run again: psn: test_b: it failed', said)
         self.assertEqual(said[said.index('-- unit: Psn printed:') + 1], 'the reason')
         self.assertEqual(said[-1], 'took longest: main: t6 6 s, main: t5 5 s, main: t4 4 s, '
                                    'main: t3 3 s, main: t2 2 s')

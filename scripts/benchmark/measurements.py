@@ -15,7 +15,7 @@ from lab.links import LINKS
 from lab.pairs import Pair
 from lab.processes import LabError, processors, wait_until
 from lab.siege import Siege
-from lab.testpmd import raw_rate
+from lab.testpmd import SAMPLES, raw_rate
 
 PATH_MTU = 4096
 # Ethernet, IPv4, UDP, BTH, ICRC: the frame around a packet's extension headers and payload.
@@ -52,6 +52,7 @@ PACES = {64: (8e6, 14e6, 18e6, 22e6, 26e6, 28e6, 30e6, 36e6, 42e6),
          1024: (1e6, 2e6, 3e6, 4e6, 5e6, 7e6, 9e6)}
 MANY_SUBSCRIBERS = 64
 WRITER_PAIRS = 5
+SHORTEST_S = 0.5  # of a measurement whose figures are worth a look
 PACED_PER_S, PACED_BURST = 100_000, 16
 LATENCY_PER_S = 10_000
 # Workers of graphs of empty tasks.
@@ -70,6 +71,8 @@ class Measurements:
         self.programs = build / 'apps'
         self.benches = build / 'bench'
         self.seconds = seconds
+        # So short ones show only that they work: of what is repeated or searched for, one is enough.
+        self.only_works = seconds < SHORTEST_S
         self.guests = Guests(lab, self.programs)
         self.feeds = Feeds(lab, self.benches, seconds)
         self.graphs = Graphs(lab, self.programs, seconds)
@@ -113,7 +116,8 @@ class Measurements:
     def _of_link(self, link):
         for frame in (SMALL_FRAME, LARGE_FRAME):
             yield (f'raw/{link.NAME}/{frame}',
-                   lambda frame=frame: {'frames_per_s': raw_rate(self.lab, frame, link)})
+                   lambda frame=frame: {'frames_per_s': raw_rate(
+                       self.lab, frame, link, samples=1 if self.only_works else SAMPLES)})
         for operation in LARGE_OPERATIONS:
             for size in LARGE_SIZES:
                 yield (f'{operation}/{link.NAME}/{size}',
@@ -173,7 +177,7 @@ class Measurements:
         for name, count, stopped in (('one', 1, False), ('many', MANY_SUBSCRIBERS, False),
                                      ('stopped', MANY_SUBSCRIBERS, True)):
             yield (f'publisher/writer/{name}', lambda count=count, stopped=stopped:
-                   self.feeds.writer(count, stopped, WRITER_PAIRS))
+                   self.feeds.writer(count, stopped, 1 if self.only_works else WRITER_PAIRS))
         systems = [('stores', self.feeds.stores)] + [
             (transport, lambda *args, t=transport: self.feeds.zeromq(t, *args))
             for transport in ZEROMQ_TRANSPORTS]
@@ -184,7 +188,8 @@ class Measurements:
                 of_size = ['--bytes', size]
                 yield (f'publisher/deliver/stores/{count}/{size}',
                        lambda count=count, size=size, of_size=of_size:
-                       self.feeds.fastest_stores(count, PACES[size], of_size))
+                       self.feeds.fastest_stores(
+                           count, PACES[size][:1 if self.only_works else None], of_size))
                 for transport in ZEROMQ_TRANSPORTS:
                     yield (f'publisher/deliver/{transport}/{count}/{size}',
                            lambda t=transport, count=count, of_size=of_size:

@@ -149,18 +149,20 @@ class Run(DagTest):
         self.start_switch(6)
         document, path = self.workflow(300)
         server, where = self.serve('--lease', '3s')
+        # Tasks take so long that the run does not end before the last worker is killed, although it
+        # takes seconds on a busy machine to look at it.
         loader = self.client('load', 1, where, path, '--wait', '--name', 'run', '--json',
-                             '--scale', 0.3)
+                             '--scale', 1)
         workers = [self.work(number, where, '--slots', 2, '--runs', 1) for number in range(3)]
         looker = 5
         done = 0
         for victim in range(3):
-            def has_grown():
+            def completed():
+                """So many nodes, if they have become more."""
                 self.assertFalse(loader.has_ended(), loader.messages())
                 runs = self.asked('status', looker, where)[0]['runs']
-                return bool(runs) and runs[0]['completed'] > done
-            wait_until(has_grown, LIMIT_S, 'nodes are run')
-            done = self.asked('status', looker, where)[0]['runs'][0]['completed']
+                return bool(runs) and runs[0]['completed'] > done and runs[0]['completed']
+            done = wait_until(completed, LIMIT_S, 'nodes are run')
             workers[victim].child.kill()
             workers[victim].child.wait()
             workers[victim] = self.work(victim, where, '--slots', 2, '--runs', 1)

@@ -129,6 +129,11 @@ TEST(Memory, WhatIsNotMappedIsEFAULT) {
   mr = table().reg_mr(end.pd, pages, page, IBV_ACCESS_REMOTE_READ);
   ASSERT_NE(mr, nullptr);
   EXPECT_EQ(table().dereg_mr(mr), 0);
+  ASSERT_EQ(mprotect(pages, page, PROT_NONE), 0);
+  EXPECT_EQ(table().reg_mr(end.pd, pages, page, IBV_ACCESS_REMOTE_READ), nullptr);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(table().reg_mr(end.pd, pages, page, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(errno, EFAULT);
   munmap(pages, page);
   munmap(pages + 2 * page, page);
 }

@@ -2,10 +2,9 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/objects/mr_check.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <vector>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,8 +14,6 @@ namespace {
 // From Linux 5.14 on; the headers of the C library may be older.
 constexpr int kPopulateRead = 22;
 constexpr int kPopulateWrite = 23;
-/// Pages that are asked for at a time.
-constexpr std::size_t kPagesAtATime = 1u << 14;
 
 /// Returns 0 or an errno.
 int populate(void* begin, std::size_t length, int advice) {
@@ -39,16 +36,19 @@ bool can_populate(std::size_t page) {
   return known;
 }
 
-/// Something is mapped everywhere.
-bool is_mapped(std::byte* begin, std::size_t length, std::size_t page) {
-  std::vector<unsigned char> residence(std::min(length / page, kPagesAtATime));
-  while (length > 0) {
-    const std::size_t piece = std::min(length, kPagesAtATime * page);
-    if (mincore(begin, piece, residence.data()) != 0) return false;
-    begin += piece;
-    length -= piece;
+/// Whether a byte of each page can be read, as the kernel finds out that copies it. Returns 0 or an
+/// errno.
+int touch(const std::byte* begin, std::size_t length, std::size_t page) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+  int error = 0;
+  for (std::size_t at = 0; at < length && error == 0; at += page) {
+    std::byte copy;
+    if (write(ends[1], begin + at, 1) != 1 || read(ends[0], &copy, 1) != 1) error = errno;
   }
-  return true;
+  close(ends[0]);
+  close(ends[1]);
+  return error;
 }
 
 }  // namespace
@@ -62,12 +62,12 @@ int check_memory(const void* base, std::uint64_t length, bool writable) {
   const std::uintptr_t end = (first + length + page - 1) / page * page;
   auto* pages = reinterpret_cast<std::byte*>(begin);
   const std::size_t bytes = end - begin;
-  if (!can_populate(page)) return is_mapped(pages, bytes, page) ? 0 : EFAULT;
+  if (!can_populate(page)) return touch(pages, bytes, page);
   const int error = populate(pages, bytes, writable ? kPopulateWrite : kPopulateRead);
   if (error == 0) return 0;
   // EINVAL: no right to write, or memory of a device, which cannot be populated at all.
   if (error != EINVAL || populate(pages, bytes, kPopulateRead) == 0) return EFAULT;
-  return is_mapped(pages, bytes, page) ? 0 : EFAULT;
+  return touch(pages, bytes, page);
 }
 
 }  // namespace rockhopper::verbs

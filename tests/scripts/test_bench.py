@@ -5,6 +5,7 @@
 verdicts, curves."""
 
 import pathlib
+import re
 import sys
 import unittest
 
@@ -13,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'scripts'))
 from benchmark.lines import lines  # noqa: E402
 from benchmark.plots import GROUPS, contention, delivery  # noqa: E402
 from lab.feeds import paired  # noqa: E402
+from lab.guests import RESULT  # noqa: E402
 
 ENGINE = {'lock_scope/target/qps:1': 2, 'lock_scope/target/qps:64': 1,
           'responder/atomic_cmp_and_swp/bytes:8/qps:1': 6,
@@ -28,6 +30,21 @@ def one_round(target, cas, packets=6):
 
 def found(*rounds):
     return {(line.text, line.basis): line for line in lines(rounds)}
+
+
+class Perftest(unittest.TestCase):
+    """A line of ib_write_lat 6.0 in a guest, whose deviation was no number."""
+
+    LINE = ('       70          5044.71        244123.86      13885.88  \t       21162.85     '
+            '\t-nan   \t\t244123.86 \t\t244123.86\n')
+
+    def test_a_deviation_that_is_no_number(self):
+        for line in (self.LINE, self.LINE.replace('-nan', '12.50')):
+            rows = re.findall(RESULT, f'{"-" * 80}\n{line}{"-" * 80}\n', re.MULTILINE)
+            self.assertEqual([row.split()[4] for row in rows], ['21162.85'])
+
+    def test_words_are_no_figures(self):
+        self.assertEqual(re.findall(RESULT, self.LINE.replace('-nan', 'nana'), re.MULTILINE), [])
 
 
 class Locks(unittest.TestCase):

@@ -71,8 +71,6 @@ class Measurements:
         self.programs = build / 'apps'
         self.benches = build / 'bench'
         self.seconds = seconds
-        # So short ones show only that they work: of what is repeated or searched for, one is enough.
-        self.only_works = seconds < SHORTEST_S
         self.guests = Guests(lab, self.programs)
         self.feeds = Feeds(lab, self.benches, seconds)
         self.graphs = Graphs(lab, self.programs, seconds)
@@ -113,11 +111,16 @@ class Measurements:
         yield 'guest/af_packet', lambda: self._in_guests(self.guests.perf_over_nic)
         yield 'guest/memif', lambda: self._in_guests(self.guests.perf_over_memif)
 
+    def _times(self, count):
+        """How often to do what is done `count` times for the sake of its figures. Short measurements
+        show only that they work."""
+        return count if self.seconds >= SHORTEST_S else 1
+
     def _of_link(self, link):
         for frame in (SMALL_FRAME, LARGE_FRAME):
             yield (f'raw/{link.NAME}/{frame}',
                    lambda frame=frame: {'frames_per_s': raw_rate(
-                       self.lab, frame, link, samples=1 if self.only_works else SAMPLES)})
+                       self.lab, frame, link, samples=self._times(SAMPLES))})
         for operation in LARGE_OPERATIONS:
             for size in LARGE_SIZES:
                 yield (f'{operation}/{link.NAME}/{size}',
@@ -177,7 +180,7 @@ class Measurements:
         for name, count, stopped in (('one', 1, False), ('many', MANY_SUBSCRIBERS, False),
                                      ('stopped', MANY_SUBSCRIBERS, True)):
             yield (f'publisher/writer/{name}', lambda count=count, stopped=stopped:
-                   self.feeds.writer(count, stopped, 1 if self.only_works else WRITER_PAIRS))
+                   self.feeds.writer(count, stopped, self._times(WRITER_PAIRS)))
         systems = [('stores', self.feeds.stores)] + [
             (transport, lambda *args, t=transport: self.feeds.zeromq(t, *args))
             for transport in ZEROMQ_TRANSPORTS]
@@ -189,7 +192,7 @@ class Measurements:
                 yield (f'publisher/deliver/stores/{count}/{size}',
                        lambda count=count, size=size, of_size=of_size:
                        self.feeds.fastest_stores(
-                           count, PACES[size][:1 if self.only_works else None], of_size))
+                           count, PACES[size][:self._times(len(PACES[size]))], of_size))
                 for transport in ZEROMQ_TRANSPORTS:
                     yield (f'publisher/deliver/{transport}/{count}/{size}',
                            lambda t=transport, count=count, of_size=of_size:

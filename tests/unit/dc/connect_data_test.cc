@@ -3,8 +3,6 @@
 // Connects that carry the first request of their connection (0xDE; docs/dc.md, opening).
 #include <algorithm>
 #include <cstring>
-#include <set>
-#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -198,11 +196,7 @@ TEST(DcConnectData, RepeatedInTime) {
 TEST(DcConnectData, NotRepeatedToATargetThatHasForgotten) {
   for (const bool with_data : {true, false}) {
     SCOPED_TRACE(with_data);
-    std::set<std::pair<unsigned, std::uint64_t>> answers;  // so many that none arrives
-    for (std::uint64_t number = 0; number < 100; ++number) {
-      answers.emplace(1, number);
-    }
-    DcPair pair({}, {.dropped_packets = answers});
+    DcPair pair({}, {.dropped_packets = first_packets(1, 100)});  // so many that none arrives
     dc::Dci& dci = pair.make_dci([&](dc::DciInit& init) {
       init.timeout = 19;  // 2.1 s
       init.connect_with_data = with_data;

@@ -10,6 +10,14 @@ namespace rockhopper::test {
 
 using sim::must;
 
+std::set<std::pair<unsigned, std::uint64_t>> first_packets(unsigned node, std::uint64_t count) {
+  std::set<std::pair<unsigned, std::uint64_t>> all;
+  for (std::uint64_t number = 0; number < count; ++number) {
+    all.emplace(node, number);
+  }
+  return all;
+}
+
 DcPair::DcPair(const dc::EndpointConfig& target_config, const sim::NetworkFaults& faults,
                std::uint64_t delay_ns)
     : network_({.seed = 1, .pools = &sim::pools(), .delay_ns = delay_ns, .faults = faults}),

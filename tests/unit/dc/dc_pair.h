@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -17,6 +19,10 @@
 namespace rockhopper::test {
 
 constexpr std::uint64_t kDelayNs = 10'000'000;  // one way
+
+/// The first packets that a node sends, to be lost.
+[[nodiscard]] std::set<std::pair<unsigned, std::uint64_t>> first_packets(unsigned node,
+                                                                         std::uint64_t count);
 
 /// Two endpoints on a link: initiators at node 0, targets at node 1. Time passes only in run().
 class DcPair {

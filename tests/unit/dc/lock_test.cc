@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 // Scopes whose session is lost.
 #include <cstdint>
-#include <set>
-#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -90,15 +88,7 @@ TEST_F(DcLocks, AScopeThatTheLostSessionHasNotSeenIsExecutedInTheNext) {
 /// Nothing of the target's first answers arrives, for as long as the connect is repeated.
 class DcLocksUnheard : public DcLocks {
  protected:
-  DcLocksUnheard() : DcLocks({.dropped_packets = first_answers(12)}) {}
-
-  static std::set<std::pair<unsigned, std::uint64_t>> first_answers(std::uint64_t count) {
-    std::set<std::pair<unsigned, std::uint64_t>> all;
-    for (std::uint64_t number = 0; number < count; ++number) {
-      all.emplace(1, number);
-    }
-    return all;
-  }
+  DcLocksUnheard() : DcLocks({.dropped_packets = first_packets(1, 12)}) {}
 };
 
 /// DC-27: it has executed the scope and has then given the session away. The scope is not executed

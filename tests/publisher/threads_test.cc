@@ -148,8 +148,8 @@ class Subscriber {
   static constexpr std::size_t kPacket = 256;
   static constexpr int kAgain = 8;
 
-  /// Now and then the writer has the processor halfway, which it would hardly get on a machine where
-  /// the two share one.
+  /// Now and then the writer has the processor halfway, which it would hardly get on a machine
+  /// where the two share one.
   void copy(const ReadRequest& request) {
     const std::size_t half = request.to.size() / 2;
     const std::byte* from = written_.memory.bytes().data() + request.offset;

@@ -45,6 +45,8 @@ struct QpInit {
   std::uint32_t max_recv_sge = 1;      ///< 1 to kMaxSge
   std::uint32_t max_inline_data = 64;  ///< 0 to kMaxInlineBytes
   bool sq_sig_all = false;             ///< every send request is signalled
+  /// UD: what it sends to a group that it is attached to does not come back.
+  bool block_self_multicast = false;
   /// RC: masked atomics, which are ours (docs/wire.md). Only if the peer is known to serve them.
   bool extended_atomics = false;
   /// RC and DC: locks executed at the target, ours (docs/locks.md). Only if the peer is known to

@@ -304,7 +304,8 @@ HostDrop Host::check_stations(const HostFrame& frame) const {
   if (!to_us && rte_is_unicast_ether_addr(&ethernet.destination) != 0) {
     return HostDrop::ethernet_not_ours;
   }
-  if (!to_us && rte_is_same_ether_addr(&ethernet.source, &context_.config.mac) != 0) {
+  if (!to_us && !context_.config.shared_mac &&
+      rte_is_same_ether_addr(&ethernet.source, &context_.config.mac) != 0) {
     return HostDrop::ethernet_own_source;
   }
   // A tag with VLAN id 0 gives a priority only (IEEE 802.1Q, section 9.6).

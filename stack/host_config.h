@@ -27,6 +27,9 @@ struct HostConfig {
   /// Another host of the same addresses answers and announces: this one asks and learns only. For
   /// all but one of the lcores that serve one port.
   bool silent = false;
+  /// Other hosts have this MAC address and the same IP addresses: a frame from there to a group is
+  /// one of theirs, or the copy of an own one that a member of the group is to get.
+  bool shared_mac = false;
   std::uint64_t seed = 1;  ///< for jitter
   std::uint32_t neighbour_limit = 4096;
   DropObserver* drop_observer = nullptr;  ///< not owned; may be null

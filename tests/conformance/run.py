@@ -27,7 +27,8 @@ BUILD = pathlib.Path(os.environ.get("ROCKHOPPER_BUILD", HERE.parents[1] / "build
 # of the device. It is played again, so often at most.
 ATTEMPTS = 5
 
-PROGRAMS = {"sim": "conformance-sim", "live": "conformance-live", "rxe": "conformance-verbs"}
+PROGRAMS = {"sim": "conformance-sim", "live": "conformance-live", "rxe": "conformance-verbs",
+            "front": "conformance-verbs"}  # fmt: skip
 
 
 def make_device(arguments):
@@ -36,6 +37,8 @@ def make_device(arguments):
         return Simulated(program, random.Random(arguments.seed) if arguments.segmented else None)
     from player import real_time  # needs a machine with more than the simulator does
 
+    if arguments.device == "front":
+        return real_time.Front(program, BUILD)
     return {"live": real_time.Live, "rxe": real_time.SoftRoce}[arguments.device](program)
 
 

@@ -24,6 +24,7 @@ constexpr std::uint32_t kQueueDepth = 64;
 constexpr std::uint32_t kElementsMax = 4;
 constexpr std::uint32_t kInlineMax = 64;
 constexpr std::uint8_t kHopLimit = 64;
+constexpr std::uint32_t kGroupQpn = 0xffffff;
 
 constexpr std::array<std::string_view, 7> kStates = {"reset", "init", "rtr", "rts",
                                                      "sqd",   "sqe",  "err"};
@@ -38,7 +39,8 @@ ibv_qp_state state_of(const std::string& name) {
   return static_cast<ibv_qp_state>(found - kStates.begin());
 }
 
-ibv_qp_type type_of(const std::string& name) {
+ibv_qp_type type_of(const std::string& name, bool initiator) {
+  if (name == "xrc") return initiator ? IBV_QPT_XRC_SEND : IBV_QPT_XRC_RECV;
   for (const auto& [text, type] :
        {std::pair{"rc", IBV_QPT_RC}, std::pair{"uc", IBV_QPT_UC}, std::pair{"ud", IBV_QPT_UD}}) {
     if (name == text) return type;
@@ -63,6 +65,20 @@ ibv_mtu mtu_code(std::uint32_t bytes) {
   return static_cast<ibv_mtu>(code);
 }
 
+/// The first of them have the numbers of verbs.
+ibv_wr_opcode opcode_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::send_with_inv:
+      return IBV_WR_SEND_WITH_INV;
+    case Opcode::local_inv:
+      return IBV_WR_LOCAL_INV;
+    case Opcode::bind_mw:
+      return IBV_WR_BIND_MW;
+    default:
+      return static_cast<ibv_wr_opcode>(opcode);
+  }
+}
+
 std::string opcode_name(ibv_wc_opcode opcode) {
   switch (opcode) {
     case IBV_WC_SEND:
@@ -75,6 +91,10 @@ std::string opcode_name(ibv_wc_opcode opcode) {
       return "comp_swap";
     case IBV_WC_FETCH_ADD:
       return "fetch_add";
+    case IBV_WC_BIND_MW:
+      return "bind_mw";
+    case IBV_WC_LOCAL_INV:
+      return "local_inv";
     case IBV_WC_RECV:
       return "recv";
     case IBV_WC_RECV_RDMA_WITH_IMM:
@@ -121,17 +141,17 @@ std::uint8_t VerbsDevice::gid_index(const ibv_gid& gid) const {
   throw Failure("the device has no RoCEv2 GID of that address");
 }
 
-/// From our address of the peer's family.
-ibv_ah_attr VerbsDevice::address_vector(const std::string& peer) const {
+/// From our address of the destination's family.
+ibv_ah_attr VerbsDevice::address_vector(const std::string& destination) const {
   const auto is_v6 = [](const std::string& text) { return text.find(':') != std::string::npos; };
-  const auto own =
-      std::find_if(addresses_.begin(), addresses_.end(),
-                   [&](const std::string& address) { return is_v6(address) == is_v6(peer); });
-  if (own == addresses_.end()) throw Failure("the device has no address of the peer's family");
+  const auto own = std::find_if(
+      addresses_.begin(), addresses_.end(),
+      [&](const std::string& address) { return is_v6(address) == is_v6(destination); });
+  if (own == addresses_.end()) throw Failure("the device has no address of that family");
   ibv_ah_attr attributes{};
   attributes.is_global = 1;
   attributes.port_num = kPort;
-  attributes.grh.dgid = parse_gid(peer);
+  attributes.grh.dgid = parse_gid(destination);
   attributes.grh.sgid_index = gid_index(parse_gid(*own));
   attributes.grh.hop_limit = kHopLimit;
   return attributes;
@@ -140,12 +160,21 @@ ibv_ah_attr VerbsDevice::address_vector(const std::string& peer) const {
 Opened VerbsDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>& regions,
                          const std::vector<WindowSpec>& windows) {
   close();
-  if (!windows.empty()) throw Failure("memory windows of verbs devices are not scripted");
   for (const RegionSpec& region : regions) {
     add_region(region);
   }
+  for (const WindowSpec& window : windows) {
+    windows_.emplace_back(
+        window.name, ibv_alloc_mw(pd_.get(), window.type == 2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1));
+    if (!windows_.back().second) fail("no memory window");
+  }
   create_queue_pair(qp);
   Opened opened{.qpn = qp_->qp_num, .regions = {}, .srqs = {}};
+  for (const auto& [name, srq] : srqs_) {
+    std::uint32_t number = 0;
+    if (!xrcds_.empty() && ibv_get_srq_num(srq.get(), &number) != 0) fail("no number of an SRQ");
+    opened.srqs.push_back({.name = name, .number = number});
+  }
   for (const Region& region : regions_) {
     opened.regions.push_back({.name = region.name,
                               .address = reinterpret_cast<std::uint64_t>(region.bytes.get()),
@@ -156,8 +185,12 @@ Opened VerbsDevice::open(const QueuePairSpec& qp, const std::vector<RegionSpec>&
 
 void VerbsDevice::close() {
   qp_.reset();
-  srq_.reset();
+  other_qp_.reset();
+  srqs_.clear();
+  xrcds_.clear();
+  windows_.clear();
   ah_.reset();
+  group_ah_.reset();
   send_cq_.reset();
   recv_cq_.reset();
   regions_.clear();
@@ -180,43 +213,102 @@ void VerbsDevice::create_queue_pair(const QueuePairSpec& spec) {
   send_cq_.reset(ibv_create_cq(context_.get(), depth, nullptr, nullptr, 0));
   recv_cq_.reset(ibv_create_cq(context_.get(), depth, nullptr, nullptr, 0));
   if (!send_cq_ || !recv_cq_) fail("no completion queue");
-  if (spec.srq) {
-    ibv_srq_init_attr srq_init{};
-    srq_init.attr.max_wr = kQueueDepth;
-    srq_init.attr.max_sge = kElementsMax;
-    srq_.reset(ibv_create_srq(pd_.get(), &srq_init));
-    if (!srq_) fail("no shared receive queue");
-  }
-  srq_limit_ = spec.srq_limit;
-  srq_receives_ = 0;
-  ibv_qp_init_attr init{};
-  init.srq = srq_.get();
-  init.send_cq = send_cq_.get();
-  init.recv_cq = recv_cq_.get();
-  init.cap = {.max_send_wr = kQueueDepth,
-              .max_recv_wr = kQueueDepth,
-              .max_send_sge = kElementsMax,
-              .max_recv_sge = kElementsMax,
-              .max_inline_data = kInlineMax};
-  init.qp_type = type_of(spec.type);
-  qp_.reset(ibv_create_qp(pd_.get(), &init));
-  if (!qp_) fail("no queue pair");
+  create_srqs(spec);
   peer_qpn_ = spec.peer_qpn;
-  if (!spec.group.empty()) {
-    throw Failure("groups are joined by the kernel's connection manager here");
+  qp_ = new_queue_pair(spec);
+  if (spec.type == "ud") {
+    ah_ = address_handle(spec.peer_address);
+    join_group(spec);
   }
-  if (init.qp_type == IBV_QPT_UD) {
-    ibv_ah_attr attributes = address_vector(spec.peer_address);
-    ah_.reset(ibv_create_ah(pd_.get(), &attributes));
-    if (!ah_) fail("no address handle");
+  bring_up(*qp_, spec);
+  if (!windows_.empty()) {
+    other_qp_ = new_queue_pair(spec);
+    bring_up(*other_qp_, spec);
   }
-  bring_up(spec);
 }
 
-void VerbsDevice::bring_up(const QueuePairSpec& spec) {
+void VerbsDevice::create_srqs(const QueuePairSpec& spec) {
+  srq_limit_ = spec.srq_limit;
+  srq_receives_ = 0;
+  if (spec.type == "xrc" && !spec.initiator) {
+    for (int domain = 0; domain < 2; ++domain) {
+      ibv_xrcd_init_attr init{.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+                              .fd = -1,
+                              .oflags = O_CREAT};
+      xrcds_.emplace_back(ibv_open_xrcd(context_.get(), &init));
+      if (!xrcds_.back()) fail("no XRC domain");
+    }
+    add_srq("first", pd_.get(), xrcds_[0].get());
+    add_srq("second", other_pd_.get(), xrcds_[0].get());
+    add_srq("foreign", pd_.get(), xrcds_[1].get());
+  } else if (spec.srq) {
+    add_srq("srq", pd_.get(), nullptr);
+  }
+}
+
+void VerbsDevice::add_srq(const std::string& name, ibv_pd* pd, ibv_xrcd* xrcd) {
+  ibv_srq_init_attr_ex init{};
+  init.attr.max_wr = kQueueDepth;
+  init.attr.max_sge = kElementsMax;
+  init.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  init.srq_type = IBV_SRQT_BASIC;
+  init.pd = pd;
+  if (xrcd != nullptr) {
+    init.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    init.srq_type = IBV_SRQT_XRC;
+    init.xrcd = xrcd;
+    init.cq = recv_cq_.get();
+  }
+  srqs_.emplace_back(name, ibv_create_srq_ex(context_.get(), &init));
+  if (!srqs_.back().second) fail("no shared receive queue");
+}
+
+/// An XRC initiator receives nothing, a target has neither queues nor protection domain.
+VerbsDevice::Owned<ibv_qp> VerbsDevice::new_queue_pair(const QueuePairSpec& spec) {
+  ibv_qp_init_attr_ex init{};
+  init.qp_type = type_of(spec.type, spec.initiator);
+  if (init.qp_type == IBV_QPT_XRC_RECV) {
+    init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+    init.xrcd = xrcds_[0].get();
+  } else {
+    init.comp_mask = IBV_QP_INIT_ATTR_PD;
+    init.pd = pd_.get();
+    init.send_cq = send_cq_.get();
+    init.recv_cq = init.qp_type == IBV_QPT_XRC_SEND ? nullptr : recv_cq_.get();
+    init.srq = srqs_.empty() ? nullptr : srqs_[0].second.get();
+    init.cap = {.max_send_wr = kQueueDepth,
+                .max_recv_wr = kQueueDepth,
+                .max_send_sge = kElementsMax,
+                .max_recv_sge = kElementsMax,
+                .max_inline_data = kInlineMax};
+  }
+  Owned<ibv_qp> qp(ibv_create_qp_ex(context_.get(), &init));
+  if (!qp) fail("no queue pair");
+  return qp;
+}
+
+VerbsDevice::Owned<ibv_ah> VerbsDevice::address_handle(const std::string& destination) {
+  ibv_ah_attr attributes = address_vector(destination);
+  Owned<ibv_ah> handle(ibv_create_ah(pd_.get(), &attributes));
+  if (!handle) fail("no address handle");
+  return handle;
+}
+
+void VerbsDevice::join_group(const QueuePairSpec& spec) {
+  if (spec.group.empty()) return;
+  group_ah_ = address_handle(spec.group);
+  const ibv_gid group = parse_gid(spec.group);
+  if (const int error = ibv_attach_mcast(qp_.get(), &group, 0); error != 0) {
+    fail("cannot join the group", error);
+  }
+}
+
+void VerbsDevice::bring_up(ibv_qp& qp, const QueuePairSpec& spec) {
   const ibv_qp_state target = state_of(spec.state);
-  const bool rc = spec.type == "rc";
   const bool ud = spec.type == "ud";
+  const bool xrc = spec.type == "xrc";
+  const bool responds = spec.type == "rc" || (xrc && !spec.initiator);
+  const bool requests = spec.type == "rc" || (xrc && spec.initiator);
   ibv_qp_attr attributes{};
   attributes.port_num = kPort;
   attributes.qp_access_flags = spec.access;
@@ -238,15 +330,16 @@ void VerbsDevice::bring_up(const QueuePairSpec& spec) {
       IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   const std::array<int, 3> masks = {
       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
-      (ud ? 0 : connect) | (rc ? responder : 0), IBV_QP_SQ_PSN | (rc ? requester : 0)};
+      (ud ? 0 : connect) | (responds ? responder : 0),
+      IBV_QP_SQ_PSN | (requests ? requester : 0) | (xrc && responds ? IBV_QP_TIMEOUT : 0)};
   for (unsigned state = IBV_QPS_INIT; state <= IBV_QPS_RTS && state <= target; ++state) {
     attributes.qp_state = static_cast<ibv_qp_state>(state);
-    modify(attributes, IBV_QP_STATE | masks[state - IBV_QPS_INIT]);
+    modify(qp, attributes, IBV_QP_STATE | masks[state - IBV_QPS_INIT]);
   }
 }
 
-void VerbsDevice::modify(ibv_qp_attr& attributes, int mask) {
-  if (const int error = ibv_modify_qp(qp_.get(), &attributes, mask); error != 0) {
+void VerbsDevice::modify(ibv_qp& qp, ibv_qp_attr& attributes, int mask) {
+  if (const int error = ibv_modify_qp(&qp, &attributes, mask); error != 0) {
     fail("cannot move the queue pair to " + std::string(kStates[attributes.qp_state]), error);
   }
 }
@@ -262,24 +355,53 @@ std::vector<ibv_sge> VerbsDevice::sges(const std::vector<Element>& elements) {
   return list;
 }
 
+/// A window of type 2 gets its next key from the request, one of type 1 from the call.
+Posted VerbsDevice::post_bind(const SendSpec& spec, ibv_send_wr wr) {
+  const auto found = std::find_if(windows_.begin(), windows_.end(), [&](const auto& window) {
+    return window.first == spec.bind.window;
+  });
+  if (found == windows_.end()) throw Failure("no window " + spec.bind.window);
+  const Region& region = find_region(regions_, spec.bind.region);
+  ibv_mw* window = found->second.get();
+  ibv_qp* qp = spec.other_qp ? other_qp_.get() : qp_.get();
+  const ibv_mw_bind_info info{
+      .mr = region.registration.get(),
+      .addr = reinterpret_cast<std::uint64_t>(region.bytes.get()) + spec.bind.offset,
+      .length = spec.bind.length,
+      .mw_access_flags = spec.bind.access};
+  if (window->type == IBV_MW_TYPE_1) {
+    ibv_mw_bind bind{.wr_id = wr.wr_id, .send_flags = wr.send_flags, .bind_info = info};
+    const bool ok = ibv_bind_mw(qp, window, &bind) == 0;
+    return {.ok = ok, .rkey = window->rkey};
+  }
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.bind_mw = {.mw = window, .rkey = ibv_inc_rkey(window->rkey), .bind_info = info};
+  ibv_send_wr* bad = nullptr;
+  const bool ok = ibv_post_send(qp, &wr, &bad) == 0;
+  window->rkey = wr.bind_mw.rkey;
+  return {.ok = ok, .rkey = window->rkey};
+}
+
 Posted VerbsDevice::post_send(const SendSpec& spec) {
   std::vector<ibv_sge> list = sges(spec.elements);
   ibv_send_wr wr{};
   wr.wr_id = spec.wr_id;
   wr.sg_list = list.data();
   wr.num_sge = static_cast<int>(list.size());
-  wr.opcode = spec.opcode == Opcode::send_with_inv ? IBV_WR_SEND_WITH_INV
-                                                   : static_cast<ibv_wr_opcode>(spec.opcode);
+  wr.opcode = opcode_of(spec.opcode);
   wr.send_flags = flag_if(spec.fence, IBV_SEND_FENCE) | flag_if(spec.signaled, IBV_SEND_SIGNALED) |
                   flag_if(spec.solicited, IBV_SEND_SOLICITED) |
                   flag_if(spec.is_inline, IBV_SEND_INLINE);
-  if (spec.opcode == Opcode::send_with_inv) {
+  if (spec.opcode == Opcode::send_with_inv || spec.opcode == Opcode::local_inv) {
     wr.invalidate_rkey = spec.invalidate_rkey;
   } else {
     wr.imm_data = htonl(spec.imm_data);
   }
+  if (spec.opcode == Opcode::bind_mw) return post_bind(spec, wr);
   if (ah_) {
-    wr.wr.ud = {.ah = ah_.get(), .remote_qpn = peer_qpn_, .remote_qkey = spec.remote_qkey};
+    wr.wr.ud = {.ah = spec.to_group ? group_ah_.get() : ah_.get(),
+                .remote_qpn = spec.remote_qpn.value_or(spec.to_group ? kGroupQpn : peer_qpn_),
+                .remote_qkey = spec.remote_qkey};
   } else if (spec.opcode == Opcode::atomic_cmp_and_swp ||
              spec.opcode == Opcode::atomic_fetch_and_add) {
     wr.wr.atomic = {.remote_addr = spec.remote_addr,
@@ -289,25 +411,29 @@ Posted VerbsDevice::post_send(const SendSpec& spec) {
   } else {
     wr.wr.rdma = {.remote_addr = spec.remote_addr, .rkey = spec.rkey};
   }
+  if (!ah_) wr.qp_type.xrc.remote_srqn = spec.remote_srqn;
   ibv_send_wr* bad = nullptr;
   return {.ok = ibv_post_send(qp_.get(), &wr, &bad) == 0};
 }
 
 bool VerbsDevice::post_recv(std::uint64_t wr_id, const std::vector<Element>& elements,
-                            const std::string& /*srq*/) {
+                            const std::string& srq) {
   std::vector<ibv_sge> list = sges(elements);
   ibv_recv_wr wr{.wr_id = wr_id,
                  .next = nullptr,
                  .sg_list = list.data(),
                  .num_sge = static_cast<int>(list.size())};
   ibv_recv_wr* bad = nullptr;
-  if (!srq_) return ibv_post_recv(qp_.get(), &wr, &bad) == 0;
-  const bool posted = ibv_post_srq_recv(srq_.get(), &wr, &bad) == 0;
+  if (srqs_.empty()) return ibv_post_recv(qp_.get(), &wr, &bad) == 0;
+  const auto named =
+      std::find_if(srqs_.begin(), srqs_.end(), [&](const auto& one) { return one.first == srq; });
+  ibv_srq* queue = (named == srqs_.end() ? srqs_[0] : *named).second.get();
+  const bool posted = ibv_post_srq_recv(queue, &wr, &bad) == 0;
   if (posted && srq_limit_ != 0 && ++srq_receives_ >= srq_limit_) {
     // Armed once there are that many: before, it would be reached at once.
     ibv_srq_attr attributes{};
     attributes.srq_limit = std::exchange(srq_limit_, 0);
-    if (const int error = ibv_modify_srq(srq_.get(), &attributes, IBV_SRQ_LIMIT); error != 0) {
+    if (const int error = ibv_modify_srq(queue, &attributes, IBV_SRQ_LIMIT); error != 0) {
       fail("cannot set the limit", error);
     }
   }
@@ -360,7 +486,7 @@ void VerbsDevice::modify_state(const std::string& state) {
     attributes.en_sqd_async_notify = 1;
     mask |= IBV_QP_EN_SQD_ASYNC_NOTIFY;
   }
-  modify(attributes, mask);
+  modify(*qp_, attributes, mask);
 }
 
 std::string VerbsDevice::state() {

@@ -12,6 +12,7 @@ namespace rockhopper::test {
 namespace {
 
 constexpr std::uint32_t kGrh = 40;
+constexpr std::uint32_t kGroupQpn = 0xffffff;
 
 class UdVerbs : public ::testing::Test {
  protected:
@@ -84,6 +85,44 @@ TEST_F(UdVerbs, ReceivesFromAnSrqToo) {
   b_.destroy_qps();
   EXPECT_EQ(table().destroy_ah(ah), 0);
   EXPECT_EQ(table().destroy_srq(srq), 0);
+}
+
+TEST_F(UdVerbs, AGroupsDatagramsReachTheirSenderUnlessItBlocksThem) {
+  ibv_qp_init_attr_ex init{};
+  init.qp_type = IBV_QPT_UD;
+  init.send_cq = init.recv_cq = b_.cq;
+  init.cap = {.max_send_wr = 4,
+              .max_recv_wr = 4,
+              .max_send_sge = 1,
+              .max_recv_sge = 1,
+              .max_inline_data = 0};
+  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  init.pd = b_.pd;
+  init.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  ibv_qp* blocking = extended(b_.context).create_qp_ex(b_.context, &init);
+  ASSERT_NE(blocking, nullptr);
+  bring_up(blocking, 0);
+  ibv_ah_attr attributes = own_address(a_.context);
+  ibv_gid& group = attributes.grh.dgid;
+  group = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3}};
+  ibv_ah* from_a = table().create_ah(a_.pd, &attributes);
+  ibv_ah* from_b = table().create_ah(b_.pd, &attributes);
+  ASSERT_EQ(table().attach_mcast(qp_, &group, 0), 0);
+  ASSERT_EQ(table().attach_mcast(blocking, &group, 0), 0);
+  ASSERT_EQ(post_recv(blocking, 1, b_.element(0, kGrh + 64)), 0);
+  ASSERT_EQ(post_recv(qp_, 2, a_.element(0, kGrh + 64)), 0);
+  ASSERT_EQ(send(blocking, from_b, kGroupQpn, b_.element(1024, 64)), 0);
+  EXPECT_EQ(next(a_.cq).wr_id, 2u);
+  EXPECT_EQ(next(b_.cq).opcode, IBV_WC_SEND);
+  EXPECT_TRUE(is_empty(b_.cq));
+  ASSERT_EQ(post_recv(qp_, 3, a_.element(0, kGrh + 64)), 0);
+  ASSERT_EQ(send(qp_, from_a, kGroupQpn, a_.element(1024, 64)), 0);
+  EXPECT_EQ(next(a_.cq).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(next(a_.cq).status, IBV_WC_SUCCESS);  // its own copy, or that it was sent
+  EXPECT_EQ(next(b_.cq).src_qp, qp_->qp_num);
+  EXPECT_EQ(table().destroy_qp(blocking), 0);
+  EXPECT_EQ(table().destroy_ah(from_a), 0);
+  EXPECT_EQ(table().destroy_ah(from_b), 0);
 }
 
 TEST_F(UdVerbs, AnAddressNeedsAGrhAndAnOwnGid) {

@@ -55,6 +55,7 @@ Expected<void> Node::make_host() {
   config.mac = mac_;
   config.mtu = link_->link().mtu();
   config.packet_pool = pool_->get();
+  config.shared_mac = true;  // by all members of the segment
   config.seed = random_.next();
   config.drop_observer = link_->drop_observer();
   ROCKHOPPER_TRY(host_, stack::Host::create(config));

@@ -33,7 +33,6 @@ bool has(const ibv_qp_init_attr_ex& init, std::uint32_t part) {
 int check_parts(const ibv_qp_init_attr_ex& init) {
   if ((init.comp_mask & ~kKnownParts) != 0) return EINVAL;
   if (has(init, kUnsupportedParts) || !type_of(init.qp_type)) return EOPNOTSUPP;
-  // That what it sends to a group does not come back is a wish, which is not fulfilled.
   if (has(init, IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
       (init.create_flags & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) != 0) {
     return EOPNOTSUPP;
@@ -97,6 +96,8 @@ roce::QpInit engine_init(const ibv_qp_init_attr_ex& init, const Parts& parts) {
     to.max_inline_data = std::max<std::uint32_t>(to.max_inline_data, sizeof(std::uint64_t));
   }
   to.sq_sig_all = init.sq_sig_all != 0;
+  to.block_self_multicast = has(init, IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+                            (init.create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) != 0;
   return to;
 }
 

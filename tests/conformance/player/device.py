@@ -74,9 +74,9 @@ class Device:
 class LineProcess:
     """A device program: a command is a line of JSON, and so is its answer."""
 
-    def __init__(self, command: list[str]):
+    def __init__(self, command: list[str], environment: dict[str, str] | None = None):
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       text=True)  # fmt: skip
+                                       env=environment, text=True)  # fmt: skip
 
     def call(self, command: str, arguments: dict) -> dict:
         try:

@@ -27,7 +27,7 @@ _POST_FIELDS = {"imm": "imm", "inv": "inv", "va": "va", "rkey": "rkey", "compare
                 "add": "compare_add", "swap": "swap", "qkey": "qkey", "dqpn": "dqpn",
                 "srq": "srq"}  # fmt: skip
 _POST_FLAGS = ("fence", "solicited", "inline", "unsignaled", "bad_lkey", "to_group", "other_qp")
-_COMMANDS = ("post", "refused", "recv", "modify", "deregister")
+_COMMANDS = ("post", "refused", "recv", "modify", "deregister", "memory")
 _END_NS = 50_000_000  # so long a script must stay quiet behind its end
 
 

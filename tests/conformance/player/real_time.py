@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""Devices in real time: a Rockhopper process behind a veth, and a Soft-RoCE guest."""
+"""Devices in real time: a Rockhopper process behind a veth, a Soft-RoCE guest, and a verbs program
+on Rockhopper's device."""
 
 import contextlib
 import ctypes
@@ -13,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -34,6 +36,25 @@ _STAMP_SPACE = socket.CMSG_SPACE(struct.calcsize("@ll"))
 _RECEIVE_BUFFER = 16 << 20
 _TURNS_OF_THE_GUEST = 3
 _CLOCKS_APART_NS = 50_000  # two clocks read further apart than so are read again
+
+
+class _Frames:
+    """What a socket receives, each with the time when it came, whatever the others wait for."""
+
+    def __init__(self):
+        self._queue: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+
+    def put(self, frame: bytes) -> None:
+        self._queue.put((time.monotonic_ns(), frame))
+
+    def take(self, until_ns: int) -> list[tuple[int, bytes]]:
+        found = []
+        with contextlib.suppress(queue.Empty):
+            left_s = (until_ns - time.monotonic_ns()) / 1e9
+            found.append(self._queue.get(left_s > 0, max(0, left_s)))
+            while True:
+                found.append(self._queue.get_nowait())
+        return found
 
 
 class _RealTime(Device):
@@ -143,7 +164,7 @@ def rxe_kinds(release: str) -> tuple[str, ...]:
     numbers = [tuple(map(int, version.split("."))) for version in RXE_VERSIONS]
     own = tuple(map(int, release.split("-")[0].split(".")[:2]))
     older = [version for version, number in zip(RXE_VERSIONS, numbers) if number <= own]
-    return (f"rxe-{(older or RXE_VERSIONS)[-1 if older else 0]}", "rxe")
+    return (f"rxe-{(older or RXE_VERSIONS)[-1 if older else 0]}", "rxe", "verbs")
 
 
 class SoftRoce(_RealTime):
@@ -160,7 +181,7 @@ class SoftRoce(_RealTime):
         self._guest_path = directory / f"{self._peer}-to-{name}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(self._own_path))
-        self._frames: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        self._frames = _Frames()
         threading.Thread(target=self._read, daemon=True).start()
         neighbours = "".join(f",ip={own}/{length},neighbour={peer}@{self.peer_mac}"
                              for own, length, peer in _NETWORKS)  # fmt: skip
@@ -185,20 +206,12 @@ class SoftRoce(_RealTime):
             raise
 
     def _read(self) -> None:
-        """Notes when a frame comes, whatever the others are waiting for."""
         with contextlib.suppress(OSError):
             while True:
-                frame = self._socket.recv(65536)
-                self._frames.put((time.monotonic_ns(), frame))
+                self._frames.put(self._socket.recv(65536))
 
     def advance(self, until_ns: int) -> list[tuple[int, bytes]]:
-        found = []
-        with contextlib.suppress(queue.Empty):
-            left_s = (until_ns - time.monotonic_ns()) / 1e9
-            found.append(self._frames.get(left_s > 0, max(0, left_s)))
-            while True:
-                found.append(self._frames.get_nowait())
-        return found
+        return self._frames.take(until_ns)
 
     def call(self, command: str, **arguments) -> dict:
         answer = self._command.call(command, arguments)
@@ -231,6 +244,84 @@ class SoftRoce(_RealTime):
         self._socket.close()
         with contextlib.suppress(OSError):
             self._own_path.unlink()
+
+
+class Front(_RealTime):
+    """conformance-verbs under rh-run, and beside it on the same segment the peer that the script is:
+    conformance-segment. All members of a segment have one MAC address and the same IP addresses."""
+
+    kinds = ("front", "rockhopper", "verbs")
+    early_ns = 2_000_000
+    linger_ns = 10_000_000
+
+    def __init__(self, program: str, build: pathlib.Path):
+        self._directory = tempfile.TemporaryDirectory(dir=_segment_memory())
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._frames = _Frames()
+        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._peer = subprocess.Popen(
+            [build / "tests/conformance/conformance-segment", self._directory.name], stdin=theirs)
+        theirs.close()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.peer_mac = self._answer("M").hex(":")
+        addresses = [own for own, _, _ in _NETWORKS]
+        lengths = ",".join(f"{own}/{length}" for own, length, _ in _NETWORKS)
+        self._process = LineProcess(
+            [build / "apps/rh-run", "--addresses", lengths, program, "--device", "rh0",
+             *(f"--address={own}" for own in addresses)],
+            {**os.environ, "ROCKHOPPER_SEGMENT": self._directory.name})  # fmt: skip
+
+    def peer_addresses(self, hello: dict) -> list[str]:
+        return hello["addresses"]
+
+    def _read(self) -> None:
+        while packet := self._socket.recv(65536):
+            if packet[:1] == b"F":
+                self._frames.put(packet[1:])
+            else:
+                self._answers.put(packet)
+        self._answers.put(b"")
+
+    def _answer(self, letter: str) -> bytes:
+        packet = self._answers.get()
+        if packet[:1] != letter.encode():
+            raise DeviceError(f"conformance-segment ended with status {self._peer.wait()}")
+        return packet[1:]
+
+    def call(self, command: str, **arguments) -> dict:
+        if command == "hello":
+            return self._process.call(command, arguments) | {"mac": self.peer_mac}
+        if command == "open":
+            # Before the device takes numbers for itself, and when it has given back its last.
+            self._process.call("close", {})
+            self._socket.send(b"N" + (arguments["qp"]["peer_qpn"] & 0xFFFF).to_bytes(2, "big"))
+            if self._answer("N") != b"\1":
+                raise DeviceError("the device has the peer's queue pair number: try another seed")
+        return self._process.call(command, arguments)
+
+    def send(self, frame: bytes) -> None:
+        self._socket.send(b"F" + frame)
+
+    def advance(self, until_ns: int) -> list[tuple[int, bytes]]:
+        return self._frames.take(until_ns)
+
+    def catch_up(self) -> None:
+        self._socket.send(b"S")
+        self._answer("S")
+        # It was taken by a thread that acts on it before others may do anything.
+        self.call("state")
+
+    def close(self) -> None:
+        self._process.close()
+        self._socket.shutdown(socket.SHUT_WR)
+        self._peer.wait()
+        self._socket.close()
+        self._directory.cleanup()
+
+
+def _segment_memory() -> str | None:
+    """Where a segment is in memory; None, for the default, where there is no such place."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 
 
 class _GuestLines:

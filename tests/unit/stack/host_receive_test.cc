@@ -93,6 +93,16 @@ TEST_F(HostReceive, AnEmptyDatagramIsDelivered) {
   EXPECT_TRUE(datagrams_[0].payload.empty());
 }
 
+/// What a member of a segment sends to a group comes from the address that all its members have.
+TEST_F(HostReceive, SharesItsMacAddress) {
+  const Bytes frame = ethernet(kBroadcast, kOurMac, 0x88cc, payload());
+  expect_drop(frame, "ethernet_own_source");
+  HostConfig config = default_config();
+  config.shared_mac = true;
+  create(config);
+  expect_drop(frame, "ethernet_unknown_type");
+}
+
 TEST_F(HostReceive, DropsWhatIsForOtherStations) {
   expect_drop(ethernet(kOtherMac, kPeerMac, kIpv4,
                        ip_packet(kPeer4, kUs4, IPPROTO_UDP, udp(1, kPort, payload()))),

@@ -6,7 +6,8 @@ import dataclasses
 import itertools
 import statistics
 
-from benchmark.measurements import (CONTENDED, ECHO_FRAME, FEW_QPS, LARGE_FRAME,
+from benchmark.measurements import (CONTENDED, ECHO_FRAME, FEW_QPS, FRONT_LATENCIES, FRONT_RATES,
+                                    FRONT_SIZES, LARGE_FRAME,
                                     LARGE_OPERATIONS, LARGE_SIZES, MANY_QPS, MANY_SUBSCRIBERS,
                                     MESSAGE_SIZES, PATH_MTU, SMALL_FRAME, SMALL_OPERATIONS,
                                     SUBSCRIBERS, TARGET_SIZE, TARGETS, WAITING, WORKERS)
@@ -53,7 +54,7 @@ def lines(rounds):
     figures and of its ratios in the rounds: both sides of a ratio are of one round, so that it
     bears a machine that is slower in another. A round maps measurement to {figure: value}."""
     makers = (_large, _small, _latency, _engine, _scale, _targets, _flood, _locks,
-              _active_messages, _publisher, _graphs, _others, _soft_roce)
+              _active_messages, _publisher, _graphs, _front, _others, _soft_roce)
     found = {}
     for figures in rounds:
         for line in itertools.chain.from_iterable(make(figures) for make in makers):
@@ -345,6 +346,34 @@ def _graphs(one_round):
                 ('usec', "of a worker's time for each", 'us', None)):
             yield Line('dag', f'{workers}: {text}', ours[figure], unit, 'Dask distributed',
                        theirs[figure], at_least=least)
+
+
+def _front(one_round):
+    """Verbs programs under rh-run beside rh-perf on the same link."""
+    figures = {name.removeprefix('front/'): figure for name, figure in one_round.items()
+               if name.startswith('front/')}
+
+    def compare(what, ours, theirs, figure, unit, basis='rh-perf', **target):
+        if ours in figures and theirs in figures:
+            yield Line('front', what, figures[ours][figure], unit, basis, figures[theirs][figure],
+                       **target)
+    for operation in FRONT_LATENCIES:
+        name = f'latency/{operation}'
+        target = {} if operation == 'write' else {'at_most': 1.3}
+        yield from compare(f'ib_{operation}_lat, 8 bytes', f'{name}/perftest', f'{name}/rh-perf',
+                           'usec', 'us', **target)
+    for operation, size in itertools.product(FRONT_RATES, FRONT_SIZES):
+        name = f'{operation}/{size}'
+        small = size == FRONT_SIZES[0]
+        yield from compare(f'ib_{operation}_bw, {size} bytes', f'{name}/perftest', f'{name}/rh-perf',
+                           'mops' if small else 'gbit_per_s', 'Mop/s' if small else 'Gbit/s',
+                           at_least=0.67 if small else 0.9)
+    yield from compare('UCX, active message of 8 bytes over rh0', 'ucx', 'ucx-tcp', 'usec', 'us',
+                       'UCX over tcp', at_most=0.35)
+    for figure, what, most_ms in (('list_ms', 'ibv_devices', 10), ('open_ms', 'ibv_devinfo', 50)):
+        if 'start' in figures:
+            yield Line('front', f'{what}, from start to end', figures['start'][figure], 'ms',
+                       f'{most_ms} ms', most_ms, at_most=1)
 
 
 def _engines(one_round):

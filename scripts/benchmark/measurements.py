@@ -16,6 +16,7 @@ from lab.pairs import Pair
 from lab.processes import LabError, processors, wait_until
 from lab.siege import Siege
 from lab.testpmd import SAMPLES, raw_rate
+from lab.verbs import Verbs
 
 PATH_MTU = 4096
 # Ethernet, IPv4, UDP, BTH, ICRC: the frame around a packet's extension headers and payload.
@@ -57,6 +58,12 @@ PACED_PER_S, PACED_BURST = 100_000, 16
 LATENCY_PER_S = 10_000
 # Workers of graphs of empty tasks.
 WORKERS = (1, 2, 4)
+# Programs of verbs under rh-run beside rh-perf: operations whose latency, and whose rate, is compared.
+FRONT_LATENCIES = ('send', 'read', 'write')
+FRONT_RATES = ('send', 'write')
+FRONT_SIZES = (8, 65536)
+# What takes about a second.
+FRONT_OPERATIONS = {8: 300_000, 65536: 40_000}
 # In guests: a queue of 256 frames must not overflow, for it is Soft-RoCE that would suffer most.
 GUEST_SIZE = 65536
 GUEST_LARGE_WINDOW = 16
@@ -74,6 +81,7 @@ class Measurements:
         self.guests = Guests(lab, self.programs)
         self.feeds = Feeds(lab, self.benches, seconds)
         self.graphs = Graphs(lab, self.programs, seconds)
+        self.verbs = Verbs(lab, self.programs)
 
     def all(self):
         """(name, function), in the order of a round."""
@@ -95,13 +103,14 @@ class Measurements:
         yield from self._active_messages()
         yield from self._publisher()
         yield from self._graphs()
+        yield from self._front()
         yield 'compute', self._compute
         yield 'engine', self._engine
         yield 'scale', self._scale
         for engines, steering in ((1, 'none'), (2, 'none'), (2, 'right'), (2, 'hand-over')):
             yield (f'self-loop/{engines}/{steering}',
                    lambda n=engines, how=steering: self._self_loop(n, how))
-        for transport in peers.UCX_TRANSPORTS:
+        for transport in ('tcp', 'shm'):
             yield f'ucx/{transport}', lambda t=transport: self._ucx(t)
         yield 'libfabric/tcp', self._libfabric
         for frame in (SMALL_FRAME, LARGE_FRAME):
@@ -170,7 +179,7 @@ class Measurements:
     def _active_messages(self):
         for name, percent in AMI_CALLBACKS.items():
             yield f'ami/{name}', lambda percent=percent: self._ami(percent)
-        for transport in peers.UCX_TRANSPORTS:
+        for transport in ('tcp', 'shm'):
             yield f'ami/ucx/{transport}', lambda t=transport: self._ucx_active_messages(t)
 
     def _publisher(self):
@@ -210,6 +219,51 @@ class Measurements:
         for workers in WORKERS:
             yield f'dag/tasks/{workers}', lambda workers=workers: self.graphs.tasks(workers)
             yield f'dag/dask/{workers}', lambda workers=workers: self.graphs.dask(workers)
+
+    def _front(self):
+        """Verbs programs under rh-run, and rh-perf with the same link."""
+        for operation in FRONT_LATENCIES:
+            yield (f'front/latency/{operation}/perftest',
+                   lambda operation=operation: self._perftest_latency(operation))
+            yield (f'front/latency/{operation}/rh-perf',
+                   lambda operation=operation: self._segment_latency(operation))
+        for operation in FRONT_RATES:
+            for size in FRONT_SIZES:
+                yield (f'front/{operation}/{size}/perftest',
+                       lambda operation=operation, size=size: self._perftest_rate(operation, size))
+                yield (f'front/{operation}/{size}/rh-perf',
+                       lambda operation=operation, size=size: self._segment_rate(operation, size))
+        yield 'front/ucx', lambda: self._ucx_message_latency(
+            self.verbs.ucx('ucp_am_lat', 8, int(20_000 * self.seconds)))
+        yield 'front/ucx-tcp', lambda: self._ucx_message_latency(
+            peers.ucx(self.lab, 'tcp', 'ucp_am_lat', 8, int(20_000 * self.seconds)))
+        yield 'front/start', lambda: {'list_ms': self.verbs.start_ms('ibv_devices'),
+                                      'open_ms': self.verbs.start_ms('ibv_devinfo')}
+
+    def _perftest_latency(self, operation):
+        # bytes, iterations, the shortest, the longest, the median
+        return {'usec': self.verbs.perftest(f'ib_{operation}_lat', [
+            '-m', PATH_MTU, '-s', 8, '-n', int(20_000 * self.seconds)])[4]}
+
+    def _segment_latency(self, operation):
+        result = self.verbs.rh_perf(['--op', operation, '--mode', 'lat', '-s', 8, '-m', PATH_MTU,
+                                     '-n', int(20_000 * self.seconds)])
+        return {'usec': result['latency_us']['p50']}
+
+    def _perftest_rate(self, operation, size):
+        row = self.verbs.perftest(f'ib_{operation}_bw', [
+            '-m', PATH_MTU, '-s', size, '-t', OUTSTANDING, '-Q', OUTSTANDING // 2,
+            '--report_gbits', '-n', max(int(FRONT_OPERATIONS[size] * self.seconds), OUTSTANDING)])
+        return {'gbit_per_s': row[3], 'mops': row[4]}
+
+    def _segment_rate(self, operation, size):
+        result = self.verbs.rh_perf(['--op', operation, '-s', size, '-D', self.seconds,
+                                     '-m', PATH_MTU, '-t', OUTSTANDING])
+        return {'mops': result['mops'], 'gbit_per_s': result['gbit_per_s']}
+
+    @staticmethod
+    def _ucx_message_latency(figures):
+        return {'usec': figures['median_usec']}
 
     def _publisher_alone(self):
         """Nanoseconds of the writer for a message, and of a reader once its bytes are there."""

@@ -21,6 +21,7 @@ GROUPS = {
     'ami': 'Active messages beside those of UCX',
     'publisher': 'Message stores: the writer beside subscribers, and beside ZeroMQ',
     'dag': 'Graphs of empty tasks beside Dask distributed',
+    'front': 'Programs of verbs under rh-run beside rh-perf',
     'others': 'Beside UCX and libfabric on this machine',
     'soft-roce': 'Beside Soft-RoCE under the same emulation',
 }

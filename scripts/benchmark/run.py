@@ -134,7 +134,9 @@ def make_build(quick):
     if not quick:
         made = subprocess.run([ROOT / 'scripts/build-release'], check=False).returncode == 0
         return RELEASE if made else None
-    targets = ('apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf', 'apps/rh-switch',
+    targets = ('apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf', 'apps/rh-run', 'apps/rh-switch',
+               'apps/verbs/librockhopper-verbs.so', 'apps/verbs/libibverbs.so.1',
+               'apps/verbs/librh-paths.so',
                'tests/live/dc-node', 'tests/live/packet-blast',
                *(f'bench/{name}' for name in BENCHES), 'feeds')
     return GCC.folder if compile_tree(GCC, targets) else None

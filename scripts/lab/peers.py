@@ -13,17 +13,19 @@ from lab.processes import LabError, processors, wait_until
 UCX_TRANSPORTS = {
     'tcp': ('UCX_TLS=tcp', 'UCX_NET_DEVICES=lo'),
     'shm': ('UCX_TLS=sm,self',),
+    'rh0': ('UCX_TLS=rc_v,self', 'UCX_NET_DEVICES=rh0:1'),
 }
 
 
-def ucx(lab, transport, test, size, iterations):
-    """ucx_perftest's figures over the loopback's TCP or over shared memory: usec (half a round trip
+def ucx(lab, transport, test, size, iterations, runner=()):
+    """ucx_perftest's figures over the loopback's TCP or over shared memory, or, if `runner` is a
+    command that shows UCX a device, over that: usec (half a round trip
     in tests of latency), the median of it, gbit_per_s and mops. Its server waits for one client."""
-    _need('ucx_perftest')
+    need('ucx_perftest')
     port = free_port()
-    start = ['env', *UCX_TRANSPORTS[transport], 'UCX_WARN_UNUSED_ENV_VARS=n', 'ucx_perftest',
-             *without_mpi(), '-p', port]
-    server, client = _pair(
+    start = ['env', *UCX_TRANSPORTS[transport], 'UCX_WARN_UNUSED_ENV_VARS=n', *runner,
+             'ucx_perftest', *without_mpi(), '-p', port]
+    server, client = pair(
         lab, f'ucx-{transport}', start,
         [*start, '127.0.0.1', '-t', test, '-s', size, '-n', iterations, '-f', '-v'], port)
     rows = [line.split(',') for line in client.output().splitlines()
@@ -46,10 +48,10 @@ def without_mpi():
 
 def libfabric(lab, size, iterations):
     """fi_pingpong over the loopback's TCP: usec, half a round trip, and gbit_per_s."""
-    _need('fi_pingpong')
+    need('fi_pingpong')
     port = free_port()
     start = ['fi_pingpong', '-p', 'tcp', '-e', 'msg', '-d', 'lo', '-S', size, '-I', iterations]
-    _, client = _pair(lab, 'fi_pingpong', [*start, '-B', port],
+    _, client = pair(lab, 'fi_pingpong', [*start, '-B', port],
                       [*start, '-P', port, '127.0.0.1'], port)
     rows = re.findall(r'^\S+ +\S+ +=\S+ +\S+ +[\d.]+s +([\d.]+) +([\d.]+) +[\d.]+$',
                       client.output(), re.MULTILINE)
@@ -59,12 +61,13 @@ def libfabric(lab, size, iterations):
     return {'usec': usec, 'gbit_per_s': mbyte_per_s * 8e-3}
 
 
-def _need(program):
+def need(program):
     if shutil.which(program) is None:
         raise LabError(f'{program} is not installed: run scripts/setup')
 
 
-def _pair(lab, name, server_command, client_command, port):
+def pair(lab, name, server_command, client_command, port):
+    """Runs both to success, the server being one that listens by TCP and may go on."""
     server_cpu, client_cpu = processors()
     server = lab.start(f'{name}-server', server_command, server_cpu)
     wait_until(lambda: listens(port), 20, f'{server.name} does not listen')

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) The Rockhopper authors
+"""Stock programs of verbs under rh-run, each end with a processor, on a segment of the lab's own."""
+
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+
+from lab import peers
+from lab.guests import RESULT
+from lab.pairs import free_port, parse
+from lab.processes import LabError
+
+ADDRESSES = '192.0.2.1/24'
+# Frames do not go to a disk.
+MEMORY = '/dev/shm' if os.access('/dev/shm', os.W_OK | os.X_OK) else None
+STARTS = 5
+
+
+class Verbs:
+    """Programs of `programs`, and those that Debian has, on one segment."""
+
+    def __init__(self, lab, programs):
+        self.lab = lab
+        self.programs = programs
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='rockhopper-', dir=MEMORY))
+        lab.at_end.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self.start = ['env', f'ROCKHOPPER_SEGMENT={self.folder}', f'XDG_RUNTIME_DIR={lab.folder}']
+        self.rh_run = [*self.start, programs / 'rh-run', '--addresses', ADDRESSES, '--']
+
+    def rh_perf(self, options):
+        """The result of rh-perf, both ends of which are members of the segment."""
+        port = free_port()
+        start = [*self.start, self.programs / 'rh-perf', '--device', 'segment', '--json', '-p', port,
+                 *options]
+        _, client = peers.pair(self.lab, 'rh-perf', start, [*start, 'localhost'], port)
+        return parse(client)['results'][0]
+
+    def perftest(self, tool, options):
+        """The last line of figures that the client prints."""
+        peers.need(tool)
+        port = free_port()
+        start = [*self.rh_run, tool, '-F', '-p', port, *options]
+        _, client = peers.pair(self.lab, tool, start, [*start, 'localhost'], port)
+        rows = re.findall(RESULT, client.output(), re.MULTILINE)
+        if not rows:
+            raise LabError(f'{client.name} printed no result: {client.output()[-200:]!r}')
+        return [float(number) for number in rows[-1].split()]
+
+    def ucx(self, test, size, iterations):
+        return peers.ucx(self.lab, 'rh0', test, size, iterations, self.rh_run)
+
+    def start_ms(self, tool, *options):
+        """How long a program takes from its start to its end, the shortest of some times."""
+        peers.need(tool)
+        shortest = None
+        for _ in range(STARTS):
+            begin = time.monotonic()
+            self.lab.start(tool, [*self.rh_run, tool, *options]).expect_success(20)
+            taken = time.monotonic() - begin
+            shortest = taken if shortest is None else min(shortest, taken)
+        return shortest * 1e3

@@ -19,11 +19,11 @@ namespace rockhopper::verbs {
 namespace {
 
 constexpr std::uint64_t kFirstLookNs = 50 * kNsPerUs;
-constexpr std::uint64_t kLastLookNs = 400 * kNsPerUs;
-constexpr unsigned kPatienceMin = 8;
-constexpr unsigned kPatienceMax = 1u << 16;
+constexpr std::uint64_t kLastLookNs = kNsPerMs;
 /// Watching for so long without being missed makes up for one time of being missed.
-constexpr std::uint64_t kForgivenNs = 10 * kNsPerMs;
+constexpr std::uint64_t kForgivenNs = kNsPerMs;
+/// Turns of the thread, with turns of the application between all of them, that end the serving.
+constexpr unsigned kCrowded = 64;
 /// Polls in a row that find nothing, about 20 us of them, before each further one gives the
 /// processor to whoever waits for it.
 constexpr unsigned kEmptyPollsMax = 256;
@@ -55,10 +55,11 @@ void Progress::stop() {
   pthread_join(thread_, nullptr);
 }
 
-bool Progress::turn_of_application() {
+bool Progress::turn_of_application(bool lingers) {
   bool moved = false;
   if (mode_ != ProgressMode::thread && !node_.abandoned() && node_.lock().try_lock()) {
     moved = turn();
+    if (moved) on_moved_by_application(lingers);
     application_turns_.store(application_turns_.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
     node_.tell_events();
@@ -71,9 +72,36 @@ bool Progress::turn_of_application() {
   return moved;
 }
 
+void Progress::on_moved_by_application(bool lingers) {
+  // Each wake-up for what the application has taken already disturbs it.
+  if (!serving_ || mode_ != ProgressMode::adaptive) return;
+  moves_ += lingers ? reluctance_ : 1;
+  if (moves_ < reluctance_) return;
+  dispensable_.store(true, std::memory_order_relaxed);
+  if (asleep_until_ns_ != 0) ring_if_asleep(0);
+}
+
+void Progress::wait_for_writes() {
+  if (mode_ == ProgressMode::thread) return;
+  const std::uint64_t before = writes_at_post_.load(std::memory_order_relaxed);
+  if (writes() != before) return;  // the answer is there already
+  const std::uint64_t begin_ns = node_.clock().now_ns();
+  std::uint64_t lingered_ns = 0;
+  while (writes() == before && lingered_ns < Lingering::kLongestNs) {
+    (void)turn_of_application(true);
+    lingered_ns = node_.clock().now_ns() - begin_ns;
+  }
+  lingering_.on_lingered(lingered_ns, writes() != before);
+}
+
+std::uint64_t Progress::writes() const {
+  return node_.engine().counters().rx_write_requests.value();
+}
+
 /// The first of several posts goes out at once, as somebody may wait for it; the others go together
 /// in the next turn.
 void Progress::on_posted() {
+  writes_at_post_.store(writes(), std::memory_order_relaxed);
   if (mode_ == ProgressMode::thread) {
     ring_if_asleep(0);
     return;
@@ -122,8 +150,6 @@ void* Progress::enter(void* self) {
 
 void Progress::run() {
   spinning_.begin();
-  patience_ = kPatienceMin;
-  serving_ = true;  // until it is seen that the application does
   while (!stop_.load(std::memory_order_relaxed)) {
     if (serving_) {
       serve();
@@ -140,45 +166,63 @@ void Progress::watch() {
   if (wanted_.load(std::memory_order_acquire) == 0 && turns != turns_seen_) {
     turns_seen_ = turns;
     look_ns_ = std::min(2 * look_ns_, kLastLookNs);
-    if (now_ns - term_began_ns_ > kForgivenNs && patience_ > kPatienceMin) {
-      patience_ /= 2;
+    if (now_ns - term_began_ns_ > kForgivenNs) {
       term_began_ns_ = now_ns;
+      const Section section(node_);
+      reluctance_ = std::max(reluctance_ / 2, kReluctanceMin);
     }
     return;
   }
-  serving_ = true;
+  begin_to_serve();
   const bool found = take_turns();
   // Nobody had asked for it, so packets that wait have waited for nobody.
   if (found && wanted_.load(std::memory_order_relaxed) == 0) {
-    patience_ = std::min(2 * patience_, kPatienceMax);
+    const Section section(node_);
+    reluctance_ = std::min(2 * reluctance_, kReluctanceMax);
   }
-  futile_ = 0;
   go_to_sleep();
 }
 
 void Progress::serve() {
-  const bool found = take_turns();
-  const std::uint32_t turns = application_turns_.load(std::memory_order_relaxed);
-  const bool others_work = turns != std::exchange(turns_seen_, turns);
-  futile_ = found || !others_work ? 0 : futile_ + 1;
-  if (mode_ == ProgressMode::adaptive && futile_ >= patience_) {
-    wanted_.store(0, std::memory_order_relaxed);
-    serving_ = false;
-    look_ns_ = kFirstLookNs;
-    term_began_ns_ = node_.clock().now_ns();
-    return;
-  }
+  (void)take_turns();
+  if (dispensable_.exchange(false, std::memory_order_relaxed)) return begin_to_watch();
   go_to_sleep();
+}
+
+void Progress::begin_to_watch() {
+  wanted_.store(0, std::memory_order_relaxed);
+  look_ns_ = kFirstLookNs;
+  term_began_ns_ = node_.clock().now_ns();
+  turns_seen_ = application_turns_.load(std::memory_order_relaxed);
+  const Section section(node_);
+  serving_ = false;
+}
+
+void Progress::begin_to_serve() {
+  dispensable_.store(false, std::memory_order_relaxed);
+  const Section section(node_);
+  serving_ = true;
+  moves_ = 0;
 }
 
 bool Progress::take_turns() {
   bool found = false;
+  const std::uint64_t writes_before = writes();
+  unsigned crowded = 0;
+  std::uint32_t turns_seen = application_turns_.load(std::memory_order_relaxed);
   std::uint64_t last_ns = node_.clock().now_ns();
   while (!stop_.load(std::memory_order_relaxed)) {
     bool moved = false;
     {
       const Section section(node_);
       moved = turn();
+      if (moved) moves_ /= 2;
+    }
+    const std::uint32_t turns = application_turns_.load(std::memory_order_relaxed);
+    crowded = turns == std::exchange(turns_seen, turns) ? 0 : crowded + 1;
+    if (crowded == kCrowded && mode_ == ProgressMode::adaptive) {
+      dispensable_.store(true, std::memory_order_relaxed);
+      break;
     }
     const std::uint64_t now_ns = node_.clock().now_ns();
     if (moved) {
@@ -189,6 +233,8 @@ bool Progress::take_turns() {
     }
     rte_pause();  // others get the lock
   }
+  // The application may have waited for these bytes.
+  if (writes() != writes_before) lingering_.on_missed();
   return found;
 }
 

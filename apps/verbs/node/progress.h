@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "apps/verbs/node/lingering.h"
 #include "apps/verbs/node/settings.h"
 #include "apps/verbs/node/spinning.h"
 #include "stack/error.h"
@@ -26,10 +27,13 @@ class Node;
 /// engine's next deadline.
 ///
 /// It begins to serve when it has looked twice without a turn of the application between, and when
-/// the application is about to sleep. It goes back to watching when it was woken several times for
-/// nothing, as the application's turns had been quicker. How often that takes grows with each time
-/// that it then had to come back for packets that nobody took: an application that waits for bytes
-/// in its memory, between polls, keeps it serving.
+/// the application is about to sleep. It goes back to watching when the application has taken
+/// packets several times and this thread none between, or has taken turns all the time beside it.
+/// How often that takes grows with each time that it then had to come back for packets that nobody
+/// took: an application that waits for bytes in its memory, between polls, keeps it serving.
+///
+/// Such an application is served without a change of threads where that has paid: a poll that has
+/// found completions *lingers*, which is to take turns for some microseconds more.
 class Progress {
  public:
   Progress(Node& node, ProgressMode mode) : node_(node), mode_(mode) {}
@@ -44,8 +48,16 @@ class Progress {
   void stop();
 
   /// A thread of the application has found a completion queue empty. Takes a turn, unless another
-  /// thread has the engine or the mode forbids it; returns true if packets moved. Not in a Section.
-  bool turn_of_application();
+  /// thread has the engine or the mode forbids it; returns true if packets moved. `lingers`: it has
+  /// found some, and waits for more. Not in a Section.
+  bool turn_of_application(bool lingers = false);
+  /// A poll of the application has found completions and is about to return. Takes turns for up to
+  /// Lingering::kLongestNs if WRITEs are expected that nobody will poll for. Not in a Section.
+  void linger() {
+    if (lingering_.is_wanted()) [[unlikely]] {
+      wait_for_writes();
+    }
+  }
   /// Requests have been posted. In a Section.
   void on_posted();
   /// Something else was changed that may be due earlier than all before. In a Section.
@@ -54,6 +66,9 @@ class Progress {
   void on_armed();
 
  private:
+  static constexpr unsigned kReluctanceMin = 4;
+  static constexpr unsigned kReluctanceMax = 32;
+
   static void* enter(void* self);
   void run();
   void watch();
@@ -61,6 +76,12 @@ class Progress {
   /// Takes turns until nothing moves and it is time to sleep; returns whether any packet moved.
   bool take_turns();
   bool turn();
+  void wait_for_writes();
+  /// WRITEs that were executed here, which the application may wait for without a poll.
+  [[nodiscard]] std::uint64_t writes() const;
+  void on_moved_by_application(bool lingers);
+  void begin_to_watch();
+  void begin_to_serve();
   void go_to_sleep();
   void ring_if_asleep(std::uint64_t due_ns);
 
@@ -75,18 +96,21 @@ class Progress {
   unsigned posts_ = 0;                 ///< since the last turn
   bool sleeps_on_events_ = false;      ///< the application has asked for events
   std::uint64_t asleep_until_ns_ = 0;  ///< 0: the thread does not serve, or is awake
+  bool serving_ = true;  ///< until it is seen that the application does; the thread changes it
+  unsigned moves_ = 0;   ///< of the application since the thread has found packets
+  unsigned reluctance_ = kReluctanceMin;  ///< so many of them end the serving
 
   std::atomic<std::uint32_t> application_turns_{0};
-  std::atomic<std::uint32_t> empty_polls_{0};  ///< of the application, in a row; about right
-  std::atomic<std::uint32_t> wanted_{0};       ///< a futex: 1 ends the watching
+  std::atomic<std::uint32_t> empty_polls_{0};     ///< of the application, in a row; about right
+  std::atomic<std::uint64_t> writes_at_post_{0};  ///< writes() when it last posted
+  Lingering lingering_;
+  std::atomic<std::uint32_t> wanted_{0};  ///< a futex: 1 ends the watching
+  std::atomic<bool> dispensable_{false};  ///< true ends the serving
 
   // What follows is the thread's own.
-  bool serving_ = false;
   std::uint64_t look_ns_ = 0;        ///< from one look to the next
   std::uint64_t term_began_ns_ = 0;  ///< of watching or serving
   std::uint32_t turns_seen_ = 0;     ///< of the application
-  unsigned futile_ = 0;              ///< times in a row that it was woken for nothing
-  unsigned patience_ = 0;            ///< so many of them end the serving
   Spinning spinning_;
 };
 

@@ -3,6 +3,8 @@
 #include "apps/verbs/node/spinning.h"
 
 #include <algorithm>
+#include <ctime>
+#include <utility>
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -14,6 +16,15 @@ namespace {
 
 constexpr std::uint64_t kMostNs = 50 * kNsPerUs;
 constexpr std::uint64_t kStepNs = 500;
+/// Threads that use no more than so much between two sleeps of this one do not poll.
+constexpr std::uint64_t kIdleNs = 2 * kNsPerUs;
+
+std::uint64_t used_ns(clockid_t clock) {
+  timespec time{};
+  (void)clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * kNsPerSecond +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
 
 long involuntary_switches() {
   rusage usage{};
@@ -30,17 +41,24 @@ int processors() {
 }  // namespace
 
 void Spinning::begin() {
-  // With two, the application and its peer have them.
-  most_ns_ = processors() > 2 ? kMostNs : 0;
-  limit_ns_ = most_ns_;
-  preemptions_ = involuntary_switches();
+  few_processors_ = processors() <= 2;
+  limit_ns_ = few_processors_ ? 0 : kMostNs;
+  (void)is_unwelcome();
 }
 
 void Spinning::adapt() {
-  if (most_ns_ == 0) return;
+  limit_ns_ = is_unwelcome() ? limit_ns_ / 2 : std::min(limit_ns_ + kStepNs, kMostNs);
+}
+
+bool Spinning::is_unwelcome() {
   const long preemptions = involuntary_switches();
-  limit_ns_ = preemptions > preemptions_ ? limit_ns_ / 2 : std::min(limit_ns_ + kStepNs, most_ns_);
-  preemptions_ = preemptions;
+  bool unwelcome = preemptions != std::exchange(preemptions_, preemptions);
+  if (few_processors_) {
+    const std::uint64_t others_ns =
+        used_ns(CLOCK_PROCESS_CPUTIME_ID) - used_ns(CLOCK_THREAD_CPUTIME_ID);
+    unwelcome |= others_ns - std::exchange(used_by_others_ns_, others_ns) > kIdleNs;
+  }
+  return unwelcome;
 }
 
 }  // namespace rockhopper::verbs

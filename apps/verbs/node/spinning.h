@@ -7,8 +7,9 @@
 namespace rockhopper::verbs {
 
 /// How long the calling thread goes on looking for packets before it sleeps: 0 to 50 us. Less after
-/// the scheduler took its processor away, as then another thread wanted it; more while that does
-/// not happen.
+/// the scheduler took its processor away, as then another thread wanted it, and where there are no
+/// more processors than the application and its peer have use for, after the application's threads
+/// have used theirs; more while that does not happen.
 class Spinning {
  public:
   /// For the thread that calls it, which is to spin.
@@ -18,9 +19,12 @@ class Spinning {
   void adapt();
 
  private:
+  [[nodiscard]] bool is_unwelcome();
+
   std::uint64_t limit_ns_ = 0;
-  std::uint64_t most_ns_ = 0;
+  bool few_processors_ = false;
   long preemptions_ = 0;
+  std::uint64_t used_by_others_ns_ = 0;  ///< processor time of the process without this thread
 };
 
 }  // namespace rockhopper::verbs

@@ -206,6 +206,7 @@ int poll_cq(ibv_cq* verbs, int count, ibv_wc* completions) noexcept {
     done += found;
     if (found < room.size()) break;
   }
+  if (done > 0) cq->node().progress().linger();
   return static_cast<int>(done);
 }
 

@@ -15,6 +15,7 @@ namespace rockhopper::stack {
 namespace {
 
 constexpr std::uint32_t kMbufsMax = 1u << 20;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr char kOpsName[] = "rockhopper_plain";
 
 /// The free mbufs: a stack in an array, which lies behind this header.
@@ -87,6 +88,27 @@ Expected<std::unique_ptr<PlainPool>> PlainPool::create(const PlainPoolConfig& co
   return pool;
 }
 
+/// Large pools get memory that the kernel may give in huge pages: a program touches all of it at
+/// its start, and faults of small pages are most of the time that this takes.
+int PlainPool::map(std::size_t bytes) {
+  const bool huge = bytes >= kHugePage;
+  bytes_ = huge ? RTE_ALIGN_CEIL(bytes, kHugePage) : bytes;
+  const std::size_t spare = huge ? kHugePage : 0;
+  void* got =
+      mmap(nullptr, bytes_ + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) return errno;
+  memory_ = got;
+  if (!huge) return 0;
+  auto* begin = static_cast<std::byte*>(got);
+  auto* aligned_begin = RTE_PTR_ALIGN_CEIL(begin, kHugePage);
+  const auto before = static_cast<std::size_t>(aligned_begin - begin);
+  if (before > 0) (void)munmap(begin, before);
+  if (before < spare) (void)munmap(aligned_begin + bytes_, spare - before);
+  memory_ = aligned_begin;
+  (void)madvise(memory_, bytes_, MADV_HUGEPAGE);  // refused where the kernel has none
+  return 0;
+}
+
 /// Lays out what rte_pktmbuf_pool_create() would: the pool, its private data, the free list, and
 /// each mbuf behind its header. Returns 0 or an errno.
 int PlainPool::set_up(const PlainPoolConfig& config) {
@@ -98,12 +120,7 @@ int PlainPool::set_up(const PlainPoolConfig& config) {
   const std::size_t list_offset = aligned(sizeof(rte_mempool) + sizeof(rte_pktmbuf_pool_private));
   const std::size_t objects_offset =
       list_offset + aligned(sizeof(FreeList) + config.size * sizeof(void*));
-  bytes_ = objects_offset + config.size * object_bytes;
-  memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory_ == MAP_FAILED) {
-    memory_ = nullptr;
-    return errno;
-  }
+  if (const int error = map(objects_offset + config.size * object_bytes); error != 0) return error;
   auto* base = static_cast<std::byte*>(memory_);
 
   pool_ = reinterpret_cast<rte_mempool*>(base);

@@ -36,6 +36,7 @@ class PlainPool {
 
  private:
   PlainPool() = default;
+  [[nodiscard]] int map(std::size_t bytes);
   [[nodiscard]] int set_up(const PlainPoolConfig& config);
 
   void* memory_ = nullptr;  ///< of the pool and of all that is in it

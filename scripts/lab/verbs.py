@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 import time
 
@@ -53,13 +54,18 @@ class Verbs:
     def ucx(self, test, size, iterations):
         return peers.ucx(self.lab, 'rh0', test, size, iterations, self.rh_run)
 
-    def start_ms(self, tool, *options):
-        """How long a program takes from its start to its end, the shortest of some times."""
+    def start_ms(self, tool):
+        """How long a program takes from its start to its end in an environment that rh-run has made,
+        as in a shell under rh-run: the shortest of some times."""
         peers.need(tool)
-        shortest = None
-        for _ in range(STARTS):
+        made = self.lab.start('rh-run', [*self.rh_run, 'env', '--null'])
+        made.expect_success(20)
+        settings = dict(text.split('=', 1) for text in made.output().split('\0') if '=' in text)
+
+        def once():
             begin = time.monotonic()
-            self.lab.start(tool, [*self.rh_run, tool, *options]).expect_success(20)
-            taken = time.monotonic() - begin
-            shortest = taken if shortest is None else min(shortest, taken)
-        return shortest * 1e3
+            # Not by the lab: with a limit, Python looks now and then whether a process has ended.
+            subprocess.run([tool], env=settings, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, check=True)
+            return (time.monotonic() - begin) * 1e3
+        return min(once() for _ in range(STARTS))

@@ -16,10 +16,12 @@ namespace {
 
 constexpr std::uint64_t kMostNs = 50 * kNsPerUs;
 constexpr std::uint64_t kStepNs = 500;
-/// Threads that use no more than so much between two sleeps of this one do not poll.
-constexpr std::uint64_t kIdleNs = 2 * kNsPerUs;
+/// So often it is seen whether other threads of the process work, as that takes system calls.
+constexpr std::uint64_t kLookNs = 100 * kNsPerUs;
+/// Threads that together use less than this part of a processor do not poll.
+constexpr std::uint64_t kIdlePart = 4;
 
-std::uint64_t used_ns(clockid_t clock) {
+std::uint64_t read_ns(clockid_t clock) {
   timespec time{};
   (void)clock_gettime(clock, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * kNsPerSecond +
@@ -43,22 +45,24 @@ int processors() {
 void Spinning::begin() {
   few_processors_ = processors() <= 2;
   limit_ns_ = few_processors_ ? 0 : kMostNs;
-  (void)is_unwelcome();
+  preemptions_ = involuntary_switches();
 }
 
 void Spinning::adapt() {
-  limit_ns_ = is_unwelcome() ? limit_ns_ / 2 : std::min(limit_ns_ + kStepNs, kMostNs);
+  const long preemptions = involuntary_switches();
+  const bool preempted = preemptions != std::exchange(preemptions_, preemptions);
+  if (few_processors_) look_at_others();
+  limit_ns_ = preempted || others_work_ ? limit_ns_ / 2 : std::min(limit_ns_ + kStepNs, kMostNs);
 }
 
-bool Spinning::is_unwelcome() {
-  const long preemptions = involuntary_switches();
-  bool unwelcome = preemptions != std::exchange(preemptions_, preemptions);
-  if (few_processors_) {
-    const std::uint64_t others_ns =
-        used_ns(CLOCK_PROCESS_CPUTIME_ID) - used_ns(CLOCK_THREAD_CPUTIME_ID);
-    unwelcome |= others_ns - std::exchange(used_by_others_ns_, others_ns) > kIdleNs;
-  }
-  return unwelcome;
+void Spinning::look_at_others() {
+  const std::uint64_t now_ns = read_ns(CLOCK_MONOTONIC);
+  if (now_ns - looked_ns_ < kLookNs) return;
+  const std::uint64_t elapsed_ns = now_ns - std::exchange(looked_ns_, now_ns);
+  const std::uint64_t own_ns = read_ns(CLOCK_THREAD_CPUTIME_ID);
+  const std::uint64_t others_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID) - own_ns;
+  const std::uint64_t used_ns = others_ns - std::exchange(used_by_others_ns_, others_ns);
+  others_work_ = used_ns > elapsed_ns / kIdlePart;
 }
 
 }  // namespace rockhopper::verbs

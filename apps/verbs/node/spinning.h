@@ -19,11 +19,13 @@ class Spinning {
   void adapt();
 
  private:
-  [[nodiscard]] bool is_unwelcome();
+  void look_at_others();
 
   std::uint64_t limit_ns_ = 0;
   bool few_processors_ = false;
   long preemptions_ = 0;
+  bool others_work_ = false;             ///< as was seen last
+  std::uint64_t looked_ns_ = 0;          ///< when that was
   std::uint64_t used_by_others_ns_ = 0;  ///< processor time of the process without this thread
 };
 

@@ -61,8 +61,11 @@ void Spinning::look_at_others() {
   const std::uint64_t elapsed_ns = now_ns - std::exchange(looked_ns_, now_ns);
   const std::uint64_t own_ns = read_ns(CLOCK_THREAD_CPUTIME_ID);
   const std::uint64_t others_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID) - own_ns;
-  const std::uint64_t used_ns = others_ns - std::exchange(used_by_others_ns_, others_ns);
-  others_work_ = used_ns > elapsed_ns / kIdlePart;
+  // The two clocks are not read at once: what they tell of an idle process goes up and down a
+  // little.
+  const auto used_ns =
+      static_cast<std::int64_t>(others_ns - std::exchange(used_by_others_ns_, others_ns));
+  others_work_ = used_ns > static_cast<std::int64_t>(elapsed_ns / kIdlePart);
 }
 
 }  // namespace rockhopper::verbs

@@ -120,6 +120,8 @@ void Progress::on_changed() {
 
 void Progress::on_armed() {
   sleeps_on_events_ = true;
+  moves_ = 0;
+  dispensable_.store(false, std::memory_order_relaxed);
   if (mode_ != ProgressMode::adaptive || wanted_.load(std::memory_order_relaxed) != 0) return;
   wanted_.store(1, std::memory_order_release);
   stack::wake_futex(wanted_, 1);

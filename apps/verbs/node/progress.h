@@ -28,7 +28,7 @@ class Node;
 ///
 /// It begins to serve when it has looked twice without a turn of the application between, and when
 /// the application is about to sleep. It goes back to watching when the application has taken
-/// packets several times and this thread none between, or has taken turns all the time beside it.
+/// packets several times as often as this thread, or has taken turns all the time beside it.
 /// How often that takes grows with each time that it then had to come back for packets that nobody
 /// took: an application that waits for bytes in its memory, between polls, keeps it serving.
 ///
@@ -97,7 +97,7 @@ class Progress {
   bool sleeps_on_events_ = false;      ///< the application has asked for events
   std::uint64_t asleep_until_ns_ = 0;  ///< 0: the thread does not serve, or is awake
   bool serving_ = true;  ///< until it is seen that the application does; the thread changes it
-  unsigned moves_ = 0;   ///< of the application since the thread has found packets
+  unsigned moves_ = 0;   ///< of packets by the application; each one by the thread halves them
   unsigned reluctance_ = kReluctanceMin;  ///< so many of them end the serving
 
   std::atomic<std::uint32_t> application_turns_{0};

@@ -47,10 +47,9 @@ std::optional<DropReason> Engine::accept_multicast(const stack::UdpDatagram& dat
   const auto members = multicast_.find(datagram.destination);
   if (members.empty()) return DropReason::no_group_member;
   counters_.rcvd_multicast_pkts.add();
-  const bool from_here = config_.host->owns(datagram.source);
   for (QueuePair* qp : members) {
-    if (from_here && qp->init().block_self_multicast &&
-        qp->number() == packet.headers.deth.source) {
+    if (qp->init().block_self_multicast && qp->number() == packet.headers.deth.source &&
+        config_.host->owns(datagram.source)) {
       continue;
     }
     if (!admits(*qp, packet.headers.bth.pkey)) {

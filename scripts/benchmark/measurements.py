@@ -110,7 +110,7 @@ class Measurements:
         for engines, steering in ((1, 'none'), (2, 'none'), (2, 'right'), (2, 'hand-over')):
             yield (f'self-loop/{engines}/{steering}',
                    lambda n=engines, how=steering: self._self_loop(n, how))
-        for transport in ('tcp', 'shm'):
+        for transport in peers.UCX_TRANSPORTS:
             yield f'ucx/{transport}', lambda t=transport: self._ucx(t)
         yield 'libfabric/tcp', self._libfabric
         for frame in (SMALL_FRAME, LARGE_FRAME):
@@ -179,7 +179,7 @@ class Measurements:
     def _active_messages(self):
         for name, percent in AMI_CALLBACKS.items():
             yield f'ami/{name}', lambda percent=percent: self._ami(percent)
-        for transport in ('tcp', 'shm'):
+        for transport in peers.UCX_TRANSPORTS:
             yield f'ami/ucx/{transport}', lambda t=transport: self._ucx_active_messages(t)
 
     def _publisher(self):

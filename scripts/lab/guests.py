@@ -37,6 +37,14 @@ LIMIT_S = 120
 RESULT = r'^ *\d+(?:\s+(?:[\d.]+|-?nan)){4,}\s*$'
 
 
+def last_figures(name, text):
+    """The numbers of the last line of figures in what a program of perftest printed."""
+    rows = re.findall(RESULT, text, re.MULTILINE)
+    if not rows:
+        raise LabError(f'{name} printed no result: {text[-200:]!r}')
+    return [float(number) for number in rows[-1].split()]
+
+
 class Guests:
     """Two guests of a lab, joined by a link; they boot when first needed and end with the lab."""
 
@@ -82,10 +90,7 @@ class Guests:
                     '/proc/net/tcp /proc/net/tcp6 && exit 0; sleep 0.05; done; exit 1')
         text = self._check(CLIENT, f'{command} -x {self.gids[CLIENT]} {KERNEL_IP[SERVER]}')
         server.finish()
-        rows = re.findall(RESULT, text, re.MULTILINE)
-        if not rows:
-            raise LabError(f'{tool} printed no result: {text[-200:]!r}')
-        return [float(number) for number in rows[-1].split()]
+        return last_figures(tool, text)
 
     def perf_over_nic(self, options):
         """rh-perf's results over af_packet on the NICs that Soft-RoCE uses."""

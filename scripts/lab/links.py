@@ -2,6 +2,14 @@
 # Copyright (c) The Rockhopper authors
 """Links between two DPDK processes on this machine. The server's process opens the socket."""
 
+import os
+
+
+def segment_memory():
+    """The folder of shared memory, so that a segment's frames do not go to a disk; None, which is the
+    default of tempfile, where there is none."""
+    return '/dev/shm' if os.access('/dev/shm', os.W_OK | os.X_OK) else None
+
 
 class Link:
     """One link; every instance has a socket of its own."""

@@ -13,18 +13,21 @@ from lab.processes import LabError, processors, wait_until
 UCX_TRANSPORTS = {
     'tcp': ('UCX_TLS=tcp', 'UCX_NET_DEVICES=lo'),
     'shm': ('UCX_TLS=sm,self',),
-    'rh0': ('UCX_TLS=rc_v,self', 'UCX_NET_DEVICES=rh0:1'),
 }
 
 
-def ucx(lab, transport, test, size, iterations, runner=()):
-    """ucx_perftest's figures over the loopback's TCP or over shared memory, or, if `runner` is a
-    command that shows UCX a device, over that: usec (half a round trip
-    in tests of latency), the median of it, gbit_per_s and mops. Its server waits for one client."""
+def ucx(lab, transport, test, size, iterations):
+    """ucx_perftest's figures over the loopback's TCP or over shared memory, as of ucx_by()."""
+    return ucx_by(lab, transport, ['env', *UCX_TRANSPORTS[transport]], test, size, iterations)
+
+
+def ucx_by(lab, transport, runner, test, size, iterations):
+    """ucx_perftest's figures when the command `runner` runs it: usec (half a round trip in tests of
+    latency), the median of it, gbit_per_s and mops. Its server waits for one client."""
     need('ucx_perftest')
     port = free_port()
-    start = ['env', *UCX_TRANSPORTS[transport], 'UCX_WARN_UNUSED_ENV_VARS=n', *runner,
-             'ucx_perftest', *without_mpi(), '-p', port]
+    start = [*runner, 'env', 'UCX_WARN_UNUSED_ENV_VARS=n', 'ucx_perftest', *without_mpi(),
+             '-p', port]
     server, client = pair(
         lab, f'ucx-{transport}', start,
         [*start, '127.0.0.1', '-t', test, '-s', size, '-n', iterations, '-f', '-v'], port)

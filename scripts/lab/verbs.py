@@ -2,22 +2,18 @@
 # Copyright (c) The Rockhopper authors
 """Stock programs of verbs under rh-run, each end with a processor, on a segment of the lab's own."""
 
-import os
 import pathlib
-import re
 import shutil
 import subprocess
 import tempfile
 import time
 
 from lab import peers
-from lab.guests import RESULT
+from lab.guests import last_figures
+from lab.links import segment_memory
 from lab.pairs import free_port, parse
-from lab.processes import LabError
 
 ADDRESSES = '192.0.2.1/24'
-# Frames do not go to a disk.
-MEMORY = '/dev/shm' if os.access('/dev/shm', os.W_OK | os.X_OK) else None
 STARTS = 5
 
 
@@ -27,7 +23,7 @@ class Verbs:
     def __init__(self, lab, programs):
         self.lab = lab
         self.programs = programs
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='rockhopper-', dir=MEMORY))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='rockhopper-', dir=segment_memory()))
         lab.at_end.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self.start = ['env', f'ROCKHOPPER_SEGMENT={self.folder}', f'XDG_RUNTIME_DIR={lab.folder}']
         self.rh_run = [*self.start, programs / 'rh-run', '--addresses', ADDRESSES, '--']
@@ -46,13 +42,11 @@ class Verbs:
         port = free_port()
         start = [*self.rh_run, tool, '-F', '-p', port, *options]
         _, client = peers.pair(self.lab, tool, start, [*start, 'localhost'], port)
-        rows = re.findall(RESULT, client.output(), re.MULTILINE)
-        if not rows:
-            raise LabError(f'{client.name} printed no result: {client.output()[-200:]!r}')
-        return [float(number) for number in rows[-1].split()]
+        return last_figures(client.name, client.output())
 
     def ucx(self, test, size, iterations):
-        return peers.ucx(self.lab, 'rh0', test, size, iterations, self.rh_run)
+        runner = [*self.rh_run, 'env', 'UCX_TLS=rc_v,self', 'UCX_NET_DEVICES=rh0:1']
+        return peers.ucx_by(self.lab, 'rh0', runner, test, size, iterations)
 
     def start_ms(self, tool):
         """How long a program takes from its start to its end in an environment that rh-run has made,

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stack/futex.h"
+
 namespace rockhopper::stack::segment {
 namespace {
 
@@ -182,7 +184,19 @@ Expected<Mapping> Membership::open_lane_to(std::uint16_t slot, std::uint32_t gen
   if (const int error = allocate(file.fd(), offset, kLaneStride); error != 0) {
     return tl::make_unexpected(no_memory(path, error));
   }
-  return Mapping::create(file.fd(), offset, kLaneStride);
+  ROCKHOPPER_TRY(Mapping lane, Mapping::create(file.fd(), offset, kLaneStride));
+  this->slot(slot).senders[slot_ / 64u].fetch_or(std::uint64_t{1} << slot_ % 64u,
+                                                 std::memory_order_release);
+  return lane;
+}
+
+bool Membership::wake(std::uint16_t slot) const {
+  Slot& record = this->slot(slot);
+  if (record.asleep.load(std::memory_order_relaxed) == 0) return false;
+  if (record.asleep.exchange(0, std::memory_order_relaxed) == 0) return false;
+  record.doorbell.fetch_add(1, std::memory_order_release);
+  wake_futex(record.doorbell, INT32_MAX, FutexScope::shared);
+  return true;
 }
 
 void Membership::reap() {

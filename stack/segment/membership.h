@@ -60,9 +60,14 @@ class Membership {
   }
   /// Makes sure that the lane has memory behind it: to touch it without would end the process.
   [[nodiscard]] Expected<void> back_lane_from(std::uint16_t sender) const;
-  /// The lane from this member to the one that uses `slot` for the `generation`th time. Errors:
-  /// `not_found` when that has left, `exhausted` when there is no memory, `io`.
+  /// The lane from this member to the one that uses `slot` for the `generation`th time, who is told
+  /// to look at it. Errors: `not_found` when that has left, `exhausted` when there is no memory,
+  /// `io`.
   [[nodiscard]] Expected<Mapping> open_lane_to(std::uint16_t slot, std::uint32_t generation) const;
+
+  /// Wakes the member if it sleeps, or is about to; returns false if it does not. What it is to
+  /// find has been published, and a sequentially consistent fence is behind that.
+  bool wake(std::uint16_t slot) const;
 
   /// Cleans up after members that have died: their numbers and files are free again.
   void reap();

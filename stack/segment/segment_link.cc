@@ -231,9 +231,6 @@ void SegmentLink::open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns) {
   peer.mapping = std::move(*lane);
   peer.outbox = std::make_unique<Outbox>(peer.mapping.at<Lane>(0),
                                          std::max(pool_->size / kHeldShare / 2, 1u));
-  const std::uint16_t own = membership_.slot();
-  membership_.slot(slot).senders[own / 64u].fetch_or(std::uint64_t{1} << own % 64u,
-                                                     std::memory_order_release);
 }
 
 void SegmentLink::publish() {
@@ -246,18 +243,9 @@ void SegmentLink::publish() {
   // Either the receiver sees the frames before it sleeps, or its word is seen here.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const std::uint16_t slot : touched_) {
-    ring(slot);
+    if (membership_.wake(slot)) counters_.wake_ups.add();
   }
   touched_.clear();
-}
-
-void SegmentLink::ring(std::uint16_t slot) {
-  Slot& record = membership_.slot(slot);
-  if (record.asleep.load(std::memory_order_relaxed) == 0) return;
-  if (record.asleep.exchange(0, std::memory_order_relaxed) == 0) return;
-  record.doorbell.fetch_add(1, std::memory_order_release);
-  wake_futex(record.doorbell, INT32_MAX, FutexScope::shared);
-  counters_.wake_ups.add();
 }
 
 std::uint16_t SegmentLink::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {

@@ -125,7 +125,6 @@ class SegmentLink final : public Link {
   [[nodiscard]] Peer* peer_at(std::uint16_t slot, std::uint64_t now_ns);
   void open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns);
   void publish();
-  void ring(std::uint16_t slot);
   void find_senders();
   [[nodiscard]] std::uint16_t receive_from(LaneReader& lane, rte_mbuf** packets,
                                            std::uint16_t count);

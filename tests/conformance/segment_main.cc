@@ -35,7 +35,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "stack/futex.h"
 #include "stack/plain_pool.h"
 #include "stack/segment/lane.h"
 #include "stack/segment/membership.h"
@@ -84,7 +83,9 @@ class Lanes {
         while (!way->writer->put(frame) && now_ns() < deadline_ns) {
           sched_yield();
         }
-        if (way->writer->publish()) ring(slot);
+        (void)way->writer->publish();
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        (void)membership_.wake(slot);
       }
     }
   }
@@ -120,16 +121,7 @@ class Lanes {
     way.mapping = std::move(*lane);
     way.writer =
         std::make_unique<stack::segment::LaneWriter>(way.mapping.at<stack::segment::Lane>(0));
-    const std::uint16_t own = membership_.slot();
-    membership_.slot(slot).senders[own / 64u].fetch_or(std::uint64_t{1} << own % 64u);
     return &way;
-  }
-  void ring(std::uint16_t slot) {
-    stack::segment::Slot& record = membership_.slot(slot);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (record.asleep.exchange(0) == 0) return;
-    record.doorbell.fetch_add(1);
-    stack::wake_futex(record.doorbell, INT32_MAX, stack::FutexScope::shared);
   }
 
   stack::segment::Membership& membership_;

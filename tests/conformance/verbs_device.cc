@@ -374,7 +374,6 @@ Posted VerbsDevice::post_bind(const SendSpec& spec, ibv_send_wr wr) {
     const bool ok = ibv_bind_mw(qp, window, &bind) == 0;
     return {.ok = ok, .rkey = window->rkey};
   }
-  wr.opcode = IBV_WR_BIND_MW;
   wr.bind_mw = {.mw = window, .rkey = ibv_inc_rkey(window->rkey), .bind_info = info};
   ibv_send_wr* bad = nullptr;
   const bool ok = ibv_post_send(qp, &wr, &bad) == 0;

@@ -99,8 +99,7 @@ void send_frames(const std::string& directory, std::uint64_t count, Random& rand
   };
   std::vector<Way> ways;
   for (std::uint16_t slot = 0; slot < stack::segment::kSlotsMax; ++slot) {
-    auto& record = (*membership)->slot(slot);
-    const std::uint32_t generation = record.generation.load();
+    const std::uint32_t generation = (*membership)->slot(slot).generation.load();
     if (generation % 2 == 0 || slot == (*membership)->slot()) continue;
     auto lane = (*membership)->open_lane_to(slot, generation);
     if (!lane) continue;
@@ -108,8 +107,6 @@ void send_frames(const std::string& directory, std::uint64_t count, Random& rand
     way.mapping = std::move(*lane);
     way.writer =
         std::make_unique<stack::segment::LaneWriter>(way.mapping.at<stack::segment::Lane>(0));
-    const std::uint16_t own = (*membership)->slot();
-    record.senders[own / 64u].fetch_or(std::uint64_t{1} << own % 64u);
   }
   if (ways.empty()) give_up("there is nobody");
   std::uint32_t number = a_number(**membership, random);

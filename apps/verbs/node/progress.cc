@@ -78,7 +78,7 @@ void Progress::on_moved_by_application(bool lingers) {
   moves_ += lingers ? reluctance_ : 1;
   if (moves_ < reluctance_) return;
   dispensable_.store(true, std::memory_order_relaxed);
-  if (asleep_until_ns_ != 0) ring_if_asleep(0);
+  ring_if_asleep(0);
 }
 
 void Progress::wait_for_writes() {

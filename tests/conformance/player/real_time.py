@@ -22,7 +22,8 @@ from .device import Device, DeviceError, LineProcess, Unavailable, checked
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
 
-from rxe_guest import errors, links, machine  # noqa: E402 (needs the path above)
+from lab.links import segment_memory  # noqa: E402 (needs the path above)
+from rxe_guest import errors, links, machine  # noqa: E402
 from rxe_guest.guest import Guest  # noqa: E402
 from testing.standstill import Standstill  # noqa: E402
 
@@ -255,7 +256,7 @@ class Front(_RealTime):
     linger_ns = 10_000_000
 
     def __init__(self, program: str, build: pathlib.Path):
-        self._directory = tempfile.TemporaryDirectory(dir=_segment_memory())
+        self._directory = tempfile.TemporaryDirectory(dir=segment_memory())
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._frames = _Frames()
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -317,11 +318,6 @@ class Front(_RealTime):
         self._peer.wait()
         self._socket.close()
         self._directory.cleanup()
-
-
-def _segment_memory() -> str | None:
-    """Where a segment is in memory; None, for the default, where there is no such place."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 
 
 class _GuestLines:

@@ -25,12 +25,12 @@
 namespace rockhopper::bench {
 namespace {
 
-constexpr std::uint16_t kBurst = 32;
-constexpr std::uint16_t kLinkMtu = 4300;
-constexpr std::uint16_t kDataRoom = RTE_PKTMBUF_HEADROOM + kLinkMtu + 64;
+constexpr std::uint16_t kSiegeBurst = 32;
+constexpr std::uint16_t kSiegeMtu = 4300;
+constexpr std::uint16_t kSiegeDataRoom = RTE_PKTMBUF_HEADROOM + kSiegeMtu + 64;
 constexpr std::uint64_t kTurnNs = 10'000;
 constexpr std::uint32_t kLength = 4096;  ///< of a WRITE: one packet
-constexpr std::uint32_t kOutstanding = 64;
+constexpr std::uint32_t kSiegeOutstanding = 64;
 constexpr std::uint8_t kSources = 16;  ///< of forged packets
 constexpr std::size_t kForged = 4096;  ///< different ones
 
@@ -47,12 +47,12 @@ constexpr std::uint8_t kAttacker = 64;  ///< the first of its addresses
 /// A station; it has an engine and DC.
 struct Station {
   explicit Station(std::uint8_t number)
-      : pool(must(stack::MbufPool::create({.size = 8191, .data_room = kDataRoom}))),
+      : pool(must(stack::MbufPool::create({.size = 8191, .data_room = kSiegeDataRoom}))),
         random(number),
         memory(std::size_t{1} << 20),
-        cq(must(roce::CompletionQueue::create(2 * kOutstanding))) {
+        cq(must(roce::CompletionQueue::create(2 * kSiegeOutstanding))) {
     const std::uint8_t other = number == kTarget ? kInitiator : kTarget;
-    node = must(Node::open({.port = NoPort{.mac = mac_of(number), .mtu = kLinkMtu},
+    node = must(Node::open({.port = NoPort{.mac = mac_of(number), .mtu = kSiegeMtu},
                             .addresses = {{address_of(number), 24}},
                             .neighbours = {{address_of(other), mac_of(other)}},
                             .engine = {.random = &random},
@@ -87,7 +87,7 @@ class Siege {
     dc::DciInit dci;
     dci.pd = initiator_.pd;
     dci.send_cq = initiator_.cq.get();
-    dci.max_send_wr = kOutstanding;
+    dci.max_send_wr = kSiegeOutstanding;
     dci.sq_sig_all = true;
     dci.path_mtu = roce::PathMtu::mtu_4096;
     dci_ = must(initiator_.node->dc().create_dci(dci));
@@ -98,7 +98,7 @@ class Siege {
 
   /// Begins to keep the session busy.
   void start() {
-    for (std::uint32_t i = 0; i < kOutstanding; ++i) {
+    for (std::uint32_t i = 0; i < kSiegeOutstanding; ++i) {
       post();
     }
   }
@@ -107,18 +107,18 @@ class Siege {
   /// that have completed.
   std::uint64_t turn(std::uint16_t forged) {
     now_ns_ += kTurnNs;
-    std::array<rte_mbuf*, std::size_t{2} * kBurst> packets;
+    std::array<rte_mbuf*, std::size_t{2} * kSiegeBurst> packets;
     for (std::uint16_t i = 0; i < forged; ++i) {
       packets[i] = next_forged();
     }
     const auto count = static_cast<std::uint16_t>(
-        forged + initiator_.host().transmit(&packets[forged], kBurst, now_ns_));
+        forged + initiator_.host().transmit(&packets[forged], kSiegeBurst, now_ns_));
     const std::uint64_t start = rte_rdtsc();
     target_.host().receive(packets.data(), count, now_ns_);
-    const std::uint16_t answers = target_.host().transmit(packets.data(), kBurst, now_ns_);
+    const std::uint16_t answers = target_.host().transmit(packets.data(), kSiegeBurst, now_ns_);
     cycles_ += rte_rdtsc() - start;
     deliver(packets.data(), answers);
-    std::array<roce::Completion, kOutstanding> completions;
+    std::array<roce::Completion, kSiegeOutstanding> completions;
     const std::size_t done = initiator_.cq->poll(completions);
     for (std::size_t i = 0; i < done; ++i) {
       failed_ = failed_ || completions[i].status != roce::WcStatus::success;
@@ -138,7 +138,7 @@ class Siege {
   void forge(Kind kind) {
     stack::MbufPool pool = must(stack::MbufPool::create({.size = 63, .cache = 0}));
     auto host = must(stack::Host::create(
-        {.mac = mac_of(kAttacker), .mtu = kLinkMtu, .vlan_id = {}, .packet_pool = pool.get()}));
+        {.mac = mac_of(kAttacker), .mtu = kSiegeMtu, .vlan_id = {}, .packet_pool = pool.get()}));
     must(host->add_static_neighbour(address_of(kTarget), mac_of(kTarget)));
     for (std::uint8_t i = 0; i < kSources; ++i) {
       must(host->add_address(address_of(static_cast<std::uint8_t>(kAttacker + i)), 24));
@@ -225,10 +225,10 @@ template <Kind kKind>
 void refusal(benchmark::State& state) {
   Siege siege(kKind);
   for (auto _ : state) {
-    (void)siege.turn(kBurst);
+    (void)siege.turn(kSiegeBurst);
     state.SetIterationTime(siege.take_seconds());
   }
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBurst);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kSiegeBurst);
 }
 
 /// Argument: forged packets for each burst of data.
@@ -251,7 +251,7 @@ void session(benchmark::State& state) {
       ->Name("dc_session/" #kind)                                             \
       ->ArgName("forged")                                                     \
       ->Arg(0)                                                                \
-      ->Arg(kBurst)                                                           \
+      ->Arg(kSiegeBurst)                                                      \
       ->UseManualTime()
 
 ROCKHOPPER_BENCHMARK(wrong_key);

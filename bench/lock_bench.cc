@@ -18,7 +18,7 @@ namespace rockhopper::bench {
 namespace {
 
 constexpr std::uint32_t kScopeRequests = 3;  ///< acquire, FETCH_ADD, release
-constexpr std::uint32_t kBytes = 8;
+constexpr std::uint32_t kWordBytes = 8;
 
 double seconds(std::uint64_t cycles) {
   return static_cast<double>(cycles) / static_cast<double>(rte_get_tsc_hz());
@@ -35,7 +35,7 @@ class Scopes {
     const roce::Sge sge = local();
     const bool fits = scope.access({.sg_list = {&sge, 1},
                                     .opcode = roce::WrOpcode::atomic_fetch_and_add,
-                                    .remote_addr = remote.iova + kBytes,
+                                    .remote_addr = remote.iova + kWordBytes,
                                     .rkey = remote.key,
                                     .compare_add = 1});
     if (!fits || scope.post(pair_.qp(qp), qp, nullptr) != roce::PostResult::ok) failed_ = true;
@@ -72,7 +72,7 @@ class Scopes {
  private:
   [[nodiscard]] roce::Sge local() const {
     const roce::MemoryRegion& region = pair_.region(EnginePair::requester);
-    return {.addr = region.iova, .length = kBytes, .lkey = region.key};
+    return {.addr = region.iova, .length = kWordBytes, .lkey = region.key};
   }
 
   EnginePair pair_;
@@ -115,9 +115,10 @@ BENCHMARK(scope<EnginePair::responder>)
 /// real clock. Argument: how many wait.
 void beside_waiting(benchmark::State& state) {
   constexpr std::uint32_t kOthers = 63;
-  constexpr std::uint32_t kWindow = 4;
+  constexpr std::uint32_t kScopesAtOnce = 4;
   const auto waiting = static_cast<std::uint32_t>(state.range(0));
-  Scopes scopes({.qps = kOthers + waiting, .outstanding = kWindow, .locks = true, .turn_ns = 4000});
+  Scopes scopes(
+      {.qps = kOthers + waiting, .outstanding = kScopesAtOnce, .locks = true, .turn_ns = 4000});
   EnginePair& pair = scopes.pair();
   const roce::MemoryRegion& memory = pair.region(EnginePair::responder);
   roce::lock::LocalLock held(pair.locks(), reinterpret_cast<std::uint64_t*>(memory.base), 1);
@@ -132,7 +133,7 @@ void beside_waiting(benchmark::State& state) {
   }
   if (waits() < waiting) state.SkipWithError("not all wait");
 
-  for (std::uint32_t i = 0; i < kOthers * kWindow; ++i) {
+  for (std::uint32_t i = 0; i < kOthers * kScopesAtOnce; ++i) {
     post(i % kOthers);
   }
   for (int turn = 0; turn < 1000; ++turn) {

@@ -17,7 +17,7 @@
 namespace rockhopper::stack {
 namespace {
 
-constexpr std::uint16_t kBurst = 32;
+constexpr std::uint16_t kReceiveBurst = 32;
 constexpr rte_ether_addr kMac{{2, 0, 0, 0, 0, 1}};
 constexpr rte_ether_addr kPeerMac{{2, 0, 0, 0, 0, 2}};
 
@@ -82,16 +82,16 @@ void receive(benchmark::State& state) {
   Sink sink;
   receiver->bind_udp(kRoceUdpPort, &sink);
   const Flow flow = make_flow(*sender, state.range(0) == 1);
-  std::array<rte_mbuf*, kBurst> burst{};
+  std::array<rte_mbuf*, kReceiveBurst> burst{};
   for (rte_mbuf*& packet : burst) {
     packet = rte_pktmbuf_alloc(pool.get());
     sender->encapsulate(flow, packet, 1024);
     (void)rte_pktmbuf_append(packet, 1024);
   }
   for (auto _ : state) {
-    receiver->receive(burst.data(), kBurst, 0);
+    receiver->receive(burst.data(), kReceiveBurst, 0);
   }
-  state.SetItemsProcessed(state.iterations() * kBurst);
+  state.SetItemsProcessed(state.iterations() * kReceiveBurst);
   for (rte_mbuf* packet : burst) {
     rte_pktmbuf_free(packet);
   }

@@ -14,6 +14,7 @@ constexpr std::uint32_t kReceives = 512;
 constexpr std::uint16_t kSends = 256;
 constexpr std::size_t kReceiveBytes = kGrhBytes + wire::kMadBytes;
 constexpr std::size_t kSendsOffset = kReceives * kReceiveBytes;
+constexpr std::size_t kMemoryBytes = kSendsOffset + kSends * wire::kMadBytes;
 constexpr std::uint64_t kSendBit = std::uint64_t{1} << 32;  ///< of a wr_id
 
 }  // namespace
@@ -26,9 +27,10 @@ Expected<std::unique_ptr<Gsi>> Gsi::create(Engine& engine) {
 
 Expected<void> Gsi::open() {
   pd_ = engine_.allocate_pd();
-  memory_.resize(kSendsOffset + kSends * wire::kMadBytes);
+  // Each buffer is written before it is read.
+  memory_ = std::make_unique_for_overwrite<std::byte[]>(kMemoryBytes);
   ROCKHOPPER_TRY(region_,
-                 engine_.register_memory(pd_, memory_.data(), memory_.size(), kAccessLocalWrite));
+                 engine_.register_memory(pd_, memory_.get(), kMemoryBytes, kAccessLocalWrite));
   ROCKHOPPER_TRY(cq_, CompletionQueue::create(kReceives + kSends));
   ROCKHOPPER_TRY(qp_, engine_.create_gsi_qp({.qp_type = QpType::ud,
                                              .pd = pd_,
@@ -63,11 +65,11 @@ Gsi::~Gsi() {
 }
 
 std::byte* Gsi::receive_buffer(std::uint64_t index) {
-  return memory_.data() + index * kReceiveBytes;
+  return memory_.get() + index * kReceiveBytes;
 }
 
 std::byte* Gsi::send_buffer(std::uint64_t index) {
-  return memory_.data() + kSendsOffset + index * wire::kMadBytes;
+  return memory_.get() + kSendsOffset + index * wire::kMadBytes;
 }
 
 void Gsi::post_receive(std::uint64_t index) {

@@ -90,7 +90,7 @@ class Gsi {
 
   Engine& engine_;
   ProtectionDomain pd_{};
-  std::vector<std::byte> memory_;
+  std::unique_ptr<std::byte[]> memory_;
   MemoryRegion region_{};
   std::unique_ptr<CompletionQueue> cq_;
   QueuePair* qp_ = nullptr;

@@ -96,7 +96,8 @@ Expected<std::unique_ptr<Cable>> Cable::create(const CableConfig& config) {
   ROCKHOPPER_TRY(
       wires->pool,
       MbufPool::create({.size = kMbufsPerPacket * config.packets + 1023,
-                        .data_room = static_cast<std::uint16_t>(config.mtu + kFrameOverhead)}));
+                        .data_room = static_cast<std::uint16_t>(config.mtu + kFrameOverhead),
+                        .of_this_process = true}));
   static std::atomic<unsigned> cables{0};
   wires->number = cables.fetch_add(1, std::memory_order_relaxed);
   for (unsigned index = 0; index < wires->rings.size(); ++index) {

@@ -141,6 +141,12 @@ Expected<std::string> complete_devargs(const std::string& devargs, std::uint32_t
   return completed;
 }
 
+bool shares_buffers(const std::string& devargs) {
+  const Traits* traits = find_traits(devargs.substr(0, devargs.find(',')));
+  if (traits == nullptr || traits->driver == "net_virtio_user") return true;
+  return devargs_value(devargs, "zero-copy") == "yes";  // of memif
+}
+
 void clear_dead_sockets(const std::string& devargs) {
   const Traits* traits = find_traits(devargs.substr(0, devargs.find(',')));
   if (traits == nullptr) return;

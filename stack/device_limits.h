@@ -22,6 +22,10 @@ namespace rockhopper::stack {
 /// The value of one key of devargs; empty when it is not there.
 [[nodiscard]] std::string devargs_value(const std::string& devargs, const std::string& key);
 
+/// The device hands the memory of its mbufs to another process, or may: what is not known does.
+/// Then that memory has to be the EAL's.
+[[nodiscard]] bool shares_buffers(const std::string& devargs);
+
 /// Makes way for a device that is to listen on a Unix socket (memif server, vhost): removes the
 /// socket of a process that is no more.
 void clear_dead_sockets(const std::string& devargs);

@@ -13,7 +13,7 @@ void Idler::rest(std::uint64_t until_work_ns) const {
   if (policy_ == IdlePolicy::yield) {
     sched_yield();
   } else if (until_work_ns > 0) {
-    const timespec duration{0, static_cast<long>(std::min(kIdleSleepNs, until_work_ns))};
+    const timespec duration{0, static_cast<long>(std::min(longest_sleep_ns(), until_work_ns))};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
   }
 }

@@ -10,10 +10,13 @@ namespace rockhopper::stack {
 enum class IdlePolicy : std::uint8_t {
   poll,   ///< polls on: the lowest latency, and a CPU of its own
   yield,  ///< lets another thread run on the CPU, if one waits
-  sleep,  ///< sleeps up to kIdleSleepNs
+  sleep,  ///< sleeps up to kIdleSleepNs, and after a while up to kLongIdleSleepNs
 };
 
 inline constexpr std::uint64_t kIdleSleepNs = 50'000;
+/// When nothing has moved for some 20 ms: a process that only waits for its peer then takes a
+/// hundredth of a processor instead of a tenth.
+inline constexpr std::uint64_t kLongIdleSleepNs = 500'000;
 
 /// Follows an idle policy in a polling loop. For one thread.
 class Idler {
@@ -26,6 +29,10 @@ class Idler {
     idle_turns_ = worked ? 0 : idle_turns_ + 1;
     return policy_ != IdlePolicy::poll && idle_turns_ >= kTurnsBeforeRest;
   }
+  /// How long a sleep may last now.
+  [[nodiscard]] std::uint64_t longest_sleep_ns() const {
+    return idle_turns_ < kTurnsBeforeLongRest ? kIdleSleepNs : kLongIdleSleepNs;
+  }
   /// Yields, or sleeps until there is work in `until_work_ns` nanoseconds at the latest. A signal
   /// ends the sleep early.
   void rest(std::uint64_t until_work_ns) const;
@@ -37,6 +44,8 @@ class Idler {
  private:
   /// Packets come in flights with short breaks.
   static constexpr std::uint32_t kTurnsBeforeRest = 32;
+  /// A sleep of 50 us takes about 100, as the kernel wakes threads together.
+  static constexpr std::uint32_t kTurnsBeforeLongRest = kTurnsBeforeRest + 200;
 
   IdlePolicy policy_;
   std::uint32_t idle_turns_ = 0;

@@ -18,6 +18,10 @@ struct MbufPoolConfig {
   std::uint16_t cache = 256;    ///< mbufs kept by each lcore, at most 512 and size / 1.5; 0 is none
   std::uint16_t data_room = 0;  ///< bytes of data a buffer holds, without headroom; 0: 2048
   std::uint16_t private_size = 0;  ///< bytes between mbuf and data, a multiple of 8
+  /// No device hands the buffers' memory to another process (stack::shares_buffers()). Without huge
+  /// pages of the EAL's they then lie outside its memory, in pages that the kernel may make huge,
+  /// and the pool is there in a fraction of the time.
+  bool of_this_process = false;
 };
 
 /// Owns a packet mempool. Every mbuf must have come back before it ends. Any thread may use it.

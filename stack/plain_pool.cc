@@ -9,13 +9,10 @@
 #include <span>
 #include <system_error>
 
-#include <sys/mman.h>
-
 namespace rockhopper::stack {
 namespace {
 
 constexpr std::uint32_t kMbufsMax = 1u << 20;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr char kOpsName[] = "rockhopper_plain";
 
 /// The free mbufs: a stack in an array, which lies behind this header.
@@ -88,27 +85,6 @@ Expected<std::unique_ptr<PlainPool>> PlainPool::create(const PlainPoolConfig& co
   return pool;
 }
 
-/// Large pools get memory that the kernel may give in huge pages: a program touches all of it at
-/// its start, and faults of small pages are most of the time that this takes.
-int PlainPool::map(std::size_t bytes) {
-  const bool huge = bytes >= kHugePage;
-  bytes_ = huge ? RTE_ALIGN_CEIL(bytes, kHugePage) : bytes;
-  const std::size_t spare = huge ? kHugePage : 0;
-  void* got =
-      mmap(nullptr, bytes_ + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (got == MAP_FAILED) return errno;
-  memory_ = got;
-  if (!huge) return 0;
-  auto* begin = static_cast<std::byte*>(got);
-  auto* aligned_begin = RTE_PTR_ALIGN_CEIL(begin, kHugePage);
-  const auto before = static_cast<std::size_t>(aligned_begin - begin);
-  if (before > 0) (void)munmap(begin, before);
-  if (before < spare) (void)munmap(aligned_begin + bytes_, spare - before);
-  memory_ = aligned_begin;
-  (void)madvise(memory_, bytes_, MADV_HUGEPAGE);  // refused where the kernel has none
-  return 0;
-}
-
 /// Lays out what rte_pktmbuf_pool_create() would: the pool, its private data, the free list, and
 /// each mbuf behind its header. Returns 0 or an errno.
 int PlainPool::set_up(const PlainPoolConfig& config) {
@@ -120,8 +96,10 @@ int PlainPool::set_up(const PlainPoolConfig& config) {
   const std::size_t list_offset = aligned(sizeof(rte_mempool) + sizeof(rte_pktmbuf_pool_private));
   const std::size_t objects_offset =
       list_offset + aligned(sizeof(FreeList) + config.size * sizeof(void*));
-  if (const int error = map(objects_offset + config.size * object_bytes); error != 0) return error;
-  auto* base = static_cast<std::byte*>(memory_);
+  if (const int error = memory_.map(objects_offset + config.size * object_bytes); error != 0) {
+    return error;
+  }
+  std::byte* base = memory_.data();
 
   pool_ = reinterpret_cast<rte_mempool*>(base);
   std::memcpy(pool_->name, kOpsName, sizeof kOpsName);
@@ -156,11 +134,7 @@ int PlainPool::set_up(const PlainPoolConfig& config) {
   return 0;
 }
 
-PlainPool::~PlainPool() {
-  if (memory_ == nullptr) return;
-  assert(in_use() == 0);
-  (void)munmap(memory_, bytes_);
-}
+PlainPool::~PlainPool() { assert(pool_ == nullptr || in_use() == 0); }
 
 std::uint32_t PlainPool::in_use() const { return pool_->size - free_list(pool_).count; }
 

@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -10,6 +9,7 @@
 #include <rte_mempool.h>
 
 #include "stack/error.h"
+#include "stack/private_pages.h"
 
 namespace rockhopper::stack {
 
@@ -36,11 +36,9 @@ class PlainPool {
 
  private:
   PlainPool() = default;
-  [[nodiscard]] int map(std::size_t bytes);
   [[nodiscard]] int set_up(const PlainPoolConfig& config);
 
-  void* memory_ = nullptr;  ///< of the pool and of all that is in it
-  std::size_t bytes_ = 0;
+  PrivatePages memory_;          ///< of the pool and of all that is in it
   rte_mempool* pool_ = nullptr;  ///< in that memory
 };
 

@@ -227,7 +227,8 @@ Expected<void> Port::set_up_pool(const PortConfig& config, std::uint32_t rings,
   ROCKHOPPER_TRY(pool_, MbufPool::create({.name = fmt::format("port-{}", port_id_),
                                           .size = size,
                                           .cache = config.pool_cache,
-                                          .data_room = data_room}));
+                                          .data_room = data_room,
+                                          .of_this_process = !shares_buffers(devargs_)}));
   return {};
 }
 

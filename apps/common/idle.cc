@@ -6,8 +6,10 @@ namespace rockhopper::apps {
 
 Option add_idle_option(OptionSet app, std::string& text) {
   return app
-      .add_option("--idle POLICY", text,
-                  "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us")
+      .add_option(
+          "--idle POLICY", text,
+          "while no packet moves: poll on, yield the CPU to others, or sleep up to 50 us, and "
+          "up to 500 us when none has moved for a while")
       .one_of({"poll", "yield", "sleep"});
 }
 

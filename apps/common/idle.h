@@ -12,6 +12,7 @@ namespace rockhopper::apps {
 using stack::IdlePolicy;
 using stack::Idler;
 using stack::kIdleSleepNs;
+using stack::kLongIdleSleepNs;
 
 /// The option --idle. `text` is its value: "poll", "yield" or "sleep".
 Option add_idle_option(OptionSet app, std::string& text);

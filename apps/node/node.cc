@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "apps/node/pause.h"
+#include "stack/device_limits.h"
 #include "stack/eal.h"
 #include "stack/steering.h"
 #include "stack/time_units.h"
@@ -21,6 +22,14 @@ namespace {
 
 constexpr std::uint64_t kLinkCheckNs = 100 * kNsPerMs;
 constexpr std::uint32_t kMbufsPerShard = 8192;
+
+/// A device of the node does, or may: nothing is known of links from outside.
+bool shares_buffers(const NodeConfig& config) {
+  if (const auto* device = std::get_if<DevicePort>(&config.port)) {
+    return stack::shares_buffers(device->device);
+  }
+  return std::holds_alternative<LinkPort>(config.port);
+}
 
 }  // namespace
 
@@ -68,7 +77,8 @@ Expected<void> Node::make_pool() {
       std::max<std::uint16_t>(RTE_MBUF_DEFAULT_DATAROOM,
                               static_cast<std::uint16_t>(mtu_of(config_) + stack::kFrameOverhead));
   ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create({.size = kMbufsPerShard * config_.shards - 1,
-                                                     .data_room = data_room}));
+                                                     .data_room = data_room,
+                                                     .of_this_process = !shares_buffers(config_)}));
   config_.packet_pool = own_pool_.get();
   return {};
 }

@@ -114,7 +114,8 @@ Expected<void> NodeLinks::open_memif(const NodeConfig& config, const MemifPort& 
     return fail(ErrorCode::unsupported, "a node with several memif links has one shard");
   }
   ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create({.size = kMbufsPerSwitchedLink * port.links,
-                                                     .data_room = data_room(config)}));
+                                                     .data_room = data_room(config),
+                                                     .of_this_process = true}));
   stack::SwitchedLink::Config joined{.pool = own_pool_.get(), .seed = roce::SystemRandom().next()};
   for (std::uint16_t link = 0; link < port.links; ++link) {
     ROCKHOPPER_TRY(open_one_memif(config, port, clock));
@@ -153,8 +154,9 @@ Expected<void> NodeLinks::open_device(const NodeConfig& config, const DevicePort
 
 Expected<void> NodeLinks::open_segment(const NodeConfig& config, const SegmentPort& port) {
   if (config.shards > 1) return fail(ErrorCode::unsupported, "a node at a segment has one shard");
-  ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create(
-                                {.size = kMbufsOfSegment, .data_room = data_room(config)}));
+  ROCKHOPPER_TRY(own_pool_, stack::MbufPool::create({.size = kMbufsOfSegment,
+                                                     .data_room = data_room(config),
+                                                     .of_this_process = true}));
   ROCKHOPPER_TRY(segment_, SegmentEnd::open(port.directory, mtu_of(config), own_pool_.get()));
   links_ = {&segment_->link()};
   return {};

@@ -38,7 +38,7 @@ void Application::run() {
     Work* work = wanted_.load(std::memory_order_acquire);
     running_.store(work, std::memory_order_release);
     const bool worked = work != nullptr && work->turn();
-    if (idler.is_time(worked)) idler.rest(kIdleSleepNs);
+    if (idler.is_time(worked)) idler.rest(kLongIdleSleepNs);
   }
 }
 

@@ -61,7 +61,7 @@ Expected<void> DcBackend::create_initiator(const Agreement& agreement) {
   init.max_rd_atomic = static_cast<std::uint8_t>(agreement.outstanding_reads);
   init.pkey_index = options().pkey_index;
   init.timeout = agreement.ack_timeout;
-  init.congestion.algorithm = options().congestion;
+  init.congestion = options().congestion;
   ROCKHOPPER_TRY(dci_, (*dc_)->create_dci(init));
   return {};
 }

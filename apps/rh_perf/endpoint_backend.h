@@ -20,7 +20,7 @@ class EndpointBackend : public Backend {
   /// This end's affair alone.
   struct LocalOptions {
     std::optional<unsigned> gid_index;  ///< none: the first own address of the peer's family
-    roce::CongestionAlgorithm congestion = roce::CongestionAlgorithm::none;  ///< with its defaults
+    roce::CongestionConfig congestion{};
     std::uint16_t pkey_index = 0;
     bool adaptive_timeout = false;
   };

@@ -19,6 +19,7 @@
 #include "apps/rh_perf/server.h"
 #include "apps/rh_perf/verbs_backend.h"
 #include "roce/random.h"
+#include "stack/time_units.h"
 
 namespace {
 
@@ -48,8 +49,11 @@ const ProgramText kText{
     "                                          a client of ib_read_bw -R\n"};
 
 EndpointBackend::LocalOptions local_options(const Options& options) {
+  roce::CongestionConfig congestion;
+  congestion.algorithm = options.congestion;
+  congestion.swift.base_target_delay_ns = options.swift_target_us * kNsPerUs;
   return {.gid_index = options.gid_index,
-          .congestion = options.congestion,
+          .congestion = congestion,
           .pkey_index = options.endpoint.pkey_index,
           .adaptive_timeout = options.adaptive_timeout};
 }

@@ -17,6 +17,7 @@ using roce::CongestionAlgorithm;
 using roce::RecoveryAlgorithm;
 
 constexpr std::uint32_t kSweepMax = 8u << 20;
+constexpr std::uint32_t kSwiftTargetUsMax = 10'000'000;
 
 std::vector<std::uint32_t> sweep() {
   std::vector<std::uint32_t> sizes;
@@ -39,6 +40,9 @@ Expected<void> check_backend(const Options& options) {
   return refuse_if({
       {verbs && options.congestion != CongestionAlgorithm::none,
        "--congestion is for --backend rockhopper: a device has settings of its own"},
+      {options.congestion != CongestionAlgorithm::swift &&
+           options.swift_target_us != kSwiftTargetUs,
+       "--swift-target-delay is for --congestion swift"},
       {verbs && options.endpoint.pkey_index != 0, "--pkey-index is for --backend rockhopper"},
       {verbs && (options.adaptive_timeout || selective),
        "--recovery and --adaptive-timeout are for --backend rockhopper"},
@@ -179,6 +183,9 @@ Option add_workload_options(OptionSet app, Options& options) {
       "--congestion", options.congestion,
       {CongestionAlgorithm::none, CongestionAlgorithm::dcqcn, CongestionAlgorithm::swift},
       "what this end does about congestion: none, dcqcn or swift (docs/congestion-control.md)");
+  app.add_option("--swift-target-delay US", options.swift_target_us,
+                 "round trip that swift keeps below; more where processors are shared or far away")
+      .range(1u, kSwiftTargetUsMax);
   app.add_option("--recovery", options.recovery,
                  {RecoveryAlgorithm::go_back_n, RecoveryAlgorithm::selective_repeat},
                  "how losses are made good: go-back-n or selective; the client proposes, a server "

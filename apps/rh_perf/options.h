@@ -15,6 +15,7 @@
 #include "apps/rh_perf/operation.h"
 #include "roce/congestion/congestion_control.h"
 #include "roce/recovery/recovery_config.h"
+#include "stack/time_units.h"
 
 namespace rockhopper::apps::perf {
 
@@ -24,6 +25,9 @@ constexpr auto names_of(BackendKind) { return std::array{Names{"rockhopper"}, Na
 /// Which program the other end is.
 enum class PeerKind : std::uint8_t { rh_perf, perftest };
 constexpr auto names_of(PeerKind) { return std::array{Names{"rh-perf"}, Names{"perftest"}}; }
+
+inline constexpr auto kSwiftTargetUs =
+    static_cast<std::uint32_t>(roce::SwiftParameters{}.base_target_delay_ns / kNsPerUs);
 
 struct Options : MeasuringOptions {
   BackendKind backend = BackendKind::rockhopper;
@@ -43,6 +47,7 @@ struct Options : MeasuringOptions {
   std::uint32_t inline_bytes = 0;
   unsigned service_level = 0;
   roce::CongestionAlgorithm congestion = roce::CongestionAlgorithm::none;
+  std::uint32_t swift_target_us = kSwiftTargetUs;
   roce::RecoveryAlgorithm recovery = roce::RecoveryAlgorithm::go_back_n;
   bool adaptive_timeout = false;
   bool bidirectional = false;

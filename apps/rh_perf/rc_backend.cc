@@ -32,7 +32,7 @@ Expected<void> RcBackend::create_queue_pair(const Agreement& agreement) {
   init.lock_execution = agreement.lock_mode == LockMode::target;
   ROCKHOPPER_TRY(auto qp, engine().create_qp(init));
   qps_.push_back(qp);
-  ROCKHOPPER_TRY(qp->set_congestion_control({.algorithm = options().congestion}));
+  ROCKHOPPER_TRY(qp->set_congestion_control(options().congestion));
   ROCKHOPPER_TRY(qp->set_loss_recovery({.adaptive_timeout = options().adaptive_timeout}));
   side().qps.push_back({qp->number().value, engine().random_psn().value});
   roce::QpAttributes attributes;

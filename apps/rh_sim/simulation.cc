@@ -122,9 +122,10 @@ Expected<void> Simulation::build_network() {
 }
 
 Expected<void> Simulation::build(const std::string& capture) {
-  ROCKHOPPER_TRY(
-      pool_, stack::MbufPool::create(
-                 {.size = mbufs_of(scenario_), .cache = 256, .data_room = data_room(scenario_)}));
+  ROCKHOPPER_TRY(pool_, stack::MbufPool::create({.size = mbufs_of(scenario_),
+                                                 .cache = 256,
+                                                 .data_room = data_room(scenario_),
+                                                 .of_this_process = true}));
   ROCKHOPPER_TRY(memory_, PageMemory::allocate(shared_bytes(scenario_)));
   ROCKHOPPER_TRY(build_network());
 

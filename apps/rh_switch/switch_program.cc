@@ -2,8 +2,10 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_switch/switch_program.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "stack/device_limits.h"
 #include "stack/memif.h"
 
 namespace rockhopper::apps::ethernet_switch {
@@ -36,8 +38,13 @@ Expected<std::unique_ptr<SwitchProgram>> SwitchProgram::create(const Options& op
 
 Expected<void> SwitchProgram::build() {
   clock_ = std::make_unique<stack::TscClock>();
-  ROCKHOPPER_TRY(pool_, stack::MbufPool::create(
-                            {.size = pool_size(options_), .data_room = data_room(options_)}));
+  const bool shared =
+      std::any_of(options_.ports.begin(), options_.ports.end(), [](const PortSettings& port) {
+        return !port.device.empty() && stack::shares_buffers(port.device);
+      });
+  ROCKHOPPER_TRY(pool_, stack::MbufPool::create({.size = pool_size(options_),
+                                                 .data_room = data_room(options_),
+                                                 .of_this_process = !shared}));
 
   std::vector<stack::net::OutputPortConfig> outputs;
   std::vector<stack::PriorityMap> priorities;
@@ -155,7 +162,7 @@ void SwitchProgram::describe_port_counters(stack::CounterTextVisitor visit, void
 
 void SwitchProgram::turn() {
   const bool moved = forwarder_->turn(clock_->now_ns());
-  if (idler_.is_time(moved)) idler_.rest(kIdleSleepNs);
+  if (idler_.is_time(moved)) idler_.rest(kLongIdleSleepNs);
 }
 
 Expected<void> SwitchProgram::finish() {

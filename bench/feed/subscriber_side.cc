@@ -17,7 +17,7 @@ namespace rockhopper::bench {
 namespace {
 
 /// A look at the clock takes longer than a turn without work.
-constexpr std::uint64_t kTurnsPerClock = 4;
+constexpr std::uint64_t kReadsPerClock = 4;
 constexpr std::uint64_t kPatienceNs = 30 * kNsPerSecond;
 
 }  // namespace
@@ -83,7 +83,7 @@ SubscriberSide::~SubscriberSide() = default;
 
 bool SubscriberSide::turn() {
   bool worked = endpoint_->turn();
-  if (turns_++ % kTurnsPerClock == 0) now_ns_ = endpoint_->now_ns();
+  if (turns_++ % kReadsPerClock == 0) now_ns_ = endpoint_->now_ns();
   for (const auto& feed : feeds_) {
     worked = feed->progress(now_ns_) || worked;
   }
@@ -98,7 +98,7 @@ void SubscriberSide::await(const char* what, const Condition& condition) {
     if (apps::steady_now_ns() >= deadline_ns) {
       throw std::runtime_error(fmt::format("{} within {} s", what, kPatienceNs / 1'000'000'000));
     }
-    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) {
+    for (std::uint64_t i = 0; i < kReadsPerClock; ++i) {
       (void)turn();
     }
   }
@@ -143,7 +143,7 @@ void SubscriberSide::run() {
   const std::uint64_t deadline_ns = apps::steady_now_ns() + patience_ns;
   while (!arrivals_.over()) {
     if (apps::stop_requested()) throw std::runtime_error(apps::interrupted().message);
-    for (std::uint64_t i = 0; i < kTurnsPerClock; ++i) {
+    for (std::uint64_t i = 0; i < kReadsPerClock; ++i) {
       (void)turn();
     }
     const std::uint64_t now_ns = apps::steady_now_ns();

@@ -166,7 +166,11 @@ def require_programs():
 
 def libraries(program):
     """The shared libraries (absolute paths) that `program` needs, its loader included."""
-    result = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    # Those of the system, wherever the caller finds others.
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("LD_LIBRARY_PATH", "LD_PRELOAD")}
+    result = subprocess.run(["ldd", program], capture_output=True, text=True, check=False,
+                            env=environment)
     missing = re.findall(r"^\s*(\S+) => not found", result.stdout, re.M)
     if missing:
         raise GuestError(f"{program} needs {', '.join(missing)}, which is not installed")

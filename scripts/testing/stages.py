@@ -167,7 +167,11 @@ def compile_tree(build, targets=(), needed=None):
     ccache = ['ccache'] if shutil.which('ccache') else []
     env = {'CC': ' '.join([*ccache, build.compiler[0]]),
            'CXX': ' '.join([*ccache, build.compiler[1]]),
-           'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}  # as precompiled headers want
+           'CCACHE_SLOPPINESS': 'pch_defines,time_macros',  # as precompiled headers want
+           'CCACHE_DEPEND': '1'}  # it does not preprocess what it has not seen yet
+    if shutil.which('mold'):
+        # There are hundreds of links, and each takes the usual linker seconds.
+        env |= {'CC_LD': 'mold', 'CXX_LD': 'mold'}
     if 'clang' not in build.compiler:
         # So that another clone's results serve too. Clang's precompiled headers name the folder that
         # they were made in.

@@ -6,8 +6,9 @@ named there must fail then.
 
 Starts from a build folder that is up to date. Compiles anew only what is made from the patched
 files, and links each test with these objects in front of the library. Where sources are compiled
-together (`-Dcombine=true`), it compiles all of those that stand with a patched one, as callers among
-them may have its functions inlined.
+together (`-Dcombine=true`), that is first the patched source by itself, whose functions then come before
+those of the library. Callers among the others may have the original inlined: if the test passes, all that
+stand with the patched one are compiled, and it runs again.
 
 Closes with `N passed, N failed`; passed means that the test noticed.
 """
@@ -35,6 +36,8 @@ LIMIT_S = 600
 FOLDER = 'mutations'  # of the build folder
 # With these a compiler cache takes precompiled headers, and another clone's results.
 CACHE = {'CCACHE_NOHASHDIR': '1', 'CCACHE_SLOPPINESS': 'pch_defines,time_macros'}
+# The first function of a name is taken.
+FIRST_OF_SEVERAL = '-Wl,-z,muldefs'
 
 
 class Tree:
@@ -120,20 +123,30 @@ class Mutant:
             text = (ROOT / file).read_text(encoding='utf-8')
             place.write_text(mutation.apply(file, text), encoding='utf-8')
 
-    def compile(self, target):
-        """The object in place of `target`, compiled as that was but for warnings and debug data."""
-        if target in self.objects:
-            return self.objects[target]
+    def compile(self, target, alone=None):
+        """The object in place of `target`, compiled as that was but for warnings and debug data; or
+        of it only the patched source `alone`."""
+        if (target, alone) in self.objects:
+            return self.objects[target, alone]
         to = str(self.folder / f'{len(self.objects)}.o')
-        places = {target: to, f'{target}.d': f'{to}.d',
-                  self.tree.sources[target]: self.source(target, f'{to}.cpp')}
+        source = str(self.patched / alone) if alone else self.source(target, f'{to}.cpp')
+        places = {target: to, f'{target}.d': f'{to}.d', self.tree.sources[target]: source}
         command = [places.get(part, part) for part in shlex.split(self.tree.compilers[target])]
         command[command.index('-MQ') + 1] = to
         self.tree.run([*command, '-iquote', str(self.patched), '-w', '-g0'])
         if str(self.patched) not in (self.tree.folder / f'{to}.d').read_text():
             raise Problem(f'{target} is made without the patched file')
-        self.objects[target] = to
+        self.objects[target, alone] = to
         return to
+
+    def alone(self, target):
+        """The patched sources that can stand for `target` by themselves: if it is compiled from
+        several, and no header is patched."""
+        files = self.mutation.files()
+        if (not combined_sources.is_combined(self.tree.sources[target])
+                or any(file.endswith('.h') for file in files)):
+            return []
+        return [file for file in files if (ROOT / file).resolve() in self.tree.parts(target)]
 
     def source(self, target, combined):
         """What to compile in place of the source of `target`; one that includes a patched file among
@@ -148,8 +161,9 @@ class Mutant:
         (self.tree.folder / combined).write_text(''.join(lines), encoding='utf-8')
         return combined
 
-    def link(self, program):
-        """The program as it is without the protection; returns its path, which is absolute."""
+    def link(self, program, whole):
+        """The program as it is without the protection, but for what is inlined of it elsewhere, unless
+        it is to be whole. Returns its path, which is absolute, and whether it is whole."""
         tree = self.tree
         files = [(ROOT / file).resolve() for file in self.mutation.files()]
         targets = sorted(set().union(*(tree.users.get(file, set()) for file in files)))
@@ -163,16 +177,19 @@ class Mutant:
             if not compiled.issuperset(tree.parts(target)):
                 chosen.append(target)
                 compiled.update(tree.parts(target))
-        mutated = {target: self.compile(target) for target in chosen}
-        if not mutated:
+        if not chosen:
             raise Problem(f'{program} has nothing that is made from {" or ".join(map(str, files))}')
+        alone = {} if whole else {target: self.alone(target) for target in chosen}
+        before = [self.compile(target, file) for target, files in alone.items() for file in files]
+        mutated = {target: self.compile(target) for target in chosen if not alone.get(target)}
         to = str(self.folder / program.replace('/', '-'))
         command[command.index('-o') + 1] = to
         command = [mutated.pop(part, part) for part in command]
         # What the archive has of the same name is then not wanted.
         first = command.index('-o')
-        tree.run(command[:first] + list(mutated.values()) + command[first:])
-        return str(tree.folder / to)
+        tree.run([*command[:first], *before, *mutated.values(), *command[first:],
+                  *([FIRST_OF_SEVERAL] if before else [])])
+        return str(tree.folder / to), not before
 
 
 def test_command(test, program):
@@ -205,6 +222,14 @@ def notices(tree, test, program):
     return done.returncode != 0
 
 
+def passes(tree, link, test, whole=False):
+    """Whether the test notices nothing, even with the program that `link` makes whole."""
+    program, is_whole = link(test['program'], whole)
+    if any(notices(tree, test, program) for _ in range(test.get('tries', 1))):
+        return False
+    return is_whole or passes(tree, link, test, whole=True)
+
+
 def verdicts(tree, mutation, tests):
     """(test, None or its problem) for each; where it takes a race to notice, in several tries."""
     with tree.folder_of(mutation) as folder:
@@ -212,14 +237,11 @@ def verdicts(tree, mutation, tests):
             mutant = Mutant(tree, mutation, folder)
         except Problem as problem:
             return [(test, problem) for test in tests]
-        built, found = {}, []
+        link = functools.cache(mutant.link)
+        found = []
         for test in tests:
             try:
-                program = test['program']
-                if program not in built:
-                    built[program] = mutant.link(program)
-                if not any(notices(tree, test, built[program])
-                           for _ in range(test.get('tries', 1))):
+                if passes(tree, link, test):
                     raise Problem(f'{what(test)} passes without {mutation.without}')
                 found.append((test, None))
             except Problem as problem:

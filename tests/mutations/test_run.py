@@ -114,7 +114,7 @@ class RunTest(unittest.TestCase):
         mutation = Mutation('one', '', patches, ())
         with self.tree.folder_of(mutation) as folder:
             mutant = run.Mutant(self.tree, mutation, folder)
-            return run.notices(self.tree, {'program': program, 'filter': '*'}, mutant.link(program))
+            return not run.passes(self.tree, mutant.link, {'program': program, 'filter': '*'})
 
     def test_source(self):
         self.assertTrue(self.notices('gate-test', NO_GATE))
@@ -149,6 +149,16 @@ class RunTest(unittest.TestCase):
 
 class Combined(RunTest):
     unity = 'on'
+
+    def test_a_source_by_itself_comes_first(self):
+        mutation = Mutation('one', '', (NO_GATE,), ())
+        with self.tree.folder_of(mutation) as folder:
+            mutant = run.Mutant(self.tree, mutation, folder)
+            program, whole = mutant.link('gate-test', False)
+            self.assertFalse(whole)
+            self.assertTrue(run.notices(self.tree, {'filter': '*'}, program))
+            self.assertEqual(list(mutant.objects), [('libgate.a.p/meson-generated_gate-unity0.cpp.o',
+                                                     'stack/gate.cc')])
 
     def test_units_are_combined(self):
         parts = {tuple(part.name for part in self.tree.parts(target))

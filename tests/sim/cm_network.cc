@@ -32,7 +32,7 @@ CmNetwork::CmNetwork(const CmNetworkConfig& config)
     }
     End& end = ends_[node];
     end.pd = engine(node).allocate_pd();
-    end.cq = must(roce::CompletionQueue::create(4096));
+    end.cq = must(roce::CompletionQueue::create(256));
     end.memory.resize(kMemoryBytes);
     end.region = must(engine(node).register_memory(end.pd, end.memory.data(), end.memory.size(),
                                                    roce::kAccessAll));

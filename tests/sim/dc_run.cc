@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "dc/endpoint.h"
+#include "tests/sim/raw_bytes.h"
 #include "tests/sim/rng.h"
 
 namespace rockhopper::sim {
@@ -126,7 +127,8 @@ class DcRun {
   std::vector<Message> messages_;
   // Node 0: what is sent, and what READs and atomics return. Node 1: where WRITEs go, what READs
   // find, a word for each target, and receive buffers.
-  std::vector<std::uint8_t> source_, results_, written_, read_, receives_;
+  std::vector<std::uint8_t> source_, results_, written_, read_;
+  RawBytes receives_;
   alignas(8) std::vector<std::uint8_t> words_;
   roce::MemoryKey source_key_{}, results_key_{}, written_key_{}, read_key_{}, words_key_{},
       receives_key_{};
@@ -170,8 +172,8 @@ void DcRun::make_endpoints() {
     config.responder_resources = static_cast<std::uint8_t>(rng_.between(1, 8));
     endpoints_[node] = must(dc::Endpoint::create(engine, config));
   }
-  send_cq_ = must(roce::CompletionQueue::create(4096));
-  recv_cq_ = must(roce::CompletionQueue::create(4096));
+  send_cq_ = must(roce::CompletionQueue::create(1024));
+  recv_cq_ = must(roce::CompletionQueue::create(1024));
 }
 
 void DcRun::make_targets() {

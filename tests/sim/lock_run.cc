@@ -259,7 +259,7 @@ void LockRun::set_up() {
   histories_.resize(records_.size());
   threads_ = std::vector<Thread>(profile_.threads);
   initiators_.resize(profile_.initiators);
-  cq_ = must(roce::CompletionQueue::create(4096));
+  cq_ = must(roce::CompletionQueue::create(1024));
   for (unsigned node = 0; node < 2; ++node) {
     pds_[node] = network_.node(node).engine().allocate_pd();
   }

@@ -36,8 +36,8 @@ Area NodeMemory::make_area(roce::Engine& engine, roce::ProtectionDomain pd, std:
 }
 
 void NodeMemory::fill(Rng& rng) {
-  rng.fill(std::span(actual_).first(used_ + kGap));
-  std::copy_n(actual_.begin(), used_ + kGap, expected_.begin());
+  rng.fill(actual(0, used_ + kGap));
+  accept(0, used_ + kGap);
 }
 
 void NodeMemory::scramble(std::uint32_t offset, std::uint32_t length, Rng& rng) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "roce/engine.h"
+#include "tests/sim/raw_bytes.h"
 #include "tests/sim/rng.h"
 
 namespace rockhopper::sim {
@@ -59,8 +60,8 @@ class NodeMemory {
   void fill(Rng& rng);
 
  private:
-  std::vector<std::uint8_t> actual_;
-  std::vector<std::uint8_t> expected_;
+  RawBytes actual_;
+  RawBytes expected_;
   std::uint32_t used_ = 0;
 };
 

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/sim/raw_bytes.h"
 #include "tests/sim/rng.h"
 
 namespace rockhopper::sim {
@@ -72,7 +73,7 @@ struct SimQp {
 
 /// Registered memory of a node.
 struct Memory {
-  std::vector<std::uint8_t> bytes;
+  RawBytes bytes;
   roce::MemoryKey key{};
   [[nodiscard]] std::uint64_t address(std::uint32_t place) const {
     return reinterpret_cast<std::uintptr_t>(bytes.data()) + place;

@@ -15,6 +15,7 @@
 #include <rte_ethdev.h>
 
 #include "stack/clock.h"
+#include "stack/device_limits.h"
 #include "stack/memif.h"
 #include "tests/support/child_process.h"
 #include "tests/support/packets.h"
@@ -347,6 +348,17 @@ TEST_F(MemifPair, TwoServersShareASocket) {
   const auto client = open_end(MemifRole::client);
   EXPECT_TRUE(client->wait_for_link(10'000));
   EXPECT_FALSE(second->link_up());
+}
+
+TEST(DeviceLimits, OnlyDevicesThatAreKnownNotToShareBuffersLeaveTheMemoryOfTheEal) {
+  for (const char* keeps : {"net_memif0,role=client,zero-copy=no", "eth_vhost1,iface=/x", "net_tap",
+                            "net_af_packet12,iface=eth0", "net_ring0", "net_null3"}) {
+    EXPECT_FALSE(shares_buffers(keeps)) << keeps;
+  }
+  for (const char* shares : {"net_memif0,role=client,zero-copy=yes", "net_virtio_user0,path=/x",
+                             "net_af_xdp0,iface=eth0", "0000:01:00.0", "net_tape0", "", "0"}) {
+    EXPECT_TRUE(shares_buffers(shares)) << shares;
+  }
 }
 
 TEST(MemifDevargs, RefusesWhatMemifCannotTake) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace rockhopper::sim {
+
+/// Leaves what resize() adds as it is.
+template <typename T>
+struct RawAllocator : std::allocator<T> {
+  template <typename U>
+  struct rebind {
+    using other = RawAllocator<U>;
+  };
+  template <typename U>
+  void construct(U* place) noexcept {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <typename U, typename First, typename... More>
+  void construct(U* place, First&& first, More&&... more) {
+    std::construct_at(place, std::forward<First>(first), std::forward<More>(more)...);
+  }
+};
+
+/// Memory for as much as a run may need. A run needs a small part of it, nearly always, and there
+/// are thousands of runs: to clear the rest would be most of what they do.
+using RawBytes = std::vector<std::uint8_t, RawAllocator<std::uint8_t>>;
+
+}  // namespace rockhopper::sim

@@ -65,8 +65,8 @@ def version_script(public, private):
     for node, names in public.items():
         parts.append(node_of_script(node, names, parent, hidden=node == newest))
         parent = node
-    # ld takes no empty node; this name is nowhere.
-    parts += [node_of_script(node, [f'{node}_is_named_by_symver'], parent, hidden=False)
+    # ld takes no empty node, and mold no name that is nowhere: a pattern.
+    parts += [node_of_script(node, [f'{node}_is_named_by_symver*'], parent, hidden=False)
               for node in private]
     return '\n'.join(parts)
 

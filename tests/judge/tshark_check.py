@@ -7,9 +7,13 @@ Exit status: 0 nothing found, 1 something found, 2 bad arguments or files, 77 ts
 """
 
 import argparse
+import contextlib
+import os
+import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 from typing import Iterator
 
 ROCE_PORT = 4791
@@ -39,12 +43,13 @@ _FIELDS = (
 _SEPARATOR, _AGGREGATOR = "\x1f", "\x1e"
 
 
-def _disabled_protocols(tshark: str) -> list[str]:
-    listing = subprocess.run(
-        [tshark, "-G", "protocols"], capture_output=True, text=True, check=True
-    ).stdout
-    known = {line.split("\t")[2] for line in listing.splitlines() if line.count("\t") >= 2}
-    return [word for name in _GUESSERS if name in known for word in ("--disable-protocol", name)]
+@contextlib.contextmanager
+def _settings() -> Iterator[dict[str, str]]:
+    """The environment in which tshark has our settings and nobody else's. In its file of disabled
+    protocols it skips those that it does not know; on its command line they are an error."""
+    with tempfile.TemporaryDirectory(prefix="rockhopper-") as folder:
+        pathlib.Path(folder, "disabled_protos").write_text("\n".join((*_GUESSERS, "")))
+        yield {**os.environ, "WIRESHARK_CONFIG_DIR": folder}
 
 
 def _complaint(fields: list[str]) -> str:
@@ -68,16 +73,17 @@ def _complaint(fields: list[str]) -> str:
     return ""
 
 
-def complaints(tshark: str, options: list[str], path: str) -> Iterator[tuple[int, str]]:
+def complaints(tshark: str, settings: dict[str, str], path: str) -> Iterator[tuple[int, str]]:
     """Frame number and complaint of each packet that has one, then (0, number of packets)."""
     # A packet quoted by an ICMP error is cut and no concern of ours.
     command = [tshark, "-r", path, "-Y", f"udp.dstport == {ROCE_PORT} and not icmp and not icmpv6"]
     command += ["-T", "fields", "-E", f"separator={_SEPARATOR}", "-E", f"aggregator={_AGGREGATOR}"]
-    command += [word for field in _FIELDS for word in ("-e", field)] + options
+    command += [word for field in _FIELDS for word in ("-e", field)]
     count = 0
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-    ) as process:
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        env=settings,
+    ) as process:  # fmt: skip
         for line in process.stdout:
             count += 1
             fields = line.rstrip("\n").split(_SEPARATOR)
@@ -91,6 +97,22 @@ def complaints(tshark: str, options: list[str], path: str) -> Iterator[tuple[int
     yield 0, str(count)
 
 
+def check(tshark: str, settings: dict[str, str], path: str) -> int:
+    """Prints what is wrong with one capture; returns the exit status for it."""
+    found = 0
+    try:
+        for frame, complaint in complaints(tshark, settings, path):
+            if frame:
+                found += 1
+                print(f"{path}: frame {frame}: {complaint}")
+            else:
+                print(f"{path}: {complaint} RoCEv2 packets, {found} found wanting")
+    except OSError as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return FOUND if found else CLEAN
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", metavar="FILE")
@@ -100,23 +122,8 @@ def main(argv: list[str] | None = None) -> int:
     if tshark is None:
         print(f"skipped: no {arguments.tshark} here (Debian package tshark)")
         return SKIPPED
-    options = _disabled_protocols(tshark)
-    status = CLEAN
-    for path in arguments.files:
-        found = 0
-        try:
-            for frame, complaint in complaints(tshark, options, path):
-                if frame:
-                    found += 1
-                    print(f"{path}: frame {frame}: {complaint}")
-                else:
-                    print(f"{path}: {complaint} RoCEv2 packets, {found} found wanting")
-        except OSError as error:
-            print(f"{path}: {error}", file=sys.stderr)
-            status = BAD_INPUT
-        if found and status == CLEAN:
-            status = FOUND
-    return status
+    with _settings() as settings:
+        return max(check(tshark, settings, path) for path in arguments.files)
 
 
 if __name__ == "__main__":

@@ -72,8 +72,9 @@ class Graphs:
                                    worker_cpu, *server, *_worker(number), '--runs', RUNS)
                        for number in range(workers)]
             for run in range(RUNS):
+                # Without --drop: a worker that waits for a processor would miss the run.
                 load = self._start(started, 'load', _station(link, 'client'), home_cpu, *server,
-                                   *_graph(nodes, run), '--wait', '--drop')
+                                   *_graph(nodes, run), '--wait')
                 load.expect_success(self.limit_s)
                 shown = parse(load)
             for worker in running:

@@ -60,6 +60,11 @@ VERBS_ENGINE_TESTS = ('verbs-engine-adaptive', 'verbs-engine-thread', 'verbs-eng
 TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_ENGINE_TESTS)
 
 
+# Simulated runs take megabytes and give them back, thousands of times. Each time glibc would give them
+# back to the kernel, and the next run would fault for each page.
+KEEP_MEMORY = {'MALLOC_MMAP_THRESHOLD_': str(32 << 20), 'MALLOC_TRIM_THRESHOLD_': str(1 << 30),
+               'MALLOC_TOP_PAD_': str(16 << 20)}
+
 # Those of these suites, wherever their files are, that look at the clock: see tests/meson.build.
 REAL_TIME = 'real-time'
 # In the background: of each processor a tenth, at least, and more time for each test.
@@ -289,7 +294,7 @@ def main_real_time():
 
 
 def main_others():
-    return run_suites(GCC, without=[REAL_TIME], expected=(
+    return run_suites(GCC, without=[REAL_TIME], env=KEEP_MEMORY, expected=(
         'unit', 'wire', 'sim', 'judge', 'conformance', 'fuzz', 'layers', 'scripts', 'wireshark'))
 
 
@@ -298,7 +303,7 @@ def quick():
     if not compile_cleanly(GCC, needed=lambda: test_programs(GCC, suites=QUICK_SUITES)):
         return {'build': build_failure(GCC, 'build with gcc')}
     env = {} if 'ROCKHOPPER_SEEDS' in os.environ else {'ROCKHOPPER_SEEDS': '10%'}
-    return run_suites(GCC, QUICK_SUITES, env=env, name='gcc-quick')
+    return run_suites(GCC, QUICK_SUITES, env={**env, **KEEP_MEMORY}, name='gcc-quick')
 
 
 def format_check():

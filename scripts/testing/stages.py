@@ -427,7 +427,7 @@ def mutations():
 def alone():
     command = [sys.executable, ROOT / 'tests/each_alone.py', '--build', GCC.folder]
     if not SOAK:
-        command += ['--share', share_of_this_commit(10)]
+        command += ['--share', share_of_this_commit(20)]
     return counted('alone', command)
 
 
@@ -469,7 +469,7 @@ STAGES = {
     'mutations': Stage('A build that leaves one protection out must fail the test that proves the '
                        'protection. A tenth of them, another one for each commit, unless '
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),
-    'alone': Stage('Sources that are compiled together compile each by itself too. A tenth of them, '
+    'alone': Stage('Sources that are compiled together compile each by itself too. A twentieth of them, '
                    'another one for each commit.', None, alone, True),
     # Its programs poll, and have time limits: in the background they would starve.
     'bench': Stage('One short round of scripts/bench: that every measurement works, not what it '

@@ -14,8 +14,8 @@ enum class IdlePolicy : std::uint8_t {
 };
 
 inline constexpr std::uint64_t kIdleSleepNs = 50'000;
-/// When nothing has moved for some 20 ms: a process that only waits for its peer then takes a
-/// hundredth of a processor instead of a tenth.
+/// When nothing has moved for some 20 ms: a process that only waits for its peer then wakes up a
+/// tenth as often.
 inline constexpr std::uint64_t kLongIdleSleepNs = 500'000;
 
 /// Follows an idle policy in a polling loop. For one thread.

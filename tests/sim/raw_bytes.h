@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace rockhopper::sim {
@@ -11,18 +12,7 @@ namespace rockhopper::sim {
 /// Leaves what resize() adds as it is.
 template <typename T>
 struct RawAllocator : std::allocator<T> {
-  template <typename U>
-  struct rebind {
-    using other = RawAllocator<U>;
-  };
-  template <typename U>
-  void construct(U* place) noexcept {
-    ::new (static_cast<void*>(place)) U;
-  }
-  template <typename U, typename First, typename... More>
-  void construct(U* place, First&& first, More&&... more) {
-    std::construct_at(place, std::forward<First>(first), std::forward<More>(more)...);
-  }
+  void construct(T* place) noexcept { ::new (static_cast<void*>(place)) T; }
 };
 
 /// Memory for as much as a run may need. A run needs a small part of it, nearly always, and there

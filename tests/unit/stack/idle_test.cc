@@ -19,7 +19,7 @@ int turns_until_long_sleeps(Idler& idler) {
 TEST(Idler, SleepsLongOnlyWhenNothingHasMovedForAWhile) {
   Idler idler(IdlePolicy::sleep);
   const int turns = turns_until_long_sleeps(idler);
-  // Of 50 us each at least, once it rests.
+  // Each of them, once it rests, is a sleep of 50 us at least.
   EXPECT_GT(turns, 100);
   EXPECT_FALSE(idler.is_time(true));
   EXPECT_EQ(idler.longest_sleep_ns(), kIdleSleepNs);

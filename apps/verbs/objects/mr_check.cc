@@ -3,6 +3,7 @@
 #include "apps/verbs/objects/mr_check.h"
 
 #include <cerrno>
+#include <cstddef>
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -17,8 +17,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ('stack', 'roce', 'dc', 'apps', 'tests', 'bench', 'examples')
 
-# {header: names in std:: that only it is sure to bring}. Left out are <cstddef>, <cstdint>, <span>
-# and <utility>, which no implementation can do without in its other headers.
+# {header: names in std:: that only it is sure to bring}.
 NAMES = {
     'algorithm': r'(?:ranges::)?(?:adjacent_find|all_of|any_of|binary_search|clamp|copy|copy_if|copy_n|'
                  r'count|count_if|equal|equal_range|fill|fill_n|find|find_if|find_if_not|for_each|'
@@ -63,7 +62,15 @@ NAMES = {
     'variant': r'(?:get_if|holds_alternative|monostate|variant|visit)\b',
     'vector': r'vector\b',
 }
-USES = {header: re.compile(names) for header, names in NAMES.items()}
+# No implementation can do without these in its other headers; in those that are C's too it can.
+EVERYWHERE = {
+    'cstddef': r'(?:byte|max_align_t|nullptr_t|ptrdiff_t)\b',
+    'span': r'span\b',
+    'utility': r'(?:exchange|forward|index_sequence|make_pair|move|pair|swap|unreachable)\b',
+}
+OF_C = {'cassert', 'cctype', 'cerrno', 'cfloat', 'cinttypes', 'climits', 'clocale', 'cmath', 'csignal',
+        'cstdarg', 'cstddef', 'cstdint', 'cstdio', 'cstdlib', 'cstring', 'ctime', 'cwchar'}
+USES = {header: re.compile(names) for header, names in (NAMES | EVERYWHERE).items()}
 STD = re.compile(r'\bstd::((?:ranges::|chrono::|filesystem::)?\w*[(<]?)')
 # Headers whose synopsis in the standard includes or declares the names of another one.
 BRINGS = {'string': {'string_view'}}
@@ -75,7 +82,10 @@ NOT_CODE = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 def standard_headers(text):
     names = {name[1:-1] for name in INCLUDE.findall(text) if name[0] == '<'}
     names = {C_NAMES.get(name, name) for name in names}
-    return names.union(*(BRINGS.get(name, ()) for name in names))
+    names = names.union(*(BRINGS.get(name, ()) for name in names))
+    # Those of the system, of libraries and of C itself have an extension or a folder.
+    own = any(re.fullmatch(r'\w+', name) for name in names - OF_C)
+    return names.union(EVERYWHERE if own else ())
 
 
 @functools.cache
@@ -114,8 +124,13 @@ class CheckerCanFail(unittest.TestCase):
         self.assertEqual([], self.found('#include <string>\nstd::string_view a;\n'))
         self.assertEqual([], self.found('#include <string.h>\nauto a = std::strlen(b);\n'))
 
+    def test_what_is_everywhere(self):
+        self.assertEqual(['cstddef'], self.found('#include <cerrno>\n#include <net/if.h>\nstd::byte a;\n'))
+        self.assertEqual([], self.found('#include <cerrno>\n#include <array>\nstd::byte a;\n'))
+        self.assertEqual(['utility'], self.found('#include <cstdint>\nauto a = std::move(b);\n'))
+
     def test_by_a_header_of_the_project(self):
-        self.assertEqual([], self.found('#include "stack/link.h"\nstd::span<int> a;\n'))
+        self.assertEqual([], self.found('#include "stack/arp.h"\nstd::span<int> a;\n'))
         self.assertIn('optional', headers_of_file('stack/ip_address.h'))
         self.assertEqual([], self.found('#include "stack/ip_address.h"\nstd::optional<int> a;\n'))
 

@@ -11,7 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'programs')
 import support  # noqa: E402 (needs the path above)
 from lab.pairs import free_port, listens  # noqa: E402
 from support import LIMIT_S, wait_until  # noqa: E402
-from verbs_support import ENGINE, RH_RUN, clean_environment  # noqa: E402
+from verbs_support import (  # noqa: E402
+    ENGINE, RH_RUN, SANITIZER_OPTIONS, clean_environment, instrumented)
 
 
 class PairTest(support.ProgramTest):
@@ -25,10 +26,10 @@ class PairTest(support.ProgramTest):
     def under_rh_run(self, *command, options=()):
         """The command line that runs it there."""
         settings = {name: value for name, value in clean_environment().items()
-                    if name in ('PATH', 'HOME', 'LANG', 'ROCKHOPPER_VERBS_TRACE')}
+                    if name in ('PATH', 'HOME', 'LANG', *SANITIZER_OPTIONS)}
         settings |= {'XDG_RUNTIME_DIR': self.lab.folder, 'ROCKHOPPER_SEGMENT': self.segment()}
         return ['env', '-i', *(f'{name}={value}' for name, value in settings.items()),
-                RH_RUN, *options, '--', *command]
+                RH_RUN, *options, '--', *instrumented(*command)]
 
     def segment(self):
         """In shared memory: frames do not go to a disk."""

@@ -4,6 +4,7 @@
 // there.
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -71,6 +72,44 @@ TEST(Destruction, AContextMayBeClosedWithAllThatItHas) {
   // What was left is none of ours any more, and is nothing to others.
   EXPECT_EQ(table().destroy_qp(qp), EINVAL);
   const End end;
+}
+
+// Programs write those fields of a structure that they mean, and leave in the others what was
+// there. A sanitizer sees whoever takes such a number for an enumerator.
+template <typename Enumeration>
+void garble(Enumeration& field) {
+  std::memset(&field, 0xA5, sizeof field);
+}
+
+TEST(Garbage, InFieldsThatTheMaskLeavesOutMeansNothing) {
+  End end;
+  ibv_qp* qp = end.create_qp(IBV_QPT_RC);
+  ibv_qp_attr attributes;
+  std::memset(&attributes, 0xA5, sizeof attributes);
+  attributes.qp_state = IBV_QPS_ERR;
+  EXPECT_EQ(table().modify_qp(qp, &attributes, IBV_QP_STATE), 0);
+  EXPECT_EQ(qp->state, IBV_QPS_ERR);
+}
+
+TEST(Garbage, WhereItIsMeantIsRefused) {
+  End end;
+  ibv_qp* qp = end.create_qp(IBV_QPT_RC);
+  ibv_qp_attr attributes{};
+  garble(attributes.qp_state);
+  EXPECT_EQ(table().modify_qp(qp, &attributes, IBV_QP_STATE), EINVAL);
+  attributes.qp_state = IBV_QPS_RESET;
+  garble(attributes.cur_qp_state);
+  EXPECT_EQ(table().modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = end.cq;
+  garble(init.qp_type);
+  EXPECT_EQ(table().create_qp(end.pd, &init), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  ibv_send_wr wr{};
+  ibv_send_wr* bad = nullptr;
+  garble(wr.opcode);
+  EXPECT_EQ(ibv_post_send(qp, &wr, &bad), EINVAL);
+  EXPECT_EQ(bad, &wr);
 }
 
 TEST(QueuePairs, NoneWanted) {

@@ -18,7 +18,7 @@ import tempfile
 import tomllib
 import unittest
 
-from verbs_support import ENGINE, FOLDER, RH_RUN, clean_environment
+from verbs_support import ENGINE, FOLDER, RH_RUN, SANITIZER, clean_environment, instrumented
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITE = pathlib.Path('/usr/share/doc/rdma-core/tests')
@@ -135,8 +135,8 @@ class Pyverbs(unittest.TestCase):
             HOME=str(work), XDG_RUNTIME_DIR=str(work), ROCKHOPPER_SEGMENT=str(segment),
             PYTHONDONTWRITEBYTECODE='1')
         command = [*(['setpriv', *as_user] if self.root else []), self.programs(), '--',
-                   '/usr/bin/python3', self.folder / 'pyverbs_runner.py', self.folder, results,
-                   *left_out]
+                   *instrumented('/usr/bin/python3', self.folder / 'pyverbs_runner.py', self.folder,
+                                 results, *left_out)]
         with open(log, 'wb') as output, subprocess.Popen(
                 [str(part) for part in command], cwd=work, env=environment, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=output, start_new_session=True) as process:

@@ -16,6 +16,9 @@ THIN = FOLDER / 'libibverbs.so.1'
 PATHS = FOLDER / 'librh-paths.so'
 ENGINE = FOLDER / 'librockhopper-verbs.so'
 RH_RUN = PROGRAMS / 'rh-run'
+# Of a build with a sanitizer: its runtime, which programs that are built without do not have.
+SANITIZER = os.environ.get('ROCKHOPPER_SANITIZER')
+SANITIZER_OPTIONS = ('ASAN_OPTIONS', 'LSAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')
 LIBRARY_FOLDERS = [folder for folder in pathlib.Path('/usr/lib').glob('*-linux-gnu')]
 
 # Behind a name of nm's there is @ and a node, or @@ if it is what a linker takes.
@@ -36,6 +39,13 @@ def clean_environment(**settings):
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith('ROCKHOPPER_') and name not in ('LD_LIBRARY_PATH', 'LD_PRELOAD')}
     return kept | settings
+
+
+def instrumented(*command):
+    """The command line for rh-run: with the sanitizer's runtime in front of what rh-run preloads."""
+    if SANITIZER is None:
+        return command
+    return 'sh', '-c', 'LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"', SANITIZER, *command
 
 
 class RunTest(unittest.TestCase):

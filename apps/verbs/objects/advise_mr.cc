@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/verbs/objects/context.h"
+#include "apps/verbs/objects/convert.h"
 #include "apps/verbs/objects/errors.h"
 #include "apps/verbs/objects/mr.h"
 #include "apps/verbs/objects/mr_check.h"
@@ -45,11 +46,8 @@ int advise_mr(ibv_pd* verbs, ibv_advise_mr_advice advice, std::uint32_t flags, i
       (flags & ~static_cast<std::uint32_t>(IBV_ADVISE_MR_FLAG_FLUSH)) != 0) {
     return EINVAL;
   }
+  if (number_of(advice) > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return EOPNOTSUPP;
   const bool writes = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-  if (!writes && advice != IBV_ADVISE_MR_ADVICE_PREFETCH &&
-      advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
-    return EOPNOTSUPP;
-  }
   std::vector<Piece> pieces;
   {
     const Section section(pd->node());

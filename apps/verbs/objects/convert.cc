@@ -33,6 +33,13 @@ std::uint32_t send_flags_of(unsigned verbs) {
          (roce::kSendFence | roce::kSendSignaled | roce::kSendSolicited | roce::kSendInline);
 }
 
+/// False: there is no such state.
+bool read_state(const ibv_qp_state& from, roce::QpState& to) {
+  if (number_of(from) > IBV_QPS_ERR) return false;
+  to = static_cast<roce::QpState>(from);
+  return true;
+}
+
 }  // namespace
 
 ibv_gid gid_of(const stack::IpAddress& address) {
@@ -169,7 +176,7 @@ void convert(const roce::Completion& from, ibv_wc& to) {
   to.dlid_path_bits = 0;
 }
 
-std::optional<roce::QpType> type_of(ibv_qp_type type) {
+std::optional<roce::QpType> type_of(unsigned type) {
   switch (type) {
     case IBV_QPT_RC:
       return roce::QpType::rc;
@@ -194,8 +201,7 @@ ibv_mtu mtu_of(roce::PathMtu mtu) {
   return static_cast<ibv_mtu>(code);
 }
 
-roce::PathMtu mtu_of(ibv_mtu mtu) {
-  const auto code = static_cast<unsigned>(mtu);
+roce::PathMtu mtu_of(unsigned code) {
   const bool known = code >= IBV_MTU_256 && code <= IBV_MTU_4096;
   return static_cast<roce::PathMtu>(known ? 128u << code : 0);
 }
@@ -250,14 +256,12 @@ Expected<roce::QpAttributes> attributes_of(const roce::Engine& engine, const ibv
   if ((mask & ~kAttributes) != 0 || (mask & IBV_QP_CAP) != 0) {
     return fail(ErrorCode::invalid_argument, "unknown attributes {:#x}", mask & ~kAttributes);
   }
-  if (((mask & IBV_QP_STATE) != 0 && from.qp_state > IBV_QPS_ERR) ||
-      ((mask & IBV_QP_CUR_STATE) != 0 && from.cur_qp_state > IBV_QPS_ERR)) {
+  roce::QpAttributes to;
+  if (((mask & IBV_QP_STATE) != 0 && !read_state(from.qp_state, to.qp_state)) ||
+      ((mask & IBV_QP_CUR_STATE) != 0 && !read_state(from.cur_qp_state, to.cur_qp_state))) {
     return fail(ErrorCode::invalid_argument, "no such state");
   }
-  roce::QpAttributes to;
-  to.qp_state = static_cast<roce::QpState>(from.qp_state);
-  to.cur_qp_state = static_cast<roce::QpState>(from.cur_qp_state);
-  to.path_mtu = mtu_of(from.path_mtu);
+  to.path_mtu = mtu_of(number_of(from.path_mtu));
   to.qkey = from.qkey;
   // Programs leave the upper bits as they come.
   to.rq_psn = wire::Psn::make(from.rq_psn);

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,6 +46,13 @@ inline constexpr std::uint64_t kQpExWithAtomicWrite = 1u << 12;
   return {reinterpret_cast<const roce::Sge*>(list), count};
 }
 
+/// An enumerator that the program gave. C lets it be any number, and it may not have been written
+/// at all where a mask leaves it out, so that it may only be read as a number.
+template <typename Enumeration>
+[[nodiscard]] unsigned number_of(const Enumeration& given) {
+  return std::bit_cast<unsigned>(given);
+}
+
 /// Nothing: the engine has no such request.
 [[nodiscard]] std::optional<roce::WrOpcode> opcode_of(unsigned verbs);
 /// All but `sg_list` and what names other objects (address handle, window's region).
@@ -57,10 +65,10 @@ void convert(const roce::Completion& from, ibv_wc& to);
 [[nodiscard]] ibv_wc_status status_of(roce::WcStatus status);
 
 /// Nothing: the engine has no queue pairs of that type for programs.
-[[nodiscard]] std::optional<roce::QpType> type_of(ibv_qp_type type);
+[[nodiscard]] std::optional<roce::QpType> type_of(unsigned type);
 [[nodiscard]] ibv_mtu mtu_of(roce::PathMtu mtu);
 /// 0 bytes: no such code.
-[[nodiscard]] roce::PathMtu mtu_of(ibv_mtu mtu);
+[[nodiscard]] roce::PathMtu mtu_of(unsigned code);
 
 /// Fails for an address without GRH and for an entry of the GID table that is empty.
 [[nodiscard]] Expected<roce::AddressVector> vector_of(const roce::Engine& engine,

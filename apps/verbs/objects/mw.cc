@@ -39,7 +39,9 @@ bool convert(const ibv_mw_bind_info& from, roce::MwBindInfo& to) {
 
 ibv_mw* alloc_mw(ibv_pd* verbs, ibv_mw_type type) {
   auto* pd = object_of<Pd>(verbs);
-  if (pd == nullptr || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)) return refuse(EINVAL);
+  if (pd == nullptr || (number_of(type) != IBV_MW_TYPE_1 && number_of(type) != IBV_MW_TYPE_2)) {
+    return refuse(EINVAL);
+  }
   const Section section(pd->node());
   if (!section) return refuse(EIO);
   const auto window = pd->owner().engine().allocate_window(

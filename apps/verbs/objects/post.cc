@@ -30,7 +30,7 @@ bool add_objects(const ibv_send_wr& from, roce::QpType type, roce::SendWr& to) {
 }
 
 int post_one(roce::QueuePair& qp, const ibv_send_wr& from) {
-  const auto opcode = opcode_of(from.opcode);
+  const auto opcode = opcode_of(number_of(from.opcode));
   // What is behind the queue pair's limit of elements is not looked at: it need not be there.
   if (!opcode || from.num_sge < 0 || std::cmp_greater(from.num_sge, qp.init().max_send_sge)) {
     return EINVAL;

@@ -68,7 +68,7 @@ ibv_qp* open_qp(ibv_context* verbs, ibv_qp_open_attr* attributes) {
   Context* context = Context::from(verbs);
   if (context == nullptr || attributes == nullptr || (attributes->comp_mask & kNeeded) != kNeeded ||
       (attributes->comp_mask & ~(kNeeded | IBV_QP_OPEN_ATTR_CONTEXT)) != 0 ||
-      attributes->qp_type != IBV_QPT_XRC_RECV) {
+      number_of(attributes->qp_type) != IBV_QPT_XRC_RECV) {
     return refuse(EINVAL);
   }
   auto* xrcd = object_of<Xrcd>(attributes->xrcd);

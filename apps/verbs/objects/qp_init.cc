@@ -4,6 +4,7 @@
 #include "apps/verbs/objects/qp_init.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "apps/verbs/objects/context.h"
@@ -32,7 +33,7 @@ bool has(const ibv_qp_init_attr_ex& init, std::uint32_t part) {
 /// What no queue pair has; 0 or an errno.
 int check_parts(const ibv_qp_init_attr_ex& init) {
   if ((init.comp_mask & ~kKnownParts) != 0) return EINVAL;
-  if (has(init, kUnsupportedParts) || !type_of(init.qp_type)) return EOPNOTSUPP;
+  if (has(init, kUnsupportedParts) || !type_of(number_of(init.qp_type))) return EOPNOTSUPP;
   if (has(init, IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
       (init.create_flags & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) != 0) {
     return EOPNOTSUPP;
@@ -77,7 +78,7 @@ int find_parts(const Context& context, const ibv_qp_init_attr_ex& init, Parts& p
 roce::QpInit engine_init(const ibv_qp_init_attr_ex& init, const Parts& parts) {
   const ibv_qp_cap& cap = init.cap;
   roce::QpInit to;
-  to.qp_type = *type_of(init.qp_type);
+  to.qp_type = *type_of(number_of(init.qp_type));
   if (parts.pd != nullptr && parts.xrcd == nullptr) to.pd = parts.pd->engine_pd();
   if (parts.send_cq != nullptr) to.send_cq = &parts.send_cq->queue();
   if (parts.recv_cq != nullptr) to.recv_cq = &parts.recv_cq->queue();
@@ -145,7 +146,7 @@ ibv_qp* create_qp(ibv_pd* verbs, ibv_qp_init_attr* init) {
   extended.recv_cq = init->recv_cq;
   extended.srq = init->srq;
   extended.cap = init->cap;
-  extended.qp_type = init->qp_type;
+  std::memcpy(&extended.qp_type, &init->qp_type, sizeof extended.qp_type);  // it may be any number
   extended.sq_sig_all = init->sq_sig_all;
   extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   extended.pd = verbs;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "apps/verbs/objects/context.h"
+#include "apps/verbs/objects/convert.h"
 #include "apps/verbs/objects/cq.h"
 #include "apps/verbs/objects/errors.h"
 #include "apps/verbs/objects/xrcd.h"
@@ -90,8 +91,8 @@ ibv_srq* create_srq_ex(ibv_context* verbs, ibv_srq_init_attr_ex* init) {
       (init->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) {
     return refuse(EINVAL);
   }
-  const ibv_srq_type type =
-      (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 ? init->srq_type : IBV_SRQT_BASIC;
+  unsigned type = IBV_SRQT_BASIC;
+  if ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0) type = number_of(init->srq_type);
   if (type == IBV_SRQT_TM) return refuse(EOPNOTSUPP);
   auto* pd = object_of<Pd>(init->pd);
   if (pd == nullptr || &pd->owner() != context) return refuse(EINVAL);

@@ -2,6 +2,7 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/objects/advise_mr.h"
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace rockhopper::verbs {
 namespace {
 
 struct Piece {
-  const std::byte* base = nullptr;
+  std::uintptr_t address = 0;
   std::uint64_t length = 0;
   unsigned access = 0;
 };
@@ -32,7 +33,9 @@ std::optional<Piece> find(Pd& pd, const ibv_sge& element) {
         element.length > has.length - offset) {
       return;
     }
-    piece = Piece{static_cast<const std::byte*>(has.addr) + offset, element.length, has.access};
+    // A number: the region of the whole address space begins at the null pointer, to which nothing
+    // may be added.
+    piece = Piece{reinterpret_cast<std::uintptr_t>(has.addr) + offset, element.length, has.access};
   });
   return piece;
 }
@@ -61,7 +64,8 @@ int advise_mr(ibv_pd* verbs, ibv_advise_mr_advice advice, std::uint32_t flags, i
   }
   if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return 0;
   for (const Piece& piece : pieces) {
-    const int error = check_memory(piece.base, piece.length, writes);
+    const int error =
+        check_memory(reinterpret_cast<const void*>(piece.address), piece.length, writes);
     if (error != 0 && (flags & IBV_ADVISE_MR_FLAG_FLUSH) != 0) return error;
   }
   return 0;

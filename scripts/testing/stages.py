@@ -14,6 +14,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import platform
 import shlex
 import shutil
 import signal
@@ -56,8 +57,11 @@ TSAN = Build('tsan', ('clang', 'clang++'), (
     '-Dcpp_args=-g1'))
 # The engine behind libibverbs, as its threads share the work in each of the ways.
 VERBS_ENGINE_TESTS = ('verbs-engine-adaptive', 'verbs-engine-thread', 'verbs-engine-inline')
+# It behind stock programs.
+ASAN_VERBS_TESTS = (*VERBS_ENGINE_TESTS, 'verbs-pingpong', 'verbs-pyverbs')
 # The tests that start threads of the library.
-TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_ENGINE_TESTS)
+TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_ENGINE_TESTS,
+              'verbs-pingpong')
 
 
 # Simulated runs take megabytes and give them back, thousands of times. Each time glibc would give them
@@ -316,9 +320,13 @@ def install():
                                             GCC.folder])}
 
 
-def sanitizer_env(**seeds):
-    """Fewer seeds than the plain build runs, unless the caller chose a number."""
-    env = {'UBSAN_OPTIONS': 'print_stacktrace=1',
+def sanitizer_env(compiler, runtime, **seeds):
+    """`runtime` of `compiler` is preloaded into programs that are built without. Fewer seeds than the
+    plain build runs, unless the caller chose a number."""
+    found = subprocess.run([compiler, f'-print-file-name={runtime}'], check=True, text=True,
+                           capture_output=True).stdout.strip()
+    env = {'ROCKHOPPER_SANITIZER': os.path.realpath(found),
+           'UBSAN_OPTIONS': 'print_stacktrace=1',
            # A child of fork() may open a device, which starts a thread.
            'TSAN_OPTIONS': f'suppressions={ROOT}/tests/thread.supp:die_after_fork=0',
            'LSAN_OPTIONS': f'suppressions={ROOT}/tests/leak.supp:print_suppressions=0'}
@@ -329,11 +337,11 @@ def sanitizer_env(**seeds):
 
 def asan():
     suites = ('unit', 'wire', 'sim', 'conformance', 'fuzz')
-    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, VERBS_ENGINE_TESTS, suites)):
+    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, ASAN_VERBS_TESTS, suites)):
         return {'asan': build_failure(ASAN, 'build with clang, ASan and UBSan')}
-    env = sanitizer_env(ROCKHOPPER_SEEDS='20%')
+    env = sanitizer_env('clang', f'libclang_rt.asan-{platform.machine()}.so', ROCKHOPPER_SEEDS='20%')
     results = run_suites(ASAN, suites, timeout_factor=6, env=env)
-    results.update(run_suites(ASAN, tests=VERBS_ENGINE_TESTS, timeout_factor=6, env=env,
+    results.update(run_suites(ASAN, tests=ASAN_VERBS_TESTS, timeout_factor=6, env=env,
                               expected=('verbs',), name='asan-verbs'))
     return results
 
@@ -341,8 +349,9 @@ def asan():
 def tsan():
     if not compile_cleanly(TSAN, needed=lambda: test_programs(TSAN, tests=TSAN_TESTS)):
         return {'tsan': build_failure(TSAN, 'build with clang and TSan')}
+    # Clang's runtime cannot be preloaded; that of GCC has the same interface.
     return run_suites(TSAN, tests=TSAN_TESTS, timeout_factor=10, expected=('unit', 'verbs'),
-                      env=sanitizer_env(ROCKHOPPER_SEEDS=50))
+                      env=sanitizer_env('gcc', 'libtsan.so', ROCKHOPPER_SEEDS=50))
 
 
 def fuzzers():

@@ -14,6 +14,7 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include "apps/rh_run/netlink_answers.h"
 #include "apps/verbs/abi/device_files.h"
 #include "apps/verbs/abi/devices.h"
 #include "apps/verbs/node/settings.h"
@@ -139,6 +140,7 @@ Expected<std::string> render_tree() {
   for (std::size_t i = 0; i < devices.count; ++i) {
     add_device(files, devices.objects[i], settings.addresses);
   }
+  files["netlink"] = netlink_answers(devices, settings.addresses);
   const fs::path tree = fmt::format("{}/tree-{:016x}", runtime, hash_of(files));
   std::error_code error;
   if (fs::exists(tree, error)) return tree.string();

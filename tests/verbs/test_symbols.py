@@ -14,7 +14,7 @@ from verbs_support import LIBRARY_FOLDERS, PATHS, ROOT, THIN, exported
 # others those in rdma-core's map files of these versions.
 PUBLIC = {'1.0': 42, '1.1': 48, '1.5': 1, '1.6': 1, '1.7': 1, '1.8': 1, '1.9': 1, '1.10': 7,
           '1.11': 2, '1.12': 1, '1.13': 3, '1.14': 1, '1.15': 3, '1.16': 2, '1.17': 3, '1.18': 11}
-PRIVATE = {'34': 71, '57': 73, '59': 76, '64': 82, '65': 92}
+PRIVATE = {'34': 73, '57': 73, '59': 76, '64': 82, '65': 92}
 
 
 def count_by_node(symbols):

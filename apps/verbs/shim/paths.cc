@@ -10,33 +10,19 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apps/verbs/shim/next.h"
 #include "apps/verbs/shim/rewrite.h"
 
+using rockhopper::verbs::next;
 using rockhopper::verbs::Rewritten;
 
 namespace {
-
-/// The next function of that name behind this library: looked up once, which may be done twice at
-/// the same time without harm.
-template <typename Function>
-Function* next(Function*& known, const char* name) {
-  Function* found = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (found == nullptr) {
-    found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-    // A C library without it has no program that calls it.
-    if (found == nullptr) std::abort();
-    __atomic_store_n(&known, found, __ATOMIC_RELAXED);
-  }
-  return found;
-}
 
 bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
 

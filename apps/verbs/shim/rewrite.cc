@@ -16,12 +16,12 @@ constexpr const char* kFolders[] = {"/sys/class/infiniband", "/sys/class/infinib
 
 // Programs change their environment, and other threads' calls must not see that half done: what
 // counts is what they were started with.
-char tree[PATH_MAX];
+char rendered_tree[PATH_MAX];
 
 [[gnu::constructor]] void read_environment() {
   const char* given = std::getenv(kTreeVariable);
   const std::size_t size = given != nullptr ? std::strlen(given) : 0;
-  if (size > 0 && size < sizeof tree) std::memcpy(tree, given, size + 1);
+  if (size > 0 && size < sizeof rendered_tree) std::memcpy(rendered_tree, given, size + 1);
 }
 
 /// Whether `path` is `folder` or below it. Several slashes are as one.
@@ -46,9 +46,11 @@ bool is_of_rdma(const char* path) {
 
 }  // namespace
 
+const char* tree() { return rendered_tree; }
+
 Rewritten::Rewritten(const char* path) : path_(path) {
-  if (tree[0] == '\0' || path == nullptr || !is_of_rdma(path)) return;
-  const int size = std::snprintf(buffer_, sizeof buffer_, "%s%s", tree, path);
+  if (rendered_tree[0] == '\0' || path == nullptr || !is_of_rdma(path)) return;
+  const int size = std::snprintf(buffer_, sizeof buffer_, "%s%s", rendered_tree, path);
   // A path that is too long is none of the tree's, and the system says so of the one that is given.
   if (size > 0 && static_cast<std::size_t>(size) < sizeof buffer_) path_ = buffer_;
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/verbs/abi/devices.h"
+#include "apps/verbs/node/kernel_addresses.h"
+
+namespace rockhopper::apps::launcher {
+
+/// What the kernel would tell of the devices and their ports to who asks it by netlink, as the
+/// program `rdma` of iproute2 does: messages of NETLINK_RDMA as <rdma/rdma_netlink.h> has them, one
+/// behind another, with neither the sequence number nor the port of an asker.
+[[nodiscard]] std::string netlink_answers(const verbs::Devices& devices,
+                                          const std::vector<verbs::DeviceAddress>& addresses);
+
+}  // namespace rockhopper::apps::launcher

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+
+// Programs that ask the kernel for RDMA devices by netlink, as `rdma` of iproute2 does, are
+// answered from the rendered tree, which has the kernel's messages ready. The program's socket is a
+// real one, of the family that is for programs among themselves, so that all that is not sending
+// stays the kernel's.
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "apps/verbs/shim/next.h"
+#include "apps/verbs/shim/rewrite.h"
+
+namespace {
+
+using rockhopper::verbs::next;
+
+/// Of the kernel's families the one in which a process without rights may send to another one.
+constexpr int kOfPrograms = NETLINK_USERSOCK;
+/// More than the messages of eight devices.
+constexpr std::size_t kAnswersMax = 8192;
+
+bool was_asked_for = false;  // by socket(); most programs never do
+
+ssize_t send_really(int fd, const void* data, std::size_t size, const sockaddr_nl& to) {
+  static ssize_t (*known)(int, const void*, std::size_t, int, const sockaddr*, socklen_t) = nullptr;
+  return next(known, "sendto")(fd, data, size, 0, reinterpret_cast<const sockaddr*>(&to),
+                               sizeof to);
+}
+
+/// The tree's messages.
+class Answers {
+ public:
+  Answers() {
+    char path[PATH_MAX];
+    const int length = std::snprintf(path, sizeof path, "%s/netlink", rockhopper::verbs::tree());
+    if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    const ssize_t size = read(file, bytes_, sizeof bytes_);
+    close(file);
+    if (size > 0) size_ = static_cast<std::size_t>(size);
+  }
+
+  /// Calls `function` for each whole message: its header, and all of it.
+  template <typename Function>
+  void for_each(Function function) {
+    nlmsghdr header;
+    for (std::size_t at = 0; at + sizeof header <= size_; at += NLMSG_ALIGN(header.nlmsg_len)) {
+      std::memcpy(&header, &bytes_[at], sizeof header);
+      if (header.nlmsg_len < sizeof header || header.nlmsg_len > size_ - at) return;
+      function(header, &bytes_[at]);
+    }
+  }
+
+ private:
+  char bytes_[kAnswersMax];
+  std::size_t size_ = 0;
+};
+
+/// Whether the answer has all attributes of the request, which say what it is about: with fewer
+/// than these, a request is about all devices.
+bool is_about(const char* request, std::size_t request_size, const char* answer,
+              std::size_t answer_size) {
+  nlattr wanted;
+  for (std::size_t at = NLMSG_HDRLEN; at + sizeof wanted <= request_size;
+       at += NLA_ALIGN(wanted.nla_len)) {
+    std::memcpy(&wanted, request + at, sizeof wanted);
+    if (wanted.nla_len < sizeof wanted || wanted.nla_len > request_size - at) return false;
+    bool found = false;
+    nlattr has;
+    for (std::size_t there = NLMSG_HDRLEN; there + sizeof has <= answer_size && !found;
+         there += NLA_ALIGN(has.nla_len)) {
+      std::memcpy(&has, answer + there, sizeof has);
+      if (has.nla_len < sizeof has || has.nla_len > answer_size - there) return false;
+      found = has.nla_len == wanted.nla_len &&
+              std::memcmp(answer + there, request + at, has.nla_len) == 0;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+/// The kernel's last word: of a list its end, else how the request went (0 or a negated errno).
+void send_end(int from, const sockaddr_nl& to, const nlmsghdr& request, bool of_list, int error) {
+  struct {
+    nlmsghdr header;
+    nlmsgerr result;
+  } end{};
+  end.result.error = error;
+  if (!of_list) end.result.msg = request;
+  end.header.nlmsg_type = static_cast<std::uint16_t>(of_list ? NLMSG_DONE : NLMSG_ERROR);
+  end.header.nlmsg_flags = static_cast<std::uint16_t>(of_list ? NLM_F_MULTI : 0);
+  end.header.nlmsg_len =
+      static_cast<std::uint32_t>(NLMSG_LENGTH(of_list ? sizeof error : sizeof end.result));
+  end.header.nlmsg_seq = request.nlmsg_seq;
+  end.header.nlmsg_pid = to.nl_pid;
+  send_really(from, &end, end.header.nlmsg_len, to);
+}
+
+void answer_one(int from, const sockaddr_nl& to, const char* bytes, const nlmsghdr& request) {
+  const bool wants_list = (request.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
+  bool knows = false;
+  bool has_some = false;
+  Answers answers;
+  answers.for_each([&](nlmsghdr header, char* answer) {
+    if (header.nlmsg_type != request.nlmsg_type) return;
+    knows = true;
+    if (!is_about(bytes, request.nlmsg_len, answer, header.nlmsg_len)) return;
+    has_some = true;
+    header.nlmsg_flags = static_cast<std::uint16_t>(wants_list ? NLM_F_MULTI : 0);
+    header.nlmsg_seq = request.nlmsg_seq;
+    header.nlmsg_pid = to.nl_pid;
+    std::memcpy(answer, &header, sizeof header);
+    send_really(from, answer, header.nlmsg_len, to);
+  });
+  if (!knows) {
+    send_end(from, to, request, false, -EOPNOTSUPP);
+  } else if (!wants_list && !has_some) {
+    send_end(from, to, request, false, -ENODEV);
+  } else if (wants_list || (request.nlmsg_flags & NLM_F_ACK) != 0) {
+    send_end(from, to, request, wants_list, 0);
+  }
+}
+
+bool is_ours(int fd) {
+  int domain = 0;
+  int protocol = 0;
+  socklen_t size = sizeof domain;
+  if (!__atomic_load_n(&was_asked_for, __ATOMIC_RELAXED) ||
+      getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_NETLINK) {
+    return false;
+  }
+  size = sizeof protocol;
+  return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == kOfPrograms;
+}
+
+/// Puts the answers into the queue of the program's own socket, and returns as sendto() does.
+ssize_t answer(int fd, const void* data, std::size_t size) {
+  sockaddr_nl own{};
+  own.nl_family = AF_NETLINK;
+  socklen_t length = sizeof own;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) return -1;
+  if (own.nl_pid == 0) {
+    // The kernel gives it a number at the first message.
+    if (bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) {
+      return -1;
+    }
+  }
+  own.nl_groups = 0;
+  // Who asks much and reads nothing loses answers, as with the kernel, and does not stop.
+  const int from = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, kOfPrograms);
+  if (from < 0) return -1;
+  const auto* bytes = static_cast<const char*>(data);
+  nlmsghdr request;
+  for (std::size_t at = 0; at + sizeof request <= size; at += NLMSG_ALIGN(request.nlmsg_len)) {
+    std::memcpy(&request, bytes + at, sizeof request);
+    if (request.nlmsg_len < sizeof request || request.nlmsg_len > size - at) break;
+    answer_one(from, own, bytes + at, request);
+  }
+  close(from);
+  return static_cast<ssize_t>(size);
+}
+
+}  // namespace
+
+#define ROCKHOPPER_SHOWN extern "C" __attribute__((visibility("default")))
+
+ROCKHOPPER_SHOWN int socket(int domain, int type, int protocol) {
+  static int (*known)(int, int, int) = nullptr;
+  if (domain == AF_NETLINK && protocol == NETLINK_RDMA && rockhopper::verbs::tree()[0] != '\0') {
+    __atomic_store_n(&was_asked_for, true, __ATOMIC_RELAXED);
+    protocol = kOfPrograms;
+  }
+  return next(known, "socket")(domain, type, protocol);
+}
+
+ROCKHOPPER_SHOWN ssize_t send(int fd, const void* data, std::size_t size, int flags) {
+  static ssize_t (*known)(int, const void*, std::size_t, int) = nullptr;
+  return is_ours(fd) ? answer(fd, data, size) : next(known, "send")(fd, data, size, flags);
+}
+
+ROCKHOPPER_SHOWN ssize_t sendto(int fd, const void* data, std::size_t size, int flags,
+                                const sockaddr* to, socklen_t length) {
+  static ssize_t (*known)(int, const void*, std::size_t, int, const sockaddr*, socklen_t) = nullptr;
+  return is_ours(fd) ? answer(fd, data, size)
+                     : next(known, "sendto")(fd, data, size, flags, to, length);
+}
+
+ROCKHOPPER_SHOWN ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  static ssize_t (*known)(int, const msghdr*, int) = nullptr;
+  // Netlink's libraries put a request into one piece.
+  return is_ours(fd) && message != nullptr && message->msg_iovlen == 1
+             ? answer(fd, message->msg_iov[0].iov_base, message->msg_iov[0].iov_len)
+             : next(known, "sendmsg")(fd, message, flags);
+}

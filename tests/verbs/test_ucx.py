@@ -8,6 +8,7 @@ import shutil
 import unittest
 
 from pairs import PairTest
+from lab.peers import without_mpi
 from support import LIMIT_S
 
 # Not all at once are on the way: who waits for a processor loses no packets then, and no seconds by retries.
@@ -70,7 +71,8 @@ class Ucx(PairTest):
         self.transports = transports
         batch = self.lab.path('batch')
         batch.write_text(''.join(f'{name} {test}\n' for name, test in tests.items()))
-        _, output = self.run_pair('ucx_perftest', '-b', batch, *COMMON, *options)
+        _, output = self.run_pair('ucx_perftest', *without_mpi(), '-b', batch, *COMMON,
+                                  *options)
         self.assertEqual(re.findall(r'^\+(\w+)-+\+', output, re.MULTILINE), list(tests))
         self.assertEqual(len(re.findall(r'^Final: +20 ', output, re.MULTILINE)), len(tests), output)
 

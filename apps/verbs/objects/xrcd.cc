@@ -44,7 +44,7 @@ std::map<FileKey, std::weak_ptr<SharedXrcDomain>>& named_domains() {
 
 /// In a Section. Sets `error` if it returns null.
 std::shared_ptr<SharedXrcDomain> open_named(Context& context, int fd, int flags, int& error) {
-  struct stat file {};
+  struct stat file = {};
   if (fstat(fd, &file) != 0) {
     error = errno;
     return nullptr;

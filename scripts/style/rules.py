@@ -15,5 +15,5 @@ def violations(text):
 
 def mended(text):
     """The text as the rules want it, but for its layout: that is clang-format's."""
-    text = spelling.casts(spelling.constants(text))
+    text = spelling.zeroed(spelling.casts(spelling.constants(text)))
     return braces.edits(text).applied()

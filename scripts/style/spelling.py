@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
-"""One spelling for constants, kTimeoutNs, and one for a result that is not used, (void)f()."""
+"""One spelling for constants, kTimeoutNs, one for a result that is not used, (void)f(), and one for a
+local `struct` of C, whose braces versions of clang-format do not place alike."""
 
 import re
 
@@ -8,6 +9,7 @@ from style import code as cpp
 
 CONSTANT = re.compile(r'\bk[A-Z][A-Za-z0-9]*(?:_[a-z0-9]+)+\b')
 VOID = re.compile(r'\bstatic_cast<void>\(')
+ZEROED = re.compile(r'\b(struct \w+ \w+) ?\{\};')
 # What a cast takes without brackets around it: a name, members of it, calls.
 OPERAND = re.compile(r'[\w:.]+(?:->[\w:.]+)*(?:\(|$)')
 
@@ -16,6 +18,7 @@ def misspelt(text):
     """(place, what is wrong) in a text."""
     yield from ((match.start(), match.group()) for match in CONSTANT.finditer(text))
     yield from ((match.start(), 'static_cast<void>') for match in VOID.finditer(cpp.visible(text)))
+    yield from ((match.start(), f'{match[1]} = {{}};') for match in ZEROED.finditer(cpp.visible(text)))
 
 
 def constants(text):
@@ -23,6 +26,11 @@ def constants(text):
     return CONSTANT.sub(
         lambda match: ''.join(part if number == 0 else part[0].upper() + part[1:]
                               for number, part in enumerate(match.group().split('_'))), text)
+
+
+def zeroed(text):
+    """struct stat a {}; as struct stat a = {};"""
+    return ZEROED.sub(r'\1 = {};', text)
 
 
 def is_operand(code):

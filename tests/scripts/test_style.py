@@ -97,9 +97,14 @@ class Spelling(unittest.TestCase):
             with self.subTest(wrong):
                 self.assertEqual(spelling.casts(wrong), right)
 
+    def test_zeroed(self):
+        self.assertEqual(spelling.zeroed('struct stat a {};\nstruct stat b{};\nstruct C {};\n'),
+                         'struct stat a = {};\nstruct stat b = {};\nstruct C {};\n')
+
     def test_violations(self):
-        self.assertEqual(list(rules.violations('a;\nint kA_ns;\nstatic_cast<void>(b);\n')),
-                         [(2, 'kA_ns'), (3, 'static_cast<void>')])
+        self.assertEqual(list(rules.violations(
+            'a;\nint kA_ns;\nstatic_cast<void>(b);\nstruct d e {};\n')),
+            [(2, 'kA_ns'), (3, 'static_cast<void>'), (4, 'struct d e = {};')])
 
 
 class Patches(unittest.TestCase):

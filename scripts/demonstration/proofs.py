@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from demonstration.comparison import OPERATIONS
-from lab.pairs import CLIENT_IP, SERVER_IP, Pair, free_port, parse
+from lab.pairs import CLIENT_IP, SERVER_IP, Pair, free_port, listens, parse
 from lab.processes import LabError, wait_until
 from lab.stations import Stations
 
@@ -48,6 +48,25 @@ class Demo:
             raise LabError(f'only {checked} of {iterations} messages were checked')
         return (f'{checked} messages of {size} bytes each way, '
                 f'{client["us_per_iteration"]:.1f} us an exchange')
+
+    def verbs_program(self, name):
+        """A program of rdma-core, as Debian ships it, in two processes under rh-run. It compares what
+        arrives."""
+        port, iterations = free_port(), 1000
+        # A device of their own, beside the user's.
+        start = ['env', f'XDG_RUNTIME_DIR={self.lab.folder}', f'ROCKHOPPER_SEGMENT={self.lab.folder}']
+        program = ['ibv_rc_pingpong', '-g', 0, '-c', '-n', iterations, '-p', port]
+        server = self.lab.start('ibv_rc_pingpong-server', [
+            *start, self.programs / 'rh-run', '--pcap', self.capture(name), '--', *program])
+        wait_until(lambda: listens(port) or server.has_ended(), 20, f'{server.name} does not listen')
+        client = self.lab.start('ibv_rc_pingpong-client', [
+            *start, self.programs / 'rh-run', '--', *program, 'localhost'])
+        for process in (client, server):
+            process.expect_success(60)
+        took = re.search(rf'{iterations} iters in .* = (.*) usec/iter', client.output())
+        if not took:
+            raise LabError(f'{client.name} printed no result')
+        return f'ibv_rc_pingpong, {iterations} messages of 4096 bytes each way, {took[1]} us an exchange'
 
     def operations(self, name, captured='client', faults=()):
         """All five operations with a validated pass. One end captures, the other has the faults,
@@ -292,6 +311,7 @@ def proofs(demo):
         ('ping-pong, IPv4', lambda: demo.pingpong(4, 4096, 1000, 'pingpong-ipv4')),
         ('ping-pong, IPv6', lambda: demo.pingpong(6, 4096, 1000, 'pingpong-ipv6')),
         ('ping-pong, 1 MiB', lambda: demo.pingpong(4, 1 << 20, 20, 'pingpong-large')),
+        ('a program of libibverbs', lambda: demo.verbs_program('verbs-program')),
         ('five operations', lambda: demo.operations('operations')),
         ('messages of 1 MiB', lambda: demo.large_messages('large')),
         ('dynamic connections', lambda: demo.dynamic_connections('dynamic')),
@@ -307,6 +327,7 @@ def proofs(demo):
         ('again, other end', lambda: demo.operations('loss-server', 'server', FAULTS)),
         ('checker, no loss', lambda: demo.judged('operations')),
         ('checker, IPv6', lambda: demo.judged('pingpong-ipv6')),
+        ('checker, libibverbs', lambda: demo.judged('verbs-program')),
         ('checker, requester in loss', lambda: demo.judged('loss-client', client)),
         ('checker, responder in loss', lambda: demo.judged('loss-server', server)),
         ('checker, connections', lambda: demo.judged_connections('dynamic')),

@@ -19,8 +19,8 @@ from testing.stages import BUILD, PROGRAMS, compile_tree, say  # noqa: E402
 
 DESCRIPTION = """\
 Sets up, builds, then runs two processes that exchange data over memif in RoCEv2 packets, with and
-without 1 % packet loss, every byte compared; checks the captures with an independent checker and
-with tshark; measures beside testpmd. Needs no NIC, no huge pages and, once set up, no root.
+without 1 % packet loss, every byte compared, and a stock program of libibverbs that does the same;
+checks the captures with an independent checker and with tshark; measures beside testpmd. Needs no NIC, no huge pages and, once set up, no root.
 """
 
 
@@ -69,7 +69,8 @@ def main():
     arguments = parse_arguments()
     if not compile_tree(PROGRAMS, ('apps/rh-accounts', 'apps/rh-ami', 'apps/rh-dag', 'apps/rh-perf',
                                    'apps/rh-pingpong', 'apps/rh-publish', 'apps/rh-subscribe',
-                                   'apps/rh-switch', 'tests/live/many-targets')):
+                                   'apps/rh-run', 'apps/rh-switch', 'apps/verbs/verbs-front.stamp',
+                                   'tests/live/many-targets')):
         return 1
     programs = PROGRAMS.folder / 'apps'
     captures = arguments.captures.resolve()

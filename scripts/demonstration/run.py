@@ -19,8 +19,8 @@ from testing.stages import BUILD, PROGRAMS, compile_tree, say  # noqa: E402
 
 DESCRIPTION = """\
 Sets up, builds, then runs two processes that exchange data over memif in RoCEv2 packets, with and
-without 1 % packet loss, every byte compared, and a stock program of libibverbs that does the same;
-checks the captures with an independent checker and with tshark; measures beside testpmd. Needs no
+without 1 % packet loss, every byte compared, and two of a stock program of libibverbs; checks the
+captures with an independent checker and with tshark; measures beside testpmd. Needs no
 NIC, no huge pages and, once set up, no root.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """One spelling for constants, kTimeoutNs, one for a result that is not used, (void)f(), and one for a
-local `struct` of C, whose braces versions of clang-format do not place alike."""
+zeroed local `struct` of C, because versions of clang-format lay out its braces differently."""
 
 import re
 
@@ -9,7 +9,7 @@ from style import code as cpp
 
 CONSTANT = re.compile(r'\bk[A-Z][A-Za-z0-9]*(?:_[a-z0-9]+)+\b')
 VOID = re.compile(r'\bstatic_cast<void>\(')
-ZEROED = re.compile(r'\b(struct \w+ \w+) ?\{\};')
+ZEROED = re.compile(r'\b(struct \w+ (?!final\b)\w+) ?\{\};')
 # What a cast takes without brackets around it: a name, members of it, calls.
 OPERAND = re.compile(r'[\w:.]+(?:->[\w:.]+)*(?:\(|$)')
 

@@ -98,8 +98,9 @@ class Spelling(unittest.TestCase):
                 self.assertEqual(spelling.casts(wrong), right)
 
     def test_zeroed(self):
-        self.assertEqual(spelling.zeroed('struct stat a {};\nstruct stat b{};\nstruct C {};\n'),
-                         'struct stat a = {};\nstruct stat b = {};\nstruct C {};\n')
+        self.assertEqual(spelling.zeroed(
+            'struct stat a {};\nstruct stat b{};\nstruct C {};\nstruct D final {};\n'),
+            'struct stat a = {};\nstruct stat b = {};\nstruct C {};\nstruct D final {};\n')
 
     def test_violations(self):
         self.assertEqual(list(rules.violations(

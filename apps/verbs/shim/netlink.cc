@@ -3,9 +3,8 @@
 
 // Programs that ask the kernel for RDMA devices by netlink, as `rdma` of iproute2 does, are
 // answered from the rendered tree, which has the kernel's messages ready. The program's socket is a
-// real one, of the family that is for programs among themselves, so that all that is not sending
-// stays the kernel's.
-#include <array>
+// real one, of the family in which programs talk to each other: the kernel still does all that is
+// not sending.
 #include <cerrno>
 #include <climits>
 #include <cstdint>
@@ -24,17 +23,37 @@ namespace {
 
 using rockhopper::verbs::next;
 
-/// Of the kernel's families the one in which a process without rights may send to another one.
+/// A process without rights may send to another process only in this family of netlink.
 constexpr int kOfPrograms = NETLINK_USERSOCK;
 /// More than the messages of eight devices.
 constexpr std::size_t kAnswersMax = 8192;
+/// More than a request for a device or a port has.
+constexpr std::size_t kRequestMax = 4096;
 
 bool was_asked_for = false;  // by socket(); most programs never do
 
-ssize_t send_really(int fd, const void* data, std::size_t size, const sockaddr_nl& to) {
-  static ssize_t (*known)(int, const void*, std::size_t, int, const sockaddr*, socklen_t) = nullptr;
-  return next(known, "sendto")(fd, data, size, 0, reinterpret_cast<const sockaddr*>(&to),
-                               sizeof to);
+// What the C library has behind these names.
+int (*known_socket)(int, int, int) = nullptr;
+ssize_t (*known_send)(int, const void*, std::size_t, int) = nullptr;
+ssize_t (*known_sendto)(int, const void*, std::size_t, int, const sockaddr*, socklen_t) = nullptr;
+ssize_t (*known_sendmsg)(int, const msghdr*, int) = nullptr;
+
+// Signal handlers may call these functions, and may not look names up.
+[[gnu::constructor]] void look_up() {
+  next(known_socket, "socket");
+  next(known_send, "send");
+  next(known_sendto, "sendto");
+  next(known_sendmsg, "sendmsg");
+}
+
+/// False, and errno: the program's socket does not take it.
+bool send_really(int fd, const void* data, std::size_t size, const sockaddr_nl& to) {
+  if (next(known_sendto, "sendto")(fd, data, size, 0, reinterpret_cast<const sockaddr*>(&to),
+                                   sizeof to) >= 0) {
+    return true;
+  }
+  if (errno == EAGAIN) errno = ENOBUFS;  // its queue is full
+  return false;
 }
 
 /// The tree's messages.
@@ -51,14 +70,15 @@ class Answers {
     if (size > 0) size_ = static_cast<std::size_t>(size);
   }
 
-  /// Calls `function` for each whole message: its header, and all of it.
+  /// Calls `function` for each whole message, with its header and all of it, while that returns
+  /// true.
   template <typename Function>
   void for_each(Function function) {
     nlmsghdr header;
     for (std::size_t at = 0; at + sizeof header <= size_; at += NLMSG_ALIGN(header.nlmsg_len)) {
       std::memcpy(&header, &bytes_[at], sizeof header);
       if (header.nlmsg_len < sizeof header || header.nlmsg_len > size_ - at) return;
-      function(header, &bytes_[at]);
+      if (!function(header, &bytes_[at])) return;
     }
   }
 
@@ -67,8 +87,8 @@ class Answers {
   std::size_t size_ = 0;
 };
 
-/// Whether the answer has all attributes of the request, which say what it is about: with fewer
-/// than these, a request is about all devices.
+/// Whether the answer has all attributes of the request, which say what it is about. A request
+/// without attributes is about all devices.
 bool is_about(const char* request, std::size_t request_size, const char* answer,
               std::size_t answer_size) {
   nlattr wanted;
@@ -91,7 +111,7 @@ bool is_about(const char* request, std::size_t request_size, const char* answer,
 }
 
 /// The kernel's last word: of a list its end, else how the request went (0 or a negated errno).
-void send_end(int from, const sockaddr_nl& to, const nlmsghdr& request, bool of_list, int error) {
+bool send_end(int from, const sockaddr_nl& to, const nlmsghdr& request, bool of_list, int error) {
   struct {
     nlmsghdr header;
     nlmsgerr result;
@@ -104,32 +124,36 @@ void send_end(int from, const sockaddr_nl& to, const nlmsghdr& request, bool of_
       static_cast<std::uint32_t>(NLMSG_LENGTH(of_list ? sizeof error : sizeof end.result));
   end.header.nlmsg_seq = request.nlmsg_seq;
   end.header.nlmsg_pid = to.nl_pid;
-  send_really(from, &end, end.header.nlmsg_len, to);
+  return send_really(from, &end, end.header.nlmsg_len, to);
 }
 
-void answer_one(int from, const sockaddr_nl& to, const char* bytes, const nlmsghdr& request) {
+/// False, and errno: the program's socket does not take the answer.
+bool answer_one(int from, const sockaddr_nl& to, const char* bytes, const nlmsghdr& request) {
+  if ((request.nlmsg_flags & NLM_F_REQUEST) == 0) return true;
   const bool wants_list = (request.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
   bool knows = false;
   bool has_some = false;
+  bool sent = true;
   Answers answers;
   answers.for_each([&](nlmsghdr header, char* answer) {
-    if (header.nlmsg_type != request.nlmsg_type) return;
+    if (header.nlmsg_type != request.nlmsg_type) return true;
     knows = true;
-    if (!is_about(bytes, request.nlmsg_len, answer, header.nlmsg_len)) return;
+    // Who does not want a list has to name the device.
+    if (!wants_list && request.nlmsg_len == NLMSG_HDRLEN) return false;
+    if (!is_about(bytes, request.nlmsg_len, answer, header.nlmsg_len)) return true;
     has_some = true;
     header.nlmsg_flags = static_cast<std::uint16_t>(wants_list ? NLM_F_MULTI : 0);
     header.nlmsg_seq = request.nlmsg_seq;
     header.nlmsg_pid = to.nl_pid;
     std::memcpy(answer, &header, sizeof header);
-    send_really(from, answer, header.nlmsg_len, to);
+    sent = send_really(from, answer, header.nlmsg_len, to);
+    return sent;
   });
-  if (!knows) {
-    send_end(from, to, request, false, -EOPNOTSUPP);
-  } else if (!wants_list && !has_some) {
-    send_end(from, to, request, false, -ENODEV);
-  } else if (wants_list || (request.nlmsg_flags & NLM_F_ACK) != 0) {
-    send_end(from, to, request, wants_list, 0);
-  }
+  if (!sent) return false;
+  if (!knows) return send_end(from, to, request, false, -EOPNOTSUPP);
+  if (!has_some) return send_end(from, to, request, false, -EINVAL);
+  if (!wants_list && (request.nlmsg_flags & NLM_F_ACK) == 0) return true;
+  return send_end(from, to, request, wants_list, 0);
 }
 
 bool is_ours(int fd) {
@@ -144,32 +168,56 @@ bool is_ours(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == kOfPrograms;
 }
 
-/// Puts the answers into the queue of the program's own socket, and returns as sendto() does.
-ssize_t answer(int fd, const void* data, std::size_t size) {
-  sockaddr_nl own{};
+/// The number by which the kernel knows the socket. False, and errno: there is none.
+bool find_port(int fd, sockaddr_nl& own) {
+  own = {};
   own.nl_family = AF_NETLINK;
   socklen_t length = sizeof own;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) return -1;
-  if (own.nl_pid == 0) {
-    // The kernel gives it a number at the first message.
-    if (bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0 ||
-        getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) {
-      return -1;
-    }
-  }
+  const auto ask = [&] { return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0; };
+  if (!ask() || own.nl_pid != 0) return own.nl_pid != 0;
+  // The kernel gives it one at the first message, or for a bind; another thread may have done that.
+  if (bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0 && errno != EINVAL) return false;
+  return ask();
+}
+
+/// Puts the answers into the queue of the program's own socket, and returns as sendto() does.
+ssize_t answer(int fd, const void* data, std::size_t size) {
+  sockaddr_nl own;
+  if (!find_port(fd, own)) return -1;
   own.nl_groups = 0;
-  // Who asks much and reads nothing loses answers, as with the kernel, and does not stop.
+  // The socket does not block: a program that asks much and reads nothing gets an error, and does
+  // not stand still.
   const int from = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, kOfPrograms);
   if (from < 0) return -1;
   const auto* bytes = static_cast<const char*>(data);
+  bool sent = true;
   nlmsghdr request;
-  for (std::size_t at = 0; at + sizeof request <= size; at += NLMSG_ALIGN(request.nlmsg_len)) {
+  for (std::size_t at = 0; sent && at + sizeof request <= size;
+       at += NLMSG_ALIGN(request.nlmsg_len)) {
     std::memcpy(&request, bytes + at, sizeof request);
     if (request.nlmsg_len < sizeof request || request.nlmsg_len > size - at) break;
-    answer_one(from, own, bytes + at, request);
+    sent = answer_one(from, own, bytes + at, request);
   }
+  const int error = errno;
   close(from);
-  return static_cast<ssize_t>(size);
+  errno = error;
+  return sent ? static_cast<ssize_t>(size) : -1;
+}
+
+/// The same for a message in pieces.
+ssize_t answer(int fd, const msghdr& message) {
+  char request[kRequestMax];
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < message.msg_iovlen; ++i) {
+    const iovec& piece = message.msg_iov[i];
+    if (piece.iov_len > sizeof request - size) {
+      errno = EMSGSIZE;
+      return -1;
+    }
+    std::memcpy(request + size, piece.iov_base, piece.iov_len);
+    size += piece.iov_len;
+  }
+  return answer(fd, request, size);
 }
 
 }  // namespace
@@ -177,30 +225,24 @@ ssize_t answer(int fd, const void* data, std::size_t size) {
 #define ROCKHOPPER_SHOWN extern "C" __attribute__((visibility("default")))
 
 ROCKHOPPER_SHOWN int socket(int domain, int type, int protocol) {
-  static int (*known)(int, int, int) = nullptr;
   if (domain == AF_NETLINK && protocol == NETLINK_RDMA && rockhopper::verbs::tree()[0] != '\0') {
     __atomic_store_n(&was_asked_for, true, __ATOMIC_RELAXED);
     protocol = kOfPrograms;
   }
-  return next(known, "socket")(domain, type, protocol);
+  return next(known_socket, "socket")(domain, type, protocol);
 }
 
 ROCKHOPPER_SHOWN ssize_t send(int fd, const void* data, std::size_t size, int flags) {
-  static ssize_t (*known)(int, const void*, std::size_t, int) = nullptr;
-  return is_ours(fd) ? answer(fd, data, size) : next(known, "send")(fd, data, size, flags);
+  return is_ours(fd) ? answer(fd, data, size) : next(known_send, "send")(fd, data, size, flags);
 }
 
 ROCKHOPPER_SHOWN ssize_t sendto(int fd, const void* data, std::size_t size, int flags,
                                 const sockaddr* to, socklen_t length) {
-  static ssize_t (*known)(int, const void*, std::size_t, int, const sockaddr*, socklen_t) = nullptr;
   return is_ours(fd) ? answer(fd, data, size)
-                     : next(known, "sendto")(fd, data, size, flags, to, length);
+                     : next(known_sendto, "sendto")(fd, data, size, flags, to, length);
 }
 
 ROCKHOPPER_SHOWN ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  static ssize_t (*known)(int, const msghdr*, int) = nullptr;
-  // Netlink's libraries put a request into one piece.
-  return is_ours(fd) && message != nullptr && message->msg_iovlen == 1
-             ? answer(fd, message->msg_iov[0].iov_base, message->msg_iov[0].iov_len)
-             : next(known, "sendmsg")(fd, message, flags);
+  return is_ours(fd) && message != nullptr ? answer(fd, *message)
+                                           : next(known_sendmsg, "sendmsg")(fd, message, flags);
 }

@@ -62,7 +62,7 @@ NAMES = {
     'variant': r'(?:get_if|holds_alternative|monostate|variant|visit)\b',
     'vector': r'vector\b',
 }
-# No implementation can do without these in its other headers; in those that are C's too it can.
+# Headers of C++ bring these, but for those that are C's too and a few that need nothing.
 EVERYWHERE = {
     'cstddef': r'(?:byte|max_align_t|nullptr_t|ptrdiff_t)\b',
     'span': r'span\b',
@@ -70,6 +70,8 @@ EVERYWHERE = {
 }
 OF_C = {'cassert', 'cctype', 'cerrno', 'cfloat', 'cinttypes', 'climits', 'clocale', 'cmath', 'csignal',
         'cstdarg', 'cstddef', 'cstdint', 'cstdio', 'cstdlib', 'cstring', 'ctime', 'cwchar'}
+OF_LITTLE = {'atomic', 'bit', 'compare', 'concepts', 'initializer_list', 'limits', 'new', 'numbers',
+             'type_traits', 'version'}
 USES = {header: re.compile(names) for header, names in (NAMES | EVERYWHERE).items()}
 STD = re.compile(r'\bstd::((?:ranges::|chrono::|filesystem::)?\w*[(<]?)')
 # Headers whose synopsis in the standard includes or declares the names of another one.
@@ -84,7 +86,7 @@ def standard_headers(text):
     names = {C_NAMES.get(name, name) for name in names}
     names = names.union(*(BRINGS.get(name, ()) for name in names))
     # Those of the system, of libraries and of C itself have an extension or a folder.
-    own = any(re.fullmatch(r'\w+', name) for name in names - OF_C)
+    own = any(re.fullmatch(r'\w+', name) for name in names - OF_C - OF_LITTLE)
     return names.union(EVERYWHERE if own else ())
 
 

@@ -38,7 +38,7 @@ class Message {
     return add(attribute, value, std::strlen(value) + 1);
   }
 
-  /// Whole, with its length.
+  /// The whole message, its length filled in.
   [[nodiscard]] std::string bytes() {
     header_.nlmsg_len = static_cast<std::uint32_t>(bytes_.size());
     std::memcpy(bytes_.data(), &header_, sizeof header_);
@@ -68,7 +68,7 @@ std::string of_device(std::uint32_t index, const verbs::DeviceObject& object) {
   return Message(RDMA_NLDEV_CMD_GET)
       .number(RDMA_NLDEV_ATTR_DEV_INDEX, index)
       .text(RDMA_NLDEV_ATTR_DEV_NAME, object.device.name)
-      .number(RDMA_NLDEV_ATTR_PORT_INDEX, kPort)  // the last one
+      .number(RDMA_NLDEV_ATTR_PORT_INDEX, kPort)  // the number of the last port
       .text(RDMA_NLDEV_ATTR_FW_VERSION, file_of("fw_ver"))
       .number(RDMA_NLDEV_ATTR_NODE_GUID, object.guid)
       .number(RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, object.guid)

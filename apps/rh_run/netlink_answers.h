@@ -10,9 +10,9 @@
 
 namespace rockhopper::apps::launcher {
 
-/// What the kernel would tell of the devices and their ports to who asks it by netlink, as the
-/// program `rdma` of iproute2 does: messages of NETLINK_RDMA as <rdma/rdma_netlink.h> has them, one
-/// behind another, with neither the sequence number nor the port of an asker.
+/// What the kernel would answer a program that asks it by netlink for the devices and their ports,
+/// as `rdma` of iproute2 does: messages of NETLINK_RDMA as <rdma/rdma_netlink.h> has them, one
+/// behind another, with neither the sequence number nor the port of a request.
 [[nodiscard]] std::string netlink_answers(const verbs::Devices& devices,
                                           const std::vector<verbs::DeviceAddress>& addresses);
 

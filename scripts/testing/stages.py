@@ -57,7 +57,7 @@ TSAN = Build('tsan', ('clang', 'clang++'), (
     '-Dcpp_args=-g1'))
 # The engine behind libibverbs, as its threads share the work in each of the ways.
 VERBS_ENGINE_TESTS = ('verbs-engine-adaptive', 'verbs-engine-thread', 'verbs-engine-inline')
-# It behind stock programs.
+# The same engine behind stock programs.
 ASAN_VERBS_TESTS = (*VERBS_ENGINE_TESTS, 'verbs-pingpong', 'verbs-pyverbs')
 # The tests that start threads of the library.
 TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_ENGINE_TESTS,
@@ -325,6 +325,8 @@ def sanitizer_env(compiler, runtime, **seeds):
     plain build runs, unless the caller chose a number."""
     found = subprocess.run([compiler, f'-print-file-name={runtime}'], check=True, text=True,
                            capture_output=True).stdout.strip()
+    if not os.path.exists(found):
+        say(f'  {compiler} has no {runtime}: stock programs will not find it')
     env = {'ROCKHOPPER_SANITIZER': os.path.realpath(found),
            'UBSAN_OPTIONS': 'print_stacktrace=1',
            # A child of fork() may open a device, which starts a thread.
@@ -347,7 +349,8 @@ def asan():
 
 
 def tsan():
-    # It only sets an environment. To make it takes as long as all else here.
+    # rh-run only sets an environment, so it needs no sanitizer, and building it with one takes as long
+    # as all else in this stage.
     rh_run = 'apps/rh-run'
     if not compile_cleanly(GCC, [rh_run]):
         return {'tsan': build_failure(GCC, 'build with gcc')}
@@ -475,12 +478,12 @@ STAGES = {
                   begins_early=True),
     'install': Stage('A program outside the tree builds against an installed prefix, with pkg-config '
                      'alone.', None, install, True),
-    'asan': Stage('Unit, wire, simulator and conformance suites and the verbs engine under '
-                  'AddressSanitizer and UBSan, built with clang.', None, asan),
+    'asan': Stage('Unit, wire, simulator and conformance suites and the verbs engine, also behind stock '
+                  'programs, under AddressSanitizer and UBSan, built with clang.', None, asan),
     'fuzz': Stage('Each fuzzer for a short time from a new seed, starting at the captures of real '
                   'traffic.', None, fuzz),
-    'tsan': Stage("The tests of the library's threads (worker, telemetry, verbs) under "
-                  "ThreadSanitizer.", None, tsan),
+    'tsan': Stage("The tests of the library's threads (worker, telemetry, verbs) and stock programs "
+                  "of verbs under ThreadSanitizer.", None, tsan),
     'mutations': Stage('A build that leaves one protection out must fail the test that proves the '
                        'protection. A tenth of them, another one for each commit, unless '
                        'ROCKHOPPER_MUTATIONS is `all`.', None, mutations, True),

@@ -105,10 +105,29 @@ TEST(Garbage, WhereItIsMeantIsRefused) {
   garble(init.qp_type);
   EXPECT_EQ(table().create_qp(end.pd, &init), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
+  ibv_srq_init_attr_ex shared{};
+  shared.attr = {.max_wr = 1, .max_sge = 1, .srq_limit = 0};
+  shared.pd = end.pd;
+  shared.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  garble(shared.srq_type);
+  EXPECT_EQ(extended(end.context).create_srq_ex(end.context, &shared), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  ibv_qp_open_attr open{};
+  open.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+  garble(open.qp_type);
+  EXPECT_EQ(extended(end.context).open_qp(end.context, &open), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST(Garbage, NoSuchRequest) {
+  End end;
+  ibv_qp* a = end.create_qp(IBV_QPT_RC);
+  connect(a, end.create_qp(IBV_QPT_RC));
   ibv_send_wr wr{};
   ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(ibv_post_send(a, &wr, &bad), 0);
   garble(wr.opcode);
-  EXPECT_EQ(ibv_post_send(qp, &wr, &bad), EINVAL);
+  EXPECT_EQ(ibv_post_send(a, &wr, &bad), EINVAL);
   EXPECT_EQ(bad, &wr);
 }
 

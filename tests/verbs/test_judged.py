@@ -75,8 +75,7 @@ class Judged(PairTest):
         if not RC_PEER.exists():
             self.skipTest(f'{RC_PEER} is not built')
         server = self.start_verbs('server', RC_PEER, options=self.pcap)
-        port = wait_until(lambda: server.has_ended() or listening_port(server.output()), LIMIT_S,
-                          'the server listens')
+        port = wait_until(lambda: listening_port(server.output()), LIMIT_S, 'the server listens')
         client = self.start_verbs('client', RC_PEER, '-p', port, *options, '127.0.0.1',
                                   options=self.pcap)
         for process in (client, server):
@@ -104,8 +103,8 @@ class Judged(PairTest):
 
 def listening_port(text):
     """The port of the line {"listening":PORT}, once it is there."""
-    return next((json.loads(line)['listening'] for line in text.splitlines()
-                 if line.startswith('{"listening"')), None)
+    return next((json.loads(line)['listening'] for line in text.splitlines(keepends=True)
+                 if line.startswith('{"listening"') and line.endswith('\n')), None)
 
 
 if __name__ == '__main__':

@@ -133,7 +133,7 @@ class Pyverbs(unittest.TestCase):
         results, log = work / 'results', self.folder / 'log'
         environment = clean_environment(
             HOME=str(work), XDG_RUNTIME_DIR=str(work), ROCKHOPPER_SEGMENT=str(segment),
-            PYTHONDONTWRITEBYTECODE='1', ASAN_OPTIONS='detect_leaks=0')  # Python keeps what it has
+            PYTHONDONTWRITEBYTECODE='1', ASAN_OPTIONS='detect_leaks=0')  # Python frees little at its end
         command = [*(['setpriv', *as_user] if self.root else []), self.programs(), '--',
                    *instrumented('/usr/bin/python3', self.folder / 'pyverbs_runner.py', self.folder,
                                  results, *left_out)]

@@ -21,7 +21,7 @@ REQUEST, ACK, DUMP = 1, 4, 0x300
 DONE = 3
 HEADER = struct.Struct('=IHHII')
 GARBLED = 'garbled'
-# Where it is well, it takes none of them.
+# Seconds; a good run takes less than one.
 LIMIT_S = 30
 # The library that answers, or another one in its place.
 ANSWERS = os.environ.get('ROCKHOPPER_RH_PATHS', PATHS)
@@ -50,9 +50,10 @@ class RdmaTool(RunTest):
         link, = self.rdma('link', 'show')
         self.assertEqual((link['ifname'], link['port'], link['state'], link['physical_state']),
                          ('rh0', 1, 'ACTIVE', 'LINK_UP'))
-        interfaces = self.assert_good(self.rh_run(
-            '--', 'ls', '/sys/class/infiniband/rh0/device/net')).split()
-        self.assertIn(link['netdev'], interfaces)
+        interfaces = self.rh_run('--', 'ls', '/sys/class/infiniband/rh0/device/net').stdout.split()
+        self.assertEqual('netdev' in link, bool(interfaces))
+        if interfaces:
+            self.assertIn(link['netdev'], interfaces)
 
     def test_one_of_several(self):
         several = ('--device', 'a', '--device', 'b')
@@ -84,7 +85,6 @@ def send_garbled_requests():
     """Requests whose lengths say too much, too little and nothing, then a right one."""
     signal.alarm(LIMIT_S)
     netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_RDMA)
-    netlink.settimeout(60)
     attribute = struct.pack('=HHI', 8, 1, 0)
     for length in (0, 1, 15, 16, 17, 20, 23, 24, 25, 4096, 0xffffffff):
         for attribute_length in (0, 1, 3, 4, 5, 7, 8, 9, 0xffff):
@@ -96,7 +96,6 @@ def send_garbled_requests():
     netlink.close()
     print('sent')
     netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_RDMA)
-    netlink.settimeout(60)
     netlink.sendmsg([HEADER.pack(HEADER.size, GET_DEVICES, REQUEST | DUMP, 7, 0)], [], 0, (0, 0))
     answer = netlink.recv(65536)
     _, kind, _, sequence, port = HEADER.unpack_from(answer)

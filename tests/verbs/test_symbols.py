@@ -10,8 +10,8 @@ import unittest
 
 from verbs_support import LIBRARY_FOLDERS, PATHS, ROOT, THIN, exported
 
-# How many names a node has: of IBVERBS_PRIVATE_34 those that Debian 12's library defines, of the
-# others those in rdma-core's map files of these versions.
+# How many names a node has: of IBVERBS_PRIVATE_34 those that the libraries of Debian 12 and 13 define
+# together, of the others those in rdma-core's map files of these versions.
 PUBLIC = {'1.0': 42, '1.1': 48, '1.5': 1, '1.6': 1, '1.7': 1, '1.8': 1, '1.9': 1, '1.10': 7,
           '1.11': 2, '1.12': 1, '1.13': 3, '1.14': 1, '1.15': 3, '1.16': 2, '1.17': 3, '1.18': 11}
 PRIVATE = {'34': 73, '57': 73, '59': 76, '64': 82, '65': 92}

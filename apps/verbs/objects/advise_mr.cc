@@ -33,8 +33,8 @@ std::optional<Piece> find(Pd& pd, const ibv_sge& element) {
         element.length > has.length - offset) {
       return;
     }
-    // A number: the region of the whole address space begins at the null pointer, to which nothing
-    // may be added.
+    // The address is kept as a number, because a region of the whole address space begins at the
+    // null pointer, to which nothing may be added.
     piece = Piece{reinterpret_cast<std::uintptr_t>(has.addr) + offset, element.length, has.access};
   });
   return piece;

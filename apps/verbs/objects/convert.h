@@ -46,8 +46,8 @@ inline constexpr std::uint64_t kQpExWithAtomicWrite = 1u << 12;
   return {reinterpret_cast<const roce::Sge*>(list), count};
 }
 
-/// An enumerator that the program gave. C lets it be any number, and it may not have been written
-/// at all where a mask leaves it out, so that it may only be read as a number.
+/// Reads an enumerator that the program gave as a number: C allows any value, and a field that a
+/// mask leaves out may never have been written.
 template <typename Enumeration>
 [[nodiscard]] unsigned number_of(const Enumeration& given) {
   return std::bit_cast<unsigned>(given);

@@ -232,14 +232,14 @@ ROCKHOPPER_SHOWN int socket(int domain, int type, int protocol) {
   return next(known_socket, "socket")(domain, type, protocol);
 }
 
-ROCKHOPPER_SHOWN ssize_t send(int fd, const void* data, std::size_t size, int flags) {
-  return is_ours(fd) ? answer(fd, data, size) : next(known_send, "send")(fd, data, size, flags);
+ROCKHOPPER_SHOWN ssize_t send(int fd, const void* buf, std::size_t n, int flags) {
+  return is_ours(fd) ? answer(fd, buf, n) : next(known_send, "send")(fd, buf, n, flags);
 }
 
-ROCKHOPPER_SHOWN ssize_t sendto(int fd, const void* data, std::size_t size, int flags,
-                                const sockaddr* to, socklen_t length) {
-  return is_ours(fd) ? answer(fd, data, size)
-                     : next(known_sendto, "sendto")(fd, data, size, flags, to, length);
+ROCKHOPPER_SHOWN ssize_t sendto(int fd, const void* buf, std::size_t n, int flags,
+                                const sockaddr* addr, socklen_t addr_len) {
+  return is_ours(fd) ? answer(fd, buf, n)
+                     : next(known_sendto, "sendto")(fd, buf, n, flags, addr, addr_len);
 }
 
 ROCKHOPPER_SHOWN ssize_t sendmsg(int fd, const msghdr* message, int flags) {

@@ -9,7 +9,7 @@
 namespace rockhopper::verbs {
 
 /// As ibv_advise_mr: brings the pages in.
-[[nodiscard]] int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags,
+[[nodiscard]] int advise_mr(ibv_pd* verbs, ibv_advise_mr_advice advice, std::uint32_t flags,
                             ibv_sge* list, std::uint32_t count);
 
 }  // namespace rockhopper::verbs

@@ -18,7 +18,7 @@ class Ah final : public ibv_ah, public Object {
   static constexpr Kind kKind = Kind::address_handle;
 
   /// In a Section. `address` is the engine's.
-  Ah(Pd& pd, roce::AddressHandle& address);
+  Ah(Pd& owner, roce::AddressHandle& address);
   [[nodiscard]] static Ah* from(ibv_ah* verbs) { return static_cast<Ah*>(verbs); }
 
   [[nodiscard]] const roce::AddressHandle& address() const { return address_; }
@@ -31,14 +31,14 @@ class Ah final : public ibv_ah, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attributes);
-[[nodiscard]] int init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* completion,
+[[nodiscard]] ibv_ah* create_ah(ibv_pd* verbs, ibv_ah_attr* attributes);
+[[nodiscard]] int init_ah_from_wc(ibv_context* verbs, std::uint8_t port, ibv_wc* completion,
                                   ibv_grh* grh, ibv_ah_attr* attributes);
-[[nodiscard]] ibv_ah* create_ah_from_wc(ibv_pd* pd, ibv_wc* completion, ibv_grh* grh,
+[[nodiscard]] ibv_ah* create_ah_from_wc(ibv_pd* verbs, ibv_wc* completion, ibv_grh* grh,
                                         std::uint8_t port);
-[[nodiscard]] int destroy_ah(ibv_ah* ah);
+[[nodiscard]] int destroy_ah(ibv_ah* verbs);
 /// All that can be told is the address of the device, which is that of all processes of the host.
-[[nodiscard]] int resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr* attributes,
+[[nodiscard]] int resolve_eth_l2_from_gid(ibv_context* verbs, ibv_ah_attr* attributes,
                                           std::uint8_t mac[ETHERNET_LL_SIZE], std::uint16_t* vid);
 
 }  // namespace rockhopper::verbs

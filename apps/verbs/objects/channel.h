@@ -19,7 +19,7 @@ class Channel final : public ibv_comp_channel, public Object {
   static constexpr Kind kKind = Kind::channel;
 
   /// In a Section.
-  Channel(Context& context, std::unique_ptr<EventUnits> units);
+  Channel(Context& owner, std::unique_ptr<EventUnits> units);
   [[nodiscard]] static Channel* from(ibv_comp_channel* verbs) {
     return static_cast<Channel*>(verbs);
   }
@@ -44,9 +44,9 @@ class Channel final : public ibv_comp_channel, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_comp_channel* create_comp_channel(ibv_context* context);
-[[nodiscard]] int destroy_comp_channel(ibv_comp_channel* channel);
-[[nodiscard]] int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context);
-void ack_cq_events(ibv_cq* cq, unsigned count);
+[[nodiscard]] ibv_comp_channel* create_comp_channel(ibv_context* verbs);
+[[nodiscard]] int destroy_comp_channel(ibv_comp_channel* verbs);
+[[nodiscard]] int get_cq_event(ibv_comp_channel* verbs, ibv_cq** cq, void** cq_context);
+void ack_cq_events(ibv_cq* verbs, unsigned count);
 
 }  // namespace rockhopper::verbs

@@ -85,8 +85,8 @@ class Context final : public verbs_context, private EventSink {
 
 // Verbs.
 [[nodiscard]] ibv_context* open_device(ibv_device* device);
-[[nodiscard]] int close_device(ibv_context* context);
-[[nodiscard]] int get_async_event(ibv_context* context, ibv_async_event* event);
+[[nodiscard]] int close_device(ibv_context* verbs);
+[[nodiscard]] int get_async_event(ibv_context* verbs, ibv_async_event* event);
 void ack_async_event(ibv_async_event* event);
 
 }  // namespace rockhopper::verbs

@@ -40,7 +40,7 @@ class Cq final : public ibv_cq_ex,
     bool one_thread = false;  ///< the program polls it with one thread at a time
   };
   /// In a Section.
-  Cq(Context& context, Init init);
+  Cq(Context& owner, Init init);
   ~Cq() override;
   [[nodiscard]] static Cq* from(ibv_cq* verbs) {
     return static_cast<Cq*>(reinterpret_cast<ibv_cq_ex*>(verbs));
@@ -100,13 +100,13 @@ class Cq final : public ibv_cq_ex,
 };
 
 // Verbs.
-[[nodiscard]] ibv_cq* create_cq(ibv_context* context, int cqe, void* cq_context,
+[[nodiscard]] ibv_cq* create_cq(ibv_context* verbs, int cqe, void* cq_context,
                                 ibv_comp_channel* channel, int comp_vector);
-[[nodiscard]] ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init);
-[[nodiscard]] int resize_cq(ibv_cq* cq, int cqe);
-[[nodiscard]] int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attributes);
-[[nodiscard]] int destroy_cq(ibv_cq* cq);
-[[nodiscard]] int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) noexcept;
-[[nodiscard]] int req_notify_cq(ibv_cq* cq, int solicited_only) noexcept;
+[[nodiscard]] ibv_cq_ex* create_cq_ex(ibv_context* verbs, ibv_cq_init_attr_ex* init);
+[[nodiscard]] int resize_cq(ibv_cq* verbs, int cqe);
+[[nodiscard]] int modify_cq(ibv_cq* verbs, ibv_modify_cq_attr* attributes);
+[[nodiscard]] int destroy_cq(ibv_cq* verbs);
+[[nodiscard]] int poll_cq(ibv_cq* verbs, int count, ibv_wc* completions) noexcept;
+[[nodiscard]] int req_notify_cq(ibv_cq* verbs, int solicited_only) noexcept;
 
 }  // namespace rockhopper::verbs

@@ -21,7 +21,7 @@ class Dm final : public ibv_dm, public Object {
   static constexpr Kind kKind = Kind::device_memory;
 
   /// In a Section. `bytes` begins as the program wants it aligned.
-  Dm(Context& context, std::unique_ptr<std::byte, void (*)(void*)> bytes, std::size_t length);
+  Dm(Context& owner, std::unique_ptr<std::byte, void (*)(void*)> bytes, std::size_t length);
   [[nodiscard]] static Dm* from(ibv_dm* verbs) { return static_cast<Dm*>(verbs); }
 
   [[nodiscard]] std::byte* bytes() const { return bytes_.get(); }
@@ -41,7 +41,7 @@ class Dm final : public ibv_dm, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes);
-[[nodiscard]] int free_dm(ibv_dm* dm);
+[[nodiscard]] ibv_dm* alloc_dm(ibv_context* verbs, ibv_alloc_dm_attr* attributes);
+[[nodiscard]] int free_dm(ibv_dm* verbs);
 
 }  // namespace rockhopper::verbs

@@ -17,7 +17,7 @@ class Pd final : public ibv_pd, public Object {
   static constexpr Kind kKind = Kind::protection_domain;
 
   /// In a Section. A parent domain has a `parent`, and may have a `thread_domain`.
-  explicit Pd(Context& context, Pd* parent = nullptr, ThreadDomain* thread_domain = nullptr);
+  explicit Pd(Context& owner, Pd* parent = nullptr, ThreadDomain* thread_domain = nullptr);
   [[nodiscard]] static Pd* from(ibv_pd* verbs) { return static_cast<Pd*>(verbs); }
 
   [[nodiscard]] roce::ProtectionDomain engine_pd() const { return engine_pd_; }
@@ -66,7 +66,7 @@ class ThreadDomain final : public ibv_td, public Object {
   static constexpr Kind kKind = Kind::thread_domain;
 
   /// In a Section.
-  explicit ThreadDomain(Context& context);
+  explicit ThreadDomain(Context& owner);
   [[nodiscard]] static ThreadDomain* from(ibv_td* verbs) {
     return static_cast<ThreadDomain*>(verbs);
   }
@@ -78,11 +78,11 @@ class ThreadDomain final : public ibv_td, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_pd* alloc_pd(ibv_context* context);
-[[nodiscard]] int dealloc_pd(ibv_pd* pd);
-[[nodiscard]] ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* init);
-[[nodiscard]] int dealloc_td(ibv_td* td);
+[[nodiscard]] ibv_pd* alloc_pd(ibv_context* verbs);
+[[nodiscard]] int dealloc_pd(ibv_pd* verbs);
+[[nodiscard]] ibv_td* alloc_td(ibv_context* verbs, ibv_td_init_attr* init);
+[[nodiscard]] int dealloc_td(ibv_td* verbs);
 /// The allocators of a parent domain are not called: no object here has memory of the program's.
-[[nodiscard]] ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* init);
+[[nodiscard]] ibv_pd* alloc_parent_domain(ibv_context* verbs, ibv_parent_domain_init_attr* init);
 
 }  // namespace rockhopper::verbs

@@ -30,13 +30,13 @@ class Mr final : public ibv_mr, public Object {
     roce::MemoryKey key{};
   };
   /// In a Section.
-  Mr(Pd& pd, const Registration& registration);
+  Mr(Pd& owner, const Registration& registration);
   [[nodiscard]] static Mr* from(ibv_mr* verbs) { return static_cast<Mr*>(verbs); }
 
   [[nodiscard]] const Registration& registration() const { return registration_; }
   [[nodiscard]] roce::MemoryKey key() const { return registration_.key; }
   /// In a Section: it is that from now on, in that protection domain.
-  void change(Pd& pd, const Registration& registration);
+  void change(Pd& owner, const Registration& registration);
 
  private:
   void release() override;
@@ -55,10 +55,10 @@ class Mr final : public ibv_mr, public Object {
 [[nodiscard]] ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length,
                                     std::uint64_t iova, int fd, int access);
 /// As ibv_reg_dm_mr: addresses begin with 0, which `access` says, too.
-[[nodiscard]] ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t dm_offset, std::size_t length,
-                                unsigned access);
-[[nodiscard]] int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, std::size_t length,
+[[nodiscard]] ibv_mr* reg_dm_mr(ibv_pd* verbs, ibv_dm* dm, std::uint64_t dm_offset,
+                                std::size_t length, unsigned access);
+[[nodiscard]] int rereg_mr(ibv_mr* verbs, int flags, ibv_pd* pd, void* addr, std::size_t length,
                            int access);
-[[nodiscard]] int dereg_mr(ibv_mr* mr);
+[[nodiscard]] int dereg_mr(ibv_mr* verbs);
 
 }  // namespace rockhopper::verbs

@@ -16,7 +16,7 @@ class Mw final : public ibv_mw, public Object {
   static constexpr Kind kKind = Kind::window;
 
   /// In a Section.
-  Mw(Pd& pd, const roce::MemoryWindow& window, ibv_mw_type type);
+  Mw(Pd& owner, const roce::MemoryWindow& window, ibv_mw_type type);
   [[nodiscard]] static Mw* from(ibv_mw* verbs) { return static_cast<Mw*>(verbs); }
 
  private:
@@ -27,9 +27,9 @@ class Mw final : public ibv_mw, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);
-[[nodiscard]] int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
-[[nodiscard]] int dealloc_mw(ibv_mw* mw);
+[[nodiscard]] ibv_mw* alloc_mw(ibv_pd* verbs, ibv_mw_type type);
+[[nodiscard]] int bind_mw(ibv_qp* qp, ibv_mw* verbs, ibv_mw_bind* bind);
+[[nodiscard]] int dealloc_mw(ibv_mw* verbs);
 
 /// What a request binds. False: no such region.
 [[nodiscard]] bool convert(const ibv_mw_bind_info& from, roce::MwBindInfo& to);

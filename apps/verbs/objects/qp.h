@@ -55,7 +55,7 @@ class Qp final : public ExtendedQp, public Object {
     std::shared_ptr<SharedQueuePair> shared{};
   };
   /// In a Section.
-  Qp(Context& context, const Init& init);
+  Qp(Context& owner, const Init& init);
   ~Qp() override;
   [[nodiscard]] static Qp* from(ibv_qp* verbs) {
     static_assert(offsetof(ibv_qp_ex, qp_base) == 0);
@@ -86,14 +86,14 @@ class Qp final : public ExtendedQp, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* init);
-[[nodiscard]] ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init);
-[[nodiscard]] ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes);
-[[nodiscard]] ibv_qp_ex* qp_to_qp_ex(ibv_qp* qp);
-[[nodiscard]] int destroy_qp(ibv_qp* qp);
-[[nodiscard]] int attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid);
-[[nodiscard]] int detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid);
-[[nodiscard]] int query_ece(ibv_qp* qp, ibv_ece* ece);
-[[nodiscard]] int set_ece(ibv_qp* qp, ibv_ece* ece);
+[[nodiscard]] ibv_qp* create_qp(ibv_pd* verbs, ibv_qp_init_attr* init);
+[[nodiscard]] ibv_qp* create_qp_ex(ibv_context* verbs, ibv_qp_init_attr_ex* init);
+[[nodiscard]] ibv_qp* open_qp(ibv_context* verbs, ibv_qp_open_attr* attributes);
+[[nodiscard]] ibv_qp_ex* qp_to_qp_ex(ibv_qp* verbs);
+[[nodiscard]] int destroy_qp(ibv_qp* verbs);
+[[nodiscard]] int attach_mcast(ibv_qp* verbs, const ibv_gid* gid, std::uint16_t lid);
+[[nodiscard]] int detach_mcast(ibv_qp* verbs, const ibv_gid* gid, std::uint16_t lid);
+[[nodiscard]] int query_ece(ibv_qp* verbs, ibv_ece* ece);
+[[nodiscard]] int set_ece(ibv_qp* verbs, ibv_ece* ece);
 
 }  // namespace rockhopper::verbs

@@ -21,7 +21,7 @@ class Srq final : public ibv_srq, public Object {
   static constexpr Kind kKind = Kind::shared_receive_queue;
 
   /// In a Section. `queue` is the engine's. `xrcd` is null but with XRC.
-  Srq(Pd& pd, roce::SharedReceiveQueue& queue, void* srq_context, Xrcd* xrcd);
+  Srq(Pd& owner, roce::SharedReceiveQueue& queue, void* owner_context, Xrcd* xrcd);
   ~Srq() override;
   [[nodiscard]] static Srq* from(ibv_srq* verbs) { return static_cast<Srq*>(verbs); }
 
@@ -38,11 +38,11 @@ class Srq final : public ibv_srq, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* init);
-[[nodiscard]] ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* init);
-[[nodiscard]] int modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask);
-[[nodiscard]] int query_srq(ibv_srq* srq, ibv_srq_attr* attributes);
-[[nodiscard]] int get_srq_num(ibv_srq* srq, std::uint32_t* number);
-[[nodiscard]] int destroy_srq(ibv_srq* srq);
+[[nodiscard]] ibv_srq* create_srq(ibv_pd* verbs, ibv_srq_init_attr* init);
+[[nodiscard]] ibv_srq* create_srq_ex(ibv_context* verbs, ibv_srq_init_attr_ex* init);
+[[nodiscard]] int modify_srq(ibv_srq* verbs, ibv_srq_attr* attributes, int mask);
+[[nodiscard]] int query_srq(ibv_srq* verbs, ibv_srq_attr* attributes);
+[[nodiscard]] int get_srq_num(ibv_srq* verbs, std::uint32_t* number);
+[[nodiscard]] int destroy_srq(ibv_srq* verbs);
 
 }  // namespace rockhopper::verbs

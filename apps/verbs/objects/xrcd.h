@@ -22,7 +22,7 @@ class Xrcd final : public ibv_xrcd, public Object {
   static constexpr Kind kKind = Kind::xrc_domain;
 
   /// In a Section.
-  Xrcd(Context& context, std::shared_ptr<SharedXrcDomain> domain);
+  Xrcd(Context& owner, std::shared_ptr<SharedXrcDomain> domain);
   [[nodiscard]] static Xrcd* from(ibv_xrcd* verbs) { return static_cast<Xrcd*>(verbs); }
 
   [[nodiscard]] roce::XrcDomain engine_xrcd() const;
@@ -41,7 +41,7 @@ class Xrcd final : public ibv_xrcd, public Object {
 };
 
 // Verbs.
-[[nodiscard]] ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* init);
-[[nodiscard]] int close_xrcd(ibv_xrcd* xrcd);
+[[nodiscard]] ibv_xrcd* open_xrcd(ibv_context* verbs, ibv_xrcd_init_attr* init);
+[[nodiscard]] int close_xrcd(ibv_xrcd* verbs);
 
 }  // namespace rockhopper::verbs

@@ -18,7 +18,7 @@ import tempfile
 import tomllib
 import unittest
 
-from verbs_support import ENGINE, FOLDER, RH_RUN, SANITIZER, clean_environment, instrumented
+from verbs_support import ENGINE, FOLDER, RH_RUN, clean_environment, instrumented
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITE = pathlib.Path('/usr/share/doc/rdma-core/tests')

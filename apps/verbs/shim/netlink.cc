@@ -56,6 +56,24 @@ bool send_really(int fd, const void* data, std::size_t size, const sockaddr_nl& 
   return false;
 }
 
+std::size_t length_of(const nlmsghdr& header) { return header.nlmsg_len; }
+std::size_t length_of(const nlattr& header) { return header.nla_len; }
+
+/// Calls `function` for each message or attribute in those bytes, with its header and its bytes,
+/// while it returns true. False: it did not, or a length is less than a header or more than there
+/// is.
+template <typename Header, typename Byte, typename Function>
+bool for_each(Byte* bytes, std::size_t size, Function function) {
+  static_assert(NLMSG_ALIGNTO == NLA_ALIGNTO);
+  Header header;
+  for (std::size_t at = 0; at + sizeof header <= size; at += NLMSG_ALIGN(length_of(header))) {
+    std::memcpy(&header, bytes + at, sizeof header);
+    if (length_of(header) < sizeof header || length_of(header) > size - at) return false;
+    if (!function(header, bytes + at)) return false;
+  }
+  return true;
+}
+
 /// The tree's messages.
 class Answers {
  public:
@@ -70,17 +88,8 @@ class Answers {
     if (size > 0) size_ = static_cast<std::size_t>(size);
   }
 
-  /// Calls `function` for each whole message, with its header and all of it, while that returns
-  /// true.
-  template <typename Function>
-  void for_each(Function function) {
-    nlmsghdr header;
-    for (std::size_t at = 0; at + sizeof header <= size_; at += NLMSG_ALIGN(header.nlmsg_len)) {
-      std::memcpy(&header, &bytes_[at], sizeof header);
-      if (header.nlmsg_len < sizeof header || header.nlmsg_len > size_ - at) return;
-      if (!function(header, &bytes_[at])) return;
-    }
-  }
+  [[nodiscard]] char* bytes() { return bytes_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   char bytes_[kAnswersMax];
@@ -91,23 +100,18 @@ class Answers {
 /// without attributes is about all devices.
 bool is_about(const char* request, std::size_t request_size, const char* answer,
               std::size_t answer_size) {
-  nlattr wanted;
-  for (std::size_t at = NLMSG_HDRLEN; at + sizeof wanted <= request_size;
-       at += NLA_ALIGN(wanted.nla_len)) {
-    std::memcpy(&wanted, request + at, sizeof wanted);
-    if (wanted.nla_len < sizeof wanted || wanted.nla_len > request_size - at) return false;
-    bool found = false;
-    nlattr has;
-    for (std::size_t there = NLMSG_HDRLEN; there + sizeof has <= answer_size && !found;
-         there += NLA_ALIGN(has.nla_len)) {
-      std::memcpy(&has, answer + there, sizeof has);
-      if (has.nla_len < sizeof has || has.nla_len > answer_size - there) return false;
-      found = has.nla_len == wanted.nla_len &&
-              std::memcmp(answer + there, request + at, has.nla_len) == 0;
-    }
-    if (!found) return false;
-  }
-  return true;
+  return for_each<nlattr>(request + NLMSG_HDRLEN, request_size - NLMSG_HDRLEN,
+                          [&](const nlattr& wanted, const char* attribute) {
+                            bool found = false;
+                            for_each<nlattr>(answer + NLMSG_HDRLEN, answer_size - NLMSG_HDRLEN,
+                                             [&](const nlattr& has, const char* there) {
+                                               found =
+                                                   has.nla_len == wanted.nla_len &&
+                                                   std::memcmp(there, attribute, has.nla_len) == 0;
+                                               return !found;
+                                             });
+                            return found;
+                          });
 }
 
 /// The kernel's last word: of a list its end, else how the request went (0 or a negated errno).
@@ -135,10 +139,10 @@ bool answer_one(int from, const sockaddr_nl& to, const char* bytes, const nlmsgh
   bool has_some = false;
   bool sent = true;
   Answers answers;
-  answers.for_each([&](nlmsghdr header, char* answer) {
+  for_each<nlmsghdr>(answers.bytes(), answers.size(), [&](nlmsghdr header, char* answer) {
     if (header.nlmsg_type != request.nlmsg_type) return true;
     knows = true;
-    // Who does not want a list has to name the device.
+    // A request for one device, and not for a list, has to name it.
     if (!wants_list && request.nlmsg_len == NLMSG_HDRLEN) return false;
     if (!is_about(bytes, request.nlmsg_len, answer, header.nlmsg_len)) return true;
     has_some = true;
@@ -189,15 +193,12 @@ ssize_t answer(int fd, const void* data, std::size_t size) {
   // not stand still.
   const int from = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, kOfPrograms);
   if (from < 0) return -1;
-  const auto* bytes = static_cast<const char*>(data);
   bool sent = true;
-  nlmsghdr request;
-  for (std::size_t at = 0; sent && at + sizeof request <= size;
-       at += NLMSG_ALIGN(request.nlmsg_len)) {
-    std::memcpy(&request, bytes + at, sizeof request);
-    if (request.nlmsg_len < sizeof request || request.nlmsg_len > size - at) break;
-    sent = answer_one(from, own, bytes + at, request);
-  }
+  for_each<nlmsghdr>(static_cast<const char*>(data), size,
+                     [&](const nlmsghdr& request, const char* bytes) {
+                       sent = answer_one(from, own, bytes, request);
+                       return sent;
+                     });
   const int error = errno;
   close(from);
   errno = error;

@@ -2,25 +2,21 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/rh_run/netlink_answers.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
 
+#include <infiniband/verbs.h>
 #include <linux/netlink.h>
-#include <net/if.h>
 #include <rdma/rdma_netlink.h>
-
-#include "apps/verbs/abi/device_files.h"
 
 namespace rockhopper::apps::launcher {
 namespace {
 
-// A port on Ethernet as IBTA's PortPhysicalState and PortState have it.
-constexpr std::uint8_t kActive = 4;
+// A port on Ethernet, and a device, as netlink has them; the first is IBTA's PortPhysicalState.
 constexpr std::uint8_t kLinkUp = 5;
-constexpr std::uint8_t kChannelAdapter = 1;
+constexpr std::uint8_t kActive = IBV_PORT_ACTIVE;
+constexpr std::uint8_t kChannelAdapter = IBV_NODE_CA;
 constexpr std::uint32_t kPort = 1;
 
 class Message {
@@ -59,17 +55,12 @@ class Message {
   std::string bytes_;
 };
 
-const char* file_of(std::string_view name) {
-  const auto* file = std::ranges::find(verbs::kDeviceFiles, name, &verbs::DeviceFile::name);
-  return file != std::end(verbs::kDeviceFiles) ? file->text : "";
-}
-
 std::string of_device(std::uint32_t index, const verbs::DeviceObject& object) {
   return Message(RDMA_NLDEV_CMD_GET)
       .number(RDMA_NLDEV_ATTR_DEV_INDEX, index)
       .text(RDMA_NLDEV_ATTR_DEV_NAME, object.device.name)
       .number(RDMA_NLDEV_ATTR_PORT_INDEX, kPort)  // the number of the last port
-      .text(RDMA_NLDEV_ATTR_FW_VERSION, file_of("fw_ver"))
+      .text(RDMA_NLDEV_ATTR_FW_VERSION, ROCKHOPPER_VERSION)
       .number(RDMA_NLDEV_ATTR_NODE_GUID, object.guid)
       .number(RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, object.guid)
       .number(RDMA_NLDEV_ATTR_DEV_NODE_TYPE, kChannelAdapter)
@@ -86,12 +77,10 @@ std::string of_port(std::uint32_t index, const verbs::DeviceObject& object,
       .number(RDMA_NLDEV_ATTR_PORT_STATE, kActive)
       .number(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, kLinkUp);
   for (const verbs::DeviceAddress& address : addresses) {
-    char name[IF_NAMESIZE];
-    if (address.interface_index == 0 || if_indextoname(address.interface_index, name) == nullptr) {
-      continue;
-    }
-    message.number(RDMA_NLDEV_ATTR_NDEV_INDEX, std::uint32_t{address.interface_index})
-        .text(RDMA_NLDEV_ATTR_NDEV_NAME, name);
+    const std::string name = verbs::interface_name(address);
+    if (name.empty()) continue;
+    message.number(RDMA_NLDEV_ATTR_NDEV_INDEX, address.interface_index)
+        .text(RDMA_NLDEV_ATTR_NDEV_NAME, name.c_str());
     break;
   }
   return message.bytes();

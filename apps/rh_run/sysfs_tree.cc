@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <net/if.h>
 #include <unistd.h>
 
 #include "apps/rh_run/netlink_answers.h"
@@ -48,11 +47,8 @@ void add_gids(Files& files, const std::string& port, const std::string& device,
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     files[fmt::format("{}gids/{}", port, i)] = gid_text(addresses[i].address);
     files[fmt::format("{}gid_attrs/types/{}", port, i)] = "RoCE v2";
-    char name[IF_NAMESIZE];
-    if (addresses[i].interface_index == 0 ||
-        if_indextoname(addresses[i].interface_index, name) == nullptr) {
-      continue;
-    }
+    const std::string name = verbs::interface_name(addresses[i]);
+    if (name.empty()) continue;
     files[fmt::format("{}gid_attrs/ndevs/{}", port, i)] = name;
     files[fmt::format("{}net/{}/", device, name)];
   }

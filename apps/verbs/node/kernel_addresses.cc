@@ -97,4 +97,11 @@ std::uint32_t interface_of(const stack::IpAddress& address) {
   return index;
 }
 
+std::string interface_name(const DeviceAddress& address) {
+  char name[IF_NAMESIZE];
+  return address.interface_index != 0 && if_indextoname(address.interface_index, name) != nullptr
+             ? name
+             : "";
+}
+
 }  // namespace rockhopper::verbs

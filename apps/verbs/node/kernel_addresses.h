@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stack/ip_address.h"
@@ -23,5 +24,8 @@ struct DeviceAddress {
 
 /// The kernel's interface that has the address now; 0 if none has.
 [[nodiscard]] std::uint32_t interface_of(const stack::IpAddress& address);
+
+/// What the kernel calls the address's interface now; "" if there is none.
+[[nodiscard]] std::string interface_name(const DeviceAddress& address);
 
 }  // namespace rockhopper::verbs

@@ -21,6 +21,7 @@ from benchmark.plots import draw  # noqa: E402
 from lab.cores import Cores  # noqa: E402
 from lab.processes import Lab, LabError, Unavailable, processors  # noqa: E402
 from testing.processes import interruptible  # noqa: E402
+from testing.standstill import settled  # noqa: E402
 from testing.stages import BUILD, GCC, compile_tree, say  # noqa: E402
 
 RELEASE = BUILD / 'release'
@@ -58,9 +59,17 @@ def parse_arguments():
     return arguments
 
 
-def measure(measurements, count, cores):
+def figures(run):
+    """What `run()` measured, and None, or None, and why it failed."""
+    try:
+        return run(), None
+    except LabError as error:
+        return None, error
+
+
+def measure(measurements, count, take):
     """A list of rounds, each {measurement: {figure: value}}, and what failed; says which one runs.
-    A failure costs one figure of one round."""
+    `take(name, run)` returns what figures(run) does. A failure costs one figure of one round."""
     rounds = []
     missing = {}
     failures = []
@@ -74,11 +83,14 @@ def measure(measurements, count, cores):
                     print(f'\r\033[Kround {number} of {count}: {name}', end='', file=sys.stderr,
                           flush=True)
                 try:
-                    rounds[-1][name] = cores.while_near(run)
-                except LabError as error:
-                    failures.append(f'{name}, round {number}: {error}')
+                    measured, error = take(name, run)
                 except Unavailable as reason:
                     missing[name] = str(reason)
+                    continue
+                if error:
+                    failures.append(f'{name}, round {number}: {error}')
+                else:
+                    rounds[-1][name] = measured
     except KeyboardInterrupt:
         failures.append(f'interrupted in round {len(rounds)}')
     if sys.stderr.isatty():
@@ -86,9 +98,20 @@ def measure(measurements, count, cores):
     for reason in sorted(set(missing.values())):
         without = ', '.join(name for name in missing if missing[name] == reason)
         print(f'bench: without {without}: {reason}', file=sys.stderr)
-    for failure in failures:
-        print(f'bench: {failure}', file=sys.stderr)
     return rounds, failures
+
+
+def taken_near(cores):
+    """How measure() takes what counts."""
+    return lambda _, run: figures(lambda: cores.while_near(run))
+
+
+def taken_quickly(lab):
+    """How measure() takes what shall only work: anew where the machine stood still. What watches for
+    that costs a little, which figures that count are spared."""
+    def pids():
+        return [process.child.pid for process in lab.processes if process.child.returncode is None]
+    return lambda name, run: settled(lambda: figures(run), lambda taken: taken[1], name, pids)
 
 
 def commit():
@@ -160,7 +183,8 @@ def main():
             return 0
         try:
             cores = Cores(lab, build / 'bench/core-distance', patient=not arguments.quick)
-            rounds, failures = measure(chosen, arguments.rounds, cores)
+            take = taken_quickly(lab) if arguments.quick else taken_near(cores)
+            rounds, failures = measure(chosen, arguments.rounds, take)
         except LabError as error:
             print(f'bench: {error}', file=sys.stderr)
             return 1
@@ -168,6 +192,8 @@ def main():
     say('\n'.join(table(found)))
     paths = write_results(arguments, rounds, cores, found)
     say('written: ' + ', '.join(str(path) for path in paths))
+    for failure in failures:
+        print(f'FAILED: {failure}', file=sys.stderr)
     return 1 if failures else 0
 
 

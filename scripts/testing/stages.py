@@ -25,7 +25,8 @@ import time
 from testing import compiler_warnings, processes
 from testing.processes import ROOT
 from testing.progress import NINJA_STATUS, Progress, say
-from testing.results import Counts, count_log, count_plain, excerpt, failure, last_line
+from testing.results import (REPEATED, Counts, count_log, count_plain, excerpt, failure,
+                             last_line)
 
 BUILD = ROOT / 'build'
 SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
@@ -112,7 +113,9 @@ def one_test(name, command, failed=None, env=None):
     """The counts of a test that is one program: it passed if its exit status is 0."""
     log, start = log_file(name), time.monotonic()
     status = run(command, log, env)
-    counts = Counts(passed=1) if status == 0 else failure(failed or name, read_log(log))
+    output = read_log(log)
+    counts = Counts(passed=1) if status == 0 else failure(failed or name, output)
+    counts.repeats = [f'{name}: {what}' for what in REPEATED.findall(output)]
     counts.times.append((time.monotonic() - start, name))
     return counts
 

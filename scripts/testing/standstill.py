@@ -79,6 +79,19 @@ def waiting_s(pid):
         return 0.0
 
 
+def settled(attempt, failed, name, pids=tuple):
+    """The result of `attempt()`. One of which `failed(result)` is true is made anew if the machine
+    stood still meanwhile, a few times, and that is said."""
+    for left in reversed(range(ATTEMPTS)):
+        with Standstill(pids) as standstill:
+            result = attempt()
+        if not failed(result) or standstill.longest_s < STANDSTILL_S or left == 0:
+            break
+        print(f'again {name}: it failed while the machine stood still, for up to '
+              f'{standstill.longest_s * 1e3:.0f} ms', flush=True)
+    return result
+
+
 class Outcome(unittest.TestResult):
     """Keeps what one attempt of a test reported, to be told to another result or to be forgotten."""
 
@@ -117,18 +130,13 @@ class RepeatedTest(unittest.TestCase):
             result = self.defaultTestResult()
         result.startTest(self)
         try:
-            self._attempts().tell(result)
+            settled(self._attempt, lambda outcome: not outcome.wasSuccessful(), self.id(),
+                    self.watched_pids).tell(result)
         finally:
             result.stopTest(self)
         return result
 
-    def _attempts(self):
-        for left in reversed(range(ATTEMPTS)):
-            outcome = Outcome()
-            with Standstill(self.watched_pids) as standstill:
-                super().run(outcome)
-            if outcome.wasSuccessful() or standstill.longest_s < STANDSTILL_S or left == 0:
-                break
-            print(f'again {self.id()}: it failed while the machine stood still, for up to '
-                  f'{standstill.longest_s * 1e3:.0f} ms', flush=True)
+    def _attempt(self):
+        outcome = Outcome()
+        super().run(outcome)
         return outcome

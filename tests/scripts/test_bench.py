@@ -4,17 +4,23 @@
 """What scripts/bench makes of figures of locks, active messages, message stores and graphs: lines,
 verdicts, curves."""
 
+import contextlib
+import io
 import pathlib
 import re
 import sys
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'scripts'))
 
 from benchmark.lines import lines  # noqa: E402
 from benchmark.plots import GROUPS, contention, delivery  # noqa: E402
+from benchmark.run import figures, measure, taken_quickly  # noqa: E402
 from lab.feeds import paired  # noqa: E402
 from lab.guests import RESULT  # noqa: E402
+from lab.processes import LabError, Unavailable  # noqa: E402
+from testing import standstill  # noqa: E402
 
 ENGINE = {'lock_scope/target/qps:1': 2, 'lock_scope/target/qps:64': 1,
           'responder/atomic_cmp_and_swp/bytes:8/qps:1': 6,
@@ -45,6 +51,43 @@ class Perftest(unittest.TestCase):
 
     def test_words_are_no_figures(self):
         self.assertEqual(re.findall(RESULT, self.LINE.replace('-nan', 'nana'), re.MULTILINE), [])
+
+
+class Rounds(unittest.TestCase):
+    """measure() of figures that fail, on a machine that stands still or that runs."""
+
+    def measured(self, longest_s, *fates):
+        """What measure() returned when a measurement met such fates; how often it was taken."""
+        left = list(fates)
+
+        def run():
+            if (fate := left.pop(0)) == 'fails':
+                raise LabError('of no use')
+            return {'mops': fate}
+
+        watch = mock.MagicMock()
+        watch.return_value.__enter__.return_value.longest_s = longest_s
+        with mock.patch.object(standstill, 'Standstill', watch), \
+                contextlib.redirect_stdout(io.StringIO()):
+            measured = measure([('one', run)], 1, taken_quickly(mock.Mock(processes=[])))
+        return measured, len(fates) - len(left)
+
+    def test_a_failure_tells_of_itself(self):
+        self.assertEqual(self.measured(0, 'fails', 7),
+                         (([{}], ['one, round 1: of no use']), 1))
+
+    def test_what_failed_on_a_machine_that_stood_still_is_taken_again(self):
+        self.assertEqual(self.measured(1, 'fails', 7), (([{'one': {'mops': 7}}], []), 2))
+
+    def test_what_is_missing_costs_its_figures_alone(self):
+        def missing():
+            raise Unavailable('no such program')
+
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            rounds, failures = measure([('one', missing), ('two', lambda: {'mops': 2})], 2,
+                                       lambda _, run: figures(run))
+        self.assertEqual((rounds, failures), ([{'two': {'mops': 2}}] * 2, []))
+        self.assertEqual(said.getvalue(), 'bench: without one: no such program\n')
 
 
 class Locks(unittest.TestCase):

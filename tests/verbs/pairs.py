@@ -12,23 +12,25 @@ import support  # noqa: E402 (needs the path above)
 from lab.pairs import free_port, listens  # noqa: E402
 from support import LIMIT_S, wait_until  # noqa: E402
 from verbs_support import (  # noqa: E402
-    ENGINE, RH_RUN, SANITIZER_OPTIONS, clean_environment, instrumented)
+    ENGINE, RH_RUN, SANITIZER_OPTIONS, as_ordinary_user, clean_environment, instrumented, own_folder)
 
 
 class PairTest(support.ProgramTest):
-    """Each test has a segment and a runtime directory of its own."""
+    """Each test has a segment and a runtime directory of its own, and runs as an ordinary user."""
 
     def setUp(self):
         super().setUp()
         if not ENGINE.exists():
             self.skipTest('there is no engine library')
+        own_folder(self.lab.folder)
 
     def under_rh_run(self, *command, options=()):
         """The command line that runs it there."""
         settings = {name: value for name, value in clean_environment().items()
-                    if name in ('PATH', 'HOME', 'LANG', *SANITIZER_OPTIONS)}
-        settings |= {'XDG_RUNTIME_DIR': self.lab.folder, 'ROCKHOPPER_SEGMENT': self.segment()}
-        return ['env', '-i', *(f'{name}={value}' for name, value in settings.items()),
+                    if name in ('PATH', 'LANG', *SANITIZER_OPTIONS)}
+        settings |= {'HOME': self.lab.folder, 'XDG_RUNTIME_DIR': self.lab.folder,
+                     'ROCKHOPPER_SEGMENT': self.segment()}
+        return [*as_ordinary_user(), 'env', '-i', *(f'{name}={value}' for name, value in settings.items()),
                 RH_RUN, *options, '--', *instrumented(*command)]
 
     def segment(self):
@@ -38,7 +40,7 @@ class PairTest(support.ProgramTest):
     def start_verbs(self, name, *command, options=()):
         folder = self.segment()
         if not folder.exists():
-            folder.mkdir(mode=0o700)
+            own_folder(folder)
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         return self.lab.start(name, self.under_rh_run(*command, options=options))
 

@@ -19,6 +19,47 @@ PROGRAM = pathlib.Path(__file__).with_name('mpi_program.py')
 PYTHON = '/usr/bin/python3'
 # Neither shared memory nor TCP: what does not go over rh0 does not go.
 TRANSPORTS = 'rc_v,self'
+RING_BYTES, RING_LOOPS = 65536, 50
+# What hpcc reads: numbers in lines of a fixed order, which words follow. Its other parts take their
+# sizes from that of the matrix.
+HPCC = """\
+HPLinpack benchmark input file
+four processes share two processors
+HPL.out      output file name (if any)
+8            device out
+1            # of problem sizes (N)
+200          Ns
+1            # of block sizes (NB)
+40           NBs
+0            process mapping
+1            # of process grids (P x Q)
+2            Ps
+2            Qs
+16.0         threshold of residuals
+1            # of panel factorisations
+2            PFACTs
+1            # of recursive stopping criteria
+4            NBMINs
+1            # of panels in recursion
+2            NDIVs
+1            # of recursive panel factorisations
+1            RFACTs
+1            # of broadcasts
+1            BCASTs
+1            # of lookahead depths
+1            DEPTHs
+2            SWAP
+64           swapping threshold
+0            L1 in transposed form
+0            U in transposed form
+1            equilibration
+8            memory alignment in double
+separator
+0            # of further problem sizes for PTRANS
+1200         values of N
+0            # of further block sizes for PTRANS
+40           values of NB
+"""
 
 
 def library(pattern):
@@ -35,7 +76,7 @@ class Mpi(PairTest):
             self.skipTest(f'{PYTHON} is not there')
 
     def under_rh_run(self, *command, options=()):
-        # They ask before root runs them. UCX 1.13 ends by an assertion when it has repeated a connect,
+        # They ask before root runs them, where no ordinary user can. UCX 1.13 ends by an assertion when it has repeated a connect,
         # after 10 ms that a process may be without a processor, and both answers come.
         settings = {'UCX_TLS': TRANSPORTS, 'UCX_NET_DEVICES': 'rh0:1', 'UCX_UD_TIMER_TICK': '1s',
                     'UCX_UD_ASYNC_TIMER_TICK': '1s', 'OMPI_ALLOW_RUN_AS_ROOT': 1,
@@ -67,6 +108,31 @@ class Mpi(PairTest):
                        if packet.direction == 'out')
             self.assertGreater(sent, given)
 
+    def check_bench(self, mpirun, name):
+        """The benchmarks of mpi4py: every process says hello, and a message goes in a ring."""
+        if name is None or not list(pathlib.Path('/usr/lib/python3').glob('dist-packages/mpi4py')):
+            self.skipTest('python3-mpi4py is not installed')
+        bench = (*mpirun, '-np', PROCESSES, PYTHON, '-m', 'mpi4py.bench')
+        hello = self.run_mpi(*bench, 'helloworld').output()
+        self.assertEqual(sorted(re.findall(r'I am process (\d) of 4', hello)), list('0123'))
+        ring = self.run_mpi(*bench, 'ringtest', '-n', RING_BYTES, '-l', RING_LOOPS).output()
+        self.assertRegex(ring, rf'time for {RING_LOOPS} loops = .* \(4 processes, {RING_BYTES} bytes\)')
+
+    def check_hpcc(self, mpirun):
+        """HPC Challenge checks all that it computes: RandomAccess, PTRANS, DGEMM, FFT, HPL."""
+        if shutil.which('hpcc') is None:
+            self.skipTest('hpcc is not installed')
+        self.lab.path('hpccinf.txt').write_text(HPCC)
+        self.run_mpi(*mpirun, '-np', PROCESSES, 'hpcc')
+        found = self.lab.path('hpccoutf.txt').read_text()
+        self.assertIn('\nSuccess=1\n', found)
+        # Each check says so in words of its own.
+        self.assertEqual(len(re.findall(r'Found 0 errors in \d+ locations \(passed\)', found)), 4)
+        self.assertEqual(re.findall(r'(\d+) tests completed and passed residual', found), ['5', '1'])
+        self.assertEqual(re.findall(r'(\d+) tests completed and failed residual', found), ['0', '0'])
+        errors = re.findall(r'Node\(s\) with error (\d+)', found)
+        self.assertEqual((len(errors), set(errors)), (10, {'0'}))
+
     def check_netpipe(self, mpirun, netpipe):
         if shutil.which(netpipe) is None:
             self.skipTest(f'{netpipe} is not installed')
@@ -87,6 +153,13 @@ class OpenMpi(Mpi):
 
     def test_netpipe(self):
         self.check_netpipe(self.MPIRUN, 'NPopenmpi')
+
+
+    def test_mpi4py(self):
+        self.check_bench(self.MPIRUN, library('libmpi.so.*'))
+
+    def test_hpcc(self):
+        self.check_hpcc((*self.MPIRUN, '--wdir', self.lab.folder))
 
 
 class Mpich(Mpi):

@@ -7,8 +7,8 @@ import os
 import shutil
 import unittest
 
-from pairs import PairTest
-from verbs_support import SANITIZER
+from pairs import LIMIT_S, PairTest
+from verbs_support import SANITIZER, as_ordinary_user
 
 SIZES = (1, 1000, 4096, 65536, 1 << 20)
 if SANITIZER and os.environ.get('ROCKHOPPER_SOAK', '0') in ('', '0'):
@@ -25,6 +25,13 @@ class PingPong(PairTest):
             for output in outputs:
                 self.assertNotIn('invalid data', output)  # its -c ends with status 0 nonetheless
                 self.assertRegex(output, rf'{iterations} iters in \d+\.\d+ seconds|\nsuccess\n')
+
+    def test_the_programs_are_not_of_root(self):
+        if os.geteuid() == 0 and not as_ordinary_user():
+            self.skipTest('the tree is closed to ordinary users')
+        shown = self.start_verbs('id', 'id', '-u')
+        self.assertEqual(shown.wait(LIMIT_S), 0, shown.messages())
+        self.assertNotEqual(int(shown.output()), 0)
 
     def test_reliable_connection(self):
         for size in SIZES:

@@ -18,13 +18,12 @@ import tempfile
 import tomllib
 import unittest
 
-from verbs_support import ENGINE, FOLDER, RH_RUN, clean_environment, instrumented
+from verbs_support import (
+    AS_ORDINARY, ENGINE, FOLDER, ORDINARY, RH_RUN, clean_environment, instrumented)
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITE = pathlib.Path('/usr/share/doc/rdma-core/tests')
 TABLE = tomllib.loads((HERE / 'pyverbs_skips.toml').read_text(encoding='utf-8'))
-# What the kernel calls "nobody".
-ORDINARY = 65534
 LIMIT_S = 900
 
 
@@ -127,14 +126,13 @@ class Pyverbs(unittest.TestCase):
         # In shared memory: frames do not go to a disk.
         segment = self.own_folder(pathlib.Path('/dev/shm') / self.folder.name)
         self.addCleanup(shutil.rmtree, segment, ignore_errors=True)
-        as_user = [f'--reuid={ORDINARY}', f'--regid={ORDINARY}', '--clear-groups']
         left_out = [pattern for entry in TABLE['entry'] if entry['kind'] == 'left out'
                     for pattern in entry['tests']]
         results, log = work / 'results', self.folder / 'log'
         environment = clean_environment(
             HOME=str(work), XDG_RUNTIME_DIR=str(work), ROCKHOPPER_SEGMENT=str(segment),
             PYTHONDONTWRITEBYTECODE='1', ASAN_OPTIONS='detect_leaks=0')  # Python frees little at its end
-        command = [*(['setpriv', *as_user] if self.root else []), self.programs(), '--',
+        command = [*(AS_ORDINARY if self.root else ()), self.programs(), '--',
                    *instrumented('/usr/bin/python3', self.folder / 'pyverbs_runner.py', self.folder,
                                  results, *left_out)]
         with open(log, 'wb') as output, subprocess.Popen(

@@ -2,10 +2,13 @@
 # Copyright (c) The Rockhopper authors
 """Where the libraries and rh-run are, and how a program is run by it."""
 
+import functools
 import os
 import pathlib
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -19,6 +22,9 @@ RH_RUN = PROGRAMS / 'rh-run'
 # Of a build with a sanitizer: its runtime, which programs that are built without do not have.
 SANITIZER = os.environ.get('ROCKHOPPER_SANITIZER')
 SANITIZER_OPTIONS = ('ASAN_OPTIONS', 'LSAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')
+# What the kernel calls "nobody".
+ORDINARY = 65534
+AS_ORDINARY = ('setpriv', f'--reuid={ORDINARY}', f'--regid={ORDINARY}', '--clear-groups')
 LIBRARY_FOLDERS = [folder for folder in pathlib.Path('/usr/lib').glob('*-linux-gnu')]
 
 # Behind a name of nm's there is @ and a node, or @@ if it is what a linker takes.
@@ -46,6 +52,28 @@ def instrumented(*command):
     if SANITIZER is None:
         return command
     return 'sh', '-c', 'LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"', SANITIZER, *command
+
+
+@functools.cache
+def as_ordinary_user():
+    """What stands before a command so that an ordinary user runs it. Nothing for an ordinary user;
+    nor where the tree is in a folder that is closed to others, which is said."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which('setpriv'):
+        looks = ' && '.join(f'test -r {path}' for path in (RH_RUN, ENGINE, ROOT / 'tests/leak.supp'))
+        if subprocess.run([*AS_ORDINARY, 'sh', '-c', looks], check=False).returncode == 0:
+            return AS_ORDINARY
+    print(f'as root: no ordinary user may read {ROOT} and {PROGRAMS}', file=sys.stderr)
+    return ()
+
+
+def own_folder(path, mode=0o700):
+    """Makes a folder, if there is none, that belongs to whom as_ordinary_user() runs commands as."""
+    path.mkdir(mode=mode, exist_ok=True)
+    if as_ordinary_user():
+        os.chown(path, ORDINARY, ORDINARY)
+    return path
 
 
 class RunTest(unittest.TestCase):

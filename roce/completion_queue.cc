@@ -2,7 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "roce/completion_queue.h"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -45,14 +44,8 @@ Expected<void> CompletionQueue::resize(std::uint32_t capacity) {
 }
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) {
-  const std::uint64_t head = head_.load(std::memory_order_relaxed);
-  const std::uint64_t waiting = tail_.load(std::memory_order_acquire) - head;
-  const std::size_t count = std::min(out.size(), static_cast<std::size_t>(waiting));
-  for (std::size_t i = 0; i < count; ++i) {
-    out[i] = ring_[(head + i) & mask_];
-  }
-  head_.store(head + count, std::memory_order_release);
-  return count;
+  auto next = out.begin();
+  return poll(out.size(), [&next](const Completion& completion) { *next++ = completion; });
 }
 
 void CompletionQueue::discard(wire::Qpn qp) {

@@ -2,11 +2,15 @@
 // Copyright (c) The Rockhopper authors
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <boost/intrusive/list.hpp>
 
@@ -113,10 +117,10 @@ class CompletionHandler {
   virtual void on_completion_event(CompletionQueue& cq) = 0;
 };
 
-/// A bounded queue of completions. Belongs to its engine's thread, but poll() and size() may be
-/// called by one other thread meanwhile, as long as nobody resizes the queue. A completion that
-/// finds the queue full puts it in error for good: as in verbs, the queue pairs that use it are
-/// moved to ERR and completions from then on are lost.
+/// A bounded queue of completions. Belongs to its engine's thread, but poll() may be called by one
+/// other thread meanwhile, as long as nobody resizes the queue, and size() by any. A completion
+/// that finds the queue full puts it in error for good: as in verbs, the queue pairs that use it
+/// are moved to ERR and completions from then on are lost.
 class CompletionQueue : public CompletionQueueHook {
  public:
   static constexpr std::uint32_t kMaxCapacity = 1u << 22;
@@ -129,6 +133,19 @@ class CompletionQueue : public CompletionQueueHook {
 
   /// Takes up to out.size() completions, oldest first; returns their number.
   [[nodiscard]] std::size_t poll(std::span<Completion> out);
+  /// Takes up to `most` completions, each by a call of `take(completion)`, which may not call the
+  /// queue; returns their number.
+  template <std::invocable<const Completion&> Take>
+  [[nodiscard]] std::size_t poll(std::size_t most, Take&& take) {
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    const std::uint64_t waiting = tail_.load(std::memory_order_acquire) - head;
+    const std::uint64_t count = std::min<std::uint64_t>(most, waiting);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      take(std::as_const(ring_[(head + i) & mask_]));
+    }
+    head_.store(head + count, std::memory_order_release);
+    return static_cast<std::size_t>(count);
+  }
 
   /// Arms one event; `handler` is not owned, and null removes it.
   void request_notify(Notify notify, CompletionHandler* handler);

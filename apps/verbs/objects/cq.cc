@@ -2,8 +2,6 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/verbs/objects/cq.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "apps/verbs/objects/channel.h"
@@ -15,9 +13,6 @@
 
 namespace rockhopper::verbs {
 namespace {
-
-/// Completions that are taken at a time.
-constexpr std::size_t kBurst = 16;
 
 constexpr std::uint64_t kKnownFields = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
                                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
@@ -110,6 +105,14 @@ void Cq::on_completion_event(roce::CompletionQueue& /*cq*/) {
   if (raised_in_ != nullptr) raised_in_->raise(*this);
 }
 
+std::size_t Cq::take(std::size_t most, ibv_wc* out) {
+  poll_lock_.lock();
+  const std::size_t count = queue_->poll(
+      most, [&out](const roce::Completion& completion) { convert(completion, *out++); });
+  poll_lock_.unlock();
+  return count;
+}
+
 void Cq::begin_polling() {
   if (!one_thread_) poll_lock_.lock();
 }
@@ -191,23 +194,12 @@ int destroy_cq(ibv_cq* verbs) {
 int poll_cq(ibv_cq* verbs, int count, ibv_wc* completions) noexcept {
   auto* cq = object_of<Cq>(verbs);
   if (cq == nullptr || count < 0 || cq->node().abandoned()) return -1;
-  std::array<roce::Completion, kBurst> taken;
-  std::size_t done = 0;
-  const auto wanted = static_cast<std::size_t>(count);
-  while (done < wanted) {
-    const std::span<roce::Completion> room(taken.data(), std::min(kBurst, wanted - done));
-    std::size_t found = cq->take(room);
-    if (found == 0 && done == 0 && cq->node().progress().turn_of_application()) {
-      found = cq->take(room);
-    }
-    for (std::size_t i = 0; i < found; ++i) {
-      convert(taken[i], completions[done + i]);
-    }
-    done += found;
-    if (found < room.size()) break;
-  }
-  if (done > 0) cq->node().progress().linger();
-  return static_cast<int>(done);
+  Progress& progress = cq->node().progress();
+  // A program that waits polls an empty queue all the time: that takes no lock of the queue.
+  if (!cq->has_completions() && !progress.turn_of_application()) return 0;
+  const std::size_t taken = cq->take(static_cast<std::size_t>(count), completions);
+  if (taken > 0) progress.linger();
+  return static_cast<int>(taken);
 }
 
 int req_notify_cq(ibv_cq* verbs, int solicited_only) noexcept {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include <boost/intrusive/list.hpp>
 #include <infiniband/verbs.h>
@@ -51,13 +50,10 @@ class Cq final : public ibv_cq_ex,
 
   [[nodiscard]] roce::CompletionQueue& queue() { return *queue_; }
 
-  /// Takes completions that are there. Not in a Section; any thread.
-  [[nodiscard]] std::size_t take(std::span<roce::Completion> out) {
-    poll_lock_.lock();
-    const std::size_t count = queue_->poll(out);
-    poll_lock_.unlock();
-    return count;
-  }
+  /// Whether a completion may be there to be taken. Any thread.
+  [[nodiscard]] bool has_completions() const { return queue_->size() != 0; }
+  /// Takes up to so many completions that are there. Not in a Section; any thread.
+  [[nodiscard]] std::size_t take(std::size_t most, ibv_wc* out);
   /// Between begin_polling() and end_polling(), which one thread at a time is: the next completion
   /// is then the current one. Returns false if there is none, after a turn of the engine if
   /// `patient`.

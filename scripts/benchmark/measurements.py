@@ -115,7 +115,8 @@ class Measurements:
         yield 'libfabric/tcp', self._libfabric
         for frame in (SMALL_FRAME, LARGE_FRAME):
             yield (f'guest/raw/{frame}',
-                   lambda frame=frame: {'frames_per_s': self.guests.raw_rate(frame)})
+                   lambda frame=frame: {'frames_per_s': self.guests.raw_rate(
+                       frame, self._times(SAMPLES))})
         yield 'guest/rxe', self._soft_roce
         yield 'guest/af_packet', lambda: self._in_guests(self.guests.perf_over_nic)
         yield 'guest/memif', lambda: self._in_guests(self.guests.perf_over_memif)

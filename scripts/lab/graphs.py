@@ -17,6 +17,7 @@ EDGES = 2  # to predecessors by chance, of each node
 # One that warms up, and one that counts.
 RUNS = 2
 WINDOW = 256
+NODE_BYTES = 5 << 10
 
 
 class Graphs:
@@ -66,7 +67,7 @@ class Graphs:
         started = []
         try:
             home = self._start(started, 'serve', _station(link, 'server'), home_cpu,
-                               '--memif-links', workers + 1, *_memory(nodes))
+                               '--memif-links', workers + 1, *_memory(nodes, RUNS))
             server = self._server(home)
             running = [self._start(started, 'work', _station(link, 'client', 1 + number),
                                    worker_cpu, *server, *_worker(number), '--runs', RUNS)
@@ -143,8 +144,10 @@ def _station(link, end, number=0):
             '--ip', f'{CLIENT_IP[4].rsplit(".", 1)[0]}.{2 + number}/{PREFIX_LENGTH[4]}']
 
 
-def _memory(nodes):
-    return ['-p', 0, '--memory', '1GiB', '--records', 4 * nodes, '--lease', '5s']
+def _memory(nodes, graphs=1):
+    """For so many graphs of so many nodes. No more, as all of it is touched at the start."""
+    mebibytes = max(64, graphs * nodes * NODE_BYTES >> 20)
+    return ['-p', 0, '--memory', f'{mebibytes}MiB', '--records', 4 * nodes, '--lease', '5s']
 
 
 def _graph(nodes, number):

@@ -55,7 +55,7 @@ class Guests:
         self.gids = []
         self.port = 20000
 
-    def raw_rate(self, frame_bytes):
+    def raw_rate(self, frame_bytes, samples=testpmd.SAMPLES):
         """Frames of `frame_bytes` a second that testpmd moves from one guest to the other."""
         self._need_guests()
         device = f'net_af_packet0,iface={NETDEV},blocksz=16384,framesz=8192,framecnt=512'
@@ -71,7 +71,7 @@ class Guests:
                     raise LabError('testpmd in a guest ended early')
             found = [int(rate) for rate in testpmd.RX_RATE.findall(receiver.output())]
             found = [rate for rate in found if rate > 0]
-            return found[1:] if len(found) > testpmd.SAMPLES else None
+            return found[1:] if len(found) > samples else None
 
         rate = statistics.median(wait_until(rates, LIMIT_S, 'testpmd received no frames'))
         for which, end in ((CLIENT, sender), (SERVER, receiver)):

@@ -149,6 +149,12 @@ class Tree(RunTest):
             "['rh0']", '0000:0000:0000:0000:0000:ffff:c000:0201', 'RoCE v2', '4: ACTIVE',
             f'False False {os.path.exists("/sys/class/net")}'])
 
+    def test_commands_that_look_at_files(self):
+        for command in (('ls', '-l', '/sys/class/infiniband'), ('stat', '-f', '/sys/class/infiniband/rh0')):
+            with self.subTest(command=command):
+                shown = self.assert_good(self.rh_run('--addresses', '192.0.2.1/24', *command))
+                self.assertIn('rh0', shown)
+
     def test_tree_is_used_again(self):
         for _ in range(2):
             self.assert_good(self.rh_run('--addresses', '192.0.2.1/24', 'true'))
@@ -181,6 +187,8 @@ class Command(RunTest):
     def test_bad_arguments(self):
         for arguments, text in (((), 'no command'), (('--faults', 'nonsense', 'true'), 'nonsense'),
                                 (('--addresses', '1.2.3.4', 'true'), 'prefix length'),
+                                (('--addresses', '127.0.0.1/8', 'true'), '127.0.0.1'),
+                                (('--addresses', '::1/128', 'true'), '::1'),
                                 (('--device', '7up', 'true'), '7up'),
                                 (('--device', 'a', '--device', 'a', 'true'), 'twice'),
                                 (('--nothing', 'true'), 'nothing')):

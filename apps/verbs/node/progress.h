@@ -51,6 +51,8 @@ class Progress {
   /// thread has the engine or the mode forbids it; returns true if packets moved. `lingers`: it has
   /// found some, and waits for more. Not in a Section.
   bool turn_of_application(bool lingers = false);
+  /// The application alone moves packets: it may not sleep where it waits for one.
+  [[nodiscard]] bool is_inline_only() const { return mode_ == ProgressMode::inline_only; }
   /// A poll of the application has found completions and is about to return. Takes turns for up to
   /// Lingering::kLongestNs if WRITEs are expected that nobody will poll for. Not in a Section.
   void linger() {

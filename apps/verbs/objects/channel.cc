@@ -63,7 +63,9 @@ int get_cq_event(ibv_comp_channel* verbs, ibv_cq** cq, void** cq_context) {
   auto* channel = object_of<Channel>(verbs);
   if (channel == nullptr || cq == nullptr || cq_context == nullptr) return refuse(EINVAL);
   while (true) {
-    if (const int error = channel->units().take(); error != 0) return refuse(error);
+    if (const int error = channel->units().take(channel->node().progress()); error != 0) {
+      return refuse(error);
+    }
     const Section section(channel->node());
     if (!section) return refuse(EIO);
     // Nothing: the queue was destroyed between the unit and this.

@@ -181,7 +181,7 @@ void Context::on_queue_pair_event(const roce::AsyncEvent& event, ibv_event_type 
 
 int Context::take_event(ibv_async_event& event) {
   while (true) {
-    if (const int error = units_->take(); error != 0) return error;
+    if (const int error = units_->take(node_.progress()); error != 0) return error;
     const Section section(node_);
     if (!section) return EIO;
     // Nothing: the object that it was about was destroyed between the unit and this.

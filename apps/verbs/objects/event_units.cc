@@ -5,9 +5,12 @@
 #include <cerrno>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "apps/verbs/node/progress.h"
 
 namespace rockhopper::verbs {
 
@@ -27,17 +30,32 @@ void EventUnits::add() noexcept {
   [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof one);
 }
 
-int EventUnits::take() noexcept {
+int EventUnits::take(Progress& progress) noexcept {
+  if (progress.is_inline_only()) {
+    while (true) {
+      if (const int error = take_now(); error != EAGAIN || !waits()) return error;
+      (void)progress.turn_of_application();
+    }
+  }
   std::uint64_t unit = 0;
   return read(fd_, &unit, sizeof unit) == sizeof unit ? 0 : errno;
 }
 
-void EventUnits::withdraw() noexcept {
+int EventUnits::take_now() noexcept {
   std::uint64_t unit = 0;
   iovec place{&unit, sizeof unit};
-  // The descriptor's own flag is the program's, so this one read is told not to wait. Another
-  // thread may have taken the unit, and then finds no event and waits again.
-  [[maybe_unused]] const ssize_t taken = preadv2(fd_, &place, 1, -1, RWF_NOWAIT);
+  // The descriptor's own flag is the program's, so this one read is told not to wait.
+  return preadv2(fd_, &place, 1, -1, RWF_NOWAIT) == sizeof unit ? 0 : errno;
+}
+
+bool EventUnits::waits() const noexcept {
+  const int flags = fcntl(fd_, F_GETFL);
+  return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+void EventUnits::withdraw() noexcept {
+  // Another thread may have taken the unit, and then finds no event and waits again.
+  [[maybe_unused]] const int error = take_now();
 }
 
 }  // namespace rockhopper::verbs

@@ -9,6 +9,8 @@
 
 namespace rockhopper::verbs {
 
+class Progress;
+
 /// A descriptor that a program polls and makes non-blocking as it likes: readable while there are
 /// units, one for each event that waits. The events stand elsewhere.
 class EventUnits {
@@ -21,14 +23,20 @@ class EventUnits {
   [[nodiscard]] int fd() const { return fd_; }
   /// One event more. Does not wait.
   void add() noexcept;
-  /// Takes a unit, or waits for one if the program has left the descriptor blocking; returns an
-  /// errno: EAGAIN, EINTR. Not in a Section.
-  [[nodiscard]] int take() noexcept;
+  /// Takes a unit, or waits for one if the program has left the descriptor blocking: asleep, or
+  /// taking turns where nobody else would move the packets that make one. Returns an errno: EAGAIN,
+  /// and of a sleep EINTR. Not in a Section.
+  [[nodiscard]] int take(Progress& progress) noexcept;
   /// An event has gone that nobody has taken. Does not wait.
   void withdraw() noexcept;
 
  private:
   explicit EventUnits(int fd) : fd_(fd) {}
+  /// Takes a unit; EAGAIN if there is none.
+  [[nodiscard]] int take_now() noexcept;
+  /// The program has left the descriptor blocking.
+  [[nodiscard]] bool waits() const noexcept;
+
   const int fd_;
 };
 

@@ -14,6 +14,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "apps/verbs/shim/next.h"
@@ -119,6 +121,20 @@ ROCKHOPPER_PATH(ssize_t, __readlink_chk,
 ROCKHOPPER_PATH(ssize_t, __readlinkat_chk,
                 (int folder, const char* path, char* to, std::size_t size, std::size_t room),
                 (folder, rewritten.path(), to, size, room))
+// `ls -l` asks for access control lists.
+ROCKHOPPER_PATH(ssize_t, getxattr, (const char* path, const char* name, void* to, std::size_t size),
+                (rewritten.path(), name, to, size))
+ROCKHOPPER_PATH(ssize_t, lgetxattr,
+                (const char* path, const char* name, void* to, std::size_t size),
+                (rewritten.path(), name, to, size))
+ROCKHOPPER_PATH(ssize_t, listxattr, (const char* path, char* to, std::size_t size),
+                (rewritten.path(), to, size))
+ROCKHOPPER_PATH(ssize_t, llistxattr, (const char* path, char* to, std::size_t size),
+                (rewritten.path(), to, size))
+ROCKHOPPER_PATH(int, statfs, (const char* path, struct statfs* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(int, statfs64, (const char* path, struct statfs64* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(int, statvfs, (const char* path, struct statvfs* to), (rewritten.path(), to))
+ROCKHOPPER_PATH(int, statvfs64, (const char* path, struct statvfs64* to), (rewritten.path(), to))
 ROCKHOPPER_PATH(char*, realpath, (const char* path, char* to), (rewritten.path(), to))
 ROCKHOPPER_PATH(char*, __realpath_chk, (const char* path, char* to, std::size_t room),
                 (rewritten.path(), to, room))

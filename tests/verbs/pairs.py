@@ -22,7 +22,7 @@ class PairTest(support.ProgramTest):
         super().setUp()
         if not ENGINE.exists():
             self.skipTest('there is no engine library')
-        own_folder(self.lab.folder)
+        own_folder(self.lab.folder, as_ordinary_user())
 
     def under_rh_run(self, *command, options=()):
         """The command line that runs it there."""
@@ -40,7 +40,7 @@ class PairTest(support.ProgramTest):
     def start_verbs(self, name, *command, options=()):
         folder = self.segment()
         if not folder.exists():
-            own_folder(folder)
+            own_folder(folder, as_ordinary_user())
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         return self.lab.start(name, self.under_rh_run(*command, options=options))
 

@@ -17,6 +17,7 @@ from verbs_support import LIBRARY_FOLDERS
 PROCESSES = 4
 PROGRAM = pathlib.Path(__file__).with_name('mpi_program.py')
 PYTHON = '/usr/bin/python3'
+MPI4PY = pathlib.Path('/usr/lib/python3/dist-packages/mpi4py')
 # Neither shared memory nor TCP: what does not go over rh0 does not go.
 TRANSPORTS = 'rc_v,self'
 RING_BYTES, RING_LOOPS = 65536, 50
@@ -76,8 +77,9 @@ class Mpi(PairTest):
             self.skipTest(f'{PYTHON} is not there')
 
     def under_rh_run(self, *command, options=()):
-        # They ask before root runs them, where no ordinary user can. UCX 1.13 ends by an assertion when it has repeated a connect,
-        # after 10 ms that a process may be without a processor, and both answers come.
+        # They ask before root runs them, where no ordinary user can. UCX 1.13 ends by an assertion when
+        # it has repeated a connect, after 10 ms that a process may be without a processor, and both
+        # answers come.
         settings = {'UCX_TLS': TRANSPORTS, 'UCX_NET_DEVICES': 'rh0:1', 'UCX_UD_TIMER_TICK': '1s',
                     'UCX_UD_ASYNC_TIMER_TICK': '1s', 'OMPI_ALLOW_RUN_AS_ROOT': 1,
                     'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': 1, 'TMPDIR': self.lab.folder}
@@ -110,7 +112,7 @@ class Mpi(PairTest):
 
     def check_bench(self, mpirun, name):
         """The benchmarks of mpi4py: every process says hello, and a message goes in a ring."""
-        if name is None or not list(pathlib.Path('/usr/lib/python3').glob('dist-packages/mpi4py')):
+        if name is None or not MPI4PY.exists():
             self.skipTest('python3-mpi4py is not installed')
         bench = (*mpirun, '-np', PROCESSES, PYTHON, '-m', 'mpi4py.bench')
         hello = self.run_mpi(*bench, 'helloworld').output()

@@ -19,7 +19,7 @@ import tomllib
 import unittest
 
 from verbs_support import (
-    AS_ORDINARY, ENGINE, FOLDER, ORDINARY, RH_RUN, clean_environment, instrumented)
+    AS_ORDINARY, ENGINE, FOLDER, RH_RUN, clean_environment, instrumented, own_folder)
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITE = pathlib.Path('/usr/share/doc/rdma-core/tests')
@@ -84,19 +84,14 @@ class Pyverbs(unittest.TestCase):
             self.skipTest('python3-pyverbs is not installed')
         if shutil.which('ip') is None:
             self.skipTest('iproute2 is not installed')
-        self.root = os.geteuid() == 0
-        if self.root and shutil.which('setpriv') is None:
+        # The build folder may be closed to others: what is needed of it is copied.
+        self.prefix = AS_ORDINARY if os.geteuid() == 0 else ()
+        if self.prefix and shutil.which('setpriv') is None:
             self.skipTest('setpriv of util-linux is not installed')
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.folder.chmod(0o755)
-
-    def own_folder(self, path):
-        path.mkdir(mode=0o700)
-        if self.root:
-            os.chown(path, ORDINARY, ORDINARY)
-        return path
 
     def unpack(self):
         """Debian compresses what is long in /usr/share/doc."""
@@ -122,9 +117,9 @@ class Pyverbs(unittest.TestCase):
         """The exit status, {test: (outcome, text)} and all that was printed."""
         self.unpack()
         shutil.copy(HERE / 'pyverbs_runner.py', self.folder)
-        work = self.own_folder(self.folder / 'work')
+        work = own_folder(self.folder / 'work', self.prefix)
         # In shared memory: frames do not go to a disk.
-        segment = self.own_folder(pathlib.Path('/dev/shm') / self.folder.name)
+        segment = own_folder(pathlib.Path('/dev/shm') / self.folder.name, self.prefix)
         self.addCleanup(shutil.rmtree, segment, ignore_errors=True)
         left_out = [pattern for entry in TABLE['entry'] if entry['kind'] == 'left out'
                     for pattern in entry['tests']]
@@ -132,7 +127,7 @@ class Pyverbs(unittest.TestCase):
         environment = clean_environment(
             HOME=str(work), XDG_RUNTIME_DIR=str(work), ROCKHOPPER_SEGMENT=str(segment),
             PYTHONDONTWRITEBYTECODE='1', ASAN_OPTIONS='detect_leaks=0')  # Python frees little at its end
-        command = [*(AS_ORDINARY if self.root else ()), self.programs(), '--',
+        command = [*self.prefix, self.programs(), '--',
                    *instrumented('/usr/bin/python3', self.folder / 'pyverbs_runner.py', self.folder,
                                  results, *left_out)]
         with open(log, 'wb') as output, subprocess.Popen(

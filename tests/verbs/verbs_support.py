@@ -68,10 +68,11 @@ def as_ordinary_user():
     return ()
 
 
-def own_folder(path, mode=0o700):
-    """Makes a folder, if there is none, that belongs to whom as_ordinary_user() runs commands as."""
-    path.mkdir(mode=mode, exist_ok=True)
-    if as_ordinary_user():
+def own_folder(path, prefix):
+    """Makes a folder, if there is none, of the user that the command `prefix` becomes: AS_ORDINARY,
+    or nothing for this one."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    if prefix:
         os.chown(path, ORDINARY, ORDINARY)
     return path
 

@@ -18,18 +18,14 @@ constexpr std::uint16_t kVlanIdMax = 4094;
 /// Room for the longest message that new_packet() is asked for.
 constexpr std::uint16_t kDataRoomMin = RTE_PKTMBUF_HEADROOM + 64;
 constexpr std::uint8_t kLinkLocalPrefixLength = 64;
-constexpr std::uint8_t kIpv4Loopback = 127;
 constexpr unsigned kPriorityShift = 13;  // of the PCP in a tag
 constexpr std::uint8_t kPriorityMax = 7;
 
 /// Whether no packet may claim to come from there (RFC 1122, section 3.2.1.3; RFC 4291, 2.5
 /// and 2.7).
 bool is_bad_source(const IpAddress& address) {
-  if (address.is_unspecified() || address.is_multicast()) return true;
-  if (address.is_ipv4()) {
-    return address.ipv4() == INADDR_BROADCAST || address.ipv4() >> 24 == kIpv4Loopback;
-  }
-  return address == IpAddress{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+  return address.is_unspecified() || address.is_multicast() || address.is_loopback() ||
+         (address.is_ipv4() && address.ipv4() == INADDR_BROADCAST);
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ struct IpAddress {
   [[nodiscard]] bool is_multicast() const {
     return is_ipv4() ? bytes[12] >> 4 == 0xe : bytes[0] == 0xff;
   }
+  [[nodiscard]] bool is_loopback() const {
+    return is_ipv4() ? bytes[12] == 127 : half(0) == 0 && half(1) == rte_cpu_to_be_64(1);
+  }
   [[nodiscard]] bool is_link_local() const {
     if (is_ipv4()) return bytes[12] == 169 && bytes[13] == 254;
     return bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;

@@ -47,13 +47,6 @@ Expected<Choice> choose(const char* name,
   return fail(ErrorCode::invalid_argument, "{} is one of {}, not \"{}\"", name, names, value);
 }
 
-/// Packets to such an address may not come from a wire (RFC 1122, 3.2.1.3; RFC 4291, 2.5.3).
-bool is_loopback(const stack::IpAddress& address) {
-  static constexpr std::uint32_t kNet = 127;
-  if (address.is_ipv4()) return address.ipv4() >> 24 == kNet;
-  return address == stack::IpAddress::parse("::1");
-}
-
 Expected<DeviceAddress> parse_address(std::string_view text) {
   const std::size_t slash = text.find('/');
   const auto address = stack::IpAddress::parse(text.substr(0, slash));
@@ -63,7 +56,7 @@ Expected<DeviceAddress> parse_address(std::string_view text) {
     const auto [rest, error] = std::from_chars(text.data() + slash + 1, end, length);
     const int bits = address->is_ipv4() ? 32 : 128;
     if (error == std::errc{} && rest == end && length <= bits && !address->is_multicast() &&
-        !address->is_unspecified() && !is_loopback(*address)) {
+        !address->is_unspecified() && !address->is_loopback()) {
       return DeviceAddress{*address, length, interface_of(*address)};
     }
   }

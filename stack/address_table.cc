@@ -2,16 +2,13 @@
 // Copyright (c) The Rockhopper authors
 #include "stack/address_table.h"
 
+#include "stack/interface_address.h"
+
 namespace rockhopper::stack {
 namespace {
 
 constexpr std::uint8_t kIpv4Bits = 32;
 constexpr std::uint8_t kIpv6Bits = 128;
-
-bool is_unicast(const IpAddress& address) {
-  if (address.is_unspecified() || address.is_multicast()) return false;
-  return !address.is_ipv4() || address.ipv4() != UINT32_MAX;
-}
 
 bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length) {
   const std::size_t whole = length / 8;
@@ -27,8 +24,9 @@ bool same_prefix(const IpAddress& a, const IpAddress& b, std::uint8_t length) {
 
 Expected<void> AddressTable::add(const IpAddress& address, std::uint8_t prefix_length) {
   const std::uint8_t bits = address.is_ipv4() ? kIpv4Bits : kIpv6Bits;
-  if (!is_unicast(address)) {
-    return fail(ErrorCode::invalid_argument, "{} is not a unicast address", address.to_string());
+  if (!is_station_address(address)) {
+    return fail(ErrorCode::invalid_argument, "{} is not the address of one station",
+                address.to_string());
   }
   if (prefix_length > bits) {
     return fail(ErrorCode::invalid_argument, "prefix length {} of {} is above {}", prefix_length,
@@ -57,7 +55,7 @@ Expected<void> AddressTable::remove(const IpAddress& address) {
 }
 
 Expected<void> AddressTable::set_gateway(const IpAddress& gateway) {
-  if (!is_unicast(gateway) || owns(gateway) || !on_link(gateway)) {
+  if (!is_station_address(gateway) || owns(gateway) || !on_link(gateway)) {
     return fail(ErrorCode::invalid_argument, "{} is no neighbour on this link",
                 gateway.to_string());
   }

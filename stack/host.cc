@@ -9,6 +9,7 @@
 
 #include "stack/checksum_offload.h"
 #include "stack/ethernet.h"
+#include "stack/interface_address.h"
 
 namespace rockhopper::stack {
 namespace {
@@ -20,13 +21,6 @@ constexpr std::uint16_t kDataRoomMin = RTE_PKTMBUF_HEADROOM + 64;
 constexpr std::uint8_t kLinkLocalPrefixLength = 64;
 constexpr unsigned kPriorityShift = 13;  // of the PCP in a tag
 constexpr std::uint8_t kPriorityMax = 7;
-
-/// Whether no packet may claim to come from there (RFC 1122, section 3.2.1.3; RFC 4291, 2.5
-/// and 2.7).
-bool is_bad_source(const IpAddress& address) {
-  return address.is_unspecified() || address.is_multicast() || address.is_loopback() ||
-         (address.is_ipv4() && address.ipv4() == INADDR_BROADCAST);
-}
 
 }  // namespace
 
@@ -333,7 +327,7 @@ HostDrop Host::check_addresses(const HostFrame& frame) const {
   // switches without an address ask so for members (RFC 4541, section 2.1.1).
   const bool asks_unspecified =
       (is_icmpv6 || ip.protocol == IPPROTO_IGMP) && ip.source.is_unspecified();
-  if (is_bad_source(ip.source) && !asks_unspecified) return HostDrop::ip_bad_source;
+  if (!is_station_address(ip.source) && !asks_unspecified) return HostDrop::ip_bad_source;
   const bool from_us = rte_is_same_ether_addr(&frame.ethernet.source, &context_.config.mac) != 0;
   if (!from_us && owns(ip.source)) return HostDrop::ip_own_source;
   if (owns(ip.destination)) {

@@ -9,6 +9,8 @@
 
 #include <fcntl.h>
 #include <rte_log.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "stack/checksum_offload.h"
@@ -95,14 +97,25 @@ std::size_t whole_blocks(const std::vector<std::uint8_t>& blocks, std::size_t wr
   return whole;
 }
 
+/// The file at `path`, empty. A regular one belongs to nobody else who writes captures: two writers
+/// would each write over the other's blocks.
+Expected<int> open_alone(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  struct stat found = {};
+  if (file >= 0 && (fstat(file, &found) != 0 || !S_ISREG(found.st_mode))) return file;
+  // It is locked before it is emptied. A file system without locks cannot tell.
+  const bool is_taken = file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (file >= 0 && !is_taken && ftruncate(file, 0) == 0) return file;
+  const int error = errno;
+  if (file >= 0) close(file);
+  if (is_taken) return fail(ErrorCode::busy, "the capture {} is being written already", path);
+  return fail(ErrorCode::io, "cannot write the capture {}: {}", path, std::strerror(error));
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<PcapWriter>> PcapWriter::open(Link& inner, const PcapConfig& config) {
-  const int file = ::open(config.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) {
-    return fail(ErrorCode::io, "cannot write the capture {}: {}", config.path,
-                std::strerror(errno));
-  }
+  ROCKHOPPER_TRY(const int file, open_alone(config.path));
   std::unique_ptr<PcapWriter> writer(new PcapWriter(inner, config, file));
   writer->write_headers();
   writer->write_out();

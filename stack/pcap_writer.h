@@ -35,7 +35,8 @@ struct PcapCounters {
 /// outermost link: another that copies packets above it hides which packet a drop concerns.
 class PcapWriter final : public Link, public DropObserver {
  public:
-  /// `inner` is not owned. Creates or truncates the file.
+  /// `inner` is not owned. Creates or truncates the file; ErrorCode::busy if another PcapWriter, of
+  /// this process or another, writes it.
   [[nodiscard]] static Expected<std::unique_ptr<PcapWriter>> open(Link& inner,
                                                                   const PcapConfig& config);
   ~PcapWriter() override;

@@ -13,6 +13,15 @@
 #include "stack/quantity.h"
 
 namespace rockhopper::apps {
+namespace {
+
+/// The longest of an option's names, without what --help calls its value.
+std::string long_name(std::string_view names) {
+  names = names.substr(0, names.find(' '));
+  return std::string(names.substr(names.rfind(',') + 1));
+}
+
+}  // namespace
 
 template <typename Number>
 Option Option::checked_range(Number low, Number high) const {
@@ -117,8 +126,14 @@ Option OptionSet::add_option_function(std::string_view names,
 Option OptionSet::add_parsed(std::string_view names, std::string_view preset, Parse parse,
                              std::string_view help) const {
   const auto text = std::make_shared<std::string>(preset);
-  check([text, parse = std::move(parse)] { return parse(*text); });
-  return add_option(names, *text, help);
+  const Option option = add_option(names, *text, help);
+  check([text, option, parse = std::move(parse), name = long_name(names)]() -> Expected<void> {
+    if (text->empty() && option.given()) {
+      return fail(ErrorCode::invalid_argument, "{}: its value is empty", name);
+    }
+    return parse(*text);
+  });
+  return option;
 }
 
 Option OptionSet::add_parsed_list(std::string_view names, Parse parse,
@@ -132,16 +147,6 @@ Option OptionSet::add_parsed_list(std::string_view names, Parse parse,
   });
   return add_option(names, *texts, help).one_value_each();
 }
-
-namespace {
-
-/// The longest of an option's names, without what --help calls its value.
-std::string long_name(std::string_view names) {
-  names = names.substr(0, names.find(' '));
-  return std::string(names.substr(names.rfind(',') + 1));
-}
-
-}  // namespace
 
 Option OptionSet::add_bytes(std::string_view names, std::uint64_t& target, std::string_view preset,
                             const Range& range, std::string_view help) const {

@@ -143,7 +143,7 @@ class OptionSet {
     return add_option_function(names, take, help).one_of(all).default_text(to_string(target));
   }
   /// Gives the value to `parse`, or `preset` if the option is not given. What fails is bad
-  /// arguments.
+  /// arguments, and so is an empty value.
   Option add_parsed(std::string_view names, std::string_view preset, Parse parse,
                     std::string_view help) const;
   /// Gives each of the option's values to `parse`.

@@ -2,36 +2,12 @@
 // Copyright (c) The Rockhopper authors
 #include "apps/node/node_config.h"
 
-#include <charconv>
-#include <system_error>
-
 namespace rockhopper {
 namespace {
 
 constexpr std::uint16_t kDeviceMtu = 1500;
 
 }  // namespace
-
-Expected<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  const auto address = stack::IpAddress::parse(text.substr(0, slash));
-  if (!address || slash == std::string_view::npos) {
-    return fail(ErrorCode::invalid_argument,
-                "{}: not an address with prefix length, as 10.0.0.1/24 or fd00::1/64", text);
-  }
-  const std::string_view length = text.substr(slash + 1);
-  const unsigned limit = address->is_ipv4() ? 32 : 128;
-  unsigned prefix = 0;
-  const char* last = length.data() + length.size();
-  const auto [end, error] = std::from_chars(length.data(), last, prefix);
-  if (error != std::errc{} || end != last || prefix > limit) {
-    return fail(ErrorCode::invalid_argument, "{}: the prefix length must be 0 to {}", text, limit);
-  }
-  if (address->is_unspecified() || address->is_multicast()) {
-    return fail(ErrorCode::invalid_argument, "{}: not an address of a single interface", text);
-  }
-  return InterfaceAddress{*address, static_cast<std::uint8_t>(prefix)};
-}
 
 std::uint16_t mtu_of(const NodeConfig& config) {
   if (config.mtu != 0) return config.mtu;

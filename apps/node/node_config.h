@@ -21,6 +21,7 @@
 #include "stack/fault_config.h"
 #include "stack/host.h"
 #include "stack/idle.h"
+#include "stack/interface_address.h"
 #include "stack/ip_address.h"
 #include "stack/link.h"
 #include "stack/memif.h"
@@ -28,14 +29,7 @@
 
 namespace rockhopper {
 
-/// An address of a node, with the length of its network's prefix.
-struct InterfaceAddress {
-  stack::IpAddress address{};
-  std::uint8_t prefix_length = 0;
-
-  /// Reads "10.0.0.1/24" or "fd00::1/64". Refuses what is not the address of one interface.
-  [[nodiscard]] static Expected<InterfaceAddress> parse(std::string_view text);
-};
+using stack::InterfaceAddress;
 
 /// A neighbour that is not asked for its MAC address.
 struct StaticNeighbour {

@@ -8,13 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace rockhopper::apps::launcher {
@@ -56,6 +61,31 @@ Expected<std::vector<std::string>> ask_loader(const std::string& program) {
   return lines;
 }
 
+/// Fails with ErrorCode::not_found if there is no such file, and with another code if there is one
+/// that cannot be run.
+Expected<void> check_executable(const std::string& file) {
+  struct stat found = {};
+  if (stat(file.c_str(), &found) != 0) {
+    const bool none = errno == ENOENT || errno == ENOTDIR;
+    return fail(none ? ErrorCode::not_found : ErrorCode::io, "{}: {}", file, std::strerror(errno));
+  }
+  if (S_ISDIR(found.st_mode)) return fail(ErrorCode::io, "{}: {}", file, std::strerror(EISDIR));
+  if (access(file.c_str(), X_OK) == 0) return {};
+  return fail(ErrorCode::io, "{}: {}", file, std::strerror(errno));
+}
+
+/// Whether the kernel gives the program rights that its caller has not: the loader then ignores
+/// what the environment says of libraries.
+bool has_rights_of_its_own(const std::string& program) {
+  struct stat found = {};
+  if (stat(program.c_str(), &found) != 0) return false;
+  const bool other_user = (found.st_mode & S_ISUID) != 0 && found.st_uid != getuid();
+  const bool other_group = (found.st_mode & S_ISGID) != 0 && found.st_gid != getgid();
+  const bool capabilities =
+      getuid() != 0 && getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
+  return other_user || other_group || capabilities;
+}
+
 bool has(std::string_view line, std::string_view part) {
   return line.find(part) != std::string_view::npos;
 }
@@ -64,22 +94,47 @@ bool has(std::string_view line, std::string_view part) {
 
 Expected<std::string> find_program(const std::string& command) {
   if (command.find('/') != std::string::npos) {
-    if (access(command.c_str(), F_OK) == 0) return command;
-    return fail(ErrorCode::invalid_argument, "{}: {}", command, std::strerror(errno));
+    ROCKHOPPER_TRY(check_executable(command));
+    return command;
   }
   const char* path = std::getenv("PATH");
   const std::string folders = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+  Error refusal{ErrorCode::not_found, command + ": command not found"};
   for (std::size_t begin = 0; begin <= folders.size();) {
     const std::size_t end = std::min(folders.find(':', begin), folders.size());
     const std::string folder = end > begin ? folders.substr(begin, end - begin) : ".";
     std::string file = folder + "/" + command;
-    if (access(file.c_str(), X_OK) == 0) return file;
+    auto good = check_executable(file);
+    if (good) return file;
+    struct stat found = {};
+    if (stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode)) refusal = good.error();
     begin = end + 1;
   }
-  return fail(ErrorCode::invalid_argument, "{}: command not found", command);
+  return tl::make_unexpected(std::move(refusal));
+}
+
+std::string interpreter_of(const std::string& program) {
+  std::ifstream file(program);
+  std::string line;
+  if (file.get() != '#' || file.get() != '!' || !std::getline(file, line)) return {};
+  std::istringstream words(line);
+  std::string name;
+  words >> name;
+  return name;
 }
 
 Expected<void> check_program(const std::string& program) {
+  if (const std::string interpreter = interpreter_of(program); !interpreter.empty()) {
+    fmt::print("{} is a script of {}\n", program, interpreter);
+    ROCKHOPPER_TRY(check_executable(interpreter));
+    return check_program(interpreter);
+  }
+  if (has_rights_of_its_own(program)) {
+    return fail(ErrorCode::invalid_argument,
+                "{} runs with other rights than yours (setuid, setgid or capabilities): the loader "
+                "gives it no other libibverbs",
+                program);
+  }
   ROCKHOPPER_TRY(const auto lines, ask_loader(program));
   std::size_t missing = 0;
   bool loads = false;

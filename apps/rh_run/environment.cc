@@ -95,7 +95,12 @@ Expected<std::string> library_folder() {
               (self.parent_path() / ROCKHOPPER_VERBS_FROM_BIN).lexically_normal().string());
 }
 
-bool is_off() { return variable(verbs::kVerbsVariable) == "off"; }
+Expected<bool> is_off() {
+  const std::string value = variable(verbs::kVerbsVariable);
+  if (value.empty() || value == "off") return !value.empty();
+  return fail(ErrorCode::invalid_argument, "{} is \"off\" or not set, not \"{}\"",
+              verbs::kVerbsVariable, value);
+}
 
 Expected<void> set_environment(const Options& options, const std::string& folder) {
   set_if_given(verbs::kDevicesVariable, joined_devices(options));
@@ -106,9 +111,11 @@ Expected<void> set_environment(const Options& options, const std::string& folder
   ROCKHOPPER_TRY(const std::string tree, render_tree());
   set(verbs::kTreeVariable, tree);
 
-  const auto all = preloads(folder);
+  // Another rh-run around this one may have preloaded both.
+  auto first = preloads(folder);
+  if (!options.preload) first.pop_back();
   put_first(kLibraryPath, ":;", {folder}, {folder});
-  put_first(kPreload, ": ", options.preload ? all : std::vector<std::string>{all.front()}, all);
+  put_first(kPreload, ": ", first, first);
   return {};
 }
 

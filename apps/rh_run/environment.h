@@ -13,8 +13,9 @@ namespace rockhopper::apps::launcher {
 /// installed.
 [[nodiscard]] Expected<std::string> library_folder();
 
-/// Whether ROCKHOPPER_VERBS says that the system's devices are wanted.
-[[nodiscard]] bool is_off();
+/// Whether ROCKHOPPER_VERBS says that the system's devices are wanted. Fails if it says anything
+/// else.
+[[nodiscard]] Expected<bool> is_off();
 
 /// Sets this process's environment for a command, which sees the devices and the tree. What stood
 /// in LD_LIBRARY_PATH and LD_PRELOAD stays behind what is put there.

@@ -47,21 +47,31 @@ int complain(const Error& error, int status) {
   return status;
 }
 
+int cannot_run(const Error& error) {
+  return complain(error, error.code == ErrorCode::not_found ? kExitNotFound : kExitCannotRun);
+}
+
 int execute(const std::vector<std::string>& command) {
+  const auto program = find_program(command.front());
+  if (!program) return cannot_run(program.error());
   std::vector<char*> arguments;
   for (const std::string& argument : command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
   arguments.push_back(nullptr);
-  execvp(arguments.front(), arguments.data());
+  execvp(program->c_str(), arguments.data());  // a file that is no program is run by sh
   const int error = errno;
-  fmt::print(stderr, "rh-run: {}: {}\n", command.front(), std::strerror(error));
-  return error == ENOENT ? kExitNotFound : kExitCannotRun;
+  const std::string interpreter = interpreter_of(*program);
+  fmt::print(stderr, "rh-run: {}: {}{}\n", *program, std::strerror(error),
+             interpreter.empty() ? "" : " (" + interpreter + " is to run it)");
+  return kExitCannotRun;
 }
 
 int run(const Options& options, const std::vector<std::string>& command) {
   const auto folder = library_folder();
-  if (is_off() && !options.check) {
+  const auto off = is_off();
+  if (!off) return complain(off.error(), kExitUsage);
+  if (*off && !options.check) {
     if (folder) clear_environment(*folder);
     return execute(command);
   }
@@ -69,7 +79,7 @@ int run(const Options& options, const std::vector<std::string>& command) {
   if (auto set = set_environment(options, *folder); !set) return complain(set.error(), kExitFailed);
   if (!options.check) return execute(command);
   const auto program = find_program(command.front());
-  if (!program) return complain(program.error(), kExitNotFound);
+  if (!program) return cannot_run(program.error());
   if (auto good = check_program(*program); !good) return complain(good.error(), kExitFailed);
   return kExitOk;
 }

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "apps/verbs/abi/devices.h"
 #include "apps/verbs/node/settings.h"
@@ -34,6 +38,21 @@ Expected<void> check_device(const std::string& name, const Options& options) {
     return fail(ErrorCode::invalid_argument, "--device: up to {}", verbs::kDevicesMax);
   }
   return {};
+}
+
+/// Whether a capture can be written there is known before the command runs. Whether another process
+/// writes it already, only the library can tell.
+Expected<void> check_writable(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  struct stat found = {};
+  const bool exists = stat(path.c_str(), &found) == 0;
+  if (exists && S_ISDIR(found.st_mode)) {
+    errno = EISDIR;
+  } else if (access(exists ? path.c_str() : folder.c_str(), W_OK) == 0) {
+    return {};
+  }
+  return fail(ErrorCode::invalid_argument, "--pcap {}: {}", path, std::strerror(errno));
 }
 
 }  // namespace
@@ -67,8 +86,14 @@ void add_options(OptionSet app, Options& options) {
                   "adaptive")
       .one_of({"adaptive", "thread", "inline"});
   const OptionSet observation = app.group("Observation and faults");
-  observation.add_option("--pcap FILE", options.pcap,
-                         "capture what is on the wire, in pcapng; %p stands for the process's id");
+  observation.add_parsed(
+      "--pcap FILE", "",
+      [&options](const std::string& path) -> Expected<void> {
+        if (path.empty()) return {};
+        options.pcap = path;
+        return check_writable(verbs::capture_path(path));
+      },
+      "capture what is on the wire, in pcapng; %p stands for the process's id");
   observation.add_parsed(
       "--faults SPEC", "",
       [&options](const std::string& text) -> Expected<void> {

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from verbs_support import ENGINE, FOLDER, LIBRARY_FOLDERS, PATHS, RH_RUN, THIN, RunTest
+from verbs_support import ENGINE, FOLDER, LIBRARY_FOLDERS, ORDINARY, PATHS, RH_RUN, THIN, RunTest
 
 DLVSYM = '''
 import ctypes
@@ -140,6 +140,17 @@ getattr(library, '__verbs_log')(None, 3, b'not an EFA device')
             self.assertEqual(left.returncode, 0)
             self.assertNotIn('rh0', left.stdout)
             self.assertRegex(left.stderr, r'ROCKHOPPER_VERBS=off.*rh-run')
+        other = {'ROCKHOPPER_VERBS': 'no'}
+        self.assert_one_line(self.rh_run('true', **other), 2, 'ROCKHOPPER_VERBS')
+        if shutil.which('ibv_devices') is not None:
+            left = self.run_command('ibv_devices', LD_LIBRARY_PATH=str(FOLDER), **other)
+            self.assertNotIn('rh0', left.stdout)
+            self.assertIn('ROCKHOPPER_VERBS', left.stderr)
+
+    def test_preload_of_an_outer_rh_run_stays(self):
+        show = 'import os; print(os.environ["LD_PRELOAD"])'
+        done = self.rh_run('--preload', RH_RUN, sys.executable, '-c', show)
+        self.assertEqual(self.assert_good(done), f'{PATHS}:{THIN}\n')
 
 
 class Tree(RunTest):
@@ -183,12 +194,39 @@ class Command(RunTest):
     def test_command_that_cannot_be_run(self):
         self.assert_one_line(self.rh_run('there-is-no-such-command'), 127, 'there-is-no-such-command')
         self.assert_one_line(self.rh_run('/etc/passwd'), 126, 'Permission denied')
+        self.assert_one_line(self.rh_run('/etc'), 126, 'Is a directory')
+        self.assert_one_line(self.rh_run('/etc/passwd/x'), 127, 'Not a directory')
+        script = self.script('#!/no/such/interpreter -x')
+        self.assert_one_line(self.rh_run(script), 126, '/no/such/interpreter')
+
+    def script(self, text):
+        path = self.runtime / 'script'
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def test_command_is_found_as_a_shell_finds_it(self):
+        folder = self.runtime / 'bin'
+        (folder / 'name').mkdir(parents=True)
+        path = f'{folder}:/etc/passwd:{os.environ["PATH"]}'
+        self.assert_one_line(self.rh_run('name', PATH=path), 127, 'name: command not found')
+        self.script('echo "$0 $1"')  # no first line: sh runs it
+        done = self.rh_run('script', 'x', PATH=f'{folder}:{self.runtime}:{os.environ["PATH"]}')
+        self.assertEqual(self.assert_good(done), f'{self.runtime}/script x\n')
+        (self.runtime / 'script').chmod(0o644)
+        self.assert_one_line(self.rh_run('script', PATH=str(self.runtime)), 126, 'Permission denied')
 
     def test_bad_arguments(self):
         for arguments, text in (((), 'no command'), (('--faults', 'nonsense', 'true'), 'nonsense'),
                                 (('--addresses', '1.2.3.4', 'true'), 'prefix length'),
                                 (('--addresses', '127.0.0.1/8', 'true'), '127.0.0.1'),
                                 (('--addresses', '::1/128', 'true'), '::1'),
+                                (('--addresses', '255.255.255.255/32', 'true'), '255.255.255.255'),
+                                (('--addresses', '10.0.0.1/24,10.0.0.1/8', 'true'), 'twice'),
+                                (('--addresses', '', 'true'), 'empty'),
+                                (('--faults', '', 'true'), 'empty'), (('--pcap', '', 'true'), 'empty'),
+                                (('--pcap', '/no/such/folder/x', 'true'), 'No such file'),
+                                (('--pcap', str(self.runtime), 'true'), 'Is a directory'),
                                 (('--device', '7up', 'true'), '7up'),
                                 (('--device', 'a', '--device', 'a', 'true'), 'twice'),
                                 (('--nothing', 'true'), 'nothing')):
@@ -201,6 +239,19 @@ class Command(RunTest):
             self.assertIn(str(THIN), output)
             self.assertIn('all symbols are there', output)
         self.assert_one_line(self.rh_run('--check', 'there-is-no-such-command'), 127, 'not found')
+        self.assert_one_line(self.rh_run('--check', '/etc'), 126, 'Is a directory')
+        output = self.assert_good(self.rh_run('--check', self.script('#! /bin/sh -e\n')))
+        self.assertIn('is a script of /bin/sh\n', output)
+        if os.geteuid() == 0:
+            strange = self.runtime / 'true'
+            shutil.copy('/bin/true', strange)
+            os.chown(strange, ORDINARY, ORDINARY)
+            strange.chmod(0o4755)
+        else:
+            strange = shutil.which('su')  # root's, and setuid
+        self.assert_one_line(self.rh_run('--check', strange), 1, 'setuid')
+        done = self.rh_run('--check', self.script('#!/no/such/interpreter'))
+        self.assert_one_line(done, 1, '/no/such/interpreter: No such file')
         output = self.assert_good(self.rh_run('--check', 'true'))
         self.assertIn('does not name libibverbs', output)
 

@@ -78,6 +78,10 @@ void make_devices() {
     report("ROCKHOPPER_VERBS=off, so there is no device here; rh-run COMMAND shows the system's");
     return;
   }
+  if (verbs != nullptr && *verbs != '\0') {
+    report("ROCKHOPPER_VERBS is \"off\" or not set, so there is no device here: ", verbs);
+    return;
+  }
   const char* names = std::getenv(kDevicesVariable);
   if (names == nullptr || *names == '\0') names = kDefaultDevices;
   while (true) {

@@ -3,14 +3,14 @@
 #include "apps/verbs/node/settings.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
-#include <system_error>
 #include <utility>
 
 #include <unistd.h>
 
 #include "stack/address_table.h"
+#include "stack/interface_address.h"
+#include "stack/split_list.h"
 
 namespace rockhopper::verbs {
 namespace {
@@ -47,24 +47,6 @@ Expected<Choice> choose(const char* name,
   return fail(ErrorCode::invalid_argument, "{} is one of {}, not \"{}\"", name, names, value);
 }
 
-Expected<DeviceAddress> parse_address(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  const auto address = stack::IpAddress::parse(text.substr(0, slash));
-  std::uint8_t length = 0;
-  if (address && slash != std::string_view::npos) {
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + slash + 1, end, length);
-    const int bits = address->is_ipv4() ? 32 : 128;
-    if (error == std::errc{} && rest == end && length <= bits && !address->is_multicast() &&
-        !address->is_unspecified() && !address->is_loopback()) {
-      return DeviceAddress{*address, length, interface_of(*address)};
-    }
-  }
-  return fail(
-      ErrorCode::invalid_argument,
-      "\"{}\" is no address of a wire with its prefix length, as 192.0.2.1/24 or fd00::1/64", text);
-}
-
 Expected<std::vector<DeviceAddress>> read_addresses() {
   constexpr const char* kName = "ROCKHOPPER_ADDRESSES";
   std::vector<DeviceAddress> addresses;
@@ -81,25 +63,28 @@ Expected<std::vector<DeviceAddress>> read_addresses() {
   return addresses;
 }
 
-/// The variable's value, with the process's number for each "%p".
-std::string read_path(const char* name) {
-  std::string path(variable(name));
+}  // namespace
+
+std::string capture_path(std::string_view text) {
+  std::string path(text);
   for (std::size_t at = path.find("%p"); at != std::string::npos; at = path.find("%p", at)) {
     path.replace(at, 2, std::to_string(getpid()));
   }
   return path;
 }
 
-}  // namespace
-
 Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text) {
   std::vector<DeviceAddress> addresses;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    ROCKHOPPER_TRY(auto address, parse_address(text.substr(begin, end - begin)));
-    addresses.push_back(address);
-    begin = end + 1;
-  }
+  ROCKHOPPER_TRY(stack::split_list(text, [&](std::string_view item) -> Expected<void> {
+    ROCKHOPPER_TRY(const auto own, stack::InterfaceAddress::parse(item));
+    for (const DeviceAddress& other : addresses) {
+      if (other.address == own.address) {
+        return fail(ErrorCode::invalid_argument, "{} is given twice", own.address.to_string());
+      }
+    }
+    addresses.push_back({own.address, own.prefix_length, interface_of(own.address)});
+    return {};
+  }));
   if (addresses.size() > kAddressesMax) {
     return fail(ErrorCode::invalid_argument, "a device has up to {} addresses, not {}",
                 kAddressesMax, addresses.size());
@@ -111,7 +96,7 @@ Expected<Settings> Settings::read() {
   Settings settings;
   ROCKHOPPER_TRY(settings.addresses, read_addresses());
   ROCKHOPPER_TRY(settings.progress, choose("ROCKHOPPER_PROGRESS", kModes));
-  settings.pcap = read_path("ROCKHOPPER_PCAP");
+  settings.pcap = capture_path(variable("ROCKHOPPER_PCAP"));
   if (const std::string_view faults = variable("ROCKHOPPER_FAULTS"); !faults.empty()) {
     auto parsed = stack::parse_faults(faults);
     if (!parsed) return fail(parsed.error().code, "ROCKHOPPER_FAULTS: {}", parsed.error().message);

@@ -36,6 +36,9 @@ struct Settings {
   [[nodiscard]] static Expected<Settings> read();
 };
 
+/// `text` with the process's number for each "%p".
+[[nodiscard]] std::string capture_path(std::string_view text);
+
 /// Reads a list of addresses with prefix lengths as Settings::read() does. Not empty.
 [[nodiscard]] Expected<std::vector<DeviceAddress>> parse_addresses(std::string_view text);
 

@@ -9,25 +9,6 @@
 namespace rockhopper {
 namespace {
 
-TEST(InterfaceAddress, IsAnAddressWithPrefixLength) {
-  const auto ipv4 = InterfaceAddress::parse("10.1.2.3/8");
-  ASSERT_TRUE(ipv4);
-  EXPECT_EQ(ipv4->address.to_string(), "10.1.2.3");
-  EXPECT_EQ(ipv4->prefix_length, 8);
-  const auto ipv6 = InterfaceAddress::parse("fd00::9/64");
-  ASSERT_TRUE(ipv6);
-  EXPECT_EQ(ipv6->address.to_string(), "fd00::9");
-  EXPECT_EQ(ipv6->prefix_length, 64);
-}
-
-TEST(InterfaceAddress, RefusesAllElse) {
-  for (const char* text :
-       {"", "10.0.0.1", "10.0.0.1/", "10.0.0.1/33", "10.0.0.1/-1", "10.0.0.1/8x", "fd00::1/129",
-        "10.0.0/8", "host/24", "0.0.0.0/0", "224.0.0.1/4", "ff02::1/64", "/24"}) {
-    EXPECT_FALSE(InterfaceAddress::parse(text)) << text;
-  }
-}
-
 TEST(NodeConfig, TheMtuFollowsFromThePort) {
   NodeConfig config;
   EXPECT_EQ(mtu_of(config), kMemifMtu);

@@ -12,7 +12,7 @@ Expected<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
   const auto address = IpAddress::parse(text.substr(0, slash));
   if (!address || slash == std::string_view::npos) {
     return fail(ErrorCode::invalid_argument,
-                "\"{}\": not an address with prefix length, as 10.0.0.1/24 or fd00::1/64", text);
+                "{}: not an address with prefix length, as 10.0.0.1/24 or fd00::1/64", text);
   }
   const std::string_view length = text.substr(slash + 1);
   const unsigned limit = address->is_ipv4() ? 32 : 128;

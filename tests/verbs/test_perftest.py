@@ -81,7 +81,7 @@ def is_meaningless(program, connection, variant):
     """perftest does not refuse it, though the service has no such thing, or has failed."""
     if variant == 'shared receive queue' and connection == 'UC':
         return True  # an SRQ is not for UC
-    return variant == 'multicast' and connection != 'UD'  # groups are for datagrams
+    return variant == 'multicast' and connection != 'UD'  # it measures datagrams then too
 
 
 ALL_CELLS = list(itertools.product(PROGRAMS, CONNECTIONS, VARIANTS))

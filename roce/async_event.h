@@ -16,7 +16,7 @@ class SharedReceiveQueue;
 /// Asynchronous events (IBTA vol. 1, 11.6.3); names as in enum ibv_event_type.
 enum class AsyncEventType : std::uint8_t {
   cq_err,
-  qp_fatal,
+  qp_fatal,  ///< in ERR for a reason that no completion and no other event tells
   qp_req_err,
   qp_access_err,
   comm_est,

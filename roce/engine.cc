@@ -557,7 +557,7 @@ void Engine::fail_users_of_overrun_cqs() {
     };
     if (qp != nullptr && qp->state() != QpState::reset &&
         std::any_of(overrun_cqs_.begin(), overrun_cqs_.end(), uses)) {
-      qp->enter_error();
+      qp->fail_for_good();
     }
   };
   std::ranges::for_each(qps_, fail);

@@ -526,7 +526,7 @@ bool QueuePair::select_srq(std::uint32_t number, bool starts) {
 void QueuePair::forget_srq(const SharedReceiveQueue& srq) {
   if (srq_ != &srq) return;
   if (!recv_queue_.empty()) {
-    enter_error();  // a message for it is half way here
+    fail_for_good();  // a message for it is half way here
   }
   srq_ = init_.srq;
 }
@@ -544,6 +544,10 @@ PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payl
 }
 
 void QueuePair::enter_error() {
+  if (state() != QpState::err) enter_state(QpState::err);
+}
+
+void QueuePair::fail_for_good() {
   if (state() == QpState::err) return;
   engine_.raise({.type = AsyncEventType::qp_fatal, .qp_num = number_});
   enter_state(QpState::err);

@@ -230,8 +230,12 @@ class QueuePair : public QpListHook {
   /// Reads this queue pair: prefetch() should have been called some time before.
   void prefetch_transport() const;
 
-  /// Moves to ERR because of a transport error: what is still queued is flushed, in order.
+  /// Moves to ERR because of a transport error, which a completion or an event has told: what is
+  /// still queued is flushed, in order.
   void enter_error();
+  /// The same where no completion and no other event tells of it: raises qp_fatal (IBTA vol. 1,
+  /// 11.6.3.2).
+  void fail_for_good();
   /// A local error of the front send request of an unreliable service: it completes with `status`,
   /// what is behind it is flushed, and the queue pair moves to SQE (IBTA vol. 1, 10.3.1).
   void fail_send(WcStatus status);

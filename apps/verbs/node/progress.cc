@@ -35,10 +35,15 @@ constexpr unsigned kPostsMax = 32;
 Expected<void> Progress::start(stack::segment::SegmentLink& link) {
   link_ = &link;
   if (mode_ == ProgressMode::inline_only) return {};
-  sigset_t all;
+  sigset_t others;
   sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigfillset(&others);
+  // What the thread does wrong itself, as with memory that is gone, the program's handlers are
+  // told.
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    sigdelset(&others, own);
+  }
+  pthread_sigmask(SIG_SETMASK, &others, &before);
   const int error = pthread_create(&thread_, nullptr, &Progress::enter, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return fail(ErrorCode::exhausted, "no thread that moves packets can be started");

@@ -62,6 +62,12 @@ class Progress {
   }
   /// Requests have been posted. In a Section.
   void on_posted();
+  /// The same, but they leave at once: a peer may answer what is still to be sent, and UCX then
+  /// writes into the buffer of a datagram whose completion it has not seen.
+  void on_datagrams_posted() {
+    posts_ = 0;
+    on_posted();
+  }
   /// Something else was changed that may be due earlier than all before. In a Section.
   void on_changed();
   /// The application is about to sleep until an event. In a Section.

@@ -173,9 +173,7 @@ void Context::on_async_event(const roce::AsyncEvent& event) {
 void Context::on_queue_pair_event(const roce::AsyncEvent& event, ibv_event_type type) {
   const auto [first, last] = qps_.equal_range(event.qp_num.value);
   for (auto entry = first; entry != last; ++entry) {
-    Qp& qp = *entry->second;
-    qp.show_state();
-    push({.element = {.qp = &qp.qp_base}, .event_type = type});
+    push({.element = {.qp = &entry->second->qp_base}, .event_type = type});
   }
 }
 

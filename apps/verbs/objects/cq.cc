@@ -91,13 +91,17 @@ void Cq::discard(wire::Qpn qp) {
   poll_lock_.unlock();
 }
 
-/// One that waits for any completion goes on to do so (IBTA vol. 1, 11.4.2.2). Those that are there
-/// already raise nothing.
+/// One that waits for any completion goes on to do so (IBTA vol. 1, 11.4.2.2). The specification
+/// asks nothing for completions that are there already, and programs poll once more after arming.
+/// Some do not, as mlx5's devices raise an event for what has not been polled: UCX then slept for
+/// ever.
 void Cq::arm(bool solicited_only) {
   if (armed_ != roce::Notify::next) {
     armed_ = solicited_only ? roce::Notify::solicited_only : roce::Notify::next;
   }
-  queue_->request_notify(armed_, this);
+  const bool at_once = has_completions();
+  queue_->request_notify(at_once ? roce::Notify::none : armed_, this);
+  if (at_once) on_completion_event(*queue_);
 }
 
 void Cq::on_completion_event(roce::CompletionQueue& /*cq*/) {

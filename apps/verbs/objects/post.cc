@@ -79,7 +79,7 @@ int post_send(ibv_qp* verbs, ibv_send_wr* list, ibv_send_wr** bad) noexcept {
   const Section section(qp->node());
   if (!section) return refuse_all(list, bad, EIO);
   const int error = post_list(qp->queue_pair(), list, bad);
-  qp->node().progress().on_posted();
+  qp->on_posted();
   return error;
 }
 

@@ -60,6 +60,12 @@ void Qp::make_batch() {
       SendBatch::Limits{.elements = has.max_send_sge, .inline_bytes = has.max_inline_data});
 }
 
+void Qp::on_posted() {
+  Progress& progress = node().progress();
+  if (qp_base.qp_type == IBV_QPT_UD) return progress.on_datagrams_posted();
+  progress.on_posted();
+}
+
 void Qp::show_state() { qp_base.state = static_cast<ibv_qp_state>(queue_pair().state()); }
 
 ibv_qp* open_qp(ibv_context* verbs, ibv_qp_open_attr* attributes) {

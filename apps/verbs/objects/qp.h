@@ -72,8 +72,11 @@ class Qp final : public ExtendedQp, public Object {
   /// What ibv_wr_* have gathered; null without IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.
   [[nodiscard]] SendBatch* batch() { return batch_.get(); }
   void make_batch();
-  /// In a Section: the state that programs see is the engine's.
+  /// In a Section: the state that programs see is the engine's. As in rdma-core only where they
+  /// have asked for it or changed it: UCX asserts it before each post.
   void show_state();
+  /// In a Section: requests have been posted to it.
+  void on_posted();
 
  private:
   void release() override;

@@ -65,7 +65,7 @@ int modify_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int mask) {
   return 0;
 }
 
-int query_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_attr* init) {
+int query_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int mask, ibv_qp_init_attr* init) {
   auto* qp = object_of<Qp>(verbs);
   if (qp == nullptr || attributes == nullptr || init == nullptr) return EINVAL;
   const Section section(qp->node());
@@ -76,7 +76,7 @@ int query_qp(ibv_qp* verbs, ibv_qp_attr* attributes, int /*mask*/, ibv_qp_init_a
   const std::uint8_t asked = qp->shared()->timeout();
   if (attributes->timeout == longest_timeout(asked)) attributes->timeout = asked;
   attributes->cap = capabilities_of(queue_pair.init());
-  qp->show_state();
+  if ((mask & IBV_QP_STATE) != 0) qp->show_state();
   *init = {};
   init->qp_context = verbs->qp_context;
   init->send_cq = verbs->send_cq;

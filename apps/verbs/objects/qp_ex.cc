@@ -189,7 +189,7 @@ int complete(ibv_qp_ex* verbs) {
     const Section section(qp.node());
     if (section) {
       error = qp.batch()->post(qp.queue_pair());
-      qp.node().progress().on_posted();
+      qp.on_posted();
     }
   }
   qp.batch()->end();

@@ -322,7 +322,6 @@ TEST(SharedReceive, ErrorFlushesOnlyWhatTheQueuePairHasTaken) {
               ElementsAre(CompletedOn(0u, WcStatus::wr_flush_err, rig.qp().number())));
   EXPECT_THAT(rig.async_events(),
               ElementsAre(IsQpEvent(AsyncEventType::qp_req_err, rig.qp().number()),
-                          IsQpEvent(AsyncEventType::qp_fatal, rig.qp().number()),
                           IsQpEvent(AsyncEventType::qp_last_wqe_reached, rig.qp().number())));
   EXPECT_EQ(rig.srq().depth(), 2u);
   rig.inject(towards(second, send_only(kPsn, pattern(8))));

@@ -157,6 +157,8 @@ class CompletionQueue : public CompletionQueueHook {
     return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) - head);
   }
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
+  /// How many completions have ever been put in, without those that discard() took out.
+  [[nodiscard]] std::uint64_t pushed() const { return tail_.load(std::memory_order_acquire); }
 
   /// Takes the completions of a queue pair out that nobody has polled; the others keep their order.
   /// Nobody may poll meanwhile.

@@ -89,6 +89,12 @@ class Ucx(PairTest):
     def test_protocols_on_datagrams(self):
         self.check('ud_v,self', PROTOCOLS)
 
+    def test_asleep(self):
+        """UCX does not poll once more when it has armed a queue."""
+        for transports in ('rc_v,self', 'ud_v,self'):
+            with self.subTest(transports=transports):
+                self.check(transports, {'tag': '-t tag_lat -s 8'}, '-E', 'sleep')
+
 
 if __name__ == '__main__':
     unittest.main(verbosity=2)

@@ -2,7 +2,9 @@
 // Copyright (c) The Rockhopper authors
 // Datagrams, and address handles for their answers.
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -63,6 +65,31 @@ TEST_F(UdVerbs, ADatagramCanBeAnswered) {
     EXPECT_EQ(table().destroy_ah(back), 0);
     EXPECT_EQ(table().destroy_ah(ah), 0);
   }
+}
+
+/// UCX writes into the buffer once the peer has answered, which may be before the completion.
+TEST_F(UdVerbs, ADatagramIsReadWhenItIsPosted) {
+  const char* mode = std::getenv("ROCKHOPPER_PROGRESS");
+  if (mode != nullptr && std::string(mode) == "thread") {
+    GTEST_SKIP() << "another thread reads it";
+  }
+  constexpr int kCount = 3;
+  ibv_ah_attr attributes = own_address(a_.context);
+  ibv_ah* ah = table().create_ah(a_.pd, &attributes);
+  ASSERT_NE(ah, nullptr);
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_EQ(post_recv(peer_, 1, b_.element(static_cast<std::size_t>(i) * 64, kGrh + 8)), 0);
+  }
+  for (int i = 0; i < kCount; ++i) {
+    std::memset(a_.bytes.data(), i, 8);
+    ASSERT_EQ(send(qp_, ah, peer_->qp_num, a_.element(0, 8)), 0);
+  }
+  std::memset(a_.bytes.data(), kCount, 8);
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT_EQ(next(b_.cq).status, IBV_WC_SUCCESS);
+    EXPECT_EQ(static_cast<int>(b_.bytes[static_cast<std::size_t>(i) * 64 + kGrh]), i);
+  }
+  EXPECT_EQ(table().destroy_ah(ah), 0);
 }
 
 TEST_F(UdVerbs, ReceivesFromAnSrqToo) {

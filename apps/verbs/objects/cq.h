@@ -87,6 +87,7 @@ class Cq final : public ibv_cq_ex,
   const bool one_thread_;
   bool wants_times_ = false;
   roce::Notify armed_ = roce::Notify::none;
+  std::uint64_t told_ = 0;     ///< completions that had been put in at the last event
   std::uint32_t waiting_ = 0;  ///< events in the channel that nobody has taken
   EngineLock poll_lock_;       ///< never waits for a Section while it is held
   roce::Completion current_{};

@@ -103,7 +103,7 @@ Expected<std::string> find_program(const std::string& command) {
   for (std::size_t begin = 0; begin <= folders.size();) {
     const std::size_t end = std::min(folders.find(':', begin), folders.size());
     const std::string folder = end > begin ? folders.substr(begin, end - begin) : ".";
-    std::string file = folder + "/" + command;
+    std::string file = fmt::format("{}/{}", folder, command);
     auto good = check_executable(file);
     if (good) return file;
     struct stat found = {};

@@ -57,7 +57,7 @@ Expected<void> check_writable(const std::string& path) {
 
 }  // namespace
 
-void add_options(OptionSet app, Options& options) {
+void add_options(const OptionSet& app, Options& options) {
   const OptionSet device = app.group("Device");
   device.add_parsed_list(
       "--device NAME",

@@ -19,7 +19,7 @@ struct Options {
   bool check = false;
 };
 
-void add_options(OptionSet app, Options& options);
+void add_options(const OptionSet& app, Options& options);
 
 /// What stands before the command, and the command with its arguments.
 struct Split {

@@ -22,8 +22,8 @@ inline constexpr std::uint16_t kSlotsMax = 128;
 /// Numbers of queue pairs that members own: the low 16 bits of a QPN.
 inline constexpr std::uint32_t kNumbers = 1u << 16;
 
-/// A member, or a free place for one.
-struct alignas(64) Slot {
+/// A member, or a free place for one. What its senders write has a cache line of its own.
+struct alignas(64) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding)
   /// Counts the uses of the slot, and is odd while it is in use.
   std::atomic<std::uint32_t> generation;
   /// A futex: another value wakes the member.

@@ -550,7 +550,7 @@ void QueuePair::enter_error() {
 void QueuePair::fail_for_good() {
   if (state() == QpState::err) return;
   engine_.raise({.type = AsyncEventType::qp_fatal, .qp_num = number_});
-  enter_state(QpState::err);
+  enter_error();
 }
 
 void QueuePair::fail_send(WcStatus status) {

@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -104,10 +106,11 @@ Expected<std::string> find_program(const std::string& command) {
     const std::size_t end = std::min(folders.find(':', begin), folders.size());
     const std::string folder = end > begin ? folders.substr(begin, end - begin) : ".";
     std::string file = fmt::format("{}/{}", folder, command);
-    auto good = check_executable(file);
-    if (good) return file;
-    struct stat found = {};
-    if (stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode)) refusal = good.error();
+    if (std::error_code error; std::filesystem::is_regular_file(file, error)) {
+      auto good = check_executable(file);
+      if (good) return file;
+      refusal = std::move(good).error();
+    }
     begin = end + 1;
   }
   return tl::make_unexpected(std::move(refusal));

@@ -3,8 +3,6 @@
 // Completion events and asynchronous events: descriptors, acknowledgements, what is never lost.
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
-#include <string>
 #include <thread>
 
 #include <fcntl.h>
@@ -55,8 +53,7 @@ class Events : public ::testing::Test {
 
 /// Nobody polls: the thread of the node does the work.
 TEST_F(Events, ASleeperIsWoken) {
-  const char* mode = std::getenv("ROCKHOPPER_PROGRESS");
-  if (mode != nullptr && std::string(mode) == "inline") {
+  if (progress_is("inline")) {
     GTEST_SKIP() << "there is no such thread";
   }
   ASSERT_EQ(ibv_req_notify_cq(b_.cq, 0), 0);
@@ -86,7 +83,8 @@ TEST_F(Events, NoneWithoutRequestAndOneForEach) {
   EXPECT_FALSE(readable(b_.channel->fd, 20));
 }
 
-/// Who arms behind the last poll, and does not poll again, is woken for what came between.
+/// A program that arms after its last poll, and does not poll again, is woken for what came
+/// between.
 TEST_F(Events, OneForWhatIsThereAlready) {
   send(IBV_SEND_SIGNALED);
   EXPECT_EQ(next(a_.cq).status, IBV_WC_SUCCESS);  // the peer's is there too then

@@ -29,6 +29,11 @@ const verbs::VerbsTable& table() {
   return *found;
 }
 
+bool progress_is(std::string_view mode) {
+  const char* value = std::getenv("ROCKHOPPER_PROGRESS");
+  return value != nullptr && value == mode;
+}
+
 ibv_device* device() {
   static verbs::DeviceObject* const object = [] {
     auto* made = new verbs::DeviceObject{};

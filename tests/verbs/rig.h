@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <infiniband/verbs.h>
@@ -18,6 +19,9 @@ namespace rockhopper::test {
 [[nodiscard]] ibv_device* device();
 /// Opens it; its link leads back to this process. Fails the test if that is not possible.
 [[nodiscard]] ibv_context* open_device();
+
+/// Whether ROCKHOPPER_PROGRESS is `mode`: the same tests run in each.
+[[nodiscard]] bool progress_is(std::string_view mode);
 
 /// What one end of a conversation has, but for the queue pair: a context of its own, a protection
 /// domain, a completion queue and registered memory. All of it must have gone without an error.

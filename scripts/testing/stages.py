@@ -59,10 +59,9 @@ TSAN = Build('tsan', ('clang', 'clang++'), (
 # The engine behind libibverbs, as its threads share the work in each of the ways.
 VERBS_ENGINE_TESTS = ('verbs-engine-adaptive', 'verbs-engine-thread', 'verbs-engine-inline')
 # The same engine behind stock programs.
-ASAN_VERBS_TESTS = (*VERBS_ENGINE_TESTS, 'verbs-pingpong', 'verbs-pyverbs')
+VERBS_TESTS = (*VERBS_ENGINE_TESTS, 'verbs-pingpong', 'verbs-pyverbs')
 # The tests that start threads of the library.
-TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_ENGINE_TESTS,
-              'verbs-pingpong')
+TSAN_TESTS = ('unit-stack', 'ami-threads', 'ami-threads-delayed', *VERBS_TESTS)
 
 
 # Simulated runs take megabytes and give them back, thousands of times. Each time glibc would give them
@@ -342,11 +341,11 @@ def sanitizer_env(compiler, runtime, **seeds):
 
 def asan():
     suites = ('unit', 'wire', 'sim', 'conformance', 'fuzz')
-    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, ASAN_VERBS_TESTS, suites)):
+    if not compile_cleanly(ASAN, needed=lambda: test_programs(ASAN, VERBS_TESTS, suites)):
         return {'asan': build_failure(ASAN, 'build with clang, ASan and UBSan')}
     env = sanitizer_env('clang', f'libclang_rt.asan-{platform.machine()}.so', ROCKHOPPER_SEEDS='20%')
     results = run_suites(ASAN, suites, timeout_factor=6, env=env)
-    results.update(run_suites(ASAN, tests=ASAN_VERBS_TESTS, timeout_factor=6, env=env,
+    results.update(run_suites(ASAN, tests=VERBS_TESTS, timeout_factor=6, env=env,
                               expected=('verbs',), name='asan-verbs'))
     return results
 

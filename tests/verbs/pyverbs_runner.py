@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) The Rockhopper authors
 """Runs rdma-core's tests of verbs, which are a package `tests`, and tells the outcome of each in lines
-of JSON: pyverbs_runner.py FOLDER RESULTS [PATTERN ...]. FOLDER has the package; tests that match a
-pattern are named, and not run. test_pyverbs.py calls it."""
+of JSON. test_pyverbs.py calls it."""
 
+import argparse
 import fnmatch
 import importlib
 import json
@@ -65,21 +65,36 @@ def each(suite):
             yield part
 
 
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('folder', help='has the package')
+    parser.add_argument('results', help='the file to write')
+    parser.add_argument('--only', metavar='PATTERN', nargs='*', default=['*'],
+                        help='tests that match none of these are named, and not run')
+    parser.add_argument('--without', metavar='PATTERN', nargs='*', default=[],
+                        help='and neither are tests that match one of these')
+    return parser.parse_args()
+
+
+def matches(test, patterns):
+    return any(fnmatch.fnmatchcase(test.id(), pattern) for pattern in patterns)
+
+
 def main():
-    folder, results, *left_out = sys.argv[1:]
+    arguments = parse_arguments()
     # The tests name each other as modules of the package, and their parser of options alone.
-    sys.path[:0] = [folder, str(pathlib.Path(folder) / 'tests')]
+    sys.path[:0] = [arguments.folder, str(pathlib.Path(arguments.folder) / 'tests')]
     sys.argv[1:] = []
     importlib.import_module('args_parser').parser.parse_args()
     package = importlib.import_module('tests')
-    with open(results, 'w', encoding='utf-8') as file:
+    with open(arguments.results, 'w', encoding='utf-8') as file:
         recorder = Recorder(file)
         chosen = unittest.TestSuite()
         for test in each(unittest.defaultTestLoader.loadTestsFromModule(package)):
-            if any(fnmatch.fnmatchcase(test.id(), pattern) for pattern in left_out):
-                recorder.write(test, 'left out')
-            else:
+            if matches(test, arguments.only) and not matches(test, arguments.without):
                 chosen.addTest(test)
+            else:
+                recorder.write(test, 'left out')
         chosen.run(recorder)
 
 

@@ -17,9 +17,8 @@ import threading
 import time
 import unittest
 
-from verbs_support import ENGINE, RH_RUN, clean_environment
+from verbs_support import ENGINE, RH_RUN, SOAK, clean_environment
 
-SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
 ROUNDS = int(os.environ.get('ROCKHOPPER_HARM_ROUNDS', 1000 if SOAK else 4))
 HOSTILE = 10**6 if SOAK else 20_000
 SEED = int(os.environ.get('ROCKHOPPER_SEED', random.SystemRandom().getrandbits(32)))

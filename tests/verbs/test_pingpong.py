@@ -8,10 +8,10 @@ import shutil
 import unittest
 
 from pairs import LIMIT_S, PairTest
-from verbs_support import SANITIZER, as_ordinary_user
+from verbs_support import SANITIZER, SOAK, as_ordinary_user
 
 SIZES = (1, 1000, 4096, 65536, 1 << 20)
-if SANITIZER and os.environ.get('ROCKHOPPER_SOAK', '0') in ('', '0'):
+if SANITIZER and not SOAK:
     SIZES = (65536,)
 ITERATIONS = 100
 

@@ -22,6 +22,8 @@ RH_RUN = PROGRAMS / 'rh-run'
 # Of a build with a sanitizer: its runtime, which programs that are built without do not have.
 SANITIZER = os.environ.get('ROCKHOPPER_SANITIZER')
 SANITIZER_OPTIONS = ('ASAN_OPTIONS', 'LSAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')
+# As long as one wants to wait: docs/testing.md says what it runs more.
+SOAK = os.environ.get('ROCKHOPPER_SOAK', '0') not in ('', '0')
 # What the kernel calls "nobody".
 ORDINARY = 65534
 AS_ORDINARY = ('setpriv', f'--reuid={ORDINARY}', f'--regid={ORDINARY}', '--clear-groups')

@@ -15,12 +15,19 @@ namespace rockhopper::stack::segment {
 // time: a reader takes each value once, checks it, and uses its copy.
 
 /// A table begins with it: another value is of another version of this library, or no table at all.
-inline constexpr std::uint64_t kMagic = 0x31746e656d676552;  // "Regment1"
+inline constexpr std::uint64_t kMagic = 0x32746e656d676552;  // "Regment2"
 
 /// Members of a segment.
 inline constexpr std::uint16_t kSlotsMax = 128;
 /// Numbers of queue pairs that members own: the low 16 bits of a QPN.
 inline constexpr std::uint32_t kNumbers = 1u << 16;
+
+/// Whether a member sleeps where nobody puts frames into its lanes.
+enum Sleep : std::uint32_t {
+  kPolls,     ///< it does not, and says otherwise first, with a process_barrier() behind it
+  kMaySleep,  ///< it does at times: who has put a frame passes a barrier and looks again
+  kSleeps,    ///< it does, or is about to
+};
 
 /// A member, or a free place for one. What its senders write has a cache line of its own.
 struct alignas(64) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding)
@@ -28,8 +35,8 @@ struct alignas(64) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding)
   std::atomic<std::uint32_t> generation;
   /// A futex: another value wakes the member.
   std::atomic<std::uint32_t> doorbell;
-  /// 1 while the member sleeps, or is about to.
-  std::atomic<std::uint32_t> asleep;
+  /// One of Sleep.
+  std::atomic<std::uint32_t> sleep;
   /// For people who look at the segment; nothing follows from it.
   std::atomic<std::uint32_t> process;
   /// Lanes to the member that are in use: bit i is that of the member in slot i.

@@ -192,8 +192,11 @@ Expected<Mapping> Membership::open_lane_to(std::uint16_t slot, std::uint32_t gen
 
 bool Membership::wake(std::uint16_t slot) const {
   Slot& record = this->slot(slot);
-  if (record.asleep.load(std::memory_order_relaxed) == 0) return false;
-  if (record.asleep.exchange(0, std::memory_order_relaxed) == 0) return false;
+  std::uint32_t expected = kSleeps;
+  if (record.sleep.load(std::memory_order_relaxed) != expected ||
+      !record.sleep.compare_exchange_strong(expected, kMaySleep, std::memory_order_relaxed)) {
+    return false;
+  }
   record.doorbell.fetch_add(1, std::memory_order_release);
   wake_futex(record.doorbell, INT32_MAX, FutexScope::shared);
   return true;
@@ -237,7 +240,7 @@ void Membership::clean(const Slots& slots) const {
     const std::uint32_t generation = record.generation.load(std::memory_order_relaxed);
     // Nobody begins to send to it from now on.
     record.generation.store((generation + 1) & ~1u, std::memory_order_release);
-    record.asleep.store(0, std::memory_order_relaxed);
+    record.sleep.store(kPolls, std::memory_order_relaxed);
     record.process.store(0, std::memory_order_relaxed);
     for (auto& senders : record.senders) {
       senders.store(0, std::memory_order_relaxed);

@@ -12,6 +12,7 @@
 
 #include "stack/futex.h"
 #include "stack/mbuf_read.h"
+#include "stack/process_barrier.h"
 #include "stack/roce_locator.h"
 #include "stack/time_units.h"
 
@@ -44,8 +45,10 @@ SegmentLink::SegmentLink(const SegmentLinkConfig& config)
     : membership_(*config.membership),
       pool_(config.pool),
       mtu_(config.mtu),
+      has_barriers_(join_process_barriers()),
       peers_(kSlotsMax),
       looped_(kLoopFrames) {
+  if (!has_barriers_) announce_sleep();
   assert(std::uint32_t{mtu_} + kFrameOverhead <= kFrameMax);
   touched_.reserve(kSlotsMax);
   holders_.reserve(kSlotsMax);
@@ -240,12 +243,23 @@ void SegmentLink::publish() {
     // The member may have been replaced within the burst.
     if (peer.outbox) (void)peer.outbox->publish();
   }
-  // Either the receiver sees the frames before it sleeps, or its word is seen here.
+  // Either the receiver sees the frames before it sleeps, or its word is seen here. A receiver that
+  // polls sees to that by itself, as the barrier makes this thread wait for the frames to get
+  // there.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (!has_barriers_ || std::any_of(touched_.begin(), touched_.end(), [this](std::uint16_t slot) {
+        return membership_.slot(slot).sleep.load(std::memory_order_relaxed) != kPolls;
+      })) {
+    wake_touched();
+  }
+  touched_.clear();
+}
+
+void SegmentLink::wake_touched() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const std::uint16_t slot : touched_) {
     if (membership_.wake(slot)) counters_.wake_ups.add();
   }
-  touched_.clear();
 }
 
 std::uint16_t SegmentLink::rx_burst(rte_mbuf** packets, std::uint16_t count, std::uint64_t now_ns) {
@@ -334,22 +348,36 @@ bool SegmentLink::frames_wait() const {
 std::optional<std::uint32_t> SegmentLink::arm() {
   Slot& own = membership_.own_slot();
   const std::uint32_t value = own.doorbell.load(std::memory_order_acquire);
-  own.asleep.store(1, std::memory_order_relaxed);
+  if (!announced_) announce_sleep();
+  own.sleep.store(kSleeps, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!frames_wait()) return value;
-  own.asleep.store(0, std::memory_order_relaxed);
+  own.sleep.store(kMaySleep, std::memory_order_relaxed);
   return std::nullopt;
+}
+
+void SegmentLink::announce_sleep() {
+  announced_ = true;
+  membership_.own_slot().sleep.store(kMaySleep, std::memory_order_relaxed);
+  if (has_barriers_) process_barrier();
 }
 
 void SegmentLink::sleep(std::uint32_t armed, std::uint64_t deadline_ns) {
   Slot& own = membership_.own_slot();
   wait_on_futex(own.doorbell, armed, deadline_ns, FutexScope::shared);
-  own.asleep.store(0, std::memory_order_relaxed);
+  own.sleep.store(kMaySleep, std::memory_order_relaxed);
+}
+
+void SegmentLink::stay_awake() {
+  if (!has_barriers_) return;
+  announced_ = false;
+  membership_.own_slot().sleep.store(kPolls, std::memory_order_relaxed);
 }
 
 void SegmentLink::wake() {
   Slot& own = membership_.own_slot();
-  own.asleep.store(0, std::memory_order_relaxed);
+  std::uint32_t expected = kSleeps;
+  (void)own.sleep.compare_exchange_strong(expected, kMaySleep, std::memory_order_relaxed);
   own.doorbell.fetch_add(1, std::memory_order_release);
   wake_futex(own.doorbell, INT32_MAX, FutexScope::shared);
 }

@@ -88,6 +88,9 @@ class SegmentLink final : public Link {
   void sleep(std::uint32_t armed, std::uint64_t deadline_ns);
   /// Any thread.
   void wake();
+  /// The thread polls for some time from now on, before it calls arm() again: senders then need not
+  /// wait for their frames to have got there. The next arm() takes longer. It is so at first.
+  void stay_awake();
 
   [[nodiscard]] const SegmentCounters& counters() const { return counters_; }
   /// Any thread.
@@ -125,6 +128,9 @@ class SegmentLink final : public Link {
   [[nodiscard]] Peer* peer_at(std::uint16_t slot, std::uint64_t now_ns);
   void open(std::uint16_t slot, Peer& peer, std::uint64_t now_ns);
   void publish();
+  void wake_touched();
+  /// From now on senders look whether this member sleeps.
+  void announce_sleep();
   void find_senders();
   [[nodiscard]] std::uint16_t receive_from(LaneReader& lane, rte_mbuf** packets,
                                            std::uint16_t count);
@@ -133,6 +139,8 @@ class SegmentLink final : public Link {
   Membership& membership_;
   rte_mempool* pool_;
   std::uint16_t mtu_;
+  const bool has_barriers_;
+  bool announced_ = false;              ///< what announce_sleep() has said holds
   std::vector<Peer> peers_;             ///< by slot
   std::vector<std::uint16_t> touched_;  ///< slots whose lanes have unpublished frames
   std::vector<std::uint16_t> holders_;  ///< slots whose outboxes hold frames

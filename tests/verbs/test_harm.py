@@ -143,8 +143,8 @@ class Harm(unittest.TestCase):
         table = (self.segment / 'table').read_bytes()
         self.assertEqual(len(table), TABLE_BYTES)
         for slot in range(SLOTS):
-            generation, _, asleep, process = struct.unpack_from('=4I', table, SLOTS_AT + slot * SLOT_BYTES)
-            self.assertEqual((generation % 2, asleep, process), (0, 0, 0), f'slot {slot} is in use')
+            generation, _, sleep, process = struct.unpack_from('=4I', table, SLOTS_AT + slot * SLOT_BYTES)
+            self.assertEqual((generation % 2, sleep, process), (0, 0, 0), f'slot {slot} is in use')
         self.assertEqual(table[OWNERS_AT:], bytes(2**16), 'somebody has numbers of queue pairs')
         used = os.stat(self.segment / 'table').st_blocks * 512
         self.assertLess(used, TABLE_BYTES + 2 * 4096)

@@ -203,6 +203,7 @@ void Progress::begin_to_watch() {
   turns_seen_ = application_turns_.load(std::memory_order_relaxed);
   const Section section(node_);
   serving_ = false;
+  link_->stay_awake();
 }
 
 void Progress::begin_to_serve() {

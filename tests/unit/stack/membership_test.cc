@@ -239,7 +239,7 @@ TEST_F(MembershipTest, WhateverStandsInTheTable) {
     senders.store(UINT64_MAX);
   }
   other->own_slot().generation.store(12345679);
-  other->own_slot().asleep.store(UINT32_MAX);
+  other->own_slot().sleep.store(UINT32_MAX);
   EXPECT_EQ(member->open_lane_to(other->slot(), 12345679).error().code, ErrorCode::not_found);
   member->reap();
   EXPECT_NE(join(), nullptr);

@@ -431,18 +431,26 @@ TEST_F(SegmentLinkTest, DoesNotSleepWhileAFrameWaits) {
   EXPECT_FALSE(b->link().arm().has_value()) << "from one that is";
 }
 
-/// Two threads take turns, each asleep until the other has sent.
-TEST_F(SegmentLinkTest, SleepersAreWokenByFrames) {
+/// Two threads take turns, each asleep until the other has sent. `polls`: in between each says that
+/// it will not sleep.
+class Sleepers : public SegmentLinkTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(SegmentLink, Sleepers, ::testing::Bool(), [](const auto& polls) {
+  return polls.param ? "WhoPollInBetween" : "WhoSleepAgain";
+});
+
+TEST_P(Sleepers, AreWokenByFrames) {
   constexpr int kRounds = 20'000;
+  const bool polls = GetParam();
   const auto a = join();
   const auto b = join();
-  const auto play = [](Member& own, Member& other, bool begins) {
+  const auto play = [polls](Member& own, Member& other, bool begins) {
     for (int i = 0; i < kRounds; ++i) {
       if (begins) (void)own.send({frame_to(other.number())});
       while (own.receive().empty()) {
         // A wake-up that gets lost makes the test take forever.
         if (const auto armed = own.link().arm()) own.link().sleep(*armed, kNever);
       }
+      if (polls) own.link().stay_awake();
       if (!begins) (void)own.send({frame_to(other.number())});
     }
   };
@@ -450,6 +458,22 @@ TEST_F(SegmentLinkTest, SleepersAreWokenByFrames) {
   play(*a, *b, true);
   thread.join();
   EXPECT_EQ(a->counters().rx_frames.value(), std::uint64_t{kRounds});
+}
+
+TEST_F(SegmentLinkTest, SaysWhetherItSleeps) {
+  const auto a = join();
+  const auto b = join();
+  const auto& sleep = b->membership().own_slot().sleep;
+  EXPECT_EQ(sleep.load(), kPolls);
+  ASSERT_TRUE(b->link().arm().has_value());
+  EXPECT_EQ(sleep.load(), kSleeps);
+  EXPECT_EQ(a->send({frame_to(b->number())}), 1);
+  EXPECT_EQ(sleep.load(), kMaySleep);
+  EXPECT_EQ(a->counters().wake_ups.value(), 1u);
+  b->link().stay_awake();
+  EXPECT_EQ(sleep.load(), kPolls);
+  b->link().wake();
+  EXPECT_EQ(sleep.load(), kPolls);
 }
 
 TEST_F(SegmentLinkTest, SleepEndsByItselfAndByWake) {

@@ -69,7 +69,7 @@ Expected<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config) {
 Engine::Engine(const EngineConfig& config, const PkeyTable& pkeys)
     : config_(config),
       shard_bits_(std::countr_zero(config.shards)),
-      memory_(*config.random),
+      memory_(*config.random, config.pager),
       timers_(kTimerTickNs),
       held_packets_{.limit = config.max_held_packets},
       pkeys_(pkeys),

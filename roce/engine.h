@@ -68,6 +68,8 @@ struct EngineConfig {
   EventTrace* trace = nullptr;                      ///< not owned; may be null
   /// Not owned; may be null. Called when there is an asynchronous event where there was none.
   stack::Notifier* async_notifier = nullptr;
+  /// Not owned; null: memory cannot be registered with kAccessOnDemand.
+  MemoryPager* pager = nullptr;
   /// Not owned; may be null: then no region can have kAccessFlushPersistent.
   Persistence* persistence = nullptr;
   lock::ServiceConfig locks{};

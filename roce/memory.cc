@@ -36,7 +36,24 @@ inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, s
   return {MemoryStatus::ok, reinterpret_cast<std::byte*>(place)};
 }
 
-MemoryTable::MemoryTable(Random& random) : random_(random), slots_(kFirstSlots) {}
+inline MemoryAccess MemoryTable::present_range(const Entry& entry, std::uint64_t addr,
+                                               std::uint64_t length,
+                                               std::uint32_t needed_access) const {
+  constexpr std::uint32_t kWrites = kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteAtomic;
+  const MemoryAccess found = range(entry, addr, length, needed_access);
+  if ((entry.access & kAccessOnDemand) == 0 || found.status != MemoryStatus::ok) [[likely]] {
+    return found;
+  }
+  const bool there = pager_->page_in(found.data, length, (needed_access & kWrites) != 0);
+  return there ? found : MemoryAccess{MemoryStatus::not_mapped, nullptr};
+}
+
+bool MemoryTable::serves(const Entry& entry, ProtectionDomain pd) {
+  return entry.pd == pd && entry.valid && entry.kind <= MemoryKind::fast_region;
+}
+
+MemoryTable::MemoryTable(Random& random, MemoryPager* pager)
+    : random_(random), pager_(pager), slots_(kFirstSlots) {}
 
 Expected<MemoryTable::Entry*> MemoryTable::add(ProtectionDomain pd, MemoryKind kind) {
   if (used_ == kMaxRegions) {
@@ -66,12 +83,15 @@ void MemoryTable::remove(Entry& entry) {
 }
 
 Expected<void> MemoryTable::check_region(const void* base, std::uint64_t length,
-                                         std::uint32_t access, std::uint64_t iova) {
+                                         std::uint32_t access, std::uint64_t iova) const {
   if (iova + length < iova || reinterpret_cast<std::uintptr_t>(base) + length < length) {
     return fail(ErrorCode::invalid_argument, "the memory region wraps around the address space");
   }
   if (const std::uint32_t unknown = access & ~kAccessRegion; unknown != 0) {
     return fail(ErrorCode::unsupported, "unknown access flags {:#x}", unknown);
+  }
+  if ((access & kAccessOnDemand) != 0 && pager_ == nullptr) {
+    return fail(ErrorCode::unsupported, "there is no paging on demand");
   }
   if (!is_consistent_access(access)) {
     return fail(ErrorCode::invalid_argument,
@@ -183,10 +203,8 @@ MemoryAccess MemoryTable::access(MemoryKey key, ProtectionDomain pd, std::uint64
   if (entry == nullptr) [[unlikely]] {
     return {why_not_found(key), nullptr};
   }
-  if (entry->pd != pd || !entry->valid || entry->kind > MemoryKind::fast_region) {
-    return {MemoryStatus::invalid_key, nullptr};
-  }
-  return range(*entry, addr, length, needed_access);
+  if (!serves(*entry, pd)) return {MemoryStatus::invalid_key, nullptr};
+  return present_range(*entry, addr, length, needed_access);
 }
 
 MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, std::uint64_t addr,
@@ -199,7 +217,7 @@ MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, s
   if (entry->kind == MemoryKind::window_type_2 && entry->qp != user.qp) {
     return {MemoryStatus::invalid_key, nullptr};
   }
-  return range(*entry, addr, length, needed_access);
+  return present_range(*entry, addr, length, needed_access);
 }
 
 MemoryTable::Extent MemoryTable::extent_of(MemoryKey key) const {

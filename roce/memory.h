@@ -15,6 +15,18 @@
 
 namespace rockhopper::roce {
 
+/// Says of memory that is paged on demand whether it is there, as protocol code has no way to know.
+class MemoryPager {
+ public:
+  MemoryPager() = default;
+  MemoryPager(const MemoryPager&) = delete;
+  MemoryPager& operator=(const MemoryPager&) = delete;
+  virtual ~MemoryPager() = default;
+  /// Brings the bytes in; returns false if some of them are not mapped or, if `writes`, must not be
+  /// written. Called on the engine's thread for each access of a region with kAccessOnDemand.
+  [[nodiscard]] virtual bool page_in(const std::byte* data, std::uint64_t length, bool writes) = 0;
+};
+
 /// What a key stands for.
 enum class MemoryKind : std::uint8_t {
   none,
@@ -66,7 +78,8 @@ enum class MemoryStatus : std::uint8_t {
   invalid_key,       ///< no such key, of another protection domain or queue pair, or invalidated
   stale_generation,  ///< a window or fast region has another generation by now
   out_of_bounds,
-  no_access,  ///< the region lacks a right that the request needs
+  no_access,   ///< the region lacks a right that the request needs
+  not_mapped,  ///< the region is paged on demand, and the memory is not there
 };
 
 struct MemoryAccess {
@@ -87,10 +100,12 @@ class MemoryTable {
  public:
   static constexpr std::uint32_t kMaxRegions = 1u << 16;  ///< windows among them
 
-  explicit MemoryTable(Random& random);
+  /// `pager` is not owned and may be null: regions with kAccessOnDemand are `unsupported` then.
+  explicit MemoryTable(Random& random, MemoryPager* pager = nullptr);
 
   /// Registers [base, base + length), which may be empty, or begin with the address 0 for all of
-  /// the process's memory. Remote write and atomic rights need local write, as in verbs.
+  /// the process's memory. Remote write and atomic rights need local write, as in verbs. Of a
+  /// region with kAccessOnDemand the memory may come and go; it must not go while it is accessed.
   [[nodiscard]] Expected<MemoryRegion> register_region(ProtectionDomain pd, void* base,
                                                        std::uint64_t length, std::uint32_t access,
                                                        std::uint64_t iova);
@@ -160,8 +175,8 @@ class MemoryTable {
     return static_cast<std::uint32_t>(key) >> kGenerationBits & ((1u << kIndexBits) - 1);
   }
 
-  [[nodiscard]] static Expected<void> check_region(const void* base, std::uint64_t length,
-                                                   std::uint32_t access, std::uint64_t iova);
+  [[nodiscard]] Expected<void> check_region(const void* base, std::uint64_t length,
+                                            std::uint32_t access, std::uint64_t iova) const;
   [[nodiscard]] Expected<Entry*> add(ProtectionDomain pd, MemoryKind kind);
   void remove(Entry& entry);
   /// Returns null unless the key is that of an entry, generation and all. For the key 0 the result
@@ -179,12 +194,18 @@ class MemoryTable {
   [[nodiscard]] const Entry* find_any_generation(MemoryKey key) const;
   [[nodiscard]] Entry* find_any_generation(MemoryKey key);
   [[nodiscard]] MemoryStatus why_not_found(MemoryKey key) const;
+  /// The entry is a region, not a window, that requests of the domain may use now.
+  [[nodiscard]] static bool serves(const Entry& entry, ProtectionDomain pd);
   [[nodiscard]] static MemoryAccess range(const Entry& entry, std::uint64_t addr,
                                           std::uint64_t length, std::uint32_t needed_access);
+  /// The same, and the memory is there if it is paged on demand.
+  [[nodiscard]] MemoryAccess present_range(const Entry& entry, std::uint64_t addr,
+                                           std::uint64_t length, std::uint32_t needed_access) const;
   [[nodiscard]] bool may_bind(const Entry& window, const MemoryUser& user) const;
   void unbind(Entry& window);
 
   Random& random_;
+  MemoryPager* const pager_;
   std::vector<Entry> slots_;  ///< a power of two
   std::size_t used_ = 0;
 };

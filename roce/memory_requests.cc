@@ -26,14 +26,16 @@ bool MemoryTable::bind(MemoryKey rkey, const MwBindInfo& info, const MemoryUser&
   }
   const bool changes = (info.access & (kAccessRemoteWrite | kAccessRemoteAtomic)) != 0;
   const std::uint32_t needed = kAccessMwBind | (changes ? std::uint32_t{kAccessLocalWrite} : 0u);
-  const MemoryAccess place = access(info.mr, user.pd, info.addr, info.length, needed);
-  if (place.status != MemoryStatus::ok || info.length == 0) return false;
   Entry* region = find(info.mr);
+  if (region == nullptr || !serves(*region, user.pd)) return false;
+  // Whether the memory is there matters when it is accessed.
+  const MemoryAccess place = range(*region, info.addr, info.length, needed);
+  if (place.status != MemoryStatus::ok || info.length == 0) return false;
   unbind(*window);
   window->base = place.data;
   window->length = info.length;
   window->iova = (info.access & kAccessZeroBased) != 0 ? 0 : info.addr;
-  window->access = info.access & kAccessRemote;
+  window->access = (info.access & kAccessRemote) | (region->access & kAccessOnDemand);
   window->key = rkey;
   window->valid = true;
   window->qp = user.qp;

@@ -64,6 +64,7 @@ enum Access : std::uint32_t {
   kAccessRemoteAtomic = 1u << 3,
   kAccessMwBind = 1u << 4,           ///< regions: memory windows may be bound to it
   kAccessZeroBased = 1u << 5,        ///< regions and windows: addresses count from 0
+  kAccessOnDemand = 1u << 6,         ///< regions: the memory need not always be there
   kAccessFlushGlobal = 1u << 8,      ///< the peer may FLUSH with global visibility
   kAccessFlushPersistent = 1u << 9,  ///< the peer may FLUSH to persistence
   /// Our own: the peer's SEND with Invalidate may invalidate the region's key. In verbs only memory
@@ -78,7 +79,8 @@ inline constexpr std::uint32_t kAccessAll = kAccessLocalWrite | kAccessRemote;
 /// All that a queue pair can grant, that a fast region and that any region can have.
 inline constexpr std::uint32_t kAccessQp = kAccessAll | kAccessFlushGlobal | kAccessFlushPersistent;
 inline constexpr std::uint32_t kAccessFastRegion = kAccessQp | kAccessMwBind;
-inline constexpr std::uint32_t kAccessRegion = kAccessFastRegion | kAccessRemoteInvalidate;
+inline constexpr std::uint32_t kAccessRegion =
+    kAccessFastRegion | kAccessRemoteInvalidate | kAccessOnDemand;
 
 /// Remote write and atomic rights need local write (ibv_reg_mr).
 [[nodiscard]] constexpr bool is_consistent_access(std::uint32_t access) {

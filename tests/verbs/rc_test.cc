@@ -7,6 +7,8 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/verbs/rig.h"
 
@@ -188,6 +190,72 @@ TEST_F(RcVerbs, ARegionThatIsRegisteredAnewKeepsItsKeys) {
             0);
   ASSERT_EQ(post_send(qp_, 2, IBV_WR_RDMA_WRITE, a_.element(64, 64), remote() + 64, rkey), 0);
   EXPECT_EQ(next(a_.cq).status, IBV_WC_REM_ACCESS_ERR);
+}
+
+/// Both ends' memory is a page that its region need not always have.
+class PagedMemory : public ::testing::Test {
+ protected:
+  PagedMemory() {
+    page_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(page_, MAP_FAILED);
+  }
+  ~PagedMemory() override { munmap(page_, kBytes); }
+
+  /// What comes of a request for that page, over queue pairs of its own.
+  [[nodiscard]] ibv_wc_status write_to(const ibv_mr& mr) {
+    return request(IBV_WR_RDMA_WRITE, a_.element(0, 8), mr);
+  }
+  [[nodiscard]] ibv_wc_status read_from(const ibv_mr& mr) {
+    return request(IBV_WR_RDMA_READ, a_.element(0, 8), mr);
+  }
+  [[nodiscard]] ibv_wc_status request(ibv_wr_opcode opcode, ibv_sge element, const ibv_mr& mr) {
+    ibv_qp* qp = a_.create_qp(IBV_QPT_RC);
+    connect(qp, b_.create_qp(IBV_QPT_RC));
+    EXPECT_EQ(post_send(qp, 1, opcode, element, address(), mr.rkey), 0);
+    return next(a_.cq).status;
+  }
+  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(page_); }
+  [[nodiscard]] ibv_sge element(const ibv_mr& mr) const { return {address(), 8, mr.lkey}; }
+
+  static const inline auto kBytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  End a_;
+  End b_;
+  void* page_ = nullptr;
+};
+
+TEST_F(PagedMemory, RequestsForWhatIsNotThereFail) {
+  ibv_mr* one = table().reg_mr(b_.pd, page_, kBytes, End::kAccess | IBV_ACCESS_ON_DEMAND);
+  ibv_mr* all = table().reg_mr(b_.pd, nullptr, SIZE_MAX, End::kAccess | IBV_ACCESS_ON_DEMAND);
+  for (ibv_mr* mr : {one, all}) {
+    ASSERT_NE(mr, nullptr);
+    EXPECT_EQ(write_to(*mr), IBV_WC_SUCCESS);
+    ASSERT_EQ(mprotect(page_, kBytes, PROT_READ), 0);
+    EXPECT_EQ(write_to(*mr), IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(read_from(*mr), IBV_WC_SUCCESS);
+    ASSERT_EQ(mprotect(page_, kBytes, PROT_NONE), 0);
+    EXPECT_EQ(read_from(*mr), IBV_WC_REM_ACCESS_ERR);
+    ASSERT_EQ(mprotect(page_, kBytes, PROT_READ | PROT_WRITE), 0);
+    EXPECT_EQ(write_to(*mr), IBV_WC_SUCCESS);
+    EXPECT_EQ(table().dereg_mr(mr), 0);
+  }
+}
+
+TEST_F(PagedMemory, TheOwnersRequestsForItFailToo) {
+  ibv_mr* mr = table().reg_mr(a_.pd, page_, kBytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+  ASSERT_NE(mr, nullptr);
+  ASSERT_EQ(mprotect(page_, kBytes, PROT_NONE), 0);
+  ibv_qp* qp = a_.create_qp(IBV_QPT_RC);
+  ibv_qp* peer = b_.create_qp(IBV_QPT_RC);
+  connect(qp, peer);
+  ASSERT_EQ(post_recv(qp, 1, element(*mr)), 0);
+  ASSERT_EQ(post_send(peer, 2, IBV_WR_SEND, b_.element(0, 8)), 0);
+  EXPECT_EQ(next(a_.cq).status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(next(b_.cq).status, IBV_WC_REM_OP_ERR);
+  qp = a_.create_qp(IBV_QPT_RC);
+  connect(qp, b_.create_qp(IBV_QPT_RC));
+  ASSERT_EQ(post_send(qp, 3, IBV_WR_SEND, element(*mr)), 0);
+  EXPECT_EQ(next(a_.cq).status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(table().dereg_mr(mr), 0);
 }
 
 TEST_F(RcVerbs, AResetQueuePairHasNoCompletionsFromBefore) {

@@ -7,6 +7,7 @@
 
 #include <rte_mbuf.h>
 
+#include "apps/verbs/node/memory_check.h"
 #include "stack/time_units.h"
 
 namespace rockhopper::verbs {
@@ -74,8 +75,13 @@ Expected<void> Node::make_engine() {
   config.drop_observer = link_->drop_observer();
   config.async_notifier = &events_;
   config.qpns = &link_->numbers();
+  config.pager = &pager_;
   ROCKHOPPER_TRY(engine_, roce::Engine::create(config));
   return {};
+}
+
+bool Node::Pager::page_in(const std::byte* data, std::uint64_t length, bool writes) {
+  return check_memory(data, length, writes) == 0;
 }
 
 void Node::abandon() noexcept {

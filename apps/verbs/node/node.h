@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "apps/verbs/node/settings.h"
 #include "roce/async_event.h"
 #include "roce/engine.h"
+#include "roce/memory.h"
 #include "roce/random.h"
 #include "stack/clock.h"
 #include "stack/error.h"
@@ -80,6 +82,11 @@ class Node {
     bool pending = false;
   };
 
+  /// The memory is this process's.
+  struct Pager final : roce::MemoryPager {
+    bool page_in(const std::byte* data, std::uint64_t length, bool writes) override;
+  };
+
   explicit Node(Settings settings);
   [[nodiscard]] Expected<void> make_link();
   [[nodiscard]] Expected<void> make_host();
@@ -92,6 +99,7 @@ class Node {
   stack::TscClock clock_;
   roce::SystemRandom random_;
   EventFlag events_;
+  Pager pager_;
   std::vector<EventSink*> sinks_;
   rte_ether_addr mac_{};
   // In order of construction: each stands on the ones before.

@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "apps/verbs/node/memory_check.h"
 #include "apps/verbs/objects/context.h"
 #include "apps/verbs/objects/convert.h"
 #include "apps/verbs/objects/errors.h"
 #include "apps/verbs/objects/mr.h"
-#include "apps/verbs/objects/mr_check.h"
 
 namespace rockhopper::verbs {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <fcntl.h>
 
+#include "apps/verbs/node/memory_check.h"
 #include "apps/verbs/objects/context.h"
 #include "apps/verbs/objects/convert.h"
 #include "apps/verbs/objects/dm.h"
 #include "apps/verbs/objects/errors.h"
-#include "apps/verbs/objects/mr_check.h"
 
 namespace rockhopper::verbs {
 namespace {
@@ -30,7 +30,9 @@ int check(const Mr::Registration& wanted) {
 
 /// The rights as the engine takes them beside an iova.
 std::uint32_t engine_access(const Mr::Registration& wanted) {
-  return *access_of(wanted.access) & ~std::uint32_t{roce::kAccessZeroBased};
+  const bool on_demand = (wanted.access & IBV_ACCESS_ON_DEMAND) != 0;
+  return (*access_of(wanted.access) & ~std::uint32_t{roce::kAccessZeroBased}) |
+         (on_demand ? std::uint32_t{roce::kAccessOnDemand} : 0u);
 }
 
 /// In a Section. Sets the key; 0, or an errno.

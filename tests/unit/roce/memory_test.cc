@@ -106,6 +106,51 @@ TEST_F(MemoryTables, ARegionMayBeAllOfMemory) {
   EXPECT_EQ(table_.access(region->key, kPd, UINT64_MAX, 1, 0).status, MemoryStatus::out_of_bounds);
 }
 
+/// Knows whether all memory is there, and can be written.
+struct FixedPager final : roce::MemoryPager {
+  bool page_in(const std::byte* data, std::uint64_t length, bool writes) override {
+    last = data;
+    last_length = length;
+    return there && (writable || !writes);
+  }
+  const std::byte* last = nullptr;
+  std::uint64_t last_length = 0;
+  bool there = true;
+  bool writable = true;
+};
+
+TEST_F(MemoryTables, MemoryThatIsPagedOnDemandIsLookedForAtEachAccess) {
+  constexpr std::uint32_t kPaged = roce::kAccessOnDemand | roce::kAccessMwBind;
+  EXPECT_FALSE(table_.register_region(kPd, bytes_.data(), 64, kPaged, 0).has_value());
+  FixedPager pager;
+  MemoryTable table(random_, &pager);
+  const auto region = table.register_region(kPd, bytes_.data(), 64, roce::kAccessAll | kPaged, 0);
+  ASSERT_TRUE(region.has_value());
+  const auto window = table.allocate_window(kPd, roce::MemoryKind::window_type_1);
+  ASSERT_TRUE(window.has_value());
+  const roce::MemoryUser user{.pd = kPd, .qp = {}};
+  pager.there = false;  // binding looks at no memory
+  ASSERT_TRUE(table.bind(
+      window->rkey, {.mr = region->key, .addr = 8, .length = 16, .access = roce::kAccessRemoteRead},
+      user));
+  const auto status = [&](MemoryKey key, std::uint64_t addr, std::uint32_t needed) {
+    return table.remote_access(key, user, addr, 8, needed).status;
+  };
+  EXPECT_EQ(status(region->key, 0, 0), MemoryStatus::not_mapped);
+  EXPECT_EQ(table.access(region->key, kPd, 0, 8, 0).status, MemoryStatus::not_mapped);
+  EXPECT_EQ(status(window->rkey, 8, roce::kAccessRemoteRead), MemoryStatus::not_mapped);
+  EXPECT_EQ(pager.last, bytes_.data() + 8);
+  EXPECT_EQ(pager.last_length, 8u);
+  EXPECT_EQ(status(region->key, 64, 0), MemoryStatus::out_of_bounds);
+  pager.there = true;
+  pager.writable = false;
+  EXPECT_EQ(status(window->rkey, 8, roce::kAccessRemoteRead), MemoryStatus::ok);
+  for (const std::uint32_t writes :
+       {roce::kAccessLocalWrite, roce::kAccessRemoteWrite, roce::kAccessRemoteAtomic}) {
+    EXPECT_EQ(status(region->key, 0, writes), MemoryStatus::not_mapped);
+  }
+}
+
 TEST_F(MemoryTables, AChangedRegionKeepsItsKey) {
   constexpr ProtectionDomain kOther{2};
   const auto region =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) The Rockhopper authors
-#include "apps/verbs/objects/mr_check.h"
+#include "apps/verbs/node/memory_check.h"
 
 #include <cerrno>
 #include <cstddef>

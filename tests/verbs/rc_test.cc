@@ -195,10 +195,7 @@ TEST_F(RcVerbs, ARegionThatIsRegisteredAnewKeepsItsKeys) {
 /// Both ends' memory is a page that its region need not always have.
 class PagedMemory : public ::testing::Test {
  protected:
-  PagedMemory() {
-    page_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    EXPECT_NE(page_, MAP_FAILED);
-  }
+  PagedMemory() { EXPECT_NE(page_, MAP_FAILED); }
   ~PagedMemory() override { munmap(page_, kBytes); }
 
   /// What comes of a request for that page, over queue pairs of its own.
@@ -220,7 +217,7 @@ class PagedMemory : public ::testing::Test {
   static const inline auto kBytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   End a_;
   End b_;
-  void* page_ = nullptr;
+  void* page_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 };
 
 TEST_F(PagedMemory, RequestsForWhatIsNotThereFail) {

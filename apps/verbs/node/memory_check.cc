@@ -44,7 +44,7 @@ int touch(const std::byte* begin, std::size_t length, std::size_t page) {
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
   int error = 0;
   for (std::size_t at = 0; at < length && error == 0; at += page) {
-    std::byte copy;
+    std::byte copy{};
     if (write(ends[1], begin + at, 1) != 1 || read(ends[0], &copy, 1) != 1) error = errno;
   }
   close(ends[0]);

@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rte_ip.h>
+#include <rte_pause.h>
 #include <rte_udp.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -439,19 +440,30 @@ INSTANTIATE_TEST_SUITE_P(SegmentLink, Sleepers, ::testing::Bool(), [](const auto
 });
 
 TEST_P(Sleepers, AreWokenByFrames) {
-  constexpr int kRounds = 20'000;
+  constexpr int kRounds = 5'000;
   const bool polls = GetParam();
   const auto a = join();
   const auto b = join();
   const auto play = [polls](Member& own, Member& other, bool begins) {
+    // A long frame is on its way for a while.
+    const std::vector<Bytes> frames{frame_to(other.number(), Bytes(4000))};
+    Random random(test::seed() + (begins ? 1 : 0));
+    // Now a frame comes before the other one sleeps, now after it, and now meanwhile.
+    const auto dawdle = [&random] {
+      for (std::uint64_t pauses = random.below(100); pauses > 0; --pauses) {
+        rte_pause();
+      }
+    };
     for (int i = 0; i < kRounds; ++i) {
-      if (begins) (void)own.send({frame_to(other.number())});
+      dawdle();
+      if (begins) (void)own.send(frames);
       while (own.receive().empty()) {
+        dawdle();
         // A wake-up that gets lost makes the test take forever.
         if (const auto armed = own.link().arm()) own.link().sleep(*armed, kNever);
       }
       if (polls) own.link().stay_awake();
-      if (!begins) (void)own.send({frame_to(other.number())});
+      if (!begins) (void)own.send(frames);
     }
   };
   std::thread thread([&] { play(*b, *a, false); });

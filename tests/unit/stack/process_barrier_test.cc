@@ -7,7 +7,6 @@
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <rte_pause.h>
 
 namespace rockhopper::test {
 namespace {
@@ -16,10 +15,19 @@ struct alignas(64) Word {
   std::atomic<unsigned> value{0};
 };
 
+/// Waits until `word` is `value`. Reads `other` too, so that its cache line is at hand, and a write
+/// to it by another processor takes its time.
+void await(const Word& word, unsigned value, const Word& other) {
+  while (word.value.load(std::memory_order_acquire) != value) {
+    (void)other.value.load(std::memory_order_acquire);
+  }
+  (void)other.value.load(std::memory_order_acquire);
+}
+
 /// Two threads, each of which writes its word and then reads the other's: one of them at least sees
 /// what the other has written. Only one has a barrier in between, for both.
 TEST(ProcessBarrier, ServesWhoHasNone) {
-  constexpr unsigned kRounds = 20'000;
+  constexpr unsigned kRounds = 10'000;
   if (!stack::join_process_barriers()) {
     GTEST_SKIP() << "the system has no membarrier()";
   }
@@ -29,9 +37,7 @@ TEST(ProcessBarrier, ServesWhoHasNone) {
   unsigned seen = 0;
   std::thread thread([&] {
     for (unsigned round = 1; round <= kRounds; ++round) {
-      while (begun.value.load(std::memory_order_acquire) != round) {
-        rte_pause();
-      }
+      await(begun, round, words[1]);
       words[0].value.store(round, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);
       seen = words[1].value.load(std::memory_order_relaxed);
@@ -41,15 +47,13 @@ TEST(ProcessBarrier, ServesWhoHasNone) {
   unsigned missed = 0;
   for (unsigned round = 1; round <= kRounds; ++round) {
     begun.value.store(round, std::memory_order_release);
-    for (unsigned pauses = round % 16; pauses > 0; --pauses) {
-      rte_pause();
+    for (unsigned reads = round % 64; reads > 0; --reads) {
+      (void)words[0].value.load(std::memory_order_acquire);
     }
     words[1].value.store(round, std::memory_order_relaxed);
     stack::process_barrier();
     const bool sees = words[0].value.load(std::memory_order_relaxed) == round;
-    while (ended.value.load(std::memory_order_acquire) != round) {
-      rte_pause();
-    }
+    await(ended, round, words[0]);
     missed += !sees && seen != round ? 1 : 0;
   }
   thread.join();

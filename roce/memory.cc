@@ -36,18 +36,6 @@ inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, s
   return {MemoryStatus::ok, reinterpret_cast<std::byte*>(place)};
 }
 
-inline MemoryAccess MemoryTable::present_range(const Entry& entry, std::uint64_t addr,
-                                               std::uint64_t length,
-                                               std::uint32_t needed_access) const {
-  constexpr std::uint32_t kWrites = kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteAtomic;
-  const MemoryAccess found = range(entry, addr, length, needed_access);
-  if ((entry.access & kAccessOnDemand) == 0 || found.status != MemoryStatus::ok) [[likely]] {
-    return found;
-  }
-  const bool there = pager_->page_in(found.data, length, (needed_access & kWrites) != 0);
-  return there ? found : MemoryAccess{MemoryStatus::not_mapped, nullptr};
-}
-
 bool MemoryTable::serves(const Entry& entry, ProtectionDomain pd) {
   return entry.pd == pd && entry.valid && entry.kind <= MemoryKind::fast_region;
 }
@@ -111,6 +99,7 @@ Expected<MemoryRegion> MemoryTable::register_region(ProtectionDomain pd, void* b
   region.iova = iova;
   region.access = access;
   region.valid = true;
+  region.simple = (access & kAccessOnDemand) == 0;
   return region;
 }
 
@@ -131,6 +120,7 @@ Expected<void> MemoryTable::change_region(MemoryKey key, ProtectionDomain pd, vo
   region->iova = iova;
   region->access = access;
   region->valid = true;
+  region->simple = (access & kAccessOnDemand) == 0;
   return {};
 }
 
@@ -141,6 +131,7 @@ Expected<MemoryRegion> MemoryTable::allocate_fast_region(ProtectionDomain pd,
   }
   ROCKHOPPER_TRY(auto entry, add(pd, MemoryKind::fast_region));
   entry->max_length = max_length;
+  entry->simple = true;
   return *entry;
 }
 
@@ -203,8 +194,10 @@ MemoryAccess MemoryTable::access(MemoryKey key, ProtectionDomain pd, std::uint64
   if (entry == nullptr) [[unlikely]] {
     return {why_not_found(key), nullptr};
   }
-  if (!serves(*entry, pd)) return {MemoryStatus::invalid_key, nullptr};
-  return present_range(*entry, addr, length, needed_access);
+  if (entry->pd != pd || !entry->valid || !entry->simple) [[unlikely]] {
+    return access_others(*entry, pd, addr, length, needed_access);
+  }
+  return range(*entry, addr, length, needed_access);
 }
 
 MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, std::uint64_t addr,
@@ -213,11 +206,35 @@ MemoryAccess MemoryTable::remote_access(MemoryKey key, const MemoryUser& user, s
   if (entry == nullptr) [[unlikely]] {
     return {why_not_found(key), nullptr};
   }
-  if (entry->pd != user.pd || !entry->valid) return {MemoryStatus::invalid_key, nullptr};
-  if (entry->kind == MemoryKind::window_type_2 && entry->qp != user.qp) {
+  if (entry->pd != user.pd || !entry->valid || !entry->simple) [[unlikely]] {
+    return remote_access_others(*entry, user, addr, length, needed_access);
+  }
+  return range(*entry, addr, length, needed_access);
+}
+
+MemoryAccess MemoryTable::access_others(const Entry& entry, ProtectionDomain pd, std::uint64_t addr,
+                                        std::uint64_t length, std::uint32_t needed_access) const {
+  if (!serves(entry, pd)) return {MemoryStatus::invalid_key, nullptr};
+  return present_range(entry, addr, length, needed_access);
+}
+
+MemoryAccess MemoryTable::remote_access_others(const Entry& entry, const MemoryUser& user,
+                                               std::uint64_t addr, std::uint64_t length,
+                                               std::uint32_t needed_access) const {
+  if (entry.pd != user.pd || !entry.valid ||
+      (entry.kind == MemoryKind::window_type_2 && entry.qp != user.qp)) {
     return {MemoryStatus::invalid_key, nullptr};
   }
-  return present_range(*entry, addr, length, needed_access);
+  return present_range(entry, addr, length, needed_access);
+}
+
+MemoryAccess MemoryTable::present_range(const Entry& entry, std::uint64_t addr,
+                                        std::uint64_t length, std::uint32_t needed_access) const {
+  constexpr std::uint32_t kWrites = kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteAtomic;
+  const MemoryAccess found = range(entry, addr, length, needed_access);
+  if ((entry.access & kAccessOnDemand) == 0 || found.status != MemoryStatus::ok) return found;
+  const bool there = pager_->page_in(found.data, length, (needed_access & kWrites) != 0);
+  return there ? found : MemoryAccess{MemoryStatus::not_mapped, nullptr};
 }
 
 MemoryTable::Extent MemoryTable::extent_of(MemoryKey key) const {

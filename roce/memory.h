@@ -162,6 +162,7 @@ class MemoryTable {
 
  private:
   struct Entry : MemoryRegion {
+    bool simple = false;           ///< a region whose memory is always there
     wire::Qpn qp{};                ///< window of type 2: the queue pair that has bound it
     std::uint32_t parent = 0;      ///< bound window: index of its region
     std::uint32_t windows = 0;     ///< region: windows bound to it
@@ -198,7 +199,16 @@ class MemoryTable {
   [[nodiscard]] static bool serves(const Entry& entry, ProtectionDomain pd);
   [[nodiscard]] static MemoryAccess range(const Entry& entry, std::uint64_t addr,
                                           std::uint64_t length, std::uint32_t needed_access);
-  /// The same, and the memory is there if it is paged on demand.
+  /// As access() and remote_access(), of an entry that is not simple.
+  [[nodiscard, gnu::noinline]] MemoryAccess access_others(const Entry& entry, ProtectionDomain pd,
+                                                          std::uint64_t addr, std::uint64_t length,
+                                                          std::uint32_t needed_access) const;
+  [[nodiscard, gnu::noinline]] MemoryAccess remote_access_others(const Entry& entry,
+                                                                 const MemoryUser& user,
+                                                                 std::uint64_t addr,
+                                                                 std::uint64_t length,
+                                                                 std::uint32_t needed_access) const;
+  /// range(), and the memory is there if it is paged on demand.
   [[nodiscard]] MemoryAccess present_range(const Entry& entry, std::uint64_t addr,
                                            std::uint64_t length, std::uint32_t needed_access) const;
   [[nodiscard]] bool may_bind(const Entry& window, const MemoryUser& user) const;

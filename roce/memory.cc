@@ -221,8 +221,8 @@ MemoryAccess MemoryTable::access_others(const Entry& entry, ProtectionDomain pd,
 MemoryAccess MemoryTable::remote_access_others(const Entry& entry, const MemoryUser& user,
                                                std::uint64_t addr, std::uint64_t length,
                                                std::uint32_t needed_access) const {
-  if (entry.pd != user.pd || !entry.valid ||
-      (entry.kind == MemoryKind::window_type_2 && entry.qp != user.qp)) {
+  if (entry.pd != user.pd || !entry.valid) return {MemoryStatus::invalid_key, nullptr};
+  if (entry.kind == MemoryKind::window_type_2 && entry.qp != user.qp) {
     return {MemoryStatus::invalid_key, nullptr};
   }
   return present_range(entry, addr, length, needed_access);

@@ -36,6 +36,11 @@ inline MemoryAccess MemoryTable::range(const Entry& entry, std::uint64_t addr, s
   return {MemoryStatus::ok, reinterpret_cast<std::byte*>(place)};
 }
 
+MemoryAccess MemoryTable::range_of(const Entry& entry, std::uint64_t addr, std::uint64_t length,
+                                   std::uint32_t needed_access) {
+  return range(entry, addr, length, needed_access);
+}
+
 bool MemoryTable::serves(const Entry& entry, ProtectionDomain pd) {
   return entry.pd == pd && entry.valid && entry.kind <= MemoryKind::fast_region;
 }
@@ -231,7 +236,7 @@ MemoryAccess MemoryTable::remote_access_others(const Entry& entry, const MemoryU
 MemoryAccess MemoryTable::present_range(const Entry& entry, std::uint64_t addr,
                                         std::uint64_t length, std::uint32_t needed_access) const {
   constexpr std::uint32_t kWrites = kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteAtomic;
-  const MemoryAccess found = range(entry, addr, length, needed_access);
+  const MemoryAccess found = range_of(entry, addr, length, needed_access);
   if ((entry.access & kAccessOnDemand) == 0 || found.status != MemoryStatus::ok) return found;
   const bool there = pager_->page_in(found.data, length, (needed_access & kWrites) != 0);
   return there ? found : MemoryAccess{MemoryStatus::not_mapped, nullptr};

@@ -199,6 +199,9 @@ class MemoryTable {
   [[nodiscard]] static bool serves(const Entry& entry, ProtectionDomain pd);
   [[nodiscard]] static MemoryAccess range(const Entry& entry, std::uint64_t addr,
                                           std::uint64_t length, std::uint32_t needed_access);
+  /// The same, where it is not done for each packet.
+  [[nodiscard]] static MemoryAccess range_of(const Entry& entry, std::uint64_t addr,
+                                             std::uint64_t length, std::uint32_t needed_access);
   /// As access() and remote_access(), of an entry that is not simple.
   [[nodiscard, gnu::noinline]] MemoryAccess access_others(const Entry& entry, ProtectionDomain pd,
                                                           std::uint64_t addr, std::uint64_t length,

@@ -29,7 +29,7 @@ bool MemoryTable::bind(MemoryKey rkey, const MwBindInfo& info, const MemoryUser&
   Entry* region = find(info.mr);
   if (region == nullptr || !serves(*region, user.pd)) return false;
   // Whether the memory is there matters when it is accessed.
-  const MemoryAccess place = range(*region, info.addr, info.length, needed);
+  const MemoryAccess place = range_of(*region, info.addr, info.length, needed);
   if (place.status != MemoryStatus::ok || info.length == 0) return false;
   unbind(*window);
   window->base = place.data;

@@ -24,6 +24,7 @@
 #include "stack/plain_pool.h"
 #include "stack/random.h"
 #include "stack/time_units.h"
+#include "tests/support/affinity.h"
 #include "tests/support/child_process.h"
 #include "tests/support/packets.h"
 #include "tests/support/seed.h"
@@ -466,7 +467,11 @@ TEST_P(Sleepers, AreWokenByFrames) {
       if (!begins) (void)own.send(frames);
     }
   };
-  std::thread thread([&] { play(*b, *a, false); });
+  std::thread thread([&] {
+    const test::OnProcessor second(1);
+    play(*b, *a, false);
+  });
+  const test::OnProcessor first(0);
   play(*a, *b, true);
   thread.join();
   EXPECT_EQ(a->counters().rx_frames.value(), std::uint64_t{kRounds});

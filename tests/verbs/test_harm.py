@@ -55,14 +55,16 @@ class Peer:
             reader.start()
 
     def read(self):
-        for line in self.child.stdout:
-            with self.changed:
-                self.lines.append(line.strip())
-                self.changed.notify_all()
+        with self.child.stdout:
+            for line in self.child.stdout:
+                with self.changed:
+                    self.lines.append(line.strip())
+                    self.changed.notify_all()
         self.at_end()
 
     def read_errors(self):
-        self.errors = self.child.stderr.read()
+        with self.child.stderr:
+            self.errors = self.child.stderr.read()
         self.at_end()
 
     def at_end(self):
@@ -90,14 +92,19 @@ class Peer:
     def end(self):
         """Lets it end; its exit status."""
         self.say('')
+        self.close_input()
+        return self.status()
+
+    def close_input(self):
         try:
             self.child.stdin.close()
         except BrokenPipeError:
             pass
-        return self.status()
 
     def status(self):
+        """Its exit status. Nothing of it is left open: a thousand rounds have ten thousand peers."""
         status = self.child.wait(LIMIT_S)
+        self.close_input()
         for reader in self.readers:
             reader.join(LIMIT_S)
         return status
@@ -106,13 +113,9 @@ class Peer:
         if self.child.poll() is None:
             self.child.kill()
         self.child.wait()
+        self.close_input()
         for reader in self.readers:
             reader.join()
-        for stream in (self.child.stdin, self.child.stdout, self.child.stderr):
-            try:
-                stream.close()
-            except BrokenPipeError:
-                pass
 
 
 class Harm(unittest.TestCase):

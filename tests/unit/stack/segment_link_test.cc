@@ -460,8 +460,10 @@ TEST_P(Sleepers, AreWokenByFrames) {
       if (begins) (void)own.send(frames);
       while (own.receive().empty()) {
         dawdle();
-        // A wake-up that gets lost makes the test take forever.
-        if (const auto armed = own.link().arm()) own.link().sleep(*armed, kNever);
+        // Nobody sleeps for so long but who was not woken.
+        const std::uint64_t end_ns = TscClock().now_ns() + 10 * kNsPerSecond;
+        if (const auto armed = own.link().arm()) own.link().sleep(*armed, end_ns);
+        ASSERT_LT(TscClock().now_ns(), end_ns) << "round " << i;
       }
       if (polls) own.link().stay_awake();
       if (!begins) (void)own.send(frames);

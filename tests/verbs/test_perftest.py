@@ -14,6 +14,7 @@ import unittest
 
 from pairs import PairTest, free_port
 from support import LIMIT_S
+from verbs_support import SOAK
 
 PROGRAMS = tuple(f'ib_{operation}_{figure}' for operation in ('send', 'write', 'read', 'atomic')
                  for figure in ('bw', 'lat'))
@@ -35,8 +36,7 @@ VARIANTS = {
 # perftest's own group is one of IPv6, so that the GID has to be one too.
 ADDRESSES = ('--addresses', '192.0.2.1/24,2001:db8::1/64')
 # By default a sample: each program with each connection, and each variant, at least once.
-ALL = any(os.environ.get(name, '0') not in ('', '0')
-          for name in ('ROCKHOPPER_ALL_CELLS', 'ROCKHOPPER_SOAK'))
+ALL = SOAK or os.environ.get('ROCKHOPPER_ALL_CELLS', '0') not in ('', '0')
 SEED = int(os.environ.get('ROCKHOPPER_SEED', random.randrange(1 << 32)))
 # Lists of 8 make it a multiple of that; of all sizes, the largest is 8 MiB.
 ITERATIONS = 320

@@ -8,6 +8,7 @@
 #include <isa-l/crc.h>
 
 #include "roce/wire/bth.h"
+#include "roce/wire/short_icrc.h"
 #include "roce/wire/wide_vectors.h"
 
 namespace rockhopper::wire {
@@ -18,7 +19,7 @@ constexpr std::size_t kIpv6Header = 40;
 constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kUdpBth = kUdpHeader + Bth::kSize;
 /// Up to here a copy costs less than starting the computation again behind the headers.
-constexpr std::size_t kCopiedMax = 192;
+constexpr std::size_t kCopiedMax = kShortIcrcMax;
 static_assert(kCopiedMax >= Icrc::kL3Max);
 
 /// Puts ones in the place of the variant fields (IBTA vol. 1, annex A17.3.3). False, with nothing
@@ -48,19 +49,24 @@ constexpr bool mask_variant_fields(std::span<std::uint8_t> l3) {
   return true;
 }
 
-using Copy = std::array<std::uint8_t, kCopiedMax>;
-
 /// Ones in the place of the variant fields, zeros in all others, for headers of this length without
 /// options. `first` is the first byte of the IP header.
-constexpr Copy make_mask(std::uint8_t first, std::size_t l3_length) {
-  Copy mask{};
+constexpr IcrcMask make_mask(std::uint8_t first, std::size_t l3_length) {
+  IcrcMask mask{};
   mask[0] = first;
   mask_variant_fields(std::span(mask).first(l3_length));
   mask[0] = static_cast<std::uint8_t>(mask[0] ^ first);
   return mask;
 }
-constexpr Copy kIpv4Mask = make_mask(0x45, kIpv4HeaderMin + kUdpBth);
-constexpr Copy kIpv6Mask = make_mask(0x60, kIpv6Header + kUdpBth);
+constexpr IcrcMask kIpv4Mask = make_mask(0x45, kIpv4HeaderMin + kUdpBth);
+constexpr IcrcMask kIpv6Mask = make_mask(0x60, kIpv6Header + kUdpBth);
+
+/// Returns null where the headers have options, or are none.
+const IcrcMask* mask_of(std::uint8_t first, std::size_t l3_length) {
+  if (l3_length == kIpv4HeaderMin + kUdpBth && first == 0x45) return &kIpv4Mask;
+  if (l3_length == kIpv6Header + kUdpBth && first >> 4 == 6) return &kIpv6Mask;
+  return nullptr;
+}
 
 template <typename T>
 void copy_with_ones(const std::uint8_t* from, const std::uint8_t* ones, std::uint8_t* to) {
@@ -74,7 +80,7 @@ void copy_with_ones(const std::uint8_t* from, const std::uint8_t* ones, std::uin
 
 /// Copies in blocks of the size in which the computation reads: it need not wait until smaller
 /// stores have reached the cache.
-void copy_with_ones(std::span<const std::uint8_t> from, const Copy& ones, std::uint8_t* to) {
+void copy_with_ones(std::span<const std::uint8_t> from, const IcrcMask& ones, std::uint8_t* to) {
   using Block [[gnu::vector_size(16)]] = std::uint8_t;
   std::size_t done = 0;
   for (; done + sizeof(Block) <= from.size(); done += sizeof(Block)) {
@@ -102,19 +108,27 @@ void Icrc::add_packet(std::span<const std::uint8_t> bytes, std::size_t l3_length
     add(bytes);
     return;
   }
-  alignas(16) Copy copy;
-  const std::size_t copied = bytes.size() <= copy.size() ? bytes.size() : l3_length;
-  const std::span<const std::uint8_t> head = bytes.first(copied);
-  if (l3_length == kIpv4HeaderMin + kUdpBth && head[0] == 0x45) {
-    copy_with_ones(head, kIpv4Mask, copy.data());
-  } else if (l3_length == kIpv6Header + kUdpBth && head[0] >> 4 == 6) {
-    copy_with_ones(head, kIpv6Mask, copy.data());
+  const std::size_t head_length = bytes.size() <= kCopiedMax ? bytes.size() : l3_length;
+  const std::span<const std::uint8_t> head = bytes.first(head_length);
+  const IcrcMask* mask = mask_of(head[0], l3_length);
+  if (mask != nullptr && crc_ == kInitial && has_short_icrc(head_length)) {
+    crc_ = short_icrc(head, *mask);
   } else {
-    std::memcpy(copy.data(), head.data(), copied);
+    add_copy(head, l3_length, mask);
+  }
+  if (head_length < bytes.size()) add(bytes.subspan(head_length));
+}
+
+void Icrc::add_copy(std::span<const std::uint8_t> head, std::size_t l3_length,
+                    const IcrcMask* mask) {
+  alignas(16) std::array<std::uint8_t, kCopiedMax> copy;
+  if (mask != nullptr) {
+    copy_with_ones(head, *mask, copy.data());
+  } else {
+    std::memcpy(copy.data(), head.data(), head.size());
     (void)mask_variant_fields(std::span(copy).first(l3_length));
   }
-  crc_ = crc32_gzip_refl(crc_, copy.data(), copied);  // too short for wide vectors
-  if (copied < bytes.size()) add(bytes.subspan(copied));
+  crc_ = crc32_gzip_refl(crc_, copy.data(), head.size());  // too short for wide vectors
 }
 
 }  // namespace rockhopper::wire

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "roce/wire/short_icrc.h"
+
 namespace rockhopper::wire {
 
 /// The invariant CRC of a RoCEv2 packet (IBTA vol. 1, annex A17.3.3), computed over any number of
@@ -47,7 +49,13 @@ class Icrc {
   static constexpr std::size_t kL3Max = 60 + 8 + 12;
 
  private:
-  std::uint32_t crc_ = 0x2144df1c;  // the CRC-32 of the eight bytes of ones
+  static constexpr std::uint32_t kInitial = 0x2144df1c;  ///< the CRC-32 of the eight bytes of ones
+
+  /// Adds the first bytes of a packet by a copy with ones in it. `mask`: null where it has to be
+  /// found out where they go.
+  void add_copy(std::span<const std::uint8_t> head, std::size_t l3_length, const IcrcMask* mask);
+
+  std::uint32_t crc_ = kInitial;
 };
 
 /// The ICRC of a packet given as its `l3` bytes (see Icrc::add_ip_udp_bth) and consecutive pieces.

@@ -118,6 +118,35 @@ TEST(Icrc_A17_3_3, EqualsABitwiseCrcOverTheMaskedPacket) {
   }
 }
 
+/// Short ones are computed otherwise than long ones, and those whose length is no multiple of four.
+TEST(Icrc_A17_3_3, PacketsOfEveryLengthEqualABitwiseCrc) {
+  std::mt19937_64 random(test::seed());
+  for (const L3Case& l3_case : kL3Cases) {
+    const std::size_t l3_length = l3_case.ip_header + 8 + Bth::kSize;
+    for (std::size_t length = l3_length; length < kShortIcrcMax + 40; ++length) {
+      Bytes packet = random_bytes(random, length);
+      packet[0] = l3_case.first_byte;
+      Icrc icrc;
+      icrc.add_packet(packet, l3_length);
+
+      Bytes reference = masked(l3_case, packet);
+      reference.insert(reference.begin(), 8, 0xff);
+      ASSERT_EQ(icrc.value(), test::crc32(reference)) << l3_case.name << ", " << length;
+    }
+  }
+}
+
+TEST(Icrc, APacketBehindOtherBytesIsAddedToThem) {
+  const Bytes packet = masked(kL3Cases[0], Bytes(44, 0x45));
+  Icrc icrc;
+  icrc.add(Bytes(4, 1));
+  icrc.add_packet(packet, 40);
+  Bytes reference(8, 0xff);
+  reference.insert(reference.end(), 4, 1);
+  reference.insert(reference.end(), packet.begin(), packet.end());
+  EXPECT_EQ(icrc.value(), test::crc32(reference));
+}
+
 TEST(Icrc_A17_3_3, EveryBitCountsUnlessMasked) {
   std::mt19937_64 random(test::seed());
   for (const L3Case& l3_case : kL3Cases) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) The Rockhopper authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rockhopper::wire {
+
+/// Packets of up to so many bytes can have their ICRC computed by short_icrc().
+inline constexpr std::size_t kShortIcrcMax = 192;
+
+/// Ones in the place of fields that do not count, zeros in all others.
+using IcrcMask = std::array<std::uint8_t, kShortIcrcMax>;
+
+/// Whether short_icrc() can be called for so many bytes, by length and by what the processor has
+/// (carry-less multiplication). Packets whose length is no multiple of four are not valid anyway.
+[[nodiscard]] bool has_short_icrc(std::size_t length);
+
+/// The ICRC of the bytes of a packet from its IP header on, with ones where `mask` has them.
+///
+/// It keeps all in registers: a library's CRC wants the masked headers in memory, and takes longer
+/// to begin and to end than all the rest of a small packet takes. Requires has_short_icrc().
+[[nodiscard]] std::uint32_t short_icrc(std::span<const std::uint8_t> packet, const IcrcMask& mask);
+
+}  // namespace rockhopper::wire

@@ -79,6 +79,26 @@ rte_mbuf* PacketBuilder::finish() {
   return packet;
 }
 
+rte_mbuf* build_acknowledge(rte_mempool* pool, const stack::Host& host, const stack::Flow& flow,
+                            const wire::Bth& bth, const wire::Aeth& aeth) {
+  constexpr std::uint32_t kHeaders = wire::Bth::kSize + wire::Aeth::kSize;
+  rte_mbuf* packet = rte_pktmbuf_alloc(pool);
+  if (packet == nullptr) return nullptr;
+  host.encapsulate(flow, packet, kHeaders + wire::Icrc::kSize);
+  auto* transport = rte_pktmbuf_mtod_offset(packet, std::uint8_t*, flow.header_length);
+  bth.emit(std::span<std::uint8_t, wire::Bth::kSize>(transport, wire::Bth::kSize));
+  aeth.emit(
+      std::span<std::uint8_t, wire::Aeth::kSize>(transport + wire::Bth::kSize, wire::Aeth::kSize));
+  const std::uint32_t l3_length = flow.header_length - std::uint32_t{flow.l3_offset};
+  wire::Icrc icrc;
+  icrc.add_packet({transport - l3_length, l3_length + kHeaders}, l3_length + wire::Bth::kSize);
+  wire::store_icrc(icrc.value(), std::span<std::uint8_t, wire::Icrc::kSize>(transport + kHeaders,
+                                                                            wire::Icrc::kSize));
+  packet->data_len = static_cast<std::uint16_t>(flow.header_length + kHeaders + wire::Icrc::kSize);
+  packet->pkt_len = packet->data_len;
+  return packet;
+}
+
 std::uint32_t packet_icrc(const rte_mbuf* packet, std::span<const std::uint8_t> head,
                           std::uint32_t l3_offset, std::uint32_t end) {
   wire::Icrc icrc;

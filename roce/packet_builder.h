@@ -41,6 +41,13 @@ class PacketBuilder {
   std::uint8_t pad_;
 };
 
+/// Returns a packet of a BTH and an AETH and nothing else, as PacketBuilder would make it: most
+/// packets of a peer that takes SENDs and WRITEs are such, and its peers may wait for them. Null
+/// when the pool is empty. Requires a ready flow.
+[[nodiscard]] rte_mbuf* build_acknowledge(rte_mempool* pool, const stack::Host& host,
+                                          const stack::Flow& flow, const wire::Bth& bth,
+                                          const wire::Aeth& aeth);
+
 /// The ICRC that the packet's bytes from the IP header on should end with. `l3_offset` and
 /// `transport_offset` count from the start of the frame; `end` is where the ICRC field starts.
 /// Needs all bytes through the BTH in `head`, which begins at the IP header.

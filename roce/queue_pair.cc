@@ -543,6 +543,12 @@ PacketBuilder QueuePair::start_packet(wire::Headers& headers, std::uint32_t payl
   return {engine_.config_.packet_pool, *engine_.config_.host, flow_, headers, payload_length};
 }
 
+rte_mbuf* QueuePair::build_acknowledge(wire::Bth& bth, const wire::Aeth& aeth) const {
+  bth.pkey = pkey_;
+  return roce::build_acknowledge(engine_.config_.packet_pool, *engine_.config_.host, flow_, bth,
+                                 aeth);
+}
+
 void QueuePair::enter_error() {
   if (state() != QpState::err) enter_state(QpState::err);
 }

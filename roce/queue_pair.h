@@ -140,6 +140,9 @@ class QueuePair : public QpListHook {
   /// A packet to the peer; requires that the flow is ready.
   [[nodiscard]] PacketBuilder start_packet(wire::Headers& headers,
                                            std::uint32_t payload_length) const;
+  /// Returns a packet of nothing but these two; null if there is no mbuf. The same, for a queue
+  /// pair without a prefix.
+  [[nodiscard]] rte_mbuf* build_acknowledge(wire::Bth& bth, const wire::Aeth& aeth) const;
 
  private:
   friend class Engine;

@@ -68,6 +68,13 @@ class TransportContext {
                                            std::uint32_t payload_length) const {
     return qp_.start_packet(headers, payload_length);
   }
+  /// Its packets have no headers but those of their service.
+  [[nodiscard]] bool has_plain_packets() const { return qp_.transport_.prefix == nullptr; }
+  /// An acknowledgement to the peer, whose flow has to be ready; null if there is no mbuf. Requires
+  /// has_plain_packets().
+  [[nodiscard]] rte_mbuf* build_acknowledge(wire::Bth& bth, const wire::Aeth& aeth) const {
+    return qp_.build_acknowledge(bth, aeth);
+  }
   /// Puts bytes [offset, offset + length) of the request `sequence` into a packet. On an error the
   /// builder's packet is of no use.
   [[nodiscard]] MemoryStatus append_payload(PacketBuilder& builder, std::uint64_t sequence,

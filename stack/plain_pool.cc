@@ -28,6 +28,10 @@ FreeList& free_list(const rte_mempool* pool) { return *static_cast<FreeList*>(po
 int enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
   FreeList& list = free_list(pool);
   if (count > list.size - list.count) return -ENOBUFS;
+  if (count == 1) {  // nearly always: that needs no call to copy it
+    list.places()[list.count++] = objects[0];
+    return 0;
+  }
   std::copy_n(objects, count, &list.places()[list.count]);
   list.count += count;
   return 0;
@@ -36,6 +40,10 @@ int enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
 int dequeue(rte_mempool* pool, void** objects, unsigned count) {
   FreeList& list = free_list(pool);
   if (count > list.count) return -ENOBUFS;
+  if (count == 1) {
+    objects[0] = list.places()[--list.count];
+    return 0;
+  }
   list.count -= count;
   std::copy_n(&list.places()[list.count], count, objects);
   return 0;

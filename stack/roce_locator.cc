@@ -11,6 +11,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "stack/byte_order.h"
 #include "stack/mbuf_read.h"
 
 namespace rockhopper::stack {
@@ -52,9 +53,30 @@ std::optional<std::uint32_t> find_udp(const rte_mbuf* frame) {
   return std::nullopt;
 }
 
+constexpr std::uint32_t kPlainBthAt =
+    sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr) + sizeof(rte_udp_hdr);
+
+/// Nearly all frames are such: no tag, IPv4 without options, no later fragment, UDP to the port of
+/// RoCEv2, and all of that and a BTH in one piece. What is not may be RoCEv2 nevertheless.
+bool is_plain(const rte_mbuf* frame) {
+  if (frame->data_len < kPlainBthAt + kBthSize) return false;
+  const auto* ethernet = rte_pktmbuf_mtod(frame, const std::uint8_t*);
+  const auto* ip = ethernet + sizeof(rte_ether_hdr);
+  const auto* udp = ip + sizeof(rte_ipv4_hdr);
+  constexpr std::uint8_t kWithoutOptions = 0x45;
+  return load_be16(ethernet + offsetof(rte_ether_hdr, ether_type)) == RTE_ETHER_TYPE_IPV4 &&
+         ip[0] == kWithoutOptions && ip[offsetof(rte_ipv4_hdr, next_proto_id)] == IPPROTO_UDP &&
+         (load_be16(ip + offsetof(rte_ipv4_hdr, fragment_offset)) & RTE_IPV4_HDR_OFFSET_MASK) ==
+             0 &&
+         load_be16(udp + offsetof(rte_udp_hdr, dst_port)) == kRoceUdpPort;
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> find_bth(const rte_mbuf* frame) {
+  if (is_plain(frame)) [[likely]] {
+    return kPlainBthAt;
+  }
   const auto offset = find_udp(frame);
   if (!offset) return std::nullopt;
   const auto udp = read_at<rte_udp_hdr>(frame, *offset);

@@ -16,12 +16,16 @@ std::uint8_t Responder::ReplyPacket::ack_syndrome() const {
   return wire::Aeth::ack(wire::credit_code(receives), 0).syndrome;
 }
 
+inline wire::Bth Responder::ReplyPacket::bth_of(Opcode opcode, wire::Psn psn) const {
+  return {.opcode = static_cast<std::uint8_t>(qp_.service_opcode(opcode)),
+          .mig_req = true,
+          .destination = qp_.attributes().dest_qp_num,
+          .psn = psn};
+}
+
 inline wire::Headers Responder::ReplyPacket::headers_of(Opcode opcode, wire::Psn psn) const {
   wire::Headers headers;
-  headers.bth.opcode = static_cast<std::uint8_t>(qp_.service_opcode(opcode));
-  headers.bth.mig_req = true;
-  headers.bth.destination = qp_.attributes().dest_qp_num;
-  headers.bth.psn = psn;
+  headers.bth = bth_of(opcode, psn);
   return headers;
 }
 
@@ -32,6 +36,10 @@ inline rte_mbuf* Responder::ReplyPacket::finish(wire::Headers& headers) const {
 }
 
 rte_mbuf* Responder::ReplyPacket::acknowledge(wire::Psn psn, wire::Aeth aeth) const {
+  if (qp_.has_plain_packets()) [[likely]] {
+    wire::Bth bth = bth_of(Opcode::rc_acknowledge, psn);
+    return qp_.build_acknowledge(bth, aeth);
+  }
   wire::Headers headers = headers_of(Opcode::rc_acknowledge, psn);
   headers.aeth = aeth;
   return finish(headers);

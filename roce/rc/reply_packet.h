@@ -40,6 +40,7 @@ class Responder::ReplyPacket {
   [[nodiscard]] rte_mbuf* sign_of_life(const TargetScope::Answer& sign) const;
 
  private:
+  [[nodiscard]] wire::Bth bth_of(wire::Opcode opcode, wire::Psn psn) const;
   [[nodiscard]] wire::Headers headers_of(wire::Opcode opcode, wire::Psn psn) const;
   [[nodiscard]] rte_mbuf* finish(wire::Headers& headers) const;
 

@@ -50,6 +50,8 @@ class LaneReader {
 
   /// A frame waits, or damage does.
   [[nodiscard]] bool waits() const { return lane_->put.load(std::memory_order_acquire) != taken_; }
+  /// A frame waits that was there when front() last looked.
+  [[nodiscard]] bool waits_since_the_last_look() const { return put_ != taken_; }
   /// Returns the next frame, which stays where it is until pop(): it may change under the reader's
   /// eyes, so a copy is to be made and the original not looked at. Nothing: none waits. An empty
   /// one: what the sender has written makes no sense, and the lane has been emptied.

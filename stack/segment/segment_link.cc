@@ -71,7 +71,11 @@ std::uint16_t SegmentLink::tx_burst(rte_mbuf** packets, std::uint16_t count, std
     if (result == Sent::done) packets[done++] = packets[sent];
   }
   publish();
-  rte_pktmbuf_free_bulk(packets, done);
+  if (done == 1) {
+    rte_pktmbuf_free(packets[0]);
+  } else {
+    rte_pktmbuf_free_bulk(packets, done);
+  }
   return sent;
 }
 
@@ -303,7 +307,9 @@ void SegmentLink::find_senders() {
 std::uint16_t SegmentLink::receive_from(LaneReader& lane, rte_mbuf** packets, std::uint16_t count) {
   std::uint16_t received = 0;
   std::uint64_t bytes = 0;
-  while (received < count) {
+  // What is put meanwhile is for the next time: to look for it is to wait for a cache line that its
+  // sender has just written.
+  while (received < count && (received == 0 || lane.waits_since_the_last_look())) {
     const auto frame = lane.front();
     if (!frame) break;
     if (frame->empty()) {

@@ -73,6 +73,18 @@ TEST_F(LaneTest, FramesArriveInOrderOncePublished) {
   EXPECT_FALSE(reader_.waits());
 }
 
+TEST_F(LaneTest, SaysWithoutALookWhetherMoreWasThere) {
+  LaneWriter writer(*lane_);
+  ASSERT_TRUE(put(writer, Bytes(14, 1)) && put(writer, Bytes(14, 2)) && writer.publish());
+  EXPECT_FALSE(reader_.waits_since_the_last_look()) << "nobody has looked";
+  EXPECT_EQ(take(reader_), Bytes(14, 1));
+  EXPECT_TRUE(reader_.waits_since_the_last_look());
+  ASSERT_TRUE(put(writer, Bytes(14, 3)) && writer.publish());
+  EXPECT_EQ(take(reader_), Bytes(14, 2));
+  EXPECT_FALSE(reader_.waits_since_the_last_look()) << "the third came after the look";
+  EXPECT_EQ(take(reader_), Bytes(14, 3));
+}
+
 TEST_F(LaneTest, RoomComesBackWhenItIsReleased) {
   LaneWriter writer(*lane_);
   const Bytes frame(4096 - kLengthBytes, 3);
